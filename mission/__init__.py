@@ -1,4 +1,4 @@
-"""The mission, row by row: each row is a thing that a user can do, and a function that does it and returns numbers."""
+"""The mission, row by row: each row names a capability, and a function demonstrates it and returns numbers."""
 
 MODULES = (
     "anonymity",

@@ -1,4 +1,4 @@
-"""The rows on the weaker baseline: pseudonyms, linkage, k-anonymity, and how each of them fails."""
+"""The rows on weaker protection: pseudonyms, linkage, k-anonymity, and how each of them fails."""
 
 import re
 
@@ -14,16 +14,16 @@ ADULT = ["age", "workclass", "education", "marital_status", "occupation", "race"
 OPENED = "codes opened"
 
 
-@row("A1", "Plain hashes of taxi numbers are opened, with a taxi's day and income; keyed pseudonyms are attacked too")
+@row("A1", "Unkeyed hashes of taxi numbers are reversed, revealing a taxi's day and income; keyed pseudonyms resist")
 def a1():
     taxis = real("pseudonyms")
     plain = attacks.pseudonyms(taxis, random_state=0).details
     key = anonymity.new_key()
     keyed = attacks.pseudonyms(taxis, defence=lambda numbers: _keyed(numbers, key), random_state=0).details
     return record(
-        "MD5: {upper:,} of {released:,} codes opened with the {tried:,} numbers of the form 9A99, {both:,} with the "
-        "same numbers in lower case as well, which the city hashed too; one opened day: {best}. Keyed pseudonyms of "
-        "the {keyed_released:,} known numbers, the same attack: {keyed_opened} opened",
+        "MD5: {upper:,} of {released:,} codes reversed with the {tried:,} numbers of the form 9A99, {both:,} with "
+        "their lower-case forms as well, which the city also hashed; one taxi's day: {best}. The same attack on keyed "
+        "pseudonyms of the {keyed_released:,} known numbers: {keyed_opened} reversed",
         upper=sum(re.fullmatch(r"\d[A-Z]\d\d", number) is not None for number in taxis.numbers),
         both=plain[OPENED],
         released=plain["codes released"],
@@ -44,7 +44,7 @@ def a2():
     quasi = ["Gender", "Age", "Zip"]
     people = table("linkage_synthetic_demographic")
     released = table("linkage_synthetic_medical")
-    kept = released.drop_columns(quasi).join(people.drop_columns("Name"), "ID")  # what the hospital has itself
+    kept = released.drop_columns(quasi).join(people.drop_columns("Name"), "ID")  # the hospital's own table
     measured = []
     for patients in (kept, released):
         risk = anonymity.measure(patients, quasi, "Diagnosis", population=people)
@@ -53,20 +53,20 @@ def a2():
         measured.append((risk, right))
     (exact, named), (coarse, guessed) = measured
     return record(
-        "{single:,} of {rows:,} match one name only, {named:,} of them the right one; in ages of ten years and three "
-        "digits ({k}-anonymous) {guessed:,}, where trying all candidates is right in {marketer:.1%}; but {exposed:,} "
-        "share the diagnosis of everybody in their class",
-        single=exact.journalist.single,
+        "{single:,} of {rows:,} match exactly one name, {named:,} of them correctly; with ages in decades and three "
+        "zip digits ({k}-anonymous) {guessed:,}, where a random candidate is correct in {marketer:.1%}; but for "
+        "{exposed:,} everybody in their class has the same diagnosis",
+        single=exact.journalist.uniquely_linked_rows,
         rows=exact.rows,
         named=named,
         k=coarse.k,
         guessed=guessed,
         marketer=coarse.marketer,
-        exposed=len(coarse.sensitive[0].exposed),
+        exposed=len(coarse.sensitive[0].exposed_rows),
     )
 
 
-@row("A3", "k-anonymity, l-diversity and t-closeness: measured, and reached by generalisation")
+@row("A3", "k-anonymity, l-diversity and t-closeness: measured, and achieved by generalisation")
 def a3():
     first, second = (anonymity.measure(each, lecture.QUASI).k for each in (lecture.first(), lecture.second()))
     adult = table("adult", [*ADULT, "income", "split"])

@@ -1,9 +1,9 @@
-"""The row on who is most exposed: every attack counts success by deciles of rarity."""
+"""The row on who is most exposed: success of every attack by deciles of rarity."""
 
 from discreet import attacks
 from mission.rows import record, row
 
-ONE_PERSON = {"threshold_game"}  # there are no others in it
+ONE_PERSON = {"threshold_game"}  # about a single person
 BEYOND = "members beyond strangers"
 SLOW = {"lone_cluster": {"plays": 2}}
 
@@ -18,7 +18,7 @@ def names():
         yield name
 
 
-@row("A15", "Who is most exposed: every attack counts success by deciles of rarity")
+@row("A15", "Who is most exposed: success of every attack by deciles of rarity")
 def a15():
     exposed = {
         name: getattr(attacks, name)(random_state=0, **SLOW.get(name, {})).exposure
@@ -31,9 +31,9 @@ def a15():
     memory = attacks.correlation(model="tree", random_state=0).details
     shown = ", ".join(f"{name} {common.value:.0%} → {rare.value:.0%}" for name, (common, rare) in ends.items())
     return record(
-        "{count} attacks, most common tenth → rarest, without a defence: {shown}. The rarest are more exposed in "
-        "{more_shown}; less in {less_shown}; elsewhere the 95 % intervals overlap. A tree that memorised doses, "
-        "members beyond non-members: {everybody}, in the rarest tenth {rarest}",
+        "{count} attacks without a defence, most common tenth → rarest tenth: {shown}. The rarest are more exposed to "
+        "{more_shown}; less to {less_shown}; elsewhere the 95 % intervals overlap. A tree that memorised doses, "
+        "members minus non-members: {everybody}, in the rarest tenth {rarest}",
         count=len(ends),
         ends=ends,
         more=more,

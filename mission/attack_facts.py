@@ -1,4 +1,4 @@
-"""The rows on what models say about people: a fact about everybody, told apart from memory of those in the data."""
+"""The rows on attribute inference from models: facts about the population versus memorised training data."""
 
 from discreet import attacks
 from mission.data import real
@@ -8,7 +8,7 @@ RECOGNISED = "pictures that an independent classifier recognises"
 BEYOND = "members beyond strangers"
 
 
-@row("B3", "Model inversion with a generative prior: images of a class, recovered from a classifier's confidences")
+@row("B3", "Model inversion with a generative prior: images of a class recovered from a classifier's confidences")
 def b3():
     ways = {
         "exact": {},
@@ -23,14 +23,14 @@ def b3():
     }
     shown = (
         f"{name}: {each.details[RECOGNISED]:.0%} of {each.details['pictures']} pictures recognised by an independent "
-        f"classifier, members lose {each.details[BEYOND]} beyond non-members"
+        f"classifier, members minus non-members {each.details[BEYOND]}"
         for name, each in digits.items()
     )
     rates = {name: rate_of(each) for name, each in persons.items()}
     outside = {name: each.evidence.baseline for name, each in persons.items()}
     picked = (f"{name} {each} (not enrolled: {outside[name]:.1%})" for name, each in rates.items())
     return record(
-        "classes of many people (digits): {shown}. A class of one person, picked out of ten: {picked}",
+        "classes of many people (digits): {shown}. Classes of one person, identified among ten: {picked}",
         recognised={name: each.details[RECOGNISED] for name, each in digits.items()},
         holds={name: rate_of(each).holds for name, each in digits.items()},
         rates=rates,
@@ -40,7 +40,7 @@ def b3():
     )
 
 
-@row("D5", "Attribute inference from correlations, told apart from memory of the training set: warfarin and VKORC1")
+@row("D5", "Attribute inference from correlations versus memorisation of the training set: warfarin and VKORC1")
 def d5():
     patients = real("correlation")
     private = {"defence": "curator", "epsilon": 1}
@@ -60,7 +60,7 @@ def d5():
     majority, inferred = results["least squares"].baseline, outside["private at epsilon 1"]
     return record(
         "{patients:,} patients, most frequent genotype {majority:.1%}: {shown}. Epsilon implied by the tree: "
-        "{implied}. About people outside the data, the private model is right {above:+.1%} beyond the majority: "
+        "{implied}. For non-members the private model is correct {above:+.1%} more often than the majority guess: "
         "{verdict}",
         patients=len(patients),
         majority=majority,
@@ -69,6 +69,6 @@ def d5():
         implied=results["a full tree"].implied,
         least=results["a full tree"].implied.low,
         above=inferred - majority,
-        verdict="DP does not hide facts about people" if inferred > majority else "nothing is inferred",
+        verdict="DP does not hide facts about the population" if inferred > majority else "nothing is inferred",
         shown="; ".join(shown),
     )

@@ -1,4 +1,4 @@
-"""The rows on membership: who is in a study, inferred from the means that it publishes."""
+"""The rows on membership: who is in a study, inferred from its published means."""
 
 import math
 
@@ -12,15 +12,15 @@ PLACES = (500, 2000, 10_000)
 FOUND = "members found at 0.1 % of strangers"
 
 
-@row("A6", "Membership inference from aggregates: who is in a study, inferred from the means that it publishes")
+@row("A6", "Membership inference from aggregates: who is in a study, inferred from its published means")
 def a6():
     made = attacks.compare("membership", epsilons=["1/10", 1, 10], random_state=0)
     nothing, easy, *private = made.results
     rates = {result.epsilon: rate_of(result) for result in private}
     return record(
-        "simulated genomes of 1,000 places, about 100 people in a study, pairs of a member and a non-member ranked "
-        "right: exact frequencies {exact} ({found:.0%} of members found at 0.1 % of non-members, epsilon at least "
-        "{implied:.1f}), in whole percents {easy}; the curator {shown}: [picture](pictures/attack-membership.svg)",
+        "simulated genomes with 1,000 positions, about 100 people in a study, AUC: exact frequencies {exact} "
+        "({found:.0%} of members found at 0.1 % false positives, epsilon at least {implied:.1f}), rounded to whole "
+        "percents {easy}; the curator {shown}: [picture](pictures/attack-membership.svg)",
         exact=rate_of(nothing),
         found=nothing.details[FOUND],
         implied=nothing.implied.low,
@@ -44,22 +44,22 @@ def b2():
         for way, settings in ways.items()
     }
     return record(
-        "AUC with {places} SNPs: likelihood ratio {exact}; Homer's score {homer}; in whole percents {easy}; private "
-        "frequencies at epsilon 1 {private}",
+        "AUC with {places} SNPs: likelihood ratio {exact}; Homer's score {homer}; rounded to whole percents {easy}; "
+        "private frequencies at epsilon 1 {private}",
         places=listed(PLACES, ","),
         rates=rates,
         **{way: ", ".join(map(str, each)) for way, each in rates.items()},
     )
 
 
-@row("D1", "Membership attack on d noisy means of n people: its power falls where noise passes sqrt(d)/n")
+@row("D1", "Membership attack on d noisy means of n people: its power falls when the noise exceeds sqrt(d)/n")
 def d1():
     parts, sizes = (0, 0.1, 1, 10), ((400, 100), (2000, 100), (2000, 400))
     rates = {size: [rate_of(power(*size, part)) for part in parts] for size in sizes}
     panel = answers(500, 2000, np.random.default_rng(0))
     private = attacks.membership(panel, defence="curator", epsilon=1, random_state=0)
     return record(
-        "AUC with noise of {parts} times sqrt(d)/n on means that are clipped to 0 … 1: {shown}; the curator's noise at "
+        "AUC with noise of {parts} times sqrt(d)/n on means clamped to 0 … 1: {shown}; the curator's noise at "
         "epsilon 1 is {noise:.1f} times sqrt(d)/n: {private}: [picture](pictures/attack-membership-means.svg)",
         parts=listed(parts),
         rates=rates,
@@ -72,12 +72,12 @@ def d1():
 
 
 def answers(people, questions, rng):
-    """Return people who answer yes or no to so many questions, each with a share of yes between 1/5 and 4/5."""
+    """Simulate yes-or-no answers to questions whose shares of yes are between 0.2 and 0.8."""
     return attacks.Panel(rng.random((people, questions)) < rng.uniform(0.2, 0.8, questions))
 
 
 def power(d, n, part, plays=20):
-    """Attack d means of n people that have noise of part·sqrt(d)/n, by the inner product."""
+    """Attack d means of n people with noise of part·sqrt(d)/n by the inner product."""
     rng = np.random.default_rng(1)
     width = part * math.sqrt(d) / n
 

@@ -1,4 +1,4 @@
-"""The rows on models that give their data away: membership, missing attributes, and overfitting behind both."""
+"""The rows on models that leak their training data: membership, missing attributes, and overfitting."""
 
 import numpy as np
 
@@ -6,12 +6,12 @@ from discreet import attacks
 from mission.data import real
 from mission.rows import rate_of, record, row
 
-FRESH = 100  # nothing was tuned on what this number draws
+FRESH = 100  # a seed that was not used for tuning
 FOUND = "members found at 1% of strangers"
 PRIVATE = {"defence": "curator", "epsilon": 1}
 
 
-@row("D4", "Membership in a model's data: shadow models and likelihood ratios against a prediction service")
+@row("D4", "Membership in a model's training data: shadow models and likelihood ratios against a prediction service")
 def d4():
     ways = {"exact": {}, "easy": {"defence": "easy"}, "private": PRIVATE}
     results = {
@@ -21,13 +21,13 @@ def d4():
     people = real("likelihood_ratio").some(np.arange(2000))
     location = attacks.likelihood_ratio(people, shadows=3, targets=1, random_state=FRESH)
     shown = (
-        f"{name}: AUC {rate_of(each['exact'])}, {each['exact'].details[FOUND]:.1%} of members found at 1 % of "
-        f"non-members; with the easy fix {rate_of(each['easy'])}; at epsilon 1 {rate_of(each['private'])}, "
-        f"{each['private'].details[FOUND]:.1%} found, epsilon implied {each['private'].implied}"
+        f"{name}: AUC {rate_of(each['exact'])}, {each['exact'].details[FOUND]:.1%} of members found at 1 % "
+        f"false positives; with the easy fix {rate_of(each['easy'])}; at epsilon 1 {rate_of(each['private'])}, "
+        f"{each['private'].details[FOUND]:.1%} found, implied epsilon {each['private'].implied}"
         for name, each in results.items()
     )
     return record(
-        "{shown}; 2,000 people of Location, likelihood_ratio with 3 shadows: AUC {location}, "
+        "{shown}; 2,000 people of the Location data, likelihood_ratio with 3 shadow models: AUC {location}, "
         "{location_found:.1%} found",
         rates={name: {way: rate_of(result) for way, result in each.items()} for name, each in results.items()},
         found={name: {way: result.details[FOUND] for way, result in each.items()} for name, each in results.items()},
@@ -37,9 +37,7 @@ def d4():
     )
 
 
-@row(
-    "E3", "A learned membership oracle: a neural network that was trained on shadow models, against forest and network"
-)
+@row("E3", "A learned membership oracle: a neural network trained on shadow models, against a forest and a network")
 def e3():
     ways = {
         "a forest": {"target": "forest"},
@@ -50,12 +48,12 @@ def e3():
     return record("AUC against {shown}", rates=rates, shown="; ".join(f"{name} {each}" for name, each in rates.items()))
 
 
-@row("E4", "Missing attributes by brute force over the membership oracle, beside imputation without the model")
+@row("E4", "Missing attributes by brute force over the membership oracle, compared with imputation without the model")
 def e4():
     forest, pairs, private = (
         "forest",
-        "exact regression of pairs of values",
-        "regression of pairs of values, private at epsilon 1",
+        "non-private regression on pairs of values",
+        "regression on pairs of values, private at epsilon 1",
     )
     ways = {forest: {"target": "forest"}, pairs: {"target": "pairs"}, private: PRIVATE}
     adult = real("attributes")
@@ -87,16 +85,16 @@ def _imputed(results):
     return results["forest"].baseline
 
 
-@row("E11", "Overfitting is the enemy of both: the attack's AUC against the generalisation gap, as a picture")
+@row("E11", "Overfitting hurts accuracy and privacy: the attack's AUC against the generalisation gap, as a picture")
 def e11():
     seen = attacks.overfitting(random_state=FRESH)
     tame, wild = (end(seen.points, key=lambda each: each.gap) for end in (min, max))
     private = seen.points[-1]
     return record(
         "gap {tame.gap:.2f} → {wild.gap:.2f}, AUC {tame.auc:.2f} → {wild.auc:.2f} over {models} models, correlation "
-        "{correlation:.2f} ({low:.2f} to {high:.2f}); a private model (epsilon {private.strength:g}) is right about "
-        "{private.strangers:.0%} of non-members with AUC {private.auc:.2f}, the model with the widest gap about "
-        "{wild.strangers:.0%} with {wild.auc:.2f}: [picture](pictures/attack-overfitting.svg)",
+        "{correlation:.2f} ({low:.2f} to {high:.2f}); a private model (epsilon {private.strength:g}) is correct for "
+        "{private.strangers:.0%} of non-members, with AUC {private.auc:.2f}; the model with the widest gap for "
+        "{wild.strangers:.0%}, with AUC {wild.auc:.2f}: [picture](pictures/attack-overfitting.svg)",
         tame=tame,
         wild=wild,
         private=private,
@@ -108,5 +106,5 @@ def e11():
 
 
 def _fisher(correlation, count, deviations):
-    """Return an end of the interval of a correlation (Fisher 1921)."""
+    """Return an end of the confidence interval of a correlation (Fisher 1921)."""
     return float(np.tanh(np.arctanh(correlation) + deviations / np.sqrt(count - 3)))

@@ -1,4 +1,4 @@
-"""The rows on attacks by questions: why easy fixes fail, and two fits whose difference is a row."""
+"""The rows on attacks by queries: why easy fixes fail, and two model fits whose difference reveals a row."""
 
 from sklearn.datasets import load_diabetes
 
@@ -13,20 +13,20 @@ FIXES = {
 }
 OFF = "found number is off by, "
 ONE = "told from one fit whether the row is in it"
-# What the clinic declares for the ten measurements, and for how far the illness got in a year.
+# Declared bounds of the ten measurements; the target is the progression of the illness in a year.
 LOW, HIGH = [15, 1, 15, 50, 80, 20, 10, 1, 3, 40], [90, 2, 50, 150, 320, 260, 110, 10, 7, 140]
 
 
-@row("A8", "Two fits, with and without one row: the row is exact, or within the noise if private")
+@row("A8", "Two fits with and without one row: the row is recovered exactly, or hidden by noise if private")
 def a8():
     measured, y = load_diabetes(return_X_y=True, scaled=False)
     patients = attacks.RegressionData(measured, y, bounds=(LOW, HIGH), target_bounds=(0, 400))
     exact = attacks.differencing(patients, random_state=0)
     private = attacks.differencing(patients, defence="curator", epsilon=1, random_state=0)
     return record(
-        "least squares on {rows} and {fewer} patients: each one's number ({lowest:.0f} to {highest:.0f}) is off by "
-        "{off:.0e} at most, and {told:.0%} are found in one fit or not; private at epsilon 1 together: off by "
-        "{private_off:,.0f} (median), secrets found: {private}, found in one fit or not: {private_told:.1%}",
+        "least squares on {rows} and {fewer} patients: every target value ({lowest:.0f} to {highest:.0f}) is recovered "
+        "within {off:.0e}, and membership in one fit is inferred for {told:.0%}; private at a total epsilon of 1: "
+        "error {private_off:,.0f} (median), secrets inferred: {private}, membership inferred: {private_told:.1%}",
         rows=len(y),
         fewer=len(y) - 1,
         lowest=y.min(),
@@ -50,7 +50,7 @@ def e2():
         for name, (easy, private) in found.items()
     )
     return record(
-        "secrets found of unique people in {who}, easy fix → curator: {shown}",
+        "secrets of unique people inferred in {who}, easy fix → curator: {shown}",
         who="1,000 people of a census" if is_real else "a simulated town",
         found=found,
         shown="; ".join(shown),

@@ -1,4 +1,4 @@
-"""The rows on reconstruction: what sums over subsets and tables of small areas give away, and what they do not."""
+"""The rows on reconstruction from subset sums and from tables of small areas."""
 
 from discreet import attacks
 from mission.data import real
@@ -20,10 +20,11 @@ def a7():
     rebuilt, suppressed, hidden = map(rate_of, tables)
     rarest = [result.exposure.deciles[-1].value for result in tables]
     return record(
-        "who is married of {people:,} Californians, from {questions:,} counts: {exact}, rounded to tens {rounded}, "
-        "from the curator at epsilon 1 {private} (guessing: {guessing:.1%}); people in {blocks} blocks rebuilt with "
-        "all traits from tables of every two: {rebuilt} ({outside:.0%} of equal non-members), without cells of 1 and 2 "
-        "{suppressed}, from the curator's {hidden} ({hidden_outside:.0%}); of the rarest tenth {shown}",
+        "marital status of {people:,} Californians reconstructed from {questions:,} counts: {exact}, from counts "
+        "rounded to tens {rounded}, from the curator at epsilon 1 {private} (guessing: {guessing:.1%}); people in "
+        "{blocks} blocks reconstructed with all attributes from two-way tables: {rebuilt} ({outside:.0%} of equal "
+        "non-members), with cells of 1 and 2 suppressed {suppressed}, from the curator's tables "
+        "{hidden} ({hidden_outside:.0%}); of the rarest tenth {shown}",
         people=len(married.bits),
         questions=counts[0].details["questions"],
         exact=exact,
@@ -49,8 +50,8 @@ def d2():
     programme = attacks.reconstruct(fewer, noise=1 / 4, method="linear programme", random_state=0)
     private = attacks.reconstruct(people, defence="curator", epsilon=1, random_state=0)
     return record(
-        "n = 1,024, bits right by noise in units of 1/sqrt(n): {shown}; linear programme, n = 256: {programme} at 1/4; "
-        "private sums at epsilon 1, {error:,.0f}/sqrt(n) off: {private}",
+        "n = 1,024, correct bits by noise in units of 1/sqrt(n): {shown}; linear programme, n = 256: {programme} at "
+        "1/4; private sums at epsilon 1 (error {error:,.0f}/sqrt(n)): {private}",
         rates=rates,
         programme=rate_of(programme),
         private=rate_of(private),
@@ -70,11 +71,11 @@ def d3():
     exact, private = (result.details for result in one)
     means, noisy = (result.details for result in two)
     return record(
-        "a reconstruction with {bits:.1%} of the bits right finds {found:.1%} of the members and takes {taken:.1%} of "
-        "non-members for members; a test that finds {tested:.1%} of members (non-members: {tested_outside:.1%}) "
-        "rebuilds {rebuilt:.1%} of the bits, {wrong:.1%} wrongly; at epsilon 1: {private_bits:.1%} of the bits right, "
-        "members found {private_one}; {private_tested:.1%} of members to {private_outside:.1%} of non-members, bits "
-        "right {private_two}",
+        "a reconstruction with {bits:.1%} correct bits finds {found:.1%} of the members, with {taken:.1%} false "
+        "positives; a membership test with {tested:.1%} true and {tested_outside:.1%} false positives reconstructs "
+        "{rebuilt:.1%} of the bits correctly and {wrong:.1%} wrongly; at epsilon 1: {private_bits:.1%} correct bits, "
+        "members found {private_one}; {private_tested:.1%} true and {private_outside:.1%} false positives, correct "
+        "bits {private_two}",
         bits=exact[BITS],
         found=exact[MEMBERS],
         taken=exact[OUTSIDE],

@@ -1,4 +1,4 @@
-"""The rows on released tables: two that are read together, and people found in them by what others know."""
+"""The rows on released tables: the intersection of two tables, and linkage with background knowledge."""
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ PATIENTS = 135_000
 CERTAIN = "values that are certain"
 
 
-@row("A14", "Intersection: two k-anonymous tables, read together")
+@row("A14", "Intersection of two k-anonymous tables")
 def a14():
     first, second = (attacks.Patients(each, lecture.QUASI, "condition") for each in (lecture.first(), lecture.second()))
     left = attacks.intersection(attacks.TwoTables(first, second, [(0, 0)]), k=4)
@@ -22,9 +22,9 @@ def a14():
     private = attacks.intersection(defence="curator", epsilon="1/10", random_state=0)
     return record(
         "the lecture's tables leave {counts[0]:.0f} and {counts[1]:.0f} values possible, together {counts[2]:.0f}: "
-        "{value}; of {people:,} simulated patients of two 5-anonymous tables {one} values are certain by one, {both} "
-        "by both (by classes of 10 with three values at least: {diverse}); two curators at 1/20 each: guessed "
-        "{private} (non-members: {outside:.1%})",
+        "{value}; of {people:,} simulated patients in two 5-anonymous tables, {one} values are certain from one table "
+        "and {both} from both (with classes of 10 and at least three values: {diverse}); two curators at epsilon 0.05 "
+        "each: guessed {private} (non-members: {outside:.1%})",
         counts=left.details["values left by the first, the second, both"],
         value=", ".join(sorted(possible[0] & possible[1])),
         possible=possible,
@@ -45,9 +45,10 @@ def b1():
     rough = attacks.linkage(hard, random_state=0)
     private = attacks.linkage(hard, defence="curator", epsilon="1/10", random_state=0)
     return record(
-        "{named:,} of {patients:,} simulated patients named, {wrong} wrongly; three known ratings single out {alone} "
-        "of {viewers} viewers: {few}; eight, two of them wrong and days known within two weeks, name {rough} and "
-        "{rough_wrong} wrongly; counts of the curator at 1/10: {private} (non-members: {outside:.1%})",
+        "{named:,} of {patients:,} simulated patients identified correctly, {wrong} wrongly; three known ratings "
+        "single out {alone} of {viewers} viewers: {few}; eight ratings, two of them wrong and dated within two weeks, "
+        "identify {rough} correctly and {rough_wrong} wrongly; the curator's counts at epsilon 0.1: {private} "
+        "(non-members: {outside:.1%})",
         named=found["named rightly"],
         wrong=found["named wrongly"],
         patients=found["patients"],
@@ -62,7 +63,7 @@ def b1():
 
 
 def register():
-    """Simulate patients with zip code, birth date and sex, and a voter roll with nine of ten of them and others."""
+    """Simulate patients with zip code, birth date and sex, and a voter roll with 90 % of them and other people."""
     rng = np.random.default_rng(0)
     count, absent = PATIENTS * 3 // 2, PATIENTS // 10
     born = np.datetime64("1950-01-01") - rng.integers(0, 73 * 365, count).astype("timedelta64[D]")
@@ -77,6 +78,6 @@ def register():
 
 
 def ratings(**known):
-    """Return the ratings of MovieLens, and how much the attacker knows of them."""
+    """Return the MovieLens ratings with the attacker's knowledge."""
     user, movie, stars, when = arrays("movielens_latest_small_ratings", "userId", "movieId", "rating", "timestamp")
     return attacks.Ratings(user, movie, stars, when.astype("datetime64[D]").astype(np.int64), **known)

@@ -1,4 +1,4 @@
-"""The rows that the curator answers, on simulated towns: differencing in queries and in versions, and asking."""
+"""The rows on the curator, with simulated towns: differencing of queries and of data versions, and asking."""
 
 import duckdb
 import numpy as np
@@ -7,7 +7,7 @@ import pyarrow as pa
 import discreet as dc
 from mission.rows import rate, record, row
 
-WARDS, RESIDENTS = 1000, 20  # each ward has a governor, whom nobody else there equals in age
+WARDS, RESIDENTS = 1000, 20  # each ward has a governor, whose age is unique there
 OLDEST = 99
 TOP_INCOME = 100_000
 EPSILON = "1/100"
@@ -38,7 +38,7 @@ income = {{ type = "real", between = [0, {top}] }}
 
 
 def town(wards=WARDS):
-    """Return people, by wards; the first of each is the governor, whose illness a coin decided."""
+    """Return people sorted by ward; the first of each ward is the governor, ill by a coin toss."""
     rng = np.random.default_rng(60)
     size = wards * RESIDENTS
     age = rng.integers(18, OLDEST, size)
@@ -49,13 +49,13 @@ def town(wards=WARDS):
 
 
 def opened(people, budget):
-    """Open a town under a pure budget; a person is the unit."""
+    """Open a town under a pure budget with the person as unit."""
     policy = POLICY.format(budget=budget, last=people["ward"][-1].as_py(), oldest=OLDEST, top=TOP_INCOME)
     return dc.open(dc.policy.Policy.parse(policy), data={"people": people})
 
 
 def governors(people):
-    """Return which governors are ill."""
+    """Return for each governor whether they are ill."""
     return people["ill"].to_numpy()[::RESIDENTS] == 1
 
 
@@ -67,22 +67,22 @@ def exactly(people, sql):
 
 
 def difference(ask):
-    """Return the guess for every ward: ill, if the count with the governor is above the count without."""
+    """Guess for every ward: ill if the count with the governor exceeds the count without."""
     return column(ask(ILL), "n") - column(ask(OTHERS), "n") >= 1
 
 
 def column(answer, name, wards=WARDS):
-    """Return one column of an answer by wards; without noise, SQL leaves out those where nobody is counted."""
+    """Return one column of an answer by ward; non-private SQL omits wards without matching rows."""
     found = np.zeros(wards)
     found[np.asarray(answer["ward"])] = np.asarray(answer[name])
     return found
 
 
-@row("A5", "Differencing with and without one person: in two counts, and in two versions of the data")
+@row("A5", "Differencing with and without one person: two counts, and two versions of the data")
 def a5():
     people = town()
     ill, incomes = governors(people), people["income"].to_numpy()[::RESIDENTS]
-    before = people.filter(people["age"].to_numpy() < OLDEST)  # before the governors moved in
+    before = people.filter(people["age"].to_numpy() < OLDEST)  # the version before the governors moved in
     guesses = difference(lambda sql: exactly(people, sql))
     errors = np.abs(joined(exactly(before, INCOMES), exactly(people, INCOMES)) - incomes)
     with opened(people, 1) as curator, opened(before, 1) as earlier:
@@ -92,10 +92,10 @@ def a5():
     noisy = np.abs(np.nan_to_num(joined(*answers), nan=np.median(incomes)) - incomes)  # NULL: too few values
     guess = np.abs(incomes - np.median(incomes))
     return record(
-        "{wards:,} governors. Exact counts: illness right in {exact}; at epsilon {epsilon} for each count (± "
-        "{margin:,.0f}): {private}. The income of the one who joined, from two exact averages: off by {off:.0e} at "
-        "most; from private ones (epsilon {of_averages} each) off by {noisy:,.0f} (median), guessing the median "
-        "income {guess:,.0f}: {verdict}",
+        "{wards:,} governors. Illness inferred correctly from non-private counts: {exact}; at epsilon {epsilon} per "
+        "count (± {margin:,.0f}): {private}. Income of the person who joined, from two non-private averages: error at "
+        "most {off:.0e}; from private ones (epsilon {of_averages} each): error {noisy:,.0f} (median), against "
+        "{guess:,.0f} for guessing the median income: {verdict}",
         wards=WARDS,
         epsilon=EPSILON,
         of_averages=OF_AVERAGES,
@@ -110,7 +110,7 @@ def a5():
 
 
 def joined(before, after):
-    """Return what those who joined between two versions bring in, by wards, from numbers and averages."""
+    """Return the total income of those who joined between two versions, by ward, from counts and averages."""
     first, second = (column(each, "n") * column(each, "mean") for each in (before, after))
     return second - first
 
@@ -131,8 +131,9 @@ def b6():
         curator.ledger.verify()
         forecast, margin = explained.columns[0].margin, answer.margins["n"][0]
         return record(
-            "ask: {wards} wards, margin of n forecast ± {forecast:,.0f} and answered ± {margin:,.0f}; epsilon {spent} "
-            "charged ({share:.1%} of the budget); rows {shown}; after it epsilon {after} is spent, the ledger verified",
+            "ask: {wards} wards, margin of n: forecast ± {forecast:,.0f}, answered ± {margin:,.0f}; charged epsilon "
+            "{spent} ({share:.1%} of the budget); a query for rows was {shown}; epsilon {after} spent after it, ledger "
+            "verified",
             wards=len(answer),
             forecast=forecast,
             margin=margin,

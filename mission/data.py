@@ -1,4 +1,4 @@
-"""Real data sets: a folder that `DISCREET_DATA` names."""
+"""Real data sets, in the folder named by `DISCREET_DATA`."""
 
 import os
 from pathlib import Path

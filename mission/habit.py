@@ -1,4 +1,4 @@
-"""The row on a habit: Mr. T buys bread, and the unit decides whether it shows."""
+"""The row on a habit: Mr. T buys bread, and the privacy unit decides whether that is hidden."""
 
 import math
 from datetime import date, timedelta
@@ -38,7 +38,7 @@ day = {{ type = "date", between = [2026-01-01, 2026-12-31] }}
 """
 
 
-@row("C10", "A habit (Mr. T and his bread) under unit row, person-day, person")
+@row("C10", "A habit (Mr. T and his bread) with the units row, person-day and person")
 def c10():
     after = next(days for days in range(1, DAYS) if in_theory(days) >= SEEN)
     habits = np.random.default_rng(40).integers(0, 2, CUSTOMERS) == 1
@@ -50,8 +50,8 @@ def c10():
         for (unit, days), each in rates.items()
     )
     return record(
-        "{customers:,} customers, half of whom buy {loaves} loaves a day, one count of each at epsilon {epsilon}. "
-        "Guessed right, where epsilon allows {ceiling:.1%} about one unit: {shown}",
+        "{customers:,} customers, half of whom buy {loaves} loaves a day; one count for each at epsilon {epsilon}. "
+        "Correct guesses, where epsilon allows at most {ceiling:.1%} for one unit: {shown}",
         customers=CUSTOMERS,
         loaves=LOAVES,
         epsilon=EPSILON,
@@ -63,30 +63,30 @@ def c10():
 
 
 def in_theory(signal):
-    """Return how often a guess is right if the habit adds so much to the count.
+    """Return the probability of a correct guess if the habit adds `signal` to the count.
 
-    The curator draws noise on a fine grid and rounds counts: about Laplace noise, rounded.
+    The curator draws noise on a fine grid and rounds counts, which is close to rounded Laplace noise.
     """
-    least = math.ceil((signal + 1) / 2)  # the count from which the habit is guessed
+    least = math.ceil((signal + 1) / 2)  # the smallest count from which the habit is guessed
     missed, invented = (math.exp(-float(EPSILON) * far) / 2 for far in (signal + 0.5 - least, least - 0.5))
     return 1 - (missed + invented) / 2
 
 
 def has_habit(answer, signal):
-    """Guess from a count; a habit adds so much to it."""
+    """Guess the habit from a count to which it adds `signal`."""
     return answer >= (signal + 1) / 2
 
 
 def signal_of(unit, days):
-    """Return what a habit adds to the count of a customer, as the policy bounds contributions."""
+    """Return how much the habit adds to a customer's count under the contribution bounds."""
     return {"row": LOAVES * days, "person-day": days, "person": 1}[unit]
 
 
 def guessed(bread, habits, unit, days):
-    """Return how often it is guessed right from one noisy count whether a customer has the habit.
+    """Return the share of customers whose habit is guessed correctly from one noisy count.
 
-    Each customer has a card of their own, so that one question asks for the counts of all of them: every count costs
-    what it would cost alone.
+    Each customer has their own card, so one query returns the counts of all customers at the cost of one count
+    (parallel composition).
     """
     until = FIRST + timedelta(days=days)
     sql = f"SELECT card, COUNT(*) AS n FROM bread WHERE day < DATE '{until}' GROUP BY card ORDER BY card"  # noqa: S608 - our own words
@@ -98,7 +98,7 @@ def guessed(bread, habits, unit, days):
 
 
 def bought(habits):
-    """Return who bought bread when: those with the habit, every day."""
+    """Return the purchases: customers with the habit buy every day."""
     who = np.repeat(np.flatnonzero(habits), DAYS * LOAVES)
     day = np.tile(np.repeat(np.arange(DAYS), LOAVES), habits.sum())
     return pa.table({"person": who, "card": who, "day": np.datetime64(FIRST) + day.astype("timedelta64[D]")})

@@ -1,4 +1,4 @@
-"""The rows that the kernel and the definitions answer."""
+"""The rows on the kernel and the definitions."""
 
 import itertools
 import math
@@ -34,17 +34,17 @@ def a10():
     return record("epsilon 1/10, scale {scale}: worst log-ratio {worst}", scale=noise.scale, worst=worst)
 
 
-@row("A11", "Removal and replacement neighbours told apart")
+@row("A11", "Add/remove and substitution neighbours")
 def a11():
     loss = dc.laplace_for(ONE, "1/10").loss(ONE)
     return record(
-        "removal {removal}, replacement {replacement}",
+        "add/remove {removal}, substitution {replacement}",
         removal=loss.epsilon,
         replacement=loss.for_substitution().epsilon,
     )
 
 
-@row("A12", "Groups of k")
+@row("A12", "Group privacy")
 def a12():
     loss = dc.laplace_for(ONE, "1/10").loss(ONE)
     rho = dc.Gaussian(10).loss(ONE)
@@ -57,7 +57,7 @@ def a12():
     )
 
 
-@row("A13", "What an adversary's belief can become")
+@row("A13", "Bound on an attacker's posterior belief")
 def a13():
     return record("prior 0.5, epsilon 0.1: at most {posterior:.5f}", posterior=privacy.posterior_bound(0.5, 0.1))
 
@@ -143,8 +143,8 @@ def c6():
         inside += np.abs(noisy - truth).max() <= margin
         top += (np.argsort(-noisy)[:10] == np.arange(10)).all()
     return record(
-        "± {margin} (ln(10000/0.05) = {bound:.2f}); all names inside in {inside} of {releases:,} releases; the top ten "
-        "right in {top} (simulated names)",
+        "± {margin} (ln(10000/0.05) = {bound:.2f}); all names within the margin in {inside} of {releases:,} releases; "
+        "correct top ten in {top} (simulated names)",
         margin=margin,
         bound=math.log(10_000 / 0.05),
         releases=RELEASES,
@@ -186,8 +186,8 @@ def c8():
         shares.append(expected / (4 * copies))
     prices = auction.probabilities(["4.00", "3.00", "3.01", "0"])
     return record(
-        "epsilon {epsilon}: prices 1.00 / 3.00 / 3.01 / 3.02 with {shown}; revenue with 4, 40, 400 bidders: {revenue} "
-        "of the best",
+        "epsilon {epsilon}: prices 1.00 / 3.00 / 3.01 / 3.02 chosen with probabilities {shown}; revenue with 4, 40, "
+        "400 bidders: {revenue} of the best",
         epsilon=auction.loss("3.02").epsilon,
         prices=prices,
         shares=shares,
@@ -219,11 +219,11 @@ def c11():
     n = 1000
     records = np.arange(n)
     here = dict.fromkeys(records.tolist(), Fraction(1, n))
-    there = {**dict.fromkeys(records[:-1].tolist(), Fraction(1, n)), n: Fraction(1, n)}  # the last one is replaced
+    there = {**dict.fromkeys(records[:-1].tolist(), Fraction(1, n)), n: Fraction(1, n)}  # the last record is replaced
     published = np.random.default_rng(0).choice(records, RELEASES)
     return record(
-        "{n:,} records, one of them replaced: delta at epsilon 0 is {delta:.3g} (1/n = {share:.3g}); the record "
-        "published is somebody's in {exposed:,} of {releases:,} runs",
+        "{n:,} records, one of them replaced: delta at epsilon 0 is {delta:.3g} (1/n = {share:.3g}); a real record is "
+        "published in {exposed:,} of {releases:,} runs",
         n=n,
         delta=float(privacy.hockey_stick(here, there, 0)),
         share=1 / n,
@@ -264,11 +264,12 @@ def e5():
     exact = attacks.threshold_game(random_state=0)
     games = {width: privacy.threshold_game(width) for width in ("1/300", "3/100")}
     shown = (
-        f"width {width}: {game.false_positive_rate:.3f} / {game.true_positive_rate:.3f}, log-ratio {game.log_ratio:.2f}, epsilon {game.epsilon}"
+        f"width {width}: {game.false_positive_rate:.3f} / {game.true_positive_rate:.3f}, log-ratio "
+        f"{game.log_ratio:.2f}, epsilon {game.epsilon}"
         for width, game in games.items()
     )
     return record(
-        "no noise, T = .005: right in {exact}; {shown}",
+        "no noise, T = 0.005: correct in {exact}; {shown}",
         exact=rate_of(exact),
         games=games,
         shown="; ".join(shown),

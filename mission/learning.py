@@ -1,4 +1,4 @@
-"""The rows on private learning: mixtures, the report's DP-EM and what it is compared with, and a recommender."""
+"""The rows on private learning: mixtures, DP-EM as in the report and its alternatives, and a recommender."""
 
 import functools
 import math
@@ -13,7 +13,7 @@ from mission.rows import Runs, rate, rate_of, record, row
 
 DELTA = 1e-6
 BOX = (-12, 12)
-NEW_YORK = ([40.4774, -74.2589], [40.9176, -73.7004])  # the declared map: what everybody knows of the city
+NEW_YORK = ([40.4774, -74.2589], [40.9176, -73.7004])  # declared bounds: public knowledge about the city
 EPSILONS = (0.5, 1, 4)
 STARTS, DRAWS = 10, 3
 CITY_STARTS = 10
@@ -21,7 +21,7 @@ REPORT = {"method": "dp-em", "neighbours": "replacement"}
 LOCATED = "located"
 
 
-@row("E1", "The breach: a cluster of one person gives the person away; a private mixture does not")
+@row("E1", "A cluster of one person reveals that person; a private mixture does not")
 def e1():
     rng = np.random.default_rng(7)
     crowd = np.concatenate([rng.normal(centre, 1, (600, 2)) for centre in ([-5, -4], [4, -3])])
@@ -30,9 +30,9 @@ def e1():
     exact = attacks.lone_cluster(random_state=0, plays=4)
     private = attacks.lone_cluster(defence="curator", epsilon=1, random_state=0)
     return record(
-        "one person beside 1,200, scikit-learn: a mean is {found:.0e} away from the person. {people} lone people of a "
-        "simulated city, each in the data or not: exact parameters place a mean within 50 m of {located} of those who "
-        "are in, and tell who is in (AUC) with {exact}; private at epsilon 1: {hidden} and {private}",
+        "one person apart from 1,200 others, scikit-learn: a mean is {found:.0e} away from the person. {people} lone "
+        "people of a simulated city, each in the data or not: non-private parameters have a mean within 50 m of "
+        "{located} of the members, and reveal membership (AUC {exact}); private at epsilon 1: {hidden} and {private}",
         found=float(np.linalg.norm(fitted.means_ - person, axis=1).min()),
         people=exact.details["lone people"],
         located=_located(exact),
@@ -43,13 +43,13 @@ def e1():
 
 
 def _located(result):
-    people = result.details["lone people"] * result.details["mixtures"] // 2  # everybody is in half of the mixtures
+    people = result.details["lone people"] * result.details["mixtures"] // 2  # members of half of them
     return rate(round(result.details["located"] * people), people)
 
 
 @functools.cache
 def simulated(rows=40_000):
-    """Return points of a mixture of four, half to fit on and half to test on, and what scikit-learn reaches."""
+    """Return training and test points of a mixture of four, and the test score of scikit-learn."""
     rng = np.random.default_rng(11)
     centres = np.array([[-7, -6], [6, -5], [-2, 7], [7, 6]])
     points = rng.permutation(np.concatenate([rng.normal(centre, 1.3, (rows // 4, 2)) for centre in centres]))
@@ -59,26 +59,26 @@ def simulated(rows=40_000):
 
 
 REFERENCE = (
-    "simulated mixture of four, 20,000 points to fit on and 20,000 to test on; gap of the mean test log-likelihood to "
-    f"scikit-learn, best of {STARTS} starts on the same points, median of {DRAWS} fits (lowest to highest)"
+    "simulated mixture of four, 20,000 training and 20,000 test points; difference of the mean test log-likelihood "
+    f"from scikit-learn's best of {STARTS} starts on the same points, median of {DRAWS} fits (range)"
 )
 
 
 @functools.cache
 def gap(epsilon, **settings):
-    """Return how far a private mixture's test log-likelihood is from scikit-learn's, in several fits."""
+    """Return the differences of a private mixture's test log-likelihood from scikit-learn's, in several fits."""
     train, test, best = simulated()
     model = GaussianMixture(4, epsilon=epsilon, delta=DELTA, bounds=BOX, **settings)
     return Runs(tuple(model.fit(train).score(test) - best for _ in range(DRAWS)))
 
 
 def gaps(**settings):
-    """Return the gap for each epsilon."""
+    """Return the differences for each epsilon."""
     return {epsilon: gap(epsilon, **settings) for epsilon in EPSILONS}
 
 
 def by_epsilon(found):
-    """Return gaps as a text."""
+    """Format results by epsilon."""
     return ", ".join(f"{each} at epsilon {epsilon:g}" for epsilon, each in found.items())
 
 
@@ -86,7 +86,7 @@ def by_epsilon(found):
 def e6():
     gaussian, laplace = gaps(**REPORT), gaps(noise="laplace", **REPORT)
     return record(
-        "replacement neighbours, N public; {reference}: GGG {ggg}; LLG {llg}",
+        "substitution neighbours, public N; {reference}: GGG {ggg}; LLG {llg}",
         reference=REFERENCE,
         gaussian=gaussian,
         laplace=laplace,
@@ -102,12 +102,12 @@ def e7():
     rho = {}
     for kind in kinds:
         model = GaussianMixture(4, epsilon=1, delta=DELTA, bounds=BOX, composition=kind, **REPORT)
-        rho[kind] = float(model.fit(train).loss_.rho)  # of Gaussian noise it is the inverse of its variance
+        rho[kind] = float(model.fit(train).loss_.rho)  # inversely proportional to the variance of Gaussian noise
     noise = {kind: math.sqrt(rho["zcdp"] / rho[kind]) for kind in kinds}
     found = {kind: gap(1, **REPORT, **({} if kind == "zcdp" else {"composition": kind})) for kind in kinds}
     order = sorted(kinds, key=lambda kind: found[kind].median, reverse=True)
     return record(
-        "noise at epsilon 1, in units of zCDP's: {shown}; {reference}: {gaps}; best to worst: {order}",
+        "noise at epsilon 1, relative to zCDP: {shown}; {reference}: {gaps}; best to worst: {order}",
         noise=noise,
         found=found,
         reference=REFERENCE,
@@ -122,7 +122,7 @@ def e8():
     noisy, report = gaps(method="input-noise", neighbours="replacement"), gaps(**REPORT)
     worse = [epsilon for epsilon in EPSILONS if noisy[epsilon].median < report[epsilon].median]
     return record(
-        "{reference}: {shown}; below DP-EM at {worse} of {epsilons} epsilons",
+        "{reference}: {shown}; worse than DP-EM at {worse} of {epsilons} epsilons",
         reference=REFERENCE,
         noisy=noisy,
         report=report,
@@ -134,7 +134,7 @@ def e8():
 
 @functools.cache
 def checkins():
-    """Return check-ins of New York to fit on, whose they are, those of other people, and what scikit-learn reaches."""
+    """Return training check-ins of New York with their users, test check-ins of others, and scikit-learn's score."""
     user, lat, lon = arrays("gowalla_nyc_checkins", "user", "lat", "lon")
     people = np.random.default_rng(3).permutation(np.unique(user))
     tested = np.isin(user, people[: len(people) // 5])
@@ -145,20 +145,20 @@ def checkins():
 
 @functools.cache
 def city_scores(epsilon):
-    """Return the log-likelihood of other people's check-ins under private mixtures that hide a person's all."""
+    """Return the log-likelihood of other people's check-ins under user-level private mixtures."""
     train, user, test, _ = checkins()
     model = GaussianMixture(8, epsilon=epsilon, delta=DELTA, bounds=NEW_YORK)
     return Runs(tuple(model.fit(train, unit=user).score(test) for _ in range(DRAWS)))
 
 
-@row("E9", "Gowalla check-ins clustered, one person hidden")
+@row("E9", "Clustering of Gowalla check-ins with user-level privacy")
 def e9():
     train, _, test, best = checkins()
     scores = {epsilon: city_scores(epsilon) for epsilon in (1, 4)}
     return record(
-        "8 components, fitted on {train:,} check-ins of four fifths of the people; log-likelihood of the other "
-        "people's {test:,}, all of a person hidden: {shown}; scikit-learn on the same check-ins, by rows, best of "
-        "{starts} starts: {best:.3f}: [map](pictures/checkins.svg)",
+        "8 components, fitted on {train:,} check-ins of 80 % of the people; log-likelihood of the other people's "
+        "{test:,} check-ins with user-level privacy: {shown}; non-private scikit-learn on the same "
+        "check-ins, best of {starts} starts: {best:.3f}: [map](pictures/checkins.svg)",
         train=len(train),
         test=len(test),
         scores=scores,
@@ -168,13 +168,13 @@ def e9():
     )
 
 
-@row("E10", "A private Gaussian mixture that a practitioner would use")
+@row("E10", "A private Gaussian mixture that is accurate enough to use")
 def e10():
     found, best = gaps(), checkins()[-1]
     city = {epsilon: Runs(tuple(each - best for each in city_scores(epsilon).values)) for epsilon in (1, 4)}
     return record(
-        "{reference}, removal of one row: {shown}. Check-ins of New York, all of a person's hidden, gap to "
-        "scikit-learn by rows, best of {starts} starts on the same check-ins, tested on other people's: {city_shown}",
+        "{reference}, add/remove of one row: {shown}. Check-ins of New York with user-level privacy, difference from "
+        "scikit-learn's best of {starts} starts on the same check-ins, tested on other people's: {city_shown}",
         reference=REFERENCE,
         found=found,
         city=city,
@@ -185,11 +185,11 @@ def e10():
 
 
 def rmse(errors):
-    """Return the root of the mean square."""
+    """Return the root mean squared error."""
     return float(np.sqrt(np.mean(errors**2)))
 
 
-@row("C4", "A private recommender that hides one rating, or a person's whole taste")
+@row("C4", "A private recommender at event level (one rating) and at user level (all ratings of a person)")
 def c4():
     user, item, rating = arrays("movielens_latest_small_ratings", "userId", "movieId", "rating")
     (movies,) = arrays("movielens_latest_small_movies", "movieId")
@@ -201,17 +201,16 @@ def c4():
         model = Recommender(epsilon=1, items=movies, bounds=(0.5, 5), level=level)
         errors = []
         for _ in range(DRAWS):
-            predicted = (
-                model.fit(fitted).with_ratings(fitted).predict(judged[:, :2])
-            )  # each person's own ratings, at home
+            # Each person's own ratings stay with that person.
+            predicted = model.fit(fitted).with_ratings(fitted).predict(judged[:, :2])
             errors.append([rmse(predicted - judged[:, 2]), rmse(model.predict(judged[:, 1]) - judged[:, 2])])
         own[level], alone[level] = (Runs(tuple(column)) for column in zip(*errors, strict=True))
     return record(
-        "MovieLens RMSE at epsilon 1, {draws} fits: {shown}; one constant for every film {constant:.3f}: "
+        "MovieLens RMSE at epsilon 1, {draws} fits: {shown}; one constant for all films {constant:.3f}: "
         "[picture](pictures/ratings.svg)",
         draws=DRAWS,
         own=own,
         alone=alone,
         constant=rmse(judged[:, 2] - fitted[:, 2].mean()),
-        shown=", ".join(f"{level} level {own[level]}, for somebody who rated nothing {alone[level]}" for level in own),
+        shown=", ".join(f"{level} level {own[level]}, for new users {alone[level]}" for level in own),
     )

@@ -1,4 +1,4 @@
-"""The lecture's two tables of twelve rows: >=40 and >40 are read as one class, a blank and a bullet as *."""
+"""The two tables of the lecture, with twelve rows each; >=40 and >40 are one class, a blank and a bullet mean *."""
 
 import pyarrow as pa
 
@@ -11,7 +11,7 @@ Cancer, Cancer, Cancer, Tuberculosis, Viral Infection, Viral Infection"""
 
 
 def table(ages, conditions):
-    """Return a table whose every line of conditions is a group of one age."""
+    """Return a table in which each line of conditions is a class with one age."""
     rows = [
         {"zip": "130**", "age": age, "nationality": "*", "condition": condition}
         for age, group in zip(ages, conditions.splitlines(), strict=True)
@@ -21,16 +21,16 @@ def table(ages, conditions):
 
 
 def first():
-    """Return the 4-anonymous one."""
+    """Return the 4-anonymous table."""
     return table(("<30", ">=40", "3*"), FIRST)
 
 
 def second():
-    """Return the 6-anonymous one."""
+    """Return the 6-anonymous table."""
     return table(("<35", ">35"), SECOND)
 
 
 def possible(patients, place):
-    """Return the conditions that a table leaves possible for somebody whose class is known."""
+    """Return the conditions that are possible for the person in a row, given their class."""
     rows = patients.to_pylist()
     return {row["condition"] for row in rows if row["age"] == rows[place]["age"]}

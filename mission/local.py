@@ -1,4 +1,4 @@
-"""The rows on answers that are perturbed at home."""
+"""The rows on the local model."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ def b4():
     }
     found = {name: _repeated(*each) for name, each in surveys.items()}
     shown = (
-        f"{name}: ± {each['margin']:.2%}, inside the 95 % margin in {each['inside']}, mean error at most "
+        f"{name}: ± {each['margin']:.2%}, within the 95 % margin in {each['inside']}, mean error at most "
         f"{each['off']:.1f} standard errors from 0"
         for name, each in found.items()
     )
@@ -34,11 +34,11 @@ def b4():
 
 
 def _categories(name, size):
-    values = np.arange(PEOPLE) % (size // 2)  # half of the values have nobody
+    values = np.arange(PEOPLE) % (size // 2)  # half of the values do not occur
     return getattr(dc.local, name)(size, epsilon=1), values, np.repeat([2 / size, 0], size // 2)
 
 
-@row("B5", "Numbers perturbed at home: the mean salary")
+@row("B5", "Numbers in the local model: the mean salary")
 def b5():
     paid = np.random.default_rng(5).gamma(4, 15_000, PEOPLE).clip(0, HIGHEST)
     found = {}
@@ -48,8 +48,8 @@ def b5():
         found[name] = _repeated(survey, paid, paid.mean())
         found[name]["fewer"] = float(fewer) / found[name]["margin"]
     shown = (
-        f"{name} ± {each['margin']:,.0f}, inside in {each['inside']}, with a quarter of the people {each['fewer']:.2f} "
-        "times that"
+        f"{name} ± {each['margin']:,.0f}, within the margin in {each['inside']}, with a quarter of the people "
+        f"{each['fewer']:.2f} times the margin"
         for name, each in found.items()
     )
     return record(
@@ -63,9 +63,9 @@ def b5():
 
 
 def _repeated(survey, values, truth):
-    """Ask the same people again and again; return the margin, how often it holds, and how far the mean error is from 0.
+    """Repeat a survey; return the margin, its coverage, and the mean error in standard errors.
 
-    How often it holds is counted for one value, the first: those of one survey are not independent.
+    Coverage is counted for the first value only, because the values of one survey are not independent.
     """
     made = [survey.estimate(survey.perturb(values)) for _ in range(SURVEYS)]
     errors = np.array([np.atleast_1d(estimates - truth) for estimates, _ in made])

@@ -1,4 +1,4 @@
-"""The rows on what privacy costs and buys: the trade-off of a count, and privacy beside sampling."""
+"""The rows on accuracy and privacy: the trade-off for a count, and privacy noise compared with sampling error."""
 
 import functools
 import math
@@ -19,10 +19,10 @@ ATTRIBUTES = 400
 SURVEYS = 40_000
 
 
-@row("B8", "The utility-privacy trade-off, as a picture", uses="the picture is drawn by the tour")
+@row("B8", "The utility-privacy trade-off, as a picture", uses="the tour draws the picture")
 def b8():
     shown = (
-        f"epsilon {epsilon}: count ± {each.margin:.0f}, attack right in {each.right}, in theory {each.theory:.1%}"
+        f"epsilon {epsilon}: count ± {each.margin:.0f}, attack correct in {each.right}, in theory {each.theory:.1%}"
         for epsilon, each in played().items()
     )
     return record(
@@ -35,7 +35,7 @@ def b8():
 
 @dataclass(frozen=True)
 class Difference:
-    """What an epsilon buys: the margin of a count, and how often a difference of two counts is right."""
+    """Margin of a count at an epsilon, and success of differencing two counts."""
 
     margin: float
     hits: int
@@ -45,7 +45,7 @@ class Difference:
 
 @functools.cache
 def played():
-    """Ask for margins, and guess the illness of every governor from two counts that cost epsilon together."""
+    """Return margins, and guess the illness of every governor from two counts at a total cost of epsilon."""
     people = town(PLAYS)
     ill, found = governors(people), {}
     for epsilon in EPSILONS:
@@ -59,17 +59,17 @@ def played():
 
 
 def in_theory(epsilon):
-    """Return how often the difference of two noisy counts is right: (1 + Pr[their noises are equal]) / 2.
+    """Return the success probability of differencing two noisy counts: (1 + Pr[both noises are equal]) / 2.
 
-    The curator draws noise on a fine grid and rounds counts: about Laplace noise, rounded.
+    The curator draws noise on a fine grid and rounds counts, which is close to rounded Laplace noise.
     """
-    rise = math.exp(float(epsilon) / 4)  # half the epsilon for each count, and half a step to the next integer
+    rise = math.exp(float(epsilon) / 4)  # each count gets half of epsilon; half a step to the next integer
     zero, step = 1 - 1 / rise, math.exp(-float(epsilon) / 2)
     one = (rise - 1 / rise) * step / 2
     return (1 + zero**2 + 2 * one**2 / (1 - step**2)) / 2
 
 
-@row("D7", "Privacy error 1/(epsilon·n) beside sampling error 1/sqrt(n) and the attack regime sqrt(d)/n, as a picture")
+@row("D7", "Privacy error 1/(epsilon·n), sampling error 1/sqrt(n) and the attack regime sqrt(d)/n, as a picture")
 def d7():
     crossings = {epsilon: crossing(epsilon) for epsilon in ("1", "1/10", "1/100")}
     n = crossings["1/10"]
@@ -78,9 +78,9 @@ def d7():
     errors = [float(np.quantile(np.abs(each), 0.95)) for each in (sampling, noise)]
     found = {part: rate_of(power(ATTRIBUTES, 100, part, plays=10)) for part in (0, 0.1, 1, 10)}
     return record(
-        "privacy costs less than sampling, by epsilon: {shown} (in {surveys:,} surveys of {n:,}: sampling ± "
-        "{sampling:.1%}, noise ± {noise:.1%}, at 95 %); pairs of a member and a non-member ranked right from "
-        "{attributes} means with errors of 0, 0.1, 1, 10 times sqrt(d)/n: {ranked}: [picture](pictures/sampling.svg)",
+        "privacy noise is smaller than sampling error from, by epsilon: {shown} (in {surveys:,} surveys of {n:,} "
+        "people: sampling ± {sampling:.1%}, noise ± {noise:.1%}, at 95 %); membership AUC from {attributes} means with "
+        "errors of 0, 0.1, 1, 10 times sqrt(d)/n: {ranked}: [picture](pictures/sampling.svg)",
         crossings=crossings,
         n=n,
         surveys=SURVEYS,
@@ -94,11 +94,11 @@ def d7():
 
 
 def sampling_margin(n):
-    """How far a share in a sample of n strays from one half, at 95 %."""
+    """Return the 95 % sampling error of a share of one half in a sample of n."""
     return 1.96 * 0.5 / math.sqrt(n)
 
 
 def crossing(epsilon):
-    """Return the n from which the noise of a private share has a smaller margin than the sample itself."""
+    """Return the n from which privacy noise has a smaller margin than sampling."""
     margin = dc.laplace_for(ONE, epsilon).margin(0.95)
     return math.ceil((margin / (1.96 * 0.5)) ** 2)

@@ -553,7 +553,7 @@ def test_e11_attacks_follow_the_generalisation_gap():
 
 def test_a_verdict_follows_from_the_numbers():
     assert "within the ceiling of 62.2%" in str(rate(600, 1000, 0.622))
-    assert "by no more than chance" in str(rate(64, 100, 0.622))
+    assert "within the 95 % interval" in str(rate(64, 100, 0.622))
     assert "not refuted at 99.9999999%" in str(rate(670, 1000, 0.622))
     assert "ABOVE the ceiling" in str(rate(790, 1000, 0.622))
     assert not rate(790, 1000, 0.622).holds

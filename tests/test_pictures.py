@@ -22,7 +22,7 @@ from tools.pictures.tour import sampling_figure  # noqa: E402
 
 PATIENTS = 4000
 FOUND = {
-    "1/10": [bounds.Point(1, 900.0, 30.0, 905.0), bounds.Point(10, 90.0, 300.0, 310.0)],
+    "0.1": [bounds.Point(1, 900.0, 30.0, 905.0), bounds.Point(10, 90.0, 300.0, 310.0)],
     "1": [bounds.Point(1, 900.0, 3.0, 901.0), bounds.Point(10, 90.0, 30.0, 101.0)],
 }
 
@@ -126,17 +126,17 @@ def test_the_trade_off_is_told_at_epsilon_one():
     figure = tradeoff_figure(points, [differencing_game.GuessingResult(Fraction(1), 60, 100)])
     left, right = figure.axes
     assert left.lines[0].get_ydata().tolist() == [point.margin for point in points]
-    assert "right in more than 73 %" in title(figure)
+    assert "right more than 73 %" in title(figure)
     assert right.containers[0].lines[0].get_ydata().tolist() == [60]
     assert flaws(figure) == []
 
 
 def test_privacy_and_sampling_cross_where_the_title_says():
-    figure = sampling_figure("1/10")
+    figure = sampling_figure("0.1")
     (axes,) = figure.axes
     sampling, privacy = (line.get_ydata() for line in axes.lines[:2])
     (n,), (error,) = axes.lines[3].get_data()
-    assert f"From {n:,} people on" in title(figure)
+    assert f"from {n:,} people on" in title(figure)
     assert np.interp(n, axes.lines[0].get_xdata(), sampling) == pytest.approx(error, rel=0.05)
     assert np.interp(n, axes.lines[1].get_xdata(), privacy) == pytest.approx(error, rel=0.05)
     assert flaws(figure) == []
@@ -188,12 +188,12 @@ def test_the_error_is_bias_where_bounds_are_small_and_noise_where_they_are_large
 
 
 def test_the_picture_of_bounds_marks_the_smallest_error_at_each_epsilon():
-    assert bounds.best(FOUND["1/10"]).rows == 10
+    assert bounds.best(FOUND["0.1"]).rows == 10
     figure = bounds.bounds_figure(FOUND)
-    assert [axes.get_title(loc="left") for axes in figure.axes] == ["epsilon 1/10", "epsilon 1"]
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["epsilon 0.1", "epsilon 1"]
     assert [axes.texts[0].get_text() for axes in figure.axes] == ["rows = 10", "rows = 10"]
     assert figure.axes[1].lines[2].get_ydata().tolist() == [901.0, 101.0]
-    assert "10 at epsilon 1/10, 10 at epsilon 1" in title(figure)
+    assert "10 at epsilon 0.1, 10 at epsilon 1" in title(figure)
     assert flaws(bounds.bounds_figure({"1": FOUND["1"]})) == []
 
 

@@ -87,7 +87,7 @@ def test_several_numbers_of_guesses_cost_confidence():
     scores, coins = survey(2000, 1, 3)
     one, several = (audit.one_run(scores, coins, 0, guesses=numbers) for numbers in (500, [500] * 7))
     assert several.epsilon_low < one.epsilon_low
-    assert several.details["numbers tried"] == 7
+    assert several.details["guess counts tried"] == 7
 
 
 def test_false_alarms_of_several_numbers_are_still_as_rare_as_stated():
@@ -129,18 +129,18 @@ def test_a_claim_may_be_a_budget():
 def test_the_words_say_what_was_shown():
     scores, coins = survey(5000, 1, 0)
     with_claim = {claim: audit.one_run(scores, coins, 0, claim=claim).direction for claim in ("1/2", 2)}
-    assert with_claim["1/2"] == "more often right than the claim allows"
-    assert with_claim[2] == "more often right than guessing allows, but not more often than the claim allows"
-    assert audit.one_run(scores, coins, 0).direction == "more often right than guessing allows"
+    assert with_claim["1/2"] == "more than the claim allows"
+    assert with_claim[2].endswith("not more than the claim allows")
+    assert audit.one_run(scores, coins, 0).direction == "more than random guessing allows"
     useless = audit.one_run(np.random.default_rng(0).random(5000), coins, 0, claim=1)
-    assert useless.direction == "not more often right than guessing allows"
+    assert useless.direction == "not more than random guessing allows"
     assert not useless.notes
 
 
-def test_scores_that_are_turned_round_are_suspected():
+def test_reversed_scores_are_suspected():
     scores, coins = survey(2000, 1, 0)
-    assert "turned round" in str(audit.one_run(-scores, coins, 0, claim=1))
-    assert "turned round" not in str(audit.one_run(scores, coins, 0, claim=1))
+    assert "reversed" in str(audit.one_run(-scores, coins, 0, claim=1))
+    assert "reversed" not in str(audit.one_run(scores, coins, 0, claim=1))
 
 
 @pytest.mark.parametrize("delta", [0, 1e-4])
@@ -158,7 +158,7 @@ def test_the_picture_of_one_run_has_right_and_allowed_guesses():
     scores, coins = survey(2000, 2, 0)
     left, _ = audit.one_run(scores, coins, 0, claim=1).figure().axes
     assert [label.get_text() for label in left.get_yticklabels()] == [
-        "right",
+        "correct",
         "allowed\nby guessing",
         "allowed\nat epsilon 1",
     ]
@@ -168,22 +168,22 @@ def test_the_picture_of_one_run_has_right_and_allowed_guesses():
 @pytest.mark.parametrize(
     ("scores", "coins", "more", "message"),
     [
-        ([], [], {}, "scores must be one number"),
-        ([1.0, math.nan], [True, False], {}, "none of them NaN"),
-        ([1.0, 2.0], [True], {}, "canaries must be one truth value"),
+        ([], [], {}, "scores must have one number"),
+        ([1.0, math.nan], [True, False], {}, "no NaN"),
+        ([1.0, 2.0], [True], {}, "canaries must have one boolean"),
         ([1.0, 2.0], [1, 2], {}, "canaries must be True"),
-        ([1.0, 2.0], [1, 0], {"guesses": 3}, "guesses must be from 1"),
+        ([1.0, 2.0], [1, 0], {"guesses": 3}, "guesses must be between 1"),
         ([1.0, 2.0], [1, 0], {"guesses": 0}, "guesses must be at least 1"),
-        ([1.0, 2.0], [1, 0], {"guesses": []}, "guesses must be from 1"),
+        ([1.0, 2.0], [1, 0], {"guesses": []}, "guesses must be between 1"),
         ([1.0, 2.0], [1, 0], {"confidence": 0}, "confidence must lie"),
-        ("high", [1, 0], {}, "scores must be one number"),
-        ([[1.0, 2.0]], [[1, 0]], {}, "scores must be one number"),
-        ([1.0, [2.0]], [1, 0], {}, "scores must be one number"),
-        (None, [1, 0], {}, "scores must be one number"),
+        ("high", [1, 0], {}, "scores must have one number"),
+        ([[1.0, 2.0]], [[1, 0]], {}, "scores must have one number"),
+        ([1.0, [2.0]], [1, 0], {}, "scores must have one number"),
+        (None, [1, 0], {}, "scores must have one number"),
         ([1.0, 2.0], ["in", "out"], {}, "canaries must be True"),
-        ([1.0, 2.0], None, {}, "canaries must be one truth value"),
-        ([1.0, 2.0], [1, 0], {"guesses": "all"}, "guesses must be a number"),
-        ([1.0, 2.0], [1, 0], {"guesses": 1.5}, "guesses must be a number"),
+        ([1.0, 2.0], None, {}, "canaries must have one boolean"),
+        ([1.0, 2.0], [1, 0], {"guesses": "all"}, "guesses must be an integer"),
+        ([1.0, 2.0], [1, 0], {"guesses": 1.5}, "guesses must be an integer"),
     ],
 )
 def test_bad_input_is_refused(scores, coins, more, message):

@@ -1,4 +1,4 @@
-"""Audits of known laws are exact."""
+"""Audits of known distributions are exact."""
 
 import math
 from fractions import Fraction
@@ -77,13 +77,13 @@ def test_an_endless_algorithm_is_refused():
         while not below(2):
             pass
 
-    with pytest.raises(ValueError, match="must come to an end"):
+    with pytest.raises(ValueError, match="must terminate"):
         audit.distribution_of(tosses_until_heads, None)
 
 
 def test_too_many_ways_are_refused(monkeypatch):
     monkeypatch.setattr("discreet.audit.exact_distribution._MAX_PATHS", 50)
-    with pytest.raises(ValueError, match="more than 50 ways"):
+    with pytest.raises(ValueError, match="more than 50 sequences"):
         audit.distribution_of(lambda data, below: below(10) + below(10), None)
 
 

@@ -107,7 +107,7 @@ def test_the_text_of_an_error_is_an_outcome():
 
 @pytest.mark.parametrize("events", [None, {"positive": lambda output: not isinstance(output, audit.ErrorOutcome)}])
 def test_a_mechanism_that_never_works_is_not_audited(events):
-    with pytest.raises(ValueError, match=r"every run on both data sets raised KeyError: 'nope'\. Nothing was audited"):
+    with pytest.raises(ValueError, match=r"every run on both data sets raised KeyError: 'nope'"):
         audit.measure(lambda rows: {}["nope"], [1], [2], 1, 500, events=events)
 
 
@@ -156,7 +156,7 @@ def test_an_event_that_was_learned_is_told_with_outputs():
     steps = audit.Batch(lambda data, runs: 3 * rng.integers(0, 50, runs) + data)
     result = audit.measure(steps, 0, 1, 1, 2000)
     assert not result.holds
-    assert "how telling" in result.event
+    assert "log-likelihood ratio" in result.event
     shown = {int(number) for number in result.event.split("such as ")[1].split(", ")}
     assert {number % 3 for number in shown} == {int(result.direction.startswith("likelier on D2"))}
 
@@ -176,14 +176,14 @@ def test_an_event_of_ones_own_that_fails_on_an_error_is_told_so():
             raise ValueError("bad")
         return 1
 
-    with pytest.raises(ValueError, match=r"run \d+ raised ValueError; your event was given a `Raised`"):
+    with pytest.raises(ValueError, match=r"events: 'positive' failed .*run \d+, which raised ValueError.*ErrorOutcome"):
         audit.measure(fails_at_times, 0, 1, 1, 500, events={"positive": lambda y: y > 0}, random_state=0)
     failed = {"failed": lambda y: isinstance(y, audit.ErrorOutcome) and y.kind == "ValueError" and y.text == "bad"}
     assert sum(each.hits for each in audit.measure(fails_at_times, 0, 1, 1, 500, events=failed).counts) in (20, 980)
 
 
 def test_an_event_of_ones_own_that_fails_on_an_output_is_told_so():
-    with pytest.raises(ValueError, match=r"events: 'positive' failed \(TypeError.*run 1, which gave 'a'"):
+    with pytest.raises(ValueError, match=r"events: 'positive' failed \(TypeError.*run 1, output 'a'"):
         audit.measure(lambda data: "a", 0, 1, 1, 500, events={"positive": lambda y: y > 0})
 
 
@@ -349,7 +349,7 @@ def test_false_alarms_are_as_rare_as_stated():
     ("change", "message"),
     [
         ({"mechanism": 3}, "mechanism must be a function"),
-        ({"mechanism": audit.Batch(lambda data, runs: np.zeros(3))}, "one entry for each of the 1000 runs, not 3"),
+        ({"mechanism": audit.Batch(lambda data, runs: np.zeros(3))}, "1000 entries, one per run, not 3"),
         ({"mechanism": audit.Batch(lambda data, runs: 5)}, "array or a list"),
         ({"runs": 5}, "runs must be at least 20"),
         ({"runs": 1e4}, "runs must be an integer"),
@@ -361,7 +361,7 @@ def test_false_alarms_are_as_rare_as_stated():
         ({"events": {}}, "events must not be empty"),
         ({"events": "positive"}, "events must be a dict"),
         ({"events": {"positive": 3}}, "events must be a dict"),
-        ({"mechanism": dc.Laplace}, r"an object of the class, such as Laplace\(1\)"),
+        ({"mechanism": dc.Laplace}, r"an instance, such as Laplace\(1\)"),
         ({"mechanism": audit.Batch(lambda data, runs: np.array(5))}, "array or a list"),
         ({"mechanism": audit.Batch(lambda data, runs: "five")}, "array or a list"),
         ({"random_state": "x"}, "random_state must be an integer"),

@@ -27,9 +27,9 @@ rows = 2
 [tables.visits.columns]
 patient = { type = "integer" }
 """
-PAID = "A question is paid for before it is read, and failing tells nothing"
-KEPT = "After a crash the charge stands, and the ledger verifies"
-ENDS = "A budget that is used up refuses, before anything is read"
+PAID = "Queries are charged before data is read, and failures reveal nothing"
+KEPT = "After a crash the charge is kept and the ledger verifies"
+ENDS = "An exhausted budget refuses queries before data is read"
 ORDER = "The order of the rows does not matter"
 
 
@@ -70,7 +70,7 @@ def test_reading_before_paying_is_caught(monkeypatch):
     monkeypatch.setattr(release, "release_totals", hasty)
     found = broken()
     assert {PAID, KEPT, ENDS} <= set(found)
-    assert "rows were read before the charge was made" in found[PAID]
+    assert "rows were read before the charge" in found[PAID]
 
 
 @pytest.mark.long
@@ -90,7 +90,7 @@ def test_a_ledger_that_forgets_a_charge_is_caught(monkeypatch):
 def test_a_budget_that_never_ends_is_caught(monkeypatch):
     monkeypatch.setattr(policy_account, "_MAX_ASKS", 5)
     monkeypatch.setattr(Budget, "covers", lambda self, spent: True)
-    assert broken() == {ENDS: "after 5 answers the budget did not refuse"}
+    assert broken() == {ENDS: "no refusal after 5 answers"}
 
 
 @pytest.mark.long

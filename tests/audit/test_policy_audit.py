@@ -44,7 +44,7 @@ cost = { type = "real", between = [0, 100], step = 1 }
 ward = { type = "text", in = ["A", "B", "C"] }
 """
 WITH_DELTA = PURE.replace("epsilon = 2", "epsilon = 2\ndelta = 1e-9") + 'street = { type = "text" }\n'
-FEW = ("the same row too often, highest", "too many groups, highest", "above every bound", "keys of its own")
+FEW = ("same row too often, highest values", "too many groups, highest values", "above every bound", "unique keys")
 
 
 @pytest.fixture
@@ -81,16 +81,16 @@ def test_a_sound_curator_passes(sound):
     assert sound.holds, str(sound)
     assert len(sound.findings) == 11
     assert len(sound.checks) == 10
-    assert sound.verdict.startswith("Nothing was found against any of 21 claims")
-    assert all(finding.used == pytest.approx(1, rel=1e-3) for finding in sound.findings)
+    assert sound.verdict.startswith("None of 21 claims was refuted")
+    assert all(finding.cost_used == pytest.approx(1, rel=1e-3) for finding in sound.findings)
 
 
 @pytest.mark.long
 def test_questions_that_the_policy_refuses_are_told_with_the_refusal():
     names = {asked.name for asked in audit_queries(Policy.parse(PURE + 'street = { type = "text" }\n'))}
-    assert "visits: street discovered" in names
+    assert "visits: COUNT(*) by street (threshold)" in names
     with pytest.raises(PolicyError, match="allows none of these"):
-        audit_policy(Policy.parse(PURE + 'street = { type = "text" }\n'), runs=100, only=["discovered"])
+        audit_policy(Policy.parse(PURE + 'street = { type = "text" }\n'), runs=100, only=["threshold"])
 
 
 @pytest.mark.long
@@ -128,7 +128,7 @@ def test_a_missing_limit_of_rows_is_caught_by_the_totals_and_by_the_answers(monk
     monkeypatch.setattr(counts_and_sums, "_clipped_term", unbounded)
     found = audit_policy(Policy.parse(PURE), runs=300, confidence=SURE, only=["visits: COUNT(*)"])
     assert "visits: COUNT(*)" in found.refuted_claims
-    assert "No unit moves a total by more than its noise is made for" in found.refuted_claims
+    assert "No unit changes a total by more than its sensitivity" in found.refuted_claims
     assert "visits: COUNT(*) (6 times)" in found.checks[0].coverage
 
 
@@ -160,12 +160,12 @@ def test_a_sum_that_is_not_clipped_is_caught(monkeypatch, few):
 @pytest.mark.long
 def test_a_threshold_that_lets_everything_pass_is_caught(monkeypatch, few):
     policy = Policy.parse(WITH_DELTA)
-    sound = audit_policy(policy, runs=100, confidence=SURE, only=["street discovered"])
+    sound = audit_policy(policy, runs=100, confidence=SURE, only=["by street"])
     assert sound.holds, str(sound)
     assert [finding.parameter for finding in sound.findings] == ["rho", "delta"]
     monkeypatch.setattr(Threshold, "passes", lambda self, values: np.asarray(values) > 0)
-    found = audit_policy(policy, runs=300, confidence=SURE, only=["street discovered"])
-    assert "visits: street discovered: a group of one's own" in found.refuted_claims
+    found = audit_policy(policy, runs=300, confidence=SURE, only=["by street"])
+    assert "visits: COUNT(*) by street (threshold): group of a single unit" in found.refuted_claims
 
 
 @pytest.mark.long
@@ -180,8 +180,8 @@ def test_an_engine_that_fails_on_some_values_is_caught(monkeypatch, few):
     monkeypatch.setattr(DuckDB, "totals", careless)
     found = audit_policy(Policy.parse(PURE), runs=100, confidence=SURE, only=["visits: COUNT(*)"])
     assert set(found.refuted_claims) >= {
-        "No unit makes a question fail",
-        "Whether a question fails does not depend on the unit",
+        "No unit makes a query fail",
+        "Whether a query fails does not depend on the unit",
     }
 
 

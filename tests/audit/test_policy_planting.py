@@ -103,11 +103,11 @@ def test_every_pair_differs_in_the_rows_of_one_unit(hospital):
 
 def test_the_planted_unit_has_more_rows_and_groups_than_allowed(hospital):
     groups, rows = contribution_bounds(HOSPITAL.tables["stays"])
-    often = planted(hospital["the same row too often, highest"], "stays")
+    often = planted(hospital["same row too often, highest values"], "stays")
     assert often.num_rows > groups * rows
     assert len(set(often["ward"].to_pylist())) == 1
     assert set(often["days"].to_pylist()) == {60}
-    wide = planted(hospital["too many groups, lowest"], "stays")
+    wide = planted(hospital["too many groups, lowest values"], "stays")
     assert len(set(wide["ward"].to_pylist())) == 3 > groups
     assert len(set(pc.strftime(wide["admitted"], "%Y-%m").to_pylist())) > groups
     assert set(wide["days"].to_pylist()) == {0}
@@ -140,13 +140,13 @@ def test_values_beyond_every_bound_missing_ones_and_nan_are_planted(hospital):
     assert math.inf in glucose
     assert -math.inf in planted(below, "labs")["glucose"].to_pylist()
     assert min(planted(below, "stays")["days"].to_pylist()) == -(2**63)
-    assert "not of the list" in planted(beyond, "stays")["ward"].to_pylist()
+    assert "not in the list" in planted(beyond, "stays")["ward"].to_pylist()
     assert set(planted(hospital["missing values"], "stays")["ward"].to_pylist()) == {None}
-    assert all(map(math.isnan, planted(hospital["not a number"], "labs")["glucose"].to_pylist()))
+    assert all(map(math.isnan, planted(hospital["NaN"], "labs")["glucose"].to_pylist()))
 
 
 def test_a_unit_has_groups_that_nobody_else_has_and_groups_that_others_have(hospital):
-    own, common = hospital["keys of its own"], hospital["the same row too often, highest"]
+    own, common = hospital["unique keys"], hospital["same row too often, highest values"]
     assert not set(planted(own, "labs")["test"].to_pylist()) & set(own.absent["labs"]["test"].to_pylist())
     (test,) = set(planted(common, "labs")["test"].to_pylist())
     assert common.absent["labs"]["test"].to_pylist().count(test) > 20
@@ -180,9 +180,9 @@ def test_the_questions_are_of_every_kind_that_a_policy_may_allow():
         "stays: COUNT(*) by ward",
         "stays: SUM(days) by ward",
         "stays: COUNT(*) by month of admitted",
-        "stays: rows of each person",
+        "stays: rows per unit",
         "stays: patient IN (SELECT …)",
-        "labs: test discovered",
+        "labs: COUNT(*) by test (threshold)",
         "labs: COUNT(*) joined with stays",
         "labs: SUM(stays.days) joined",
         "labs: COUNT(*) joined with sites by site",

@@ -46,8 +46,8 @@ OUTPUTS = [
 def told(seen, place):
     """All that is said about one run."""
     before = int(np.count_nonzero(seen.has_numbers[:place]))
-    numbers = seen.numbers[before].tobytes() if seen.has[place] else None
-    return seen.names[seen.kinds[place]], bool(seen.has[place]), numbers, repr(seen.tokens[place])
+    numbers = seen.numbers[before].tobytes() if seen.has_numbers[place] else None
+    return seen.kind_names[seen.kinds[place]], bool(seen.has_numbers[place]), numbers, repr(seen.tokens[place])
 
 
 @pytest.mark.parametrize("pilot", [[5, 6], [5, 0.5], [(1, 2), (3, 4)], ["a", None], [5, math.nan]], ids=repr)

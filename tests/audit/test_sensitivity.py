@@ -51,7 +51,7 @@ def test_clipped_statistics_stay_within_their_bound_on_every_neighbour():
 
 
 def test_a_statistic_whose_size_tells_of_the_data_is_refused():
-    with pytest.raises(ValueError, match="size must not depend"):
+    with pytest.raises(ValueError, match="must not depend on the data"):
         audit.sensitivity(lambda rows: rows, [([1.0], [])])
 
 

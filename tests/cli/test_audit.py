@@ -54,11 +54,11 @@ SURE = ("--confidence", 1 - 1e-9, "--runs", 100)
 def test_a_sound_curator_ends_with_0_a_table_and_a_page(policy, tmp_path):
     done = run(policy, *SURE, "--html", tmp_path / "audit.html")
     assert done.exit_code == 0, done.output
-    assert re.search(r"visits: COUNT\(\*\) +ε 1 +(ε ≥ \S+|none above 0) +100 % +stands\n", done.output)
-    assert "Not allowed by the policy, so not audited: visits: street discovered" in done.output
-    assert "Nothing was found against any of " in done.output
-    assert done.stdout.rstrip().endswith("what it did not find may still be there.")
-    assert "asking: 5 of 5\n" in done.stderr  # progress: plain lines where there is no terminal
+    assert re.search(r"visits: COUNT\(\*\) +ε 1 +(ε ≥ \S+|none above 0) +100 % +not refuted\n", done.output)
+    assert "Refused by the policy, so not audited: visits: COUNT(*) by street" in done.output
+    assert "claims was refuted" in done.output
+    assert "never prove it" in done.stdout.splitlines()[-1]
+    assert "running queries: 5 of 5\n" in done.stderr  # progress: plain lines where there is no terminal
     assert "visits: COUNT(*)" in (tmp_path / "audit.html").read_text()
     assert sorted(file.name for file in tmp_path.iterdir()) == ["audit.html", "policy.toml"]
 
@@ -74,9 +74,9 @@ def test_half_the_noise_ends_with_1_and_is_named(policy, monkeypatch, tmp_path):
         policy, "--runs", 2500, "--confidence", 1 - 1e-9, "--only", "distinct patient", "--html", tmp_path / "a.html"
     )
     assert done.exit_code == 1, done.output
-    assert "BROKEN" in done.output
-    assert "claims broken: visits: COUNT(DISTINCT patient)." in done.output
-    assert '<td class="bad">BROKEN</td>' in (tmp_path / "a.html").read_text()
+    assert "REFUTED" in done.output
+    assert "claims refuted: visits: COUNT(DISTINCT patient)." in done.output
+    assert '<td class="bad">REFUTED</td>' in (tmp_path / "a.html").read_text()
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_half_the_noise_ends_with_1_and_is_named(policy, monkeypatch, tmp_path):
         (("--runs", 10), "--runs"),
         (("--epsilon", "0"), "--epsilon"),
         (("--confidence", 1.5), "--confidence"),
-        (("--only", "MAXIMUM"), "no audit has 'MAXIMUM' in its name. There are: visits: COUNT(*)"),
+        (("--only", "MAXIMUM"), "no audit has 'MAXIMUM' in its name. Available: visits: COUNT(*)"),
         (("--html", "audit.pdf"), "ends in .html"),
     ],
 )
@@ -110,7 +110,7 @@ def test_a_policy_that_is_wrong_or_missing_ends_with_2(tmp_path):
 
 def test_the_help_says_what_is_opened_and_what_the_exit_codes_mean():
     said = " ".join(run("--help").output.split())
-    for words in ("data and its ledger are not opened", "0 nothing was found", "1 a claim is broken", "cannot prove"):
+    for words in ("data and its ledger are not opened", "0 no claim refuted", "1 a claim is refuted", "cannot prove"):
         assert words in said.replace("│ ", "").replace(" │", "")
 
 
@@ -151,6 +151,6 @@ def test_the_page_draws_a_bar_for_each_finding_and_a_line_for_the_claim():
     made = report_html(PolicyAudit("clinic", "patient", 100, 0.95, findings, (), ()))
     assert made.count("<rect") == 3
     assert "ρ ≥ 0<" not in made  # noqa: RUF001 - rho
-    assert "no lower bound above 0 at this sample size (100 runs" in made
+    assert "none above 0: the sample size (100 runs" in made
     assert made.count("<line") == 1
     assert made.count('#b5302c"/>') == 1

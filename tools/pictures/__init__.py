@@ -1,1 +1,1 @@
-"""The pictures of the documentation, and how each is made."""
+"""The pictures of the documentation."""

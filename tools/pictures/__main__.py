@@ -1,6 +1,6 @@
-"""Draw the pictures of the documentation: `make pictures`, or some: `python -m tools.pictures checkins attack-linkage`.
+"""Draw all pictures of the documentation (`make pictures`), or some: `python -m tools.pictures checkins bounds`.
 
-All noise comes from a seed here, so that the same code draws the same files. Some pictures need data, in DISCREET_DATA.
+All noise is seeded here, so that the same code draws the same files. Some pictures need data in DISCREET_DATA.
 """
 
 import sys
@@ -23,12 +23,12 @@ PICTURES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
 
 
 def main(names: Sequence[str], folder: Path = FOLDER) -> int:
-    """Measure and draw the pictures of these names, or all."""
+    """Measure and draw the named pictures, or all."""
     sys.path.append(str(ROOT / "tests"))
-    from same_noise import seeded  # noqa: PLC0415 - it stands beside the tests, which have it in common
+    from same_noise import seeded  # noqa: PLC0415 - a module of the tests
 
     for unknown in set(names) - set(PICTURES):
-        print(f"no picture {unknown!r}; there are: {', '.join(PICTURES)}", file=sys.stderr)
+        print(f"no picture {unknown!r}; available: {', '.join(PICTURES)}", file=sys.stderr)
         return 2
     for name in names or PICTURES:
         measure, draw = PICTURES[name]
@@ -36,7 +36,7 @@ def main(names: Sequence[str], folder: Path = FOLDER) -> int:
             with seeded():
                 figure = draw(measure())
         except FileNotFoundError as error:
-            print(f"{name}.svg was left as it is: it needs {error.filename or error}; set DISCREET_DATA")
+            print(f"skipped {name}.svg: it needs {error.filename or error}; set DISCREET_DATA")
             continue
         print(f"drew {save_figure(figure, folder / f'{name}.svg').name}", flush=True)
     return 0

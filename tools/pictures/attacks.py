@@ -13,18 +13,18 @@ from discreet.attacks.models.city_mixtures import simulate_city
 from discreet.attacks.models.plots import city_maps_figure, member_rates_figure, mosaics_figure
 from discreet.attacks.plots import roc_figure
 
-FRESH = 100  # attacks on models were tuned on smaller seeds
+FRESH = 100  # a seed that was not used for tuning
 LEVELS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 4)
 Results = Sequence[attacks.AttackResult]
 
 
 def compared(attack: str | Callable[..., Any], *epsilons: Any, seed: int = 0) -> tuple[Callable[[], Any], Any]:
-    """Return what runs one attack against all defences, and what draws the comparison."""
+    """Return functions that run one attack against all defences and draw the comparison."""
     return partial(attacks.compare, attack, epsilons=epsilons, random_state=seed), attacks.Comparison.figure
 
 
 def single(attack: Callable[..., Any], seed: int = 0) -> tuple[Callable[[], Any], Any]:
-    """Return what runs one attack against the easy fix, and what draws the result."""
+    """Return functions that run one attack against the easy fix and draw the result."""
     return partial(attack, defence="easy", random_state=seed), attacks.AttackResult.figure
 
 
@@ -53,7 +53,7 @@ def likelihood_ratio() -> Results:
 
 
 def correlation() -> dict[str, Results]:
-    """Infer genotypes from a model of facts and from one that memorises, against all defences."""
+    """Infer genotypes from a model that generalises and one that memorises, against all defences."""
     models = {"linear": "linear regression", "tree": "fully grown tree"}
     return {
         title: attacks.compare(
@@ -83,7 +83,7 @@ def lone_cluster() -> Results:
 
 
 def audit_of_half_the_noise() -> audit.AuditResult:
-    """Audit a count that has half of the noise that is claimed."""
+    """Audit a count with half of the claimed noise."""
     rng, q = np.random.default_rng(0), np.exp(-2.0)
     half = audit.Batch(lambda count, runs: count + rng.geometric(1 - q, runs) - rng.geometric(1 - q, runs))
     return audit.measure(half, 100, 101, 1, 100_000, random_state=0)

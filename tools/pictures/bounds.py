@@ -1,7 +1,7 @@
-"""The picture of clipping bias against noise, for bounds on the rows of a patient.
+"""The picture of clipping bias against noise, for bounds on the rows per patient.
 
-Everything is measured by asking a curator about simulated patients, of whom a few come nearly every day. The truth is
-known because they are simulated; for real data it never is.
+Everything is measured by queries to a curator about simulated patients, a few of whom come nearly every day. The true
+counts are known only because the data is simulated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,14 +19,14 @@ CLINICS = 20
 PATIENTS = 100_000
 MOST_VISITS = 366  # one on each day of a year
 LIMITS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200, 366)
-EPSILONS = ("1/10", "1")
-ROUNDS = 40  # answers for each limit and price; each has a number for every clinic
-_DEAR = 1000  # a price at which noise is below a row or two, so that what is missing was taken by the limit
+EPSILONS = ("0.1", "1")
+ROUNDS = 40  # answers for each bound and epsilon, with one count per clinic
+_LARGE_EPSILON = 1000  # noise of at most a row or two, so that the difference from the truth is clipping bias
 
 
 @dataclass(frozen=True)
 class Point:
-    """What a limit does: the rows that it takes away in a clinic, the margin that it brings, and the error of both."""
+    """Effects of a bound on a count: clipping bias, margin of error from noise, and total error."""
 
     rows: int
     taken: float
@@ -35,7 +35,7 @@ class Point:
 
 
 def visits_of(patients: int) -> np.ndarray:
-    """Return how often each patient comes: most of them once or twice, a few nearly every day."""
+    """Return the number of visits of each patient: mostly one or two, for a few nearly one a day."""
     chance = (np.arange(patients) + 0.5) / patients
     return np.minimum(MOST_VISITS, chance**-0.5).astype(np.int64)
 
@@ -49,15 +49,15 @@ def simulated(patients: int = PATIENTS) -> pa.Table:
 def measured(
     visits: pa.Table, limits: Sequence[int] = LIMITS, epsilons: Sequence[str] = EPSILONS, rounds: int = ROUNDS
 ) -> dict[str, list[Point]]:
-    """Ask with every limit at every price, and compare with the truth."""
+    """Ask with every bound at every epsilon, and compare with the true counts."""
     truth = np.bincount(visits["clinic"].to_numpy(), minlength=CLINICS)
     asked = [(epsilon, rows) for epsilon in epsilons for rows in limits]
     with _curator(visits) as curator:
-        margins = {each: _margin(curator, *each) for each in asked}  # first: what was asked is known, and more exact
-        taken = {rows: truth - _asked(curator, _DEAR, rows) for rows in limits}
+        margins = {each: _margin(curator, *each) for each in asked}  # before cached answers make them smaller
+        taken = {rows: truth - _asked(curator, _LARGE_EPSILON, rows) for rows in limits}
     errors = {each: list[np.ndarray]() for each in asked}
     for _ in range(rounds):
-        with _curator(visits) as curator:  # a ledger of its own: asked again, it would tell the same again
+        with _curator(visits) as curator:  # a new ledger, to avoid cached answers
             for (epsilon, rows), found in errors.items():
                 found.append(np.abs(_asked(curator, epsilon, rows) - truth))
     return {
@@ -69,7 +69,7 @@ def measured(
 
 
 def _most(numbers: object) -> float:
-    """Return what 95 % of the numbers do not exceed."""
+    """Return the 95 % quantile."""
     return float(np.quantile(np.array(numbers), 0.95))
 
 
@@ -101,7 +101,7 @@ def best(points: Sequence[Point]) -> Point:
 
 
 def bounds_figure(found: Mapping[str, Sequence[Point]]) -> Any:
-    """Draw a panel for each epsilon: bias falls with the bound, noise rises, the error has a minimum."""
+    """Draw a panel for each epsilon: bias decreases with the bound, noise increases, the error has a minimum."""
     figure, every = panels(len(found), sharey=True)
     top = max(max(point.error, point.margin, point.taken) for points in found.values() for point in points)
     leasts = {epsilon: best(points) for epsilon, points in found.items()}
@@ -109,12 +109,12 @@ def bounds_figure(found: Mapping[str, Sequence[Point]]) -> Any:
         for axes, (epsilon, points) in zip(every, found.items(), strict=True):
             rows, least = [point.rows for point in points], leasts[epsilon]
             axes.plot(rows, [point.taken for point in points], color=BLUE, ls="--", label="clipping bias")
-            axes.plot(rows, [point.margin for point in points], color=ORANGE, ls="-.", label="margin of the noise")
-            axes.plot(rows, [point.error for point in points], ".-", color=INK, lw=1, label="error: both together")
+            axes.plot(rows, [point.margin for point in points], color=ORANGE, ls="-.", label="noise (95 % margin)")
+            axes.plot(rows, [point.error for point in points], ".-", color=INK, lw=1, label="total error")
             axes.plot([least.rows], [least.error], "o", color=INK, ms=6)
             above = {"textcoords": "offset points", "ha": "center", "fontsize": 8}
             axes.annotate(f"rows = {least.rows}", (least.rows, least.error), (0, 10), **above)
-            axes.set(xscale="log", yscale="log", xlabel="rows per patient, at most", ylim=(10, 2 * top))
+            axes.set(xscale="log", yscale="log", xlabel="maximum rows per patient", ylim=(10, 2 * top))
             axes.set_title(f"epsilon {epsilon}")
             format_plain_numbers(axes.xaxis, axes.yaxis)
         every[0].set_ylabel("visits to a clinic, at 95 %")

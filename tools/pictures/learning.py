@@ -1,8 +1,8 @@
 """The pictures of private learning; some need the data named by DISCREET_DATA.
 
-mixture: how well mixtures explain new data, against epsilon, for every method and composition.
-checkins: check-ins as private ellipses over private counts, with all check-ins of a person hidden together.
-ratings: the error of a recommender that hides one rating, or a person's whole taste.
+mixture: log-likelihood of new data against epsilon, for every method and composition.
+checkins: check-ins as private ellipses over private counts, at user level.
+ratings: the error of a recommender at event level and at user level.
 """
 
 import os
@@ -25,7 +25,7 @@ DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 EPSILONS = (0.1, 0.5, 1.0, 4.0)
 NON_PRIVATE = "non-private (scikit-learn)"
 DRAWS = 5  # fits for each point; their median is drawn
-SEEDS = (201, 202, 203, 204, 205)  # of splits and simulated data; none of them chose anything in the methods
+SEEDS = (201, 202, 203, 204, 205)  # of splits and simulated data; not used for tuning
 METHODS = {
     "whitened": ({}, ORANGE, "-"),
     "DP-EM, zCDP": ({"method": "dp-em", "composition": "zcdp"}, BLUE, "-"),
@@ -39,7 +39,7 @@ Split = tuple[np.ndarray, np.ndarray]
 
 
 def simulated(seed: int, rows: int = 20_000, components: int = 5) -> Split:
-    """Return points of a mixture in a square, to learn from and to judge by."""
+    """Return training and test points of a mixture in a square."""
     rng = np.random.default_rng(seed)
     centres = rng.uniform(-0.8, 0.8, (components, 2))
     spreads = rng.uniform(0.04, 0.15, (components, 2))
@@ -49,14 +49,14 @@ def simulated(seed: int, rows: int = 20_000, components: int = 5) -> Split:
 
 
 def life_science(seed: int) -> Split:
-    """Return the ten columns of the Life Science set, split in ten parts: nine to learn from, one to judge by."""
+    """Return the ten columns of the Life Science data: 90 % for training, 10 % for testing."""
     table = pq.read_table(DATA / "lifesci_dpem.parquet")
     points = np.random.default_rng(seed).permutation(np.column_stack([table[f"x{j}"] for j in range(1, 11)]))
     return points[len(points) // 10 :], points[: len(points) // 10]
 
 
 def curves(split: Callable[[int], Split], bounds: Any, components: int, delta: float) -> dict[str, list[float]]:
-    """Return for each method the median score on new data, at each epsilon; and what scikit-learn reaches."""
+    """Return the median test score of each method at each epsilon, and that of scikit-learn."""
     splits = [split(seed) for seed in SEEDS]
     exact = [ExactMixture(components, n_init=5, random_state=0).fit(learn).score(judge) for learn, judge in splits]
     found = {NON_PRIVATE: [float(np.median(exact))] * len(EPSILONS)}
@@ -103,7 +103,7 @@ def mixtures_figure(found: Mapping[str, Mapping[str, Sequence[float]]]) -> Any:
 
 @dataclass(frozen=True)
 class Map:
-    """A set of check-ins, the declared ends of its latitudes and longitudes, the part that is drawn, and its places."""
+    """A set of check-ins with its declared bounds, the part that is drawn, and landmarks."""
 
     name: str
     file: str
@@ -118,7 +118,7 @@ class Map:
 
     @property
     def aspect(self) -> float:
-        """How much longer a degree of latitude is than one of longitude, in the middle of what is drawn."""
+        """Ratio of the lengths of a degree of latitude and one of longitude in the middle of the map."""
         south, north = self.shown[1]
         return float(1 / np.cos(np.radians((south + north) / 2)))
 
@@ -170,7 +170,7 @@ def _fit(each: Map, table: pa.Table, epsilon: float) -> Fitted:
 
 
 def maps_figure(found: Mapping[float, Sequence[Fitted]], maps: Sequence[Map] = (CITY, WORLD)) -> Any:
-    """Draw private ellipses over private counts, a row for each epsilon: no point in them is anybody's."""
+    """Draw private ellipses over private counts, one row for each epsilon."""
     ratios = [each.aspect * np.ptp(each.shown[1]) / np.ptp(each.shown[0]) for each in maps]
     figure, every = panels(len(maps), len(found), height=2.75, width_ratios=[1 / ratio for ratio in ratios])
     with style():
@@ -188,14 +188,14 @@ def maps_figure(found: Mapping[float, Sequence[Fitted]], maps: Sequence[Map] = (
                     axes.set_ylabel("latitude (degrees)")
         set_title(
             figure,
-            "Check-ins as 8 ellipses over the people per cell (blue), both private, with all of a person's hidden: "
+            "Private check-ins as 8 ellipses over people per cell (blue), with user-level privacy: "
             f"detail grows from epsilon {min(found):g} to {max(found):g}",
         )
     return figure
 
 
 def _name_places(axes: Any, each: Map) -> None:
-    """Mark places where everybody knows them to be."""
+    """Mark landmarks."""
     west, east = each.shown[0]
     for name, (lon, lat) in each.places.items():
         left = lon > west + 0.75 * (east - west)  # a name stays inside
@@ -213,7 +213,7 @@ def _turned(model: GaussianMixture) -> GaussianMixture:
 
 
 def _cells(each: Map, table: pa.Table, epsilon: float, side: int = 64) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a private map: how many people were in each cell, from a curator, for as much again."""
+    """Return private counts of people per cell from a curator, at the same epsilon again."""
     ends = dict(zip(("lat", "lon"), zip(each.low, each.high, strict=True), strict=True))
     words = [
         f"CAST(FLOOR(({name} - ({low})) / {(high - low) / side!r}) AS INTEGER)" for name, (low, high) in ends.items()
@@ -229,7 +229,7 @@ def _cells(each: Map, table: pa.Table, epsilon: float, side: int = 64) -> tuple[
 
 
 def rating_errors(epsilons: Sequence[float] = RATED) -> tuple[dict[str, list[float]], float]:
-    """Return the error of a recommender on new ratings at each price, for both levels, and that of a constant."""
+    """Return the error of a recommender on new ratings at each epsilon, for both levels, and that of a constant."""
     table = pq.read_table(DATA / "movielens_latest_small_ratings.parquet")
     movies = pq.read_table(DATA / "movielens_latest_small_movies.parquet")["movieId"].to_numpy()
     user, item, rating = (table[name].to_numpy() for name in ("userId", "movieId", "rating"))
@@ -248,17 +248,17 @@ def ratings_figure(found: Mapping[str, Sequence[float]], constant: float, epsilo
     """Draw the error of both levels against epsilon."""
     figure, (axes,) = panels()
     with style():
-        axes.plot(epsilons, found["event"], "o-", color=BLUE, label="hides one rating (event level)")
-        axes.plot(epsilons, found["user"], "s-", color=ORANGE, label="hides a person's whole taste (user level)")
-        axes.axhline(constant, color=INK, lw=0.8, ls="--", label="the same for every film")
+        axes.plot(epsilons, found["event"], "o-", color=BLUE, label="event level (one rating)")
+        axes.plot(epsilons, found["user"], "s-", color=ORANGE, label="user level (all ratings of a person)")
+        axes.axhline(constant, color=INK, lw=0.8, ls="--", label="one constant for all films")
         set_epsilon_ticks(axes, epsilons)
-        axes.set(ylabel="error of a new rating (RMSE)")
+        axes.set(ylabel="RMSE of new ratings")
         add_legend(figure, [axes], columns=3)
         one = list(epsilons).index(1)
         set_title(
             figure,
-            f"At epsilon 1, hiding one rating leaves an RMSE of {found['event'][one]:.3f}, hiding a whole taste "
-            f"{found['user'][one]:.3f}; a constant has {constant:.3f}",
+            f"At epsilon 1, the RMSE is {found['event'][one]:.3f} at event level and {found['user'][one]:.3f} at user "
+            f"level; that of a constant is {constant:.3f}",
         )
     return figure
 

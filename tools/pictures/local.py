@@ -1,7 +1,7 @@
-"""The pictures of local privacy. All people in them are simulated.
+"""The pictures of the local model, with simulated people.
 
-coins: the survey of two coins: who says yes, and the share that is estimated from so many people.
-salaries: the margin of a mean salary against the number of people and epsilon, for each way to perturb a number.
+coins: randomised response with two coins: shares of yes, and estimates by the number of people.
+salaries: the margin of a mean salary against the number of people and epsilon, for each mechanism.
 local: the error of a share in the local model beside that of a curator, against epsilon and the number of people.
 """
 
@@ -31,7 +31,7 @@ from discreet.plotting import (
     style,
 )
 
-SHARE = 0.2  # of people who have what is asked about
+SHARE = 0.2  # of people with the property in question
 ASKED = 2_000  # people for each share
 CROWDS = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 HIGHEST = 200_000  # the upper bound of a salary
@@ -47,14 +47,14 @@ Found = tuple[float, float]  # a mean or a share, or its error, and its margin
 
 
 def coins(crowds: Sequence[int] = CROWDS) -> tuple[list[float], dict[int, Found]]:
-    """Toss two coins: return who says yes, for eleven true shares, and what crowds estimate."""
+    """Return the shares of yes for eleven true shares, and estimates by the number of people."""
     coin = local.RandomizedResponse("1/2")
     said = [float(coin.perturb(np.arange(ASKED) < share * ASKED).mean()) for share in np.linspace(0, 1, 11)]
     return said, {n: tuple(coin.estimate(coin.perturb(np.arange(n) < SHARE * n))) for n in crowds}
 
 
 def coins_figure(said: Sequence[float], found: Mapping[int, Found]) -> Any:
-    """Draw on the left who says yes, on the right what is estimated from it."""
+    """Draw the shares of yes (left) and the estimates (right)."""
     figure, (left, right) = panels(2)
     shares, crowds = np.linspace(0, 1, len(said)), list(found)
     estimates, margins = np.array(list(found.values())).T
@@ -62,19 +62,19 @@ def coins_figure(said: Sequence[float], found: Mapping[int, Found]) -> Any:
         left.plot(shares, 1 / 4 + shares / 2, color=BLUE, label="expected: 1/4 + p/2")
         left.plot(shares, said, "o", color=ORANGE, label=f"{ASKED:,} people")
         left.plot(shares, shares, color=INK, lw=0.8, ls=":", label="without coins")
-        left.set(xlabel="share who have the property (p)", ylabel="share who say yes", ylim=(0, 1))
-        left.set_title("A yes proves nothing")
+        left.set(xlabel="true share (p)", ylabel="share of yes", ylim=(0, 1))
+        left.set_title("A single yes proves nothing")
         right.fill_between(crowds, SHARE - margins, SHARE + margins, color=BLUE, alpha=0.15, lw=0)
         right.errorbar(crowds, estimates, margins, fmt="o", color=BLUE, label="estimate (95 % margin)")
         right.axhline(SHARE, color=INK, lw=0.8, ls="--", label="true share")
         right.set(xscale="log", xlabel="people", ylabel="estimated share", ylim=(SHARE - 0.32, SHARE + 0.32))
-        right.set_title("The share of a crowd can be estimated")
+        right.set_title("The share can be estimated")
         format_plain_numbers(right.xaxis)
         add_legend(figure, [left, right], columns=3)
         set_title(
             figure,
-            f"Two coins hide each answer; from {crowds[-1]:,} answers the share is estimated to ± "
-            f"{100 * margins[-1]:.1g} points",
+            f"Two coins hide each answer; {crowds[-1]:,} answers give the share to within ± "
+            f"{100 * margins[-1]:.1g} percentage points",
         )
     return figure
 
@@ -87,7 +87,7 @@ def salaries(people: int) -> np.ndarray:
 def margins_of_salaries(
     crowds: Sequence[int] = CROWDS, epsilons: Sequence[float] = EPSILONS
 ) -> dict[str, tuple[dict[int, Found], dict[float, float]]]:
-    """Return for each scheme margin and error by the number of people, and the margin by epsilon."""
+    """Return for each mechanism margin and error by the number of people, and the margin by epsilon."""
     some = crowds[len(crowds) // 2]
     return {
         name: (
@@ -122,21 +122,21 @@ def salaries_figure(found: Mapping[str, tuple[Mapping[int, Found], Mapping[float
         best = min(last, key=last.__getitem__)
         set_title(
             figure,
-            f"Mean salary in the local model: the best scheme ({best}) has {last['NoisyMean'] / last[best]:.1f} times "
-            f"less error than NoisyMean at epsilon {epsilons[-1]:g}",
+            f"Mean salary in the local model: at epsilon {epsilons[-1]:g} the margin of {best}, the best mechanism, is "
+            f"{last['NoisyMean'] / last[best]:.1f} times smaller than that of NoisyMean",
         )
     return figure
 
 
 def _surveyed(survey: local.Oracle, people: int) -> tuple[float, float]:
-    """Ask so many people; return the margin and the error."""
+    """Survey this many people; return the margin and the error."""
     paid = salaries(people)
     mean, margin = survey.estimate(survey.perturb(paid))
     return float(margin), abs(float(mean - paid.mean()))
 
 
 def answers(people: int) -> np.ndarray:
-    """Return simulated places: a few values are frequent, most are rare."""
+    """Return simulated values: a few are frequent, most are rare."""
     shares = 1 / np.arange(1, SIZE + 1)
     return np.random.default_rng(SIZE).choice(SIZE, people, p=shares / shares.sum())
 
@@ -171,8 +171,8 @@ def trust_figure(
         add_legend(figure, [left], columns=5)
         set_title(
             figure,
-            f"With {most:,} people at epsilon 1, a share has {home[most] / central[most]:,.0f} times the error in the "
-            "local model that it has with a curator",
+            f"With {most:,} people at epsilon 1, the error of a share is {home[most] / central[most]:,.0f} times "
+            "larger in the local model than with a curator",
         )
     return figure
 

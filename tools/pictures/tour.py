@@ -1,4 +1,4 @@
-"""The pictures that the tour draws too, and that of privacy beside sampling."""
+"""The pictures that the tour draws as well, and that of privacy noise and sampling error."""
 
 import math
 from typing import Any
@@ -14,18 +14,18 @@ from mission.tradeoff import ATTRIBUTES, PLAYS, crossing, played, sampling_margi
 
 
 def names() -> tuple[np.ndarray, np.ndarray, int]:
-    """Count names, privately and not; with the margin that holds for all of them at once."""
+    """Return true and private counts of names, and their simultaneous margin."""
     truth, noise = chapter_kernel.name_counts(), dc.laplace_for(COUNT_SENSITIVITY, 1)
     return truth, noise.perturb(truth), noise.margin(0.95, count=truth.size)
 
 
 def tradeoff() -> tuple[Any, Any]:
-    """Compute what every epsilon buys, and how often differencing was right at some."""
+    """Return the trade-off curve, and the success of differencing at some epsilons."""
     return tradeoff_curve(), [GuessingResult(epsilon, each.hits, PLAYS) for epsilon, each in played().items()]
 
 
-def sampling_figure(epsilon: str = "1/10", d: int = ATTRIBUTES) -> Any:
-    """Draw the errors of sampling and of privacy, and the error below which attacks work, against n."""
+def sampling_figure(epsilon: str = "0.1", d: int = ATTRIBUTES) -> Any:
+    """Draw sampling error, privacy noise, and the error below which attacks succeed, against n."""
     figure, (axes,) = panels()
     n, margin, meets = (
         np.geomspace(10, 1e6, 60),
@@ -41,11 +41,11 @@ def sampling_figure(epsilon: str = "1/10", d: int = ATTRIBUTES) -> Any:
         axes.plot([meets], [sampling_margin(meets)], "o", color=INK)
         apart = {"textcoords": "offset points", "fontsize": 8}
         axes.annotate(f"n = {meets:,}", (meets, sampling_margin(meets)), (8, 6), **apart)
-        axes.set(xscale="log", yscale="log", xlabel="people (n)", ylabel="error of a share, at 95 %", ylim=(1e-5, 10))
+        axes.set(xscale="log", yscale="log", xlabel="people (n)", ylabel="95 % margin of a share", ylim=(1e-5, 10))
         format_plain_numbers(axes.xaxis, axes.yaxis)
         add_legend(figure, [axes], columns=2)
         set_title(
-            figure, f"From {meets:,} people on, privacy at epsilon {epsilon} costs less than sampling does anyway"
+            figure, f"At epsilon {epsilon}, privacy noise is smaller than sampling error from {meets:,} people on"
         )
     return figure
 

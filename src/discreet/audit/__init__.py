@@ -2,12 +2,12 @@
 
 Imported when it is first used; it needs scipy (`pip install 'discreet[attacks]'`).
 
-    measure        many runs on two data sets: the least epsilon that they prove
-    search         the same, on the worst neighbours that can be found; nearby makes some
-    exact, law_of  laws that are known, or found by trying all dice
-    one_run        canaries in a single run
-    sensitivity    how far neighbours really move a statistic
-    audit_policy   everything that a policy promises, on made-up data; write_page makes a report of it
+    measure          lower bound on epsilon from many runs on two neighbouring data sets
+    search           the same on the worst of many neighbours, such as those of edge_case_neighbours
+    exact            epsilon of two known distributions; distribution_of enumerates that of a small algorithm
+    one_run          lower bound from canaries in a single training run
+    sensitivity      largest change of a statistic between neighbours
+    audit_policy     all guarantees of a policy, on dummy data; write_report writes the result as a page
 """
 
 from discreet.audit.binomial import Proportion

@@ -10,20 +10,20 @@ from discreet.kernel.numbers import Number, as_integer, as_nonnegative, as_proba
 
 
 def parse_claim(claim: Any, delta: Number = 0) -> tuple[Fraction | None, float]:
-    """Return the epsilon and the delta of a claim: of a number, or of a loss or a budget, which may bring a delta.
+    """Return epsilon and delta of a claim: a number, or a loss or budget, which may have a delta of its own.
 
     >>> parse_claim(Loss("1/10")), parse_claim(Budget(1, "1e-6"))
     ((Fraction(1, 10), 0.0), (Fraction(1, 1), 1e-06))
     """
     claimed_delta = as_nonnegative(delta, "delta")
     if claimed_delta >= 1:
-        raise ValueError(f"delta must be below 1, not {delta}: with a delta of 1 everything is private")
+        raise ValueError(f"delta must be below 1, not {delta}: every mechanism is private with a delta of 1")
     if claim is None:
         return None, float(claimed_delta)
     if isinstance(claim, Budget):
         claimed_delta = claimed_delta or claim.delta
         if claimed_delta != claim.delta:
-            raise ValueError(f"delta: the budget has its own, {float(claim.delta):g}; leave delta out")
+            raise ValueError(f"delta: the budget already has delta {float(claim.delta):g}; leave delta out")
         return claim.epsilon, float(claimed_delta)
     if isinstance(claim, Loss):
         claimed_delta = claimed_delta or claim.delta
@@ -32,7 +32,7 @@ def parse_claim(claim: Any, delta: Number = 0) -> tuple[Fraction | None, float]:
 
 
 def parse_confidence(confidence: Any) -> float:
-    """Return a confidence as a float.
+    """Return a confidence level as a float.
 
     >>> parse_confidence(0.95)
     0.95
@@ -41,7 +41,7 @@ def parse_confidence(confidence: Any) -> float:
 
 
 def random_generator(random_state: int | None) -> np.random.Generator:
-    """Return where an audit's own chance comes from: the same for the same number, and always another for None.
+    """Return the random generator of an audit: seeded by an integer, or unpredictable for None.
 
     >>> int(random_generator(1).integers(10))
     4

@@ -10,7 +10,7 @@ from discreet.kernel.numbers import as_integer
 
 @dataclass(frozen=True)
 class Proportion:
-    """How often something was seen: hits of so many trials.
+    """Number of hits in a number of trials.
 
     >>> Proportion(3, 4).value
     0.75
@@ -22,25 +22,25 @@ class Proportion:
     def __post_init__(self) -> None:
         as_integer(self.trials, "trials", 1)
         if not 0 <= as_integer(self.hits, "hits", 0) <= self.trials:
-            raise ValueError(f"hits must lie between 0 and the {self.trials} trials, not {self.hits}")
+            raise ValueError(f"hits must be between 0 and the number of trials, {self.trials}, not {self.hits}")
 
     @classmethod
     def from_outcomes(cls, outcomes: Any) -> "Proportion":
-        """Return how often it happened, given whether it did in each trial.
+        """Return the proportion of trials that were hits.
 
         >>> Proportion.from_outcomes([True, False, True])
-        Share(hits=2, trials=3)
+        Proportion(hits=2, trials=3)
         """
         flags = np.asarray(outcomes, bool)
         return cls(int(flags.sum()), flags.size)
 
     @property
     def value(self) -> float:
-        """The share that was seen."""
+        """Observed proportion."""
         return self.hits / self.trials
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return the ends between which the probability lies at this confidence (Clopper and Pearson).
+        """Return the Clopper-Pearson confidence interval of the probability.
 
         >>> [round(end, 4) for end in Proportion(0, 100).interval()]
         [0.0, 0.0362]
@@ -50,16 +50,16 @@ class Proportion:
 
 
 def clopper_pearson(hits: Any, trials: Any, error: float) -> tuple[Any, Any]:
-    """Return the lowest and the highest probability that so many hits leave possible, each wrong with chance `error`.
+    """Return the exact one-sided confidence bounds of a binomial probability, each wrong with probability `error`.
 
-    Exact: by the binomial law's own tails. Takes arrays, too.
+    Arrays are accepted, too.
 
     >>> low, high = clopper_pearson(50, 100, 0.025)
     >>> round(float(low), 4), round(float(high), 4)
     (0.3983, 0.6017)
     """
     if not 0 < error < 0.5:
-        raise ValueError(f"error must lie between 0 and 1/2, not {error}")
+        raise ValueError(f"error must be between 0 and 0.5, not {error}")
     from scipy.special import betaincinv  # noqa: PLC0415 - an extra
 
     hit_counts, trial_counts = np.asarray(hits, float), np.asarray(trials, float)

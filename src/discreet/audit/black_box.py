@@ -1,4 +1,4 @@
-"""Black-box audit: lower bound on epsilon from outputs on two neighbouring data sets."""
+"""Black-box audit: a lower bound on epsilon from outputs on two neighbouring data sets."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -18,16 +18,16 @@ from discreet.audit.runs import ErrorOutcome, Outcomes, Runs, check_any_succeede
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.numbers import Number, as_integer
 
-_PLOTTED_RUNS = 20_000  # runs kept for the picture
-_FIRST_EVENT_SHARE = 2 / 3  # of the error goes to the most promising event, so much of the rest to the next, and so on
-_NEARLY_BEST = 0.98  # of the best proof is as good as the best, if its event is easier to read
-_NO_DIFFERENCE = "equally likely on both, as far as this can tell"
+_PLOTTED_RUNS = 20_000  # runs kept for the plot
+_FIRST_EVENT_SHARE = 2 / 3  # of the error probability goes to the best candidate, of the rest to the next, and so on
+_NEARLY_BEST = 0.98  # a bound this close to the best one is preferred if its event is easier to read
+_NO_DIFFERENCE = "equally likely on both, as far as this sample size shows"
 
 Claim = Number | Loss | Budget
 Predicate = Callable[[Any], bool]
 
 
-def measure(  # noqa: PLR0913 - the contract of an audit: what, on what, which claim, and how sure
+def measure(  # noqa: PLR0913 - public interface
     mechanism: Any,
     D: Any,  # noqa: N803 - as in every textbook
     D2: Any,  # noqa: N803
@@ -39,12 +39,12 @@ def measure(  # noqa: PLR0913 - the contract of an audit: what, on what, which c
     events: Mapping[str, Predicate] | None = None,
     random_state: int | None = None,
 ) -> AuditResult:
-    """Run a mechanism so often on each of two neighbouring data sets, and return the least epsilon that it can have.
+    """Run a mechanism `runs` times on each of two neighbouring data sets; return a lower bound on its epsilon.
 
-    `mechanism` is a function from data to an output (a number, several numbers, a text, anything hashable; an error
+    `mechanism` is a function from data to an output (a number, several numbers, a text, anything hashable; an exception
     is an outcome, too), a `Batch`, or an object with `perturb`, whose data are integers. `claim` is an epsilon, a
-    `Loss` or a `Budget`. Events are found on pilot runs, which are a part of `runs`, and judged on all others;
-    `events` of your own, functions of one output (of a `ErrorOutcome` if the run failed), are judged on all runs instead.
+    `Loss` or a `Budget`. Events are selected on pilot runs, which are part of `runs`, and tested on the others. Your
+    own `events`, functions of one output (an `ErrorOutcome` if the run failed), are tested on all runs instead.
 
     >>> import discreet as dc
     >>> honest = measure(dc.Laplace(1), 0, 1, claim=1, runs=20_000, confidence=1 - 1e-9)
@@ -75,7 +75,7 @@ def measure(  # noqa: PLR0913 - the contract of an audit: what, on what, which c
 
 
 def pilot_size(runs: int) -> int:
-    """Return how many of the runs are for finding events: a tenth of many, a quarter of few.
+    """Return the number of pilot runs: a tenth of many runs, a quarter of few.
 
     >>> pilot_size(100), pilot_size(1_000_000)
     (25, 100000)
@@ -91,7 +91,7 @@ def evaluate_events(
     *,
     runs: int,
 ) -> AuditResult:
-    """Return what fresh runs prove by events that were chosen before."""
+    """Return the lower bound from fresh runs for events that were selected before."""
     if not candidates:
         return _inconclusive_result(fresh_outcomes, claim, error, runs)
     proportions = [
@@ -101,23 +101,26 @@ def evaluate_events(
         )
         for candidate in candidates
     ]
-    pairs = [pair if each.likelier_on_d else pair[::-1] for each, pair in zip(candidates, proportions, strict=True)]
-    difficulties = [each.event.difficulty for each in candidates]
+    pairs = [
+        pair if candidate.likelier_on_d else pair[::-1] for candidate, pair in zip(candidates, proportions, strict=True)
+    ]
+    difficulties = [candidate.event.difficulty for candidate in candidates]
     best, low = _best_bound(pairs, error_shares(len(pairs), error), claim, difficulties)
     winner = candidates[best]
+    likelier_outcomes = fresh_outcomes[not winner.likelier_on_d]
     return AuditResult(
         epsilon_low=low,
         claim=claim[0],
         runs=runs,
         delta=claim[1],
         confidence=1 - error,
-        event=f"{winner.event}{winner.event.examples(fresh_outcomes[not winner.likelier_on_d].subset(0, _PLOTTED_RUNS))}",
+        event=f"{winner.event}{winner.event.examples(likelier_outcomes.subset(0, _PLOTTED_RUNS))}",
         direction=_direction(likelier_on_d=winner.likelier_on_d) if low else _NO_DIFFERENCE,
         counts=proportions[best],
         details={
             "pilot runs": runs - len(fresh_outcomes[0]),
             "events judged": len(candidates),
-            **{f"event {i}": str(each.event) for i, each in enumerate(candidates, 1)},
+            **{f"event {i}": str(candidate.event) for i, candidate in enumerate(candidates, 1)},
         },
         plot_data=_plot_samples(winner.event, fresh_outcomes),
     )
@@ -126,15 +129,15 @@ def evaluate_events(
 def _inconclusive_result(
     fresh_outcomes: tuple[Outcomes, Outcomes], claim: tuple[Fraction | None, float], error: float, runs: int
 ) -> AuditResult:
-    """Return that no outcome came twice: there is nothing to count."""
+    """Return the result when no output occurred twice, so that there is nothing to count."""
     details = {"pilot runs": runs - len(fresh_outcomes[0]), "events judged": 0}
-    return AuditResult(0.0, claim[0], runs, claim[1], 1 - error, "none", "not seen", details=details)
+    return AuditResult(0.0, claim[0], runs, claim[1], 1 - error, "none", "not observed", details=details)
 
 
 def error_shares(count: int, error: float) -> list[float]:
-    """Return how the chance of a false alarm is shared by events in order of promise: their sum is below `error`.
+    """Divide the error probability among candidate events, the best first; the sum is below `error`.
 
-    >>> [round(candidate, 4) for candidate in error_shares(3, 0.05)]
+    >>> [round(share, 4) for share in error_shares(3, 0.05)]
     [0.0333, 0.0111, 0.0037]
     """
     return [error * _FIRST_EVENT_SHARE * (1 - _FIRST_EVENT_SHARE) ** i for i in range(count)]
@@ -146,9 +149,9 @@ def _best_bound(
     claim: tuple[Fraction | None, float],
     difficulties: list[int],
 ) -> tuple[int, float]:
-    """Return which event proves most, and how much: a later one is worked out only if it comes near those before.
+    """Return the index of the event with the largest lower bound, and the bound.
 
-    An event that proves nearly as much, and the same about the claim, is taken if it is easier to read.
+    A nearly equal bound with the same verdict on the claim is preferred if its event is easier to read.
     """
     claimed_epsilon, delta = claim
     lower_bounds: list[float] = []
@@ -169,7 +172,7 @@ def _best_bound(
     )
     low = lower_bounds[best]
     if claimed_epsilon is not None and low > claimed_epsilon:
-        # That what refutes an epsilon refutes every smaller one is tested, not proved: the verdict does not rest on it.
+        # The test is monotone in epsilon in all tests, but this is not proved; so the claim itself is tested as well.
         just_above_claim = math.nextafter(float(claimed_epsilon), math.inf)
         if not refutes_epsilon(*pairs[best], just_above_claim, delta=delta, error=event_errors[best]):
             low = float(claimed_epsilon)
@@ -181,10 +184,10 @@ def _evaluate_predicates(
 ) -> AuditResult:
     if not isinstance(events, Mapping) or not all(callable(predicate) for predicate in events.values()):
         raise TypeError(
-            "events must be a dict of names with functions of one output, such as {'positive': is_positive}"
+            "events must be a dict from names to functions of one output, such as {'positive': is_positive}"
         )
     if not events:
-        raise ValueError("events must not be empty: give at least one name with a function, or leave them out")
+        raise ValueError("events must not be empty: give at least one, or leave the argument out")
     runs = len(outputs.on_d)
     names, pairs, counts = [], [], []
     for name, happens in events.items():
@@ -214,12 +217,10 @@ def _apply_predicate(name: str, predicate: Predicate, run: int, output: Any) -> 
     try:
         return bool(predicate(output))
     except Exception as error:
-        where = f"run {run}, which gave {output!r:.60}. It must tell True or False of every output"
+        where = f"run {run}, output {output!r:.60}. It must return True or False for every output"
         if isinstance(output, ErrorOutcome):
-            where = (
-                f"run {run} raised {output.kind}; your event was given a `Raised`. Let it say what it says of an error"
-            )
-        raise ValueError(f"events: {name!r} failed ({type(error).__name__}: {error}): {where}.") from error
+            where = f"run {run}, which raised {output.kind}. It must return True or False for an ErrorOutcome, too"
+        raise ValueError(f"events: {name!r} failed ({type(error).__name__}: {error}) on {where}.") from error
 
 
 def _proportion(hits: np.ndarray) -> Proportion:

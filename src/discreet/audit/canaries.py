@@ -1,4 +1,4 @@
-"""The audit by a single run: many made-up people, each in the data or not by a coin, and guesses who was in."""
+"""Audit of a single training run: canaries are included by coin tosses, and guesses which ones were included."""
 
 import math
 from collections.abc import Iterable
@@ -12,10 +12,10 @@ from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.numbers import Number, as_integer
 
 _EPSILON_GRID_SIZE = 64
-_REVERSED_P_VALUE = 1e-3  # what has a smaller chance by guessing, at the wrong end, is no bad luck
+_REVERSED_P_VALUE = 1e-3  # so few correct guesses suggest that the scores are reversed
 
 
-def one_run(  # noqa: PLR0913 - what was seen, and what is to be judged how
+def one_run(  # noqa: PLR0913 - public interface
     scores: Any,
     canaries: Any,
     delta: Number,
@@ -24,11 +24,11 @@ def one_run(  # noqa: PLR0913 - what was seen, and what is to be judged how
     confidence: float = 0.95,
     claim: Number | Loss | Budget | None = None,
 ) -> AuditResult:
-    """Return the least epsilon of a training run, by the scores of canaries of which a fair coin put some in.
+    """Return a lower bound on the epsilon of one training run from canaries that were included by fair coin tosses.
 
-    `scores` say how much each looks like a member; `canaries` are True for those that were in. The `guesses` highest
-    and lowest scores (half of them each) are guessed to be in and out; their number must be fixed before the scores
-    are seen, or several numbers given, for which the chance of error is divided. Without it, all are guessed.
+    A higher score means more likely a member; `canaries` is True for those that were included. `guesses` canaries are
+    guessed, half of them (the highest scores) as included and half (the lowest) as not included. Fix this number before
+    you see the scores, or give several, among which the error probability is divided; by default all are guessed.
     (Steinke, Nasr and Jagielski 2023.)
 
     >>> import numpy as np
@@ -61,9 +61,14 @@ def one_run(  # noqa: PLR0913 - what was seen, and what is to be judged how
         runs=1,
         delta=claimed_delta,
         confidence=confidence,
-        event=f"{correct:,} of {guess_count:,} guesses who was in are right",
+        event=f"{correct:,} of {guess_count:,} guesses of membership are correct",
         direction=_direction(low, epsilon),
-        details={"canaries": len(values), "guesses": guess_count, "right": correct, "numbers tried": len(guess_counts)},
+        details={
+            "canaries": len(values),
+            "guesses": guess_count,
+            "correct": correct,
+            "guess counts tried": len(guess_counts),
+        },
         notes=_hints(correct, guess_count),
         plot_data=CanaryGuesses(correct, guess_count, allowed),
     )
@@ -71,26 +76,26 @@ def one_run(  # noqa: PLR0913 - what was seen, and what is to be judged how
 
 def _direction(low: float, claim: Number | None) -> str:
     if not low:
-        return "not more often right than guessing allows"
+        return "not more than random guessing allows"
     if claim is None:
-        return "more often right than guessing allows"
+        return "more than random guessing allows"
     if low > float(claim):
-        return "more often right than the claim allows"
-    return "more often right than guessing allows, but not more often than the claim allows"
+        return "more than the claim allows"
+    return "more than random guessing allows, but not more than the claim allows"
 
 
 def _hints(correct: int, guesses: int) -> tuple[tuple[str, str], ...]:
-    """Say so if guesses are wrong more often than chance lets them be."""
+    """Return a hint if significantly more guesses are wrong than right."""
     from scipy.special import bdtr  # noqa: PLC0415 - an extra
 
     if bdtr(correct, guesses, 0.5) >= _REVERSED_P_VALUE:
         return ()
-    text = f"only {correct:,} of {guesses:,} are right, far fewer than half: are the scores turned round?"
-    return (("hint", f"{text} A high score must mean that a canary was in, and canaries be True for those that were."),)
+    text = f"only {correct:,} of {guesses:,} guesses are correct, far fewer than half: are the scores reversed?"
+    return (("hint", f"{text} A high score must mean that a canary was included, and `canaries` be True for those."),)
 
 
 def _max_correct(guesses: int, canaries: int, epsilon: float, delta: float, error: float) -> int:
-    """Return how many guesses can be right without refuting an epsilon."""
+    """Return the largest number of correct guesses that does not refute an epsilon."""
     low, high = math.floor(guesses / (1 + math.exp(-epsilon))), guesses + 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -100,7 +105,7 @@ def _max_correct(guesses: int, canaries: int, epsilon: float, delta: float, erro
 
 
 def p_value_bound(correct: int, guesses: int, canaries: int, *, epsilon: float, delta: float = 0.0) -> float:
-    """Return the highest chance that an (epsilon, delta)-private run lets so many guesses be right.
+    """Return an upper bound on the probability of this many correct guesses if the run is (epsilon, delta)-private.
 
     >>> round(p_value_bound(60, 100, 100, epsilon=0), 4)
     0.0284
@@ -115,8 +120,8 @@ def p_value_bound(correct: int, guesses: int, canaries: int, *, epsilon: float, 
     beta = float(bdtrc(correct - 1, guesses, q))
     if not delta:
         return min(1.0, beta)
-    # P[v > Bin >= v-i]/i is largest where v-i passes the bulk of the law: further down only i grows, and further up
-    # there is next to nothing, which is taken whole.
+    # P[v > Bin >= v-i]/i is largest where v-i passes the bulk of the distribution: further down only i grows, and
+    # further up there is almost no mass, which is bounded as a whole.
     above, spread = max(0.0, correct - guesses * q), math.sqrt(guesses * q * (1 - q))
     near, far = max(1, math.floor(above - 12 * spread)), min(correct, math.ceil(above + 12 * spread + 12))
     i = np.arange(near, max(near, far) + 1)
@@ -128,7 +133,7 @@ def p_value_bound(correct: int, guesses: int, canaries: int, *, epsilon: float, 
 
 
 def _epsilon_lower_bound(correct: int, guesses: int, canaries: int, delta: float, error: float) -> float:
-    """Return the first epsilon that is not refuted."""
+    """Return the smallest epsilon that is not refuted."""
 
     def is_refuted(epsilon: float) -> bool:
         return p_value_bound(correct, guesses, canaries, epsilon=epsilon, delta=delta) < error
@@ -139,7 +144,7 @@ def _epsilon_lower_bound(correct: int, guesses: int, canaries: int, delta: float
     high = max(math.log(share / (1 - share)), 0.0) + 1.0
     while is_refuted(high):
         high += 1.0
-    # With a delta the chance need not rise with epsilon everywhere: the first crossing is the one that is safe.
+    # With a delta, the bound need not increase with epsilon everywhere; the first crossing is the safe one.
     grid = np.linspace(0.0, high, _EPSILON_GRID_SIZE)
     first = next(index for index, epsilon in enumerate(grid) if not is_refuted(float(epsilon)))
     low, high = float(grid[first - 1]), float(grid[first])
@@ -153,13 +158,15 @@ def _check_scores(scores: Any, canaries: Any) -> tuple[np.ndarray, np.ndarray]:
     try:
         values, members = np.asarray(scores, np.float64), np.asarray(canaries)
     except (TypeError, ValueError):
-        raise TypeError(f"scores must be one number for each canary, not {scores!r:.40}") from None
+        raise TypeError(f"scores must have one number for each canary, not {scores!r:.40}") from None
     if values.ndim != 1 or not values.size or np.isnan(values).any():
-        raise ValueError("scores must be one number for each canary, at least one, and none of them NaN")
+        raise ValueError("scores must have one number for each canary, at least one and no NaN")
     if members.shape != values.shape:
-        raise ValueError(f"canaries must be one truth value for each of the {values.size} scores, not {members.shape}")
+        raise ValueError(
+            f"canaries must have one boolean for each of the {values.size} scores; their shape is {members.shape}"
+        )
     if members.dtype.kind not in "biuf" or not np.isin(members, (0, 1)).all():
-        raise ValueError("canaries must be True for those that were in and False for the others (or 1 and 0)")
+        raise ValueError("canaries must be True if included and False otherwise (or 1 and 0)")
     return values, members.astype(bool)
 
 
@@ -167,17 +174,17 @@ def _check_guess_counts(guesses: Any, canary_count: int) -> list[int]:
     if guesses is None:
         return [canary_count]
     if not isinstance(guesses, int | np.integer | Iterable) or isinstance(guesses, str):
-        raise TypeError(f"guesses must be a number of guesses, or several, not {guesses!r:.40}")
+        raise TypeError(f"guesses must be an integer or several integers, not {guesses!r:.40}")
     several = [guesses] if isinstance(guesses, int | np.integer) else list(guesses)
     counts = [as_integer(count, "guesses", 1) for count in several]
     if not counts or max(counts) > canary_count:
-        raise ValueError(f"guesses must be from 1 to the number of canaries, {canary_count}")
+        raise ValueError(f"guesses must be between 1 and the number of canaries, {canary_count}")
     return counts
 
 
 def _count_correct(values: np.ndarray, members: np.ndarray, guesses: int) -> int:
-    """Return how many guesses are right: the highest scores are taken for members, the lowest for others."""
-    # Equal scores must not be taken in the order of the canaries, which may be members first.
+    """Count correct guesses: the highest scores are guessed as included, the lowest as not included."""
+    # Break ties at random: the canaries may be sorted by membership.
     shuffled = np.random.default_rng(0).permutation(len(values))
     order = shuffled[np.argsort(values[shuffled], kind="stable")]
     guessed_in = guesses - guesses // 2

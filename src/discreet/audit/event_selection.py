@@ -1,4 +1,4 @@
-"""Select on pilot runs the events that best distinguish two data sets; fresh runs count them."""
+"""Select, on pilot runs, the events that best distinguish two data sets; fresh runs count them."""
 
 import math
 from collections.abc import Iterator
@@ -14,58 +14,58 @@ from discreet.audit.runs import Outcomes
 _QUANTILE_LEVELS = np.unique(
     np.concatenate([np.linspace(0, 1, 129), np.geomspace(1e-5, 0.01, 13), 1 - np.geomspace(1e-5, 0.01, 13)])
 )
-_INTERVAL_DEVIATIONS = 2.0  # what an interval will take away, roughly
-# The best of hundreds of events was lucky on the pilot, by about three standard errors. Events far out in a tail are
-# found only by somebody bolder.
+_INTERVAL_DEVIATIONS = 2.0  # rough width of the confidence interval on fresh runs, in standard errors
+# The best of hundreds of events is overestimated on the pilot runs by about three standard errors. A smaller correction
+# finds events far out in a tail.
 _CAUTIOUS, _BOLD = 3.0, 1.0
-_MIN_HITS = 4  # what was seen less often than that is luck
-_DIFFICULTY_PENALTY = 0.01  # of what it promises an event is worth less for each step that it is harder to read
-_SCAN_FACTOR = 4  # times as many events as are kept are looked through for one that says the same in plainer words
+_MIN_HITS = 4  # rarer events are noise
+_DIFFICULTY_PENALTY = 0.01  # share of the expected epsilon deducted for each step that an event is harder to read
+_SCAN_FACTOR = 4  # times as many events as are kept are scanned for an equivalent one that is easier to read
 
 
 @dataclass(frozen=True)
 class DistinguishingEvent:
-    """That a feature of the outcome is at least, at most or exactly a bound."""
+    """The event that a feature of the outcome is at least, at most or exactly a bound."""
 
     feature: Feature
     relation: str
     bound: float
 
     def occurrences(self, outcomes: Outcomes) -> np.ndarray:
-        """Tell for each run whether it happened."""
+        """Return for each run whether the event occurred."""
         return self.feature.expand_to_runs(
             _compare_scores(self.feature.score(outcomes), self.relation, self.bound), outcomes, fill=False
         )
 
     @property
     def is_binary(self) -> bool:
-        """Whether the feature is a question."""
+        """Whether the feature is a yes-or-no property."""
         return self.feature.name.startswith("whether ")
 
     @property
     def is_negated(self) -> bool:
-        """Whether it is the answer no."""
+        """Whether the event is that a yes-or-no property does not hold."""
         return self.is_binary and (self.relation, self.bound) not in ((">=", 1.0), ("==", 1.0))
 
     @property
     def difficulty(self) -> int:
-        """How hard it is to read, from 0 up."""
+        """How hard the event is to read, from 0 up."""
         return PLAIN if self.feature.difficulty == TYPE else self.feature.difficulty
 
     @property
     def plainness_key(self) -> tuple[int, bool, bool, int]:
-        """Least for the plainest of several events that happen in the same runs: a value, a type, a tail, a no."""
+        """Sort key of equivalent events, the easiest to read first: a value, a type, a tail, a negation."""
         is_tail = self.relation != "==" and not self.is_binary
         return self.difficulty, self.is_negated, is_tail, self.feature.difficulty
 
     def examples(self, outcomes: Outcomes) -> str:
-        """Return some outputs of the event, where only its feature's maker knows what its bound means."""
+        """Return examples of outputs in the event if its bound, on a learned score, means nothing to a reader."""
         if self.feature.difficulty < LEARNED:
             return ""
         outputs = outcomes.most_frequent(self.occurrences(outcomes))
         if all(isinstance(output, int | float) for output in outputs):
             outputs = sorted(outputs)
-        return f", such as {', '.join(f'{each!r:.40}' for each in outputs)}" if outputs else ""
+        return f", such as {', '.join(f'{output!r:.40}' for output in outputs)}" if outputs else ""
 
     def __str__(self) -> str:
         if self.is_binary:
@@ -77,7 +77,7 @@ class DistinguishingEvent:
 
 @dataclass(frozen=True)
 class CandidateEvent:
-    """An event that looks likelier on one of the data sets; what fresh runs will probably show, and at best."""
+    """An event that is likelier on one data set, with the epsilon that fresh runs should show, and at best."""
 
     event: DistinguishingEvent
     likelier_on_d: bool
@@ -86,17 +86,17 @@ class CandidateEvent:
 
     @property
     def rank_score(self) -> float:
-        """What it promises, a little less if it is hard to read."""
+        """Expected epsilon, reduced a little if the event is hard to read."""
         return self.expected_epsilon - _DIFFICULTY_PENALTY * self.event.difficulty * abs(self.expected_epsilon)
 
 
 def candidate_events(
     pilot: tuple[Outcomes, Outcomes], fresh_runs: int, *, delta: float = 0.0, limit: int = 8
 ) -> list[CandidateEvent]:
-    """Return the most telling events, the best first, given how many fresh runs will judge them."""
+    """Return the most distinguishing events, the best first, for a number of fresh runs to test them."""
     half = [len(outcomes) // 2 for outcomes in pilot]
     learning_half = pilot[0].subset(0, half[0]), pilot[1].subset(0, half[1])
-    # What was learned from some runs looks too good on the same runs.
+    # Learned features are evaluated on other runs than those they were learned from.
     evaluation_half = pilot[0].subset(half[0]), pilot[1].subset(half[1])
     bound_counts = [
         _count_bounds(candidate, evaluation_half if candidate.learned else pilot)
@@ -105,18 +105,20 @@ def candidate_events(
     rankings = [
         sorted(
             chain(*(_best_events(counts, fresh_runs, delta, luck) for counts in bound_counts)),
-            key=lambda each: -each.rank_score,
+            key=lambda candidate: -candidate.rank_score,
         )
         for luck in (_CAUTIOUS, _BOLD)
     ]
-    min_epsilon = max((each.expected_epsilon for each in rankings[0]), default=0.0)
-    interleaved = [each for pair in zip_longest(*rankings) for each in pair if each is not None]
-    return _deduplicate([each for each in interleaved if each.optimistic_epsilon >= min_epsilon], pilot, limit)
+    min_epsilon = max((candidate.expected_epsilon for candidate in rankings[0]), default=0.0)
+    interleaved = [candidate for pair in zip_longest(*rankings) for candidate in pair if candidate is not None]
+    return _deduplicate(
+        [candidate for candidate in interleaved if candidate.optimistic_epsilon >= min_epsilon], pilot, limit
+    )
 
 
 @dataclass(frozen=True)
 class _BoundCounts:
-    """How often a feature was at least, at most and exactly each of some bounds, here and there."""
+    """Counts on both data sets of a feature being at least, at most and exactly each of some bounds."""
 
     feature: Feature
     bounds: np.ndarray
@@ -126,16 +128,16 @@ class _BoundCounts:
 
 def _count_bounds(feature: Feature, outcomes: tuple[Outcomes, Outcomes]) -> _BoundCounts:
     scores = [feature.score(side) for side in outcomes]
-    here, there = (np.sort(each[~np.isnan(each)]) for each in scores)
+    here, there = (np.sort(side[~np.isnan(side)]) for side in scores)
     pooled = np.concatenate([here, there])
     bounds = np.unique(np.quantile(pooled, _QUANTILE_LEVELS, method="nearest")) if pooled.size else np.zeros(1)
     before = np.searchsorted(here, bounds, "left"), np.searchsorted(there, bounds, "left")
     upto = np.searchsorted(here, bounds, "right"), np.searchsorted(there, bounds, "right")
     hits = {">=": (here.size - before[0], there.size - before[1]), "<=": upto}
-    if not feature.learned:  # a learned score says the more, the larger it is
+    if not feature.learned:  # a learned score is monotone: the larger, the stronger the evidence
         hits["=="] = upto[0] - before[0], upto[1] - before[1]
     if feature.of_numbers and feature.difficulty == PLAIN:
-        # To be at least the least means to be a number at all, which the type says more plainly.
+        # ">= minimum" only means that there is a number at all, which the type expresses more clearly.
         for relation, index in ((">=", 0), ("<=", -1)):
             for counts in hits[relation]:
                 counts[index] = 0
@@ -143,7 +145,7 @@ def _count_bounds(feature: Feature, outcomes: tuple[Outcomes, Outcomes]) -> _Bou
 
 
 def _best_events(counts: _BoundCounts, fresh_runs: int, delta: float, luck: float) -> Iterator[CandidateEvent]:
-    """Yield the best event of each relation, each way."""
+    """Yield the best event for each relation and direction."""
     for relation, (here, there) in counts.hits.items():
         for likelier_on_d in (True, False):
             pair = (here, there) if likelier_on_d else (there, here)
@@ -161,11 +163,11 @@ def _best_events(counts: _BoundCounts, fresh_runs: int, delta: float, luck: floa
 
 
 def _shifted_epsilon(hits: tuple[Any, Any], trials: tuple[int, int], delta: float, shift: float) -> Any:
-    """Return the epsilon that each event shows if both shares are by so much less telling than seen (or more, below 0).
+    """Return the epsilon of each event after shifting both proportions towards each other (apart if negative).
 
-    The arc sine of a share's root has the same error whatever the share is: 1/2 by the root of the runs.
+    The arc sine of the square root of a proportion has the same standard error whatever the proportion: 1/(2·sqrt(n)).
     """
-    angle_shift = shift / (2 * math.sqrt(2))  # both together lean as far as one alone by the whole
+    angle_shift = shift / (2 * math.sqrt(2))  # both proportions share the shift
     p, q = (np.arcsin(np.sqrt((count + 0.375) / (size + 0.75))) for count, size in zip(hits, trials, strict=True))
     p, q = (np.sin(np.clip(angle, 1e-9, np.pi / 2)) ** 2 for angle in (p - angle_shift, q + angle_shift))
     return np.log(np.maximum(p - delta, 1e-18) / q)
@@ -174,7 +176,7 @@ def _shifted_epsilon(hits: tuple[Any, Any], trials: tuple[int, int], delta: floa
 def _deduplicate(
     candidates: list[CandidateEvent], pilot: tuple[Outcomes, Outcomes], limit: int
 ) -> list[CandidateEvent]:
-    """Return the first few that do not say the same as one before; of two that do, the plainer one in that place."""
+    """Return the first distinct events; of two equivalent events the one that is easier to read takes the place."""
     unique: dict[bytes, CandidateEvent] = {}
     for rank, candidate in enumerate(candidates):
         if len(unique) == limit and rank >= _SCAN_FACTOR * limit:

@@ -1,4 +1,4 @@
-"""Exact audits: epsilon of known distributions, or of a small algorithm by enumeration."""
+"""Exact audits: the epsilon of known distributions, or of a small algorithm by enumeration."""
 
 import math
 from collections.abc import Callable, Hashable, Mapping
@@ -16,9 +16,10 @@ _MAX_PATHS = 2_000_000
 
 
 def exact(p: Any, q: Any, claim: Number | Loss | Budget | None = None, *, delta: Number = 0) -> AuditResult:
-    """Return the epsilon of two known laws: pmfs {outcome: probability}, or two `privacy.output`s of a mechanism.
+    """Return the epsilon of two known distributions: dicts {outcome: probability}, or two `privacy.output`s.
 
-    Both directions count. What a pmf lacks to 1 is not looked at. `distribution_of` finds the pmf of a small algorithm.
+    Both directions count. A pmf that sums to less than 1 is taken as it is. `distribution_of` enumerates the pmf of a
+    small algorithm.
 
     >>> import discreet as dc
     >>> here, there = (dc.privacy.output(dc.Laplace(10), value) for value in (0, 1))
@@ -29,7 +30,7 @@ def exact(p: Any, q: Any, claim: Number | Loss | Budget | None = None, *, delta:
     for distribution in (p, q):
         if not isinstance(distribution, Mapping | MechanismOutput):
             raise TypeError(
-                f"p and q must be dicts {{outcome: probability}} or privacy.output(...)s, not {distribution!r:.40}"
+                f"p and q must be dicts {{outcome: probability}} or values of privacy.output, not {distribution!r:.40}"
             )
     epsilons = [_exact_epsilon(one, other, claimed_delta) for one, other in ((p, q), (q, p))]
     likelier_on_d = epsilons[0] >= epsilons[1]
@@ -58,14 +59,14 @@ def _direction(low: float | Fraction, *, likelier_on_d: bool) -> str:
 
 
 def _equals_claim(low: float | Fraction, claim: Fraction) -> bool:
-    """Tell whether an exact epsilon is the claim, or a rounded one is as near as doubles come."""
+    """Return whether an exact epsilon equals the claim, or a float does up to rounding error."""
     if isinstance(low, Fraction):
         return low == claim
     return abs(low - float(claim)) <= 1e-12 * max(1.0, float(claim))
 
 
 def _exact_epsilon(p: Any, q: Any, delta: float) -> float | Fraction:
-    """Return the least epsilon for which p is within e^epsilon·q + delta."""
+    """Return the smallest epsilon with p <= e^epsilon·q + delta."""
     pure = max_divergence(p, q)
     if not delta or pure <= 0:
         return max(pure, Fraction(0))
@@ -84,22 +85,22 @@ def _exact_epsilon(p: Any, q: Any, delta: float) -> float | Fraction:
 
 def _worst_outcome(p: Any, q: Any, *, likelier_on_d: bool) -> tuple[str, dict[str, Any]]:
     if isinstance(p, MechanismOutput):
-        return "an outcome on the far side", {}
+        return "an output in the tail", {}
     one, other = (p, q) if likelier_on_d else (q, p)
 
     def ratio(outcome: Hashable) -> float:
         return float(one[outcome]) / float(other[outcome]) if other.get(outcome) else math.inf
 
     worst = max((outcome for outcome in one if one[outcome]), key=ratio)
-    probabilities = {"chance on D": float(p.get(worst, 0)), "chance on D2": float(q.get(worst, 0))}
+    probabilities = {"probability on D": float(p.get(worst, 0)), "probability on D2": float(q.get(worst, 0))}
     return f"the output is {worst!r:.60}", probabilities
 
 
 def distribution_of(algorithm: Callable[[Any, Callable[[int], int]], Hashable], data: Any) -> dict[Hashable, Fraction]:
-    """Return the exact law of a small randomised algorithm, by trying everything that its dice can show.
+    """Return the exact output distribution of a small randomised algorithm, by enumerating all its random draws.
 
-    `algorithm(data, below)` draws a uniform integer from 0 to n - 1 by `below(n)`, and must come to an end whatever it
-    draws. An error is an outcome.
+    `algorithm(data, below)` draws a uniform integer from 0 to n - 1 by `below(n)`, and must terminate whatever it
+    draws. An exception is an outcome.
 
     >>> def survey(bit, below):
     ...     return bit if below(2) else below(2)
@@ -109,7 +110,7 @@ def distribution_of(algorithm: Callable[[Any, Callable[[int], int]], Hashable], 
     if not callable(algorithm):
         raise TypeError(f"algorithm must be a function of the data and of `below`, not {type(algorithm).__name__}")
     distribution: dict[Hashable, Fraction] = {}
-    path: list[tuple[int, int]] = []  # what was drawn, of how many
+    path: list[tuple[int, int]] = []  # draws: value and number of possible values
     for _ in range(_MAX_PATHS):
         outcome, path = _run_path(algorithm, data, path)
         probability = Fraction(1, math.prod(size for _, size in path))
@@ -119,13 +120,13 @@ def distribution_of(algorithm: Callable[[Any, Callable[[int], int]], Hashable], 
         if not path:
             return distribution
         path[-1] = path[-1][0] + 1, path[-1][1]
-    raise ValueError(f"algorithm: more than {_MAX_PATHS:,} ways to draw; give it smaller dice or an earlier end")
+    raise ValueError(f"algorithm: more than {_MAX_PATHS:,} sequences of draws; reduce their number or their ranges")
 
 
 def _run_path(
     algorithm: Callable[[Any, Callable[[int], int]], Hashable], data: Any, path: list[tuple[int, int]]
 ) -> tuple[Hashable, list[tuple[int, int]]]:
-    """Run once with these draws, and the lowest ones afterwards; return the outcome and all that was drawn."""
+    """Run once with these draws, then zeros; return the outcome and all draws."""
     draws: list[tuple[int, int]] = []
 
     def below(n: int) -> int:
@@ -139,11 +140,11 @@ def _run_path(
     try:
         outcome = algorithm(data, below)
     except _TooManyDrawsError:
-        raise ValueError("algorithm: it draws more than 10,000 times; it must come to an end") from None
-    except Exception as error:  # noqa: BLE001 - an error is an outcome as any other
+        raise ValueError("algorithm: more than 10,000 draws in one run; it must terminate") from None
+    except Exception as error:  # noqa: BLE001 - an exception is an outcome like any other
         outcome = f"raised {type(error).__name__}: {error}"
     return outcome, draws
 
 
 class _TooManyDrawsError(BaseException):
-    """Not caught by an algorithm's own `except Exception`."""
+    """Derived from BaseException, so that an algorithm's `except Exception` does not catch it."""

@@ -1,4 +1,4 @@
-"""What one can look at in an output: numbers made of it, by which data sets may be told apart."""
+"""Features of outputs: numbers computed from an output that may distinguish two data sets."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable
@@ -9,22 +9,22 @@ import numpy as np
 
 from discreet.audit.runs import ErrorOutcome, Outcomes
 
-_MAX_COORDINATES = 24  # of a long vector, those that differ most
+_MAX_COORDINATES = 24  # the coordinates of a long vector that differ most
 _MAX_TOKENS = 2000
 _RATIO_BINS = 64
-_MODULUS = 60  # by 2, 3, 4, 5, 6, 10 and 12 at once
+_MODULUS = 60  # divisible by 2, 3, 4, 5, 6, 10 and 12
 
 Score = Callable[[Outcomes], np.ndarray]
 
 
-ERROR, PLAIN, TYPE, BITS, LEARNED = range(5)  # how hard it is to say what an event of a feature means
+ERROR, PLAIN, TYPE, BITS, LEARNED = range(5)  # how hard the events of a feature are to read
 
 
 @dataclass(frozen=True)
 class Feature:
-    """A number of every run, under a name; of runs that have numbers only, if it is made of them.
+    """A named score of every run or, if `of_numbers`, of every run whose output has numbers.
 
-    `learned` if pilot runs were needed to make it, `difficulty` to read by the scale above.
+    `learned` means fitted to pilot runs; `difficulty` is on the scale above.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Feature:
     difficulty: int = PLAIN
 
     def expand_to_runs(self, values: np.ndarray, outcomes: Outcomes, fill: Any) -> np.ndarray:
-        """Return one value for each run, given one for each that has a score."""
+        """Return one value per run, given one value per run that has a score."""
         if not self.of_numbers:
             return values
         expanded = np.full(len(outcomes), fill)
@@ -43,7 +43,7 @@ class Feature:
 
 
 def candidate_features(first: Outcomes, second: Outcomes) -> list[Feature]:
-    """Return what may be worth looking at, given pilot runs on both data sets."""
+    """Return candidate features, given pilot runs on both data sets."""
     candidates = [*_kind_features(first, second), *_token_features(first, second)]
     width = first.numbers.shape[1]
     if not width:
@@ -61,10 +61,10 @@ def candidate_features(first: Outcomes, second: Outcomes) -> list[Feature]:
 
 
 def lowest_bit(values: np.ndarray) -> np.ndarray:
-    """Return the exponent of the lowest set bit: which powers of two divide a number. NaN for 0 and what is not finite.
+    """Return the exponent of the lowest set bit of each value; NaN for 0 and for values that are not finite.
 
-    Sums of doubles are rounded to a lattice that depends on the terms, so this tells what noise was added to
-    (Mironov 2012).
+    Sums of doubles are rounded to a lattice that depends on the terms, so the lowest bit can reveal the value that
+    noise was added to (Mironov 2012).
 
     >>> lowest_bit(np.array([12.0, 0.75, 0.0]))
     array([ 2., -2., nan])
@@ -108,7 +108,7 @@ def _kind_indicator(name: str) -> Score:
 
 
 def _token_features(first: Outcomes, second: Outcomes) -> list[Feature]:
-    """Return how much likelier an output as a whole is with one data set, where outputs repeat."""
+    """Return features of the output as a whole, where outputs repeat."""
     if first.tokens is None or second.tokens is None:
         return []
     counts = [Counter(outcomes.tokens) for outcomes in (first, second) if outcomes.tokens is not None]
@@ -120,7 +120,7 @@ def _token_features(first: Outcomes, second: Outcomes) -> list[Feature]:
     def score(outcomes: Outcomes) -> np.ndarray:
         return np.array([log_ratios.get(token, 0.0) for token in outcomes.tokens or ()])
 
-    features = [_learned_feature("the output as a whole is", score)]
+    features = [_learned_feature("the whole output", score)]
     by_weight = sorted(repeated, key=lambda token: -abs(log_ratios[token]) * (counts[0][token] + counts[1][token]))
     return features + [
         Feature(_token_question(token), _token_indicator(token), learned=True) for token in by_weight[:4]
@@ -128,8 +128,8 @@ def _token_features(first: Outcomes, second: Outcomes) -> list[Feature]:
 
 
 def _learned_feature(subject: str, score: Score, *, of_numbers: bool = False) -> Feature:
-    """Return the logarithm of how much likelier something was on the first data set, as a feature."""
-    return Feature(f"how telling {subject}", score, learned=True, of_numbers=of_numbers, difficulty=LEARNED)
+    """Return a learned log-likelihood ratio as a feature."""
+    return Feature(f"log-likelihood ratio of {subject}", score, learned=True, of_numbers=of_numbers, difficulty=LEARNED)
 
 
 def _token_question(token: Hashable) -> str:
@@ -139,12 +139,12 @@ def _token_question(token: Hashable) -> str:
 
 
 def _token_indicator(token: Hashable) -> Score:
-    singleton = {token}  # looked up by its hash: what two things of odd types answer to == may be no truth value
+    singleton = {token}  # looked up by hash: == of unusual types may not return a boolean
     return lambda outcomes: np.array([other in singleton for other in outcomes.tokens or ()], np.float64)
 
 
 def _exact_row_features(first: Outcomes, second: Outcomes) -> list[Feature]:
-    """Return how telling all numbers of an output are as they are, bit by bit, where outputs repeat."""
+    """Return the log-likelihood ratio of the exact numbers of an output, where outputs repeat."""
     row_bytes = [_row_bytes(outcomes) for outcomes in (first, second)]
     distinct, counts = np.unique(np.concatenate(row_bytes), return_counts=True)
     if distinct.size < 2 or counts.max() < 2 or distinct.size > counts.sum() // 2:
@@ -157,11 +157,11 @@ def _exact_row_features(first: Outcomes, second: Outcomes) -> list[Feature]:
         positions = np.minimum(np.searchsorted(distinct, encoded), distinct.size - 1)
         return np.where(distinct[positions] == encoded, log_ratios[positions], 0.0)
 
-    return [_learned_feature("the exact bits of the output are", score, of_numbers=True)]
+    return [_learned_feature("the exact bits of the output", score, of_numbers=True)]
 
 
 def _row_bytes(outcomes: Outcomes) -> np.ndarray:
-    """Return the bytes of each run's numbers as one value that can be sorted."""
+    """Return the bytes of each run's numbers as one sortable value."""
     numbers = np.ascontiguousarray(outcomes.numbers)
     return numbers.view(np.dtype((np.void, numbers.dtype.itemsize * numbers.shape[1]))).ravel()
 
@@ -184,26 +184,26 @@ def _quantiles(numbers: np.ndarray, levels: np.ndarray) -> np.ndarray:
 
 
 def _ratio_features(first: Outcomes, second: Outcomes, i: int, name: str) -> list[Feature]:
-    """Return how much likelier each stretch of a coordinate is, and each remainder of it."""
-    features = [_learned_feature(f"{name} is", _log_ratio_score(first, second, _coordinate_score(i)), of_numbers=True)]
+    """Return log-likelihood ratios of a coordinate and of its remainder, by histograms."""
+    features = [_learned_feature(name, _log_ratio_score(first, second, _coordinate_score(i)), of_numbers=True)]
     is_integer = first.numbers.dtype.kind == "i"
-    step, label = (_MODULUS, f"{name} modulo {_MODULUS}") if is_integer else (1, f"the fraction of {name}")
+    step, label = (_MODULUS, f"{name} modulo {_MODULUS}") if is_integer else (1, f"the fractional part of {name}")
 
     def remainder(outcomes: Outcomes) -> np.ndarray:
         with np.errstate(invalid="ignore"):
             return np.asarray(np.mod(outcomes.numbers[:, i], step))
 
-    return [*features, _learned_feature(f"{label} is", _log_ratio_score(first, second, remainder), of_numbers=True)]
+    return [*features, _learned_feature(label, _log_ratio_score(first, second, remainder), of_numbers=True)]
 
 
 def _log_ratio_score(first: Outcomes, second: Outcomes, score: Score) -> Score:
-    """Return the logarithm of the ratio of two histograms, as a function of outcomes."""
+    """Return the log-ratio of two histograms as a function of outcomes."""
     scores = [np.asarray(score(outcomes), np.float64) for outcomes in (first, second)]
     pooled = np.concatenate([side_scores[np.isfinite(side_scores)] for side_scores in scores])
     if not pooled.size:
         return lambda seen: np.full(len(seen.numbers), np.nan)
     edges = np.unique(np.quantile(pooled, np.linspace(0, 1, _RATIO_BINS + 1), method="nearest"))
-    counts = [np.bincount(np.searchsorted(edges, each[np.isfinite(each)]), minlength=len(edges) + 1) for each in scores]
+    counts = [np.bincount(np.searchsorted(edges, side[np.isfinite(side)]), minlength=len(edges) + 1) for side in scores]
     log_ratios = np.log((counts[0] + 1) / (counts[1] + 1))
 
     def ratio(outcomes: Outcomes) -> np.ndarray:
@@ -217,14 +217,14 @@ def _log_ratio_score(first: Outcomes, second: Outcomes, score: Score) -> Score:
 def _joint_ratio_feature(first: Outcomes, second: Outcomes, coordinates: list[int]) -> Feature:
     ratio_scores = [_log_ratio_score(first, second, _coordinate_score(i)) for i in coordinates]
     return _learned_feature(
-        "all coordinates are together",
+        "all coordinates together",
         lambda outcomes: np.sum([ratio_score(outcomes) for ratio_score in ratio_scores], axis=0),
         of_numbers=True,
     )
 
 
 def _projection_feature(first: Outcomes, second: Outcomes) -> Feature:
-    """Return the weighted sum of all coordinates that tells most (Fisher's discriminant), extremes cut."""
+    """Return the weighted sum of coordinates that separates best (Fisher's discriminant), with outliers clipped."""
     finite_rows = [
         outcomes.numbers[np.isfinite(outcomes.numbers).all(axis=1)].astype(np.float64) for outcomes in (first, second)
     ]

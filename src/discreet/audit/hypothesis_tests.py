@@ -1,4 +1,4 @@
-"""Lower bounds on epsilon and rho from how often an event occurs on two neighbouring data sets."""
+"""Lower bounds on epsilon and rho from counts of an event on two neighbouring data sets."""
 
 import math
 from typing import Any
@@ -7,18 +7,18 @@ import numpy as np
 
 from discreet.audit.binomial import Proportion, clopper_pearson
 
-_Q_STEPS = 64  # the other probability is tried in so many steps, each narrower than a fifth of its standard error
-_COUNT_BINS = 192  # and the other number of hits is taken together in so many groups
-_NUISANCE_ERROR_SHARE = 0.02  # this part of the error is for probabilities outside of what is tried
+_Q_STEPS = 64  # steps of the nuisance probability q, each narrower than a fifth of its standard error
+_COUNT_BINS = 192  # bins of the denominator's number of hits
+_NUISANCE_ERROR_SHARE = 0.02  # share of the error probability for values of p and q outside of the grid
 
 
 def epsilon_lower_bound(
     numerator: Proportion, denominator: Proportion, *, delta: float = 0.0, error: float = 0.05
 ) -> float:
-    """Return an epsilon with p >= e^epsilon·q + delta, for the probabilities p of `numerator` and q of `denominator`.
+    """Return a lower bound on the epsilon with p = e^epsilon·q + delta, for p of `numerator` and q of `denominator`.
 
-    It is too large with a chance of at most `error`. Exact for both counts together, and so above what two intervals
-    of Clopper and Pearson give, which must both be wrong in the same way.
+    The bound is too large with probability at most `error`. It is exact for the joint distribution of both counts, and
+    so better than the bound from two separate Clopper-Pearson intervals.
 
     >>> round(epsilon_lower_bound(Proportion(52_500, 100_000), Proportion(47_500, 100_000)), 3)
     0.092
@@ -38,21 +38,21 @@ def epsilon_lower_bound(
 def refutes_epsilon(
     numerator: Proportion, denominator: Proportion, epsilon: float, *, delta: float = 0.0, error: float = 0.05
 ) -> bool:
-    """Tell whether so many hits refute p <= e^epsilon·q + delta, with a chance of at most `error` to be wrong.
+    """Return whether the counts refute p <= e^epsilon·q + delta, with an error probability of at most `error`.
 
-    >>> refutes_epsilon(Proportion(80, 100), Proportion(10, 100), 1.0), refutes_epsilon(Proportion(80, 100), Proportion(10, 100), 3.0)
-    (True, False)
+    >>> [refutes_epsilon(Proportion(80, 100), Proportion(10, 100), epsilon) for epsilon in (1.0, 3.0)]
+    [True, False]
     """
     return _BergerBoosTest(numerator, denominator, delta, error).refutes(epsilon)
 
 
 class _BergerBoosTest:
-    """The laws of both counts, for every step of the other probability.
+    """The test of Berger and Boos (1994) of p <= e^epsilon·q + delta, with q as the nuisance parameter.
 
-    Refuted is what makes "as many more hits as were seen, or more" too improbable: K1 - e^epsilon·K2 at least as large
-    as it was, for *every* q and p <= e^epsilon·q + delta that the counts leave possible (Berger and Boos 1994).
-    The event grows with K1 and falls with K2. So within a step of q its chance is at most that for the largest p and
-    the least q, and within a group of counts at most that for the least of them: nothing is rounded to our favour.
+    An epsilon is refuted if the event that K1 - e^epsilon·K2 is at least as large as observed is too improbable for
+    *every* q, and p <= e^epsilon·q + delta, within confidence bounds from the counts. The event increases with K1 and
+    decreases with K2. So its probability within a step of q is at most that for the largest p and the smallest q, and
+    within a bin of counts at most that for the smallest count: all rounding is conservative.
     """
 
     def __init__(self, numerator: Proportion, denominator: Proportion, delta: float, error: float) -> None:
@@ -68,7 +68,7 @@ class _BergerBoosTest:
         self.standard_error = self._log_ratio_standard_error()
 
     def _count_bin_edges(self, bottom: float, top: float) -> np.ndarray:
-        # Hits outside of these lie in the first or the last group; there must be next to none in the first.
+        # Counts outside of these edges are in the first or the last bin; the first must have almost no mass.
         tail_width = math.sqrt(2 * math.log(1e3 / self.error))
         root = math.sqrt(self.denominator.trials)
         first = max(0.0, root * math.sqrt(bottom) - tail_width / 2) ** 2
@@ -81,7 +81,7 @@ class _BergerBoosTest:
         return math.sqrt((1 - p) / (p * self.numerator.trials) + (1 - q) / (q * self.denominator.trials))
 
     def bracket(self) -> tuple[float, float]:
-        """Return one epsilon that is refuted and a larger one that is not."""
+        """Return an epsilon that is refuted and a larger one that is not."""
         deviations = math.sqrt(2 * math.log(1 / self.error))
         over, under = self.numerator.value - self.delta, max(self.denominator.value, 0.5 / self.denominator.trials)
         guess = math.log(max(over, 1e-300) / under) - 0.75 * deviations * self.standard_error
@@ -109,7 +109,7 @@ class _BergerBoosTest:
 
 
 def _binomial_tail(counts: np.ndarray, trials: int, probabilities: np.ndarray) -> Any:
-    """Return P[hits >= count] for each share (rows) and each count (columns)."""
+    """Return P[hits >= count] for each probability (rows) and each count (columns)."""
     from scipy.special import betainc  # noqa: PLC0415 - an extra
 
     clipped_counts = np.clip(counts, 1, trials)
@@ -117,15 +117,17 @@ def _binomial_tail(counts: np.ndarray, trials: int, probabilities: np.ndarray) -
     return np.where(counts <= 0, 1.0, np.where(counts > trials, 0.0, tail))
 
 
-_RENYI_ORDERS = 1 + np.geomspace(1e-3, 50, 60)  # of Rényi's divergence; the first is as good as Kullback and Leibler's
+_RENYI_ORDERS = 1 + np.geomspace(
+    1e-3, 50, 60
+)  # of the Rényi divergence; the first is close to the Kullback-Leibler divergence
 
 
 def rho_lower_bound(first: Proportion, second: Proportion, *, delta: float = 0.0, error: float = 0.05) -> float:
-    """Return the least rho that one event allows, by how often it was seen on two neighbouring data sets.
+    """Return a lower bound on rho from the counts of one event on two neighbouring data sets.
 
-    Too large with a chance of at most `error`. An event's probabilities p and q are farther apart than rho-zCDP allows
-    if the divergence of order a of the two coins exceeds a·rho, for any a > 1 (no computation increases a divergence).
-    With a delta of its own, a release may have the event with so much more probability.
+    It is too large with probability at most `error`. Under rho-zCDP the Rényi divergence of order a between
+    Bernoulli(p) and Bernoulli(q) is at most a·rho for every a > 1, where p and q are the event's probabilities
+    (post-processing). A release with a `delta` may raise the probability of the event by this much in addition.
 
     >>> round(rho_lower_bound(Proportion(6915, 10_000), Proportion(3085, 10_000)), 2)
     0.27

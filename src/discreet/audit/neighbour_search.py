@@ -1,4 +1,4 @@
-"""Search for the worst neighbouring data sets: many get few runs, the most suspicious get more."""
+"""Search for the worst neighbouring data sets: few runs on many pairs, more runs on the most suspicious."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,9 +16,9 @@ from discreet.audit.result import AuditResult
 from discreet.audit.runs import all_failed, run_on_both
 from discreet.kernel.numbers import Number, as_integer
 
-_MIN_RUNS = 100  # runs, below which hardly anything can be told
-_KEEP_ONE_IN = 4  # one of so many goes on to the next round, which has twice the runs
-_MAX_SHOWN = 60  # characters of a data set
+_MIN_RUNS = 100  # fewer runs detect hardly anything
+_KEEP_ONE_IN = 4  # of the pairs go on to the next round, which has twice as many runs
+_MAX_SHOWN = 60  # characters of a data set in the result
 
 
 @dataclass(frozen=True)
@@ -39,18 +39,19 @@ def search(  # noqa: PLR0913 - as measure
     random_state: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> AuditResult:
-    """Audit a mechanism on the worst of many neighbours: a few runs for each, more for the worst quarter, …
+    """Audit a mechanism on the worst of many pairs of neighbours: a few runs for each, more for the worst quarter, …
 
     `neighbours` is a function that makes a pair (D, D2) from a random generator, or a list of such functions and of
-    pairs; `nearby` has those on which mechanisms of numbers fail. The last audit, of one pair and `settings` fresh runs,
-    is a `measure`: the search before it costs no confidence. `progress(done, pairs)` is told how far it is.
+    pairs; `edge_case_neighbours` returns pairs on which mechanisms for numbers often fail. The final audit, of one pair
+    with `runs` fresh runs, is a `measure`: the search before it costs no confidence. `progress(done, pairs)` is called
+    after each pair.
 
     >>> import numpy as np
-    >>> from discreet.audit import nearby
+    >>> from discreet.audit import edge_case_neighbours
     >>> rng = np.random.default_rng(0)
-    >>> def mean(rows):                                    # forgets that there may be nobody
+    >>> def mean(rows):                                    # no noise for empty data
     ...     return float(np.clip(rows, 0, 1).mean() + rng.laplace(0, 1)) if len(rows) else 0.0
-    >>> result = search(mean, nearby(0, 1), claim=1, settings=2000, tries=40, random_state=0)
+    >>> result = search(mean, edge_case_neighbours(0, 1), claim=1, runs=2000, tries=40, random_state=0)
     >>> result.holds, len(result.details["D2"])
     (False, 0)
     """
@@ -96,27 +97,29 @@ def _rank_pairs(
     rng: np.random.Generator,
     progress: Callable[[int, int], None] | None,
 ) -> list[_CandidatePair]:
-    """Return the contenders after so many new runs each, the most suspicious first."""
+    """Return the candidate pairs after new pilot runs on each, the most suspicious first."""
     pilot_runs, fresh_runs, delta = settings
     ranked = []
     for done, candidate in enumerate(candidates, 1):
         outputs = run_on_both(mechanism, candidate.pair, pilot_runs, rng)
         epsilons = [
-            one.expected_epsilon
-            for one in candidate_events(encode_runs(outputs, pilot_runs), fresh_runs, delta=delta, limit=1)
+            event.expected_epsilon
+            for event in candidate_events(encode_runs(outputs, pilot_runs), fresh_runs, delta=delta, limit=1)
         ]
-        # Where nothing works there is nothing to audit, unless errors themselves tell the data sets apart.
+        # Where every run fails there is nothing to audit, unless the errors themselves distinguish the data sets.
         min_epsilon = 0.0 if all_failed(outputs) else -np.inf
         ranked.append(
-            _CandidatePair(candidate.pair, max((one for one in epsilons if one > min_epsilon), default=-np.inf))
+            _CandidatePair(
+                candidate.pair, max((epsilon for epsilon in epsilons if epsilon > min_epsilon), default=-np.inf)
+            )
         )
         if progress is not None:
             progress(done, len(candidates))
-    return sorted(ranked, key=lambda contender: -contender.expected_epsilon)
+    return sorted(ranked, key=lambda candidate: -candidate.expected_epsilon)
 
 
 def _shorten_repr(data: Any) -> str:
-    """Return the beginning and the end of a data set's text: where one person more stands, it is mostly at an end."""
+    """Return the beginning and the end of a data set's repr, where the additional row usually is."""
     text = " ".join(repr(data).split())
     half = _MAX_SHOWN // 2
     return text if len(text) <= _MAX_SHOWN else f"{text[:half]} … {text[-half:]}"

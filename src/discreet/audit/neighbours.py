@@ -1,4 +1,4 @@
-"""Neighbouring data sets at the edge cases, and how far a statistic moves between neighbours."""
+"""Edge cases of neighbouring data sets, and the largest change of a statistic between neighbours."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -16,32 +16,32 @@ PairGenerator = Callable[[np.random.Generator], DatasetPair]
 NeighbourSource = PairGenerator | Iterable[DatasetPair | PairGenerator]
 
 _HUGE = 1e300
-_BAD_NEIGHBOURS = "neighbours must be a list of pairs (D, D2) or of functions that make them, not {}"
+_BAD_NEIGHBOURS = "neighbours must be a list of pairs (D, D2) or of functions that return them, not {}"
 
 
 def generate_pairs(neighbours: Any, rng: np.random.Generator) -> Iterator[DatasetPair]:
-    """Yield pairs: given ones once each, then those of makers in turns, for ever."""
+    """Yield the given pairs once each, then pairs from the functions in turn, without end."""
     if not callable(neighbours) and (not isinstance(neighbours, Iterable) or isinstance(neighbours, str)):
         raise TypeError(_BAD_NEIGHBOURS.format(type(neighbours).__name__))
     sources: list[Any] = [neighbours] if callable(neighbours) else list(neighbours)
     generators = [source for source in sources if callable(source)]
-    for each in sources:
-        if not callable(each):
-            if not isinstance(each, tuple) or len(each) != 2:
-                raise TypeError(_BAD_NEIGHBOURS.format(type(each).__name__))
-            yield each
+    for source in sources:
+        if not callable(source):
+            if not isinstance(source, tuple) or len(source) != 2:
+                raise TypeError(_BAD_NEIGHBOURS.format(type(source).__name__))
+            yield source
     for generator in cycle(generators):
         pair = generator(rng)
         if not isinstance(pair, tuple) or len(pair) != 2:
-            raise TypeError(f"neighbours: your function must return a pair (D, D2), not {type(pair).__name__}")
+            raise TypeError(f"neighbours: the function must return a pair (D, D2), not {type(pair).__name__}")
         yield pair
 
 
 def edge_case_neighbours(low: float, high: float, *, rows: int = 10) -> list[DatasetPair | PairGenerator]:
-    """Return neighbours of arrays of numbers within public bounds, the extreme ones first: the second lacks one row.
+    """Return pairs of arrays of numbers with public bounds, extreme ones first; the second array lacks the last row.
 
-    Nobody and somebody; somebody at a bound, beyond it, at zero, huge, infinite or NaN, alone and among others, who
-    are all the same, all at a bound, or random.
+    That row is at a bound, beyond it, zero, huge, infinite or NaN, alone or among others, which are all equal, all at a
+    bound, evenly spaced, or random.
 
     >>> pairs = edge_case_neighbours(0, 10)
     >>> pairs[0]
@@ -73,7 +73,7 @@ def _random_pairs(person: float | None, bounds: tuple[float, float], rows: int) 
 
 @dataclass(frozen=True)
 class EmpiricalSensitivity:
-    """The farthest that neighbours were seen to move a statistic: in l1 and in l2, and which neighbours did it.
+    """The largest observed changes of a statistic in l1 and in l2, and the neighbours that caused them.
 
     >>> difference = sensitivity(len, [([1, 2], [1]), ([1], [])])
     >>> difference.l1, difference.pairs
@@ -97,13 +97,13 @@ def sensitivity(
     tries: int = 10_000,
     random_state: int | None = None,
 ) -> EmpiricalSensitivity:
-    """Return the farthest that a statistic, a function from data to numbers, moves between neighbours.
+    """Return the largest change of a statistic, a function from data to numbers, between neighbours.
 
     `neighbours` are as for `search`: pairs, or functions that make pairs from a random generator, which are called in
-    turns, `tries` times. A bound that was derived by hand and is below what is found here is wrong.
+    turn, `tries` times. A derived sensitivity bound that is below this result is wrong.
 
     >>> import numpy as np
-    >>> def moments(rows):             # of rows within [-1, 1]; somebody derived sqrt(2): "z and z² are at most 1"
+    >>> def moments(rows):             # of rows within [-1, 1]; sqrt(2) would be wrong: the count changes as well
     ...     return len(rows), np.sum(rows), np.sum(np.square(rows))
     >>> def one_more(rng):
     ...     rows = rng.choice([-1.0, 0.0, 1.0], 5)
@@ -120,11 +120,13 @@ def sensitivity(
         pair_count += 1
         here, there = (_as_vector(statistic(data)) for data in pair)
         if here.shape != there.shape:
-            raise ValueError(f"statistic: its size must not depend on the data, but was {here.size} and {there.size}")
+            raise ValueError(
+                f"statistic: the number of values must not depend on the data; it was {here.size} and {there.size}"
+            )
         difference = here - there
         for order in (1, 2):
             size = float(np.linalg.norm(difference, order))
-            size = math.inf if math.isnan(size) else size  # NaN is beyond every bound
+            size = math.inf if math.isnan(size) else size  # NaN exceeds every bound
             if order not in best or size > best[order][0]:
                 best[order] = size, pair
     if not best:

@@ -1,4 +1,4 @@
-"""Encode outputs of any type, each by itself, so that an event means the same on both data sets."""
+"""Encode outputs of any type, each independently, so that an event means the same on both data sets."""
 
 import math
 from collections import Counter
@@ -13,24 +13,24 @@ import numpy as np
 from discreet.audit.runs import ErrorOutcome, Outcomes, Runs
 
 _NUMBER_TYPES = Real, Decimal, np.bool_
-_INT64_LIMIT = 1 << 63  # what an int64 is below
+_INT64_LIMIT = 1 << 63  # exclusive upper limit of int64
 
 NumberRow = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class NumberFormat:
-    """Which numbers are kept: so many from each run, exact integers or doubles. Others are told by what they are."""
+    """Number of values kept per run, as exact integers or doubles; of other outputs only the kind is kept."""
 
     width: int
     integral: bool
 
 
 def encode_runs(runs: Runs, pilot: int) -> tuple[Outcomes, Outcomes]:
-    """Return outputs as outcomes. The first `pilot` runs on either data set, and no others, decide how they are read.
+    """Encode outputs as outcomes, in a number format that depends only on the first `pilot` runs on both data sets.
 
-    A frame that other runs had a say in would let those runs choose events which they then judge; and one for each
-    data set, or a type that a single NaN changes for all, would make equal outputs look different.
+    If other runs influenced the format, they would help to choose events that they then test. A separate format for
+    each data set, or a type that a single NaN changes for all runs, would make equal outputs look different.
     """
     sides = runs.on_both()
     if all(isinstance(side, np.ndarray) and side.dtype.kind in "biuf" for side in sides):
@@ -51,7 +51,7 @@ def encode_runs(runs: Runs, pilot: int) -> tuple[Outcomes, Outcomes]:
 
 
 def _as_matrix(side: np.ndarray) -> np.ndarray:
-    """Return one row for each run, of integers or of doubles."""
+    """Return one row of integers or doubles for each run."""
     matrix = side.reshape(len(side), math.prod(side.shape[1:]))
     return matrix.astype(np.float64, copy=False) if matrix.dtype.kind == "f" else matrix
 
@@ -62,7 +62,7 @@ def _format_of_matrices(matrices: list[np.ndarray]) -> NumberFormat:
 
 
 def _format_of_rows(rows: list[NumberRow]) -> NumberFormat:
-    """Return how many numbers most runs have, and whether all of them are integers."""
+    """Return the most frequent number of values per run, and whether all of them are integers."""
     if not rows:
         return NumberFormat(0, integral=False)
     width = Counter(map(len, rows)).most_common(1)[0][0]
@@ -102,7 +102,7 @@ def _dtype(number_format: NumberFormat) -> type:
 
 
 def _fit_row(row: NumberRow | None, number_format: NumberFormat) -> NumberRow | None:
-    """Return the numbers of a run as the frame has them, or None if they do not fit into it."""
+    """Return the numbers of a run in this format, or None if they do not fit."""
     if row is None or len(row) != number_format.width:
         return None
     converted = tuple((_exact_integer if number_format.integral else _to_float)(x) for x in row)
@@ -110,7 +110,7 @@ def _fit_row(row: NumberRow | None, number_format: NumberFormat) -> NumberRow | 
 
 
 def _are_integral(matrix: np.ndarray) -> np.ndarray:
-    """Tell for each row what `_exact_integer` tells for each number."""
+    """Return for each row whether `_exact_integer` accepts all its numbers."""
     if matrix.dtype.kind in "bi":
         return np.ones(len(matrix), bool)
     if matrix.dtype.kind == "u":
@@ -122,7 +122,7 @@ def _are_integral(matrix: np.ndarray) -> np.ndarray:
 
 
 def _exact_integer(value: Any) -> int | None:
-    """Return the integer that a number is, whatever its type; None if it is none, or too large, or minus zero."""
+    """Return the integer equal to a number of any type; None if there is none, it is too large, or minus zero."""
     if not isinstance(value, int | np.integer | np.bool_):
         rounded = _to_float(value)
         if not math.isfinite(rounded) or value != int(value) or (rounded == 0 and math.copysign(1, rounded) < 0):
@@ -141,13 +141,13 @@ def _to_float(value: Any) -> float:
 
 
 def _normalise_number(output: Any) -> Any:
-    """Return an integer for a number that is one."""
+    """Return numbers that are integers as int, and anything else unchanged."""
     integer = _exact_integer(output) if isinstance(output, _NUMBER_TYPES) else None
     return output if integer is None else integer
 
 
 def _numbers_of(output: Any) -> NumberRow | None:
-    """Return an output's numbers, or None if it has other things than numbers."""
+    """Return the numbers of an output, or None if it contains anything else."""
     if isinstance(output, _NUMBER_TYPES):
         return (output,)
     if isinstance(output, np.ndarray) and output.dtype.kind in "biuf":
@@ -163,7 +163,7 @@ def _kind_name(output: Any, row: NumberRow | None) -> str:
     if row is None:
         return "nothing" if output is None else type(output).__name__
     if isinstance(output, bool | np.bool_):
-        return "a truth value"
+        return "a boolean"
     if isinstance(output, int | np.integer):
         return "an integer"
     is_scalar = isinstance(output, _NUMBER_TYPES)
@@ -179,13 +179,13 @@ def _number_noun(width: int, *, is_scalar: bool) -> str:
 
 
 def _hashable_token(output: Any, row: NumberRow | None) -> Hashable:
-    """Return what stands for the output as a whole: equal for equal ones, NaN and arrays included."""
+    """Return a hashable value for the whole output: equal for equal outputs, including NaN and arrays."""
     if row is not None:
         values = tuple("NaN" if math.isnan(_to_float(x)) else x.item() if isinstance(x, np.generic) else x for x in row)
         return values[0] if isinstance(output, _NUMBER_TYPES) else values
     try:
         hash(output)
-        differs_from_itself = bool(output != output)  # noqa: PLR0124 - what is not equal to itself is never found again
+        differs_from_itself = bool(output != output)  # noqa: PLR0124 - a value that differs from itself, such as NaN, is useless as a key
     except (TypeError, ValueError):  # no hash, or no truth value
         return repr(output)
     scalar: Hashable = output.item() if isinstance(output, np.generic) else output  # np.str_('a') is 'a'

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 _D_COLOUR, _D2_COLOUR, _EVENT_COLOUR, _ALLOWED_COLOUR = BLUE, ORANGE, "#e8e8e8", "#b9c4cf"
 _MAX_BARS = 60
-_PROBABILITY_KEYS = "chance on D", "chance on D2"  # as exact laws have them in their details
+_PROBABILITY_KEYS = "probability on D", "probability on D2"  # in the details of exact audits
 
 
 def plot_audit(result: "AuditResult") -> Any:
-    """Draw what was seen, on both data sets or of guesses, and the claim beside what was proved."""
+    """Draw the outcomes on both data sets, or the guesses, and the claim beside the lower bound."""
     draw = _left_panel(result)
     layout: dict[str, Any] = {"width_ratios": (3, 2)} if draw else {}
     figure, axes = panels(2 if draw else 1, **layout)
@@ -35,11 +35,11 @@ def _title(result: "AuditResult") -> str:
     low = "∞" if math.isinf(result.epsilon_low) else f"{result.epsilon_low:.3g}"
     if result.claim is None:
         return f"{result.verdict}: epsilon is at least {low}"
-    return f"The claim of epsilon {float(result.claim):g} is {result.verdict}: at least {low} was measured"
+    return f"The claim of epsilon {float(result.claim):g} is {result.verdict}: the lower bound is {low}"
 
 
 def _left_panel(result: "AuditResult") -> Any:
-    """Return what draws the left panel; None if there is nothing but the claim."""
+    """Return the function that draws the left panel, or None if there is nothing to draw but the claim."""
     from discreet.audit.result import CanaryGuesses  # noqa: PLC0415 - which imports this module to draw
 
     data = result.plot_data
@@ -50,7 +50,9 @@ def _left_panel(result: "AuditResult") -> Any:
     if result.counts is not None:
         proportions = result.counts
         intervals = [proportion.interval() for proportion in proportions]
-        return lambda axes: _draw_proportions(axes, result.event, [share.value for share in proportions], intervals)
+        return lambda axes: _draw_proportions(
+            axes, result.event, [proportion.value for proportion in proportions], intervals
+        )
     if all(name in result.details for name in _PROBABILITY_KEYS):
         return lambda axes: _draw_proportions(
             axes, result.event, [result.details[name] for name in _PROBABILITY_KEYS], []
@@ -59,7 +61,7 @@ def _left_panel(result: "AuditResult") -> Any:
 
 
 def _draw_histograms(axes: Any, samples: "FeatureSamples") -> None:
-    """Draw both histograms as steps; the event is a shaded stretch."""
+    """Draw both histograms as steps, with the event shaded."""
     sides = [sample[np.isfinite(sample)] for sample in (samples.on_d, samples.on_d2)]
     edges = _bin_edges(np.concatenate([*sides, [samples.bound]]))
     low, high = edges[0], edges[-1]
@@ -75,8 +77,8 @@ def _draw_histograms(axes: Any, samples: "FeatureSamples") -> None:
         "<=": (low, samples.bound + half),
         "==": (samples.bound - width / 2, samples.bound + width / 2),
     }
-    axes.axvspan(*ends[samples.relation], color=_EVENT_COLOUR, lw=0, zorder=0, label="the distinguishing event")
-    axes.set(xlabel=samples.name, ylabel="share of the runs", xlim=(low, high))
+    axes.axvspan(*ends[samples.relation], color=_EVENT_COLOUR, lw=0, zorder=0, label="distinguishing event")
+    axes.set(xlabel=samples.name, ylabel="share of runs", xlim=(low, high))
 
 
 def _bin_edges(values: np.ndarray) -> np.ndarray:
@@ -93,32 +95,32 @@ def _are_integers(values: np.ndarray) -> bool:
 
 
 def _draw_answers(axes: Any, samples: "FeatureSamples") -> None:
-    """Draw how often the answer was yes and no, on either data set."""
+    """Draw the shares of yes and no on both data sets."""
     for offset, values, colour, name in ((-0.2, samples.on_d, _D_COLOUR, "D"), (0.2, samples.on_d2, _D2_COLOUR, "D2")):
         shares = [float(np.mean(values == answer)) for answer in (1.0, 0.0)]
         axes.bar([offset, 1 + offset], shares, width=0.36, color=colour, label=f"on {name}")
     axes.set_xticks([0, 1], ["yes", "no"])
-    axes.set(ylabel="share of the runs", ylim=(0, 1.05))
+    axes.set(ylabel="share of runs", ylim=(0, 1.05))
     _set_title(axes, samples.name)
 
 
 def _draw_proportions(
     axes: Any, event: str, proportions: Sequence[float], intervals: Sequence[tuple[float, float]]
 ) -> None:
-    """Draw how often the event was seen, with intervals, or how likely it is."""
+    """Draw the observed proportions of the event with intervals, or its probabilities."""
     axes.bar([0, 1], proportions, color=[_D_COLOUR, _D2_COLOUR], width=0.6)
     for index, (low, high) in enumerate(intervals):
         lengths = [[proportions[index] - low], [high - proportions[index]]]
         axes.errorbar(index, proportions[index], lengths, ecolor=INK, capsize=3)
     axes.set_xticks([0, 1], ["on D", "on D2"])
-    axes.set(ylabel="share of the runs" if intervals else "probability")
+    axes.set(ylabel="share of runs" if intervals else "probability")
     _set_title(axes, event)
 
 
 def _draw_guesses(axes: Any, data: "CanaryGuesses") -> None:
-    """Draw how many guesses were right, and under it how many are allowed."""
+    """Draw the number of correct guesses, and below it how many are allowed."""
     bars = [
-        ("right", data.correct, _D_COLOUR),
+        ("correct", data.correct, _D_COLOUR),
         *((f"allowed\n{name}", limit, _ALLOWED_COLOUR) for name, limit in data.allowed.items()),
     ]
     for index, (_, count, colour) in enumerate(bars):
@@ -135,9 +137,9 @@ def _set_title(axes: Any, text: str) -> None:
 
 
 def _draw_claim(axes: Any, result: "AuditResult") -> None:
-    """Draw the claim and what was proved as bars on one scale, infinity as an arrow."""
+    """Draw the claim and the lower bound as bars on one scale."""
     colour = _D_COLOUR if result.holds else RED
-    bars = [("measured\nat least", result.epsilon_low, colour)]
+    bars = [("lower\nbound", result.epsilon_low, colour)]
     if result.claim is not None:
         bars.insert(0, ("claimed", float(result.claim), INK))
     top = 1.25 * max([value for _, value, _ in bars if math.isfinite(value)] + [0.1])

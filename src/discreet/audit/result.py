@@ -1,4 +1,4 @@
-"""What an audit found."""
+"""The result of an audit."""
 
 import math
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ _HIGH_CONFIDENCE = 0.999
 
 @dataclass(frozen=True)
 class FeatureSamples:
-    """For a picture: the telling number of some runs on each data set, and where the event begins or ends.
+    """For plots: values of the distinguishing feature on each data set, and the bound of the event.
 
-    The relation is "yes" where the number answers a question, by 1 for yes and 0 for no.
+    The relation is "yes" for a yes-or-no property, whose values are 1 and 0.
     """
 
     name: str
@@ -30,7 +30,7 @@ class FeatureSamples:
 
 @dataclass(frozen=True)
 class CanaryGuesses:
-    """For a picture: how many guesses were right, and up to how many may be without refuting each of some claims."""
+    """For plots: the number of correct guesses, and how many are allowed without refuting each of some claims."""
 
     correct: int
     guesses: int
@@ -39,10 +39,10 @@ class CanaryGuesses:
 
 @dataclass(frozen=True)
 class AuditResult:
-    """What an audit proved: the mechanism's epsilon is at least `epsilon_low`, for this delta, at this confidence.
+    """A lower bound `epsilon_low` on a mechanism's epsilon, at this delta and confidence.
 
-    A claim below it is refuted. A claim above it may be true: an audit can find a leak, never its absence. `notes` are
-    pairs of a name and a text: what else one must know to read the result.
+    A claim below it is refuted. A claim above it may be true: an audit can find a leak, never prove its absence.
+    `notes` are pairs of a label and a text.
 
     >>> from discreet import audit
     >>> result = audit.exact({"yes": 0.75, "no": 0.25}, {"yes": 0.25, "no": 0.75}, claim=1)
@@ -64,47 +64,50 @@ class AuditResult:
 
     @property
     def holds(self) -> bool:
-        """Whether the claim is still standing: True if nothing was claimed."""
+        """Whether the claim is not refuted; True if there is no claim."""
         return self.claim is None or self.epsilon_low <= float(self.claim)
 
     @property
     def verdict(self) -> str:
-        """One sentence."""
+        """The verdict on the claim in a few words."""
         if self.claim is None:
-            return "nothing was claimed"
+            return "no claim"
         return "not refuted" if self.holds else "refuted"
 
     def figure(self) -> Any:
-        """Draw what was seen on both data sets with the telling event, and the claim beside what was proved."""
+        """Draw the outcomes on both data sets with the distinguishing event, and the claim beside the lower bound."""
         from discreet.audit.plot import plot_audit  # noqa: PLC0415 - matplotlib is an extra
 
         return plot_audit(self)
 
     def summary_rows(self) -> list[tuple[str, str]]:
-        """Return what there is to say, as pairs of a name and a text."""
-        rows = [("claimed epsilon", _format_epsilon(self.claim)), ("proved", self._lower_bound_text)]
+        """Return the result as pairs of a label and a text."""
+        rows = [("claimed epsilon", _format_epsilon(self.claim)), ("lower bound", self._lower_bound_text)]
         if self.delta:
             rows.append(("delta", f"{self.delta:g}"))
-        rows += [("verdict", self.verdict), ("telling event", self.event), ("which is", self.direction)]
+        rows += [("verdict", self.verdict), ("distinguishing event", self.event), ("which is", self.direction)]
         if self.counts is not None:
             rows.append(
-                ("seen in", " and ".join(f"{proportion.hits:,} of {proportion.trials:,}" for proportion in self.counts))
+                (
+                    "occurred in",
+                    " and ".join(f"{proportion.hits:,} of {proportion.trials:,}" for proportion in self.counts),
+                )
             )
         return [*rows, *self.notes, ("confidence", confidence_text(self.confidence)), *self._false_alarm_note()]
 
     @property
     def _lower_bound_text(self) -> str:
-        if self.epsilon_low > 0 or not self.runs:  # without runs it is exact
-            return f"at least {_format_epsilon(self.epsilon_low)}"
-        return "no lower bound above 0 at this sample size"
+        if self.epsilon_low > 0 or not self.runs:  # 0 runs: an exact audit
+            return _format_epsilon(self.epsilon_low)
+        return "none above 0 at this sample size"
 
     def _false_alarm_note(self) -> list[tuple[str, str]]:
-        """Say how often sound mechanisms are refuted, where that is often."""
+        """Warn about false alarms if the confidence is not high."""
         if self.holds or self.confidence >= _HIGH_CONFIDENCE:
             return []
         one_in, level = round(1 / (1 - self.confidence)), confidence_text(self.confidence)
-        alarm = f"at {level}, 1 in {one_in:,} sound mechanisms would look like this"
-        return [("mind", f"{alarm}: repeat with confidence=1 - 1e-6 before accusing")]
+        alarm = f"at {level} confidence, up to 1 in {one_in:,} audits of a sound mechanism refute its claim"
+        return [("note", f"{alarm}; repeat with confidence=1 - 1e-6 before you conclude that there is a bug")]
 
     def __str__(self) -> str:
         return "\n".join(f"{name}: {value}" for name, value in self.summary_rows())
@@ -117,14 +120,14 @@ class AuditResult:
 
 
 def confidence_text(confidence: float) -> str:
-    """Return a confidence as people read it.
+    """Format a confidence level.
 
     >>> confidence_text(0.95), confidence_text(1 - 1e-9), confidence_text(1)
-    ('95 %', 'all but 1e-09', 'certain')
+    ('95 %', '1 - 1e-09', '100 % (exact)')
     """
     if confidence >= 1:
-        return "certain"
-    return f"{100 * confidence:.4g} %" if confidence <= 0.999 else f"all but {1 - confidence:.1g}"
+        return "100 % (exact)"
+    return f"{100 * confidence:.4g} %" if confidence <= 0.999 else f"1 - {1 - confidence:.1g}"
 
 
 def _format_epsilon(epsilon: Any) -> str:

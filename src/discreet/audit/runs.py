@@ -1,4 +1,4 @@
-"""Run a mechanism many times on two data sets; an error is an outcome, too."""
+"""Run a mechanism many times on two data sets; an exception is an outcome, too."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-_MAX_COUNTED = 2000  # outputs, to see which are frequent
+_MAX_COUNTED = 2000  # outputs, to find the most frequent
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A mechanism that makes many runs at once: `run(data, runs)` returns an array or list with one entry for each.
+    """A mechanism that performs many runs at once: `run(data, runs)` returns an array or list with one entry per run.
 
-    Only the values of its numbers count, not their types: an array has one type for all, which one NaN changes.
+    Only the values of numbers count, not their types: an array has one type for all entries, which one NaN changes.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -32,7 +32,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class ErrorOutcome:
-    """The outcome of a run that ended in an error: its `kind` and its `text`. Events of your own are given it, too.
+    """The outcome of a run that raised an exception: its class name and its text. Your own events receive it, too.
 
     >>> ErrorOutcome("KeyError", "'income'").kind
     'KeyError'
@@ -49,22 +49,22 @@ class ErrorOutcome:
 
 @dataclass(frozen=True)
 class Runs:
-    """The outputs on both data sets as they came; `one_by_one` if each was made by itself, so that its type tells too."""
+    """The outputs on both data sets; `one_by_one` if they come from separate calls, so that their types count, too."""
 
     on_d: Any
     on_d2: Any
     one_by_one: bool
 
     def on_both(self) -> tuple[Any, Any]:
-        """Return the outputs on the one data set and on the other."""
+        """Return the outputs on D and on D2."""
         return self.on_d, self.on_d2
 
 
 @dataclass(frozen=True)
 class Outcomes:
-    """Runs on one data set: of what kind each was, and what it was.
+    """Encoded runs on one data set: the kind of each output, its numbers, and a token for the whole output.
 
-    `numbers` has one row for each run that `has_numbers` some. What is said of a run depends on its own output alone.
+    `numbers` has one row for each run with `has_numbers`. The encoding of a run depends only on its own output.
     """
 
     kinds: np.ndarray
@@ -77,7 +77,7 @@ class Outcomes:
         return len(self.kinds)
 
     def subset(self, start: int, stop: int | None = None) -> "Outcomes":
-        """Return some of the runs, as they came."""
+        """Return a range of the runs."""
         selection = slice(start, stop)
         offset, has_numbers = int(np.count_nonzero(self.has_numbers[:start])), self.has_numbers[selection]
         numbers = self.numbers[offset : offset + int(np.count_nonzero(has_numbers))]
@@ -85,7 +85,7 @@ class Outcomes:
         return Outcomes(self.kinds[selection], self.kind_names, has_numbers, numbers, tokens)
 
     def most_frequent(self, mask: np.ndarray, limit: int = 3) -> list[Any]:
-        """Return the most frequent outputs among the chosen runs."""
+        """Return the most frequent outputs among the selected runs."""
         if self.tokens is None:
             rows = self.numbers[mask[self.has_numbers]][:_MAX_COUNTED].tolist()
             outputs: list[Any] = [row[0] if len(row) == 1 else tuple(row) for row in rows]
@@ -95,13 +95,13 @@ class Outcomes:
 
 
 def run_on_both(mechanism: Any, data: tuple[Any, Any], runs: int, rng: np.random.Generator) -> Runs:
-    """Run a mechanism so often on each of two data sets."""
+    """Run a mechanism `runs` times on each of two data sets."""
     batch = _as_batch(mechanism)
     if batch is not None:
         here, there = (_check_batch_output(batch.run(dataset, runs), runs) for dataset in data)
         return Runs(here, there, one_by_one=False)
     outputs: tuple[list[Any], list[Any]] = [], []
-    # In a random order: what a mechanism remembers, or how warm the machine is, must not tell the data sets apart.
+    # In random order, so that a mechanism's state or drift over time does not distinguish the data sets.
     for side in rng.permutation(np.repeat([0, 1], runs)):
         outputs[side].append(_run_once(mechanism, data[side]))
     return Runs(*outputs, one_by_one=True)
@@ -111,9 +111,7 @@ def _as_batch(mechanism: Any) -> Batch | None:
     if isinstance(mechanism, Batch):
         return mechanism
     if isinstance(mechanism, type) and (hasattr(mechanism, "perturb") or hasattr(mechanism, "choose")):
-        raise TypeError(
-            f"mechanism must be an object of the class, such as {mechanism.__name__}(1), not the class itself"
-        )
+        raise TypeError(f"mechanism must be an instance, such as {mechanism.__name__}(1), not the class itself")
     if hasattr(mechanism, "perturb"):
         return Batch(lambda data, runs: mechanism.perturb(_repeat_data(data, runs)))
     if hasattr(mechanism, "choose"):
@@ -135,24 +133,24 @@ def _check_batch_output(outputs: Any, runs: int) -> Any:
     if not isinstance(outputs, np.ndarray | list | tuple) or (isinstance(outputs, np.ndarray) and not outputs.ndim):
         raise TypeError(f"a Batch must return an array or a list, not {type(outputs).__name__}")
     if len(outputs) != runs:
-        raise ValueError(f"a Batch must return one entry for each of the {runs} runs, not {len(outputs)}")
+        raise ValueError(f"a Batch must return {runs} entries, one per run, not {len(outputs)}")
     return outputs
 
 
 def _run_once(mechanism: Callable[[Any], Any], data: Any) -> Any:
     try:
         return mechanism(data)
-    except Exception as error:  # noqa: BLE001 - to fail is an outcome as any other, and may tell the data sets apart
+    except Exception as error:  # noqa: BLE001 - an exception is an outcome and may distinguish the data sets
         return ErrorOutcome(type(error).__name__, str(error))
 
 
-_MAX_ERROR_KINDS = 3  # kinds of errors
+_MAX_ERROR_KINDS = 3
 
 
 def describe_errors(runs: Runs) -> list[str]:
-    """Return which errors there were, with an example of their text, and in how many runs on either data set.
+    """Describe the exceptions: class, an example of their text, and the numbers of runs on both data sets.
 
-    >>> describe_errors(Runs([ErrorOutcome("KeyError", "'income'"), 1], [1, 2], alone=True))
+    >>> describe_errors(Runs([ErrorOutcome("KeyError", "'income'"), 1], [1, 2], one_by_one=True))
     ["raised KeyError: 'income' in 1 of 2 and 0 of 2 runs"]
     """
     errors = [_error_outcomes(side) for side in runs.on_both()]
@@ -170,22 +168,22 @@ def describe_errors(runs: Runs) -> list[str]:
 
 
 def all_failed(runs: Runs) -> bool:
-    """Tell whether not one run on either data set came to an end."""
+    """Return whether every run on both data sets raised an exception."""
     return all(len(_error_outcomes(side)) == len(side) for side in runs.on_both())
 
 
 def check_any_succeeded(runs: Runs) -> None:
-    """Refuse runs that all failed: they say nothing about a mechanism."""
+    """Refuse to audit if every run failed."""
     if all_failed(runs):
         raise ValueError(
-            f"mechanism: every run on both data sets {_shorten_error(runs.on_d[0])}. Nothing was audited: "
-            "call it once by yourself, with D and with D2, and audit it when that works."
+            f"mechanism: every run on both data sets {_shorten_error(runs.on_d[0])}. Nothing was audited. "
+            "First make sure that a single call with D and with D2 works."
         )
 
 
 def _error_outcomes(side: Any) -> list[ErrorOutcome]:
     if isinstance(side, np.ndarray) and side.dtype.kind != "O":
-        return []  # a million numbers need not be looked through
+        return []  # arrays of numbers contain no exceptions
     return [output for output in side if isinstance(output, ErrorOutcome)]
 
 

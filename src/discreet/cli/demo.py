@@ -51,7 +51,7 @@ CHAPTERS: dict[Chapter, Callable[[TourContext], None]] = {
 
 
 def run_tour(chapter: Chapter, folder: Path, repetitions: Repetitions = FULL_TOUR) -> Path:
-    """Run a chapter, or all of them, and save page and pictures in the folder; the page's path is the last line."""
+    """Run a chapter or all chapters, and save the page and its pictures; the last printed line is the page's path."""
     start = time.perf_counter()
     recorder = Recorder(folder)
     with tempfile.TemporaryDirectory() as town_folder, worker_pool() as workers:
@@ -65,7 +65,7 @@ def run_tour(chapter: Chapter, folder: Path, repetitions: Repetitions = FULL_TOU
     path = write_page(folder / ("tour.html" if is_complete else f"tour-{chapter}.html"), recorder.sections, seconds)
     if is_complete:
         recorder.print_line("\nFor your own data (Parquet, CSV or DuckDB files), start with: discreet init DATA")
-    recorder.print_line(f"\n{seconds:.1f} seconds. Saved as a page, which needs no network:")
+    recorder.print_line(f"\n{seconds:.1f} seconds. Saved as a self-contained HTML page:")
     recorder.print_line(str(path))
     return path
 
@@ -78,8 +78,8 @@ def demo(
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        typer.echo(f"--out: no folder can be made at {out} ({error.strerror}). Name another.", err=True)
+        typer.echo(f"--out: cannot create the folder {out} ({error.strerror}). Choose another path.", err=True)
         raise typer.Exit(2) from None
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal that knows ASCII only gets question marks, not an end
+        sys.stdout.reconfigure(errors="replace")  # an ASCII terminal shows question marks instead of failing
     run_tour(chapter, out)

@@ -1,4 +1,4 @@
-"""Deterministic checks of answers: shape, cost, cached answers, and errors that depend on nobody."""
+"""Deterministic checks of answers: shape, cost, cached answers, and failures that do not depend on the data."""
 
 from collections.abc import Iterator, Sequence
 
@@ -20,10 +20,10 @@ from discreet.kernel.loss import ZERO_LOSS
 from discreet.kernel.question import PublicGroups
 from discreet.pricing import CostRequest
 
-_MAX_SHOWN = 3  # names of a long list
-_SAME_SHAPE = "With the unit and without, answers have the same columns, declared groups and price"
-_SAME_RELEASE = "What the curator charges and draws is what was audited"
-_CACHED_ANSWER = "An answer that was given is given again, for nothing"
+_MAX_SHOWN = 3  # violations in a message
+_SAME_SHAPE = "Answers have the same columns, public groups and cost with and without the unit"
+_SAME_RELEASE = "The curator charges and draws the noise that was audited"
+_CACHED_ANSWER = "A repeated query returns the cached answer at no charge"
 _ANSWER_CLAIMS = (_SAME_SHAPE, _SAME_RELEASE, _CACHED_ANSWER)
 _ANSWERED, _REFUSED, _FAILED = "answered", "refused", "failed"
 
@@ -33,19 +33,19 @@ AskOutcome = Answer | Exception
 def answer_checks(
     queries: Sequence[tuple[PreparedQuery, Sequence[CuratorPair]]], cost: CostRequest
 ) -> Iterator[CheckResult]:
-    """Check answers as analysts get them, with the planted unit and without."""
+    """Check the answers that analysts get, with and without the planted unit."""
     results = [
         (prepared.query.name, _violated_claims(prepared, pair, cost)) for prepared, pairs in queries for pair in pairs
     ]
-    count = f"{len(queries)} questions"
+    coverage = format_query_count(len(queries))
     for name in _ANSWER_CLAIMS:
         yield check_result(
-            name, list(dict.fromkeys(query_name for query_name, broken in results if name in broken)), count
+            name, list(dict.fromkeys(query_name for query_name, violated in results if name in violated)), coverage
         )
 
 
 def _violated_claims(prepared: PreparedQuery, pair: CuratorPair, cost: CostRequest) -> set[str]:
-    """Return what does not hold of the answers to one question."""
+    """Return the claims that the answers to one query violate."""
     violations = set()
     with with_fresh_ledger(pair.present) as curator, with_fresh_ledger(pair.absent) as other:
         here, there = (ask_curator(side, prepared.query, cost) for side in (curator, other))
@@ -66,7 +66,7 @@ def _violated_claims(prepared: PreparedQuery, pair: CuratorPair, cost: CostReque
 
 
 def error_check(queries: Sequence[AuditQuery], pairs: Sequence[CuratorPair], cost: CostRequest) -> CheckResult:
-    """Check that no expression fails for some values of the planted unit, and not without it."""
+    """Check that whether an expression fails does not depend on the values of the planted unit."""
     violations, answered = [], 0
     worst_pair = next((pair for pair in pairs if pair.placement.value_choice == "above"), pairs[0])
     curators = {id(side): (pair, side) for pair in pairs for side in (pair.absent, pair.present)}
@@ -82,9 +82,9 @@ def error_check(queries: Sequence[AuditQuery], pairs: Sequence[CuratorPair], cos
                 f"{query.sql} ({pair.placement.name})" for pair, side in curators.values() if _fails(side, prepared)
             ]
     coverage = (
-        f"{len(queries)} expressions such as 1 / (x - high), {len(pairs)} places of the unit, {answered} answered"
+        f"{len(queries)} expressions such as 1 / (x - high), {len(pairs)} placements of the unit, {answered} answered"
     )
-    return check_result("Whether a question fails does not depend on the unit", violations, coverage)
+    return check_result("Whether a query fails does not depend on the unit", violations, coverage)
 
 
 def _fails(curator: Curator, prepared: PreparedQuery) -> bool:
@@ -96,17 +96,22 @@ def _fails(curator: Curator, prepared: PreparedQuery) -> bool:
 
 
 def ask_curator(curator: Curator, query: AuditQuery, cost: CostRequest) -> AskOutcome:
-    """Ask as an analyst would; a refusal and a failure are outcomes, too, and so is any other error."""
+    """Ask as an analyst would, and return the answer or the exception."""
     try:
         return curator.ask(query.sql, epsilon=cost.epsilon, rho=cost.rho, groups=query.groups, rows=query.rows)
-    except Exception as error:  # noqa: BLE001 - what comes out of a broken curator is what an audit wants to see
+    except Exception as error:  # noqa: BLE001 - a broken curator may raise anything
         return error
 
 
 def check_result(name: str, violations: Sequence[str], coverage: str) -> CheckResult:
-    """Return a check that holds unless something bad was found."""
+    """Return the result of a check, which holds if there are no violations."""
     more = f" and {len(violations) - _MAX_SHOWN} more" if len(violations) > _MAX_SHOWN else ""
     return CheckResult(name, not violations, "; ".join(violations[:_MAX_SHOWN]) + more if violations else coverage)
+
+
+def format_query_count(count: int) -> str:
+    """Return the number of queries as text, such as "1 query"."""
+    return "1 query" if count == 1 else f"{count} queries"
 
 
 def _outcome_name(outcome: AskOutcome) -> str:
@@ -116,10 +121,10 @@ def _outcome_name(outcome: AskOutcome) -> str:
 
 
 def _public_shape(outcome: AskOutcome, prepared: PreparedQuery) -> tuple[object, ...]:
-    """Return what of an answer must not depend on anybody: columns, price, and the groups if they are declared."""
+    """Return what must not depend on the data: columns, types, cost, and the groups if they are public."""
     if not isinstance(outcome, Answer):
         return type(outcome).__name__, str(outcome)
-    are_declared = all(isinstance(request.question.groups, PublicGroups) for request in prepared.requests)
+    are_public = all(isinstance(request.question.groups, PublicGroups) for request in prepared.requests)
     keys = [name for name in outcome.table.column_names if name not in outcome.margins]
-    groups = [tuple(row.values()) for row in outcome.table.select(keys).to_pylist()] if are_declared else []
+    groups = [tuple(row.values()) for row in outcome.table.select(keys).to_pylist()] if are_public else []
     return tuple(outcome.table.column_names), tuple(map(str, outcome.table.schema.types)), outcome.paid, tuple(groups)

@@ -1,4 +1,4 @@
-"""Audit a policy: run its queries on neighbouring databases and test every claim."""
+"""Audit a policy: run all kinds of queries on neighbouring databases and test every claim."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ import numpy as np
 from discreet.audit.binomial import clopper_pearson
 from discreet.audit.black_box import measure
 from discreet.audit.hypothesis_tests import rho_lower_bound
-from discreet.audit.policy.answer_checks import answer_checks, check_result, error_check
+from discreet.audit.policy.answer_checks import answer_checks, check_result, error_check, format_query_count
 from discreet.audit.policy.curator_pairs import (
     CuratorPair,
     PreparedQuery,
@@ -35,28 +35,28 @@ from discreet.kernel.numbers import Number
 from discreet.policy import Policy
 from discreet.pricing import CostRequest
 
-_CONVERSION_DELTA = Fraction(1, 4)  # where a rho becomes an epsilon: half the noise is seen best at a large delta
+_CONVERSION_DELTA = Fraction(1, 4)  # converts rho to epsilon; a large delta detects halved noise best
 
 ProgressTracker = Callable[[Sequence[Any], str], Iterable[Any]]
 
 
 @dataclass(frozen=True)
 class _WorstCase:
-    """A question with the pair of data sets whose exact answers differ most, and how they do."""
+    """A query with the pair of databases whose exact answers differ most, and the test for this pair."""
 
     prepared: PreparedQuery
     pair: CuratorPair
     test: LikelihoodTest
-    share_of_sensitivity: float  # the largest share of an allowed move, over all places
-    unique_group_case: tuple[CuratorPair, LikelihoodTest] | None  # where the unit has groups of its own, if it can
-    failing_placements: tuple[str, ...]  # the places of the unit at which the engine gave up
+    share_of_sensitivity: float  # the largest over all placements
+    unique_group_case: tuple[CuratorPair, LikelihoodTest] | None  # a pair in which only the unit has some group
+    failing_placements: tuple[str, ...]  # placements on which the engine raised an error
 
 
 def _no_progress(items: Sequence[Any], _: str) -> Iterable[Any]:
     return items
 
 
-def audit_policy(  # noqa: PLR0913 - what, how often, at which price, how sure, which of it
+def audit_policy(  # noqa: PLR0913 - public interface
     policy: Policy,
     *,
     runs: int = 2000,
@@ -66,41 +66,42 @@ def audit_policy(  # noqa: PLR0913 - what, how often, at which price, how sure, 
     random_state: int = 0,
     track: ProgressTracker = _no_progress,
 ) -> PolicyAudit:
-    """Try to refute what a policy promises, on made-up data with one unit planted where it shows most.
+    """Try to refute the guarantees of a policy, on dummy data with one unit planted where it is easiest to detect.
 
-    The owner's data and ledger are never opened. Each question is asked `runs` times on either data set, for the price
-    `epsilon` (with a delta: the rho that it implies). The chance that a sound curator is accused, of anything, is at
-    most 1 - `confidence`. `only` keeps the questions whose names contain one of these words.
+    The owner's data and ledger are never opened. Each query is asked `runs` times on both neighbouring databases,
+    at cost `epsilon` (in a budget with a delta: the rho that it implies). The probability that a sound curator fails
+    the audit is at most 1 - `confidence`. `only` selects the queries whose names contain one of these strings.
 
-    >>> policy = Policy.of({
+    >>> policy = Policy.from_dict({
     ...     "data": {"name": "visits"}, "budget": {"epsilon": 1},
     ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
     ... })
-    >>> found = audit_policy(policy, runs=300, confidence=1 - 1e-9, only=["COUNT(*)"])
-    >>> found.holds, [finding.name for finding in found.findings]
+    >>> result = audit_policy(policy, runs=300, confidence=1 - 1e-9, only=["COUNT(*)"])
+    >>> result.holds, [finding.name for finding in result.findings]
     (True, ['visits: COUNT(*)'])
     """
-    runs, each, confidence_level = parse_arguments(runs, epsilon, confidence)
-    error, cost = 1 - confidence_level, cost_request(policy, each)
+    runs, exact_epsilon, confidence_level = parse_arguments(runs, epsilon, confidence)
+    error, cost = 1 - confidence_level, cost_request(policy, exact_epsilon)
     queries = _select_queries(audit_queries(policy), only)
     with open_curator_pairs(policy, random_state=random_state) as pairs:
         prepared_queries, refused = _prepare_queries(queries, pairs[0].present, cost)
         worst_cases = [
-            _find_worst_case(prepared, pairs) for prepared in track(prepared_queries, "looking for the worst place")
+            _find_worst_case(prepared, pairs)
+            for prepared in track(prepared_queries, "searching for the worst placement")
         ]
-        error_share = error / max(1, len(worst_cases) + sum(each.unique_group_case is not None for each in worst_cases))
+        error_share = error / max(1, len(worst_cases) + sum(case.unique_group_case is not None for case in worst_cases))
         findings = [
             finding
-            for worst_case in track(worst_cases, "asking")
+            for worst_case in track(worst_cases, "running queries")
             for finding in _measure_worst_case(worst_case, runs, error_share, random_state)
         ]
         alone_pairs = [pair for pair in pairs if pair.placement.alone]
         steps: Sequence[Callable[[], Iterable[CheckResult]]] = (
             lambda: _sensitivity_checks(worst_cases, len(pairs)),
-            lambda: answer_checks([(each.prepared, [each.pair, *alone_pairs]) for each in worst_cases], cost),
+            lambda: answer_checks([(case.prepared, [case.pair, *alone_pairs]) for case in worst_cases], cost),
             lambda: [
                 error_check(
-                    error_prone_queries(policy, {question.query.table for question in prepared_queries}), pairs, cost
+                    error_prone_queries(policy, {prepared.query.table for prepared in prepared_queries}), pairs, cost
                 )
             ],
             lambda: ledger_checks(policy, prepared_queries, cost, random_state=random_state),
@@ -120,8 +121,8 @@ def audit_policy(  # noqa: PLR0913 - what, how often, at which price, how sure, 
 def _select_queries(queries: list[AuditQuery], only: Sequence[str]) -> list[AuditQuery]:
     selected = [query for query in queries if not only or any(word.lower() in query.name.lower() for word in only)]
     if not selected:
-        names = ", ".join(asked.name for asked in queries)
-        raise PolicyError(f"only: no audit has {' or '.join(map(repr, only))} in its name. There are: {names}.")
+        names = ", ".join(query.name for query in queries)
+        raise PolicyError(f"only: no audit has {' or '.join(map(repr, only))} in its name. Available: {names}.")
     return selected
 
 
@@ -135,12 +136,12 @@ def _prepare_queries(
         except Refused as refusal:
             refused.append(RefusedQuery(query.name, str(refusal)))
     if not prepared:
-        raise PolicyError(f"only: the policy allows none of these questions. {refused[0].name}: {refused[0].reason}")
+        raise PolicyError(f"only: the policy allows none of these queries. {refused[0].name}: {refused[0].reason}")
     return prepared, refused
 
 
 def _find_worst_case(prepared: PreparedQuery, pairs: list[CuratorPair]) -> _WorstCase:
-    """Find where the planted unit moves the exact answer most, in units of the noise."""
+    """Find the placement of the unit that changes the exact answer most, relative to the noise."""
     cases, failing = [], []
     for pair in pairs:
         try:
@@ -150,15 +151,17 @@ def _find_worst_case(prepared: PreparedQuery, pairs: list[CuratorPair]) -> _Wors
         else:
             cases.append((pair, compare_totals(prepared.requests, here, there)))
     if not cases:
-        raise PolicyError(f"{prepared.query.name}: the engine fails on all made-up data. Ask it of `discreet dummy`.")
-    # Of a tree only that part is seen where most values are: alone, the unit is seen on all levels.
+        raise PolicyError(
+            f"{prepared.query.name}: the engine fails on all dummy data. Try the query on data from `discreet dummy`."
+        )
+    # A tree releases only the branches with most values; alone, the unit appears on all levels.
     has_trees = any(request.walks for request in prepared.requests)
     pair, worst_test = max(
         cases, key=lambda case: (round(case[1].loss_used(), 9), has_trees and case[0].placement.alone)
     )
-    largest_share = max(shift.share_of_sensitivity for _, each in cases for shift in each.total_shifts())
+    largest_share = max(shift.share_of_sensitivity for _, test in cases for shift in test.total_shifts())
     unique_group_case = max(
-        (each for each in cases if each[1].unique_groups), key=lambda each: len(each[1].unique_groups), default=None
+        (case for case in cases if case[1].unique_groups), key=lambda case: len(case[1].unique_groups), default=None
     )
     return _WorstCase(prepared, pair, worst_test, largest_share, unique_group_case, tuple(failing))
 
@@ -170,7 +173,7 @@ def _measure_worst_case(worst_case: _WorstCase, runs: int, error: float, random_
 
 
 def _measure_answers(worst_case: _WorstCase, runs: int, error: float, random_state: int) -> Finding:
-    """Measure what the answers to a question prove: an epsilon or, of a price in rho, that too."""
+    """Return the lower bound that the answers to a query prove: on epsilon, or on rho if that is the cost."""
     prepared, cost = worst_case.prepared, worst_case.prepared.cost
     is_pure = cost.epsilon is not None
     delta = Fraction(0) if is_pure else _CONVERSION_DELTA
@@ -200,7 +203,7 @@ def _measure_answers(worst_case: _WorstCase, runs: int, error: float, random_sta
 
 
 def _rho_of_event(result: AuditResult, cost: Loss, error: float) -> float:
-    """Return what the telling event proves of rho; it was the best of several, each of which could be wrong."""
+    """Return the lower bound on rho from the distinguishing event, corrected for having tested several events."""
     if result.counts is None:
         return 0.0
     events = int(result.details["events judged"])
@@ -210,17 +213,17 @@ def _rho_of_event(result: AuditResult, cost: Loss, error: float) -> float:
 def _test_statistics(curator: Curator, worst_case: _WorstCase, runs: int) -> np.ndarray:
     try:
         return worst_case.test.test_statistics(repeat_release(curator, worst_case.prepared, runs))
-    except Failed:  # whether a question fails must not depend on the unit either
+    except Failed:  # a failure is an outcome as well
         return np.full((runs, 3), nan)
 
 
 def _measure_unique_group(
     prepared: PreparedQuery, pair: CuratorPair, test: LikelihoodTest, runs: int, error: float
 ) -> Finding:
-    """Count how often a group is shown that nobody has but the planted unit; without it that never happens."""
+    """Count how often a group that only the planted unit has is released; without the unit it never is."""
     hits = sum(test.shows_unique_group(parts) for parts in repeat_release(pair.present, prepared, runs))
     return Finding(
-        name=f"{prepared.query.name}: a group of one's own",
+        name=f"{prepared.query.name}: group of a single unit",
         sql=prepared.query.sql,
         placement=pair.placement.name,
         parameter="delta",
@@ -228,7 +231,7 @@ def _measure_unique_group(
         delta=0.0,
         lower_bound=float(clopper_pearson(hits, runs, error)[0]),
         cost_used=0.0,
-        event=f"a group that only the unit has was shown in {hits:,} of {runs:,} runs",
+        event=f"a group that only the unit has was released in {hits:,} of {runs:,} runs",
     )
 
 
@@ -238,13 +241,13 @@ def _sensitivity_checks(worst_cases: list[_WorstCase], placement_count: int) -> 
         for case in worst_cases
         if case.share_of_sensitivity > 1
     ]
-    largest_share = max(each.share_of_sensitivity for each in worst_cases)
-    coverage = f"{len(worst_cases)} questions, {placement_count} places of the unit"
-    coverage_and_use = f"{coverage}; at most {100 * largest_share:.0f} % of what is allowed"
-    yield check_result("No unit moves a total by more than its noise is made for", exceeding, coverage_and_use)
+    largest_share = max(case.share_of_sensitivity for case in worst_cases)
+    coverage = f"{format_query_count(len(worst_cases))}, {placement_count} placements of the unit"
+    coverage_and_use = f"{coverage}; at most {100 * largest_share:.0f} % of the sensitivity"
+    yield check_result("No unit changes a total by more than its sensitivity", exceeding, coverage_and_use)
     failing = [
-        f"{each.prepared.query.name} ({', '.join(each.failing_placements)})"
-        for each in worst_cases
-        if each.failing_placements
+        f"{case.prepared.query.name} ({', '.join(case.failing_placements)})"
+        for case in worst_cases
+        if case.failing_placements
     ]
-    yield check_result("No unit makes a question fail", failing, coverage)
+    yield check_result("No unit makes a query fail", failing, coverage)

@@ -1,7 +1,7 @@
 """Pairs of curators on neighbouring databases, and repeated releases of prepared queries.
 
-A copy has the policy's tables, columns and limits, and a budget that no audit uses up. Its delta, if it has one, is one
-half: what happens with probability 1e-9 cannot be counted, so thresholds are computed for one that can.
+A copy has the policy's tables, columns and contribution bounds, and a budget that no audit uses up. Its delta, if any,
+is 0.5: an event of probability 1e-9 cannot be observed, so thresholds are computed for a delta that can be.
 """
 
 from collections.abc import Iterator
@@ -33,14 +33,12 @@ from discreet.query.passes import plan_query
 
 _AMPLE_EPSILON = 10**6  # the largest epsilon that a budget can have
 _HALF = Fraction(1, 2)
-_RUNS_PER_CHARGE = (
-    50  # runs that are paid for together: to charge them one by one takes longer than to draw their noise
-)
+_RUNS_PER_CHARGE = 50  # runs charged together, because a charge takes longer than drawing the noise
 
 
 @dataclass(frozen=True)
 class CuratorPair:
-    """Two curators whose data differ in one planted unit."""
+    """Two curators whose databases differ in one planted unit."""
 
     placement: Placement
     present: Curator
@@ -49,7 +47,7 @@ class CuratorPair:
 
 @dataclass(frozen=True)
 class PreparedQuery:
-    """A question as the curator understood it, with the noise that its price buys."""
+    """A planned query with its noise and its cost."""
 
     query: AuditQuery
     requests: tuple[ReleaseRequest, ...]
@@ -58,14 +56,14 @@ class PreparedQuery:
 
 @contextmanager
 def open_curator_pairs(policy: Policy, *, random_state: int = 0) -> Iterator[list[CuratorPair]]:
-    """Open curators for neighbouring data sets that fit a policy; everything lies in a temporary folder.
+    """Open curators on neighbouring databases that fit a policy, in a temporary folder.
 
-    >>> policy = Policy.of({
+    >>> policy = Policy.from_dict({
     ...     "data": {"name": "visits"}, "budget": {"epsilon": 1},
     ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
     ... })
     >>> with open_curator_pairs(policy) as pairs:
-    ...     pairs[0].place.name, pairs[0].present.policy.data.name
+    ...     pairs[0].placement.name, pairs[0].present.policy.data.name
     ('one row, highest values', 'visits-audit')
     """
     with TemporaryDirectory(prefix="discreet-audit-") as folder, ExitStack() as stack:
@@ -84,7 +82,7 @@ def open_curator_pairs(policy: Policy, *, random_state: int = 0) -> Iterator[lis
 
 
 def write_policy_copy(policy: Policy, tables: Tables, folder: Path, *, ledger: str = ":memory:") -> Path:
-    """Write tables into a folder, with a copy of the policy that leads to them and to nothing of the owner's."""
+    """Write tables into a folder, with a copy of the policy that refers only to them; return its path."""
     folder.mkdir(parents=True)
     sources = {name: f"table-{number}.parquet" for number, name in enumerate(policy.tables)}
     for name, source in sources.items():
@@ -103,9 +101,9 @@ def write_policy_copy(policy: Policy, tables: Tables, folder: Path, *, ledger: s
 
 
 def cost_request(policy: Policy, epsilon: Fraction) -> CostRequest:
-    """Return the price of each question: an epsilon or, in a budget with a delta, the rho that such an epsilon implies.
+    """Return the cost of each query: an epsilon or, in a budget with a delta, the rho that this epsilon implies.
 
-    >>> policy = Policy.of({
+    >>> policy = Policy.from_dict({
     ...     "data": {"name": "visits"}, "budget": {"epsilon": 1, "delta": 0.001},
     ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
     ... })
@@ -118,8 +116,8 @@ def cost_request(policy: Policy, epsilon: Fraction) -> CostRequest:
 
 
 def prepare_query(curator: Curator, query: AuditQuery, cost: CostRequest) -> PreparedQuery:
-    """Read a question and buy its noise by the same steps as `Curator.ask`; Refused if the policy does not allow it."""
-    policy, engine = curator.policy, curator._engine  # noqa: SLF001 - curators have no door for asking often
+    """Plan a query and its noise by the same steps as `Curator.ask`; Refused if the policy does not allow it."""
+    policy, engine = curator.policy, curator._engine  # noqa: SLF001 - the curator has no public interface for this
 
     def empty_history(parts: tuple[PlannedRelease, ...]) -> tuple[ReleaseHistory, ...]:
         with memory_ledger(name=policy.data.name, budget=policy.budget) as empty_ledger:
@@ -134,12 +132,12 @@ def prepare_query(curator: Curator, query: AuditQuery, cost: CostRequest) -> Pre
 
 
 def exact_totals(curator: Curator, prepared: PreparedQuery) -> list[EngineTotals]:
-    """Return what the engine computes for a question, before any noise: for judging, not for showing."""
+    """Return the exact totals of a query, for internal comparison only."""
     return [curator._engine.totals(request.question) for request in prepared.requests]  # noqa: SLF001 - as above
 
 
 class _CachedTotals:
-    """An engine that was asked already: to release an answer again, nothing is read again."""
+    """An engine that returns the totals of one query from memory, so that repeated releases read nothing."""
 
     def __init__(self, curator: Curator, prepared: PreparedQuery) -> None:
         self._totals = {
@@ -152,7 +150,7 @@ class _CachedTotals:
 
 
 def repeat_release(curator: Curator, prepared: PreparedQuery, runs: int) -> Iterator[tuple[NoisyTotals, ...]]:
-    """Release the answer to a question so often, each time paid for and with fresh noise, as `Curator.ask` does."""
+    """Release the answer to a query `runs` times, each charged and with fresh noise, as `Curator.ask` does."""
     release_size, engine = len(prepared.requests), _CachedTotals(curator, prepared)
     for start in range(0, runs, _RUNS_PER_CHARGE):
         with memory_ledger(name="audit", budget=_audit_budget(prepared.cost)) as ledger:
@@ -162,7 +160,7 @@ def repeat_release(curator: Curator, prepared: PreparedQuery, runs: int) -> Iter
 
 
 def release_event(curator: Curator, prepared: PreparedQuery) -> Event:
-    """Release a question once, and return what the ledger keeps of it."""
+    """Release a query once and return its event from the ledger."""
     with memory_ledger(name="audit", budget=_audit_budget(prepared.cost)) as ledger:
         _release_many(curator, prepared, 1, curator._engine, ledger)  # noqa: SLF001 - as above
         return ledger.events()[-1]
@@ -170,7 +168,7 @@ def release_event(curator: Curator, prepared: PreparedQuery) -> Event:
 
 @contextmanager
 def with_fresh_ledger(curator: Curator) -> Iterator[Curator]:
-    """Open the same data with an account of its own, of which nothing is spent."""
+    """Yield a curator on the same data with a new ledger."""
     with memory_ledger(name=curator.ledger.name, budget=curator.policy.budget) as ledger:
         yield Curator(curator.policy, curator._engine, ledger)  # noqa: SLF001 - as above
 

@@ -1,4 +1,4 @@
-"""Values of the planted unit: at the ends of every range, outside of it, or missing."""
+"""Values of the planted unit: at the bounds of each column, beyond them, or missing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from discreet.policy import Between, DeclaredColumn, Keys, NoDomain
 
-_MAX_VALUES = 20_000  # different values of the planted unit, more than it has rows
-_MONTHS = 36  # different times of a unit that is in many groups
+_MAX_VALUES = 20_000  # distinct values of the planted unit, more than it has rows
+_MONTHS = 36  # distinct times of a unit in many groups
 
 ValueChoice = Literal["highest", "lowest", "above", "below", "missing", "nan"]
 GroupChoice = Literal["one group", "as many groups as allowed", "every group", "groups of its own"]
@@ -21,7 +21,7 @@ GroupChoice = Literal["one group", "as many groups as allowed", "every group", "
 
 @dataclass(frozen=True)
 class Placement:
-    """How a unit is planted: with how many rows, which values, in which groups, and beside whom."""
+    """How a unit is planted: number of rows, values, groups, and whether it is alone."""
 
     name: str
     many_rows: bool
@@ -33,7 +33,7 @@ class Placement:
 def planted_values(
     column: DeclaredColumn, placement: Placement, groups: int, candidates: Sequence[Any], kind: pa.DataType
 ) -> list[Any]:
-    """Return the values of a column that planted rows have in turn; `candidates` are those that it may have.
+    """Return the values that the planted rows take in turn in a column; `candidates` are its possible values.
 
     >>> age = DeclaredColumn("age", "integer", Between(0, 99, None, "clip"), null=False)
     >>> planted_values(age, Placement("too old", many_rows=False, value_choice="highest"), 1, [], pa.int64())
@@ -61,7 +61,7 @@ def _limit_to_groups(values: list[Any], placement: Placement, groups: int) -> li
 
 
 def _allowed_values(column: DeclaredColumn, placement: Placement, candidates: Sequence[Any]) -> list[Any]:
-    """Return values that the policy allows: listed ones, the end of a range, or any where there is no domain."""
+    """Return values that the policy allows: listed values, an end of a range, or unique ones without a domain."""
     if candidates and not (isinstance(column.domain, NoDomain) and placement.group_choice == "groups of its own"):
         is_numeric = column.type in ("integer", "decimal") and isinstance(column.domain, Keys)
         return sorted(candidates, reverse=placement.value_choice != "lowest") if is_numeric else list(candidates)
@@ -72,7 +72,7 @@ def _allowed_values(column: DeclaredColumn, placement: Placement, candidates: Se
 
 
 def _unique_values(kind: str, numbers: range) -> list[Any]:
-    """Return values of a type that nobody else has, as many as there are."""
+    """Return values of a type that no other unit has."""
     match kind:
         case "text":
             return [f"planted {number}" for number in numbers]
@@ -86,7 +86,7 @@ def _unique_values(kind: str, numbers: range) -> list[Any]:
 
 
 def _times_in_range(domain: Between, end: Any) -> list[Any]:
-    """Return times over a range, its end first, and each in another month."""
+    """Return times in a range, each in a different month, starting at `end`."""
     low, high = domain.low, domain.high
     step: timedelta = max((high - low) / _MONTHS, timedelta(days=32))  # type: ignore[operator, assignment]
     signed_step = -step if end == high else step
@@ -94,11 +94,11 @@ def _times_in_range(domain: Between, end: Any) -> list[Any]:
 
 
 def _out_of_range_values(kind: pa.DataType, sign: int) -> list[Any]:
-    """Return values of a type that lie above, or below, whatever a policy says, as far as they can be stored."""
+    """Return the largest or smallest values of a type that can be stored, beyond any bounds of a policy."""
     if pa.types.is_integer(kind):
         return [2**63 - 1, 2**62] if sign > 0 else [-(2**63), -(2**62)]
     if pa.types.is_floating(kind):
-        return [sign * inf, sign * 1e308, nan, sign * 1e200]  # not of both signs: their sum would be nothing
+        return [sign * inf, sign * 1e308, nan, sign * 1e200]  # of one sign, so that they do not cancel
     if pa.types.is_decimal(kind):
         largest = Decimal(10 ** (kind.precision - kind.scale) - 1)
         return [largest if sign > 0 else largest.copy_negate()]
@@ -106,11 +106,11 @@ def _out_of_range_values(kind: pa.DataType, sign: int) -> list[Any]:
         return [date.max if sign > 0 else date.min]
     if pa.types.is_timestamp(kind):
         return [datetime.max if sign > 0 else datetime.min]  # noqa: DTZ901 - local
-    return ["", "not of the list", "\U0001f600 'quoted' \"twice\""] if pa.types.is_string(kind) else [None]
+    return ["", "not in the list", "\U0001f600 'quoted' \"twice\""] if pa.types.is_string(kind) else [None]
 
 
 def _cast_to_stored_type(value: Any, kind: pa.DataType) -> Any:
-    """Return a value in the type that its column is stored in."""
+    """Convert a value to the stored type of its column."""
     if pa.types.is_decimal(kind):
         exact = Fraction(value)
         number = Decimal(exact.numerator) / Decimal(exact.denominator)

@@ -1,4 +1,4 @@
-"""The report of a policy audit as one HTML page; all names are escaped."""
+"""The report of a policy audit as one self-contained HTML page; all names are escaped."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -29,13 +29,13 @@ figcaption, small { color: #667; font-size: .9rem; }
 td.bad { color: #b5302c; font-weight: bold; }
 """
 _WIDTH, _LINE_HEIGHT, _BAR_HEIGHT = 760, 24, 14
-_LABEL_WIDTH, _NUMBER_WIDTH = 300, 90  # what labels and numbers may take of the width
-_MAX_LABEL_LENGTH = 40  # characters of a label that fit
-_MAX_SHARE = 3.0  # a bar ends at so many times its claim
+_LABEL_WIDTH, _NUMBER_WIDTH = 300, 90  # pixels reserved for labels and numbers
+_MAX_LABEL_LENGTH = 40  # characters
+_MAX_SHARE = 3.0  # bars are cut off at this multiple of the claim
 
 
 def write_report(audit: PolicyAudit, path: str | Path) -> Path:
-    """Write the audit as a page for people to read; return its path.
+    """Write the audit as an HTML page and return its path.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -49,7 +49,7 @@ def write_report(audit: PolicyAudit, path: str | Path) -> Path:
 
 
 def report_html(audit: PolicyAudit) -> str:
-    """Return the audit as a whole page.
+    """Return the audit as a complete HTML page.
 
     >>> target = report_html(PolicyAudit("<b>clinic", "patient", 100, 0.95, (), (), ()))
     >>> "<b>" in target, "&lt;b&gt;clinic" in target
@@ -59,7 +59,7 @@ def report_html(audit: PolicyAudit) -> str:
 
 
 def fragment_html(audit: PolicyAudit) -> str:
-    """Return the audit for a place inside a page, such as a notebook."""
+    """Return the audit as an HTML fragment, for example for a notebook."""
     kind = "verdict" if audit.holds else "verdict broken"
     return (
         f"<h1>Audit of the policy {_escape(audit.policy)}</h1>\n"
@@ -72,12 +72,12 @@ def _findings_section(audit: PolicyAudit) -> str:
     if not audit.findings:
         return ""
     introduction = (
-        f"Each question was asked {audit.runs:,} times with one planted {audit.protects} in the data, and as often "
-        f"without. What the answers prove to be lost is a lower bound; one above its claim breaks it. All bounds hold "
-        f"together at {confidence_text(audit.confidence)} confidence. Price used: the share of the question's price "
-        "that the planted unit's place takes, by the exact totals."
+        f"Each query was asked {audit.runs:,} times with one planted {audit.protects} in the data, and as often "
+        "without. The answers prove a lower bound on the privacy loss; a bound above the claim refutes it. All bounds "
+        f"hold simultaneously at a confidence of {confidence_text(audit.confidence)}. Cost used: the share of the "
+        "query's cost that this placement of the unit uses, from the exact totals."
     )
-    headers = ("question", "the planted unit", "claim", "lower bound", "price used", "")
+    headers = ("query", "planted unit", "claim", "lower bound", "cost used", "verdict")
     rows = [
         [
             _cell(line[0]),
@@ -87,22 +87,23 @@ def _findings_section(audit: PolicyAudit) -> str:
         ]
         for finding, line in zip(audit.findings, audit.summary_rows(), strict=True)
     ]
-    title = "Lower bounds, as shares of their claims"
+    title = "Lower bounds relative to the claims (dashed line)"
     figure = f"<figure>\n<figcaption>{title}</figcaption>\n{_bar_chart(audit.findings, title)}</figure>\n"
     note = f"<p>{_escape(audit.note)}</p>\n" if audit.note else ""
-    return f"<h2>What was measured</h2>\n<p>{_escape(introduction)}</p>\n{figure}{_html_table(headers, rows)}{note}"
+    return f"<h2>Measurements</h2>\n<p>{_escape(introduction)}</p>\n{figure}{_html_table(headers, rows)}{note}"
 
 
 def _checks_section(audit: PolicyAudit) -> str:
     rows = [[_cell(check.name), _cell(check.coverage), _verdict_cell(check.holds)] for check in audit.checks]
-    introduction = "<p>These need no statistics.</p>\n"
-    return f"<h2>What was checked</h2>\n{introduction}{_html_table(('claim', 'seen', ''), rows)}" if rows else ""
+    introduction = "<p>These checks involve no statistics.</p>\n"
+    headers = ("claim", "coverage or violation", "verdict")
+    return f"<h2>Deterministic checks</h2>\n{introduction}{_html_table(headers, rows)}" if rows else ""
 
 
 def _refused_queries_section(audit: PolicyAudit) -> str:
     rows = [[_cell(query.name), _cell(query.reason)] for query in audit.refused_queries]
-    title = "<h2>What the policy does not allow</h2>\n"
-    return f"{title}{_html_table(('question', 'refusal'), rows)}" if rows else ""
+    title = "<h2>Queries that the policy refuses</h2>\n"
+    return f"{title}{_html_table(('query', 'refusal'), rows)}" if rows else ""
 
 
 def _procedure_section(audit: PolicyAudit) -> str:
@@ -110,8 +111,8 @@ def _procedure_section(audit: PolicyAudit) -> str:
         [_cell(finding.name), f"<td><code>{_escape(finding.sql)}</code></td>", _cell(finding.event)]
         for finding in audit.findings
     ]
-    table = _html_table(("question", "SQL", "telling event"), rows) if rows else ""
-    return f"<h2>How it was done</h2>\n<p>{_escape(PROCEDURE)}</p>\n{table}"
+    table = _html_table(("query", "SQL", "distinguishing event"), rows) if rows else ""
+    return f"<h2>Method</h2>\n<p>{_escape(PROCEDURE)}</p>\n{table}"
 
 
 def _bullet_list(sentences: Iterable[str]) -> str:
@@ -129,18 +130,18 @@ def _cell(text: str, kind: str = "") -> str:
 
 
 def _verdict_cell(holds: bool) -> str:
-    return _cell("stands", "number") if holds else _cell("BROKEN", "bad")
+    return _cell("not refuted", "number") if holds else _cell("REFUTED", "bad")
 
 
 def _bar_chart(findings: Sequence[Finding], title: str) -> str:
-    """Draw a bar for each finding, as long as its lower bound, with a line where the claim is."""
+    """Draw a bar for each lower bound, with a line at the claim."""
     shares = [_share_of_claim(finding) for finding in findings]
     unit = (_WIDTH - _LABEL_WIDTH - _NUMBER_WIDTH) / max(1.1, *shares)
     height = _LINE_HEIGHT * len(findings) + 8
     claim = _LABEL_WIDTH + unit
     bars = "".join(
-        _bar(each, share, unit, _LINE_HEIGHT * row + 8)
-        for row, (each, share) in enumerate(zip(findings, shares, strict=True))
+        _bar(finding, share, unit, _LINE_HEIGHT * row + 8)
+        for row, (finding, share) in enumerate(zip(findings, shares, strict=True))
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img" '
@@ -154,7 +155,7 @@ def _bar(finding: Finding, share: float, unit: float, top: int) -> str:
     label = make_printable(finding.name)
     label = label if len(label) <= _MAX_LABEL_LENGTH else f"{label[: _MAX_LABEL_LENGTH - 1]}…"
     end = _LABEL_WIDTH + max(share * unit, 1)
-    # Beside the line of the claim, numbers would be crossed out.
+    # Keep numbers clear of the dashed line.
     text_x = max(end, _LABEL_WIDTH + unit if end + _NUMBER_WIDTH > _LABEL_WIDTH + unit else end) + 6
     colour = "#5a7d9a" if finding.holds else "#b5302c"
     return (

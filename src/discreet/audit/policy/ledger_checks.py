@@ -12,7 +12,7 @@ from typing import Any, cast
 import pyarrow as pa
 
 from discreet.answer.model import Answer
-from discreet.audit.policy.answer_checks import ask_curator, check_result
+from discreet.audit.policy.answer_checks import ask_curator, check_result, format_query_count
 from discreet.audit.policy.curator_pairs import PreparedQuery, exact_totals, write_policy_copy
 from discreet.audit.policy.neighbouring_databases import NeighbouringDatabases, neighbouring_databases
 from discreet.audit.policy.query_suite import AuditQuery
@@ -29,16 +29,16 @@ from discreet.policy import BudgetEntry, Policy
 from discreet.pricing import CostRequest
 
 _MAX_ASKS = 50
-_AFFORDABLE_QUERIES = Fraction(7, 2)  # as many questions fit in a small budget, less the half
-_PLACEMENT_NAME = "too many groups, highest"
+_AFFORDABLE_QUERIES = Fraction(7, 2)  # the small budget suffices for three queries
+_PLACEMENT_NAME = "too many groups, highest values"
 
 
 class SimulatedCrash(BaseException):
-    """The end of a process in the middle of a question: nothing catches it."""
+    """A simulated process crash; derived from BaseException, so that nothing catches it."""
 
 
 class _InterceptedEngine:
-    """An engine at which something happens before it reads totals."""
+    """An engine that calls a function before it reads totals."""
 
     def __init__(self, engine: Engine | PreparedReader, before_read: Callable[[], None]) -> None:
         self._engine, self._before_read = engine, before_read
@@ -59,7 +59,7 @@ class _InterceptedEngine:
 def ledger_checks(
     policy: Policy, prepared_queries: Sequence[PreparedQuery], cost: CostRequest, *, random_state: int = 0
 ) -> Iterator[CheckResult]:
-    """Check what the ledger promises, on made-up data with a ledger file of its own."""
+    """Check the guarantees of the ledger, on dummy data with its own ledger file."""
     by_placement = {
         databases.placement.name: databases for databases in neighbouring_databases(policy, random_state=random_state)
     }
@@ -75,23 +75,23 @@ def ledger_checks(
 def _check_charged_before_read(
     policy: Policy, data: NeighbouringDatabases, query: AuditQuery, cost: CostRequest, folder: Path
 ) -> CheckResult:
-    """Check that a question is charged when its rows are read, and that failing costs the price and says nothing."""
+    """Check that a query is charged before rows are read, and that a failure is charged and reveals nothing."""
     violations, spent_at_read = [], list[Loss]()
     with open_curator(write_policy_copy(policy, data.present, folder, ledger="ledger.sqlite")) as curator:
 
         def fail() -> None:
             spent_at_read.append(curator.ledger.spent())
-            raise ValueError("a value of somebody")
+            raise ValueError("a value of the data")
 
         with _silence_log():
             outcome = ask_curator(_intercept_reads(curator, fail), query, cost)
         spent = curator.ledger.spent()
     if not spent_at_read or spent_at_read[0] != spent or not spent.rho:
-        violations.append("rows were read before the charge was made")
+        violations.append("rows were read before the charge")
     if not isinstance(outcome, Failed) or str(outcome) != FAILED:
-        violations.append("a failure while reading tells more than that there was one")
+        violations.append("the error message for a failure while reading reveals more than the failure")
     return check_result(
-        "A question is paid for before it is read, and failing tells nothing", violations, "an error while reading"
+        "Queries are charged before data is read, and failures reveal nothing", violations, "an error while reading"
     )
 
 
@@ -110,58 +110,59 @@ def _check_crash(
         name = curator.ledger.name
     with open_ledger(folder / "ledger.sqlite", name=name) as ledger:
         if not ledger.spent().rho:
-            violations.append("the charge of a question is gone after a crash")
+            violations.append("the charge is missing after a crash")
         try:
             ledger.verify()
         except LedgerError as error:
             violations.append(f"the ledger does not verify after a crash: {error}")
-    return check_result("After a crash the charge stands, and the ledger verifies", violations, "a crash while reading")
+    return check_result("After a crash the charge is kept and the ledger verifies", violations, "a crash while reading")
 
 
 def _check_exhausted_budget(
     policy: Policy, data: NeighbouringDatabases, query: AuditQuery, cost: CostRequest, folder: Path
 ) -> CheckResult:
-    """Check that a small budget ends, that it is never exceeded, and that what is refused is not read."""
+    """Check that a small budget is never exceeded, and that refused queries read no data."""
     violations, reads, answers = [], list[int](), 0
     with open_curator(write_policy_copy(policy, data.present, folder)) as curator:
         small_policy = replace(curator.policy, budget_entry=_small_budget(policy.budget_entry, cost))
         with memory_ledger(name=curator.ledger.name, budget=small_policy.budget) as ledger:
             engine = cast("Engine", _InterceptedEngine(curator._engine, lambda: reads.append(1)))  # noqa: SLF001 - as below
             outcome: object = None
-            while answers < _MAX_ASKS:  # of another version of the data nothing is remembered
+            while answers < _MAX_ASKS:  # a new data version prevents cached answers
                 version = small_policy.data.model_copy(update={"version": f"{answers}"})
                 outcome = ask_curator(Curator(replace(small_policy, data=version), engine, ledger), query, cost)
                 if not isinstance(outcome, Answer):
                     break
                 answers += 1
             if not isinstance(outcome, Refused):
-                violations.append(f"after {answers} answers the budget did not refuse")
+                violations.append(f"no refusal after {answers} answers")
             if not ledger.budget.covers(ledger.spent()):
-                violations.append("more was spent than there was")
+                violations.append("more was spent than the budget")
             if len(reads) != answers:
-                violations.append("a question was read that was refused")
+                violations.append("data was read for a refused query")
     return check_result(
-        "A budget that is used up refuses, before anything is read", violations, f"refused after {answers} answers"
+        "An exhausted budget refuses queries before data is read", violations, f"refused after {answers} answers"
     )
 
 
 def _check_row_order(
     policy: Policy, data: NeighbouringDatabases, prepared_queries: Sequence[PreparedQuery], folder: Path
 ) -> CheckResult:
-    """Check that exact totals are the same when the rows of every table are turned round."""
+    """Check that exact totals do not change when the rows of every table are reversed."""
     reversed_tables = {
         name: rows.take(pa.array(range(rows.num_rows - 1, -1, -1))) for name, rows in data.present.items()
     }
     violations = []
     with (
         open_curator(write_policy_copy(policy, data.present, folder / "as is")) as curator,
-        open_curator(write_policy_copy(policy, reversed_tables, folder / "turned")) as other,
+        open_curator(write_policy_copy(policy, reversed_tables, folder / "reversed")) as other,
     ):
         for prepared in prepared_queries:
             sides = [exact_totals(side, prepared) for side in (curator, other)]
             if any(_sorted_totals(here) != _sorted_totals(there) for here, there in zip(*sides, strict=True)):
                 violations.append(prepared.query.name)
-    return check_result("The order of the rows does not matter", violations, f"{len(prepared_queries)} questions")
+    coverage = format_query_count(len(prepared_queries))
+    return check_result("The order of the rows does not matter", violations, coverage)
 
 
 def _sorted_totals(totals: Any) -> tuple[Any, ...]:
@@ -173,18 +174,18 @@ def _sorted_totals(totals: Any) -> tuple[Any, ...]:
                 tally.groups.tolist(), tally.cells.tolist(), tally.weights.tolist(), strict=True
             )
         )
-        for _, tally in sorted(totals.tallies.items())
+        for _, tally in sorted(totals.cell_counts.items())
     ]
     return rows, cells
 
 
 def _intercept_reads(curator: Curator, before_read: Callable[[], None]) -> Curator:
-    engine = cast("Engine", _InterceptedEngine(curator._engine, before_read))  # noqa: SLF001 - curators have no door for that
+    engine = cast("Engine", _InterceptedEngine(curator._engine, before_read))  # noqa: SLF001 - no public interface
     return Curator(curator.policy, engine, curator.ledger)
 
 
 def _small_budget(spending: BudgetEntry, cost: CostRequest) -> BudgetEntry:
-    """Return the limits of a budget for a few questions."""
+    """Return a budget that suffices for a few queries."""
     if cost.epsilon is not None:
         return spending.model_copy(
             update={"epsilon": _AFFORDABLE_QUERIES * as_fraction(cost.epsilon, "epsilon"), "analysts": {}}
@@ -196,7 +197,7 @@ def _small_budget(spending: BudgetEntry, cost: CostRequest) -> BudgetEntry:
 
 @contextmanager
 def _silence_log() -> Iterator[None]:
-    """Keep an error that was planted out of the owner's log."""
+    """Keep simulated errors out of the owner's log."""
     log = logging.getLogger("discreet")
     log.disabled = True
     try:

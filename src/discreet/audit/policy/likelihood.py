@@ -1,7 +1,7 @@
-"""Likelihood ratios of noisy totals with and without the planted unit, and how far it moved the exact ones.
+"""Likelihood ratios of noisy totals with and without the planted unit, and changes of the exact totals.
 
-The audit knows everything but whether the unit is there: both exact answers, and the law of the noise. What it
-computes from a release is what an adversary who knows all the others would compute.
+The audit plays an attacker who knows everything except whether the unit is in the data: both exact answers, and the
+distribution of the noise.
 """
 
 import math
@@ -14,12 +14,12 @@ from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.question import ClippedUnits, HistogramTree, Question
 from discreet.kernel.release import EngineTotals, GroupKey, NoisyTotals, ReleaseRequest
 
-_CERTAIN_LOG_RATIO = 1000.0  # the log-likelihood of a group that nobody but the planted unit has
+_CERTAIN_LOG_RATIO = 1000.0  # log-likelihood ratio of a group that only the planted unit has
 
 
 @dataclass(frozen=True)
 class TotalShift:
-    """How far a unit moved one total over all groups, and how far it may: in l1, and in squared l2."""
+    """Change of one total by the unit over all groups, and the sensitivity, in l1 and in squared l2."""
 
     l1: float
     l2_squared: float
@@ -28,32 +28,32 @@ class TotalShift:
 
     @property
     def share_of_sensitivity(self) -> float:
-        """Which part of what is allowed was used up; above 1 the noise is too small."""
+        """Share of the sensitivity that was used; above 1 the noise is too small."""
         return max(self.l1 / self.allowed_l1, math.sqrt(self.l2_squared / self.allowed_l2_squared))
 
 
 @dataclass(frozen=True)
 class _Change:
-    """One number of an answer that the unit changed: where it is, what it is without the unit, and by how much."""
+    """One exact number that the unit changed: its position, its value without the unit, and the shift."""
 
     request_index: int
     total_index: int
     key: GroupKey
-    cell: tuple[int, int] | None  # of a tree: the level and the place there
+    cell: tuple[int, int] | None  # in a tree: level and index
     value_without: int
     shift: int
 
 
 @dataclass(frozen=True)
 class LikelihoodTest:
-    """Judges releases of one question; made by `compare_totals`."""
+    """Test statistics for releases of one query; created by `compare_totals`."""
 
     requests: tuple[ReleaseRequest, ...]
     changes: tuple[_Change, ...]
-    unique_groups: frozenset[tuple[int, GroupKey]]  # groups that are there only with the unit
+    unique_groups: frozenset[tuple[int, GroupKey]]  # groups that exist only with the unit
 
     def total_shifts(self) -> list[TotalShift]:
-        """Return how far the unit moved each total."""
+        """Return the change of each total by the unit."""
         shifts = []
         for request_index, request in enumerate(self.requests):
             for total_index, total in enumerate(request.question.totals):
@@ -63,22 +63,22 @@ class LikelihoodTest:
                     if (change.request_index, change.total_index) == (request_index, total_index)
                 ]
                 allowed = request.question.sensitivity_of(total)
-                l1, l2 = float(sum(map(abs, changed))), float(sum(each * each for each in changed))
+                l1, l2 = float(sum(map(abs, changed))), float(sum(shift * shift for shift in changed))
                 shifts.append(TotalShift(l1, l2, allowed.l1, allowed.l2_squared))
         return shifts
 
     def loss_used(self) -> float:
-        """Return how much of the price the unit's place uses up: epsilon with Laplace noise, rho with Gaussian."""
+        """Return the loss that this placement of the unit causes: epsilon with Laplace noise, rho with Gaussian."""
         return sum(
             _privacy_loss(self.requests[change.request_index].noises[change.total_index], change.shift)
             for change in self.changes
         )
 
     def test_statistics(self, runs: Iterable[tuple[NoisyTotals, ...]]) -> np.ndarray:
-        """Return three numbers for each run that may tell of the unit.
+        """Return three statistics for each run that may reveal the unit.
 
-        How much the run speaks for the unit, if the noise is as it should be; the number that the unit changes most;
-        and how far that is from the same number of another group, which would tell if groups shared their noise.
+        The log-likelihood ratio, if the noise is as claimed; the number that the unit changes most; and its difference
+        from the same number of another group, which is revealing if groups share their noise.
         """
         largest_change = max(self.changes, key=self._signal_to_noise, default=None)
         statistics = []
@@ -92,7 +92,7 @@ class LikelihoodTest:
         return np.array(statistics, float)
 
     def _difference_statistics(self, change: _Change, parts: tuple[NoisyTotals, ...]) -> tuple[int, int]:
-        """Return one number of a release, less what it is without the unit, and less the same of another group."""
+        """Return a released number minus its exact value without the unit, and minus that number of another group."""
         value = _released_value(change, parts, self.requests[change.request_index])
         if value is None:
             return 0, 0
@@ -107,7 +107,7 @@ class LikelihoodTest:
         return value - change.value_without, value - other
 
     def shows_unique_group(self, parts: tuple[NoisyTotals, ...]) -> bool:
-        """Tell whether a release shows a group that nobody but the planted unit has."""
+        """Return whether a release contains a group that only the planted unit has."""
         return bool(self.unique_groups) and any(
             (request_index, key) in self.unique_groups
             for request_index, noisy in enumerate(parts)
@@ -118,7 +118,7 @@ class LikelihoodTest:
         return abs(change.shift) / float(self.requests[change.request_index].noises[change.total_index].scale)
 
     def _log_likelihood_ratio(self, change: _Change, parts: tuple[NoisyTotals, ...]) -> float:
-        """Return the log-likelihood ratio of one number, given the unit or not."""
+        """Return the log-likelihood ratio of one number, with and without the unit."""
         request = self.requests[change.request_index]
         value = _released_value(change, parts, request)
         if value is None:
@@ -136,7 +136,7 @@ class LikelihoodTest:
 def compare_totals(
     requests: tuple[ReleaseRequest, ...], present: Sequence[EngineTotals], absent: Sequence[EngineTotals]
 ) -> LikelihoodTest:
-    """Compare the exact totals of a question with the unit and without."""
+    """Compare the exact totals of a query with and without the unit."""
     changes: list[_Change] = []
     unique_groups: set[tuple[int, GroupKey]] = set()
     for request_index, (request, with_unit, without) in enumerate(zip(requests, present, absent, strict=True)):
@@ -163,7 +163,7 @@ def _changed_totals(
     for total_index, total in enumerate(question.totals):
         if isinstance(total, HistogramTree):
             continue
-        # The number of units that the limits touch is one number, repeated in every group.
+        # The number of clipped units is one number, repeated in every group.
         pairs = [(key, [rows[key][total_index] if key in rows else 0 for rows in (before, after)]) for key in keys]
         if isinstance(total, ClippedUnits):
             repeated_counts = [max((values[side] for _, values in pairs), default=0) for side in (0, 1)]
@@ -203,7 +203,7 @@ def _sum_to_level(cells: list[tuple[GroupKey, int, int]], width: int) -> dict[tu
 
 
 def _released_value(change: _Change, parts: tuple[NoisyTotals, ...], request: ReleaseRequest) -> int | None:
-    """Return a number as it was released; of a group that stays hidden, the threshold; None if nobody looked at it."""
+    """Return a released number; the threshold if the group was not released; None if nothing was released."""
     noisy, total = parts[change.request_index], request.question.totals[change.total_index]
     if isinstance(total, ClippedUnits):
         return int(noisy.values[0, change.total_index]) if len(noisy.values) else None

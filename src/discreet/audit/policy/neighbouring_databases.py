@@ -22,29 +22,35 @@ from discreet.policy import (
 )
 from discreet.policy import dummy as dummy_data
 
-_ROWS_PER_TABLE = 400  # rows of each private table: enough for groups that pass a threshold
-_DEFAULT_GROUPS, _DEFAULT_ROWS = 2, 3  # what a question says where a table sets no limits
-_MAX_GROUPS, _MAX_ROWS = 20, 400  # and where it allows more: a planted unit shall exceed every limit
+_ROWS_PER_TABLE = 400  # enough for groups above the threshold
+_DEFAULT_GROUPS, _DEFAULT_ROWS = 2, 3  # for tables without contribution bounds
+_MAX_GROUPS, _MAX_ROWS = 20, 400  # so that the planted unit can exceed every bound
 
 Tables = Mapping[str, pa.Table]
 PLACEMENTS = (
     Placement("one row, highest values", many_rows=False, value_choice="highest"),
     Placement("one row, lowest values", many_rows=False, value_choice="lowest"),
-    Placement("the same row too often, highest", many_rows=True, value_choice="highest"),
-    Placement("the same row too often, lowest", many_rows=True, value_choice="lowest"),
+    Placement("same row too often, highest values", many_rows=True, value_choice="highest"),
+    Placement("same row too often, lowest values", many_rows=True, value_choice="lowest"),
     Placement(
-        "all groups allowed, highest", many_rows=True, value_choice="highest", group_choice="as many groups as allowed"
+        "maximum number of groups, highest values",
+        many_rows=True,
+        value_choice="highest",
+        group_choice="as many groups as allowed",
     ),
     Placement(
-        "all groups allowed, lowest", many_rows=True, value_choice="lowest", group_choice="as many groups as allowed"
+        "maximum number of groups, lowest values",
+        many_rows=True,
+        value_choice="lowest",
+        group_choice="as many groups as allowed",
     ),
-    Placement("too many groups, highest", many_rows=True, value_choice="highest", group_choice="every group"),
-    Placement("too many groups, lowest", many_rows=True, value_choice="lowest", group_choice="every group"),
+    Placement("too many groups, highest values", many_rows=True, value_choice="highest", group_choice="every group"),
+    Placement("too many groups, lowest values", many_rows=True, value_choice="lowest", group_choice="every group"),
     Placement("above every bound", many_rows=True, value_choice="above", group_choice="every group"),
     Placement("below every bound", many_rows=True, value_choice="below", group_choice="every group"),
-    Placement("not a number", many_rows=True, value_choice="nan", group_choice="as many groups as allowed"),
+    Placement("NaN", many_rows=True, value_choice="nan", group_choice="as many groups as allowed"),
     Placement("missing values", many_rows=True, value_choice="missing"),
-    Placement("keys of its own", many_rows=True, value_choice="highest", group_choice="groups of its own"),
+    Placement("unique keys", many_rows=True, value_choice="highest", group_choice="groups of its own"),
     Placement(
         "alone in the data",
         many_rows=True,
@@ -57,7 +63,7 @@ PLACEMENTS = (
 
 @dataclass(frozen=True)
 class NeighbouringDatabases:
-    """Two data sets that differ in one unit: the tables with it, and without."""
+    """Two databases that differ in one unit: the tables with it and without it."""
 
     placement: Placement
     present: Tables
@@ -65,11 +71,11 @@ class NeighbouringDatabases:
 
 
 def contribution_bounds(table: DeclaredTable) -> tuple[int, int]:
-    """Return in how many groups a unit of a table counts, and with how many rows; not many, if it does not say or more.
+    """Return the bounds of a table on groups and on rows per group, or defaults; capped for the audit.
 
-    >>> policy = Policy.of({
+    >>> policy = Policy.from_dict({
     ...     "data": {"name": "visits"}, "budget": {"epsilon": 1},
-    ...     "tables": {"visits": {"source": "v", "unit": "unit", "plant_rows": 5, "columns": {"unit": {"type": "integer"}}}},
+    ...     "tables": {"visits": {"source": "v", "unit": "who", "rows": 5, "columns": {"who": {"type": "integer"}}}},
     ... })
     >>> contribution_bounds(policy.tables["visits"])
     (2, 5)
@@ -83,11 +89,11 @@ def contribution_bounds(table: DeclaredTable) -> tuple[int, int]:
 
 
 def neighbouring_databases(policy: Policy, *, random_state: int = 0) -> Iterator[NeighbouringDatabases]:
-    """Give pairs of neighbouring data sets that fit a policy; nothing of the real data is read.
+    """Yield pairs of neighbouring databases that fit a policy; the real data is not read.
 
-    >>> policy = Policy.of({
+    >>> policy = Policy.from_dict({
     ...     "data": {"name": "visits"}, "budget": {"epsilon": 1},
-    ...     "tables": {"visits": {"source": "v.csv", "unit": "unit", "columns": {"unit": {"type": "integer"}}}},
+    ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
     ... })
     >>> first = next(neighbouring_databases(policy))
     >>> first.present["visits"].num_rows - first.absent["visits"].num_rows
@@ -110,7 +116,7 @@ def neighbouring_databases(policy: Policy, *, random_state: int = 0) -> Iterator
 
 @dataclass(frozen=True)
 class _PlantedUnit:
-    """One unit of made-up data: its rows there, which are replaced by planted ones, and everybody else's."""
+    """One unit of the dummy data: its rows, which are replaced by planted ones, and all other rows."""
 
     policy: Policy
     removed: Tables
@@ -135,7 +141,7 @@ class _PlantedUnit:
         return cls(policy, removed, others)
 
     def plant_rows(self, table: DeclaredTable, placement: Placement) -> pa.Table:
-        """Make the rows that are planted into a table."""
+        """Return the rows to plant in a table."""
         original = self.removed[table.name]
         if not original.num_rows:
             return original
@@ -157,7 +163,7 @@ class _PlantedUnit:
         return pa.Table.from_arrays(columns, schema=original.schema)
 
     def _identifier_columns(self, table: DeclaredTable) -> dict[str, Literal["one", "all"]]:
-        """Return the columns that say whose the rows are, which stay as they were: all values, or the first of them."""
+        """Return the columns that identify the unit, which keep all their values or the first one."""
         identifiers: dict[str, Literal["one", "all"]] = {}
         match table.unit:
             case ColumnUnit(name):
@@ -170,7 +176,7 @@ class _PlantedUnit:
         return {unit.key: "all" for unit in links if unit.table == table.name} | identifiers  # type: ignore[return-value]
 
     def _candidate_values(self, table: DeclaredTable, name: str) -> list[Any]:
-        """Return values that a column may have: listed ones, or those that the others have, the commonest first."""
+        """Return possible values of a column: listed ones, or those of other units, the most frequent first."""
         domain = table.columns[name].domain
         if isinstance(domain, Keys):
             return list(domain.values)
@@ -182,7 +188,7 @@ class _PlantedUnit:
 
 
 def _unit_to_plant(policy: Policy, tables: Tables) -> Any:
-    """Return who has most rows in made-up data; None where rows are units."""
+    """Return the identifier of the unit to plant; None if every row is a unit."""
     for table in policy.tables.values():
         if isinstance(table.unit, ColumnUnit | WindowUnit):
             return tables[table.name].column(table.unit.name)[0].as_py()
@@ -190,7 +196,7 @@ def _unit_to_plant(policy: Policy, tables: Tables) -> Any:
 
 
 def _rows_of_unit(table: DeclaredTable, rows: pa.Table, unit: Any, removed: Tables) -> pa.Array:
-    """Return which rows of a table belong to a unit."""
+    """Return a mask of the rows that belong to a unit."""
     match table.unit:
         case ColumnUnit(name) | WindowUnit(name, _, _):
             return pa.array([value == unit for value in rows.column(name).to_pylist()], pa.bool_())

@@ -18,17 +18,17 @@ from discreet.policy import (
     WindowUnit,
 )
 
-# ruff: noqa: S608 - to write SQL is what this is for; every name is quoted
+# ruff: noqa: S608 - this module writes SQL; every name is quoted
 
 
 _NUMBER_TYPES = ("integer", "real", "decimal")
 _TIME_TYPES = ("date", "timestamp")
-_MAX_KEYS = 1000  # groups of one question; more would take an audit too long
+_MAX_KEYS = 1000  # groups of one query, to keep an audit short
 
 
 @dataclass(frozen=True)
 class AuditQuery:
-    """A question of an audit: what it is about, its kind, its text and its limits."""
+    """A query of an audit with its contribution bounds."""
 
     table: str
     kind: str
@@ -38,19 +38,19 @@ class AuditQuery:
 
     @property
     def name(self) -> str:
-        """What the report calls it."""
+        """Name in the report."""
         return f"{self.table}: {self.kind}"
 
 
 def audit_queries(policy: Policy) -> list[AuditQuery]:
-    """Return one question of each kind about each private table; a curator may refuse some, by the policy.
+    """Return one query of each kind for each private table; the curator may refuse some.
 
-    >>> policy = Policy.of({
+    >>> policy = Policy.from_dict({
     ...     "data": {"name": "visits"}, "budget": {"epsilon": 1},
-    ...     "tables": {"visits": {"source": "v.csv", "unit": "unit", "columns": {"unit": {"type": "integer"}}}},
+    ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
     ... })
-    >>> [asked.kind for asked in audit_queries(policy)]
-    ['COUNT(*)', 'COUNT(DISTINCT who)', 'rows of each person', 'who IN (SELECT …)']
+    >>> [query.kind for query in audit_queries(policy)]
+    ['COUNT(*)', 'COUNT(DISTINCT who)', 'rows per unit', 'who IN (SELECT …)']
     """
     private = [table for table in policy.tables.values() if not table.public]
     queries = []
@@ -70,7 +70,7 @@ def audit_queries(policy: Policy) -> list[AuditQuery]:
 
 
 def quote_identifier(name: str) -> str:
-    """Write a name so that any letters may be in it.
+    """Quote a name as an SQL identifier.
 
     >>> print(quote_identifier('the "best" ward'))
     "the ""best"" ward"
@@ -79,7 +79,7 @@ def quote_identifier(name: str) -> str:
 
 
 def unit_column(table: DeclaredTable) -> str | None:
-    """Return the column that names the people of a table, if it has one."""
+    """Return the column that identifies the unit, if the table has one."""
     return table.unit.name if isinstance(table.unit, ColumnUnit | WindowUnit) else None
 
 
@@ -119,7 +119,7 @@ def _column_queries(table: DeclaredTable) -> Iterator[NamedSql]:
 
 
 def _time_and_open_column_queries(column: DeclaredColumn, source: str) -> Iterator[NamedSql]:
-    """Give questions about times and about columns without a domain."""
+    """Yield queries about times and about columns without a domain."""
     name = quote_identifier(column.name)
     if column.type in _TIME_TYPES and isinstance(column.domain, Between):
         yield (
@@ -128,22 +128,22 @@ def _time_and_open_column_queries(column: DeclaredColumn, source: str) -> Iterat
         )
     if isinstance(column.domain, NoDomain) and column.type in ("text", "integer", "date"):
         yield f"COUNT(DISTINCT {column.name})", f"SELECT COUNT(DISTINCT {name}) AS n FROM {source}"
-        yield f"{column.name} discovered", f"SELECT {name}, COUNT(*) AS n FROM {source} GROUP BY {name}"
+        yield f"COUNT(*) by {column.name} (threshold)", f"SELECT {name}, COUNT(*) AS n FROM {source} GROUP BY {name}"
 
 
 def _per_unit_queries(table: DeclaredTable) -> Iterator[NamedSql]:
-    """Give questions in which people have one row each, or are chosen by rows of theirs."""
+    """Yield queries with one row per unit, or that select units by their rows."""
     if (unit := unit_column(table)) is None:
         return
     name, source = quote_identifier(unit), quote_identifier(table.name)
     upper = 2 * contribution_bounds(table)[1]
     rows_per_unit = f"SELECT {name}, COUNT(*) AS n FROM {source} GROUP BY {name}"
-    yield "rows of each person", f"SELECT SUM(CLIP(n, 0, {upper})) AS x FROM ({rows_per_unit}) AS people"
+    yield "rows per unit", f"SELECT SUM(CLIP(n, 0, {upper})) AS x FROM ({rows_per_unit}) AS people"
     yield f"{unit} IN (SELECT …)", f"SELECT COUNT(*) AS n FROM {source} WHERE {name} IN (SELECT {name} FROM {source})"
 
 
 def _join_queries(table: DeclaredTable, policy: Policy) -> Iterator[NamedSql]:
-    """Give joins along the lines that a policy draws: to a parent, and to public tables."""
+    """Yield joins with the parent table and with public tables."""
     source = quote_identifier(table.name)
     if isinstance(table.unit, ParentTableUnit):
         parent, on, key = table.unit.table, quote_identifier(table.unit.on), quote_identifier(table.unit.key)
@@ -170,7 +170,7 @@ def _join_queries(table: DeclaredTable, policy: Policy) -> Iterator[NamedSql]:
 
 
 def _two_table_queries(first: DeclaredTable, second: DeclaredTable) -> Iterator[NamedSql]:
-    """Give questions about two tables of the same people."""
+    """Yield queries about two tables with the same unit."""
     one, other = unit_column(first), unit_column(second)
     if one is None or other is None:
         return
@@ -197,13 +197,10 @@ def _has_listed_keys(column: DeclaredColumn) -> bool:
     return few or isinstance(column.domain, References)
 
 
-# ruff: noqa: S608 - to write SQL is what this is for; every name is quoted
-
-
 def error_prone_queries(policy: Policy, tables: Container[str]) -> list[AuditQuery]:
-    """Return questions about these tables whose expressions have no value for some rows.
+    """Return queries about these tables with expressions that are undefined for some rows.
 
-    >>> policy = Policy.of({
+    >>> policy = Policy.from_dict({
     ...     "data": {"name": "visits"}, "budget": {"epsilon": 1}, "tables": {"visits": {"source": "v", "unit": "who",
     ...     "columns": {"who": {"type": "integer"}, "age": {"type": "integer", "between": [0, 99]}}}},
     ... })

@@ -10,24 +10,24 @@ from discreet.audit.arguments import parse_confidence
 from discreet.audit.result import confidence_text
 from discreet.kernel.numbers import as_integer, as_positive
 
-_MIN_RUNS = 100  # fewer prove nothing
-_MAX_EPSILON = 100  # of a question: beyond it nothing is promised that could be broken
+_MIN_RUNS = 100  # fewer runs prove nothing
+_MAX_EPSILON = 100  # of one query; a larger claim cannot be refuted
 COVERAGE = (
-    "An audit can refute a promise, never prove it: what it did not find may still be there.",
-    "It covers the questions, the planted units and the events listed here, on made-up data of the policy's shape.",
-    "It does not cover other questions, the time that answers take, or who may read the files and the ledger.",
-    "Nor does it know whether the policy names the right unit and the right bounds.",
+    "An audit can refute a guarantee, but never prove it: a leak that it did not find may still exist.",
+    "It covers the queries, planted units and events listed here, on dummy data that fits the policy.",
+    "It does not cover other queries, timing, or access to the files and the ledger.",
+    "It cannot judge whether the policy declares the right unit and the right bounds.",
 )
 NO_BOUND = "none above 0"
 PROCEDURE = (
-    "Every question is read, priced, paid for and released by the code that serves analysts: the curator's reader and "
-    "prices, DuckDB on Parquet files, the kernel's noise, and ledgers in memory. The exact totals are read once for "
-    "each data set, then released again and again with fresh noise."
+    "Every query is parsed, planned, charged and released by the code that serves analysts, with DuckDB on Parquet "
+    "files, the kernel's noise, and ledgers in memory. The exact totals are read once for each database, then released "
+    "repeatedly with fresh noise."
 )
 
 
 def parse_arguments(runs: Any, epsilon: Any, confidence: Any) -> tuple[int, Fraction, float]:
-    """Return how often to ask, for which price, and how sure to be; ValueError says what is wrong with them.
+    """Return the number of runs, epsilon and the confidence level; ValueError if one of them is invalid.
 
     >>> parse_arguments(2000, "1/2", 0.95)
     (2000, Fraction(1, 2), 0.95)
@@ -40,11 +40,11 @@ def parse_arguments(runs: Any, epsilon: Any, confidence: Any) -> tuple[int, Frac
 
 @dataclass(frozen=True)
 class Finding:
-    """What was measured about one question: the claim, and what its answers prove to be lost at least.
+    """A claim about one query, and the lower bound that its answers prove.
 
-    `parameter` says of what: an epsilon (at a delta, if there is one), a rho, which is what budgets with a delta
-    promise, or the delta with which a group is shown that only one unit has. `cost_used` is the share of the price that the
-    planted unit uses up, by the exact totals.
+    `parameter` is epsilon (at a delta, if there is one), rho (in budgets with a delta), or delta: the probability that
+    a group which only one unit has is released. `cost_used` is the share of the cost that the planted unit uses,
+    computed from the exact totals.
     """
 
     name: str
@@ -59,23 +59,23 @@ class Finding:
 
     @property
     def holds(self) -> bool:
-        """Whether the claim still stands."""
+        """Whether the claim is not refuted."""
         return self.lower_bound <= self.claim
 
     @property
     def claim_text(self) -> str:
-        """The claim in short."""
+        """The claim as a short text."""
         return f"{_symbol(self.parameter)} {format_short(self.claim)}" + (f" at δ {self.delta:g}" if self.delta else "")
 
     @property
     def lower_bound_text(self) -> str:
-        """The lower bound in short."""
+        """The lower bound as a short text."""
         return f"{_symbol(self.parameter)} ≥ {format_short(self.lower_bound)}" if self.lower_bound > 0 else NO_BOUND
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """Something that needs no statistics: whether it holds, and what was seen."""
+    """A deterministic check: whether it holds, and what it covered or which violations it found."""
 
     name: str
     holds: bool
@@ -84,7 +84,7 @@ class CheckResult:
 
 @dataclass(frozen=True)
 class RefusedQuery:
-    """A question that the policy does not allow, with the refusal."""
+    """A query that the policy does not allow, with the refusal."""
 
     name: str
     reason: str
@@ -92,11 +92,11 @@ class RefusedQuery:
 
 @dataclass(frozen=True)
 class PolicyAudit:
-    """What the audit of a policy found; `holds` unless a claim is broken.
+    """The result of a policy audit; `holds` unless a claim is refuted.
 
-    >>> refuted_claims = CheckResult("The ledger verifies", False, "row 3 was changed")
-    >>> PolicyAudit("clinic", "patient", 100, 0.95, (), (refuted_claims,), ()).verdict
-    '1 of 1 claims broken: The ledger verifies.'
+    >>> check = CheckResult("The ledger verifies", False, "row 3 was changed")
+    >>> PolicyAudit("clinic", "patient", 100, 0.95, (), (check,), ()).verdict
+    '1 of 1 claims refuted: The ledger verifies.'
     """
 
     policy: str
@@ -109,56 +109,56 @@ class PolicyAudit:
 
     @property
     def holds(self) -> bool:
-        """Whether every claim still stands."""
+        """Whether no claim is refuted."""
         return not self.refuted_claims
 
     @property
     def refuted_claims(self) -> tuple[str, ...]:
-        """The names of the claims that do not stand."""
+        """Names of the refuted claims."""
         claims: Sequence[Finding | CheckResult] = (*self.findings, *self.checks)
         return tuple(claim.name for claim in claims if not claim.holds)
 
     @property
     def verdict(self) -> str:
-        """One sentence on all of it."""
+        """The verdict in one sentence."""
         count = len(self.findings) + len(self.checks)
         if self.holds:
-            return f"Nothing was found against any of {count} claims ({confidence_text(self.confidence)} confidence)."
-        return f"{len(self.refuted_claims)} of {count} claims broken: {'; '.join(self.refuted_claims)}."
+            return f"None of {count} claims was refuted (confidence {confidence_text(self.confidence)})."
+        return f"{len(self.refuted_claims)} of {count} claims refuted: {'; '.join(self.refuted_claims)}."
 
     def summary_rows(self) -> list[tuple[str, ...]]:
-        """Return the table of what was measured: audit, claim, lower bound, share of the price used, verdict."""
+        """Return one row per finding: name, claim, lower bound, share of the cost used, verdict."""
         return [
             (
                 finding.name,
                 finding.claim_text,
                 finding.lower_bound_text,
                 f"{100 * finding.cost_used:.0f} %" if finding.parameter != "delta" else "",
-                "stands" if finding.holds else "BROKEN",
+                "not refuted" if finding.holds else "REFUTED",
             )
             for finding in self.findings
         ]
 
     @property
     def note(self) -> str | None:
-        """What "none above 0" means, where a line says it."""
+        """Explanation of "none above 0", if a finding has no lower bound."""
         if all(finding.lower_bound > 0 for finding in self.findings):
             return None
-        return f"{NO_BOUND}: no lower bound above 0 at this sample size ({self.runs:,} runs on either data set)."
+        return f"{NO_BOUND}: the sample size ({self.runs:,} runs on each database) proves no lower bound above 0."
 
     def __str__(self) -> str:
         rows = [" | ".join(line) for line in self.summary_rows()]
-        rows += [f"{check.name}: {'yes' if check.holds else 'BROKEN'} ({check.coverage})" for check in self.checks]
+        rows += [f"{check.name}: {'passed' if check.holds else 'FAILED'} ({check.coverage})" for check in self.checks]
         return "\n".join([*rows, *([self.note] if self.note else []), self.verdict])
 
     def _repr_html_(self) -> str:
-        from discreet.audit.policy.html_report import fragment_html  # noqa: PLC0415 - the page shows what is defined here
+        from discreet.audit.policy.html_report import fragment_html  # noqa: PLC0415 - circular import
 
         return fragment_html(self)
 
 
 def format_short(number: float) -> str:
-    """Write a number in a few digits.
+    """Format a number with three significant digits.
 
     >>> format_short(0.99871), format_short(1e-9), format_short(math.inf)
     ('0.999', '1e-09', '∞')

@@ -1,8 +1,8 @@
-"""The tour of discreet demo, on simulated data: chapters, the recorder of their output, and the page.
+"""The tour of `discreet demo` on simulated data.
 
-tour       the chapters in their order
-recorder   prints to the terminal and keeps a copy;  page: the copy as one HTML file;  pictures: SVG
-town       the simulated town;  copies: the same town with fresh ledgers;  tradeoff: the differencing game
-asking, attack (with averaging), budget (with crash and its worker), kernel, learning, anonymity, local
-           the chapters, each a function tell
+chapter_ask, _attack, _budget, _kernel, _learn, _anonymise, _local   the chapters, each with a function show_chapter
+context            what every chapter needs
+recorder           prints to the terminal and keeps a copy;  page: the copy as one HTML file;  plot: its SVG plots
+town               the simulated town;  curator_copies: the same town with fresh ledgers
+differencing_game, averaging_attack, crash_worker                    parts of the chapters on attacks and budgets
 """

@@ -12,13 +12,13 @@ from discreet.cli.tour.recorder import Recorder, good, warn
 from discreet.cli.tour.town import Town
 
 BUDGET = "1"
-EPSILON = "1/100"
+EPSILON = "0.01"
 _HALF = 0.5  # the margin that separates 1 from 0
 
 
 @dataclass(frozen=True)
 class RepeatedQuery:
-    """What came of repeating one query."""
+    """The outcome of repeating one query."""
 
     sql: str
     times: int
@@ -29,7 +29,7 @@ class RepeatedQuery:
 
 @dataclass(frozen=True)
 class RephrasedQuery:
-    """What came of rephrasing one query: the differences of pairs of answers, and the first refusal."""
+    """The outcome of rephrasing one query: the differences of pairs of answers, and the first refusal."""
 
     sql: str
     times: int
@@ -41,7 +41,7 @@ class RephrasedQuery:
 
 
 def repeat_query(town: Town, times: int) -> RepeatedQuery:
-    """Ask the same question so many times."""
+    """Ask the same query `times` times."""
     sql, _ = differencing_queries(town.governor())
     with town.open_with_budget(BUDGET) as curator, CuratorCopies(curator).open_copy() as copy:
         answers = (copy.ask(sql, epsilon=EPSILON) for _ in range(times))
@@ -50,11 +50,11 @@ def repeat_query(town: Town, times: int) -> RepeatedQuery:
 
 
 def rephrase_query(town: Town, times: int) -> RephrasedQuery:
-    """Ask in other words so many times, with the Governor and without by turns, until the budget ends."""
+    """Ask `times` equivalent queries, alternately with and without the Governor, until the budget is used up."""
     queries, answers, refusal, sql = differencing_queries(town.governor()), [], "", ""
     with town.open_with_budget(BUDGET) as curator:
         for number in range(times):
-            sql = f"{queries[number % 2]} AND age < {1000 + number}"  # which is true of everybody
+            sql = f"{queries[number % 2]} AND age < {1000 + number}"  # true for everybody
             try:
                 answers.append(curator.ask(sql, epsilon=EPSILON).value)
             except dc.Refused as refused:
@@ -68,7 +68,7 @@ def rephrase_query(town: Town, times: int) -> RephrasedQuery:
 
 
 def show_repeated(recorder: Recorder, result: RepeatedQuery) -> None:
-    """Report what repeating a query gave."""
+    """Report the outcome of repeating a query."""
     recorder.add_section(f"Averaging: the same query {result.times:,} times")
     recorder.add_code(result.sql)
     if result.answers == 1:
@@ -77,20 +77,21 @@ def show_repeated(recorder: Recorder, result: RepeatedQuery) -> None:
         verdict = warn("Repeats drew fresh noise")
     recorder.add_paragraph(
         f"Asked {result.times:,} times at epsilon {EPSILON}: {_pluralise(result.answers, 'different answer')}, "
-        f"{_pluralise(result.charges, 'charge')}, epsilon {result.spent} spent. ",
+        f"{_pluralise(result.charges, 'charge')}, epsilon {float(result.spent or 0):g} spent. ",
         verdict,
         ".",
     )
 
 
 def show_rephrased(recorder: Recorder, result: RephrasedQuery) -> None:
-    """Report what rephrasing a query gave."""
+    """Report the outcome of rephrasing a query."""
     recorder.add_section(f"Rephrasing: {result.times:,} equivalent queries")
     recorder.add_code(result.sql)
     recorder.add_paragraph(
-        f"Every wording is a new query at epsilon {EPSILON}, from a budget of epsilon {BUDGET}. Answered: ",
+        "Each query has another condition that holds for everybody, so it is not answered from the cache. Each costs "
+        f"epsilon {EPSILON}, from a budget of epsilon {BUDGET}. Answered: ",
         good(str(result.answered)),
-        f"; refused: {result.times - result.answered}; spent: epsilon {result.spent}. The first refusal: ",
+        f"; refused: {result.times - result.answered}; spent: epsilon {float(result.spent or 0):g}. First refusal: ",
         warn(result.refusal),
     )
     numbers = np.array(result.differences)
@@ -98,11 +99,11 @@ def show_rephrased(recorder: Recorder, result: RephrasedQuery) -> None:
     single_margin, shared_margin = result.margins
     verdict = good("too wide") if error > _HALF else warn("narrow enough")
     recorder.add_paragraph(
-        f"The attacker averages {numbers.size} differences: {numbers.mean():+.1f} ± {error:.1f}, which is ",
+        f"The average of {numbers.size} differences is {numbers.mean():+.1f} ± {error:.1f}: the interval is ",
         verdict,
-        f" to distinguish 1 from 0. One answer has a margin of ± {single_margin:.0f}; two answers that share the whole budget "
-        f"would have ± {shared_margin:.0f} each. Whatever is asked within epsilon {BUDGET}, a guess is right with probability "
-        f"at most {dc.privacy.posterior_bound(0.5, float(BUDGET)):.1%}.",
+        f" to distinguish 1 from 0. One answer has a margin of ± {single_margin:.0f}; two answers that share the whole "
+        f"budget would have ± {shared_margin:.0f} each. Whatever is asked within epsilon {BUDGET}, a guess is right "
+        f"with probability at most {dc.privacy.posterior_bound(0.5, float(BUDGET)):.1%}.",
     )
 
 

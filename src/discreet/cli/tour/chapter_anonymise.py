@@ -9,12 +9,12 @@ from discreet.cli.tour.context import TourContext
 from discreet.cli.tour.recorder import Recorder, good, warn
 from discreet.cli.tour.town import Town
 
-QUASI = ["ward", "age", "income"]  # what neighbours, employers and voter rolls know
+QUASI = ["ward", "age", "income"]  # known to neighbours and employers, or from voter rolls
 _TARGETS = ((5, None), (25, None), (5, 2))
 
 
 def show_chapter(context: TourContext) -> None:
-    """Publish the town with pseudonyms, then k-anonymous, and look for people in it."""
+    """Pseudonymise and k-anonymise the table of residents, and count those who are still disclosed."""
     people = pq.read_table(context.town.folder / "people.parquet")
     _show_pseudonyms(context.recorder, people, context.town)
     _show_k_anonymity(context.recorder, people)
@@ -27,17 +27,17 @@ def _show_pseudonyms(recorder: Recorder, people: pa.Table, town: Town) -> None:
     is_governor = pc.and_(pc.equal(released["ward"], governor.ward), pc.equal(released["age"], governor.age))
     ((name, ill),) = [(row["person"], row["ill"]) for row in released.filter(is_governor).to_pylist()]
     recorder.add_paragraph(
-        "Each id is replaced by a pseudonym under a secret key, which cannot be reversed without the key. But only one "
-        f"row has age {governor.age} and {governor.ward} ward: {name[:8]}…, and its illness is ",
+        "Each id is replaced by a pseudonym, which cannot be reversed without a secret key. But only one row has age "
+        f"{governor.age} and {governor.ward} ward, the Governor's: its pseudonym is {name[:8]}…, and its illness is ",
         warn(ill),
-        ". How many residents are unique, by what others may know of them:",
+        ". How many residents are unique depends on what others know about them:",
     )
     unique = dc.anonymity.measure(released, QUASI, "ill").uniqueness()
     rows = [
         (", ".join(combination.columns), f"{combination.unique_rows:,}", f"{combination.share:.2%}")
         for combination in unique
     ]
-    recorder.add_table(("known", "unique residents", "of all"), rows)
+    recorder.add_table(("known", "unique residents", "share"), rows)
 
 
 def _show_k_anonymity(recorder: Recorder, people: pa.Table) -> None:
@@ -57,15 +57,11 @@ def _show_k_anonymity(recorder: Recorder, people: pa.Table) -> None:
         "of such a class have the same value of ill, the class discloses it:"
     )
     recorder.add_table(("released table", "classes", "information loss", "residents disclosed"), rows)
-    safe = [name for name, seen in disclosed.items() if not seen]
+    safe = [name for name, count in disclosed.items() if not count]
     recorder.add_paragraph(
         f"{len(disclosed) - len(safe)} of {len(disclosed)} tables disclose residents. ",
-        *(
-            [f"Nobody is disclosed by the one that is {' or '.join(safe)}, as far as this attack goes. "]
-            if safe
-            else []
-        ),
-        "An attacker who can rule out one value, or who has a second release about the same people, infers more "
-        "(discreet attack homogeneity, discreet attack intersection): none of these properties bounds what somebody "
-        "with other knowledge can infer.",
+        *([f"Disclosing nobody to this attack: {'; '.join(safe)}. "] if safe else []),
+        "An attacker who can rule out one value, or who has a second release about the same people, infers more (try: "
+        "discreet attack homogeneity, discreet attack intersection). None of these properties limits what can be "
+        "inferred with background knowledge.",
     )

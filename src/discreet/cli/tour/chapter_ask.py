@@ -11,15 +11,15 @@ from discreet.cli.tour.curator_copies import CuratorCopies
 from discreet.cli.tour.recorder import Cell, Recorder, good, warn, yes_or_no
 from discreet.cli.tour.town import PEOPLE, Town
 
-EPSILON = "1/10"
+EPSILON = "0.1"
 CONFIDENCE = 0.95
-_JOBS = 8  # so that the bar moves
+_JOBS = 8  # steps of the progress bar
 GroupKey = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class DemoQuery:
-    """A query in words and in SQL. None of them is clipped, so that noise is the only error."""
+    """A query in words and in SQL, without clipping, so that noise is the only error."""
 
     description: str
     sql: str
@@ -42,14 +42,14 @@ TrueValues = dict[DemoQuery, dict[GroupKey, float]]
 
 
 def show_chapter(context: TourContext) -> None:
-    """Query the town once and many times, and show an answer as it prints."""
+    """Compare answers with the true values, once and on many copies of the town, and print an answer in full."""
     true_values = {query: _values_by_key(context.town.true_answer(query.sql)) for query in QUERIES}
     copies_per_job = math.ceil(context.repetitions.copies / _JOBS)
     jobs = [context.workers.submit(ask_copies, context.town, true_values, copies_per_job) for _ in range(_JOBS)]
     with dc.open(context.town.policy) as curator:
         _show_comparison(context.recorder, curator, true_values)
         context.recorder.add_section(
-            f"Are the margins right? The same queries on {copies_per_job * _JOBS} copies of the town"
+            f"Do the margins hold? The same queries on {copies_per_job * _JOBS} copies of the town"
         )
         _show_coverage(context.recorder, context.recorder.wait(jobs, "querying copies of the town"))
         _show_printed_answer(context.recorder, curator)
@@ -57,15 +57,15 @@ def show_chapter(context: TourContext) -> None:
 
 
 def ask_copies(town: Town, true_values: TrueValues, count: int) -> dict[DemoQuery, list[bool]]:
-    """Ask every question of so many copies of the town; return which answers were inside their margins."""
+    """Ask all queries on `count` copies of the town; return for each answer whether it was within its margin."""
     within_margin: dict[DemoQuery, list[bool]] = {query: [] for query in true_values}
     with dc.open(town.policy) as curator:
         copies = CuratorCopies(curator)
         for _ in range(count):
             with copies.open_copy() as copy:
-                for question, truth in true_values.items():
-                    answers = _values_and_margins(copy.ask(question.sql, epsilon=EPSILON)).items()
-                    within_margin[question] += [abs(value - truth[key]) <= margin for key, (value, margin) in answers]
+                for query, truth in true_values.items():
+                    answers = _values_and_margins(copy.ask(query.sql, epsilon=EPSILON)).items()
+                    within_margin[query] += [abs(value - truth[key]) <= margin for key, (value, margin) in answers]
     return within_margin
 
 
@@ -85,10 +85,12 @@ def _show_comparison(recorder: Recorder, curator: dc.Curator, true_values: TrueV
     total, spent, _ = curator.budget()
     assert total.rho
     recorder.add_paragraph(
-        f"± is the {CONFIDENCE:.0%} margin of error from privacy noise; {sum(within)} of {len(within)} answers are "
-        f"within it. The {len(true_values)} queries spent {float(spent.rho / total.rho):.2%} of a budget of epsilon "
-        f"{float(total.epsilon):g}. Each resident lives in one ward, so a query about all wards costs as much as a "
-        "query about one (parallel composition)."
+        "Noise is added to every answer, so that it reveals little about any one resident. Epsilon is the privacy "
+        "cost: the smaller it is, the more noise is added. ± is the "
+        f"{CONFIDENCE:.0%} margin of error from this noise; {sum(within)} of {len(within)} answers are within it. The "
+        f"{len(true_values)} queries spent {float(spent.rho / total.rho):.2%} of a budget of epsilon "
+        f"{float(total.epsilon):g}. Each resident lives in one ward, so a query about all wards costs no more than a "
+        "query about one of them (parallel composition)."
     )
 
 
@@ -96,20 +98,19 @@ def _show_coverage(recorder: Recorder, results: list[dict[DemoQuery, list[bool]]
     within_by_query = {
         query: [is_within for within_margin in results for is_within in within_margin[query]] for query in results[0]
     }
-    all_within = [each for inside in within_by_query.values() for each in inside]
-    rows = [_coverage_row(question.description, inside) for question, inside in within_by_query.items()]
+    all_within = [is_within for flags in within_by_query.values() for is_within in flags]
+    rows = [_coverage_row(query.description, flags) for query, flags in within_by_query.items()]
     rows.append(_coverage_row("all queries", all_within))
-    recorder.add_table(("query", "answers", "within margin", "stated", "by chance"), rows)
+    recorder.add_table(("query", "answers", "within margin", "expected", "by chance"), rows)
     share, error = sum(all_within) / len(all_within), _sampling_error(len(all_within))
     if share >= CONFIDENCE - 2 * error:  # four standard errors: once in thirty thousand tours
-        verdict = good(f"The stated {CONFIDENCE:.0%} holds")
+        verdict = good(f"That agrees with {CONFIDENCE:.0%}")
     else:
-        verdict = warn(f"That is below the stated {CONFIDENCE:.0%} by more than chance explains")
+        verdict = warn(f"That is below {CONFIDENCE:.0%} by more than chance explains")
     recorder.add_paragraph(
-        "Each copy has a ledger of its own and draws fresh noise. Within their margin are "
-        f"{share:.1%} of all answers. ",
+        f"Every copy draws fresh noise. {share:.1%} of all answers are within their margin. ",
         verdict,
-        ". The last column is the sampling error of a share of this many answers.",
+        ". By chance: the 95 % sampling error of each share.",
     )
 
 
@@ -130,7 +131,7 @@ def _sampling_error(answers: int) -> float:
 
 def _show_printed_answer(recorder: Recorder, curator: dc.Curator) -> None:
     sql = "SELECT ward, COUNT(*) AS n, AVG(age) FROM people GROUP BY ward ORDER BY n LIMIT 3"
-    recorder.add_section("An answer as it prints")
+    recorder.add_section("An answer as Discreet prints it")
     recorder.add_code(sql)
     recorder.add_code(repr(curator.ask(sql, epsilon=EPSILON)))
 
@@ -143,9 +144,10 @@ def _show_partition_selection(recorder: Recorder, curator: dc.Curator, town: Tow
     visitors = dict(town.true_answer(sql))
     single = {street for street, people in visitors.items() if people == 1}
     recorder.add_paragraph(
-        f"The data has {len(visitors):,} streets, {len(single):,} of them with a single visitor. The answer lists "
-        f"{len(listed_streets):,}, and {len(listed_streets & single):,} of those with a single visitor: a street is listed only if its "
-        "noisy number of visitors exceeds a threshold, which depends on epsilon and delta."
+        "The mere presence of a street in the answer could reveal its only visitor. The data has "
+        f"{len(visitors):,} streets, {len(single):,} of them with a single visitor. The answer lists "
+        f"{len(listed_streets):,} streets, {len(listed_streets & single):,} of them with a single visitor: a street is "
+        "listed only if its noisy number of visitors exceeds a threshold, which depends on epsilon and delta."
     )
 
 
@@ -154,11 +156,11 @@ def _values_by_key(rows: list[tuple[Any, ...]]) -> dict[GroupKey, float]:
 
 
 def _values_and_margins(answer: Answer) -> dict[GroupKey, tuple[float, float]]:
-    """Return the value and the margin of every group; the last column is the noisy one."""
+    """Return the value and the margin of each group; the last column is the noisy one."""
     (margins,) = answer.margins.values()
     return {tuple(row[:-1]): (float(row[-1]), margin or 0.0) for row, margin in zip(answer, margins, strict=True)}
 
 
 def format_number(number: float) -> str:
-    """Write a number as one reads it."""
+    """Format a number with at most two decimals and thousands separators."""
     return f"{number:,.0f}" if abs(number) >= 100 or number == int(number) else f"{number:,.2f}"

@@ -23,7 +23,7 @@ EPSILONS = (Fraction(1, 10), Fraction(1), Fraction(3))
 
 
 def show_chapter(context: TourContext) -> None:
-    """Attack the Governor's diagnosis: with non-private counts, with private ones, and by asking again and again."""
+    """Attack the Governor's diagnosis with non-private counts, with private ones, and with repeated queries."""
     recorder, town, plays, repeats = (
         context.recorder,
         context.town,
@@ -36,8 +36,9 @@ def show_chapter(context: TourContext) -> None:
     _show_non_private(recorder, town)
     recorder.add_section("The same two counts, private")
     recorder.add_paragraph(
-        f"The same two queries on {plays} copies of the town for each epsilon. In each copy, the toss of a coin "
-        f"decides whether the Governor has {SECRET_ILLNESS}. The attacker says yes if the two answers differ by 1 or more."
+        f"The attacker asks the same two queries on {plays} copies of the town for each epsilon, the cost of both "
+        f"answers together. In each copy, a coin toss decides whether the Governor has {SECRET_ILLNESS}. The attacker "
+        "guesses yes if the first answer exceeds the second by 1 or more."
     )
     results = recorder.wait(games, "attacking copies of the town")
     _show_private(recorder, results, play_non_private(town, plays))
@@ -53,8 +54,8 @@ def _show_non_private(recorder: Recorder, town: Town) -> None:
     recorder.add_section("Differencing: two non-private counts and one diagnosis")
     recorder.add_paragraph(
         f"The Governor is {governor.age} and lives in {governor.ward} ward, where, as everybody knows, nobody else is "
-        f"{governor.age}. The Governor's diagnosis is in the column ill. For each illness, an attacker who gets "
-        "non-private answers asks two queries:"
+        f"{governor.age}. The column ill contains everybody's diagnosis. For each illness, an attacker who gets true "
+        "(non-private) counts asks two queries:"
     )
     for sql in differencing_queries(governor):
         recorder.add_code(sql)
@@ -63,7 +64,7 @@ def _show_non_private(recorder: Recorder, town: Town) -> None:
         both = [town.true_answer(sql)[0][0] for sql in differencing_queries(governor, illness)]
         inferred += [illness] if guess_is_ill(*both) else []
         rows.append((illness, *(f"{number:,}" for number in both), f"{both[0] - both[1]}"))
-    recorder.add_table(("ill", "all residents", "without the Governor", "difference"), rows)
+    recorder.add_table(("illness", "all residents", "without the Governor", "difference"), rows)
     truth = [ill for (ill,) in town.true_answer(f"SELECT ill FROM people WHERE {governor.condition}")]  # noqa: S608 - our own words
     verdict = warn("That is correct") if inferred == truth else good("That is wrong")
     recorder.add_paragraph("The attacker infers: ", warn(" or ".join(inferred)), ". ", verdict, ".")
@@ -75,21 +76,23 @@ def _show_private(recorder: Recorder, results: list[GuessingResult], non_private
         theory, mechanism = tradeoff_point(float(result.epsilon)), dc.laplace_for(COUNT_SENSITIVITY, result.epsilon / 2)
         bounds = (f"{theory.differencing:.1%}", f"{theory.upper_bound:.1%}")
         correct = f"{result.share:.1%} ± {1.96 * result.standard_error:.1%}"
-        rows.append((f"epsilon {result.epsilon}", f"± {mechanism.margin(0.95)}", good(correct), *bounds))
+        rows.append((f"epsilon {float(result.epsilon):g}", f"± {mechanism.margin(0.95)}", good(correct), *bounds))
     recorder.add_table(("both counts", "margin of each", "correct guesses", "in theory", "upper bound"), rows)
     recorder.add_paragraph(
-        "Tossing a coin is right in 50 %. ", _verdict(results[0]), ". ", _compare_with_bound(results)
+        "A random guess is right 50 % of the time. ", _verdict(results[0]), ". ", _compare_with_bound(results)
     )
 
 
 def _verdict(smallest: GuessingResult) -> StyledText:
-    """Say whether the attack at the smallest epsilon did better than a coin: at 95 %, and by four standard errors."""
-    excess = (smallest.share - 0.5) / smallest.standard_error
+    """Say whether the attack at the smallest epsilon beat a random guess, by 1.96 or by four standard errors."""
+    epsilon, excess = float(smallest.epsilon), (smallest.share - 0.5) / smallest.standard_error
     if excess <= 1.96:
-        return good(f"At epsilon {smallest.epsilon} the attack is no better, up to sampling error")
+        return good(f"At epsilon {epsilon:g} the attack is no better, within sampling error")
     if excess <= 4:
-        return warn(f"At epsilon {smallest.epsilon} the attack was right more often in this run; another run will tell")
-    return warn(f"At epsilon {smallest.epsilon} the attack is better")
+        return warn(
+            f"At epsilon {epsilon:g} the attack was right more often in this run; a repeat would show whether by chance"
+        )
+    return warn(f"At epsilon {epsilon:g} the attack is better")
 
 
 def _compare_with_bound(results: list[GuessingResult]) -> str:
@@ -98,7 +101,7 @@ def _compare_with_bound(results: list[GuessingResult]) -> str:
         for result in results
         if result.share - 4 * result.standard_error > tradeoff_point(float(result.epsilon)).upper_bound
     ]
-    is_any_above = any(each.share > tradeoff_point(float(each.epsilon)).upper_bound for each in results)
+    is_any_above = any(result.share > tradeoff_point(float(result.epsilon)).upper_bound for result in results)
     bound = "The upper bound, e^epsilon / (1 + e^epsilon), holds for every attack, whatever the attacker knows"
     if above:
         return f"{bound}; here it was exceeded by more than sampling error explains, so something is wrong."

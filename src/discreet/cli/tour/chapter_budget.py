@@ -19,8 +19,9 @@ _KILLS = 4
 
 
 def show_crash(recorder: Recorder) -> None:
-    """Kill a worker a few times, and compare what it had shown with the ledger after each."""
+    """Kill a worker several times; after each kill, compare the answers it printed with the ledger."""
     recorder.add_section("kill -9 while answers are charged and stored")
+    recorder.add_paragraph("A process that charges, stores and prints one answer after another is killed repeatedly:")
     with tempfile.TemporaryDirectory() as folder:
         rows = list(
             recorder.with_progress(kill_workers(Path(folder) / "ledger.sqlite", _KILLS), "killing a process", _KILLS)
@@ -28,13 +29,13 @@ def show_crash(recorder: Recorder) -> None:
     recorder.add_table(("killed after", "answers seen", "answers stored", "charges", "hash chain"), rows)
     _, seen, stored, charged, _ = rows[-1]
     recorder.add_paragraph(
-        f"All answers that anyone saw ({seen}) are among those stored ({stored}). Charges whose answer was lost remain "
-        f"charged: {int(charged) - int(stored)}."
+        f"All {seen} answers that were printed are among the {stored} that were stored. Charges whose answer was lost "
+        f"are not refunded: {int(charged) - int(stored)}."
     )
 
 
 def kill_workers(path: Path, kills: int) -> Iterator[tuple[str, str, str, str, str]]:
-    """Kill a worker at random moments; after each kill, yield what it had shown and what the ledger holds."""
+    """Kill a worker at random moments; after each kill, yield the numbers of answers seen, stored and charged."""
     dc.create_ledger(path, name=crash_worker.NAME, budget=dc.Budget(1)).close()
     seen_answers: dict[str, str] = {}
     for _ in range(kills):
@@ -43,10 +44,10 @@ def kill_workers(path: Path, kills: int) -> Iterator[tuple[str, str, str, str, s
         )
         assert process.stdout is not None
         lines = [process.stdout.readline()]
-        wait = random.uniform(0, 0.05)  # noqa: S311 - when to strike, not noise
+        wait = random.uniform(0, 0.05)  # noqa: S311 - the moment of the kill, not noise
         time.sleep(wait)
         process.kill()
-        # A line that was cut off was not an answer that anybody could read.
+        # Nobody could read an answer from a truncated line.
         lines += [line for line in process.communicate()[0].splitlines(keepends=True) if line.endswith("\n")]
         for line in lines:
             receipt, answer = line.split()
@@ -63,13 +64,13 @@ def _compare_with_ledger(path: Path, seen_answers: dict[str, str]) -> tuple[str,
         return str(len(seen_answers)), str(len(stored)), str(len(events)), "valid"
 
 
-EPSILON = "1/10"
+EPSILON = "0.1"
 BUDGET = "1"
 COUNT_SQL = "SELECT COUNT(*) FROM people WHERE ill = 'diabetes'"
 REQUESTS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("epsilon 1/10", {"epsilon": "1/10"}),
-    ("the same again", {"epsilon": "1/10"}),
-    ("refined: epsilon 1/4", {"epsilon": "1/4"}),
+    ("epsilon 0.1", {"epsilon": "0.1"}),
+    ("the same again", {"epsilon": "0.1"}),
+    ("refined: epsilon 0.25", {"epsilon": "0.25"}),
     ("a margin of 5", {"margin": 5}),
 )
 REFUSED_SQL = "SELECT ward, AVG(income / age) FROM people GROUP BY ward"
@@ -77,7 +78,7 @@ CORRECTED_SQL = "SELECT ward, AVG(CLIP(income / age, 0, 5000)) FROM people GROUP
 
 
 def show_chapter(context: TourContext) -> None:
-    """Ask something that is refused, correct it, show the budget, refine an answer, and kill a process."""
+    """Correct a refused query, show the remaining budget, refine an answer, and kill a process."""
     with dc.open(context.town.policy) as curator:
         _show_refusal(context.recorder, curator)
         _show_remaining_budget(context.recorder, curator)
@@ -97,11 +98,11 @@ def _show_refinement(recorder: Recorder, curator: dc.Curator) -> None:
         spent = curator.budget().spent.epsilon or Fraction(0)
         costs.append(float(spent - before))
         rows.append((label, f"{answer.value:,} ± {answer.margin:.0f}", f"{costs[-1]:g}", f"{float(spent):g}"))
-    recorder.add_table(("asked for", "answer ± 95 %", "charged", "spent in total"), rows)
+    recorder.add_table(("request", "answer ± 95 %", "charged", "spent in total"), rows)
     recorder.add_paragraph(
-        f"Budget: epsilon {BUDGET}. Repeating a query was charged {costs[1]:g}. Refining it was charged "
-        f"{costs[2]:g}, because what was paid before counts towards it. For a margin, the least sufficient epsilon is "
-        "computed before any data is read."
+        f"Budget: epsilon {BUDGET}. Repeating the query was charged {costs[1]:g}. Refining the answer was charged "
+        f"{costs[2]:g}, because the earlier charge counts towards it. For a requested margin, the smallest sufficient "
+        "epsilon is computed before any data is read."
     )
 
 
@@ -113,7 +114,7 @@ def _show_refusal(recorder: Recorder, curator: dc.Curator) -> None:
         curator.ask(REFUSED_SQL, epsilon=EPSILON)
     except dc.Refused as refusal:
         recorder.add_paragraph(warn(f"Refused: {refusal}"))
-    recorder.add_paragraph(f"Charged: rho {curator.budget().spent.rho - before.rho}. The message has a hint; with it:")
+    recorder.add_paragraph(f"Charged: rho {curator.budget().spent.rho - before.rho}. With the hint from the message:")
     recorder.add_code(CORRECTED_SQL)
     recorder.add_paragraph(good("Answered"), f": {len(curator.ask(CORRECTED_SQL, epsilon=EPSILON))} wards.")
 
@@ -124,7 +125,7 @@ def _show_remaining_budget(recorder: Recorder, curator: dc.Curator) -> None:
     recorder.add_section("The remaining budget")
     largest_epsilon = float(remaining.epsilon)
     recorder.add_table(
-        ("budget", "spent", "remaining", "largest query that fits"),
+        ("budget", "spent", "remaining", "enough for one query at"),
         [
             (
                 f"epsilon {float(total.epsilon):g}",
@@ -134,8 +135,8 @@ def _show_remaining_budget(recorder: Recorder, curator: dc.Curator) -> None:
             )
         ],
     )
-    curator.ledger.verify()  # raises if anything was changed
+    curator.ledger.verify()  # raises if the ledger was tampered with
     recorder.add_paragraph(
-        f"Charges in the ledger: {len(curator.ledger.events())}, each recorded before data was read. The hash chain "
-        "and all totals were verified."
+        f"Charges in the ledger: {len(curator.ledger.events())}, each recorded before data was read. The ledger's hash "
+        "chain and all totals were verified."
     )

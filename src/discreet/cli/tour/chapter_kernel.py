@@ -1,4 +1,4 @@
-"""The chapter on the kernel: noise, the definition, private selection and budgets."""
+"""The chapter on the kernel: noise, the definition of differential privacy, private selection and budgets."""
 
 import math
 import time
@@ -16,7 +16,7 @@ _COUNT_SENSITIVITY = dc.Sensitivity(groups=1, size=1)
 
 
 def show_chapter(context: TourContext) -> None:
-    """Show the kernel's mechanisms beside what they guarantee."""
+    """Show the kernel's mechanisms and compare them with their guarantees."""
     recorder = context.recorder
     _show_count(recorder)
     _show_definition(recorder)
@@ -31,14 +31,14 @@ def _show_count(recorder: Recorder) -> None:
     people = np.random.default_rng(1).random(10_000) < 0.0731  # simulated people: ill or not
     truth = int(people.sum())
     rows = []
-    for epsilon in ("1", "1/10", "1/100"):
+    for epsilon in ("1", "0.1", "0.01"):
         mechanism = dc.laplace_for(_COUNT_SENSITIVITY, epsilon)
         margin = mechanism.margin(0.95)
         answer = mechanism.perturb(truth)
         share = np.mean(np.abs(mechanism.perturb(np.full(2000, truth)) - truth) <= margin)
         is_within = yes_or_no(abs(answer - truth) <= margin)
         rows.append((epsilon, f"{truth:,}", f"{answer:,} ± {margin:,}", is_within, f"{share:.1%}"))
-    recorder.add_table(("epsilon", "true value", "answer ± 95 %", "within?", "within, of 2,000 answers"), rows)
+    recorder.add_table(("epsilon", "true value", "answer ± 95 %", "within?", "within (2,000 answers)"), rows)
 
 
 def _show_definition(recorder: Recorder) -> None:
@@ -49,18 +49,22 @@ def _show_definition(recorder: Recorder) -> None:
     uniform_divergence = dc.privacy.max_divergence(dc.privacy.uniform_pmf(1, 6), dc.privacy.uniform_pmf(0, 5))
     belief = dc.privacy.posterior_bound(0.5, float(epsilon))
     verdict = (
-        good(f"{laplace_divergence}, exactly epsilon")
+        good(f"{float(laplace_divergence):g}, exactly epsilon")
         if laplace_divergence == epsilon
-        else warn(f"{laplace_divergence}, not epsilon {epsilon}")
+        else warn(f"{float(laplace_divergence):g}, not epsilon {float(epsilon):g}")
     )
     recorder.add_paragraph(
-        f"Laplace noise of scale {laplace.scale}: the largest log-ratio of probabilities is ", verdict, "."
+        "The log-ratio of an output's probabilities with you and without you must be at most epsilon. Laplace noise of "
+        f"scale {laplace.scale}: the largest log-ratio is ",
+        verdict,
+        ".",
     )
     verdict = warn("infinite") if math.isinf(uniform_divergence) else good(str(uniform_divergence))
     ends = ": some outputs are possible only with you." if math.isinf(uniform_divergence) else "."
     recorder.add_paragraph("Uniform noise on 0 … 5: the largest log-ratio is ", verdict, ends)
     recorder.add_paragraph(
-        f"Someone who believed something of you with probability 50 % believes it with at most {belief:.3%}."
+        f"At epsilon {float(epsilon):g}, an answer can raise anyone's belief in something about you from 50 % to at "
+        f"most {belief:.3%}."
     )
     draw_picture(
         recorder, lambda: draw_counts(recorder.folder), "The distribution of a noisy count with and without you."
@@ -68,7 +72,7 @@ def _show_definition(recorder: Recorder) -> None:
 
 
 def name_counts() -> np.ndarray:
-    """Return how many people have each of 10,000 simulated names."""
+    """Return the number of people with each of 10,000 simulated names."""
     return np.maximum(1, 40_000 / np.arange(1, 10_001) ** 1.05).astype(np.int64)
 
 
@@ -83,9 +87,9 @@ def _show_names(recorder: Recorder) -> None:
     recorder.add_paragraph(
         f"Simultaneous 95 % margin: ± {margin}. Largest error in this release: {largest}; ",
         verdict,
-        f". In {within:.1%} of 200 releases, all errors are.",
+        f". All errors are within it in {within:.1%} of 200 releases.",
     )
-    recorder.add_paragraph("Top ten in the correct order: ", yes_or_no(ordered), ".")
+    recorder.add_paragraph("The ten most frequent names are in the correct order: ", yes_or_no(ordered), ".")
     caption = f"{truth.size:,} counts released together, and their errors."
     draw_picture(recorder, lambda: draw_names(recorder.folder, truth, noisy, margin), caption)
 
@@ -101,7 +105,9 @@ def _show_auction(recorder: Recorder) -> None:
     rows = [
         (price, revenue, f"{probability:.3f}", f"{frequency:.3f}") for price, revenue, probability, frequency in columns
     ]
-    recorder.add_paragraph(f"Bids: {', '.join(bids)}. Which price brings the most revenue?")
+    recorder.add_paragraph(
+        f"Bids: {', '.join(bids)}. Which price earns the most? The choice is random, and higher revenues are likelier:"
+    )
     recorder.add_table(("price", "revenue", "probability", "frequency in 4,000"), rows)
     epsilon = float(mechanism.loss("3.02").epsilon or 0)
     other = mechanism.probabilities(_revenues(prices, (*bids[:3], "1.00")))

@@ -12,19 +12,19 @@ from discreet.cli.tour.recorder import Cell, good, warn
 from discreet.cli.tour.town import WARDS
 from discreet.plotting import add_legend
 
-BOX = (0, 10)  # kilometres: what everybody knows of the town
+BOX = (0, 10)  # kilometres; public
 EPSILON, DELTA = 1, 1e-9
 _HOMES = 24_000
 _HALF = 0.5
-_FAR = 3  # times as far from the people: a model of another detail
-_CLOSE = 0.05  # in the mean log-likelihood: as good a model
-_MISSING = "This chapter needs scikit-learn and scipy, which come with the extra `attacks`."
+_FAR = 3  # times as far from the people: a coarser model
+_CLOSE = 0.05  # difference in mean log-likelihood that counts as an equal fit
+_MISSING = "This chapter needs scikit-learn and scipy: pip install 'discreet[attacks]'."
 
 
 def show_chapter(context: TourContext) -> None:
-    """Locate people from the parameters of a model, non-private and private; then compare how well both fit."""
+    """Locate people from the parameters of a non-private and a private model, and compare how well both fit."""
     recorder = context.recorder
-    recorder.add_section("A model discloses data too: people who live apart")
+    recorder.add_section("Models disclose data too: people who live far from everybody else")
     try:
         _show_attack(context)
         _show_fit(context)
@@ -45,8 +45,8 @@ def _show_attack(context: TourContext) -> None:
     recorder.add_paragraph(
         f"A Gaussian mixture with {details['components shown']:.0f} components is fitted to the homes of "
         f"{details['people of the crowd']} people in a city and of up to {details['lone people']} people who live "
-        "kilometres from anybody else; a coin decides which of these are in the data. An attacker sees the parameters "
-        "of the mixture and names places."
+        "kilometres from anybody else; a coin toss decides which of the latter are in the data. An attacker who sees "
+        "only the parameters of the mixture guesses where they live."
     )
     rows: list[tuple[Cell, ...]] = []
     shares = [float(result.details["located"]) for result in results]
@@ -61,44 +61,45 @@ def _show_attack(context: TourContext) -> None:
     near, far = (_median_distance(results[index]) for index in (0, 2))
     recorder.add_paragraph(
         f"Half of the city's people live within {near:.1f} km of a mean of the non-private mixture, and within "
-        f"{far:.1f} km of a mean of the private one: at epsilon {EPSILON}, {details['people of the crowd']} people allow "
-        f"{'no detailed model' if far > _FAR * near else 'a model as detailed'}."
+        f"{far:.1f} km of a mean of the private one: at epsilon {EPSILON}, {details['people of the crowd']} people are "
+        f"{'too few for a detailed model' if far > _FAR * near else 'enough for an equally detailed model'}."
     )
     draw_picture(
         recorder,
         lambda: _draw_map(recorder.folder, {labels[place]: results[place] for place in (0, 2)}),
-        "The released components, and the people who were located.",
+        "The components of both mixtures, and the people who were located.",
     )
 
 
 def _median_distance(result: Any) -> float:
     """Return the median distance of the city's people from the nearest released mean, in kilometres."""
-    draw_arguments = result.draw.keywords  # the attack's map has the people and the mixture
+    draw_arguments = result.draw.keywords  # the people and the mixture on the attack's map
     distances = np.linalg.norm(draw_arguments["known"].crowd[:, None] - draw_arguments["seen"].means, axis=2)
     return float(np.median(distances.min(axis=1)))
 
 
 def _verdict(shares: list[float], non_member_share: float, planted: int) -> list[Cell]:
-    """Say what each defence did, from the shares of people who were located."""
+    """Say how well each defence worked, from the shares of people who were located."""
     non_private, easy_fix, private = shares
     sentences: list[Cell] = []
     if non_private > _HALF:
-        sentences.append("A component with a single member is that person's address. ")
+        sentences.append("The mean of a component with a single member is that person's address. ")
     if easy_fix > _HALF:
         sentences.append(
-            f"Removing components of fewer than five people does not help: the attacker adds {planted} records of "
-            "their own around the place where they expect somebody. "
+            f"Removing components of fewer than five people does not help: the attacker plants {planted} records "
+            "around the place where they expect somebody. "
         )
     sentences.append(
-        good("From the private mixture, none of them was located.")
+        good("Nobody was located from the private mixture.")
         if private == 0
-        else f"Around the private means are {private:.1%} of them, and {non_member_share:.1%} of those not in the data."
+        else f"Near a mean of the private mixture are {private:.1%} of them, and {non_member_share:.1%} of those who "
+        "are not in the data."
     )
     return sentences
 
 
 def homes() -> np.ndarray:
-    """Return where simulated people live: around the centres of eight wards."""
+    """Return the coordinates of simulated homes, around the centres of eight wards."""
     rng = np.random.default_rng(1848)
     centres = np.array([[2, 2], [5, 1.5], [8, 2.5], [1.5, 5], [4.5, 4.8], [7.5, 5.5], [2.5, 8], [5.5, 7.6]])
     ward = rng.integers(0, len(WARDS), _HOMES)
@@ -106,7 +107,7 @@ def homes() -> np.ndarray:
 
 
 def fit_both(points: np.ndarray) -> tuple[Any, Any]:
-    """Fit a mixture to places, without and with privacy."""
+    """Fit a mixture to points, without and with privacy."""
     from sklearn.mixture import GaussianMixture as NonPrivate  # noqa: PLC0415 - an extra
 
     from discreet.learn import GaussianMixture  # noqa: PLC0415
@@ -123,8 +124,8 @@ def _show_fit(context: TourContext) -> None:
     scores = [float(model.score(points)) for model in (non_private, private)]
     gap = scores[0] - scores[1]
     recorder.add_paragraph(
-        f"The homes of {len(points):,} people in {len(WARDS)} wards, fitted without privacy and at epsilon {EPSILON}. "
-        f"Mean log-likelihood: {scores[0]:.3f} and {scores[1]:.3f}. ",
+        f"Mixtures of the homes of {len(points):,} people in {len(WARDS)} wards, fitted without privacy and at epsilon "
+        f"{EPSILON}. Mean log-likelihood: {scores[0]:.3f} (non-private) and {scores[1]:.3f} (private). ",
         good("The private mixture fits as well.") if gap <= _CLOSE else warn(f"The private one is worse by {gap:.2f}."),
     )
     draw_picture(

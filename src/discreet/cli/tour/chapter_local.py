@@ -28,10 +28,10 @@ def _show_randomised_response(recorder: Recorder, sick: np.ndarray) -> None:
     recorder.add_section("Randomised response: no trusted curator")
     coin = dc.RandomizedResponse("1/2")
     recorder.add_paragraph(
-        f"Everybody is asked about {SECRET_ILLNESS} and tosses a coin. Heads: answer truthfully. Tails: answer by a second "
-        "toss. Every answer may be due to the coin; epsilon is ",
+        f"A survey asks whether people have {SECRET_ILLNESS}. Everybody tosses a coin in secret. Heads: answer "
+        "truthfully. Tails: let a second toss decide. Any single answer may be due to the coin; epsilon is ",
         good(f"ln 3 = {float(coin.loss().epsilon or 0):.3f}"),
-        ". The expected share of yes is 1/4 + p/2, from which p is estimated:",
+        ". If the true share is p, the expected share of yes is 1/4 + p/2, from which p is estimated:",
     )
     rows, last = [], (0.0, 0.0, 0.0)
     for people in _CROWD_SIZES:
@@ -44,7 +44,7 @@ def _show_randomised_response(recorder: Recorder, sick: np.ndarray) -> None:
     recorder.add_table(("people", "answered yes", "true share", "estimate ± 95 %", "within?"), rows)
     share, margin, truth = last
     recorder.add_paragraph(
-        f"With {_CROWD_SIZES[-1]:,} people the estimate is off by {abs(share - truth):.1%}, at ± {margin:.1%}."
+        f"With {_CROWD_SIZES[-1]:,} people the error is {abs(share - truth):.1%}, with a margin of ± {margin:.1%}."
     )
 
 
@@ -60,7 +60,7 @@ def _show_protocols(recorder: Recorder, ill: np.ndarray) -> None:
         )
         size = len(next(oracle.perturb(ill[:1]).messages()))
         rows.append((f"{name} (local)", f"{size} bytes", f"{few:,.1f}", f"{errors[name]:,.1f}"))
-    laplace = dc.laplace_for(dc.Sensitivity(groups=2, size=1), EPSILON)  # an answer is replaced: two counts change
+    laplace = dc.laplace_for(dc.Sensitivity(groups=2, size=1), EPSILON)  # substitution of one answer changes two counts
     few, errors["curator"] = (
         _root_mean_squared_error(
             [laplace.perturb(_illness_counts(crowd)) for _ in range(_SURVEYS)], _illness_counts(crowd)
@@ -69,8 +69,8 @@ def _show_protocols(recorder: Recorder, ill: np.ndarray) -> None:
     )
     rows.append(("Laplace (central)", "", f"{few:,.1f}", f"{errors['curator']:,.1f}"))
     recorder.add_paragraph(
-        f"How many people have each of {len(ILLNESSES)} illnesses, at epsilon {EPSILON}: the root mean squared error of a "
-        f"count over {_SURVEYS} surveys."
+        f"The numbers of people with each of {len(ILLNESSES)} illnesses are estimated at epsilon {EPSILON}. The table "
+        f"shows the root mean squared error of a count over {_SURVEYS} surveys."
     )
     crowds = (f"error, {len(part):,} people", f"error, {len(ill):,} people")
     recorder.add_table(("mechanism", "message", *crowds), rows)
@@ -78,12 +78,12 @@ def _show_protocols(recorder: Recorder, ill: np.ndarray) -> None:
     recorder.add_paragraph(
         f"With all {len(ill):,} people, {best} has {errors[best] / errors['curator']:.0f} times the error of a trusted "
         "curator. In the local model everybody adds noise, so the error grows with the square root of the number of "
-        "people; in the central model it does not depend on it."
+        "people; in the central model the error does not depend on that number."
     )
     draw_picture(
         recorder,
         lambda: _draw_errors(recorder.folder, errors),
-        f"The error of a count at epsilon {EPSILON}, in the local and in the central model.",
+        f"The error of a count at epsilon {EPSILON} in the local and the central model.",
     )
 
 

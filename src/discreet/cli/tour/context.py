@@ -1,4 +1,4 @@
-"""What a chapter needs: the recorder, the town, worker processes and numbers of repetitions."""
+"""The context of a chapter: recorder, town, worker processes and numbers of repetitions."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ _WORKERS = 2
 
 @dataclass(frozen=True)
 class Repetitions:
-    """How often things are repeated: copies of the town, plays of the differencing game, and repeated queries."""
+    """Numbers of copies of the town, of plays of the differencing game, and of repeated queries."""
 
     copies: int = 100
     plays: int = 600
@@ -39,9 +39,9 @@ class TourContext:
 
 @contextmanager
 def worker_pool() -> Iterator[Executor]:
-    """Lend the processes; whatever they still have to do is dropped at the end."""
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # processes whose arithmetic has several threads wait for each other
-    # A forked child of a process in which DuckDB has threads may hang; one that starts afresh does not.
+    """Yield a pool of worker processes; jobs that have not started are cancelled at the end."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # more threads than cores slow the workers down
+    # Forking a process in which DuckDB runs threads may hang the child; spawning does not.
     pool = ProcessPoolExecutor(_WORKERS, get_context("spawn"), _initialise_worker)
     try:
         yield pool
@@ -50,6 +50,6 @@ def worker_pool() -> Iterator[Executor]:
 
 
 def _initialise_worker() -> None:
-    """Let Ctrl-C end a process silently, and show no progress of its own: the first process does both."""
+    """Let Ctrl-C end a worker silently, and hide its progress: the main process reports both."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - for as long as the process runs

@@ -1,4 +1,4 @@
-"""Charge, settle and print until killed; a script of its own so that it starts quickly."""
+"""Charge, settle and print until killed; a separate script, so that it starts quickly."""
 
 import sys
 
@@ -9,7 +9,7 @@ EPSILON = "1/100000"
 
 
 def charge_until_killed(path: str) -> None:
-    """Charge, draw, settle and print, until killed."""
+    """Charge, draw noise, settle and print in an endless loop."""
     mechanism = dc.Laplace(10)
     with dc.open_ledger(path, name=NAME) as ledger:
         number = 0

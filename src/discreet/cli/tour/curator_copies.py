@@ -1,4 +1,4 @@
-"""Copies of a curator with ledgers of their own, so that the same query draws fresh noise."""
+"""Copies of a curator with separate ledgers, so that the same query draws fresh noise."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ from discreet.query.passes import plan_query
 
 
 class _CachingEngine:
-    """An engine that reads the exact totals of a question once; whoever asks again gets the same ones."""
+    """An engine that computes the exact totals of each question once and caches them."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -28,7 +28,7 @@ class _CachingEngine:
 
     @contextmanager
     def prepare(self, usage: ColumnUsage) -> Iterator["_CachingEngine"]:
-        with self._engine.prepare(usage):  # of DuckDB, which can be read within and without
+        with self._engine.prepare(usage):  # DuckDB can also be read outside of the context
             yield self
 
     def totals(self, question: Any) -> Any:
@@ -44,7 +44,7 @@ class _CachingEngine:
 
 
 class _CuratorCopy(Curator):
-    """A curator that does not read SQL again that another copy has read."""
+    """A curator that shares query plans with the other copies."""
 
     plans: dict[tuple[Any, ...], QueryPlan]
 
@@ -61,23 +61,23 @@ class CuratorCopies:
     def __init__(self, curator: Curator) -> None:
         self.policy: Policy = curator.policy
         self._plans: dict[tuple[Any, ...], QueryPlan] = {}
-        # A copy is the same engine under another ledger; curators have no door for that.
+        # A copy is the same engine with another ledger, which the curator's public interface does not offer.
         self._engine = cast("Engine", _CachingEngine(curator._engine))  # noqa: SLF001
 
     def open_copy(self) -> Curator:
-        """Return one more copy, with nothing spent."""
+        """Return a new copy, of whose budget nothing is spent."""
         ledger = memory_ledger(name=self.policy.data.name, budget=self.policy.budget)
         copy = _CuratorCopy(self.policy, self._engine, ledger)
         copy.plans = self._plans
         return copy
 
     def prepare_counts(self, queries: Sequence[str], epsilon: Fraction) -> "PreparedCounts":
-        """Return the questions, of one number each, ready to be asked of many copies for this price together."""
+        """Plan queries with one count each, to be asked together on many copies at this total epsilon."""
         return PreparedCounts(self.policy, self._engine, queries, epsilon)
 
 
 class PreparedCounts:
-    """Questions that were read once. To ask them is what a curator does after reading: pay, draw, store, show."""
+    """Queries that are planned once; each `ask` charges, draws noise and settles as a curator does."""
 
     def __init__(self, policy: Policy, engine: Engine, queries: Sequence[str], epsilon: Fraction) -> None:
         self._policy, self._engine, self._epsilon = policy, engine, epsilon
@@ -88,7 +88,7 @@ class PreparedCounts:
         self._catalog = Catalog(private, {})
 
     def ask(self) -> list[int]:
-        """Ask them of one more copy, whose whole budget is their price."""
+        """Ask the queries on a new copy, whose whole budget they spend."""
         with memory_ledger(name=self._policy.data.name, budget=Budget(self._epsilon)) as ledger:
             return [
                 self._count_value(

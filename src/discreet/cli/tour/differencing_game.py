@@ -1,4 +1,4 @@
-"""The differencing game: a coin decides a diagnosis, and an attacker guesses it from two counts."""
+"""The differencing game: a coin toss decides a diagnosis, and an attacker guesses it from two counts."""
 
 import secrets
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ COUNT_SENSITIVITY = dc.Sensitivity(groups=1, size=1)
 
 @dataclass(frozen=True)
 class GuessingResult:
-    """How often an attacker was right who paid this epsilon for two counts together, in so many plays."""
+    """Correct guesses of an attacker who gets two counts at this total epsilon."""
 
     epsilon: Fraction
     correct: int
@@ -23,18 +23,18 @@ class GuessingResult:
 
     @property
     def share(self) -> float:
-        """The share of right guesses."""
+        """Share of correct guesses."""
         return self.correct / self.plays
 
     @property
     def standard_error(self) -> float:
-        """The standard error of the share."""
+        """Standard error of the share."""
         return float(np.sqrt(max(self.share * (1 - self.share), 1 / self.plays) / self.plays))
 
 
 @dataclass(frozen=True)
 class TradeoffPoint:
-    """What an epsilon buys: the margin of a count; the chances of differencing, and of the best attack there can be."""
+    """Margin of a count at an epsilon, and probabilities that differencing and the best possible attack succeed."""
 
     epsilon: float
     margin: int
@@ -43,18 +43,18 @@ class TradeoffPoint:
 
 
 def differencing_queries(governor: Governor, illness: str = SECRET_ILLNESS) -> tuple[str, str]:
-    """Return the two questions: how many have it, with the Governor and without."""
+    """Return two queries that count the people with an illness, with the Governor and without."""
     everybody = f"SELECT COUNT(*) FROM people WHERE ill = '{illness}'"  # noqa: S608 - our own words
     return everybody, f"{everybody} AND NOT ({governor.condition})"
 
 
 def guess_is_ill(with_him: int, without_him: int) -> bool:
-    """Guess from two counts, exact or noisy, whether the Governor is among those who were counted."""
+    """Guess from two counts, true or noisy, whether the Governor was counted."""
     return with_him - without_him >= 1
 
 
 def play(town: Town, epsilon: Fraction, plays: int) -> GuessingResult:
-    """Play so many times: toss a coin, open a copy of the town in which it came true, ask, and guess."""
+    """Play `plays` times: toss a coin, ask a copy of the town with that diagnosis, and guess."""
     queries = differencing_queries(town.governor())
     with (
         town.open_with_budget(str(epsilon), ill="none") as well,
@@ -69,7 +69,7 @@ def play(town: Town, epsilon: Fraction, plays: int) -> GuessingResult:
 
 
 def play_non_private(town: Town, plays: int) -> GuessingResult:
-    """Play with exact counts, which cost no epsilon because they promise nothing."""
+    """Play with true counts, which have no privacy guarantee."""
     queries = differencing_queries(town.governor())
     towns = [town.people_with_diagnosis(ill=illness) for illness in ("none", SECRET_ILLNESS)]
     answers = [[town.true_answer(sql, people=people)[0][0] for sql in queries] for people in towns]
@@ -80,15 +80,12 @@ def play_non_private(town: Town, plays: int) -> GuessingResult:
 
 
 def tradeoff_point(epsilon: float) -> TradeoffPoint:
-    """Compute what an epsilon buys from the distribution of the noise.
+    """Compute margin and success probabilities at an epsilon from the distribution of the noise.
 
-    Differencing is right if the difference of two noises is not on the wrong side: (1 + Pr[they are equal]) / 2. The
-    curator draws noise on a fine grid and rounds counts to integers, so noise of 0 is all that is below one half.
+    Differencing is right with probability (1 + Pr[both rounded noises are equal]) / 2. The curator draws noise on a
+    fine grid and rounds counts to integers, so a rounded noise of 0 stands for all noise below one half.
     """
-    half_step, step = (
-        np.exp(epsilon / 4),
-        np.exp(-epsilon / 2),
-    )  # half the epsilon for each count: half a step, and a step
+    half_step, step = np.exp(epsilon / 4), np.exp(-epsilon / 2)  # each count gets half of epsilon
     zero, one = 1 - 1 / half_step, (half_step - 1 / half_step) * step / 2
     equal = float(zero**2 + 2 * one**2 / (1 - step**2))
     margin = dc.laplace_for(COUNT_SENSITIVITY, epsilon).margin(0.95)
@@ -96,5 +93,5 @@ def tradeoff_point(epsilon: float) -> TradeoffPoint:
 
 
 def tradeoff_curve() -> list[TradeoffPoint]:
-    """Compute it for epsilons from small to large."""
+    """Compute the trade-off for a range of epsilons."""
     return [tradeoff_point(float(f"{epsilon:.3g}")) for epsilon in np.geomspace(0.02, 3.5, 40)]

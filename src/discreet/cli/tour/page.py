@@ -1,4 +1,4 @@
-"""The tour as one HTML file: nothing in it is fetched from anywhere."""
+"""The tour as one self-contained HTML file."""
 
 import re
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ figcaption, .quiet, footer { color: var(--quiet); font-size: .9rem; }
 
 
 def write_page(path: Path, sections: Sequence[Section], seconds: float) -> Path:
-    """Write the sections as a page, and return its path."""
+    """Write the sections as a page and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(_page_html(sections, seconds), encoding="utf-8")
     return path
@@ -70,7 +70,7 @@ def _page_html(sections: Sequence[Section], seconds: float) -> str:
 <body>
 <header>
 <h1>Discreet: the tour</h1>
-<p>Everything below was computed in one run, on simulated people.</p>
+<p>Every number below was computed in one run, on simulated data.</p>
 </header>
 <nav>
 <ol>
@@ -100,7 +100,7 @@ def _block_html(block: Block, pictures: "count[int]") -> str:
         case Picture(path, caption):
             svg = inline_svg(path.read_text(encoding="utf-8"), f"i{next(pictures)}")
             return f"<figure>\n{svg}\n<figcaption>{escape(caption)}</figcaption>\n</figure>\n"
-    raise TypeError(f"block must be one of the list, not {type(block).__name__}")
+    raise TypeError(f"unknown block type {type(block).__name__}")
 
 
 def _styled_html(piece: Cell) -> str:
@@ -110,7 +110,7 @@ def _styled_html(piece: Cell) -> str:
 
 
 def inline_svg(svg: str, prefix: str) -> str:
-    """Make an SVG file part of a page: ids of its own, the page's ink and paper, and nothing that is not drawn."""
+    """Prepare an SVG file for a page: prefix its ids, use the page's colours, and drop the metadata."""
     svg = svg[svg.index("<svg") :].strip()
     svg = re.sub(r"\s*<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'\bid="', f'id="{prefix}-', svg)

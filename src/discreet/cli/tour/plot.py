@@ -14,7 +14,7 @@ from discreet.cli.tour.recorder import Recorder
 from discreet.plotting import BLUE, INK, ORANGE, RED, add_legend, format_plain_numbers, save_figure, set_title, style
 
 WITHOUT_COLOUR, WITH_COLOUR = BLUE, ORANGE
-_NO_MATPLOTLIB = "No picture: drawing needs matplotlib, which comes with the extra `pictures`."
+_NO_MATPLOTLIB = "No picture: drawing needs matplotlib (pip install 'discreet[pictures]')."
 __all__ = [
     "INK",
     "WITHOUT_COLOUR",
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def draw_picture(recorder: Recorder, draw: Callable[[], Path], caption: str) -> None:
-    """Draw a picture and show it; without matplotlib say so."""
+    """Draw a picture and add it; without matplotlib, add a note instead."""
     try:
         path = draw()
     except ImportError:
@@ -58,7 +58,7 @@ def counts_figure() -> Any:
         left.set_title(f"Laplace noise: ratio at most e^{epsilon} = {math.exp(epsilon):.2f}")
         right.set_title("Uniform noise: ratio infinite at the ends")
         for edge in (truth - 5, truth + 6):
-            only = "happens with only one of them" if edge > truth else None
+            only = "possible on one side only" if edge > truth else None
             right.axvspan(edge - 0.5, edge + 0.5, color=RED, alpha=0.25, lw=0, label=only)
         for axes in (left, right):
             axes.set_xlabel("noisy count")
@@ -66,9 +66,7 @@ def counts_figure() -> Any:
             axes.set_ylim(bottom=0)
         left.set_ylabel("probability")
         add_legend(figure, [right])
-        set_title(
-            figure, "A noisy count hardly changes with you in the data; with the wrong noise, its ends reveal you"
-        )
+        set_title(figure, "Laplace noise hides whether you are in the data; uniform noise can reveal it")
     return figure
 
 
@@ -108,8 +106,8 @@ def tradeoff_figure(points: Sequence[TradeoffPoint], results: Sequence[GuessingR
     """Return the figure of accuracy and of privacy against epsilon."""
     figure, (left, right) = panels(2)
     epsilons, upper_bounds = [point.epsilon for point in points], [100 * point.upper_bound for point in points]
-    shares = np.array([entry.share for entry in results])
-    errors = 196 * np.sqrt(shares * (1 - shares) / [each.plays for each in results])
+    shares = np.array([result.share for result in results])
+    errors = 196 * np.sqrt(shares * (1 - shares) / [result.plays for result in results])
     with style():
         left.plot(epsilons, [point.margin for point in points], color=INK)
         left.set(yscale="log", ylabel="95 % margin of a count")
@@ -118,7 +116,7 @@ def tradeoff_figure(points: Sequence[TradeoffPoint], results: Sequence[GuessingR
         right.plot(epsilons, upper_bounds, color=WITH_COLOUR, label="upper bound for every attack")
         right.plot(
             epsilons,
-            [100 * each.differencing for each in points],
+            [100 * point.differencing for point in points],
             color=WITHOUT_COLOUR,
             label="differencing, in theory",
         )
@@ -126,7 +124,7 @@ def tradeoff_figure(points: Sequence[TradeoffPoint], results: Sequence[GuessingR
             "color": WITHOUT_COLOUR,
             "label": f"differencing, simulated {results[0].plays:,} times",
         }
-        right.errorbar([float(each.epsilon) for each in results], 100 * shares, errors, fmt="o", **marker_style)
+        right.errorbar([float(result.epsilon) for result in results], 100 * shares, errors, fmt="o", **marker_style)
         right.axhline(50, color=INK, lw=0.8, ls="--", label="random guess")
         right.set(ylabel="correct guesses, % (95 % interval)", ylim=(40, 102))
         right.set_title("Privacy")
@@ -136,14 +134,12 @@ def tradeoff_figure(points: Sequence[TradeoffPoint], results: Sequence[GuessingR
         format_plain_numbers(left.yaxis)
         add_legend(figure, [right], columns=2)
         one = tradeoff_point(1.0)
-        statement = (
-            f"a count has a margin of ± {one.margin}, and no attack is right in more than {100 * one.upper_bound:.0f} %"
-        )
-        set_title(figure, f"At epsilon 1, {statement}")
+        bound = f"no attack is right more than {100 * one.upper_bound:.0f} % of the time"
+        set_title(figure, f"At epsilon 1, a count has a margin of ± {one.margin}, and {bound}")
     return figure
 
 
 def panels(number: int, lines: int = 1) -> Any:
-    """Return a figure with so many axes side by side, in so many lines, and these."""
+    """Return a figure with `number` axes side by side in each of `lines` rows, and its axes."""
     figure, axes = plotting.panels(number, lines)
     return figure, axes[0] if number * lines == 1 else np.squeeze(np.array(axes).reshape(lines, number))

@@ -1,4 +1,4 @@
-"""The tour's output: printed to the terminal at once, and kept for the page."""
+"""Output of the tour: printed to the terminal and recorded for the page."""
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Tone(StrEnum):
-    """How something is meant; colour only repeats what the words say."""
+    """Tone of a text, shown as a colour; the text must be clear without it."""
 
     PLAIN = "plain"
     GOOD = "good"
@@ -47,22 +47,22 @@ Cell = str | StyledText
 
 
 def good(text: str) -> StyledText:
-    """Mark what is as promised."""
+    """Mark a result that is as promised."""
     return StyledText(text, Tone.GOOD)
 
 
 def warn(text: str) -> StyledText:
-    """Mark what is not, or is refused."""
+    """Mark a refusal, or a result that is not as promised."""
     return StyledText(text, Tone.WARN)
 
 
 def quiet(text: str) -> StyledText:
-    """Mark what may be skipped."""
+    """Mark text that may be skipped."""
     return StyledText(text, Tone.QUIET)
 
 
 def yes_or_no(holds: object) -> StyledText:
-    """Say whether something holds."""
+    """Return a styled yes or no."""
     return good("yes") if holds else warn("no")
 
 
@@ -75,14 +75,14 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class CodeBlock:
-    """Text that stands as it is: a question in SQL, or an answer as it prints."""
+    """Preformatted text: a query in SQL, or a printed answer."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class TableBlock:
-    """A table; every column but the first is aligned to the right."""
+    """A table; all columns but the first are right-aligned."""
 
     headers: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
@@ -90,7 +90,7 @@ class TableBlock:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture that was saved, and what it shows."""
+    """A saved picture with its caption."""
 
     path: Path
     caption: str
@@ -101,14 +101,14 @@ Block = Paragraph | CodeBlock | TableBlock | Picture
 
 @dataclass
 class Section:
-    """A heading and what stands below it."""
+    """A heading and the blocks below it."""
 
     title: str
     blocks: list[Block] = field(default_factory=list)
 
 
 class Recorder:
-    """Prints what it is given, and keeps it."""
+    """Prints blocks and keeps them."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -124,12 +124,12 @@ class Recorder:
         self._print(Text(f"\n{len(self.sections)}. {text}", "bold cyan"))
 
     def add_paragraph(self, *pieces: Cell) -> None:
-        """Say a few sentences."""
+        """Add a paragraph."""
         self._record(Paragraph(pieces))
         self._print(Text.assemble(*map(_rich_text, pieces)), _INDENT)
 
     def add_code(self, text: str) -> None:
-        """Show text as it is."""
+        """Add preformatted text."""
         if self.sections[-1].blocks and isinstance(self.sections[-1].blocks[-1], CodeBlock):
             self._print(Text())
         self._record(CodeBlock(text))
@@ -137,7 +137,7 @@ class Recorder:
         self._print(Text(text), _INDENT if free_columns < 0 else min(_INDENT, free_columns))
 
     def add_table(self, headers: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-        """Show a table."""
+        """Add a table."""
         grid = TableBlock(tuple(headers), tuple(tuple(row) for row in rows))
         self._record(grid)
         table = Table(box=box.SIMPLE, pad_edge=False)
@@ -148,7 +148,7 @@ class Recorder:
         self._print(table, _INDENT)
 
     def add_picture(self, path: Path, caption: str) -> None:
-        """Show a picture that was saved: here its path, on the page all of it."""
+        """Add a saved picture; the terminal shows its path."""
         self._record(Picture(path, caption))
         self._print(Text.assemble(f"{caption} ", (str(path), "dim")), _INDENT)
 
@@ -160,13 +160,13 @@ class Recorder:
         return iter(track(items, label, total, console=self._err, transient=True))
 
     def wait(self, jobs: Sequence[Future[T]], label: str) -> list[T]:
-        """Wait for other processes, and return their results in the order of the jobs."""
+        """Wait for jobs in worker processes, and return their results in the order of the jobs."""
         for done in self.with_progress(as_completed(jobs), label, len(jobs)):
             done.result()
         return [job.result() for job in jobs]
 
     def print_line(self, text: str) -> None:
-        """Print a line that is not for the page."""
+        """Print a line that does not appear on the page."""
         self._out.print(text, markup=False, soft_wrap=True)
 
     def _record(self, block: Block) -> None:
@@ -176,7 +176,7 @@ class Recorder:
         with self._out.capture() as printed:
             self._out.print(Padding(content, (0, 0, 0, indent), expand=False))
         for line in printed.get().splitlines():
-            self._out.file.write(line.rstrip() + "\n")  # what pads a line to its width is not worth copying
+            self._out.file.write(line.rstrip() + "\n")  # without trailing blanks
         self._out.file.flush()
 
 

@@ -17,7 +17,7 @@ PEOPLE = 60_000
 WARDS = ("Castle", "Docks", "Fields", "Hill", "Market", "Mill", "Park", "Station")
 ILLNESSES = ("asthma", "diabetes", "fracture", "influenza", "none")
 CLINIC_KINDS = ("dentist", "doctor", "hospital", "pharmacy")
-SECRET_ILLNESS = "diabetes"  # what an attacker would like to know of the Governor  # noqa: S105 - an illness, no password
+SECRET_ILLNESS = "diabetes"  # what the attacker wants to learn about the Governor  # noqa: S105 - an illness, no password
 _CLINICS = 120
 
 POLICY = """\
@@ -64,14 +64,14 @@ public = true
 
 @dataclass(frozen=True)
 class Governor:
-    """What everybody knows of the Governor: nobody else in this ward is as old."""
+    """Public knowledge about the Governor: nobody else in this ward has this age."""
 
     ward: str
     age: int
 
     @property
     def condition(self) -> str:
-        """The same in SQL."""
+        """An SQL condition that selects the Governor only."""
         return f"ward = '{self.ward}' AND age = {self.age}"
 
 
@@ -87,7 +87,7 @@ class Town:
         return self.folder / "town.toml"
 
     def true_answer(self, sql: str, people: pa.Table | None = None) -> list[tuple[Any, ...]]:
-        """Answer a question exactly, as only the owner can; perhaps with other people."""
+        """Return the non-private answer, which only the owner can compute, optionally with another table of people."""
         with duckdb.connect() as connection:
             for name in ("people", "visits", "clinics"):
                 connection.from_parquet(str(self.folder / f"{name}.parquet")).create_view(name)
@@ -96,21 +96,21 @@ class Town:
             return connection.execute(sql).fetchall()
 
     def governor(self) -> Governor:
-        """Return who governs: the youngest in the Castle whose age nobody else there has. Illness plays no part."""
+        """Return the Governor: the youngest resident of Castle whose age is unique there, whatever their illness."""
         unique_age_sql = (
             "SELECT ward, age FROM people WHERE ward = 'Castle' GROUP BY ALL HAVING COUNT(*) = 1 ORDER BY age"
         )
         return Governor(*self.true_answer(unique_age_sql)[0])
 
     def people_with_diagnosis(self, *, ill: str) -> pa.Table:
-        """Return the table of people as it would be if the Governor's diagnosis were this one."""
+        """Return the table of people with this diagnosis for the Governor."""
         people, governor = pq.read_table(self.folder / "people.parquet"), self.governor()
         is_governor = pc.and_(pc.equal(people["ward"], governor.ward), pc.equal(people["age"], governor.age))
         index = people.column_names.index("ill")
         return people.set_column(index, "ill", pc.if_else(is_governor, ill, people["ill"]))
 
     def open_with_budget(self, epsilon: str, *, ill: str | None = None) -> Curator:
-        """Open the town under a pure budget in memory, perhaps with another diagnosis of the Governor's."""
+        """Open the town under a pure budget in memory, optionally with another diagnosis for the Governor."""
         text = POLICY.replace('"town"', '"town"\nledger = ":memory:"', 1)
         text = text.replace("epsilon = 8.0\ndelta   = 1e-9", f'epsilon = "{epsilon}"\nbounds_report = 0')
         policy = dc.policy.Policy.parse(text, base=self.folder)
@@ -118,7 +118,7 @@ class Town:
 
 
 def write_town(folder: Path) -> Path:
-    """Write the town's tables and its policy; return the policy's path. The town is the same every time."""
+    """Write the town's tables and its policy, always the same, and return the path of the policy."""
     rng = np.random.default_rng(60_000)
     person = rng.permutation(PEOPLE) + 1_000_000
     ward = rng.choice(len(WARDS), PEOPLE, p=np.array([5, 9, 14, 10, 22, 13, 12, 15]) / 100)
@@ -149,7 +149,7 @@ def write_town(folder: Path) -> Path:
 
 
 def _visits(rng: np.random.Generator, person: np.ndarray, ill: np.ndarray) -> dict[str, np.ndarray]:
-    """Most people go to a clinic or two a few times a year; some go every week."""
+    """Simulate visits: most people go to one or two clinics a few times a year, some go every week."""
     visit_counts = rng.poisson(np.where(ill < 4, 5.0, 1.6) * rng.gamma(1.2, 0.9, person.size))
     who = np.repeat(person, visit_counts)
     usual = np.repeat(rng.integers(0, _CLINICS, person.size), visit_counts)
@@ -157,6 +157,6 @@ def _visits(rng: np.random.Generator, person: np.ndarray, ill: np.ndarray) -> di
     seconds = rng.integers(0, 365 * 86_400, who.size)
     time = np.datetime64("2026-01-01T00:00:00", "us") + seconds.astype("timedelta64[s]")
     cost = np.minimum(rng.gamma(2.0, 22.0, who.size), 2_000).round(2)
-    # Streets are not declared: a few long ones, many short ones, and some with a single visitor.
+    # The policy lists no streets: a few have many visitors, most have few, and some a single one.
     street = np.char.add("Street ", (rng.pareto(0.7, who.size) * 3).astype(np.int64).astype(str))
     return {"person": who, "time": time, "clinic": clinic, "cost": cost, "street": street}
