@@ -196,10 +196,10 @@ def test_noises_cost_what_was_asked(kind, noise, moved):
         ({"epsilon": 0}, "epsilon"),
         ({"noise": "uniform"}, "noise"),
         ({"composition": "none"}, "composition"),
-        ({"neighbours": "replacement"}, "units"),
-        ({"units": 10}, "units"),
+        ({"neighbours": "replacement"}, "n_units"),
+        ({"n_units": 10}, "n_units"),
         ({"neighbours": "any"}, "neighbours"),
-        ({"floor": 0.0}, "floor"),
+        ({"variance_floor": 0.0}, "variance_floor"),
         ({"prior": dp_em.MixturePrior(0.5, 1.0, np.zeros(2), 4.0, np.eye(2))}, "prior"),
         ({"start": dp_em.GaussianMixtureParameters(np.ones(1), np.zeros((1, 2)), np.ones((1, 2, 2)))}, "start"),
         (
