@@ -191,7 +191,7 @@ def test_noises_cost_what_was_asked(kind, noise, moved):
     ("given", "words"),
     [
         ({"n_components": 0}, "n_components"),
-        ({"iterations": 0}, "iterations"),
+        ({"n_iterations": 0}, "n_iterations"),
         ({"delta": 0}, "delta"),
         ({"epsilon": 0}, "epsilon"),
         ({"noise": "uniform"}, "noise"),
@@ -269,7 +269,7 @@ def test_one_unit_moves_each_sum_by_no_more_than_claimed(d, noise):
     # What is attained. Two shares, and two matrices xxᵀ, are never opposite: there replacing costs but sqrt(2) in l2,
     # and a little less where no two corners of the bounds are orthogonal.
     attained = {
-        "shares": (1, 2 if noise == "laplace" else math.sqrt(2)),
+        "responsibilities": (1, 2 if noise == "laplace" else math.sqrt(2)),
         "first_moments": (1, 2),
         "second_moments": (1, math.sqrt(2 - 2 * (d % 2) / d**2)),
     }
