@@ -187,7 +187,7 @@ def watched():
 
     def watching(name):
         def draw(rows, rule, public, **more):
-            noise = more["reservation"].next
+            noise = more["reservation"].next_noise
             told = _DRAWS[name](rows, rule, public, **more)
             found.append(Draw(name, rows, rule, public, {k: more[k] for k in more if k != "reservation"}, noise, told))
             return told
@@ -212,7 +212,7 @@ def replayed(draws):
     def replaying(name):
         def draw(rows, rule, public, **more):
             before = left.pop(0)
-            more["reservation"].take()
+            more["reservation"].take_noise()
             given = {key: more[key] for key in more if key != "reservation"}
             assert (name, rule, given) == (before.name, before.rule, before.more)
             assert len(public) == len(before.public)
@@ -257,7 +257,7 @@ def exact(draw, rows):
     """Return the exact integers of a draw on other rows, and what one step of them is worth."""
     quiet = ExactLaplace(draw.noise.scale) if isinstance(draw.noise, Laplace) else ExactGaussian(draw.noise.scale)
     TOTALS.clear()
-    _DRAWS[draw.name](rows, draw.rule, draw.public, **draw.more, purse=reserve([quiet]))
+    _DRAWS[draw.name](rows, draw.rule, draw.public, **draw.more, reservation=reserve([quiet]))
     return np.ravel(TOTALS[0])
 
 

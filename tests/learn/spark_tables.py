@@ -93,7 +93,7 @@ class There(Here):
         self.rows = SparkRows(frame, units=int(grouped), numbers=len(self.names))
         self.passes = 0
 
-    def summed(self, part):
+    def sum_units(self, part):
         self.passes += 1
         return self.rows.sums(part, self.bounds)
 

@@ -140,6 +140,6 @@ def test_a_utility_that_is_no_number_fails_as_everything_does_after_the_charge()
 def test_the_ledger_of_a_policy_wants_units():
     ledger = memory_ledger(name="d", budget=Budget(1), unit_declaration="each person")
     zero = SimpleNamespace(predict=lambda X: np.zeros(len(X)))
-    with pytest.raises(ValueError, match="name the unit"):
+    with pytest.raises(ValueError, match="pass the unit"):
         select([zero], X=np.zeros((4, 1)), y=np.zeros(4), epsilon=1, ledger=ledger)
     assert not ledger.events()

@@ -168,7 +168,7 @@ def test_whole_numbers_and_booleans_are_found_by_noisy_counts(model):
 @MODELS
 @pytest.mark.parametrize("labels", [np.array(["a", "b", "c"])[Y], Y + 0.5], ids=["text", "continuous"])
 def test_other_labels_must_be_named(model, labels):
-    with pytest.raises(ValueError, match="classes: name the labels"):
+    with pytest.raises(ValueError, match="classes: declare the labels"):
         model(**NEARLY_EXACT).fit(X, labels)
 
 
@@ -199,7 +199,7 @@ def test_no_label_is_found_that_nobody_has(price):
 @MODELS
 @pytest.mark.parametrize("classes", [[1], [0, 0, 1], [[0, 1], [2, 3]], []])
 def test_classes_are_two_or_more_different_labels(model, classes):
-    with pytest.raises(ValueError, match="two or more different labels"):
+    with pytest.raises(ValueError, match="at least two distinct labels"):
         model(**NEARLY_EXACT, classes=classes).fit(X, Y)
     with pytest.raises(ValueError, match="both"):
         model(**NEARLY_EXACT, classes=["a", "b"]).fit(X, Y)
@@ -212,7 +212,7 @@ def test_priors_are_taken_as_they_are_given():
     for wrong in ([0.5, 0.5], [1.5, -0.5, 0], [0.5, 0.5, 0.5]):
         with pytest.raises(ValueError, match="priors must be 3 probabilities"):
             GaussianNB(**NEARLY_EXACT, classes=[0, 1, 2], priors=wrong).fit(X, Y)
-    with pytest.raises(ValueError, match="name the classes too"):
+    with pytest.raises(ValueError, match="declare the classes too"):
         GaussianNB(**NEARLY_EXACT, priors=[0.5, 0.5]).fit(X, Y)
 
 

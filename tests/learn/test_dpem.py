@@ -191,15 +191,15 @@ def test_noises_cost_what_was_asked(kind, noise, moved):
     ("given", "words"),
     [
         ({"n_components": 0}, "n_components"),
-        ({"iterations": 0}, "iterations"),
+        ({"n_iterations": 0}, "n_iterations"),
         ({"delta": 0}, "delta"),
         ({"epsilon": 0}, "epsilon"),
         ({"noise": "uniform"}, "noise"),
         ({"composition": "none"}, "composition"),
-        ({"neighbours": "replacement"}, "units"),
-        ({"units": 10}, "units"),
+        ({"neighbours": "replacement"}, "n_units"),
+        ({"n_units": 10}, "n_units"),
         ({"neighbours": "any"}, "neighbours"),
-        ({"floor": 0.0}, "floor"),
+        ({"variance_floor": 0.0}, "variance_floor"),
         ({"prior": dp_em.MixturePrior(0.5, 1.0, np.zeros(2), 4.0, np.eye(2))}, "prior"),
         ({"start": dp_em.GaussianMixtureParameters(np.ones(1), np.zeros((1, 2)), np.ones((1, 2, 2)))}, "start"),
         (
@@ -269,7 +269,7 @@ def test_one_unit_moves_each_sum_by_no_more_than_claimed(d, noise):
     # What is attained. Two shares, and two matrices xxᵀ, are never opposite: there replacing costs but sqrt(2) in l2,
     # and a little less where no two corners of the bounds are orthogonal.
     attained = {
-        "shares": (1, 2 if noise == "laplace" else math.sqrt(2)),
+        "responsibilities": (1, 2 if noise == "laplace" else math.sqrt(2)),
         "first_moments": (1, 2),
         "second_moments": (1, math.sqrt(2 - 2 * (d % 2) / d**2)),
     }

@@ -35,7 +35,7 @@ def draws(monkeypatch):
 
     def watching(name):
         def draw(data, rule, public, **more):
-            noise = more["reservation"].next
+            noise = more["reservation"].next_noise
             found.append((name, data, rule, public, {key: more[key] for key in more if key != "reservation"}, noise))
             return DRAWS[name](data, rule, public, **more)
 
@@ -51,7 +51,7 @@ def again(draw, rows):
     name, _, rule, public, more, noise = draw
     quiet = QuietLaplace(noise.scale) if isinstance(noise, Laplace) else QuietGaussian(noise.scale)
     TOTALS.clear()
-    DRAWS[name](rows, rule, public, **more, purse=reserve([quiet]))
+    DRAWS[name](rows, rule, public, **more, reservation=reserve([quiet]))
     return [int(total) for total in TOTALS[0].ravel()]
 
 
@@ -72,7 +72,7 @@ def test_one_person_moves_no_draw_by_more_than_the_ball(draws, model, unit):
         assert draws
         for draw in list(draws):
             _, data, *_, noise = draw
-            numbers, ends = data.numbers, (data.low, data.high)
+            numbers, ends = data.values, (data.low, data.high)
             here = again(draw, array_rows(numbers, ends, unit))
             for gone in np.random.default_rng(1).choice(np.unique(places), 6, replace=False):
                 left = places != gone
@@ -91,7 +91,7 @@ def test_no_rows_numbers_depend_on_other_rows(draws, model):
         setting.fit(X, Y)
     for _, data, rule, public, _, _ in draws:
         inside = rng.uniform(data.low, data.high, (350, len(data.low)))
-        points = np.concatenate([np.clip(data.numbers, data.low, data.high), inside, data.numbers[:20] * 3])
+        points = np.concatenate([np.clip(data.values, data.low, data.high), inside, data.values[:20] * 3])
         whole = told(rule, points, public)
         order = rng.permutation(len(points))
         assert np.array_equal(told(rule, points[order], public), whole[order], equal_nan=True)

@@ -130,11 +130,11 @@ def test_missing_values_of_a_table_are_left_out_and_those_of_an_array_refused(qu
 @pytest.mark.parametrize(
     ("bounds", "problem"),
     [
-        (None, "declare .low, high. from what is known without the data"),
+        (None, "declare .low, high."),
         ("auto", "declare"),
-        ((1, 0), "low below high"),
+        ((1, 0), "low < high"),
         ((0, float("inf")), "finite"),
-        ((0, [1, 2, 3]), "each a number or 2 numbers"),
+        ((0, [1, 2, 3]), "2 numbers"),
         (5, "must be .low, high."),
         ((float("nan"), 1), "finite"),
     ],
@@ -146,7 +146,7 @@ def test_bounds_are_declared(bounds, problem):
 
 def test_bounds_that_are_the_extremes_of_the_data_are_refused():
     for ends in ((POINTS.min(axis=0), POINTS.max(axis=0)), (POINTS.min(), POINTS.max())):
-        with pytest.raises(ValueError, match="belong to single people"):
+        with pytest.raises(ValueError, match="minimum and maximum of the data"):
             StandardScaler(epsilon=1, bounds=ends).fit(POINTS)
     grades = np.array([[0.0, 16.0], [16.0, 0.0]])
     check_bounds_not_from_data(grades, *parse_bounds((0, 16), 2))  # anybody may have thought of these
@@ -155,9 +155,9 @@ def test_bounds_that_are_the_extremes_of_the_data_are_refused():
 @pytest.mark.parametrize(
     ("unit", "problem"),
     [
-        ([1, 2], "one unit for each of the 3 rows"),
-        ([1.0, float("nan"), 2.0], "some rows have none"),
-        (["a", None, "b"], "none"),
+        ([1, 2], "each of the 3 rows"),
+        ([1.0, float("nan"), 2.0], "no unit"),
+        (["a", None, "b"], "no unit"),
     ],
 )
 def test_units_are_complete(unit, problem):
@@ -166,13 +166,13 @@ def test_units_are_complete(unit, problem):
 
 
 def test_pairs_that_can_be_read_in_two_ways_are_refused():
-    with pytest.raises(ValueError, match="two ways"):
+    with pytest.raises(ValueError, match="ambiguous"):
         parse_bounds([(0, 120), (100, 220)], 2)
 
 
 def test_a_column_of_texts_is_found_before_anything_is_charged():
     ledger = dc.memory_ledger(name="d", budget=dc.Budget(1))
-    with pytest.raises(TypeError, match="column 'word' holds string"):
+    with pytest.raises(TypeError, match="column 'word' has type string"):
         StandardScaler(epsilon=1, bounds=(0, 1)).fit(pa.table({"word": ["a"]}), ledger=ledger)
     assert not ledger.events()
 
@@ -180,10 +180,10 @@ def test_a_column_of_texts_is_found_before_anything_is_charged():
 def test_what_a_policys_ledger_counts_must_be_named():
     with dc.open(dc.policy.Policy.parse(POLICY), data={"points": TABLE}) as curator:
         scaler = StandardScaler(epsilon="1/2", bounds=(-4, 4))
-        with pytest.raises(ValueError, match="counts what is learned of each of its units"):
+        with pytest.raises(ValueError, match="unit: this ledger belongs to a policy"):
             scaler.fit(POINTS, ledger=curator.ledger)
         assert scaler.fit(POINTS, unit=UNITS, ledger=curator.ledger).loss_.unit == "unit"
-    with pytest.raises(TypeError, match="one that is open"):
+    with pytest.raises(TypeError, match="open ledger"):
         scaler.fit(POINTS, ledger="ledger.sqlite")
 
 
@@ -214,7 +214,7 @@ def test_names_keep_their_case_and_conditions_are_numbers(quiet):
 def test_equal_units_are_one_unit_whatever_they_are_written_as():
     rows = array_rows(np.zeros((6, 1)), (np.zeros(1), np.ones(1)), np.array([1, 1.0, True, "1", "b", "b"], object))
     assert rows.unit_numbers.tolist() == [0, 0, 0, 1, 2, 2]
-    with pytest.raises(TypeError, match="told apart"):
+    with pytest.raises(TypeError, match="hashable"):
         array_rows(np.zeros((2, 1)), (np.zeros(1), np.ones(1)), np.array([{}, {}], object))
 
 
@@ -223,7 +223,7 @@ def test_different_units_stay_different_in_a_list():
     assert len(set(rows.unit_numbers.tolist())) == 6
     with pytest.raises(TypeError, match="mask"):
         array_rows(np.zeros((2, 1)), (np.zeros(1), np.ones(1)), np.ma.masked_array([1, 2], [True, False]))
-    with pytest.raises(ValueError, match="some rows have none"):
+    with pytest.raises(ValueError, match="some rows have no unit"):
         array_rows(np.zeros((2, 1)), (np.zeros(1), np.ones(1)), [pd.NA, "a"])
 
 
@@ -248,7 +248,7 @@ def test_units_of_every_kind_of_column_are_told_apart(quiet):
     ]
     for kind in kinds:
         assert fitted(pa.table({"user": kind, "x": [0.5, 0.5, 0.5]}), unit="user")[-1] == pytest.approx(2), kind.type
-    with pytest.raises(TypeError, match="name one of numbers"):
+    with pytest.raises(TypeError, match="numbers, strings or times"):
         fitted(pa.table({"user": [[1], [2], [1]], "x": [0.5, 0.5, 0.5]}), unit="user")
 
 
@@ -264,7 +264,7 @@ def test_no_value_of_a_table_stops_a_fit(value):
 def test_nothing_is_counted_before_it_is_paid_for(secret):
     model = dc.learn.GaussianMixture(2, epsilon=1, delta=1e-6, method="dp-em", neighbours="replacement")
     with dc.open(dc.policy.Policy.parse(POLICY), data={"points": TABLE}) as curator:
-        with pytest.raises(ValueError, match="use 'removal' with it"):
+        with pytest.raises(ValueError, match="neighbours='removal'"):
             curator.fit(model, f"SELECT x FROM points WHERE {secret}")
         assert not curator.ledger.events()
 
@@ -272,7 +272,7 @@ def test_nothing_is_counted_before_it_is_paid_for(secret):
 def test_a_fit_that_gives_up_is_settled():
     """Why it does so depends on noisy counts alone; it must not count as a failure that stops the data set."""
     ledger = dc.memory_ledger(name="d", budget=dc.Budget(1))
-    with pytest.raises(ValueError, match="can be seen in noisy counts"):
+    with pytest.raises(ValueError, match="noisy counts show"):
         dc.learn.GaussianNB(epsilon="1/1000", bounds=(-4, 4)).fit(POINTS, np.arange(500) % 2, ledger=ledger)
     assert [event.state for event in ledger.events()] == ["released"]
 
@@ -283,17 +283,17 @@ def test_rows_of_no_unit_are_left_out_of_a_table_and_not_made_units(quiet):
         table = pa.table({"user": pa.array([1.0, missing, missing, 1.0, missing]), "x": [0.5] * 5})
         assert fitted(table, unit="user")[-1] == pytest.approx(1)
     for kind in (np.datetime64("NaT"), nan, None):
-        with pytest.raises(ValueError, match="some rows have none"):
+        with pytest.raises(ValueError, match="some rows have no unit"):
             array_rows(np.zeros((2, 1)), (np.zeros(1), np.ones(1)), np.array([kind, kind]))
 
 
 def test_a_table_names_its_columns():
     scaler = StandardScaler(epsilon=1, bounds=(0, 1))
-    with pytest.raises(TypeError, match="name the columns"):
+    with pytest.raises(TypeError, match="column names"):
         scaler.fit(TABLE, unit=UNITS)
     with pytest.raises(TypeError, match="unit=frame"):
         scaler.fit(POINTS, unit="user")
-    with pytest.raises(ValueError, match="no column 'person'; it has 'user', 'x', 'y'"):
+    with pytest.raises(ValueError, match=r"column 'person' does not exist in X; .*'user', 'x', 'y'"):
         scaler.fit(TABLE, unit="person")
     with pytest.raises(TypeError, match="several passes"):
         scaler.fit(TABLE.to_reader())
@@ -311,7 +311,7 @@ def test_a_price_buys_the_noise_that_costs_it():
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        ({"epsilon": None}, "epsilon: say how much"),
+        ({"epsilon": None}, "epsilon: declare"),
         ({"epsilon": 0}, "epsilon"),
         ({"epsilon": float("nan")}, "epsilon"),
         ({"epsilon": 1, "delta": 1}, "delta must be below 1"),
@@ -326,7 +326,7 @@ def test_a_wrong_price_is_refused(settings, problem):
 def test_a_ledger_counts_removals():
     ledger = dc.memory_ledger(name="d", budget=dc.Budget(1))
     source = source_from_data(StandardScaler(epsilon=1, bounds=(-4, 4)), POINTS, ledger=ledger)
-    with pytest.raises(ValueError, match="use 'removal' with it"):
+    with pytest.raises(ValueError, match="neighbours='removal'"):
         open_session(source, name="x", epsilon=1, shares=[1], neighbours="replacement")
     assert not ledger.events()
 

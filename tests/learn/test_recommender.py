@@ -263,7 +263,7 @@ def test_settings_are_tuned_on_held_out_ratings_of_other_people():
         return fitted("user", epsilon=price.epsilon, delta=price.delta, ratings_per_user=many)
 
     def score(model, price):
-        known = model.knowing(held[::2])
+        known = model.with_ratings(held[::2])
         return evaluate(known, held[1::2, :2], answers[1::2], metric="rmse", bounds=(1, 5), unit=held[1::2, 0],
                         epsilon=price.epsilon, delta=price.delta)  # fmt: skip
 
@@ -298,13 +298,13 @@ def test_people_with_long_numbers_stay_apart_and_nobody_is_nobody():
     table = pa.table({"user": pa.array([2**53, 2**53 + 1, None]), "item": [0, 0, 0], "rating": [5.0, 5.0, 5.0]})
     users = read_columns(table, 3)[0]
     assert users[:2].tolist() == [2**53, 2**53 + 1]
-    with pytest.raises(ValueError, match="some rows have none"):
+    with pytest.raises(ValueError, match="some rows have no unit"):
         Recommender(epsilon=1, items=[0], bounds=(1, 5), level="user").fit(table)
 
 
 def test_the_ledger_of_a_policy_wants_people():
     ledger = dc.memory_ledger(name="d", budget=dc.Budget(1), unit_declaration="each person")
     rows = np.array([[1, 0, 5.0], [2, 0, 4.0]])
-    with pytest.raises(ValueError, match="name the unit"):
+    with pytest.raises(ValueError, match="pass the unit"):
         Recommender(epsilon=1, items=[0], bounds=(1, 5), level="event").fit(rows, ledger=ledger)
     assert Recommender(epsilon=1, items=[0], bounds=(1, 5), level="user").fit(rows, ledger=ledger).loss_.unit == "user"

@@ -104,9 +104,9 @@ class Seen(dict):
 
     def note(self, name, door, *args, noise=LAPLACE, **settings):
         self.name = name
-        door(self, *args, purse=reserve([noise]), **settings)
+        door(self, *args, reservation=reserve([noise]), **settings)
 
-    def summed(self, part):
+    def sum_units(self, part):
         self[self.name] = part
         return np.zeros(part.length, np.int64)
 
@@ -128,7 +128,7 @@ def sums_on(spark, part, table=CROWD, *, grouped=True, spread=lambda frame: fram
 
 
 def sums_here(part, table=CROWD, *, grouped=True):
-    return part(Here(table, "pca", grouped=grouped).batches(part.at_once))
+    return part(Here(table, "pca", grouped=grouped).batches(part.batch_rows))
 
 
 @pytest.mark.parametrize("grouped", [True, False], ids=["people", "rows"])
@@ -175,7 +175,7 @@ def test_numbers_of_all_types_are_the_same_there(spark):
     )
     low, high = np.full(3, -1e19), np.full(3, 1e19)
     part = Seen()["histograms"]
-    adds = partial(part.adds.func, tables=3, cells=1 << 12, weight=1)
+    adds = partial(part.sum_batch.func, tables=3, cells=1 << 12, weight=1)
     part = PartialSum(bits, (), low, high, grouped=True, length=3 << 12, width=3, sum_batch=adds)
     rows = SparkRows(spark.createDataFrame(table), units=1, numbers=3)
     numbers = np.column_stack([np.array(table[name].to_pylist(), float) for name in ("long", "flag", "exact")])
@@ -256,12 +256,12 @@ def test_a_worker_that_fails_says_nothing(spark, caplog):
     class Failing(There):
         low, high, grouped = LOW, HIGH, True
 
-    purse = reserve([Laplace(CLIP_RADIUS)])
+    reservation = reserve([Laplace(CLIP_RADIUS)])
     with pytest.raises(Failed) as failed:
-        noisy_sum(Failing(table, "pca", spark), picky, (), size=2, radius=1, reservation=purse)
+        noisy_sum(Failing(table, "pca", spark), picky, (), size=2, radius=1, reservation=reservation)
     assert str(failed.value) == FAILED
     assert failed.value.__context__ is None
-    assert len(purse) == 0
+    assert len(reservation) == 0
     assert "a secret" in caplog.text  # for the owner
 
 
@@ -269,7 +269,7 @@ def test_workers_that_compute_otherwise_than_those_that_were_tried_are_not_used(
     rows = There(CROWD, "pca", spark)
     monkeypatch.setattr(vector_sums, "check_workers", lambda _: "of another machine")
     with pytest.raises(Exception, match="computes differently"):
-        rows.summed(Seen()["mean"])
+        rows.sum_units(Seen()["mean"])
 
 
 POLICY = """
@@ -303,7 +303,7 @@ class Stays(Spark):
     passes = 0
 
     @contextmanager
-    def held(self, relation, columns):
+    def cached_rows(self, relation, columns):
         def counted(part, bounds):
             self.passes += 1
             return sums(part, bounds)
@@ -517,7 +517,11 @@ def test_a_frame_is_let_go_when_the_fit_is_over(spark, monkeypatch):
 
 @pytest.mark.parametrize(
     ("kind", "unit", "words"),
-    [("text", None, "'word' holds string"), ("list", "many", "'many' holds array"), ("text", "nobody", "no column")],
+    [
+        ("text", None, "'word' has type string"),
+        ("list", "many", "'many' has type array"),
+        ("text", "nobody", "column 'nobody' does not exist"),
+    ],
 )
 def test_a_frame_without_numbers_or_units_is_refused(kind, unit, words, spark):
     table = pa.table({"x": [1.0], **({"word": ["a"]} if kind == "text" else {"many": [[1]]})})

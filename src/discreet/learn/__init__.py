@@ -1,12 +1,12 @@
-"""Private estimators in scikit-learn's shape: they see data only through noisy sums that were paid for.
+"""Differentially private estimators with scikit-learn's interface; they see the data only through noisy sums.
 
-Imported when it is first used; it needs scikit-learn (`pip install 'discreet[learn]'`).
+Imported on first use; needs scikit-learn (`pip install 'discreet[learn]'`).
 
-    GaussianMixture, KMeans, PCA, StandardScaler              what data look like
-    GaussianNB, LogisticRegression, LinearRegression          what follows from what
-    Recommender                                               who may like what
-    evaluate, select, tune                                    how good a model is, and which is best, privately
-    draw                                                      a picture of what was learned
+    GaussianMixture, KMeans, PCA, StandardScaler              density, clusters, components, scaling
+    GaussianNB, LogisticRegression, LinearRegression          classification and regression
+    Recommender                                               recommendations from ratings
+    evaluate, select, tune                                    private scores, model selection and tuning
+    draw                                                      a plot of a fitted model
 """
 
 from discreet.learn.cluster import KMeans

@@ -11,13 +11,13 @@ from discreet.learn.fit_inputs import TargetColumn
 from discreet.learn.fit_session import FitSession
 from discreet.learn.row_sources import is_stream
 
-MAX_LABELS = 256  # whole numbers that are looked for, from zero
-_FALSE_LABEL_PROBABILITY = 1e-3  # how likely any label that nobody has may be taken for a class
+MAX_LABELS = 256  # without declared classes, the labels 0 to 255 are counted
+_FALSE_LABEL_PROBABILITY = 1e-3  # probability that any absent label is selected as a class
 
 
 @dataclass(frozen=True)
 class ClassLabels:
-    """What rows hold for each class, or None as long as classes are to be found; `names` is what predictions say."""
+    """The target column, the code of each class in it (None until classes are selected) and the class names."""
 
     target: TargetColumn
     codes: np.ndarray | None
@@ -25,11 +25,11 @@ class ClassLabels:
 
     @property
     def selection_shares(self) -> tuple[str, ...]:
-        """The share of the price that finding classes takes, beside a rest of 1: a tenth of the whole, or nothing."""
+        """Budget share for selecting the classes, relative to 1 for the rest: a tenth of the total, or none."""
         return () if self.codes is not None else ("1/9",)
 
     def resolve_classes(self, session: FitSession) -> tuple[np.ndarray, np.ndarray]:
-        """Return the marks and the names of the classes; if they are to be found, of labels that are surely there."""
+        """Return the codes and names of the classes, selected by noisy counts if they were not declared."""
         if self.codes is not None:
             return self.codes, self.names
         threshold = _selection_threshold(session)
@@ -37,15 +37,15 @@ class ClassLabels:
         selected = np.flatnonzero(counts > threshold)
         if len(selected) < 2:
             session.stop(
-                f"classes: {len(selected)} class or classes of the labels 0 to {MAX_LABELS - 1} can be seen in noisy counts, "
-                f"which takes {math.ceil(threshold)} rows each, and two are needed. Name the labels, such as "
-                "classes=[0, 1]: then nothing is spent on finding them."
+                f"classes: the noisy counts show {len(selected)} of the labels 0 to {MAX_LABELS - 1}, but a classifier "
+                f"needs at least 2. At this epsilon a label needs about {math.ceil(threshold)} rows to be selected. "
+                "Declare the labels, such as classes=[0, 1]; then no budget is spent on selecting them."
             )
         return selected.astype(np.float64), selected.astype(self.names.dtype)
 
 
 def read_class_labels(X: Any, y: Any, classes: Any) -> ClassLabels:
-    """Read the labels of rows; those that are none of the classes become a number that no class has."""
+    """Return the class labels in y; a label outside the declared classes gets the code -1."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
     if is_stream(X):
@@ -54,8 +54,8 @@ def read_class_labels(X: Any, y: Any, classes: Any) -> ClassLabels:
     if classes is None:
         if labels.dtype.kind not in "iubf" or (labels.dtype.kind == "f" and (labels != np.floor(labels)).any()):
             raise ValueError(
-                "classes: name the labels, such as classes=['no', 'yes']. Unknown label type: texts and continuous "
-                "numbers that are found in data may be one person's; without a list, only whole numbers are counted."
+                "classes: declare the labels, such as classes=['no', 'yes']. Unknown label type: without declared "
+                "classes only integer labels are counted, because text or continuous labels could identify one person."
             )
         return ClassLabels(TargetColumn(labels.astype(np.float64), -1, MAX_LABELS), None, np.empty(0, labels.dtype))
     names = _check_class_names(classes)
@@ -65,12 +65,12 @@ def read_class_labels(X: Any, y: Any, classes: Any) -> ClassLabels:
 
 
 def class_labels_of_column(column: Any, classes: Any) -> ClassLabels:
-    """Read labels that are numbers of a column, which nobody has seen yet."""
+    """Return the class labels of a numeric column that has not been read yet."""
     if classes is None:
         return ClassLabels(TargetColumn(column, -1, MAX_LABELS), None, np.empty(0, np.int64))
     names = _check_class_names(classes)
     if names.dtype.kind not in "iubf":
-        raise ValueError("classes: labels of a column must be numbers; let the query turn texts into numbers")
+        raise ValueError("classes: the labels of a column must be numbers; convert text labels to numbers in the query")
     codes = names.astype(np.float64)
     return ClassLabels(TargetColumn(column, codes.min() - 1, codes.max() + 1), codes, names)
 
@@ -78,14 +78,14 @@ def class_labels_of_column(column: Any, classes: Any) -> ClassLabels:
 def _check_class_names(classes: Any) -> np.ndarray:
     names = np.unique(np.asarray(classes))
     if np.ndim(classes) != 1 or len(names) < 2 or len(names) != np.size(classes):
-        raise ValueError("classes must name two or more different labels, such as classes=['no', 'yes']")
+        raise ValueError("classes must list at least two distinct labels, such as classes=['no', 'yes']")
     return names
 
 
 def _codes_of_labels(labels: np.ndarray, names: np.ndarray) -> np.ndarray:
-    """Return the place of every label among the names, or -1."""
+    """Return the index of each label in `names`, or -1."""
     if (labels.dtype.kind in "iubf") != (names.dtype.kind in "iubf"):
-        raise ValueError("classes and y must both be numbers, or both texts")
+        raise ValueError("classes and y must both be numbers or both be strings")
     if labels.dtype.kind == "O":
         code_of = {name: code for code, name in enumerate(names.tolist())}
         return np.array([code_of.get(label, -1) for label in labels.tolist()], dtype=np.float64)
@@ -94,7 +94,7 @@ def _codes_of_labels(labels: np.ndarray, names: np.ndarray) -> np.ndarray:
 
 
 def _selection_threshold(session: FitSession) -> float:
-    """Return a count that the noise of no empty label exceeds, but with a probability of _FALSE for all together."""
+    """Return the count that no absent label exceeds, except with probability _FALSE_LABEL_PROBABILITY overall."""
     if session.is_gaussian:
         return session.scale() * math.sqrt(2 * math.log(MAX_LABELS / _FALSE_LABEL_PROBABILITY))
     return session.scale() * math.log(MAX_LABELS / (2 * _FALSE_LABEL_PROBABILITY))

@@ -19,27 +19,22 @@ from discreet.learn.feature_scaling import (
 )
 from discreet.learn.fit_session import FitSession
 
-_LOW_NOISE, _HIGH_NOISE, _VERY_HIGH_NOISE, _EXTREME_NOISE = (
-    0.05,
-    0.25,
-    0.6,
-    2.0,
-)  # noise of a class's means, in deviations
-_MIN_CLASS_DIFFERENCE_SQUARED = (
-    0.15**2
-)  # deviations, squared: by how much classes are taken to differ where noise hides it
-# Far from the centre, rows of different classes differ by more of their length, and lengths are what noise is for; so
-# under noise only what exceeds a threshold counts. With each: the mean of a normal number's excess.
+# Noise in the class means, in standard deviations of a feature.
+_LOW_NOISE, _HIGH_NOISE, _VERY_HIGH_NOISE, _EXTREME_NOISE = 0.05, 0.25, 0.6, 2.0
+_MIN_CLASS_DIFFERENCE_SQUARED = 0.15**2  # in squared deviations: the assumed difference of classes below the noise
+# Noise scales with the norm of rows, and values far from the centre separate the classes best per unit of norm; so
+# under strong noise only the excess over a threshold is summed. The values are E[max(|z| - threshold, 0)] of a standard
+# normal z.
 _ROOT_TWO_PI = math.sqrt(2 * math.pi)
 _MEAN_EXCESS = {0.0: 0.8, 0.5: 0.4, 1.0: 0.167}
 
 
 @dataclass(frozen=True)
 class ClassMoments:
-    """Counts of classes, and means and variances of every feature in every class, in deviations from the centre.
+    """Class counts, and the mean and variance of each feature in each class, in standardised units.
 
-    Variances include what noise has left in the means; `unsure` is the deviation of that. `usual_norm` is the length of a
-    usual row, in which features count by what they exceed the `threshold`.
+    `variances` include the remaining noise in the means, whose standard deviation is `mean_sd`. `usual_norm` is the
+    norm of a typical row after soft thresholding at `threshold`.
     """
 
     counts: np.ndarray
@@ -51,28 +46,27 @@ class ClassMoments:
 
     @property
     def shares(self) -> np.ndarray:
-        """The share of every class."""
+        """Each class's share of the units."""
         return np.asarray(self.counts / self.counts.sum())
 
 
 @dataclass(frozen=True)
 class _ClassSumPlan:
-    """How class sums are drawn: what counts of a row, and with which weights."""
+    """The weights, threshold and norm bound of the class sums."""
 
     norms: NormHistogram
     threshold: float
     usual_norm: float
-    count_weight: float  # of a row as such
+    count_weight: float  # of a row's presence
     square_weight: float  # of the squares of its features
-    variance_groups: int  # of classes that have squares of their own
+    variance_groups: int  # classes with their own variances, or 1 if shared
 
     def ball_radius(self, d: int, norm: int) -> float:
-        """Return the radius that a usual row just fills."""
+        """Return the radius that a typical row just reaches."""
         if norm == 1:
             return self.usual_norm + self.count_weight + self.square_weight * d
-        return math.sqrt(
-            self.usual_norm**2 + self.count_weight**2 + 3 * d * self.square_weight**2
-        )  # 3: the mean of a normal x⁴
+        fourth_moment = 3  # of a standard normal
+        return math.sqrt(self.usual_norm**2 + self.count_weight**2 + fourth_moment * d * self.square_weight**2)
 
 
 def noisy_class_moments(
@@ -83,9 +77,9 @@ def noisy_class_moments(
     *,
     own_variances: bool = False,
 ) -> ClassMoments:
-    """Return what two draws, of these shares of the price, tell of the classes whose marks the last column holds.
+    """Return class moments from two noisy releases; the last column of a row holds its class code.
 
-    `own` asks for variances of every class; otherwise they have common ones.
+    `shares` are the budget shares of the two releases. With `own_variances`, each class has its own variances.
     """
     n_classes, d = len(label_codes), len(scaling.centre)
     plan = _plan_class_sums(
@@ -114,9 +108,8 @@ def noisy_class_moments(
     counts = _shrunken_counts(raw, raw_sd, count)
     means, mean_variance = _shrunken_means(sums[:, 1:], sd, counts)
     if plan.threshold:
-        mean_variance = (
-            mean_variance / math.erfc(plan.threshold / math.sqrt(2)) ** 2
-        )  # by which an excess grows with the mean
+        # The derivative of a mean excess with respect to the mean.
+        mean_variance = mean_variance / math.erfc(plan.threshold / math.sqrt(2)) ** 2
         means = _means_from_excesses(means, plan.threshold)
     variances = _common_variances(means, counts)
     if plan.square_weight:
@@ -131,7 +124,7 @@ def noisy_class_moments(
 def _plan_class_sums(
     session: FitSession, scaling: FeatureScaling, shares: Sequence[float], *, variance_groups: int, n_classes: int
 ) -> _ClassSumPlan:
-    """Decide by how loud the noise of class means will be; one draw tells how long rows are."""
+    """Choose threshold, radius and weights by the expected noise in class means and a noisy histogram of norms."""
     d, gaussian = len(scaling.centre), session.is_gaussian
     ratio = shares[0] / shares[1]
     usual_length = math.sqrt(d) if gaussian else _MEAN_EXCESS[0.0] * d
@@ -148,7 +141,7 @@ def _plan_class_sums(
 
 
 def _shrunken_counts(raw: np.ndarray, sd: float, total: float) -> np.ndarray:
-    """Return counts of classes, drawn to equal ones by as much as noise hides."""
+    """Return class counts, shrunk towards equal counts."""
     equal_count = total / len(raw)
     between = max(float(raw.var()) - sd**2, 0.0) + (0.15 * equal_count) ** 2
     min_count = min(0.1 * equal_count, max(sd, 1.0))
@@ -156,19 +149,18 @@ def _shrunken_counts(raw: np.ndarray, sd: float, total: float) -> np.ndarray:
 
 
 def _shrunken_means(sums: np.ndarray, sd: float, counts: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return means drawn to the mean of all classes, and that to the centre; and the variance that noise has left.
+    """Return class means shrunk towards the overall mean (itself shrunk towards 0), and their noise variance.
 
-    Features may lie off the centre, by more than classes differ: drawn to the centre one by one, a class with few
-    units would seem to differ by that.
+    The overall mean can be farther from the centre than the classes are from each other: shrinking each class towards
+    the centre on its own would make a small class look different.
     """
     common_mean = sums.sum(axis=0) / counts.sum()
     common_noise = np.full(len(common_mean), len(counts) * (sd / counts.sum()) ** 2)
     between = max(excess_variance(common_noise, common_mean**2), 0.05**2)
     differences = sums / counts[:, np.newaxis] - common_mean
     inverse = 1 / counts[:, np.newaxis]
-    noise_factors = (
-        inverse**2 - 2 * inverse / counts.sum() + len(counts) / counts.sum() ** 2
-    )  # the shared mean has its part of it
+    # A class mean and the overall mean share noise.
+    noise_factors = inverse**2 - 2 * inverse / counts.sum() + len(counts) / counts.sum() ** 2
     noise_variances = np.broadcast_to(sd**2 * noise_factors, differences.shape)
     class_variance = max(float(np.mean(differences**2 - noise_variances)), _MIN_CLASS_DIFFERENCE_SQUARED)
     factor = class_variance / (class_variance + noise_variances.mean())
@@ -177,7 +169,7 @@ def _shrunken_means(sums: np.ndarray, sd: float, counts: np.ndarray) -> tuple[np
 
 
 def _means_from_excesses(excesses: np.ndarray, threshold: float) -> np.ndarray:
-    """Return the means of normal numbers, of deviation 1, that have these mean excesses over a threshold."""
+    """Return the means of unit-variance normals whose soft-thresholded means are `excesses`."""
     means = np.linspace(-MAX_DEVIATIONS, MAX_DEVIATIONS, 321)
     above, below = means - threshold, -means - threshold
     excess = (
@@ -187,14 +179,14 @@ def _means_from_excesses(excesses: np.ndarray, threshold: float) -> np.ndarray:
 
 
 def _common_variances(means: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Return what is left of a variance of 1 within classes whose means differ."""
+    """Return the variance within classes, given a total variance of 1."""
     shares = counts[:, np.newaxis] / counts.sum()
     between_classes = (shares * (means - (shares * means).sum(axis=0)) ** 2).sum(axis=0)
     return np.tile(np.clip(1 - between_classes, 0.2, 1), (len(means), 1))
 
 
 def _shrunken_variances(squares: np.ndarray, sd: float, means: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Return variances within classes from sums of squares: of all together, or of each class."""
+    """Return variances within classes from sums of squares, which are pooled or per class."""
     shares = counts[:, np.newaxis] / counts.sum()
     between_classes = (shares * means**2).sum(axis=0)
     common = squares.sum(axis=0) / counts.sum()

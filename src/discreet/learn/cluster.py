@@ -18,33 +18,30 @@ from discreet.learn.fit_inputs import QueryRows, source_from_data, source_from_q
 from discreet.learn.fit_session import FitSession, FitSource, open_model_session
 from discreet.learn.moments import noise_norm
 
-_MIN_SECOND_AXIS, _MIN_FURTHER_AXIS = 0.3, 0.4  # an axis is used if it is that long, relative to the first
-_MIN_CLUSTERS_BY_AXES = (1, 3, 4, 7)  # and if there are so many clusters to tell apart
-_MIN_CELLS_BY_AXES, _MAX_CELLS_BY_AXES = (
-    (4, 4, 3, 3),
-    (128, 32, 10, 6),
-)  # cells along each axis of a grid of one to four
-_CELL_COUNT_TO_NOISE = 10  # a cell's usual count, in scales of its noise
-_GRID_HALF_WIDTH, _FULL_RANGE_CELLS = (
-    2.2,
-    24,
-)  # a grid's half width in standard deviations; one of so many cells reaches as far as rows can
-_OUTLYING_DEVIATIONS = 3.5  # deviations: so far out, a cell that is only noise would draw a centre after it
+_MIN_SECOND_AXIS, _MIN_FURTHER_AXIS = 0.3, 0.4  # minimum deviation of an axis of the grid, relative to the first
+_MIN_CLUSTERS_BY_AXES = (1, 3, 4, 7)  # minimum number of clusters for a grid of 1 to 4 axes
+_MIN_CELLS_BY_AXES, _MAX_CELLS_BY_AXES = (4, 4, 3, 3), (128, 32, 10, 6)  # cells per axis, for a grid of 1 to 4 axes
+_CELL_COUNT_TO_NOISE = 10  # typical count of a cell, in noise scales
+_GRID_HALF_WIDTH = 2.2  # in standard deviations
+_FULL_RANGE_CELLS = 24  # a grid with this many cells per axis covers the full range of the rows
+_OUTLYING_DEVIATIONS = (
+    3.5  # beyond this many deviations, a cell needs a higher count: pure noise would attract a centre
+)
 _RADIUS_FACTORS = (2, 4, 8)
-_MAX_RELATIVE_NOISE = 0.1  # of the spread: centres that are known so well leave room for long rows
-_RELATIVE_COUNT_WEIGHT = 0.2  # weight of a row's presence in its cluster, relative to its distance from the centre
+_MAX_RELATIVE_NOISE = 0.1  # in standard deviations: with less noise in the centres, the radius is enlarged
+_RELATIVE_COUNT_WEIGHT = 0.2  # weight of a row's presence, relative to its typical distance from the centre
 
 
 @dataclass(frozen=True)
 class Clusters:
-    """Centres, and the noisy number of units that are nearest to each."""
+    """Cluster centres and noisy numbers of units per cluster."""
 
     centres: np.ndarray
     counts: np.ndarray
 
 
 def find_clusters(session: FitSession, bounds: BoundArrays, n_clusters: int, n_steps: int) -> Clusters:
-    """Return the centres of so many clusters, after so many steps."""
+    """Return the clusters after `n_steps` noisy Lloyd steps."""
     axes = principal_axes(session, bounds, min_axes=1)
     deviations = _axis_deviations(axes)
     dimensions = _grid_dimensions(deviations, n_clusters)
@@ -61,7 +58,7 @@ def find_clusters(session: FitSession, bounds: BoundArrays, n_clusters: int, n_s
 
 
 def _axis_deviations(axes: PrincipalAxes) -> np.ndarray:
-    """Return the standard deviations along the axes: never nothing, whatever the noise says."""
+    """Return the standard deviation along each axis, kept above zero whatever the noise."""
     variances = np.maximum(axes.denoised_variances, 0.1 * axes.variances)
     usual_variance = float((axes.mean_abs_deviation**2).max()) * np.pi / 2
     variances[0] = max(variances[0], 0.3 * usual_variance)
@@ -69,7 +66,7 @@ def _axis_deviations(axes: PrincipalAxes) -> np.ndarray:
 
 
 def _grid_dimensions(deviations: np.ndarray, n_clusters: int) -> int:
-    """Return how many axes a grid should have."""
+    """Return the number of axes of the grid."""
     dimensions = 1
     for min_relative_length in (_MIN_SECOND_AXIS, _MIN_FURTHER_AXIS, _MIN_FURTHER_AXIS):
         enough_clusters = n_clusters >= _MIN_CLUSTERS_BY_AXES[dimensions]
@@ -86,7 +83,7 @@ def _grid_dimensions(deviations: np.ndarray, n_clusters: int) -> int:
 def _initial_centres(
     session: FitSession, bounds: BoundArrays, axes: PrincipalAxes, deviations: np.ndarray, n_clusters: int
 ) -> np.ndarray:
-    """Count rows on a grid in the plane of the first axes, and cluster its cells: no more noise is needed for that."""
+    """Cluster the cells of a noisy grid on the first axes; the clustering is post-processing."""
     q = len(deviations)
     scale = session.scale()
     cells = int(
@@ -97,7 +94,7 @@ def _initial_centres(
     cells = max(cells, int(np.ceil((4 * n_clusters) ** (1 / q))))
     plane = np.ascontiguousarray(axes.directions[:, :q])
     farthest = np.abs(plane.T) @ np.maximum(bounds[1] - axes.mean, axes.mean - bounds[0])
-    # Cells grow with their distance, as sinh does: the middle is told apart, and nobody is beyond the edge.
+    # Cell widths grow with sinh: fine cells in the middle, and no row outside the grid.
     half_width = np.arcsinh(
         np.maximum(farthest / deviations if cells >= _FULL_RANGE_CELLS else _GRID_HALF_WIDTH, _GRID_HALF_WIDTH)
         * np.ones(q)
@@ -113,10 +110,10 @@ def _initial_centres(
         noisy_counts > scale * np.where(outside, np.log(noisy_counts.size) + 3, 1), noisy_counts - scale, 0
     )
     grid *= deviations
-    if (weights > 0).sum() <= n_clusters:  # nothing but noise: as if rows were normal
+    if (weights > 0).sum() <= n_clusters:  # only noise: assume a normal distribution
         weights = np.exp(-0.5 * ((grid / deviations) ** 2).sum(axis=1))
     filled = weights > 0
-    kmeans = NonPrivateKMeans(n_clusters, n_init=4, random_state=0)  # of what was released: random, but not secret
+    kmeans = NonPrivateKMeans(n_clusters, n_init=4, random_state=0)  # post-processing: the seed need not be secret
     kmeans.fit(grid[filled], sample_weight=weights[filled])
     return np.asarray(axes.mean + kmeans.cluster_centers_ @ plane.T)
 
@@ -124,7 +121,7 @@ def _initial_centres(
 def _lloyd_step(
     session: FitSession, axes: PrincipalAxes, centres: np.ndarray, usual_norm: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Move each centre to the noisy mean of its rows, as far as the move stands out of the noise."""
+    """Return the centres, moved towards the noisy means of their rows and shrunk by the noise, and the noisy counts."""
     n_clusters, d = centres.shape
     count_weight = _RELATIVE_COUNT_WEIGHT * usual_norm
     deviation = float(np.sqrt((axes.mean_abs_deviation**2).sum() * np.pi / 2))
@@ -147,7 +144,7 @@ def _lloyd_step(
 
 
 def _grid_cell(rows: np.ndarray, public: tuple[Any, ...]) -> np.ndarray:
-    """Give each row's cell of the grid; a row beyond it counts at its edge."""
+    """Return each row's cell in the grid; rows outside count in the nearest cell."""
     mean, plane, low, step, cells = public
     cell = np.zeros(len(rows))
     for a in range(plane.shape[1]):
@@ -159,7 +156,7 @@ def _grid_cell(rows: np.ndarray, public: tuple[Any, ...]) -> np.ndarray:
 
 
 def _nearest_centre_sums(rows: np.ndarray, public: tuple[Any, ...]) -> np.ndarray:
-    """Give a row's presence and its distance from the nearest centre in each column, at the place of that centre."""
+    """Return each row's presence and its offset from the nearest centre, in that centre's block."""
     centres, count_weight = public
     n_clusters, d = centres.shape
     best, nearest = np.full(len(rows), np.inf), np.zeros(len(rows), np.int64)
@@ -177,16 +174,15 @@ def _nearest_centre_sums(rows: np.ndarray, public: tuple[Any, ...]) -> np.ndarra
     return out.reshape(n_clusters * (d + 1), len(rows)).T
 
 
-_START_SHARES = (15, 8, 20, 20)  # hundredths: where columns lie, how far they spread, their products, a grid
+_START_SHARES = (15, 8, 20, 20)  # percent of the budget: means, deviations, products, grid
 _STEP_SHARE = 37
 _MAX_CLUSTERS, _MAX_STEPS = 1000, 100
 
 
 class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Finds centres such that every row is near to one.
+    """Finds k cluster centres, as scikit-learn's KMeans does.
 
-    There are no `labels_`: the label of a row that was learned from tells of that row itself, without any noise.
-    Whoever holds rows can `predict` theirs.
+    There is no `labels_`: the exact labels of the training rows would not be private. Call `predict` on your own rows.
 
     >>> x = np.random.default_rng(0).normal(size=(100_000, 2)) + np.repeat([[-4, 0], [4, 1]], 50_000, axis=0)
     >>> model = KMeans(2, epsilon=1, bounds=(-10, 10)).fit(x)
@@ -194,7 +190,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     ([-4.0, 4.0], Loss(epsilon=1, rho=1/2, for the removal of one row))
     """
 
-    def __init__(  # noqa: PLR0913 - scikit-learn's way: every setting is a parameter
+    def __init__(  # noqa: PLR0913 - scikit-learn requires one parameter per setting
         self,
         n_clusters: int = 8,
         *,
@@ -208,11 +204,11 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         self.epsilon, self.delta, self.bounds, self.neighbours = epsilon, delta, bounds, neighbours
 
     def fit(self, X: Any, y: Any = None, *, unit: Any = None, ledger: Ledger | None = None) -> Self:  # noqa: ARG002 - y is for Pipelines
-        """Learn the centres of X; rows with an equal `unit` are one person's, and weigh together as one."""
+        """Fit the centres to X; rows with the same `unit` together count as one row."""
         return self._fit_source(source_from_data(self, X, unit=unit, ledger=ledger))
 
     def fit_rows(self, rows: QueryRows) -> Self:
-        """Learn from the rows of a curator's query."""
+        """Fit to the rows of a curator's query."""
         return self._fit_source(source_from_query(self, rows))
 
     def _fit_source(self, source: FitSource) -> Self:
@@ -220,7 +216,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         n_steps = as_integer(self.n_iter, "n_iter", minimum=1)
         if n_clusters > _MAX_CLUSTERS or n_steps > _MAX_STEPS:
             raise ValueError(
-                f"n_clusters and n_iter must be at most {_MAX_CLUSTERS} and {_MAX_STEPS}: noise would hide more"
+                f"n_clusters must be at most {_MAX_CLUSTERS} and n_iter at most {_MAX_STEPS}: beyond, noise dominates"
             )
         session = open_model_session(
             self, source, [share * n_steps for share in _START_SHARES] + [_STEP_SHARE] * n_steps
@@ -230,17 +226,17 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         return session.finish(self)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the place of the nearest centre for each row."""
+        """Return the index of the nearest centre for each row."""
         return np.asarray(self.transform(X).argmin(axis=1))
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return each row's distances from all centres."""
+        """Return the distances of each row to all centres."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         return np.asarray(euclidean_distances(X, self.cluster_centers_))
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002 - y is for Pipelines
-        """Return minus the sum of squared distances from the nearest centres: exact, of the caller's own rows."""
+        """Return minus the sum of squared distances to the nearest centres, without noise; see `evaluate`."""
         return -float((self.transform(X).min(axis=1) ** 2).sum())
 
     @property

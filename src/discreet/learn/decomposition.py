@@ -22,20 +22,22 @@ from discreet.learn.moments import (
 )
 
 _TINY = np.finfo(float).tiny
-_MAX_COLUMNS = 256  # columns whose products are summed
-_FIRST_AXIS_SHARE = 0.25  # of the variance: what the first axis is expected to hold
-# How much longer than usual a row may be before it is scaled down, and the share of the variance that this hides:
-# a row's tail is worth room only where the noise is small anyway.
+_MAX_COLUMNS = 256  # at most this many columns have their products summed
+_FIRST_AXIS_SHARE = 0.25  # prior share of the variance along the first axis
+# Factors on the typical norm for the clipping radius, and the share of the variance that clipping then loses: a larger
+# radius pays off only where the noise is small.
 _RADIUS_FACTORS = ((1, 0.012), (2, 0.004), (4, 0.0015), (8, 5e-4), (16, 2e-4), (32, 7e-5), (64, 0.0))
-_FIRST_MOMENT_WEIGHT = 0.1  # weight of the first moments, which mend the centre, relative to the second
-_MIN_SHRINKAGE_FACTOR = 0.3  # how far first moments must be believed before second ones are mended by them
-_PRIOR_CORRELATION_SQUARED = 0.4  # squared: what one expects of two columns that stand out
-_PRIOR_VARIANCE_ERROR_SQUARED = 0.5  # squared: how far a variance may be from what the first look says, relative to it
+_FIRST_MOMENT_WEIGHT = 0.1  # weight of the first moments, which correct the centre, relative to the second moments
+_MIN_SHRINKAGE_FACTOR = 0.3  # minimum factor of the first moments for correcting the second moments with them
+_PRIOR_CORRELATION_SQUARED = 0.4  # prior squared correlation of two selected columns
+_PRIOR_VARIANCE_ERROR_SQUARED = (
+    0.5  # prior relative error, squared, of a variance estimated from the mean absolute deviation
+)
 
 
 @dataclass(frozen=True)
 class PrincipalAxes:
-    """Orthonormal directions in columns, by falling variance; `noise` is the variance that noise alone can show."""
+    """Orthonormal directions by decreasing variance; `noise_eigenvalue` is the variance that noise alone can cause."""
 
     count: float
     mean: np.ndarray
@@ -47,7 +49,7 @@ class PrincipalAxes:
 
     @property
     def denoised_variances(self) -> np.ndarray:
-        """The variances without what noise adds to those that stand out of it."""
+        """The variances less the upward bias that noise causes in the eigenvalues above it."""
         added = self.noise_eigenvalue**2 / np.maximum(self.variances, self.noise_eigenvalue + _TINY)
         return np.asarray(np.maximum(self.variances - added, 0))
 
@@ -55,7 +57,7 @@ class PrincipalAxes:
 def principal_axes(
     session: FitSession, bounds: BoundArrays, min_axes: int, known_centre: np.ndarray | None = None
 ) -> PrincipalAxes:
-    """Return at least so many axes, by three draws: where the columns lie, how far they spread, their products."""
+    """Return at least `min_axes` axes, from three releases: means, mean absolute deviations and products of columns."""
     summary = summarise_columns(session, bounds, (bounds[1] - bounds[0]) / 2, known_centre)
     columns, radius_factor = _select_columns(session, summary, min_axes)
     mean_shift, second_moments, noise_sd = _noisy_moments(session, summary, columns, radius_factor)
@@ -82,11 +84,9 @@ def principal_axes(
 def _noisy_moments(
     session: FitSession, summary: ColumnSummary, columns: np.ndarray, radius_factor: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Draw how far the columns' means are from their centres, and their covariances, with the noise of these."""
+    """Return the shift of the columns' means from their centres, their second moments, and the noise in the latter."""
     m = len(columns)
-    off_diagonal_weight = (
-        np.sqrt(2) if session.is_gaussian else 1.0
-    )  # in l2 a product that stands twice in a matrix counts twice
+    off_diagonal_weight = np.sqrt(2) if session.is_gaussian else 1.0  # preserves the Frobenius norm
     weight, radius = _weight_and_radius(session, summary.mean_abs_deviation[columns], radius_factor)
     sd = session.sd(radius) / summary.count
     public = summary.centre, columns, weight, off_diagonal_weight
@@ -95,13 +95,13 @@ def _noisy_moments(
     shift = summary.count_reliability * total[:m] / weight
     shrinkage = shrinkage_factor(summary.centre_sd[columns], np.full(m, shift_sd))
     second_moments = symmetric_from_upper(total[m:], m) / np.where(off_diagonal, off_diagonal_weight, 1)
-    if shrinkage.mean() > _MIN_SHRINKAGE_FACTOR:  # a wrong centre looks like an axis of its own, until it is taken off
+    if shrinkage.mean() > _MIN_SHRINKAGE_FACTOR:  # otherwise an error in the centre looks like an axis
         second_moments -= np.outer(shift, shift) - shift_sd**2 * np.eye(m)
     return shrinkage * shift, second_moments, np.where(off_diagonal, sd / off_diagonal_weight, sd)
 
 
 def _select_columns(session: FitSession, summary: ColumnSummary, min_axes: int) -> tuple[np.ndarray, int]:
-    """Return the columns whose products are worth their noise, and the room for long rows, by what is public."""
+    """Return the columns whose products exceed their noise, and the radius factor; a function of released values."""
     order = np.argsort(-summary.mean_abs_deviation)
     m = np.arange(1, len(order) + 1)
     captured_variance = np.cumsum(summary.normal_variance[order])
@@ -125,7 +125,7 @@ def _select_columns(session: FitSession, summary: ColumnSummary, min_axes: int) 
 
 
 def _weight_and_radius(session: FitSession, mean_abs_deviation: np.ndarray, radius_factor: int) -> tuple[float, float]:
-    """Return the weight of a first moment, and the radius that usual rows stay within."""
+    """Return the weight of the first moments and the clipping radius."""
     if session.is_gaussian:
         square = radius_factor * np.pi / 2 * float((mean_abs_deviation**2).sum())
         weight = _FIRST_MOMENT_WEIGHT * np.sqrt(square / radius_factor)
@@ -136,14 +136,14 @@ def _weight_and_radius(session: FitSession, mean_abs_deviation: np.ndarray, radi
 
 
 def _pair_product_sum(total: Any, squares: Any) -> Any:
-    """Return the sum of the products of all pairs of numbers, each with itself too."""
+    """Return Σ_{i≤j} x_i·x_j from Σx and Σx²."""
     return (total**2 + squares) / 2
 
 
 def _shrink_covariance(
     second_moments: np.ndarray, noise_sd: np.ndarray, variance: np.ndarray, reliability: float
 ) -> tuple[np.ndarray, float]:
-    """Return the covariance, every entry as far as its noise lets one believe it, and the noise that is left."""
+    """Return the covariance with each entry shrunk according to its noise, and the remaining noise."""
     variance_scale = np.sqrt(np.outer(variance, variance))
     shrinkage = reliability * shrinkage_factor(np.sqrt(_PRIOR_CORRELATION_SQUARED) * variance_scale, noise_sd)
     covariance = shrinkage * second_moments
@@ -156,7 +156,7 @@ def _shrink_covariance(
 
 
 def _offsets_and_products(rows: np.ndarray, public: tuple[Any, ...]) -> np.ndarray:
-    """Give each row's columns, less the centre, and the products of all pairs of them."""
+    """Return each row's centred columns and the products of all pairs of them."""
     centre, columns, weight, off_diagonal_weight = public
     m = len(columns)
     z = rows.T[columns] - centre[columns, np.newaxis]
@@ -169,11 +169,11 @@ def _offsets_and_products(rows: np.ndarray, public: tuple[Any, ...]) -> np.ndarr
     return out.T
 
 
-_SHARES = ("0.15", "0.1", "0.75")  # where columns lie, how far they spread, their products
+_SHARES = ("0.15", "0.1", "0.75")  # budget shares: means, mean absolute deviations, products
 
 
 class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Finds the directions in which rows differ most.
+    """Finds the principal components, as scikit-learn's PCA does.
 
     >>> x = np.random.default_rng(0).normal(size=(100_000, 1))
     >>> pca = PCA(1, epsilon=1, bounds=(-5, 5)).fit(np.hstack([x, 0.1 - x]))
@@ -181,7 +181,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     (True, Loss(epsilon=1, rho=1/2, for the removal of one row))
     """
 
-    def __init__(  # noqa: PLR0913 - scikit-learn's way: every setting is a parameter
+    def __init__(  # noqa: PLR0913 - scikit-learn requires one parameter per setting
         self,
         n_components: int | None = None,
         *,
@@ -196,11 +196,11 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self.epsilon, self.delta, self.bounds, self.neighbours = epsilon, delta, bounds, neighbours
 
     def fit(self, X: Any, y: Any = None, *, unit: Any = None, ledger: Ledger | None = None) -> Self:  # noqa: ARG002 - y is for Pipelines
-        """Learn the components of X; rows with an equal `unit` are one person's, and weigh together as one."""
+        """Fit the components of X; rows with the same `unit` together count as one row."""
         return self._fit_source(source_from_data(self, X, unit=unit, ledger=ledger))
 
     def fit_rows(self, rows: QueryRows) -> Self:
-        """Learn from the rows of a curator's query."""
+        """Fit to the rows of a curator's query."""
         return self._fit_source(source_from_query(self, rows))
 
     def _fit_source(self, source: FitSource) -> Self:
@@ -232,13 +232,13 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self.noise_variance_ = (total - explained) / n_other_columns if n_other_columns else 0.0
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the rows' places along the components."""
+        """Return the coordinates of the rows along the components."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         return np.asarray((X - self.mean_) @ self.components_.T / self._component_scale())
 
     def inverse_transform(self, X: Any) -> np.ndarray:
-        """Return the rows with these places along the components."""
+        """Return the rows with these coordinates along the components."""
         check_is_fitted(self)
         return np.asarray(np.asarray(X, np.float64) * self._component_scale() @ self.components_ + self.mean_)
 

@@ -1,4 +1,4 @@
-"""Private centres and scales of features, so that what is learned next needs a smaller radius."""
+"""Private centres and scales of features, so that the next sums need a smaller clipping radius."""
 
 import math
 from collections.abc import Sequence
@@ -10,20 +10,17 @@ import numpy as np
 from discreet.learn.bounds import BoundArrays
 from discreet.learn.fit_session import FitSession, PublicValues
 
-MAX_DEVIATIONS = 4.0  # deviations: what is farther off counts as this far
-NORM_CELLS = 16  # of a histogram of lengths
-_SQUARE_WEIGHT = 0.5  # weight of a square beside the number itself
-_COUNT_WEIGHT = 0.2  # weight of a row as such, of its usual length
-_PRIOR_VARIANCE, _PRIOR_VARIANCE_ERROR = (
-    0.2**2,
-    0.03**2,
-)  # a variance, of features within [-1, 1], and how sure that is: both squared
-_MIN_RELATIVE_VARIANCE = 0.5**2  # of the features' usual variance: no feature is taken to have less
+MAX_DEVIATIONS = 4.0  # standardised values are clamped to ± this
+NORM_CELLS = 16  # of the histogram of row norms
+_SQUARE_WEIGHT = 0.5  # weight of a square, relative to the value itself
+_COUNT_WEIGHT = 0.2  # weight of a row's presence, relative to its typical norm
+_PRIOR_VARIANCE, _PRIOR_VARIANCE_ERROR = 0.2**2, 0.03**2  # prior variance of a feature in [-1, 1], and its variance
+_MIN_RELATIVE_VARIANCE = 0.5**2  # minimum variance of a feature, relative to the common variance
 
 
 @dataclass(frozen=True)
 class FeatureScaling:
-    """The centre and the deviation of every feature, and the number of units with the deviation of its noise."""
+    """The centre and scale of each feature, and the noisy number of units with its standard deviation."""
 
     centre: np.ndarray
     scale: np.ndarray
@@ -31,20 +28,19 @@ class FeatureScaling:
     count_sd: float
 
     def centred_at_zero(self) -> "FeatureScaling":
-        """Return it with all centres at zero."""
+        """Return the same scaling with all centres at zero."""
         return FeatureScaling(np.zeros_like(self.centre), np.hypot(self.centre, self.scale), self.count, self.count_sd)
 
 
 def learn_scaling(session: FitSession, bounds: BoundArrays) -> FeatureScaling:
-    """Return where features lie, from two draws: how long rows are, and their sums and squares.
+    """Return centres and scales from two releases: a histogram of row norms, then sums and sums of squares.
 
-    Both shrink towards what features have in common, by as much as noise hides: features that cannot be told apart
-    are better taken to be alike.
+    Means and variances are shrunk towards their common values according to their noise.
     """
     low, high = bounds
     d = len(low)
     contains_zero = (low <= 0) & (high >= 0)
-    origin = np.where(contains_zero, 0.0, (low + high) / 2)  # data that have a zero are often near it
+    origin = np.where(contains_zero, 0.0, (low + high) / 2)  # data whose range includes zero are often near zero
     max_distance = np.maximum(high - origin, origin - low)
     norm = 2 if session.is_gaussian else 1
     max_norm = float(d ** (1 / norm))
@@ -64,19 +60,19 @@ def learn_scaling(session: FitSession, bounds: BoundArrays) -> FeatureScaling:
 
 
 def combine_counts(counts: Sequence[float], sds: Sequence[float]) -> tuple[float, float]:
-    """Return the best of several noisy counts of the same units, at least 1, and its deviation."""
+    """Return the inverse-variance weighted mean of several noisy counts, at least 1, and its standard deviation."""
     precision = 1 / np.square(sds)
     return max(float(np.sum(counts * precision) / precision.sum()), 1.0), float(precision.sum() ** -0.5)
 
 
 def excess_variance(noise_variance: np.ndarray, squares: np.ndarray) -> float:
-    """Return the mean of squares beyond what the noise's variance explains, carefully: one standard error less."""
-    # The variance of a square of Laplace noise is 5 times its squared variance; of Gaussian noise, 2 times.
+    """Return the mean of the squares in excess of the noise variance, less one standard error."""
+    # A squared Laplace variable has a variance of 5 times its squared variance; a squared Gaussian, 2 times.
     return float(np.mean(squares - noise_variance) - np.mean(noise_variance) * np.sqrt(5 / squares.size))
 
 
 def _shrunken_means(means: np.ndarray, sd: float) -> tuple[np.ndarray, float]:
-    """Return means drawn to their own mean, and the variance that is left in each."""
+    """Return means shrunk towards their common mean, and the remaining noise variance."""
     middle = np.clip(means.mean(), -1, 1)
     between = max(float(means.var()) - sd**2, 0.02**2)
     factor = between / (between + sd**2)
@@ -84,7 +80,7 @@ def _shrunken_means(means: np.ndarray, sd: float) -> tuple[np.ndarray, float]:
 
 
 def _shrunken_variances(raw: np.ndarray, noise_variance: np.ndarray) -> np.ndarray:
-    """Return variances drawn to a common one, and that to the usual one."""
+    """Return variances shrunk towards a common one, which is shrunk towards the prior."""
     precision = len(raw) / max(float(noise_variance.mean()), 1e-15)
     common = (raw.mean() * precision + _PRIOR_VARIANCE / _PRIOR_VARIANCE_ERROR) / (
         precision + 1 / _PRIOR_VARIANCE_ERROR
@@ -95,9 +91,9 @@ def _shrunken_variances(raw: np.ndarray, noise_variance: np.ndarray) -> np.ndarr
 
 
 class NormHistogram:
-    """A noisy histogram of how long rows are, in an l1 or l2 norm, once features are centred and scaled.
+    """A noisy histogram of the l1 or l2 norms of standardised rows.
 
-    `public` is (centre, scale, threshold, longest, norm).
+    `public` is (centre, scale, threshold, max_norm, norm).
     """
 
     def __init__(self, session: FitSession, public: PublicValues) -> None:
@@ -106,7 +102,7 @@ class NormHistogram:
         self.count, self.count_sd = float(self.counts.sum()), self.sd * NORM_CELLS**0.5
 
     def quantile(self, share: float, prior_share: float) -> float:
-        """Return a length that this share of the rows does not exceed; near `prior_share`·longest where noise hides it."""
+        """Return this quantile of the norms; near `prior_share` · max_norm where noise dominates."""
         weights = np.maximum(self.counts - self.sd, 0)
         weights[int(prior_share * NORM_CELLS)] += 2 * self.sd
         cumulative = np.concatenate([[0.0], np.cumsum(weights) / weights.sum()])
@@ -114,18 +110,18 @@ class NormHistogram:
 
 
 def standardise(rows: np.ndarray, centre: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Return features as rows, in deviations from their centres; the target, a last column, is left out."""
+    """Return the standardised features, one per row of the result; a target in the last column is left out."""
     deviations = (rows[:, : len(centre)].T - centre[:, np.newaxis]) / scale[:, np.newaxis]
     return np.asarray(np.clip(deviations, -MAX_DEVIATIONS, MAX_DEVIATIONS))
 
 
 def soft_threshold(threshold: float, values: np.ndarray) -> np.ndarray:
-    """Return by how much numbers exceed a threshold, on either side of zero."""
+    """Return values soft-thresholded: their excess over the threshold on either side of zero."""
     return np.asarray(values - np.clip(values, -threshold, threshold)) if threshold else values
 
 
 def sequential_sum(values: np.ndarray, axis: int = 0) -> np.ndarray:
-    """Add up along an axis, one after the other: numpy's own sums depend on how many rows there are."""
+    """Sum along an axis in order: the rounding of numpy.sum depends on the number of rows."""
     return np.asarray(np.take(np.add.accumulate(values, axis=axis), -1, axis=axis))
 
 

@@ -1,4 +1,4 @@
-"""The privacy cost of a fit: which neighbours it is for, and the noise scales it buys."""
+"""The privacy cost of a fit: its neighbouring relation and its noise scales."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -13,7 +13,7 @@ REMOVAL, REPLACEMENT = "removal", "replacement"
 
 
 class FitLoss(Loss):
-    """What a fit costs, and for which neighbours: `neighbours` says what differs between two data sets.
+    """The privacy loss of a fit, under a neighbouring relation: removal or replacement of one unit.
 
     >>> FitLoss(Loss("1/2"), neighbours="removal", unit="row")
     Loss(epsilon=1/2, rho=1/8, for the removal of one row)
@@ -21,7 +21,7 @@ class FitLoss(Loss):
 
     neighbours: str
     unit: str
-    at_delta: Fraction  # the delta that was asked for
+    at_delta: Fraction  # the delta at which the epsilon was requested
 
     def __init__(self, loss: Loss, *, neighbours: str, unit: str, at_delta: Number = 0) -> None:
         super().__init__(loss.epsilon, loss.rho, loss.delta)
@@ -32,30 +32,31 @@ class FitLoss(Loss):
     def __repr__(self) -> str:
         amounts = super().__repr__()[5:-1]
         if self.epsilon is None and self.at_delta > self.delta:
-            amounts = f"epsilon={float(self.to_epsilon(self.at_delta)):.4g} at delta={float(self.at_delta):g}, rho={float(self.rho):.4g}"
+            epsilon, delta = float(self.to_epsilon(self.at_delta)), float(self.at_delta)
+            amounts = f"epsilon={epsilon:.4g} at delta={delta:g}, rho={float(self.rho):.4g}"
         return f"Loss({amounts}, for the {self.neighbours} of one {self.unit})"
 
 
 def cost_of(epsilon: Number, delta: Number) -> Loss:
-    """Return what an epsilon buys: pure without a delta, else the largest rho that is (epsilon, delta)-DP.
+    """Return the loss for an epsilon: pure without a delta, else the largest rho that is (epsilon, delta)-DP.
 
     >>> cost_of("1/2", 0)
     Loss(epsilon=1/2, rho=1/8)
     """
     if epsilon is None:
-        raise ValueError("epsilon: say how much may be lost, such as epsilon=1")
+        raise ValueError("epsilon: declare the privacy cost of the fit, such as epsilon=1")
     return Budget(as_positive(epsilon, "epsilon"), as_nonnegative(delta, "delta")).cost_of(epsilon)
 
 
 def is_substitution(neighbours: str) -> bool:
-    """Read the kind of neighbours."""
+    """Return whether neighbours differ by replacement (substitution) rather than removal."""
     if neighbours not in (REMOVAL, REPLACEMENT):
         raise ValueError(f"neighbours must be {REMOVAL!r} or {REPLACEMENT!r}, not {neighbours!r}")
     return neighbours == REPLACEMENT
 
 
 def noises_for(cost: Loss, shares: Sequence[Number], neighbours: str = REMOVAL) -> list[Noise]:
-    """Return the noise of each draw, if the price is divided in proportion to the shares.
+    """Return the noise of each release, with the budget divided in proportion to the shares.
 
     >>> [float(noise.scale / CLIP_RADIUS) for noise in noises_for(Loss(1), [1, 3])]
     [4.0, 1.3333333333333333]

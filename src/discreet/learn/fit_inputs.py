@@ -1,4 +1,4 @@
-"""Validate what an estimator is given (arrays, tables or a query) and turn it into rows to fit on."""
+"""Validate the input of an estimator (arrays, tables or a query) and turn it into rows to fit on."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,14 +24,14 @@ from discreet.learn.row_sources import (
 
 
 class Estimator(Protocol):
-    """What all estimators have."""
+    """The attributes that all estimators have."""
 
     bounds: Any
     n_features_in_: int
 
 
 class QueryRows(Protocol):
-    """The rows of a curator's query: columns with declared ranges, and the ledger that pays."""
+    """The rows of a curator's query: columns with declared bounds, and the ledger to charge."""
 
     names: tuple[str, ...]
     bounds: tuple[tuple[float, float], ...]
@@ -41,19 +41,19 @@ class QueryRows(Protocol):
     protects: str
 
     def batches(self, size: int) -> Iterator[RowBatch]:
-        """Give rows with the place of each row's unit, ascending."""
+        """Yield batches of rows with the number of each row's unit, ascending."""
 
 
 @dataclass(frozen=True)
 class TargetColumn:
-    """What is to be predicted, beside X: an array, or a column's name; and the ends of its range."""
+    """The target y: an array or a column name, and its bounds."""
 
     values: Any
     low: float
     high: float
 
 
-def source_from_data(  # noqa: PLR0913 - what is learned from, and who pays
+def source_from_data(  # noqa: PLR0913 - the data and the ledger
     model: Estimator,
     X: Any,
     *,
@@ -62,11 +62,11 @@ def source_from_data(  # noqa: PLR0913 - what is learned from, and who pays
     ledger: Ledger | None = None,
     min_rows: int = 1,
 ) -> FitSource:
-    """Return the rows of X, with the target as last column, and set what scikit-learn wants to be known of X."""
+    """Return the rows of X, with the target as the last column, and set scikit-learn's feature attributes."""
     unit_noun = "row" if unit is None else "unit"
     check_ledger(ledger, unit)
     if isinstance(unit, str) and not is_stream(X):
-        raise TypeError("unit: of a frame or an array, give the units themselves, such as unit=frame['person']")
+        raise TypeError("unit: for a frame or an array, pass the units themselves, such as unit=frame['person']")
     if is_stream(X):
         return FitSource(_rows_of_stream(model, X, target, unit), unit_noun, ledger)
     X = validate_data(model, X, dtype=np.float64, ensure_min_samples=min_rows)
@@ -76,7 +76,7 @@ def source_from_data(  # noqa: PLR0913 - what is learned from, and who pays
         values = column_or_1d(target.values, dtype=np.float64, warn=True)
         check_consistent_length(X, values)
         if not np.isfinite(values).all():
-            raise ValueError("y must hold finite numbers: leave out rows without one")
+            raise ValueError("y must contain finite numbers only; remove the other rows")
         low, high = np.array([target.low]), np.array([target.high])
         check_bounds_not_from_data(values[:, np.newaxis], low, high, "target_bounds")
         X, bounds = np.column_stack([X, values]), _append_target_bounds(bounds, target)
@@ -84,23 +84,23 @@ def source_from_data(  # noqa: PLR0913 - what is learned from, and who pays
 
 
 def check_ledger(ledger: Ledger | None, unit: Any) -> None:
-    """Stop unless a ledger can be charged for what is learned of these units."""
+    """Raise unless the ledger is open and its privacy unit is given."""
     if ledger is None:
         return
     if not hasattr(ledger, "charge"):
-        raise TypeError("ledger must be one that is open: dc.open_ledger(path), dc.create_ledger(…) or curator.ledger")
+        raise TypeError("ledger must be an open ledger: dc.open_ledger(path), dc.create_ledger(…) or curator.ledger")
     if ledger.unit_declaration and unit is None:
         raise ValueError(
-            "unit: this ledger belongs to a policy, and counts what is learned of each of its units; name the unit of "
-            "every row, or use curator.fit"
+            "unit: this ledger belongs to a policy and accounts for its privacy unit; pass the unit of each row, or "
+            "use curator.fit"
         )
 
 
 def source_from_query(model: Estimator, rows: QueryRows, target: TargetColumn | None = None) -> FitSource:
-    """Return the rows of a curator's query; the target is its last column, and the policy's ranges are the bounds."""
+    """Return the rows of a curator's query; a target is its last column, and bounds default to the policy's."""
     names = rows.names if target is None else rows.names[:-1]
     if not names:
-        raise Refused("SELECT: name the features first and then, as last column, what is to be predicted.")
+        raise Refused("SELECT: list the features first and the target as the last column.")
     _set_feature_names(model, names)
     bounds = parse_bounds(tuple(zip(*rows.bounds[: len(names)], strict=True)), len(names))
     if model.bounds is not None:
@@ -116,13 +116,13 @@ def source_from_query(model: Estimator, rows: QueryRows, target: TargetColumn | 
 
 
 def query_target_bounds(rows: QueryRows) -> tuple[float, float]:
-    """Return the declared range of a query's last column."""
+    """Return the declared bounds of a query's last column."""
     return rows.bounds[-1]
 
 
 @dataclass(frozen=True)
 class _BoundedQueryRows:
-    """A query's rows, moved into ranges that the model declares itself."""
+    """A query's rows, clamped to the model's own bounds."""
 
     rows: QueryRows
     low: np.ndarray
@@ -135,7 +135,7 @@ class _BoundedQueryRows:
 
 
 class _RemoteQueryRows(_BoundedQueryRows):
-    """The same, of rows that are summed where they are."""
+    """The same for rows that are summed remotely."""
 
     def sum_units(self, part: PartialSum) -> np.ndarray:
         assert isinstance(self.rows, RemoteRowSource)
@@ -147,10 +147,12 @@ def _rows_of_stream(model: Estimator, table: Any, target: TargetColumn | None, u
     if unit is not None:
         other_columns.append(unit)
     if not all(isinstance(name, str) for name in other_columns):
-        raise TypeError("y and unit: of a table or relation, name the columns")
+        raise TypeError("y and unit: for a table or relation, pass column names")
     column_names = stream_column_names(table)
     if missing := [name for name in other_columns if name not in column_names]:
-        raise ValueError(f"X has no column {missing[0]!r}; it has {', '.join(map(repr, column_names))}")
+        raise ValueError(
+            f"column {missing[0]!r} does not exist in X; its columns are {', '.join(map(repr, column_names))}"
+        )
     names = tuple(name for name in column_names if name not in other_columns)
     bounds = parse_bounds(model.bounds, len(names))
     _set_feature_names(model, names)

@@ -1,4 +1,4 @@
-"""A fit in progress: its rows, the budget reserved for it, its noisy sums and a progress bar."""
+"""A fit in progress: its rows, the reserved budget, the noisy sums and a progress bar."""
 
 import json
 import sys
@@ -21,11 +21,11 @@ from discreet.kernel.reservation import CLIP_RADIUS, Noise, reserve
 from discreet.kernel.row_rule import RowRule
 from discreet.learn.fit_cost import REMOVAL, FitLoss, cost_of, is_substitution, noises_for
 
-_SHOW_AFTER_SECONDS = 1.0  # seconds without a sign of life that nobody minds
+_SHOW_AFTER_SECONDS = 1.0  # a shorter fit shows no progress bar
 
 
 class _ProgressBar:
-    """A bar that is shown once a fit has taken a second: entered and left once for every draw.
+    """A progress bar for fits that take longer than a second; entered once per release.
 
     >>> bar = _ProgressBar("GaussianMixture", draws=2)
     >>> with bar:
@@ -68,7 +68,7 @@ PublicValues = tuple[Any, ...]
 
 
 class PrivacyParameters(Protocol):
-    """The settings of every estimator that say what a fit may cost."""
+    """The privacy parameters of an estimator."""
 
     epsilon: Number
     delta: Number
@@ -77,7 +77,7 @@ class PrivacyParameters(Protocol):
 
 @dataclass(frozen=True)
 class FitSource:
-    """Where a fit's rows come from, who pays, and in whose name."""
+    """The rows of a fit, the ledger to charge, and who asks."""
 
     rows: RowSource
     unit: str = "row"
@@ -87,13 +87,15 @@ class FitSource:
 
 
 def check_neighbours(source: FitSource, neighbours: str) -> None:
-    """Stop if a ledger, which counts what the removal of a unit tells, were charged for anything else."""
+    """Raise ValueError if a ledger, which accounts for removal, would be charged for replacement."""
     if is_substitution(neighbours) and source.ledger is not None:
-        raise ValueError("neighbours: a ledger counts what the removal of a unit tells; use 'removal' with it")
+        raise ValueError(
+            "neighbours: a ledger accounts for the removal of a unit; use neighbours='removal' with a ledger"
+        )
 
 
 class FitSession:
-    """What a model sees of the data: noisy sums of its rules, one after the other, as many as were paid for.
+    """The noisy sums that a model may request, in the order in which their budget was reserved.
 
     >>> from discreet.learn.row_sources import array_rows
     >>> rows = array_rows(np.zeros((1000, 2)), (np.zeros(2), np.ones(2)))
@@ -103,7 +105,7 @@ class FitSession:
     (True, Loss(epsilon=10, rho=50, for the removal of one row))
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what is bought, from whom, for what
+    def __init__(  # noqa: PLR0913, PLR0917 - the data, the noise and its cost
         self,
         source: FitSource,
         noises: Sequence[Noise],
@@ -126,49 +128,49 @@ class FitSession:
         self._progress = _ProgressBar(name, len(noises))
 
     def scale(self, radius: Number = 1) -> float:
-        """Return the scale of the next draw's noise, for a sum of vectors of this radius."""
+        """Return the noise scale of the next release, for a sum of vectors clipped to this radius."""
         return float(self._reservation.next_noise.scale / CLIP_RADIUS * Fraction(radius))
 
     def sd(self, radius: Number = 1) -> float:
-        """Return the standard deviation of the next draw's noise."""
+        """Return the noise standard deviation of the next release."""
         sd_per_scale = 1.0 if isinstance(self._reservation.next_noise, Gaussian) else 2**0.5
         return sd_per_scale * self.scale(radius)
 
     @property
     def is_gaussian(self) -> bool:
-        """Whether the next draw has Gaussian noise, and so vectors are kept in an l2 ball; else l1."""
+        """Whether the next release has Gaussian noise, with vectors clipped in l2, or Laplace noise and l1."""
         return isinstance(self._reservation.next_noise, Gaussian)
 
     def sum(
         self, rule: RowRule, public: PublicValues, *, size: int, radius: Number, combine: Combine = Combine.MEAN
     ) -> np.ndarray:
-        """Return the noisy sum of what `rule(rows, public)` gives for each unit, kept within the radius."""
+        """Return the noisy sum of `rule(rows, public)` over units, each clipped to the radius."""
         with self._progress:
             return noisy_sum(
                 self._rows, rule, public, size=size, radius=radius, reservation=self._reservation, combine=combine
             )
 
     def histogram(self, rule: RowRule, public: PublicValues, *, cells: int) -> np.ndarray:
-        """Return the noisy number of units in each cell; a unit in several is spread over them."""
+        """Return the noisy number of units per cell; a unit with rows in several cells is split over them."""
         return np.asarray(self.histograms(rule, public, tables=1, cells=cells)[0])
 
     def histograms(self, rule: RowRule, public: PublicValues, *, tables: int, cells: int) -> np.ndarray:
-        """Return noisy numbers of units, tables × cells; `rule` gives a row's cell in each table."""
+        """Return noisy numbers of units, tables × cells; `rule` returns a row's cell in each table."""
         with self._progress:
             return noisy_histograms(self._rows, rule, public, tables=tables, cells=cells, reservation=self._reservation)
 
     def sparse_sum(self, rule: RowRule, public: PublicValues, *, size: int, radius: Number) -> np.ndarray:
-        """Return the noisy sum of long vectors, of which a row has a few numbers; a unit's rows are added up."""
+        """Return the noisy sum of sparse vectors; a unit's rows are added up and clipped to the radius."""
         with self._progress:
             return noisy_sparse_sum(self._rows, rule, public, size=size, radius=radius, reservation=self._reservation)
 
     def stop(self, reason: str) -> NoReturn:
-        """Give up on a fit for a reason that depends on released numbers alone: it is put on record as the result."""
+        """Abandon the fit for a reason that depends on released values only; the reason is recorded as the result."""
         self._reservation.settle(json.dumps({"stopped": reason}).encode())
         raise ValueError(reason)
 
     def finish(self, model: E) -> E:
-        """Put what was learned on record, with its loss, and return the model."""
+        """Record the fitted attributes in the ledger, set `loss_` and `receipt_`, and return the model."""
         self._reservation.settle(json.dumps(fitted_attributes(model), sort_keys=True, default=str).encode())
         model.loss_ = self.loss  # type: ignore[attr-defined]
         if self._reservation.receipt is not None:
@@ -176,7 +178,7 @@ class FitSession:
         return model
 
 
-def open_session(  # noqa: PLR0913 - what is learned from what, at which price
+def open_session(  # noqa: PLR0913 - the data and the privacy parameters
     source: FitSource,
     *,
     name: str,
@@ -185,13 +187,13 @@ def open_session(  # noqa: PLR0913 - what is learned from what, at which price
     shares: Sequence[Number],
     neighbours: str = REMOVAL,
 ) -> FitSession:
-    """Pay for a fit whose price is divided over its draws in proportion to the shares."""
+    """Reserve the budget of a fit, divided over its releases in proportion to the shares."""
     cost = cost_of(epsilon, delta)
     return FitSession(source, noises_for(cost, shares, neighbours), cost, name, neighbours, delta)
 
 
 def open_model_session(model: PrivacyParameters, source: FitSource, shares: Sequence[Number]) -> FitSession:
-    """Pay for a model's fit as its own settings say."""
+    """Reserve the budget of a fit by the model's own privacy parameters."""
     return open_session(
         source,
         name=type(model).__name__,
@@ -203,7 +205,7 @@ def open_model_session(model: PrivacyParameters, source: FitSource, shares: Sequ
 
 
 def fitted_attributes(model: Any) -> dict[str, Any]:
-    """Return what a fitted model shows, as plain data."""
+    """Return the fitted attributes of a model as plain data."""
     attributes = {name: value for name, value in vars(model).items() if name.endswith("_") and name[0] != "_"}
     return {name: value.tolist() if hasattr(value, "tolist") else value for name, value in attributes.items()}
 

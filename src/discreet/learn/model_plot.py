@@ -1,4 +1,4 @@
-"""Plot a fitted mixture or clusters of two columns; matplotlib is imported only then."""
+"""Plot a fitted mixture or clusters of two columns; matplotlib is imported on demand."""
 
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,9 @@ _ELLIPSE_DEVIATIONS = (1, 2)  # standard deviations; the inner ellipse holds 39 
 
 
 def draw(model: Any, path: str | Path | None = None, *, axes: Any = None) -> Any:
-    """Draw a fitted mixture or clusters of two columns; return matplotlib's axes, and save them if a path is given.
+    """Draw a fitted mixture or clusters of two columns, save the figure if a path is given, and return the axes.
 
-    Only what was released is drawn.
+    The plot shows released parameters only, no data.
 
     >>> import numpy as np, discreet as dc
     >>> points = np.random.default_rng(0).normal(0, 1, (1000, 2))
@@ -46,7 +46,7 @@ def _new_axes(model: Any) -> Any:
     names = getattr(model, "feature_names_in_", ("first column", "second column"))
     axes.set_xlabel(str(names[0]), parse_math=False)
     axes.set_ylabel(str(names[1]), parse_math=False)
-    axes.set_title(f"{type(model).__name__}: ellipses of 1 and 2 standard deviations, size of dots by weight")
+    axes.set_title(f"{type(model).__name__}: ellipses at 1 and 2 standard deviations, dot size by weight")
     return axes
 
 

@@ -1,4 +1,4 @@
-"""Noisy counts, centres and deviations of columns, and how to shrink noisy estimates."""
+"""Noisy counts, centres and deviations of columns, and shrinkage of noisy estimates."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,20 +8,18 @@ import numpy as np
 from discreet.learn.bounds import BoundArrays
 from discreet.learn.fit_session import FitSession
 
-_COUNT_WEIGHT = 0.2  # of a unit's presence, beside all of its columns together
-_RADIUS_SHARE = 0.35  # of the widest row: rows usually stay within it, and a row beyond is scaled down
-_PRIOR_DEVIATION = 0.35  # of half a range: the mean absolute deviation that one expects without any data
-_MIN_DEVIATION_RANGE = (
-    1e-4,
-    0.02,
-)  # of half a range: no column is taken to be narrower, as far as the noise lets one see it
+_COUNT_WEIGHT = 0.2  # weight of a unit's presence, relative to all of its columns
+_RADIUS_SHARE = 0.35  # clipping radius, relative to the largest possible norm
+_PRIOR_DEVIATION = 0.35  # prior mean absolute deviation, in half ranges
+_MIN_DEVIATION_RANGE = 1e-4, 0.02  # limits of the minimum deviation, in half ranges; between them, it is the noise
 
 
 @dataclass(frozen=True)
 class ColumnLocation:
-    """Where columns lie, by one noisy sum: `half_range` a range is as far as a value usually can be from the centre.
+    """Noisy count and centres of columns; `half_range` is the largest possible distance from the middle or centre.
 
-    `trust` is 0 if the count is lost in its noise, and near 1 if it is known; `centre_sd` is the noise left in centres.
+    `count_reliability` is 0 if noise dominates the count, and near 1 if it is accurate; `centre_sd` is the remaining
+    noise in the centres.
     """
 
     count: float
@@ -33,9 +31,9 @@ class ColumnLocation:
 
 @dataclass(frozen=True)
 class ColumnSummary:
-    """What two noisy sums tell of columns; `trust` is 0 if the count is lost in its noise, and near 1 if it is known.
+    """Noisy count, centres and mean absolute deviations of columns; the `_sd` fields are the remaining noise.
 
-    `mean_abs_deviation` is each column's mean absolute deviation from `centre`; the `_sd` are what noise is left in them.
+    `count_reliability` is 0 if noise dominates the count, and near 1 if it is accurate.
     """
 
     count: float
@@ -47,14 +45,14 @@ class ColumnSummary:
 
     @property
     def normal_variance(self) -> np.ndarray:
-        """What the variances would be if columns were normal."""
+        """The variances of normal distributions with these mean absolute deviations."""
         return self.mean_abs_deviation**2 * (np.pi / 2)
 
 
 def summarise_columns(
     session: FitSession, bounds: BoundArrays, weight: np.ndarray, known_centre: np.ndarray | None = None
 ) -> ColumnSummary:
-    """Take the first look: columns share the noise in proportion to their weight; a centre may be known beforehand."""
+    """Return count, centres and deviations from two releases; a column's relative noise is 1/weight."""
     location = locate_columns(session, bounds, weight, known_centre)
     radius = _RADIUS_SHARE * noise_norm(session, weight)
     noise_sd = session.sd(radius) / location.count / weight
@@ -81,7 +79,7 @@ def summarise_columns(
 def locate_columns(
     session: FitSession, bounds: BoundArrays, weight: np.ndarray, known_centre: np.ndarray | None = None
 ) -> ColumnLocation:
-    """Return where columns lie, by one draw; it only counts rows if the centre is known beforehand."""
+    """Return count and centres from one release; with a known centre, the release is a count only."""
     middle, half_range = (bounds[0] + bounds[1]) / 2, (bounds[1] - bounds[0]) / 2
     if known_centre is None:
         return _locate_by_means(session, middle, half_range, weight)
@@ -97,17 +95,17 @@ def locate_columns(
 
 
 def noise_norm(session: FitSession, vector: Any) -> float:
-    """Return the length of a vector in the norm that the next draw keeps within its ball."""
+    """Return the norm of a vector: l2 if the next release has Gaussian noise, else l1."""
     return float(np.sqrt(np.square(vector).sum()) if session.is_gaussian else np.abs(vector).sum())
 
 
 def shrinkage_factor(prior_sd: np.ndarray, noise_sd: np.ndarray) -> np.ndarray:
-    """Return how much of a noisy number to believe, if a number without noise has this standard deviation."""
+    """Return the shrinkage factor prior² / (prior² + noise²)."""
     return np.asarray(prior_sd**2 / (prior_sd**2 + noise_sd**2 + np.finfo(float).tiny))
 
 
 def fill_pair_products(rows: np.ndarray, out: np.ndarray) -> None:
-    """Fill `out` with the products of all pairs of rows, a row with itself too, in the order of numpy.triu_indices."""
+    """Fill `out` with the products of all pairs i ≤ j of rows, in the order of numpy.triu_indices."""
     at = 0
     for i in range(len(rows)):
         np.multiply(rows[i], rows[i:], out=out[at : at + len(rows) - i])
@@ -124,7 +122,6 @@ def symmetric_from_upper(values: np.ndarray, size: int) -> np.ndarray:
 def _locate_by_means(
     session: FitSession, middle: np.ndarray, half_range: np.ndarray, weight: np.ndarray
 ) -> ColumnLocation:
-    """Draw the count and the means."""
     count_weight = _COUNT_WEIGHT * noise_norm(session, weight)
     radius = noise_norm(session, [count_weight, noise_norm(session, weight)])
     sd = session.sd(radius)
@@ -145,7 +142,7 @@ def _locate_by_means(
 
 
 def usable_count(noisy_count: float, sd: float) -> tuple[float, float]:
-    """Return a count to divide by, never one that noise alone would give, and how far to trust it."""
+    """Return a count to divide by, at least two noise deviations and 10, and its reliability from 0 to 1."""
     reliability = max(0.0, 1 - (sd / noisy_count) ** 2) if noisy_count > 0 else 0.0
     return max(noisy_count, 2 * sd, 10.0), reliability
 
@@ -153,9 +150,9 @@ def usable_count(noisy_count: float, sd: float) -> tuple[float, float]:
 def shrink_to_common_mean(
     values: np.ndarray, noise_sd: np.ndarray, *, prior: tuple[float, float], between_sd: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Pull noisy numbers to their common mean, as far as their noise asks for; return them and the noise left.
+    """Return noisy values shrunk towards their common mean, and the remaining noise.
 
-    The common mean is expected at a value, give or take; the numbers are expected to lie `between_sd` from each other.
+    `prior` is the prior mean and deviation of the common mean; `between_sd` is the prior deviation of values around it.
     """
     prior_mean, prior_sd = prior
     weight = 1 / (between_sd**2 + noise_sd**2)

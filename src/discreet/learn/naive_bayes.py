@@ -16,24 +16,24 @@ from discreet.learn.fit_cost import REMOVAL
 from discreet.learn.fit_inputs import QueryRows, source_from_data, source_from_query
 from discreet.learn.fit_session import FitSource, open_model_session
 
-_SHARES = (0.05, 0.2, 0.05, 0.7)  # of the price: lengths of rows, centres and scales, lengths again, classes
+_SHARES = (0.05, 0.2, 0.05, 0.7)  # budget shares: row norms, centres and scales, norms again, class moments
 _VARIANCE_CHOICES = ("shared", "own")
 
 
 class GaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Predicts the class whose features are normally distributed around the likeliest centre, one by one.
+    """Gaussian naive Bayes classifier.
 
-    All classes share the variances of features: there is half as much to learn, and noise hides less of it.
-    `variances="own_variances"` asks for those of every class, as scikit-learn does.
+    By default all classes share the feature variances, which halves the number of parameters and the noise.
+    `variances="own"` estimates variances per class, as scikit-learn does.
 
     >>> import numpy as np, discreet as dc
     >>> ages = np.random.default_rng(0).integers(18, 90, size=(5000, 1))
-    >>> model = dc.learn.GaussianNB(epsilon=1, bounds=(0, 120), n_classes=["paid", "retired"])
+    >>> model = dc.learn.GaussianNB(epsilon=1, bounds=(0, 120), classes=["paid", "retired"])
     >>> model.fit(ages, np.where(ages[:, 0] < 65, "paid", "retired")).predict([[30], [80]]).tolist()
     ['paid', 'retired']
     """
 
-    def __init__(  # noqa: PLR0913 - scikit-learn's way: every setting is a parameter
+    def __init__(  # noqa: PLR0913 - scikit-learn requires one parameter per setting
         self,
         *,
         epsilon: Number,
@@ -48,12 +48,12 @@ class GaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes, self.priors, self.variances = classes, priors, variances
 
     def fit(self, X: Any, y: Any, *, unit: Any = None, ledger: Ledger | None = None) -> Self:
-        """Learn classes from X and their labels y; rows with an equal `unit` are one person's, and weigh as one."""
+        """Fit to X and the labels y; rows with the same `unit` together count as one row."""
         labels = read_class_labels(X, y, self.classes)
         return self._fit_source(source_from_data(self, X, target=labels.target, unit=unit, ledger=ledger), labels)
 
     def fit_rows(self, rows: QueryRows) -> Self:
-        """Learn from the rows of a curator's query, whose last column is the label, a number."""
+        """Fit to the rows of a curator's query, whose last column is the numeric label."""
         labels = class_labels_of_column(rows.names[-1], self.classes)
         return self._fit_source(source_from_query(self, rows, labels.target), labels)
 
@@ -74,12 +74,12 @@ class GaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return session.finish(self)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the likeliest class of every row."""
+        """Return the most probable class of each row."""
         joint = self.predict_joint_log_proba(X)
         return np.asarray(self.classes_[joint.argmax(axis=1)])
 
     def predict_joint_log_proba(self, X: Any) -> np.ndarray:
-        """Return the logarithm of the density of every row together with each class."""
+        """Return the joint log-density of each row and each class."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         joint = np.empty((len(X), len(self.classes_)))
@@ -90,23 +90,23 @@ class GaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return joint
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Return the logarithm of every class's probability."""
+        """Return the log-probability of each class for each row."""
         joint = self.predict_joint_log_proba(X)
         return np.asarray(joint - logsumexp(joint, axis=1)[:, np.newaxis])
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return every class's probability."""
+        """Return the probability of each class for each row."""
         return np.asarray(np.exp(self.predict_log_proba(X)))
 
 
 def _check_priors(priors: Any, labels: ClassLabels) -> np.ndarray | None:
-    """Read probabilities of classes that the caller knows beforehand."""
+    """Return the declared class probabilities, or None."""
     if priors is None:
         return None
     if labels.codes is None:
-        raise ValueError("priors: name the classes too, such as classes=[0, 1], in the order of their priors")
+        raise ValueError("priors: declare the classes too, in the same order, such as classes=[0, 1]")
     n_classes = len(labels.names)
     probabilities = np.asarray(priors, dtype=np.float64)
     if probabilities.shape != (n_classes,) or not (probabilities >= 0).all() or abs(probabilities.sum() - 1) > 1e-6:
-        raise ValueError(f"priors must be {n_classes} probabilities, one for each class in order, that add up to 1")
+        raise ValueError(f"priors must be {n_classes} probabilities that add up to 1, one per class in sorted order")
     return probabilities

@@ -14,12 +14,12 @@ from discreet.learn.fit_inputs import QueryRows, source_from_data, source_from_q
 from discreet.learn.fit_session import FitSession, FitSource, open_model_session
 from discreet.learn.moments import shrink_to_common_mean, usable_count
 
-_PRIOR_VARIANCE = 0.1, 0.1  # of half a range, squared: the variance that one expects without any data, give or take
-_MIN_VARIANCE_RANGE = 1e-8, 1e-2  # no variance is taken to be smaller, as far as the noise lets one see it
+_PRIOR_VARIANCE = 0.1, 0.1  # mean and deviation of the prior on a variance, in squared half ranges
+_MIN_VARIANCE_RANGE = 1e-8, 1e-2  # limits of the minimum variance; between them, it follows the noise
 
 
 class StandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Takes off the mean and divides by the standard deviation of every feature, both learned privately.
+    """Standardises features by private means and standard deviations.
 
     >>> import numpy as np, discreet as dc
     >>> ages = np.random.default_rng(0).integers(18, 90, size=(5000, 1))
@@ -28,7 +28,7 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     (True, Loss(epsilon=1, rho=1/2, for the removal of one row))
     """
 
-    def __init__(  # noqa: PLR0913 - scikit-learn's way: every setting is a parameter
+    def __init__(  # noqa: PLR0913 - scikit-learn requires one parameter per setting
         self,
         *,
         epsilon: Number,
@@ -42,11 +42,11 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         self.with_mean, self.with_std = with_mean, with_std
 
     def fit(self, X: Any, y: Any = None, *, unit: Any = None, ledger: Ledger | None = None) -> Self:  # noqa: ARG002 - y is for Pipelines
-        """Learn the means and variances of X; rows with an equal `unit` are one person's, and weigh together as one."""
+        """Fit the means and variances of X; rows with the same `unit` together count as one row."""
         return self._fit_source(source_from_data(self, X, unit=unit, ledger=ledger))
 
     def fit_rows(self, rows: QueryRows) -> Self:
-        """Learn from the rows of a curator's query."""
+        """Fit to the rows of a curator's query."""
         return self._fit_source(source_from_query(self, rows))
 
     def _fit_source(self, source: FitSource) -> Self:
@@ -72,10 +72,10 @@ class StandardScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
 
 
 def _noisy_moments(session: FitSession, bounds: BoundArrays) -> tuple[float, np.ndarray, np.ndarray]:
-    """Return the noisy number of units, and the mean and variance of every column, shrunk as their noise asks for.
+    """Return the noisy number of units and the shrunken mean and variance of each column.
 
-    A column scaled to [-1, 1] gives z and z²-1/2, both within 1; with a 1 for the unit itself the vector is within
-    1 + 2d in l1 and sqrt(1 + 2d) in l2 at most. z² and z are both large at the ends only: z² + (z²-1/2)² <= 5/4.
+    A column scaled to [-1, 1] contributes z and z² - 1/2. Since z² + (z² - 1/2)² <= 5/4 and |z| + |z² - 1/2| <= 3/2,
+    the vector with a leading 1 has norm at most sqrt(1 + 5d/4) in l2 and 1 + 3d/2 in l1.
     """
     low, high = bounds
     d = len(low)
@@ -86,7 +86,7 @@ def _noisy_moments(session: FitSession, bounds: BoundArrays) -> tuple[float, np.
     entry_sd = np.full(d, noise_sd / count)
     first, remaining_sd = shrink_to_common_mean(total[1 : d + 1] / count, entry_sd, prior=(0.0, 0.4), between_sd=0.4)
     first = np.clip(reliability * first, -1, 1)
-    square_sd = np.hypot(entry_sd, 2 * first * remaining_sd)  # the noise in z² and in the mean's square
+    square_sd = np.hypot(entry_sd, 2 * first * remaining_sd)  # the noise in z² and in the squared mean
     square, remaining_sd = shrink_to_common_mean(
         total[d + 1 :] / count + 0.5 - first**2, square_sd, prior=_PRIOR_VARIANCE, between_sd=_PRIOR_VARIANCE[1]
     )

@@ -1,9 +1,9 @@
 """LinearRegression: least squares from one noisy sum of the products of all columns.
 
-A column may be rare: nearly always zero, as the columns of a category are. Its mean deviation then says little of how
-far a value lies that is not zero, and its spread may be lost in noise. So units come from squares, never below what
-noise can hide; no value is moved towards the others, which would make a rare one's weight too large; and weights are
-expected to be moderate over the declared ranges.
+A column may be sparse (nearly always zero), as one-hot columns are: its mean absolute deviation then says little about
+its non-zero values, and its variance may be below the noise. Therefore scales are root mean squares with a floor at the
+noise, values are not clamped any further, which would inflate the coefficients of sparse columns, and the prior on the
+coefficients is relative to the declared ranges.
 """
 
 from dataclasses import dataclass
@@ -29,42 +29,30 @@ from discreet.learn.moments import (
     symmetric_from_upper,
 )
 
-_TARGET_LOCATION_WEIGHT = (
-    0.4  # the target's weight in the first look, for each feature: a wrong mean costs more than anything
-)
-_FEATURE_PRODUCT_WEIGHT = 0.4  # weight of a product of two features; one of a feature and the target has 1
-_COUNT_WEIGHT, _FEATURE_MEAN_WEIGHT, _TARGET_MEAN_WEIGHT = (
-    0.15,
-    0.1,
-    0.25,
-)  # weights of count and first moments, relative to all products together
-_NORMAL_MEAN_ABS = np.sqrt(2 / np.pi)  # the mean of |z|, if z is normal
-_MAX_CORRELATION_NOISE = 0.25  # noise of correlations, that times the root of the room, up to which long rows get room
+_TARGET_LOCATION_WEIGHT = 0.4  # the target's weight in the first release, per feature: its mean matters most
+_FEATURE_PRODUCT_WEIGHT = 0.4  # weight of a product of two features; a product of a feature and the target has 1
+# Weights of the count and of the first moments, relative to all products together.
+_COUNT_WEIGHT, _FEATURE_MEAN_WEIGHT, _TARGET_MEAN_WEIGHT = 0.15, 0.1, 0.25
+_NORMAL_MEAN_ABS = np.sqrt(2 / np.pi)  # E|z| of a standard normal z
+_MAX_CORRELATION_NOISE = 0.25  # the radius is enlarged while noise · sqrt(factor) in the correlations stays below this
 _RADIUS_FACTORS = (1.5, 2.0, 3.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-_RADIUS_SHARE = 0.2  # of the widest row's squares: rows usually stay within it, and a row beyond is scaled down
-_PRIOR_SQUARE, _PRIOR_SQUARE_SD, _BETWEEN_SQUARES_SD = (
-    0.15,
-    0.15,
-    0.1,
-)  # of half a range, squared: what squares one expects, and how different
-_NOISE_SHARE_IN_SCALE = (
-    0.15  # of the noise in a square: so much of it a unit holds, lest a column seem wide that is constant
-)
+_RADIUS_SHARE = 0.2  # clipping radius of the squares, relative to the largest possible norm
+# Prior mean and deviation of mean squares, and the deviation between columns, in squared half ranges.
+_PRIOR_SQUARE, _PRIOR_SQUARE_SD, _BETWEEN_SQUARES_SD = 0.15, 0.15, 0.1
+_NOISE_SHARE_IN_SCALE = 0.15  # share of the noise added to a mean square, so that constant columns do not look wide
 _MIN_SQUARE = 1e-9
-_PRIOR_EFFECT = 0.5  # of the target's range: what a feature is expected to move it by, from end to end of its own
-_PRIOR_R2 = 0.4  # the share of the target's variance that one expects features to explain
-_PRIOR_CORRELATION_SQUARED = 0.1  # squared: what one expects of two features
-_PRIOR_VARIANCE_ERROR = 0.5  # how far a variance may be from its unit's square, which the first look tells
-_MIN_SCALE_VARIANCE = (
-    0.1  # a narrower column than its unit says is constant for all one knows: its weight is not to grow
-)
+_PRIOR_EFFECT = 0.5  # prior effect of a feature over its whole range, relative to the target's range
+_PRIOR_R2 = 0.4  # prior share of the target's variance that the features explain
+_PRIOR_CORRELATION_SQUARED = 0.1  # prior squared correlation of two features
+_PRIOR_VARIANCE_ERROR = 0.5  # prior deviation of a variance in squared scales, after the second release
+_MIN_SCALE_VARIANCE = 0.1  # below this, a column may be constant, and its coefficient is not enlarged further
 _TINY = 1e-12
-_MIN_EIGENVALUE = 0.03  # no combination of features varies less, unless the noise lets one see it
+_MIN_EIGENVALUE = 0.03  # minimum variance of a combination of features, unless the noise is smaller
 
 
 @dataclass(frozen=True)
 class ScaledMoments:
-    """What is known of columns in units of their spread: means, second moments, and the noise of each."""
+    """Means and covariances of columns in units of their scales, and the noise in the covariances."""
 
     mean: np.ndarray
     covariance: np.ndarray
@@ -74,16 +62,14 @@ class ScaledMoments:
 def noisy_least_squares(
     session: FitSession, bounds: BoundArrays, origin: np.ndarray | None = None
 ) -> tuple[np.ndarray, float]:
-    """Return coefficients and intercept for the last column; lines go through the origin, if one is given."""
+    """Return coefficients and intercept for the last column; with `origin`, the regression passes through it."""
     n_features = len(bounds[0]) - 1
     weight = np.append(np.ones(n_features), 1 + _TARGET_LOCATION_WEIGHT * n_features)
     location = locate_columns(session, bounds, weight, origin)
     expected_variances, relative_scale = _expected_variances(session, location, weight)
     scale = relative_scale * location.half_range
     moments = _noisy_moments(session, location, scale)
-    prior_effect = (
-        _PRIOR_EFFECT * relative_scale[:-1] / relative_scale[-1]
-    )  # what a feature is to move the target by, both in units
+    prior_effect = _PRIOR_EFFECT * relative_scale[:-1] / relative_scale[-1]
     coefficients = _shrunken_coefficients(moments, expected_variances, prior_effect) * scale[-1] / scale[:-1]
     if origin is not None:
         return coefficients, 0.0
@@ -94,7 +80,7 @@ def noisy_least_squares(
 def _expected_variances(
     session: FitSession, location: ColumnLocation, weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw how far columns spread; return the variances to expect in units, and these, as parts of half a range."""
+    """Return the expected variances in squared scales, and the scales relative to half a range, from one release."""
     radius = _RADIUS_SHARE * noise_norm(session, weight)
     noise_sd = session.sd(radius) / location.count / weight
     total = session.sum(
@@ -112,7 +98,7 @@ def _expected_variances(
 
 
 def _noisy_moments(session: FitSession, location: ColumnLocation, scale: np.ndarray) -> ScaledMoments:
-    """Draw the products of all columns, with their means and the number of rows once more."""
+    """Return the noisy products of all columns, released together with their means and the count."""
     d = len(scale)
     weights = _entry_weights(session, d)
     usual_sizes = np.concatenate(
@@ -128,7 +114,7 @@ def _noisy_moments(session: FitSession, location: ColumnLocation, scale: np.ndar
     sd = session.sd(radius_factor * radius)
     public = location.centre, scale, weights
     total = session.sum(_weighted_moments, public, size=len(weights), radius=radius_factor * radius) / weights
-    # Long rows are scaled down as a whole, also their presence: what is divided by is the weight of all rows.
+    # A clipped row is scaled as a whole, including its presence; so the divisor is the sum of the clipped weights.
     count = max(float(total[0]), 2 * sd / weights[0], 10.0)
     noise_sd = sd / count / weights[1:]
     mean = total[1 : d + 1] / count * shrinkage_factor(location.centre_sd / scale, noise_sd[:d])
@@ -139,10 +125,10 @@ def _noisy_moments(session: FitSession, location: ColumnLocation, scale: np.ndar
 def _shrunken_coefficients(
     moments: ScaledMoments, expected_variances: np.ndarray, prior_effect: np.ndarray
 ) -> np.ndarray:
-    """Return the weights of features, in units: least squares as far as the noise lets one see it.
+    """Return the coefficients in scaled units, shrunk according to the noise.
 
-    With covariances A between features and b with the target, b is A·w and noise: both are corrected by what one
-    expects of w without data, which has variances V, and of the noise, N, which gives (A·N⁻¹·A + V⁻¹)⁻¹·A·N⁻¹·b.
+    With the features' covariance A, their covariance b with the target, noise variances N in b = A·w + noise and prior
+    variances V of w, the posterior mean of w is (A·N⁻¹·A + V⁻¹)⁻¹·A·N⁻¹·b.
     """
     p = len(prior_effect)
     variance = _shrunken_variances(moments, expected_variances)
@@ -152,13 +138,11 @@ def _shrunken_coefficients(
     with_target = moments.covariance[:p, p] / scale
     noise_variance = (moments.covariance_sd[:p, p] ** 2 + _PRIOR_R2 * cross_sd**2) / scale**2
     prior_precision = p / (_PRIOR_R2 * variance[p]) + (prior_effect * scale) ** -2
-    weighted_covariance = (
-        covariance / noise_variance
-    )  # each column by its own noise: where a spread is small, noise is not
+    weighted_covariance = covariance / noise_variance
     weights = np.linalg.solve(
         weighted_covariance @ covariance + np.diag(prior_precision), weighted_covariance @ with_target
     )
-    # Weights that vary more than what they explain, as far as was seen, predict worse than the mean alone.
+    # Predictions whose variance exceeds their covariance with the target would be worse than the mean.
     raw_covariance = moments.covariance[:p, :p] / np.outer(scale, scale)
     predicted_variance = max(
         float(weights @ covariance @ weights), float(weights @ raw_covariance @ weights), np.finfo(float).tiny
@@ -167,7 +151,7 @@ def _shrunken_coefficients(
 
 
 def _shrunken_variances(moments: ScaledMoments, expected_variances: np.ndarray) -> np.ndarray:
-    """Return the variances of columns, as far as one can see them, and none that noise would hide."""
+    """Return shrunken variances of columns, none below the noise."""
     noise_sd = np.diag(moments.covariance_sd)
     shrunken = expected_variances + (np.diag(moments.covariance) - expected_variances) * shrinkage_factor(
         np.full(len(noise_sd), _PRIOR_VARIANCE_ERROR), noise_sd
@@ -178,7 +162,7 @@ def _shrunken_variances(moments: ScaledMoments, expected_variances: np.ndarray) 
 def _feature_correlation(
     moments: ScaledMoments, variance: np.ndarray, scale: np.ndarray, cross_sd: float
 ) -> np.ndarray:
-    """Return how features go together, in scales: every number by as much as one believes it, no direction flat."""
+    """Return the shrunken covariance of features in scaled units, with a floor on its eigenvalues."""
     p = len(scale)
     shrunken = moments.covariance * shrinkage_factor(
         np.full_like(moments.covariance_sd, np.sqrt(_PRIOR_CORRELATION_SQUARED)), moments.covariance_sd
@@ -190,11 +174,11 @@ def _feature_correlation(
 
 
 def _entry_weights(session: FitSession, d: int) -> np.ndarray:
-    """Return the weight of everything that is summed: the row itself, each column, each product of two."""
+    """Return the weights of the summed entries: presence, columns, products of two columns."""
     first, second = np.triu_indices(d)
     pairs = np.where(second == d - 1, 1.0, _FEATURE_PRODUCT_WEIGHT)
     if session.is_gaussian:
-        pairs = pairs * np.where(first == second, 1, np.sqrt(2))  # in l2 a product that stands twice counts twice
+        pairs = pairs * np.where(first == second, 1, np.sqrt(2))  # preserves the Frobenius norm
     usual_sizes = pairs * _usual_product_sizes(session, d)
     size = float(np.sqrt((usual_sizes**2).sum()) if session.is_gaussian else usual_sizes.sum())
     feature_weight = _FEATURE_MEAN_WEIGHT * size / (np.sqrt(d - 1) if session.is_gaussian else d - 1)
@@ -202,12 +186,12 @@ def _entry_weights(session: FitSession, d: int) -> np.ndarray:
 
 
 def _usual_column_size(session: FitSession) -> float:
-    """Return how large a column is, in the norm of the noise, if it is normal."""
+    """Return the typical size of a normal column in the norm of the noise."""
     return 1.0 if session.is_gaussian else float(_NORMAL_MEAN_ABS)
 
 
 def _usual_product_sizes(session: FitSession, d: int) -> np.ndarray:
-    """Return how large a product of two columns is."""
+    """Return the typical sizes of the products of two columns."""
     first, second = np.triu_indices(d)
     if session.is_gaussian:
         return np.where(first == second, np.sqrt(3), 1.0)
@@ -221,7 +205,7 @@ def _squared_deviations(rows: np.ndarray, public: tuple[Any, ...]) -> np.ndarray
 
 
 def _weighted_moments(rows: np.ndarray, public: tuple[Any, ...]) -> np.ndarray:
-    """Give a row's presence, its columns and the products of all pairs of them, each with its weight."""
+    """Return each row's presence, columns and products of pairs of columns, weighted."""
     centre, scale, weights = public
     d = len(scale)
     out = np.empty((len(weights), len(rows)))
@@ -233,11 +217,11 @@ def _weighted_moments(rows: np.ndarray, public: tuple[Any, ...]) -> np.ndarray:
     return out.T
 
 
-_SHARES = ("0.2", "0.1", "0.7")  # where columns lie, how far they spread, their products
+_SHARES = ("0.2", "0.1", "0.7")  # budget shares: means, mean squares, products
 
 
 class LinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Predicts a number as a weighted sum of features; weights are shrunk as far as their noise asks for.
+    """Least-squares linear regression, with coefficients shrunk according to their noise.
 
     >>> x = np.random.default_rng(0).uniform(0, 10, (100_000, 1))
     >>> model = LinearRegression(epsilon=1, bounds=(0, 10), target_bounds=(0, 100)).fit(x, 7 * x[:, 0] + 20)
@@ -245,7 +229,7 @@ class LinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     (True, True, Loss(epsilon=1, rho=1/2, for the removal of one row))
     """
 
-    def __init__(  # noqa: PLR0913 - scikit-learn's way: every setting is a parameter
+    def __init__(  # noqa: PLR0913 - scikit-learn requires one parameter per setting
         self,
         *,
         epsilon: Number,
@@ -259,13 +243,13 @@ class LinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.target_bounds, self.fit_intercept = target_bounds, fit_intercept
 
     def fit(self, X: Any, y: Any, *, unit: Any = None, ledger: Ledger | None = None) -> Self:
-        """Learn to predict y from X; rows with an equal `unit` are one person's, and weigh together as one."""
+        """Fit to X and the target y; rows with the same `unit` together count as one row."""
         if y is None:
-            raise ValueError("requires y to be passed, but the target y is None: say what is to be predicted")
+            raise ValueError("requires y to be passed, but the target y is None")
         return self._fit_source(source_from_data(self, X, target=self._target(y), unit=unit, ledger=ledger))
 
     def fit_rows(self, rows: QueryRows) -> Self:
-        """Learn from the rows of a curator's query, to predict its last column from the others."""
+        """Fit to the rows of a curator's query, whose last column is the target."""
         bounds = query_target_bounds(rows) if self.target_bounds is None else self._declared_target_bounds()
         return self._fit_source(source_from_query(self, rows, TargetColumn(None, *bounds)))
 
@@ -285,7 +269,7 @@ class LinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return session.finish(self)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict the target of each row, within its declared range."""
+        """Return the predicted target of each row, clamped to its declared bounds."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         return np.asarray(np.clip(X @ self.coef_ + self.intercept_, *self.target_range_))

@@ -1,7 +1,4 @@
-"""LogisticRegression: a few noisy Newton steps, starting from the class means.
-
-Two classes have one score, which is that of the second; more have one each.
-"""
+"""LogisticRegression: a few noisy Newton steps, starting from the class means."""
 
 import math
 from dataclasses import dataclass
@@ -21,28 +18,24 @@ from discreet.learn.fit_cost import REMOVAL
 from discreet.learn.fit_inputs import QueryRows, source_from_data, source_from_query
 from discreet.learn.fit_session import FitSession, FitSource, open_model_session
 
-_MAX_FIRST_WEIGHT = (
-    3.0  # the first weight, at most: features that go together make class means look surer than they are
-)
-_HESSIAN_WEIGHT = 0.5  # weight of second derivatives beside first ones
-_MAX_SCORE = 3.0  # of a score along a direction
-_MAX_SINGLE_FEATURES, _MAX_HESSIAN_NOISE = (
-    20,
-    0.05,
-)  # so few features are refined one by one, if noise leaves their second derivatives standing
-_MAX_STEP = 2.5  # no number moves farther at once
-_NEARLY_CONSTANT_VARIANCE = 0.06  # of the largest variance: a feature with less may be constant for all one knows
-# The noise of class means, times this, that a variance must exceed for its feature to have its full weight. Of several
-# classes all weights are one direction, which later steps cannot take apart, so nothing is taken from it.
+_MAX_FIRST_WEIGHT = 3.0  # maximum initial weight: with correlated features, naive Bayes is overconfident
+_HESSIAN_WEIGHT = 0.5  # weight of second derivatives, relative to first derivatives
+_MAX_SCORE = 3.0  # scores along a direction are clamped to ± this
+# Up to this many features are refined separately, if the noise in the Hessian is below the limit.
+_MAX_SINGLE_FEATURES, _MAX_HESSIAN_NOISE = 20, 0.05
+_MAX_STEP = 2.5  # maximum change of a coefficient in one step
+_NEARLY_CONSTANT_VARIANCE = 0.06  # relative to the largest variance: below this, a feature may be constant
+# Ridge per unit of noise in the class means. With more than two classes all weights form one direction, which later
+# steps cannot split, so there is no ridge.
 _RIDGE_PER_NOISE, _MAX_RIDGE = 2.0, 0.2
-_MIN_SIGNAL_SHARE = 0.2  # of a direction's square, what must be more than noise
+_MIN_SIGNAL_SHARE = 0.2  # minimum share of a gradient's square that noise does not explain
 
 WeightsAndIntercepts = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
 class LogisticProblem:
-    """What is to be fitted: features in deviations from the centre, classes by their marks, and a penalty."""
+    """The regression problem: standardised features, class moments, class codes and an l2 penalty."""
 
     scaling: FeatureScaling
     class_moments: ClassMoments
@@ -57,13 +50,13 @@ class LogisticProblem:
 
     @property
     def n_scores(self) -> int:
-        """How many scores there are."""
+        """The number of linear scores: 1 for two classes (that of the second), else one per class."""
         return 1 if len(self.label_codes) == 2 else len(self.label_codes)
 
 
 @dataclass(frozen=True)
 class _DirectionalWeights:
-    """Weights as a sum of directions, each times a number; the last numbers are those of the offsets."""
+    """Weights as a linear combination of directions; the last coefficients are the intercepts."""
 
     directions: np.ndarray  # directions × scores × features
     coefficients: np.ndarray
@@ -78,10 +71,10 @@ class _DirectionalWeights:
 
 
 def noisy_newton(session: FitSession, problem: LogisticProblem) -> WeightsAndIntercepts:
-    """Return weights and offsets, by three draws.
+    """Return weights and intercepts from three releases.
 
-    Few features under little noise take three Newton steps. Otherwise one is taken along the direction of the class
-    means, a second direction is that in which the likelihood still rises, and a last step is taken along both.
+    With few features and little noise, these are three Newton steps over all weights. Otherwise: one step along the
+    direction of the class means, then the gradient as a second direction, then one step along both directions.
     """
     fit = _initial_weights(problem)
     length = 1 + problem.class_moments.usual_norm
@@ -90,7 +83,7 @@ def noisy_newton(session: FitSession, problem: LogisticProblem) -> WeightsAndInt
     noise = session.sd(radius) / problem.count / _HESSIAN_WEIGHT * math.sqrt(d)
     if problem.n_scores == 1 and d <= _MAX_SINGLE_FEATURES and noise < _MAX_HESSIAN_NOISE:
         fit = _DirectionalWeights(np.eye(d)[:, np.newaxis, :], np.concatenate([fit.weights[0], fit.coefficients[1:]]))
-        radius *= min(max(0.3 * _MAX_HESSIAN_NOISE / noise, 0.6), 4.0)  # the longer the fewer rows are shortened
+        radius *= min(max(0.3 * _MAX_HESSIAN_NOISE / noise, 0.6), 4.0)  # a larger radius clips fewer rows
         for _ in range(3):
             fit = _newton_step(session, problem, fit, radius)
     else:
@@ -101,9 +94,9 @@ def noisy_newton(session: FitSession, problem: LogisticProblem) -> WeightsAndInt
 
 
 def _initial_weights(problem: LogisticProblem) -> _DirectionalWeights:
-    """Return the direction from class mean to class mean, as naive Bayes has it, but not as steep."""
+    """Return the direction of naive Bayes with shared variances, at a limited size."""
     means, shares = problem.class_moments, problem.class_moments.shares
-    # A feature that hardly varies has no weight that could be seen: dividing by its variance would only enlarge noise.
+    # Dividing by the variance of a nearly constant feature would only amplify noise.
     ridge = min(_RIDGE_PER_NOISE * means.mean_sd, _MAX_RIDGE) if problem.n_scores == 1 else 0.0
     weights = means.means * means.variances / (means.variances**2 + ridge**2)
     intercepts = -(means.means * weights).sum(axis=1) / 2
@@ -123,7 +116,7 @@ def _initial_weights(problem: LogisticProblem) -> _DirectionalWeights:
 
 
 def _normalise(weights: np.ndarray) -> tuple[np.ndarray, float]:
-    """Return weights whose scores have a deviation near 1, whether features go together or not, and their size."""
+    """Return weights scaled so that scores have a standard deviation near 1, correlated or not, and the scale."""
     l1_norm, l2_norm = np.abs(weights).sum(axis=1).mean(), np.sqrt((weights**2).sum(axis=1)).mean()
     size = max(float(np.sqrt(l1_norm * l2_norm)), 1e-9)
     return weights / size, size
@@ -132,7 +125,7 @@ def _normalise(weights: np.ndarray) -> tuple[np.ndarray, float]:
 def _newton_step(
     session: FitSession, problem: LogisticProblem, fit: _DirectionalWeights, radius: float
 ) -> _DirectionalWeights:
-    """Take a Newton step, in each of its directions by as much as noise lets be seen of it."""
+    """Return the weights after one Newton step, shrunk according to the noise."""
     q, m = len(fit.coefficients), len(fit.directions)
     one_by_one = m == len(problem.scaling.centre)
     scaling = problem.scaling
@@ -155,9 +148,9 @@ def _newton_step(
     eigenvalues, eigenvectors = np.linalg.eigh(hessian + penalty)
     positive_hessian = (eigenvectors * np.maximum(eigenvalues, 1e-4)) @ eigenvectors.T
     gradient = total[:q] + penalty @ fit.coefficients
-    noise_variance = noise**2 * (1 + _HESSIAN_WEIGHT**-2)  # a number is taken to be off by about 1
+    noise_variance = noise**2 * (1 + _HESSIAN_WEIGHT**-2)  # prior: a coefficient is off by about 1
     extra_ridge = np.zeros(q)
-    if one_by_one:  # a feature that hardly varies is expected to have no weight, rather than about the one it has
+    if one_by_one:  # the prior weight of a nearly constant feature is 0, not its present one
         variances = problem.class_moments.variances.mean(axis=0)
         extra_ridge[:m] = np.maximum(_NEARLY_CONSTANT_VARIANCE * variances.max() / variances - 1, 0)
     right_hand_side = positive_hessian @ gradient + noise_variance * extra_ridge * fit.coefficients
@@ -170,7 +163,7 @@ def _newton_step(
 def _add_gradient_direction(
     session: FitSession, problem: LogisticProblem, fit: _DirectionalWeights
 ) -> _DirectionalWeights:
-    """Add the direction in which the likelihood rises, unless noise hides it."""
+    """Return the weights with the noisy gradient as another direction, unless noise dominates it."""
     scaling, class_moments, n_scores = problem.scaling, problem.class_moments, problem.n_scores
     radius = class_moments.usual_norm * (0.5 if n_scores == 1 else 0.8)
     noise_variance = session.sd(radius) ** 2
@@ -193,7 +186,7 @@ def _add_gradient_direction(
 
 
 def _class_probabilities(scores: np.ndarray) -> np.ndarray:
-    """Return the probabilities of the classes that have a score, scores × rows."""
+    """Return the probabilities of the classes that have a score: scores × rows."""
     if len(scores) == 1:
         return np.asarray(1 / (1 + np.exp(-np.clip(scores, -30, 30))))
     powers = np.exp(scores - scores.max(axis=0))
@@ -203,7 +196,7 @@ def _class_probabilities(scores: np.ndarray) -> np.ndarray:
 def _probabilities_and_residuals(
     scores: np.ndarray, label: np.ndarray, label_codes: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return probabilities, and by how much they exceed what was seen; both are zero for rows of no class."""
+    """Return probabilities and their residuals (probability - indicator); both are zero for rows of no class."""
     indicators = (label == label_codes[:, np.newaxis]).astype(np.float64)
     has_class = sequential_sum(indicators)
     expected = _class_probabilities(scores) * has_class
@@ -220,7 +213,7 @@ def _gradient(rows: np.ndarray, public: tuple[Any, ...]) -> np.ndarray:
 
 
 def _gradient_and_hessian(rows: np.ndarray, public: tuple[Any, ...]) -> np.ndarray:
-    """Return the first derivatives by every number, and the second ones by every two."""
+    """Return the gradient and the upper triangle of the Hessian for each row."""
     centre, scale, directions, coefficients, label_codes, max_score = public
     (m, n_scores, _), q, n = directions.shape, len(coefficients), len(rows)
     features = standardise(rows, centre, scale)
@@ -240,14 +233,14 @@ def _gradient_and_hessian(rows: np.ndarray, public: tuple[Any, ...]) -> np.ndarr
     return np.concatenate(out).T
 
 
-_START_SHARES = (0.05, 0.17, 0.05, 0.53)  # of the price: lengths of rows, centres and scales, lengths again, classes
+_START_SHARES = (0.05, 0.17, 0.05, 0.53)  # budget shares: row norms, centres and scales, norms again, class moments
 _NEWTON_SHARES = (0.04, 0.06, 0.1)
 
 
 class LogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Predicts classes from sums of features, weighted so that the labels would be likely.
+    """Logistic regression with an l2 penalty.
 
-    `C` is the strength of the data against a penalty on large weights, of features in deviations, as scikit-learn's.
+    `C` is the inverse of the regularisation strength, as in scikit-learn; the penalty applies to standardised features.
 
     >>> import numpy as np, discreet as dc
     >>> ages = np.random.default_rng(0).integers(18, 90, size=(5000, 1))
@@ -256,7 +249,7 @@ class LogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ['paid', 'retired']
     """
 
-    def __init__(  # noqa: PLR0913 - scikit-learn's way: every setting is a parameter
+    def __init__(  # noqa: PLR0913 - scikit-learn requires one parameter per setting
         self,
         *,
         epsilon: Number,
@@ -271,12 +264,12 @@ class LogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes, self.C, self.fit_intercept = classes, C, fit_intercept
 
     def fit(self, X: Any, y: Any, *, unit: Any = None, ledger: Ledger | None = None) -> Self:
-        """Learn weights from X and its labels y; rows with an equal `unit` are one person's, and weigh as one."""
+        """Fit to X and the labels y; rows with the same `unit` together count as one row."""
         labels = read_class_labels(X, y, self.classes)
         return self._fit_source(source_from_data(self, X, target=labels.target, unit=unit, ledger=ledger), labels)
 
     def fit_rows(self, rows: QueryRows) -> Self:
-        """Learn from the rows of a curator's query, whose last column is the label, a number."""
+        """Fit to the rows of a curator's query, whose last column is the numeric label."""
         labels = class_labels_of_column(rows.names[-1], self.classes)
         return self._fit_source(source_from_query(self, rows, labels.target), labels)
 
@@ -297,24 +290,24 @@ class LogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return session.finish(self)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return a score for every class, or of two classes for the second alone."""
+        """Return the score of each class or, for two classes, of the second only."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         scores = X @ self.coef_.T + self.intercept_
         return np.asarray(scores[:, 0] if scores.shape[1] == 1 else scores)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the likeliest class of every row."""
+        """Return the most probable class of each row."""
         scores = self.decision_function(X)
         return np.asarray(self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)])
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return every class's probability."""
+        """Return the probability of each class for each row."""
         scores = self.decision_function(X)
         return np.column_stack([expit(-scores), expit(scores)]) if scores.ndim == 1 else softmax(scores, axis=1)
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Return the logarithm of every class's probability."""
+        """Return the log-probability of each class for each row."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return np.column_stack([log_expit(-scores), log_expit(scores)])

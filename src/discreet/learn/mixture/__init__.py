@@ -1,4 +1,4 @@
-"""Gaussian mixtures, learned privately."""
+"""Differentially private Gaussian mixtures."""
 
 from discreet.learn.mixture.gaussian_mixture import GaussianMixture
 

@@ -1,9 +1,9 @@
-"""A mixture fitted to noisy tables of its marginals: a composite likelihood that knows of the noise.
+"""Mixtures fitted to noisy marginal tables by a composite likelihood that accounts for the noise.
 
-A cell with m expected units shows m + noise, of variance m + sd²: the squares of what is not explained, divided by
-it, are minimised by Levenberg's and Marquardt's method, for several mixtures at once. All of it is free: it reads
-released tables only. Changes are measured in each component's own whitened units; so every step keeps covariances
-positive definite, and the damping has the same meaning for long and short, large and small components.
+A cell with m expected units has the noisy count m + noise, of variance m + sd². The squared residuals over this
+variance are minimised by the Levenberg-Marquardt method, for several mixtures at once. This is post-processing of
+released tables. Steps are taken in each component's whitened units; so covariances stay positive definite, and the
+damping has the same meaning for components of any size and shape.
 """
 
 from dataclasses import dataclass
@@ -15,26 +15,26 @@ import numpy as np
 from discreet.learn.mixture.marginals import MarginalTables
 from discreet.learn.mixture.shrinkage import floor_eigenvalues, grow_covariances, transpose_matrices
 
-_MAX_PARAMETERS = 600  # parameters; with more, a start has diagonal covariances, and the iterations find the rest
-_PRIOR_DEGREES = 30.0  # how many units the prior of each covariance is worth
-_MAX_ABS_MEAN = 0.7  # a mean may leave its window by this
+_MAX_PARAMETERS = 600  # with more, the initial covariances are diagonal
+_PRIOR_DEGREES = 30.0  # degrees of freedom of the prior on each covariance, in units
+_MAX_ABS_MEAN = 0.7  # means are clamped to ± this; the window is ±0.5
 
 
 class Mixtures(NamedTuple):
-    """Several mixtures, the first axis: (R, K) sizes in units, (R, K, d) means, (R, K, d, d) covariances with blur."""
+    """R mixtures: (R, K) sizes in units, (R, K, d) means, (R, K, d, d) covariances including the cell variance."""
 
     sizes: np.ndarray
     means: np.ndarray
     covariances: np.ndarray
 
     def select(self, which: np.ndarray) -> "Mixtures":
-        """Return some of the mixtures."""
+        """Return the mixtures at these indices."""
         return Mixtures(self.sizes[which], self.means[which], self.covariances[which])
 
 
 @dataclass(frozen=True)
 class ParameterLayout:
-    """Which numbers of a component are free, and where those that a view shows stand among them."""
+    """The free parameters of a component, and the positions of those that each marginal depends on."""
 
     tables: MarginalTables
     n_components: int
@@ -42,24 +42,24 @@ class ParameterLayout:
 
     @property
     def covariance_entries(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and columns of the covariance's free entries, in the lower triangle."""
+        """Row and column indices of the free covariance entries, in the lower triangle."""
         indices = np.arange(self.tables.n_columns)
         return (indices, indices) if self.diagonal else np.tril_indices(self.tables.n_columns)
 
     @property
     def n_parameters(self) -> int:
-        """How many numbers describe one component: size, mean, covariance."""
+        """Number of parameters of one component: size, mean, covariance."""
         return 1 + self.tables.n_columns + len(self.covariance_entries[0])
 
     @property
     def marginal_entries(self) -> list[tuple[int, int]]:
-        """The entries of a view's own covariance that are free."""
+        """The free entries of a marginal's covariance."""
         r = len(self.tables.marginals[0])
         return [(i, j) for i in range(r) for j in range(i + 1) if i == j or not self.diagonal]
 
     @cached_property
     def parameter_positions(self) -> np.ndarray:
-        """For each view, where the numbers that it shows stand: (views, K·few)."""
+        """Positions of the parameters of each marginal: (marginals, K · parameters per marginal)."""
         d = self.tables.n_columns
         entry_position = {
             (int(i), int(j)): 1 + d + index for index, (i, j) in enumerate(zip(*self.covariance_entries, strict=True))
@@ -80,7 +80,7 @@ class ParameterLayout:
 
 
 def parameter_layout(tables: MarginalTables, n_components: int) -> ParameterLayout:
-    """Return full covariances, or diagonal ones where full ones would take too long."""
+    """Return the layout with full covariances, or with diagonal ones if there are too many parameters."""
     full = ParameterLayout(tables, n_components, diagonal=False)
     return (
         full
@@ -90,7 +90,7 @@ def parameter_layout(tables: MarginalTables, n_components: int) -> ParameterLayo
 
 
 class _ExpectedTables(NamedTuple):
-    """Mixtures as their views show them: (R, V, K, cells) expected units, A·(x - mean), and A, the inverse."""
+    """Expected tables of mixtures: (R, V, K, cells) expected units, A·(x - mean), and the precisions A."""
 
     expected: np.ndarray
     weighted_residuals: np.ndarray  # (R, V, K, r, cells)
@@ -118,14 +118,14 @@ def tables_log_likelihood(tables: MarginalTables, expected: np.ndarray) -> np.nd
 
 
 def mixtures_log_likelihood(tables: MarginalTables, mixtures: Mixtures) -> np.ndarray:
-    """Return the log-likelihood of each mixture, without any prior."""
+    """Return the log-likelihood of each mixture, without the prior."""
     return tables_log_likelihood(tables, _expected_tables(tables, mixtures).expected.sum(axis=-2))
 
 
 def refine_mixtures(
     tables: MarginalTables, mixtures: Mixtures, prior: np.ndarray, steps: int
 ) -> tuple[Mixtures, np.ndarray]:
-    """Return the mixtures after so many steps uphill, and how well they fit; `prior` is what covariances lean to."""
+    """Return the mixtures after `steps` ascent steps, and their objectives; `prior` is the prior covariance."""
     layout = parameter_layout(tables, mixtures.means.shape[1])
     damping = np.full(len(mixtures.sizes), 0.03)
     expected = _expected_tables(tables, mixtures)
@@ -151,7 +151,7 @@ def _where_better(better: np.ndarray, new: np.ndarray, old: np.ndarray) -> np.nd
 
 
 def _log_prior(covariances: np.ndarray, prior: np.ndarray) -> np.ndarray:
-    """Return the log-density of covariances under the inverse Wishart law whose mode is the prior."""
+    """Return the log-density of covariances under an inverse Wishart distribution with mode `prior`."""
     traces = np.trace(np.linalg.solve(covariances, np.broadcast_to(prior, covariances.shape)), axis1=-2, axis2=-1)
     return np.asarray(-_PRIOR_DEGREES / 2 * (np.linalg.slogdet(covariances)[1] + traces).sum(axis=-1))
 
@@ -159,7 +159,7 @@ def _log_prior(covariances: np.ndarray, prior: np.ndarray) -> np.ndarray:
 def _damped_step(
     layout: ParameterLayout, mixtures: Mixtures, expected: _ExpectedTables, prior: np.ndarray, damping: np.ndarray
 ) -> Mixtures:
-    """Return where one damped step leads."""
+    """Return the mixtures after one damped step."""
     curvature, gradient = _normal_equations(layout, expected)
     runs, components, d = mixtures.means.shape
     factors = np.linalg.cholesky(mixtures.covariances)
@@ -182,7 +182,7 @@ def _damped_step(
 
 
 def _normal_equations(layout: ParameterLayout, expected_tables: _ExpectedTables) -> tuple[np.ndarray, np.ndarray]:
-    """Return JᵀWJ and JᵀW(counts - expected), with J the change of every cell by every number."""
+    """Return JᵀWJ and JᵀW(counts - expected), with J the Jacobian of the cells by the parameters."""
     tables, (expected, weighted_residuals, precisions) = layout.tables, expected_tables
     derivatives = [np.ones_like(expected), *np.moveaxis(weighted_residuals, -2, 0)]
     for i, j in layout.marginal_entries:
@@ -203,7 +203,7 @@ def _normal_equations(layout: ParameterLayout, expected_tables: _ExpectedTables)
 
 
 def _whitening_jacobian(layout: ParameterLayout, white: np.ndarray) -> np.ndarray:
-    """Return the matrix from changes of a component's numbers to the same changes in its whitened units."""
+    """Return the matrix that maps changes of a component's parameters to its whitened units."""
     d, (i, j) = layout.tables.n_columns, layout.covariance_entries
     a, b = i[:, np.newaxis], j[:, np.newaxis]
     out = np.zeros((*white.shape[:2], layout.n_parameters, layout.n_parameters))
@@ -215,7 +215,7 @@ def _whitening_jacobian(layout: ParameterLayout, white: np.ndarray) -> np.ndarra
 
 
 def _apply_change(layout: ParameterLayout, mixtures: Mixtures, factors: np.ndarray, change: np.ndarray) -> Mixtures:
-    """Return the mixtures after a change in whitened units, which is cut where it would go too far."""
+    """Return the mixtures after a change in whitened units, limited in size."""
     d, (i, j) = layout.tables.n_columns, layout.covariance_entries
     sizes = np.maximum(mixtures.sizes * np.exp(np.clip(change[..., 0], -1, 1)), 1e-3)
     shift = change[..., 1 : 1 + d]

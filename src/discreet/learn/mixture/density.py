@@ -1,4 +1,4 @@
-"""What a mixture says of points: densities, shares, and points of its own. It needs the parameters alone."""
+"""Densities of and samples from a mixture, given its parameters."""
 
 import math
 
@@ -9,7 +9,7 @@ COVARIANCE_TYPES = ("full", "tied", "diag", "spherical")
 
 
 def log_densities(points: np.ndarray, weights: np.ndarray, means: np.ndarray, covariances: np.ndarray) -> np.ndarray:
-    """Return ln(weight·density) of every point under every component: (n, K), for full covariances (K, d, d).
+    """Return ln(weight·density) of each point under each component: (n, K), for full covariances (K, d, d).
 
     >>> one = log_densities(np.zeros((1, 1)), np.ones(1), np.zeros((1, 1)), np.ones((1, 1, 1)))
     >>> float(one[0, 0].round(4))
@@ -26,7 +26,7 @@ def log_densities(points: np.ndarray, weights: np.ndarray, means: np.ndarray, co
 
 
 def to_full_covariances(covariances: np.ndarray, covariance_type: str, n_components: int, d: int) -> np.ndarray:
-    """Return covariances of any kind as matrices, one for each component."""
+    """Return covariances of any type as matrices, one per component."""
     if covariance_type == "full":
         return covariances
     if covariance_type == "tied":
@@ -36,7 +36,7 @@ def to_full_covariances(covariances: np.ndarray, covariance_type: str, n_compone
 
 
 def to_covariance_type(covariances: np.ndarray, weights: np.ndarray, covariance_type: str) -> np.ndarray:
-    """Return full covariances in the shape of a kind; what a kind has no room for is averaged or left out.
+    """Return full covariances in the form of a covariance type, by averaging or dropping entries.
 
     >>> to_covariance_type(np.array([[[4.0, 1.0], [1.0, 2.0]]]), np.ones(1), "spherical")
     array([3.])
@@ -59,7 +59,7 @@ def to_covariance_type(covariances: np.ndarray, weights: np.ndarray, covariance_
 def sample_mixture(
     count: int, weights: np.ndarray, means: np.ndarray, covariances: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return points of a mixture with full covariances, and the component of each."""
+    """Return points sampled from a mixture with full covariances, and the component of each."""
     labels = np.repeat(np.arange(len(weights)), rng.multinomial(count, weights))
     factors = np.linalg.cholesky(covariances)
     offsets = np.einsum("nij,nj->ni", factors[labels], rng.standard_normal((count, means.shape[1])))

@@ -1,10 +1,10 @@
-"""DP-EM: expectation-maximisation of a Gaussian mixture whose every sum is released with noise.
+"""DP-EM: expectation-maximisation of a Gaussian mixture in which every sum is released with noise.
 
-After Park, Foulds, Chaudhuri and Welling (2017): in each of a fixed number of iterations 2·K+1 mechanisms release the
-weights, K means and K covariances, of points that the declared bounds map into the unit ball. Noise that is scaled
-by a component's exact size would tell that size, so here the *sums* are released, which one unit moves by at most 1
-(or 2, if it is replaced), and are divided afterwards by the noisy sizes. A lower confidence bound of a size, whose
-failure is charged as delta, would also do and is not used: it makes small components noisier still.
+After Park, Foulds, Chaudhuri and Welling (2017): in each of a fixed number of iterations, 2·K+1 mechanisms release the
+weights, K means and K covariances of points that the declared bounds map into the unit ball. Noise scaled by a
+component's exact size would disclose that size. So the *sums* are released, which one unit changes by at most 1 (or 2,
+if it is replaced), and are divided afterwards by the noisy sizes. A lower confidence bound on the size, with its
+failure probability charged as delta, would also work but makes small components noisier.
 """
 
 import math
@@ -23,7 +23,7 @@ from discreet.learn.fit_session import FitSession
 from discreet.learn.mixture.composition import CompositionKind, MechanismType, mechanism_for, split_budget
 
 PublicValues = tuple[Any, ...]
-_MIN_COUNT = 1.0  # units in a component: a noisy size may be below 0
+_MIN_COUNT = 1.0  # minimum units in a component: a noisy size may be negative
 
 
 class GaussianMixtureParameters(NamedTuple):
@@ -35,36 +35,36 @@ class GaussianMixtureParameters(NamedTuple):
 
 
 class MixturePrior(NamedTuple):
-    """Of the MAP form: Dirichlet on the weights, normal and inverse Wishart on each mean and covariance."""
+    """The prior of a MAP estimate: Dirichlet for the weights, normal-inverse-Wishart for each mean and covariance."""
 
     concentration: float  # of each weight; 1 is flat
-    precision: float  # how many units the prior's mean is worth
+    precision: float  # weight of the prior mean, in units
     mean: np.ndarray
-    degrees: float  # of freedom of the covariance
-    scatter: np.ndarray  # what its sum of squares begins with
+    degrees: float  # degrees of freedom of the covariance
+    scatter: np.ndarray  # scale matrix of the covariance
 
 
 class UnitBall(NamedTuple):
-    """Where the unit ball lies in the data: its centre, and how long a radius is in each column."""
+    """The affine map from the unit ball to the data: its centre and its radius in each column."""
 
     centre: np.ndarray
     radius: np.ndarray
 
     def to_ball(self, mixture: GaussianMixtureParameters) -> GaussianMixtureParameters:
-        """Return a mixture in the ball's units."""
+        """Return a mixture in ball units."""
         weights, means, covariances = mixture
         squares = np.outer(self.radius, self.radius)
         return GaussianMixtureParameters(weights, (means - self.centre) / self.radius, covariances / squares)
 
     def to_data(self, mixture: GaussianMixtureParameters) -> GaussianMixtureParameters:
-        """Return a mixture of the ball in the data's units."""
+        """Return a mixture in data units."""
         weights, means, covariances = mixture
         squares = np.outer(self.radius, self.radius)
         return GaussianMixtureParameters(weights, means * self.radius + self.centre, covariances * squares)
 
 
 def unit_ball_around(low: np.ndarray, high: np.ndarray) -> UnitBall:
-    """Return the ball on whose surface the corners of the declared bounds lie.
+    """Return the ball through the corners of the declared bounds.
 
     >>> unit_ball_around(np.array([0.0, 0.0]), np.array([4.0, 2.0])).centre
     array([2., 1.])
@@ -74,15 +74,12 @@ def unit_ball_around(low: np.ndarray, high: np.ndarray) -> UnitBall:
 
 @dataclass(frozen=True)
 class DPEMPlan:
-    """All that is fixed before any data: which noises on which sums, and what is made of them.
-
-    `loss` is what the noises cost, as the ledger counts it; epsilon and delta are what the composition says of them.
-    """
+    """Everything that is fixed before data is read; `loss` is the cost of the noises as the ledger accounts for it."""
 
     n_components: int
     unit_ball: UnitBall
     n_iterations: int
-    n_units: int | None  # how many there are, where that is public
+    n_units: int | None  # only where their number is public
     prior: MixturePrior | None
     start: GaussianMixtureParameters | None
     variance_floor: float
@@ -91,7 +88,7 @@ class DPEMPlan:
     neighbours: str
 
 
-def plan(  # noqa: PLR0913 - every choice is made here, by its name
+def plan(  # noqa: PLR0913 - all choices are keyword arguments
     n_components: int,
     low: np.ndarray,
     high: np.ndarray,
@@ -109,30 +106,30 @@ def plan(  # noqa: PLR0913 - every choice is made here, by its name
 ) -> DPEMPlan:
     """Return the plan of a fit that is (epsilon, delta)-DP for these neighbours.
 
-    Gaussian noise is on everything ("GGG"), or Laplace noise on weights and means and Gaussian noise on covariances
-    ("LLG"). Units can be replaced only where their number is public. The floor of a component's variances is relative
-    to the uniform law within the bounds; a prior makes the fit a MAP estimate; both it and a start are in data units.
+    All noise is Gaussian ("GGG"), or Laplace for weights and means and Gaussian for covariances ("LLG"). Neighbours can
+    differ by replacement only where the number of units is public. `variance_floor` is relative to the uniform
+    distribution within the bounds. A prior makes the fit a MAP estimate; prior and start are in data units.
 
     Claim: the noises, each on a sum over units of vectors in a ball, are together (epsilon, delta)-DP.
-    Proof: `split_budget` divides epsilon and delta among them; `mechanism_for` calibrates each for what one unit moves: a vector
-        of the ball comes or goes, or is replaced by another, at most two radii away.
+    Proof: `split_budget` divides epsilon and delta among them; `mechanism_for` calibrates each for the change that one
+        unit causes: a vector of the ball is added or removed, or replaced by another, at most two radii away.
     Checked by: test_noises_cost_what_was_asked, test_one_unit_moves_each_sum_by_no_more_than_claimed
     """
     components, rounds = (
         as_integer(n_components, "n_components", minimum=1),
-        as_integer(n_iterations, "iterations", minimum=1),
+        as_integer(n_iterations, "n_iterations", minimum=1),
     )
     substitution = is_substitution(neighbours)
     if substitution != (n_units is not None):
-        raise ValueError("units: their number must be public, and given, just where one of them may be replaced")
+        raise ValueError("n_units: pass the public number of units with neighbours='replacement', and only then")
     if noise not in ("gaussian", "laplace"):
         raise ValueError(f"noise must be 'gaussian' or 'laplace', not {noise!r}")
     if not 0 < variance_floor < 1:
-        raise ValueError("floor must lie strictly between 0 and 1")
+        raise ValueError("variance_floor must be strictly between 0 and 1")
     if prior is not None and (prior.concentration < 1 or prior.precision < 0 or prior.degrees < len(low) - 1):
         raise ValueError("prior: concentration must be at least 1, precision at least 0, degrees at least d - 1")
     if start is not None and (start.means.shape != (components, len(low)) or not (start.weights > 0).all()):
-        raise ValueError("start: give every component a weight above 0 and a mean with a number for each column")
+        raise ValueError("start must have a positive weight and a mean with one number per column for each component")
     first_type: MechanismType = Gaussian if noise == "gaussian" else Laplace
     mechanism_types = [first_type] * (1 + components) + [Gaussian] * components
     losses = split_budget(
@@ -144,11 +141,10 @@ def plan(  # noqa: PLR0913 - every choice is made here, by its name
             release_loss,
             clipped_sum_sensitivity(mechanism_type(CLIP_RADIUS), substitution=substitution),
         )
-        for mechanism_type, release_loss in zip(
-            mechanism_types, losses, strict=False
-        )  # every iteration is like the first
+        # Every iteration repeats the first.
+        for mechanism_type, release_loss in zip(mechanism_types, losses, strict=False)
     }
-    noises = tuple(noise_by_type[law] for law in mechanism_types) * rounds
+    noises = tuple(noise_by_type[mechanism_type] for mechanism_type in mechanism_types) * rounds
     loss = sum(
         (
             noise_mechanism.loss(clipped_sum_sensitivity(noise_mechanism, substitution=substitution))
@@ -156,18 +152,17 @@ def plan(  # noqa: PLR0913 - every choice is made here, by its name
         ),
         ZERO_LOSS,
     )
-    public_count = None if n_units is None else as_integer(n_units, "units", minimum=1)
+    public_count = None if n_units is None else as_integer(n_units, "n_units", minimum=1)
     unit_ball = unit_ball_around(low, high)
     return DPEMPlan(components, unit_ball, rounds, public_count, prior, start, variance_floor, noises, loss, neighbours)
 
 
 def fit(session: FitSession, plan: DPEMPlan) -> GaussianMixtureParameters:
-    """Return a mixture in data units, made of nothing but what the session released."""
+    """Return a mixture in data units, computed from the session's releases only."""
     d = len(plan.unit_ball.centre)
-    min_variances = np.full(
-        plan.n_components, plan.variance_floor / (3 * d)
-    )  # the variance of the uniform law is 1/(3·d) in the ball
-    # A variance that is smaller than the noise in it was not seen.
+    # The uniform distribution within the bounds has variance 1/(3·d) in ball units.
+    min_variances = np.full(plan.n_components, plan.variance_floor / (3 * d))
+    # A variance below its noise is not resolved.
     noise_scale = float(plan.noises[-1].scale / CLIP_RADIUS)
     current = (
         random_start(plan.n_components, d)
@@ -185,13 +180,13 @@ def fit(session: FitSession, plan: DPEMPlan) -> GaussianMixtureParameters:
 
 
 def _component_counts(sizes: np.ndarray, n_units: int | None) -> np.ndarray:
-    """Return how many units each component has: a noisy size or, with a public number of units, its share of that."""
+    """Return the units per component: the noisy sizes, normalised if the number of units is public."""
     counts = np.maximum(sizes, _MIN_COUNT)
     return counts if n_units is None else np.asarray(counts * (n_units / counts.sum()))
 
 
 def random_start(components: int, d: int) -> GaussianMixtureParameters:
-    """Return equal weights, means anywhere in the box, and round covariances that could share the box."""
+    """Return equal weights, uniformly random means in the box, and spherical covariances that would tile it."""
     side = 1 / math.sqrt(d)
     means = np.random.default_rng().uniform(-side, side, (components, d))
     variance = side * side / 3 * components ** (-2 / d)
@@ -203,12 +198,12 @@ def random_start(components: int, d: int) -> GaussianMixtureParameters:
 def _noisy_sums(
     session: FitSession, plan: DPEMPlan, current: GaussianMixtureParameters
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return noisy sums over units of each component's shares, share·x and share·xxᵀ: (K,), (K, d), (K, d, d)."""
+    """Return noisy sums over units of r, r·x and r·xxᵀ, with responsibilities r: (K,), (K, d), (K, d, d)."""
     components, d = range(plan.n_components), len(plan.unit_ball.centre)
     factors = np.linalg.inv(np.linalg.cholesky(current.covariances))
     log_peaks = np.log(current.weights) + np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
     public = (*plan.unit_ball, log_peaks, current.means, factors)
-    # The distance in l1 from the ball's centre is up to the root of d.
+    # The l1 norm in the l2 unit ball is at most sqrt(d).
     radius = math.sqrt(d) if isinstance(plan.noises[1], Laplace) else 1
     sizes = session.sum(responsibilities, public, size=plan.n_components, radius=1)
     firsts = np.array([session.sum(first_moments, (*public, k), size=d, radius=radius) for k in components])
@@ -217,25 +212,25 @@ def _noisy_sums(
 
 
 def _symmetric_from_upper(values: np.ndarray, d: int) -> np.ndarray:
-    """Return the matrix whose upper triangle was released, off the diagonal times sqrt(2)."""
+    """Return the symmetric matrix from its released upper triangle, whose off-diagonal entries have weight sqrt(2)."""
     matrix = np.zeros((d, d))
     matrix[np.triu_indices(d)] = values
     return np.asarray(np.where(np.eye(d, dtype=bool), matrix, (matrix + matrix.T) / math.sqrt(2)))
 
 
 def responsibilities(rows: np.ndarray, public: PublicValues) -> np.ndarray:
-    """Return how much of each row every component explains: (n, K), each at least 0, together 1."""
+    """Return the responsibilities: (n, K), non-negative, summing to 1 in each row."""
     return _responsibilities(_columns_in_ball(rows, public), public).T
 
 
 def first_moments(rows: np.ndarray, public: PublicValues) -> np.ndarray:
-    """Return share·x of the component public[-1]: (n, d), of norm at most 1 for x in the ball."""
+    """Return r·x for component public[-1]: (n, d), of norm at most 1 for x in the ball."""
     columns = _columns_in_ball(rows, public)
     return np.asarray(columns * _responsibilities(columns, public)[public[-1]]).T
 
 
 def second_moments(rows: np.ndarray, public: PublicValues) -> np.ndarray:
-    """Return share·xxᵀ as its upper triangle, off the diagonal times sqrt(2), which keeps Frobenius' norm."""
+    """Return r·xxᵀ as its upper triangle, off the diagonal times sqrt(2), which preserves the Frobenius norm."""
     columns = _columns_in_ball(rows, public)
     weighted = columns * _responsibilities(columns, public)[public[-1]]
     pairs = [(i, j) for i in range(len(columns)) for j in range(i, len(columns))]
@@ -246,12 +241,12 @@ def second_moments(rows: np.ndarray, public: PublicValues) -> np.ndarray:
 
 
 def _columns_in_ball(rows: np.ndarray, public: PublicValues) -> np.ndarray:
-    """Return the rows in the ball's units, (d, n)."""
+    """Return the rows in ball units: (d, n)."""
     return np.ascontiguousarray(((rows - public[0]) / public[1]).T)
 
 
 def _responsibilities(columns: np.ndarray, public: PublicValues) -> np.ndarray:
-    """Return every component's share of each point, (K, n): elementwise, so that no row's value depends on others."""
+    """Return the responsibilities, (K, n), elementwise, so that no row's value depends on other rows."""
     _, _, log_peaks, means, factors = public[:5]
     logs = np.empty((len(log_peaks), columns.shape[1]))
     for k, log_peak in enumerate(log_peaks):
@@ -264,11 +259,13 @@ def _responsibilities(columns: np.ndarray, public: PublicValues) -> np.ndarray:
             logs[k] -= whitened * whitened / 2
     logs -= logs.max(axis=0)
     np.exp(logs, out=logs)
-    return np.asarray(logs / reduce(np.add, logs))  # in the components' order, which .sum() may change for one row
+    return np.asarray(
+        logs / reduce(np.add, logs)
+    )  # a fixed order of additions; that of .sum() may differ for a single row
 
 
 def _prior_in_ball(plan: DPEMPlan) -> MixturePrior:
-    """Return the prior in the ball's units; without one, that for which MAP is maximum likelihood."""
+    """Return the prior in ball units; without one, the prior for which MAP is maximum likelihood."""
     d = len(plan.unit_ball.centre)
     if plan.prior is None:
         return MixturePrior(1.0, 0.0, np.zeros(d), -d - 2.0, np.zeros((d, d)))
@@ -281,7 +278,7 @@ def _prior_in_ball(plan: DPEMPlan) -> MixturePrior:
 def _map_estimate(
     prior: MixturePrior, counts: np.ndarray, firsts: np.ndarray, seconds: np.ndarray
 ) -> GaussianMixtureParameters:
-    """Return the MAP estimate from released sums, a function of these alone: the means are within the bounds."""
+    """Return the MAP estimate from the released sums, with means clamped to the bounds."""
     weights, size = counts + prior.concentration - 1, counts[:, None]
     d = firsts.shape[1]
     averages = np.clip(firsts / size, -1 / math.sqrt(d), 1 / math.sqrt(d))
@@ -298,7 +295,7 @@ def _map_estimate(
 
 
 def _clip_eigenvalues(mixture: GaussianMixtureParameters, min_variances: np.ndarray) -> GaussianMixtureParameters:
-    """Return the mixture with the covariances' eigenvalues between the least and 1, the most that a ball allows."""
+    """Return the mixture with the eigenvalues of covariances clamped between `min_variances` and 1."""
     values, vectors = np.linalg.eigh(mixture.covariances)
     clipped = np.clip(values, np.minimum(min_variances, 1.0)[:, None], 1.0)
     return mixture._replace(covariances=(vectors * clipped[:, None, :]) @ vectors.transpose(0, 2, 1))

@@ -1,4 +1,4 @@
-"""GaussianMixture, the estimator; its three methods are in modules of their own."""
+"""GaussianMixture: a private mixture, by one of three methods."""
 
 from typing import Any, Literal, Self
 
@@ -19,21 +19,21 @@ from discreet.learn.mixture.dp_em import GaussianMixtureParameters
 
 
 class GaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
-    """A mixture of Gaussians that tells of a population and hides each of its people.
+    """A differentially private Gaussian mixture.
 
-    method="whitened" is the exact one to use: a noisy grid to start from, then noisy sums of what each component sees.
-    "dp-em" is EM with noise on every parameter, for comparison, with three ways to compose its losses, and
-    "input-noise" perturbs every row instead.
+    method="whitened" is recommended: it starts from noisy marginal tables and takes EM steps on noisy clipped sums.
+    "dp-em" (EM with noise on every parameter, under linear, advanced or zCDP composition) and "input-noise" (noise on
+    every row) are for comparison.
 
     >>> import numpy as np, discreet as dc
     >>> rng = np.random.default_rng(0)
-    >>> unit_numbers = np.concatenate([rng.normal([-3, 0], 1, (4000, 2)), rng.normal([3, 2], 1, (6000, 2))])
-    >>> mixture = dc.learn.GaussianMixture(2, epsilon=1, delta=1e-6, bounds=(-10, 10)).fit(unit_numbers)
+    >>> X = np.concatenate([rng.normal([-3, 0], 1, (4000, 2)), rng.normal([3, 2], 1, (6000, 2))])
+    >>> mixture = dc.learn.GaussianMixture(2, epsilon=1, delta=1e-6, bounds=(-10, 10)).fit(X)
     >>> bool(abs(mixture.means_[:, 0].min() + 3) < 0.5), mixture.predict([[3, 2]]).shape, mixture.loss_.neighbours
     (True, (1,), 'removal')
     """
 
-    def __init__(  # noqa: PLR0913 - scikit-learn's way: every setting is a parameter
+    def __init__(  # noqa: PLR0913 - scikit-learn requires one parameter per setting
         self,
         n_components: int = 1,
         *,
@@ -53,18 +53,16 @@ class GaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.covariance_type, self.n_iter, self.prior, self.neighbours = covariance_type, n_iter, prior, neighbours
 
     def fit(self, X: Any, y: Any = None, *, unit: Any = None, ledger: Ledger | None = None) -> Self:  # noqa: ARG002 - y is for Pipelines
-        """Learn a mixture of the rows of X; rows with an equal `unit` are one person's, and weigh together as one."""
+        """Fit the mixture to X; rows with the same `unit` together count as one row."""
         return self._fit_source(source_from_data(self, X, unit=unit, ledger=ledger, min_rows=2))
 
     def fit_rows(self, rows: QueryRows) -> Self:
-        """Learn from the rows of a curator's query."""
+        """Fit to the rows of a curator's query."""
         return self._fit_source(source_from_query(self, rows))
 
     def _fit_source(self, source: FitSource) -> Self:
-        check_neighbours(source, self.neighbours)  # before the rows are counted, where their number is public
-        to_covariance_type(
-            np.ones((1, 1, 1)), np.ones(1), self.covariance_type
-        )  # stops at an unknown kind before it costs
+        check_neighbours(source, self.neighbours)  # before units are counted for neighbours='replacement'
+        to_covariance_type(np.ones((1, 1, 1)), np.ones(1), self.covariance_type)  # validates the type before the charge
         if self.method not in _METHODS:
             raise ValueError(f"method must be one of {', '.join(map(repr, _METHODS))}, not {self.method!r}")
         return _METHODS[self.method](self, source)
@@ -73,27 +71,27 @@ class GaussianMixture(DensityMixin, BaseEstimator):  # type: ignore[misc]
         order = np.argsort(-parameters.weights, kind="stable")
         self.weights_, self.means_ = parameters.weights[order], parameters.means[order]
         self.covariances_ = to_covariance_type(parameters.covariances[order], self.weights_, self.covariance_type)
-        self.n_components_ = len(np.unique(self.means_, axis=0))  # fewer, where noise hides that there are more
+        self.n_components_ = len(np.unique(self.means_, axis=0))  # fewer where noise dominates: see whitened_em.fit
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Return the log-density of every row of X."""
+        """Return the log-density of each row of X."""
         return np.asarray(logsumexp(self._log_densities(X), axis=1))
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002 - y is for Pipelines
-        """Return the mean log-density of X, exactly: of private data, use `evaluate`."""
+        """Return the mean log-density of X, without noise; use `evaluate` on private data."""
         return float(self.score_samples(X).mean())
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the most likely component of every row of X."""
+        """Return the most probable component of each row of X."""
         return np.asarray(self._log_densities(X).argmax(axis=1))
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probability of every component for every row of X."""
+        """Return the probability of each component for each row of X."""
         logs = self._log_densities(X)
         return np.asarray(np.exp(logs - logsumexp(logs, axis=1, keepdims=True)))
 
     def sample(self, n_samples: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """Return points drawn from the mixture, with their components: data that belong to nobody."""
+        """Return synthetic points sampled from the mixture, and their components."""
         check_is_fitted(self)
         return sample_mixture(n_samples, self.weights_, self.means_, self._full_covariances(), np.random.default_rng())
 
@@ -150,8 +148,8 @@ def _fit_dp_em(model: GaussianMixture, source: FitSource) -> GaussianMixture:
 def _fit_input_noise(model: GaussianMixture, source: FitSource) -> GaussianMixture:
     if source.ledger is not None or source.rows.grouped or not is_substitution(model.neighbours):
         raise ValueError(
-            "method: noise on every row hides what a row says, not that it is there; it is for "
-            "neighbours='replacement', single rows and no ledger"
+            "method: 'input-noise' protects the values of a row, not its presence; it needs "
+            "neighbours='replacement', no unit and no ledger"
         )
     plan = input_noise.plan(
         model.n_components, source.rows.low, source.rows.high, epsilon=model.epsilon, delta=model.delta
@@ -163,7 +161,7 @@ def _fit_input_noise(model: GaussianMixture, source: FitSource) -> GaussianMixtu
 
 
 def _count_units(source: FitSource) -> int:
-    """Return how many units there are: public, where neighbours replace one."""
+    """Return the number of units, which is public when neighbours differ by replacement."""
     count, last = 0, None
     for rows, unit_numbers in source.rows.batches(1 << 16):
         if unit_numbers is None:

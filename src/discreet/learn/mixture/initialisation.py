@@ -1,7 +1,7 @@
-"""Where a private mixture begins: many first guesses from released tables, of which the best fit is kept. It is free.
+"""Initial mixtures: several candidates from released tables, of which the best is kept. This is post-processing.
 
-Points are drawn whose pairs of columns follow the noisy tables; ordinary mixtures of these artificial points are the
-first guesses; the composite likelihood of the tables improves them and decides.
+Artificial points are sampled whose pairs of columns follow the noisy tables; ordinary mixtures fitted to these points
+are the candidates; the composite likelihood of the tables refines and ranks them.
 """
 
 import math
@@ -23,22 +23,18 @@ from discreet.learn.mixture.composite_likelihood import (
 from discreet.learn.mixture.marginals import MarginalTables
 from discreet.learn.mixture.shrinkage import floor_eigenvalues
 
-_GUESSES, _SURVIVORS = 6, 2  # mixtures that take the first steps, and those that go on
-_FIRST_STEPS, _SURVIVOR_STEPS, _FINE_STEPS = (
-    6,
-    12,
-    8,
-)  # steps: of all guesses, of the good ones, and of these with finer cells
+_GUESSES, _SURVIVORS = 6, 2  # candidates, and how many of them are refined further
+_FIRST_STEPS, _SURVIVOR_STEPS, _FINE_STEPS = 6, 12, 8  # steps of all candidates, of the survivors, and with finer cells
 _MIN_ARTIFICIAL_POINTS = 1000
 _GIBBS_SWEEPS = 3
-_EFFECTIVE_COLUMNS = 2.5  # all other columns together say as much of a column as this many: they are not independent
-_MIN_CELL_VARIANCES = 0.3  # a component's least variance, in those of a cell
-_CHANCE_GAIN = 0.3  # what a number wins where there is nothing to see; the prior keeps it below 1/2
-_COARSE_CELLS = 4096  # cells in all tables together, about, for the first guesses
+_EFFECTIVE_COLUMNS = 2.5  # the other columns are not independent: together they are as informative as this many
+_MIN_CELL_VARIANCES = 0.3  # minimum variance of a component, in cell variances
+_CHANCE_GAIN = 0.3  # log-likelihood that a parameter gains by chance; the prior keeps it below 1/2
+_COARSE_CELLS = 4096  # approximate number of cells in all tables for the candidates
 
 
 class InitialMixture(NamedTuple):
-    """A mixture in the windows' units, without the cells' blur, and how well it fits the tables with a fair penalty."""
+    """A mixture in window units, less the cell variance, and its penalised log-likelihood."""
 
     weights: np.ndarray
     means: np.ndarray
@@ -47,24 +43,24 @@ class InitialMixture(NamedTuple):
 
 
 def best_initial_mixture(tables: MarginalTables, candidates: Collection[int]) -> InitialMixture:
-    """Return the best mixture found, of the number of components with the most evidence."""
-    with threadpool_limits(1, "blas"):  # its matrices are small: threads would mostly wait for each other
+    """Return the best mixture over the candidate numbers of components, by evidence."""
+    with threadpool_limits(1, "blas"):  # the matrices are too small for threads
         return max(
             (_initial_mixture(tables, components) for components in candidates), key=lambda start: start.evidence
         )
 
 
 def _evidence(tables: MarginalTables, mixture: Mixtures) -> float:
-    """Return the likelihood of the tables less what so many numbers win by chance.
+    """Return the log-likelihood of the tables less the gain expected by chance.
 
-    A unit is in every table, so that the tables' sampling errors go together: where they outweigh the noise, chance
-    wins up to as many times more as a column has tables.
+    Every unit is in all tables, so the sampling errors of the tables are correlated: where they exceed the noise, the
+    gain by chance grows up to the number of tables per column.
     """
     per_cell = tables.total / tables.counts.shape[1]
     tables_per_column = max(tables.n_columns - 1, 1)
     inflation = (tables.sd**2 + tables_per_column * per_cell) / (tables.sd**2 + per_cell)
     components = mixture.sizes.shape[1]
-    # The best of many places for a component, and numbers that follow the noise there.
+    # The best of many positions for a component, and parameters that fit the noise there.
     chance_gain = components * (
         math.log(tables.counts.shape[1]) / 2 + _CHANCE_GAIN * parameter_layout(tables, components).n_parameters
     )
@@ -72,7 +68,7 @@ def _evidence(tables: MarginalTables, mixture: Mixtures) -> float:
 
 
 def _initial_mixture(tables: MarginalTables, components: int) -> InitialMixture:
-    rng = np.random.default_rng(list(tables.counts.tobytes()[:4096]))  # the same tables give the same start
+    rng = np.random.default_rng(list(tables.counts.tobytes()[:4096]))  # deterministic, given the tables
     coarse = tables.coarsen(_coarse_side(tables))
     mixtures = _initial_guesses(coarse, components, rng)
     prior = np.diag(np.einsum("rkii,rk->i", mixtures.covariances, mixtures.sizes) / mixtures.sizes.sum())
@@ -97,7 +93,7 @@ def _initial_mixture(tables: MarginalTables, components: int) -> InitialMixture:
 
 
 def _coarse_side(tables: MarginalTables) -> int:
-    """Return how many cells along a column are enough for guesses."""
+    """Return the number of cells per side for the candidates."""
     side = tables.side
     while side > 16 and side ** len(tables.marginals[0]) * len(tables.marginals) > _COARSE_CELLS:
         side //= 2
@@ -105,7 +101,7 @@ def _coarse_side(tables: MarginalTables) -> int:
 
 
 def _initial_guesses(tables: MarginalTables, components: int, rng: np.random.Generator) -> Mixtures:
-    """Return ordinary mixtures of artificial points, each from a beginning of its own."""
+    """Return ordinary mixtures fitted to artificial points, with different random starts."""
     diagonal = parameter_layout(tables, components).diagonal
     points = artificial_points(tables, max(_MIN_ARTIFICIAL_POINTS, 20 * components), rng)
     guesses = []
@@ -119,7 +115,7 @@ def _initial_guesses(tables: MarginalTables, components: int, rng: np.random.Gen
             random_state=int(rng.integers(1 << 31)),
         )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # a guess need not be good
+            warnings.simplefilter("ignore", ConvergenceWarning)  # candidates need not converge
             guess.fit(points)
         covariances = guess.covariances_
         guesses.append(
@@ -135,7 +131,7 @@ def _initial_guesses(tables: MarginalTables, components: int, rng: np.random.Gen
 
 
 def artificial_points(tables: MarginalTables, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Return points, (count, d), whose views follow the tables as far as these stand out of the noise."""
+    """Return points, (count, d), whose marginals follow the tables above the noise."""
     side, d = tables.side, tables.n_columns
     masses = np.maximum(tables.counts - tables.sd, 0) + 1e-3 * tables.total / tables.counts.shape[1]
     masses /= masses.sum(axis=1, keepdims=True)
@@ -148,7 +144,7 @@ def artificial_points(tables: MarginalTables, count: int, rng: np.random.Generat
 
 
 def _pair_tables(tables: MarginalTables, masses: np.ndarray) -> dict[tuple[int, int], np.ndarray]:
-    """Return every pair's table, in both directions."""
+    """Return the table of each ordered pair of columns."""
     square = masses.reshape(-1, tables.side, tables.side)
     forward = dict(zip(tables.marginals, square, strict=True))
     return {
@@ -163,7 +159,7 @@ def _ordered_pairs(marginals: Sequence[tuple[int, ...]]) -> list[tuple[int, int]
 def _gibbs_sample(
     pair_tables: dict[tuple[int, int], np.ndarray], d: int, count: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return cells, (count, d): each column in turn is drawn given what its tables say of it and the others."""
+    """Return cells, (count, d), by Gibbs sampling: each column given the others, by its pair tables."""
     partners = {j: [i for i, other in pair_tables if other == j] for j in range(d)}
     column_shares = np.array([np.mean([pair_tables[j, i].sum(axis=1) for i in partners[j]], axis=0) for j in range(d)])
     log_ratios = {
@@ -182,5 +178,5 @@ def _gibbs_sample(
             cells[:, j] = np.minimum(sampled_cells, column_shares.shape[1] - 1)
             sampled_columns.add(int(j))
         if d == 2 and sweep == 0:
-            break  # the pair was drawn from its own table
+            break  # a single pair is sampled exactly
     return cells

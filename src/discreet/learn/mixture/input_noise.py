@@ -1,8 +1,8 @@
-"""Noise on the input instead: every row is perturbed once, and an ordinary mixture is fitted to the noisy rows.
+"""Input perturbation: every row is perturbed once, and an ordinary mixture is fitted to the noisy rows.
 
-The noise does not shrink with the number of rows as that of a sum does, so this is what DP-EM is compared with, rather
-than a method to choose. Who publishes one noisy row for each row also tells how many there are and that each is
-there: the guarantee is for a row that is *replaced*, and nothing hides the presence of one.
+The noise per row does not decrease with the number of rows, so this is a baseline for DP-EM, not a recommended method.
+One noisy row per row discloses the number of rows: the guarantee is for the *replacement* of a row, and does not
+protect its presence.
 """
 
 import math
@@ -24,7 +24,7 @@ from discreet.learn.mixture.dp_em import GaussianMixtureParameters, UnitBall, ra
 
 @dataclass(frozen=True)
 class InputNoisePlan:
-    """What is fixed before any data; `loss` is for the replacement of one row, and the caller charges it."""
+    """Everything that is fixed before data is read; `loss` is for the replacement of one row, charged by the caller."""
 
     n_components: int
     unit_ball: UnitBall
@@ -34,7 +34,7 @@ class InputNoisePlan:
     neighbours: str = REPLACEMENT
 
 
-def plan(  # noqa: PLR0913 - every choice is made here, by its name
+def plan(  # noqa: PLR0913 - all choices are keyword arguments
     n_components: int,
     low: np.ndarray,
     high: np.ndarray,
@@ -43,10 +43,10 @@ def plan(  # noqa: PLR0913 - every choice is made here, by its name
     delta: Number,
     variance_floor: float = 1e-3,
 ) -> InputNoisePlan:
-    """Return the plan of a fit that is (epsilon, delta)-DP where one row is replaced by another.
+    """Return the plan of a fit that is (epsilon, delta)-DP for the replacement of one row.
 
-    Claim: one row's integers move by at most the diameter of the ball.
-    Proof: they lie within ±_reach(d), so that the squares of d differences add up to at most 4·d·_reach(d)².
+    Claim: replacing one row changes its integers by at most the diameter of the ball.
+    Proof: they are within ±_max_steps(d), so the squares of the d differences add up to at most 4·d·_max_steps(d)².
     Checked by: test_noisy_rows_hide_the_diameter_of_the_ball
     """
     d = len(low)
@@ -62,7 +62,7 @@ def plan(  # noqa: PLR0913 - every choice is made here, by its name
 
 
 def row_sensitivity(d: int) -> Sensitivity:
-    """Return how far a row of d numbers in the ball moves, in steps, when another replaces it.
+    """Return the sensitivity, in steps, of a row of d numbers in the ball to its replacement.
 
     >>> row_sensitivity(1).l2_squared == (2 * CLIP_RADIUS) ** 2
     True
@@ -75,7 +75,7 @@ def _max_steps(d: int) -> int:
 
 
 def noisy_rows(rows: np.ndarray, plan: InputNoisePlan) -> np.ndarray:
-    """Return each row once, in the ball's units, with noise; a number that is missing counts as the middle."""
+    """Return each row once, in ball units, with noise; missing values become the centre."""
     max_steps = _max_steps(rows.shape[1])
     with np.errstate(invalid="ignore"):
         steps = np.rint((rows - plan.unit_ball.centre) / plan.unit_ball.radius * CLIP_RADIUS)
@@ -86,17 +86,17 @@ def noisy_rows(rows: np.ndarray, plan: InputNoisePlan) -> np.ndarray:
 
 
 def fit(rows: np.ndarray, plan: InputNoisePlan) -> GaussianMixtureParameters:
-    """Return a mixture in data units, from noisy rows alone; what the noise adds to the covariances is taken away."""
+    """Return a mixture in data units from noisy rows only; the noise variance is subtracted from the covariances."""
     noisy = noisy_rows(rows, plan)
     variance = float(plan.noise.scale / CLIP_RADIUS) ** 2
     start = random_start(plan.n_components, rows.shape[1])
-    # Begun as a mixture within the bounds that the noise has widened: k-means would only cut the noise into pieces.
+    # Start with a random mixture within the bounds, convolved with the noise: k-means would only partition the noise.
     precisions = np.linalg.inv(start.covariances + variance * np.eye(rows.shape[1]))
     model = GaussianMixture(
         plan.n_components, weights_init=start.weights, means_init=start.means, precisions_init=precisions
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # what it has found by then is as private
+        warnings.simplefilter("ignore", ConvergenceWarning)  # privacy does not depend on convergence
         model.fit(noisy)
     noisy_mixture = GaussianMixtureParameters(model.weights_, model.means_, model.covariances_)
     return plan.unit_ball.to_data(_deconvolve(noisy_mixture, plan, variance, len(rows)))
@@ -105,13 +105,13 @@ def fit(rows: np.ndarray, plan: InputNoisePlan) -> GaussianMixtureParameters:
 def _deconvolve(
     noisy_mixture: GaussianMixtureParameters, plan: InputNoisePlan, variance: float, n_rows: int
 ) -> GaussianMixtureParameters:
-    """Return the mixture whose points, with noise of this variance, look like the one that was found."""
+    """Return the mixture that, convolved with noise of this variance, gives `noisy_mixture`."""
     d = len(plan.unit_ball.centre)
     side = 1 / math.sqrt(d)
-    # A variance that is smaller than the noise's own chance error was not seen.
+    # A variance below the sampling error of the noise is not resolved.
     error = variance * np.sqrt(2 / np.maximum(noisy_mixture.weights * n_rows, 2))
     min_variances = np.clip(error, plan.variance_floor / (3 * d), 1.0)[:, None]
-    values, vectors = np.linalg.eigh(noisy_mixture.covariances)  # the noise is round: it adds to every eigenvalue alike
+    values, vectors = np.linalg.eigh(noisy_mixture.covariances)  # spherical noise adds equally to every eigenvalue
     eigenvalues = np.clip(values - variance, min_variances, 1.0)
     covariances = (vectors * eigenvalues[:, None, :]) @ vectors.transpose(0, 2, 1)
     return GaussianMixtureParameters(noisy_mixture.weights, np.clip(noisy_mixture.means, -side, side), covariances)

@@ -1,7 +1,7 @@
-"""Noisy tables of every pair of columns: what the private start of a mixture is fitted to.
+"""Noisy marginal tables of pairs of columns, from which a mixture is initialised.
 
-First each column's own table shows where its values lie; then each pair's table covers that window alone. One table of
-one or two columns is a *view*: it shows a mixture's marginal law there.
+First a table of each column finds the window that contains nearly all values; then a table of each pair covers the
+windows only.
 """
 
 from collections.abc import Sequence
@@ -14,23 +14,23 @@ import numpy as np
 
 PublicValues = tuple[Any, ...]
 Marginals = tuple[tuple[int, ...], ...]
-_WINDOW_CELLS = 128  # cells of the first tables
-_MIN_SIDE, _MAX_CELLS = 8, 1 << 14  # cells along a column, and in all tables together
-_TAIL_SHARE = 0.003  # the share of a column's values that a window may leave out at each end
-_WINDOW_MARGIN = 0.08  # of a window's length, added at each end
-_ALL_PAIRS_UP_TO = 16  # columns; with more, each is paired with its next neighbours only
+_WINDOW_CELLS = 128  # cells of the one-column tables
+_MIN_SIDE, _MAX_CELLS = 8, 1 << 14  # minimum cells per side, and maximum cells in all tables
+_TAIL_SHARE = 0.003  # share of a column's values outside the window at each end
+_WINDOW_MARGIN = 0.08  # added at each end, relative to the window's length
+_ALL_PAIRS_UP_TO = 16  # with more columns, each is paired with the next ones only
 _NEXT_COLUMNS = 5
 
 
 class NoisySession(Protocol):
-    """What is asked of a session: the next noisy tables or sum, and how noisy they will be."""
+    """The part of a FitSession that mixtures use."""
 
     @property
     def is_gaussian(self) -> bool:
-        """Whether the next noise is Gaussian, and vectors are kept in an l2 ball."""
+        """Whether the next release has Gaussian noise, with vectors clipped in l2."""
 
     def sd(self, radius: Any = ...) -> float:
-        """Return the standard deviation of the next noise."""
+        """Return the noise standard deviation of the next release."""
 
     def histograms(self, rule: Any, public: PublicValues, *, tables: int, cells: int) -> np.ndarray:
         """Return the next noisy tables."""
@@ -40,7 +40,7 @@ class NoisySession(Protocol):
 
 
 class Windows(NamedTuple):
-    """The part of the unit cube that holds nearly all rows: where it begins and how long it is in each column."""
+    """The part of the unit cube that contains nearly all rows: its start and length in each column."""
 
     begin: np.ndarray
     length: np.ndarray
@@ -48,17 +48,17 @@ class Windows(NamedTuple):
 
 @dataclass(frozen=True)
 class MarginalTables:
-    """Noisy counts, views × cells, within windows that are mapped onto the cube from -1/2 to 1/2."""
+    """Noisy counts, marginals × cells; the windows are mapped to the cube [-1/2, 1/2]."""
 
     counts: np.ndarray
     sd: float
-    side: int  # cells along each column of a view
+    side: int  # cells along each column of a marginal
     marginals: Marginals
     n_columns: int
 
     @property
     def cell_centres(self) -> np.ndarray:
-        """The middle of every cell: (r, cells), for views of r columns."""
+        """The centre of each cell: (r, cells), for marginals of r columns."""
         line = (np.arange(self.side) + 0.5) / self.side - 0.5
         return np.array(np.meshgrid(*[line] * len(self.marginals[0]), indexing="ij")).reshape(
             len(self.marginals[0]), -1
@@ -66,16 +66,16 @@ class MarginalTables:
 
     @property
     def cell_variance(self) -> float:
-        """How much variance is added to every column by knowing the cells only."""
+        """The variance that binning adds to each column."""
         return 1 / (12 * self.side**2)
 
     @property
     def total(self) -> float:
-        """How many units are inside of the windows, about."""
+        """Noisy number of units inside the windows, at least 1."""
         return max(float(self.counts.sum(axis=1).mean()), 1.0)
 
     def coarsen(self, side: int) -> "MarginalTables":
-        """Return the same with fewer cells, each the sum of several."""
+        """Return the tables with cells merged to `side` cells per column."""
         if side >= self.side:
             return self
         r, factor = len(self.marginals[0]), self.side // side
@@ -84,7 +84,7 @@ class MarginalTables:
 
 
 def marginals_of_columns(n_columns: int) -> Marginals:
-    """Return all pairs of columns, or the next neighbours if there are too many pairs; of a single column, itself.
+    """Return all pairs of columns, or only pairs of nearby columns if there are many; for one column, the column.
 
     >>> marginals_of_columns(3)
     ((0, 1), (0, 2), (1, 2))
@@ -100,7 +100,7 @@ def marginals_of_columns(n_columns: int) -> Marginals:
 
 
 def draw_marginal_tables(session: NoisySession, low: np.ndarray, high: np.ndarray) -> tuple[MarginalTables, Windows]:
-    """Return the tables of all views; it takes two draws of the session."""
+    """Return the marginal tables and their windows, from two releases."""
     n_columns, marginals = len(low), marginals_of_columns(len(low))
     sd = session.sd() * _tables_radius(session, n_columns)
     counts = session.histograms(column_cells, (low, high - low, _WINDOW_CELLS), tables=n_columns, cells=_WINDOW_CELLS)
@@ -114,10 +114,10 @@ def draw_marginal_tables(session: NoisySession, low: np.ndarray, high: np.ndarra
 
 
 def cells_per_side(marginals: Marginals, total: float, sd: float) -> int:
-    """Return how many cells along a column: as many as hold, on average, as many units as there is noise.
+    """Return the number of cells per side for which the mean count per cell is at least the noise.
 
-    >>> cells_per_side(marginals_of_columns(2), total=1e5, sd=10), cells_per_side(marginals_of_columns(10), total=1e5, sd=50)
-    (64, 16)
+    >>> [cells_per_side(marginals_of_columns(d), total=1e5, sd=sd) for d, sd in ((2, 10), (10, 50))]
+    [64, 16]
     """
     side, r = _MIN_SIDE, len(marginals[0])
     while (2 * side) ** r * len(marginals) <= _MAX_CELLS and total >= sd * (2 * side) ** r:
@@ -126,18 +126,18 @@ def cells_per_side(marginals: Marginals, total: float, sd: float) -> int:
 
 
 def _tables_radius(session: NoisySession, n_tables: int) -> float:
-    """Return the radius of so many counts that one unit moves by 1."""
+    """Return the norm of a unit's contribution to this many tables: 1 in each."""
     return float(n_tables**0.5 if session.is_gaussian else n_tables)
 
 
 def column_cells(rows: np.ndarray, public: PublicValues) -> np.ndarray:
-    """Return the cell of each row in each column's own table: (n, d)."""
+    """Return the cell of each row in each one-column table: (n, d)."""
     begin, length, side = public
     return _column_cells(rows, begin, length, side).clip(0, side - 1).T
 
 
 def marginal_cells(rows: np.ndarray, public: PublicValues) -> np.ndarray:
-    """Return the cell of each row in each view's table, (n, views); -1 outside of the windows."""
+    """Return the cell of each row in each marginal table, (n, marginals); -1 outside the windows."""
     begin, length, side, marginals = public
     cells = _column_cells(rows, begin, length, side)
     inside = (cells >= 0) & (cells < side)
@@ -157,9 +157,9 @@ def _column_cells(rows: np.ndarray, begin: np.ndarray, length: np.ndarray, side:
 
 
 def _find_windows(counts: np.ndarray, sd: float) -> Windows:
-    """Return the windows that leave out no more at each end than a small share, or what noise alone could be.
+    """Return windows that leave out at each end at most a small share of the rows, or the noise level.
 
-    Where even all rows together hardly stand out of the noise, a window is the whole range.
+    If the total barely exceeds the noise, a window is the whole range.
     """
     total = max(float(counts.sum(axis=1).mean()), 1.0)
     slack = np.maximum(_TAIL_SHARE * total, 2 * sd * np.sqrt(np.arange(1, _WINDOW_CELLS + 1)))
@@ -174,5 +174,5 @@ def _find_windows(counts: np.ndarray, sd: float) -> Windows:
 
 
 def _first_true(flags: Sequence[bool] | np.ndarray) -> int:
-    """Return where the first flag is up; without any, 0."""
+    """Return the index of the first true flag, or 0."""
     return int(np.argmax(flags))

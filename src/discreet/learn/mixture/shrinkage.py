@@ -1,4 +1,4 @@
-"""What noisy sums of whitened points say of a component, and how much of it to believe."""
+"""Updates of a component from noisy sums of clipped whitened points, shrunk according to the noise."""
 
 import math
 from typing import NamedTuple
@@ -8,11 +8,12 @@ from scipy.special import chdtr, chdtrc, chdtri, gammaln  # chi-squared: P(below
 
 
 class ClipEffect(NamedTuple):
-    """Whitened points are moved to within a radius; what that does to a Gaussian component, and how blocks weigh.
+    """The effect on a Gaussian component of clipping whitened points to a radius.
 
-    `kept` is what remains of the variance; `mean_factor`, `trace_factor` and `shape_factor` say how much of a small change of
-    the mean, of the covariance's trace and of the rest of it remains visible. `block_weights` multiply the three blocks of a
-    point's vector (share, first and second moments), which then lies in the ball of radius 1.
+    `variance_factor` is the remaining variance; `mean_factor`, `trace_factor` and `shape_factor` are the factors by
+    which clipping attenuates small changes of the mean, of the covariance's trace and of its traceless part.
+    `block_weights` multiply the three blocks of a point's vector (responsibility, first and second moments), so that
+    its norm is at most 1.
     """
 
     radius: float
@@ -24,11 +25,11 @@ class ClipEffect(NamedTuple):
 
 
 def clip_at_quantile(quantile: float, d: int, *, in_l2: bool) -> ClipEffect:
-    """Return the clip that leaves this share of a component's points where they are."""
+    """Return the effect of clipping at the radius that contains this share of a component's points."""
     squared = float(chdtri(d, 1 - quantile))
     inside, inner = float(chdtr(d, squared)), float(chdtr(d + 2, squared))
     radius = math.sqrt(squared)
-    # The mean of 1/r over the points beyond the radius; on a line, none of a shift is seen there.
+    # E[1/r] over the points beyond the radius; in one dimension, clipped points show nothing of a shift.
     inverse = (
         math.exp(gammaln((d - 1) / 2) - gammaln(d / 2)) * math.sqrt(0.5) * chdtrc(d - 1, squared) if d > 1 else 0.0
     )
@@ -43,10 +44,11 @@ def clip_at_quantile(quantile: float, d: int, *, in_l2: bool) -> ClipEffect:
 
 
 def _block_weights(squared: float, d: int, *, in_l2: bool) -> np.ndarray:
-    """Return the blocks' weights for which noise costs the least likelihood.
+    """Return the block weights w for which the noise costs the least likelihood.
 
-    Noise of variance 1/w² in every number of a block costs price/w², in sum; a point on the clip's sphere has the
-    norm |w·longest|, which is 1. (Lagrange: w² ~ sqrt(price)/longest in l2 and w³ ~ price/longest in l1.)
+    Noise of variance 1/w² in each entry of a block costs likelihood_cost/w². A point on the clipping sphere has norm
+    |w·max_norms|, which is set to 1. Lagrange multipliers give w² ~ sqrt(likelihood_cost)/max_norms in l2 and
+    w³ ~ likelihood_cost/max_norms in l1.
     """
     likelihood_cost = np.array([1.0, d / 2, d * (d + 1) / 8])
     if in_l2:
@@ -59,7 +61,7 @@ def _block_weights(squared: float, d: int, *, in_l2: bool) -> np.ndarray:
 
 
 class ComponentMoments(NamedTuple):
-    """What was released of one component: how many units, and its whitened first and second moments, per unit."""
+    """The released size of a component, in units, and its mean whitened first and second moments."""
 
     size: float
     mean: np.ndarray
@@ -67,7 +69,7 @@ class ComponentMoments(NamedTuple):
 
 
 def component_moments(sums: np.ndarray, d: int, clip: ClipEffect) -> ComponentMoments:
-    """Return one component's part of the released sums, in its own units."""
+    """Return one component's moments from its block of the released sums."""
     i, j = np.tril_indices(d)
     share, first, second = clip.block_weights
     size = max(float(sums[0] / share), 1.0)
@@ -77,7 +79,7 @@ def component_moments(sums: np.ndarray, d: int, clip: ClipEffect) -> ComponentMo
 
 
 def shrunken_update(moments: ComponentMoments, sd: float, clip: ClipEffect) -> tuple[np.ndarray, np.ndarray]:
-    """Return the change of mean and covariance, in whitened units, as far as it stands out of the noise."""
+    """Return the change of mean and covariance in whitened units, shrunk according to the noise."""
     d = len(moments.mean)
     i, j = np.tril_indices(d)
     excess = moments.second_moment - np.outer(moments.mean, moments.mean) - clip.variance_factor * np.eye(d)
@@ -92,7 +94,7 @@ def shrunken_update(moments: ComponentMoments, sd: float, clip: ClipEffect) -> t
 
 
 def james_stein_factor(values: np.ndarray, sd: float) -> float:
-    """Return James and Stein's factor: which part of noisy values to keep, from 0 to 1.
+    """Return the James-Stein shrinkage factor of noisy values, from 0 to 1.
 
     >>> james_stein_factor(np.array([30.0, -40.0, 0.0]), sd=1.0), james_stein_factor(np.array([0.1, -0.1, 0.1]), sd=1.0)
     (0.9992, 0.0)
@@ -102,7 +104,7 @@ def james_stein_factor(values: np.ndarray, sd: float) -> float:
 
 
 def grow_covariances(factors: np.ndarray, growth: np.ndarray) -> np.ndarray:
-    """Return L(1 + growth)Lᵀ for factors L of covariances; where it would not be positive, a smooth limit of it."""
+    """Return L(1 + growth)Lᵀ for Cholesky factors L, with 1 + growth kept positive by a smooth limit."""
     values, vectors = np.linalg.eigh(growth)
     scales = np.where(values > -0.5, 1 + values, 0.25 / np.maximum(-values, 0.5))
     rotated = factors @ vectors
@@ -116,5 +118,5 @@ def floor_eigenvalues(covariances: np.ndarray, min_variance: float) -> np.ndarra
 
 
 def transpose_matrices(matrices: np.ndarray) -> np.ndarray:
-    """Return matrices with their last two axes exchanged."""
+    """Return matrices with their last two axes swapped."""
     return np.swapaxes(matrices, -1, -2)

@@ -1,11 +1,10 @@
-"""The private mixture to use: a start from noisy tables, then a few rounds of EM on noisy, whitened, clipped sums.
+"""The recommended private mixture: initialisation from noisy tables, then rounds of EM on noisy sums of clipped points.
 
-    columns' tables ─► windows ─► pairs' tables ─► best start (free; one Gaussian, if no more is to be seen) ─► rounds
+    column tables ─► windows ─► pair tables ─► best initial mixture (post-processing) ─► EM rounds
 
-In a round every component looks at each row in its own whitened units, moved to within a radius; the row's shares,
-first and second moments are one vector of the unit ball, and one noisy sum tells all components what to become. Of what
-it says, only the part that stands out of the noise is believed. With units of several rows, a unit's rows are averaged
-by the session: the sums then speak of people, of whom there are fewer than rows.
+In a round, each row is whitened and clipped to a radius for each component; its responsibilities, first and second
+moments form one vector in the unit ball, and one noisy sum updates all components. The updates are shrunk according to
+the noise. If a unit has several rows, the session averages them, so sums are over units rather than rows.
 """
 
 import math
@@ -31,18 +30,18 @@ from discreet.learn.mixture.shrinkage import (
 )
 
 _ROUNDS = 5
-_WINDOWS_PERCENT, _MARGINALS_PERCENT, _ROUNDS_PERCENT = 5, 35, 60  # hundredths of the price
-_UNCLIPPED_SHARE = 0.95  # the share of a component's points that the clip leaves where they are
-_STEP_LENGTH = 1.5  # EM is slow; longer steps in the same direction converge too
-_MIN_SIZE_TO_NOISE = 6.0  # standard deviations by which a component's size must stand out to change it
+_WINDOWS_PERCENT, _MARGINALS_PERCENT, _ROUNDS_PERCENT = 5, 35, 60  # percent of the budget
+_UNCLIPPED_SHARE = 0.95  # share of a component's points that are not clipped
+_STEP_LENGTH = 1.5  # over-relaxation: EM converges slowly, and longer steps converge too
+_MIN_SIZE_TO_NOISE = 6.0  # minimum size of a component, in noise deviations, to be updated
 _MIN_WEIGHT = 1e-3
 _MAX_COMPONENTS, _MAX_ROUNDS = 256, 100
-_MIN_VARIANCE = 1e-10  # of the declared range, squared
+_MIN_VARIANCE = 1e-10  # in squared declared ranges
 
 
 @dataclass(frozen=True)
 class WhitenedPlan:
-    """All that is fixed before any data: the draws' shares of the price, and what is made of the draws."""
+    """Everything that is fixed before data is read."""
 
     candidates: tuple[int, ...]
     low: np.ndarray
@@ -52,7 +51,7 @@ class WhitenedPlan:
 
     @property
     def shares(self) -> tuple[Fraction, ...]:
-        """How the price is divided over the draws, in order."""
+        """The budget shares of the releases, in order."""
         rounds = [Fraction(_ROUNDS_PERCENT, self.rounds)] * self.rounds
         return (Fraction(_WINDOWS_PERCENT), Fraction(_MARGINALS_PERCENT), *rounds)
 
@@ -65,7 +64,7 @@ def plan(
     covariance_type: str = "full",
     n_iter: int | None = None,
 ) -> WhitenedPlan:
-    """Return the plan of a fit; of several numbers of components, the tables choose, at no further price.
+    """Return the plan of a fit; several numbers of components are compared on the released tables, at no extra cost.
 
     >>> len(plan([1, 2, 3], np.zeros(2), np.ones(2)).shares)
     7
@@ -73,10 +72,10 @@ def plan(
     choices = tuple(n_components) if isinstance(n_components, Sequence | np.ndarray) else (n_components,)
     candidates = tuple(sorted({as_integer(choice, "n_components", minimum=1) for choice in choices}))
     if not candidates:
-        raise ValueError("n_components: name at least one number")
+        raise ValueError("n_components must contain at least one number")
     if candidates[-1] > _MAX_COMPONENTS:
         raise ValueError(
-            f"n_components must be at most {_MAX_COMPONENTS}: so many would be lost in the noise of each other"
+            f"n_components must be at most {_MAX_COMPONENTS}: with more, noise would dominate each component"
         )
     if covariance_type not in COVARIANCE_TYPES:
         raise ValueError(
@@ -84,16 +83,16 @@ def plan(
         )
     low, high = np.array(low, np.float64), np.array(high, np.float64)
     if n_iter is not None and as_integer(n_iter, "n_iter", minimum=1) > _MAX_ROUNDS:
-        raise ValueError(f"n_iter must be at most {_MAX_ROUNDS}: each round gets a part of the price")
+        raise ValueError(f"n_iter must be at most {_MAX_ROUNDS}: the rounds share the budget")
     return WhitenedPlan(
         candidates, low, high, covariance_type, _ROUNDS if n_iter is None else as_integer(n_iter, "n_iter", minimum=1)
     )
 
 
 def fit(session: NoisySession, plan: WhitenedPlan) -> GaussianMixtureParameters:
-    """Return a mixture in data units, made of nothing but what the session released."""
+    """Return a mixture in data units, computed from the session's releases only."""
     tables, windows = draw_marginal_tables(session, plan.low, plan.high)
-    # One Gaussian is always a candidate: more components, of which nothing is to be seen, would be worse than it.
+    # One Gaussian is always a candidate: it beats several components that cannot be distinguished from noise.
     start = best_initial_mixture(tables, {1, *plan.candidates})
     mixture = _constrain(
         GaussianMixtureParameters(start.weights, *_to_unit_cube(start.means, start.covariances, windows)), plan
@@ -106,24 +105,24 @@ def fit(session: NoisySession, plan: WhitenedPlan) -> GaussianMixtureParameters:
 
 
 def _repeat_component(one: GaussianMixtureParameters, times: int) -> GaussianMixtureParameters:
-    """Return one Gaussian as a mixture of several that are the same."""
+    """Return a mixture of `times` copies of one Gaussian."""
     return GaussianMixtureParameters(np.full(times, 1 / times), *(np.repeat(part, times, axis=0) for part in one[1:]))
 
 
 def _to_data_units(mixture: GaussianMixtureParameters, plan: WhitenedPlan) -> GaussianMixtureParameters:
-    """Return a mixture of the unit cube in data units."""
+    """Return a mixture in data units from one in the unit cube."""
     weights, means, covariances = mixture
     length = plan.high - plan.low
     return GaussianMixtureParameters(weights, plan.low + means * length, covariances * np.outer(length, length))
 
 
 def _to_unit_cube(means: np.ndarray, covariances: np.ndarray, windows: Windows) -> tuple[np.ndarray, np.ndarray]:
-    """Return what stands in the windows' units in those of the unit cube."""
+    """Return means and covariances in the unit cube from those in window units."""
     return windows.begin + (means + 0.5) * windows.length, covariances * np.outer(windows.length, windows.length)
 
 
 def _constrain(mixture: GaussianMixtureParameters, plan: WhitenedPlan) -> GaussianMixtureParameters:
-    """Return the mixture with covariances of the plan's kind, above the floor, and means in the declared bounds."""
+    """Return the mixture with covariances of the plan's type, above the floor, and means within the bounds."""
     weights, means, covariances = mixture
     constrained = to_full_covariances(
         to_covariance_type(covariances, weights, plan.covariance_type), plan.covariance_type, *means.shape
@@ -145,7 +144,7 @@ def _em_round(
     for k in range(components):
         moments = component_moments(sums[k], d, clip)
         if moments.size < _MIN_SIZE_TO_NOISE * sd / clip.block_weights[0]:
-            continue  # nothing but noise
+            continue  # dominated by noise
         shift, growth = shrunken_update(moments, sd, clip)
         means[k] += step_length * factors[k] @ _limit_norm(shift, 2.0)
         covariances[k] = grow_covariances(factors[k], step_length * growth)
@@ -160,7 +159,7 @@ def _limit_norm(shift: np.ndarray, max_norm: float) -> np.ndarray:
 def _public_values(
     plan: WhitenedPlan, mixture: GaussianMixtureParameters, factors: np.ndarray, clip: ClipEffect
 ) -> PublicValues:
-    """Return what the rule needs, in data units, so that it looks at the rows as they are."""
+    """Return the parameters of `component_sums`, in data units, since it gets the rows unscaled."""
     white = np.linalg.inv(factors)
     log_peaks = np.log(mixture.weights) + np.log(np.diagonal(white, axis1=1, axis2=2)).sum(axis=1)
     length = plan.high - plan.low
@@ -168,10 +167,10 @@ def _public_values(
 
 
 def component_sums(rows: np.ndarray, public: PublicValues) -> np.ndarray:
-    """Return for every component a row's share, share·z and share·zzᵀ, of its clipped whitened point z, weighted.
+    """Return r, r·z and r·zzᵀ, weighted, for each component, with responsibility r and clipped whitened point z.
 
-    Of zzᵀ it is the lower triangle, off the diagonal times sqrt(2), which keeps Frobenius' norm. The weights put the
-    whole vector into the unit ball: of l2, or of l1 if they were made for it.
+    zzᵀ is its lower triangle, off the diagonal times sqrt(2), which preserves the Frobenius norm. The weights put the
+    whole vector into the unit ball, in l2 or l1.
     """
     log_peaks, means, white, radius, (of_share, of_first, of_second) = public
     components, d = means.shape
@@ -202,8 +201,10 @@ def _whitened_columns(rows: np.ndarray, mean: np.ndarray, white: np.ndarray) -> 
 
 
 def _responsibilities(log_peaks: np.ndarray, squares: list[np.ndarray]) -> np.ndarray:
-    """Return how much of each row every component explains: (K, n)."""
+    """Return the responsibility of each component for each row: (K, n)."""
     logs = np.array([log_peak - square / 2 for log_peak, square in zip(log_peaks, squares, strict=True)])
     logs -= logs.max(axis=0)
     np.exp(logs, out=logs)
-    return np.asarray(logs / reduce(np.add, logs))  # in the components' order, which .sum() may change for one row
+    return np.asarray(
+        logs / reduce(np.add, logs)
+    )  # a fixed order of additions; that of .sum() may differ for a single row

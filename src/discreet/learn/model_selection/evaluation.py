@@ -1,7 +1,7 @@
-"""How good a model is on held-out data, told privately: a noisy mean of what each row says, with its margin.
+"""Private evaluation of a model on held-out data: a noisy mean of row scores, with its margin of error.
 
-The model must be public: fitted on other data, or released before. Rows are judged one at a time, so that what a row
-says depends on that row and the model alone: in a batch, the last bits of a prediction depend on the rows beside it.
+The model must be public: fitted on other data, or released before. Rows are scored one at a time, so that a row's score
+depends only on that row and the model: in a batch, the last bits of a prediction may depend on the other rows.
 """
 
 import math
@@ -31,7 +31,7 @@ ScoreBounds = tuple[float, float]
 
 @dataclass(frozen=True)
 class Score:
-    """A private score: within `margin` of the exact one on the same data with 95 % probability, at a price of `loss`.
+    """A private score: with 95 % probability within `margin` of the non-private score on the same data.
 
     >>> str(Score(0.914, 0.011, Loss(1), "accuracy"))
     'accuracy 0.914 ± 0.011'
@@ -44,7 +44,7 @@ class Score:
 
     @property
     def utility(self) -> float:
-        """The value, with such a sign that more is better; the worst there is if it is not a number."""
+        """The value, signed so that higher is better; -inf if it is NaN."""
         utility = METRICS[self.metric].sign * self.value
         return -math.inf if math.isnan(utility) else utility
 
@@ -57,7 +57,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Metric:
-    """What one row says of a model, between which ends, how a mean of it is shown, and whether more is better (+1)."""
+    """The score of one row, its bounds, the sign (+1 if higher is better), and the metric as a function of the mean."""
 
     row_score: Callable[[Any, Any, Any], float]
     row_bounds: Callable[[Any], ScoreBounds]
@@ -65,7 +65,7 @@ class Metric:
     from_mean: Callable[[float], float] = float
 
 
-def evaluate(  # noqa: PLR0913 - what is judged, on what, how, at which price
+def evaluate(  # noqa: PLR0913 - the model, the data, the metric and the privacy parameters
     model: Any,
     X: Any,
     y: Any = None,
@@ -79,9 +79,9 @@ def evaluate(  # noqa: PLR0913 - what is judged, on what, how, at which price
 ) -> Score:
     """Return a private score of a public model: the mean over rows or, with `unit`, over units of their rows' means.
 
-    `bounds` is the declared range (low, high) of y for mean_squared_error, rmse, mean_absolute_error and r2, and of
-    what a row says for log_loss, log_likelihood and inertia (per row); beyond it, it counts as the nearer end. A row
-    of which the model says nothing, because it fails there or gives no number, does not count.
+    `bounds` is the declared range (low, high) of y for mean_squared_error, rmse, mean_absolute_error and r2, and of the
+    row scores for log_loss, log_likelihood and inertia; values outside are clamped. Rows for which the model fails or
+    returns NaN are ignored.
 
     >>> parity = SimpleNamespace(predict=lambda X: X[:, 0] % 2)
     >>> X = np.arange(1000).reshape(-1, 1)
@@ -92,7 +92,7 @@ def evaluate(  # noqa: PLR0913 - what is judged, on what, how, at which price
     if metric not in METRICS:
         raise ValueError(f"metric must be one of {', '.join(METRICS)}, not {metric!r}")
     if y is None and metric not in _WITHOUT_Y:
-        raise ValueError(f"y: {metric} compares what is predicted with what is true")
+        raise ValueError(f"y: metric {metric!r} needs the true values y")
     check_ledger(ledger, unit)
     scored_rows = _ScoredRows(model, X, y, metric=METRICS[metric], bounds=bounds, unit=unit)
     source = FitSource(
@@ -119,7 +119,7 @@ def _r2_score(session: FitSession, _: "_ScoredRows") -> tuple[float, float]:
 
 
 class _ScoredRows:
-    """Held-out rows: what each says of the model, and its y, as shares of their ranges; judged after the charge."""
+    """Held-out rows: scores and y, each scaled to [0, 1]; computed after the charge."""
 
     def __init__(self, model: Any, X: Any, y: Any, *, metric: Metric, bounds: Any, unit: Any) -> None:  # noqa: PLR0913
         check_consistent_length(X, y, unit)
@@ -129,7 +129,7 @@ class _ScoredRows:
         self.low, self.high = np.zeros(2), np.ones(2)
 
     def batches(self, size: int) -> Iterator[RowBatch]:
-        """Give the rows."""
+        """Yield the scored rows."""
         return self._rows.batches(size)
 
     @cached_property
@@ -144,48 +144,48 @@ class _ScoredRows:
 
 
 def check_model_and_columns(model: Any, X: Any) -> None:
-    """Stop before anything is charged if a model is not fitted, or for other columns: that depends on no row."""
+    """Raise before the charge if a model is not fitted or needs other columns; this depends on no row."""
     if not isinstance(model, BaseEstimator):
         return
     check_is_fitted(model)
     expected, names = getattr(model, "feature_names_in_", None), getattr(X, "columns", None)
     if expected is not None and names is not None and list(expected) != list(names):
-        raise ValueError(f"X must have the columns that the model was fitted with: {', '.join(map(str, expected))}")
+        raise ValueError(f"X must have the columns that the model was fitted on: {', '.join(map(str, expected))}")
     width = getattr(model, "n_features_in_", None)
     shape = np.shape(X)
     if width is not None and len(shape) == 2 and shape[1] != width:
-        raise ValueError(f"X must have {width} columns, as many as the model was fitted with, not {shape[1]}")
+        raise ValueError(f"X must have {width} columns, as in the fit, not {shape[1]}")
 
 
 def row_scores(model: Any, X: Any, y: Any, row_score: Callable[[Any, Any, Any], float]) -> np.ndarray:
-    """Return what each row says of a model, judged alone; NaN where the model fails."""
+    """Return the score of each row, computed one row at a time; NaN where the model fails."""
     rows = _sliceable_rows(model, X, row_score)
     truths = [None] * len(X) if y is None else list(y)
     out = np.full(len(X), np.nan)
     with warnings.catch_warnings(), config_context(assume_finite=True, skip_parameter_validation=True):
-        warnings.simplefilter("ignore")  # that an array has no names of columns, which were compared before
+        warnings.simplefilter("ignore")  # about missing feature names, which were checked before
         for index, truth in enumerate(truths):
             try:
                 out[index] = row_score(model, _copy_row(rows[index : index + 1]), truth)
-            except Exception:  # noqa: BLE001, S112 - a failure may depend on the row; it must not stop the others
+            except Exception:  # noqa: BLE001, S112 - a failure may depend on the row and must not be observable
                 continue
     return out
 
 
 def _copy_row(row: Any) -> Any:
-    """Return a copy of a row, from which no other can be reached."""
+    """Return a copy of a row, so that the model cannot reach other rows through its base array."""
     return row.copy() if hasattr(row, "copy") else row
 
 
 def _sliceable_rows(model: Any, X: Any, row_score: Callable[[Any, Any, Any], float]) -> Any:
-    """Return what rows can be cut from: an array if the model can do with one, for of a frame each row takes long."""
+    """Return X in a form that can be sliced: an array if the model accepts one, since slicing frames is slow."""
     if hasattr(X, "columns") and hasattr(X, "to_numpy"):
         numbers = X.to_numpy()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 row_score(model, np.zeros((1, len(X.columns))), 0)
-        except Exception:  # noqa: BLE001 - it wants names of columns, or texts
+        except Exception:  # noqa: BLE001 - it needs column names or strings
             return X.iloc if hasattr(X, "iloc") else X
         if numbers.dtype.kind in "biuf":
             return numbers
@@ -193,7 +193,7 @@ def _sliceable_rows(model: Any, X: Any, row_score: Callable[[Any, Any, Any], flo
 
 
 def _to_float(value: Any) -> float:
-    """Return a number; what is none must not stop the others."""
+    """Return a float, or NaN: a bad value must not stop the evaluation."""
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError):
@@ -201,14 +201,14 @@ def _to_float(value: Any) -> float:
 
 
 def _split_between_bounds(rows: np.ndarray, _: PublicValues) -> np.ndarray:
-    """Divide a row's weight of 1 between the two ends of what it may say."""
+    """Split a row's weight of 1 between the lower and upper bound of its score."""
     out = np.empty((2, len(rows)))
     out[0], out[1] = 1 - rows[:, 0], rows[:, 0]
     return out.T
 
 
 def _r2_moments(rows: np.ndarray, _: PublicValues) -> np.ndarray:
-    """Give a 1, the error, y and its square, the last three around 0: within 3 in l1 and sqrt(5/2) in l2."""
+    """Return 1, the error - 1/2, z and z² - 1/2 for y scaled to z in [-1, 1]: norm at most 3 in l1, sqrt(5/2) in l2."""
     z = 2 * rows[:, 1] - 1
     out = np.empty((4, len(rows)))
     out[0], out[1], out[2], out[3] = 1, rows[:, 0] - 0.5, z, z * z - 0.5
@@ -216,7 +216,7 @@ def _r2_moments(rows: np.ndarray, _: PublicValues) -> np.ndarray:
 
 
 def is_correct(model: Any, row: Any, truth: Any) -> float:
-    """Return 1 if the model is right about a row, else 0."""
+    """Return 1 if the prediction for a row is correct, else 0."""
     return float(model.predict(row)[0] == truth)
 
 
@@ -232,7 +232,7 @@ def _row_log_loss(model: Any, row: Any, truth: Any) -> float:
 
 def _squared_error(model: Any, row: Any, truth: Any) -> float:
     error = float(model.predict(row)[0]) - float(truth)
-    return error * error  # ** would fail where this is infinite
+    return error * error  # ** raises OverflowError
 
 
 def _absolute_error(model: Any, row: Any, truth: Any) -> float:
@@ -249,7 +249,7 @@ def _row_inertia(model: Any, row: Any, _: Any) -> float:
 
 def _zero_one_bounds(bounds: Any) -> ScoreBounds:
     if bounds is not None:
-        raise ValueError("bounds: right or wrong needs none")
+        raise ValueError("bounds: accuracy and error take no bounds")
     return 0.0, 1.0
 
 

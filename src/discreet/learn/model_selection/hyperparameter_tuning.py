@@ -1,9 +1,8 @@
-"""Tuning settings privately: settings are tried at random, a random number of times, and the best trial is released.
+"""Private hyperparameter tuning: random candidates, a random number of trials, and only the best trial is released.
 
-To try k settings, each privately, and to keep the best costs more than one trial: what is best of many tells of the
-data what each of them tells. If the number of trials is itself random and stays secret, the price is that of two or
-three trials, however many were expected. Neither the number of trials nor any but the best is shown; who can measure
-how long it took must not be shown that either.
+Releasing the best of k private trials costs up to k trials. If the number of trials is random and secret, the cost is
+that of two or three trials, whatever their expected number. Neither the number of trials nor any trial but the best is
+disclosed; the running time discloses the number too, so it must not be observable by an analyst.
 """
 
 import logging
@@ -31,12 +30,12 @@ from discreet.learn.model_selection.trials import (
 __all__ = ["StepBudget", "Trials", "TuningResult", "tune", "tuned_epsilon", "zcdp_tuned_epsilon"]
 
 _LOG = logging.getLogger("discreet")
-Trial = tuple[Any, Any, Score]  # a candidate, its model, and how good it is
+Trial = tuple[Any, Any, Score]  # a candidate, its model and its score
 
 
 @dataclass(frozen=True)
 class StepBudget:
-    """What a step of a trial may cost: to be handed to an estimator or to evaluate, as epsilon and delta.
+    """The budget of one step of a trial; pass its epsilon and delta to an estimator or to evaluate.
 
     >>> StepBudget(Fraction(1, 2), Fraction(0)).epsilon
     Fraction(1, 2)
@@ -48,7 +47,7 @@ class StepBudget:
 
 @dataclass(frozen=True)
 class TuningResult:
-    """The best of a secret number of trials: the setting, the model and its private score; and the price of it all.
+    """The best of a secret number of trials: candidate, model and private score; and the total loss.
 
     >>> TuningResult("shared", None, Score(0.9, 0.01, Loss(1), "accuracy"), Loss(2)).loss.epsilon
     Fraction(2, 1)
@@ -60,7 +59,7 @@ class TuningResult:
     loss: Loss
 
 
-def tune(  # noqa: PLR0913 - what is tried, how, how often, at which price
+def tune(  # noqa: PLR0913 - the candidates, the steps and the privacy parameters
     candidates: Sequence[Any] | Callable[[], Any],
     fit: Callable[[Any, StepBudget], Any],
     score: Callable[[Any, StepBudget], Score],
@@ -71,15 +70,16 @@ def tune(  # noqa: PLR0913 - what is tried, how, how often, at which price
     shares: tuple[Number, Number] = (4, 1),
     ledger: Ledger | None = None,
 ) -> TuningResult:
-    """Try candidates drawn at random, or by a function of no data, and return the best by its private score.
+    """Try random candidates and return the best by its private score.
 
-    `fit(candidate, cost)` must give a model that is as private as its price, with a `loss_` that says so; and
-    `score(model, cost)` a Score, as evaluate does. Both must leave the ledger alone, which is charged here, once, and
-    not for every trial: their number is secret. `shares` divides a trial's price between the two.
+    `candidates` is a list, sampled uniformly, or a function that returns a candidate without using data.
+    `fit(candidate, cost)` must return a model whose `loss_` is within `cost`, and `score(model, cost)` a Score, as
+    evaluate does. Neither may charge the ledger: it is charged here, once, because the number of trials is secret.
+    `shares` divides a trial's budget between the two steps.
 
-    The price: trials of e-DP each make a release of (2+eta)·e-DP (Liu and Talwar 2019; Papernot and Steinke 2022), with
-    eta = 0 for a logarithmic and 1 for a geometric number of trials: see `tuned_epsilon`. With a delta, trials are
-    rho-zCDP, and the release is (epsilon, delta)-DP: see `zcdp_tuned_epsilon`. Epsilon and delta are for everything.
+    Epsilon and delta are the total cost. If each trial is e-DP, the release is (2+eta)·e-DP (Liu and Talwar 2019;
+    Papernot and Steinke 2022), with eta = 0 for a logarithmic and 1 for a geometric number of trials: see
+    `tuned_epsilon`. With a delta, trials are rho-zCDP and the release is (epsilon, delta)-DP: see `zcdp_tuned_epsilon`.
 
     >>> import numpy as np, discreet as dc
     >>> X = np.random.default_rng(0).normal(size=(2000, 2))
@@ -111,7 +111,7 @@ def tune(  # noqa: PLR0913 - what is tried, how, how often, at which price
 
 @dataclass(frozen=True)
 class _TrialBudgets:
-    """What everything may cost: the whole, one trial, and its two steps."""
+    """The budgets of the tuning, of one trial, and of its two steps."""
 
     total: Loss
     trial: Loss
@@ -142,7 +142,7 @@ class _TrialBudgets:
 
 
 def _best_trial(trial: Callable[[], Trial], n_trials: int) -> Trial:
-    """Return the best of so many trials; of equal ones the first, which each is with the same probability."""
+    """Return the best of `n_trials` trials; ties go to the first, which is uniform among exchangeable trials."""
     best = trial()
     for _ in range(n_trials - 1):
         candidate = trial()
@@ -152,21 +152,21 @@ def _best_trial(trial: Callable[[], Trial], n_trials: int) -> Trial:
 
 
 def _run_trial(candidate: Any, fit: Callable[..., Any], score: Callable[..., Any], budgets: "_TrialBudgets") -> Trial:
-    """Try a candidate; whatever goes wrong in it may depend on the data, and has one text."""
+    """Run one trial; any error may depend on the data, so there is one fixed failure message."""
     try:
         model = fit(candidate, budgets.fit)
         result = score(model, budgets.score)
-    except Exception:  # noqa: BLE001 - as the docstring says
+    except Exception:  # noqa: BLE001 - see the docstring
         _LOG.exception("a trial failed after it was charged")
         model = None
-    if model is None:  # raised out here, where no other error is on record beside it
+    if model is None:  # raised outside of the handler, so that no other error is its context
         raise Failed(FAILED)
     _check_trial_cost(model, check_type(Score, result, "score"), budgets.trial)
     return candidate, model, result
 
 
 def _epsilon_within(rho: Fraction, delta: Fraction) -> Fraction:
-    """Return an epsilon, as large as it can be, that buys at most this rho."""
+    """Return the largest epsilon, nearly, whose rho at this delta is at most `rho`."""
     epsilon = zcdp_epsilon(rho, delta)
     while zcdp_rho(epsilon, delta) > rho:
         epsilon = round_down(epsilon * (1 - Fraction(1, 10**6)))
@@ -183,6 +183,6 @@ def _uniform_sampler(candidates: Sequence[Any]) -> Callable[[], Any]:
 def _check_trial_cost(model: Any, score: Score, cost: Loss) -> None:
     spent = getattr(model, "loss_", None)
     if not isinstance(spent, Loss):
-        raise TypeError("fit must give a model with a loss_: one that is not private must not be tuned on private data")
+        raise TypeError("fit must return a model with a loss_: non-private models must not be tuned on private data")
     if not cost.includes(spent + score.loss):
-        raise ValueError("fit and score must cost at most the prices that they are given")
+        raise ValueError("fit and score must cost at most their budgets")

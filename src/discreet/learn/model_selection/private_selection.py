@@ -20,12 +20,12 @@ from discreet.learn.model_selection.evaluation import is_correct, row_scores
 from discreet.learn.row_sources import array_rows
 
 _LOG = logging.getLogger("discreet")
-_SHARE_STEPS = 1 << 20  # in which a unit's share of right answers is counted
+_SHARE_STEPS = 1 << 20  # resolution of a unit's share of correct predictions
 
 
 @dataclass(frozen=True)
 class SelectionResult:
-    """A candidate that was chosen privately, its place among the others, and the price.
+    """The privately selected candidate, its index, and the loss.
 
     >>> SelectionResult("forest", 1, Loss(1)).candidate
     'forest'
@@ -36,7 +36,7 @@ class SelectionResult:
     loss: Loss
 
 
-def select(  # noqa: PLR0913 - what is chosen from, by what, at which price
+def select(  # noqa: PLR0913 - the candidates, their utilities and the privacy parameters
     candidates: Sequence[Any],
     utilities: Utilities | Callable[[Any], Number] | None = None,
     *,
@@ -47,13 +47,13 @@ def select(  # noqa: PLR0913 - what is chosen from, by what, at which price
     unit: Any = None,
     ledger: Ledger | None = None,
 ) -> SelectionResult:
-    """Choose candidate i with a probability proportional to exp(epsilon·utility_i/(2·sensitivity)).
+    """Select candidate i with probability proportional to exp(epsilon·utility_i/(2·sensitivity)).
 
-    Utilities are given for each candidate or worked out by a function of it; or the candidates are public models and
-    the utility of each is its number of right answers on X and y (with `unit`, the sum of each unit's share of right
-    ones), which one row (one unit) moves by at most 1. `sensitivity` is how far one unit can move any utility.
-    Accuracies are shares of a number n of rows that must be public then: sensitivity=Fraction(1, n), for neighbours
-    that differ in one row's values; so Pr(i) is proportional to exp(epsilon·n·accuracy_i/2).
+    `utilities` is a list or a function of a candidate. Without it, the candidates must be public models, and the
+    utility of each is its number of correct predictions on X and y (with `unit`, the sum of the units' shares of
+    correct predictions), which one row (one unit) changes by at most 1. `sensitivity` is the maximum change of any
+    utility by one unit. For accuracies on a public number n of rows, use sensitivity=Fraction(1, n) and neighbours that
+    differ in one row's values; then Pr(i) is proportional to exp(epsilon·n·accuracy_i/2).
 
     >>> choice = select(["tree", "forest", "line"], [812, 1005, 640], epsilon=1)
     >>> choice.candidate, choice.loss
@@ -65,7 +65,7 @@ def select(  # noqa: PLR0913 - what is chosen from, by what, at which price
     utility = _resolve_utilities(candidates, utilities, X, y, unit)
     exact_sensitivity = as_positive(sensitivity, "sensitivity")
     if callable(utility) and utilities is None and exact_sensitivity != 1:
-        raise ValueError("sensitivity: the number of right answers has one of 1")
+        raise ValueError("sensitivity must be 1 for the number of correct predictions")
     loss = mechanism.loss(exact_sensitivity)
     if X is not None:
         check_ledger(ledger, unit)
@@ -79,7 +79,7 @@ def select(  # noqa: PLR0913 - what is chosen from, by what, at which price
 
 
 def probabilities(utilities: Utilities, *, epsilon: Number, sensitivity: Number = 1) -> list[float]:
-    """Return how likely each candidate is to be chosen; these tell of the data, and are for lessons and tests.
+    """Return the selection probability of each candidate; they disclose the utilities: for teaching and tests only.
 
     >>> [round(p, 3) for p in probabilities([100, 98, 90], epsilon=1)]
     [0.727, 0.268, 0.005]
@@ -88,7 +88,7 @@ def probabilities(utilities: Utilities, *, epsilon: Number, sensitivity: Number 
 
 
 def count_correct(model: Any, X: Any, y: Any, unit: Any = None) -> Fraction:
-    """Return how many rows a model is right about or, by units, the sum of their shares of right answers.
+    """Return the number of correct predictions or, with `unit`, the sum of the units' shares of correct predictions.
 
     >>> from types import SimpleNamespace
     >>> zero = SimpleNamespace(predict=lambda X: [0] * len(X))
@@ -96,7 +96,7 @@ def count_correct(model: Any, X: Any, y: Any, unit: Any = None) -> Fraction:
     >>> count_correct(zero, X, y), count_correct(zero, X, y, unit=["a", "b", "b"])
     (Fraction(2, 1), Fraction(3, 2))
     """
-    correct = np.nan_to_num(row_scores(model, X, y, is_correct))  # where a model fails, it is not right
+    correct = np.nan_to_num(row_scores(model, X, y, is_correct))  # a failed prediction is not correct
     if unit is None:
         return Fraction(int(correct.sum()))
     rows_by_unit = array_rows(correct[:, np.newaxis], (np.zeros(1), np.ones(1)), unit)
@@ -117,25 +117,25 @@ def _exponential_mechanism(epsilon: Number, sensitivity: Number) -> Exponential:
 
 
 def _select_index(mechanism: Exponential, candidates: Sequence[Any], utility: Callable[[Any], Number]) -> int:
-    """Work out the utilities and choose; whatever goes wrong then may depend on the data, and has one text."""
+    """Compute the utilities and select; any error may depend on the data, so there is one fixed failure message."""
     try:
         return mechanism.choose([utility(candidate) for candidate in candidates])
-    except Exception:  # noqa: BLE001 - as the docstring says
-        _LOG.exception("a choice failed after it was charged")
+    except Exception:  # noqa: BLE001 - see the docstring
+        _LOG.exception("a selection failed after it was charged")
     raise Failed(FAILED)
 
 
 def _resolve_utilities(
     candidates: Sequence[Any], utilities: Any, X: Any, y: Any, unit: Any
 ) -> Sequence[Number] | Callable[[Any], Number]:
-    """Return the utilities, or the function that gives them once they are paid for."""
+    """Return the utilities, or the function that computes them after the charge."""
     if (utilities is None) is (X is None):
-        raise ValueError("utilities: give one for each candidate, or a function, or X and y to count right answers")
+        raise ValueError("utilities: pass one per candidate, or a function, or X and y to count correct predictions")
     if X is None:
         if not callable(utilities) and len(utilities) != len(candidates):
-            raise ValueError(f"utilities must be one for each of the {len(candidates)} candidates")
+            raise ValueError(f"utilities must have one entry for each of the {len(candidates)} candidates")
         return utilities  # type: ignore[no-any-return]
     if y is None:
-        raise ValueError("y: right answers need what is true")
+        raise ValueError("y: pass the true values to count correct predictions")
     check_consistent_length(X, y, unit)
     return lambda model: count_correct(model, X, y, unit)

@@ -1,4 +1,4 @@
-"""Margins of error of scores: confidence intervals of ratios of noisy sums."""
+"""Margins of error of scores: confidence intervals for ratios of noisy sums."""
 
 import math
 from collections.abc import Callable
@@ -7,20 +7,20 @@ from dataclasses import dataclass
 import numpy as np
 
 CONFIDENCE = 0.95
-_NORMAL_QUANTILE = 1.959963984540054  # 95 % of a normal law lies within so many standard deviations
+_NORMAL_QUANTILE = 1.959963984540054  # 95 % of a normal distribution is within this many standard deviations
 _BISECTIONS = 45
 _SIMULATIONS = 4000
 
 
 @dataclass(frozen=True)
 class SumNoise:
-    """The noise of each of several sums, independent: Laplace with this scale or, if normal, with this deviation."""
+    """Independent noise on several sums: Laplace with this scale, or Gaussian with this standard deviation."""
 
     scale: float
     is_gaussian: bool
 
     def margin_of_combination(self, first: float, second: float) -> float:
-        """Return what first·N1 + second·N2, of two such noises, exceeds in size with a probability of 5 %.
+        """Return the bound that |first·N1 + second·N2|, for two such noises, exceeds with probability 5 %.
 
         >>> round(SumNoise(1.0, is_gaussian=False).margin_of_combination(1, 0), 3)
         2.996
@@ -31,13 +31,13 @@ class SumNoise:
         return self.scale * a * _bisect_root(lambda t: _laplace_pair_tail(t, b / a) - (1 - CONFIDENCE), 0, 40)
 
     def simulate(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Return noise of this law, to see what it does to numbers that are public."""
+        """Return simulated noise from this distribution, for public margins only."""
         generator = np.random.default_rng()
         return (generator.normal if self.is_gaussian else generator.laplace)(0, self.scale, shape)
 
 
 def _laplace_pair_tail(t: float, ratio: float) -> float:
-    """Return P[|L1 + ratio·L2| > t] of two Laplace noises of scale 1, for a ratio from 0 to 1."""
+    """Return P[|L1 + ratio·L2| > t] for two Laplace variables of scale 1 and a ratio from 0 to 1."""
     if ratio > 1 - 1e-5:
         return math.exp(-t) * (1 + t / 2)
     small = math.exp(-t / ratio) if ratio > 0 else 0.0
@@ -45,10 +45,10 @@ def _laplace_pair_tail(t: float, ratio: float) -> float:
 
 
 def share_with_interval(cells: np.ndarray, noise: SumNoise) -> tuple[float, float, float]:
-    """Return the share of the second of two noisy cells, and the ends between which it lies with 95 %.
+    """Return the share of the second of two noisy cells, and its 95 % confidence interval.
 
-    If the true share is p, (1-p)·second - p·first is noise alone: every p for which it is not too large is possible
-    (Fieller 1954). From the estimate outwards the excess is concave, so it is crossed at most once.
+    If the true share is p, then (1-p)·second - p·first is pure noise: the interval contains every p for which it is
+    within its margin (Fieller 1954). Outwards from the estimate the excess is concave, so it has at most one root.
 
     >>> [round(share, 3) for share in share_with_interval(np.array([100.0, 300.0]), SumNoise(2.0, is_gaussian=True))]
     [0.75, 0.742, 0.758]
@@ -65,14 +65,14 @@ def share_with_interval(cells: np.ndarray, noise: SumNoise) -> tuple[float, floa
 
 
 def _interval_end(excess: Callable[[float], float], start: float, limit: float) -> float:
-    """Return how far one can go from the start until there is an excess: at most to the limit."""
+    """Return the end of the interval between the estimate and the limit: the root of the excess, or the limit."""
     if excess(limit) <= 0 or excess(start) > 0:
         return limit
     return _bisect_root(excess, start, limit)
 
 
 def _bisect_root(function: Callable[[float], float], inside: float, outside: float) -> float:
-    """Return where a function changes its sign, found by halving."""
+    """Return the point where a function changes sign, by bisection."""
     positive = function(outside) > 0
     for _ in range(_BISECTIONS):
         middle = (inside + outside) / 2
@@ -81,9 +81,9 @@ def _bisect_root(function: Callable[[float], float], inside: float, outside: flo
 
 
 def r2_with_margin(sums: np.ndarray, noise: SumNoise) -> tuple[float, float]:
-    """Return R² and its margin, from noisy sums of 1, the error less 1/2, z, and z² less 1/2; z is y in [-1, 1].
+    """Return R² and its margin, from noisy sums of 1, the error - 1/2, z and z² - 1/2, with y scaled to z in [-1, 1].
 
-    The margin is what the same noise does to these sums once more, with a probability of 95 %.
+    The margin is the 95 % quantile of the change in R² when simulated noise is added to the sums.
     """
     value = float(_r2(sums))
     simulated = _r2(sums + noise.simulate((_SIMULATIONS, 4)))
@@ -92,7 +92,7 @@ def r2_with_margin(sums: np.ndarray, noise: SumNoise) -> tuple[float, float]:
 
 
 def _r2(sums: np.ndarray) -> np.ndarray:
-    """Return R², or NaN if the noise leaves no variance to explain."""
+    """Return R², or NaN if the noisy variance is not positive."""
     count, error, first, second = np.moveaxis(np.asarray(sums, np.float64), -1, 0)
     with np.errstate(all="ignore"):
         variance = (second / count + 0.5 - (first / count) ** 2) / 4

@@ -1,20 +1,20 @@
-"""How well items are rated, from noisy counts and sums: what the noise makes doubtful is drawn towards the mean.
+"""Item effects and covariances from noisy counts and sums, shrunk according to the noise.
 
-All is in thirds of the ratings' range. Nothing here sees data: the numbers were released before.
+All values are in thirds of the rating range. Everything here is post-processing of released values.
 """
 
 import numpy as np
 
-# Variances that ratings on any scale roughly have, of single ratings, of people's means and of items' means.
+# Typical variances of single ratings, of users' means and of items' means, on any rating scale.
 RATING_VARIANCE, USER_VARIANCE, ITEM_VARIANCE = 4 / 9, 4 / 27, 1 / 15
-_OVERALL_VARIANCE = 1 / 4  # variance of the overall mean around the middle of the range, before anything is known
-_COUNT_GRID_POINTS = 96  # of a count's possible values
-_ITEMS_PER_BATCH = 4096  # items
-_POPULARITY_EXPONENT = 1.5  # popularity falls with about this power: few items are rated often, most hardly ever
+_OVERALL_VARIANCE = 1 / 4  # prior variance of the overall mean around the middle of the range
+_COUNT_GRID_POINTS = 96  # grid points for the posterior of a count
+_ITEMS_PER_BATCH = 4096
+_POPULARITY_EXPONENT = 1.5  # power law of popularity: few items are rated often, most are rated rarely
 
 
 def shrunken_overall_mean(end_weights: np.ndarray, noise_sd: float) -> tuple[float, float]:
-    """Return the overall mean and its variance, from the noisy weights of the lower and the upper end.
+    """Return the overall mean and its variance, from the noisy weights of the lower and upper bound.
 
     >>> shrunken_overall_mean(np.array([250.0, 750.0]), noise_sd=1.0)[0]
     2.25
@@ -29,7 +29,7 @@ def shrunken_overall_mean(end_weights: np.ndarray, noise_sd: float) -> tuple[flo
 def item_effects(
     counts: np.ndarray, count_sd: float, sums: np.ndarray, sum_sd: float, *, is_gaussian: bool
 ) -> np.ndarray:
-    """Return the expected deviation of each item's mean, given its noisy count and its noisy sum of deviations."""
+    """Return the posterior mean of each item's effect, given its noisy count and noisy sum of deviations."""
     expected, expected_square = expected_counts(counts, count_sd, is_gaussian=is_gaussian)
     return np.asarray(
         ITEM_VARIANCE * expected * sums / (ITEM_VARIANCE * expected_square + RATING_VARIANCE * expected + sum_sd**2)
@@ -37,9 +37,9 @@ def item_effects(
 
 
 def expected_counts(counts: np.ndarray, noise_sd: float, *, is_gaussian: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean and the mean square of each true count, given the noisy one and how popularity usually falls.
+    """Return the posterior mean and mean square of each true count, given its noisy count and a power-law prior.
 
-    A count ten times as large as its noise speaks for itself.
+    For counts above ten noise deviations the prior is ignored.
 
     >>> expected, _ = expected_counts(np.array([-3.0, 500.0]), noise_sd=2.0, is_gaussian=True)
     >>> bool(1 <= expected[0] < 3), bool(abs(expected[1] - 500) < 1)
@@ -61,15 +61,15 @@ def expected_counts(counts: np.ndarray, noise_sd: float, *, is_gaussian: bool) -
 
 
 def taste_covariance(sums: np.ndarray, sum_sd: float, counts: np.ndarray, count_sd: float) -> np.ndarray:
-    """Return the items' covariance, from noisy sums of products and noisy weights of the pairs (upper triangle).
+    """Return the items' covariance, from noisy sums of products and noisy pair counts (upper triangles).
 
-    Only what stands out of the noise is kept: the eigenvalues of a symmetric matrix of noise are below twice the
-    root of the largest row of variances, and by so much the others are lowered.
+    Eigenvalues are soft-thresholded at the noise: those of a symmetric noise matrix are below twice the square root of
+    its largest row sum of variances.
     """
     size = int(np.sqrt(2 * len(sums)))
     pair_counts = np.maximum(_symmetric_from_upper(counts, size), 0) + 2 * count_sd
     covariance = _symmetric_from_upper(sums, size) / pair_counts
-    np.fill_diagonal(covariance, 0)  # a rating's own variance is no taste
+    np.fill_diagonal(covariance, 0)  # the diagonal includes the variance of single ratings, which is not taste
     noise_sd = sum_sd / pair_counts
     values, vectors = np.linalg.eigh(covariance)
     shrunken = np.maximum(values - 2 * np.sqrt((noise_sd**2).sum(axis=1).max()), 0)

@@ -1,6 +1,6 @@
-"""Ratings as rows: of one rating each, (item, rating), or of one person each, with a column for every item that counts.
+"""Ratings as rows: one per rating, (item, rating), or one per person, with a column for each selected item.
 
-Items are known by their places in a public list; one that is not on it has the place -1 and counts nowhere.
+Items are coded by their index in the public list; an item that is not listed has the code -1 and is ignored.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,11 +16,11 @@ from discreet.learn.fit_session import PublicValues
 from discreet.learn.recommend.item_effects import RATING_VARIANCE, USER_VARIANCE
 from discreet.learn.row_sources import RowBatch
 
-_PANDAS_INDEX_PREFIX = "__index_level_"  # what pandas adds when rows have labels
+_PANDAS_INDEX_PREFIX = "__index_level_"  # index columns that pandas adds
 
 
 def read_columns(table: Any, count: int) -> list[np.ndarray]:
-    """Return the columns of a frame, an Arrow table or an array."""
+    """Return the `count` columns of a frame, an Arrow table or an array."""
     if hasattr(table, "__arrow_c_stream__"):
         arrow_table = pa.RecordBatchReader.from_stream(table).read_all()
         names = [name for name in arrow_table.column_names if not name.startswith(_PANDAS_INDEX_PREFIX)]
@@ -34,14 +34,14 @@ def read_columns(table: Any, count: int) -> list[np.ndarray]:
 
 
 def _column_values(column: Any) -> np.ndarray:
-    """Return a column's values; whole numbers stay whole if some are missing: as floats, long ones would merge."""
+    """Return a column's values; integers with NULLs stay integers, since large ones would collide as floats."""
     if column.null_count and pa.types.is_integer(column.type):
         return np.array([np.nan if value is None else value for value in column.to_pylist()], object)
     return np.asarray(column.to_numpy())
 
 
 def item_codes(items: Any, rated: np.ndarray) -> np.ndarray:
-    """Return the place of each found item in the public list, or -1.
+    """Return the index of each rated item in the public list, or -1.
 
     >>> item_codes(["heat", "alien"], np.array(["alien", "brazil", "heat"])).tolist()
     [1, -1, 0]
@@ -54,7 +54,7 @@ def item_codes(items: Any, rated: np.ndarray) -> np.ndarray:
 
 
 def read_own_ratings(items: Any, own: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Read a person's own ratings, {item: rating} or pairs, as places and ratings; items not on the list are left out.
+    """Return the item codes and ratings of a person's own ratings, given as {item: rating} or pairs.
 
     >>> read_own_ratings(["heat", "alien"], {"alien": 4, "brazil": 5})
     (array([1]), array([4.]))
@@ -69,19 +69,19 @@ def read_own_ratings(items: Any, own: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 class SwitchableRows:
-    """Rows that are laid out anew for the next sum: by ratings, then by people, once it is known which items matter."""
+    """Rows whose layout can be replaced between releases: first one row per rating, then one per person."""
 
     def __init__(self, rows: RowSource) -> None:
         self.current = rows
 
     @property
     def low(self) -> np.ndarray:
-        """The declared lower ends."""
+        """The declared lower bounds."""
         return self.current.low
 
     @property
     def high(self) -> np.ndarray:
-        """The declared upper ends."""
+        """The declared upper bounds."""
         return self.current.high
 
     @property
@@ -90,13 +90,13 @@ class SwitchableRows:
         return self.current.grouped
 
     def batches(self, size: int) -> Iterator[RowBatch]:
-        """Give the rows of the present layout."""
+        """Yield the rows of the current layout."""
         return self.current.batches(size)
 
 
 @dataclass(frozen=True)
 class QueryRatings:
-    """The rows (item, rating) of a curator's query, with items as places in the list."""
+    """The rows (item, rating) of a curator's query, with items as codes."""
 
     rows: QueryRows
     low: np.ndarray
@@ -105,24 +105,24 @@ class QueryRatings:
     grouped: bool = True
 
     def batches(self, size: int) -> Iterator[RowBatch]:
-        """Give the rows, moved into their ranges."""
+        """Yield the rows, clamped to their bounds."""
         for values, unit_numbers in self.rows.batches(size):
             coded = np.column_stack([item_codes(self.items, values[:, 0]), values[:, 1]])
             yield np.clip(coded, self.low, self.high), unit_numbers
 
 
 class RatingsByUnit:
-    """One row for each unit, with its ratings of some items, and NaN where it has none: of several, the last."""
+    """One row per unit with its ratings of the selected items: the last rating of each, or NaN."""
 
     grouped = False
 
     def __init__(self, ratings: RowSource, items: np.ndarray) -> None:
         self._ratings, self._column_of_item = ratings, np.full(int(ratings.high[0]) + 2, -1)
-        self._column_of_item[items] = np.arange(len(items))  # the place -1 is the last: no column
+        self._column_of_item[items] = np.arange(len(items))  # code -1 is the last entry: no column
         self.low, self.high = (np.full(len(items), float(end[1])) for end in (ratings.low, ratings.high))
 
     def batches(self, size: int) -> Iterator[RowBatch]:
-        """Give people; all ratings of one are collected first, wherever they were cut."""
+        """Yield one row per unit; ratings of a unit that span batches are collected first."""
         pending: tuple[np.ndarray, np.ndarray] = np.zeros((0, 2)), np.zeros(0, np.int64)
         for values, given_numbers in self._ratings.batches(size):
             unit_numbers = (
@@ -146,7 +146,7 @@ class RatingsByUnit:
 
 
 def split_between_bounds(rows: np.ndarray, public: PublicValues) -> np.ndarray:
-    """Divide a rating's weight of 1 between the two ends of the range."""
+    """Split a rating's weight of 1 between the lower and upper bound."""
     low, third = public
     share = (rows[:, 1] - low) / (3 * third)
     out = np.empty((2, len(rows)))
@@ -155,7 +155,7 @@ def split_between_bounds(rows: np.ndarray, public: PublicValues) -> np.ndarray:
 
 
 def item_entries(rows: np.ndarray, public: PublicValues) -> tuple[np.ndarray, np.ndarray]:
-    """Give a rating's item a count, and how far it is from the mean, in thirds of the range and at most one."""
+    """Return an item's count and its deviation from the mean, in thirds of the range, clamped to ±1."""
     low, third, overall_mean, n_items, count_weight = public
     item = rows[:, 0].astype(np.int64)
     positions, values = np.empty((2, len(rows)), np.int64), np.empty((2, len(rows)))
@@ -165,9 +165,9 @@ def item_entries(rows: np.ndarray, public: PublicValues) -> tuple[np.ndarray, np
 
 
 def item_pair_entries(rows: np.ndarray, public: PublicValues) -> np.ndarray:
-    """Give every pair of a person's items the product of what is left over there, and a count.
+    """Return the products of residuals and the counts for all pairs of a person's items.
 
-    Left over is what neither the item's mean nor the person's own explains; it is taken to be at most a third.
+    A residual is a rating less the item's and the person's means, clamped to ± a third of the range.
     """
     low, third, base, count_weight = public
     size = len(base)

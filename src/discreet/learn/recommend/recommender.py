@@ -1,7 +1,7 @@
-"""Recommending without telling who likes what: how items are rated is learned privately, taste stays at home.
+"""A private recommender: noisy item statistics, combined with a user's own ratings.
 
-What is released is about items: how often and how well each is rated, and, if asked for, which are liked together.
-What a person may like is then worked out from that and from the person's own ratings, wherever those are.
+The release contains how often and how highly each item is rated and, optionally, the covariance of the most rated
+items. Predictions combine it with the user's own ratings, which need not leave the user's device.
 """
 
 from collections.abc import Mapping
@@ -40,28 +40,28 @@ from discreet.learn.recommend.rating_rows import (
 from discreet.learn.row_sources import array_rows
 
 EVENT, USER = "event", "user"
-# How the price is divided over the overall mean and the items: a mean over few people needs more than one over many
-# ratings. What items have in common takes a third of it all, if it is asked for.
+# Budget shares of the overall mean and of the items: a mean over users needs more than a mean over the many ratings.
+# With `taste`, the covariance takes a third of the total.
 _SHARES_BY_LEVEL = {EVENT: [1, 19], USER: [1, 2]}
-_COUNT_WEIGHT = 0.3  # of an item's count beside its sum, whose noise hurts more
-_PAIR_COUNT_WEIGHT = 0.3  # of the number of people with both items
+_COUNT_WEIGHT = 0.3  # weight of an item's count, relative to its sum, whose noise matters more
+_PAIR_COUNT_WEIGHT = 0.3  # weight of the number of people with both items
 
 
 class Recommender(BaseEstimator):  # type: ignore[misc]
-    """Predicts ratings; hides each single rating (`overall_mean="event"`) or all that a person has rated (`overall_mean="user"`).
+    """Predicts ratings; protects single ratings (`level="event"`) or all ratings of a user (`level="user"`).
 
-    `items` is the public list of what can be rated. With `taste=m`, what the m most rated items have in common is
-    learned too, which takes many thousand people; it is about people, so it needs `overall_mean="user"`. The weight of a
-    person with more than `ratings_per_user` ratings is that of about so many.
+    `items` is the public list of items. With `taste=m`, the covariance of the m most rated items is learned too; this
+    needs many thousands of users and `level="user"`. A user's contribution is clipped to that of about
+    `ratings_per_user` ratings.
 
     >>> rng = np.random.default_rng(0)
     >>> table = np.column_stack([np.arange(6000) % 300, np.arange(6000) % 7, rng.integers(1, 6, 6000)])
-    >>> model = Recommender(epsilon=1, items=range(7), bounds=(1, 5), overall_mean="event").fit(table)
+    >>> model = Recommender(epsilon=1, items=range(7), bounds=(1, 5), level="event").fit(table)
     >>> model.predict([0, 3], own={1: 5, 2: 5}).shape, model.loss_
     ((2,), Loss(epsilon=1, rho=1/2, for the removal of one rating))
     """
 
-    def __init__(  # noqa: PLR0913 - scikit-learn's way: every setting is a parameter
+    def __init__(  # noqa: PLR0913 - scikit-learn requires one parameter per setting
         self,
         *,
         epsilon: Number,
@@ -77,10 +77,10 @@ class Recommender(BaseEstimator):  # type: ignore[misc]
         self.ratings_per_user, self.taste, self.neighbours = ratings_per_user, taste, neighbours
 
     def fit(self, ratings: Any, y: Any = None, *, unit: Any = None, ledger: Ledger | None = None) -> Self:  # noqa: ARG002 - y is for Pipelines
-        """Learn from a table of three columns: user, item, rating; at the user's level, `unit` may name other units."""
+        """Fit to a table of user, item and rating; with level="user", `unit` can replace the users as units."""
         self._check_parameters()
         if unit is not None and self.level == EVENT:
-            raise ValueError("unit: at the level of single ratings there are no units; use level='user'")
+            raise ValueError("unit: level='event' protects single ratings and takes no unit; use level='user'")
         check_ledger(ledger, None if self.level == EVENT else USER)
         users, rated_items, given_ratings = read_columns(ratings, 3)
         coded = np.column_stack([item_codes(self.items, rated_items), np.asarray(given_ratings, np.float64)])
@@ -90,22 +90,24 @@ class Recommender(BaseEstimator):  # type: ignore[misc]
         return self._fit_source(FitSource(array_rows(coded[is_finite], self._row_bounds(), units), unit_noun, ledger))
 
     def fit_rows(self, rows: QueryRows) -> Self:
-        """Learn from the rows of a curator's query: the item and the rating. Its policy says who is protected."""
+        """Fit to the rows (item, rating) of a curator's query; the policy declares the privacy unit."""
         self._check_parameters()
         if len(rows.names) != 2:
-            raise Refused("SELECT: name two columns, the item and the rating.")
+            raise Refused("SELECT: list exactly two columns, the item and the rating.")
         coded = QueryRatings(rows, *self._row_bounds(rows.bounds[1]), np.asarray(self.items))
         question = f"fit {type(self).__name__}: {rows.question}"
         return self._fit_source(FitSource(coded, rows.protects, rows.ledger, rows.by, question))
 
     def _check_parameters(self) -> None:
         if self.level not in (EVENT, USER):
-            raise ValueError(f"level must be {EVENT!r} (one rating is hidden) or {USER!r} (a person's whole taste is)")
+            raise ValueError(
+                f"level must be {EVENT!r} (protects one rating) or {USER!r} (protects all ratings of a user)"
+            )
         as_integer(self.ratings_per_user, "ratings_per_user", minimum=1)
         if as_integer(self.taste, "taste") and self.level == EVENT:
-            raise ValueError("taste: what one person likes together is about people; it needs level='user'")
+            raise ValueError("taste: the covariance of items needs level='user'")
         if len(np.unique(np.asarray(self.items))) != len(self.items) or not len(self.items):
-            raise ValueError("items must list what can be rated, each once")
+            raise ValueError("items must list at least one item, each once")
 
     def _row_bounds(self, policy_bounds: Any = None) -> tuple[np.ndarray, np.ndarray]:
         low, high = parse_bounds(policy_bounds if self.bounds is None else self.bounds, 1)
@@ -128,7 +130,7 @@ class Recommender(BaseEstimator):  # type: ignore[misc]
         return session.finish(self)
 
     def _fit_items(self, session: FitSession) -> float:
-        """Learn how often and how well each item is rated; return the overall mean, in thirds of the range."""
+        """Fit counts and effects of items; return the overall mean, in thirds of the range."""
         noise_sd = session.sd()
         overall_mean, self.doubt_ = shrunken_overall_mean(
             session.sum(split_between_bounds, (self._low, self._third), size=2, radius=1), noise_sd
@@ -149,7 +151,7 @@ class Recommender(BaseEstimator):  # type: ignore[misc]
         return overall_mean
 
     def _radius(self, session: FitSession) -> float:
-        """Return the length of a unit's vector: of one rating at most, or of a person's with so many usual ones."""
+        """Return the clipping radius: the norm of one rating, or the typical norm of `ratings_per_user` ratings."""
         if self.level == EVENT:
             return float(np.hypot(_COUNT_WEIGHT, 1)) if session.is_gaussian else _COUNT_WEIGHT + 1
         n_ratings = self.ratings_per_user
@@ -172,13 +174,13 @@ class Recommender(BaseEstimator):  # type: ignore[misc]
         )
 
     def predict(self, items: Any, own: Any = None) -> np.ndarray:
-        """Return what a person would give each item; `own` holds that person's ratings, {item: rating} or pairs."""
+        """Return predicted ratings of items for one person; `own` is that person's ratings, {item: rating} or pairs."""
         check_is_fitted(self)
         codes = item_codes(self.items, np.atleast_1d(np.asarray(items)))
         return self._predict_codes(codes, *read_own_ratings(self.items, own))
 
     def recommend(self, own: Any = None, count: int = 10) -> list[tuple[Any, float]]:
-        """Return the items that a person would like best, of those that are not among the person's own."""
+        """Return the `count` items with the highest predictions among those the person has not rated."""
         check_is_fitted(self)
         own_codes, own_ratings = read_own_ratings(self.items, own)
         expected = self._predict_codes(np.arange(len(self.items)), own_codes, own_ratings)
@@ -187,7 +189,7 @@ class Recommender(BaseEstimator):  # type: ignore[misc]
         return [(self.items[code], float(expected[code])) for code in best]
 
     def with_ratings(self, ratings: Any) -> "PersonalisedRecommender":
-        """Return a model that knows people's own ratings, to predict rows of (user, item): for evaluate, by user."""
+        """Return a model that predicts rows (user, item) from the users' own ratings, for `evaluate` with unit=user."""
         check_is_fitted(self)
         users, items, values = read_columns(ratings, 3)
         ratings_by_user: dict[Any, list[tuple[Any, float]]] = {}
@@ -196,7 +198,7 @@ class Recommender(BaseEstimator):  # type: ignore[misc]
         return PersonalisedRecommender(self, ratings_by_user)
 
     def _predict_codes(self, codes: np.ndarray, own_codes: np.ndarray, own_ratings: np.ndarray) -> np.ndarray:
-        base = self.mean_ + np.append(self.effects_, 0.0)  # the last is for an item that is not on the list
+        base = self.mean_ + np.append(self.effects_, 0.0)  # the last entry is for items that are not listed
         expected = base[codes]
         if len(own_ratings):
             residuals = np.clip(own_ratings, self._low, self._low + 3 * self._third) - base[own_codes]
@@ -205,7 +207,7 @@ class Recommender(BaseEstimator):  # type: ignore[misc]
         return np.asarray(np.clip(expected, self._low, self._low + 3 * self._third))
 
     def _taste_effects(self, codes: np.ndarray, own_codes: np.ndarray, residuals: np.ndarray) -> np.ndarray:
-        """Return the best linear guess of what is left over for some items, from what is left over for others."""
+        """Return the best linear prediction of residuals from the residuals of the person's own ratings."""
         position = np.full(len(self.items) + 1, -1)
         position[self.taste_items_] = np.arange(len(self.taste_items_))
         has_taste = position[own_codes] >= 0
@@ -220,7 +222,7 @@ class Recommender(BaseEstimator):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class PersonalisedRecommender:
-    """A recommender with people's own ratings: what it predicts for one person depends on that person's alone."""
+    """A recommender with users' own ratings: a prediction for one user depends on that user's ratings only."""
 
     model: Recommender
     ratings_by_user: Mapping[Any, list[tuple[Any, float]]] = field(repr=False)
