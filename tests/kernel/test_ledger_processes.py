@@ -121,7 +121,7 @@ def test_two_ledger_objects_in_one_process_share_one_account(place):
         two.settle(receipt, b"by the other")
         assert one.charge(Loss("1/2"), event, "k").answer == b"by the other"
         two.set_budget(Budget("1/2"), analysts=None)
-        with pytest.raises(LedgerError, match="settled before"):
+        with pytest.raises(LedgerError, match="already settled"):
             one.settle(receipt, b"again")
         assert one.budget == Budget("1/2")
         one.verify()

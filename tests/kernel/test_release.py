@@ -592,7 +592,7 @@ def test_stored_answers_are_returned_as_they_were_stored():
         assert one.values.tolist() == other.values.tolist()
         assert one.values.dtype == other.values.dtype == np.int64
         assert one.values.shape == other.values.shape
-    with pytest.raises(Refused, match="another question"):
+    with pytest.raises(Refused, match="different query"):
         told((COUNT,), engine, ledger, key="k1")
     assert told(asks, engine, ledger, key="k2").receipt.id != first.receipt.id
 
