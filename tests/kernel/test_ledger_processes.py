@@ -106,8 +106,8 @@ def test_a_read_only_file_system_is_named_and_changes_nothing(tmp_path):
     if "mount:" in done.stderr:
         pytest.skip(f"this system cannot make a mount read-only: {done.stderr}")
     opened, created = done.stdout.splitlines()
-    assert opened.startswith(f"{path}: the ledger cannot be read or written")
-    assert "folder can be written to" in opened
+    assert opened.startswith(f"{path}: cannot read or write the ledger")
+    assert "permissions of the folder" in opened
     assert "Read-only file system" in created
     with open_ledger(path, name="demo") as ledger:
         ledger.verify()

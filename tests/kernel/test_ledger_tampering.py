@@ -49,7 +49,7 @@ def assert_found(place, match):
 def test_any_changed_field_of_any_row_is_found(place, column, seq):
     new = 99 if column == "seq" else "1/7 1/98 0" if column in ("loss", "spent", "spent_by") else "other"
     place.tamper([f'UPDATE rows SET "{column}" = ? WHERE seq = ?', new, seq])
-    assert_found(place, f"row {seq + 1} does not follow" if column == "seq" else f"row {seq} was changed: its hash")
+    assert_found(place, f"row {seq + 1} is out of sequence" if column == "seq" else f"row {seq} was modified: its hash")
 
 
 @pytest.mark.parametrize("rehash", ["row", "all"])
@@ -67,7 +67,7 @@ def test_a_cheaper_charge_is_found_even_if_the_hashes_are_made_anew(place, rehas
         if rehash == "row" and row.seq == 4:
             break
     place.tamper(*changes)
-    assert_found(place, "row 4 has a wrong total")
+    assert_found(place, "row 4 has incorrect totals")
 
 
 def test_a_history_that_adds_up_but_was_never_allowed_is_found(place):
@@ -76,12 +76,12 @@ def test_a_history_that_adds_up_but_was_never_allowed_is_found(place):
         with ledger._session.write_transaction() as table:
             act = PendingRow(kind=RowKind.CHARGE, by="owner", receipt="r", loss=Loss(5), body=event_text(EVENT))
             table.add_row(row_after(table.last(), spent, act))
-    assert_found(place, "row 11 .*the price does not fit")
+    assert_found(place, "row 11 .*not enough budget left")
 
 
 def test_a_removed_row_is_found(place):
     place.tamper(["DELETE FROM rows WHERE seq = 5"])
-    assert_found(place, "row 6 does not follow")
+    assert_found(place, "row 6 is out of sequence")
 
 
 def test_a_deleted_tail_is_found(place):
@@ -106,9 +106,12 @@ ITS_RECEIPT = "(SELECT receipt FROM rows WHERE seq = 5)"
 @pytest.mark.parametrize(
     ("statement", "match"),
     [
-        ([f"UPDATE answers SET answer = ? WHERE receipt = {ITS_RECEIPT}", b"0"], "row 5: its answer was changed"),
-        ([f"DELETE FROM answers WHERE receipt = {ITS_RECEIPT}"], "row 5: its answer is missing"),
-        (["INSERT INTO answers VALUES ('made up', ?)", b"0"], "an answer has no charge"),
+        (
+            [f"UPDATE answers SET answer = ? WHERE receipt = {ITS_RECEIPT}", b"0"],
+            "row 5: the stored answer was modified",
+        ),
+        ([f"DELETE FROM answers WHERE receipt = {ITS_RECEIPT}"], "row 5: the stored answer is missing"),
+        (["INSERT INTO answers VALUES ('made up', ?)", b"0"], "a stored answer has no charge"),
     ],
     ids=["changed", "missing", "made up"],
 )
@@ -132,7 +135,7 @@ def test_a_changed_total_is_never_charged_upon(place):
 
 def test_dropped_triggers_are_found(place):
     place.run(["DROP TRIGGER rows_grow" + ("" if isinstance(place, FilePlace) else " ON rows")])
-    assert_found(place, "triggers were changed")
+    assert_found(place, "triggers.* were modified")
 
 
 OWNERS_ACT = "time, 'budget', \"by\", NULL, NULL, body, '0 0 0'"

@@ -154,7 +154,8 @@ def test_a_ledger_of_another_format_is_named(path):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"topics": ("a",)}, {"topics": [["a"]]}, {"topics": (("a" * 101,),)}, {"follows": ((1, 2),)}]
+    "wrong",
+    [{"fingerprints": ("a",)}, {"fingerprints": [["a"]]}, {"fingerprints": (("a" * 101,),)}, {"follows": ((1, 2),)}],
 )
 def test_topics_are_tuples_of_short_texts(wrong):
     with pytest.raises(TypeError, match="tuples of short texts"):

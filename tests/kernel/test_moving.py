@@ -59,10 +59,10 @@ def old(tmp_path):
     with create_ledger(
         path, name="demo", budget=Budget(1), analysts={"ana": Budget("1/2")}, unit_declaration="{}"
     ) as ledger:
-        ledger.settle(ledger.charge(CENT, event(by="ana", topics=(("t",),)), key="k"), b"\x00 answer")
+        ledger.settle(ledger.charge(CENT, event(by="ana", fingerprints=(("t",),)), key="k"), b"\x00 answer")
         ledger.settle(ledger.charge(CENT, event("Zoë \x00 \U0001f600")), b"")
         ledger.acknowledge()
-        ledger.charge(CENT, event("open", topics=(("u",),)), key="open")
+        ledger.charge(CENT, event("open", fingerprints=(("u",),)), key="open")
     return path
 
 
@@ -108,11 +108,11 @@ def test_everything_goes_along(old, new):
         assert (ledger.events(), ledger.spent("ana"), ledger.answers(["t", "u"])) == (events, spent, topics)
         assert (ledger.name, ledger.budget, ledger.unit_declaration) == ("demo", Budget(1), "{}")
         assert ledger.analysts == {"ana": Budget("1/2")}
-        assert ledger.charge(CENT, event(by="ana", topics=(("t",),)), key="k").answer == b"\x00 answer"
+        assert ledger.charge(CENT, event(by="ana", fingerprints=(("t",),)), key="k").answer == b"\x00 answer"
         assert [each.question for each in ledger.unsettled_events()] == ["open"]
         assert (ledger.latest_receipt("u"), ledger.latest_receipt("t")) == (events[-1].id, None)
         with pytest.raises(Failed, match="outcome is unknown"):
-            ledger.charge(CENT, event("open", topics=(("u",),)), key="open")
+            ledger.charge(CENT, event("open", fingerprints=(("u",),)), key="open")
         assert ledger.spent() == CENT + CENT + CENT
         with pytest.raises(Refused, match="epsilon 0.97 in total"):
             ledger.charge(Loss(1), event())
@@ -155,9 +155,7 @@ def test_a_ledger_moves_on_and_on(old, new):
 def test_where_a_ledger_went_is_told_with_what_it_takes_to_follow():
     """A file is on one machine only; a URL is kept without the user, and each server may have another."""
     assert "on the machine where the move was made" in moved_message("/srv/visits.sqlite")
-    assert "Add the user name and connection options" in moved_message(
-        "postgresql://db.example/ledgers"
-    )
+    assert "Add the user name and connection options" in moved_message("postgresql://db.example/ledgers")
 
 
 def test_a_place_that_a_ledger_left_is_not_used_again_and_says_so(old, new):
@@ -510,17 +508,20 @@ def test_nothing_follows_a_move_but_its_arrival():
     check_rows(chain(CREATE, LEAVE))
     check_rows(chain(CREATE, LEAVE, lambda rows: arrival_row(rows[-1])))
     check_rows(chain(CREATE, LEAVE, ARRIVE, CREATE_BUDGET, LEAVE, ARRIVE))
-    out_of_place = "is out of place: the arrival follows the move"
+    out_of_place = "is out of place: a move must be followed by its arrival"
     for acts, problem in (
         ([CREATE, LEAVE, CREATE_BUDGET], f"row 3 {out_of_place}"),
         ([CREATE, LEAVE, LEAVE], f"row 3 {out_of_place}"),
         ([CREATE, ARRIVE], f"row 2 {out_of_place}"),
         ([CREATE, LEAVE, ARRIVE, ARRIVE], f"row 4 {out_of_place}"),
-        ([CREATE, LEAVE, STRANGE], "row 3 arrives with another token"),
-        ([CREATE, PAID_LEAVE], "row 2 charges for an owner's act"),
-        ([CREATE, LEAVE, PAID_ARRIVAL], "row 3 charges for an owner's act"),
-        ([CREATE, PendingRow(kind=RowKind.MOVE, by="owner", body="{}")], "row 2 cannot be read"),
-        ([CREATE, PendingRow(kind=RowKind.MOVE, by="owner", body='{"to":1,"token":""}')], "row 2 does not say where"),
+        ([CREATE, LEAVE, STRANGE], "row 3 has a different token"),
+        ([CREATE, PAID_LEAVE], "row 2 has a loss"),
+        ([CREATE, LEAVE, PAID_ARRIVAL], "row 3 has a loss"),
+        ([CREATE, PendingRow(kind=RowKind.MOVE, by="owner", body="{}")], "row 2 is not readable"),
+        (
+            [CREATE, PendingRow(kind=RowKind.MOVE, by="owner", body='{"to":1,"token":""}')],
+            "row 2 does not name the destination",
+        ),
     ):
         with pytest.raises(LedgerError, match=problem):
             check_rows(chain(*acts))

@@ -325,13 +325,13 @@ def test_what_is_wrong_is_said_in_our_words(postgres, strict, monkeypatch):
             connect(url)
         return str(caught.value).partition(", database ")[2].partition(": ")[2]
 
-    assert said(postgres.url("nowhere")).startswith("there is no such database or user. Correct the URL")
-    assert said("postgresql://127.0.0.1:1/x").startswith("the server does not answer. Check host and port")
+    assert said(postgres.url("nowhere")).startswith("the database or user does not exist. Correct the URL")
+    assert said("postgresql://127.0.0.1:1/x").startswith("cannot connect to the server. Check the host and port")
     root = f"sslrootcert={strict.certificates}/authority.crt"
     monkeypatch.setenv("PGPASSWORD", "wrong")
-    assert said(away(strict, root)).startswith("the server does not admit this user. Check the user, and PGPASSWORD")
+    assert said(away(strict, root)).startswith("authentication failed. Check the user name, and PGPASSWORD")
     monkeypatch.delenv("PGPASSWORD")
-    assert said(away(strict, root)).startswith("the server does not admit this user")
+    assert said(away(strict, root)).startswith("authentication failed")
     with pytest.raises(PolicyError, match=r"invalid URL. Expected postgresql://"):
         connect("postgresql://[::1/x")
     with pytest.raises(PolicyError, match="invalid URL"):
@@ -417,7 +417,7 @@ def test_a_ledger_has_one_server(url):
 
 def test_a_ledger_has_no_service(services, monkeypatch):
     """Its file may name several servers, or others tomorrow, whatever the environment says."""
-    words = "names a service, and its file may name several servers, .* Name one server"
+    words = "names a service, and the service file may list several servers, .* Name exactly one server"
     for url in ("postgresql:///postgres?service=two", "postgresql://127.0.0.1/postgres?service=two&sslmode=require"):
         with pytest.raises(PolicyError, match=words):
             create_postgres_ledger(url, name="demo", budget=Budget(1))

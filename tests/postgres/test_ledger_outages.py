@@ -195,7 +195,7 @@ def test_a_connection_lost_in_a_charge_fails_it_and_the_next_works(place, ledger
 
     with monkeypatch.context() as patch:
         patch.setattr(account, "event_text", cut)
-        lost = "the connection was lost, and nothing was written there. When the server answers, ask again"
+        lost = "connection to the server was lost, and nothing was written"
         with pytest.raises(LedgerError, match=lost):
             ledger.charge(CENT, EVENT)
     assert ledger.spent() == ZERO_LOSS

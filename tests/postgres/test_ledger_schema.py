@@ -183,7 +183,9 @@ def test_changed_tables_functions_and_triggers_are_found(place, changes):
     with place.open() as ledger:
         ledger.verify()
         place.run(*([change] for change in changes))
-        with pytest.raises(LedgerError, match=r"were modified\. Undo the change, or restore the ledger from a backup\."):
+        with pytest.raises(
+            LedgerError, match=r"were modified\. Undo the change, or restore the ledger from a backup\."
+        ):
             ledger.verify()
 
 

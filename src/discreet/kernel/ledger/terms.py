@@ -69,7 +69,7 @@ def check_cost(terms: Terms, by: str, cost: Loss, spent: Loss, spent_by: Loss) -
     Proof: covers() is checked for the recorded sum, which is not below the true sum.
     Needs: Budget.covers, round_for_ledger; `spent` is everything that was spent.
     Checked by: test_a_hundred_hundredths_fit_and_the_next_is_refused, test_analysts_have_limits_under_a_total
-    Seal: af497973b46d
+    Seal: a0924470ec07
     """
     check_analyst(terms, by)
     limits = [("in total", terms.budget, spent)]
@@ -197,8 +197,9 @@ def _remaining_text(budget: Budget, spent: Loss) -> str:
 
 
 def _decimal_text(part: Fraction, rounding: Callable[[Fraction, int], Fraction]) -> str:
-    """Write a number as a decimal of about six significant digits."""
+    """Write a number as a decimal of six significant digits."""
     zeros = max(0, len(str(part.denominator)) - len(str(part.numerator)))
+    zeros -= 1 if zeros and part * 10**zeros >= 1 else 0
     places = zeros + 6 if part < 1 else max(0, 6 - len(str(int(part))))
     return f"{float(rounding(part, places)):.12g}"
 
