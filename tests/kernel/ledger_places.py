@@ -25,7 +25,7 @@ class FilePlace:
 
     def __init__(self, path):
         self.path = Path(path)
-        self.head = self.path.with_name(self.path.name + ".head")
+        self.head = self.path.with_name(self.path.name + ".checkpoint")
         self.text = str(self.path)
 
     def create(self, **terms):

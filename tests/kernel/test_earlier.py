@@ -237,7 +237,7 @@ def test_between_looking_and_paying_nobody_comes_in(monkeypatch):
 
     monkeypatch.setattr(release, "recall_values", slow)
     spent = Laplace(8).loss(Sensitivity(1, 1)).epsilon
-    with pytest.raises(Refused, match="at this moment"):
+    with pytest.raises(Refused, match="at the same time"):
         told(ledger, finer(COUNT, first, [9], [4]))
     assert ledger.spent().epsilon == spent
 

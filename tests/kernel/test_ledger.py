@@ -79,7 +79,7 @@ def test_a_hundred_hundredths_fit_and_the_next_is_refused(ledger):
     for _ in range(100):
         ledger.charge(CENT, event())
     before = snapshot(ledger)
-    with pytest.raises(Refused, match="in all epsilon 0"):
+    with pytest.raises(Refused, match="epsilon 0 in total"):
         ledger.charge(CENT, event())
     with pytest.raises(Refused):
         ledger.charge(Loss(Fraction(1, 10**90)), event())
@@ -90,7 +90,7 @@ def test_a_hundred_hundredths_fit_and_the_next_is_refused(ledger):
 
 def test_a_refusal_states_the_largest_price_that_still_fits(ledger):
     ledger.charge(Loss("2/3"), event())
-    with pytest.raises(Refused, match="What still fits: in all epsilon 1/3"):
+    with pytest.raises(Refused, match="Remaining: epsilon 0.333333 in total"):
         ledger.charge(Loss("1/2"), event())
     assert remaining_budget(ledger.budget, ledger.spent()).epsilon == Fraction(1, 3)
     ledger.charge(Loss("1/3"), event())
@@ -124,15 +124,15 @@ def test_the_limit_in_rho_is_the_one_that_was_recorded(place):
 def test_analysts_have_limits_under_a_total(ledger):
     ledger.set_budget(Budget(1), analysts={"ana": Budget("1/2"), "bob": Budget("3/4")})
     ledger.charge(Loss("1/2"), event(by="ana"))
-    with pytest.raises(Refused, match="in all epsilon 1/2; for ana epsilon 0"):
+    with pytest.raises(Refused, match="epsilon 0.5 in total; epsilon 0 for ana"):
         ledger.charge(CENT, event(by="ana"))
-    with pytest.raises(Refused, match="in all epsilon 1/2; for bob epsilon 3/4"):
+    with pytest.raises(Refused, match="epsilon 0.5 in total; epsilon 0.75 for bob"):
         ledger.charge(Loss("3/4"), event(by="bob"))
-    with pytest.raises(Refused, match="'eve' may not ask"):
+    with pytest.raises(Refused, match="'eve' has no access"):
         ledger.charge(CENT, event(by="eve"))
     ledger.charge(Loss("1/4"), event(by="bob"))
     ledger.charge(Loss("1/4"), event(by="owner"))
-    with pytest.raises(Refused, match="in all epsilon 0"):
+    with pytest.raises(Refused, match="epsilon 0 in total"):
         ledger.charge(CENT, event(by="owner"))
     assert [ledger.spent(by).epsilon for by in ("ana", "bob", "owner", "eve", None)] == [
         Fraction(1, 2),
@@ -170,7 +170,7 @@ def test_an_analyst_who_is_no_longer_listed_gets_no_replay(ledger):
 def test_the_same_key_for_another_question_is_refused(ledger):
     ledger.settle(ledger.charge(CENT, event(), key="k"), b"1")
     before = snapshot(ledger)
-    with pytest.raises(Refused, match="another question"):
+    with pytest.raises(Refused, match="different query"):
         ledger.charge(CENT, event("SELECT 2"), key="k")
     assert snapshot(ledger) == before
 
@@ -186,9 +186,9 @@ def test_a_charge_without_an_answer_is_never_executed_again(ledger):
 def test_settling_twice_or_an_unknown_receipt_is_an_error(ledger):
     receipt = ledger.charge(CENT, event(), key="k")
     ledger.settle(receipt, b"first")
-    with pytest.raises(LedgerError, match="settled before"):
+    with pytest.raises(LedgerError, match="already settled"):
         ledger.settle(receipt, b"second")
-    with pytest.raises(LedgerError, match="never charged"):
+    with pytest.raises(LedgerError, match="does not exist"):
         ledger.settle(Receipt("feed"), b"third")
     assert ledger.charge(CENT, event(), key="k").answer == b"first"
     ledger.verify()
@@ -213,7 +213,7 @@ def test_the_split_of_delta_is_fixed_by_the_first_charge(place):
         ledger.set_budget(Budget(1, "1e-9", discover="1/4"), analysts=None)
         ledger.charge(CENT, event())
         for moved in (Budget(1, "1e-9", discover="1/2"), Budget(1, "1e-8", discover="1/4"), Budget(1)):
-            with pytest.raises(PolicyError, match="delta, and its part for discovery, are fixed"):
+            with pytest.raises(PolicyError, match="delta and its share .* cannot change"):
                 ledger.set_budget(moved, analysts=None)
         ledger.set_budget(Budget(2, "1e-9", discover="1/4"), analysts=None)
         assert ledger.budget.epsilon == 2
@@ -224,11 +224,11 @@ def test_a_pure_budget_gets_a_delta_only_if_what_was_spent_fits(place):
     """What was spent in epsilons weighs far more in rho, and there is no way back."""
     with place.create() as ledger:
         ledger.charge(Loss("1/2"), event())
-        with pytest.raises(PolicyError, match="does not fit in one with this delta"):
+        with pytest.raises(PolicyError, match="exceeds a budget with this delta"):
             ledger.set_budget(Budget(1, "1e-9"), analysts=None)
         assert ledger.budget == Budget(1)
         ledger.set_budget(Budget(8, "1e-9"), analysts=None)
-        with pytest.raises(PolicyError, match="are fixed once something is charged"):
+        with pytest.raises(PolicyError, match="cannot change after the first charge"):
             ledger.set_budget(Budget(8), analysts=None)
         ledger.verify()
 
@@ -239,7 +239,7 @@ def test_edits_of_the_budget_are_on_record_and_refund_nothing(ledger):
     ledger.charge(Loss(1), event())
     ledger.set_budget(Budget("1/2"), analysts=None)
     assert ledger.spent().epsilon == 2
-    with pytest.raises(Refused, match="in all epsilon 0"):
+    with pytest.raises(Refused, match="epsilon 0 in total"):
         ledger.charge(CENT, event())
     ledger.verify()
     with ledger._session.read_transaction() as table:
@@ -258,22 +258,22 @@ def test_a_ledger_survives_closing(place):
 
 def test_a_ledger_belongs_to_its_name(path):
     create_ledger(path, name="demo", budget=Budget(1)).close()
-    with pytest.raises(PolicyError, match="belongs to 'demo', not 'other'"):
+    with pytest.raises(PolicyError, match="belongs to data set 'demo', not 'other'"):
         open_ledger(path, name="other")
 
 
 def test_a_missing_ledger_is_an_error_and_not_a_fresh_one(path):
-    with pytest.raises(LedgerError, match=r"ledger\.sqlite: there is no ledger here\. .*create_ledger"):
+    with pytest.raises(LedgerError, match=r"ledger\.sqlite: the ledger does not exist\. .*create_ledger"):
         open_ledger(path, name="demo")
     assert not path.exists()
 
 
 def test_creating_never_replaces_a_ledger_nor_the_trace_of_one(path):
     create_ledger(path, name="demo", budget=Budget(1)).close()
-    with pytest.raises(LedgerError, match="the file exists"):
+    with pytest.raises(LedgerError, match="already exists"):
         create_ledger(path, name="demo", budget=Budget(1))
     path.unlink()
-    with pytest.raises(LedgerError, match="a ledger was here"):
+    with pytest.raises(LedgerError, match="checkpoint exists"):
         create_ledger(path, name="demo", budget=Budget(1))
     with pytest.raises(LedgerError, match=r"the folder .* does not exist"):
         create_ledger(path / "nowhere" / "x", name="demo", budget=Budget(1))
@@ -509,7 +509,7 @@ def test_an_interrupted_charge_leaves_nothing_half_done(place, monkeypatch):
 def test_gaussian_noise_on_a_pure_budget_is_refused_with_the_way_out(ledger):
     before = snapshot(ledger)
     for loss, what in ((Loss(None, "1/200"), "no epsilon"), (Loss("1/10", delta="1e-9"), "a delta")):
-        with pytest.raises(Refused, match=f"has {what}, and the budget is pure. Use a mechanism with an epsilon"):
+        with pytest.raises(Refused, match=f"the budget is pure, but this loss has {what}"):
             ledger.charge(loss, event())
     assert snapshot(ledger) == before
 
@@ -519,7 +519,7 @@ def test_a_key_is_bound_to_the_mechanism_too(ledger):
     other = Event(
         mechanism=canonical_json({"name": "laplace", "scale": "20"}), sensitivity="{}", question=event().question
     )
-    with pytest.raises(Refused, match="another question"):
+    with pytest.raises(Refused, match="different query"):
         ledger.charge(CENT, other, key="k")
 
 
@@ -564,5 +564,5 @@ def test_a_file_exchanged_between_two_connections_is_seen_by_a_read_too(path, tm
         with ledger._session.thread_lock:
             ledger._session.disconnect()  # as before a fork
         other.replace(path)
-        with pytest.raises(LedgerError, match="exchanged"):
+        with pytest.raises(LedgerError, match="replaced"):
             ledger.spent()

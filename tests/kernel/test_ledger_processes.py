@@ -106,8 +106,8 @@ def test_a_read_only_file_system_is_named_and_changes_nothing(tmp_path):
     if "mount:" in done.stderr:
         pytest.skip(f"this system cannot make a mount read-only: {done.stderr}")
     opened, created = done.stdout.splitlines()
-    assert opened.startswith(f"{path}: the ledger cannot be read or written")
-    assert "folder can be written to" in opened
+    assert opened.startswith(f"{path}: cannot read or write the ledger")
+    assert "permissions of the folder" in opened
     assert "Read-only file system" in created
     with open_ledger(path, name="demo") as ledger:
         ledger.verify()
@@ -121,7 +121,7 @@ def test_two_ledger_objects_in_one_process_share_one_account(place):
         two.settle(receipt, b"by the other")
         assert one.charge(Loss("1/2"), event, "k").answer == b"by the other"
         two.set_budget(Budget("1/2"), analysts=None)
-        with pytest.raises(LedgerError, match="settled before"):
+        with pytest.raises(LedgerError, match="already settled"):
             one.settle(receipt, b"again")
         assert one.budget == Budget("1/2")
         one.verify()

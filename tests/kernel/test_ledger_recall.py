@@ -60,7 +60,7 @@ def changed(place, seq, rehash, column="loss", value=CHEAP):
 def assert_refused(place, ledger, acts=tuple(RELYING)):
     before = place.rows()
     for act in acts:
-        with pytest.raises(LedgerError, match=r"row \d+:? .*(backup|newest copy)"):
+        with pytest.raises(LedgerError, match=r"row \d+:? .*(backup|latest copy)"):
             print(act, RELYING[act](ledger))
     assert place.rows() == before, "something was charged"
 

@@ -49,7 +49,7 @@ def assert_found(place, match):
 def test_any_changed_field_of_any_row_is_found(place, column, seq):
     new = 99 if column == "seq" else "1/7 1/98 0" if column in ("loss", "spent", "spent_by") else "other"
     place.tamper([f'UPDATE rows SET "{column}" = ? WHERE seq = ?', new, seq])
-    assert_found(place, f"row {seq + 1} does not follow" if column == "seq" else f"row {seq} was changed: its hash")
+    assert_found(place, f"row {seq + 1} is out of sequence" if column == "seq" else f"row {seq} was modified: its hash")
 
 
 @pytest.mark.parametrize("rehash", ["row", "all"])
@@ -67,7 +67,7 @@ def test_a_cheaper_charge_is_found_even_if_the_hashes_are_made_anew(place, rehas
         if rehash == "row" and row.seq == 4:
             break
     place.tamper(*changes)
-    assert_found(place, "row 4 has a wrong total")
+    assert_found(place, "row 4 has incorrect totals")
 
 
 def test_a_history_that_adds_up_but_was_never_allowed_is_found(place):
@@ -76,12 +76,12 @@ def test_a_history_that_adds_up_but_was_never_allowed_is_found(place):
         with ledger._session.write_transaction() as table:
             act = PendingRow(kind=RowKind.CHARGE, by="owner", receipt="r", loss=Loss(5), body=event_text(EVENT))
             table.add_row(row_after(table.last(), spent, act))
-    assert_found(place, "row 11 .*the price does not fit")
+    assert_found(place, "row 11 .*not enough budget left")
 
 
 def test_a_removed_row_is_found(place):
     place.tamper(["DELETE FROM rows WHERE seq = 5"])
-    assert_found(place, "row 6 does not follow")
+    assert_found(place, "row 6 is out of sequence")
 
 
 def test_a_deleted_tail_is_found(place):
@@ -96,7 +96,7 @@ def test_a_deleted_tail_is_found(place):
 
 def test_a_deleted_history_is_found(place):
     place.tamper(["DELETE FROM rows"])
-    with pytest.raises(LedgerError, match="not completely created"):
+    with pytest.raises(LedgerError, match="creation was interrupted"):
         place.open()
 
 
@@ -106,9 +106,12 @@ ITS_RECEIPT = "(SELECT receipt FROM rows WHERE seq = 5)"
 @pytest.mark.parametrize(
     ("statement", "match"),
     [
-        ([f"UPDATE answers SET answer = ? WHERE receipt = {ITS_RECEIPT}", b"0"], "row 5: its answer was changed"),
-        ([f"DELETE FROM answers WHERE receipt = {ITS_RECEIPT}"], "row 5: its answer is missing"),
-        (["INSERT INTO answers VALUES ('made up', ?)", b"0"], "an answer has no charge"),
+        (
+            [f"UPDATE answers SET answer = ? WHERE receipt = {ITS_RECEIPT}", b"0"],
+            "row 5: the stored answer was modified",
+        ),
+        ([f"DELETE FROM answers WHERE receipt = {ITS_RECEIPT}"], "row 5: the stored answer is missing"),
+        (["INSERT INTO answers VALUES ('made up', ?)", b"0"], "a stored answer has no charge"),
     ],
     ids=["changed", "missing", "made up"],
 )
@@ -119,20 +122,20 @@ def test_a_changed_answer_is_found(place, statement, match):
 
 def test_a_changed_answer_is_never_replayed(place):
     place.tamper(["UPDATE answers SET answer = ?", b"0"])
-    with place.open() as ledger, pytest.raises(LedgerError, match="row 3: its answer"):
+    with place.open() as ledger, pytest.raises(LedgerError, match="row 3: the stored answer"):
         ledger.charge(CENT, EVENT, key="0")
 
 
 def test_a_changed_total_is_never_charged_upon(place):
     place.tamper(["DELETE FROM rows WHERE seq = 10"], ["UPDATE rows SET spent = '0 0 0' WHERE seq = 9"])
     place.head.unlink()
-    with pytest.raises(LedgerError, match="row 9 was changed"), place.open() as ledger:
+    with pytest.raises(LedgerError, match="row 9 was modified"), place.open() as ledger:
         ledger.acknowledge()
 
 
 def test_dropped_triggers_are_found(place):
     place.run(["DROP TRIGGER rows_grow" + ("" if isinstance(place, FilePlace) else " ON rows")])
-    assert_found(place, "triggers were changed")
+    assert_found(place, "triggers.* were modified")
 
 
 OWNERS_ACT = "time, 'budget', \"by\", NULL, NULL, body, '0 0 0'"
@@ -213,9 +216,9 @@ def test_a_missing_head_stops_charges(place):
     for lose in (*garbled, place.head.unlink) if isinstance(place, FilePlace) else garbled:
         lose()
         with place.open() as ledger:
-            with pytest.raises(LedgerError, match="head file is missing"):
+            with pytest.raises(LedgerError, match="checkpoint file is missing"):
                 ledger.charge(CENT, EVENT)
-            with pytest.raises(LedgerError, match="head file is missing"):
+            with pytest.raises(LedgerError, match="checkpoint file is missing"):
                 ledger.verify()
             spent = ledger.spent()
             ledger.acknowledge()
@@ -242,9 +245,9 @@ def test_another_history_of_the_same_length_cannot_be_acknowledged(place):
     place.exchange(other)
     with place.open() as ledger:
         for act in (ledger.verify, lambda: ledger.charge(CENT, EVENT)):
-            with pytest.raises(LedgerError, match="row 10 is not the one that the head names"):
+            with pytest.raises(LedgerError, match="row 10 differs from the checkpoint"):
                 act()
-        with pytest.raises(LedgerError, match="exchanged"):
+        with pytest.raises(LedgerError, match="replaced"):
             ledger.acknowledge()
 
 
@@ -253,7 +256,7 @@ def test_a_file_exchanged_while_open_stops_the_ledger(file):
     with file.open() as ledger:
         file.path.with_name("backup").replace(file.path)
         for _ in range(2):
-            with pytest.raises(LedgerError, match="exchanged while it was open"):
+            with pytest.raises(LedgerError, match="replaced while it was open"):
                 ledger.charge(CENT, EVENT)
         file.path.unlink()
         with pytest.raises(LedgerError, match="No such file"):
@@ -272,7 +275,7 @@ def test_files_that_are_no_ledger_are_named(tmp_path):
             open_ledger(path, name="demo")
     path.unlink()
     path.mkdir()
-    with pytest.raises(LedgerError, match="there is no ledger here"):
+    with pytest.raises(LedgerError, match="does not exist"):
         open_ledger(path, name="demo")
 
 
@@ -305,7 +308,7 @@ def test_a_half_created_ledger_is_not_an_empty_one(tmp_path, monkeypatch):
         patch.setattr("discreet.kernel.ledger.sqlite_table.SQLiteTable.add_row", crash)
         with pytest.raises(LedgerError, match="Input/output error"):
             create_ledger(path, name="demo", budget=Budget(1))
-    with pytest.raises(LedgerError, match="not completely created"):
+    with pytest.raises(LedgerError, match="creation was interrupted"):
         open_ledger(path, name="demo")
 
 

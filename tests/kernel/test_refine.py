@@ -510,7 +510,7 @@ def test_few_entries_have_the_law_too():
 @pytest.mark.parametrize("end", [INT64.min, INT64.max])
 def test_a_value_that_may_have_been_cut_is_refused_without_being_shown(end):
     for exact in (np.array([5, 7]), np.array([5, end])):
-        with pytest.raises(ValueError, match="may have been cut") as caught:
+        with pytest.raises(ValueError, match="may have been clamped") as caught:
             refine(np.array([5, end]), exact, Laplace(10), Laplace(4))
         assert str(end) not in str(caught.value)
 

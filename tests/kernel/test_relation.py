@@ -108,7 +108,7 @@ def test_values_have_the_types_of_the_schema():
 
 
 def shape(relation):
-    return relation.shape.copies, relation.shape.rows
+    return relation.shape.max_rows_per_unit, relation.shape.max_rows
 
 
 def test_the_shape_of_each_node():
@@ -274,11 +274,11 @@ def test_work_for_a_row_is_bounded_to_the_last_operation():
     for condition in (heavy, heavy, heavy, heavy, rest):
         relation = Where(relation, condition)
     assert relation.shape.work == 20_000
-    with pytest.raises(ValueError, match="too much to compute"):
+    with pytest.raises(ValueError, match="too much per row"):
         Where(relation, YES)
     Question(relation, (), PublicGroups(()), ContributionBounds(1, 1), (Count(),))
     for by, groups, total in (((), PublicGroups(()), Count(X)), ((("x", X),), PublicGroups(((1.0,),)), Count())):
-        with pytest.raises(ValueError, match="too much to compute"):
+        with pytest.raises(ValueError, match="too much per row"):
             Question(relation, by, groups, ContributionBounds(1, 1), (total,))
 
 

@@ -592,7 +592,7 @@ def test_stored_answers_are_returned_as_they_were_stored():
         assert one.values.tolist() == other.values.tolist()
         assert one.values.dtype == other.values.dtype == np.int64
         assert one.values.shape == other.values.shape
-    with pytest.raises(Refused, match="another question"):
+    with pytest.raises(Refused, match="different query"):
         told((COUNT,), engine, ledger, key="k1")
     assert told(asks, engine, ledger, key="k2").receipt.id != first.receipt.id
 
@@ -704,7 +704,7 @@ def test_a_hostile_reader_cannot_choose_who_is_protected(name):
     """
     for relation in everywhere(FORGED[name]):
         engine, ledger = Recorder(PEOPLE), ledger_of()
-        with pytest.raises(ValueError, match="not as the owner declared it"):
+        with pytest.raises(ValueError, match="differs from the owner's declaration"):
             told((ReleaseRequest(asking(relation), (Laplace(1),)),), engine, ledger, Loss(5))
         assert (engine.seen, ledger.events()) == ([], [])
     CATALOG.check(asking(VISITS))
@@ -714,7 +714,7 @@ def test_a_hostile_reader_cannot_choose_who_is_protected(name):
 def test_a_hostile_reader_cannot_read_private_tables_as_public(name):
     relation = JoinPublic(Derive(VISITS, ()), SMUGGLED[name], (), None, JoinKind.LEFT, 1)
     for each in (relation, Where(relation, Call("not", (Constant(None, BOOL),)))):
-        with pytest.raises(ValueError, match="not as the owner declared it"):
+        with pytest.raises(ValueError, match="differs from the owner's declaration"):
             CATALOG.check(asking(each))
     CATALOG.check(asking(JoinPublic(VISITS, TOWNS, (), None, JoinKind.LEFT, 1)))
 
@@ -723,7 +723,7 @@ def test_a_parent_is_part_of_what_the_owner_declared():
     child = Scan("items", (USER, PLACE), ParentUnit("user", VISITS, "user"), max_rows=9)
     catalog = Catalog({"visits": VISITS, "items": child}, {})
     catalog.check(asking(child))
-    for parent in (OTHER_OWNER, replace(VISITS, most=5)):
+    for parent in (OTHER_OWNER, replace(VISITS, max_rows=5)):
         on = "place" if parent is OTHER_OWNER else "user"
         forged = Scan("items", (USER, PLACE), ParentUnit(on, parent, on), max_rows=9)
         with pytest.raises(ValueError, match="declared"):
@@ -880,7 +880,7 @@ def test_an_answer_too_long_to_be_stored_fails_like_everything_else(monkeypatch)
     monkeypatch.setattr("discreet.kernel.ledger.account.MAX_ANSWER_BYTES", 50)
     told((COUNT,), Recorder(PEOPLE), ledger_of())
     monkeypatch.setattr("discreet.kernel.ledger.account.MAX_ANSWER_BYTES", 49)
-    with pytest.raises(Failed, match="charged and could not be answered"):
+    with pytest.raises(Failed, match="charged but could not be answered"):
         told((COUNT,), Recorder(PEOPLE), ledger := ledger_of())
     assert ledger.spent() == COUNT.loss()
 

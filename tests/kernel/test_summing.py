@@ -324,10 +324,10 @@ def product(rows, public):
 
 @pytest.mark.parametrize("rule", [centred, ranked, counting, product])
 def test_a_rule_that_mixes_rows_is_stopped_before_anything_is_charged(rule):
-    table, purse = Table(np.zeros((5, 2))), reserve([Laplace(CLIP_RADIUS)])
+    table, reservation = Table(np.zeros((5, 2))), reserve([Laplace(CLIP_RADIUS)])
     with pytest.raises(ValueError, match="depends on other rows"):
-        noisy_sum(table, rule, (1.0,), size=2, radius=1, reservation=purse)
-    assert len(purse) == 1
+        noisy_sum(table, rule, (1.0,), size=2, radius=1, reservation=reservation)
+    assert len(reservation) == 1
     assert table.reads == 0
 
 
@@ -336,10 +336,10 @@ def lone(rows, public):
 
 
 def test_a_rule_gives_one_result_for_each_row_or_is_stopped_before_anything_is_charged():
-    table, purse = Table(np.zeros((5, 2))), reserve([Laplace(CLIP_RADIUS)])
-    with pytest.raises(ValueError, match="one result for each row"):
-        noisy_sum(table, lone, (), size=2, radius=1, reservation=purse)
-    assert (len(purse), table.reads) == (1, 0)
+    table, reservation = Table(np.zeros((5, 2))), reserve([Laplace(CLIP_RADIUS)])
+    with pytest.raises(ValueError, match="one result per row"):
+        noisy_sum(table, lone, (), size=2, radius=1, reservation=reservation)
+    assert (len(reservation), table.reads) == (1, 0)
 
 
 def test_a_rule_can_bring_nothing_along():
@@ -352,20 +352,20 @@ def test_a_rule_can_bring_nothing_along():
         return rows
 
     for rule in (closed, with_default, np.sin, "text"):
-        with pytest.raises(TypeError, match="rule must be a function of a module"):
+        with pytest.raises(TypeError, match="rule must be a module-level function"):
             check_row_wise(rule, (), np.zeros(2), np.ones(2))
 
 
 def test_a_purse_holds_what_was_paid_for_and_no_more():
-    purse = reserve([Laplace(CLIP_RADIUS * 2), Laplace(CLIP_RADIUS * 4)])
-    assert purse.loss == Loss("3/4", "5/32")
+    reservation = reserve([Laplace(CLIP_RADIUS * 2), Laplace(CLIP_RADIUS * 4)])
+    assert reservation.loss == Loss("3/4", "5/32")
     table = Table(np.zeros((5, 2)))
     for _ in range(2):
-        noisy_sum(table, wild, (1.0,), size=5, radius=1, reservation=purse)
-    with pytest.raises(ValueError, match="everything that was paid for has been drawn"):
-        noisy_sum(table, wild, (1.0,), size=5, radius=1, reservation=purse)
+        noisy_sum(table, wild, (1.0,), size=5, radius=1, reservation=reservation)
+    with pytest.raises(ValueError, match="all reserved noise has been used"):
+        noisy_sum(table, wild, (1.0,), size=5, radius=1, reservation=reservation)
     assert table.reads == 2
-    with pytest.raises(ValueError, match="costs more than that"):
+    with pytest.raises(ValueError, match="cost must be at least"):
         reserve([Laplace(CLIP_RADIUS)], cost=Loss("1/2"))
     with pytest.raises(TypeError, match="at least one"):
         reserve([])
@@ -383,9 +383,9 @@ def test_nothing_is_read_when_the_ledger_refuses():
 
 def test_a_fit_is_on_record_with_its_price_and_its_result():
     ledger = memory_ledger(name="d", budget=Budget(1))
-    purse = reserve([Laplace(CLIP_RADIUS * 4)] * 2, cost=Loss("1/2"), ledger=ledger, question="fit", by="ana")
+    reservation = reserve([Laplace(CLIP_RADIUS * 4)] * 2, cost=Loss("1/2"), ledger=ledger, question="fit", by="ana")
     assert [(event.by, event.loss.epsilon, event.state) for event in ledger.events()] == [("ana", 0.5, "reserved")]
-    purse.settle(b"learned")
+    reservation.settle(b"learned")
     (event,) = ledger.events()
     assert event.state == "released"
     assert event.mechanism.count("laplace") == 2
@@ -400,12 +400,12 @@ def picky(rows, public):
 
 def test_a_failure_while_summing_says_nothing(caplog):
     caplog.set_level(logging.CRITICAL)
-    purse = reserve([Laplace(CLIP_RADIUS)])
+    reservation = reserve([Laplace(CLIP_RADIUS)])
     with pytest.raises(Failed) as failed:
-        noisy_sum(Table([[7.0, 7.0]]), picky, (), size=2, radius=1, reservation=purse)
+        noisy_sum(Table([[7.0, 7.0]]), picky, (), size=2, radius=1, reservation=reservation)
     assert str(failed.value) == FAILED
     assert failed.value.__context__ is None
-    assert len(purse) == 0
+    assert len(reservation) == 0
 
 
 def overflowing(rows, public):
@@ -455,6 +455,6 @@ def test_units_that_are_torn_apart_are_noticed():
 
 
 def test_a_purse_is_a_purse():
-    with pytest.raises(TypeError, match="purse"):
+    with pytest.raises(TypeError, match="reservation"):
         noisy_sum(Table(np.zeros((1, 2))), wild, (1.0,), size=5, radius=1, reservation="free")
     assert isinstance(reserve([Laplace(CLIP_RADIUS)]), Reservation)

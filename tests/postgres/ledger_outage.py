@@ -32,7 +32,7 @@ def ask(ledger, key):
         except Failed:
             return None
         except LedgerError as error:
-            if "settled before" in str(error):  # the connection was lost after the commit
+            if "already settled" in str(error):  # the connection was lost after the commit
                 return answer
             print("failing", flush=True)
             time.sleep(0.05)

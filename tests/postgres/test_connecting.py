@@ -130,18 +130,18 @@ def test_a_root_certificate_at_home_is_used(strict, monkeypatch, plain):
 def test_a_certificate_that_does_not_fit_is_refused(strict, monkeypatch, host, root):
     monkeypatch.setenv("PGPASSWORD", MARK)
     words = [f"sslrootcert={strict.certificates}/{root}.crt"] if root else []
-    with pytest.raises(ServerUnreachable, match=r"no encrypted connection. Check the server's certificate"):
+    with pytest.raises(ServerUnreachable, match=r"encrypted connection. Check the server certificate"):
         connect(away(strict, *words, host=host))
 
 
 def test_a_server_elsewhere_that_has_no_encryption_is_not_spoken_to(postgres):
-    with pytest.raises(ServerUnreachable, match="no encrypted connection"):
+    with pytest.raises(ServerUnreachable, match="encrypted connection"):
         connect(away(postgres, user="postgres"))
 
 
 @pytest.mark.parametrize("mode", ["disable", "allow", "prefer", ""])
 def test_a_mode_that_may_be_read_on_the_way_is_refused_for_servers_elsewhere(mode, monkeypatch):
-    with pytest.raises(PolicyError, match=f"db.example: sslmode={mode} lets others .* Use sslmode=verify-full"):
+    with pytest.raises(PolicyError, match=f"db.example: sslmode={mode} does not protect .* Use sslmode=verify-full"):
         connect(f"postgresql://ana@db.example/clinic?sslmode={mode}")
     if mode:
         monkeypatch.setenv("PGSSLMODE", mode)
@@ -197,7 +197,7 @@ def test_the_environment_says_where_a_server_is_too(monkeypatch):
         connecting._encryption(connecting._connection_parameters("postgresql:///x?sslmode=verify-ca"))["sslmode"]
         == "verify-ca"
     )
-    with pytest.raises(PolicyError, match="service clinic: sslmode=prefer lets others"):
+    with pytest.raises(PolicyError, match="service clinic: sslmode=prefer does not protect"):
         connecting._encryption(connecting._connection_parameters("postgresql:///x?sslmode=prefer"))
 
 
@@ -228,7 +228,7 @@ def test_a_service_file_cannot_lead_elsewhere_without_encryption(services, monke
     """What a service says counts before the environment, and its address before the URL's host."""
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(ServerUnreachable, match="database postgres: no encrypted connection"):
+    with pytest.raises(ServerUnreachable, match="database postgres: encrypted connection"):
         connect(url)
 
 
@@ -239,7 +239,7 @@ def test_a_service_leads_to_a_server_whose_certificate_fits(strict, services, mo
     services.write_text(f"[clinic]\n{way}{root}[stranger]\n{way}{root.replace('authority', 'stranger')}")
     with connect("postgresql://?service=clinic") as connection:
         assert encrypted(connection)
-    with pytest.raises(ServerUnreachable, match="service stranger, database of the user: no encrypted connection"):
+    with pytest.raises(ServerUnreachable, match="service stranger, database of the user: encrypted connection"):
         connect("postgresql://?service=stranger")
 
 
@@ -252,7 +252,7 @@ def test_a_service_file_with_a_password_is_for_its_owner_alone(strict, services,
         monkeypatch.delenv("PGSERVICEFILE")
         monkeypatch.setenv("PGSYSCONFDIR", str(plain))
     where.chmod(0o640)
-    with pytest.raises(PolicyError, match=r"others may read this file, and a password in it. .* chmod 600") as caught:
+    with pytest.raises(PolicyError, match=r"readable by other users. .* chmod 600") as caught:
         connect("postgresql://?service=clinic")
     assert MARK not in str(caught.value)
     connecting._check_secret_files(
@@ -282,7 +282,7 @@ UNREADABLE = [
 )
 def test_a_password_with_signs_of_its_own_is_not_taken_for_a_place(url, attempt):
     """An @ or a / that is not escaped would make the password a host, a port or the name of a database."""
-    with pytest.raises(PolicyError, match=r"the URL cannot be read.* @ as %40 and / as %2F") as caught:
+    with pytest.raises(PolicyError, match=r"invalid URL.* @ as %40 and / as %2F") as caught:
         attempt(url)
     assert MARK not in "".join(traceback.format_exception(caught.value))
 
@@ -325,16 +325,16 @@ def test_what_is_wrong_is_said_in_our_words(postgres, strict, monkeypatch):
             connect(url)
         return str(caught.value).partition(", database ")[2].partition(": ")[2]
 
-    assert said(postgres.url("nowhere")).startswith("there is no such database or user. Correct the URL")
-    assert said("postgresql://127.0.0.1:1/x").startswith("the server does not answer. Check host and port")
+    assert said(postgres.url("nowhere")).startswith("the database or user does not exist. Correct the URL")
+    assert said("postgresql://127.0.0.1:1/x").startswith("cannot connect to the server. Check the host and port")
     root = f"sslrootcert={strict.certificates}/authority.crt"
     monkeypatch.setenv("PGPASSWORD", "wrong")
-    assert said(away(strict, root)).startswith("the server does not admit this user. Check the user, and PGPASSWORD")
+    assert said(away(strict, root)).startswith("authentication failed. Check the user name, and PGPASSWORD")
     monkeypatch.delenv("PGPASSWORD")
-    assert said(away(strict, root)).startswith("the server does not admit this user")
-    with pytest.raises(PolicyError, match=r"the URL cannot be read. Write it as postgresql://"):
+    assert said(away(strict, root)).startswith("authentication failed")
+    with pytest.raises(PolicyError, match=r"invalid URL. Expected postgresql://"):
         connect("postgresql://[::1/x")
-    with pytest.raises(PolicyError, match="the URL cannot be read"):
+    with pytest.raises(PolicyError, match="invalid URL"):
         connect(f"postgresql://ana:{MARK}@db/x?nosuch={MARK}")
 
 
@@ -360,7 +360,7 @@ def test_a_file_of_passwords_works_and_others_may_not_read_it(strict, monkeypatc
         with connect(url) as connection:
             assert connection.execute("SELECT 1").fetchone() == (1,)
         file.chmod(0o640)
-        with pytest.raises(PolicyError, match=r"others may read this file of passwords. Take that away: chmod 600"):
+        with pytest.raises(PolicyError, match=r"password file is readable by other users.* chmod 600"):
             connect(url)
         file.chmod(0o600)
 
@@ -417,7 +417,7 @@ def test_a_ledger_has_one_server(url):
 
 def test_a_ledger_has_no_service(services, monkeypatch):
     """Its file may name several servers, or others tomorrow, whatever the environment says."""
-    words = "names a service, and its file may name several servers, .* Name one server"
+    words = "names a service, and the service file may list several servers, .* Name exactly one server"
     for url in ("postgresql:///postgres?service=two", "postgresql://127.0.0.1/postgres?service=two&sslmode=require"):
         with pytest.raises(PolicyError, match=words):
             create_postgres_ledger(url, name="demo", budget=Budget(1))

@@ -165,9 +165,9 @@ def test_a_server_that_is_down_is_named_and_one_that_is_back_works(cluster, plac
     cluster.halt()
     try:
         for act in (lambda: ledger.charge(CENT, EVENT), ledger.spent, ledger.verify):
-            with pytest.raises(LedgerError, match=r"127\.0\.0\.1:\d+, database postgres: the server does not answer"):
+            with pytest.raises(LedgerError, match=r"127\.0\.0\.1:\d+, database postgres: cannot connect"):
                 act()
-        with pytest.raises(LedgerError, match="does not answer"):
+        with pytest.raises(LedgerError, match="cannot connect"):
             place.open()
     finally:
         cluster.start()
@@ -195,7 +195,7 @@ def test_a_connection_lost_in_a_charge_fails_it_and_the_next_works(place, ledger
 
     with monkeypatch.context() as patch:
         patch.setattr(account, "event_text", cut)
-        lost = "the connection was lost, and nothing was written there. When the server answers, ask again"
+        lost = "connection to the server was lost, and nothing was written"
         with pytest.raises(LedgerError, match=lost):
             ledger.charge(CENT, EVENT)
     assert ledger.spent() == ZERO_LOSS
@@ -225,7 +225,7 @@ class Cut:
 def test_a_connection_lost_at_the_commit_leaves_the_outcome_open_and_the_key_tells(place, ledger, when):
     session = ledger._session
     session._connection = Cut(session._connection, place, when)
-    with pytest.raises(LedgerError, match="not known whether it was"):
+    with pytest.raises(LedgerError, match="may or may not have been written"):
         ledger.charge(CENT, EVENT, key="k")
     assert ledger.spent() == (ZERO_LOSS if when == "before" else CENT)
     if when == "before":
@@ -258,7 +258,7 @@ def test_whoever_waits_too_long_gives_up_and_says_why(place, ledger, monkeypatch
     with connect(place.url) as other:
         other.execute("BEGIN")
         other.execute("SELECT pg_advisory_xact_lock(%s)", [ledger._session.place.lock])
-        with pytest.raises(LedgerError, match="others have held the ledger for too long"):
+        with pytest.raises(LedgerError, match="timed out waiting for the lock"):
             ledger.charge(CENT, EVENT)
         assert ledger.spent() == ZERO_LOSS, "readers wait for nobody"
     ledger.charge(CENT, EVENT)
@@ -280,7 +280,7 @@ def test_whoever_writes_without_the_lock_cannot_write_the_same_row(place, ledger
     thread = threading.Thread(target=write_beside)
     thread.start()
     ready.wait()
-    with pytest.raises(LedgerError, match="somebody wrote without waiting"):
+    with pytest.raises(LedgerError, match="wrote without the lock"):
         ledger.set_budget(Budget(2), analysts=None)
     thread.join()
     session.close()
@@ -331,7 +331,7 @@ def setting(place):
 @pytest.mark.parametrize("name", ["fsync", "full_page_writes"])
 def test_a_server_that_may_forget_is_refused(place, ledger, setting, name):
     setting(name, "off")
-    with pytest.raises(LedgerError, match=f"the server's {name} is off, so a crash could undo charges"):
+    with pytest.raises(LedgerError, match=f"{name} is off on the server, so a crash could undo charges"):
         ledger.charge(CENT, EVENT)
     with pytest.raises(LedgerError, match=f"Set {name} = on"):
         place.open()
@@ -362,7 +362,7 @@ def test_a_commit_that_the_server_did_not_make_is_noticed(ledger):
         with ledger._session.writing() as table, pytest.raises(driver().Error):
             table.connection.execute("SELECT 1 / 0")
 
-    with pytest.raises(LedgerError, match="did not commit"):
+    with pytest.raises(LedgerError, match="rolled the transaction back"):
         go_on_after_an_error()
     assert ledger.spent() == ZERO_LOSS
 
@@ -395,7 +395,7 @@ def test_a_database_of_another_encoding_is_refused(place):
         ["DROP DATABASE IF EXISTS latin"],
         ["CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"],
     )
-    with pytest.raises(LedgerError, match="stores texts as LATIN1"):
+    with pytest.raises(LedgerError, match="encoding of the database is LATIN1"):
         create_postgres_ledger(place.url.rpartition("/")[0] + "/latin", name="demo", budget=Budget(1))
 
 
@@ -408,7 +408,7 @@ def test_a_standby_can_be_read_and_is_named_when_charged(cluster, ledger):
         cluster.start()
         assert ledger.spent() == CENT
         ledger.verify()
-        with pytest.raises(LedgerError, match="the server only reads"):
+        with pytest.raises(LedgerError, match="read-only"):
             ledger.charge(CENT, EVENT)
     finally:
         cluster.halt()

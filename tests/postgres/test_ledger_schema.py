@@ -108,7 +108,7 @@ def admitted(connection, old, new):
         connection.execute(insert, row)
         connection.execute(insert, row._replace(seq=2, spent=loss_text(new), previous="h"))
     except driver().errors.RaiseException as error:
-        assert "never falls" in str(error)  # noqa: PT017 - both outcomes are wanted
+        assert "must not decrease" in str(error)  # noqa: PT017 - both outcomes are wanted
         return False
     else:
         return True
@@ -183,17 +183,19 @@ def test_changed_tables_functions_and_triggers_are_found(place, changes):
     with place.open() as ledger:
         ledger.verify()
         place.run(*([change] for change in changes))
-        with pytest.raises(LedgerError, match=r"were changed: .*\. Undo that, or restore the ledger from a backup\."):
+        with pytest.raises(
+            LedgerError, match=r"were modified\. Undo the change, or restore the ledger from a backup\."
+        ):
             ledger.verify()
 
 
 @pytest.mark.usefixtures("somebody")
 def test_what_was_changed_is_named(place):
     place.run(["ALTER TABLE answers DISABLE TRIGGER answers_grow"])
-    with place.open() as ledger, pytest.raises(LedgerError, match=f"see the triggers of answers in {place.schema}"):
+    with place.open() as ledger, pytest.raises(LedgerError, match=f"the triggers of answers in schema {place.schema}"):
         ledger.verify()
     place.run(["ALTER TABLE answers ENABLE ALWAYS TRIGGER answers_grow"], ["GRANT DELETE ON rows TO PUBLIC"])
-    with place.open() as ledger, pytest.raises(LedgerError, match=f"see the rights of rows in {place.schema}"):
+    with place.open() as ledger, pytest.raises(LedgerError, match=f"the rights of rows in schema {place.schema}"):
         ledger.verify()
 
 
@@ -230,7 +232,7 @@ def test_a_table_that_a_crash_empties_stops_charges(place):
 
 def test_a_schema_of_another_version_is_named(place):
     place.run([f"COMMENT ON SCHEMA {place.schema} IS 'Discreet ledger, format 3'"])
-    with pytest.raises(LedgerError, match="not a ledger that this version knows"):
+    with pytest.raises(LedgerError, match="format 3 is not supported"):
         place.open()
 
 
@@ -304,6 +306,6 @@ def test_missing_rights_are_named_with_the_grants_that_help(place, clerk):
 def test_nobody_else_may_read_a_ledger(place):
     place.run(["DROP ROLE IF EXISTS stranger"], ["CREATE ROLE stranger LOGIN"])
     url = place.url.replace("postgres@", "stranger@")
-    with pytest.raises(LedgerError, match="the user may not do this"):
+    with pytest.raises(LedgerError, match="permission denied"):
         open_postgres_ledger(url, name="demo")
     place.run(["DROP ROLE stranger"])

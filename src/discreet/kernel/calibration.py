@@ -24,10 +24,11 @@ def gaussian_for(
 
     Claim: one release costs at most rho, or is (epsilon, delta)-DP.
     Proof: rho: Gaussian.loss, with sigma = sqrt(l2²/(2·rho)) rounded up. (epsilon, delta): the least of three scales
-        that each suffice: _scale_by_summation, _scales_by_smoothing, and the one whose rho converts to (epsilon, delta).
+        that each suffice: _scale_by_summation, _scales_by_smoothing, and the one whose rho converts to (epsilon,
+        delta).
     Needs: Gaussian.loss, _scale_by_summation, _scales_by_smoothing, zcdp_rho.
     Checked by: test_calibration_spends_what_was_asked, test_calibrated_gaussian_is_private_and_near_the_analytic_one
-    Seal: 04bb6d6bc2ca
+    Seal: bf40df284415
 
     >>> gaussian_for(Sensitivity(groups=1, size=1), rho="1/200").scale
     Fraction(10, 1)
@@ -134,7 +135,7 @@ def _exp_down(x: Fraction) -> Fraction:
 
 
 def _bisect_least(holds: Callable[[Fraction], bool], low: Fraction, high: Fraction) -> Fraction:
-    """Return, up to a relative 10^-6, the least number between low and high at which `holds` is true, as it is at high."""
+    """Return the least number between low and high at which `holds` is true, as it is at high; to about 10^-6."""
     while high - low > high / 10**6:
         digits = 9 + max(
             0, len(str(high.denominator)) - len(str(high.numerator))

@@ -1,7 +1,7 @@
 """Total row-wise expressions, and per-unit aggregates of them.
 
-Total means: whatever the row contains, the expression has a value or is NULL, and never raises an error. An expression can
-only use constants and the columns of its own row: no clock, no randomness, no other rows.
+Total means: whatever the row contains, the expression has a value or is NULL, and never raises an error. An expression
+can only use constants and the columns of its own row: no clock, no randomness, no other rows.
 """
 
 from collections.abc import Mapping

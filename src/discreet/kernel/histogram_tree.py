@@ -46,7 +46,7 @@ def walk_noisy_tree(
     Needs: AdditiveMechanism.perturb, Question.sensitivity_of.
     Checked by: test_a_node_has_one_noise_however_often_it_is_named, test_a_level_cannot_be_drawn_twice,
         test_the_law_of_a_tree_on_neighbours_stays_within_its_loss
-    Seal: e119a5bef5cd
+    Seal: 33d328ee033c
     """
     size, levels = tree.branching**tree.depth, list[NodeCounts]()
     codes = cell_counts.groups * size + cell_counts.cells

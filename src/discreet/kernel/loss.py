@@ -95,12 +95,12 @@ class Loss:
         """Return the loss for a group of `size` units (group privacy).
 
         Claim: k units lose at most k·epsilon and delta·(e^(k·eps)-1)/(e^eps-1); without a delta also k²·rho.
-        Proof: change one unit at a time, through k-1 intermediate databases; pure and approximate: Dwork and Roth 2014, Theorem 2.2
-            with the geometric sum of e^(i·epsilon), i < k; zCDP: Bun and Steinke 2016, Proposition 1.9, which is
-            for a delta of 0. With a delta, rho is what the group's (epsilon, delta) implies: epsilon²/2.
+        Proof: change one unit at a time, through k-1 intermediate databases; pure and approximate: Dwork and Roth 2014,
+            Theorem 2.2 with the geometric sum of e^(i·epsilon), i < k; zCDP: Bun and Steinke 2016, Proposition 1.9,
+            which is for a delta of 0. With a delta, rho is what the group's (epsilon, delta) implies: epsilon²/2.
         Needs: with a delta, also a pure epsilon (else refused: no such bound is known for rho alone).
         Checked by: test_a_group_of_k_costs_k_epsilon_and_k_squared_rho
-        Seal: f233e20f8269
+        Seal: 70b9ad3237d1
         """
         k = as_integer(size, "size", minimum=1)
         if k == 1:
@@ -131,7 +131,7 @@ class Loss:
             (epsilon, delta1 + delta2)-DP.
         Needs: zcdp_epsilon.
         Checked by: test_conversion_is_tight_and_never_below_the_truth
-        Seal: 51147e2c401d
+        Seal: 746341d713d4
         """
         allowed = as_nonnegative(delta, "delta")
         if allowed < self.delta:
@@ -204,8 +204,8 @@ class Budget:
     def covers(self, spent: Loss) -> bool:
         """Return whether a total loss is within the budget.
 
-        Claim: an analyst who may continue as long as covers(total) holds gets an (epsilon, delta)-DP transcript, however
-            later queries and costs depend on earlier answers.
+        Claim: an analyst who may continue as long as covers(total) holds gets an (epsilon, delta)-DP transcript,
+            however later queries and costs depend on earlier answers.
         Proof: sum(rho) <= R and sum(delta) <= discover are two privacy filters with fixed limits, so such a transcript
             is (epsilon, discover + conversion)-DP. A transcript of pure events with sum(epsilon) <= epsilon has no
             outcome with a loss above epsilon, so it adds nothing to the hockey-stick divergence of those that end
@@ -239,7 +239,7 @@ class Budget:
 
 
 def _geometric_sum_up(epsilon: Fraction, k: int) -> Fraction:
-    """Return 1 + e^epsilon + … + e^((k-1)·epsilon), rounded up: the smaller of the closed form and k times the last term."""
+    """Return an upper bound of 1 + e^epsilon + … + e^((k-1)·epsilon)."""
     step = 1 / exp_up(-epsilon) - 1
     bounds = [k * exp_up((k - 1) * epsilon)]
     if step > 0:
@@ -273,7 +273,7 @@ def zcdp_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     Proof: solve the bound of zcdp_epsilon for rho at one order a, chosen by floats, and round down.
     Needs: log_bounds.
     Checked by: test_conversion_is_tight_and_never_below_the_truth
-    Seal: 97845752ea45
+    Seal: c9b4cf87998a
     """
     log_delta = float(log_up(delta))
     order = _best_order(lambda a: -(float(epsilon) - _order_cost(a, log_delta)) / a)

@@ -77,16 +77,16 @@ def noisy_sum(  # noqa: PLR0913 - mostly keyword-only
 
     A unit's vector is clipped to the radius: in l1 if the reservation's next noise is Laplace, in l2 if it is Gaussian.
 
-    Claim: the result depends on the data only through the reservation's next noise, and one unit moves the integers that
-        the noise is added to by at most CLIP_RADIUS in the norm of that noise.
-    Proof: PartialSum. _sum_vectors computes a unit's vector from the integers of its rows, summed exactly, so that their
-        order does not matter; _clip_to_ball compares its norm with CLIP_RADIUS in integers and drops vectors beyond it.
-        Every failure has the same message.
+    Claim: the result depends on the data only through the reservation's next noise, and one unit moves the integers
+        that the noise is added to by at most CLIP_RADIUS in the norm of that noise.
+    Proof: PartialSum. _sum_vectors computes a unit's vector from the integers of its rows, summed exactly, so that
+        their order does not matter; _clip_to_ball compares its norm with CLIP_RADIUS in integers and drops vectors
+        beyond it. Every failure has the same message.
     Needs: check_row_wise, PartialSum, _clip_to_ball, Reservation.take_noise, perturb; `public` contains nothing of the
         data except released values.
     Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most, test_the_law_of_a_sum_on_neighbours_is_within_its_loss,
         test_batches_and_order_do_not_change_a_sum, test_a_failure_while_summing_says_nothing
-    Seal: 40ed1d89f979
+    Seal: 2a8621f83f58
     """
     norm_bound = as_positive(radius, "radius")
     if as_integer(size, "size", minimum=1) > _MAX_VECTOR_SIZE:
@@ -119,7 +119,7 @@ def noisy_histograms(  # noqa: PLR0913 - like noisy_sum
         released values.
     Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most, test_the_law_of_a_sum_on_neighbours_is_within_its_loss,
         test_batches_and_order_do_not_change_a_sum
-    Seal: 124514f789fc
+    Seal: b8f7c60be43f
     """
     as_integer(tables, "tables", minimum=1)
     as_integer(cells, "cells", minimum=1)
@@ -145,7 +145,7 @@ def noisy_sparse_sum(  # noqa: PLR0913 - like noisy_sum
         released values.
     Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most, test_the_law_of_a_sum_on_neighbours_is_within_its_loss,
         test_batches_and_order_do_not_change_a_sum
-    Seal: 138233cdbf04
+    Seal: daba92de9320
     """
     norm_bound = as_positive(radius, "radius")
     as_integer(size, "size", minimum=1)
@@ -176,7 +176,7 @@ class PartialSum:
     Needs: check_row_wise; RemoteRowSource.sum_units divides by whole units, and there are at most MAX_UNITS of them.
     Checked by: test_shares_of_whole_units_add_up_to_the_same_integers, test_batches_and_order_do_not_change_a_sum,
         test_what_a_unit_adds_does_not_depend_on_others, test_so_many_units_as_are_allowed_fit_into_64_bits
-    Seal: 27b0964adee5
+    Seal: 389f79a86cba
     """
 
     rule: RowRule

@@ -1,7 +1,7 @@
 """Exact numbers: validated arguments, and integer enclosures of exp and log.
 
-Nothing here rounds to nearest. A real function returns a pair of integers `low, high` with low <= value·2^bits <= high, so
-that a caller can distinguish "surely below" from "undecided".
+Nothing here rounds to nearest. A real function returns a pair of integers `low, high` with low <= value·2^bits <= high,
+so that a caller can distinguish "surely below" from "undecided".
 """
 
 import math

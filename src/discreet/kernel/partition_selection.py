@@ -66,7 +66,7 @@ class Threshold:
         return _worst_block(self)[0]
 
     def _block_probability(self, block: tuple[int, int]) -> Fraction:
-        """Return an upper bound, over a block of k, of the probability that any of a single unit's k groups is shown."""
+        """Return an upper bound, over a block of k, of the probability that any group of a single unit is shown."""
         first, last = block
         weight = min(self.size, self.size * self.groups // first)
         one = 1 << _PRECISION_BITS
@@ -75,7 +75,7 @@ class Threshold:
         )
 
     def _pass_probability(self, weight: int) -> int:
-        """Return an upper bound of the probability that a group of this weight is shown, in units of 2^-_PRECISION_BITS."""
+        """Return an upper bound of the probability that a group of this weight is shown, times 2^_PRECISION_BITS."""
         return self.noise.tail_bounds(self.cut - weight, _PRECISION_BITS)[1]
 
     def passes(self, noisy: np.ndarray) -> np.ndarray:

@@ -96,7 +96,7 @@ class HistogramTree:
 
 @dataclass(frozen=True)
 class ClippedUnits:
-    """The number of units above the bound on groups or, with `by_rows`, on rows per group; one number for all groups."""
+    """The number of units above the bound on groups or, with `by_rows`, rows per group; one number for all groups."""
 
     by_rows: bool = True
     expr: None = field(init=False, default=None)
@@ -320,8 +320,8 @@ class Question:
         """Return the sensitivity of all totals together, each in its own steps.
 
         Claim: it bounds l1 and squared l2 for the removal of a unit or, with `substitution`, for its replacement.
-        Proof: l1 and squared l2 of the parts add up. A substitution removes one unit and adds another: twice the l1. In a
-            group that contains both, a term moves by at most the width of its values (one size if they have one sign,
+        Proof: l1 and squared l2 of the parts add up. A substitution removes one unit and adds another: twice the l1. In
+            a group that contains both, a term moves by at most the width of its values (one size if they have one sign,
             else two); in a group with one of them, by at most its size: squared l2 is at most the larger of twice the
             latter and once the former. Two units may be in two cells of one group, so cells are like groups.
         Needs: sensitivity_of.

@@ -1,8 +1,8 @@
 """Refine a stored Laplace answer: less noise, for the difference of the two epsilons.
 
-Let q1 and q2 < q1 be the ratios exp(-1/scale) of the earlier and the refined release. A draw of the wider noise is a draw
-of the narrower noise plus an independent Z, which is 0 with probability (q2/q1)·((1-q1)/(1-q2))² and else has the wider
-distribution. Here the narrower draw is sampled given the wider one. It depends on two ratios only: r = q2/q1 and
+Let q1 and q2 < q1 be the ratios exp(-1/scale) of the earlier and the refined release. A draw of the wider noise is a
+draw of the narrower noise plus an independent Z, which is 0 with probability (q2/q1)·((1-q1)/(1-q2))² and else has the
+wider distribution. Here the narrower draw is sampled given the wider one. It depends on two ratios only: r = q2/q1 and
 s = q1·q2.
 """
 
@@ -41,23 +41,23 @@ def refine(noisy: np.ndarray, exact: np.ndarray, before: Laplace, after: Laplace
         for 0 <= m <= n, K·r^n·s^(m-n) for m > n, and (r-s)·r^n/N more for m = n; mirrored for n < 0.
         A jump is 0 with probability (r-s)/N, else Laplace noise of ratio s: ±j has K·s^j for j > 0, and it is
         not negative with (1-s)/N. A climb is k with probability (1-r)·r^k: those of k and of -1-k in the Laplace
-        distribution of ratio r. _combine_draws takes m = jump if that is below 0; else the climb if it is below n: (1-s)/N·(1-r)·r^m = K·r^m;
-        else, with r^n, n plus the jump. These are the probabilities above.
+        distribution of ratio r. _combine_draws takes m = jump if that is below 0; else the climb if it is below n:
+        (1-s)/N·(1-r)·r^m = K·r^m; else, with r^n, n plus the jump. These are the probabilities above.
         The draws do not depend on the values, so neither does their time. In the density of a whole transcript the two
         values have the factor P[result - exact]·P[Z = noisy - result], whose second factor does not depend on the exact
         values: for every single transcript the log-ratio on neighbours is that of the result and of the other releases.
         This does not hold for rho: given noisy, the log-ratio still ranges over twice the epsilon of `after`, and an
         analyst who refines only where the first draw disclosed little loses more than the difference of the two rhos.
-    Needs: Sampler.draw, InverseTransformSampler.draw, _zero_jump_boundaries, add_saturating; `exact` are the values that
-        noise was added to. A release is refined only once, and then its refinement: two refinements of the same release
-        lose more. A noisy value at an end of int64 may have been clamped, and is refused, which depends on the released
-        value, not on the exact one. A refined value is clamped as in perturb.
+    Needs: Sampler.draw, InverseTransformSampler.draw, _zero_jump_boundaries, add_saturating; `exact` are the values
+        that noise was added to. A release is refined only once, and then its refinement: two refinements of the same
+        release lose more. A noisy value at an end of int64 may have been clamped, and is refused, which depends on the
+        released value, not on the exact one. A refined value is clamped as in perturb.
     Checked by: test_every_pair_of_draws_together_gives_the_conditional_law, test_words_are_inverted_by_the_exact_law,
         test_real_refinements_follow_the_conditional_law, test_the_pair_loses_what_the_finer_release_alone_loses,
         test_a_release_in_between_may_decide_whether_to_refine,
         test_two_refinements_of_one_release_would_lose_more_than_was_paid,
         test_the_difference_of_rho_would_be_too_little
-    Seal: b1cc98e1ffec
+    Seal: 6fcaedb35292
 
     >>> shown = Laplace(10).perturb(np.array([1000, 20]))
     >>> finer = refine(shown, np.array([1000, 20]), Laplace(10), Laplace(2))
@@ -163,8 +163,8 @@ class EarlierDraw:
     def loss(self, after: Laplace, sensitivity: Sensitivity) -> Loss:
         """Return the additional loss of the refined draw.
 
-        Claim: added to the loss of the earlier draw it bounds both, even if the earlier answer, or others since, decided
-            whether and how far to refine.
+        Claim: added to the loss of the earlier draw it bounds both, even if the earlier answer, or others since,
+            decided whether and how far to refine.
         Proof: epsilon: whatever else a transcript contains, the density of the two values is P[refined - exact] times a
             factor without the exact value (refine), so their log-ratio is at most epsilon(after). Rho: given the
             earlier value, the log-ratio of the refined one ranges over 2·epsilon(after), and a range r has rho r²/8 (by
@@ -172,7 +172,7 @@ class EarlierDraw:
         Needs: Laplace.loss, refine, recall_values.
         Checked by: test_refining_costs_the_difference_and_a_whole_rho,
             test_the_law_of_a_refined_answer_on_neighbours_stays_within_the_finer_price
-        Seal: 3be4b23ca0aa
+        Seal: 650038f6dc33
         """
         before, finer = self.noise.loss(sensitivity), after.loss(sensitivity)
         if before.epsilon is None or finer.epsilon is None or not finer.epsilon > before.epsilon:
@@ -189,7 +189,7 @@ def recall_values(fingerprint: str, earlier: EarlierDraw, ledger: Ledger) -> np.
         distribution, so it is refused.
     Needs: Ledger.answers, Ledger.latest_receipt; Ledger.charge, which checks the latter again in its transaction.
     Checked by: test_only_the_newest_stored_draw_with_its_own_noise_is_refined
-    Seal: 8b1032b02e51
+    Seal: f5902d4b62b2
     """
     stored = {event.id: (event, answer) for event, answer in ledger.answers([fingerprint]) if answer is not None}
     if earlier.receipt not in stored or ledger.latest_receipt(fingerprint) != earlier.receipt:

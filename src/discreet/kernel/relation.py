@@ -1,6 +1,6 @@
 """The ownership algebra: every row belongs to exactly one unit and depends only on that unit's rows and public tables.
 
-Scan            a private table with its owner: UnitKey (columns of the row), ParentUnit (owner of a parent row), EachRow
+Scan            a private table with its owner: UnitKey (columns of the row), ParentUnit (that of a parent row), EachRow
 Where           the rows for which a condition is true
 Derive          other columns, computed row by row
 JoinPublic      a join with a public table, at most `fanout` rows of it for each row

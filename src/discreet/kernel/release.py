@@ -90,7 +90,7 @@ class Catalog:
         Proof: a Scan, with its owner and its parents, equals the declared one; a public table has public columns only.
         Needs: tables_of.
         Checked by: test_a_hostile_reader_cannot_choose_who_is_protected
-        Seal: cb8e9e0febe8
+        Seal: 593358ba2338
         """
         for table in tables_of(check_type(Question, question, "question").relation):
             if isinstance(table, Scan):
@@ -239,7 +239,7 @@ def release_totals(  # noqa: PLR0913 - keyword-only
         test_nothing_is_read_before_it_is_paid_for, test_a_failure_after_the_charge_says_nothing_and_costs_the_price,
         test_a_ledger_that_dies_before_the_answer_is_stored_fails_like_every_failure,
         test_a_price_below_the_loss_is_refused, test_one_question_does_not_make_a_draw_finer_twice
-    Seal: 12bd2cc804a7
+    Seal: c2e09ab41394
     """
     for request in check_type(tuple, requests, "requests"):
         catalog.check(check_type(ReleaseRequest, request, "requests").question)

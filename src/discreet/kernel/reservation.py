@@ -61,7 +61,7 @@ class Reservation:
         Needs: Ledger.settle.
         Checked by: test_a_fit_is_on_record_with_its_price_and_its_result,
             test_a_ledger_that_dies_before_the_answer_is_stored_fails_like_every_failure
-        Seal: 10f6097d66db
+        Seal: 6e24ac90fbfc
         """
         try:
             if self._ledger is not None and self.receipt is not None:
@@ -84,14 +84,14 @@ def reserve(  # noqa: PLR0913 - keyword-only, most with a default
 ) -> Reservation:
     """Charge the noise of a model fit at once, before any data is read.
 
-    Without a ledger nothing is charged; the owner accounts for the reservation's loss. `substitution` selects neighbours
-    that differ in the data of one unit instead of its presence.
+    Without a ledger nothing is charged; the owner accounts for the reservation's loss. `substitution` selects
+    neighbours that differ in the data of one unit instead of its presence.
 
     Claim: all draws of the reservation together cost at most `cost`, which is charged first.
     Proof: their losses add up, even if the summands depend on earlier draws; each mechanism is used once.
     Needs: clipped_sum_sensitivity, Laplace.loss, Gaussian.loss, Loss.__add__, Ledger.charge.
     Checked by: test_a_purse_holds_what_was_paid_for_and_no_more, test_a_fit_is_on_record_with_its_price_and_its_result
-    Seal: 677101776038
+    Seal: 2d33dee28882
     """
     if not noises or not all(isinstance(noise, Laplace | Gaussian) for noise in noises):
         raise TypeError("noises must be one or more Laplace or Gaussian mechanisms")

@@ -22,7 +22,7 @@ def check_row_wise(rule: RowRule, public: tuple[Any, ...], low: np.ndarray, high
         a test, not a proof that the rule is row-wise everywhere; the tests of every model repeat it on many points.
     Needs: nothing.
     Checked by: test_a_rule_that_mixes_rows_is_stopped_before_anything_is_charged
-    Seal: 6e847e9655dc
+    Seal: b2747c07c8c5
     """
     if not isinstance(rule, FunctionType) or rule.__closure__ or rule.__defaults__ or rule.__kwdefaults__:
         raise TypeError("rule must be a module-level function without closure or defaults; pass values in `public`")

@@ -104,8 +104,8 @@ class PermuteAndFlip:
         """Return the loss of a choice if one unit moves each utility by at most `sensitivity`.
 
         Claim: epsilon = 2·sensitivity/scale.
-        Proof: McKenna and Sheldon 2020, Theorem 1. Its rho is hardly below epsilon²/2, so with a delta `Exponential` is the
-            better choice.
+        Proof: McKenna and Sheldon 2020, Theorem 1. Its rho is hardly below epsilon²/2, so with a delta `Exponential` is
+            the better choice.
         Needs: choose has the stated probabilities.
         Checked by: test_choice_loses_at_most_its_epsilon
         Seal: 6829adf93698

@@ -75,7 +75,7 @@ def has_postgres_ledger(url: str, *, name: str) -> bool:
     discreet.kernel.errors.LedgerError: PostgreSQL at 127.0.0.1:1, database clinic: cannot connect to the server. \
 Check the host and port, and that the server is running.
     """
-    with PostgresLedger(PostgresLocation(url, name, None)) as ledger, ledger._session.read_transaction() as table:  # noqa: SLF001 - same package
+    with PostgresLedger(PostgresLocation(url, name, None)) as ledger, ledger._session.read_transaction() as table:  # noqa: SLF001
         return not table.is_empty
 
 
@@ -107,6 +107,6 @@ def _check_opened(session: PostgresSession, name: str) -> None:
         stored_name = data_set_name(table)
     if stored_name != name:
         raise PolicyError(
-            f"name: the ledger belongs to data set {stored_name!r}, not {name!r}. Its schema was renamed; rename it back."
+            f"name: the ledger belongs to data set {stored_name!r}, not {name!r}. Rename the schema back."
         )
     session.create_checkpoint()

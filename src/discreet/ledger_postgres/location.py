@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     import psycopg
 
 
-# The search path keeps functions and operators of other users from being called. Keepalives let the server notice within
-# half a minute that this machine is gone or hangs. A commit that did not wait for its standby is reported as a warning.
+# The search path keeps functions and operators of other users from being called. Keepalives let the server notice
+# within half a minute that this machine is gone or hangs. A commit that did not wait for its standby is reported as
+# a warning.
 _SESSION_SETTINGS = {
     "search_path": "pg_catalog",
     "client_min_messages": "warning",
@@ -125,18 +126,18 @@ _CONNECTION_LOST = (
 )
 _READ_ONLY = "the server is read-only: a standby, or configured so. Use the URL of the primary server."
 _ERROR_TEXTS = {
-    "55P03": "timed out waiting for the lock of the ledger. Look in pg_stat_activity for a client that is idle in transaction.",
+    "55P03": "timed out waiting for the lock of the ledger. Look in pg_stat_activity for clients idle in transaction.",
     "57014": "the statement timed out or was cancelled. Look in pg_stat_activity for what keeps the server busy.",
     "25P03": "this process was idle in a transaction for too long, so the server ended it. Nothing was written.",
     "25006": _READ_ONLY,
     "0A000": _READ_ONLY,
     "42501": (
-        "permission denied. The owner of the ledger must run GRANT USAGE ON SCHEMA {schema} and GRANT SELECT, INSERT ON "
-        "ALL TABLES IN SCHEMA {schema}. Creating a ledger needs GRANT CREATE ON DATABASE."
+        "permission denied. The owner of the ledger must run GRANT USAGE ON SCHEMA {schema} and GRANT SELECT, INSERT "
+        "ON ALL TABLES IN SCHEMA {schema}. Creating a ledger needs GRANT CREATE ON DATABASE."
     ),
     "42P01": "a table of schema {schema} does not exist. Restore the ledger from a backup.",
     "42P06": "a ledger with this name already exists. Open it with open_postgres_ledger, or choose another name.",
-    "23505": "another client wrote without holding the lock. Nothing was written. Check who has privileges on {schema}.",
+    "23505": "another client wrote without the lock, and nothing was written. Check who has privileges on {schema}.",
     "53100": "the disk of the server is full, and nothing was written. Free some space there.",
     "P0001": "a trigger of schema {schema} rejected the write, and nothing was written.",
 }

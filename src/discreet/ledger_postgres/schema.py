@@ -1,7 +1,7 @@
 """The schema of a ledger in PostgreSQL: tables, indexes and the triggers that make it append-only.
 
-Each data set has a schema of its own. SELECT and INSERT privileges are enough to charge; triggers keep even the owner of
-the tables from updating or deleting rows. A row must have the next number, and its total must not be below the last.
+Each data set has a schema of its own. SELECT and INSERT privileges are enough to charge; triggers keep even the owner
+of the tables from updating or deleting rows. A row must have the next number, and its total must not be below the last.
 """
 
 import re
@@ -92,19 +92,20 @@ def trigger_functions(schema: str) -> dict[str, str]:
 def create_statements(schema: str) -> list[str]:
     """Return the statements that create the tables, indexes and triggers in an existing schema."""
     created = [
-        f"CREATE FUNCTION {schema}.{name}() RETURNS trigger LANGUAGE plpgsql SET search_path = {SEARCH_PATH} AS $${body}$$"
+        f"CREATE FUNCTION {schema}.{name}() RETURNS trigger LANGUAGE plpgsql "
+        f"SET search_path = {SEARCH_PATH} AS $${body}$$"
         for name, body in trigger_functions(schema).items()
     ]
     for table in TABLES:
-        qualified = f"{schema}.{table}"
+        qualified, columns = f"{schema}.{table}", ", ".join(TABLE_COLUMNS[table])
         change = f"BEFORE UPDATE OR DELETE OR TRUNCATE ON {qualified} FOR EACH STATEMENT"
         created += [
-            f"CREATE TABLE {qualified} ({', '.join(TABLE_COLUMNS[table])}, PRIMARY KEY ({', '.join(PRIMARY_KEYS[table])}))",
+            f"CREATE TABLE {qualified} ({columns}, PRIMARY KEY ({', '.join(PRIMARY_KEYS[table])}))",
             f"CREATE TRIGGER {table}_grow {change} EXECUTE FUNCTION {schema}.only_grows()",
             f"ALTER TABLE {qualified} ENABLE ALWAYS TRIGGER {table}_grow",
         ]
-    for name, table, unique, columns in INDEXES:
-        quoted = ", ".join(f'"{column}"' for column in columns)
+    for name, table, unique, index_columns in INDEXES:
+        quoted = ", ".join(f'"{column}"' for column in index_columns)
         created.append(f"CREATE {'UNIQUE ' if unique else ''}INDEX {name} ON {schema}.{table} ({quoted})")
     insert = f"BEFORE INSERT ON {schema}.rows FOR EACH ROW"
     return [

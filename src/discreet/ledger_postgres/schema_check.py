@@ -13,8 +13,8 @@ _BEFORE_ANY_CHANGE = 2 + 8 + 16 + 32  # before, delete, update, truncate
 _C_COLLATION = 950  # the collation "C" in every server's catalog
 
 # pg_class.relhasrules may stay true after the last rule was dropped, so pg_rewrite is queried.
-_RELATIONS_QUERY = """SELECT c.relname, c.relkind::text, c.relpersistence::text, c.relrowsecurity, c.relforcerowsecurity,
-    EXISTS (SELECT FROM pg_rewrite AS w WHERE w.ev_class = c.oid), c.relispartition
+_RELATIONS_QUERY = """SELECT c.relname, c.relkind::text, c.relpersistence::text, c.relrowsecurity,
+    c.relforcerowsecurity, EXISTS (SELECT FROM pg_rewrite AS w WHERE w.ev_class = c.oid), c.relispartition
     FROM pg_class AS c WHERE c.relnamespace = to_regnamespace(%(schema)s)"""
 _COLUMNS_QUERY = """SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
     a.attcollation::int, a.atthasdef, a.attgenerated::text, a.attidentity::text
@@ -30,12 +30,12 @@ _INDEXES_QUERY = """SELECT i.relname, t.relname, m.amname, x.indisunique, x.indi
     JOIN pg_am AS m ON m.oid = i.relam WHERE t.relnamespace = to_regnamespace(%(schema)s)"""
 _CONSTRAINTS_QUERY = """SELECT conname, contype::text FROM pg_constraint
     WHERE connamespace = to_regnamespace(%(schema)s) AND contype <> 'n'"""
-_FUNCTIONS_QUERY = """SELECT p.proname, p.prosrc, l.lanname, p.provolatile::text, p.prokind::text, p.prosecdef, p.pronargs,
-    p.proconfig FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
+_FUNCTIONS_QUERY = """SELECT p.proname, p.prosrc, l.lanname, p.provolatile::text, p.prokind::text, p.prosecdef,
+    p.pronargs, p.proconfig FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
     WHERE p.pronamespace = to_regnamespace(%(schema)s)"""
-_TRIGGERS_QUERY = """SELECT c.relname, g.tgname, p.pronamespace::regnamespace::text, p.proname, g.tgtype, g.tgenabled::text,
-    g.tgqual IS NULL, g.tgattr::text, g.tgnargs FROM pg_trigger AS g JOIN pg_class AS c ON c.oid = g.tgrelid
-    JOIN pg_proc AS p ON p.oid = g.tgfoid WHERE c.relnamespace = to_regnamespace(%(schema)s)"""
+_TRIGGERS_QUERY = """SELECT c.relname, g.tgname, p.pronamespace::regnamespace::text, p.proname, g.tgtype,
+    g.tgenabled::text, g.tgqual IS NULL, g.tgattr::text, g.tgnargs FROM pg_trigger AS g JOIN pg_class AS c ON c.oid =
+    g.tgrelid JOIN pg_proc AS p ON p.oid = g.tgfoid WHERE c.relnamespace = to_regnamespace(%(schema)s)"""
 _INHERITANCE_QUERY = """SELECT h.inhrelid::regclass::text FROM pg_inherits AS h JOIN pg_class AS c
     ON c.oid = h.inhparent OR c.oid = h.inhrelid WHERE c.relnamespace = to_regnamespace(%(schema)s)"""
 _OWNERS_QUERY = """SELECT o.name FROM pg_namespace AS n JOIN (
@@ -60,8 +60,8 @@ def check_schema(connection: "psycopg.Connection[tuple[Any, ...]]", schema: str)
         if sorted(actual, key=str) != sorted(expected, key=str):
             names = ", ".join(sorted({str(row[0]) for row in {*actual} ^ {*expected}}))
             raise LedgerError(
-                f"the {what} of {names} in schema {schema} were modified. Undo the change, or restore the ledger from a "
-                "backup."
+                f"the {what} of {names} in schema {schema} were modified. Undo the change, or restore the ledger from "
+                "a backup."
             )
 
 

@@ -32,8 +32,8 @@ _BEGIN_READ = (
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
     "SET LOCAL idle_in_transaction_session_timeout TO '{standstill}s'; SET LOCAL statement_timeout TO '{statement}s'"
 )
-_DURABILITY_QUERY = """SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('server_encoding'),
-    (SELECT bool_and(relpersistence = 'p') FROM pg_class
+_DURABILITY_QUERY = """SELECT current_setting('fsync'), current_setting('full_page_writes'),
+    current_setting('server_encoding'), (SELECT bool_and(relpersistence = 'p') FROM pg_class
     WHERE oid IN (to_regclass(%(rows)s), to_regclass(%(answers)s)))"""
 _COMMIT_UNKNOWN = (
     "the connection was lost during the commit, so the row may or may not have been written. If it was, it is charged. "
@@ -79,7 +79,7 @@ class PostgresSession:
             test_a_client_that_is_told_of_errors_only_still_hears_of_the_standby,
             test_whoever_writes_without_the_lock_cannot_write_the_same_row,
             test_a_head_goes_back_only_from_the_one_that_was_acknowledged
-        Seal: 625d8b7912c5
+        Seal: 8fb03b903104
         """
         limits = {"standstill": IDLE_TIMEOUT, "queue": LOCK_TIMEOUT, "statement": STATEMENT_TIMEOUT}
         with self.thread_lock, ledger_errors(self.location):
@@ -105,7 +105,7 @@ class PostgresSession:
                 self.location.store_checkpoint(*checkpoint)
 
     def create_checkpoint(self) -> None:
-        """Create the checkpoint of a server that opens this ledger for the first time; check that commits are durable."""
+        """Create the checkpoint if this server opens the ledger for the first time; check that commits are durable."""
         with self.read_transaction() as table:
             self._check_durable(table)
             # A lost checkpoint is not recreated: the ledger may have lost rows since, so the owner must acknowledge it.
@@ -128,7 +128,7 @@ class PostgresSession:
             self._pending_checkpoint = None
 
     def _next_checkpoint(self, table: PostgresTable) -> tuple[Checkpoint, Checkpoint | None] | None:
-        """Return the checkpoint after this transaction, and the one that an acknowledgement replaces; None if unchanged."""
+        """Return the next checkpoint, and the one that an acknowledgement replaces; None if it does not change."""
         current = self.location.checkpoint()
         if current == EMPTY_CHECKPOINT:
             return None

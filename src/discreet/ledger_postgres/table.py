@@ -129,13 +129,14 @@ class PostgresTable:
                 "the ledger does not exist. Correct the URL or the name, restore schema "
                 f"{self._schema} from a backup, or create a new ledger with create_postgres_ledger."
             )
+        if comment is None or not comment.startswith(FORMAT_PREFIX):
+            raise LedgerError(
+                f"schema {self._schema} is not a ledger. Correct the URL, or restore the schema from a backup."
+            )
         if comment != FORMAT_COMMENT:
-            is_ledger = comment is not None and comment.startswith(FORMAT_PREFIX)
             raise LedgerError(
                 f"ledger format {comment.removeprefix(FORMAT_PREFIX)} is not supported; this version of Discreet reads "
                 f"format {FORMAT}. Use the version that created the ledger, or start a new one."
-                if comment is not None and is_ledger
-                else f"schema {self._schema} is not a ledger. Correct the URL, or restore the schema from a backup."
             )
 
     def check_storage(self) -> None:

@@ -1,8 +1,8 @@
 """Connect to a PostgreSQL server safely, and list the types of its columns.
 
-A URL has the form postgresql://user@host:port/database, without a password. Missing parts come from a service file, from
-the usual environment variables (PGHOST, PGUSER, PGPASSWORD, …) or from the password file (PGPASSFILE, ~/.pgpass). Error
-messages name the server, but never the password, nor the server's own message, which may quote stored data.
+A URL has the form postgresql://user@host:port/database, without a password. Missing parts come from a service file,
+from the usual environment variables (PGHOST, PGUSER, PGPASSWORD, …) or from the password file (PGPASSFILE, ~/.pgpass).
+Error messages name the server, but never the password, nor the server's own message, which may quote stored data.
 """
 
 import ipaddress
@@ -23,7 +23,7 @@ SCHEMES = ("postgresql://", "postgres://")
 _URL = re.compile(rf"(?:{'|'.join(SCHEMES)})(?:[^@/]*@)?[^@]*", re.DOTALL)  # at most one @, after the user
 _ENCRYPTED_MODES = ("require", "verify-ca", "verify-full")
 _CONNECT_TIMEOUT = 10  # seconds
-# Detects within a minute that the server is gone; tcp_user_timeout is in milliseconds, the others in seconds or a count.
+# Detects within a minute that the server is gone; idle and interval are in seconds, tcp_user_timeout in milliseconds.
 _KEEPALIVE = {
     "keepalives_idle": "30",
     "keepalives_interval": "10",
@@ -41,8 +41,8 @@ _SERVER_VARIABLES |= {"sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT"}
 _OTHER_VARIABLES = {"passfile": "PGPASSFILE", "options": "PGOPTIONS", "servicefile": "PGSERVICEFILE"}
 _PASSWORD_LINE = re.compile(r"^\s*password\s*=", re.MULTILINE)
 _INVALID_URL = (
-    "PostgreSQL: invalid URL. Expected postgresql://user@host:port/database; in names and passwords, write @ as %40 and "
-    "/ as %2F."
+    "PostgreSQL: invalid URL. Expected postgresql://user@host:port/database; in names and passwords, write @ as %40 "
+    "and / as %2F."
 )
 _DRIVER_MISSING = "PostgreSQL: the driver is not installed. Install it with: pip install 'discreet[postgres]'"
 
@@ -150,7 +150,7 @@ def _encryption(parameters: Mapping[str, Any]) -> dict[str, str]:
     if mode not in _ENCRYPTED_MODES:
         where = f"service {parameters['service']}" if service else hosts[0]
         raise PolicyError(
-            f"{where}: sslmode={mode} does not protect the connection from eavesdropping and tampering. Use sslmode=verify-full."
+            f"{where}: sslmode={mode} does not protect against eavesdropping and tampering. Use sslmode=verify-full."
         )
     has_root_certificate = (
         parameters.get("sslrootcert") or service or mode == "require" or _home_path(".postgresql/root.crt").exists()

@@ -38,7 +38,7 @@ from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
 from discreet.kernel.numbers import check_type
 
 MAX_KEY_LENGTH = 200
-UNKNOWN_OUTCOME = "key: the earlier request with this key was charged, but its outcome is unknown. Use another key; it is charged again."
+UNKNOWN_OUTCOME = "key: charged before, but the outcome is unknown. Use another key, which is a new charge."
 _ROLLED_BACK_EVENT = event_text(
     Event(mechanism=canonical_json({"name": "lost"}), sensitivity="{}", question="charges lost in a rollback")
 )
@@ -73,7 +73,7 @@ class Account:
             test_a_hundred_hundredths_fit_and_the_next_is_refused, test_the_ledger_agrees_with_a_simple_model,
             test_only_one_charge_follows_another, test_nothing_follows_what_was_charged_before_a_rollback,
             test_a_changed_row_is_never_relied_upon, test_a_last_row_changed_while_open_is_never_relied_upon
-        Seal: a578313daf48
+        Seal: 5c3eafeb2391
         """
         cost, key = round_for_ledger(check_type(Loss, loss, "loss")), _check_key(key)
         by = check_type(Event, event, "event").by
@@ -104,7 +104,7 @@ class Account:
         Checked by: test_the_same_key_returns_the_same_bytes,
             test_settling_twice_or_an_unknown_receipt_is_an_error,
             test_killed_workers_lose_nothing_that_was_seen
-        Seal: b445a10c7af5
+        Seal: dbc4795907ec
         """
         receipt_id = check_type(Receipt, receipt, "receipt").id
         if len(check_type(bytes, answer, "answer")) > MAX_ANSWER_BYTES:
@@ -146,7 +146,7 @@ class Account:
         Needs: Chain.add, check_checkpoint.
         Checked by: test_a_changed_row_is_never_relied_upon, test_a_row_changed_while_open_is_never_relied_upon,
             test_a_changed_or_missing_answer_is_never_recalled
-        Seal: 6e89f632052f
+        Seal: 2c29d0068294
         """
         with self._verified_read() as (table, chain):
             seqs = sorted(
@@ -155,7 +155,7 @@ class Account:
             return [_event_and_answer(table, chain, seq) for seq in seqs]
 
     def latest_receipt(self, fingerprint: str) -> str | None:
-        """Return the receipt of the latest charge with a fingerprint; None if the owner has acknowledged a loss since."""
+        """Return the receipt of the latest charge with a fingerprint; None after an acknowledgement."""
         with self._verified_read() as (_, chain):
             return chain.latest_receipts.get(fingerprint)
 
@@ -237,7 +237,7 @@ class Account:
             checkpoint is refused.
         Needs: rolled_back_loss; if the checkpoint is missing, charges lost with it cannot be known.
         Checked by: test_a_restored_old_copy_is_read_only_until_acknowledged
-        Seal: dc6e500bac4b
+        Seal: 373be027b63c
         """
         with self._session.write_transaction() as table:
             chain, checkpoint = self._update_chain(table), self._session.location.checkpoint()

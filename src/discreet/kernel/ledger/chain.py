@@ -211,7 +211,7 @@ class Chain:
         Needs: LedgerRow.digest, which read_row compares for every row that a LedgerTable returns.
         Checked by: test_a_changed_row_is_never_relied_upon, test_a_row_changed_while_open_is_never_relied_upon,
             test_a_removed_row_is_found
-        Seal: 23bcf7650816
+        Seal: 6058c98d981d
         """
         problem = _link_problem(self.last, row)
         try:
@@ -263,7 +263,7 @@ def check_rows(rows: Iterable[LedgerRow]) -> Chain:
     Needs: Chain.add, check_cost, round_for_ledger; only the checkpoint attests the last row.
     Checked by: test_any_changed_field_of_any_row_is_found, test_a_removed_row_is_found,
         test_nothing_follows_a_move_but_its_arrival
-    Seal: ee1c55589645
+    Seal: bfabf5edc0b9
     """
     chain = Chain()
     for row in rows:

@@ -89,7 +89,7 @@ def check_checkpoint(checkpoint: Checkpoint | None, last: LedgerRow | None, stor
     Needs: ledger and checkpoint are not both replaced (the owner's machine is trusted).
     Checked by: test_a_restored_old_copy_is_read_only_until_acknowledged, test_a_deleted_tail_is_found,
         test_a_missing_head_stops_charges
-    Seal: 3fce874b70f4
+    Seal: d8fa1b3e7308
     """
     if last is None and checkpoint is None:
         return
@@ -122,7 +122,7 @@ def rolled_back_loss(checkpoint: Checkpoint, last: LedgerRow, row_at: Callable[[
     Checked by: test_a_restored_old_copy_is_read_only_until_acknowledged,
         test_what_is_lost_is_never_less_than_what_others_cannot_know,
         test_another_history_of_the_same_length_cannot_be_acknowledged
-    Seal: 03e25fe6be2b
+    Seal: 9738239a5f5a
     """
     stored_hash = hash_at_checkpoint(checkpoint, row_at)
     if stored_hash == checkpoint.hash:

@@ -63,7 +63,7 @@ def move_ledger(source: Account, target: Account, *, to: str, progress: Progress
         location by hand.
     Checked by: test_a_move_survives_a_crash_at_every_step, test_charges_during_a_move_are_neither_lost_nor_doubled,
         test_two_places_never_take_charges, test_a_move_is_finished_in_the_same_place_only
-    Seal: 1d261d2f2750
+    Seal: 90ba9ffe384e
     """
     old, new = _session_of(source), _session_of(target)
     source_rows = _check_source(source, to)
@@ -101,7 +101,7 @@ def _check_source(source: Account, to: str) -> _SourceRows:
         destination = moved_to(last)
         if destination is not None and destination != to:
             raise LedgerError(
-                f"a move to {destination} began at row {last.seq}. Finish that move first, then move the ledger from there."
+                f"a move to {destination} began at row {last.seq}. Finish that move, then move the ledger from there."
             )
     return _SourceRows(first, last, None if destination is None else last)
 

@@ -47,7 +47,7 @@ class Ledger(Protocol):
         """Return the charges with any of these fingerprints, oldest first, and their stored answers."""
 
     def latest_receipt(self, fingerprint: str) -> str | None:
-        """Return the receipt of the latest charge with a fingerprint; None if the owner has acknowledged a loss since."""
+        """Return the receipt of the latest charge with a fingerprint; None after an acknowledgement."""
 
     def event_with_key(self, by: str, key: str) -> Event | None:
         """Return the charge of an analyst with a key; None if there is none."""

@@ -45,7 +45,7 @@ class SQLiteSession:
             test_concurrent_threads_end_exactly_at_the_limit, test_the_head_is_written_after_the_commit,
             test_an_error_at_commit_stops_the_ledger_until_it_is_opened_again,
             test_forked_children_open_the_ledger_anew
-        Seal: 1243f73d0cd8
+        Seal: 2f8d9ef8bcbe
         """
         with self.thread_lock, ledger_errors(self.location):
             try:
@@ -240,7 +240,7 @@ def open_ledger(path: str | os.PathLike[str], *, name: str) -> SQLiteLedger:
     if stored_name != name:
         ledger.close()
         raise PolicyError(
-            f"name: the ledger {path} belongs to data set {stored_name!r}, not {name!r}. Each data set needs its own ledger file."
+            f"name: the ledger {path} belongs to data set {stored_name!r}, not {name!r}. Use one file per data set."
         )
     return ledger
 

@@ -24,7 +24,8 @@ _SCHEMA = (
     "CREATE INDEX rows_receipt ON rows (receipt, kind) WHERE receipt IS NOT NULL",
     "CREATE INDEX answers_receipt ON answers (receipt)",
     *(
-        f"CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table} BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
+        f"CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table} "
+        "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
         for table in ("rows", "answers")
         for verb in ("UPDATE", "DELETE")
     ),

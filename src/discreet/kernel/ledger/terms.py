@@ -69,7 +69,7 @@ def check_cost(terms: Terms, by: str, cost: Loss, spent: Loss, spent_by: Loss) -
     Proof: covers() is checked for the recorded sum, which is not below the true sum.
     Needs: Budget.covers, round_for_ledger; `spent` is everything that was spent.
     Checked by: test_a_hundred_hundredths_fit_and_the_next_is_refused, test_analysts_have_limits_under_a_total
-    Seal: e40f229117dd
+    Seal: a0924470ec07
     """
     check_analyst(terms, by)
     limits = [("in total", terms.budget, spent)]
@@ -79,8 +79,8 @@ def check_cost(terms: Terms, by: str, cost: Loss, spent: Loss, spent_by: Loss) -
         if any(budget.rho is None for _, budget, _ in limits) and (cost.epsilon is None or cost.delta):
             what = "has a delta" if cost.delta else "has no epsilon"
             raise Refused(
-                f"loss: the budget is pure, but this loss {what}. Use a pure mechanism such as Laplace, or a budget with a "
-                "delta."
+                f"loss: the budget is pure, but this loss {what}. Use a pure mechanism such as Laplace, or a budget "
+                "with a delta."
             )
         remaining = "; ".join(f"{_remaining_text(budget, before)} {scope}" for scope, budget, before in limits)
         raise Refused(f"not enough budget left: this needs {_cost_text(terms.budget, cost)}. Remaining: {remaining}.")
@@ -100,8 +100,8 @@ def check_delta_split(old: Budget, new: Budget, spent: Loss) -> None:
         )
     if new.rho is not None and old.rho is None and spent.rho > new.rho:
         raise PolicyError(
-            "budget: the loss already spent from the pure budget exceeds a budget with this delta, and a delta cannot be "
-            "removed later. Leave out delta, raise epsilon, or start a new data set under another name."
+            "budget: the loss already spent from the pure budget exceeds a budget with this delta, and a delta cannot "
+            "be removed later. Leave out delta, raise epsilon, or start a new data set under another name."
         )
 
 
@@ -197,8 +197,9 @@ def _remaining_text(budget: Budget, spent: Loss) -> str:
 
 
 def _decimal_text(part: Fraction, rounding: Callable[[Fraction, int], Fraction]) -> str:
-    """Write a number as a decimal of about six significant digits."""
+    """Write a number as a decimal of six significant digits."""
     zeros = max(0, len(str(part.denominator)) - len(str(part.numerator)))
+    zeros -= 1 if zeros and part * 10**zeros >= 1 else 0
     places = zeros + 6 if part < 1 else max(0, 6 - len(str(int(part))))
     return f"{float(rounding(part, places)):.12g}"
 

@@ -9,7 +9,7 @@ from discreet.kernel.numbers import exp_bounds
 
 
 def bernoulli_exp(source: RandomSource, exponent: Fraction, prefix: int = 0, bits: int = 0) -> bool:
-    """Return True with probability exp(-exponent); the first `bits` bits of the uniform variable may be given in `prefix`.
+    """Return True with probability exp(-exponent); `prefix` may give the first `bits` bits of the uniform variable.
 
     Claim: True has probability exp(-exponent), exactly.
     Proof: True means V < exp(-exponent) for a uniform V, whose bits are drawn until the enclosure of exp(-exponent)
@@ -90,12 +90,12 @@ def uniform_integers(source: RandomSource, count: int, bound: int) -> np.ndarray
     """Return `count` uniform integers from 0 to bound - 1 as int64, for a bound up to 2^32.
 
     Claim: each has probability 1/bound, exactly, and is independent of the others.
-    Proof: a word w of L bits gives w·bound, whose upper half is the result. The words with the same result have the lower
-        halves l, l + bound, … up to 2^L: without those below 2^L mod bound they are floor(2^L/bound) words for every
-        result alike (Lemire 2019). Rejected words are drawn again.
+    Proof: a word w of L bits gives w·bound, whose upper half is the result. The words with the same result have the
+        lower halves l, l + bound, … up to 2^L: without those below 2^L mod bound they are floor(2^L/bound) words for
+        every result alike (Lemire 2019). Rejected words are drawn again.
     Needs: Keystream.bytes.
     Checked by: test_dice_are_fair_when_every_word_is_tried, test_dice_with_many_faces_are_fair
-    Seal: 301700e33c0b
+    Seal: 7abb57f661e5
     """
     if not 1 <= bound <= 1 << 32:
         raise ValueError(f"bound must be between 1 and 2^32, not {bound}")

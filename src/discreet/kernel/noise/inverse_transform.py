@@ -1,9 +1,9 @@
 """Exact inverse transform sampling from a table: sixteen random bits nearly always decide.
 
-A symbol is drawn by inverting a distribution function F: with a uniform real U in [0, 1), the symbol is the first s with
-U < F(s). U is drawn bit by bit. Sixteen bits select a cell of a table, which contains the symbol if no boundary F(s) is in
-the cell. Otherwise 48 more bits are drawn and compared with floor(F·2^64); if they are equal, more bits are drawn and
-compared with longer integers. No floats are used.
+A symbol is drawn by inverting a distribution function F: with a uniform real U in [0, 1), the symbol is the first s
+with U < F(s). U is drawn bit by bit. Sixteen bits select a cell of a table, which contains the symbol if no boundary
+F(s) is in the cell. Otherwise 48 more bits are drawn and compared with floor(F·2^64); if they are equal, more bits are
+drawn and compared with longer integers. No floats are used.
 """
 
 from bisect import bisect_left

@@ -40,7 +40,7 @@ class Sampler:
             self._table = InverseTransformSampler(NoiseDistribution(alpha, beta).two_sided_cdf)
         else:
             self._table = InverseTransformSampler(NoiseDistribution(alpha * 2**coarse, beta * 4**coarse).one_sided_cdf)
-        # A geometric distribution is memoryless: the digits of a bucket's number are independent, so buckets can be finer.
+        # A geometric distribution is memoryless: digits of the bucket number are independent, so buckets can be finer.
         self._digit_bits = 0 if beta else min(coarse, _DIGIT_BITS)
         self._low_bit_count = low = coarse - self._digit_bits
         # Whether int64 is too narrow depends on the scale; symbols beyond the table are checked separately.

@@ -84,8 +84,8 @@ def gaussian_tail_bounds(sigma: Fraction, k: int, bits: int) -> tuple[int, int]:
     """Enclose P[X >= k]·2^bits for a discrete Gaussian X.
 
     Claim: low <= P[X >= k]·2^bits <= high.
-    Proof: small sigma: the weights are summed (NoiseDistribution). Large sigma, f(y) = exp(-y²/(2·sigma²)): by the summation
-        formula of Euler and Maclaurin at midpoints, the sum of f(j) over j >= k is the integral of f from
+    Proof: small sigma: the weights are summed (NoiseDistribution). Large sigma, f(y) = exp(-y²/(2·sigma²)): by the
+        summation formula of Euler and Maclaurin at midpoints, the sum of f(j) over j >= k is the integral of f from
         k-1/2 plus f'(k-1/2)/24, up to 1/384 of the integral of the fourth derivative's absolute value, which is at
         most sqrt(24)·sqrt(2·pi)/sigma³. The weight of all integers is sigma·sqrt(2·pi)·(1+t) with
         0 < t < 10^-50 by Poisson summation. Dividing: within 1/(64·sigma⁴). Beyond one sigma f is convex, so

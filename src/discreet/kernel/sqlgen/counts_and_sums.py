@@ -1,7 +1,7 @@
 """The SELECT of a question's counts and sums, with each unit's contribution clipped.
 
-k0, k1, … are the keys of groups; v0, v1, … the contributions of rows to a total; m, m0, … their number for one unit in one
-group, s0, s1, … their sum; x0, x1, … a unit's term; t0, t1, … the totals.
+k0, k1, … are the keys of groups; v0, v1, … the contributions of rows to a total; m, m0, … their number for one unit in
+one group, s0, s1, … their sum; x0, x1, … a unit's term; t0, t1, … the totals.
 """
 
 from collections.abc import Mapping
@@ -283,7 +283,7 @@ def _weighted_term(question: Question, total: Total, index: int, dialect: Dialec
 
 
 def _group_by_having(question: Question, keys: list[str], sums: Mapping[int, str]) -> str:
-    """Return GROUP BY, and HAVING to drop keys without counted units, except those that carry a count of clipped units."""
+    """Return GROUP BY, and HAVING to drop keys without counted units, unless they carry a count of clipped units."""
     if not isinstance(question.groups, SelectedGroups):
         return group_by(keys)
     clipped = [

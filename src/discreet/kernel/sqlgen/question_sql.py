@@ -45,11 +45,12 @@ def select_cell_counts(question: Question, total: HistogramTree, dialect: Dialec
         k > groups groups with values every weight is multiplied by floor(groups·2^20/k)/2^20 and rounded down.
     Needs: the engine computes integers exactly; it is tested against a reference in plain Python.
     Checked by: test_the_engine_equals_the_reference
-    Seal: c92510f7cc65
+    Seal: bf9f5f8b48ea
     """
     keys = [f"k{index}" for index in range(len(question.by))]
     value = _write_cell(total, dialect)
-    source = f"SELECT * FROM ({select_keyed_rows(question, [f'{value} AS v'], dialect)}) AS r WHERE {_has_cell(total, dialect)}"
+    keyed = select_keyed_rows(question, [f"{value} AS v"], dialect)
+    source = f"SELECT * FROM ({keyed}) AS r WHERE {_has_cell(total, dialect)}"
     if not question.needs_clipping:
         return f"SELECT {comma_list(keys, ['v', 'COUNT(*) AS t'])} FROM ({source}) AS r{group_by([*keys, 'v'])}"
     units, full = unit_columns(question.relation), 1 << question.fraction_bits(total)
@@ -84,7 +85,7 @@ def _clipped_row_and_group_weights(question: Question, keys: list[str], row_weig
     return (
         f'".heavy" AS {dialect.materialized}(SELECT {comma_list(units)}, {count} AS ".k" FROM ".pairs"'
         f"{group_by(units)} HAVING COUNT(*) > {max_groups}), "
-        f'".weights" AS {dialect.materialized}(SELECT {comma_list(_qualify_names("p", units), _qualify_names("p", keys))}, '
+        f'".weights" AS {dialect.materialized}(SELECT {comma_list(_qualify_names("p", [*units, *keys]))}, '
         f'{lighter} AS ".w" FROM ".pairs" AS p '
         f'LEFT JOIN ".heavy" AS h ON {conjunction(unit_equalities(question.relation, "p", "h"))} '
         f'WHERE ".m" > {question.max_rows_per_group} OR h.".k" IS NOT NULL)'
@@ -124,8 +125,10 @@ def select_distinct_counts(question: Question, total: CountDistinct, dialect: Di
         f'".many" AS {dialect.materialized}(SELECT {comma_list(units)} FROM ".pairs"{group_by(units)} '
         f"HAVING COUNT(*) > {max_rows}) "
         f"SELECT {counted} FROM ("
-        f'SELECT {comma_list(keys, ["v"])} FROM ".pairs" AS d WHERE NOT EXISTS (SELECT 1 FROM ".many" AS m WHERE {same}) '
-        f'UNION ALL SELECT {comma_list(keys, ["v"])} FROM ({numbered}) AS a WHERE ".a" <= {question.l0_bound * max_rows}'
+        f'SELECT {comma_list(keys, ["v"])} FROM ".pairs" AS d '
+        f'WHERE NOT EXISTS (SELECT 1 FROM ".many" AS m WHERE {same}) '
+        f"UNION ALL SELECT {comma_list(keys, ['v'])} FROM ({numbered}) AS a "
+        f'WHERE ".a" <= {question.l0_bound * max_rows}'
         f") AS p{group_by(keys)}"
     )
 

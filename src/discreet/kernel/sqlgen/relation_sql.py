@@ -111,7 +111,8 @@ def select_rows(relation: Relation, dialect: Dialect) -> str:  # noqa: C901, PLR
             return f"SELECT * FROM {subquery(source)} WHERE {sql(condition)}"
         case Derive(source, columns):
             fence = dialect.optimization_fence if any(isinstance(expr, Call) for _, expr in columns) else ""
-            return f"SELECT {_select_list(unit_columns(source), _alias_columns(columns, sql))} FROM {subquery(source)}{fence}"
+            outputs = _select_list(unit_columns(source), _alias_columns(columns, sql))
+            return f"SELECT {outputs} FROM {subquery(source)}{fence}"
         case JoinPublic(source, table, equal, extra_condition, kind, fanout):
             on = [f"s.{quote_name(ours)} = p.{quote_name(theirs)}" for ours, theirs in equal] + (
                 [sql(extra_condition)] if extra_condition else []
@@ -137,13 +138,13 @@ def select_rows(relation: Relation, dialect: Dialect) -> str:  # noqa: C901, PLR
             return f"SELECT * FROM {subquery(source)} WHERE {'NOT ' if semi_kind is SemiJoinKind.ANTI else ''}{exists}"
         case PerUnit(source, keys, values):
             key = [write_key(expr, dialect) for _, expr in keys]
-            outputs = [f"{text} AS {quote_name(name)}" for text, (name, _) in zip(key, keys, strict=True)]
-            outputs += [
+            aliased = [f"{text} AS {quote_name(name)}" for text, (name, _) in zip(key, keys, strict=True)]
+            aliased += [
                 f"{_write_unit_aggregate(aggregate, dialect)} AS {quote_name(name)}" for name, aggregate in values
             ]
             group_columns = comma_list(unit_columns(source), key)
             return (
-                f"SELECT {comma_list(unit_columns(source), outputs)} FROM {subquery(source)} GROUP BY {group_columns}"
+                f"SELECT {comma_list(unit_columns(source), aliased)} FROM {subquery(source)} GROUP BY {group_columns}"
             )
         case Union(left, right):
             names = comma_list(unit_columns(left), _own_columns(left))
@@ -179,9 +180,13 @@ def _select_scan(scan: Scan, dialect: Dialect) -> str:
             )
             single_owner = [f"{lowest} = {highest}" for lowest, highest in zip(first, last, strict=True)]
             owner_columns = [f"{least} AS {unit}" for least, unit in zip(first, units, strict=True)]
-            owners = f'SELECT ".key", {comma_list(owner_columns)} FROM ({_select_parent_units(parent, key, dialect)}) AS w GROUP BY ".key"'
+            parents = _select_parent_units(parent, key, dialect)
+            owners = f'SELECT ".key", {comma_list(owner_columns)} FROM ({parents}) AS w GROUP BY ".key"'
             names = comma_list([f"o.{unit}" for unit in units], columns)
-            return f'SELECT {names} FROM {source} JOIN ({owners} HAVING {conjunction(single_owner)}) AS o ON c.{quote_name(on)} = o.".key"'
+            return (
+                f"SELECT {names} FROM {source} JOIN ({owners} HAVING {conjunction(single_owner)}) AS o "
+                f'ON c.{quote_name(on)} = o.".key"'
+            )
     return f"SELECT {_select_list(columns)} FROM {source}"
 
 
@@ -230,7 +235,8 @@ def _select_first_rows(side: Relation, max_rows: int, dialect: Dialect) -> str:
     number = f'ROW_NUMBER() OVER (PARTITION BY {comma_list(units)} ORDER BY {_order_list(names)}) AS ".n"'
     return (
         f'WITH ".a" AS {dialect.materialized}({select_rows(side, dialect)}), '
-        f'".m" AS {dialect.materialized}(SELECT {comma_list(units)} FROM ".a"{group_by(units)} HAVING COUNT(*) > {max_rows}) '
+        f'".m" AS {dialect.materialized}(SELECT {comma_list(units)} FROM ".a"{group_by(units)} '
+        f"HAVING COUNT(*) > {max_rows}) "
         f'SELECT {outputs} FROM ".a" AS a WHERE NOT EXISTS (SELECT 1 FROM ".m" AS m WHERE {same}) UNION ALL '
         f'SELECT {outputs} FROM (SELECT *, {number} FROM ".a" AS a '
         f'WHERE EXISTS (SELECT 1 FROM ".m" AS m WHERE {same})) AS n '
