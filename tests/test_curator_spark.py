@@ -279,7 +279,7 @@ def test_check_says_what_does_not_fit_on_spark(sail, places, tmp_path):
     file.write_text(right.replace(sail.url, "sc://127.0.0.1:1"))
     done = CliRunner().invoke(app, ["check", str(file)])
     assert done.exit_code == 2
-    assert "Spark at 127.0.0.1:1 does not answer" in done.output
+    assert "Spark at 127.0.0.1:1 does not respond" in done.output
 
 
 @pytest.mark.long

@@ -494,7 +494,7 @@ def test_a_price_may_be_a_rho_where_the_budget_counts_in_it():
 def test_without_a_price_nothing_is_asked(curator):
     connection = dc.connect(curator)
     assert asked(connection, "SHOW epsilon") == [(None,)]
-    with pytest.raises(dc.Refused, match="SET epsilon = 0.1"):
+    with pytest.raises(dc.Refused, match=r"SET epsilon = 0\.1"):
         asked(connection, "SELECT COUNT(*) FROM data")
 
 

@@ -113,10 +113,10 @@ def test_where_every_row_is_a_unit_each_has_its_own_number():
 def test_only_our_own_estimators_see_rows():
     with opened() as curator:
         stranger = Stranger()
-        with pytest.raises(dc.Refused, match="not an estimator of discreet.learn"):
+        with pytest.raises(dc.Refused, match=r"not an estimator of discreet\.learn"):
             curator.fit(stranger, "SELECT n FROM visits")
         assert not hasattr(stranger, "rows")
-        with pytest.raises(dc.Refused, match="not an estimator of discreet.learn"):
+        with pytest.raises(dc.Refused, match=r"not an estimator of discreet\.learn"):
             curator.fit(object(), "SELECT n FROM visits")
 
 
@@ -164,7 +164,7 @@ Fake.__name__ = "StandardScaler"
 
 
 def test_only_the_very_classes_of_learn_see_rows():
-    with opened() as curator, pytest.raises(dc.Refused, match="not an estimator of discreet.learn"):
+    with opened() as curator, pytest.raises(dc.Refused, match=r"not an estimator of discreet\.learn"):
         curator.fit(Fake(epsilon=1), "SELECT lat FROM visits")
 
 
@@ -180,7 +180,7 @@ def test_an_estimators_own_methods_and_objects_see_nothing():
         patched = dc.learn.StandardScaler(epsilon="1/4")
         patched.fit_rows = patched._fit_source = seen.append
         assert curator.fit(patched, "SELECT lat FROM visits").loss_.epsilon == Fraction(1, 4)
-        with pytest.raises(dc.Refused, match="epsilon: .* not Spy"):
+        with pytest.raises(dc.Refused, match=r"epsilon: .* not Spy"):
             curator.fit(dc.learn.StandardScaler(epsilon=Spy(1)), "SELECT lat FROM visits")
         with pytest.raises(dc.Refused, match="not Spy"):
             curator.fit(dc.learn.StandardScaler(epsilon="1/4", bounds=[Spy(0), 90]), "SELECT lat FROM visits")

@@ -614,7 +614,7 @@ def test_names_that_are_one_name_to_the_engine_are_refused():
     rows = pa.table({"a": [1]})
     with pytest.raises(PolicyError, match="another table's only in case"):
         DuckDB({"T": TableSource(rows, {"a": N}), "t": TableSource(rows, {"a": N})})
-    with pytest.raises(PolicyError, match="column A: .* only in case"):
+    with pytest.raises(PolicyError, match=r"column A: .* only in case"):
         DuckDB({"t": TableSource(rows, {"A": N, "a": N})})
 
 

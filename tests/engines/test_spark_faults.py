@@ -109,7 +109,7 @@ def test_a_server_that_hangs_when_a_fit_ends_keeps_nobody(stopped, sources, monk
     monkeypatch.setattr(module, "_OPEN_TIMEOUT", 0.5)
     with pytest.raises(Unavailable) as away:
         engine.query(COUNT)
-    assert "longer than 0.5 seconds" in away.value.reason
+    assert "time limit of 0.5 seconds" in away.value.reason
     engine.close()
 
 
