@@ -319,19 +319,19 @@ def test_every_kind_of_value_means_itself(connection, condition, parameters, fou
 @pytest.mark.parametrize(
     ("sql", "parameters", "words"),
     [
-        ("age = ?", [], r"1 marks \(\?\) stand in the question, and 0 values were given"),
-        ("age = ?", [1, 2], r"and 2 values were given"),
-        ("age = 1", [1], r"0 marks"),
-        ("age = %s", [1], r"%s is no mark here\. Use \? for values in their order, or :name"),
-        ("age = %(a)s", {"a": 1}, r"%s is no mark here"),
-        ("age = ?", [np.datetime64("NaT")], r"of type datetime64"),
-        ("age = ?", [np.datetime64("200000-01-01", "s")], r"of type datetime64"),
-        ("age = ?", [np.timedelta64(3, "ns")], r"of type timedelta64"),
+        ("age = ?", [], r"placeholders \(\?\) is 1, but the number of values is 0"),
+        ("age = ?", [1, 2], r"number of values is 2"),
+        ("age = 1", [1], r"placeholders \(\?\) is 0"),
+        ("age = %s", [1], r"%s is not supported\. Use \?"),
+        ("age = %(a)s", {"a": 1}, r"%s is not supported"),
+        ("age = ?", [np.datetime64("NaT")], r"type datetime64"),
+        ("age = ?", [np.datetime64("200000-01-01", "s")], r"type datetime64"),
+        ("age = ?", [np.timedelta64(3, "ns")], r"type timedelta64"),
         ("age = ?", [np.float32("nan")], r"not finite"),
-        ("age = ?", "1", r"give a list for marks like \?, or a dict"),
-        ("age = ?", b"1", r"give a list"),
-        ("age = ?", 1, r"give a list"),
-        ("age = ?", {"a": 1}, r"marks like \?, and a dict was given"),
+        ("age = ?", "1", r"expected a list .* or a dict"),
+        ("age = ?", b"1", r"expected a list"),
+        ("age = ?", 1, r"expected a list"),
+        ("age = ?", {"a": 1}, r"needs a list, not a dict"),
         ("age = :b", {"a": 1}, r"there is no value for :b"),
         ("age = :b", [], r"a parameter has no value here"),
         ("age = : b", {"b": 1}, r"has no value|cannot be read"),
@@ -345,11 +345,11 @@ def test_every_kind_of_value_means_itself(connection, condition, parameters, fou
         ("ward = ?", [b"x"], r"of type bytes"),
         ("ward = ?", [["x"]], r"of type list"),
         ("ward = ?", [object()], r"of type object"),
-        ("ward = ?", [dt.timedelta(1)], r"of type timedelta"),
-        ("time = ?", [pd.NaT], r"a time has a zone, or is missing"),
-        ("time = ?", [dt.datetime(2026, 1, 1, tzinfo=dt.UTC)], r"a time has a zone"),
+        ("ward = ?", [dt.timedelta(1)], r"type timedelta"),
+        ("time = ?", [pd.NaT], r"a datetime is NaT"),
+        ("time = ?", [dt.datetime(2026, 1, 1, tzinfo=dt.UTC)], r"has a time zone"),
         ("ward = ?", ["a\0b"], r"parameters: .*NUL"),
-        ("ward = ?", ["\ud800"], r"parameters: .*half a character"),
+        ("ward = ?", ["\ud800"], r"parameters: .*lone surrogate"),
     ],
 )
 def test_values_that_cannot_be_bound_are_refused_and_free(connection, sql, parameters, words):
@@ -370,9 +370,9 @@ def test_values_that_cannot_be_bound_are_refused_and_free(connection, sql, param
     ],
 )
 def test_a_value_is_no_name(connection, sql):
-    with pytest.raises(dc.Refused, match="a mark stands where a name must be"):
+    with pytest.raises(dc.Refused, match="a placeholder cannot replace the name"):
         asked(connection, sql, ["data"])
-    with pytest.raises(dc.Refused, match="a mark stands where a name must be"):
+    with pytest.raises(dc.Refused, match="a placeholder cannot replace the name"):
         asked(connection, sql.replace("?", ":x"), {"x": "data"})
 
 
@@ -421,7 +421,7 @@ class Cunning(str):
 def test_what_was_bound_is_read_once_more(connection, monkeypatch):
     monkeypatch.setattr(binding, "literal", lambda value: f"'{value}'")
     assert number(connection, "ward = ?", ["plain"]) == 1
-    with pytest.raises(dc.Refused, match="a value cannot stand where its mark does"):
+    with pytest.raises(dc.Refused, match="Put spaces around it"):
         number(connection, "ward = ?", ["x' OR 'a' = 'a"])
 
 
@@ -494,7 +494,7 @@ def test_a_price_may_be_a_rho_where_the_budget_counts_in_it():
 def test_without_a_price_nothing_is_asked(curator):
     connection = dc.connect(curator)
     assert asked(connection, "SHOW epsilon") == [(None,)]
-    with pytest.raises(dc.Refused, match="SET epsilon = '1/10'"):
+    with pytest.raises(dc.Refused, match=r"SET epsilon = 0\.1"):
         asked(connection, "SELECT COUNT(*) FROM data")
 
 
@@ -547,11 +547,11 @@ def test_who_is_not_listed_is_not_connected(folder, monkeypatch):
         closed.append(self)
 
     monkeypatch.setattr(Curator, "close", close)
-    with pytest.raises(dbapi.ProgrammingError, match="'eve' may not ask") as refused:
+    with pytest.raises(dbapi.ProgrammingError, match="'eve' has no access") as refused:
         dc.connect(folder / "visits.toml", by="eve")
     assert isinstance(refused.value, dc.Refused)
     (curator,) = closed  # what was opened for nothing is closed again; one that was given is not
-    with pytest.raises(dc.Refused, match="'eve' may not ask"):
+    with pytest.raises(dc.Refused, match="'eve' has no access"):
         dc.connect(curator, by="eve")
     assert len(closed) == 1
     monkeypatch.undo()
@@ -580,7 +580,7 @@ def test_a_failure_is_an_operational_error_and_stays_charged(folder, monkeypatch
 
 
 def test_what_is_no_text_is_refused(connection):
-    with pytest.raises(dbapi.ProgrammingError, match="give SQL as a text, not bytes"):
+    with pytest.raises(dbapi.ProgrammingError, match="expected SQL as a string, not bytes"):
         connection.cursor().execute(b"SELECT 1")
 
 

@@ -113,17 +113,17 @@ def test_where_every_row_is_a_unit_each_has_its_own_number():
 def test_only_our_own_estimators_see_rows():
     with opened() as curator:
         stranger = Stranger()
-        with pytest.raises(dc.Refused, match="not one of Discreet's own"):
+        with pytest.raises(dc.Refused, match=r"not an estimator of discreet\.learn"):
             curator.fit(stranger, "SELECT n FROM visits")
         assert not hasattr(stranger, "rows")
-        with pytest.raises(dc.Refused, match="not one of Discreet's own"):
+        with pytest.raises(dc.Refused, match=r"not an estimator of discreet\.learn"):
             curator.fit(object(), "SELECT n FROM visits")
 
 
 @pytest.mark.parametrize(
     ("sql", "words"),
     [
-        ("SELECT word FROM visits", "not a number"),
+        ("SELECT word FROM visits", "not numeric"),
         ("SELECT code FROM visits", "no public range"),
         ("SELECT COUNT(*) FROM visits", "learns from rows"),
         ("SELECT n FROM visits ORDER BY n", "order of private rows"),
@@ -139,7 +139,7 @@ def test_what_gives_no_rows_of_numbers_is_refused(sql, words):
 
 def test_who_may_not_ask_may_not_fit():
     with opened() as curator:
-        with pytest.raises(dc.Refused, match="may not ask"):
+        with pytest.raises(dc.Refused, match="has no access"):
             curator.fit(Recorder(), "SELECT n FROM visits", by="eve")
         with pytest.raises(dc.Refused):
             curator.fit(Recorder(), "SELECT 1 AS n FROM other", by="ana")
@@ -164,7 +164,7 @@ Fake.__name__ = "StandardScaler"
 
 
 def test_only_the_very_classes_of_learn_see_rows():
-    with opened() as curator, pytest.raises(dc.Refused, match="not one of Discreet's own"):
+    with opened() as curator, pytest.raises(dc.Refused, match=r"not an estimator of discreet\.learn"):
         curator.fit(Fake(epsilon=1), "SELECT lat FROM visits")
 
 
@@ -180,7 +180,7 @@ def test_an_estimators_own_methods_and_objects_see_nothing():
         patched = dc.learn.StandardScaler(epsilon="1/4")
         patched.fit_rows = patched._fit_source = seen.append
         assert curator.fit(patched, "SELECT lat FROM visits").loss_.epsilon == Fraction(1, 4)
-        with pytest.raises(dc.Refused, match="settings are numbers, texts, lists and arrays, not Spy"):
+        with pytest.raises(dc.Refused, match=r"epsilon: .* not Spy"):
             curator.fit(dc.learn.StandardScaler(epsilon=Spy(1)), "SELECT lat FROM visits")
         with pytest.raises(dc.Refused, match="not Spy"):
             curator.fit(dc.learn.StandardScaler(epsilon="1/4", bounds=[Spy(0), 90]), "SELECT lat FROM visits")
@@ -225,7 +225,7 @@ def test_a_row_that_is_protected_on_its_own_counts_once(sql):
         text = (POLICY[: POLICY.index("[tables.other]")] + PLACES).replace("UNIT", unit)
         with dc.open(Policy.parse(text), data={"visits": VISITS, "places": places}) as curator:
             if refused:
-                with pytest.raises(dc.Refused, match="every row is protected on its own"):
+                with pytest.raises(dc.Refused, match="the privacy unit is a row"):
                     curator.fit(Recorder(), sql)
             else:
                 assert curator.fit(Recorder(), sql).batches
@@ -240,7 +240,7 @@ def test_a_row_that_finds_one_public_row_can_be_learned_from():
 
 
 @pytest.mark.parametrize("unit", ["row", "person"])
-@pytest.mark.parametrize(("most", "words"), [(2**42, None), (2**42 + 1, "lower the table's rows_max")])
+@pytest.mark.parametrize(("most", "words"), [(2**42, None), (2**42 + 1, "lower rows_max")])
 def test_there_are_no_more_units_than_sums_of_64_bits_hold(unit, most, words):
     text = POLICY[: POLICY.index("[tables.other]")].replace("UNIT", unit).replace("rows = 2", f"rows_max = {most}")
     with dc.open(Policy.parse(text), data={"visits": VISITS}) as curator:

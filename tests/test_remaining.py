@@ -127,7 +127,7 @@ def test_the_command_that_failures_name_lets_the_data_set_serve_again(policy, pa
             with pytest.raises(dc.Failed):
                 curator.ask(SQL.format(5), epsilon="1/10")
         monkeypatch.setattr(curator._engine, "totals", totals)
-        with pytest.raises(dc.Refused, match="failed questions") as refused:
+        with pytest.raises(dc.Refused, match="failed queries") as refused:
             curator.ask(SQL.format(5), epsilon="1/10")
         acknowledged_by(str(refused.value), pattern, policy)
         curator.ask(SQL.format(5), epsilon="1/10")

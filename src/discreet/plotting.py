@@ -45,7 +45,7 @@ def style() -> AbstractContextManager[None]:
     try:
         import matplotlib as mpl  # noqa: PLC0415 - an extra, and takes half a second
     except ImportError:
-        raise ImportError("plots need matplotlib. Run: pip install 'discreet[pictures]'") from None
+        raise ImportError("pictures need matplotlib. Run: pip install 'discreet[pictures]'") from None
     return mpl.rc_context(_STYLE)
 
 

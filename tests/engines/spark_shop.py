@@ -118,7 +118,7 @@ def exact(curator, sql):
             sorted(
                 (str(totals.keys[group]), cell, weight) for group, cell, weight in zip(*places, strict=True) if weight
             )
-            for tally in totals.tallies.values()
+            for tally in totals.cell_counts.values()
             for places in [[column.tolist() for column in (tally.groups, tally.cells, tally.weights)]]
         ]
         found.append(({key: row for key, row in each.items() if any(row)}, cells))

@@ -504,7 +504,7 @@ def test_the_values_of_a_public_column_are_sorted_and_not_null(tmp_path):
         assert engine.values("p", "n") == [1, 3]
         assert engine.values("p", "t") == ["B", "a", "b", "é"]
         assert engine.values("p", "x") == [0.5, 1.0]
-        with pytest.raises(KeyError, match="no column m"):
+        with pytest.raises(KeyError, match="column m "):
             engine.values("p", "m")
 
 
@@ -528,7 +528,7 @@ def refused(place, /, table="visits", **types):
 def test_a_missing_column_is_refused_with_a_near_name(tmp_path):
     place = parquet(tmp_path, amount=[1])
     for given in (place, csv(tmp_path, "amount\n1\n"), pd.DataFrame({"amount": [1]}), pl.DataFrame({"amount": [1]})):
-        assert 'column amont: the source has no such column. The source has "amount".' in refused(given, amont=N)
+        assert 'column amont: it does not exist in the source. The source has "amount".' in refused(given, amont=N)
         assert "Correct its name" in refused(given, other=N)
 
 
@@ -542,13 +542,13 @@ def test_two_columns_that_differ_by_case_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("stored", "kind", "words"),
     [
-        (pa.array([b"x"]), X, "stored as BLOB, which questions cannot use"),
-        (pa.array([[1]]), N, "which questions cannot use"),
-        (pa.array([{"a": 1}]), N, "which questions cannot use"),
-        (pa.array([1.5]), X, 'never of type text. Declare type = "real"'),
-        (pa.array([date(2026, 1, 1)]), N, 'never of type integer. Declare type = "date"'),
-        (pa.array([1]), S, 'never of type timestamp. Declare type = "integer"'),
-        (pa.array([True]), R, 'never of type real. Declare type = "boolean"'),
+        (pa.array([b"x"]), X, "stored as BLOB, which is not supported"),
+        (pa.array([[1]]), N, "which is not supported"),
+        (pa.array([{"a": 1}]), N, "which is not supported"),
+        (pa.array([1.5]), X, ' to text. Declare type = "real"'),
+        (pa.array([date(2026, 1, 1)]), N, ' to integer. Declare type = "date"'),
+        (pa.array([1]), S, ' to timestamp. Declare type = "integer"'),
+        (pa.array([True]), R, ' to real. Declare type = "boolean"'),
         (pa.array(["{}"], pa.json_()), N, "JSON"),
     ],
 )
@@ -561,7 +561,7 @@ def test_a_type_that_never_fits_is_refused(tmp_path, stored, kind, words):
 def test_a_formula_in_a_duckdb_file_is_refused_because_it_may_raise(tmp_path):
     path = database(tmp_path, "CREATE TABLE t (a INTEGER, b INTEGER AS (1 // a))", "CREATE VIEW v AS SELECT 1 AS a")
     assert "stored as a formula" in refused(f"{path}/t", b=N)
-    assert "has no table v, or it is a view" in refused(f"{path}/v", a=N)
+    assert "table v does not exist" in refused(f"{path}/v", a=N)
     assert rows(f"{path}/t", a=N) == {"a": []}
 
 
@@ -582,12 +582,12 @@ def test_tables_of_a_duckdb_file_are_found_in_their_schemas(tmp_path):
 
 
 def test_a_source_that_is_not_there_is_refused_with_the_way_out(tmp_path):
-    assert "there is no such file" in refused(str(tmp_path / "gone.parquet"), a=N)
-    assert "there is no such file" in refused(str(tmp_path / "*.parquet"), a=N)
+    assert "no such file" in refused(str(tmp_path / "gone.parquet"), a=N)
+    assert "no such file" in refused(str(tmp_path / "*.parquet"), a=N)
     assert "there is no file" in refused(str(tmp_path / "gone.duckdb" / "t"), a=N)
     assert "is a folder" in refused(str(tmp_path), a=N)
     assert "Use files that end in .parquet" in refused(csv(tmp_path, "a\n1\n", "t.xlsx"), a=N)
-    assert "Give a path, or a table of pandas, polars or Arrow" in refused([{"a": 1}], a=N)
+    assert "list is not a table" in refused([{"a": 1}], a=N)
     csv(tmp_path, "a\n1\n", "m.csv")
     parquet(tmp_path, "m.parquet", a=[1])
     assert "one format" in refused(str(tmp_path / "m.*"), a=N)
@@ -612,16 +612,16 @@ def test_a_file_without_permission_is_refused(tmp_path):
 
 def test_names_that_are_one_name_to_the_engine_are_refused():
     rows = pa.table({"a": [1]})
-    with pytest.raises(PolicyError, match="another table has this name"):
+    with pytest.raises(PolicyError, match="another table's only in case"):
         DuckDB({"T": TableSource(rows, {"a": N}), "t": TableSource(rows, {"a": N})})
-    with pytest.raises(PolicyError, match="column A: another column has this name"):
+    with pytest.raises(PolicyError, match=r"column A: .* only in case"):
         DuckDB({"t": TableSource(rows, {"A": N, "a": N})})
 
 
 def test_public_files_that_differ_must_be_declared(tmp_path):
     parquet(tmp_path, "1.parquet", a=[1])
     parquet(tmp_path, "2.parquet", a=["x"])
-    assert "do not have the same columns" in refused(str(tmp_path / "*.parquet"))
+    assert "differ in columns or types" in refused(str(tmp_path / "*.parquet"))
 
 
 @pytest.fixture

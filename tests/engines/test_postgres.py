@@ -134,7 +134,7 @@ def comparable(found):
     """Return totals in a form that does not depend on the order of keys."""
     rows = dict(zip(found.keys, map(tuple, found.values.tolist()), strict=True))
     cells = {}
-    for place, tally in found.tallies.items():
+    for place, tally in found.cell_counts.items():
         each = zip(tally.groups.tolist(), tally.cells.tolist(), tally.weights.tolist(), strict=True)
         cells[place] = sorted((str(found.keys[group]), cell, weight) for group, cell, weight in each)
     return rows, cells
@@ -210,41 +210,45 @@ def test_public_tables_tell_their_columns_values_and_fanout(url):
 
 
 WRONG = {
-    "no table": ("visit", {"x": N}, "table t: the database has no table visit. It has clinic.visits."),
+    "no table": ("visit", {"x": N}, "table t: visit does not exist in the database. Did you mean clinic.visits?"),
     "another case": (
         '"Clinic".visits',
         {"x": N},
-        'table t: the database has no table "Clinic".visits. It has clinic.visits.',
+        'table t: "Clinic".visits does not exist in the database. Did you mean clinic.visits?',
     ),
-    "quotes": ("odd_name", {"x": N}, 'table t: the database has no table odd_name. It has public."Odd Name".'),
-    "nothing near": ("zzzz.qqqq", {"x": N}, "the database has no table zzzz.qqqq. Correct its name, or let the role"),
+    "quotes": (
+        "odd_name",
+        {"x": N},
+        'table t: odd_name does not exist in the database. Did you mean public."Odd Name"?',
+    ),
+    "nothing near": ("zzzz.qqqq", {"x": N}, "zzzz.qqqq does not exist in the database. Correct the name"),
     "a file": ("visits.parquet/", {"x": N}, "table t: source must be the name of a table or view in the database"),
     "a server": ("postgresql://db/clinic", {"x": N}, "source must be the name of a table or view in the database"),
     "no name": (5, {"x": N}, "source must be the name of a table or view in the database"),
     "a database too": ("engine_test.clinic.visits", {"x": N}, "source must be the name of a table or view"),
-    "no column": ("seen", {"patent": N}, 'column patent: the source has no such column. The source has "patient".'),
-    "two columns": ("twice", {"x": N}, "table t, column x: the source has several columns of this name, in any case."),
-    "money": ("twice", {"amount": R}, "table t, column amount: it is stored as money, which questions cannot use."),
-    "lists": ("twice", {"tags": X}, "table t, column tags: it is stored as text[], which questions cannot use."),
+    "no column": ("seen", {"patent": N}, 'column patent: it does not exist in the source. The source has "patient".'),
+    "two columns": ("twice", {"x": N}, "table t, column x: the source has several columns of this name"),
+    "money": ("twice", {"amount": R}, "table t, column amount: it is stored as money, which is not supported."),
+    "lists": ("twice", {"tags": X}, "table t, column tags: it is stored as text[], which is not supported."),
     "a type of one's own": (
         "shapes",
         {"x": R},
-        'column x: it is stored as public."numeric", which questions cannot use.',
+        'column x: it is stored as public."numeric", which is not supported.',
     ),
     "a type": (
         "twice",
         {"kept": D},
-        'column kept: it is stored as boolean, which is never of type date. Declare type = "boolean", or store it',
+        'column kept: cannot cast boolean to date. Declare type = "boolean"',
     ),
     "no right": (
         "hidden",
         {"y": N},
-        'table t, column y: the role may not read it. Let it: GRANT SELECT ON "public"."hidden" TO',
+        'table t, column y: permission denied. Run GRANT SELECT ON "public"."hidden" TO',
     ),
     "no schema": (
         "locked.t",
         {"x": N},
-        'the role may not use the schema locked. Let it: GRANT USAGE ON SCHEMA "locked" TO',
+        'permission denied for schema locked. Run GRANT USAGE ON SCHEMA "locked" TO',
     ),
 }
 
@@ -275,7 +279,7 @@ def test_columns_may_be_granted_one_by_one(url):
 def test_to_open_a_table_reads_no_row(url):
     with Postgres({"t": TableSource("touchy", {"x": N})}, url=url) as engine:
         assert engine.columns("t") == {"x": N}
-        with pytest.raises(EngineError, match=r"the engine stopped: the server refused \(SQLSTATE P0001"):
+        with pytest.raises(EngineError, match=r"the engine failed: the server reported an error \(SQLSTATE P0001"):
             engine.values("t", "x")
 
 
@@ -285,7 +289,7 @@ def test_what_the_server_says_is_kept_from_logs(url, caplog):
         with pytest.raises(EngineError, match=r"SQLSTATE 22P02, 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC") as caught:
             engine.values("t", "x")
         logging.getLogger("discreet").error("a question failed", exc_info=caught.value)
-        with pytest.raises(EngineError, match=r"its answer cannot be read \(KeyError\)") as caught:
+        with pytest.raises(EngineError, match=r"cannot be read \(KeyError\)") as caught:
             engine.query("SELECT 1.5 AS x")
         assert caught.value.__cause__ is None
     assert "SQLSTATE 22P02" in caplog.text
@@ -293,7 +297,7 @@ def test_what_the_server_says_is_kept_from_logs(url, caplog):
 
 
 def test_a_zone_that_the_server_does_not_know_is_told(url):
-    with pytest.raises(PolicyError, match=r'timezone "Mars/Crater" is not known to PostgreSQL. Use a name such as'):
+    with pytest.raises(PolicyError, match=r'timezone "Mars/Crater" is unknown to PostgreSQL'):
         Postgres(VISITS, url=url, timezone="Mars/Crater")
 
 
@@ -301,7 +305,7 @@ def test_a_database_of_another_encoding_is_refused(admin, url):
     with connect(admin) as server:
         server.execute("DROP DATABASE IF EXISTS ascii_test WITH (FORCE)")
         server.execute("CREATE DATABASE ascii_test ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
-    with pytest.raises(PolicyError, match=r"the database has the encoding SQL_ASCII\. Use one with UTF8"):
+    with pytest.raises(PolicyError, match=r"encoding SQL_ASCII .* is not supported"):
         Postgres({"t": TableSource("pg_class", {"x": N})}, url=url.replace("engine_test", "ascii_test"))
 
 
@@ -314,14 +318,14 @@ def test_a_role_that_only_reads_gives_no_warning(url):
 HELPER = "CREATE ROLE helper {}; GRANT helper TO mighty"
 ROLES = {
     "a superuser": ("SUPERUSER", "", "It can do everything, as a superuser."),
-    "one who makes roles": ("CREATEROLE CREATEDB", "", "It can make roles; make databases."),
-    "one who bypasses": ("BYPASSRLS REPLICATION", "", "It can bypass row-level security; copy the whole server."),
+    "one who makes roles": ("CREATEROLE CREATEDB", "", "It can create roles; create databases."),
+    "one who bypasses": ("BYPASSRLS REPLICATION", "", "It can bypass row-level security; replicate the whole server."),
     "one who writes files": ("", "GRANT pg_write_server_files TO mighty", "It can act as pg_write_server_files."),
     "one who inserts": (
         "",
         "GRANT INSERT, UPDATE ON clinic.visits TO mighty",
         (
-            'It can INSERT, UPDATE on "clinic"."visits". Questions only read, but use a role that can do no more: '
+            'It can INSERT, UPDATE on "clinic"."visits". Use a read-only role instead: '
             'CREATE ROLE discreet_reader LOGIN; GRANT USAGE ON SCHEMA "clinic" TO discreet_reader; GRANT SELECT ON '
             '"clinic"."visits" TO discreet_reader; ALTER ROLE discreet_reader SET default_transaction_read_only = on;'
         ),
@@ -388,7 +392,7 @@ def test_a_role_that_can_do_more_than_read_is_warned_of(admin, case):
         if grant:
             server.execute(grant)
         try:
-            with pytest.warns(UserWarning, match="the role can do more than read") as warned:
+            with pytest.warns(UserWarning, match="the role has more privileges than reading") as warned:
                 Postgres(VISITS, url=admin.replace("postgres@", "mighty@")).close()
         finally:
             server.execute("ALTER TABLE clinic.visits OWNER TO postgres; REVOKE DELETE ON regions FROM PUBLIC")
@@ -493,7 +497,7 @@ def test_settings_of_a_role_change_no_answer(admin, url):
 
 def test_a_setting_that_the_server_does_not_keep_is_seen(url, monkeypatch):
     monkeypatch.setitem(session._SETTINGS, "extra_float_digits", "+1")
-    with pytest.raises(EngineError, match="the server does not keep the setting extra_float_digits"):
+    with pytest.raises(EngineError, match="setting extra_float_digits"):
         Postgres(VISITS, url=url)
 
 
@@ -553,7 +557,7 @@ def test_a_renamed_column_stops_the_questions_that_use_it_and_no_others(turns, u
 
 def test_an_engine_opens_without_a_column_that_is_not_there(turns, url):
     turns.execute("ALTER TABLE turns DROP COLUMN y")
-    with pytest.warns(UserWarning, match="table t, column y: the source has no such column"):
+    with pytest.warns(UserWarning, match="table t, column y: it does not exist"):
         engine = Postgres(TURNS, url=url)
     with engine:
         assert engine.values("t", "x") == [1, 2, 3]
@@ -565,17 +569,17 @@ def test_a_right_to_a_column_that_is_taken_away_stops_the_questions_that_use_it(
     with Postgres(TURNS, url=url) as engine:
         turns.execute("REVOKE SELECT ON turns FROM engine_reader; GRANT SELECT (x) ON turns TO engine_reader")
         assert engine.values("t", "x") == [1, 2, 3]
-        with pytest.raises(PolicyError, match=r"column y: the role may not read it\. Let it: GRANT SELECT"):
+        with pytest.raises(PolicyError, match=r"column y: permission denied\. Run GRANT SELECT"):
             engine.values("t", "y")
         turns.execute("REVOKE SELECT (x) ON turns FROM engine_reader")
-        with pytest.raises(PolicyError, match="column x: the role may not read it"):
+        with pytest.raises(PolicyError, match="column x: permission denied"):
             engine.values("t", "x")
 
 
 def test_a_table_that_is_dropped_stops_its_questions_until_it_is_there_again(turns, url):
     with Postgres({**TURNS, **VISITS}, url=url) as engine:
         turns.execute("ALTER TABLE turns RENAME TO turned")
-        with pytest.raises(PolicyError, match="table t: the database has no table turns"):
+        with pytest.raises(PolicyError, match="table t: turns does not exist"):
             engine.fanout("t", ())
         assert engine.totals(COUNT).values.tolist() == [[211]]
         turns.execute("ALTER TABLE turned RENAME TO turns")
@@ -704,9 +708,9 @@ def test_a_question_that_is_under_way_is_stopped_by_closing(admin, url):
         failed = in_thread(lambda: engine.fanout("slow", ()))
         running(server)
         engine.close()
-        assert "or somebody cancelled it (SQLSTATE 57014" in failed()
+        assert "or was cancelled (SQLSTATE 57014" in failed()
         engine.close()
-        with pytest.raises(EngineError, match=r"the engine is closed. Open another one."):
+        with pytest.raises(EngineError, match=r"the engine is closed"):
             engine.fanout("slow", ())
 
 
@@ -739,7 +743,7 @@ def test_a_restart_of_the_server_ends_a_question_and_not_the_engine(postgres, ad
             running(server)
         postgres.halt(how)
         try:
-            assert "the engine stopped" in failed()
+            assert "the engine failed" in failed()
             with pytest.raises(Unavailable) as away:
                 engine.totals(COUNT)
             assert "database engine_test: the server does not answer. Check host" in away.value.reason
@@ -750,7 +754,7 @@ def test_a_restart_of_the_server_ends_a_question_and_not_the_engine(postgres, ad
 
 def test_a_question_that_takes_too_long_is_stopped(url):
     with Postgres(SLOW, url=url, tuning=Tuning(seconds=0.5, threads=1)) as engine:
-        with pytest.raises(EngineError, match="the question took too long, or"):
+        with pytest.raises(EngineError, match="exceeded the time limit or"):
             engine.fanout("slow", ())
         engine.seconds = 60
         assert engine.totals(COUNT).values.tolist() == [[211]]
@@ -762,11 +766,11 @@ def test_the_time_is_that_of_the_whole_question(engine):
         left = []
         for _ in range(3):
             asked = "SELECT setting::bigint AS x FROM pg_settings WHERE name = 'statement_timeout'"
-            left += snapshot.table(asked).column("x").to_pylist()
+            left += snapshot.run_select(asked).column("x").to_pylist()
             time.sleep(0.05)
     assert 100_000 >= left[0] > left[1] + 45 > left[2] + 90
     engine.seconds = 0.001
-    with pytest.raises(EngineError, match="took too long"):
+    with pytest.raises(EngineError, match="time limit"):
         engine.totals(QUESTIONS["cells"])
 
 
@@ -778,7 +782,7 @@ def test_a_server_that_stands_still_does_not_stop_the_engine(admin, url, monkeyp
         process = running(server)
         os.kill(process, signal.SIGSTOP)
         try:
-            assert "the engine stopped" in failed()
+            assert "the engine failed" in failed()
         finally:
             os.kill(process, signal.SIGCONT)
         assert engine.totals(COUNT).values.tolist() == [[211]]
@@ -794,7 +798,7 @@ def test_a_server_that_stood_still_before_does_not_stop_the_engine_either(admin,
                 patched.setattr(session, "_PREPARE_TIMEOUT", 0.3)
                 with pytest.raises(Unavailable) as away:
                     engine.totals(COUNT)
-            assert "took too long" in away.value.reason
+            assert "time limit" in away.value.reason
         finally:
             os.kill(process, signal.SIGCONT)
         assert engine.totals(COUNT).values.tolist() == [[211]]
@@ -806,7 +810,7 @@ def test_what_does_not_fit_on_the_disk_fails_and_the_next_question_works(admin, 
         server.execute("ALTER ROLE engine_reader SET work_mem = '64kB'")
     try:
         with Postgres({**MANY, **VISITS}, url=url) as engine:
-            with pytest.raises(EngineError, match="needs more room than the server's limits allow"):
+            with pytest.raises(EngineError, match="exceeds a configured limit of the server"):
                 list(engine.batches(FIT, ("x",), 1000))
             assert engine.totals(COUNT).values.tolist() == [[211]]
     finally:
@@ -818,7 +822,7 @@ def test_a_lock_on_a_table_does_not_hold_a_question_for_ever(admin, engine, monk
     monkeypatch.setattr(session, "_LOCK_TIMEOUT", 0.3)
     with connect(admin) as server, server.transaction():
         server.execute("LOCK TABLE clinic.visits IN ACCESS EXCLUSIVE MODE")
-        with pytest.raises(Unavailable, match=r"another session locks a table.* Nothing was charged"):
+        with pytest.raises(Unavailable, match=r"locked by another session.* Nothing was charged"):
             engine.totals(COUNT)
     assert engine.totals(COUNT).values.tolist() == [[211]]
 
@@ -860,6 +864,6 @@ def test_an_engine_that_is_forgotten_gives_its_connection_back(admin, url):
 
 
 def test_types_that_no_question_has_are_an_error(engine):
-    with pytest.raises(EngineError, match="the engine stopped"):
+    with pytest.raises(EngineError, match="the engine failed"):
         engine.query("SELECT 1.5 AS x")
     assert engine.query("SELECT 1::smallint AS x").to_pydict() == {"x": [1]}

@@ -77,7 +77,7 @@ def waited(admin, engine, place, change, *others):
         try:
             usage = dict.fromkeys((place, *others), frozenset(COLUMNS))
             with engine.prepare(usage) as reader:
-                found.append(reader.table(f"SELECT COUNT(*) AS n FROM public.{place}").column("n")[0].as_py())
+                found.append(reader.run_select(f"SELECT COUNT(*) AS n FROM public.{place}").column("n")[0].as_py())
         except EngineError as error:
             found.append(error)
 
@@ -127,7 +127,7 @@ def test_a_role_that_cannot_wait_is_told_and_gets_no_number(admin, change):
     with opened(admin, "narrow") as engine:
         assert engine.fanout("narrow", ()) == 100
         failed = waited(admin, engine, "narrow", change.format("narrow"))
-        assert "table narrow: somebody replaced its rows while the question began" in failed.reason
+        assert "table narrow: it was replaced while the query was being prepared" in failed.reason
         assert 'GRANT SELECT ON "public"."narrow"' in failed.reason
         assert engine.fanout("narrow", ()) > 0
 
@@ -139,7 +139,7 @@ def test_who_waits_too_long_for_a_lock_is_told_once(admin, monkeypatch):
         with writer.transaction():
             writer.execute("LOCK TABLE plain IN ACCESS EXCLUSIVE MODE")
             before = engine._session._connection
-            with pytest.raises(Unavailable, match="another session locks a table") as locked:
+            with pytest.raises(Unavailable, match="locked by another session") as locked:
                 engine.fanout("plain", ())
             assert "SQLSTATE 55P03" in locked.value.reason
             assert engine._session._connection is before  # and did not wait again, with a new one

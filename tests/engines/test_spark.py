@@ -86,7 +86,7 @@ def comparable(found):
     """Return totals in a form that does not depend on the order of keys."""
     rows = dict(zip(found.keys, map(tuple, found.values.tolist()), strict=True))
     cells = {}
-    for place, tally in found.tallies.items():
+    for place, tally in found.cell_counts.items():
         each = zip(tally.groups.tolist(), tally.cells.tolist(), tally.weights.tolist(), strict=True)
         cells[place] = sorted((str(found.keys[group]), cell, weight) for group, cell, weight in each)
     return rows, cells
@@ -219,7 +219,7 @@ def test_public_tables_show_all_columns_that_have_a_type(sail, tmp_path):
         assert engine.values("p", "x") == [0.25, 0.5, 1.0]
         assert [engine.fanout("p", by) for by in (("n",), ("n", "t"), (), ("q",))] == [2, 1, 4, 4]
         for ask in (lambda: engine.values("p", "m"), lambda: engine.fanout("p", ("n", "m"))):
-            with pytest.raises(KeyError, match="no column m"):
+            with pytest.raises(KeyError, match="column m "):
                 ask()
 
 
@@ -242,22 +242,22 @@ def refused(url, place, /, table="visits", **types):
 @pytest.mark.long
 def test_what_does_not_fit_is_refused_by_the_schema_alone(sail, tmp_path):
     shared(sail.url, touchy="SELECT CASE WHEN id >= 0 THEN raise_error('read') END AS amount, 1.5D AS x FROM range(3)")
-    assert 'column amont: the source has no such column. The source has "amount".' in refused(
+    assert 'column amont: it does not exist in the source. The source has "amount".' in refused(
         sail.url, "global_temp.touchy", amont=N
     )
     assert "Correct its name" in refused(sail.url, "global_temp.touchy", other=N)
-    assert 'never of type text. Declare type = "real"' in refused(sail.url, "global_temp.touchy", x=X)
+    assert ' to text. Declare type = "real"' in refused(sail.url, "global_temp.touchy", x=X)
     with Spark({"t": TableSource("global_temp.touchy", {"amount": X})}, url=sail.url) as engine:
         assert engine.columns("t") == {"amount": X}
-        with pytest.raises(EngineError, match="the engine stopped"):
+        with pytest.raises(EngineError, match="the engine failed"):
             engine.query("SELECT amount FROM t0")
     stored = {"b": pa.array([b"x"]), "l": pa.array([[1]]), "d": pa.array([date(2026, 1, 1)]), "n": pa.array([1])}
     pq.write_table(pa.table(stored), tmp_path / "t.parquet")
     path = str(tmp_path / "t.parquet")
-    assert "stored as binary, which questions cannot use" in refused(sail.url, path, b=X)
-    assert "which questions cannot use" in refused(sail.url, path, l=N)
-    assert 'never of type integer. Declare type = "date"' in refused(sail.url, path, d=N)
-    assert 'never of type timestamp. Declare type = "integer"' in refused(sail.url, path, n=S)
+    assert "stored as binary, which is not supported" in refused(sail.url, path, b=X)
+    assert "which is not supported" in refused(sail.url, path, l=N)
+    assert ' to integer. Declare type = "date"' in refused(sail.url, path, d=N)
+    assert ' to timestamp. Declare type = "integer"' in refused(sail.url, path, n=S)
 
 
 def test_two_columns_that_differ_by_case_are_refused(sail, tmp_path):
@@ -266,8 +266,8 @@ def test_two_columns_that_differ_by_case_are_refused(sail, tmp_path):
 
 
 def test_a_source_that_is_not_there_is_refused_with_the_way_out(sail, tmp_path):
-    assert "there is no such file on the storage that Spark reads" in refused(sail.url, str(tmp_path / "no.parquet"))
-    assert "Spark knows no table" in refused(sail.url, "clinic.visits", a=N)
+    assert "no such file on the storage that Spark reads" in refused(sail.url, str(tmp_path / "no.parquet"))
+    assert "does not exist in Spark" in refused(sail.url, "clinic.visits", a=N)
     (tmp_path / "t.parquet").write_text("secret, not what the name says")
     words = refused(sail.url, str(tmp_path / "t.parquet"), a=N)
     assert "cannot be read" in words
@@ -277,11 +277,11 @@ def test_a_source_that_is_not_there_is_refused_with_the_way_out(sail, tmp_path):
 @pytest.mark.parametrize(
     ("place", "words"),
     [
-        ("/data/visits.csv", "files that end in .csv are not read by Spark here"),
-        ("s3://bucket/visits.tsv.gz", "files that end in .tsv.gz"),
-        ("/data/visits.json", "types would be guessed"),
-        (pa.table({"a": [1]}), "Give frames to the engine duckdb"),
-        ("parquet.`/data/visits`", 'write the path itself, "/data/visits"'),
+        ("/data/visits.csv", ".csv files are not supported on Spark"),
+        ("s3://bucket/visits.tsv.gz", ".tsv.gz files"),
+        ("/data/visits.json", "types would be inferred"),
+        (pa.table({"a": [1]}), "frames are not supported on Spark"),
+        ("parquet.`/data/visits`", 'write only the path, "/data/visits"'),
     ],
     ids=["csv", "packed", "json", "frame", "quoted"],
 )
@@ -290,15 +290,15 @@ def test_other_sources_are_refused_before_a_server_is_asked(place, words):
 
 
 def test_names_that_are_one_name_to_the_engine_are_refused():
-    with pytest.raises(PolicyError, match="another table has this name"):
+    with pytest.raises(PolicyError, match="another table's only in case"):
         Spark({"T": TableSource("x", {"a": N}), "t": TableSource("y", {"a": N})}, url="sc://127.0.0.1:1")
-    with pytest.raises(PolicyError, match="column A: another column has this name"):
+    with pytest.raises(PolicyError, match=r"column A: .* only in case"):
         Spark({"t": TableSource("x", {"A": N, "a": N})}, url="sc://127.0.0.1:1")
 
 
 @pytest.mark.parametrize("zone", ["Mars", "UTC'", "Europe/Berlin', 1) --"])
 def test_a_zone_that_spark_does_not_know_is_refused(sail, folder, zone):
-    with pytest.raises(PolicyError, match="is not known to Spark"):
+    with pytest.raises(PolicyError, match="is unknown to Spark"):
         Spark({"visits": TableSource(str(folder), TYPES)}, url=sail.url, timezone=zone)
 
 
@@ -338,11 +338,11 @@ class Forgetful:
 
 
 def test_a_server_that_does_not_keep_a_setting_or_is_too_old_is_not_used():
-    with pytest.raises(EngineError, match=r"does not keep the setting spark\.sql\.ansi"):
+    with pytest.raises(EngineError, match=r"setting spark\.sql\.ansi"):
         apply_settings(Forgetful())
     old = Forgetful()
     old.version = "3.5.7"
-    with pytest.raises(PolicyError, match=r"3\.5\.7 is too old"):
+    with pytest.raises(PolicyError, match=r"3\.5\.7 is not supported"):
         apply_settings(old)
 
 
@@ -367,7 +367,7 @@ def test_a_file_that_changes_after_the_engine_was_opened_spoils_answers(sail, tm
         for _ in range(2):
             with pytest.raises(Unavailable, match="Nothing was charged") as changed:
                 engine.query("SELECT COUNT(*) AS n FROM t0")
-            assert "no longer what they were" in changed.value.reason
+            assert "the tables have changed" in changed.value.reason
 
 
 def test_a_file_that_changes_while_a_question_is_read_spoils_its_answer(sail, tmp_path, monkeypatch):
@@ -422,7 +422,7 @@ def test_to_prepare_a_question_reads_no_row_on_spark(sail):
     with Spark({"t": TableSource("global_temp.touchy", {"x": X})}, url=sail.url) as engine:
         with engine.prepare({"t": frozenset({"x"})}):
             pass
-        with pytest.raises(EngineError, match="the engine stopped"):
+        with pytest.raises(EngineError, match="the engine failed"):
             engine.values("t", "x")
 
 
@@ -434,7 +434,7 @@ def test_a_column_that_is_lost_after_the_charge_is_not_read_as_null(sail):
     with Spark(sources, url=sail.url) as engine, engine.prepare(used) as reader:
         shared(sail.url, losing="SELECT 1L AS z")
         engine._session._drop_session()
-        with pytest.raises(EngineError, match="changed after the question was charged"):
+        with pytest.raises(EngineError, match="changed after the query was charged"):
             reader.totals(Question(scan, (), PublicGroups(()), LIMIT, (Count(),)))
 
 
@@ -462,7 +462,7 @@ def test_remembered_totals_are_not_told_after_a_file_has_changed(sail, tmp_path)
 
 def test_a_question_that_takes_too_long_is_stopped_and_the_next_is_answered(sail, folder):
     with Spark({"visits": TableSource(str(folder), TYPES)}, url=sail.url, tuning=Tuning(seconds=0.5)) as engine:
-        with pytest.raises(EngineError, match=r"longer than 0\.5 seconds"):
+        with pytest.raises(EngineError, match=r"time limit of 0\.5 seconds"):
             engine.query(FOREVER)
         engine.tuning = Tuning()
         assert engine.query("SELECT COUNT(*) AS n FROM t0").to_pydict() == {"n": [ROWS]}
@@ -474,7 +474,7 @@ def test_a_server_that_does_not_listen_to_a_stop_is_left(folder, monkeypatch):
     monkeypatch.setattr(spark_session, "_MAX_INTERRUPTS", 1)
     sources = {"visits": TableSource(str(folder), TYPES)}
     with sail_at() as server, Spark(sources, url=server.url, tuning=Tuning(seconds=0.5)) as engine:
-        with pytest.raises(EngineError, match=r"longer than 0\.5 seconds"):
+        with pytest.raises(EngineError, match=r"time limit of 0\.5 seconds"):
             engine.query(FOREVER)
         engine.tuning = Tuning()
         assert engine.query("SELECT COUNT(*) AS n FROM t0").to_pydict() == {"n": [ROWS]}
@@ -577,7 +577,7 @@ def test_nobody_at_the_address_is_told_soon_and_without_the_token(folder, monkey
     for options in ("", "/;token=s3cr3t", "/;token=s3cr3t;use_ssl=true"):
         with pytest.raises(EngineError) as caught:
             Spark({"visits": TableSource(str(folder), TYPES)}, url=f"sc://127.0.0.1:1{options}")
-        assert "Spark at 127.0.0.1:1 does not answer" in str(caught.value)
+        assert "Spark at 127.0.0.1:1 does not respond" in str(caught.value)
         assert "s3cr3t" not in str(caught.value)
 
 
@@ -586,14 +586,14 @@ def test_nobody_at_the_address_is_told_soon_and_without_the_token(folder, monkey
 )
 def test_a_url_that_cannot_be_read_is_refused_without_showing_it(url):
     for look in (server_url, server_name):
-        with pytest.raises(PolicyError, match="Write it as sc://host:15002") as caught:
+        with pytest.raises(PolicyError, match="Write sc://host:15002") as caught:
             look(url)
         assert "s3cr3t" not in str(caught.value)
 
 
 def test_the_environment_may_say_where_the_server_is(monkeypatch):
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
-    with pytest.raises(PolicyError, match="nothing says where it is"):
+    with pytest.raises(PolicyError, match="no server is configured"):
         server_url(None)
     monkeypatch.setenv("SPARK_REMOTE", "sc://lake.example:443/;use_ssl=true;token=s3cr3t")
     assert server_url(None).endswith("token=s3cr3t")

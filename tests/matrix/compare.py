@@ -33,10 +33,10 @@ def comparable(question, found):
     if not any(isinstance(total, HistogramTree | CountDistinct) for total in question.totals):
         return rows
     cells = {key: [] for key in rows}
-    for place, tally in sorted(found.tallies.items()):
+    for place, tally in sorted(found.cell_counts.items()):
         columns = zip(tally.groups.tolist(), tally.cells.tolist(), tally.weights.tolist(), strict=True)
         for group, cell, weight in sorted(columns):
-            assert 0 <= cell < question.totals[place].size
+            assert 0 <= cell < question.totals[place].cell_count
             if weight:
                 cells[found.keys[group]].append((place, cell, weight))
     return {key: (row, cells[key]) for key, row in rows.items() if any(row) or cells[key]}
