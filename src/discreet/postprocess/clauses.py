@@ -44,8 +44,8 @@ def check_arguments(node: exp.Expr, allowed: str, clause: str) -> None:
     surplus = [name for name, argument in node.args.items() if argument and name not in allowed.split()]
     if surplus:
         given = node.args[surplus[0]]
-        words = (given if isinstance(given, str) else surplus[0].strip("_").replace("_", " ")).upper()
-        raise refuse(node, clause, f"{words} is not supported here", _HINTS.get(surplus[0], "Leave it out"))
+        feature = (given if isinstance(given, str) else surplus[0].strip("_").replace("_", " ")).upper()
+        raise refuse(node, clause, f"{feature} is not supported here", _HINTS.get(surplus[0], "Leave it out"))
 
 
 def row_limit_of(node: exp.Expr) -> RowLimit:

@@ -115,7 +115,7 @@ def _shared_allocation(histories: Sequence[ReleaseHistory], allocation: Allocati
         for fingerprint, amount in zip(history.fingerprints, amounts, strict=True) if history.shareable else ():
             largest[fingerprint] = max(amount, largest.get(fingerprint, amount))
     return tuple(
-        tuple(largest[topic] for topic in each.fingerprints) if each.shareable else amounts
+        tuple(largest[fingerprint] for fingerprint in each.fingerprints) if each.shareable else amounts
         for each, amounts in zip(histories, allocation, strict=True)
     )
 

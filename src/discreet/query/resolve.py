@@ -182,8 +182,8 @@ def _check_clauses(select: exp.Select) -> None:
         raise refuse(select, "SELECT", "the SELECT list is empty", "Add an aggregate such as COUNT(*).")
     surplus = [name for name, given in select.args.items() if given and name not in (*_INNER_CLAUSES, *_OUTER_CLAUSES)]
     if surplus:
-        words = "FOR UPDATE" if "locks" in surplus else surplus[0].strip("_").upper()
-        raise refuse(select, "SELECT", f"{words} is not supported", "Leave it out.")
+        feature = "FOR UPDATE" if "locks" in surplus else surplus[0].strip("_").upper()
+        raise refuse(select, "SELECT", f"{feature} is not supported", "Leave it out.")
 
 
 def _resolve_private_select(

@@ -132,7 +132,7 @@ def _rank_aggregate(
         raise refuse(call, name, cause, "Use GROUP BY with COUNT(*), or MODE for the most frequent value.")
     if bound.low is None or bound.high is None:
         cause = f"{name}({short_sql(node)}) needs bounds"
-        hint = f"Use CLIP({short_sql(node)}, low, high) in its place, or ask the owner to declare between."
+        hint = f"Replace {short_sql(node)} by CLIP({short_sql(node)}, low, high), or ask the owner to declare between."
         raise refuse(call, name, cause, hint)
     if bound.type in _DATE_TYPES:
         return _date_aggregate(bound, level, when)

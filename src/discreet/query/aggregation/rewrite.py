@@ -99,7 +99,7 @@ class GroupRewriter:
         column = self.make_column(name)
         first = next((each.meta for each in origin.walk() if "line" in each.meta), {})
         column.this.meta.update(first)
-        column.meta["said"] = lambda: sql_of(origin)  # computed only for a refusal
+        column.meta["original_sql"] = lambda: sql_of(origin)  # computed only for a refusal
         return column
 
     def _refuse_ungrouped(self, node: exp.Column, clause: str) -> exp.Expr:

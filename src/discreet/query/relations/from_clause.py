@@ -77,8 +77,8 @@ def _check_arguments(node: exp.Expr, allowed: set[str]) -> None:
     if {"db", "catalog"} & set(surplus):
         raise refuse(node, "FROM", "schema names are not supported", "Write the table's name alone.")
     if surplus:
-        words = surplus[0].strip("_").upper()
-        raise refuse(node, "FROM", f"{words} is not supported in FROM", "Leave it out.")
+        feature = surplus[0].strip("_").upper()
+        raise refuse(node, "FROM", f"{feature} is not supported in FROM", "Leave it out.")
 
 
 def alias_source(source: BoundSource, alias: exp.TableAlias | None, node: exp.Expr) -> BoundSource:
@@ -175,9 +175,9 @@ def _check_join(item: FromItem) -> None:
     if join is None:
         return
     if join.method or join.kind in ("SEMI", "ANTI") or join.args.get("match_condition"):
-        words = join.method or join.kind or "this"
+        kind = join.method or join.kind or "this"
         raise refuse(
-            item.node, "JOIN", f"{words} JOIN is not supported", "Write JOIN … ON or USING with the conditions."
+            item.node, "JOIN", f"{kind} JOIN is not supported", "Write JOIN … ON or USING with the conditions."
         )
     if join.side == "FULL":
         cause = "FULL JOIN would keep rows that belong to no privacy unit"
