@@ -168,7 +168,7 @@ def group_key_exprs(group: exp.Expr | None, items: Sequence[OutputItem], rows: P
     if group.args.get("all"):
         plain_items = [item for item in items if item.node is None or not aggregates_in(item.node)]
         return [_item_expr(item, env) for item in plain_items]
-    return [_group_key(each, items, rows.scope, env) for each in group.expressions]
+    return [_group_key(expression, items, rows.scope, env) for expression in group.expressions]
 
 
 def _group_key(node: exp.Expr, items: Sequence[OutputItem], scope: Scope, env: Env) -> SqlExpr:

@@ -88,7 +88,7 @@ def _call_arguments(call: exp.Expr) -> list[exp.Expr]:
     if isinstance(call, exp.Anonymous):
         return list(call.expressions)
     named_arguments = [call.args.get(name) for name in ("this", "expression", "quantile")]
-    return [each for each in [*named_arguments, *call.expressions] if isinstance(each, exp.Expr)]
+    return [expression for expression in [*named_arguments, *call.expressions] if isinstance(expression, exp.Expr)]
 
 
 def _order_term(order: exp.Expr, name: str) -> exp.Expr:

@@ -232,7 +232,7 @@ def _using_column(name: exp.Identifier, views: Sequence[View]) -> exp.Column:
     """Return a USING column, qualified with its source."""
     bare = exp.Column(this=name.copy())
     info = find_column(views, bare, "USING")
-    alias = next(view.alias for view in views if any(info is each for each in view.columns))
+    alias = next(view.alias for view in views if any(info is column for column in view.columns))
     if alias is None:
         raise refuse(name, "USING", "a subquery without an alias cannot be joined with USING", "Give it an alias.")
     return exp.Column(this=exp.to_identifier(info.name, quoted=True), table=exp.to_identifier(alias, quoted=True))
