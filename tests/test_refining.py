@@ -112,7 +112,7 @@ def draws_of(curator, place=0):
     found = []
     for event in curator.ledger.events():
         (receipt,) = [event.id]
-        with curator.ledger._session.reading() as table:
+        with curator.ledger._session.read_transaction() as table:
             stored = json.loads(table.answer(receipt))
         data = json.loads(event.mechanism)
         listed = data["parts"] if data["name"] == "several" else [data]
@@ -314,11 +314,11 @@ def test_another_process_that_is_quicker_costs_nothing(monkeypatch):
         genuine = type(curator)._charge_and_release
 
         def late(self, *arguments):
-            monkeypatch.setattr(type(curator), "_release", genuine)
+            monkeypatch.setattr(type(curator), "_charge_and_release", genuine)
             curator.ask(COUNT, epsilon=2)
             return genuine(self, *arguments)
 
-        monkeypatch.setattr(type(curator), "_release", late)
+        monkeypatch.setattr(type(curator), "_charge_and_release", late)
         with pytest.raises(dc.Refused, match=r"at this moment\. Ask again\.$"):
             curator.ask(COUNT, epsilon=3)
         assert curator.budget().spent.epsilon == 2

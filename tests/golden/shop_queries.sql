@@ -439,7 +439,7 @@ refused: line 1, FROM: joining a public table with aggregated results is not sup
 -- not a question
 DELETE FROM orders;
 /*
-refused: line 1, column 1: syntax error at or near "DELETE": expected SELECT or WITH. Write SELECT …, or WITH … SELECT ….
+refused: line 1, column 1: syntax error at or near "DELETE": expected SELECT or WITH. Write a SELECT query.
 */
 
 -- two statements

@@ -1,7 +1,6 @@
-"""Every query here is read, and what it became is compared with what stands below it; beside it stand the SELECTs that
-each engine is asked.
+"""Golden tests: the plan or refusal of every query, and the SELECTs for each engine.
 
-`DISCREET_GOLDEN=write pytest tests/golden` writes what queries become now; look at the difference before keeping it.
+`DISCREET_GOLDEN=write pytest tests/golden` writes the current plans; review the difference before committing it.
 """
 
 import os
@@ -36,7 +35,7 @@ each_dialect = pytest.mark.parametrize("kind", DIALECTS)
 
 @dataclass(frozen=True)
 class Case:
-    """A query with its title, who asks with which limits, and what it became."""
+    """A query with its title, analyst, bounds, and expected outcome."""
 
     title: str
     said: dict[str, str]
@@ -45,7 +44,7 @@ class Case:
 
 
 def cases(text):
-    """Take a file apart: a title, lines that begin with @, the query, and the outcome in a comment."""
+    """Parse a file: a title, lines that begin with @, the query, and the outcome in a comment."""
     for block in re.split(r"\n\n(?=-- )", text.strip())[1:]:
         head, _, rest = block.partition("/*\n")
         lines = head.strip().splitlines()
@@ -59,7 +58,7 @@ def policy_of(text):
 
 
 def outcome(case, policy):
-    """Return what a query became, and the plan if it was not refused."""
+    """Return the outcome of a query as text, and the plan unless it was refused."""
     limits = {name: int(case.said[name]) for name in ("groups", "rows") if name in case.said}
     try:
         plan = plan_query(case.sql, policy, PUBLIC, by=case.said.get("by", "owner"), **limits)
@@ -76,7 +75,7 @@ def run(path):
 
 
 def asked(plan, dialect):
-    """Return the SELECTs of a plan, each with the name of its part."""
+    """Return the SELECTs of a plan, with the names of their releases."""
     return [
         (f"{part.name}{'' if place is None else f'.{place}'}", text)
         for part in plan.releases
@@ -85,7 +84,7 @@ def asked(plan, dialect):
 
 
 def without_letters(sql):
-    """Leave out lists of all letters: they grow with Unicode, which every Python has in its own release."""
+    """Shorten lists of all letters, which depend on the Unicode version of Python."""
     parts = r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|`(?:[^`]|``)*`"
     return re.sub(parts, lambda part: "'…'" if part[0][0] == "'" and len(part[0]) > 300 else part[0], sql)
 
@@ -120,7 +119,7 @@ def test_questions_become_the_engine_sql_that_is_written_beside_them(path, kind)
     assert now == beside.read_text()
 
 
-# No engine adds up doubles: a sum of them depends on the order of the rows, by more than noise is made for.
+# No engine sums doubles: the result would depend on the order of the rows, by more than the noise covers.
 
 
 @each_dialect
@@ -134,7 +133,7 @@ def test_nothing_but_whole_numbers_is_counted_and_summed(kind):
 
 
 def mentioned(node):
-    """Give every table of a question, with the columns that it has there."""
+    """Yield every table of a question with its columns."""
     if isinstance(node, Scan):
         yield node.table, {column.name: column.type for column in node.columns}
     if isinstance(node, PublicTable):
@@ -147,7 +146,7 @@ def mentioned(node):
 
 
 def empty_tables(plan, types):
-    """Write the statements that make a plan's tables, without rows."""
+    """Yield the statements that create a plan's tables, without rows."""
     found: dict[str, dict[str, Type]] = {}
     for part in plan.releases:
         for table, columns in mentioned(part.question):
@@ -158,7 +157,7 @@ def empty_tables(plan, types):
 
 
 def check_binding(path, dialect, execute, stops):
-    """An engine that knows the types takes every SELECT, with SUM and with BIT_OR, which takes whole numbers alone."""
+    """Check that an engine accepts every SELECT, also with BIT_OR, which takes only integers, in place of SUM."""
     for plan in (plan for _, _, plan in run(path) if plan is not None):
         for sql in empty_tables(plan, dialect.types):
             execute(sql)
@@ -186,7 +185,7 @@ def test_postgresql_sums_whole_numbers_alone(path, postgres):
         check_binding(path, POSTGRES, connection.execute, driver().Error)
 
 
-def test_every_refusal_has_a_line_a_cause_and_a_way_out():
+def test_every_refusal_has_a_line_a_cause_and_a_hint():
     told = [case.expected for path in FILES for case in cases(path.read_text()) if case.expected.startswith("refused")]
     shape = re.compile(r"refused: line \d+(?:, [^:]+)?: .+[.?!…] .+[.?!]")
     assert len(told) > 60

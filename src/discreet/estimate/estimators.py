@@ -202,8 +202,8 @@ def variance_estimate(moments: Moments, *, within: ValueRange, statistic: Varian
     >>> total, people = NoisyTotal(np.array([0]), Gaussian(250)), NoisyTotal(np.array([10_000]), Gaussian(5))
     >>> moments = Moments(squares, total, people, shift=Fraction(0))
     >>> ages = ValueRange(Fraction(0), Fraction(100), centre=Fraction(50))
-    >>> found = variance_estimate(moments, within=ages, statistic=VarianceStatistic.STDDEV_POP)
-    >>> found.values, found.margins.round(3)
+    >>> estimate = variance_estimate(moments, within=ages, statistic=VarianceStatistic.STDDEV_POP)
+    >>> estimate.values, estimate.margins.round(3)
     (array([20.]), array([0.047]))
     """
     ddof = 1 if statistic in (VarianceStatistic.VAR_SAMP, VarianceStatistic.STDDEV_SAMP) else 0

@@ -158,11 +158,11 @@ def tree_shape_for(cells: int, power: int) -> tuple[int, int]:
     >>> tree_shape_for(65_536, power=1), tree_shape_for(111, power=2)
     ((5, 7), (11, 2))
     """
-    shapes = [(_least_fan(cells, depth), depth) for depth in range(1, 21)]
+    shapes = [(_smallest_branching(cells, depth), depth) for depth in range(1, 21)]
     return min((shape for shape in shapes if shape[0] > 1 or shape[1] == 1), key=lambda s: s[0] * s[1] ** (1 + power))
 
 
-def _least_fan(cells: int, depth: int) -> int:
+def _smallest_branching(cells: int, depth: int) -> int:
     """Return the smallest branching factor for which a tree of this depth has enough leaves."""
     fan = max(1, int(cells ** (1 / depth)) - 1)
     while fan**depth < cells:

@@ -153,7 +153,9 @@ def _round_or_trunc(node: exp.Func, env: Env) -> SqlExpr:
 def _clip(node: exp.Anonymous, env: Env) -> SqlExpr:
     if str(node.this).lower() != "clip" or len(node.expressions) != 3:
         raise env.unknown_refusal(node)
-    operands, kind = env.common_numbers(node.expressions, [env.translate(each) for each in node.expressions])
+    operands, kind = env.common_numbers(
+        node.expressions, [env.translate(expression) for expression in node.expressions]
+    )
     return compose_expr("CASE WHEN {0} IS NOT NULL THEN least(greatest({0}, {1}), {2}) END", kind, *operands)
 
 
@@ -224,7 +226,7 @@ def _concatenate(node: exp.DPipe, env: Env) -> SqlExpr:
 
 
 def _concat(node: exp.Func, env: Env) -> SqlExpr:
-    operands = [_concat_operand(env.translate(each)) for each in node.expressions]
+    operands = [_concat_operand(env.translate(expression)) for expression in node.expressions]
     name = "concat_ws" if isinstance(node, exp.ConcatWs) else "concat"
     arguments = ", ".join(f"{{{index}}}" for index in range(len(operands)))
     between = len(operands) * operands[0].width if name == "concat_ws" else 0

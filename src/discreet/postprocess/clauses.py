@@ -44,8 +44,8 @@ def check_arguments(node: exp.Expr, allowed: str, clause: str) -> None:
     surplus = [name for name, argument in node.args.items() if argument and name not in allowed.split()]
     if surplus:
         given = node.args[surplus[0]]
-        words = (given if isinstance(given, str) else surplus[0].strip("_").replace("_", " ")).upper()
-        raise refuse(node, clause, f"{words} is not supported here", _HINTS.get(surplus[0], "Leave it out"))
+        feature = (given if isinstance(given, str) else surplus[0].strip("_").replace("_", " ")).upper()
+        raise refuse(node, clause, f"{feature} is not supported here", _HINTS.get(surplus[0], "Leave it out"))
 
 
 def row_limit_of(node: exp.Expr) -> RowLimit:
@@ -168,7 +168,7 @@ def group_key_exprs(group: exp.Expr | None, items: Sequence[OutputItem], rows: P
     if group.args.get("all"):
         plain_items = [item for item in items if item.node is None or not aggregates_in(item.node)]
         return [_item_expr(item, env) for item in plain_items]
-    return [_group_key(each, items, rows.scope, env) for each in group.expressions]
+    return [_group_key(expression, items, rows.scope, env) for expression in group.expressions]
 
 
 def _group_key(node: exp.Expr, items: Sequence[OutputItem], scope: Scope, env: Env) -> SqlExpr:

@@ -33,7 +33,7 @@ def simulate_margins(
     released = {name: _evaluate(texts, tables[name], columns[name]) for name, texts in expressions.items()}
     rows = sum(tables[name].num_rows for name in expressions)
     if rows > _MAX_ROWS:
-        return {name: [np.full(len(each), math.inf) for each in values] for name, values in released.items()}
+        return {name: [np.full(len(value), math.inf) for value in values] for name, values in released.items()}
     stack = redraw(draw_count(rows))
     return {
         name: _deviation_quantiles(texts, stack[name], columns[name], released[name])

@@ -77,7 +77,7 @@ class Env:
         for node, expr in zip(nodes, values, strict=True):
             if expr.kind not in (*NUMERIC_TYPES, SqlType.UNKNOWN):
                 raise self.refuse(node, f"expected a number, not {expr.kind}", "Use CAST, or a number")
-        kinds = [each.kind for each in values if each.kind is not SqlType.UNKNOWN]
+        kinds = [value.kind for value in values if value.kind is not SqlType.UNKNOWN]
         kind = max(kinds, key=NUMERIC_TYPES.index, default=SqlType.INTEGER)
         return [coerce(each, kind, node, self.clause) for node, each in zip(nodes, values, strict=True)], kind
 

@@ -261,7 +261,7 @@ def rename_columns(relation: PlannedRelation, columns: Sequence[exp.Expr], node:
             f"the table has {len(relation.fields)} columns, but {len(columns)} names were given",
             "Give as many names, or fewer",
         )
-    names = [identifier_name(each) for each in columns]
+    names = [identifier_name(column) for column in columns]
     fields = [
         PlannedColumn(names[index] if index < len(names) else field.name, field.kind, field.origin, field.width)
         for index, field in enumerate(relation.fields)

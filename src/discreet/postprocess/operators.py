@@ -68,17 +68,19 @@ def _in(node: exp.In, env: Env) -> SqlExpr:
         return env.subquery(node, env)
     if not node.expressions:
         raise env.refuse(node, "the IN list is empty", "Write IN (…) with constants")
-    operands, _ = coerce_together([env.translate(each) for each in (node.this, *node.expressions)], node, env.clause)
+    operands, _ = coerce_together(
+        [env.translate(expression) for expression in (node.this, *node.expressions)], node, env.clause
+    )
     choices = ", ".join(f"{{{index}}}" for index in range(1, len(operands)))
     return compose_expr(f"({{0}} IN ({choices}))", SqlType.BOOLEAN, *operands)
 
 
 def _case(node: exp.Case, env: Env) -> SqlExpr:
     branches, last = node.args["ifs"], node.args.get("default")
-    if any({name for name, given in each.args.items() if given} - {"this", "true"} for each in branches):
+    if any({name for name, given in branch.args.items() if given} - {"this", "true"} for branch in branches):
         raise env.refuse(node, "this form of CASE is not supported", "Write CASE WHEN … THEN … ELSE … END")
     conditions = _case_conditions(node, env)
-    nodes = [each.args["true"] for each in branches] + ([last] if last is not None else [])
+    nodes = [branch.args["true"] for branch in branches] + ([last] if last is not None else [])
     results, kind = coerce_together([env.translate(each) for each in nodes], node, env.clause)
     count = len(conditions)
     whens = " ".join(f"WHEN {{{index}}} THEN {{{count + index}}}" for index in range(count))
@@ -88,17 +90,21 @@ def _case(node: exp.Case, env: Env) -> SqlExpr:
 
 def _case_conditions(node: exp.Case, env: Env) -> list[SqlExpr]:
     if node.this is None:
-        return [env.condition(each.this) for each in node.args["ifs"]]
+        return [env.condition(branch.this) for branch in node.args["ifs"]]
     operand = env.translate(node.this)
     if len(operand.sql) * len(node.args["ifs"]) > _MAX_CASE_LENGTH:
         raise env.refuse(node, "the expression is too large", "Compute the operand of CASE in a subquery")
-    pairs = [coerce_together([operand, env.translate(each.this)], each, env.clause)[0] for each in node.args["ifs"]]
+    pairs = [
+        coerce_together([operand, env.translate(branch.this)], branch, env.clause)[0] for branch in node.args["ifs"]
+    ]
     return [compose_expr("({0} = {1})", SqlType.BOOLEAN, *pair) for pair in pairs]
 
 
 def _choice_function(node: exp.Func, env: Env) -> SqlExpr:
     """Translate COALESCE, LEAST and GREATEST; the last two ignore NULL in DuckDB as in PostgreSQL."""
-    operands, kind = coerce_together([env.translate(each) for each in (node.this, *node.expressions)], node, env.clause)
+    operands, kind = coerce_together(
+        [env.translate(expression) for expression in (node.this, *node.expressions)], node, env.clause
+    )
     arguments = ", ".join(f"{{{index}}}" for index in range(len(operands)))
     return compose_expr(f"{node.key}({arguments})", kind, *operands)
 

@@ -187,7 +187,7 @@ class Planner:
         group, having = node.args.get("group"), node.args.get("having")
         clauses = [node.args[name] for name in ("having", "order", "qualify") if node.args.get(name) is not None]
         clauses += [item.node for item in items if item.node is not None]
-        if group is None and having is None and not any(aggregates_in(each) for each in clauses):
+        if group is None and having is None and not any(aggregates_in(clause) for clause in clauses):
             return rows
         groups = RowGroups(self._new_name(), tuple(group_key_exprs(group, items, rows)), rows)
         return replace(groups, conditions=_condition_sql(node, "having", groups.env))
@@ -222,7 +222,7 @@ class Planner:
         ]
         word = f"{node.key.upper()}{'' if node.args.get('distinct') else ' ALL'}"
         relation = PlannedRelation(f"SELECT * FROM ({texts[0]} {word} {texts[1]}) AS {self._new_name()}", tuple(fields))
-        order = [f"{order_position(each.this, fields)} {sort_direction(each)}" for each in order_nodes(node)]
+        order = [f"{order_position(term.this, fields)} {sort_direction(term)}" for term in order_nodes(node)]
         return self._order_and_limit(relation, node, order, [], outermost=context.outermost)
 
     def _order_and_limit(

@@ -128,7 +128,7 @@ class FromClause:
         raise refuse(node, "FROM", f"table {quote_name(node.name)} does not exist", "Use the tables of the query")
 
     def _plan_values(self, node: exp.Values) -> PlannedRelation:
-        rows = [each.expressions for each in node.expressions if isinstance(each, exp.Tuple)]
+        rows = [expression.expressions for expression in node.expressions if isinstance(expression, exp.Tuple)]
         if len(rows) != len(node.expressions) or len({len(row) for row in rows}) != 1 or len(rows) > _MAX_VALUES:
             raise refuse(
                 node,

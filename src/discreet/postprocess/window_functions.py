@@ -32,7 +32,9 @@ def window_expr(node: exp.Window, env: Env, named: Mapping[str, exp.Window]) -> 
     ]
     order = node.args.get("order") or named_arguments.get("order")
     terms = (
-        [(env.translate(each.this), sort_direction(each)) for each in order.expressions] if order is not None else []
+        [(env.translate(expression.this), sort_direction(expression)) for expression in order.expressions]
+        if order is not None
+        else []
     )
     spec = node.args.get("spec") or named_arguments.get("spec")
     clauses = [

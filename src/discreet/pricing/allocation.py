@@ -93,12 +93,13 @@ def cost_shares(releases: tuple[PlannedRelease, ...], noise_type: NoiseType) -> 
     power = 1 / 3 if noise_type is Laplace else 1 / 2
     rest = iter(
         _normalised_shares(
-            [float(weight) ** power for part in releases for weight in part.weights], _total_fingerprints(releases)
+            [float(weight) ** power for release in releases for weight in release.weights],
+            _total_fingerprints(releases),
         )
     )
     all_shares = []
-    for part, clipping_share in zip(releases, clipping_shares, strict=True):
-        shares = [(1 - sum(clipping_shares)) * next(rest) for _ in part.weights]
+    for release, clipping_share in zip(releases, clipping_shares, strict=True):
+        shares = [(1 - sum(clipping_shares)) * next(rest) for _ in release.weights]
         all_shares.append(tuple([*shares, clipping_share] if clipping_share else shares))
     return tuple(all_shares)
 
@@ -137,9 +138,9 @@ def _total_fingerprints(releases: tuple[PlannedRelease, ...]) -> list[str]:
     """Return a fingerprint for each weighted total, independent of their order."""
     about = [digest((release.question.relation, release.question.by)) for release in releases]
     return [
-        digest((name, part.question.totals[index]))
-        for name, part in zip(about, releases, strict=True)
-        for index in range(len(part.weights))
+        digest((name, release.question.totals[index]))
+        for name, release in zip(about, releases, strict=True)
+        for index in range(len(release.weights))
     ]
 
 

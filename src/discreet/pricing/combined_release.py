@@ -65,7 +65,7 @@ def combine_draws(history: ReleaseHistory) -> CombinedRelease:
         for place, fingerprint in enumerate(history.fingerprints)
     }
     if not history.shareable:  # draws of another release with the same fingerprint are charged separately
-        costs = {f"{topic} {history.release.name}": amount for topic, amount in costs.items()}
+        costs = {f"{fingerprint} {history.release.name}": amount for fingerprint, amount in costs.items()}
     thresholds = tuple(dict.fromkeys(draw.threshold for draw in used if draw.threshold is not None))
     delta = sum((draw.delta for draw in used), Fraction(0))
     return CombinedRelease(

@@ -99,7 +99,7 @@ def accuracy_target(
 
 
 def over_budget_note(target: AccuracyTarget, remaining: Loss | None, policy: Policy) -> str:
-    """Return a note that the budget is insufficient, with what is affordable; empty if nothing is known to remain."""
+    """Return a note that the budget is insufficient, with what is affordable; empty if `remaining` is None."""
     if remaining is None:
         return ""
     pure = remaining.epsilon if policy.budget.rho is None else None

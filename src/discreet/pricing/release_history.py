@@ -122,12 +122,16 @@ def look_up_histories(  # noqa: PLR0913 - the last two are optional
         receipts = [event.id for event, _ in stored]
         stored = stored[: receipts.index(until) + 1] if until in receipts else []
     histories = []
-    for part, topics in zip(releases, fingerprints_by_release, strict=True):
-        draws = _stored_draws(part, topics, stored, noise_type)
+    for release, fingerprints in zip(releases, fingerprints_by_release, strict=True):
+        draws = _stored_draws(release, fingerprints, stored, noise_type)
         pure = {index for draw in draws for index in draw.noises} if noise_type is Laplace else set()
         histories.append(
             ReleaseHistory(
-                part, noise_type, topics, draws, {place: ledger.latest_receipt(topics[place]) for place in pure}
+                release,
+                noise_type,
+                fingerprints,
+                draws,
+                {place: ledger.latest_receipt(fingerprints[place]) for place in pure},
             )
         )
     if until is not None and not all(history.is_complete for history in histories):

@@ -16,7 +16,7 @@ from discreet.pricing.combined_release import combined_noise
 from discreet.pricing.release_history import ReleaseHistory, estimators_digest
 
 _INT64_ENDS = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-_ASKED_ANEW = (
+_NOT_COMBINABLE = (
     "An earlier, less accurate answer exists, but quantiles and most frequent values cannot be refined: "
     "the full cost is charged."
 )
@@ -115,7 +115,7 @@ def _shared_allocation(histories: Sequence[ReleaseHistory], allocation: Allocati
         for fingerprint, amount in zip(history.fingerprints, amounts, strict=True) if history.shareable else ():
             largest[fingerprint] = max(amount, largest.get(fingerprint, amount))
     return tuple(
-        tuple(largest[topic] for topic in each.fingerprints) if each.shareable else amounts
+        tuple(largest[fingerprint] for fingerprint in each.fingerprints) if each.shareable else amounts
         for each, amounts in zip(histories, allocation, strict=True)
     )
 
@@ -239,7 +239,7 @@ def _best_draw_costs(history: ReleaseHistory) -> dict[int, Fraction]:
 
 def _notes(history: ReleaseHistory, new: FreshDraws) -> list[str]:
     if not history.combinable:
-        return [_ASKED_ANEW] if history.draws and new.amounts else []
+        return [_NOT_COMBINABLE] if history.draws and new.amounts else []
     redrawn = {index for index in new.amounts if history.draws_of(index)}
     not_refinable = history.noise_type is Laplace and bool(redrawn - set(new.refined))
     return [_NOT_REFINABLE] if not_refinable else []

@@ -63,7 +63,7 @@ class PublicTables(Protocol):
 def scan_of(policy: Policy, name: str) -> Scan:
     """Return a private table with all of its columns and its owner; nothing else constructs scans.
 
-    >>> policy = Policy.of({
+    >>> policy = Policy.from_dict({
     ...     "data": {"name": "visits"}, "budget": {"epsilon": 1},
     ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
     ... })

@@ -37,7 +37,7 @@ def _prune_relation(relation: Relation, needed: set[str], wide: bool = True) -> 
         case Derive():
             return _prune_derive(relation, needed, wide)
         case PerUnit(source, keys, values):
-            folded = [each for each in values if each[0] in needed]
+            folded = [value for value in values if value[0] in needed]
             reads = _columns_read(*(expr for _, expr in keys), *(each.expr for _, each in folded))
             return PerUnit(_prune_relation(source, reads), keys, tuple(folded))
         case Scan():
@@ -82,10 +82,10 @@ def _exact_columns(relation: Relation, needed: Iterable[str]) -> Relation:
 
 
 def _needed_columns(columns: tuple[tuple[str, Expr], ...], needed: set[str]) -> list[tuple[str, Expr]]:
-    return [each for each in columns if each[0] in needed] or list(columns[:1])
+    return [column for column in columns if column[0] in needed] or list(columns[:1])
 
 
 def _prune_public(table: PublicTable, needed: set[str]) -> PublicTable:
     wanted = needed | _columns_read(table.condition)
-    columns = tuple(each for each in table.columns if each[0] in wanted)
+    columns = tuple(column for column in table.columns if column[0] in wanted)
     return PublicTable(table.table, columns or table.columns[:1], table.condition)

@@ -70,8 +70,8 @@ def _check_unit_option(name: str | None, context: BindContext) -> None:
     """Refuse a privacy unit other than the policy's."""
     units = {table.unit.name for table in context.visible_tables if isinstance(table.unit, ColumnUnit | WindowUnit)}
     if name is not None and name.lower() not in {unit.lower() for unit in units}:
-        words = f"privacy_unit_column must be the policy's privacy unit: {', '.join(sorted(units)) or 'a single row'}"
-        raise Refused(f"line 1, OPTIONS: {words}. Name it, or leave the option out.")
+        cause = f"privacy_unit_column must be the policy's privacy unit: {', '.join(sorted(units)) or 'a single row'}"
+        raise Refused(f"line 1, OPTIONS: {cause}. Name it, or leave the option out.")
 
 
 def find_releases(draft: QueryDraft) -> QueryDraft:

@@ -182,8 +182,8 @@ def _check_clauses(select: exp.Select) -> None:
         raise refuse(select, "SELECT", "the SELECT list is empty", "Add an aggregate such as COUNT(*).")
     surplus = [name for name, given in select.args.items() if given and name not in (*_INNER_CLAUSES, *_OUTER_CLAUSES)]
     if surplus:
-        words = "FOR UPDATE" if "locks" in surplus else surplus[0].strip("_").upper()
-        raise refuse(select, "SELECT", f"{words} is not supported", "Leave it out.")
+        feature = "FOR UPDATE" if "locks" in surplus else surplus[0].strip("_").upper()
+        raise refuse(select, "SELECT", f"{feature} is not supported", "Leave it out.")
 
 
 def _resolve_private_select(
@@ -230,8 +230,8 @@ def _resolve_private_select(
 
 def _check_where_aliases(select: exp.Select, conditions: list[exp.Expr], views: list[View]) -> None:
     """Refuse aliases of the SELECT list in WHERE, with a hint."""
-    aliases = {each.args["alias"] for each in select.expressions if isinstance(each, exp.Alias)}
-    for node in (each for condition in conditions for each in nodes_without_subqueries(condition)):
+    aliases = {expression.args["alias"] for expression in select.expressions if isinstance(expression, exp.Alias)}
+    for node in (part for condition in conditions for part in nodes_without_subqueries(condition)):
         if not isinstance(node, exp.Column) or node.table or has_column(views, node):
             continue
         if any(same_name(node.this, alias.name) for alias in aliases):

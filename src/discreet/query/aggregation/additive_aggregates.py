@@ -155,7 +155,7 @@ def count_operand(expr: Expr, columns: Mapping[str, ColumnInfo]) -> Expr | None:
 def _bind_count_distinct(call: exp.Count, rows: PrivateSource, when: Expr | None) -> Aggregate:
     """Bind COUNT(DISTINCT …), of units or of values."""
     columns = rows.columns_by_name()
-    nodes = [part for each in call.this.expressions for part in _tuple_items(each)]
+    nodes = [part for expression in call.this.expressions for part in _tuple_items(expression)]
     bounds = [bind_value(node, stored_lookup(rows.views, "COUNT"), "COUNT") for node in nodes]
     unit = rows.relation.shape.unit
     unit_parts = set(range(len(unit or ())))

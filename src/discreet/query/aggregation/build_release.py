@@ -71,7 +71,7 @@ class TotalsBuilder:
 
     def estimators(self, aggregates: Sequence[Aggregate | ValueAggregate]) -> list[TotalsEstimator]:
         """Return the estimator of each aggregate."""
-        additive = [each for each in aggregates if isinstance(each, Aggregate)]
+        additive = [aggregate for aggregate in aggregates if isinstance(aggregate, Aggregate)]
         counting = [
             each
             for each in additive
@@ -80,10 +80,10 @@ class TotalsBuilder:
         counts = {self._count_operand(each.expr) for each in counting}
         squared = {each.expr for each in additive if isinstance(each.function, VarianceStatistic)}
         return [
-            self._additive_estimator(each, counts, squared)
-            if isinstance(each, Aggregate)
-            else self._tree_estimator(each)
-            for each in aggregates
+            self._additive_estimator(aggregate, counts, squared)
+            if isinstance(aggregate, Aggregate)
+            else self._tree_estimator(aggregate)
+            for aggregate in aggregates
         ]
 
     def totals_and_weights(self) -> tuple[tuple[Total, ...], tuple[Fraction, ...]]:
@@ -208,8 +208,8 @@ def _outer_select(select: exp.Select, items: Sequence[SelectItem], rewriter: Gro
     """Return the SELECT over the released table, without its FROM."""
     outer = exp.Select(
         expressions=[
-            exp.alias_(rewriter.rewrite(each.node, "SELECT"), exp.to_identifier(each.name, quoted=True))
-            for each in items
+            exp.alias_(rewriter.rewrite(item.node, "SELECT"), exp.to_identifier(item.name, quoted=True))
+            for item in items
         ]
     )
     if select.args.get("distinct") and select.args.get("group"):
@@ -219,7 +219,7 @@ def _outer_select(select: exp.Select, items: Sequence[SelectItem], rewriter: Gro
     if (qualify := select.args.get("qualify")) is not None:
         outer.set("qualify", exp.Qualify(this=rewriter.rewrite(rewriter.expand_aliases(qualify.this), "QUALIFY")))
     if (order := select.args.get("order")) is not None:
-        terms = [_rewrite_order_term(each, items, rewriter) for each in order.expressions]
+        terms = [_rewrite_order_term(expression, items, rewriter) for expression in order.expressions]
         outer.set("order", exp.Order(expressions=terms))
     for name in ("limit", "offset", "with_"):
         if (clause := select.args.get(name)) is not None:

@@ -122,7 +122,7 @@ def contribution_bounds_for(
     max_rows_per_unit = relation.shape.max_rows_per_unit
     if relation.shape.unit is None or max_rows_per_unit == 1:
         return ContributionBounds(1, 1)
-    only_units = bool(aggregates) and all(each.function is BasicFunction.COUNT_UNITS for each in aggregates)
+    only_units = bool(aggregates) and all(aggregate.function is BasicFunction.COUNT_UNITS for aggregate in aggregates)
     possible_groups, possible_rows = (
         _max_groups(grouping),
         1 if only_units else _max_rows_per_key(relation, _key_columns(grouping)),

@@ -68,13 +68,19 @@ def bind_group_keys(select: exp.Select, items: Sequence[SelectItem], rows: Priva
         nodes = [output.node for output in items if first_aggregate(output.node) is None]
         nodes = [node for node in nodes if next(node.find_all(exp.Column), None) is not None]
     else:
-        nodes = [_resolve_term(part, items, rows) for each in group.expressions for part in _flat_terms(each)]
+        nodes = [
+            _resolve_term(part, items, rows) for expression in group.expressions for part in _flat_terms(expression)
+        ]
     return _distinct_keys([_bind_key(node, rows, "GROUP BY") for node in nodes])
 
 
 def _flat_terms(node: exp.Expr) -> list[exp.Expr]:
     bare = node.unnest()
-    return [part for each in bare.expressions for part in _flat_terms(each)] if isinstance(bare, exp.Tuple) else [bare]
+    return (
+        [part for expression in bare.expressions for part in _flat_terms(expression)]
+        if isinstance(bare, exp.Tuple)
+        else [bare]
+    )
 
 
 def _resolve_term(node: exp.Expr, items: Sequence[SelectItem], rows: PrivateSource) -> exp.Expr:

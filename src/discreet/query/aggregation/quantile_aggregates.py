@@ -88,7 +88,7 @@ def _call_arguments(call: exp.Expr) -> list[exp.Expr]:
     if isinstance(call, exp.Anonymous):
         return list(call.expressions)
     named_arguments = [call.args.get(name) for name in ("this", "expression", "quantile")]
-    return [each for each in [*named_arguments, *call.expressions] if isinstance(each, exp.Expr)]
+    return [expression for expression in [*named_arguments, *call.expressions] if isinstance(expression, exp.Expr)]
 
 
 def _order_term(order: exp.Expr, name: str) -> exp.Expr:
@@ -132,7 +132,7 @@ def _rank_aggregate(
         raise refuse(call, name, cause, "Use GROUP BY with COUNT(*), or MODE for the most frequent value.")
     if bound.low is None or bound.high is None:
         cause = f"{name}({short_sql(node)}) needs bounds"
-        hint = f"Use CLIP({short_sql(node)}, low, high) in its place, or ask the owner to declare between."
+        hint = f"Replace {short_sql(node)} by CLIP({short_sql(node)}, low, high), or ask the owner to declare between."
         raise refuse(call, name, cause, hint)
     if bound.type in _DATE_TYPES:
         return _date_aggregate(bound, level, when)

@@ -82,7 +82,7 @@ class GroupRewriter:
         """Return the index of the key that equals an expression; None if there is none."""
         if first_subquery(node) is not None or next(node.find_all(exp.Column), None) is None:
             return None
-        if any(is_aggregate(each) or isinstance(each, exp.Window) for each in node.walk()):
+        if any(is_aggregate(part) or isinstance(part, exp.Window) for part in node.walk()):
             return None
         if not all(has_column(self.grouped.rows.views, column) for column in node.find_all(exp.Column)):
             return None
@@ -97,9 +97,9 @@ class GroupRewriter:
     def _positioned_column(self, name: str, origin: exp.Expr) -> exp.Column:
         """Return a column with the source position and the SQL of the expression that it replaces."""
         column = self.make_column(name)
-        first = next((each.meta for each in origin.walk() if "line" in each.meta), {})
+        first = next((part.meta for part in origin.walk() if "line" in part.meta), {})
         column.this.meta.update(first)
-        column.meta["said"] = lambda: sql_of(origin)  # computed only for a refusal
+        column.meta["original_sql"] = lambda: sql_of(origin)  # computed only for a refusal
         return column
 
     def _refuse_ungrouped(self, node: exp.Column, clause: str) -> exp.Expr:

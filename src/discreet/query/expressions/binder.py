@@ -170,7 +170,7 @@ def _comparison(op: str, *, swapped: bool = False, negated: bool = False) -> Nod
 
 def _connective(op: str) -> NodeHandler:
     def handle(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-        return bound_call(op, *(reader.bind_as(each, Type.BOOLEAN) for each in _flatten_chain(node)))
+        return bound_call(op, *(reader.bind_as(operand, Type.BOOLEAN) for operand in _flatten_chain(node)))
 
     return handle
 
@@ -231,11 +231,11 @@ def _is_not_distinct(node: exp.Expression, reader: ExprReader) -> BoundExpr:
 
 def _case(node: exp.Expression, reader: ExprReader) -> BoundExpr:
     branches, otherwise = node.args["ifs"], node.args.get("default") or exp.Null()
-    values = reader.bind_common_type(node, [*(each.args["true"] for each in branches), otherwise])
+    values = reader.bind_common_type(node, [*(branch.args["true"] for branch in branches), otherwise])
     if node.args.get("this") is None:
-        conditions = [reader.bind_as(each.this, Type.BOOLEAN) for each in branches]
+        conditions = [reader.bind_as(branch.this, Type.BOOLEAN) for branch in branches]
     else:
-        value, *others = reader.bind_common_type(node, [node.this, *(each.this for each in branches)])
+        value, *others = reader.bind_common_type(node, [node.this, *(branch.this for branch in branches)])
         conditions = [reader.bind_equal(node, value, other) for other in others]
     pairs = [side for pair in zip(conditions, values, strict=False) for side in pair]
     return bound_call("case", *pairs, values[-1])
@@ -279,7 +279,7 @@ def _modulo(node: exp.Expression, reader: ExprReader) -> BoundExpr:
 
 
 def _concatenate(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    return concatenate([as_text(each, reader, reader.bind(each)) for each in _flatten_chain(node)])
+    return concatenate([as_text(operand, reader, reader.bind(operand)) for operand in _flatten_chain(node)])
 
 
 _TYPES = {
@@ -305,7 +305,7 @@ def _cast(node: exp.Expression, reader: ExprReader) -> BoundExpr:
     if kind is None or (to.expressions and kind in (Type.TIMESTAMP, Type.INTEGER, Type.BOOLEAN)):
         names = "INTEGER, BIGINT, DOUBLE PRECISION, NUMERIC, TEXT, DATE, TIMESTAMP and BOOLEAN"
         raise reader.refuse(node, f"cannot cast to type {sql_excerpt(to)}", f"Supported: {names}.")
-    sizes = [reader.constant_integer(each.this, 0) for each in to.expressions]
+    sizes = [reader.constant_integer(expression.this, 0) for expression in to.expressions]
     bound = _cast_value(node, reader, reader.bind(node.this), kind)
     if kind is Type.TEXT and sizes:
         return text_part(node, reader, bound, 1, sizes[0])

@@ -170,7 +170,9 @@ def implicit_cast(bound: BoundExpr, kind: Type) -> BoundExpr | None:
 def common_type(bounds: Sequence[BoundExpr]) -> Type | None:
     """Return the common type of several expressions; None if there is none."""
     types = (
-        {each.type for each in bounds if not _adopts_type(each)} or {each.type for each in bounds} - {TEXT} or {TEXT}
+        {bound.type for bound in bounds if not _adopts_type(bound)}
+        or {bound.type for bound in bounds} - {TEXT}
+        or {TEXT}
     )
     for pair, wider in (({INTEGER, REAL}, REAL), ({DATE, TIMESTAMP}, TIMESTAMP)):
         types = {wider} if types == pair else types

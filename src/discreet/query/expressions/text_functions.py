@@ -80,7 +80,7 @@ def bind_concat(node: exp.Expression, reader: ExprReader) -> BoundExpr:
             raise reader.refuse(
                 each, "CONCAT does not support type boolean", "Write CASE WHEN x THEN 't' ELSE 'f' END."
             )
-    texts_given = [as_text(each, reader, found) for each, found in texts if not is_null(found)]
+    texts_given = [as_text(node, reader, text) for node, text in texts if not is_null(text)]
     empty = bound_constant("", TEXT)
     filled = [each if isinstance(each.expr, Constant) else bound_call("coalesce", each, empty) for each in texts_given]
     return concatenate(filled or [empty])

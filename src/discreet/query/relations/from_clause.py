@@ -77,8 +77,8 @@ def _check_arguments(node: exp.Expr, allowed: set[str]) -> None:
     if {"db", "catalog"} & set(surplus):
         raise refuse(node, "FROM", "schema names are not supported", "Write the table's name alone.")
     if surplus:
-        words = surplus[0].strip("_").upper()
-        raise refuse(node, "FROM", f"{words} is not supported in FROM", "Leave it out.")
+        feature = surplus[0].strip("_").upper()
+        raise refuse(node, "FROM", f"{feature} is not supported in FROM", "Leave it out.")
 
 
 def alias_source(source: BoundSource, alias: exp.TableAlias | None, node: exp.Expr) -> BoundSource:
@@ -175,9 +175,9 @@ def _check_join(item: FromItem) -> None:
     if join is None:
         return
     if join.method or join.kind in ("SEMI", "ANTI") or join.args.get("match_condition"):
-        words = join.method or join.kind or "this"
+        kind = join.method or join.kind or "this"
         raise refuse(
-            item.node, "JOIN", f"{words} JOIN is not supported", "Write JOIN … ON or USING with the conditions."
+            item.node, "JOIN", f"{kind} JOIN is not supported", "Write JOIN … ON or USING with the conditions."
         )
     if join.side == "FULL":
         cause = "FULL JOIN would keep rows that belong to no privacy unit"
@@ -232,7 +232,7 @@ def _using_column(name: exp.Identifier, views: Sequence[View]) -> exp.Column:
     """Return a USING column, qualified with its source."""
     bare = exp.Column(this=name.copy())
     info = find_column(views, bare, "USING")
-    alias = next(view.alias for view in views if any(info is each for each in view.columns))
+    alias = next(view.alias for view in views if any(info is column for column in view.columns))
     if alias is None:
         raise refuse(name, "USING", "a subquery without an alias cannot be joined with USING", "Give it an alias.")
     return exp.Column(this=exp.to_identifier(info.name, quoted=True), table=exp.to_identifier(alias, quoted=True))

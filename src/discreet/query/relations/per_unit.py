@@ -187,7 +187,7 @@ def group_by_unit(grouped: GroupedSelect) -> PrivateSource:
         raise refuse(select, "SELECT", "DISTINCT cannot be combined with GROUP BY the unit", hint)
     builder = _PerUnitBuilder(grouped.keys, grouped.rows)
     rewriter = GroupRewriter(grouped, "k{}".format, builder.add_aggregate, _refuse_subquery, _unit_column)
-    output = [SelectItem(each.name, rewriter.rewrite(each.node, "SELECT"), each.is_named) for each in items]
+    output = [SelectItem(item.name, rewriter.rewrite(item.node, "SELECT"), item.is_named) for item in items]
     having = select.args.get("having")
     conditions = [
         rewriter.rewrite(node, "HAVING") for node in conjuncts(having and rewriter.expand_aliases(having.this))

@@ -41,7 +41,7 @@ def narrow_ranges(views: Sequence[View], condition: Expr) -> tuple[View, ...]:
             views = narrow_ranges(views, term)
         elif len(columns) == 1:
             views = tuple(
-                replace(view, columns=tuple(_narrow_column(each, term) for each in view.columns)) for view in views
+                replace(view, columns=tuple(_narrow_column(column, term) for column in view.columns)) for view in views
             )
     return tuple(views)
 

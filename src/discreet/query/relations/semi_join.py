@@ -117,15 +117,17 @@ def _exists_subquery(
         raise refuse(node, "EXISTS", "EXISTS over a public table is not supported", "Write it as a JOIN.")
     views = [view for item in items for view in item.views]
     conditions = conjuncts(select.args["where"].this if select.args.get("where") else None)
-    inner_conditions = [each for each in conditions if _reads_inner_only(each, views)]
+    inner_conditions = [condition for condition in conditions if _reads_inner_only(condition, views)]
     outer_conditions = [
-        each for each in conditions if not any(each is inner_condition for inner_condition in inner_conditions)
+        condition
+        for condition in conditions
+        if not any(condition is inner_condition for inner_condition in inner_conditions)
     ]
     other, unused = join_sources(items, inner_conditions, context)
     other = apply_where(other, unused, context, resolver)
     pairs = join_equalities(outer_conditions, rows.views, other.views)
     if len(pairs) != len(outer_conditions):
-        left = next(each for each in outer_conditions if not any(each is pair.node for pair in pairs))
+        left = next(condition for condition in outer_conditions if not any(condition is pair.node for pair in pairs))
         cause = "EXISTS can refer to the outer query only by equality on the privacy unit"
         raise refuse(left, "EXISTS", cause, "JOIN on the unit with this condition, and GROUP BY the unit.")
     _check_unit_equality(node, [(pair.left, pair.right) for pair in pairs], rows, other)
@@ -137,9 +139,9 @@ def _exists_subquery(
 def _reads_inner_only(node: exp.Expr, views: Sequence[View]) -> bool:
     """Return whether a condition refers only to the inner query."""
     outer = [
-        each
-        for each in node.find_all(exp.Column)
-        if each.find_ancestor(exp.Query, exp.Exists) in _enclosing_query(node)
+        column
+        for column in node.find_all(exp.Column)
+        if column.find_ancestor(exp.Query, exp.Exists) in _enclosing_query(node)
     ]
     return all(has_column(views, column) for column in outer)
 

@@ -46,7 +46,7 @@ def build_tree(text: str, tokens: Sequence[Token]) -> exp.Expression:
             raise Refused(f"{line_of(query)}: the whole query is in parentheses. Remove the outer ones.")
         query = query.this
     if not isinstance(query, exp.Select | exp.SetOperation):
-        raise Refused("line 1: this is not a SELECT. Write SELECT …, or WITH … SELECT ….")
+        raise Refused("line 1: this is not a SELECT. Write a SELECT query.")
     query.pop()  # out of the parentheses
     _check_tree(query)
     check_counts(query)
@@ -104,7 +104,7 @@ _MAX_NESTING = 40  # sqlglot exhausts the stack soon after
 _OPENING_OF = {TokenType.R_PAREN: TokenType.L_PAREN, TokenType.R_BRACKET: TokenType.L_BRACKET}
 _OPENING_OF |= {TokenType.R_BRACE: TokenType.L_BRACE, TokenType.END: TokenType.CASE}
 _FIRST_WORDS = frozenset({"SELECT", "WITH", "("})
-_SELECT_HINT = "Write SELECT …, or WITH … SELECT …."
+_SELECT_HINT = "Write a SELECT query."
 _STATEMENT_HINTS = {
     **dict.fromkeys(("SHOW", "DESCRIBE", "DESC", "PRAGMA", "SUMMARIZE"), "The policy lists the tables and columns."),
     **dict.fromkeys(("FROM", "TABLE", "VALUES"), "Begin with SELECT."),

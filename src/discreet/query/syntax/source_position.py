@@ -41,7 +41,9 @@ def sql_of(node: exp.Expr) -> str:
     if next(islice(node.walk(), _MAX_NODES_SHOWN, None), None) is not None:
         return f"{node.key.upper()}(…)"
     try:
-        restored = node.transform(lambda each: exp.var(each.meta["said"]()) if "said" in each.meta else each)
+        restored = node.transform(
+            lambda part: exp.var(part.meta["original_sql"]()) if "original_sql" in part.meta else part
+        )
         return restored.sql("postgres", comments=False, unsupported_level=ErrorLevel.IGNORE)
     except Exception:  # noqa: BLE001 - some trees have no SQL, and this is for messages only
         return node.key.upper()

@@ -57,12 +57,12 @@ def is_aggregate(node: exp.Expr) -> bool:
 
 def first_subquery(node: exp.Expr) -> exp.Expr | None:
     """Return the first subquery of an expression."""
-    return next((each for each in nodes_without_subqueries(node) if isinstance(each, exp.Query | exp.Exists)), None)
+    return next((part for part in nodes_without_subqueries(node) if isinstance(part, exp.Query | exp.Exists)), None)
 
 
 def first_window(node: exp.Expr) -> exp.Expr | None:
     """Return the first window function of an expression."""
-    return next((each for each in nodes_without_subqueries(node) if isinstance(each, exp.Window)), None)
+    return next((part for part in nodes_without_subqueries(node) if isinstance(part, exp.Window)), None)
 
 
 def first_aggregate(node: exp.Expr) -> exp.Expr | None:
@@ -71,20 +71,20 @@ def first_aggregate(node: exp.Expr) -> exp.Expr | None:
         return None
     if isinstance(node, exp.Window):
         operands = window_operands(node)
-        return next((aggregate for each in operands if (aggregate := first_aggregate(each)) is not None), None)
+        return next((aggregate for operand in operands if (aggregate := first_aggregate(operand)) is not None), None)
     if is_aggregate(node):
         return node
     return next(
-        (aggregate for each in node.iter_expressions() if (aggregate := first_aggregate(each)) is not None), None
+        (aggregate for child in node.iter_expressions() if (aggregate := first_aggregate(child)) is not None), None
     )
 
 
 def window_operands(window: exp.Window) -> list[exp.Expr]:
     """Return the arguments of a window function, and all expressions of its clauses."""
-    operands: list[exp.Expr] = [each for each in window.iter_expressions() if each is not window.this]
+    operands: list[exp.Expr] = [child for child in window.iter_expressions() if child is not window.this]
     inner = window.this
     while isinstance(inner, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
-        operands += [each for each in inner.iter_expressions() if each is not inner.this]
+        operands += [child for child in inner.iter_expressions() if child is not inner.this]
         inner = inner.this
     return [*inner.iter_expressions(), *operands]
 
@@ -130,8 +130,8 @@ def _limited_counts(node: exp.Expr, seen: Counter[str]) -> Iterator[tuple[str, s
 
 
 def _flat_terms(node: exp.Expr) -> list[exp.Expr]:
-    tuples = [each.unnest() for each in node.expressions]
-    return [part for each in tuples for part in (each.expressions if isinstance(each, exp.Tuple) else [each])]
+    tuples = [expression.unnest() for expression in node.expressions]
+    return [part for group in tuples for part in (group.expressions if isinstance(group, exp.Tuple) else [group])]
 
 
 def _distinct_aggregates(select: exp.Select) -> set[exp.Expr]:
