@@ -202,7 +202,7 @@ def test_what_may_be_a_value_or_a_label_is_refused():
     table = pa.table({"a": ["*", "A", "B", "C"]})
     made = anonymise(table, "a", 4)
     for other in ({"original": table}, {"population": table}):
-        with pytest.raises(ValueError, match=r"table: '\*' in column 'a' may be that value, or a label of others"):
+        with pytest.raises(ValueError, match=r"table: '\*' in column 'a' .* label"):
             measure(made, "a", **other)
     assert measure(table, "a", original=table).loss.ncp == 0
 
@@ -317,13 +317,13 @@ def test_an_attempt_tells_what_was_done():
     assert done.after.k >= 2
     assert done.after.loss.ncp > 0
     told = str(done).splitlines()
-    assert told[0] == "full-domain: 6 of 6 rows released, 0 left out"
+    assert told[0] == "full-domain: 6 of 6 rows released, 0 suppressed"
     assert told[1].startswith("levels: age 1, job ")
-    assert "the best of 24 combinations of levels" in told[1]
+    assert "optimal among 24 combinations of levels" in told[1]
     assert told[-1] == done.not_protected
     assert "<h1>" in done._repr_html_()
     assert str(anonymise_and_measure(PEOPLE, QUASI, 2)).startswith(
-        "mondrian: 6 of 6 rows released, 0 left out\n6 rows in "
+        "mondrian: 6 of 6 rows released, 0 suppressed\n6 rows in "
     )
 
 
@@ -345,15 +345,12 @@ def test_an_attempt_tells_which_columns_have_a_hierarchy():
         PEOPLE, QUASI, 2, "ill", hierarchies={**zips, "ill": read_hierarchy("flu;*\ngout;*\ncold;*")}
     )
     assert told.hierarchies == {"zip": "prefixes(5)"}
-    assert "Made coarser by a hierarchy: zip (prefixes(5)); other labels than these" in str(told)
+    assert "by a hierarchy: zip (prefixes(5)); " in str(told)
     assert repr(told) == str(told)
-    assert "found" not in repr(anonymise_and_measure(PEOPLE, QUASI, 2))
+    assert "optimal" not in repr(anonymise_and_measure(PEOPLE, QUASI, 2))
     assert "ierarchy" not in str(anonymise_and_measure(PEOPLE, QUASI, 2))
     whole = str(anonymise_and_measure(PEOPLE, QUASI, 2, hierarchies=zips, method="full-domain"))
-    assert (
-        "Made coarser by a hierarchy: zip (prefixes(5)).\nNo hierarchy for age, job: each is either kept or '*'."
-        in whole
-    )
+    assert "by a hierarchy: zip (prefixes(5)).\nNo hierarchy for age, job: " in whole
     assert "No hierarchy" not in str(anonymise_and_measure(PEOPLE, "zip", 2, hierarchies=zips, method="full-domain"))
 
 
@@ -375,45 +372,45 @@ def test_the_sensitive_hierarchy_measures_closeness():
 
 
 REFUSED = [
-    ({"quasi": "zipp"}, ValueError, "quasi: the table has no column 'zipp'.*Did you mean 'zip'"),
+    ({"quasi": "zipp"}, ValueError, "quasi: column 'zipp' does not exist.*Did you mean 'zip'"),
     ({"quasi": []}, ValueError, "quasi: name at least one"),
     ({"quasi": ["age", "age"]}, ValueError, "quasi: 'age' is named twice"),
-    ({"quasi": ["age", "ill"], "sensitive": "ill"}, ValueError, "sensitive: 'ill' is quasi-identifying too"),
+    ({"quasi": ["age", "ill"], "sensitive": "ill"}, ValueError, "sensitive: 'ill' is already"),
     ({"k": 0}, ValueError, "k: must be at least 1, not 0"),
-    ({"k": 2.0}, TypeError, "k: must be a whole number, not a float"),
-    ({"k": True}, TypeError, "k: must be a whole number, not a bool"),
-    ({"k": "2"}, TypeError, "k: must be a whole number, not a str"),
-    ({"k": 7}, ValueError, "k: the table has 6 rows, fewer than k = 7"),
-    ({"l": 2}, ValueError, "l: it is about sensitive columns, and none is named"),
-    ({"t": 0.2}, ValueError, "t: it is about sensitive columns, and none is named"),
-    ({"sensitive": "ill", "l": 4}, ValueError, "l: 'ill' has 3 different values, fewer than l = 4"),
-    ({"sensitive": "ill", "l": 0}, ValueError, "l: must be a whole number of at least 1"),
-    ({"sensitive": "ill", "l": 1.5}, ValueError, "l: must be a whole number"),
+    ({"k": 2.0}, TypeError, "k: must be an integer, not float"),
+    ({"k": True}, TypeError, "k: must be an integer, not bool"),
+    ({"k": "2"}, TypeError, "k: must be an integer, not str"),
+    ({"k": 7}, ValueError, "k: must be at most 6, .*, not 7"),
+    ({"l": 2}, ValueError, "l: .* sensitive="),
+    ({"t": 0.2}, ValueError, "t: .* sensitive="),
+    ({"sensitive": "ill", "l": 4}, ValueError, "l: must be at most 3, .* 'ill', not 4"),
+    ({"sensitive": "ill", "l": 0}, ValueError, "l: must be an integer of at least 1"),
+    ({"sensitive": "ill", "l": 1.5}, ValueError, "l: must be an integer"),
     ({"sensitive": "ill", "l": "2"}, TypeError, "l: must be a number"),
     ({"sensitive": "ill", "l": math.nan}, TypeError, "l: must be a number"),
-    ({"sensitive": "ill", "l": 2.99, "diversity": "entropy"}, ValueError, "l: even the whole table"),
-    ({"sensitive": "ill", "l": 3, "diversity": "recursive", "c": 1}, ValueError, "l: even the whole table"),
-    ({"sensitive": "ill", "l": 2, "diversity": "recursive"}, ValueError, "c: recursive diversity needs it"),
-    ({"sensitive": "ill", "l": 2, "c": 2}, ValueError, "c: recursive.* it, such as c=3, and nothing else"),
+    ({"sensitive": "ill", "l": 2.99, "diversity": "entropy"}, ValueError, "l: the whole table"),
+    ({"sensitive": "ill", "l": 3, "diversity": "recursive", "c": 1}, ValueError, "l: the whole table"),
+    ({"sensitive": "ill", "l": 2, "diversity": "recursive"}, ValueError, "c: required for recursive"),
+    ({"sensitive": "ill", "l": 2, "c": 2}, ValueError, "c: .* not allowed otherwise"),
     ({"sensitive": "ill", "l": 2, "diversity": "recursive", "c": 0}, ValueError, "c: must be above 0"),
     ({"sensitive": "ill", "l": 2, "diversity": "recursive", "c": "2"}, TypeError, "c: must be a number"),
-    ({"sensitive": "ill", "l": 2, "diversity": "many"}, ValueError, "diversity: write 'distinct', 'entropy'"),
-    ({"sensitive": "ill", "diversity": "entropy"}, ValueError, "l: give it too"),
+    ({"sensitive": "ill", "l": 2, "diversity": "many"}, ValueError, "diversity: expected .* 'entropy'"),
+    ({"sensitive": "ill", "diversity": "entropy"}, ValueError, "l: .* l=2"),
     ({"sensitive": "ill", "t": 0}, ValueError, "t: must be above 0 and at most 1, not 0"),
     ({"sensitive": "ill", "t": 1.5}, ValueError, "t: must be above 0 and at most 1"),
     ({"sensitive": "ill", "t": True}, TypeError, "t: must be a number"),
-    ({"method": "best"}, ValueError, "method: write 'mondrian' or 'full-domain'"),
+    ({"method": "best"}, ValueError, "method: expected 'mondrian' or 'full-domain'"),
     ({"suppress": 1}, ValueError, "suppress: must be at least 0 and below 1"),
     ({"suppress": -0.1}, ValueError, "suppress: must be at least 0"),
     ({"suppress": "some"}, TypeError, "suppress: must be a share"),
     ({"hierarchies": {"pay": prefixes(2)}}, ValueError, "hierarchies: 'pay' is neither"),
-    ({"hierarchies": {"zip": "zip.csv"}}, TypeError, "hierarchies: 'zip' has a str. Make one with read_hierarchy"),
-    ({"hierarchies": {"zip": prefixes(4)}}, ValueError, r"prefixes\(4\) has no place for 4 of the 4 different values"),
+    ({"hierarchies": {"zip": "zip.csv"}}, TypeError, "hierarchies: 'zip' .* not str.*read_hierarchy"),
+    ({"hierarchies": {"zip": prefixes(4)}}, ValueError, r"prefixes\(4\) does not contain 4 of the 4 distinct values"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("changed", "kind", "words"), REFUSED)
-def test_what_cannot_be_done_is_refused_with_the_argument_and_the_way_out(changed, kind, words):
+def test_wrong_arguments_are_refused_with_the_argument_and_a_hint(changed, kind, words):
     arguments = {"quasi": QUASI, "k": 2, **changed}
     for call in (anonymise, anonymise_and_measure):
         with pytest.raises(kind, match=words):
@@ -421,16 +418,16 @@ def test_what_cannot_be_done_is_refused_with_the_argument_and_the_way_out(change
 
 
 def test_full_domain_says_when_no_levels_are_good():
-    with pytest.raises(ValueError, match="suppress: no levels reach the targets with at most 0 of 6 rows removed"):
+    with pytest.raises(ValueError, match=r"suppress: .* at most 0 of 6 rows"):
         anonymise(PEOPLE, QUASI, 2, "ill", 2.99, method="full-domain", diversity="entropy")
 
 
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        (pa.table({"age": pa.array([], pa.int64())}), "table: it has no rows"),
-        (pa.table({"age": pa.nulls(3)}), "quasi: column 'age' has no values"),
-        (pa.table({"age": pa.array([None, None], pa.int64())}), "quasi: column 'age' has no values"),
+        (pa.table({"age": pa.array([], pa.int64())}), "table: .* no rows"),
+        (pa.table({"age": pa.nulls(3)}), "quasi: column 'age' has only nulls"),
+        (pa.table({"age": pa.array([None, None], pa.int64())}), "quasi: column 'age' has only nulls"),
     ],
 )
 def test_tables_without_anything_are_refused(table, words):
@@ -441,7 +438,7 @@ def test_tables_without_anything_are_refused(table, words):
 def test_nested_columns_are_refused_only_where_they_are_compared():
     table = pa.table({"age": [1, 2, 3, 4], "tags": [[1], [2], [1], []]})
     assert anonymise(table, "age", 2)["tags"].to_pylist() == [[1], [2], [1], []]
-    with pytest.raises(TypeError, match="column 'tags' holds list"):
+    with pytest.raises(TypeError, match="column 'tags' has type list"):
         anonymise(table, ["age", "tags"], 2)
 
 

@@ -43,9 +43,9 @@ def test_quotes_protect_a_semicolon():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("a;b;*\nc;*", "line 2 has 2 fields and line 1 has 3"),
-        ("a;x;*\na;y;*", "'a' of level 0 is under both 'x' and 'y'"),
-        ("a;x;1;*\nb;x;2;*", "'x' of level 1 is under both '1' and '2'"),
+        ("a;b;*\nc;*", "3 in line 1, 2 in line 2"),
+        ("a;x;*\na;y;*", "'a' on level 0 has two parents, 'x' and 'y'"),
+        ("a;x;1;*\nb;x;2;*", "'x' on level 1 has two parents, '1' and '2'"),
         ("a\nb", "no levels"),
         (";\n;", "no levels"),
     ],
@@ -56,16 +56,16 @@ def test_what_is_no_tree_is_refused(text, words):
 
 
 def test_a_missing_file_is_an_error_of_its_own():
-    words = r"^source: there is no file no_such_file.csv. Give the path of a file, or the text itself, of lines such as"
+    words = r"^source: file no_such_file.csv does not exist\. .* lines such as"
     with pytest.raises(FileNotFoundError, match=words):
         read_hierarchy("no_such_file.csv")
 
 
 def test_a_source_of_another_kind_or_coding_is_refused(tmp_path):
-    with pytest.raises(TypeError, match=r"^source: give the path of a file, or the text itself, .*; not a dict\."):
+    with pytest.raises(TypeError, match=r"^source: .* not dict\."):
         read_hierarchy({"28": "20-29"})
     (tmp_path / "name.csv").write_bytes("Zo\xeb;*\n".encode("latin-1"))
-    with pytest.raises(ValueError, match=r"^source: the hierarchy name.csv is not in UTF-8. Save it as UTF-8.$"):
+    with pytest.raises(ValueError, match=r"^source: the hierarchy name.csv .* UTF-8"):
         read_hierarchy(tmp_path / "name.csv")
 
 
@@ -90,9 +90,7 @@ def test_booleans_and_dates_find_their_line():
 
 
 def test_a_value_without_a_line_is_refused_by_its_row_and_not_shown():
-    with pytest.raises(
-        ValueError, match=r"no place for 1 of the 2 different values of 'it', the first in row 2"
-    ) as seen:
+    with pytest.raises(ValueError, match=r"1 of the 2 distinct values of 'it', the first in row 2") as seen:
         build_tree(column([31, 31, 99]), read_hierarchy(AGES))
     assert "99" not in str(seen.value)
 
@@ -201,7 +199,7 @@ def test_the_shared_hierarchies_fit_their_columns():
 
 
 def test_a_number_on_two_lines_with_different_labels_is_refused():
-    with pytest.raises(ValueError, match=r"'30' in line 1 and '30.0' in line 3 are one number with different labels"):
+    with pytest.raises(ValueError, match=r"'30' in line 1 and '30.0' in line 3 are the same number"):
         read_hierarchy("30;x;*\n\n30.0;y;*")
     assert read_hierarchy("30;x;*\n30.0;x;*").path(30) == ("x", "*")
 
@@ -213,5 +211,5 @@ def test_numbers_that_no_real_tells_apart_have_no_place_for_it():
 
 
 def test_a_field_too_long_to_read_is_refused_with_its_line():
-    with pytest.raises(ValueError, match=r"line 2 cannot be read \(field larger than field limit"):
+    with pytest.raises(ValueError, match=r"line 2 .*\(field larger than field limit"):
         read_hierarchy(f"30;x;*\n{'3' * 140_000};y;*")

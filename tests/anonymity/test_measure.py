@@ -96,7 +96,7 @@ def test_homogeneous_rows_are_found_in_the_hospital():
     assert (risk.k, risk.l, risk.sizes) == (4, 1, {4: 3})
     assert risk.sensitive[0].exposed_rows.tolist() == [8, 9, 10, 11]
     assert risk.sensitive[0].homogeneous == 1
-    assert "homogeneity attack (4 rows in 1 class with one 'condition' only)" in risk.not_protected
+    assert "homogeneity attack (4 rows in 1 class with a single value of 'condition')" in risk.not_protected
 
 
 def test_halves_are_halves_so_that_limits_can_be_asked_for():
@@ -131,17 +131,17 @@ def test_a_hierarchy_makes_near_values_near():
 @pytest.mark.parametrize("name", ["l", "t", "entropy_l", "recursive", "alpha", "beta", "delta", "enhanced_beta"])
 def test_what_nobody_named_is_not_known(name):
     risk = measure(pa.table({"a": [1]}), "a")
-    with pytest.raises(ValueError, match="no column was named"):
+    with pytest.raises(ValueError, match="no sensitive column"):
         getattr(risk, name)
-    assert "homogeneity attack (no sensitive column was named" in risk.not_protected
+    assert "homogeneity attack (not checked: no sensitive column" in risk.not_protected
 
 
 @pytest.mark.parametrize(
     ("values", "attack"),
     [
-        (["x", "x"], "homogeneity attack (2 rows in 1 class with one 's' only)"),
-        (["x", "x", "y"], "skewness attack (a value of 's' is up to 66.6 % sure in a class)"),
-        (["x", "z", "y"], "background-knowledge attack (a value of 's' is up to 33.3 % sure in a class)"),
+        (["x", "x"], "homogeneity attack (2 rows in 1 class with a single value of 's')"),
+        (["x", "x", "y"], "skewness attack (up to 66.6 % of a class have the same value of 's')"),
+        (["x", "z", "y"], "background-knowledge attack (up to 33.3 % of a class have the same value of 's')"),
     ],
 )
 def test_the_attack_that_is_named_is_the_one_that_was_found(values, attack):
@@ -155,7 +155,7 @@ def test_the_attack_that_is_named_is_the_one_that_was_found(values, attack):
 
 def test_rows_that_are_alone_can_be_linked():
     risk = measure(pa.table({"a": [1, 2, 2]}), "a")
-    assert "linkage attack (1 row is alone in their class)" in risk.not_protected
+    assert "linkage attack (1 row is unique)" in risk.not_protected
     assert (risk.prosecutor.highest_risk, risk.prosecutor.uniquely_linked_rows, risk.marketer) == (1, 1, 2 / 3)
 
 
@@ -194,14 +194,14 @@ def test_keys_of_subsets_do_not_overflow():
     ("given", "error", "words"),
     [
         ({"hierarchies": {"zip": read_hierarchy("1;*")}}, ValueError, "hierarchies: 'zip' is neither"),
-        ({"hierarchies": {"a": "a.csv"}}, TypeError, "hierarchies: 'a' has a str. Make one with read_hierarchy"),
-        ({"sensitive": "s", "hierarchies": {"s": read_hierarchy("q;*")}}, ValueError, "has no place for 2 of the 2"),
-        ({"population": [1]}, TypeError, "population: give a table"),
-        ({"population": pa.table({"b": [1]})}, ValueError, "population: the table has no column 'a'"),
-        ({"population": pa.table({"a": pa.nulls(1)})}, ValueError, "population: column 'a' has no values"),
-        ({"original": pa.table({"b": [1]})}, ValueError, "original: the table has no column 'a'"),
-        ({"original": pa.table({"a": [1]})}, ValueError, "original: it has 1 rows, fewer than the 2"),
-        ({"original": pa.table({"a": [1, 3]})}, ValueError, "column 'a' has no value that row 1 may have had"),
+        ({"hierarchies": {"a": "a.csv"}}, TypeError, "hierarchies: 'a' must have a Hierarchy, not str"),
+        ({"sensitive": "s", "hierarchies": {"s": read_hierarchy("q;*")}}, ValueError, "does not contain 2 of the 2"),
+        ({"population": [1]}, TypeError, "population: expected a"),
+        ({"population": pa.table({"b": [1]})}, ValueError, "population: column 'a' does not exist"),
+        ({"population": pa.table({"a": pa.nulls(1)})}, ValueError, "population: column 'a' has only nulls"),
+        ({"original": pa.table({"b": [1]})}, ValueError, "original: column 'a' does not exist"),
+        ({"original": pa.table({"a": [1]})}, ValueError, "original: it has fewer rows (1) than the release (2)"),
+        ({"original": pa.table({"a": [1, 3]})}, ValueError, "original: column 'a' has no value that row 1"),
     ],
 )
 def test_wrong_arguments_are_refused(given, error, words):
@@ -214,14 +214,14 @@ def test_a_risk_shows_itself():
     risk = measure(pa.table(sample("hospital")), ["zip", "age"], "condition")
     assert repr(risk) == str(risk)
     assert str(risk).endswith(risk.not_protected)
-    assert str(risk).startswith("12 rows in 3 classes of 4 to 4 by zip, age: 4-anonymous, 0 rows alone\n")
+    assert str(risk).startswith("12 rows in 3 classes of 4 to 4 rows by zip, age: 4-anonymous, 0 unique rows\n")
 
 
 def test_a_sensitive_column_is_found_by_its_name():
     table = pa.table({"a": [1, 1, 2], "s": ["x", "y", "x"], "t": [3, 3, 3]})
     risk = measure(table, "a", ["s", "t"])
     assert risk.attribute_risk("t") is risk.sensitive[1]
-    with pytest.raises(ValueError, match=r"^column: 'a' is no sensitive column here. Those are: s, t\.$"):
+    with pytest.raises(ValueError, match=r"^column: 'a' is not a sensitive column. Those are: s, t\.$"):
         risk.attribute_risk("a")
     with pytest.raises(ValueError, match="Those are: none"):
         measure(table, "a").attribute_risk("s")

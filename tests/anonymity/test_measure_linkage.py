@@ -152,15 +152,15 @@ def test_people_are_found_by_ranges_prefixes_and_sets():
         1,
     )
     assert risk.marketer == pytest.approx((1 + 1 / 2 + 1 / 2 + 1 / 3 + 1 / 4) / 6)
-    assert "could be one person of the population only" in risk.not_protected
-    assert "of a population of 5, 1 row could be one person only, 1 nobody" in str(risk)
+    assert "1 row matches exactly one person of the population" in risk.not_protected
+    assert "1 row matches exactly one of 5 people, 1 nobody" in str(risk)
 
 
 def test_without_a_population_the_journalist_is_the_prosecutor():
     risk = measure(PEOPLE, ["zip"])
     assert risk.population is None
     assert risk.journalist.rows_by_candidates == risk.prosecutor.rows_by_candidates == {1: 3, 2: 2}
-    assert "as the prosecutor" in str(risk)
+    assert "same as prosecutor risk" in str(risk)
 
 
 def test_labels_of_a_hierarchy_are_matched():

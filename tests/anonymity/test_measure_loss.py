@@ -74,4 +74,4 @@ def test_a_constant_column_and_an_infinite_one_have_no_width_to_lose():
 
 def test_the_loss_is_told():
     risk = measure(pa.table({"age": ["20-60"] * 5}), "age", original=BEFORE)
-    assert "information lost: 100 %, 1 row suppressed" in str(risk)
+    assert "information loss (NCP): 100 %, 1 row suppressed" in str(risk)

@@ -129,25 +129,25 @@ def test_a_cut_gains_what_it_says_and_no_other_gains_more(rows, k):
 def lefts(axis, k):
     """Return every set of rows that could stay left."""
     present = sorted(set(axis.codes.tolist()))
-    if isinstance(axis.shape, OrderedScale):
+    if isinstance(axis.scale, OrderedScale):
         return [axis.codes <= code for code in present[:-1]]
-    if isinstance(axis.shape, NominalScale) and k > 1:
+    if isinstance(axis.scale, NominalScale) and k > 1:
         order = [code for code, _ in sorted(Counter(axis.codes.tolist()).items(), key=lambda item: (-item[1], item[0]))]
         return [np.isin(axis.codes, order[:many]) for many in range(1, len(order))]
-    if isinstance(axis.shape, NominalScale):
+    if isinstance(axis.scale, NominalScale):
         return [
             np.isin(axis.codes, [code for place, code in enumerate(present) if chosen >> place & 1])
             for chosen in range(1, 2 ** len(present) - 1)
         ]
-    nodes = [codes[axis.codes] for codes in axis.shape.tree.codes[:-1]]
+    nodes = [codes[axis.codes] for codes in axis.scale.tree.codes[:-1]]
     return [codes == node for codes in nodes for node in set(codes.tolist())]
 
 
 def gain_of(axis, left, rows):
     def lost(codes):
-        if isinstance(axis.shape, NominalScale):
-            return axis.shape.loss(np.array([len(set(codes.tolist()))]))[0]
-        return axis.shape.loss(np.array([codes.min()]), np.array([codes.max()]))[0]
+        if isinstance(axis.scale, NominalScale):
+            return axis.scale.loss(np.array([len(set(codes.tolist()))]))[0]
+        return axis.scale.loss(np.array([codes.min()]), np.array([codes.max()]))[0]
 
     parts = axis.codes[left], axis.codes[~left]
     return len(rows) * lost(axis.codes) - sum(len(part) * lost(part) for part in parts if len(part))

@@ -113,26 +113,26 @@ def test_ids_in_several_chunks_are_one_column():
 
 @pytest.mark.parametrize("values", [[[1, 2]], [{"a": 1}], [dt.timedelta(1)], [dt.time(1)]])
 def test_what_is_no_id_is_refused(values):
-    with pytest.raises(TypeError, match=r"column.* holds |column: values of type .* Make a text of each first"):
+    with pytest.raises(TypeError, match=r"column.* has type |column: values of type .* Convert them to text"):
         codes(values)
 
 
 def test_one_column_at_a_time():
     table = pa.table({"a": ["x"], "b": ["y"]})
-    with pytest.raises(ValueError, match=r"^column: name one\."):
+    with pytest.raises(ValueError, match=r"^column: name one column\."):
         pseudonymise(table, ["a", "b"], KEY)
-    with pytest.raises(ValueError, match=r"^column: the table has no column 'c'\. It has: a, b\."):
+    with pytest.raises(ValueError, match=r"^column: column 'c' does not exist\. The table has: a, b\."):
         pseudonymise(table, "c", KEY)
 
 
 @pytest.mark.parametrize(
     ("key", "kind", "said"),
     [
-        ("correct horse battery staple", TypeError, "a text is what somebody thought of"),
-        (12345678901234567890, TypeError, "give bytes, such as new_key"),
-        (KEY[:15], ValueError, "15 bytes can be guessed. Give at least 16"),
+        ("correct horse battery staple", TypeError, "random bytes, not str"),
+        (12345678901234567890, TypeError, "expected bytes, such as new_key"),
+        (KEY[:15], ValueError, "15 bytes can be guessed. Use at least 16"),
         (b"", ValueError, "0 bytes can be guessed"),
-        (b"correct horse battery staple", ValueError, "characters that can be typed"),
+        (b"correct horse battery staple", ValueError, "printable characters"),
         (KEY.hex().encode(), ValueError, "bytes.fromhex"),
         (bytes(32), ValueError, "follow a pattern"),
         (bytes(range(32)), ValueError, "follow a pattern"),
@@ -153,7 +153,7 @@ def test_new_keys_are_accepted():
 
 def test_plain_hashing_is_refused_with_the_number_of_candidates_for_this_column():
     table = pa.table({"medallion": ["5D12", "9Y99", None]})
-    with pytest.raises(ValueError, match=r"9A99 .* are 26,000 candidates, .* in 0\.03 s\. Give new_key\(\)"):
+    with pytest.raises(ValueError, match=r"26,000 candidates .* 9A99 .* in 0\.03 s\. Pass new_key\(\)"):
         pseudonymise(table, "medallion", None)
 
 
@@ -162,12 +162,12 @@ def test_plain_hashing_is_refused_with_the_number_of_candidates_for_this_column(
     [
         (["5D12", "9Y99"], 26_000, "9A99"),
         (["5D12", "9Y99", "SBV123"], 26_000 + 26**3 * 1000, "and 1 other format"),
-        ([17, 4021], 10_000, "whole numbers of up to 4 digits"),
+        ([17, 4021], 10_000, "integers of up to 4 digits"),
         ([-17, 3], 100, "2 digits"),
-        ([dt.date(2000, 1, 1), dt.date(2000, 12, 31)], 366, "days"),
-        ([True, False], 2, "true and false"),
-        ([None, "a"], 26, "such as a "),
-        ([None], 1, "no ids"),
+        ([dt.date(2000, 1, 1), dt.date(2000, 12, 31)], 366, "dates"),
+        ([True, False], 2, "booleans"),
+        ([None, "a"], 26, "of the form a "),
+        ([None], 1, "empty column"),
         (["a-b.C"], 26**3, "a-a.A"),
     ],
 )
@@ -186,7 +186,7 @@ def test_candidates_are_counted_from_the_formats_seen(values, count, form):
         (10**10, "in 3 hours"),
         (10**12, "in 12 days"),
         (10**15, "in 32 years"),
-        (2**81, "tried from lists in seconds"),
+        (2**81, "too many to enumerate"),
     ],
 )
 def test_the_time_to_try_them_all_is_said_in_words(count, said):
@@ -204,7 +204,7 @@ def test_the_note_names_the_attack_that_is_left():
     note = pseudonymise(table, "id", KEY).schema.metadata[b"not_protected"].decode()
     assert note == describe_attacks_on_pseudonyms(["id"], ["place", "fare"])
     assert "linkage attack" in note
-    assert "'id' can be found by place, fare)" in note
+    assert "'id' can be inferred from place, fare)" in note
     assert "frequency attack" in describe_attacks_on_pseudonyms(["id"], [])
     assert "a pseudonym of 'id' or 'boss' can be" in describe_attacks_on_pseudonyms(["id", "boss"], ["age"])
 
@@ -265,11 +265,11 @@ def test_a_key_file_is_for_its_owner_alone(tmp_path):
 def test_a_key_file_is_never_overwritten(tmp_path):
     file = tmp_path / "taxi.key"
     key = write_key(file)
-    with pytest.raises(ValueError, match=r"^path: .* is there already"):
+    with pytest.raises(ValueError, match=r"^path: .* already exists"):
         write_key(file)
     assert read_key(file) == key
     (tmp_path / "link.key").symlink_to(tmp_path / "nowhere.key")
-    with pytest.raises(ValueError, match=r"^path: .* is there already"):
+    with pytest.raises(ValueError, match=r"^path: .* already exists"):
         write_key(tmp_path / "link.key")
     assert not (tmp_path / "nowhere.key").exists()
 
@@ -279,7 +279,7 @@ def test_a_key_that_others_may_open_is_refused(tmp_path, mode):
     file = tmp_path / "taxi.key"
     write_key(file)
     file.chmod(mode)
-    with pytest.raises(ValueError, match=r"^path: others than the owner may open .* chmod 600 "):
+    with pytest.raises(ValueError, match=r"^path: .* accessible to other users .* chmod 600 "):
         read_key(file)
 
 
@@ -288,14 +288,14 @@ def test_a_file_that_is_no_key_is_refused(tmp_path, text):
     file = tmp_path / "taxi.key"
     file.touch(0o600)
     file.write_text(text)
-    with pytest.raises(ValueError, match=r"^path: .* is no key \("):
+    with pytest.raises(ValueError, match=r"^path: .* is not a valid key \("):
         read_key(file)
 
 
 def test_a_place_without_a_key_is_named(tmp_path):
-    with pytest.raises(ValueError, match=r"^path: .*taxi.key cannot be read .* Make a key with write_key"):
+    with pytest.raises(ValueError, match=r"^path: .*taxi.key cannot be read .* write_key"):
         read_key(tmp_path / "taxi.key")
-    with pytest.raises(ValueError, match=r"^path: there is no folder .*nowhere. Make it: mkdir -p -m 700 .*nowhere$"):
+    with pytest.raises(ValueError, match=r"^path: folder .*nowhere does not exist\. .*mkdir -p -m 700 .*nowhere$"):
         write_key(tmp_path / "nowhere" / "taxi.key")
     with pytest.raises(ValueError, match=r"^path: .* cannot be read"):
         read_key(tmp_path)

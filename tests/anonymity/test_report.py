@@ -34,7 +34,7 @@ def part(made, title):
 
 
 def numbers(made, title):
-    return {row[0]: row[1:-1] for row in part(made, title).grid.rows}
+    return {row[0]: row[1:-1] for row in part(made, title).table.rows}
 
 
 class Outline(HTMLParser):
@@ -76,85 +76,90 @@ def printed(made, width=100):
 
 def test_a_measurement_is_told_in_parts():
     made = build_report(measure(people(), ["zip", "age"], "ill"))
-    assert made.title == "8 rows, told apart by zip, age"
-    assert numbers(made, "Classes") == {"k": ("1",), "classes": ("8",), "largest": ("1",), "alone": ("8",)}
-    assert numbers(made, "What the classes tell: ill")["l"] == ("1",)
-    assert numbers(made, "Linking rows to people")["prosecutor"] == ("100 %",)
+    assert made.title == "8 rows, quasi-identifiers: zip, age"
+    assert numbers(made, "Equivalence classes") == {
+        "k": ("1",),
+        "classes": ("8",),
+        "largest": ("1",),
+        "unique": ("8",),
+    }
+    assert numbers(made, "Attribute disclosure: ill")["l"] == ("1",)
+    assert numbers(made, "Identity disclosure")["prosecutor"] == ("100 %",)
     assert made.not_protected.startswith("Not protected against: linkage attack (8 rows")
 
 
 def test_a_release_is_told_beside_its_original():
     done = anonymise_and_measure(people(), ["zip", "age"], 4, "ill", hierarchies={"zip": prefixes(5)})
     made = build_report(done)
-    rows, tree = part(made, "Made coarser (mondrian)").sentences
-    assert rows == "8 of 8 rows are released, 0 are left out."
-    assert tree.startswith("Made coarser by a hierarchy: zip (prefixes(5)); ")
-    (only,) = part(build_report(anonymise_and_measure(people(), "zip", 4)), "Made coarser (mondrian)").sentences
+    rows, tree = part(made, "Generalisation (mondrian)").sentences
+    assert rows == "8 of 8 rows were released, 0 suppressed."
+    assert tree.startswith("Generalised by a hierarchy: zip (prefixes(5)); ")
+    (only,) = part(build_report(anonymise_and_measure(people(), "zip", 4)), "Generalisation (mondrian)").sentences
     assert only == rows
-    assert part(made, "Classes").table.headers == ("", "before", "after", "")
-    assert numbers(made, "Classes")["k"] == ("1", str(done.after.k))
-    assert numbers(made, "What was lost")["left out"] == ("0",)
-    assert [bar.label for bar in part(made, "What was lost").bars] == ["zip", "age"]
+    assert part(made, "Equivalence classes").table.headers == ("", "before", "after", "")
+    assert numbers(made, "Equivalence classes")["k"] == ("1", str(done.after.k))
+    assert numbers(made, "Information loss")["suppressed"] == ("0",)
+    assert [bar.label for bar in part(made, "Information loss").bars] == ["zip", "age"]
     assert made.not_protected == done.not_protected
 
 
 def test_levels_of_a_full_domain_release_are_told():
     done = anonymise_and_measure(people(), "zip", 4, hierarchies={"zip": prefixes(5)}, method="full-domain")
-    told = part(build_report(done), "Made coarser (full-domain)").sentences[1]
-    assert told.startswith(f"Levels of the hierarchies: zip {done.levels['zip']} (")
+    told = part(build_report(done), "Generalisation (full-domain)").sentences[1]
+    assert told.startswith(f"Generalisation levels: zip {done.levels['zip']} (")
 
 
 def test_a_full_domain_release_without_hierarchies_is_told_to_have_none():
     done = anonymise_and_measure(people(), ["zip", "age"], 4, method="full-domain")
-    assert part(build_report(done), "Made coarser (full-domain)").sentences[-1] == (
-        "No hierarchy for zip, age: each is either kept or '*'."
+    assert (
+        part(build_report(done), "Generalisation (full-domain)").sentences[-1].startswith("No hierarchy for zip, age: ")
     )
 
 
 def test_a_release_tells_what_singled_people_out_before():
-    told = part(build_report(anonymise_and_measure(people(), ["zip", "age"], 4)), "What singles people out: before")
-    assert told.bars == part(build_report(measure(people(), ["zip", "age"])), "What singles people out").bars
-    assert told.sentences[-1] == "In the release nobody is alone by any of them."
-    still = part(build_report(anonymise_and_measure(people(), ["zip", "age"], 1)), "What singles people out: before")
-    assert still.sentences[-1] == "In the release k is 1: some still are."
+    told = part(build_report(anonymise_and_measure(people(), ["zip", "age"], 4)), "Uniqueness: before")
+    assert told.bars == part(build_report(measure(people(), ["zip", "age"])), "Uniqueness").bars
+    assert "no row is unique" in told.sentences[-1]
+    still = part(build_report(anonymise_and_measure(people(), ["zip", "age"], 1)), "Uniqueness: before")
+    assert "still unique" in still.sentences[-1]
 
 
 def test_homogeneous_rows_are_listed_from_one_and_not_without_end():
     risk = measure(pa.table({"q": [1, 1, 2, 2, 3, 3], "s": list("aaabcc")}), "q", "s")
-    assert part(build_report(risk), "What the classes tell: s").sentences == (
-        "s has one value only in 2 classes: rows 1-2, 5-6.",
+    assert part(build_report(risk), "Attribute disclosure: s").sentences == (
+        "s has a single value in 2 classes: rows 1-2, 5-6.",
     )
     scattered = measure(pa.table({"q": [*range(99), 7], "s": ["a"] * 50 + ["b"] * 50}), "q", "s")
-    (told,) = part(build_report(scattered), "What the classes tell: s").sentences
+    (told,) = part(build_report(scattered), "Attribute disclosure: s").sentences
     assert told.endswith("rows 1-7, 9-99.")
     every_other = pa.table({"q": [i if i % 2 else 0 for i in range(100)], "s": ["a", "b"] * 50})
-    (told,) = part(build_report(measure(every_other, "q", "s")), "What the classes tell: s").sentences
+    (told,) = part(build_report(measure(every_other, "q", "s")), "Attribute disclosure: s").sentences
     assert told.endswith("rows 1-100.")
     halves = pa.table({"q": [i // 2 for i in range(100)], "s": [str(i % 4 // 2 * (i % 2)) for i in range(100)]})
-    (told,) = part(build_report(measure(halves, "q", "s")), "What the classes tell: s").sentences
+    (told,) = part(build_report(measure(halves, "q", "s")), "Attribute disclosure: s").sentences
     assert told.endswith("45-46, ….")
 
 
 def test_a_population_is_told():
     town = pa.table({"zip": ["13053"] * 3 + ["14850"], "age": [28, 28, 23, 47]})
     made = build_report(measure(people(), ["zip", "age"], population=town))
-    found = numbers(made, "Linking rows to people")
-    assert found["one person"] == ("2",)
-    assert found["nobody"] == ("5",)
+    found = numbers(made, "Identity disclosure")
+    assert found["unique match"] == ("2",)
+    assert found["no match"] == ("5",)
     assert found["journalist"] == ("100 %",)
     assert found["marketer"] == ("31.2 %",)  # 2 rows fit one person and one fits two, of 8
 
 
 def test_bars_of_class_sizes_add_up_to_all_rows():
     table = pa.table({"q": [0] + [1] * 3 + [2] * 7 + [3] * 150})
-    found = part(build_report(measure(table, "q")), "Classes").bars
-    assert [bar.label for bar in found] == ["alone", "class of 2-4", "class of 5-9", "class of 100 or more"]
+    found = part(build_report(measure(table, "q")), "Equivalence classes").bars
+    assert [bar.label for bar in found] == ["unique", "class of 2-4", "class of 5-9", "class of 100 or more"]
     assert sum(bar.share for bar in found) == pytest.approx(1)
 
 
 def test_columns_that_single_people_out_are_named_each_and_worst_together():
     table = pa.table({"a": [1, 1, 1, 1], "b": [1, 2, 1, 2], "c": [1, 1, 2, 2]})
-    found = part(build_report(measure(table, ["a", "b", "c"])), "What singles people out").bars
+    found = part(build_report(measure(table, ["a", "b", "c"])), "Uniqueness").bars
     assert [(bar.label, bar.text) for bar in found] == [
         ("a", "0 %"),
         ("b", "0 %"),
@@ -166,7 +171,7 @@ def test_columns_that_single_people_out_are_named_each_and_worst_together():
 
 def test_shares_that_are_not_all_or_nothing_do_not_look_like_it():
     table = pa.table({"q": [0] * 5000 + [1]})
-    found = part(build_report(measure(table, "q")), "Classes").bars
+    found = part(build_report(measure(table, "q")), "Equivalence classes").bars
     assert [bar.text for bar in found] == ["< 0.1 %", "> 99.9 %"]
 
 
@@ -211,16 +216,16 @@ def test_the_terminal_shows_the_same_and_obeys_nothing():
     table = pa.table({"a\x1b[2J\nb": ["a", "b", "b"], "s[red]": ["x", "y", "y"]})
     text = printed(build_report(measure(table, "a\x1b[2J\nb", "s[red]")))
     assert "\x1b" not in text
-    assert "told apart by a�[2J�b" in text
-    assert "What the classes tell: s[red]" in text
-    assert re.search(r"k +1 +the smallest class", text)
+    assert "quasi-identifiers: a�[2J�b" in text
+    assert "Attribute disclosure: s[red]" in text
+    assert re.search(r"k +1 +size of the smallest class", text)
 
 
 @pytest.mark.parametrize("width", [20, 60, 200])
 def test_the_terminal_may_be_narrow_or_wide(width):
     text = printed(build_report(anonymise_and_measure(people(), ["zip", "age"], 4, "ill")), width)
     assert max(map(len, text.splitlines())) <= width + 3
-    assert "What was lost" in text
+    assert "Information loss" in text
 
 
 def test_letters_that_cannot_be_seen_are_replaced():

@@ -25,7 +25,7 @@ def mean_by_law(oracle, value):
     """Return the exact expectation of the estimate from one report."""
     law = oracle.distribution(value)
     arrays = [np.frombuffer(report, oracle.scheme.dtype) for report in law]
-    found = [oracle.estimate(dc.local.Reports(oracle.made_by, array)).estimates for array in arrays]
+    found = [oracle.estimate(dc.local.Reports(oracle.configuration, array)).estimates for array in arrays]
     return np.array([float(p) for p in law.values()]) @ np.array(found)
 
 

@@ -126,12 +126,12 @@ def test_reports_of_hadamard_response_survive_the_post():
     assert (oracle.estimate(again).estimates == oracle.estimate(reports).estimates).all()
     assert len(bytes(reports)) == 6 + 400
     for other in (Hadamard(["a", "b", "c"], 2), Hadamard(["a", "b", "d"], 1)):
-        with pytest.raises(ValueError, match="another configuration"):
+        with pytest.raises(ValueError, match="configuration"):
             other.read(bytes(reports))
-    with pytest.raises(ValueError, match="format 9"):
+    with pytest.raises(ValueError, match="format version 9"):
         oracle.read(b"\x09" + bytes(reports)[1:])
     wide = Hadamard(1000, 1)
-    with pytest.raises(ValueError, match="torn"):
+    with pytest.raises(ValueError, match=r"wrong length|bytes of counts"):
         wide.read(bytes(wide.perturb([1, 2, 3]))[:-1])
     tallies = Aggregator(oracle), Aggregator(oracle)
     tallies[0].add(reports[:150])
@@ -163,6 +163,6 @@ def test_hadamard_response_refuses_what_it_cannot_do():
             oracle.perturb(wrong)
     with pytest.raises(ValueError, match="must not be empty"):
         oracle.estimate(oracle.perturb([]))
-    with pytest.raises(ValueError, match="too many to list"):
+    with pytest.raises(ValueError, match="too many .*to list"):
         oracle.distribution(1)
     assert oracle.pmf(np.asarray(oracle.perturb([5]))[0], 5) > 0

@@ -220,11 +220,11 @@ def test_reports_of_local_hashing_survive_the_post(protocol):
     assert (oracle.estimate(again).estimates == oracle.estimate(reports).estimates).all()
     assert bytes(oracle.read(bytes(reports))) == bytes(reports)
     for other in (protocol(["a", "b", "c"], 2), protocol(["a", "b", "d"], 1)):
-        with pytest.raises(ValueError, match="another configuration"):
+        with pytest.raises(ValueError, match="configuration"):
             other.read(bytes(reports))
-    with pytest.raises(ValueError, match="torn"):
+    with pytest.raises(ValueError, match=r"wrong length|bytes of counts"):
         oracle.read(bytes(reports)[:-1])
-    with pytest.raises(ValueError, match="format 9"):
+    with pytest.raises(ValueError, match="format version 9"):
         oracle.read(b"\x09" + bytes(reports)[1:])
     tallies = Aggregator(oracle), Aggregator(oracle)
     tallies[0].add(reports[:150])
@@ -234,7 +234,7 @@ def test_reports_of_local_hashing_survive_the_post(protocol):
 
 
 def test_reports_of_other_bucket_numbers_are_refused():
-    with pytest.raises(ValueError, match="another configuration"):
+    with pytest.raises(ValueError, match="configuration"):
         OLH(10, 1, buckets=5).read(bytes(OLH(10, 1).perturb([1, 2])))
 
 
@@ -271,7 +271,7 @@ def test_local_hashing_refuses_what_it_cannot_do(protocol):
             oracle.perturb(wrong)
     with pytest.raises(ValueError, match="must not be empty"):
         oracle.estimate(oracle.perturb([]))
-    with pytest.raises(ValueError, match="too many to list"):
+    with pytest.raises(ValueError, match="too many .*to list"):
         protocol(100_000, 1).distribution(1)
     assert protocol(1000, 1).pmf(np.asarray(oracle.perturb([5]))[0], 5) > 0
 

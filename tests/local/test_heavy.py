@@ -195,11 +195,11 @@ def test_reports_and_tallies_of_heavy_hitters_survive_the_post():
         HeavyHitters(IntegerDomain(33), 4),
         HeavyHitters(StringDomain(4), 4),
     ):
-        with pytest.raises(ValueError, match="another configuration"):
+        with pytest.raises(ValueError, match="configuration"):
             other.read(bytes(reports))
-        with pytest.raises(ValueError, match="of another configuration"):
+        with pytest.raises(ValueError, match="configuration"):
             other.find(tallies[0])
-    with pytest.raises(ValueError, match="torn"):
+    with pytest.raises(ValueError, match=r"wrong length|bytes of counts"):
         survey.read(bytes(reports)[:-1])
 
 
@@ -216,16 +216,16 @@ def test_one_report_costs_the_whole_epsilon_and_no_more():
 @pytest.mark.parametrize(
     ("written", "wrong", "error", "text"),
     [
-        (IntegerDomain(8), [256], ValueError, "256 does not lie from 0 to 2"),
-        (IntegerDomain(8), [-1], ValueError, "-1 does not lie"),
-        (IntegerDomain(8), ["a"], TypeError, "whole numbers"),
-        (IntegerDomain(8), [1.0], TypeError, "whole numbers"),
+        (IntegerDomain(8), [256], ValueError, "256 is outside the range 0"),
+        (IntegerDomain(8), [-1], ValueError, "-1 is outside the range"),
+        (IntegerDomain(8), ["a"], TypeError, "integers"),
+        (IntegerDomain(8), [1.0], TypeError, "integers"),
         (IntegerDomain(8), 5, TypeError, "must be a list"),
         (StringDomain(4), ["abcde"], ValueError, "5 bytes, more than 4"),
         (StringDomain(4), ["äöü"], ValueError, "6 bytes, more than 4"),
         (StringDomain(4), ["a\0b"], ValueError, "not in the alphabet"),
         (StringDomain(4, "abc"), ["abd"], ValueError, "not in the alphabet"),
-        (StringDomain(4), [7], TypeError, "texts"),
+        (StringDomain(4), [7], TypeError, "strings"),
         (StringDomain(4), "abcd", TypeError, "must be a list, not str"),
     ],
 )
@@ -242,12 +242,12 @@ def test_heavy_hitters_refuse_what_they_cannot_do():
         IntegerDomain(2.5)
     with pytest.raises(ValueError, match="length must be at least 1"):
         StringDomain(0)
-    with pytest.raises(ValueError, match="take at most 4096"):
+    with pytest.raises(ValueError, match="more than 4096"):
         StringDomain(1000)
     for wrong in ("", "aa", "ä", "a\0", 5):
         with pytest.raises(ValueError, match="alphabet must"):
             StringDomain(4, wrong)
-    with pytest.raises(TypeError, match="Numbers"):
+    with pytest.raises(TypeError, match="IntegerDomain"):
         HeavyHitters(64, 1)
     with pytest.raises(ValueError, match="epsilon"):
         HeavyHitters(IntegerDomain(64), 0)

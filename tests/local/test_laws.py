@@ -84,7 +84,7 @@ def test_reports_have_the_claimed_distribution(name):
     law = oracle.distribution(value)
     assert set(seen) <= set(law)
     assert fit(seen, law, people) > 1e-11
-    assert fit(seen, other.law(value), people) < 1e-11  # the test can tell a law that is not this one
+    assert fit(seen, other.distribution(value), people) < 1e-11  # the test can tell a law that is not this one
 
 
 def fit(seen, law, people):
@@ -102,7 +102,8 @@ def test_estimates_are_unbiased_by_the_law_itself(name, epsilon):
         law = oracle.distribution(value)
         reports = np.array([np.frombuffer(r, dtype)[0] if isinstance(r, bytes) else r for r in law], dtype)
         estimates = [
-            oracle.estimate(dc.local.Reports(oracle.made_by, reports[i : i + 1])).estimates for i in range(len(reports))
+            oracle.estimate(dc.local.Reports(oracle.configuration, reports[i : i + 1])).estimates
+            for i in range(len(reports))
         ]
         mean = np.array([float(p) for p in law.values()]) @ np.array(estimates)
         assert mean == pytest.approx(np.eye(oracle.domain.size)[place], abs=1e-8)

@@ -65,7 +65,7 @@ def test_what_cannot_be_compared_is_refused():
         compare([], 16, epsilons=[1])
     with pytest.raises(ValueError, match="outside the domain"):
         compare([16], 16, epsilons=[1])
-    with pytest.raises(TypeError, match="oracle must be one for the values of a list"):
+    with pytest.raises(TypeError, match="oracle must be a frequency oracle"):
         survey_error(NoisyMean(0, 1, 1), [0.5])
     with pytest.raises(ValueError, match="times"):
         survey_error(dc.local.GRR(16, 1), PLACES, times=0)

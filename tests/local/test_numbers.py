@@ -293,11 +293,11 @@ def test_messages_and_tallies_give_the_same_mean(make):
     parts[1].add(bytes(reports[250:]))
     parts[0].merge(Aggregator.read(survey, bytes(parts[1])))
     assert parts[0].estimate() == expected == survey.estimate(survey.read(bytes(reports)))
-    with pytest.raises(ValueError, match="another configuration"):
+    with pytest.raises(ValueError, match="configuration"):
         make(-1, 2, 1).read(bytes(reports))
-    with pytest.raises(ValueError, match="another configuration"):
+    with pytest.raises(ValueError, match="configuration"):
         make(-1, 1, 2).read(bytes(reports))
-    with pytest.raises(ValueError, match="format 9"):
+    with pytest.raises(ValueError, match="format version 9"):
         survey.read(b"\x09" + bytes(reports)[1:])
 
 
@@ -307,7 +307,7 @@ def test_a_message_is_short(make, size):
     (message,) = survey.perturb([0.5]).messages()
     assert len(message) == size
     if size > 7:
-        with pytest.raises(ValueError, match="torn"):
+        with pytest.raises(ValueError, match=r"wrong length|bytes of counts"):
             survey.read(message[:-1])
 
 
@@ -401,7 +401,7 @@ def test_numbers_of_any_type_and_the_widest_bounds_are_read(make):
 
 def test_reports_that_are_too_many_are_not_listed():
     for make in (NoisyMean, Piecewise, Hybrid):
-        with pytest.raises(ValueError, match="too many to list"):
+        with pytest.raises(ValueError, match="too many .*to list"):
             make(0, 1, 1).distribution(0.5)
     assert sum(Duchi(0, 1, 1).distribution(0.5).values()) == 1
     assert Piecewise(0, 1, 1).pmf(0, 0) / Piecewise(0, 1, 1).pmf(0, 1) == odds_for(Fraction(1))

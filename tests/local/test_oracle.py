@@ -18,10 +18,10 @@ COLOURS = ["red", "green", "blue"]
 
 def test_values_outside_the_domain_are_refused_by_name():
     survey = dc.local.GRR(COLOURS, 1)
-    with pytest.raises(ValueError, match="values: 'pink' is not in the domain, 'red', 'green', 'blue'"):
+    with pytest.raises(ValueError, match="values: 'pink' is not in the domain: 'red', 'green', 'blue'"):
         survey.perturb(["red", "pink"])
     numbers = dc.local.GRR(3, 1)
-    with pytest.raises(ValueError, match="values: 3 is outside the domain, 0 to 2"):
+    with pytest.raises(ValueError, match="values: 3 is outside the domain 0 to 2"):
         numbers.perturb([0, 3])
     with pytest.raises(ValueError, match="values: -1 is outside the domain"):
         numbers.perturb([-1, 0])
@@ -76,15 +76,15 @@ def test_reports_of_another_configuration_or_version_are_refused():
     survey = dc.local.GRR(COLOURS, 1)
     reports = survey.perturb(COLOURS)
     for other in (dc.local.GRR(COLOURS, 2), dc.local.GRR(COLOURS[::-1], 1), dc.local.GRR(3, 1)):
-        with pytest.raises(ValueError, match="another configuration"):
+        with pytest.raises(ValueError, match="configuration"):
             other.read(bytes(reports))
-        with pytest.raises(ValueError, match="made by"):
+        with pytest.raises(ValueError, match="their configuration is"):
             other.estimate(reports)
-        with pytest.raises(ValueError, match="another configuration"):
+        with pytest.raises(ValueError, match="configuration"):
             dc.local.Aggregator(other).merge(dc.local.Aggregator(survey))
-    with pytest.raises(ValueError, match="format 2; this version of Discreet reads format 1"):
+    with pytest.raises(ValueError, match="format version 2 is not supported"):
         survey.read(b"\x02" + bytes(reports)[1:])
-    with pytest.raises(ValueError, match="another configuration"):
+    with pytest.raises(ValueError, match="configuration"):
         survey.read([*reports.messages(), *dc.local.GRR(COLOURS, 2).perturb(COLOURS).messages()])
 
 
@@ -117,7 +117,7 @@ def test_tallies_merge_to_what_one_would_have_counted():
     parts[0].merge(dc.local.Aggregator.read(survey, stored))
     assert parts[0].people == 300
     assert np.array_equal(parts[0].estimate().estimates, survey.estimate(reports).estimates)
-    with pytest.raises(ValueError, match="torn"):
+    with pytest.raises(ValueError, match=r"wrong length|bytes of counts"):
         dc.local.Aggregator.read(survey, stored[:-1])
     with pytest.raises(ValueError, match="configuration"):
         dc.local.Aggregator.read(dc.local.GRR(COLOURS, 2), stored)
@@ -212,7 +212,7 @@ def test_the_response_of_the_kernel_is_the_same_class():
 @pytest.mark.parametrize("bad", ["often", b"often", None, 2, 2.5, True])
 def test_a_single_value_is_not_taken_for_a_list(bad):
     for oracle in (dc.local.GRR(list("often"), 1), dc.local.GRR(8, 1), dc.local.NoisyMean(0, 9, 1)):
-        with pytest.raises(TypeError, match=r"values must be a list, not .*; of one person, a list of one"):
+        with pytest.raises(TypeError, match=r"values must be a list, not .* one person"):
             oracle.perturb(bad)
     with pytest.raises(TypeError, match="domain must be a list"):
         dc.local.GRR("often", 1)
@@ -235,12 +235,12 @@ def test_columns_of_every_library_are_lists_and_tables_are_not():
         with pytest.raises(TypeError, match="one column of a table"):
             labelled.perturb(table)
     for oracle, values in ((numbered, [0, 1]), (labelled, ["a", "b"]), (dc.local.Duchi(0, 1, 1), [0.5, 1])):
-        with pytest.raises((TypeError, ValueError), match=r"masked|gaps"):
+        with pytest.raises((TypeError, ValueError), match=r"masked|dimensions"):
             oracle.perturb(np.ma.array(values, mask=[True, False]))
 
 
 def test_a_likely_typing_error_is_pointed_at():
-    with pytest.raises(ValueError, match=r"'oftn' is not in the domain, .* Did you mean 'often'\?"):
+    with pytest.raises(ValueError, match=r"'oftn' is not in the domain: .* Did you mean 'often'\?"):
         dc.local.GRR(["never", "often"], 1).perturb(["oftn"])
 
 
@@ -258,7 +258,7 @@ def test_messages_are_estimated_from_as_they_come():
     for bad in (None, 3, "text", [1], ["text"]):
         with pytest.raises(TypeError, match="reports must be bytes"):
             survey.estimate(bad)
-    with pytest.raises(ValueError, match="torn"):
+    with pytest.raises(ValueError, match=r"wrong length|bytes of counts"):
         survey.read([bytes(reports)[:6]])  # all but the report
 
 
@@ -267,10 +267,10 @@ def test_a_tally_is_not_merged_with_itself_or_with_what_is_none():
     with pytest.raises(ValueError, match="twice"):
         tally.merge(tally)
     for bad in (bytes(tally), [tally], None):
-        with pytest.raises(TypeError, match="merge another Tally"):
+        with pytest.raises(TypeError, match="must be an Aggregator"):
             tally.merge(bad)
     for bad in (dc.RandomizedResponse("1/2"), "GRR", None):
-        with pytest.raises(TypeError, match=r"oracle must be one of discreet\.local"):
+        with pytest.raises(TypeError, match=r"oracle must be an oracle of discreet\.local"):
             dc.local.Aggregator(bad)
     with pytest.raises(TypeError, match="shares or find"):
         dc.local.Aggregator(dc.local.Sketch(1)).estimate()
@@ -300,10 +300,10 @@ def test_an_estimate_is_a_pair_that_knows_its_names_and_can_be_shown(tmp_path):
 
 def test_everything_says_what_it_is():
     survey = dc.local.GRR(COLOURS, "1/2")
-    assert repr(survey) == "<grr for 3 values, epsilon 1/2>"
+    assert repr(survey) == "<grr for 3 values, epsilon 0.5>"
     assert repr(dc.local.Duchi(0, 10, 1)) == "<duchi for numbers from 0 to 10, epsilon 1>"
-    assert repr(dc.local.Aggregator(survey)) == "<Tally of 0 people: <grr for 3 values, epsilon 1/2>>"
-    assert repr(survey.perturb(COLOURS)).startswith("<3 reports of 1 bytes, made by {")
+    assert repr(dc.local.Aggregator(survey)) == "<Aggregator of 0 people: <grr for 3 values, epsilon 0.5>>"
+    assert repr(survey.perturb(COLOURS)).startswith("<3 reports of 1 byte: {")
     assert "anything" in repr(dc.local.Sketch(1))
     assert "heavy hitters" in repr(dc.local.HeavyHitters(dc.local.IntegerDomain(16), 1))
 
@@ -318,7 +318,7 @@ def test_a_report_that_is_none_has_no_probability():
         sent = np.asarray(oracle.perturb(["red"]))[0]
         assert 0 < oracle.pmf(sent, "red") < 1
         for bad in ("red", None, [1, 2]):
-            with pytest.raises((TypeError, ValueError), match="a report is one of"):
+            with pytest.raises((TypeError, ValueError), match=r"np\.asarray\(reports\)"):
                 oracle.pmf(bad, "red")
 
 
@@ -327,7 +327,7 @@ def test_nobody_sends_two_reports_in_one_message():
     first, *others = survey.perturb(COLOURS).messages()
     tally = dc.local.Aggregator(survey)
     for bad in (first + b"\0", first + bytes(1000), first[:6]):
-        with pytest.raises(ValueError, match="torn, or too long"):
+        with pytest.raises(ValueError, match="wrong length"):
             tally.add([*others, bad])
     assert tally.people == 0
     assert len(survey.read(bytes(survey.perturb([])))) == 0
@@ -336,7 +336,7 @@ def test_nobody_sends_two_reports_in_one_message():
 def test_reports_put_together_by_hand_are_refused():
     survey = dc.local.GRR(2, 1)
     for array in ([7, 1], np.array([0, 1]), np.zeros((2, 2), np.uint8), None):
-        with pytest.raises(TypeError, match="by hand"):
+        with pytest.raises(TypeError, match="perturb or read returns"):
             survey.estimate(dc.local.Reports(survey.configuration, array))
 
 
@@ -364,12 +364,12 @@ def test_stored_tallies_are_read_and_forged_ones_refused(oracle):
     assert np.all(again.estimate().estimates == tally.estimate().estimates)
     stored = bytes(tally)
     for people in (-5, 1 << 40, 0):
-        with pytest.raises(ValueError, match="tally: no people"):
+        with pytest.raises(ValueError, match="stored: .* impossible"):
             dc.local.Aggregator.read(oracle, stored[:6] + people.to_bytes(8, "little", signed=True) + stored[14:])
-    with pytest.raises(ValueError, match="tally: no people"):
+    with pytest.raises(ValueError, match="stored: .* impossible"):
         dc.local.Aggregator.read(oracle, stored[:14] + (1 << 62).to_bytes(8, "little") + stored[22:])
     again.people = 1 << 31
-    with pytest.raises(ValueError, match="begin another"):
+    with pytest.raises(ValueError, match="Start another"):
         again.merge(tally)
 
 

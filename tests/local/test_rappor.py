@@ -257,7 +257,7 @@ def test_the_public_hash_functions_never_change():
 
 
 def test_values_that_cannot_be_told_apart_are_refused():
-    with pytest.raises(ValueError, match="100 values cannot be told apart by 16 bits in each of 4 cohorts"):
+    with pytest.raises(ValueError, match="16 bits in each of 4 cohorts cannot distinguish 100 values"):
         RAPPOR(100, 1, bits=16, cohorts=4)
     assert RAPPOR(100, 1, bits=16, cohorts=18).scheme.filter.cohorts == 18  # what the message proposes
 
@@ -289,13 +289,13 @@ def test_bytes_that_nobody_could_have_sent_are_refused():
     tally = dc.local.Aggregator(oracle)
     head, good = bytes(oracle.perturb([])), bytes(oracle.perturb([3]))
     for bad, why in [
-        (good[:-1], "torn"),
-        (b"\x02" + good[1:], "format 2"),
-        (bytes(RAPPOR(4, 1, bits=5, cohorts=4).perturb([3])), "another configuration"),
-        (bytes(RAPPOR(4, 1, bits=5, cohorts=3, noise=(0, 1)).perturb([3])), "another configuration"),
-        (bytes(PermanentResponse.draw(oracle, [3])), "another configuration"),
-        (head + b"\x03\x00", "3 is no cohort; they are 0 to 2"),
-        (head + b"\x02\x20", "a bit is set after the last"),
+        (good[:-1], "wrong length"),
+        (b"\x02" + good[1:], "format version 2"),
+        (bytes(RAPPOR(4, 1, bits=5, cohorts=4).perturb([3])), "configuration"),
+        (bytes(RAPPOR(4, 1, bits=5, cohorts=3, noise=(0, 1)).perturb([3])), "configuration"),
+        (bytes(PermanentResponse.draw(oracle, [3])), "configuration"),
+        (head + b"\x03\x00", "cohort 3 is outside the range 0 to 2"),
+        (head + b"\x02\x20", "padding"),
     ]:
         with pytest.raises(ValueError, match=why):
             tally.add([good, bad])
@@ -328,10 +328,10 @@ def test_what_devices_keep_is_stored_and_read(settings):
         kept[0]
     for bad, why in [
         (bytes(kept)[:5], "bytes"),
-        (bytes(kept)[:-1] if "bits" in settings else b"\x02" + bytes(kept)[1:], "torn|format 2"),
-        (bytes(PermanentResponse.draw(RAPPOR(4, 2, **settings), [0])), "another configuration"),
-        (bytes(kept.report()), "another configuration"),
-        (bytes(kept)[:-1] + b"\xf0", "a bit is set after the last"),
+        (bytes(kept)[:-1] if "bits" in settings else b"\x02" + bytes(kept)[1:], "wrong length|format version 2"),
+        (bytes(PermanentResponse.draw(RAPPOR(4, 2, **settings), [0])), "configuration"),
+        (bytes(kept.report()), "configuration"),
+        (bytes(kept)[:-1] + b"\xf0", "padding"),
     ]:
         with pytest.raises(ValueError, match=why):
             PermanentResponse.read(oracle, bad)
@@ -344,7 +344,7 @@ def test_only_rappor_has_something_to_keep():
         lambda: loss_of_one_report(other),
         lambda: PermanentResponse.read(0, b""),
     ):
-        with pytest.raises(TypeError, match="oracle must be what RAPPOR returns"):
+        with pytest.raises(TypeError, match="oracle must be a RAPPOR oracle"):
             refused()
 
 
@@ -358,8 +358,8 @@ def test_only_rappor_has_something_to_keep():
         ({"bits": 1024, "cohorts": 17}, "bits"),
         ({"bits": 8, "hashes": 0}, "hashes"),
         ({"bits": 32, "hashes": 9}, "hashes"),
-        ({"hashes": 2}, "bits are missing"),
-        ({"cohorts": 2}, "bits are missing"),
+        ({"hashes": 2}, "bits is required"),
+        ({"cohorts": 2}, "bits is required"),
         ({"bits": 8, "cohorts": 0}, "cohorts"),
         ({"bits": 8, "cohorts": "many"}, "cohorts"),
         ({"noise": ("3/4", "1/2")}, "noise"),
@@ -380,7 +380,7 @@ def test_bad_settings_are_refused_by_name(settings, name):
 def test_bad_domains_are_refused_by_name(bad):
     with pytest.raises((TypeError, ValueError), match="domain"):
         RAPPOR(bad, 1)
-    with pytest.raises(ValueError, match="domain: 2,049 values are too many to be read from a Bloom filter"):
+    with pytest.raises(ValueError, match="domain: a Bloom filter of 2,049 values"):
         RAPPOR(2049, 1, bits=64)
 
 
@@ -398,7 +398,7 @@ def test_bad_values_are_refused_by_name(bad):
 
 
 def test_a_law_of_too_many_reports_is_refused():
-    with pytest.raises(ValueError, match=r"there are 64·2\^16 reports, too many to list"):
+    with pytest.raises(ValueError, match=r"there are 64·2\^16 possible reports, too many to list"):
         RAPPOR(20, 1, bits=16).distribution(0)
 
 
@@ -410,5 +410,5 @@ def test_nobody_gives_no_estimate():
 
 
 def test_what_was_not_drawn_is_not_kept():
-    with pytest.raises(TypeError, match=r"Permanent\.of"):
+    with pytest.raises(TypeError, match=r"PermanentResponse\.draw"):
         dc.local.PermanentResponse(dc.local.RAPPOR(["bus", "car"], 1), ["bus"])

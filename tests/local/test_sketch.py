@@ -55,7 +55,7 @@ def test_sketched_reports_have_the_claimed_distribution(made):
 
     for value in (0, 5, 63):
         assert surprise(oracle.distribution(value), value) > NEVER
-    assert surprise(made("6/5").law(5), 5) < NEVER
+    assert surprise(made("6/5").distribution(5), 5) < NEVER
 
 
 def test_the_law_of_a_text_is_that_of_its_reports():
@@ -180,13 +180,13 @@ def test_reports_of_a_sketch_survive_the_post():
     assert (oracle.shares(again, [0, 1, 2]).estimates == expected).all()
     assert len(bytes(reports)) == 6 + 400 * 3
     for other in (Sketch(2, rows=4, bits=8), Sketch(1, rows=5, bits=8), Sketch(1, rows=4, bits=9)):
-        with pytest.raises(ValueError, match="another configuration"):
+        with pytest.raises(ValueError, match="configuration"):
             other.read(bytes(reports))
-        with pytest.raises(ValueError, match="not by this configuration"):
+        with pytest.raises(ValueError, match="configuration"):
             other.shares(reports, [0])
-    with pytest.raises(ValueError, match="torn"):
+    with pytest.raises(ValueError, match=r"wrong length|bytes of counts"):
         oracle.read(bytes(reports)[:-1])
-    with pytest.raises(ValueError, match="format 9"):
+    with pytest.raises(ValueError, match="format version 9"):
         oracle.read(b"\x09" + bytes(reports)[1:])
 
 
@@ -199,7 +199,7 @@ def test_tallies_of_a_sketch_add_up_like_its_reports():
     tallies[0].merge(Aggregator.read(oracle, bytes(tallies[1])))
     assert (tallies[0].counts == oracle.counts(reports)).all()
     assert (oracle.shares(tallies[0], [0, 1]).estimates == oracle.shares(reports, [0, 1]).estimates).all()
-    with pytest.raises(ValueError, match="of another configuration"):
+    with pytest.raises(ValueError, match="configuration"):
         Sketch(2, rows=4, bits=8).shares(tallies[0], [0])
 
 
@@ -219,15 +219,15 @@ def test_what_nobody_could_have_sent_to_a_sketch_is_refused(field, limit):
     [
         ("tea", TypeError, "values must be a list, not str"),
         (5, TypeError, "values must be a list, not int"),
-        ([1, "tea"], TypeError, "texts, or all of them whole numbers, not int"),
+        ([1, "tea"], TypeError, "all strings or all integers, not int"),
         (["tea", None], TypeError, "not NoneType"),
         ([1.5], TypeError, "not float"),
         ([True], TypeError, "not bool"),
         (np.array([1.5]), TypeError, "not float"),
         (np.array([[1]]), ValueError, "2 dimensions"),
-        ([-1], ValueError, "-1 does not lie from 0"),
-        ([2**64], ValueError, "18446744073709551616 does not lie"),
-        (np.array([-5]), ValueError, "-5 does not lie"),
+        ([-1], ValueError, "-1 is outside the range 0"),
+        ([2**64], ValueError, "18446744073709551616 is outside the range"),
+        (np.array([-5]), ValueError, "-5 is outside the range"),
     ],
 )
 def test_values_must_be_texts_or_whole_numbers(wrong, error, text):
@@ -257,11 +257,11 @@ def test_a_sketch_refuses_what_it_cannot_do():
     oracle = Sketch(1, rows=4, bits=16)
     with pytest.raises(ValueError, match="must not be empty"):
         oracle.shares(oracle.perturb([]), [1])
-    with pytest.raises(TypeError, match="what perturb or read returns"):
+    with pytest.raises(TypeError, match="perturb or read returns"):
         oracle.shares([1, 2], [1])
     with pytest.raises(ValueError, match="confidence"):
         oracle.shares(oracle.perturb([1]), [1], confidence=1)
-    with pytest.raises(ValueError, match="too many to list"):
+    with pytest.raises(ValueError, match="too many .*to list"):
         oracle.distribution(1)
 
 

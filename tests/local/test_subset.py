@@ -90,7 +90,7 @@ def test_margins_of_many_people_are_not_wider_than_theory_says():
 def test_it_errs_no_more_than_any_other():
     values = uneven(128, 1000)
     for epsilon in ("1/4", "1", "3", "6"):
-        subset, unary = SubsetSelection(128, epsilon).scheme, dc.local.schemes.unary.OUE(128, epsilon).scheme
+        subset, unary = SubsetSelection(128, epsilon).scheme, dc.local.OUE(128, epsilon).scheme
         direct = dc.local.GRR(128, epsilon)
         best = (theory((subset.own, subset.other), values, 128) ** 2).mean()
         assert best < (theory((unary.own, unary.other), values, 128) ** 2).mean()
@@ -113,12 +113,12 @@ def test_bytes_that_nobody_could_have_sent_are_refused():
     assert oracle.scheme.subset_size == 2
     head, good = bytes(oracle.perturb([])), bytes(oracle.perturb([3]))
     for bad, why in [
-        (good[:-1], "torn"),
-        (b"\x02" + good[1:], "format 2"),
-        (bytes(SubsetSelection(9, 2).perturb([3])), "another configuration"),
-        (head + b"\x01\x00", "every subset must have 2 of the 9 values"),
-        (head + b"\x07\x00", "every subset must have 2 of the 9 values"),
-        (head + b"\x01\x02", "a bit is set after the last"),
+        (good[:-1], "wrong length"),
+        (b"\x02" + good[1:], "format version 2"),
+        (bytes(SubsetSelection(9, 2).perturb([3])), "configuration"),
+        (head + b"\x01\x00", "every subset must have exactly 2 of the 9 values"),
+        (head + b"\x07\x00", "every subset must have exactly 2 of the 9 values"),
+        (head + b"\x01\x02", "padding"),
     ]:
         with pytest.raises(ValueError, match=why):
             tally.add([good, bad])

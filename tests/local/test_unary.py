@@ -45,9 +45,9 @@ def test_reports_are_drawn_from_the_law_and_another_would_be_noticed(protocol):
     # Ten bits: two bytes, so that bits of both are seen together.
     oracle, other = protocol(10, "1/2"), protocol(10, "0.6")
     for value in (0, 7, 8):
-        assert fit(oracle, value, 400_000, oracle.law(value)) > BY_CHANCE
-    assert fit(oracle, 9, 400_000, other.law(9)) < BY_CHANCE
-    assert fit(oracle, 9, 400_000, oracle.law(8)) < BY_CHANCE
+        assert fit(oracle, value, 400_000, oracle.distribution(value)) > BY_CHANCE
+    assert fit(oracle, 9, 400_000, other.distribution(9)) < BY_CHANCE
+    assert fit(oracle, 9, 400_000, oracle.distribution(8)) < BY_CHANCE
 
 
 @both
@@ -128,12 +128,12 @@ def test_bytes_that_nobody_could_have_sent_are_refused():
     oracle, tally = OUE(9, 1), dc.local.Aggregator(OUE(9, 1))
     sent = bytes(oracle.perturb([3]))
     for bad, why in [
-        (sent[:-1], "torn"),
+        (sent[:-1], "wrong length"),
         (sent[:5], "5 bytes"),
-        (b"\x02" + sent[1:], "format 2"),
-        (bytes(SUE(9, 1).perturb([3])), "another configuration"),
-        (bytes(OUE(9, 2).perturb([3])), "another configuration"),
-        (sent[:-1] + b"\x02", "a bit is set after the last, which is number 9"),
+        (b"\x02" + sent[1:], "format version 2"),
+        (bytes(SUE(9, 1).perturb([3])), "configuration"),
+        (bytes(OUE(9, 2).perturb([3])), "configuration"),
+        (sent[:-1] + b"\x02", "padding after the last of 9 bits"),
     ]:
         with pytest.raises(ValueError, match=why):
             tally.add([sent, bad])
@@ -186,7 +186,7 @@ def test_a_report_is_bytes_of_the_right_length():
 
 def test_a_law_of_too_many_reports_is_refused():
     assert len(list(OUE(16, 1).scheme.outcomes())) == 1 << 16
-    with pytest.raises(ValueError, match="too many to list"):
+    with pytest.raises(ValueError, match="too many .*to list"):
         OUE(17, 1).distribution(0)
 
 

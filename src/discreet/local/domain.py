@@ -141,7 +141,7 @@ class Interval:
     @property
     def description(self) -> str:
         """A short description."""
-        return f"numbers from {self.low} to {self.high}"
+        return f"numbers from {float(self.low):.12g} to {float(self.high):.12g}"
 
     def rescale_estimate(self, shares: np.ndarray, margins: np.ndarray) -> tuple[float, float]:
         """Convert a mean and its margin from steps to the unit of the bounds."""

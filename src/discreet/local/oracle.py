@@ -145,7 +145,7 @@ class Oracle:
         return {report: self.scheme.probability(report, code) for report in self.scheme.outcomes()}
 
     def __repr__(self) -> str:
-        return f"<{self.scheme.name} for {self.domain.description}, epsilon {self.epsilon}>"
+        return f"<{self.scheme.name} for {self.domain.description}, epsilon {float(self.epsilon):g}>"
 
     def __str__(self) -> str:
         return self.configuration

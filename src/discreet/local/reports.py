@@ -37,7 +37,8 @@ class Reports:
         return len(self.array)
 
     def __repr__(self) -> str:
-        return f"<{len(self):,} reports of {self.array.dtype.itemsize} bytes: {self.configuration}>"
+        size = self.array.dtype.itemsize
+        return f"<{len(self):,} reports of {size} {'byte' if size == 1 else 'bytes'}: {self.configuration}>"
 
     def __getitem__(self, selection: slice) -> "Reports":
         if not isinstance(selection, slice):

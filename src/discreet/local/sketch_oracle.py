@@ -161,7 +161,7 @@ class SketchOracle:
         return {report: self.scheme.probability(report, hashes) for report in self.scheme.outcomes()}
 
     def __repr__(self) -> str:
-        return f"<{self.scheme.name} for {self.domain}, epsilon {self.epsilon}>"
+        return f"<{self.scheme.name} for {self.domain}, epsilon {float(self.epsilon):g}>"
 
     def __str__(self) -> str:
         return self.configuration

@@ -105,8 +105,8 @@ def build_criteria(
         totals = np.bincount(column.codes, minlength=len(column.values))
         if parameters.l is not None:
             if parameters.l > len(totals):
-                reason = f"{column.name[:60]!r} has {len(totals)} distinct values, fewer than l = {parameters.l}"
-                raise ValueError(f"l: {reason}. Use a smaller l.")
+                limit = f"{len(totals)}, the number of distinct values of {column.name[:60]!r}"
+                raise ValueError(f"l: must be at most {limit}, not {parameters.l}.")
             sensitive_criteria.append(
                 SensitiveCriterion(column.codes, totals, _diversity_test(parameters), is_monotone=True)
             )
@@ -121,7 +121,7 @@ def _check_k(k: Any, rows: int) -> None:
     if int(k) < 1:
         raise ValueError(f"k: must be at least 1, not {k}.")
     if int(k) > rows:
-        raise ValueError(f"k: the table has {rows} rows, fewer than k = {k}. Use a smaller k.")
+        raise ValueError(f"k: must be at most {rows}, the number of rows, not {k}.")
 
 
 def _check_diversity(parameters: AnonymityParameters) -> None:

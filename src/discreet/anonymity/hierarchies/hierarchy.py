@@ -49,8 +49,8 @@ def read_hierarchy(source: str | Path) -> Hierarchy:
     first = rows[0]
     for row in rows:
         if len(row.cells) != len(first.cells):
-            mismatch = f"line {row.line} has {len(row.cells)} fields and line {first.line} has {len(first.cells)}"
-            raise ValueError(f"source: {name}: {mismatch}. All lines must have the same number of fields.")
+            sizes = f"{len(first.cells)} in line {first.line}, {len(row.cells)} in line {row.line}"
+            raise ValueError(f"source: {name}: all lines must have the same number of fields, not {sizes}.")
     _check_tree([row.cells for row in rows], name)
     _check_equal_numbers(rows, name)
     paths = {row.cells[0]: row.cells[1:] for row in rows}

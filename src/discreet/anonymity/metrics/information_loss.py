@@ -50,7 +50,7 @@ def information_loss(
     rows, original_rows = len(classes.ids), len(original[0].codes)
     if rows > original_rows:
         hint = "Pass the table that the release was made from."
-        raise ValueError(f"original: it has {original_rows} rows, fewer than the {rows} rows of the release. {hint}")
+        raise ValueError(f"original: it has fewer rows ({original_rows}) than the release ({rows}). {hint}")
     loss_by_column = {
         released_column.name: float(
             certainty_penalties(released_column, original_column, trees.get(released_column.name))[

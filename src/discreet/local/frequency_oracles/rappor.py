@@ -157,7 +157,7 @@ def _build_filter(size: int, bits: int | None, hashes: int, cohorts: int | None)
     length = as_integer(bits, "bits", 2 * hash_count)
     if length * cohort_count > _MAX_COUNTED_BITS:
         raise ValueError(
-            f"bits: {length:,} bits in each of {cohort_count:,} cohorts exceed the limit of {_MAX_COUNTED_BITS:,} in all"
+            f"bits: {length:,} in each of {cohort_count:,} cohorts exceed the limit of {_MAX_COUNTED_BITS:,} in all"
         )
     return BloomFilter(size, length, hash_count, cohort_count)
 

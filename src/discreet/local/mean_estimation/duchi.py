@@ -32,7 +32,7 @@ def Duchi(low: Number, high: Number, epsilon: Number) -> Oracle:  # noqa: N802 -
 
 @dataclass(frozen=True)
 class DuchiScheme:
-    """A step from 0 to `steps`, with probability `truth` rounded at random to one of the ends, otherwise a fair coin."""
+    """A step from 0 to `steps`: with probability `truth` rounded at random to one of the ends, else a fair coin."""
 
     steps: int
     odds: Fraction
