@@ -40,7 +40,7 @@ ENVIRONMENT = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
 
 
 def run(*words, cwd):
-    """Run the command in this process: a new one takes a second to begin."""
+    """Run the command in this process, because a new one takes a second to start."""
     with contextlib.chdir(cwd):
         return CliRunner().invoke(app, ["anonymise", *map(str, words)], env=ENVIRONMENT)
 
