@@ -1,4 +1,4 @@
-"""Commands, run in this process or in one of their own."""
+"""Run commands, in this process or in a new one."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ TERMINAL = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}
 
 
 def run(*words, cwd, text=True, **more):
-    """Run a command in this process: starting one takes half a second."""
+    """Run a command in this process, because starting one takes half a second."""
     with contextlib.chdir(cwd):
         done = CliRunner().invoke(app, list(map(str, words)), env=TERMINAL, **more)
     outputs = (done.stdout, done.stderr) if text else (done.stdout_bytes, done.stderr_bytes)
@@ -21,7 +21,7 @@ def run(*words, cwd, text=True, **more):
 
 
 def run_process(*words, cwd, **more):
-    """Run a command as a user's shell does."""
+    """Run a command in a new process, as a shell does."""
     command = [sys.executable, "-c", "from discreet.cli import app; app()", *map(str, words)]
     environment = {**os.environ, **TERMINAL}
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False, **more)

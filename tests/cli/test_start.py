@@ -1,4 +1,4 @@
-"""What is imported, and when: a short command is not kept waiting by what only others need."""
+"""Imports are lazy: a command imports only the modules it needs."""
 
 import ast
 import json

@@ -1,4 +1,4 @@
-"""The example policies lie beside the tests that read them."""
+"""Make the example policies importable."""
 
 import sys
 from pathlib import Path

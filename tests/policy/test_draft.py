@@ -1,4 +1,4 @@
-"""A draft tells what the schemas tell, reads no row, and leaves to a human what a human must decide."""
+"""Drafts take what schemas define, read no row, and mark every value that the owner must supply."""
 
 import gzip
 import os
@@ -198,7 +198,7 @@ def test_the_second_line_of_a_csv_file_is_not_touched(tmp_path, monkeypatch, end
     real = os.read
 
     class Watched:
-        """A file that tells how far it was read."""
+        """A file that records how far it was read."""
 
         def __init__(self, path, mode, buffering):
             assert (mode, buffering) == ("rb", 0)  # a buffer would be filled with what comes after the header

@@ -1,4 +1,4 @@
-"""A draft from tables in a real PostgreSQL: its catalog tells names and types, and no row is read."""
+"""Drafts from a real PostgreSQL database: names and types come from its catalog, and no row is read."""
 
 import pytest
 

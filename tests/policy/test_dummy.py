@@ -1,4 +1,4 @@
-"""Fake data fit the policy in every respect, and have nothing to do with the real ones."""
+"""Dummy data fits the policy in every respect, and does not depend on the real data."""
 
 import builtins
 import pathlib
@@ -51,7 +51,7 @@ EXAMPLES = {**REALISTIC, "small": SMALL, "every": EVERY}
 
 
 def check_fits(column, values):
-    """Every value lies in the column's domain; missing ones are there only where they are a group."""
+    """Every value is in the column's domain; NULL occurs only where it is a group."""
     known = [value for value in values if value is not None]
     assert len(known) == len(values) or column.null
     match column.domain:

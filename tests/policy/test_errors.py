@@ -1,4 +1,4 @@
-"""Every mistake is told with its line, its cause and its fix; no text raises anything but a PolicyError."""
+"""Every mistake is reported with its line, cause and fix; no text raises anything but a PolicyError."""
 
 import contextlib
 import tomllib
@@ -20,7 +20,7 @@ CASES = [case for case in CASES if case]
 
 
 def changed(case):
-    """Apply a case's hunks: "-" lines go, "+" lines take their place, or are added at the end."""
+    """Apply a case: remove its "-" lines, and insert its "+" lines there or at the end."""
     lines, at = SMALL.splitlines(), None
     for change in case:
         if change.startswith("- "):
@@ -40,7 +40,7 @@ def error_of(text):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: " ".join(case[:-1])[:60])
-def test_each_mistake_is_told_exactly(case):
+def test_each_mistake_has_its_message(case):
     assert error_of(changed(case)).splitlines() == [line[2:] for line in case if line.startswith("> ")]
 
 

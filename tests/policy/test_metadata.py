@@ -1,4 +1,4 @@
-"""Metadata of other programs become drafts: what they know is filled in, what they do not is marked."""
+"""Drafts from the metadata of other programs: known values are filled in, the others are marked."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""What lies around a policy: ledgers and sources that others can reach, or that are not there."""
+"""Hazards of files: ledgers and sources that other accounts can reach, or that do not exist."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from discreet.policy import Policy, file_hazards, find_file_hazards
 
 @pytest.fixture
 def home(tmp_path):
-    """A folder that nobody else may enter, with everything that the small policy needs."""
+    """A folder that only the owner can enter, with the files of the small policy."""
     tmp_path.chmod(0o700)
     folder = tmp_path / "data"
     folder.mkdir(mode=0o755)
@@ -26,7 +26,7 @@ def found(folder, text=SMALL):
 
 @pytest.fixture
 def entered(monkeypatch):
-    """Others may come as far as the folder; whether they can really depends on the machine that tests run on."""
+    """Pretend that other accounts can reach the folder, whatever the machine's permissions are."""
     monkeypatch.setattr(file_hazards, "_is_reachable_by_others", lambda path: True)
 
 

@@ -1,4 +1,4 @@
-"""What a policy means once it is read."""
+"""The meaning of a valid policy."""
 
 import tomllib
 from datetime import date, datetime

@@ -1,4 +1,4 @@
-"""The page about policies is true: its policies are valid, and every key and hazard is on it."""
+"""The page on policies: its examples are valid, and it lists every key and hazard."""
 
 import re
 from pathlib import Path

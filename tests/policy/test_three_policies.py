@@ -1,4 +1,4 @@
-"""Three policies as a newcomer writes them: drafted, filled in, checked, tried on fake data, and asked."""
+"""Three policies from draft to answers on dummy data, as a newcomer writes them."""
 
 import re
 
@@ -17,7 +17,7 @@ def save(file, /, **types):
 
 
 def filled(text, changes):
-    """Edit a draft as its owner does: each change replaces one line, named by how it begins, or takes it away."""
+    """Edit a draft: each change replaces or removes the one line that starts with its key."""
     lines = text.splitlines()
     for start, new in changes.items():
         places = [place for place, line in enumerate(lines) if line.startswith(start)]
@@ -27,7 +27,7 @@ def filled(text, changes):
 
 
 def opened(text, folder):
-    """Check that the policy is right, and open it on fake data."""
+    """Parse the policy, and open it on dummy data."""
     policy = Policy.parse(text, base=folder)
     return policy, dc.open(write_dummy(policy, folder / "fake", rows=3000).policy)
 

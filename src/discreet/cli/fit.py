@@ -115,9 +115,9 @@ def _describe_model(model: Any) -> dict[str, Any]:
     loss = model.loss_
     spent = {"epsilon": str(loss.epsilon)}
     if loss.epsilon is None:
-        spent = {"epsilon": f"{float(loss.to_epsilon(loss.at)):.6g}", "delta": f"{float(loss.at):g}"}
+        spent = {"epsilon": f"{float(loss.to_epsilon(loss.at_delta)):.6g}", "delta": f"{float(loss.at_delta):g}"}
     spent["rho"] = str(loss.rho)
-    parameters = import_module("discreet.learn.fit_session").learned(model)
+    parameters = import_module("discreet.learn.fit_session").fitted_attributes(model)
     del parameters["loss_"]
     return {
         "model": type(model).__name__,
