@@ -57,7 +57,7 @@ def attacked(name, people, shadows):
     }
     found = {}
     for who, (attack, settings) in runs.items():
-        given = people if who != "discreet, same people" else people.some(games(people)[0])
+        given = people if who != "discreet, same people" else people.subset(games(people)[0])
         began = time.perf_counter()
         result = attack(given, defence=forest, shadows=shadows, targets=TARGETS, random_state=SEED, **settings)
         found[who] = told(name, who, shadows, result.evidence, time.perf_counter() - began)
