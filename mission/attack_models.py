@@ -93,8 +93,8 @@ def e11():
     return record(
         "gap {tame.gap:.2f} → {wild.gap:.2f}, AUC {tame.auc:.2f} → {wild.auc:.2f} over {models} models, correlation "
         "{correlation:.2f} ({low:.2f} to {high:.2f}); a private model (epsilon {private.strength:g}) is correct for "
-        "{private.non_member_accuracy:.0%} of non-members, with AUC {private.auc:.2f}; the model with the widest gap for "
-        "{wild.non_member_accuracy:.0%}, with AUC {wild.auc:.2f}: [picture](pictures/attack-overfitting.svg)",
+        "{private.non_member_accuracy:.0%} of non-members, with AUC {private.auc:.2f}; the model with the widest gap "
+        "for {wild.non_member_accuracy:.0%}, with AUC {wild.auc:.2f}: [picture](pictures/attack-overfitting.svg)",
         tame=tame,
         wild=wild,
         private=private,
