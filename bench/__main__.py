@@ -1,4 +1,4 @@
-"""Everything that is measured, one after the other: `make bench`. `python -m bench scale 1000000` measures one part."""
+"""Run all benchmarks (`make bench`), or one of them: `python -m bench scale 1000000`."""
 
 import sys
 from importlib import import_module

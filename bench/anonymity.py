@@ -1,4 +1,4 @@
-"""Tables made k-anonymous beside anonypy, and measured beside pycanon: Adult, eight quasi-identifiers."""
+"""k-anonymisation compared with anonypy, and measurement compared with pycanon: Adult, eight quasi-identifiers."""
 
 import json
 import math
@@ -26,15 +26,14 @@ AGREED = 1e-9
 NUMBER = r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
 NOTES = """
 penalty: (values of a set - 1)/(values of the column - 1); by shares: values of a set/values of the column, 0 for one
-pycanon divides the rarest value of a class by the most frequent ones for (c, l)-diversity, where the definition has
-the most frequent above and the rarest below, and has no c where l is 1; a table that breaks enhanced beta-likeness
-has no beta with us
+pycanon inverts the ratio in (c, l)-diversity: by definition the most frequent value is divided by the rarest ones; it
+reports no c where l is 1. For a table that violates enhanced beta-likeness we report no beta
 """
 
 
 def main():
     if not (DATA / "adult.parquet").exists():
-        print("not measured: Adult is not there; DISCREET_DATA says where data are")
+        print("not measured: Adult not found; set DISCREET_DATA to the data folder")
         return
     PLACE.mkdir(exist_ok=True)
     threads = pa.cpu_count()

@@ -1,4 +1,4 @@
-"""Reconstruction from 4n noisy subset sums: as fast, and as right, as it has to be."""
+"""Reconstruction from 4n noisy subset sums: time and accuracy."""
 
 import time
 

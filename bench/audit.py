@@ -1,4 +1,4 @@
-"""Audits against their bars: how much of the true epsilon is proved, and how fast."""
+"""Audits: lower bounds compared with the true epsilon, and time."""
 
 import math
 import statistics
@@ -13,7 +13,7 @@ MILLION = 1_000_000
 
 
 def row(what, seen, bar, *, good):
-    print(f"{what:<66} {seen:>24} {bar:>16}  {'yes' if good else 'short of the bar'}", flush=True)
+    print(f"{what:<66} {seen:>24} {bar:>16}  {'yes' if good else 'misses the target'}", flush=True)
 
 
 def timed(work):
@@ -23,17 +23,17 @@ def timed(work):
 
 
 def laplace():
-    """The truth from a million samples a side: the median of several audits, and how many reached the bar."""
+    """Audit with a million samples per side: the median bound, and how many audits meet the target."""
     for scale, truth in ((10, 0.1), (1, 1.0), ("1/4", 4.0)):
         noise = Laplace(scale)
         noise.perturb(np.zeros(10, np.int64))
         found = [timed(lambda m=noise, t=truth: audit.measure(m, 0, 1, t, MILLION)) for _ in range(ROUNDS)]
         lows = [result.epsilon_low for result, _ in found]
         middle, reached = statistics.median(lows), sum(low >= 0.95 * truth for low in lows)
-        what = f"Laplace of epsilon {truth:g}, 1,000,000 samples, {reached} of {ROUNDS} reach the bar"
+        what = f"Laplace of epsilon {truth:g}, 1,000,000 samples, {reached} of {ROUNDS} meet the target"
         row(what, f"{middle:.4f}", f">= {0.95 * truth:.4g}", good=middle >= 0.95 * truth)
         above = sum(not result.holds for result, _ in found)
-        row("  audits above the truth (5 % may be)", f"{above} of {ROUNDS}", "<= 3", good=above <= 3)
+        row("  audits above the true epsilon (5 % allowed)", f"{above} of {ROUNDS}", "<= 3", good=above <= 3)
         seconds = statistics.median(spent for _, spent in found)
         row("  CPU time", f"{seconds:.2f} s", "about 1 s", good=seconds < 1.5)
 
@@ -43,7 +43,7 @@ def half_noise():
     caught = [result.epsilon_low for result, _ in found if not result.holds]
     shown = " ".join(f"{low:.3f}" for low in caught)
     row(
-        "half the noise claimed as 1, 100,000 samples, all but 1e-9 sure",
+        "half the noise claimed as 1, 100,000 samples, confidence 1 - 1e-9",
         shown,
         "> 1, about 1.9",
         good=len(caught) == 3,
@@ -87,7 +87,7 @@ def searching():
 
 
 def main():
-    print(f"{'what':<66} {'seen':>24} {'bar':>16}  reached?")
+    print(f"{'what':<66} {'seen':>24} {'target':>16}  met?")
     laplace()
     half_noise()
     lowest_bits()

@@ -1,4 +1,4 @@
-"""The ledger: how long a charge and its settlement take, alone and with eight processes at once, in both places."""
+"""The ledger: time of a charge and its settlement, alone and with eight processes, on SQLite and PostgreSQL."""
 
 import json
 import statistics
@@ -60,11 +60,11 @@ def measure(title, ledger, place):
     print(title)
     with ledger:
         median = statistics.median(sum(once(ledger, number)) for number in range(ALONE)) * 1000
-    print(f"  charge + settle, alone          median {median:6.2f} ms      bar 5 ms      {verdict(median < 5)}")
+    print(f"  charge + settle, alone          median {median:6.2f} ms      target 5 ms   {verdict(median < 5)}")
     for processes in PROCESSES:
         rate, longest = at_once(place, processes)
         print(f"  {processes} processes x {CHARGES}                {rate:6.0f} charges a second, each settled")
-    print(f"  longest wait for one charge     {longest:6.3f} s             bar 1 s       {verdict(longest < 1)}")
+    print(f"  longest wait for one charge     {longest:6.3f} s             target 1 s    {verdict(longest < 1)}")
     with opened(json.dumps(place)) as again:
         charges = len(again.events())
         began = time.perf_counter()
@@ -80,7 +80,7 @@ def main():
         from tests.servers.postgres import Cluster, binaries
 
         if binaries() is None:
-            print("PostgreSQL: not measured, it is not installed")
+            print("PostgreSQL: not measured because it is not installed")
             return
         cluster = Cluster().start()
         try:
@@ -92,7 +92,7 @@ def main():
 
 
 def verdict(good):
-    return "ok" if good else "short of the bar"
+    return "ok" if good else "misses the target"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Surveys without a curator, beside pure-ldp and multi-freq-ldpy: a million people, 128 values, epsilon 1."""
+"""The local model compared with pure-ldp and multi-freq-ldpy: a million people, 128 values, epsilon 1."""
 
 import json
 import math
@@ -31,9 +31,9 @@ THEIRS = {
     "multi-freq-ldpy": {"GRR": PEOPLE, "SUE": FEWER, "OUE": FEWER, "OLH": FEWER, "Subset": FEWER, "RAPPOR": FEWER},
 }
 NOTES = """
-error: root mean square over the values, of shares; ours of thirty surveys (chance: 1 %), theirs of one (6 %)
-multi-freq-ldpy cuts shares at 0 and scales them to 1: beside it ours as the nearest distribution, of as many people
-pure-ldp's RAPPOR is not asked: it never unsets a bit of the owner's value, so that reports rule others out for certain
+error: root mean square error of the shares; ours from thirty surveys (sampling error 1 %), theirs from one (6 %)
+multi-freq-ldpy truncates shares at 0 and normalises them: compared with our projection onto the simplex, same people
+pure-ldp's RAPPOR is not measured: it never clears a bit of the true value, so reports rule out other values for certain
 """
 
 

@@ -1,4 +1,4 @@
-"""The noise against its peer and its bars, side by side in one run: `python bench/noise.py`."""
+"""Noise sampling compared with OpenDP and with targets: `python bench/noise.py`."""
 
 import math
 import statistics
@@ -40,7 +40,7 @@ def peer_of(kind, scale):
 def row(what, ours, *others, good=None):
     """Print a line: what, ours, peer, ratio, bar, and whether the bar is reached."""
     peer, ratio, bar = (*others, "", "", "")[:3]
-    verdict = {None: "", True: "yes", False: "short of the bar"}[good]
+    verdict = {None: "", True: "yes", False: "misses the target"}[good]
     print(f"{what:<56} {ours:>12} {peer:>12} {ratio:>7} {bar:>9}  {verdict}", flush=True)
 
 
@@ -112,17 +112,17 @@ def roof():
         np.frombuffer(keystream.thread_keystream().bytes(8_000_000), np.int64)
 
     top = 1_000_000 / best(straight, 15)
-    row("roof: keystream straight into int64", rate(top))
+    row("upper limit: keystream to int64", rate(top))
     for kind, make in KINDS.items():
         for scale in (10, 1000):
             mechanism, zeros = make(scale), np.zeros(1_000_000, np.int64)
             ours = 1_000_000 / best(lambda m=mechanism, z=zeros: m.perturb(z), 9)
-            row(f"{kind} {scale}, share of the roof", rate(ours), "", f"{100 * ours / top:.0f} %")
+            row(f"{kind} {scale}, share of the upper limit", rate(ours), "", f"{100 * ours / top:.0f} %")
 
 
 def main():
-    print(f"CPU time, the best of several rounds; the peer is OpenDP, timed on {PEER_COUNT:,} samples and scaled up")
-    print(f"{'what':<56} {'ours':>12} {'peer':>12} {'ratio':>7} {'bar':>9}  reached?")
+    print(f"CPU time, best of several rounds; the peer is OpenDP, timed on {PEER_COUNT:,} samples and extrapolated")
+    print(f"{'what':<56} {'ours':>12} {'peer':>12} {'ratio':>7} {'target':>9}  met?")
     vectors()
     singles()
     unseen()

@@ -1,4 +1,4 @@
-"""PostgreSQL and Sail: what a bounded question costs beside COUNT(DISTINCT unit). Rows are an argument."""
+"""PostgreSQL and Sail: time of a private query compared with COUNT(DISTINCT unit). Rows are an argument."""
 
 import contextlib
 import sys

@@ -1,4 +1,4 @@
-"""Ten million purchases by half a million people, as heavy-tailed as real ones: the table that queries are timed on."""
+"""Simulated data for timing queries: ten million purchases by half a million people, with heavy tails."""
 
 import time
 from pathlib import Path

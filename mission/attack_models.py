@@ -18,7 +18,7 @@ def d4():
         name: {way: getattr(attacks, name)(random_state=FRESH, **defence) for way, defence in ways.items()}
         for name in ("shadow", "likelihood_ratio")
     }
-    people = real("likelihood_ratio").some(np.arange(2000))
+    people = real("likelihood_ratio").subset(np.arange(2000))
     location = attacks.likelihood_ratio(people, shadows=3, targets=1, random_state=FRESH)
     shown = (
         f"{name}: AUC {rate_of(each['exact'])}, {each['exact'].details[FOUND]:.1%} of members found at 1 % "
@@ -93,8 +93,8 @@ def e11():
     return record(
         "gap {tame.gap:.2f} → {wild.gap:.2f}, AUC {tame.auc:.2f} → {wild.auc:.2f} over {models} models, correlation "
         "{correlation:.2f} ({low:.2f} to {high:.2f}); a private model (epsilon {private.strength:g}) is correct for "
-        "{private.strangers:.0%} of non-members, with AUC {private.auc:.2f}; the model with the widest gap for "
-        "{wild.strangers:.0%}, with AUC {wild.auc:.2f}: [picture](pictures/attack-overfitting.svg)",
+        "{private.non_member_accuracy:.0%} of non-members, with AUC {private.auc:.2f}; the model with the widest gap "
+        "for {wild.non_member_accuracy:.0%}, with AUC {wild.auc:.2f}: [picture](pictures/attack-overfitting.svg)",
         tame=tame,
         wild=wild,
         private=private,

@@ -31,7 +31,7 @@ def a7():
         rounded=rounded,
         private=private,
         guessing=counts[2].baseline,
-        blocks=blocks.count,
+        blocks=blocks.block_count,
         rebuilt=rebuilt,
         outside=tables[0].baseline,
         suppressed=suppressed,

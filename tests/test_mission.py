@@ -491,7 +491,8 @@ def test_e5_the_threshold_game_has_the_numbers_of_the_report():
         (narrow, (0.112, 0.888, 2.07, 3)),
         (wide, (0.423, 0.577, 0.31, Fraction(1, 3))),
     ):
-        assert (round(game.false_positive_rate, 3), round(game.one, 3), round(game.log_ratio, 2)) == (zeros, one, ratio)
+        rates = round(game.false_positive_rate, 3), round(game.true_positive_rate, 3)
+        assert (*rates, round(game.log_ratio, 2)) == (zeros, one, ratio)
         assert game.epsilon == epsilon
         assert game.log_ratio < float(epsilon)
 

@@ -34,7 +34,7 @@ QUERIES = (
         "SELECT COUNT(DISTINCT person) FROM visits JOIN clinics USING (clinic) WHERE kind = 'hospital'",
     ),
     DemoQuery(
-        "5 visits or more (subquery)",
+        "5+ visits (subquery)",
         "SELECT COUNT(*) FROM (SELECT person FROM visits GROUP BY person HAVING COUNT(*) >= 5) AS often",
     ),
 )

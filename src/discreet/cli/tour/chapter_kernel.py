@@ -82,12 +82,12 @@ def _show_names(recorder: Recorder) -> None:
     margin, noisy = mechanism.margin(0.95, count=truth.size), mechanism.perturb(truth)
     within = np.mean([np.abs(mechanism.perturb(truth) - truth).max() <= margin for _ in range(200)])
     largest = int(np.abs(noisy - truth).max())
-    verdict = good("all are within it") if largest <= margin else warn("not all are within it")
+    verdict = good("all are within the margin") if largest <= margin else warn("not all are within the margin")
     ordered = (np.argsort(-noisy)[:10] == np.arange(10)).all()
     recorder.add_paragraph(
         f"Simultaneous 95 % margin: ± {margin}. Largest error in this release: {largest}; ",
         verdict,
-        f". All errors are within it in {within:.1%} of 200 releases.",
+        f". In {within:.1%} of 200 releases, all errors are within the margin.",
     )
     recorder.add_paragraph("The ten most frequent names are in the correct order: ", yes_or_no(ordered), ".")
     caption = f"{truth.size:,} counts released together, and their errors."

@@ -74,7 +74,7 @@ def _show_attack(context: TourContext) -> None:
 def _median_distance(result: Any) -> float:
     """Return the median distance of the city's people from the nearest released mean, in kilometres."""
     draw_arguments = result.draw.keywords  # the people and the mixture on the attack's map
-    distances = np.linalg.norm(draw_arguments["known"].crowd[:, None] - draw_arguments["seen"].means, axis=2)
+    distances = np.linalg.norm(draw_arguments["city"].crowd[:, None] - draw_arguments["mixture"].means, axis=2)
     return float(np.median(distances.min(axis=1)))
 
 
