@@ -1,7 +1,7 @@
 """Empirical lower bounds on the privacy loss of fits, from many fits with and without one person.
 
-There are two adversaries. One sees the fitted attributes, and learns a score from pilot fits. The other sees every noisy
-sum and knows both data sets: its score is the exact likelihood ratio, which is optimal. On fresh fits events are
+There are two adversaries. One sees the fitted attributes, and learns a score from pilot fits. The other sees every
+noisy sum and knows both data sets: its score is the exact likelihood ratio, which is optimal. On fresh fits events are
 counted, with Clopper-Pearson bounds on their probabilities.
 """
 
