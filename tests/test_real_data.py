@@ -1,4 +1,4 @@
-"""The curator on real data: people's check-ins, and a census. Skipped where the data are not."""
+"""The curator on real data: check-ins and a census. Skipped where the data is missing."""
 
 import os
 from pathlib import Path
@@ -79,7 +79,7 @@ def test_checkins_of_people_are_answered_near_the_truth():
         middle = curator.ask("SELECT AVG(lat) AS lat, AVG(lon) AS lon FROM checkins", epsilon=1)
         ((lat, lon),) = truth("SELECT AVG(lat), AVG(lon) FROM checkins", **files)
         (row,) = middle
-        assert abs(row[0] - lat) < 0.02  # the busiest people are scaled down, which moves the mean a little
+        assert abs(row[0] - lat) < 0.02  # clipping bias
         assert abs(row[1] - lon) < 0.02
         hours = curator.ask(
             "SELECT EXTRACT(HOUR FROM time) AS hour, COUNT(*) AS n FROM checkins GROUP BY hour", epsilon=2
@@ -95,7 +95,7 @@ def test_checkins_of_people_are_answered_near_the_truth():
         places = curator.ask(
             "SELECT location, COUNT(DISTINCT user) AS people FROM checkins GROUP BY location", epsilon=4
         )
-        assert 5 < len(places) < 2000  # of 21,509: those of a few people stay hidden
+        assert 5 < len(places) < 2000  # of 21,509: small groups are below the threshold
         joined = curator.ask("SELECT COUNT(*) FROM checkins JOIN venues USING (location)", epsilon=1)
         assert joined.value > 10_000
 

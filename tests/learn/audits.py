@@ -1,8 +1,8 @@
-"""What fits tell of one person: a lower bound of the loss, from many fits with them and without them.
+"""Empirical lower bounds on the privacy loss of fits, from many fits with and without one person.
 
-Two adversaries look. One sees what a fit gives, and chooses on pilot fits how to weigh it. The other has seen all that
-was ever drawn, and knows both data sets: its score is the exact likelihood ratio, which nobody can beat. On fresh fits
-events are counted, and Clopper and Pearson say how probable they are at least and at most.
+There are two adversaries. One sees the fitted attributes, and learns a score from pilot fits. The other sees every
+noisy sum and knows both data sets: its score is the exact likelihood ratio, which is optimal. On fresh fits events are
+counted, with Clopper-Pearson bounds on their probabilities.
 """
 
 import math
@@ -17,13 +17,13 @@ from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.reservation import CLIP_RADIUS, reserve
 from discreet.learn import fit_session
 
-MISSED = 1e-10  # the chance that a sound model looks unsound
+MISSED = 1e-10  # false-alarm probability
 _INTERVALS = 6  # two directions and one for Gaussian noise, of two intervals each
 _DRAWS = {name: getattr(fit_session, name) for name in ("noisy_sum", "noisy_histograms", "noisy_sparse_sum")}
 
 
 class Data(NamedTuple):
-    """What is given to `fit`."""
+    """The arguments of `fit`."""
 
     X: np.ndarray
     y: np.ndarray | None = None
@@ -31,14 +31,14 @@ class Data(NamedTuple):
 
 
 class Audit(NamedTuple):
-    """What was seen for certain: at least this epsilon, and at least Gaussian noise of this little spread (1/mu)."""
+    """Lower bounds: on epsilon, and on mu of Gaussian differential privacy."""
 
     epsilon: float
     mu: float
 
 
 class Draw(NamedTuple):
-    """What a model has drawn: from which rows, by which rule, with which noise, and what came out."""
+    """One noisy sum of a fit: its rows, rule, noise and result."""
 
     name: str
     rows: Any
@@ -50,7 +50,7 @@ class Draw(NamedTuple):
 
 
 def without(data, gone):
-    """Return data with rows taken away: those of one person."""
+    """Return the data without the rows of one person."""
     return Data(*(None if part is None else part[~gone] for part in data))
 
 
@@ -60,7 +60,7 @@ def fitted(model, data):
 
 
 def learned(model):
-    """Return all numbers that a fit gives, in one row."""
+    """Return all numeric fitted attributes in one vector."""
     kept = {name: value for name, value in vars(model).items() if name.endswith("_") and name[0] != "_"}
     arrays = [np.ravel(kept[name]) for name in sorted(kept) if np.asarray(kept[name]).dtype.kind in "if"]
     return np.concatenate(arrays).astype(float)
@@ -78,18 +78,18 @@ def most(hits, runs, missed):
 
 
 def epsilon_low(hits, other, runs, *, delta, missed):
-    """Return the largest epsilon that an event shows, which two data sets gave so often."""
+    """Return a lower bound on epsilon from the counts of an event on two data sets."""
     surely = least(hits, runs, missed) - delta
     return math.log(surely / most(other, runs, missed)) if surely > 0 else -math.inf
 
 
 def mu_low(hits, other, runs, *, missed):
-    """Return by how many deviations of Gaussian noise the two data sets are surely apart."""
+    """Return a lower bound on mu from the counts of an event on two data sets."""
     return float(norm.ppf(least(hits, runs, missed)) - norm.ppf(most(other, runs, missed)))
 
 
 def judged(pilot, fresh, *, delta=0.0, missed=MISSED):
-    """Return what scores show: thresholds come from pilot fits, here and there, and counts from fresh ones."""
+    """Return lower bounds from scores: thresholds come from pilot fits, counts from fresh fits."""
     here, there = fresh
     each = missed / _INTERVALS
     runs = min(len(here), len(there))
@@ -110,7 +110,7 @@ def judged(pilot, fresh, *, delta=0.0, missed=MISSED):
 
 
 def _threshold(pilot, worth):
-    """Return the threshold that would have shown most: halfway between two scores of the pilot fits."""
+    """Return the threshold with the best lower bound on the pilot fits."""
     here, there = pilot
     runs = min(len(here), len(there))
     scores = np.unique(np.concatenate(pilot))
@@ -124,9 +124,9 @@ def _threshold(pilot, worth):
 
 
 class Projection:
-    """Numbers of a fit, weighed as tells most of who was there: by Fisher's discriminant of pilot fits.
+    """Fisher's linear discriminant of fitted attributes and their squares, from pilot fits.
 
-    Squares are weighed too: somebody may be known by how far numbers scatter.
+    Squares are included because one person may change only the variance.
     """
 
     def __init__(self, here, there):
@@ -148,7 +148,7 @@ class Projection:
 
 
 def audit(release, here, there, *, pilot, runs, delta=0.0, missed=MISSED):
-    """Return what a release, a function from data to numbers, surely tells of who is here and not there."""
+    """Return lower bounds on the loss of a release, a function from data to numbers."""
 
     def many(count):
         return [np.array([np.ravel(release(data)) for _ in range(count)], float) for data in (here, there)]
@@ -162,7 +162,7 @@ def audit(release, here, there, *, pilot, runs, delta=0.0, missed=MISSED):
 
 
 class _Exact:
-    """Keeps the integers that noise would have been added to."""
+    """Records the integers before noise and adds none."""
 
     def perturb(self, values):
         TOTALS.append(values)
@@ -182,7 +182,7 @@ TOTALS = []
 
 @contextmanager
 def watched():
-    """Give a list to which everything that models draw is added."""
+    """Yield a list that collects every noisy sum of a fit."""
     found = []
 
     def watching(name):
@@ -206,7 +206,7 @@ def draws_of(model, data):
 
 @contextmanager
 def replayed(draws):
-    """Answer every draw with what was drawn before, whatever the rows are: nothing else of the data is to be had."""
+    """Replay recorded noisy sums instead of computing them, whatever the rows."""
     left = list(draws)
 
     def replaying(name):
@@ -228,7 +228,7 @@ def replayed(draws):
 
 @contextmanager
 def one_chance():
-    """Let all that is random after the draws be the same."""
+    """Make all randomness after the noisy sums deterministic."""
     found = np.random.default_rng
     np.random.default_rng = lambda seed=0: found(seed)
     try:
@@ -249,12 +249,12 @@ def _instead(made):
 
 
 def attributes(model):
-    """Return everything that a fit has set, as plain values."""
+    """Return all fitted attributes as plain values."""
     return {name: np.asarray(value).tolist() for name, value in vars(model).items() if name.endswith("_")}
 
 
 def exact(draw, rows):
-    """Return the exact integers of a draw on other rows, and what one step of them is worth."""
+    """Return the exact integers of a recorded sum on other rows."""
     quiet = ExactLaplace(draw.noise.scale) if isinstance(draw.noise, Laplace) else ExactGaussian(draw.noise.scale)
     TOTALS.clear()
     _DRAWS[draw.name](rows, draw.rule, draw.public, **draw.more, reservation=reserve([quiet]))
@@ -262,7 +262,7 @@ def exact(draw, rows):
 
 
 def steps_of(draw):
-    """Return how many steps of the grid make a unit of what was told."""
+    """Return the number of grid steps per unit of the result."""
     if draw.name == "noisy_histograms":
         tables = draw.more["tables"]
         return (
@@ -274,7 +274,7 @@ def steps_of(draw):
 
 
 def likelihood_ratio(draws, here, there):
-    """Return the logarithm of how much likelier all draws are of the rows here than of those there."""
+    """Return the log-likelihood ratio of all noisy sums between two data sets."""
     total = 0.0
     for draw in draws:
         told = np.ravel(draw.told) * float(steps_of(draw))
@@ -288,7 +288,7 @@ def likelihood_ratio(draws, here, there):
 
 
 def spent(draws, here, there):
-    """Return what these draws have cost, for these two data sets: the sums of epsilons, and of rhos."""
+    """Return the exact epsilon and rho of these noisy sums for two data sets."""
     epsilon, rho = Fraction(0), Fraction(0)
     for draw in draws:
         moved = [int(one) - int(other) for one, other in zip(exact(draw, here), exact(draw, there), strict=True)]
@@ -301,14 +301,14 @@ def spent(draws, here, there):
 
 
 def residuals(draws, rows):
-    """Return the noise that was really added, in units of what was paid for."""
+    """Return the noise that was added, in units of its declared scale."""
     return [
         (np.ravel(draw.told) * float(steps_of(draw)) - exact(draw, rows)) / float(draw.noise.scale) for draw in draws
     ]
 
 
 def audit_fits(model, here, there, *, pilot, runs, delta=0.0, missed=(MISSED,)):
-    """Return what fits surely tell, for each chance to be wrong: first what they give, then all that they drew."""
+    """Return lower bounds for each error probability: from the fitted attributes, then from all noisy sums."""
     rows = [draws_of(model, data)[0].rows for data in (here, there)]
 
     def many(count):

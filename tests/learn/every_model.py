@@ -1,4 +1,4 @@
-"""One of every estimator, with data that it can learn from; nearly without noise, where scikit-learn looks."""
+"""One instance of every estimator, nearly without noise for scikit-learn's checks, and data to fit."""
 
 import numpy as np
 

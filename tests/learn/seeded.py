@@ -1,10 +1,10 @@
-"""A session whose noise is the same in every run, so that tests of accuracy cannot fail by chance."""
+"""A session with seeded noise, so that tests of accuracy cannot fail by chance."""
 
 import numpy as np
 
 
 class Seeded:
-    """What a model sees of a session; noise of the same law up to the grid, from a generator that is given a seed."""
+    """A stand-in for FitSession with continuous noise of the same distribution from a seeded generator."""
 
     def __init__(self, rows, shares, *, epsilon=None, rho=None, seed=0):
         self.rows, self.rng = np.asfortranarray(rows), np.random.default_rng(seed)

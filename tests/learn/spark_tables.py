@@ -1,4 +1,4 @@
-"""Rows on Spark and the same rows here, for models that must learn the same from both, to the last bit."""
+"""The same rows on Spark and locally, on which models must fit identically, bit for bit."""
 
 import numpy as np
 import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Whole fits, with somebody and without them: what comes out, and what was drawn, tells no more than was claimed."""
+"""Audits of whole fits with and without one person: neither outputs nor noisy sums exceed the claimed loss."""
 
 import math
 

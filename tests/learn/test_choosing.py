@@ -1,4 +1,4 @@
-"""Choosing among models privately: exactly the probabilities of the exponential mechanism, and paid for first."""
+"""Private selection has exactly the probabilities of the exponential mechanism, and is charged first."""
 
 import math
 from fractions import Fraction

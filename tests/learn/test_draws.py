@@ -1,4 +1,4 @@
-"""Every draw of every model: one person moves it by the ball at most, and no row's numbers depend on other rows."""
+"""For every noisy sum of every model: one person changes it by at most the radius, and rows do not interact."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Rows come from arrays, frames, Arrow tables, DuckDB relations and curators, and give the same sums everywhere."""
+"""Rows from arrays, frames, Arrow tables, DuckDB relations and curators give the same sums."""
 
 import warnings
 

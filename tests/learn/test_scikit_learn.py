@@ -1,4 +1,4 @@
-"""Estimators are scikit-learn's in shape: its own checks pass, except those that no private estimator can pass."""
+"""Estimators pass scikit-learn's own checks, except those that no private estimator can pass."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""Models learn on Spark what they learn here, bit for bit; rows stay there, and only integers come back."""
+"""Models fit on Spark exactly as they do locally; rows stay on Spark, and only integers are returned."""
 
 import logging
 import subprocess
