@@ -78,7 +78,7 @@ def test_the_other_easy_fixes_hardly_help_either(made, fix):
 @pytest.mark.parametrize("delta", ["1e-6", 0])
 def test_private_means_hide_who_is_in(made, delta):
     result = membership(made, random_state=0, defence="curator", epsilon=1, delta=delta)
-    assert result.details["published by"] == "the curator, one question"
+    assert result.details["published by"] == "the curator, in one query"
     assert result.success < 0.66  # 0.52 at most, give or take 0.02; epsilon allows 0.73
     assert result.evidence.implied(result.delta, confidence=1 - 1e-10).low <= 1
     assert result.delta == float(delta)
@@ -144,7 +144,7 @@ def test_a_defence_of_the_wrong_shape_is_refused(made):
 
 
 def test_a_defence_that_returns_infinity_is_refused(made):
-    with pytest.raises(ValueError, match="without NaN and infinities"):
+    with pytest.raises(ValueError, match="without NaN or infinity"):
         membership(made, defence=lambda members: np.full(members.shape[1], np.inf))
 
 

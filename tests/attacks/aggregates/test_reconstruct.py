@@ -21,7 +21,7 @@ SURE = 1 - 1e-9  # intervals of the tests that meet real noise
 def test_noisy_sums_give_away_as_many_bits_as_theory_says(noise, least, most):
     result = reconstruct(Secrets.simulate(1024, random_state=3), noise=noise, random_state=4)
     assert least <= result.success <= most
-    assert result.details["least squares gets, in theory"] == pytest.approx(result.success, abs=0.035)
+    assert result.details["accuracy of least squares, in theory"] == pytest.approx(result.success, abs=0.035)
 
 
 def test_noise_far_beyond_the_square_root_leaves_a_coin():
@@ -84,7 +84,7 @@ def test_rounding_does_hide_people_who_are_asked_for_one_by_one():
 @pytest.mark.parametrize("epsilon", ["1/10", 1])
 def test_the_curator_keeps_the_bits_from_random_subsets(epsilon):
     result = reconstruct(Secrets.simulate(128, random_state=0), defence="curator", epsilon=epsilon, random_state=0)
-    assert result.details["asked"] == "in SQL"
+    assert result.details["answered"] == "in SQL"
     assert result.evidence.implied(confidence=SURE).low == 0
     assert result.success < 0.8  # a coin, and six standard deviations
 
@@ -149,7 +149,7 @@ def test_a_delta_buys_gaussian_noise_and_is_counted():
     pure = reconstruct(people, defence="curator", epsilon=1, random_state=0)
     result = reconstruct(people, defence="curator", epsilon=1, delta="1e-6", random_state=0)
     assert result.delta == 1e-6
-    assert 2 * result.details["error of an answer, people"] < pure.details["error of an answer, people"]
+    assert 2 * result.details["error of an answer (RMS)"] < pure.details["error of an answer (RMS)"]
 
 
 def test_a_fresh_epsilon_for_every_answer_is_caught():
@@ -266,5 +266,5 @@ def test_who_is_married_in_california_is_rebuilt():
     assert reconstruct(people, random_state=0).success == 1
     assert reconstruct(people, defence="easy", random_state=0).success == 1
     private = reconstruct(people, defence="curator", epsilon=1, random_state=0)
-    assert private.details["asked"] == "of the kernel, as one vector"
+    assert private.details["answered"] == "of the kernel, as one vector"
     assert private.success < 0.62

@@ -141,7 +141,7 @@ def test_a_value_that_one_half_of_the_people_lacks_is_no_trouble():
     X[17, 8] = 4
     rare = SensitiveAttributeData(LabelledData(X, SOME.people.y, bounds=(0, 4)), 8)
     assert rare.subset(np.arange(20, 400)).values == 5
-    assert attacks.attributes(rare, **FEW).details["values to choose from"] == 5
+    assert attacks.attributes(rare, **FEW).details["candidate values"] == 5
 
 
 def test_a_secret_that_nearly_everybody_shares_is_refused():
@@ -173,7 +173,7 @@ def test_a_missing_file_is_named(tmp_path):
 def test_occupations_are_found_beyond_imputation():
     if not (DATA / "adult.parquet").exists():
         pytest.skip("needs adult in DISCREET_DATA")
-    people = attacks.attack_named("attributes").load(DATA).some(np.arange(2000))
+    people = attacks.attack_named("attributes").load(DATA).subset(np.arange(2000))
     result = attacks.attributes(people, targets=2, shadows=3, random_state=0)
-    assert result.details["values to choose from"] == 14
+    assert result.details["candidate values"] == 14
     assert result.success > result.baseline + 0.05

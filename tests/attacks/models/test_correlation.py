@@ -111,7 +111,7 @@ def test_memory_is_worst_for_the_rare():
     beyond = attacks.correlation(model="tree", random_state=0).details
     rarest, all_of_them = (
         float(beyond[name].split()[0])
-        for name in ("members beyond strangers, rarest tenth", "members beyond strangers")
+        for name in ("members minus non-members, rarest tenth", "members minus non-members")
     )
     assert rarest > all_of_them > 0.3
 
@@ -179,7 +179,7 @@ def test_a_model_without_the_genotype_tells_the_majority_only(patients):
     blind = attacks.correlation(patients, defence=Blind, random_state=0)
     exact = attacks.correlation(patients, random_state=0)
     assert blind.success == pytest.approx(blind.baseline)
-    missed = "the dose of strangers is missed by, mg a week"
+    missed = "mean error of non-members' doses, mg per week"
     assert blind.details[missed] > exact.details[missed] + 0.5
 
 
@@ -219,7 +219,7 @@ def test_the_picture_shows_members_beside_strangers(patients):
     figure = result.figure()
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["guessing", "members", "non-members"]
     heights = [bar.get_height() for bar in figure.axes[0].patches]
-    assert heights == [result.evidence.members.value, result.evidence.strangers.value]
+    assert heights == [result.evidence.members.value, result.evidence.non_members.value]
     assert flaws(figure) == []
 
 
@@ -227,7 +227,7 @@ def test_models_are_drawn_side_by_side_with_the_largest_gap_of_each(patients):
     pytest.importorskip("matplotlib")
     result = attacks.correlation(patients, random_state=3, splits=1)
     figure = member_rates_figure({"one": [result], "two": [result]})
-    gap = 100 * (result.evidence.members.value - result.evidence.strangers.value)
+    gap = 100 * (result.evidence.members.value - result.evidence.non_members.value)
     assert [axes.get_title(loc="left") for axes in figure.axes] == [
         f"{name}: gaps up to {gap:.0f} points" for name in ("one", "two")
     ]
@@ -313,7 +313,7 @@ def test_too_few_patients_are_refused():
 
 
 def test_a_folder_without_the_data_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"warfarin_iwpc\.parquet is not in"):
+    with pytest.raises(FileNotFoundError, match=r"warfarin_iwpc\.parquet"):
         load(tmp_path)
 
 

@@ -19,7 +19,7 @@ from discreet.attacks.models.inversion_games import nearest_picture, pick_candid
 from discreet.attacks.models.plots import ImageMosaic, mosaic_by_defence, mosaics_figure
 
 SURE = 1 - 1e-10  # of an interval: a false alarm is not to be seen
-NAMED = "pictures that an independent classifier recognises"
+NAMED = "images recognised by an independent classifier"
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +199,7 @@ def test_about_half_of_the_people_enrol_and_the_others_leave_an_empty_class():
 
     result = attacks.invert(defence=watched, classes="people", random_state=0, repeats=3)
     assert all({0, 1} <= enrolled <= set(range(20)) for enrolled in seen)
-    assert result.evidence.members.trials == result.evidence.strangers.trials == 3 * 18
+    assert result.evidence.members.trials == result.evidence.non_members.trials == 3 * 18
     assert all(first & second == {0, 1} for first, second in zip(seen[::2], seen[1::2], strict=True))
 
 
