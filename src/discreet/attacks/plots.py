@@ -115,7 +115,7 @@ def draw_exposure(axes: Any, result: AttackResult) -> None:
     ends = np.array([share.interval() for share in shares])
     axes.bar(deciles, values, color=DEFENCE_COLOURS[result.defence], alpha=0.85)
     axes.errorbar(deciles, values, yerr=np.abs(ends.T - values), fmt="none", ecolor=INK, lw=0.8)
-    label = textwrap.fill(f"deciles of people by {result.exposure.rarity_label}, rarest last", 40)
+    label = textwrap.fill(f"deciles of people by rarity ({result.exposure.rarity_label}), rarest last", 40)
     axes.set(xlabel=label, ylabel="success rate (95 % interval)", ylim=(0, 1.05))
     axes.set_xticks(list(deciles))
 
@@ -212,7 +212,7 @@ def roc_figure(results: Sequence[AttackResult]) -> Any:
             right.plot(range(1, len(shares) + 1), shares, "o-", color=DEFENCE_COLOURS[result.defence], ms=3)
         draw_epsilon_bound(left, results[-1])
         by = results[0].exposure.rarity_label if results[0].exposure is not None else ""
-        right.set(xlabel=f"deciles of people by {by}", ylabel="TPR at 1 % FPR", ylim=(-0.03, 1.05))
+        right.set(xlabel=f"deciles of people by rarity ({by})", ylabel="TPR at 1 % FPR", ylim=(-0.03, 1.05))
         right.set_xticks(range(1, 11))
         add_legend(figure, [left], columns=3)
         areas = [f"{result.success:.2f} against {defence_label(result)}" for result in results]

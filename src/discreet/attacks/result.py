@@ -31,7 +31,12 @@ class ExposureByRarity:
 
 
 def exposure_by_rarity(
-    rarity: Any, hit: Any, *, labels: Sequence[object] | None = None, rarity_label: str = "rarity", max_labels: int = 5
+    rarity: Any,
+    hit: Any,
+    *,
+    labels: Sequence[object] | None = None,
+    rarity_label: str = "rare values",
+    max_labels: int = 5,
 ) -> ExposureByRarity:
     """Return success by decile of rarity (higher means rarer); fewer than ten people give fewer groups."""
     rare, was_hit = np.asarray(rarity, float), np.asarray(hit, bool)
@@ -165,7 +170,7 @@ class AttackResult:
         rows = [(name, format_value(value)) for name, value in self.details.items()]
         if self.exposure is not None:
             decile_text = " ".join(f"{share.value:.0%}" for share in self.exposure.deciles)
-            rows.append((f"success by decile of {self.exposure.rarity_label}, rarest last", decile_text))
+            rows.append((f"success by decile of rarity ({self.exposure.rarity_label}), rarest last", decile_text))
             if self.exposure.rarest_hit:
                 rows.append(("rarest people hit", ", ".join(self.exposure.rarest_hit)))
         return rows

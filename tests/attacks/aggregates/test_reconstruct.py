@@ -198,7 +198,7 @@ def test_the_prior_of_given_bits_is_what_guessing_reaches():
 def test_the_result_tells_who_is_exposed_and_draws_itself():
     result = reconstruct(noise=1 / 4, random_state=0)
     assert len(result.exposure.deciles) == 10
-    assert "how few questions" in str(result)
+    assert "few queries about them" in str(result)
     pytest.importorskip("matplotlib")
     assert len(result.figure().axes) == 2
     assert (
@@ -219,7 +219,7 @@ def test_the_laboratory_knows_it():
         ({"method": "prayer"}, ValueError, "method must be one of 'least squares'"),
         ({"questions": "none"}, ValueError, "questions must be"),
         ({"noise": -1}, ValueError, "noise, in units of .* must be at least 0"),
-        ({"noise": 1, "defence": "easy"}, TypeError, 'noise is for defence="nothing"'),
+        ({"noise": 1, "defence": "easy"}, TypeError, 'noise applies only to defence="nothing"'),
         ({"delta": "1e-6", "defence": lambda bits: 3}, TypeError, "delta needs an epsilon"),
         ({"delta": 2, "defence": "curator", "epsilon": 1}, ValueError, "delta must be at least 0"),
         ({"per_person": 0}, ValueError, "per_person"),
@@ -239,7 +239,7 @@ def test_wrong_input_is_refused_by_name(how, error, words):
 
 @pytest.mark.parametrize(("bits", "chance"), [([0, 2], None), ([1], None), ([[0, 1]], None), ([0, 1], 1.5)])
 def test_secrets_are_zeros_and_ones(bits, chance):
-    with pytest.raises(ValueError, match=r"bits must be|chance must lie"):
+    with pytest.raises(ValueError, match=r"bits must|chance must lie"):
         Secrets(bits, chance)
 
 
@@ -254,7 +254,7 @@ def test_guesses_depend_on_the_answers_alone():
 
 
 def test_a_folder_without_the_file_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"pums_ca_1000\.parquet is not in"):
+    with pytest.raises(FileNotFoundError, match=r"pums_ca_1000\.parquet"):
         load(tmp_path)
 
 

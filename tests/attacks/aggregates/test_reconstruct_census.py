@@ -97,7 +97,9 @@ def test_noise_is_seen_in_the_tables_themselves(town):
 @pytest.mark.long
 def test_a_defence_of_ones_own_may_hide_cells(town, easy):
     own = census(
-        town, defence=lambda members: suppress_small_cells(pair_tables(members, town.block_count, town.sizes)), random_state=0
+        town,
+        defence=lambda members: suppress_small_cells(pair_tables(members, town.block_count, town.sizes)),
+        random_state=0,
     )
     assert own.success == easy.success
     assert own.defence == "own"

@@ -123,7 +123,7 @@ def test_both_tell_who_is_exposed():
 def test_other_data_are_refused():
     with pytest.raises(TypeError, match="data must be Secrets"):
         membership_from_reconstruction([1, 0])
-    with pytest.raises(TypeError, match="data must be a Study"):
+    with pytest.raises(TypeError, match="data must be Study"):
         reconstruction_from_membership([1, 0])
     with pytest.raises(
         ValueError, match=r"without the secret, and with it. must return an array of numbers, 2 by 2,000"
@@ -134,10 +134,10 @@ def test_other_data_are_refused():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"secrets": [0]}, "an entry, for each person"),
-        ({"rates": [0.5]}, "of the same attributes"),
+        ({"secrets": [0]}, "one entry, per participant"),
+        ({"rates": [0.5]}, "the same attributes"),
         ({"values": [[0, 3], [1, 1]]}, "zeros and ones"),
-        ({"secrets": [1, 1]}, "both secrets must occur"),
+        ({"secrets": [1, 1]}, "both 0 and 1"),
         ({"rates": [0.0, 0.5]}, "between 0 and 1"),
     ],
 )

@@ -138,19 +138,19 @@ def test_wrong_people_are_refused():
 @pytest.mark.parametrize(
     ("X", "y", "says"),
     [
-        (np.eye(3), [0, 1], "a row for each person"),
+        (np.eye(3), [0, 1], "one row per person"),
         (np.full((2, 1), np.nan), [0, 1], "finite"),
-        (np.eye(2), [-1, 0], "whole numbers from 0"),
-        (np.eye(2), [0.5, 1], "whole numbers from 0"),
+        (np.eye(2), [-1, 0], "non-negative integers"),
+        (np.eye(2), [0.5, 1], "non-negative integers"),
         (np.eye(2), ["a", None], "without gaps"),
         (np.eye(2), [0, [1]], "y must have one entry"),
         ([[1, "a"], [0, "b"]], [0, 1], "X, column 1, must be an array of numbers"),
-        ({"job": ["a", "b"]}, [0, 1], "X, column 'job', must be an array of numbers: code texts as whole numbers"),
+        ({"job": ["a", "b"]}, [0, 1], "X, column 'job', must be an array of numbers: encode text as integers"),
         ([[1, 2], [3]], [0, 1], "X must be an array of numbers"),
-        (None, [0, 1], "a row for each person"),
-        ({}, [0, 1], "a row for each person"),
-        ([[0.0], [7.0]], [0, 1], r"column 0, has numbers outside of its bounds, 0 to 1: say bounds=\(low, high\)"),
-        ({"age": [30, 40]}, [0, 1], "X, column 'age', has numbers outside of its bounds"),
+        (None, [0, 1], "one row per person"),
+        ({}, [0, 1], "one row per person"),
+        ([[0.0], [7.0]], [0, 1], r"column 0 of X has values outside its bounds, 0 to 1: give bounds=\(low, high\)"),
+        ({"age": [30, 40]}, [0, 1], "column 'age' of X has values outside its bounds"),
     ],
 )
 def test_wrong_records_are_refused(X, y, says):
@@ -196,16 +196,20 @@ def even(X):
 @pytest.mark.parametrize(
     ("model", "kind", "says"),
     [
-        (Told(lambda X: even(X) * np.nan), ValueError, "predict_proba of your model must return .* without NaN"),
-        (Told(lambda X: even(X) * np.inf), ValueError, "without NaN and infinities"),
+        (
+            Told(lambda X: even(X) * np.nan),
+            ValueError,
+            "predict_proba of the defence's model must return .* without NaN",
+        ),
+        (Told(lambda X: even(X) * np.inf), ValueError, "without NaN or infinity"),
         (Told(lambda X: even(X)[:3]), ValueError, r"not an array of shape \(3, 10\)"),
         (Told(lambda X: even(X)[:, 0]), ValueError, "not an array of shape"),
         (Told(lambda X: None), TypeError, "must return an array of numbers"),
-        (Told(even, list("abcdefghij")), ValueError, "whole numbers from 0 to 9; fit it to the members' classes"),
-        (Told(even, [*range(9), 99]), ValueError, "whole numbers from 0 to 9"),
-        (Told(even, [0] * 10), ValueError, "whole numbers from 0 to 9"),
-        (Told, TypeError, "your function returned the class Told itself"),
-        (None, TypeError, "your function returned NoneType"),
+        (Told(even, list("abcdefghij")), ValueError, "integers from 0 to 9: fit it to the members' classes"),
+        (Told(even, [*range(9), 99]), ValueError, "integers from 0 to 9"),
+        (Told(even, [0] * 10), ValueError, "integers from 0 to 9"),
+        (Told, TypeError, "not the class Told"),
+        (None, TypeError, "not NoneType"),
     ],
 )
 def test_rubbish_from_a_model_is_refused(model, kind, says):
@@ -236,7 +240,7 @@ def test_a_delta_that_a_defence_of_ones_own_promises_counts(attack):
 
 def test_success_completes_what_share():
     assert attacks.likelihood_ratio(simulate_purchases(0, people=100), shadows=2, targets=1).metric.startswith(
-        "of pairs of"
+        "of member/non-member pairs"
     )
 
 

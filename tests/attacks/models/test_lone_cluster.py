@@ -192,11 +192,11 @@ def test_maps_are_drawn_side_by_side_with_one_legend():
 @pytest.mark.parametrize(
     ("data", "keywords", "error", "said"),
     [
-        ([[0, 1]], {}, TypeError, "data must be a City"),
-        (None, {"people": 5000}, ValueError, "people: 5000 of the crowd"),
+        ([[0, 1]], {}, TypeError, "data must be City"),
+        (None, {"people": 5000}, ValueError, "people must be at most 1200"),
         (None, {"people": 10}, ValueError, "people"),
         (None, {"radius": 0}, ValueError, "radius must be above 0"),
-        (None, {"radius": 40}, ValueError, "radius must lie between 0 and the 40.0 km"),
+        (None, {"radius": 40}, ValueError, "radius must be above 0 and below"),
         (None, {"radius": "near"}, ValueError, "radius must be a number"),
         (None, {"people": "many"}, TypeError, "people must be an integer"),
         (None, {"random_state": -1}, ValueError, "random_state must be"),
@@ -204,17 +204,17 @@ def test_maps_are_drawn_side_by_side_with_one_legend():
         (None, {"plays": 1}, ValueError, "plays"),
         (None, {"delta": 2}, ValueError, "delta"),
         (None, {"defence": "curator"}, TypeError, "needs an epsilon"),
-        (None, {"defence": lambda places: places}, ValueError, "no weights_"),
-        (None, {"defence": lambda places: Mixed}, ValueError, "no weights_"),
+        (None, {"defence": lambda places: places}, ValueError, "weights_ is missing"),
+        (None, {"defence": lambda places: Mixed}, ValueError, "weights_ is missing"),
         (None, {"defence": mixed(covariances_=[1])}, ValueError, "its covariances_, which must be full"),
         (None, {"defence": mixed(covariances_=[np.zeros((2, 2))])}, ValueError, "symmetric and positive definite"),
         (None, {"defence": mixed(covariances_=[[[1, 0.5], [0, 1]]])}, ValueError, "symmetric and positive definite"),
         (None, {"defence": mixed(covariances_=[np.full((2, 2), np.nan)])}, ValueError, "without NaN"),
         (None, {"defence": mixed(weights_=[0.5, 0.5])}, ValueError, r"its weights_\) must return .* 1, not"),
-        (None, {"defence": mixed(weights_=[-1])}, ValueError, "weights_ from 0"),
+        (None, {"defence": mixed(weights_=[-1])}, ValueError, "non-negative weights_"),
         (None, {"defence": mixed(weights_=["all"])}, TypeError, r"its weights_\) must return an array of numbers"),
         (None, {"defence": mixed(means_=[[[0, 0]]])}, ValueError, r"its means_\) must return"),
-        (None, {"defence": mixed(means_=[[np.inf, 0]])}, ValueError, "without NaN and infinities"),
+        (None, {"defence": mixed(means_=[[np.inf, 0]])}, ValueError, "without NaN or infinity"),
         (
             None,
             {"defence": mixed(means_=np.empty((0, 2)), weights_=[], covariances_=np.empty((0, 2, 2)))},
@@ -231,11 +231,11 @@ def test_bad_input_is_refused(data, keywords, error, said):
 @pytest.mark.parametrize(
     ("crowd", "loners", "said"),
     [
-        ([[1, 2, 3]], [[1, 1]], "crowd must be places"),
-        ([[1, 1]], [[11, 1]], "loners must lie from 0 to side"),
-        ([[1, np.nan]], [[1, 1]], "crowd must lie from 0 to side"),
+        ([[1, 2, 3]], [[1, 1]], "crowd must be at least one location"),
+        ([[1, 1]], [[11, 1]], "loners must be from 0 to side"),
+        ([[1, np.nan]], [[1, 1]], "crowd must be from 0 to side"),
         ([["here", "there"]], [[1, 1]], "crowd, column 0, must be an array of numbers"),
-        (None, [[1, 1]], "crowd must be places"),
+        (None, [[1, 1]], "crowd must be at least one location"),
     ],
 )
 def test_a_bad_city_is_refused(crowd, loners, said):

@@ -69,9 +69,9 @@ def test_rows_without_numbers_are_refused(X, y):
 @pytest.mark.parametrize(
     ("model", "says"),
     [
-        (None, "a fitted linear model, with coef_ and intercept_, not NoneType"),
-        ("text", "a fitted linear model, with coef_ and intercept_, not str"),
-        (SimpleNamespace, "a fitted linear model, with coef_ and intercept_, not type"),
+        (None, "a fitted linear model with coef_ and intercept_, not NoneType"),
+        ("text", "a fitted linear model with coef_ and intercept_, not str"),
+        (SimpleNamespace, "a fitted linear model with coef_ and intercept_, not type"),
         (SimpleNamespace(coef_=[1.0, 2.0], intercept_=0.0), "as coef_, must return an array of numbers, 1, not an"),
         (SimpleNamespace(coef_=["a"], intercept_=0.0), "as coef_, must return an array of numbers, 1, not nd"),
         (SimpleNamespace(coef_=[np.nan], intercept_=0.0), "as coef_, must return an array of numbers, 1, without NaN"),

@@ -126,15 +126,15 @@ def test_one_column_or_one_fact_may_be_given_alone():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ((5, "age", "ill"), "table must be a table of Arrow"),
+        ((5, "age", "ill"), "table must be an Arrow"),
         ((TABLE, 5, "ill"), "quasi must be a list of texts"),
         ((TABLE, [], "ill"), "quasi must name at least one column"),
         ((TABLE, "age", ["ill"]), "sensitive must be the name of one column"),
         ((TABLE, "age", "ill", [1]), "facts must be a list such as"),
         ((TABLE, "age", "ill", 1), "facts must be a list such as"),
-        (({**TABLE, "row": [1, 2, 3, 4]}, ["age", "row"], "ill"), "rename it"),
-        (({**TABLE, "ill": [[1], [2], [3], [4]]}, "age", "ill"), "columns of their own"),
-        (({**TABLE, "ill": [1.0, 2.0, np.nan, 1.0]}, "age", "ill"), "empty entries"),
+        (({**TABLE, "row": [1, 2, 3, 4]}, ["age", "row"], "ill"), "rename that column"),
+        (({**TABLE, "ill": [[1], [2], [3], [4]]}, "age", "ill"), "separate columns"),
+        (({**TABLE, "ill": [1.0, 2.0, np.nan, 1.0]}, "age", "ill"), "missing values"),
     ],
     ids=str,
 )

@@ -150,12 +150,12 @@ def test_one_form_may_be_given_as_a_text():
 @pytest.mark.parametrize(
     ("forms", "message"),
     [
-        ([], "forms must have one at least"),
-        ("", "forms must have one at least"),
-        ([""], "forms must have one at least"),
+        ([], "at least one non-empty format"),
+        ("", "at least one non-empty format"),
+        ([""], "at least one non-empty format"),
         (5, "forms must be a list of texts"),
         ([None], "forms must be a list of texts"),
-        ("AAAAAAAA", "forms have more than"),
+        ("AAAAAAAA", "forms allow more than"),
     ],
 )
 def test_forms_without_numbers_are_refused(forms, message):
@@ -189,12 +189,12 @@ def test_taxis_without_trips_that_were_kept_are_opened_too():
         ({"numbers": 5}, "numbers must be a list of texts"),
         ({"numbers": None}, "numbers must be a list of texts"),
         ({"others": [1.5]}, "others must be a list of texts"),
-        ({"counts": 5}, "counts one count for each number"),
-        ({"counts": ["x"]}, "counts must have whole numbers only"),
+        ({"counts": 5}, "one count per number"),
+        ({"counts": ["x"]}, "counts must be an array of integers"),
         ({"hashed": 5}, "hashed must be a list of texts"),
-        ({"trips": 5}, "trips must be a table"),
-        ({"trips": {"medallion": ["1A11"], "day": [1], "total": ["x"]}}, "total numbers"),
-        ({"trips": {"medallion": ["1A11"], "day": [1], "total": [None]}}, "'total' has empty entries"),
+        ({"trips": 5}, "trips must be an Arrow"),
+        ({"trips": {"medallion": ["1A11"], "day": [1], "total": ["x"]}}, "total must be numeric"),
+        ({"trips": {"medallion": ["1A11"], "day": [1], "total": [None]}}, "'total' has missing values"),
     ],
     ids=str,
 )

@@ -76,7 +76,7 @@ def census(
             -np.bincount(blocks.cell_codes)[blocks.cell_codes[is_member]],
             is_rebuilt[is_member],
             labels=[f"row {row}" for row in np.flatnonzero(is_member)],
-            rarity_label="rarity of their traits",
+            rarity_label="rare traits",
         ),
     )
 

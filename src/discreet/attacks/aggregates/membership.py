@@ -152,9 +152,7 @@ def _member_exposure(evidence: ScoreEvidence, samples: Sequence[StudySample], ma
     labels = [
         f"study {study} member {row}" for study, play in enumerate(samples, 1) for row in range(len(play.members))
     ]
-    return exposure_by_rarity(
-        rarity, evidence.members > threshold, labels=labels, rarity_label="rarity of their values"
-    )
+    return exposure_by_rarity(rarity, evidence.members > threshold, labels=labels, rarity_label="rare values")
 
 
 ATTACK = Attack(

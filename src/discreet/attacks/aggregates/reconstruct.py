@@ -138,7 +138,7 @@ def _result(defence: Defence, game: _ReconstructionGame, guesses: np.ndarray, de
             -game.subsets.sum(axis=0),
             is_right,
             labels=[f"person {number}" for number in range(len(is_right))],
-            rarity_label="number of queries about them",
+            rarity_label="few queries about them",
         ),
         delta=delta,
         draw=partial(

@@ -177,7 +177,7 @@ def membership_from_reconstruction(
             -question_counts[is_member],
             called_members[is_member],
             labels=_row_labels(is_member),
-            rarity_label="number of queries about them",
+            rarity_label="few queries about them",
         ),
     )
 

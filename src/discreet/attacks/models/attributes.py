@@ -255,9 +255,7 @@ def _attribute_result(
         ),
         guessing=float(guessing.mean()),
         details=details,
-        exposure=exposure_by_rarity(
-            rarity, is_right[is_member], labels=labels, rarity_label="improbability of their value"
-        ),
+        exposure=exposure_by_rarity(rarity, is_right[is_member], labels=labels, rarity_label="improbable value"),
         delta=float(spec.delta),
     )
 

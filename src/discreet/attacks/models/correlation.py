@@ -73,7 +73,7 @@ def correlation(  # noqa: PLR0913 - the common arguments and two settings
             rarity,
             members_right[0],
             labels=[f"patient {index}" for index in range(len(patients))],
-            rarity_label="rarity of genotype and dose",
+            rarity_label="rare genotype and dose",
         ),
         draw=partial(
             draw_member_rates, evidence_by_defence={str(parsed_defence): evidence}, guessing=float(prior.max())

@@ -228,7 +228,7 @@ def guess_evidence(targets: AttackTargets, is_right: np.ndarray) -> GuessEvidenc
 def target_exposure(targets: AttackTargets, is_right: np.ndarray) -> ExposureByRarity:
     """Return success by rarity: the fewer people share the known values, the rarer the target."""
     names = [f"row {row}" for row in targets.rows]
-    return exposure_by_rarity(-targets.class_sizes, is_right, labels=names, rarity_label="class size")
+    return exposure_by_rarity(-targets.class_sizes, is_right, labels=names, rarity_label="small classes")
 
 
 def target_details(targets: AttackTargets, is_right: np.ndarray) -> Mapping[str, Any]:

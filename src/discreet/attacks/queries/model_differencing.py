@@ -134,7 +134,7 @@ def difference_fits(
             _distance_from_mean(data.X)[target_rows],
             is_right,
             labels=[f"row {row}" for row in target_rows],
-            rarity_label="distance",
+            rarity_label="distance from the mean",
         ),
     )
 
