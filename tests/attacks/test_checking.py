@@ -32,11 +32,11 @@ def test_tables_of_every_kind_become_the_same(table):
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (5, "must be a table"),
-        (None, "must be a table"),
-        ({"a": [1], "b": [1, 2]}, "columns of one length"),
-        ({"a": 5}, "columns of one length"),
-        ({"a": [1, "x"]}, "one kind of value"),
+        (5, "must be an Arrow"),
+        (None, "must be an Arrow"),
+        ({"a": [1], "b": [1, 2]}, "columns of equal length"),
+        ({"a": 5}, "columns of equal length"),
+        ({"a": [1, "x"]}, "values of one type"),
         (pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"]), "same name"),
     ],
     ids=str,

@@ -141,7 +141,7 @@ def test_the_highest_area_is_that_of_randomized_response():
 
 @pytest.mark.parametrize("bad", [[], [[1.0]], [math.nan]])
 def test_scores_must_be_one_number_for_each(bad):
-    with pytest.raises(ValueError, match="members must be one score each"):
+    with pytest.raises(ValueError, match="members must be a list of scores"):
         ScoreEvidence(np.array(bad), np.array([1.0]))
 
 

@@ -1,16 +1,16 @@
-"""A laboratory of attacks: what leaks without a defence, with the easy fix, and with the curator.
+"""Attacks on releases without a defence, with an easy fix, and protected by the curator.
 
-Imported when it is first used; it needs scipy, some attacks scikit-learn (`pip install 'discreet[attacks]'`).
+Attacks are imported on first use. All need scipy, some also scikit-learn (`pip install 'discreet[attacks]'`).
 
-    pseudonyms, linkage, homogeneity, intersection              tables of people, released
-    differencing, averaging, rephrasing, threshold_game         questions, answered
-    reconstruct, census, membership                             sums and means, published
-    shadow, likelihood_ratio, attributes                        models, and who was in their data
-    correlation, invert, lone_cluster                           models, and what they say of people
-    overfitting                                                 models that learn by heart, and who was in their data
-    membership_from_reconstruction, reconstruction_from_membership    each attack made of the other
+    pseudonyms, linkage, homogeneity, intersection              released tables
+    differencing, averaging, rephrasing, threshold_game         answered queries
+    reconstruct, census, membership                             published sums, tables and means
+    shadow, likelihood_ratio, attributes                        membership and attribute inference from models
+    correlation, invert, lone_cluster                           what models disclose about people
+    overfitting                                                 membership inference against overfitting
+    membership_from_reconstruction, reconstruction_from_membership    reductions between the two attacks
     compare                                                     one attack against all defences
-    Register, Ratings, People, Secrets, Labelled, ...           data of your own, a record for each kind
+    Register, Ratings, Population, Secrets, LabelledData, ...   records for your own data
 """
 
 from importlib import import_module

@@ -17,11 +17,11 @@ AttackFunction = Callable[..., AttackResult]
 
 @dataclass(frozen=True)
 class Comparison:
-    """What one attack achieved against nothing, the easy fix, and the curator at several epsilons.
+    """The results of one attack against no defence, the easy fix, and the curator at several epsilons.
 
     >>> from discreet import attacks
-    >>> made = attacks.compare(attacks.threshold_game, epsilons=["1/3", 3])
-    >>> [result.defence for result in made.results]
+    >>> comparison = attacks.compare(attacks.threshold_game, epsilons=["1/3", 3])
+    >>> [result.defence for result in comparison.results]
     ['nothing', 'easy', 'curator', 'curator']
     """
 
@@ -29,14 +29,14 @@ class Comparison:
 
     def __str__(self) -> str:
         first, rows = self.results[0], [self.headers(), *self.rows()]
-        widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         note = [self.note] if self.note else []
-        return "\n".join([f"{first.attack}: what share {first.metric}", *lines, *note])
+        return "\n".join([f"{first.attack}: share {first.metric}", *lines, *note])
 
     @property
     def note(self) -> str | None:
-        """Why the attack does better against the curator than against the easy fix, where it does."""
+        """An explanation, if the attack does better against the curator than against the easy fix."""
         easy = next((result for result in self.results if result.defence == EASY), None)
         if easy is None:
             return None
@@ -46,24 +46,26 @@ class Comparison:
         successes = ", ".join(f"{percent(each.success)} at epsilon {each.epsilon}" for each in above)
         bounds = ", ".join(percent(each.ceiling or 0) for each in above)
         is_within_chance = all(each.evidence.interval()[0] <= easy.evidence.interval()[1] for each in above)
-        difference = "The difference is within chance. " if is_within_chance else ""
+        difference = "The difference may be due to chance. " if is_within_chance else ""
         return (
-            f"The curator ({successes}) stands above the easy fix ({percent(easy.success)}). {difference}The easy fix "
-            f"promises nothing about other attacks; epsilon bounds every attack, this one at {bounds}."
+            f"The attack does better against the curator ({successes}) than against the easy fix "
+            f"({percent(easy.success)}). {difference}The easy fix guarantees nothing against other attacks; epsilon "
+            f"bounds every attack, this one at {bounds}."
         )
 
     def figure(self) -> Any:
-        """Draw success against epsilon, with nothing, the easy fix, guessing, and what epsilon allows."""
+        """Draw success against epsilon, with no defence, the easy fix, the baseline, and the bound from epsilon."""
         from discreet.attacks.plots import comparison_figure  # noqa: PLC0415 - matplotlib is an extra
 
         return comparison_figure(self)
 
     def headers(self) -> tuple[str, ...]:
-        """Return what stands above the rows."""
-        return "defence", "success", "at 95 %", self.results[0].evidence.baseline_name, "allowed", "epsilon implied"
+        """Return the column headers."""
+        baseline_name = self.results[0].evidence.baseline_name
+        return "defence", "success", "95 % interval", baseline_name, "upper bound", "implied epsilon"
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Return the comparison as rows of texts."""
+        """Return the comparison as rows of formatted cells."""
         return [self._result_cells(result) for result in self.results]
 
     def _result_cells(self, result: AttackResult) -> tuple[str, ...]:
@@ -75,7 +77,7 @@ class Comparison:
 def compare(
     attack: str | AttackFunction, *, epsilons: Sequence[Number], data: Any = None, random_state: int | None = None
 ) -> Comparison:
-    """Run an attack, or the one of this name, against nothing, the easy fix, and the curator at these epsilons.
+    """Run an attack, given as a function or by name, against no defence, the easy fix, and the curator.
 
     >>> from discreet import attacks
     >>> print(attacks.compare("threshold_game", epsilons=[1]).results[0].success)
@@ -83,11 +85,11 @@ def compare(
     """
     attack_function = attack_named(attack).run if isinstance(attack, str) else attack
     if not callable(attack_function):
-        raise TypeError(f"attack must be a function or the name of one, not {type(attack).__name__}")
+        raise TypeError(f"attack must be a function or the name of an attack, not {type(attack).__name__}")
     if not isinstance(epsilons, Sequence) or isinstance(epsilons, str) or not epsilons:
-        raise TypeError("epsilons must be a list of prices, such as [0.1, 1]")
-    random_generator(random_state)  # refuse what is no seed before any work
-    seed = secrets.randbelow(1 << 32) if random_state is None else random_state  # one for all: the same people
+        raise TypeError("epsilons must be a list of numbers, such as [0.1, 1]")
+    random_generator(random_state)  # reject an invalid seed before any work
+    seed = secrets.randbelow(1 << 32) if random_state is None else random_state  # all defences face the same people
     defences: list[dict[str, Any]] = [{"defence": "nothing"}, {"defence": "easy"}]
     defences += [{"defence": "curator", "epsilon": as_fraction(epsilon, "epsilons")} for epsilon in epsilons]
     return Comparison(

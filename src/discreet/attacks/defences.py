@@ -1,4 +1,4 @@
-"""What stands between the data and an outsider, in one word: nothing, the easy fix, or the curator."""
+"""Defences: nothing, the easy fix, the curator, or a function of the user's."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ BUILT_IN_DEFENCES = (NOTHING, EASY, CURATOR)
 
 @dataclass(frozen=True)
 class Defence:
-    """A defence as an attack meets it: its word, its epsilon if it has one, or a function of the user's own.
+    """A defence: its kind, its epsilon if it claims one, and the user's function if there is one.
 
     >>> parse_defence("curator", epsilon="1/10").epsilon
     Fraction(1, 10)
@@ -29,7 +29,7 @@ class Defence:
 
     @property
     def curator_epsilon(self) -> Fraction:
-        """The epsilon of the curator; other defences have none."""
+        """The curator's epsilon."""
         if self.epsilon is None:
             raise TypeError(f"the defence {self.kind!r} has no epsilon")
         return self.epsilon
@@ -39,7 +39,7 @@ class Defence:
 
 
 def parse_defence(defence: DefenceChoice, epsilon: Number | None = None) -> Defence:
-    """Check a defence and its epsilon: the curator has one, the other two words have none.
+    """Validate a defence and its epsilon: the curator needs one, "nothing" and "easy" take none.
 
     >>> parse_defence("curator")
     Traceback (most recent call last):
@@ -49,22 +49,23 @@ def parse_defence(defence: DefenceChoice, epsilon: Number | None = None) -> Defe
     if callable(defence):
         return Defence(OWN, None if epsilon is None else _positive_epsilon(epsilon), defence)
     if defence not in BUILT_IN_DEFENCES:
-        raise ValueError(f'defence must be "nothing", "easy", "curator" or a function of yours, not {defence!r}')
+        raise ValueError(f'defence must be "nothing", "easy", "curator" or a function, not {defence!r}')
     if defence == CURATOR:
         if epsilon is None:
             raise TypeError('defence="curator" needs an epsilon, such as epsilon=1')
         return Defence(CURATOR, _positive_epsilon(epsilon))
     if epsilon is not None:
-        raise TypeError(f'defence="{defence}" promises no epsilon: leave it out, or say defence="curator"')
+        raise TypeError(f'defence="{defence}" takes no epsilon: leave it out, or use defence="curator"')
     return Defence(defence)
 
 
 def promised_delta(defence: Defence, requested: Number | None, default: Number = 0) -> Fraction:
-    """Return the delta that a defence promises beside its epsilon; `default` is the curator's.
+    """Return the delta that a defence claims together with its epsilon; `default` is the curator's.
 
-    Without an epsilon the delta is 0: one delta can be given for all the defences that are compared.
+    Without an epsilon the delta is 0, so that one `delta` can be passed for all defences of a comparison.
 
-    >>> promised_delta(parse_defence("curator", 1), None, "1e-5"), promised_delta(parse_defence("curator", 1), "1e-6", "1e-5")
+    >>> curator = parse_defence("curator", 1)
+    >>> promised_delta(curator, None, "1e-5"), promised_delta(curator, "1e-6", "1e-5")
     (Fraction(1, 100000), Fraction(1, 1000000))
     >>> promised_delta(parse_defence(list, 1), None, "1e-5"), promised_delta(parse_defence("nothing"), "1e-6")
     (Fraction(0, 1), Fraction(0, 1))
@@ -76,7 +77,7 @@ def promised_delta(defence: Defence, requested: Number | None, default: Number =
     if defence.epsilon is not None:
         return delta
     if delta and defence.kind == OWN:
-        raise TypeError("delta needs an epsilon: leave it out, or give the epsilon that the defence promises")
+        raise TypeError("delta needs an epsilon: leave it out, or give the epsilon that the defence claims")
     return Fraction(0)
 
 

@@ -1,8 +1,8 @@
 """Evidence from an attack's hits and misses: the epsilon it implies and the success an epsilon allows.
 
-There are four kinds of evidence. `GuessEvidence`: a secret was drawn with a known prior, and guessed. `BitEvidence`: the same for a
-bit that need not be fair. `EventEvidence`: something happened to people who are in the data, and to equal ones who are not.
-`Scores`: the attack gave every member and every equal stranger a score.
+There are four kinds. `GuessEvidence`: guesses of a secret with a known prior. `BitEvidence`: guesses of a secret bit
+that need not be fair. `EventEvidence`: how often an event happens to members and to comparable non-members.
+`ScoreEvidence` (in `scores`): scores of members and non-members.
 """
 
 import math
@@ -11,12 +11,12 @@ from typing import Any, Protocol
 
 from discreet.audit.binomial import Proportion
 
-_MAX_EXPONENT = 700.0  # e to a larger number does not fit into a float, and allows everything anyway
+_MAX_EXPONENT = 700.0  # exp of a larger number overflows a float; the bound is trivial long before
 
 
 @dataclass(frozen=True)
 class ImpliedEpsilon:
-    """The epsilon that an attack's success implies: seen, and the ends of its interval.
+    """The epsilon that an attack's success implies: the estimate and its confidence interval.
 
     >>> str(ImpliedEpsilon(1.5, 1.2, math.inf))
     '1.5 (at least 1.2)'
@@ -33,29 +33,29 @@ class ImpliedEpsilon:
 
 
 class AttackEvidence(Protocol):
-    """What all kinds of evidence can say."""
+    """The interface of all kinds of evidence."""
 
     @property
     def success(self) -> float:
-        """What the attack reached."""
+        """The attack's success."""
         ...
 
     @property
     def baseline(self) -> float:
-        """What it would have reached without the person's data."""
+        """The success without the person's data."""
         ...
 
     @property
     def baseline_name(self) -> str:
-        """Whose success the baseline is: that of guessing, or the attack's own with strangers."""
+        """The label of the baseline: guessing, or the attack on non-members."""
         ...
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return the ends between which the attack's true success lies."""
+        """Return a confidence interval of the attack's success."""
         ...
 
     def implied(self, delta: float = 0.0, confidence: float = 0.95) -> ImpliedEpsilon:
-        """Return the epsilon that no private release with this delta could have stayed below."""
+        """Return the smallest epsilon, at this delta, that is consistent with the attack's success."""
         ...
 
     def ceiling(self, epsilon: float, delta: float = 0.0) -> float:
@@ -64,7 +64,7 @@ class AttackEvidence(Protocol):
 
 
 def exp_epsilon(epsilon: float) -> float:
-    """Return e^epsilon, by how much likelier something may be with a person than without; huge instead of an error.
+    """Return e^epsilon, capped so that it does not overflow.
 
     >>> exp_epsilon(0), exp_epsilon(10_000) > 1e300
     (1.0, True)
@@ -78,7 +78,7 @@ def _format_epsilon(epsilon: float) -> str:
 
 @dataclass(frozen=True)
 class GuessEvidence:
-    """A secret with this prior was guessed right in so many of so many plays; a coin's prior is 1/2.
+    """The number of correct guesses of a secret with this prior; the prior of a fair coin is 1/2.
 
     >>> GuessEvidence(right=90, plays=100).implied().low > 1.4
     True
@@ -93,11 +93,11 @@ class GuessEvidence:
     def __post_init__(self) -> None:
         Proportion(self.right, self.plays)
         if not 0 < self.prior < 1:
-            raise ValueError(f"prior must lie between 0 and 1, not {self.prior}")
+            raise ValueError(f"prior must be between 0 and 1, not {self.prior}")
 
     @property
     def success(self) -> float:
-        """The share of right guesses."""
+        """The share of correct guesses."""
         return self.right / self.plays
 
     @property
@@ -107,21 +107,21 @@ class GuessEvidence:
 
     @property
     def baseline_name(self) -> str:
-        """What the baseline is: guessing."""
+        """The label of the baseline."""
         return "guessing"
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return the ends between which the chance of a right guess lies."""
+        """Return a confidence interval of the probability of a correct guess."""
         return Proportion(self.right, self.plays).interval(confidence)
 
     def implied(self, delta: float = 0.0, confidence: float = 0.95) -> ImpliedEpsilon:
-        """Return the epsilon implied: how far the odds of being right are above those of the prior."""
+        """Return the implied epsilon: the log-ratio of the odds of a correct guess to the prior odds."""
         share = Proportion(self.right, self.plays)
         ends = (share.value, *share.interval(confidence))
         return ImpliedEpsilon(*(self._epsilon_for(end, delta) for end in ends))
 
     def ceiling(self, epsilon: float, delta: float = 0.0) -> float:
-        """Return the highest chance of a right guess; for a coin, e^epsilon / (1 + e^epsilon)."""
+        """Return the highest probability of a correct guess; for a fair coin e^epsilon / (1 + e^epsilon)."""
         exp_minus_epsilon = math.exp(-epsilon)
         return min(
             1.0,
@@ -139,9 +139,9 @@ class GuessEvidence:
 
 @dataclass(frozen=True)
 class BitEvidence:
-    """A secret bit was guessed right for so many of those who have it set, and for so many of those who have not.
+    """Correct guesses of a secret bit, for people whose bit is set and for people whose bit is not.
 
-    `prior` is how likely the more frequent value is, which is what guessing it for everybody reaches.
+    `prior` is the probability of the more frequent value: the success of guessing that value for everybody.
 
     >>> BitEvidence(Proportion(90, 100), Proportion(80, 100)).success
     0.85
@@ -155,11 +155,13 @@ class BitEvidence:
 
     def __post_init__(self) -> None:
         if not 0.5 <= self.prior < 1:
-            raise ValueError(f"prior must be that of the more frequent value, from 1/2 to below 1, not {self.prior}")
+            raise ValueError(
+                f"prior must be that of the more frequent value, at least 0.5 and below 1, not {self.prior}"
+            )
 
     @property
     def success(self) -> float:
-        """The share of right guesses."""
+        """The share of correct guesses."""
         return self._all_guesses.value
 
     @property
@@ -169,20 +171,20 @@ class BitEvidence:
 
     @property
     def baseline_name(self) -> str:
-        """What the baseline is: guessing."""
+        """The label of the baseline."""
         return "guessing"
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return the ends between which the chance of a right guess lies."""
+        """Return a confidence interval of the probability of a correct guess."""
         return self._all_guesses.interval(confidence)
 
     def implied(self, delta: float = 0.0, confidence: float = 0.95) -> ImpliedEpsilon:
-        """Return the epsilon implied by how much likelier a bit is called set if it is."""
+        """Return the epsilon implied by how much more often a bit is called set if it is set."""
         called_set = Proportion(self.right_when_unset.trials - self.right_when_unset.hits, self.right_when_unset.trials)
         return EventEvidence(self.right_when_set, called_set).implied(delta, confidence)
 
     def ceiling(self, epsilon: float, delta: float = 0.0) -> float:
-        """Return the highest chance of a right guess: of a fair coin's, or of always naming the more frequent value."""
+        """Return the highest success: that for a fair coin, or that of always guessing the more frequent value."""
         ratio_bound = exp_epsilon(epsilon)
         return min(1.0, max((ratio_bound + delta) / (1 + ratio_bound), self.prior + (1 - self.prior) * delta))
 
@@ -196,9 +198,9 @@ class BitEvidence:
 
 @dataclass(frozen=True)
 class EventEvidence:
-    """Something happened to so many of the members, and to so many of the strangers who are like them.
+    """How often an event happened to members and to comparable non-members.
 
-    A member's data were in what was released, a stranger's were not. What happens to both alike is no evidence.
+    Members' data went into the release, non-members' did not. Equal rates are no evidence of a leak.
 
     >>> EventEvidence(Proportion(80, 100), Proportion(80, 100)).implied().low
     0.0
@@ -211,25 +213,25 @@ class EventEvidence:
 
     @property
     def success(self) -> float:
-        """The share of members."""
+        """The rate among members."""
         return self.members.value
 
     @property
     def baseline(self) -> float:
-        """The share of strangers."""
+        """The rate among non-members."""
         return self.non_members.value
 
     @property
     def baseline_name(self) -> str:
-        """What the baseline is: strangers."""
-        return "strangers"
+        """The label of the baseline."""
+        return "non-members"
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return the ends between which the chance for a member lies."""
+        """Return a confidence interval of the rate among members."""
         return self.members.interval(confidence)
 
     def implied(self, delta: float = 0.0, confidence: float = 0.95) -> ImpliedEpsilon:
-        """Return the epsilon implied by it or its contrary, in both directions."""
+        """Return the epsilon implied by the event or its complement, in either direction."""
         side_confidence = 1 - (1 - confidence) / 2  # both intervals hold together
         (low, high), (below, above) = self.members.interval(side_confidence), self.non_members.interval(side_confidence)
         estimate = _largest_log_ratio((self.members.value,) * 2, (self.non_members.value,) * 2, delta)
@@ -238,10 +240,9 @@ class EventEvidence:
         return ImpliedEpsilon(estimate, lower, upper)
 
     def ceiling(self, epsilon: float, delta: float = 0.0) -> float:
-        """Return the highest chance for a member, given the highest that a stranger may have, at 95 %."""
-        _, non_member_rate = (
-            self.non_members.interval()
-        )  # the chance itself is not known, and members have a right to all of it
+        """Return the highest rate for members, given the upper end of the 95 % interval for non-members."""
+        # The true rate of non-members is unknown; its upper end keeps the bound valid.
+        _, non_member_rate = self.non_members.interval()
         ratio_bound = exp_epsilon(epsilon)
         return max(
             0.0, min(1.0, ratio_bound * non_member_rate + delta, 1 - (1 - delta - non_member_rate) / ratio_bound)
@@ -249,7 +250,7 @@ class EventEvidence:
 
 
 def _largest_log_ratio(members: tuple[float, float], non_members: tuple[float, float], delta: float) -> float:
-    """Return the largest log-ratio of the event or its contrary, either way, at the less telling ends of intervals."""
+    """Return the largest log-ratio of the event or its complement, in either direction, at the conservative ends."""
     (low, high), (below, above) = members, non_members
     ratios = ((low, above), (1 - high, 1 - below), (below, high), (1 - above, 1 - low))
     return max(0.0, *(_log_ratio(over - delta, under) for over, under in ratios))
@@ -263,13 +264,13 @@ def _log_ratio(over: float, under: float) -> float:
 
 @dataclass(frozen=True)
 class ReidentificationEvidence:
-    """How many members were named rightly, how many were named at all, and how many strangers were.
+    """How many members were named correctly, how many were named at all, and how many non-members were named.
 
-    A stranger can only be named wrongly. So what is equal for members and strangers is being named at all, and the
-    epsilon follows from this: names put to everybody by chance are no evidence.
+    A non-member can only be named wrongly. The event that members and non-members share is being named at all, and
+    the implied epsilon follows from it: naming everybody at random is no evidence.
 
     >>> by_chance = ReidentificationEvidence.from_outcomes([True, False] * 50, [True] * 100, [True] * 100)
-    >>> by_chance.success, by_chance.implied().seen
+    >>> by_chance.success, by_chance.implied().estimate
     (0.5, 0.0)
     """
 
@@ -280,7 +281,7 @@ class ReidentificationEvidence:
     def from_outcomes(
         cls, correctly_named: Any, named_at_all: Any, non_members_named: Any
     ) -> "ReidentificationEvidence":
-        """Return the evidence, given who was named rightly and at all, and which strangers were named."""
+        """Return the evidence from who was named correctly, who was named, and which non-members were named."""
         return cls(
             Proportion.from_outcomes(correctly_named),
             EventEvidence(Proportion.from_outcomes(named_at_all), Proportion.from_outcomes(non_members_named)),
@@ -288,27 +289,27 @@ class ReidentificationEvidence:
 
     @property
     def success(self) -> float:
-        """The share of members who were named rightly."""
+        """The share of members who were named correctly."""
         return self.correctly_named.value
 
     @property
     def baseline(self) -> float:
-        """The share of strangers who were named."""
+        """The share of non-members who were named."""
         return self.named_at_all.baseline
 
     @property
     def baseline_name(self) -> str:
-        """What the baseline is: strangers."""
+        """The label of the baseline."""
         return self.named_at_all.baseline_name
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return the ends between which the chance to be named rightly lies."""
+        """Return a confidence interval of the probability of being named correctly."""
         return self.correctly_named.interval(confidence)
 
     def implied(self, delta: float = 0.0, confidence: float = 0.95) -> ImpliedEpsilon:
-        """Return the epsilon implied by how much likelier a member is named at all."""
+        """Return the epsilon implied by how much more often members are named at all."""
         return self.named_at_all.implied(delta, confidence)
 
     def ceiling(self, epsilon: float, delta: float = 0.0) -> float:
-        """Return the highest chance for a member to be named at all, and so the highest to be named rightly."""
+        """Return the highest probability that a member is named, which bounds that of being named correctly."""
         return self.named_at_all.ceiling(epsilon, delta)

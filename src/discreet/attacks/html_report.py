@@ -1,6 +1,6 @@
 """The HTML report of attacks: each with no defence, the easy fix and the curator, side by side.
 
-One page that fetches nothing and runs nothing; what is in it is escaped.
+The page is self-contained, runs no scripts and escapes all text.
 """
 
 import base64
@@ -35,16 +35,16 @@ figure { margin: 1rem 0; } img { width: 100%; max-width: 62rem; height: auto; }
 summary { cursor: pointer; margin: .6rem 0; }
 """
 _EXPLANATION = (
-    "“Guessing” is what somebody reaches who does not see the release. “Strangers” are equal people who are not in the "
-    "data: what the attack reaches with them is a fact about people and not about a person. “Epsilon implied” is what "
-    "the attack's success proves: no release with a smaller epsilon could have lost so much; with its interval at 95 %."
+    "“Guessing” is the success of somebody who does not see the release. “Non-members” are comparable people who are "
+    "not in the data: the attack's success on them comes from facts about the population and not from their own data. "
+    "“Implied epsilon” is a lower bound on epsilon that follows from the attack's success, with its 95 % interval."
 )
-_MAX_WITHOUT_SUMMARY = 3  # attacks, from which on a page begins with a table of them
+_MAX_WITHOUT_SUMMARY = 3  # a report of more attacks begins with a table of them
 
 
 @dataclass(frozen=True)
 class ReportSection:
-    """One attack, the data that it ran on, and what it reached."""
+    """One attack, the data it ran on, and its results."""
 
     attack: Attack
     data_description: str
@@ -52,15 +52,15 @@ class ReportSection:
 
 
 def write_report(sections: Sequence[ReportSection], path: str | Path) -> Path:
-    """Write the report of these attacks as one page; return its path."""
+    """Write the report as one HTML file and return its path."""
     target = Path(path)
     target.write_text(report_html(sections), encoding="utf-8")
     return target
 
 
 def report_html(sections: Sequence[ReportSection]) -> str:
-    """Return the report as a whole page."""
-    names = ", ".join(chapter.attack.name.replace("_", " ") for chapter in sections)
+    """Return the report as a complete HTML page."""
+    names = ", ".join(section.attack.name.replace("_", " ") for section in sections)
     title = (
         f"Attacks: {names}"
         if len(sections) <= _MAX_WITHOUT_SUMMARY
@@ -73,10 +73,10 @@ def report_html(sections: Sequence[ReportSection]) -> str:
 
 
 def _summary_table(sections: Sequence[ReportSection]) -> str:
-    """Return a table of all attacks with links, if there are many."""
+    """Return a table of all attacks with links, or nothing if there are few."""
     if len(sections) <= _MAX_WITHOUT_SUMMARY:
         return ""
-    head = "".join(f'<th scope="col">{word}</th>' for word in ("attack", "nothing", "the easy fix", "the curator"))
+    head = "".join(f'<th scope="col">{word}</th>' for word in ("attack", "no defence", "the easy fix", "the curator"))
     rows = "".join(map(_summary_row, sections))
     return f"<table><thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table>\n"
 
@@ -93,15 +93,16 @@ def _summary_row(section: ReportSection) -> str:
 def _section_html(section: ReportSection) -> str:
     attack, results = section.attack, section.comparison.results
     cards = [
-        _card(NOTHING, "Nothing", attack.without_defence, [each for each in results if each.defence == NOTHING]),
+        _card(NOTHING, "No defence", attack.without_defence, [each for each in results if each.defence == NOTHING]),
         _card(EASY, "The easy fix", attack.with_easy_fix, [each for each in results if each.defence == EASY]),
         _card(CURATOR, "The curator", attack.with_curator, [each for each in results if each.defence == CURATOR]),
     ]
     return (
-        f'<h2 id="{escape(attack.name)}">{escape(attack.name.replace("_", " "))}</h2>\n<p>{escape(attack.summary)}</p>\n'
+        f'<h2 id="{escape(attack.name)}">{escape(attack.name.replace("_", " "))}</h2>\n'
+        f"<p>{escape(attack.summary)}</p>\n"
         f'<p class="note">Data: {escape(section.data_description)}</p>\n<div class="side">{"".join(cards)}</div>\n'
         f"{_note_paragraph(section.comparison)}"
-        f"{_embedded_figure(section.comparison, 'Success, and the epsilon it implies, against the epsilon promised')}"
+        f"{_embedded_figure(section.comparison, 'Success and implied epsilon against the claimed epsilon')}"
         f"<details><summary>Each defence in detail</summary>\n{''.join(map(_details_table, results))}</details>\n"
     )
 
@@ -117,7 +118,8 @@ def _card(kind: str, title: str, released: str, results: Sequence[AttackResult])
 
 def _success_paragraph(result: AttackResult) -> str:
     baseline = f"{result.evidence.baseline_name} {percent(result.evidence.baseline)}"
-    footnote = f"{result.interval_text} at 95 %; {baseline}; epsilon implied {result.implied}".replace(" %", "\u00a0%")
+    footnote = f"95 % interval {result.interval_text}; {baseline}; implied epsilon {result.implied}"
+    footnote = footnote.replace(" %", "\u00a0%")
     return (
         f'<p><span class="number">{escape(percent(result.success))}</span> {escape(result.metric)}'
         f"{_promised_epsilon_text(result)}<br>{escape(footnote)}</p>"
@@ -139,11 +141,11 @@ def _details_table(result: AttackResult) -> str:
 
 
 def _embedded_figure(result: AttackResult | Comparison, caption: str) -> str:
-    """Draw it as an image inside the page; without matplotlib the numbers must do."""
+    """Return the figure as an inline image, or a note if matplotlib is missing."""
     try:
         figure = result.figure()
     except ImportError:
-        return '<p class="note">No picture: matplotlib comes with the extra “attacks”.</p>\n'
+        return '<p class="note">No figure: matplotlib is not installed; it comes with the extra “attacks”.</p>\n'
     source = base64.b64encode(_svg(figure)).decode()
     return f'<figure><img alt="{escape(caption)}" src="data:image/svg+xml;base64,{source}"></figure>\n'
 

@@ -31,7 +31,7 @@ DEFENCE_COLOURS = {"nothing": RED, "easy": ORANGE, "curator": BLUE, "own": INK}
 
 
 def result_figure(result: AttackResult) -> Any:
-    """Draw one result: its own picture, or its curve, or success beside guessing; and who is most exposed."""
+    """Draw one result: its own figure, its ROC curve, or success beside the baseline; and the exposure by rarity."""
     figure, axes = panels(1 if result.exposure is None else 2)
     with style():
         if result.draw is not None:
@@ -44,35 +44,34 @@ def result_figure(result: AttackResult) -> Any:
         if result.exposure is not None:
             draw_exposure(axes[1], result)
         add_legend(figure, axes, columns=3)
-        set_title(
-            figure,
-            f"{result.attack.capitalize().replace('_', ' ')} against {defence_label(result)}: {result_headline(result)}",
-        )
+        name = result.attack.capitalize().replace("_", " ")
+        set_title(figure, f"{name} against {defence_label(result)}: {result_headline(result)}")
     return figure
 
 
 def defence_label(result: AttackResult) -> str:
-    """Name the defence that a result was reached against."""
+    """Return the label of a result's defence."""
     label = DEFENCE_LABELS.get(result.defence, str(result.against))
     return label if result.epsilon is None else f"{label} at epsilon {result.epsilon}"
 
 
 def result_headline(result: AttackResult) -> str:
-    """Say in words what an attack reached: the finding that its picture shows."""
-    return f"{percent(result.success)} {result.metric}; {result.evidence.baseline_name} {percent(result.evidence.baseline)}"
+    """Return a headline: the success, and the baseline."""
+    baseline = f"{result.evidence.baseline_name} {percent(result.evidence.baseline)}"
+    return f"{percent(result.success)} {result.metric}; {baseline}"
 
 
 def share_label(metric: str) -> str:
-    """Return the label of an axis of shares: all of the metric, on as many lines as it needs."""
+    """Return the axis label of a share, wrapped."""
     return textwrap.fill(f"share {metric}", 30)
 
 
 def draw_success(axes: Any, result: AttackResult) -> None:
-    """Draw success, guessing, and what epsilon allows as bars."""
+    """Draw success and baseline as bars, and the bound from epsilon as a line."""
     bars = [("attack", result.success, DEFENCE_COLOURS[result.defence]), ("guessing", result.baseline, GREY)]
-    for place, (_, value, colour) in enumerate(bars):
-        axes.bar(place, value, color=colour, width=0.6)
-        axes.text(place, value, format_value(value), ha="center", va="bottom", fontsize=8)
+    for position, (_, value, colour) in enumerate(bars):
+        axes.bar(position, value, color=colour, width=0.6)
+        axes.text(position, value, format_value(value), ha="center", va="bottom", fontsize=8)
     axes.set_xticks(range(len(bars)), [label for label, *_ in bars])
     axes.set_ylabel(share_label(result.metric))
     if result.ceiling is not None:
@@ -80,10 +79,10 @@ def draw_success(axes: Any, result: AttackResult) -> None:
 
 
 def draw_roc_curve(axes: Any, result: AttackResult) -> None:
-    """Draw members found against strangers taken for members, on logarithmic axes: their beginning matters."""
+    """Draw the ROC curve on logarithmic axes, because low false positive rates matter most."""
     curve = result.curve
     if curve is None:
-        raise TypeError(f"{result.attack} gives no scores, so there is no curve")
+        raise TypeError(f"{result.attack} produces no scores, so there is no ROC curve")
     smallest_rate = 1 / max(curve.non_member_count, 2)
     axes.plot(
         np.maximum(curve.fpr, smallest_rate / 2),
@@ -93,12 +92,12 @@ def draw_roc_curve(axes: Any, result: AttackResult) -> None:
         label=f"{defence_label(result)} (AUC {curve.auc:.2f})",
     )
     axes.set(xscale="log", yscale="log", xlim=(smallest_rate, 1), ylim=(smallest_rate, 1.05))
-    axes.set(xlabel="share of non-members taken for members", ylabel="share of members found")
+    axes.set(xlabel="false positive rate (non-members)", ylabel="true positive rate (members)")
     format_plain_numbers(axes.xaxis, axes.yaxis)
 
 
 def draw_epsilon_bound(axes: Any, result: AttackResult) -> None:
-    """Draw the line of guessing and, if an epsilon was promised, the line that it allows."""
+    """Draw the line of guessing and, if an epsilon is claimed, the bound from it."""
     fpr = np.geomspace(1e-5, 1, 200)
     axes.plot(fpr, fpr, color=GREY, ls=":", lw=1, label="guessing")
     if result.epsilon is not None:
@@ -108,26 +107,26 @@ def draw_epsilon_bound(axes: Any, result: AttackResult) -> None:
 
 
 def draw_exposure(axes: Any, result: AttackResult) -> None:
-    """Draw success by tenths of rarity, with intervals."""
+    """Draw success by decile of rarity, with intervals."""
     if result.exposure is None:
-        raise TypeError(f"{result.attack} does not tell who is most exposed")
+        raise TypeError(f"{result.attack} does not measure exposure by rarity")
     shares = result.exposure.deciles
     deciles, values = range(1, len(shares) + 1), np.array([share.value for share in shares])
     ends = np.array([share.interval() for share in shares])
     axes.bar(deciles, values, color=DEFENCE_COLOURS[result.defence], alpha=0.85)
     axes.errorbar(deciles, values, yerr=np.abs(ends.T - values), fmt="none", ecolor=INK, lw=0.8)
-    label = textwrap.fill(f"tenths of people by {result.exposure.rarity_label}, rarest last", 40)
-    axes.set(xlabel=label, ylabel="share hit (95 % interval)", ylim=(0, 1.05))
+    label = textwrap.fill(f"deciles of people by rarity ({result.exposure.rarity_label}), rarest last", 40)
+    axes.set(xlabel=label, ylabel="success rate (95 % interval)", ylim=(0, 1.05))
     axes.set_xticks(list(deciles))
 
 
-_LINE_WIDTHS = {"nothing": 4.0}  # so that it is seen below the easy fix, where that changes nothing
-_BOUND_LABEL = "most that epsilon allows"
+_LINE_WIDTHS = {"nothing": 4.0}  # wide, so that it stays visible where the easy fix changes nothing
+_BOUND_LABEL = "upper bound from epsilon"
 _CURATOR_LABEL = "the curator (95 % interval)"
 
 
 def comparison_figure(comparison: "Comparison") -> Any:
-    """Draw success against epsilon on the left, and implied against promised epsilon on the right."""
+    """Draw success against epsilon on the left, and implied against claimed epsilon on the right."""
     figure, axes = panels(2)
     private = sorted((each for each in comparison.results if each.epsilon is not None), key=_epsilon_of)
     without_epsilon = [each for each in comparison.results if each.epsilon is None]
@@ -140,7 +139,7 @@ def comparison_figure(comparison: "Comparison") -> Any:
 
 
 def _comparison_headline(without_epsilon: list[AttackResult], private: list[AttackResult]) -> str:
-    """Say what the attack reaches without a defence and with each, at the epsilon that is nearest to 1."""
+    """Return a headline: success with each defence, for the curator at the epsilon nearest to 1."""
     reference = min(private, key=lambda result: abs(np.log(_epsilon_of(result))))
     successes = [f"{percent(each.success)} with {defence_label(each)}" for each in without_epsilon]
     successes.append(f"{percent(reference.success)} with {defence_label(reference)}")
@@ -160,11 +159,11 @@ def _draw_success_by_epsilon(axes: Any, without_epsilon: list[AttackResult], pri
         ([result.ceiling for result in private], "--", INK, _BOUND_LABEL),
         ([result.evidence.baseline for result in private], ":", GREY, private[0].evidence.baseline_name),
     ):
-        if len(private) == 1:  # a line of one point is not seen
+        if len(private) == 1:  # a line through one point would be invisible
             axes.axhline(values[0], color=colour, ls=line_style, lw=1.2, label=label)
         else:
             axes.plot(epsilons, values, line_style, color=colour, lw=1.2, label=label)
-    set_epsilon_ticks(axes, epsilons, "epsilon promised")
+    set_epsilon_ticks(axes, epsilons, "claimed epsilon")
     axes.set(ylim=(-0.03, 1.05), ylabel=share_label(private[0].metric))
 
 
@@ -181,7 +180,7 @@ def _draw_implied_epsilon(axes: Any, without_epsilon: list[AttackResult], privat
         lower_bound = max(result.implied.low, floor)
         label = defence_label(result)
         axes.axhline(lower_bound, color=DEFENCE_COLOURS[result.defence], lw=_line_width(result), label=label)
-    set_epsilon_ticks(axes, list(epsilons), "epsilon promised")
+    set_epsilon_ticks(axes, list(epsilons), "claimed epsilon")
     axes.set(yscale="log", ylabel="epsilon implied by the attack", ylim=(floor * 0.8, top))
     format_plain_numbers(axes.yaxis)
 
@@ -195,18 +194,16 @@ def _epsilon_of(result: AttackResult) -> float:
 
 
 def roc_figure(results: Sequence[AttackResult]) -> Any:
-    """Draw the curves of results on the left, with what the last one's epsilon allows, and who is exposed on the right.
+    """Draw ROC curves with the bound from the last result's epsilon on the left, and exposure on the right.
 
     >>> from discreet import attacks
-    >>> from discreet.attacks.models.labelled_data import purchases
-    >>> result = attacks.shadow(purchases(0, people=200), targets=1, shadows=2, random_state=0)
+    >>> from discreet.attacks.models.labelled_data import simulate_purchases
+    >>> result = attacks.shadow(simulate_purchases(0, people=200), targets=1, shadows=2, random_state=0)
     >>> len(roc_figure([result]).axes)
     2
     """
-    from discreet.plotting import add_legend, panels, set_title, style  # noqa: PLC0415
-
     if not results or any(result.curve is None or result.exposure is None for result in results):
-        raise ValueError("results: give at least one result, of attacks that give scores and tell who is exposed")
+        raise ValueError("results must be at least one result of an attack with scores and exposure by rarity")
     figure, (left, right) = panels(2)
     with style():
         for result in results:
@@ -215,7 +212,7 @@ def roc_figure(results: Sequence[AttackResult]) -> Any:
             right.plot(range(1, len(shares) + 1), shares, "o-", color=DEFENCE_COLOURS[result.defence], ms=3)
         draw_epsilon_bound(left, results[-1])
         by = results[0].exposure.rarity_label if results[0].exposure is not None else ""
-        right.set(xlabel=f"tenths of people by {by}", ylabel="found at 1 % of non-members", ylim=(-0.03, 1.05))
+        right.set(xlabel=f"deciles of people by rarity ({by})", ylabel="TPR at 1 % FPR", ylim=(-0.03, 1.05))
         right.set_xticks(range(1, 11))
         add_legend(figure, [left], columns=3)
         areas = [f"{result.success:.2f} against {defence_label(result)}" for result in results]

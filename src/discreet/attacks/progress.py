@@ -1,4 +1,4 @@
-"""Progress of long attacks and audits, on the error stream."""
+"""Progress of long attacks and audits, on standard error."""
 
 import sys
 import time
@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
-_BAR_DELAY_SECONDS = 1.0  # seconds without a sign of life that nobody minds
+_BAR_DELAY_SECONDS = 1.0
 
 
 def report_progress(items: Sequence[T], name: str) -> Iterator[T]:
-    """Go through items; show a bar on a terminal, and plain lines elsewhere, at most ten of them.
+    """Iterate over items; show a progress bar on a terminal, otherwise print at most ten lines.
 
-    >>> list(report_progress([1, 2], "questions"))
+    >>> list(report_progress([1, 2], "queries"))
     [1, 2]
     """
     if sys.stderr.isatty():
@@ -25,7 +25,7 @@ def report_progress(items: Sequence[T], name: str) -> Iterator[T]:
 
 
 def track(items: Sequence[T], name: str) -> Iterator[T]:
-    """Go through items; on a terminal, show a bar once that has taken a second.
+    """Iterate over items; on a terminal, show a progress bar after one second.
 
     >>> list(track([1, 2], "shadow models"))
     [1, 2]

@@ -1,4 +1,4 @@
-"""The registry of attacks: what each one does, and which module has it. Modules are loaded on first use."""
+"""The registry of attacks: what each attack does and which module defines it. Modules are loaded on first use."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,18 +11,18 @@ from discreet.attacks.result import AttackResult
 
 @dataclass(frozen=True)
 class Attack:
-    """One attack of the laboratory, and how to run it on other data than its own.
+    """One attack, its descriptions, and a loader for real data.
 
-    `load` reads the attack's real data, named by `data_files`, from a folder.
+    `load` reads the files named in `data_files` from a folder.
     """
 
     run: Callable[..., AttackResult]
-    docs_page: str  # the page of the course: docs/attacks/<topic>.md
+    docs_page: str  # docs/attacks/<docs_page>.md
     summary: str  # one sentence: what the attack does
     without_defence: str  # what is released without a defence
-    with_easy_fix: str  # the easy fix
-    with_curator: str  # what the curator or the private estimator answers instead
-    built_in_data: str  # what the data are that come with the attack
+    with_easy_fix: str  # what is released with the easy fix
+    with_curator: str  # what the curator or the private estimator releases instead
+    built_in_data: str  # the data used unless others are given
     data_files: tuple[str, ...] = ()
     load: Callable[[Path], Any] | None = None
 
@@ -32,7 +32,7 @@ class Attack:
         return self.run.__name__
 
 
-# Name of the attack: the module that has it. The order is that of the course.
+# Attack -> package. The order is that of the documentation.
 ATTACK_PACKAGES = {
     "pseudonyms": "tables",
     "linkage": "tables",
@@ -53,7 +53,7 @@ ATTACK_PACKAGES = {
     "lone_cluster": "models",
 }
 
-# What attacks are run on, and what belongs to them, by the modules that have it.
+# Data records and related functions -> module.
 OTHER_EXPORTS = {
     "Blocks": "aggregates.blocks",
     "City": "models.city_mixtures",
@@ -80,12 +80,12 @@ OTHER_EXPORTS = {
 
 
 def attack_named(name: str) -> Attack:
-    """Return what the laboratory knows about an attack.
+    """Return the registered attack of this name.
 
-    >>> attack_named("threshold_game").topic
+    >>> attack_named("threshold_game").docs_page
     'queries'
     """
     if name not in ATTACK_PACKAGES:
-        raise ValueError(f"there is no attack {name!r}; there are {', '.join(ATTACK_PACKAGES)}")
+        raise ValueError(f"there is no attack {name!r}; choose one of {', '.join(ATTACK_PACKAGES)}")
     attack: Attack = import_module(f"discreet.attacks.{ATTACK_PACKAGES[name]}.{name}").ATTACK
     return attack

@@ -13,13 +13,13 @@ from discreet.kernel.noise.tail_bounds import z_score
 
 @dataclass(frozen=True)
 class RocCurve:
-    """Strangers taken for members (FPR) and members found (TPR) at every threshold, from the highest to the lowest.
+    """False positive rate (non-members) and true positive rate (members) at every threshold, highest threshold first.
 
     >>> import numpy as np
-    >>> drawn = roc_curve(np.array([3.0, 2.0]), np.array([1.0, 2.0]))
-    >>> drawn.fpr.tolist(), drawn.tpr.tolist()
+    >>> curve = roc_curve(np.array([3.0, 2.0]), np.array([1.0, 2.0]))
+    >>> curve.fpr.tolist(), curve.tpr.tolist()
     ([0.0, 0.0, 0.5, 1.0], [0.0, 0.5, 1.0, 1.0])
-    >>> drawn.auc
+    >>> curve.auc
     0.875
     """
 
@@ -29,21 +29,18 @@ class RocCurve:
 
     @property
     def auc(self) -> float:
-        """The chance that a member scores above a stranger, ties counted half: 1/2 for an attack that knows nothing."""
+        """The probability that a member scores above a non-member, ties counted half; 1/2 without information."""
         return float(np.trapezoid(self.tpr, self.fpr))
 
     def tpr_at(self, fpr: float) -> float | None:
-        """Return the members found while at most this share of strangers is taken for members.
-
-        None where there are too few strangers to tell.
-        """
+        """Return the true positive rate at this false positive rate; None with too few non-members."""
         if self.non_member_count * fpr < 1:
             return None
         return float(self.tpr[np.searchsorted(self.fpr, fpr * (1 + 1e-12), side="right") - 1])
 
 
 def roc_curve(members: np.ndarray, non_members: np.ndarray) -> RocCurve:
-    """Return the curve of these scores; equal scores are one step of it.
+    """Return the ROC curve of these scores; equal scores form one step.
 
     >>> import numpy as np
     >>> roc_curve(np.ones(5), np.ones(5)).auc
@@ -52,7 +49,7 @@ def roc_curve(members: np.ndarray, non_members: np.ndarray) -> RocCurve:
     scores = np.concatenate([members, non_members])
     is_member = np.arange(scores.size) < members.size
     order = np.argsort(-scores, kind="stable")
-    run_ends = np.flatnonzero(np.diff(scores[order], append=np.nan))  # the last place of each run of equal scores
+    run_ends = np.flatnonzero(np.diff(scores[order], append=np.nan))  # the end of each run of ties
     tpr = np.cumsum(is_member[order])[run_ends] / members.size
     fpr = np.cumsum(~is_member[order])[run_ends] / non_members.size
     return RocCurve(np.concatenate([[0.0], fpr]), np.concatenate([[0.0], tpr]), int(non_members.size))
@@ -60,13 +57,13 @@ def roc_curve(members: np.ndarray, non_members: np.ndarray) -> RocCurve:
 
 @dataclass(frozen=True)
 class ScoreEvidence:
-    """How strongly an attack took each member, and each stranger who is like them, for a member.
+    """Membership scores of members and of comparable non-members.
 
     >>> import numpy as np
-    >>> scores = ScoreEvidence(np.arange(1000) + 300, np.arange(1000))
-    >>> scores.roc_curve.auc > 0.7
+    >>> evidence = ScoreEvidence(np.arange(1000) + 300, np.arange(1000))
+    >>> evidence.curve.auc > 0.7
     True
-    >>> scores.implied().low > 0.2
+    >>> evidence.implied().low > 0.2
     True
     """
 
@@ -77,26 +74,26 @@ class ScoreEvidence:
         for name in ("members", "non_members"):
             scores = np.asarray(getattr(self, name), float)
             if scores.ndim != 1 or not scores.size or np.isnan(scores).any():
-                raise ValueError(f"{name} must be one score each, at least one, and none of them NaN")
+                raise ValueError(f"{name} must be a list of scores, at least one and none of them NaN")
             object.__setattr__(self, name, scores)
 
     @property
     def success(self) -> float:
-        """The area under the curve."""
+        """The area under the ROC curve."""
         return self.curve.auc
 
     @property
     def baseline(self) -> float:
-        """The area under the curve of an attack that knows nothing."""
+        """The AUC of guessing."""
         return 0.5
 
     @property
     def baseline_name(self) -> str:
-        """What the baseline is: guessing."""
+        """The label of the baseline."""
         return "guessing"
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return the ends between which the area lies, about: by its standard error (Hanley and McNeil 1982)."""
+        """Return an approximate confidence interval of the AUC (Hanley and McNeil 1982)."""
         area = self.success
         above, below = area / (2 - area) - area**2, 2 * area**2 / (1 + area) - area**2
         sizes = self.members.size, self.non_members.size
@@ -106,11 +103,11 @@ class ScoreEvidence:
 
     @property
     def curve(self) -> RocCurve:
-        """The members found against the strangers taken for members, for every threshold."""
+        """The ROC curve."""
         return roc_curve(self.members, self.non_members)
 
     def implied(self, delta: float = 0.0, confidence: float = 0.95) -> ImpliedEpsilon:
-        """Return the epsilon implied at the threshold that looks best on half of the people, by the other half."""
+        """Return the epsilon implied at the best threshold, which is chosen on one half and tested on the other."""
         if min(self.members.size, self.non_members.size) < 4:
             return ImpliedEpsilon(0.0, 0.0, math.inf)
         threshold = self._best_threshold(delta)
@@ -119,8 +116,8 @@ class ScoreEvidence:
         return EventEvidence(members, non_members).implied(delta, confidence)
 
     def ceiling(self, epsilon: float, delta: float = 0.0) -> float:
-        """Return the highest area under the curve: that of the line e^epsilon · FPR + delta and its mirror image."""
-        # From (0, delta) with slope e^epsilon to the corner, and on to (1 - delta, 1) with slope e^-epsilon.
+        """Return the highest AUC: that of the line TPR = e^epsilon · FPR + delta and its mirror image."""
+        # From (0, delta) with slope e^epsilon to the corner, then to (1 - delta, 1) with slope e^-epsilon.
         if delta >= 1:
             return 1.0
         ratio_bound = exp_epsilon(epsilon)
@@ -131,7 +128,7 @@ class ScoreEvidence:
     def _best_threshold(self, delta: float) -> float:
         pilot = [np.sort(scores[0::2]) for scores in (self.members, self.non_members)]
         candidates = np.unique(np.quantile(np.concatenate(pilot), np.linspace(0, 1, 200), method="nearest"))
-        median = float(np.median(np.concatenate(pilot)))  # where most can be told, if nothing stands out
+        median = float(np.median(np.concatenate(pilot)))  # the fallback with most power if no threshold stands out
         best = max([median, *candidates], key=lambda threshold: self._pilot_epsilon(pilot, threshold, delta))
         return float(best)
 

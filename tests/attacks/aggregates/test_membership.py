@@ -78,7 +78,7 @@ def test_the_other_easy_fixes_hardly_help_either(made, fix):
 @pytest.mark.parametrize("delta", ["1e-6", 0])
 def test_private_means_hide_who_is_in(made, delta):
     result = membership(made, random_state=0, defence="curator", epsilon=1, delta=delta)
-    assert result.details["published by"] == "the curator, one question"
+    assert result.details["published by"] == "the curator, in one query"
     assert result.success < 0.66  # 0.52 at most, give or take 0.02; epsilon allows 0.73
     assert result.evidence.implied(result.delta, confidence=1 - 1e-10).low <= 1
     assert result.delta == float(delta)
@@ -144,7 +144,7 @@ def test_a_defence_of_the_wrong_shape_is_refused(made):
 
 
 def test_a_defence_that_returns_infinity_is_refused(made):
-    with pytest.raises(ValueError, match="without NaN and infinities"):
+    with pytest.raises(ValueError, match="without NaN or infinity"):
         membership(made, defence=lambda members: np.full(members.shape[1], np.inf))
 
 
@@ -213,7 +213,7 @@ def test_one_random_state_gives_one_result(made):
         (None, {"statistic": "luck"}, ValueError, "statistic must be one of"),
         (None, {"pool": 200}, ValueError, "Choose a pool of at most 166"),
         (None, {"pool": 1}, ValueError, "pool"),
-        (None, {"attributes": 2000}, ValueError, "everybody has 1000"),
+        (None, {"attributes": 2000}, ValueError, "attributes must be at most 1000"),
         (None, {"plays": 0}, ValueError, "plays"),
         (None, {"delta": -1}, ValueError, "delta"),
         (None, {"defence": "curator"}, TypeError, "needs an epsilon"),
@@ -227,10 +227,10 @@ def test_bad_input_is_refused(data, keywords, error, said):
 @pytest.mark.parametrize(
     ("values", "most", "populations", "said"),
     [
-        ([[0.5]], 1, None, "whole numbers"),
-        ([1, 0], 1, None, "a row for each person"),
-        ([[3]], 2, None, "from 0 to most = 2"),
-        ([[1], [0]], 1, ["a"], "one entry for each person"),
+        ([[0.5]], 1, None, "integers"),
+        ([1, 0], 1, None, "one row per person"),
+        ([[3]], 2, None, "from 0 to max_value = 2"),
+        ([[1], [0]], 1, ["a"], "one entry per person"),
     ],
 )
 def test_a_bad_panel_is_refused(values, most, populations, said):
@@ -246,7 +246,7 @@ def test_a_panel_is_thinned_to_attributes_of_its_own():
 
 
 def test_missing_files_are_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"kg1000_genotypes\.parquet is not in"):
+    with pytest.raises(FileNotFoundError, match=r"kg1000_genotypes\.parquet"):
         load(tmp_path)
 
 

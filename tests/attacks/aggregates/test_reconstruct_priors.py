@@ -87,7 +87,7 @@ def test_a_fair_coins_threshold_is_one_half():
 @pytest.mark.parametrize("share", [0.1, 0.9])
 def test_theory_with_a_prior_is_what_is_reached(share):
     result = reconstruct(_people(share, 1000), noise=0.3, random_state=0)
-    assert result.details["least squares gets, in theory"] == pytest.approx(result.success, abs=0.03)
+    assert result.details["accuracy of least squares, in theory"] == pytest.approx(result.success, abs=0.03)
     assert expected_accuracy(100, 400, 1e9, share) == pytest.approx(0.9)
 
 

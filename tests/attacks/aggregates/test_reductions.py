@@ -25,7 +25,7 @@ def test_who_can_reconstruct_can_tell_members(defence):
     assert result.success > 0.9
     assert result.baseline < 0.08
     said = result.details
-    assert said["membership told right"] == pytest.approx(said["bits right in the reconstruction"], abs=0.05)
+    assert said["membership inferred correctly"] == pytest.approx(said["bits reconstructed correctly"], abs=0.05)
 
 
 def test_the_better_reconstruction_is_the_better_membership_attack():
@@ -36,25 +36,25 @@ def test_the_better_reconstruction_is_the_better_membership_attack():
     )
     assert strong.success == 1
     assert strong.baseline == 0
-    assert weak.details["membership told right"] < 1
+    assert weak.details["membership inferred correctly"] < 1
 
 
 @pytest.mark.parametrize("defence", ["nothing", "easy"])
 def test_who_can_tell_members_can_reconstruct(defence):
     result = reconstruction_from_membership(defence=defence, random_state=0)
     said = result.details
-    assert said["members found"] > 0.98
-    assert said["bit right"] == pytest.approx(said["members found"], abs=0.02)
-    assert said["bit wrong"] <= said["strangers taken for members"]
+    assert said["true positive rate"] > 0.98
+    assert said["bit right"] == pytest.approx(said["true positive rate"], abs=0.02)
+    assert said["bit wrong"] <= said["false positive rate"]
     assert result.success > 0.98
 
 
 def test_fewer_attributes_make_both_attacks_weaker_together():
     study = simulate_study(200, 150, np.random.default_rng(0))
     said = reconstruction_from_membership(study, random_state=0).details
-    assert 0.2 < said["members found"] < 0.5
-    assert said["bit right"] == pytest.approx(said["members found"], abs=0.06)
-    assert said["both tests say out"] > 0.4
+    assert 0.2 < said["true positive rate"] < 0.5
+    assert said["bit right"] == pytest.approx(said["true positive rate"], abs=0.06)
+    assert said["rejected by both tests"] > 0.4
 
 
 @pytest.mark.long
@@ -123,7 +123,7 @@ def test_both_tell_who_is_exposed():
 def test_other_data_are_refused():
     with pytest.raises(TypeError, match="data must be Secrets"):
         membership_from_reconstruction([1, 0])
-    with pytest.raises(TypeError, match="data must be a Study"):
+    with pytest.raises(TypeError, match="data must be Study"):
         reconstruction_from_membership([1, 0])
     with pytest.raises(
         ValueError, match=r"without the secret, and with it. must return an array of numbers, 2 by 2,000"
@@ -134,10 +134,10 @@ def test_other_data_are_refused():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"secrets": [0]}, "an entry, for each person"),
-        ({"rates": [0.5]}, "of the same attributes"),
+        ({"secrets": [0]}, "one entry, per participant"),
+        ({"rates": [0.5]}, "the same attributes"),
         ({"values": [[0, 3], [1, 1]]}, "zeros and ones"),
-        ({"secrets": [1, 1]}, "both secrets must occur"),
+        ({"secrets": [1, 1]}, "both 0 and 1"),
         ({"rates": [0.0, 0.5]}, "between 0 and 1"),
     ],
 )

@@ -111,7 +111,7 @@ def test_memory_is_worst_for_the_rare():
     beyond = attacks.correlation(model="tree", random_state=0).details
     rarest, all_of_them = (
         float(beyond[name].split()[0])
-        for name in ("members beyond strangers, rarest tenth", "members beyond strangers")
+        for name in ("members minus non-members, rarest tenth", "members minus non-members")
     )
     assert rarest > all_of_them > 0.3
 
@@ -179,7 +179,7 @@ def test_a_model_without_the_genotype_tells_the_majority_only(patients):
     blind = attacks.correlation(patients, defence=Blind, random_state=0)
     exact = attacks.correlation(patients, random_state=0)
     assert blind.success == pytest.approx(blind.baseline)
-    missed = "the dose of strangers is missed by, mg a week"
+    missed = "mean error of non-members' doses, mg per week"
     assert blind.details[missed] > exact.details[missed] + 0.5
 
 
@@ -219,7 +219,7 @@ def test_the_picture_shows_members_beside_strangers(patients):
     figure = result.figure()
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["guessing", "members", "non-members"]
     heights = [bar.get_height() for bar in figure.axes[0].patches]
-    assert heights == [result.evidence.members.value, result.evidence.strangers.value]
+    assert heights == [result.evidence.members.value, result.evidence.non_members.value]
     assert flaws(figure) == []
 
 
@@ -227,7 +227,7 @@ def test_models_are_drawn_side_by_side_with_the_largest_gap_of_each(patients):
     pytest.importorskip("matplotlib")
     result = attacks.correlation(patients, random_state=3, splits=1)
     figure = member_rates_figure({"one": [result], "two": [result]})
-    gap = 100 * (result.evidence.members.value - result.evidence.strangers.value)
+    gap = 100 * (result.evidence.members.value - result.evidence.non_members.value)
     assert [axes.get_title(loc="left") for axes in figure.axes] == [
         f"{name}: gaps up to {gap:.0f} points" for name in ("one", "two")
     ]
@@ -256,9 +256,9 @@ def test_the_private_table_of_averages_has_a_dose_for_every_cell():
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"known": [4.0] * 60}, "known must have a row"),
-        ({"dose": [20.0] * 59}, "an entry, for each patient"),
-        ({"genotype": [0] * 59}, "an entry, for each patient"),
+        ({"known": [4.0] * 60}, "known must have one row"),
+        ({"dose": [20.0] * 59}, "one entry, per patient"),
+        ({"genotype": [0] * 59}, "one entry, per patient"),
         ({"dose": [np.nan] * 60}, "leave out patients"),
         ({"known": [[np.inf]] * 60}, "leave out patients"),
         ({"bounds": ([0, 0], [1, 1])}, "bounds must be"),
@@ -267,9 +267,9 @@ def test_the_private_table_of_averages_has_a_dose_for_every_cell():
         ({"genotype": [0.0, 2.0] * 30}, "genotype must be 0, 1 or 2"),
         ({"genotype": ["A/A", "G/G"] * 30}, "genotype must be 0, 1 or 2"),
         ({"genotype": [0, [2]] * 30}, "genotype must have one entry"),
-        ({"bounds": None}, r"say bounds=\(low, high\)"),
-        ({"bounds": ("low", "high")}, r"say bounds=\(low, high\)"),
-        ({"doses": 100}, r"say doses=\(low, high\)"),
+        ({"bounds": None}, r"write bounds=\(low, high\)"),
+        ({"bounds": ("low", "high")}, r"write bounds=\(low, high\)"),
+        ({"dose_bounds": 100}, r"write dose_bounds=\(low, high\)"),
         ({"known": [["old"], ["young"]] * 30}, "known, column 0, must be an array of numbers"),
         ({"dose": ["much"] * 60}, "dose must be an array of numbers"),
     ],
@@ -282,7 +282,7 @@ def test_patients_who_do_not_fit_are_refused(changed, said):
 @pytest.mark.parametrize(
     ("given", "kind", "said"),
     [
-        ({"data": [1, 2]}, TypeError, r"data must be Treated\(known, genotype, dose, bounds\), not list"),
+        ({"data": [1, 2]}, TypeError, r"data must be DoseCohort\(known, genotype, dose, bounds\), not list"),
         ({"model": "forest"}, ValueError, 'model must be "linear" or "tree", not \'forest\''),
         ({"splits": 0}, ValueError, "splits"),
         ({"defence": "curator"}, TypeError, "needs an epsilon"),
@@ -292,9 +292,13 @@ def test_patients_who_do_not_fit_are_refused(changed, said):
             "defence must return a fitted model with a method predict, not NoneType",
         ),
         ({"model": ["linear"]}, ValueError, 'model must be "linear" or "tree"'),
-        ({"random_state": "zero"}, ValueError, "random_state must be None or a whole number"),
-        ({"defence": lambda patients: Told}, TypeError, "not the class Told itself"),
-        ({"defence": lambda patients: Told(lambda X: None)}, TypeError, "predict of your model must return an array"),
+        ({"random_state": "zero"}, ValueError, "random_state must be None or a non-negative integer"),
+        ({"defence": lambda patients: Told}, TypeError, "not the class Told"),
+        (
+            {"defence": lambda patients: Told(lambda X: None)},
+            TypeError,
+            "predict of the defence's model must return an array",
+        ),
         ({"defence": lambda patients: Told(lambda X: ["much"] * len(X))}, TypeError, "an array of numbers"),
         ({"defence": lambda patients: Told(lambda X: np.full(len(X), np.nan))}, ValueError, "without NaN"),
         ({"defence": lambda patients: Told(lambda X: np.zeros(3))}, ValueError, r"not an array of shape \(3,\)"),
@@ -313,7 +317,7 @@ def test_too_few_patients_are_refused():
 
 
 def test_a_folder_without_the_data_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"warfarin_iwpc\.parquet is not in"):
+    with pytest.raises(FileNotFoundError, match=r"warfarin_iwpc\.parquet"):
         load(tmp_path)
 
 

@@ -19,7 +19,7 @@ from discreet.attacks.models.inversion_games import nearest_picture, pick_candid
 from discreet.attacks.models.plots import ImageMosaic, mosaic_by_defence, mosaics_figure
 
 SURE = 1 - 1e-10  # of an interval: a false alarm is not to be seen
-NAMED = "pictures that an independent classifier recognises"
+NAMED = "images recognised by an independent classifier"
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +199,7 @@ def test_about_half_of_the_people_enrol_and_the_others_leave_an_empty_class():
 
     result = attacks.invert(defence=watched, classes="people", random_state=0, repeats=3)
     assert all({0, 1} <= enrolled <= set(range(20)) for enrolled in seen)
-    assert result.evidence.members.trials == result.evidence.strangers.trials == 3 * 18
+    assert result.evidence.members.trials == result.evidence.non_members.trials == 3 * 18
     assert all(first & second == {0, 1} for first, second in zip(seen[::2], seen[1::2], strict=True))
 
 
@@ -242,7 +242,7 @@ def test_pictures_of_several_defences_are_stacked(exact, people):
         (np.zeros((2, 4)), [0], None, "labels must be"),
         (np.zeros((2, 4)), [0.0, 1.0], None, "labels must be"),
         (np.zeros((2, 4)), [0, -1], None, "labels must be"),
-        (np.zeros((2, 4)), [0, 1], [1], "whose each image is"),
+        (np.zeros((2, 4)), [0, 1], [1], "one entry per image"),
         ([["dark"] * 4] * 2, [0, 1], None, "images must be an array of numbers"),
         (np.zeros((2, 4)), [0, [1]], None, "labels must have one entry"),
         (np.zeros((2, 4)), ["a", "b"], None, "labels must be"),
@@ -256,21 +256,25 @@ def test_galleries_that_do_not_fit_are_refused(images, labels, people, said):
 @pytest.mark.parametrize(
     ("given", "kind", "said"),
     [
-        ({"data": [1, 2]}, TypeError, r"data must be a Gallery\(images, labels\), not list"),
-        ({"data": Gallery(np.zeros((70, 4)), [0] * 70)}, ValueError, "two or more"),
-        ({"data": Gallery(np.zeros((80, 4)), [0] * 70 + [1] * 10)}, ValueError, "images of 60 people"),
-        ({"data": Gallery(np.zeros((160, 4)), [0, 1] * 80, [0, 1] * 80)}, ValueError, "images of 60 people"),
+        ({"data": [1, 2]}, TypeError, r"data must be Gallery\(images, labels\), not list"),
+        ({"data": Gallery(np.zeros((70, 4)), [0] * 70)}, ValueError, "at least two classes"),
+        ({"data": Gallery(np.zeros((80, 4)), [0] * 70 + [1] * 10)}, ValueError, "images of 60 or more people"),
+        ({"data": Gallery(np.zeros((160, 4)), [0, 1] * 80, [0, 1] * 80)}, ValueError, "images of 60 or more people"),
         ({"classes": "faces"}, ValueError, 'classes must be "digits" or "people", not \'faces\''),
         ({"repeats": 0}, ValueError, "repeats"),
-        ({"defence": "easy", "epsilon": 1}, TypeError, "promises no epsilon"),
+        ({"defence": "easy", "epsilon": 1}, TypeError, "takes no epsilon"),
         ({"defence": lambda gallery: None}, TypeError, "predict_proba and classes_"),
-        ({"defence": lambda gallery: Certain}, TypeError, "the class Certain itself"),
+        ({"defence": lambda gallery: Certain}, TypeError, "the class Certain"),
         ({"defence": lambda gallery: Says(np.full((1, 2), np.nan))}, ValueError, "without NaN"),
-        ({"defence": lambda gallery: Says(np.ones((1, 3)))}, ValueError, "predict_proba of your model must return"),
+        (
+            {"defence": lambda gallery: Says(np.ones((1, 3)))},
+            ValueError,
+            "predict_proba of the defence's model must return",
+        ),
         ({"defence": lambda gallery: Says([["a", "b"]])}, TypeError, "an array of numbers"),
         ({"defence": lambda gallery: Says(np.ones((1, 2)), ["three", "five"])}, ValueError, "from 0 to 9"),
         ({"defence": lambda gallery: Says(np.ones((1, 2)), [0, 99])}, ValueError, "from 0 to 9"),
-        ({"data": Gallery(np.full((160, 4), 0.5), [0, 1] * 80)}, ValueError, "all images are the same"),
+        ({"data": Gallery(np.full((160, 4), 0.5), [0, 1] * 80)}, ValueError, "all images are equal"),
         ({"classes": ["digits"]}, ValueError, "classes must be"),
         ({"random_state": 0.5}, ValueError, "random_state must be"),
     ],

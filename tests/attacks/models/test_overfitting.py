@@ -37,11 +37,11 @@ def test_points_are_drawn_and_told():
     assert [line.get_ydata().tolist() for line in figure.axes[0].lines[:2]] == [[0.6], [0.5]]
     assert f"{seen.correlation:.2f} over 2 models" in figure.get_suptitle().replace("\n", " ")
     assert flaws(figure) == []
-    assert "forest             2     0.70       0.60   0.10   0.60" in str(seen)
+    assert "forest             2     0.70         0.60   0.10   0.60" in str(seen)
 
 
 def test_an_unknown_model_is_refused():
-    with pytest.raises(ValueError, match="'tree' is none of forest, network, logistic, pairs"):
+    with pytest.raises(ValueError, match="'tree' is not one of forest, network, logistic, pairs"):
         overfitting(PEOPLE, strengths={"tree": (1,)}, epsilons=[])
 
 

@@ -12,23 +12,23 @@ SURE = 1 - 1e-9
 @pytest.mark.long
 def test_fresh_noise_is_averaged_away():
     result = attacks.averaging(defence="easy", random_state=0)
-    assert result.details["found after one answer"] < 0.6
-    assert result.details["different answers"] == 10_000
+    assert result.details["inferred after one answer"] < 0.6
+    assert result.details["distinct answers"] == 10_000
     assert result.success == 1
-    assert 0.9 < result.details["found of all targets"] < 1
+    assert 0.9 < result.details["inferred among all targets"] < 1
 
 
 def test_exact_answers_need_no_second_question():
     result = attacks.averaging(random_state=0)
-    assert result.details["found after one answer"] == result.success == 1
-    assert (result.details["answers"], result.details["different answers"]) == (20, 1)
+    assert result.details["inferred after one answer"] == result.success == 1
+    assert (result.details["answers"], result.details["distinct answers"]) == (20, 1)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("epsilon", ["1/10", 1])
 def test_the_curator_gives_one_answer_however_often_it_is_asked(epsilon):
     result = attacks.averaging(defence="curator", epsilon=epsilon, random_state=0)
-    assert result.details["different answers"] == 1
+    assert result.details["distinct answers"] == 1
     assert result.success <= result.ceiling + 0.16
     assert result.evidence.implied(confidence=SURE).low <= result.epsilon
 

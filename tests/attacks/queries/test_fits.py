@@ -20,8 +20,8 @@ def patients():
 def test_two_fits_give_away_the_row_between_them(patients, defence):
     result = attacks.differencing(patients, defence=defence, random_state=0)
     assert result.success == 1
-    assert result.details["found number is off by, at most"] <= 1e-6
-    assert result.details["told from one fit whether the row is in it"] == 1
+    assert result.details["error of the recovered value, maximum"] <= 1e-6
+    assert result.details["row detected from a single fit"] == 1
     assert len(result.exposure.deciles) == 10
 
 
@@ -30,7 +30,7 @@ def test_two_private_fits_do_not(patients):
     result = attacks.differencing(patients, defence="curator", epsilon="1/10", random_state=0, targets=80)
     assert result.evidence.implied(confidence=SURE).low <= 0.1
     assert abs(result.success - 0.5) < 0.37  # six and a half standard deviations
-    assert result.details["found number is off by, median"] > 100
+    assert result.details["error of the recovered value, median"] > 100
 
 
 def test_too_little_noise_is_caught(patients):
@@ -54,7 +54,7 @@ def test_the_number_is_found_from_models_and_features_alone():
 
 
 def test_rows_that_cannot_be_fitted_are_refused():
-    with pytest.raises(ValueError, match="a row of finite numbers for each"):
+    with pytest.raises(ValueError, match="one row of finite numbers"):
         RegressionData([[1.0], [2.0]], [1.0], bounds=(0, 1), target_bounds=(0, 1))
     with pytest.raises(ValueError, match="more rows than columns"):
         RegressionData([[1.0], [1.0], [1.0]], [1.0, 2.0, 3.0], bounds=(0, 1), target_bounds=(0, 1))
@@ -62,16 +62,16 @@ def test_rows_that_cannot_be_fitted_are_refused():
 
 @pytest.mark.parametrize(("X", "y"), [("rows", [1.0]), ([["a"], ["b"]], [1.0, 2.0]), ([[1], [1, 2]], [1.0, 2.0])])
 def test_rows_without_numbers_are_refused(X, y):
-    with pytest.raises(ValueError, match="X must have numbers only"):
+    with pytest.raises(ValueError, match="X must contain only numbers"):
         RegressionData(X, y, bounds=(0, 1), target_bounds=(0, 1))
 
 
 @pytest.mark.parametrize(
     ("model", "says"),
     [
-        (None, "a fitted linear model, with coef_ and intercept_, not NoneType"),
-        ("text", "a fitted linear model, with coef_ and intercept_, not str"),
-        (SimpleNamespace, "a fitted linear model, with coef_ and intercept_, not type"),
+        (None, "a fitted linear model with coef_ and intercept_, not NoneType"),
+        ("text", "a fitted linear model with coef_ and intercept_, not str"),
+        (SimpleNamespace, "a fitted linear model with coef_ and intercept_, not type"),
         (SimpleNamespace(coef_=[1.0, 2.0], intercept_=0.0), "as coef_, must return an array of numbers, 1, not an"),
         (SimpleNamespace(coef_=["a"], intercept_=0.0), "as coef_, must return an array of numbers, 1, not nd"),
         (SimpleNamespace(coef_=[np.nan], intercept_=0.0), "as coef_, must return an array of numbers, 1, without NaN"),

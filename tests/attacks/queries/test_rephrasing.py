@@ -16,8 +16,8 @@ SURE = 1 - 1e-9
 @pytest.mark.long
 def test_the_same_answer_for_the_same_text_is_got_round_in_other_words():
     result = attacks.rephrasing(defence="easy", random_state=0, targets=100)
-    assert result.details["new answers"] == result.details["texts asked"] == 200
-    assert result.details["found after one answer"] < 0.85
+    assert result.details["new answers"] == result.details["query texts sent"] == 200
+    assert result.details["inferred after one answer"] < 0.85
     assert result.success == 1
 
 
@@ -26,7 +26,7 @@ def test_the_curator_takes_its_price_for_other_words_until_the_budget_ends():
     result = attacks.rephrasing(defence="curator", epsilon=1, random_state=0, targets=100)
     assert result.details["new answers"] == 20
     assert result.details["refused"] > 0
-    assert result.details["earlier answers again"] > 0
+    assert result.details["repeated answers"] > 0
     assert result.success <= result.ceiling + 0.36  # 6.2 standard deviations
     assert result.evidence.implied(confidence=SURE).low <= 1
 

@@ -26,8 +26,8 @@ def test_patients_without_names_are_named():
     result = linkage(random_state=1)
     assert result.success > 0.99
     assert result.baseline < 0.35
-    assert result.details["named rightly"] > 0.88 * 4000  # a tenth are not in the register
-    assert result.details["named wrongly"] <= 5
+    assert result.details["correctly named"] > 0.88 * 4000  # a tenth are not in the register
+    assert result.details["wrongly named"] <= 5
     assert result.implied.low > 4
 
 
@@ -35,13 +35,13 @@ def test_a_name_is_wrong_only_where_the_patient_is_not_in_the_register():
     table = pa.table({"age": [30, 30, 41], "ill": ["flu", "no", "no"]})
     town = pa.table({"age": [30, 41]})
     told = linkage(Register(Patients(table.slice(0, 2), "age", "ill"), town, who=[0, -1])).details
-    assert (told["named rightly"], told["named wrongly"]) == (1, 1)
+    assert (told["correctly named"], told["wrongly named"]) == (1, 1)
 
 
 @pytest.mark.long
 def test_classes_of_five_hide_the_name_but_not_all_of_the_diagnosis():
     result = linkage(defence="easy", random_state=1)
-    assert result.details["named rightly"] == 0
+    assert result.details["correctly named"] == 0
     assert 0.3 < result.success < 0.6
     assert result.implied.low > 0.3
 
@@ -94,7 +94,7 @@ def test_noise_ten_times_too_small_is_caught():
 def test_the_full_size_is_one_argument_away():
     result = linkage(simulate_register(135_000, random_state=0))
     assert result.details["patients"] == 135_000
-    assert result.details["named rightly"] > 0.88 * 135_000
+    assert result.details["correctly named"] > 0.88 * 135_000
 
 
 def test_what_is_told_of_the_attack_is_what_it_does_unless_asked_otherwise():
@@ -113,35 +113,35 @@ def test_a_defence_may_return_any_kind_of_table(made):
 
 @pytest.mark.parametrize("rubbish", [None, "x", 5, [1, 2], np.ones((3, 3))], ids=str)
 def test_what_is_no_table_is_refused(rubbish):
-    with pytest.raises(TypeError, match="what the defence returns must be a table"):
+    with pytest.raises(TypeError, match="the defence's return value must be an Arrow"):
         linkage(defence=lambda _: rubbish)
-    with pytest.raises((TypeError, ValueError), match="the defence's function, which is given counts"):
+    with pytest.raises((TypeError, ValueError), match="function that adds noise to counts"):
         linkage(defence=lambda _: lambda _: rubbish)
 
 
 def test_a_class_is_neither_a_table_nor_an_answer():
     for data in (None, FEW):
-        with pytest.raises(TypeError, match="the class dict itself"):
+        with pytest.raises(TypeError, match="the class dict"):
             linkage(data, defence=lambda _: dict)
 
 
 def test_answers_that_are_no_finite_numbers_are_refused():
     for strange in (np.nan, np.inf):
-        with pytest.raises(ValueError, match="without NaN and infinities"):
+        with pytest.raises(ValueError, match="without NaN or infinity"):
             linkage(defence=lambda _, strange=strange: lambda counts: counts + strange)
 
 
 @pytest.mark.parametrize("column", [pa.array([1, 2]), pa.nulls(2), pa.array([["flu"], ["no"]])], ids=str)
 def test_a_secret_of_another_kind_is_refused(column):
     register = Register(Patients({"age": [30, 41], "ill": ["flu", "no"]}, "age", "ill"), {"age": [30, 41]}, [0, 1])
-    with pytest.raises(ValueError, match="not one of the owner's"):
+    with pytest.raises(ValueError, match="sensitive value that the original table does not have"):
         linkage(register, defence=lambda table: table.set_column(1, "ill", column))
 
 
 @pytest.mark.parametrize("column", [pa.array(["0", "1"]), pa.array([0, None]), pa.array([0, 5])], ids=str)
 def test_rows_that_were_not_given_are_refused(column):
     register = Register(Patients({"age": [30, 41], "ill": ["flu", "no"]}, "age", "ill"), {"age": [30, 41]}, [0, 1])
-    with pytest.raises(ValueError, match="each 'row' at most once"):
+    with pytest.raises(ValueError, match="column 'row' .* at most once"):
         linkage(register, defence=lambda table: table.set_column(2, "row", column))
 
 
@@ -157,26 +157,26 @@ def test_exposure_is_told():
 
 def test_bad_input_is_refused():
     patients = Patients(pa.table({"age": [30, 41], "ill": ["flu", "no"]}), "age", "ill")
-    with pytest.raises(TypeError, match=r"a Register\(.*\) or Ratings\("):
+    with pytest.raises(TypeError, match=r"Register\(.*\) or Ratings\("):
         linkage(patients)
-    with pytest.raises(ValueError, match="people has no column 'age'"):
+    with pytest.raises(ValueError, match="no column 'age' in people"):
         Register(patients, pa.table({"name": ["Ana"]}), [0, 0])
-    with pytest.raises(ValueError, match="one place in people"):
+    with pytest.raises(ValueError, match="one row number of people"):
         Register(patients, pa.table({"age": [30]}), [0, 1])
     with pytest.raises(TypeError, match="patients must be Patients"):
         Register(5, pa.table({"age": [30]}), [0])
-    with pytest.raises(TypeError, match="people must be a table"):
+    with pytest.raises(TypeError, match="people must be an Arrow"):
         Register(patients, 5, [0, 0])
     for who in (None, "ab", [0.5, 1], [0, None], [[0], [1, 2]]):
-        with pytest.raises(TypeError, match="who must have whole numbers only"):
+        with pytest.raises(TypeError, match="who must be an array of integers"):
             Register(patients, pa.table({"age": [30]}), who)
     with pytest.raises(TypeError, match="patients must be an integer"):
         simulate_register("5")
-    with pytest.raises(ValueError, match="no column 'row'"):
+    with pytest.raises(ValueError, match="column 'row' is missing"):
         linkage(defence=lambda table: table.drop_columns("row"))
-    with pytest.raises(ValueError, match="each 'row' at most once"):
+    with pytest.raises(ValueError, match="column 'row' .* at most once"):
         linkage(defence=lambda table: pa.concat_tables([table, table]))
-    with pytest.raises(FileNotFoundError, match=r"linkage_synthetic_demographic\.parquet is not in nowhere"):
+    with pytest.raises(FileNotFoundError, match=r"linkage_synthetic_demographic\.parquet in nowhere"):
         attack_named("linkage").load(Path("nowhere"))
 
 
@@ -186,5 +186,5 @@ def test_bad_input_is_refused():
 )
 def test_of_thirty_thousand_fake_patients_nearly_all_are_named():
     result = linkage(read_register(DATA))
-    assert (result.details["named rightly"], result.details["named wrongly"]) == (29_928, 0)
-    assert linkage(read_register(DATA), defence="easy").details["named rightly"] == 0
+    assert (result.details["correctly named"], result.details["wrongly named"]) == (29_928, 0)
+    assert linkage(read_register(DATA), defence="easy").details["correctly named"] == 0

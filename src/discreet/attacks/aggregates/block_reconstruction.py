@@ -1,4 +1,4 @@
-"""Reconstruct the people of a census block from its published tables: the most likely whole numbers."""
+"""Reconstruct the people of a census block from its published tables: the most likely integer counts."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,20 +8,21 @@ import numpy as np
 from discreet.attacks.aggregates.blocks import TraitPair, design_matrix
 from discreet.attacks.progress import track
 
-SUPPRESSED_COUNTS = (1, 2)  # what an outsider knows of a cell that is not shown, by the published rule
-_MAX_ALIKE = 3  # so many people with the same traits are looked for in a block
-_TIE_BREAK_WEIGHT = 1e-4  # exact tables come first: what is likely decides only among the solutions that fit them
-_RELATIVE_GAP = 0.02  # how near to the best solution is good enough for noisy tables
-_BLOCK_SIZE_VARIANCE = 25.0  # the variance of the size of a block, as an outsider supposes it
+SUPPRESSED_COUNTS = (1, 2)  # the possible counts of a suppressed cell, by the published rule
+_MAX_ALIKE = 3  # at most this many people with the same traits per block
+_TIE_BREAK_WEIGHT = 1e-4  # with exact tables, the prior only decides among solutions that fit them
+_RELATIVE_GAP = 0.02  # tolerance of the solver for noisy tables
+_BLOCK_SIZE_VARIANCE = 25.0  # prior variance of the size of a block
 
 
 @dataclass(frozen=True)
 class BlockPrior:
-    """What an outsider knows beforehand: how likely each combination of traits is, and how many people a block has.
+    """The attacker's prior: the probability of each combination of traits, and the size of a block.
 
-    `noise_scale` is the scale of the tables' noise; 0 if they have none.
+    `noise_scale` is the scale of the tables' noise, 0 for exact tables.
 
-    >>> BlockPrior(rates=np.array([0.5, 0.5]), expected_size=6, max_size=24, noise_scale=0).price.round(2).tolist()
+    >>> prior = BlockPrior(rates=np.array([0.5, 0.5]), expected_size=6, max_size=24, noise_scale=0)
+    >>> prior.negative_log_rates.round(2).tolist()
     [-1.1, -1.1]
     """
 
@@ -32,17 +33,18 @@ class BlockPrior:
 
     @property
     def negative_log_rates(self) -> np.ndarray:
-        """How unlikely the first person of each combination is, as minus the logarithm of how many are expected."""
+        """Minus the logarithm of the expected number of people with each combination."""
         return np.asarray(-np.log(self.expected_size * self.rates))
 
 
 def reconstruct_blocks(published: dict[TraitPair, np.ndarray], sizes: dict[str, int], prior: BlockPrior) -> np.ndarray:
-    """Return how many people of each combination of traits a block most likely has, a row for each block.
+    """Return the most likely number of people with each combination of traits, blocks × combinations.
 
-    It sees the tables, and knows what everybody knows. NaN stands for a hidden cell of 1 or 2 people.
+    NaN marks a suppressed cell of 1 or 2 people.
 
-    >>> block_cells = {("sex", "married"): np.array([[[0.2, 1.9], [1.1, 0.0]]])}
-    >>> reconstruct_blocks(block_cells, {"sex": 2, "married": 2}, BlockPrior(np.full(4, 1 / 4), expected_size=3, max_size=10, noise_scale=0)).tolist()
+    >>> tables = {("sex", "married"): np.array([[[0.2, 1.9], [1.1, 0.0]]])}
+    >>> prior = BlockPrior(np.full(4, 1 / 4), expected_size=3, max_size=10, noise_scale=0)
+    >>> reconstruct_blocks(tables, {"sex": 2, "married": 2}, prior).tolist()
     [[0, 2, 1, 0]]
     """
     matrix = design_matrix(sizes, list(published))
@@ -51,7 +53,7 @@ def reconstruct_blocks(published: dict[TraitPair, np.ndarray], sizes: dict[str, 
     )
     reconstructed = np.zeros((len(cell_values), matrix.shape[1]), int)
     for counts, block_cells in zip(reconstructed, track(list(cell_values), "blocks"), strict=True):
-        # A combination that is in an empty cell of an exact table does not occur.
+        # A combination that falls into an empty cell of an exact table does not occur.
         possible = (
             np.flatnonzero(matrix.T @ (block_cells == 0) == 0) if prior.noise_scale == 0 else np.arange(matrix.shape[1])
         )
@@ -62,7 +64,7 @@ def reconstruct_blocks(published: dict[TraitPair, np.ndarray], sizes: dict[str, 
 
 
 def estimate_noise_scale(published: dict[TraitPair, np.ndarray]) -> float:
-    """Return the scale of the noise that tables have, by their counts below 0: nearly all cells of a block are empty.
+    """Estimate the scale of the tables' noise from negative counts: nearly all cells of a block are empty.
 
     >>> estimate_noise_scale({("sex", "married"): np.array([[[0, 2], [1, 0]]])})
     0.0
@@ -76,10 +78,10 @@ def estimate_noise_scale(published: dict[TraitPair, np.ndarray]) -> float:
 def _most_likely_block(
     matrix: Any, block_cells: np.ndarray, prior: BlockPrior, person_costs: np.ndarray, tables: int
 ) -> np.ndarray:
-    """Return the whole numbers with the highest likelihood under Laplace noise: a linear programme in integers.
+    """Return the integer counts with the highest posterior under Laplace noise, by integer linear programming.
 
-    A cell that is off by one costs 1/noise, and the k-th person of a combination costs its price and log(k) more, as if
-    their number had a Poisson law. Everything is multiplied by the noise.
+    A cell that is off by one costs 1/noise; the k-th person with a combination costs its negative log rate plus log(k),
+    as for a Poisson count. The objective is multiplied by the noise scale.
     """
     from scipy import sparse  # noqa: PLC0415 - an extra
     from scipy.optimize import Bounds, LinearConstraint, milp  # noqa: PLC0415
@@ -100,13 +102,13 @@ def _most_likely_block(
         options={"mip_rel_gap": _RELATIVE_GAP if prior.noise_scale else 0},
     )
     if solution.x is None:
-        raise RuntimeError(f"a block could not be rebuilt: {solution.message}")
+        raise RuntimeError(f"a block could not be reconstructed: {solution.message}")
     return np.asarray(np.rint(solution.x[:variable_count]).reshape(_MAX_ALIKE, -1).sum(axis=0), int)
 
 
 def _size_bounds(low: np.ndarray, high: np.ndarray, prior: BlockPrior, tables: int) -> list[float]:
-    """Return the least and the most people of a block: each table counts everybody once."""
-    # The mean of the tables' totals has this variance; what is usual is worth the more, the noisier they are.
+    """Return the minimum and maximum size of a block: each table counts everybody once."""
+    # The mean of the tables' totals has this variance; the noisier it is, the more the prior size counts.
     noise_variance = 2 * prior.noise_scale**2 * len(low) / tables**2
     weight = _BLOCK_SIZE_VARIANCE / (_BLOCK_SIZE_VARIANCE + noise_variance)
     sizes = [weight * end.sum() / tables + (1 - weight) * prior.expected_size for end in (low, high)]

@@ -1,4 +1,4 @@
-"""People in small areas, and the tables of them that are published: of every two traits, for each area."""
+"""People in census blocks, and the two-way tables of their traits that are published for each block."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,23 +12,23 @@ from discreet.attacks.validation import array_or_object, boolean_array, random_g
 from discreet.kernel.numbers import as_integer
 
 TraitPair = tuple[str, str]
-_RESERVED_NAMES = ("block", "n", "row")  # what questions about blocks call other things
+_RESERVED_NAMES = ("block", "n", "row")  # used in queries
 _TRAIT_SIZES = {"sex": 2, "decade": 8, "race": 6, "married": 2}
-_SURVEY_SIZE = 4000  # so many other people told the public rates
-_PSEUDOCOUNT = 0.2  # what somebody counts for whom no survey has met
+_SURVEY_SIZE = 4000  # people from whom the public rates are estimated
+_PSEUDOCOUNT = 0.2  # added to every combination, so that none is impossible
 _RACE_RATES = (0.5, 0.2, 0.12, 0.1, 0.05, 0.03)
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """Who lives where, with some traits each, and whether the census has counted them: a coin decided that.
+    """People with their block and traits, and whether the census counted them (`is_member`), decided by a coin.
 
-    `traits` has a row for each person and a column for each name in `sizes`, with numbers from 0 to below the size.
-    Whoever is not `is_member` is a stranger: as like the others as can be, but in no table. `rates` are how likely each
-    combination of traits is among all people, which is public; alike unless given.
+    `traits` has one row per person and one column per name in `sizes`, with integers below the size. Non-members are
+    comparable people who are in no table. `rates` are the public probabilities of all combinations of traits, uniform
+    by default.
 
-    >>> made = Blocks([0, 0, 1], [[0, 1], [1, 1], [0, 0]], {"sex": 2, "married": 2}, is_member=[True, True, False])
-    >>> made.block_count, made.trait_pairs
+    >>> blocks = Blocks([0, 0, 1], [[0, 1], [1, 1], [0, 0]], {"sex": 2, "married": 2}, is_member=[True, True, False])
+    >>> blocks.block_count, blocks.trait_pairs
     (2, [('sex', 'married')])
     """
 
@@ -46,22 +46,28 @@ class Blocks:
         )
         sizes = _checked_sizes(self.sizes)
         if traits.ndim != 2 or traits.shape[1] != len(sizes) or len(sizes) < 2:
-            raise ValueError("traits must have a row for each person and a column for each of sizes, at least two")
+            raise ValueError("traits must have one row per person and one column per entry of sizes, at least two")
         if not block.shape == is_member.shape == traits.shape[:1]:
-            raise ValueError("block, traits and inside must have one entry for each person")
+            raise ValueError("block, traits and is_member must have one entry per person")
         if block.dtype.kind not in "iu" or traits.dtype.kind not in "iu" or not block.size or block.min() < 0:
-            raise TypeError("block and traits must be whole numbers from 0, of at least one person")
+            raise TypeError("block and traits must be non-negative integers, for at least one person")
         if traits.min() < 0 or (traits >= list(sizes.values())).any():
-            raise ValueError("each trait must lie from 0 to below its size: recode it, or state a larger size")
+            raise ValueError("each trait must be at least 0 and below its size: recode it, or give a larger size")
         if is_member.all() or not is_member.any():
-            raise ValueError("inside: there must be people whom the census counted, and equal ones whom it did not")
+            raise ValueError("is_member must have both members, whom the census counted, and non-members")
         combination_count = int(np.prod(list(sizes.values())))
         rates = (
             np.full(combination_count, 1 / combination_count) if self.rates is None else real_array(self.rates, "rates")
         )
         if rates.shape != (combination_count,) or not (rates > 0).all():
-            raise ValueError(f"rates must be {combination_count} numbers above 0, one for each combination of traits")
-        checked = {"block": block, "traits": traits, "sizes": sizes, "inside": is_member, "rates": rates / rates.sum()}
+            raise ValueError(f"rates must be {combination_count} positive numbers, one per combination of traits")
+        checked = {
+            "block": block,
+            "traits": traits,
+            "sizes": sizes,
+            "is_member": is_member,
+            "rates": rates / rates.sum(),
+        }
         for name, values in checked.items():
             object.__setattr__(self, name, values)
 
@@ -72,19 +78,19 @@ class Blocks:
 
     @property
     def trait_pairs(self) -> list[TraitPair]:
-        """Every two traits, of which a table is published."""
+        """All pairs of traits; a table is published for each."""
         return list(combinations(self.sizes, 2))
 
     @property
     def cell_codes(self) -> np.ndarray:
-        """Each person's combination of all traits, as one number."""
+        """Each person's combination of all traits, encoded as one integer."""
         return np.asarray(np.ravel_multi_index(tuple(self.traits.T), tuple(self.sizes.values())))
 
     @property
     def member_table(self) -> pa.Table:
-        """What the census has: a row for each person counted."""
+        """The census: one row per counted person."""
         counted = self.traits[self.is_member]
-        columns = {name: counted[:, place] for place, name in enumerate(self.sizes)}
+        columns = {name: counted[:, index] for index, name in enumerate(self.sizes)}
         return pa.table({"block": self.block[self.is_member], **columns})
 
 
@@ -94,22 +100,22 @@ def _checked_sizes(sizes: Any) -> dict[str, int]:
     for name in sizes:
         if not isinstance(name, str) or not name.isidentifier() or name.lower() in _RESERVED_NAMES:
             raise ValueError(
-                f"sizes: a trait cannot be named {name!r}. Take a word of letters, not {', '.join(_RESERVED_NAMES)}."
+                f"sizes: a trait cannot be named {name!r}. Use an identifier other than {', '.join(_RESERVED_NAMES)}."
             )
     if len({name.lower() for name in sizes}) < len(sizes):
-        raise ValueError("sizes: two traits have the same name, as case does not count. Rename one of them.")
+        raise ValueError("sizes: two names of traits differ only in case. Rename one of them.")
     return {name: as_integer(size, f"sizes: {name}", 1) for name, size in sizes.items()}
 
 
 def simulate_blocks(blocks: int, random_state: int | None = None) -> Blocks:
-    """Draw blocks of 3 to 12 people counted, about, by sex, decade of age, race and marriage.
+    """Simulate blocks of about 3 to 12 counted people with sex, decade of age, race and marital status.
 
-    >>> made = simulate_blocks(10, random_state=0)
-    >>> made.block_count, list(made.sizes.values())
+    >>> blocks = simulate_blocks(10, random_state=0)
+    >>> blocks.block_count, list(blocks.sizes.values())
     (10, [2, 8, 6, 2])
     """
     rng = random_generator(random_state)
-    # Twice as many as are counted, and a coin for each of them.
+    # Twice as many people as are counted, with a coin for each.
     block = np.repeat(np.arange(as_integer(blocks, "blocks", 1)), rng.integers(6, 25, blocks))
     others = combination_rates(_simulate_traits(_SURVEY_SIZE, rng), _TRAIT_SIZES)
     return Blocks(block, _simulate_traits(len(block), rng), dict(_TRAIT_SIZES), rng.random(len(block)) < 1 / 2, others)
@@ -118,7 +124,7 @@ def simulate_blocks(blocks: int, random_state: int | None = None) -> Blocks:
 def assign_to_blocks(
     traits: np.ndarray, sizes: dict[str, int], shape: tuple[int, int], random_state: int | None = None
 ) -> Blocks:
-    """Settle people in so many blocks of so many, of whom a coin counts every other; the rest tell the public rates.
+    """Assign people to blocks of the given number and size, with a coin for membership; the others give the rates.
 
     >>> people = np.tile([[0, 1], [1, 1]], (30, 1))
     >>> assign_to_blocks(people, {"sex": 2, "married": 2}, shape=(4, 10), random_state=0).block_count
@@ -134,9 +140,9 @@ def assign_to_blocks(
 
 
 def combination_rates(traits: np.ndarray, sizes: dict[str, int]) -> np.ndarray:
-    """Return how likely each combination of traits is, judged by these people; none is impossible.
+    """Estimate the probability of each combination of traits from these people; none is impossible.
 
-    >>> combination_rates(np.array_or_object([[0, 0], [0, 0], [1, 1]]), {"sex": 2, "married": 2}).round(2).tolist()
+    >>> combination_rates(np.array([[0, 0], [0, 0], [1, 1]]), {"sex": 2, "married": 2}).round(2).tolist()
     [0.58, 0.05, 0.05, 0.32]
     """
     shape = tuple(sizes.values())
@@ -152,7 +158,7 @@ def _simulate_traits(count: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def pair_tables(members: pa.Table, blocks: int, sizes: dict[str, int]) -> dict[TraitPair, np.ndarray]:
-    """Return the exact tables: for every two traits the numbers of people, by block and by both.
+    """Return the exact two-way tables: the number of people by block and two traits.
 
     >>> counted = pa.table({"block": [0, 0], "sex": [0, 1], "married": [1, 1]})
     >>> pair_tables(counted, 1, {"sex": 2, "married": 2})["sex", "married"].tolist()
@@ -167,7 +173,7 @@ def pair_tables(members: pa.Table, blocks: int, sizes: dict[str, int]) -> dict[T
 
 
 def design_matrix(sizes: dict[str, int], pairs: Sequence[TraitPair]) -> Any:
-    """Return which combination of all traits is in which cell of the tables, as a sparse matrix.
+    """Return a sparse matrix, cells × combinations, that says which combination of traits counts in which cell.
 
     >>> design_matrix({"sex": 2, "married": 2}, [("sex", "married")]).toarray().tolist()
     [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]]

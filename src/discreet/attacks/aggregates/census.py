@@ -1,4 +1,4 @@
-"""A census rebuilt: the people of small blocks from the tables that were published of them."""
+"""Census reconstruction: the people of small blocks from the tables published about them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -37,20 +37,20 @@ def census(
     epsilon: Number | None = None,
     random_state: int | None = None,
 ) -> AttackResult:
-    """Rebuild people with all their traits from tables of every two traits in each block.
+    """Reconstruct people with all their traits from two-way tables of the traits in each block.
 
-    `data` are `Blocks`, 50 that are drawn unless given. Published are the exact tables ("nothing"); the tables without
-    their cells of 1 and 2 ("easy"); private tables, which cost epsilon together ("curator"); or what a function of
-    yours makes of the table of people counted: an array for every two traits, by block and by both, with NaN for hidden
-    cells. Somebody is rebuilt if there is a person with all their traits in the block that the attack puts together;
-    guessing is how often that happens to strangers who were not counted.
+    `data` are `Blocks`, 50 simulated ones by default. The release is the exact tables ("nothing"), the tables without
+    cells of 1 and 2 ("easy"), or private tables, which cost epsilon together ("curator"). A function as defence gets
+    the table of counted people and returns an array for each pair of traits (block × first × second), with NaN for
+    suppressed cells. A person counts as reconstructed if the reconstructed block contains a person with all their
+    traits; the baseline is how often that happens to non-members, who were not counted.
 
-    >>> tables_by_pair = census(random_state=0)
-    >>> tables_by_pair.success > 0.9, tables_by_pair.baseline < 0.2
+    >>> result = census(random_state=0)
+    >>> result.success > 0.9, result.baseline < 0.2
     (True, True)
     """
     parsed_defence = parse_defence(defence, epsilon)
-    rng = random_generator(random_state).spawn(1)[0]  # apart from data that were drawn from the same number
+    rng = random_generator(random_state).spawn(1)[0]  # independent of data drawn with the same seed
     blocks = simulate_blocks(_BLOCK_COUNT, int(rng.integers(2**32))) if data is None else _checked_blocks(data)
     published = _publish_tables(parsed_defence, blocks)
     prior = _public_prior(blocks, published)
@@ -58,31 +58,31 @@ def census(
     is_rebuilt = counts[blocks.block, blocks.cell_codes] > 0
     is_member = blocks.is_member
     details = _details(blocks, counts, is_rebuilt)
-    if prior.noise_scale == 0:  # of noisy tables no solution is exact, so none is the only one
+    if prior.noise_scale == 0:  # noisy tables have no exact solution
         unlikely_counts = reconstruct_blocks(
             published, blocks.sizes, replace(prior, rates=rng.permutation(1 / prior.rates))
         )
-        details["blocks with one solution only"] = float((counts == unlikely_counts).all(axis=1).mean())
+        details["blocks with a unique solution"] = float((counts == unlikely_counts).all(axis=1).mean())
     return AttackResult(
         attack="census",
         against=parsed_defence,
-        metric="of the people were rebuilt with all traits",
-        # A coin decided who is counted, so a member and a stranger differ by a removal: what epsilon is promised for.
-        # People of one block share its noise; given what was rebuilt, their traits are independent all the same.
+        metric="of people reconstructed with all traits",
+        # A coin decides who is counted, so a member and a non-member differ by adding or removing one person.
+        # People of one block share its noise, but given the reconstruction their traits are independent.
         evidence=EventEvidence(*(Proportion.from_outcomes(is_rebuilt[group]) for group in (is_member, ~is_member))),
         details=details,
-        # How rare somebody's combination of traits is among all people there are.
+        # People with a combination of traits that few others have count as rare.
         exposure=exposure_by_rarity(
             -np.bincount(blocks.cell_codes)[blocks.cell_codes[is_member]],
             is_rebuilt[is_member],
             labels=[f"row {row}" for row in np.flatnonzero(is_member)],
-            rarity_label="rarity of their traits",
+            rarity_label="rare traits",
         ),
     )
 
 
 def suppress_small_cells(published: dict[TraitPair, np.ndarray]) -> dict[TraitPair, np.ndarray]:
-    """Return tables without their small cells: 1 and 2 become NaN.
+    """Return the tables with cells of 1 and 2 replaced by NaN.
 
     >>> suppress_small_cells({("sex", "married"): np.array([[[0, 1], [2, 3]]])})["sex", "married"].tolist()
     [[[0.0, nan], [nan, 3.0]]]
@@ -91,7 +91,7 @@ def suppress_small_cells(published: dict[TraitPair, np.ndarray]) -> dict[TraitPa
 
 
 def load(folder: Path) -> Blocks:
-    """Read people of the American Community Survey, and settle them in blocks of twelve, of whom a coin counts half."""
+    """Read people of the American Community Survey and assign them to blocks of twelve; a coin counts each or not."""
     import pyarrow.parquet as pq  # noqa: PLC0415 - only for real data
 
     people = pq.read_table(data_file(folder, _FILE), columns=["sex", "age", "race", "married"])
@@ -103,7 +103,7 @@ def load(folder: Path) -> Blocks:
 
 def _checked_blocks(data: Any) -> Blocks:
     if not isinstance(data, Blocks):
-        raise TypeError(f"data must be Blocks(block, traits, sizes, inside), not {type(data).__name__}")
+        raise TypeError(f"data must be Blocks(block, traits, sizes, is_member), not {type(data).__name__}")
     return data
 
 
@@ -117,7 +117,7 @@ def _publish_tables(defence: Defence, blocks: Blocks) -> dict[TraitPair, np.ndar
 
 
 def _public_prior(blocks: Blocks, published: dict[TraitPair, np.ndarray]) -> BlockPrior:
-    """Return what is public: the rates, how large blocks are, and the noise that the tables show themselves to have."""
+    """Return the public prior: the rates, the sizes of blocks, and the noise scale estimated from the tables."""
     size, noise = np.bincount(blocks.block), estimate_noise_scale(published)
     return BlockPrior(
         np.asarray(blocks.rates), expected_size=float(size.mean() / 2), max_size=int(size.max()), noise_scale=noise
@@ -125,7 +125,7 @@ def _public_prior(blocks: Blocks, published: dict[TraitPair, np.ndarray]) -> Blo
 
 
 def _private_tables(members: pa.Table, blocks: Blocks, defence: Defence) -> dict[TraitPair, np.ndarray]:
-    """Ask the curator for every table, each at an equal part of epsilon."""
+    """Return private tables, each with an equal share of epsilon."""
     columns = {"block": integer_domain(blocks.block_count)} | {
         name: integer_domain(size) for name, size in blocks.sizes.items()
     }
@@ -145,8 +145,8 @@ def _private_tables(members: pa.Table, blocks: Blocks, defence: Defence) -> dict
 def _checked_tables(returned: Any, blocks: Blocks) -> dict[TraitPair, np.ndarray]:
     shapes = {pair: (blocks.block_count, *(blocks.sizes[name] for name in pair)) for pair in blocks.trait_pairs}
     if not isinstance(returned, dict) or set(returned) != set(shapes):
-        raise TypeError(f"the defence must return a dict of arrays of these shapes: {shapes}")
-    return {pair: array_with_gaps(returned[pair], shape, f"the defence, of {pair},") for pair, shape in shapes.items()}
+        raise TypeError(f"the defence must return a dict of arrays with these shapes: {shapes}")
+    return {pair: array_with_gaps(returned[pair], shape, f"the defence, for {pair},") for pair, shape in shapes.items()}
 
 
 def _details(blocks: Blocks, counts: np.ndarray, is_rebuilt: np.ndarray) -> dict[str, Any]:
@@ -158,21 +158,23 @@ def _details(blocks: Blocks, counts: np.ndarray, is_rebuilt: np.ndarray) -> dict
         "blocks": blocks.block_count,
         "people counted": int(blocks.is_member.sum()),
         "combinations of traits": counts.shape[1],
-        "people rebuilt, each once": float(np.minimum(truth, counts).sum() / truth.sum()),
-        "blocks rebuilt whole": float((truth == counts).all(axis=1).mean()),
-        f"rebuilt in blocks of up to {_SMALL_BLOCK_SIZE}": float(is_rebuilt[small].mean()) if small.any() else None,
-        "rebuilt in larger blocks": float(is_rebuilt[large].mean()) if large.any() else None,
+        "people reconstructed, one to one": float(np.minimum(truth, counts).sum() / truth.sum()),
+        "blocks reconstructed completely": float((truth == counts).all(axis=1).mean()),
+        f"reconstructed in blocks of up to {_SMALL_BLOCK_SIZE}": float(is_rebuilt[small].mean())
+        if small.any()
+        else None,
+        "reconstructed in larger blocks": float(is_rebuilt[large].mean()) if large.any() else None,
     }
 
 
 ATTACK = Attack(
     run=census,
     docs_page="reconstruction",
-    summary="Rebuilds the people of small blocks from tables of every two traits.",
-    without_defence="the exact tables of each block",
-    with_easy_fix="the same tables without the cells of 1 and 2 people",
-    with_curator="the same tables as private counts: all of them together cost epsilon",
-    built_in_data="50 blocks of 3 to 12 people, drawn",
+    summary="Reconstructs the people of small census blocks from two-way tables.",
+    without_defence="exact tables of each block",
+    with_easy_fix="the tables with cells of 1 and 2 people suppressed",
+    with_curator="private tables, which cost epsilon together",
+    built_in_data="50 simulated blocks of 3 to 12 people",
     data_files=(_FILE,),
     load=load,
 )

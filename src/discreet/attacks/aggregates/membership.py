@@ -40,11 +40,11 @@ from discreet.plotting import (
     style,
 )
 
-_DEFAULT_DELTA = "1e-6"  # the curator's, unless another is wished
-_FALSE_POSITIVE_RATE = 0.05  # the strangers whom the attacker may take for members where people are named
+_DEFAULT_DELTA = "1e-6"  # for the curator
+_FALSE_POSITIVE_RATE = 0.05  # at which a member counts as found in the exposure by rarity
 
 
-def membership(  # noqa: PLR0913 - each has a name and a default
+def membership(  # noqa: PLR0913 - all but the first by name only
     data: Panel | None = None,
     *,
     defence: DefenceChoice = "nothing",
@@ -56,13 +56,13 @@ def membership(  # noqa: PLR0913 - each has a name and a default
     plays: int = 12,
     delta: Number | None = None,
 ) -> AttackResult:
-    """Tell members of a study from equal strangers, by the means that it publishes of many attributes.
+    """Infer membership in a study from the means that it publishes of many attributes.
 
-    `data` is a Panel of people, made-up genomes unless given; each of 2·`pool` of them is in the study by a coin. It
-    publishes exact means ("nothing"), means in whole percents ("easy"), private means ("curator", Gaussian noise for
-    this `delta`, 1e-6 unless given, Laplace noise for 0), or what a function of yours makes of the members' rows: one
-    mean from 0 to 1 for each attribute, NaN for none; `epsilon` and `delta` are then what it promises. The attacker
-    knows the genome of the person, those of other people, and the means.
+    `data` is a `Panel` of people, simulated genomes by default; each of 2 · `pool` candidates is a member by a fair
+    coin. The study publishes non-private means ("nothing"), means rounded to whole percentages ("easy"), or private
+    means ("curator": Gaussian noise at `delta`, 1e-6 by default; Laplace noise for 0). A function as defence gets the
+    members' rows and returns one mean from 0 to 1 per attribute, NaN to withhold it; `epsilon` and `delta` are then its
+    claim. The attacker knows the target's attributes, a reference sample, and the means.
 
     >>> membership(random_state=0).success > 0.95
     True
@@ -80,7 +80,7 @@ def membership(  # noqa: PLR0913 - each has a name and a default
     return AttackResult(
         attack="membership",
         against=parsed_defence,
-        metric="of pairs of a member and a stranger were ranked right",
+        metric="of member/non-member pairs ranked correctly (AUC)",
         evidence=evidence,
         details=_details(evidence, samples, published, panel) | {"statistic": statistic, "published by": publisher},
         exposure=_member_exposure(evidence, samples, panel.max_value),
@@ -92,21 +92,21 @@ def _checked_panel(data: Any, rng: np.random.Generator) -> Panel:
     if data is None:
         return simulate_genomes(random_state=int(rng.integers(2**32)))
     if not isinstance(data, Panel):
-        raise TypeError(f"data must be a Panel of people, such as Panel(values, most=2), not {type(data).__name__}")
+        raise TypeError(f"data must be a Panel, such as Panel(values, max_value=2), not {type(data).__name__}")
     return data
 
 
 def _publish_means(
     defence: Defence, samples: Sequence[StudySample], sizes: tuple[int, int], delta: Fraction
 ) -> tuple[list[np.ndarray], str]:
-    """Return what each study publishes, and how it came about."""
+    """Return the means that each study publishes, and a description of their source."""
     max_value, pool = sizes
     if defence.kind == CURATOR:
         return published_means.private_means(samples, max_value, pool, defence.curator_epsilon, delta)
     if defence.kind == OWN and defence.user_function is not None:
         return [
             published_means.user_means(defence.user_function, play.members, max_value) for play in samples
-        ], "a function of yours"
+        ], "the user's function"
     publish = published_means.rounded_means if defence.kind == EASY else published_means.exact_means
     return [publish(play.members, max_value) for play in samples], "the study itself"
 
@@ -114,7 +114,7 @@ def _publish_means(
 def score_samples(
     samples: Sequence[StudySample], published: Sequence[np.ndarray], sizes: tuple[int, int], statistic: Statistic
 ) -> ScoreEvidence:
-    """Return the scores of all studies' members and strangers, by what was published; `sizes` are most and pool."""
+    """Return the scores of members and non-members in all studies; `sizes` is (max_value, pool)."""
     max_value, pool = sizes
     members, non_members = [], []
     for play, means in zip(samples, published, strict=True):
@@ -136,33 +136,33 @@ def _details(
     )
     published_errors = errors[~np.isnan(errors)]
     return {
-        "members found at 1 % of strangers": curve.tpr_at(0.01),
-        "members found at 0.1 % of strangers": curve.tpr_at(0.001),
+        "TPR at 1 % FPR": curve.tpr_at(0.01),
+        "TPR at 0.1 % FPR": curve.tpr_at(0.001),
         "error of a published mean": float(np.sqrt(np.mean(published_errors**2))) if published_errors.size else None,
         "attributes published": int(np.mean([np.isfinite(means).sum() for means in published])),
-        "people in a study, about": round(float(np.mean([len(play.members) for play in samples]))),
+        "people per study, approximately": round(float(np.mean([len(play.members) for play in samples]))),
         "studies": len(samples),
     }
 
 
 def _member_exposure(evidence: ScoreEvidence, samples: Sequence[StudySample], max_value: int) -> ExposureByRarity:
-    """Return who is found while few strangers are taken for members, by how rare their values are."""
+    """Return which members are found at a false positive rate of 5 %, by the rarity of their values."""
     threshold = np.quantile(evidence.non_members, 1 - _FALSE_POSITIVE_RATE, method="higher")
     rarity = np.concatenate([rarity_of_values(play.members, play.reference, max_value) for play in samples])
-    labels = [f"study {at} member {place}" for at, play in enumerate(samples, 1) for place in range(len(play.members))]
-    return exposure_by_rarity(
-        rarity, evidence.members > threshold, labels=labels, rarity_label="rarity of their values"
-    )
+    labels = [
+        f"study {study} member {row}" for study, play in enumerate(samples, 1) for row in range(len(play.members))
+    ]
+    return exposure_by_rarity(rarity, evidence.members > threshold, labels=labels, rarity_label="rare values")
 
 
 ATTACK = Attack(
     run=membership,
     docs_page="membership",
-    summary="Tells whose data are in a study, from nothing but the means that it publishes.",
-    without_defence="exact means (allele frequencies)",
-    with_easy_fix="the means in whole percents",
-    with_curator="private totals of every attribute, all of them together for epsilon",
-    built_in_data="500 made-up genomes of 1,000 places; 12 studies of about 100 people",
+    summary="Infers who took part in a study from the means that it publishes.",
+    without_defence="non-private means (allele frequencies)",
+    with_easy_fix="means rounded to whole percentages",
+    with_curator="private totals of all attributes, which cost epsilon together",
+    built_in_data="500 simulated genomes with 1,000 loci; 12 studies of about 100 people",
     data_files=(GENOTYPES_FILE, SAMPLES_FILE),
     load=load,
 )
@@ -172,7 +172,7 @@ _SIZE_COLOURS = (RED, ORANGE, BLUE)
 
 
 def simulate_answers(people: int, questions: int, *, random_state: int | None = None) -> Panel:
-    """Draw people who answer yes or no to so many questions, each with a share of yes between 1/5 and 4/5.
+    """Simulate yes/no answers to survey questions, each with a rate of yes between 0.2 and 0.8.
 
     >>> simulate_answers(4, 3, random_state=0).values.shape
     (4, 3)
@@ -185,9 +185,9 @@ def simulate_answers(people: int, questions: int, *, random_state: int | None = 
 
 
 def membership_power(d: int, n: int, *, noise: float = 0.0, plays: int = 10, random_state: int | None = None) -> float:
-    """Return how well members of a group of n are told from others by d means with noise of this standard deviation.
+    """Return the AUC of membership inference in a group of n people from d means with this standard deviation of noise.
 
-    It is the area under the curve: 1/2 for guessing. Noise is counted in units of sqrt(d)/n.
+    Noise is in units of sqrt(d)/n.
 
     >>> membership_power(1000, 50, random_state=0) > 0.98
     True
@@ -213,7 +213,7 @@ def membership_power_figure(
     noise: Sequence[float] = (0.03, 0.1, 0.3, 1, 3, 10),
     random_state: int | None = None,
 ) -> Any:
-    """Draw the power against d for each n without noise, and against the noise in units of sqrt(d)/n."""
+    """Draw the AUC against d without noise, and against the noise in units of sqrt(d)/n, for each n."""
     figure, (left, right) = panels(2)
     largest_d = max(d)
     with style():
@@ -224,7 +224,7 @@ def membership_power_figure(
             noisy_powers = [membership_power(largest_d, size, noise=each, random_state=random_state) for each in noise]
             right.plot(noise, noisy_powers, f"{marker}-", color=colour, label=f"n = {size}")
         right.axvline(1, color=INK, ls="--", lw=1)
-        left.set(xscale="log", xlabel="means published (d); dotted: d = n", ylabel="pairs ranked right (AUC)")
+        left.set(xscale="log", xlabel="published means (d); dotted: d = n", ylabel="membership inference (AUC)")
         left.set_title("no noise")
         right.set(xscale="log", xlabel="noise, in units of sqrt(d)/n")
         right.set_title(f"d = {largest_d:,}")
@@ -233,5 +233,5 @@ def membership_power_figure(
             axes.set_ylim(0.42, 1.03)
             format_plain_numbers(axes.xaxis)
         add_legend(figure, [left])
-        set_title(figure, "Membership is exposed by more means than people, and hidden by noise above sqrt(d)/n")
+        set_title(figure, "More means than people disclose membership; noise above sqrt(d)/n hides it")
     return figure

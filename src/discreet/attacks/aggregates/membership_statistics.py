@@ -11,9 +11,9 @@ STATISTICS: tuple[str, ...] = get_args(Statistic)
 
 @dataclass(frozen=True)
 class AttackerKnowledge:
-    """All that an outsider has: the published means, the people of a reference, and how large the study is, roughly.
+    """The attacker's knowledge: the published means, a reference sample, and the approximate size of the study.
 
-    Means are from 0 to 1, and NaN where nothing was published; people are rows of whole numbers from 0 to `max_value`.
+    Means are from 0 to 1, NaN if withheld; people are rows of integers from 0 to `max_value`.
     """
 
     published: np.ndarray
@@ -23,7 +23,7 @@ class AttackerKnowledge:
 
 
 def membership_scores(people: np.ndarray, knowledge: AttackerKnowledge, statistic: str) -> np.ndarray:
-    """Return a score for each of the people: the higher, the more likely they are in the study.
+    """Return a membership score for each person; higher means more likely in the study.
 
     >>> import numpy as np
     >>> reference = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 1], [1, 0, 0]])
@@ -39,7 +39,7 @@ def membership_scores(people: np.ndarray, knowledge: AttackerKnowledge, statisti
         return np.zeros(len(people))
     counted = knowledge.reference[:, is_published].sum(axis=0, dtype=float)
     trials = knowledge.max_value * len(knowledge.reference)
-    reference_means = (counted + 1) / (trials + 2)  # never 0 or 1: what nobody of the reference has may still exist
+    reference_means = (counted + 1) / (trials + 2)  # never 0 or 1: a value absent from the reference may still exist
     values = people[:, is_published] / knowledge.max_value
     sampling_variance = (
         reference_means
@@ -62,11 +62,11 @@ def membership_scores(people: np.ndarray, knowledge: AttackerKnowledge, statisti
 def correct_for_study_size(
     published: np.ndarray, reference_means: np.ndarray, sampling_variance: np.ndarray, pool: int
 ) -> tuple[np.ndarray, float]:
-    """Return the means corrected for the study's true size, and the variance of the noise that they seem to have.
+    """Return the means corrected for the true size of the study, and an estimate of their noise variance.
 
-    Whoever divides totals by the size that a study was planned for is wrong by one factor in all means. The attacker
-    finds it by comparing with the usual means, as far as the noise lets one see it; before, it is 1, give or take what
-    coins do. The noise is what the means stray more than a sample of this size would.
+    Private totals are divided by the planned size, so all means are off by one common factor. The attacker estimates it
+    by comparison with the reference means, shrunk to 1 by the prior variance of the size. The noise variance is the
+    variance of the means beyond that of a sample of this size.
     """
     weights = reference_means / (sampling_variance + _noise_variance(published, reference_means, sampling_variance))
     observed_factor, error = (
@@ -84,9 +84,9 @@ def _noise_variance(published: np.ndarray, reference_means: np.ndarray, sampling
 
 
 def _likelihood_ratio(shifts: np.ndarray, deviations: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """Return the logarithm of how much likelier the means are with somebody in, by the normal law of each mean.
+    """Return the log-likelihood ratio of membership, with normally distributed means.
 
-    A member moves the means by `shifts`; without them the means stray by chance, with this variance.
+    A member shifts the means by `shifts`; without the member they deviate by chance with this variance.
     """
     return np.asarray(shifts @ (deviations / variance) - (shifts**2) @ (1 / variance) / 2)
 
@@ -94,7 +94,7 @@ def _likelihood_ratio(shifts: np.ndarray, deviations: np.ndarray, variance: np.n
 def _homer_statistic(
     values: np.ndarray, published: np.ndarray, reference_means: np.ndarray, max_value: int
 ) -> np.ndarray:
-    """Return how much closer people are to the published means than to the usual ones, less what strangers are."""
+    """Return how much closer people are to the published than to the reference means, less the same for non-members."""
     closer = np.abs(values - reference_means).sum(axis=1) - np.abs(values - published).sum(axis=1)
     return np.asarray(closer - _expected_homer_statistic(published, reference_means, max_value))
 

@@ -16,7 +16,7 @@ _ERROR_KEY = "error of a share, in units of 1/sqrt(n)"
 def draw_accuracy_by_error(
     axes: Any, *, shape: tuple[int, int], answer_error: float, accuracy: float, bit_rate: float
 ) -> None:
-    """Draw the share of bits that least squares rebuilds by the error of the answers, and where this run lies."""
+    """Draw the accuracy of least squares against the error of the answers, and mark this run."""
     questions, people = shape
     here = max(answer_error / np.sqrt(people), _MIN_ERROR)
     if questions > people:
@@ -28,10 +28,10 @@ def draw_accuracy_by_error(
 def accuracy_by_error_figure(
     by_least_squares: Sequence[AttackResult], by_linear_programme: Sequence[AttackResult], private: Any
 ) -> Any:
-    """Draw runs of `reconstruct` with growing noise, of both solvers, and runs against the curator.
+    """Draw runs of `reconstruct` with increasing noise, for both solvers, and runs against the curator.
 
-    `private` are results by their labels. In these units the number of people does not matter, only that all runs have
-    as many questions for each.
+    `private` maps labels to results. In these units the number of people does not matter, as long as all runs have the
+    same number of queries per person.
     """
     figure, (axes,) = panels(height=3.4)
     details = by_least_squares[0].details
@@ -45,19 +45,19 @@ def accuracy_by_error_figure(
             errors, shares = [_error_of(each) for each in results], [each.success for each in results]
             axes.plot(errors, shares, mark, color=colour, ms=5, label=label)
         for name, result in private.items():
-            above = result.success >= 1 / 2  # labels stay off the line of a coin
+            above = result.success >= 1 / 2  # keep labels off the guessing line
             alignment = {"ha": "left", "va": "bottom"} if above else {"ha": "center", "va": "top"}
             offset = (6, 5) if above else (0, -6)
             axes.annotate(
                 name, (_error_of(result), result.success), offset, textcoords="offset points", fontsize=8, **alignment
             )
-        _finish_axes(axes, 1 / 2, "a coin")
+        _finish_axes(axes, 1 / 2, "guessing")
         add_legend(figure, [axes])
         worst, best = max(by_least_squares, key=lambda each: each.success), max(private.values(), key=_error_of)
         set_title(
             figure,
-            f"{details['questions'] // details['people']} random subset sums per person: nearly exact answers rebuild "
-            f"{percent(worst.success)} of the bits, the curator's noisiest {percent(best.success)}",
+            f"{details['questions'] // details['people']} random subset sums per person: nearly exact answers "
+            f"reconstruct {percent(worst.success)} of the bits, the curator's noisiest {percent(best.success)}",
         )
     return figure
 
@@ -75,5 +75,5 @@ def _draw_theory(axes: Any, shape: tuple[int, int], max_error: float, bit_rate: 
 
 def _finish_axes(axes: Any, guessing: float, label: str) -> None:
     axes.axhline(guessing, color=INK, ls=":", lw=1, label=label)
-    axes.set(xscale="log", ylim=(0.4, 1.04), xlabel=_ERROR_KEY, ylabel="share of the bits rebuilt")
+    axes.set(xscale="log", ylim=(0.4, 1.04), xlabel=_ERROR_KEY, ylabel="share of bits reconstructed")
     format_plain_numbers(axes.xaxis)

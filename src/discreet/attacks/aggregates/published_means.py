@@ -1,4 +1,4 @@
-"""The means that a study publishes: exact, with an easy fix, or private."""
+"""The means that a study publishes: non-private, with an easy fix, or private."""
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -12,12 +12,12 @@ from discreet.attacks.aggregates.panel import StudySample
 from discreet.attacks.validation import array_with_gaps, integer_domain
 
 _TOTALS_SQL = "SELECT place, SUM(value) AS total FROM people GROUP BY place ORDER BY place"
-_TOLERANCE = 1e-9  # what arithmetic may add to a mean
-_MAX_CURATOR_GROUPS = 30_000  # so many totals at once are asked of the curator; more are drawn by its mechanism alone
+_TOLERANCE = 1e-9  # rounding error of a mean
+_MAX_CURATOR_GROUPS = 30_000  # more totals than this use the mechanism directly instead of the curator
 
 
 def exact_means(members: np.ndarray, max_value: int) -> np.ndarray:
-    """Return the exact mean of every attribute, from 0 to 1.
+    """Return the non-private mean of every attribute, from 0 to 1.
 
     >>> exact_means(np.array([[0, 2], [1, 2]]), max_value=2).tolist()
     [0.25, 1.0]
@@ -26,7 +26,7 @@ def exact_means(members: np.ndarray, max_value: int) -> np.ndarray:
 
 
 def rounded_means(members: np.ndarray, max_value: int) -> np.ndarray:
-    """Return the means in whole percents, the easy fix.
+    """Return the means rounded to whole percentages, the easy fix.
 
     >>> rounded_means(np.array([[0, 2], [1, 2], [0, 1]]), max_value=2).tolist()
     [0.17, 0.83]
@@ -35,33 +35,33 @@ def rounded_means(members: np.ndarray, max_value: int) -> np.ndarray:
 
 
 def noisy_means(members: np.ndarray, max_value: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the means, each up to one percent too high or too low, but none below 0 or above 1."""
+    """Return the means with uniform noise of up to one percentage point, clamped to 0 and 1."""
     return np.clip(exact_means(members, max_value) + rng.uniform(-0.01, 0.01, members.shape[1]), 0, 1)
 
 
 def common_means(members: np.ndarray, max_value: int) -> np.ndarray:
-    """Return the means of values that at least a twentieth has and a twentieth lacks; the others are left out.
+    """Return the means of common attributes, with a minor frequency of at least 5 %; NaN for the others.
 
     >>> common_means(np.array([[0, 2], [1, 2]]), max_value=2).tolist()
     [0.25, nan]
     """
     means = exact_means(members, max_value)
-    return np.where(np.minimum(means, 1 - means) >= 0.05, means, np.nan)  # what geneticists call common
+    return np.where(np.minimum(means, 1 - means) >= 0.05, means, np.nan)  # common in the sense of genetics
 
 
 def user_means(user_function: Callable[..., Any], members: np.ndarray, max_value: int) -> np.ndarray:
-    """Return what a function of the user's own publishes: one mean for every attribute, NaN where there is none.
+    """Return the means that the user's function publishes, one per attribute, NaN if withheld.
 
     >>> user_means(lambda rows: rows.mean(axis=0), np.array([[0, 2], [1, 2]]), max_value=2)
     Traceback (most recent call last):
         ...
-    ValueError: the defence must return means from 0 to 1: divide by most = 2, and np.clip what noise carries beyond
+    ValueError: the defence must return means from 0 to 1: divide by max_value = 2, and clip noisy means
     """
     means = array_with_gaps(user_function(members.copy()), (members.shape[1],), "the defence")
     shown = means[~np.isnan(means)]
     if shown.size and not -_TOLERANCE <= shown.min() <= shown.max() <= 1 + _TOLERANCE:
         raise ValueError(
-            f"the defence must return means from 0 to 1: divide by most = {max_value}, and np.clip what noise carries beyond"
+            f"the defence must return means from 0 to 1: divide by max_value = {max_value}, and clip noisy means"
         )
     return means
 
@@ -69,24 +69,24 @@ def user_means(user_function: Callable[..., Any], members: np.ndarray, max_value
 def private_means(
     samples: Sequence[StudySample], max_value: int, pool: int, epsilon: Fraction, delta: Fraction
 ) -> tuple[list[np.ndarray], str]:
-    """Return private means for each study, and who made them.
+    """Return private means for each study, and a description of their source.
 
-    The number of members is nobody's business, so totals are divided by the number that the study was planned for.
+    The number of members is private, so totals are divided by the planned size of the study.
     """
     d = samples[0].members.shape[1]
     totals = np.array([play.members.sum(axis=0, dtype=np.int64) for play in samples])
     if totals.size <= _MAX_CURATOR_GROUPS:
-        noisy, publisher = _ask_curator(samples, max_value, epsilon, delta), "the curator, one question"
+        noisy, publisher = _ask_curator(samples, max_value, epsilon, delta), "the curator, in one query"
     else:
-        # All attributes of a person are removed with them: d totals move by up to `max_value` each.
+        # Removing a person changes d totals by up to `max_value` each.
         sensitivity = dc.Sensitivity(groups=d, size=max_value)
         noise = dc.gaussian_for(sensitivity, epsilon, delta) if delta else dc.laplace_for(sensitivity, epsilon)
-        noisy, publisher = noise.perturb(totals), "the mechanism alone, so many totals"
+        noisy, publisher = noise.perturb(totals), "the mechanism directly, because there are so many totals"
     return list(noisy / (max_value * pool)), publisher
 
 
 def _ask_curator(samples: Sequence[StudySample], max_value: int, epsilon: Fraction, delta: Fraction) -> np.ndarray:
-    """Ask the curator for the totals of all studies at once: each has people, and so noise, of its own."""
+    """Query the totals of all studies at once: each study has its own people, and so its own noise."""
     d = samples[0].members.shape[1]
     study = np.repeat(np.arange(len(samples)), [len(play.members) for play in samples])
     values = np.concatenate([play.members for play in samples])

@@ -1,4 +1,4 @@
-"""Reconstruction: everybody's secret bit from sums over enough subsets, each of which looks harmless."""
+"""The reconstruction attack: everybody's secret bit from sums over random subsets of people."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,9 +29,9 @@ _FILE = "pums_ca_1000.parquet"
 
 @dataclass(frozen=True)
 class Secrets:
-    """A secret bit for each person, which an oracle adds up over subsets of people.
+    """A secret bit for each person, which an oracle sums over subsets of people.
 
-    `bit_rate` is how likely a bit is set, if they were drawn; otherwise the share of set bits is taken for known.
+    `chance` is the probability of a set bit if the bits were drawn; otherwise the share of set bits is assumed known.
 
     >>> Secrets([1, 0, 0, 0, 0]).prior, Secrets([1, 0, 0, 0, 0]).bit_rate
     (0.8, 0.2)
@@ -43,7 +43,7 @@ class Secrets:
     def __post_init__(self) -> None:
         bits = boolean_array(self.bits, "bits")
         if bits.ndim != 1 or len(bits) < 2:
-            raise ValueError("bits must be a list of zeros and ones, one for each person, of at least two people")
+            raise ValueError("bits must be a list of zeros and ones for at least two people")
         object.__setattr__(self, "bits", bits)
         if self.chance is not None:
             object.__setattr__(self, "chance", float(as_probability(self.chance, "chance")))
@@ -59,16 +59,16 @@ class Secrets:
 
     @property
     def bit_rate(self) -> float:
-        """How likely a bit is set, as everybody knows."""
+        """The public probability that a bit is set."""
         return float(self.bits.mean()) if self.chance is None else self.chance
 
     @property
     def prior(self) -> float:
-        """How likely the more frequent value is: what guessing it for everybody reaches."""
+        """The probability of the more frequent value: the success of guessing it for everybody."""
         return max(self.bit_rate, 1 - self.bit_rate)
 
 
-def reconstruct(  # noqa: PLR0913 - the questions, the answers and the solver, each by name
+def reconstruct(  # noqa: PLR0913 - all but the first by name only
     data: Secrets | Blocks | None = None,
     *,
     defence: DefenceChoice = "nothing",
@@ -80,14 +80,14 @@ def reconstruct(  # noqa: PLR0913 - the questions, the answers and the solver, e
     questions: Questions = "random subsets",
     method: Method = "least squares",
 ) -> AttackResult:
-    """Rebuild everybody's secret bit from the number of set bits in random subsets, `per_person` for each person.
+    """Reconstruct everybody's secret bit from sums over random subsets, `per_person` queries for each person.
 
-    `data` are `Secrets`, 512 fair coins unless given; `Blocks` of a census are rebuilt from tables, see `census`. The
-    oracle answers exactly, or with an error of `noise`/sqrt(n) in every share ("nothing"); rounds to tens ("easy"); is
-    the curator, which answers all questions at epsilon, with Gaussian noise if there is a `delta` ("curator"); or is
-    what a function of yours makes of the array of bits: a function from the matrix of subsets to the answers.
-    Asked "one by one", each question is about one person. How many bits are set, about, is taken for known: the more
-    the answers stray, the more the guesses lean to the more frequent value.
+    `data` are `Secrets`, 512 fair coins by default; `Blocks` of a census are passed on to `census`. The oracle answers
+    exactly, or with an error of `noise`/sqrt(n) in every share ("nothing"); rounds to tens ("easy"); or is the curator,
+    which answers all queries at epsilon, with Gaussian noise if `delta` is given ("curator"). A function as defence
+    gets the array of bits and returns a function from the matrix of subsets to the answers. With "one by one", each
+    query is about one person. The rate of set bits is assumed known: the noisier the answers, the more the guesses
+    tend to the more frequent value.
 
     >>> reconstruct(random_state=0).success
     1.0
@@ -96,11 +96,11 @@ def reconstruct(  # noqa: PLR0913 - the questions, the answers and the solver, e
     """
     if isinstance(data, Blocks):
         if (noise, delta, per_person, questions, method) != (0, None, 4, "random subsets", "least squares"):
-            raise TypeError("noise, delta, per_person, questions and method are for Secrets: leave them out for Blocks")
+            raise TypeError("noise, delta, per_person, questions and method apply only to Secrets, not to Blocks")
         return census(data, defence=defence, epsilon=epsilon, random_state=random_state)
     parsed_defence = parse_defence(defence, epsilon)
     exact_delta = promised_delta(parsed_defence, delta)
-    rng = random_generator(random_state).spawn(1)[0]  # data drawn from the same number must not know the subsets
+    rng = random_generator(random_state).spawn(1)[0]  # independent of data drawn with the same seed
     secrets = Secrets(rng.random(_PERSON_COUNT) < 1 / 2, chance=1 / 2) if data is None else checked_secrets(data)
     subsets = draw_subsets(len(secrets.bits), questions, per_person, rng)
     answers = oracle_answers(
@@ -117,7 +117,7 @@ class _ReconstructionGame:
     answers: np.ndarray
 
     def root_mean_square_error(self) -> float:
-        """Return how far the answers are from the truth, as the root of the mean square."""
+        """Return the root mean square error of the answers."""
         errors = self.answers - subset_oracles.exact_sums(self.secrets.bits)(self.subsets)
         return float(np.sqrt(np.mean(errors**2)))
 
@@ -127,18 +127,18 @@ def _result(defence: Defence, game: _ReconstructionGame, guesses: np.ndarray, de
     return AttackResult(
         attack="reconstruct",
         against=defence,
-        metric="of the bits were rebuilt",
-        # The promise is for removal, and here a bit is replaced. But somebody whose bit is not set is in no answer,
-        # as if removed; so epsilon bounds this game, too. One answer's noise enters the guesses of all who are in it,
-        # and no two guesses share much of it: the interval takes them as independent.
+        metric="of bits reconstructed",
+        # The guarantee is for adding or removing a person, and here a bit is substituted. A person whose bit is not set
+        # contributes to no answer, as if removed, so epsilon also bounds this game. The noise of an answer affects the
+        # guesses about all people in it, but no two guesses share much of it: the interval treats them as independent.
         evidence=_evidence(game.secrets, is_right),
         details=_details(defence, game, answer_error),
-        # The fewer questions are about somebody, the less is known of them.
+        # People in few queries are harder to reconstruct.
         exposure=exposure_by_rarity(
             -game.subsets.sum(axis=0),
             is_right,
             labels=[f"person {number}" for number in range(len(is_right))],
-            rarity_label="how few questions are about them",
+            rarity_label="few queries about them",
         ),
         delta=delta,
         draw=partial(
@@ -152,7 +152,7 @@ def _result(defence: Defence, game: _ReconstructionGame, guesses: np.ndarray, de
 
 
 def _evidence(secrets: Secrets, is_right: np.ndarray) -> AttackEvidence:
-    if secrets.bits.all() or not secrets.bits.any():  # nobody's bit differs, so nothing can be compared
+    if secrets.bits.all() or not secrets.bits.any():  # all bits are equal: there are no two groups to compare
         return GuessEvidence(int(is_right.sum()), len(is_right), prior=min(secrets.prior, 1 - 1e-9))
     return BitEvidence(
         Proportion.from_outcomes(is_right[secrets.bits]),
@@ -162,9 +162,9 @@ def _evidence(secrets: Secrets, is_right: np.ndarray) -> AttackEvidence:
 
 
 def draw_subsets(people: int, questions: Questions, per_person: int, rng: np.random.Generator) -> np.ndarray:
-    """Return who is in which question: a row for each question, a column for each person.
+    """Return the subsets as a boolean matrix, queries × people.
 
-    >>> draw_subsets(2, "one rarity_label one", 4, np.random.default_rng(0)).tolist()
+    >>> draw_subsets(2, "one by one", 4, np.random.default_rng(0)).tolist()
     [[True, False], [False, True]]
     """
     if questions == "one by one":
@@ -176,19 +176,19 @@ def draw_subsets(people: int, questions: Questions, per_person: int, rng: np.ran
 
 
 def oracle_answers(oracle: subset_oracles.SubsetOracle, subsets: np.ndarray) -> np.ndarray:
-    """Return an oracle's answers, one number for each question."""
+    """Return an oracle's answers, one number per query."""
     return finite_array(oracle(subsets), (len(subsets),), "the defence's oracle")
 
 
 def load(folder: Path) -> Secrets:
-    """Read who of 1,000 Californians is married (a sample of the American Community Survey)."""
+    """Read which of 1,000 Californians are married (a sample of the American Community Survey)."""
     import pyarrow.parquet as pq  # noqa: PLC0415 - only for real data
 
     return Secrets(pq.read_table(data_file(folder, _FILE), columns=["married"])["married"].to_numpy())
 
 
 def checked_secrets(data: Any) -> Secrets:
-    """Refuse other data than secrets."""
+    """Return the data if they are `Secrets`, else raise."""
     if not isinstance(data, Secrets):
         raise TypeError(f"data must be Secrets(bits) or Blocks, not {type(data).__name__}")
     return data
@@ -197,18 +197,18 @@ def checked_secrets(data: Any) -> Secrets:
 def _checked_noise(noise: Any, defence: Defence) -> float:
     level = float(as_nonnegative(noise, "noise, in units of 1/sqrt(n),"))
     if level and defence.kind != NOTHING:
-        raise TypeError('noise is for defence="nothing": the other defences have errors of their own')
+        raise TypeError('noise applies only to defence="nothing": the other defences add their own error')
     return level
 
 
 def oracle_under(
     defence: Defence, bits: np.ndarray, noise: float, delta: Fraction, rng: np.random.Generator
 ) -> subset_oracles.SubsetOracle:
-    """Return who answers questions about these bits under a defence."""
+    """Return the oracle that answers queries about these bits under a defence."""
     if defence.user_function is not None:
         returned = defence.user_function(bits.copy())
         if not callable(returned) or isinstance(returned, type):
-            raise TypeError("your defence must return an oracle: a function from the matrix of subsets to the answers")
+            raise TypeError("the defence must return an oracle: a function from the matrix of subsets to the answers")
         oracle: Callable[[np.ndarray], Any] = returned
         return oracle
     if defence.kind == CURATOR:
@@ -223,26 +223,27 @@ def _details(defence: Defence, game: _ReconstructionGame, answer_error: float) -
     details = {
         "people": people,
         "questions": questions,
-        "error of an answer, people": answer_error,
+        "error of an answer (RMS)": answer_error,
         "error of a share, in units of 1/sqrt(n)": float(answer_error / np.sqrt(people)),
     }
     if questions > people:
-        details["least squares gets, in theory"] = expected_accuracy(
+        details["accuracy of least squares, in theory"] = expected_accuracy(
             people, questions, answer_error, game.secrets.bit_rate
         )
     if defence.kind == CURATOR:
-        details["asked"] = "in SQL" if subset_oracles.is_asked_in_sql(game.subsets) else "of the kernel, as one vector"
+        is_sql = subset_oracles.is_asked_in_sql(game.subsets)
+        details["answered"] = "in SQL" if is_sql else "by the mechanism, as one vector"
     return details
 
 
 ATTACK = Attack(
     run=reconstruct,
     docs_page="reconstruction",
-    summary="Rebuilds everybody's secret bit from sums over random subsets of people.",
-    without_defence="the exact sums",
-    with_easy_fix="the sums, rounded to tens",
-    with_curator="the sums as private counts: all of them together cost epsilon",
-    built_in_data="512 people with a secret bit each, drawn by a fair coin",
+    summary="Reconstructs everybody's secret bit from sums over random subsets of people.",
+    without_defence="exact sums",
+    with_easy_fix="sums rounded to tens",
+    with_curator="private counts, which cost epsilon together",
+    built_in_data="512 people with a random secret bit each",
     data_files=(_FILE,),
     load=load,
 )

@@ -22,12 +22,12 @@ _COUNTS_SQL = "SELECT secret, item, COUNT(*) AS n FROM data GROUP BY secret, ite
 
 @dataclass(frozen=True)
 class Study:
-    """Who took part: attributes of zeros and ones that others may know, and a secret bit; and equal strangers.
+    """The participants of a study with binary attributes and a secret bit each, and comparable non-members.
 
-    `rates` are how frequent the attributes are among all people, which is public.
+    `rates` are the public frequencies of the attributes in the population.
 
-    >>> made = simulate_study(people=20, attributes=50, rng=np.random.default_rng(0))
-    >>> made.values.shape, made.non_members.shape, made.secrets.shape
+    >>> study = simulate_study(people=20, attributes=50, rng=np.random.default_rng(0))
+    >>> study.values.shape, study.non_members.shape, study.secrets.shape
     ((20, 50), (80, 50), (20,))
     """
 
@@ -41,18 +41,18 @@ class Study:
         values, secrets, non_members = (boolean_array(getattr(self, name), name) for name in names)
         rates = real_array(self.rates, "rates")
         if values.ndim != 2 or secrets.shape != values.shape[:1] or not len(values):
-            raise ValueError("values must have a row, and secrets an entry, for each person of the study")
+            raise ValueError("values must have one row, and secrets one entry, per participant")
         if non_members.shape[1:] != values.shape[1:] or rates.shape != values.shape[1:] or not len(non_members):
-            raise ValueError("strangers and rates must be of the same attributes as values")
+            raise ValueError("non_members and rates must have the same attributes as values")
         if not ((rates > 0) & (rates < 1)).all() or len(np.unique(secrets)) < 2:
-            raise ValueError("rates must lie between 0 and 1, and both secrets must occur")
+            raise ValueError("rates must be between 0 and 1, and secrets must contain both 0 and 1")
         checked = {"values": values, "secrets": secrets.astype(np.int64), "non_members": non_members, "rates": rates}
         for name, array in checked.items():
             object.__setattr__(self, name, array)
 
 
 def simulate_study(people: int, attributes: int, rng: np.random.Generator) -> Study:
-    """Draw a study of people whose attributes are independent, with fair secrets, and four times as many strangers."""
+    """Simulate a study with independent attributes and fair secret bits, and four times as many non-members."""
     rates = rng.uniform(0.1, 0.9, as_integer(attributes, "attributes", 1))
     values, non_members = (
         rng.random((count, attributes)) < rates for count in (as_integer(people, "people", 2), 4 * people)
@@ -61,7 +61,7 @@ def simulate_study(people: int, attributes: int, rng: np.random.Generator) -> St
 
 
 def means_by_secret(values: np.ndarray, secrets: np.ndarray) -> np.ndarray:
-    """Return the exact means: a row for those without the secret, and a row for those with it.
+    """Return the non-private means: one row for people without the secret, one for people with it.
 
     >>> means_by_secret(np.array([[1, 0], [1, 1], [0, 0]]), np.array([0, 0, 1])).tolist()
     [[1.0, 0.5], [0.0, 0.0]]
@@ -70,9 +70,9 @@ def means_by_secret(values: np.ndarray, secrets: np.ndarray) -> np.ndarray:
 
 
 def private_means(values: np.ndarray, secrets: np.ndarray, epsilon: Fraction) -> np.ndarray:
-    """Ask the curator how many people of either kind have each attribute, and how many there are."""
+    """Return the means of both groups from private counts of the attributes and of the people."""
     people, attributes = values.shape
-    everybody = np.concatenate([values, np.ones((people, 1), bool)], axis=1)  # one more attribute, which counts people
+    everybody = np.concatenate([values, np.ones((people, 1), bool)], axis=1)  # the last attribute counts the people
     person, item = np.nonzero(everybody)
     table = pa.table({"person": person, "item": item, "secret": secrets[person]})
     with dc.open(
@@ -90,15 +90,16 @@ def private_means(values: np.ndarray, secrets: np.ndarray, epsilon: Fraction) ->
 
 _ROSTER_SIZE, _PER_PERSON = 256, 8
 _STUDY_SIZE, _ATTRIBUTE_COUNT = 200, 2000
-_MEMBER_THRESHOLD = 1.645  # how many standard deviations above a stranger's a score must be: strangers get there in 5 %
+_MEMBER_THRESHOLD = 1.645  # standard deviations; 5 % of non-members exceed it
 
 
 @dataclass(frozen=True)
 class SubstitutionEvidence:
-    """Evidence from a game that changes a record: two steps for a promise about people who are added or removed.
+    """Evidence from a game that substitutes a record: two steps of the add/remove relation.
 
     >>> bits = BitEvidence(Proportion(450, 500), Proportion(450, 500))
-    >>> SubstitutionEvidence(bits).ceiling(1) == bits.ceiling(2), SubstitutionEvidence(bits).implied().low == bits.implied().low / 2
+    >>> evidence = SubstitutionEvidence(bits)
+    >>> evidence.ceiling(1) == bits.ceiling(2), evidence.implied().low == bits.implied().low / 2
     (True, True)
     """
 
@@ -106,30 +107,30 @@ class SubstitutionEvidence:
 
     @property
     def success(self) -> float:
-        """What the attack reached."""
+        """The attack's success."""
         return self.game.success
 
     @property
     def baseline(self) -> float:
-        """What it would have reached without the person's data."""
+        """The success without the person's data."""
         return self.game.baseline
 
     @property
     def baseline_name(self) -> str:
-        """Whose success the baseline is."""
+        """The label of the baseline."""
         return self.game.baseline_name
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return the ends between which the attack's true success lies."""
+        """Return a confidence interval of the attack's success."""
         return self.game.interval(confidence)
 
     def implied(self, delta: float = 0.0, confidence: float = 0.95) -> ImpliedEpsilon:
-        """Return half of the epsilon between the two records."""
+        """Return half of the epsilon implied between the two records."""
         between_records = self.game.implied(_require_zero_delta(delta), confidence)
         return ImpliedEpsilon(between_records.estimate / 2, between_records.low / 2, between_records.high / 2)
 
     def ceiling(self, epsilon: float, delta: float = 0.0) -> float:
-        """Return the highest success at twice epsilon."""
+        """Return the highest success at 2 · epsilon."""
         return self.game.ceiling(2 * epsilon, _require_zero_delta(delta))
 
 
@@ -141,42 +142,42 @@ def membership_from_reconstruction(
     random_state: int | None = None,
     method: Method = "one at a time",
 ) -> AttackResult:
-    """Tell who is in the data by a reconstruction whose secret bit is: they are in it.
+    """Infer membership by reconstruction: the secret bit is whether a person is in the data.
 
-    `data` are `Secrets`: a public roster, and for each person on it whether they are in the data; 256 people and fair
-    coins unless given. An oracle says how many of a random subset of the roster are in the data; the defences are those
-    of `reconstruct`. Its errors are this attack's: a bit that is wrongly set is a stranger taken for a member.
+    `data` are `Secrets`: for each person on a public roster, whether they are in the data; 256 fair coins by default.
+    An oracle answers how many people of a random subset of the roster are in the data; the defences are those of
+    `reconstruct`. A bit that is wrongly set is a false positive.
 
-    >>> found = membership_from_reconstruction(random_state=0)
-    >>> found.success > 0.9, found.baseline < 0.1
+    >>> result = membership_from_reconstruction(random_state=0)
+    >>> result.success > 0.9, result.baseline < 0.1
     (True, True)
     """
     parsed_defence = parse_defence(defence, epsilon)
-    rng = random_generator(random_state).spawn(1)[0]  # data drawn from the same number must not know the subsets
+    rng = random_generator(random_state).spawn(1)[0]  # independent of data drawn with the same seed
     roster = Secrets(rng.random(_ROSTER_SIZE) < 1 / 2, chance=1 / 2) if data is None else _checked_roster(data)
-    is_member, other_bits = roster.bits, rng.permutation(roster.bits)  # and a secret of people as many of whom have it
+    is_member, other_bits = roster.bits, rng.permutation(roster.bits)  # another secret with the same rate
     called_members, question_counts = _reconstruct_bits(is_member, parsed_defence, method, rng)
     members, non_members = (Proportion.from_outcomes(called_members[group]) for group in (is_member, ~is_member))
     return AttackResult(
         attack="membership_from_reconstruction",
         against=parsed_defence,
-        metric="of the members were found",
-        # Whoever is not in the data is in no answer: a member and a stranger differ by a removal.
+        metric="of members identified",
+        # Non-members contribute to no answer: a member and a non-member differ by adding or removing one person.
         evidence=EventEvidence(members, non_members),
         details={
-            "bits right in the reconstruction": float(
+            "bits reconstructed correctly": float(
                 (_reconstruct_bits(other_bits, parsed_defence, method, rng)[0] == other_bits).mean()
             ),
-            "membership told right": float((called_members == is_member).mean()),
-            "members found": members.value,
-            "strangers taken for members": non_members.value,
+            "membership inferred correctly": float((called_members == is_member).mean()),
+            "true positive rate": members.value,
+            "false positive rate": non_members.value,
         },
-        # The fewer questions are about somebody, the less is known of them.
+        # People in few queries are harder to attack.
         exposure=exposure_by_rarity(
             -question_counts[is_member],
             called_members[is_member],
             labels=_row_labels(is_member),
-            rarity_label="how few questions are about them",
+            rarity_label="few queries about them",
         ),
     )
 
@@ -184,7 +185,7 @@ def membership_from_reconstruction(
 def _reconstruct_bits(
     bits: np.ndarray, defence: Defence, method: Method, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return a reconstruction of these bits, and how many questions were about each person."""
+    """Return a reconstruction of these bits, and the number of queries about each person."""
     subsets = draw_subsets(len(bits), "random subsets", _PER_PERSON, rng)
     answers = oracle_answers(oracle_under(defence, bits, 0.0, Fraction(0), rng), subsets)
     return guess_bits(subsets, answers, method), subsets.sum(axis=0)
@@ -197,16 +198,16 @@ def reconstruction_from_membership(
     epsilon: Number | None = None,
     random_state: int | None = None,
 ) -> AttackResult:
-    """Rebuild a secret bit of people in a study by asking of two groups, with the bit and without it: are they in it?
+    """Reconstruct a secret bit by membership inference in two groups: the people with the bit and those without it.
 
-    `data` is a `Study`, 200 people with 2,000 attributes unless given. Published are the exact means of the attributes
-    in both groups ("nothing"); the means in whole percents ("easy"); means from private counts, which cost epsilon
-    together ("curator"); or what a function of yours makes of the arrays of attributes and of secrets: two rows of
-    means. Whoever both tests leave out gets the bit of the group that they fit better; how large the groups are is
-    taken for known, so that a poor fit leaves the larger one.
+    `data` is a `Study`, 200 people with 2,000 attributes by default. The release is the non-private means of the
+    attributes in both groups ("nothing"), the means rounded to whole percentages ("easy"), or means from private
+    counts, which cost epsilon together ("curator"). A function as defence gets the arrays of attributes and of secrets
+    and returns two rows of means. Everybody gets the bit of the likelier group; the sizes of the groups are assumed
+    known.
 
-    >>> found = reconstruction_from_membership(random_state=0)
-    >>> found.success > 0.95, found.details["bit is_right"] > 0.9
+    >>> result = reconstruction_from_membership(random_state=0)
+    >>> result.success > 0.95, result.details["bit right"] > 0.9
     (True, True)
     """
     parsed_defence = parse_defence(defence, epsilon)
@@ -222,8 +223,8 @@ def reconstruction_from_membership(
     return AttackResult(
         attack="reconstruction_from_membership",
         against=parsed_defence,
-        metric="of the bits were rebuilt",
-        # Another secret moves a person from one group to the other: they are removed here and added there.
+        metric="of bits reconstructed",
+        # Another secret moves a person from one group to the other: a removal and an addition.
         evidence=SubstitutionEvidence(
             BitEvidence(
                 Proportion.from_outcomes(is_right[has_secret]),
@@ -232,7 +233,7 @@ def reconstruction_from_membership(
             )
         ),
         details=_details(study, scores, group_scores(study.non_members, means, study.rates)),
-        # How unlikely somebody's attributes are, taken together.
+        # People with improbable attributes count as rare.
         exposure=exposure_by_rarity(
             _surprisal(study),
             is_right,
@@ -243,9 +244,9 @@ def reconstruction_from_membership(
 
 
 def group_scores(people: np.ndarray, means: np.ndarray, rates: np.ndarray) -> np.ndarray:
-    """Return how well each person fits each group, in standard deviations of a stranger's fit: the membership test.
+    """Return the membership score of each person in each group, in standard deviations of a non-member's score.
 
-    It knows the published means, the public rates, and the attributes of the people whom it tests.
+    It uses the published means, the public rates, and the attributes of the people under test.
 
     >>> people, rates = np.array([[1, 1, 1], [0, 0, 0]]), np.full(3, 1 / 2)
     >>> group_scores(people, np.array([[1.0, 1.0, 1.0]]), rates).round(2).tolist()
@@ -256,27 +257,27 @@ def group_scores(people: np.ndarray, means: np.ndarray, rates: np.ndarray) -> np
 
 
 def likelier_in_second_group(scores: np.ndarray, means: np.ndarray, rates: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Tell who is likelier in the second group than in the first, by their fits and by how large the groups are.
+    """Return who is more likely in the second group than in the first, given their scores and the group sizes.
 
     >>> means, rates = np.array([[0.4, 0.6], [0.6, 0.4]]), np.full(2, 1 / 2)
     >>> likelier_in_second_group(np.array([[3.0, -3.0], [-3.0, 3.0]]), means, rates, np.array([5, 5])).tolist()
     [False, True]
     """
-    # A member moves the own group's means by a part of the size, so that they fit by so many deviations more.
+    # A member shifts the means of their own group, and so raises their own score by this many standard deviations.
     member_shifts = (rates * (1 - rates)).sum() / (sizes * _score_deviations(means, rates))
     log_posteriors = member_shifts[:, None] * scores - member_shifts[:, None] ** 2 / 2 + np.log(sizes)[:, None]
     return np.asarray(log_posteriors[1] > log_posteriors[0])
 
 
 def _score_deviations(means: np.ndarray, rates: np.ndarray) -> np.ndarray:
-    """Return the standard deviation of a stranger's fit to each group."""
+    """Return the standard deviation of a non-member's score in each group."""
     return np.asarray(np.maximum(np.sqrt((rates * (1 - rates) * (means - rates) ** 2).sum(axis=1)), 1e-300))
 
 
 def _publish_means(defence: Defence, study: Study) -> np.ndarray:
     if defence.user_function is not None:
         returned = defence.user_function(study.values.copy(), study.secrets.copy())
-        return finite_array(returned, (2, study.values.shape[1]), "the defence (means without the secret, and with it)")
+        return finite_array(returned, (2, study.values.shape[1]), "the defence (means without and with the secret)")
     if defence.kind == CURATOR:
         return private_means(study.values, study.secrets, defence.curator_epsilon)
     means = means_by_secret(study.values, study.secrets)
@@ -289,11 +290,11 @@ def _details(study: Study, scores: np.ndarray, non_member_scores: np.ndarray) ->
         scores[1 - study.secrets, np.arange(scores.shape[1])],
     )
     return {
-        "members found": float((own > _MEMBER_THRESHOLD).mean()),
-        "strangers taken for members": float((non_member_scores > _MEMBER_THRESHOLD).mean()),
+        "true positive rate": float((own > _MEMBER_THRESHOLD).mean()),
+        "false positive rate": float((non_member_scores > _MEMBER_THRESHOLD).mean()),
         "bit right": float(((own > _MEMBER_THRESHOLD) & (own > other)).mean()),
         "bit wrong": float(((other > _MEMBER_THRESHOLD) & (other > own)).mean()),
-        "both tests say out": float(((own <= _MEMBER_THRESHOLD) & (other <= _MEMBER_THRESHOLD)).mean()),
+        "rejected by both tests": float(((own <= _MEMBER_THRESHOLD) & (other <= _MEMBER_THRESHOLD)).mean()),
     }
 
 
@@ -308,19 +309,19 @@ def _row_labels(is_chosen: np.ndarray) -> list[str]:
 
 def _checked_roster(data: Any) -> Secrets:
     if not isinstance(data, Secrets):
-        raise TypeError(f"data must be Secrets(bits), one for each person on the roster, not {type(data).__name__}")
+        raise TypeError(f"data must be Secrets(bits), one bit per person on the roster, not {type(data).__name__}")
     if data.bits.all() or not data.bits.any():
-        raise ValueError("data: there must be people who are in the data (1), and equal ones who are not (0)")
+        raise ValueError("data must have both members (1) and non-members (0)")
     return data
 
 
 def _checked_study(data: Any) -> Study:
     if not isinstance(data, Study):
-        raise TypeError(f"data must be a Study(values, secrets, strangers, rates), not {type(data).__name__}")
+        raise TypeError(f"data must be Study(values, secrets, non_members, rates), not {type(data).__name__}")
     return data
 
 
 def _require_zero_delta(delta: float) -> float:
     if delta:
-        raise ValueError("delta: what it becomes for two steps depends on epsilon; play a game of one step instead")
+        raise ValueError("delta must be 0: for substitution its group-privacy bound depends on epsilon")
     return 0.0

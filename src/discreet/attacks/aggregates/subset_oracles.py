@@ -13,8 +13,8 @@ from discreet.attacks.validation import integer_domain
 SubsetOracle = Callable[[np.ndarray], Any]
 
 ROUNDING_BASE = 10
-_MAX_JOIN_ROWS = 1000  # the curator joins a row with at most so many rows of a public table
-_MAX_SQL_PAIRS = 1_500_000  # so many pairs of a question and a person are asked in SQL; more are the kernel's
+_MAX_JOIN_ROWS = 1000  # the curator's limit on rows of a public table joined to one row
+_MAX_SQL_PAIRS = 1_500_000  # more (query, person) pairs than this use the mechanism directly instead of SQL
 _SUBSET_COUNTS_SQL = """
     SELECT question, COUNT(*) AS n FROM people JOIN subsets_{part} ON person = member
     WHERE secret = 1 GROUP BY question ORDER BY question
@@ -22,17 +22,17 @@ _SUBSET_COUNTS_SQL = """
 
 
 def exact_sums(bits: np.ndarray) -> SubsetOracle:
-    """Answer with the sums themselves.
+    """Return an oracle that answers with the exact sums.
 
     >>> exact_sums(np.array([True, False, True]))(np.array([[True, True, True], [False, True, False]])).tolist()
     [2.0, 0.0]
     """
-    # 32 bits hold these sums exactly, and are multiplied fast.
+    # float32 holds these sums exactly and is fast.
     return lambda subsets: (subsets.astype(np.float32) @ bits.astype(np.float32)).astype(float)
 
 
 def noisy_sums(bits: np.ndarray, noise: float, rng: np.random.Generator) -> SubsetOracle:
-    """Answer with Gaussian noise whose spread is `noise` times sqrt(n): of shares, noise/sqrt(n).
+    """Return an oracle with Gaussian noise of standard deviation `noise` · sqrt(n), or noise/sqrt(n) for shares.
 
     >>> answers = noisy_sums(np.ones(100, bool), 0.25, np.random.default_rng(0))(np.ones((2000, 100), bool))
     >>> bool(2.3 < answers.std() < 2.7)
@@ -43,7 +43,7 @@ def noisy_sums(bits: np.ndarray, noise: float, rng: np.random.Generator) -> Subs
 
 
 def rounded_sums(bits: np.ndarray, base: int = ROUNDING_BASE) -> SubsetOracle:
-    """Answer with the nearest multiple of a base, so that nobody changes an answer by one.
+    """Return an oracle that rounds the sums to the nearest multiple of `base`.
 
     >>> rounded_sums(np.ones(17, bool))(np.ones((1, 17), bool)).tolist()
     [20.0]
@@ -53,7 +53,7 @@ def rounded_sums(bits: np.ndarray, base: int = ROUNDING_BASE) -> SubsetOracle:
 
 
 def private_sums(bits: np.ndarray, epsilon: Fraction, delta: Fraction) -> SubsetOracle:
-    """Answer all questions together at this price: in SQL by the curator, or by the kernel where they are too many.
+    """Return an oracle that answers all queries together at epsilon and delta: the curator, or the mechanism directly.
 
     >>> private_sums(np.ones(8, bool), Fraction(1000), Fraction(0))(np.ones((2, 8), bool)).tolist()
     [8, 8]
@@ -68,7 +68,7 @@ def private_sums(bits: np.ndarray, epsilon: Fraction, delta: Fraction) -> Subset
 
 
 def is_asked_in_sql(subsets: np.ndarray) -> bool:
-    """Tell whether the curator is asked in SQL; a larger table of subsets would take minutes.
+    """Return whether the curator is queried in SQL; larger tables of subsets would take minutes.
 
     >>> is_asked_in_sql(np.ones((1000, 1000), bool)), is_asked_in_sql(np.ones((2000, 1000), bool))
     (True, False)
@@ -77,17 +77,17 @@ def is_asked_in_sql(subsets: np.ndarray) -> bool:
 
 
 def _ask_curator(bits: np.ndarray, subsets: np.ndarray, epsilon: Fraction, delta: Fraction) -> np.ndarray:
-    """Ask the curator; which people a question is about stands in a public table, which is joined."""
-    if not subsets.any():  # nobody is asked about, so there is nobody to protect
+    """Query the curator with a join to a public table of the subsets."""
+    if not subsets.any():  # all subsets are empty
         return np.zeros(len(subsets), np.int64)
     parts = _split_questions(subsets)
-    # A person counts in so many answers at most, which the asker says: noise for more would be wasted.
+    # The tightest l0 bound: each person is in at most this many subsets of a part.
     counts = [_max_questions_per_person(part) for part in parts]
-    tables = {f"subsets_{place}": _subset_table(part) for place, part in enumerate(parts)}
+    tables = {f"subsets_{index}": _subset_table(part) for index, part in enumerate(parts)}
     people = pa.table({"person": np.arange(len(bits)), "secret": bits.astype(np.int64)})
     columns: dict[str, Any] = {"people": {"person": "integer", "secret": (0, 1)}}
-    for place, part in enumerate(parts):
-        columns[f"subsets_{place}"] = {"question": integer_domain(len(part)), "member": "integer"}
+    for index, part in enumerate(parts):
+        columns[f"subsets_{index}"] = {"question": integer_domain(len(part)), "member": "integer"}
     budget = (epsilon, delta) if delta else epsilon
     with dc.open(
         {"people": people},
@@ -101,10 +101,10 @@ def _ask_curator(bits: np.ndarray, subsets: np.ndarray, epsilon: Fraction, delta
     ) as curator:
         remaining = curator.budget().remaining
         answers = []
-        for place, count in enumerate(counts):
-            # So every part has the same noise: Laplace noise is shared by epsilon, Gaussian noise by rho.
+        for index, count in enumerate(counts):
+            # Equal noise in every part: epsilon is divided for Laplace noise, rho for Gaussian noise.
             share = Fraction(count, sum(counts))
-            sql, rho = _SUBSET_COUNTS_SQL.format(part=place), remaining.rho * share
+            sql, rho = _SUBSET_COUNTS_SQL.format(part=index), remaining.rho * share
             if delta:
                 answers.append(curator.ask(sql, rho=rho, groups=count))
             else:
@@ -115,14 +115,14 @@ def _ask_curator(bits: np.ndarray, subsets: np.ndarray, epsilon: Fraction, delta
 
 
 def _answers_in_order(answer: pa.Table, questions: int) -> np.ndarray:
-    """Return a number for each question; one about nobody is in no table of subsets, and its answer is 0."""
+    """Return one number per query; empty subsets are in no table, and their answer is 0."""
     counts = np.zeros(questions, np.int64)
     counts[answer["question"].to_numpy()] = answer["n"].to_numpy()
     return counts
 
 
 def _split_questions(subsets: np.ndarray) -> list[np.ndarray]:
-    """Split the questions where one person is in more of them than a table may list."""
+    """Split the queries so that no person is in more of a part than the curator can join."""
     count = 1
     while True:
         parts = np.array_split(subsets, count)
@@ -141,7 +141,7 @@ def _subset_table(subsets: np.ndarray) -> pa.Table:
 
 
 def _perturb_sums(bits: np.ndarray, subsets: np.ndarray, epsilon: Fraction, delta: Fraction) -> np.ndarray:
-    """Add the kernel's noise for the whole vector: somebody's bit moves as many answers as are about them."""
+    """Add noise to the whole vector; a person's bit changes as many answers as there are subsets with them."""
     sensitivity = dc.Sensitivity(groups=_max_questions_per_person(subsets), size=1)
     noise = dc.gaussian_for(sensitivity, epsilon, delta) if delta else dc.laplace_for(sensitivity, epsilon)
     return np.asarray(noise.perturb(np.asarray(exact_sums(bits)(subsets), np.int64)))

@@ -1,4 +1,4 @@
-"""Attribute inference: try each value of a missing column and ask which row the model was trained on."""
+"""Attribute inference: fill in each value of a missing column and test which row the model was trained on."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -38,32 +38,30 @@ _FOLDS = 3
 
 @dataclass(frozen=True)
 class Imputer:
-    """A forest and a line that learned the missing value from the rest of other people's rows, and are averaged.
+    """The average of a forest and a logistic regression that predict the missing value from the rest of the row.
 
-    `out_of_fold` is what they say of these people themselves where they did not learn from them: people × values.
+    `out_of_fold` are the cross-validated predictions for the background people, people × values.
     """
 
     models: tuple[Any, ...]
     out_of_fold: np.ndarray
 
     def value_probabilities(self, people: SensitiveAttributeData) -> np.ndarray:
-        """Return how likely each value is for each person: people × values."""
+        """Return the probability of each value, people × values."""
         return _mean_probabilities(self.models, _known_columns(people), people.values)
 
 
 def fit_imputer(background: SensitiveAttributeData, seed: int) -> Imputer:
-    """Learn to impute from people of whom everything is known.
+    """Fit the imputer to people about whom everything is known.
 
-    >>> from discreet.attacks.models.labelled_data import patients
-    >>> some = patients(0, people=200)
-    >>> fit_imputer(some, seed=0).value_probabilities(some).shape
+    >>> background = simulate_findings(0, people=200)
+    >>> fit_imputer(background, seed=0).value_probabilities(background).shape
     (200, 5)
     """
     known_columns, sensitive = _known_columns(background), background.sensitive_values.astype(np.int64)
     fold = np.empty(len(sensitive), int)
-    fold[np.argsort(sensitive, kind="stable")] = (
-        np.arange(len(sensitive)) % _FOLDS
-    )  # a value that two have is never left out
+    # Stratified folds: a value that occurs twice is never missing from the training folds.
+    fold[np.argsort(sensitive, kind="stable")] = np.arange(len(sensitive)) % _FOLDS
     out_of_fold = np.empty((len(sensitive), background.values))
     for held_out_fold in range(_FOLDS):
         is_held_out = fold == held_out_fold
@@ -76,12 +74,12 @@ def fit_imputer(background: SensitiveAttributeData, seed: int) -> Imputer:
 
 
 def check_sensitive_column(background: SensitiveAttributeData) -> None:
-    """Stop if nothing can be learned about the secret, as nearly everybody has the same value."""
+    """Raise if nearly everybody has the same sensitive value."""
     counts = np.sort(np.bincount(background.sensitive_values.astype(int), minlength=2))
     if counts[-2] < _FOLDS:
         raise ValueError(
-            f"data: nearly everybody has the same value in column {background.column}; choose a column in which the second "
-            f"most frequent value is that of {2 * _FOLDS} people or many more"
+            f"data: nearly everybody has the same value in column {background.column}: choose a column whose second "
+            f"most frequent value occurs at least {2 * _FOLDS} times"
         )
 
 
@@ -108,7 +106,7 @@ def _known_columns(data: SensitiveAttributeData) -> np.ndarray:
     return np.column_stack([np.delete(data.people.X, data.column, axis=1), data.people.y])
 
 
-_ORACLE_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)  # how far the oracle of membership may be believed
+_ORACLE_WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)  # candidate weights of the membership oracle
 
 
 def attributes(  # noqa: PLR0913 - each is a setting of the game
@@ -123,17 +121,17 @@ def attributes(  # noqa: PLR0913 - each is a setting of the game
     shadows: int = 6,
     targets: int = 3,
 ) -> AttackResult:
-    """Guess a value that is missing of a known person: the one with which the row looks most like a member's.
+    """Infer a missing value of known people: the value with which the row looks most like a member's.
 
-    `data` is a `SensitiveAttributeData` record of people with one column that the attacker lacks. Coins choose members for each of
-    so many `targets` from one half of the people; of the other half the attacker knows everything, makes `shadows`
-    and learns to impute. What imputation says beforehand is weighed with what the oracle of membership says.
+    `data` is `SensitiveAttributeData` with one column that the attacker does not know. Coins choose the members of each
+    of the `targets` models from one half of the people; the attacker knows everything about the other half, trains
+    `shadows` models on it and learns to impute. The imputed probabilities are combined with a membership oracle.
 
-    Against "nothing" the service tells all confidences of an exact model, the `target`; against "easy" it tells what
-    `fix` leaves of them (one digit, the highest one, or the label only). Behind "curator" is a logistic regression of
-    all pairs of values, private at epsilon and `delta` (1e-5 unless given); an exact one leaks as well, and is the
-    target "pairs". A function of yours gets the `Labelled` members and returns a fitted model with `predict_proba` and
-    `classes_`.
+    The model under attack returns all confidences of a non-private model of kind `target` ("nothing"), what `fix`
+    leaves of them ("easy": rounded to one digit, only the highest, or only the label), or those of a private logistic
+    regression on all pairs of values at epsilon and `delta` ("curator"; delta is 1e-5 by default). A non-private one
+    leaks as well: target "pairs". A function as defence gets the members as `LabelledData` and returns a fitted model
+    with `predict_proba` and `classes_`.
 
     >>> from discreet import attacks
     >>> result = attacks.attributes(random_state=0)
@@ -143,10 +141,10 @@ def attributes(  # noqa: PLR0913 - each is a setting of the game
     rng = random_generator(random_state)
     sensitive_data = simulate_findings(int(rng.integers(2**31))) if data is None else data
     if not isinstance(sensitive_data, SensitiveAttributeData):
-        raise TypeError(f"data must be a Secretive record of people and a column, not {type(sensitive_data).__name__}")
+        raise TypeError(f"data must be SensitiveAttributeData(people, column), not {type(sensitive_data).__name__}")
     check_game(sensitive_data.people, targets, shadows)
     parsed_defence = parse_defence(defence, epsilon)
-    private_kind: PrivateKind = "logistic" if target == "logistic" else "pairs"  # of pairs, an exact one leaks
+    private_kind: PrivateKind = "logistic" if target == "logistic" else "pairs"  # on pairs, a non-private model leaks
     spec = ModelSpec(parsed_defence, target, fix, private_kind, promised_delta(parsed_defence, delta, "1e-5"))
     candidates, background = (sensitive_data.subset(half) for half in split_in_halves(sensitive_data.people, rng))
     check_sensitive_column(background)
@@ -166,17 +164,16 @@ def infer_log_odds(
     target_models: TrainedModels,
     imputer: Imputer,
 ) -> tuple[np.ndarray, float]:
-    """Return the log-odds that each row with each value was met by each model, and how far they can be believed.
+    """Return the log-odds of membership of each row with each value, and the weight of the oracle.
 
-    The odds are targets × people × values. The attacker rehearses on the last of the shadows.
+    The log-odds are targets × people × values. The weight is chosen by attacking the last shadow model.
     """
     levels = fit_levels(
         stabilise_variance(own_confidence(shadow_models.confidences(background.people.X), background.people.y)),
         shadow_models.is_member,
     )
-    is_non_member = np.ones(
-        (len(shadow_models.is_member), len(candidates.people)), bool
-    )  # the attacker's models met none of these people
+    # No shadow model was trained on the candidates.
+    is_non_member = np.ones((len(shadow_models.is_member), len(candidates.people)), bool)
     rehearsal, rest = shadow_models.last(), shadow_models.all_but_last()
     is_member = rehearsal.is_member[0]
     rehearsal_odds = log_odds_by_value(levels, rest, ~rest.is_member, background, rehearsal)[0]
@@ -193,9 +190,9 @@ def log_odds_by_value(
     people: SensitiveAttributeData,
     target_models: TrainedModels,
 ) -> np.ndarray:
-    """Return the log-odds that each row, with each value filled in, was met by each model that is asked.
+    """Return the log-odds that each row, with each value filled in, was in the training data of each target model.
 
-    `is_non_member` says which of the attacker's own models never met each person, and so show what is usual.
+    `is_non_member` says which shadow models were not trained on each person and serve as a reference.
     """
     rows = np.concatenate([people.rows_with_value(value) for value in range(people.values)])
     y = np.tile(people.people.y, people.values)
@@ -210,7 +207,7 @@ def log_odds_by_value(
 
 
 def best_oracle_weight(log_prior: np.ndarray, log_odds: np.ndarray, truth: np.ndarray) -> float:
-    """Return the weight of what the oracle told that makes the truth likeliest, 0 if it is of no use.
+    """Return the weight of the oracle's log-odds that maximises the likelihood of the truth, 0 if it does not help.
 
     >>> best_oracle_weight(np.zeros((3, 2)), np.array([[2.0, 0], [2, 0], [0, 2]]), np.array([0, 0, 1])) > 0
     True
@@ -239,28 +236,26 @@ def _attribute_result(
     is_right = (np.log(imputed_probabilities) + weight * log_odds).argmax(axis=2) == truth
     oracle_right = log_odds.argmax(axis=2) == truth
     guessing = np.broadcast_to(imputation_right, is_member.shape)[is_member]
-    # Rare is whose value the rest of the row makes unlikely: whom imputation cannot find.
+    # People whose value is improbable given the rest of the row count as rare.
     rarity = np.broadcast_to(-_probability_of_truth(imputed_probabilities, truth), is_member.shape)[is_member]
-    labels = [f"person {place} in model {model}" for model, place in zip(*np.nonzero(is_member), strict=True)]
+    labels = [f"person {person} in model {model}" for model, person in zip(*np.nonzero(is_member), strict=True)]
     details = {
-        "imputed right, without the model": float(guessing.mean()),
-        "by the oracle of membership alone": float(oracle_right[is_member].mean()),
-        "weight of the oracle beside imputation": weight,
-        "values to choose from": candidates.values,
+        "inferred by imputation alone": float(guessing.mean()),
+        "inferred by the membership oracle alone": float(oracle_right[is_member].mean()),
+        "weight of the membership oracle": weight,
+        "candidate values": candidates.values,
         **accuracies(MembershipGame(candidates.people, is_member, target_models.confidences(candidates.people.X))),
     }
     return AttackResult(
         attack="attributes",
         against=spec.defence,
-        metric="of the missing values were found",
+        metric="of missing values inferred",
         evidence=EventEvidence(
             Proportion.from_outcomes(is_right[is_member]), Proportion.from_outcomes(is_right[~is_member])
         ),
         guessing=float(guessing.mean()),
         details=details,
-        exposure=exposure_by_rarity(
-            rarity, is_right[is_member], labels=labels, rarity_label="how unlikely their value is"
-        ),
+        exposure=exposure_by_rarity(rarity, is_right[is_member], labels=labels, rarity_label="improbable value"),
         delta=float(spec.delta),
     )
 
@@ -272,11 +267,11 @@ def _probability_of_truth(probabilities: np.ndarray, truth: np.ndarray) -> np.nd
 ATTACK = Attack(
     run=attributes,
     docs_page="models",
-    summary="Finds what is missing of a known person by trying each value and asking which row the model has met.",
+    summary="Infers a missing value of a known person by testing which completed row was in the training data.",
     without_defence="all confidences of an overfitted random forest",
     with_easy_fix="confidences rounded to one digit",
-    with_curator='a private logistic regression of pairs of values; an exact one leaks as well: target="pairs"',
-    built_in_data="2,000 generated patients with nine findings of five grades",
+    with_curator='a private logistic regression on pairs of values (a non-private one leaks as well: target="pairs")',
+    built_in_data="2,000 simulated patients with nine findings of five grades",
     data_files=("adult.parquet",),
     load=read_adults,
 )

@@ -1,4 +1,4 @@
-"""A patient's genotype, guessed from the dose: what a model says about everybody, and what it remembers of its own."""
+"""Infer a patient's genotype from the dose: facts about the population, and what a model memorises of its members."""
 
 from functools import partial
 from typing import Any
@@ -23,11 +23,11 @@ from discreet.attacks.validation import random_generator
 from discreet.audit.binomial import Proportion
 from discreet.kernel.numbers import Number, as_integer
 
-_MIN_PATIENTS = 40  # patients: both halves should have some with every genotype
-_CANDIDATE_DEVIATIONS = np.geomspace(1, 60, 40)  # mg a week: how far a dose may be from what a model says
+_MIN_PATIENTS = 40  # both halves should have patients with every genotype
+_CANDIDATE_DEVIATIONS = np.geomspace(1, 60, 40)  # standard deviations of doses around the prediction, in mg per week
 
 
-def correlation(  # noqa: PLR0913 - two settings of its own beside what every attack has
+def correlation(  # noqa: PLR0913 - the common arguments and two settings
     data: DoseCohort | None = None,
     *,
     defence: DefenceChoice = "nothing",
@@ -36,12 +36,12 @@ def correlation(  # noqa: PLR0913 - two settings of its own beside what every at
     model: DoseModelKind = "linear",
     splits: int = 5,
 ) -> AttackResult:
-    """Guess patients' genotypes from their dose, by which genotype a model would have recommended that dose for.
+    """Infer patients' genotypes from their dose: the genotype for which the model predicts that dose best.
 
-    `data` are `DoseCohort`, made up unless given; a coin decides who is in the model's data. Released is a model of the
-    dose: least squares or a full tree ("nothing"), doses rounded to 2.5 mg or leaves of five patients ("easy"), private
-    least squares or a private table of averages ("curator"), or what a function of yours makes of the `DoseCohort` who
-    are in: an object with `predict`, which gets the known fields and the genotype as the last column.
+    `data` is a `DoseCohort`, simulated by default; a coin decides who is in the training data. The release is a model
+    of the dose: linear regression or a full tree ("nothing"), doses rounded to 2.5 mg or leaves of five patients
+    ("easy"), or private linear regression or a private table of averages ("curator"). A function as defence gets the
+    members' `DoseCohort` and returns an object with `predict`, which takes the known fields and the genotype last.
 
     >>> result = correlation(random_state=0)
     >>> result.success > result.baseline + 0.15, result.implied.low
@@ -53,27 +53,27 @@ def correlation(  # noqa: PLR0913 - two settings of its own beside what every at
     train = dose_model_trainer(parsed_defence, model)
     rng = random_generator(random_state)
     patients = simulate_cohort(rng) if data is None else _checked_cohort(data)
-    prior = np.bincount(patients.genotype, minlength=3) / len(patients)  # as a textbook gives it
+    prior = np.bincount(patients.genotype, minlength=3) / len(patients)  # public knowledge
     outcomes = [_attack_one_split(train, patients, prior, rng) for _ in range(as_integer(splits, "splits", 1))]
     members_right, non_members_right, errors = (np.array(each) for each in zip(*outcomes, strict=True))
     rarity = _rarity(patients)
-    # A coin for each patient: being in or out is the removal of one row, the others are as likely as before. Every
-    # patient is in once and out once in each split. Where two models disagree, one is right where the other is wrong,
-    # and the difference varies up to 1.4 times as much as that of different people would. The epsilon implied allows
-    # for it: each of the two intervals has half of the error, so that both hold together whatever ties them.
+    # Independent coins make membership the addition or removal of one row. Every patient is a member once and a
+    # non-member once in each split. Where the two models disagree, one is right and the other wrong, so the difference
+    # varies up to 1.4 times as much as between different people. The implied epsilon accounts for it: each of the two
+    # intervals has half of the error probability, so both hold together under any dependence.
     evidence = EventEvidence(Proportion.from_outcomes(members_right), Proportion.from_outcomes(non_members_right))
     return AttackResult(
         attack="correlation",
         against=parsed_defence,
-        metric="of the patients' genotypes were guessed",
+        metric="of patients' genotypes inferred",
         evidence=evidence,
         guessing=float(prior.max()),
         details=_details(members_right, non_members_right, errors, rarity),
         exposure=exposure_by_rarity(
             rarity,
             members_right[0],
-            labels=[f"patient {place}" for place in range(len(patients))],
-            rarity_label="rarity of gene and dose",
+            labels=[f"patient {index}" for index in range(len(patients))],
+            rarity_label="rare genotype and dose",
         ),
         draw=partial(
             draw_member_rates, evidence_by_defence={str(parsed_defence): evidence}, guessing=float(prior.max())
@@ -82,10 +82,10 @@ def correlation(  # noqa: PLR0913 - two settings of its own beside what every at
 
 
 def guess_genotypes(model: DoseModel, known: np.ndarray, dose: np.ndarray, prior: np.ndarray) -> np.ndarray:
-    """Return the likeliest genotype of each patient, given fields, dose, and how frequent genotypes are.
+    """Return the most likely genotype of each patient, given the known fields, the dose, and the prior.
 
-    >>> from discreet.attacks.models.dose_models import Averages
-    >>> model = Averages(np.array([[20.0] * 4, [30.0] * 4, [40.0] * 4]), (0, 9))
+    >>> from discreet.attacks.models.dose_models import AverageDoseTable
+    >>> model = AverageDoseTable(np.array([[20.0] * 4, [30.0] * 4, [40.0] * 4]), (0, 9))
     >>> guess_genotypes(model, np.full((3, 1), 5.0), np.array([18.0, 29.0, 55.0]), np.full(3, 1 / 3)).tolist()
     [0, 1, 2]
     """
@@ -98,14 +98,14 @@ def guess_genotypes(model: DoseModel, known: np.ndarray, dose: np.ndarray, prior
 
 
 def _log_likelihood(squared_errors: np.ndarray, log_prior: np.ndarray, deviation: float) -> float:
-    """Return how likely all doses are, their genotypes unknown, if doses spread so far around the model's."""
+    """Return the log-likelihood of all doses, summed over genotypes, for this standard deviation."""
     terms = log_prior - squared_errors / (2 * deviation**2)
     top = terms.max(axis=1)
     return float((top + np.log(np.exp(terms - top[:, np.newaxis]).sum(axis=1)) - np.log(deviation)).sum())
 
 
 def _attack_one_split(train: Any, patients: DoseCohort, prior: np.ndarray, rng: np.random.Generator) -> Any:
-    """Return whose genotype was guessed when in the data, whose when not, and how far doses of those outside were."""
+    """Return whose genotype was inferred as a member, whose as a non-member, and the error of non-members' doses."""
     coins = rng.random(len(patients)) < 0.5
     members_right, non_members_right = np.zeros(len(patients), bool), np.zeros(len(patients), bool)
     errors = np.zeros(len(patients))
@@ -121,21 +121,19 @@ def _attack_one_split(train: Any, patients: DoseCohort, prior: np.ndarray, rng: 
 def _details(
     members_right: np.ndarray, non_members_right: np.ndarray, errors: np.ndarray, rarity: np.ndarray
 ) -> dict[str, Any]:
-    gains = (members_right.astype(float) - non_members_right).mean(
-        axis=0
-    )  # of one patient: what being in the data adds
+    gains = (members_right.astype(float) - non_members_right).mean(axis=0)  # per patient: the effect of membership
     is_rarest = rarity >= np.quantile(rarity, 0.9)
     return {
-        "members' genotypes guessed": float(members_right.mean()),
-        "strangers' genotypes guessed": float(non_members_right.mean()),
-        "members beyond strangers": format_gain(gains),
-        "members beyond strangers, rarest tenth": format_gain(gains[is_rarest]),
-        "the dose of strangers is missed by, mg a week": float(errors.mean()),
+        "members' genotypes inferred": float(members_right.mean()),
+        "non-members' genotypes inferred": float(non_members_right.mean()),
+        "members minus non-members": format_gain(gains),
+        "members minus non-members, rarest tenth": format_gain(gains[is_rarest]),
+        "mean error of non-members' doses, mg per week": float(errors.mean()),
     }
 
 
 def _rarity(patients: DoseCohort) -> np.ndarray:
-    """Return how surprising a patient's genotype and dose are: a rare genotype, or a dose unusual for it."""
+    """Return the rarity of each patient: a rare genotype, or a dose that is unusual for it."""
     surprise = np.zeros(len(patients))
     for genotype in np.unique(patients.genotype):
         same_genotype = patients.genotype == genotype
@@ -149,7 +147,7 @@ def _rarity(patients: DoseCohort) -> np.ndarray:
 
 def _checked_cohort(data: Any) -> DoseCohort:
     if not isinstance(data, DoseCohort):
-        raise TypeError(f"data must be Treated(known, genotype, dose, bounds), not {type(data).__name__}")
+        raise TypeError(f"data must be DoseCohort(known, genotype, dose, bounds), not {type(data).__name__}")
     as_integer(len(data), "the number of patients", _MIN_PATIENTS)
     return data
 
@@ -157,11 +155,11 @@ def _checked_cohort(data: Any) -> DoseCohort:
 ATTACK = Attack(
     run=correlation,
     docs_page="facts",
-    summary="Guesses a patient's genotype from the patient's dose and a model of doses.",
-    without_defence="a model of doses, by least squares",
-    with_easy_fix="its recommended doses are rounded to 2.5 mg",
-    with_curator="private least squares",
-    built_in_data="2,000 made-up patients whose genes, bodies and doses go together as real ones do",
+    summary="Infers a patient's genotype from their dose and a model of doses.",
+    without_defence="a linear regression of the dose",
+    with_easy_fix="the same model, with predictions rounded to 2.5 mg",
+    with_curator="a private linear regression",
+    built_in_data="2,000 simulated patients with realistic correlations between genes, body measurements and doses",
     data_files=(WARFARIN_FILE,),
     load=load,
 )

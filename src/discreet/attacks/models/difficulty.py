@@ -1,8 +1,8 @@
-"""What a model's confidence says about membership once one knows how difficult a person is for such models.
+"""The likelihood of a model's confidence for members and non-members, by level of difficulty.
 
-Models tell little about easy people, whom they know without having met them. So each person is taken to be of one of
-some levels of difficulty. A level has a mean and a variance of confidences of models that met such people, and of
-models that did not. Levels are fitted to all people at once, by expectation and maximisation; few models thus suffice.
+Confidence discloses little about people who are easy to predict without being in the data. Each person is therefore
+assigned to levels of difficulty; a level has a mean and a variance of the confidences of models with the person and of
+models without. The levels are fitted to all people at once by expectation-maximisation, so few models suffice.
 """
 
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from dataclasses import dataclass
 import numpy as np
 
 _EM_ITERATIONS = 30
-_MIN_DEVIATION = 0.01  # no standard deviation is taken to be smaller, on the scale of `stabilise_variance`
-_PRIOR_OBSERVATIONS = 5.0  # observations' worth of the variance of all levels that each level starts with
+_MIN_DEVIATION = 0.01  # lower bound of standard deviations, on the scale of `stabilise_variance`
+_PRIOR_OBSERVATIONS = 5.0  # the weight of the common variance in each level's variance, in observations
 
 
 @dataclass(frozen=True)
 class LevelParameters:
-    """The means and variances of one kind of models, for every level of difficulty."""
+    """The mean and variance of confidences at every level, for members or for non-members."""
 
     mean: np.ndarray
     variance: np.ndarray
 
     def log_likelihood(self, sums: "ConfidenceSums") -> np.ndarray:
-        """Return the log-likelihood of what was seen of each person, for every level: people × levels."""
+        """Return the log-likelihood of each person's confidences at every level, people × levels."""
         count, total, squares = (part[:, None] for part in (sums.count, sums.total, sums.squares))
         squared_errors = squares - 2 * total * self.mean + count * self.mean**2
         return np.asarray(-0.5 * (squared_errors / self.variance + count * np.log(self.variance)))
@@ -30,7 +30,7 @@ class LevelParameters:
 
 @dataclass(frozen=True)
 class ConfidenceSums:
-    """How many confidences were seen of each person, their sum, and the sum of their squares."""
+    """The number of confidences of each person, their sum, and their sum of squares."""
 
     count: np.ndarray
     total: np.ndarray
@@ -39,7 +39,7 @@ class ConfidenceSums:
 
 @dataclass(frozen=True)
 class DifficultyLevels:
-    """Levels of difficulty: how frequent they are, and what models show that met people of each, or did not."""
+    """Levels of difficulty: their shares, and the confidences of members and non-members at each."""
 
     share: np.ndarray
     members: LevelParameters
@@ -47,7 +47,7 @@ class DifficultyLevels:
 
 
 def stabilise_variance(confidence: np.ndarray) -> np.ndarray:
-    """Return confidences on a scale on which those near 0 and 1 are apart, and their variances are much alike.
+    """Return the variance-stabilising arcsine transform of confidences.
 
     >>> stabilise_variance(np.array([0.0, 0.5, 1.0])).round(2).tolist()
     [0.0, 0.79, 1.57]
@@ -56,13 +56,13 @@ def stabilise_variance(confidence: np.ndarray) -> np.ndarray:
 
 
 def sum_confidences(scores: np.ndarray, is_chosen: np.ndarray) -> ConfidenceSums:
-    """Sum up the scores of the models that `is_chosen` chooses for each person; both are models × people."""
+    """Sum the scores selected by `is_chosen` for each person; both are models × people."""
     chosen = np.where(is_chosen, scores, 0.0)
     return ConfidenceSums(is_chosen.sum(axis=0).astype(float), chosen.sum(axis=0), (chosen**2).sum(axis=0))
 
 
 def fit_levels(scores: np.ndarray, is_member: np.ndarray, level_count: int = 24) -> DifficultyLevels:
-    """Fit levels of difficulty to models' scores of people, some of whom are in the data of some models."""
+    """Fit levels of difficulty to scores and memberships, both models × people."""
     member_sums, non_member_sums = sum_confidences(scores, is_member), sum_confidences(scores, ~is_member)
     weights = _initial_weights(member_sums, non_member_sums, min(level_count, scores.shape[1]))
     levels = _maximisation_step(weights, member_sums, non_member_sums)
@@ -76,22 +76,22 @@ def fit_levels(scores: np.ndarray, is_member: np.ndarray, level_count: int = 24)
 def membership_log_odds(
     levels: DifficultyLevels, member_sums: ConfidenceSums, non_member_sums: ConfidenceSums, scores: np.ndarray
 ) -> np.ndarray:
-    """Return the log-odds that a model which shows these scores has met each person.
+    """Return the log-odds that each person was in the training data of a model with these scores.
 
-    `member_sums` and `non_member_sums` are what the attacker's own models show that have met the same people, and that have not.
+    `member_sums` and `non_member_sums` are the confidences of shadow models with and without the same people.
     """
     weights = _expectation_step(levels, member_sums, non_member_sums)
     return np.asarray(_log_density(levels.members, weights, scores) - _log_density(levels.non_members, weights, scores))
 
 
 def zero_sums(sums: ConfidenceSums) -> ConfidenceSums:
-    """Return that nothing was seen of the same people."""
+    """Return sums over no observations, for the same people."""
     zeros = np.zeros_like(sums.count)
     return ConfidenceSums(zeros, zeros, zeros)
 
 
 def _initial_weights(member_sums: ConfidenceSums, non_member_sums: ConfidenceSums, level_count: int) -> np.ndarray:
-    """Put people into levels of equal size by the mean of what was seen, less what having met people adds."""
+    """Assign people to levels of equal size by their mean score, corrected for the average gain of members."""
     totals = member_sums.total - _member_gain(member_sums, non_member_sums) * member_sums.count + non_member_sums.total
     mean = totals / np.maximum(member_sums.count + non_member_sums.count, 1)
     levels = np.argsort(np.argsort(mean, kind="stable"), kind="stable") * level_count // mean.size
@@ -108,7 +108,7 @@ def _maximisation_step(
 
 
 def _member_gain(member_sums: ConfidenceSums, non_member_sums: ConfidenceSums) -> float:
-    """Return how much higher models score people whom they have met, on average."""
+    """Return how much higher the scores of members are, on average."""
     return float(
         member_sums.total.sum() / max(member_sums.count.sum(), 1.0)
         - non_member_sums.total.sum() / max(non_member_sums.count.sum(), 1.0)
@@ -116,7 +116,7 @@ def _member_gain(member_sums: ConfidenceSums, non_member_sums: ConfidenceSums) -
 
 
 def _fit_level_parameters(weights: np.ndarray, sums: ConfidenceSums, expected: np.ndarray) -> LevelParameters:
-    """Fit one kind of models; a level of which nothing was seen is as expected, with the variance of all levels."""
+    """Fit mean and variance per level; a level without observations gets the expected mean and the common variance."""
     number = weights.T @ sums.count
     mean = (weights.T @ sums.total + expected) / (number + 1)
     squared_errors = weights.T @ sums.squares - 2 * mean * (weights.T @ sums.total) + number * mean**2
@@ -130,14 +130,14 @@ def _fit_level_parameters(weights: np.ndarray, sums: ConfidenceSums, expected: n
 def _expectation_step(
     levels: DifficultyLevels, member_sums: ConfidenceSums, non_member_sums: ConfidenceSums
 ) -> np.ndarray:
-    """Return how likely each person is of each level, given what was seen: people × levels."""
-    likely = (
+    """Return the posterior of the levels for each person, people × levels."""
+    log_posterior = (
         np.log(levels.share + 1e-12)
         + levels.members.log_likelihood(member_sums)
         + levels.non_members.log_likelihood(non_member_sums)
     )
-    likely = np.exp(likely - likely.max(axis=1, keepdims=True))
-    return np.asarray(likely / likely.sum(axis=1, keepdims=True))
+    posterior = np.exp(log_posterior - log_posterior.max(axis=1, keepdims=True))
+    return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
 
 
 def _log_density(level: LevelParameters, weights: np.ndarray, scores: np.ndarray) -> np.ndarray:

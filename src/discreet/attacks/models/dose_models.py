@@ -1,4 +1,4 @@
-"""Patients with a dose and a genotype, and models of the dose: exact, with the easy fix, and private."""
+"""Patients with a dose and a genotype, and models of the dose: non-private, with the easy fix, and private."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from discreet.attacks.validation import column_bounds, data_file, entry_array, f
 
 WARFARIN_FILE = "warfarin_iwpc.parquet"
 
-# Ends that a clinic knows without its data: decades of life, centimetres, kilograms, no or yes, copies of an allele.
+# Bounds known without the data: decades of life, centimetres, kilograms, no or yes, copies of an allele.
 _FIELD_BOUNDS = {
     "age": (0, 9),
     "height": (140, 200),
@@ -27,7 +27,7 @@ _FIELD_BOUNDS = {
     "CYP2C9*2": (0, 2),
     "CYP2C9*3": (0, 2),
 }
-_DOSE_BOUNDS = (0.0, 100.0)  # mg a week
+_DOSE_BOUNDS = (0.0, 100.0)  # mg per week
 _GENOTYPES = ("A/A", "A/G", "G/G")
 _RACES = {"Asian": "Asian", "Black": "Black or African American", "White": "White"}
 _VKORC1, _CYP2C9 = "vkorc1_m1639_consensus", "cyp2c9_consensus"
@@ -36,10 +36,10 @@ _COLUMNS = ("age", "height_cm", "weight_kg", "race", "dose_mg_week", _CYP2C9, _V
 
 @dataclass(frozen=True)
 class DoseCohort:
-    """What a clinic has: fields that others may know, the dose, and the genotype, in copies of one allele (0, 1, 2).
+    """Patients of a clinic: fields that the attacker knows, the dose, and the genotype (0, 1 or 2 copies of an allele).
 
-    `known` may be a table. `bounds` are the lowest and the highest value of every field, `dose_bounds` those of the dose,
-    both known beforehand.
+    `known` may be a table. `bounds` are the lower and upper bounds of the fields, `dose_bounds` those of the dose; both
+    are known without the data.
 
     >>> DoseCohort(known=[[4.0], [6.0]], genotype=[0, 2], dose=[20.0, 40.0], bounds=([0], [9])).features().tolist()
     [[4.0, 0.0], [6.0, 2.0]]
@@ -55,32 +55,32 @@ class DoseCohort:
         (known, _), dose = float_matrix(self.known, "known"), float_array(self.dose, "dose")
         genotype = entry_array(self.genotype, "genotype")
         if known.ndim != 2 or dose.shape != known.shape[:1] or genotype.shape != dose.shape:
-            raise ValueError("known must have a row, genotype and dose an entry, for each patient")
+            raise ValueError("known must have one row, and genotype and dose one entry, per patient")
         if not (np.isfinite(known).all() and np.isfinite(dose).all()):
-            raise ValueError("known and dose must be numbers without gaps: leave out patients who lack some")
+            raise ValueError("known and dose must be finite numbers: leave out patients with missing values")
         low, high = column_bounds(self.bounds, known.shape[1])
-        least, most = (float(end[0]) for end in column_bounds(self.dose_bounds, 1, "doses"))
+        dose_low, dose_high = (float(end[0]) for end in column_bounds(self.dose_bounds, 1, "dose_bounds"))
         if genotype.dtype.kind not in "iu" or set(np.unique(genotype)) - {0, 1, 2}:
-            raise ValueError("genotype must be 0, 1 or 2 for each patient: the copies of one allele")
+            raise ValueError("genotype must be 0, 1 or 2 for each patient: the number of copies of one allele")
         for name, value in (("known", known), ("dose", dose), ("genotype", genotype), ("bounds", (low, high))):
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "dose_bounds", (least, most))
+        object.__setattr__(self, "dose_bounds", (dose_low, dose_high))
 
     def __len__(self) -> int:
         return len(self.dose)
 
     def features(self, genotype: int | None = None) -> np.ndarray:
-        """Return what a model of the dose gets: the known fields and the genotype, their own or this one for all."""
+        """Return the input of a dose model: the known fields and the genotype, their own or this one for all."""
         last = self.genotype if genotype is None else np.full(len(self), genotype)
         return np.column_stack([self.known, last]).astype(float)
 
     def subset(self, rows: np.ndarray) -> "DoseCohort":
-        """Return some of the patients."""
+        """Return the patients in these rows."""
         return DoseCohort(self.known[rows], self.genotype[rows], self.dose[rows], self.bounds, self.dose_bounds)
 
 
 def simulate_cohort(rng: np.random.Generator, size: int = 2000) -> DoseCohort:
-    """Return made-up patients, whose genes, bodies and doses go together about as those of real ones do."""
+    """Simulate patients with realistic correlations between genes, body measurements and doses."""
     race = rng.choice(4, size, p=[0.33, 0.09, 0.51, 0.07])
     alleles = rng.binomial(2, np.array([0.09, 0.9, 0.61, 0.65])[race])
     star_two, star_three = rng.binomial(2, 0.07, size), rng.binomial(2, 0.05, size)
@@ -89,13 +89,13 @@ def simulate_cohort(rng: np.random.Generator, size: int = 2000) -> DoseCohort:
     weight = np.clip(rng.normal(81, 18, size) + 0.7 * (height - 168) - 14 * (race == 0), 35, 200)
     expected_dose = 19 + 9 * alleles - 2.2 * (age - 6) + 0.15 * (weight - 76) - 5 * star_two - 8 * star_three
     dose = np.clip(expected_dose * rng.lognormal(-0.06, 0.36, size), 2, 200)
-    known = np.column_stack([age, height, weight, *(race == place for place in range(3)), star_two, star_three])
+    known = np.column_stack([age, height, weight, *(race == code for code in range(3)), star_two, star_three])
     return DoseCohort(known, alleles, dose, _all_field_bounds())
 
 
 def load(folder: Path) -> DoseCohort:
-    """Read the patients of the warfarin consortium whose fields, dose and both genes are known."""
-    import pyarrow.parquet as pq  # noqa: PLC0415 - only the real data need a reader
+    """Read the patients of the warfarin consortium without missing values."""
+    import pyarrow.parquet as pq  # noqa: PLC0415 - only for real data
 
     rows = pq.read_table(data_file(folder, WARFARIN_FILE), columns=list(_COLUMNS)).drop_null().to_pydict()
     race = np.array(rows["race"])
@@ -119,22 +119,22 @@ def _all_field_bounds() -> tuple[list[float], list[float]]:
 
 DoseModelKind = Literal["linear", "tree"]
 _ROUNDING_STEP = 2.5  # mg: doses are rounded to halves of a tablet
-_MIN_LEAF_SIZE = 5  # patients that share a leaf of the tree
-_BAND_COUNT = 4  # equal parts of the first field's range, for the curator's table of averages
+_MIN_LEAF_SIZE = 5  # patients
+_BAND_COUNT = 4  # equal-width bands of the first field, for the curator's table of averages
 _AVERAGES_SQL = "SELECT genotype, band, AVG(dose) AS dose FROM data GROUP BY genotype, band"
 
 
 class DoseModel(Protocol):
-    """What an outsider sees of a model: the dose that it recommends for any features."""
+    """The attacker's view of a model: the recommended dose for any features."""
 
     def predict(self, X: np.ndarray) -> Any:
-        """Return a dose for each row: the known fields, and the genotype last."""
+        """Return one dose per row; a row is the known fields and the genotype last."""
         ...
 
 
 @dataclass(frozen=True)
 class RoundedDoseModel:
-    """A model whose recommendations are rounded."""
+    """A model whose recommended doses are rounded."""
 
     model: DoseModel
     step: float
@@ -146,18 +146,18 @@ class RoundedDoseModel:
 
 @dataclass(frozen=True)
 class AverageDoseTable:
-    """A table of average doses by genotype and by the band that the first field falls into."""
+    """A table of average doses by genotype and band of the first field."""
 
     cells: np.ndarray
     first_field_bounds: tuple[float, float]
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """Look the doses up."""
+        """Return the average doses of the rows' cells."""
         return np.asarray(self.cells[X[:, -1].astype(int), band_indices(X[:, 0], self.first_field_bounds)])
 
 
 def dose_model_trainer(defence: Defence, kind: DoseModelKind) -> Callable[[DoseCohort], DoseModel]:
-    """Return how a model of this kind is made of a clinic's patients under a defence."""
+    """Return the function that trains a model of this kind under a defence."""
     if defence.user_function is not None:
         return partial(_user_model, defence.user_function)
     if kind not in ("linear", "tree"):
@@ -174,7 +174,7 @@ def dose_model_trainer(defence: Defence, kind: DoseModelKind) -> Callable[[DoseC
 
 
 def band_indices(values: np.ndarray, bounds: tuple[float, float]) -> np.ndarray:
-    """Return the part of the range that each value falls into.
+    """Return the band of each value, clamped to the bounds.
 
     >>> band_indices(np.array([-1.0, 0, 3, 9]), (0, 9)).tolist()
     [0, 0, 1, 3]
@@ -209,7 +209,7 @@ def _fit_private_linear(defence: Defence, patients: DoseCohort) -> DoseModel:
 def _fit_tree(min_leaf_size: int, patients: DoseCohort) -> DoseModel:
     from sklearn.tree import DecisionTreeRegressor  # noqa: PLC0415 - an extra
 
-    # The tree breaks ties between equal columns by chance; the same patients shall give the same tree.
+    # scikit-learn breaks ties between equal columns at random: fix the seed, so that the same patients give one tree.
     model: DoseModel = DecisionTreeRegressor(min_samples_leaf=min_leaf_size, random_state=0).fit(
         patients.features(), patients.dose
     )
@@ -217,7 +217,7 @@ def _fit_tree(min_leaf_size: int, patients: DoseCohort) -> DoseModel:
 
 
 def _fit_private_averages(defence: Defence, patients: DoseCohort) -> DoseModel:
-    """Return a tree's private cousin: averages in cells that nobody chose by looking at the patients."""
+    """Return the private counterpart of a tree: private averages in cells that do not depend on the data."""
     bounds = float(patients.bounds[0][0]), float(patients.bounds[1][0])
     band = band_indices(patients.known[:, 0], bounds)
     frame = pa.table(
@@ -227,7 +227,7 @@ def _fit_private_averages(defence: Defence, patients: DoseCohort) -> DoseModel:
     with dc.open(frame, unit="row", budget=defence.curator_epsilon, columns=columns, ledger=":memory:") as curator:
         answer = curator.ask(_AVERAGES_SQL, epsilon=defence.curator_epsilon).to_arrow().to_pydict()
     cells = np.full((3, _BAND_COUNT), sum(patients.dose_bounds) / 2)
-    for genotype, place, dose in zip(answer["genotype"], answer["band"], answer["dose"], strict=True):
+    for genotype, band_index, dose in zip(answer["genotype"], answer["band"], answer["dose"], strict=True):
         if dose is not None:
-            cells[genotype, place] = dose
+            cells[genotype, band_index] = dose
     return AverageDoseTable(cells, bounds)

@@ -9,15 +9,15 @@ import numpy as np
 
 from discreet.attacks.validation import entry_array, float_array
 
-_MAX_AXES, _MIXTURE_SIZE = 30, 15  # how many directions images vary in, and kinds of images in them
-_MIN_VARIANCE = 0.05  # of a direction's variance: no kind is narrower
+_MAX_AXES, _MIXTURE_SIZE = 30, 15  # principal axes, and mixture components
+_MIN_VARIANCE = 0.05  # of a component, relative to the variance of an axis
 
 
 @dataclass(frozen=True)
 class Gallery:
-    """Square grey images from 0 to 1, a row of pixels each, with their classes 0, 1, 2, ... and whose they are.
+    """Square greyscale images with pixels from 0 to 1, one row each, with their classes 0, 1, 2, ... and people.
 
-    Without `people`, every image is of another person.
+    Without `people`, every image belongs to a different person.
 
     >>> Gallery(images=[[0.0, 1.0, 1.0, 0.0]], labels=[3]).side
     2
@@ -31,15 +31,15 @@ class Gallery:
         images, labels = float_array(self.images, "images"), entry_array(self.labels, "labels")
         if images.ndim != 2 or not images.size or math.isqrt(images.shape[1]) ** 2 != images.shape[1]:
             raise ValueError(
-                "images must be rows of the pixels of square images: flatten them, and crop them if need be"
+                "images must be square images, one row of pixels each: flatten them, and crop them if necessary"
             )
         people = np.arange(len(images)) if self.people is None else entry_array(self.people, "people")
         if not ((images >= 0) & (images <= 1)).all():
-            raise ValueError("images must have pixels from 0 to 1: divide them by the brightest")
+            raise ValueError("images must have pixels from 0 to 1: divide them by the largest possible value")
         if labels.shape != (len(images),) or labels.dtype.kind not in "iu" or labels.min() < 0:
-            raise ValueError("labels must be a class 0, 1, 2, ... for each image")
+            raise ValueError("labels must be one class 0, 1, 2, ... per image")
         if people.shape != labels.shape:
-            raise ValueError("people must say whose each image is")
+            raise ValueError("people must have one entry per image")
         for name, value in (("images", images), ("labels", labels), ("people", people)):
             object.__setattr__(self, name, value)
 
@@ -48,11 +48,11 @@ class Gallery:
 
     @property
     def side(self) -> int:
-        """How many pixels an image is wide and high."""
+        """The width and height of an image in pixels."""
         return math.isqrt(self.images.shape[1])
 
     def of_people(self, people: np.ndarray) -> "Gallery":
-        """Return the images of some people."""
+        """Return the images of these people."""
         is_chosen = np.isin(self.people, people)
         return Gallery(self.images[is_chosen], self.labels[is_chosen], self.people[is_chosen])
 
@@ -67,32 +67,32 @@ def digit_gallery() -> Gallery:
 
 @dataclass(frozen=True)
 class ImagePrior:
-    """What images of a sort look like, learned from public ones: a few directions, and a mixture of kinds in them."""
+    """A prior over images, learned from public ones: principal axes, and a Gaussian mixture of the coordinates."""
 
     mean: np.ndarray
     axes: np.ndarray
     mixture: Any
 
     def draw_latents(self, count: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw where new images lie."""
+        """Draw latent coordinates of new images."""
         kinds = rng.choice(len(self.mixture.weights_), count, p=self.mixture.weights_)
         deviations = rng.normal(size=(count, len(self.axes)))
         return np.asarray(self.mixture.means_[kinds] + deviations * np.sqrt(self.mixture.covariances_[kinds]))
 
     def decode(self, latents: np.ndarray) -> np.ndarray:
-        """Draw the images that lie at these places."""
+        """Return the images at these latent coordinates."""
         return np.asarray(np.clip(self.mean + latents @ self.axes, 0, 1))
 
     def log_likelihood(self, latents: np.ndarray) -> np.ndarray:
-        """Return the logarithm of how usual images at these places are."""
+        """Return the log-density of latent coordinates."""
         return np.asarray(self.mixture.score_samples(latents))
 
 
 def fit_image_prior(public: np.ndarray, rng: np.random.Generator) -> ImagePrior:
-    """Learn from public images of other people, without their classes.
+    """Fit the prior to public images of other people, without their classes.
 
-    >>> dream = fit_image_prior(digit_gallery().images[:300], np.random.default_rng(0))
-    >>> dream.decode(dream.places(5, np.random.default_rng(0))).shape
+    >>> prior = fit_image_prior(digit_gallery().images[:300], np.random.default_rng(0))
+    >>> prior.decode(prior.draw_latents(5, np.random.default_rng(0))).shape
     (5, 64)
     """
     from sklearn.mixture import GaussianMixture  # noqa: PLC0415 - an extra
@@ -114,27 +114,27 @@ def fit_image_prior(public: np.ndarray, rng: np.random.Generator) -> ImagePrior:
 
 _INITIAL_QUERIES, _QUERIES_PER_ROUND, _ROUNDS = 1600, 300, 10
 _ELITE_SIZE = 40
-_STEP_SCALE = 0.7  # of how far the best ones lie apart
-_MIN_CONFIDENCE = 1e-9  # confidences below are no confidence
+_STEP_SCALE = 0.7  # relative to the standard deviation of the elite
+_MIN_CONFIDENCE = 1e-9  # avoids the logarithm of 0
 QUERY_COUNT = _INITIAL_QUERIES + _ROUNDS * _QUERIES_PER_ROUND
 
 
 class Classifier(Protocol):
-    """What an outsider sees of a classifier: its classes, and how sure it is of each of them for any image."""
+    """The attacker's view of a classifier: its classes, and confidences for any image."""
 
     @property
     def classes_(self) -> Any:
-        """The classes that it has seen."""
+        """The classes."""
         ...
 
     def predict_proba(self, X: np.ndarray) -> Any:
-        """Return a row of confidences for each image."""
+        """Return confidences, images × classes."""
         ...
 
 
 @dataclass(frozen=True)
 class LabelOnlyClassifier:
-    """A classifier that tells the likeliest class, and nothing else."""
+    """A classifier that returns only the most likely class."""
 
     model: Classifier
 
@@ -144,13 +144,13 @@ class LabelOnlyClassifier:
         return self.model.classes_
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Return certainty for the likeliest class."""
+        """Return 1 for the most likely class and 0 for the others."""
         confidences = np.asarray(self.model.predict_proba(X))
         return np.asarray(np.eye(confidences.shape[1])[confidences.argmax(axis=1)])
 
 
 def label_confidences(model: Classifier, labels: Sequence[int], images: np.ndarray) -> np.ndarray:
-    """Return how sure a classifier is of each label, for each image; of a class that it does not have, never."""
+    """Return the confidence in each label, images × labels; 0 for classes that the classifier does not have."""
     confidences = np.asarray(model.predict_proba(images), float)
     classes = np.asarray(model.classes_)
     return np.column_stack([confidences[:, classes == label].sum(axis=1) for label in labels])
@@ -159,7 +159,7 @@ def label_confidences(model: Classifier, labels: Sequence[int], images: np.ndarr
 def recover_images(
     model: Classifier, labels: Sequence[int], prior: ImagePrior, rng: np.random.Generator, prior_weight: float
 ) -> np.ndarray:
-    """Return an image for each label: one that the classifier is sure of and, as `prior_weight` weighs it, a usual one."""
+    """Return an image per label with high confidence and, weighted by `prior_weight`, a high prior density."""
     label_rows, label_indices = np.arange(len(labels))[:, np.newaxis], np.arange(len(labels))
     first = prior.draw_latents(_INITIAL_QUERIES, rng)
     values = _search_scores(model, labels, prior, prior_weight, first).T

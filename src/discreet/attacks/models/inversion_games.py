@@ -20,13 +20,13 @@ from discreet.attacks.progress import track
 from discreet.attacks.result import exposure_by_rarity, format_gain
 from discreet.audit.binomial import Proportion
 
-_PUBLIC_SHARE = 1 / 3  # of the people: strangers whose images are public, for the imagination and for the judge
-_CLASS_PRIOR_WEIGHT = 0.03  # of an image's log-likelihood: a class of many people looks usual
+_PUBLIC_SHARE = 1 / 3  # the share of people whose images are public, for the prior and for the referee
+_CLASS_PRIOR_WEIGHT = 0.03  # the weight of the prior: a class of many people looks typical
 
 
 @dataclass(frozen=True)
 class ClassInversionSetup:
-    """What one split begins with: public images, learned from, and the images of those whom a coin sends in or out."""
+    """The setup of one split: the prior and the referee from public images, and the candidates for membership."""
 
     prior: ImagePrior
     referee: Any
@@ -37,7 +37,7 @@ class ClassInversionSetup:
 
 @dataclass(frozen=True)
 class RecoveredClasses:
-    """The classes of one classifier as an outsider recovered them, beside how members look, and whom they fit."""
+    """The recovered images of one classifier's classes, the members' mean images, and who is recognised by them."""
 
     pictures: np.ndarray
     means: np.ndarray
@@ -51,7 +51,7 @@ class RecoveredClasses:
 def invert_classes(
     train: Callable[[Gallery], Classifier], gallery: Gallery, rng: np.random.Generator, repeats: int
 ) -> Any:
-    """Return what an `AttackResult` says of pictures that were recovered for every class."""
+    """Return the fields of an `AttackResult` for images recovered for every class."""
     games = []
     for _ in track(range(repeats), "classifiers"):
         setup = _draw_setup(gallery, rng)
@@ -67,10 +67,10 @@ def invert_classes(
     )
     setup, (first, _) = games[0]
     return {
-        "metric": "of people's own images are recognised by the recovered pictures",
-        # A coin for each person: being in or out is the removal of one, the others are as likely as before. Everybody
-        # is in once and out once in each split; where two classifiers disagree, the difference varies up to 1.4 times
-        # as much as that of different people would. `EventEvidence` allows for it: its two intervals hold together anyhow.
+        "metric": "of people's own images recognised from the recovered images",
+        # Independent coins make membership the addition or removal of one person. Everybody is a member once and a
+        # non-member once in each split; where the two classifiers disagree, the difference varies up to 1.4 times as
+        # much as between different people. `EventEvidence` accounts for it: both intervals hold under any dependence.
         "evidence": EventEvidence(
             Proportion.from_outcomes(members_recognised), Proportion.from_outcomes(non_members_recognised)
         ),
@@ -89,12 +89,12 @@ def invert_classes(
 
 
 def nearest_picture(images: np.ndarray, pictures: np.ndarray) -> np.ndarray:
-    """Return which picture each image is nearest to.
+    """Return the index of the recovered image nearest to each image.
 
     >>> nearest_picture(np.array([[0.0, 0.1], [1.0, 0.7]]), np.array([[0.0, 0.0], [1.0, 1.0]])).tolist()
     [0, 1]
     """
-    # |a - b|² without the part that all pictures share
+    # |a - b|² without |a|², which is the same for all recovered images
     return np.asarray(((pictures**2).sum(axis=1) - 2 * images @ pictures.T).argmin(axis=1))
 
 
@@ -131,7 +131,7 @@ def _recover_classes(
 
 
 def _fit_referee(public: Gallery) -> Any:
-    """Return a classifier that never saw anybody who may be in the data: whether a picture looks like its class."""
+    """Return an independent classifier, trained on public images, that judges whether an image looks like its class."""
     from sklearn.svm import SVC  # noqa: PLC0415 - an extra
 
     return SVC(C=10).fit(public.images, public.labels)
@@ -142,32 +142,31 @@ def _class_details(
 ) -> dict[str, Any]:
     pictures = sum(len(game.pictures) for game in games)
     return {
-        "pictures that an independent classifier recognises": sum(game.pictures_recognised for game in games)
-        / pictures,
-        "pictures": pictures,
-        "questions for each": QUERY_COUNT,
-        "strangers' images that are recognised": float(non_members_recognised.mean()),
-        "members beyond strangers": format_gain(members_recognised.astype(float) - non_members_recognised),
+        "images recognised by an independent classifier": sum(game.pictures_recognised for game in games) / pictures,
+        "images recovered": pictures,
+        "queries per image": QUERY_COUNT,
+        "non-members' images recognised": float(non_members_recognised.mean()),
+        "members minus non-members": format_gain(members_recognised.astype(float) - non_members_recognised),
         "distance to members' images": float(np.mean([game.distances[game.is_member].mean() for game in games])),
-        "distance to strangers' images": float(np.mean([game.distances[~game.is_member].mean() for game in games])),
-        "the classifier is right about strangers": float(np.mean([game.accuracy for game in games])),
+        "distance to non-members' images": float(np.mean([game.distances[~game.is_member].mean() for game in games])),
+        "accuracy of the classifier on non-members": float(np.mean([game.accuracy for game in games])),
     }
 
 
-_PUBLIC_PEOPLE_SHARE = 1 / 3  # of the people: strangers whose images are public
-_ALWAYS_ENROLLED = 2  # people who enrol always and do not count: a classifier needs two classes
-PERSON_COUNT = 20  # whom a classifier can recognise, if they enrol
-_PHOTOS_PER_PERSON = 5  # of each person who enrols
-_PHOTO_NOISE = 0.08  # how much a pixel differs between two photos of one person
+_PUBLIC_PEOPLE_SHARE = 1 / 3  # the share of people whose images are public
+_ALWAYS_ENROLLED = 2  # people who always enrol and are not scored, because a classifier needs two classes
+PERSON_COUNT = 20  # candidates for enrolment per classifier
+_PHOTOS_PER_PERSON = 5
+_PHOTO_NOISE = 0.08  # standard deviation of a pixel between photos of one person
 _DECOY_COUNT = 9
 _SHOWN_PEOPLE = 10
-_PERSON_PRIOR_WEIGHT = 0.0  # a single person need not look usual
+_PERSON_PRIOR_WEIGHT = 0.0  # a single person need not look typical
 
 
 def invert_people(
     train: Callable[[Gallery], Classifier], gallery: Gallery, rng: np.random.Generator, repeats: int
 ) -> Any:
-    """Return what an `AttackResult` says of pictures that were recovered for single people."""
+    """Return the fields of an `AttackResult` for images recovered for single people."""
     games = [game for _ in track(range(repeats), "classifiers") for game in _attack_both_splits(train, gallery, rng)]
     people, real_images, pictures, enrolled, is_picked, rarity = (
         np.concatenate(each) for each in zip(*games, strict=True)
@@ -175,16 +174,16 @@ def invert_people(
     members, non_members = (Proportion.from_outcomes(is_picked[side]) for side in (enrolled, ~enrolled))
     shown = np.flatnonzero(enrolled)[:_SHOWN_PEOPLE]
     return {
-        "metric": f"of the people were picked out of {_DECOY_COUNT + 1} by the picture recovered for them",
-        # A coin for each person: who does not enrol leaves an empty class behind, which is the removal of one person.
-        # A second classifier has those whom the first one has not: everybody is in once and out once.
+        "metric": f"of people picked out of {_DECOY_COUNT + 1} candidates by their recovered image",
+        # Independent coins: a person who does not enrol leaves an empty class, which is the removal of one person.
+        # A second classifier enrols those whom the first does not: everybody is a member once and a non-member once.
         "evidence": EventEvidence(members, non_members),
         "guessing": 1 / (_DECOY_COUNT + 1),
         "details": {
-            "people who enrolled": members.trials,
-            "people who did not": non_members.trials,
-            "of these picked out": non_members.value,
-            "questions for each": QUERY_COUNT,
+            "people enrolled": members.trials,
+            "people not enrolled": non_members.trials,
+            "non-members picked out": non_members.value,
+            "queries per image": QUERY_COUNT,
         },
         "exposure": exposure_by_rarity(
             rarity[enrolled],
@@ -197,7 +196,7 @@ def invert_people(
 
 
 def pick_candidate(picture: np.ndarray, candidates: np.ndarray) -> int:
-    """Return which of some known images a recovered picture is of.
+    """Return the index of the candidate nearest to a recovered image.
 
     >>> pick_candidate(np.array([0.1, 0.9]), np.array([[1.0, 1.0], [0.0, 1.0]]))
     1
@@ -208,7 +207,7 @@ def pick_candidate(picture: np.ndarray, candidates: np.ndarray) -> int:
 def _attack_both_splits(
     train: Callable[[Gallery], Classifier], gallery: Gallery, rng: np.random.Generator
 ) -> Iterator[Any]:
-    """Play both sides of a coin: people, their images, pictures recovered, who enrolled, who was found, how rare."""
+    """Yield people, their images, the recovered images, enrolment, hits and rarity, for both outcomes of the coins."""
     order = rng.permutation(np.unique(gallery.people, return_index=True)[1])  # one image of each
     public = round(len(order) * _PUBLIC_PEOPLE_SHARE)
     people, others = order[public : public + PERSON_COUNT], order[public + PERSON_COUNT :]
@@ -234,7 +233,7 @@ def _attack_both_splits(
 
 
 def _photo_gallery(images: np.ndarray, enrolled: np.ndarray, rng: np.random.Generator) -> Gallery:
-    """Return several photos of each person who enrols, whose class is the person's place."""
+    """Return several photos of each enrolled person, with the person's index as their class."""
     person_of_photo = np.repeat(enrolled, _PHOTOS_PER_PERSON)
     photos = images[person_of_photo] + rng.normal(0, _PHOTO_NOISE, (len(person_of_photo), images.shape[1]))
     return Gallery(np.clip(photos, 0, 1), person_of_photo, person_of_photo)

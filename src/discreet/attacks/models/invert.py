@@ -1,4 +1,4 @@
-"""Images of a class out of a classifier: model inversion, with an imagination that public images trained."""
+"""Model inversion: recover images of a class from a classifier, with a prior learned from public images."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,11 +16,11 @@ from discreet.attacks.result import AttackResult
 from discreet.attacks.validation import random_generator
 from discreet.kernel.numbers import Number, as_integer
 
-_MIN_PEOPLE_PER_CLASS = 60  # people with images of a class: a third is public, and a person is to be picked out of ten
+_MIN_PEOPLE_PER_CLASS = 60  # a third is public, and each person is picked out of ten candidates
 _GAMES: dict[str, Callable[..., Any]] = {"digits": invert_classes, "people": invert_people}
 
 
-def invert(  # noqa: PLR0913 - two settings of its own beside what every attack has
+def invert(  # noqa: PLR0913 - the common arguments and two settings
     data: Gallery | None = None,
     *,
     defence: DefenceChoice = "nothing",
@@ -29,17 +29,17 @@ def invert(  # noqa: PLR0913 - two settings of its own beside what every attack 
     classes: Literal["digits", "people"] = "digits",
     repeats: int = 6,
 ) -> AttackResult:
-    """Recover what classes look like by asking a classifier how sure it is about images that one imagines.
+    """Recover images of classes from the confidences of a classifier for generated images.
 
-    `data` is a `Gallery`, scikit-learn's handwritten digits unless given. A third of it is public; a coin decides whose
-    of the other images one classifier learns from and whose another, `repeats` times. Classes are those of the gallery;
-    with `classes="people"`, they are twenty people, of whom those who enrol are photographed five times. Released is a
-    logistic regression that tells how sure it is ("nothing"), tells the likeliest class only ("easy"), was learned
-    privately ("curator"), or what a function of yours makes of the members' `Gallery`: an object with `predict_proba`
-    and `classes_`.
+    `data` is a `Gallery`, scikit-learn's handwritten digits by default. A third of the people are public; coins divide
+    the others between the training data of two classifiers, `repeats` times. The classes are those of the gallery, or,
+    with `classes="people"`, twenty people of whom those who enrol are photographed five times. The release is a
+    logistic regression with all confidences ("nothing"), with the most likely class only ("easy"), or a private one
+    ("curator"). A function as defence gets the members' `Gallery` and returns an object with `predict_proba` and
+    `classes_`.
 
     >>> result = invert(random_state=0, repeats=1)
-    >>> result.success > 0.7, result.details["pictures that an independent checked_classifier recognises"] > 0.8
+    >>> result.success > 0.7, result.details["images recognised by an independent classifier"] > 0.8
     (True, True)
     >>> invert(classes="people", random_state=0, repeats=3).implied.low > 1
     True
@@ -56,7 +56,7 @@ def invert(  # noqa: PLR0913 - two settings of its own beside what every attack 
 
 
 def _classifier_trainer(defence: Defence, class_count: int) -> Callable[[Gallery], Classifier]:
-    """Return how a classifier is made of the members' images under a defence."""
+    """Return the function that trains a classifier on the members' images under a defence."""
     if defence.user_function is not None:
         return partial(_user_classifier, defence.user_function, class_count)
     trainers: dict[str, Callable[[Gallery], Classifier]] = {
@@ -83,7 +83,7 @@ def _fit_label_only(members: Gallery) -> Classifier:
 
 
 def _fit_private(defence: Defence, class_count: int, members: Gallery) -> Classifier:
-    # All images of a person count as one: it is people whom the promise is for.
+    # User-level privacy: all images of a person form one unit.
     model: Classifier = dc.learn.LogisticRegression(
         epsilon=defence.curator_epsilon, bounds=(0, 1), classes=range(class_count)
     ).fit(members.images, members.labels, unit=members.people)
@@ -92,23 +92,23 @@ def _fit_private(defence: Defence, class_count: int, members: Gallery) -> Classi
 
 def _checked_gallery(data: Any) -> Gallery:
     if not isinstance(data, Gallery):
-        raise TypeError(f"data must be a Gallery(images, labels), not {type(data).__name__}")
+        raise TypeError(f"data must be Gallery(images, labels), not {type(data).__name__}")
     sizes = np.bincount(np.unique(np.column_stack([data.labels, data.people]), axis=0)[:, 0].astype(int))
     if sizes.size < 2 or sizes.min() < _MIN_PEOPLE_PER_CLASS:
         raise ValueError(
-            f"data must have classes 0, 1, ..., two or more, with images of {_MIN_PEOPLE_PER_CLASS} people each"
+            f"data must have at least two classes 0, 1, ..., each with images of {_MIN_PEOPLE_PER_CLASS} or more people"
         )
     if (data.images == data.images[0]).all():
-        raise ValueError("data: all images are the same, so that classes have no looks to recover; give others")
+        raise ValueError("data: all images are equal, so there is nothing to recover")
     return data
 
 
 ATTACK = Attack(
     run=invert,
     docs_page="facts",
-    summary="Recovers what a classifier's classes look like, from its confidences.",
-    without_defence="a logistic regression that tells how sure it is of every class",
-    with_easy_fix="the classifier tells the likeliest class only",
-    with_curator="a private logistic regression; all images of a person count as one",
+    summary="Recovers images of a classifier's classes from its confidences.",
+    without_defence="a logistic regression with confidences for all classes",
+    with_easy_fix="the same classifier, with the most likely class only",
+    with_curator="a private logistic regression; all images of a person form one unit",
     built_in_data="scikit-learn's 1,797 handwritten digits",
 )

@@ -1,4 +1,4 @@
-"""Labelled training data, and the same with one sensitive column that the attacker lacks."""
+"""Labelled training data, and the same with one sensitive column that the attacker does not know."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,16 +10,16 @@ from discreet.attacks.validation import class_codes, column_bounds, data_file, f
 from discreet.kernel.numbers import as_integer
 
 _LOCATIONS_FILE = "location30_mia.parquet"
-_DEVIATION = 0.27  # the share of the products of its kind that a person buys or leaves differently, on average
+_DEVIATION = 0.27  # the average share of products in which a person differs from their type
 
 
 @dataclass(frozen=True)
 class LabelledData:
-    """People with their numbers and a class each; `bounds` are what is known about the numbers without the data.
+    """Features and a class label for each person, with bounds of the features that are known without the data.
 
-    `X` has a row for each person: an array, or a table, whose columns' names are kept. `y` has their classes: whole
-    numbers from 0, or texts, which get numbers in the order of `names`. There are as many as `classes` says, or as `y`
-    has. Numbers are from 0 to 1 unless `bounds` say otherwise, for all columns or for each.
+    `X` is an array or a table with one row per person. `y` are class labels: non-negative integers, or texts, which are
+    numbered in the order of `names`. `classes` is the number of classes if it is larger than in `y`. `bounds` are (low,
+    high), (0, 1) by default, for all columns or per column.
 
     >>> LabelledData(np.eye(40), np.arange(40) % 2).classes
     2
@@ -38,9 +38,9 @@ class LabelledData:
     def __post_init__(self) -> None:
         (X, columns), (y, names) = float_matrix(self.X, "X"), class_codes(self.y, "y")
         if X.ndim != 2 or y.shape != X.shape[:1] or not X.size:
-            raise ValueError("X must have a row for each person, and y a class for each row")
+            raise ValueError("X must have one row per person, and y one class per row")
         if not np.isfinite(X).all():
-            raise ValueError("X must have finite numbers only; fill in or leave out what is missing")
+            raise ValueError("X must contain only finite numbers: fill in missing values, or leave those rows out")
         column_names = columns or tuple(self.columns)
         _check_bounds(X, self.bounds, column_names)
         object.__setattr__(self, "X", X)
@@ -53,25 +53,25 @@ class LabelledData:
         return len(self.y)
 
     def subset(self, chosen: np.ndarray) -> "LabelledData":
-        """Return the people at these places, or where this is true."""
+        """Return the people at these indices, or where the mask is true."""
         return replace(self, X=self.X[chosen], y=self.y[chosen])
 
 
 def _check_bounds(X: np.ndarray, bounds: Any, columns: tuple[str, ...]) -> None:
-    """Stop where numbers lie outside of their bounds: a private model would clip them, and learn something else."""
+    """Raise if values are outside their bounds: a private model would clamp them and so learn from other data."""
     low, high = column_bounds(bounds, X.shape[1])
     outside = np.flatnonzero((np.clip(X, low, high) != X).any(axis=0))
     if outside.size:
-        place = int(outside[0])
-        name = repr(columns[place]) if columns else place
+        index = int(outside[0])
+        name = repr(columns[index]) if columns else index
         raise ValueError(
-            f"X, column {name}, has numbers outside of its bounds, {low[place]:g} to {high[place]:g}: say "
-            "bounds=(low, high), what is known of the numbers without the data, or clip them"
+            f"column {name} of X has values outside its bounds, {low[index]:g} to {high[index]:g}: give "
+            "bounds=(low, high) that are known without the data, or clip the values"
         )
 
 
 def simulate_purchases(random_state: int | None, *, people: int = 1000, deviation: float = _DEVIATION) -> LabelledData:
-    """Return people who bought some of 60 products, of ten kinds of customers; some are far from their kind.
+    """Simulate customers of ten types who bought some of 60 products; some are far from their type.
 
     >>> simulate_purchases(0).X.shape, simulate_purchases(0).classes
     ((1000, 60), 10)
@@ -79,14 +79,14 @@ def simulate_purchases(random_state: int | None, *, people: int = 1000, deviatio
     rng = random_generator(random_state)
     kinds = rng.random((10, 60)) < 0.5
     y = rng.integers(10, size=people)
-    flip_rates = 2 * deviation * rng.beta(2, 2, people)  # outliers are what attacks live on
+    flip_rates = 2 * deviation * rng.beta(2, 2, people)  # varies, so that there are outliers
     bought = kinds[y] ^ (rng.random((people, 60)) < flip_rates[:, None])
     return LabelledData(bought.astype(float), y, classes=10)
 
 
 def read_locations(folder: Path) -> LabelledData:
-    """Return the people of the Location data of Shokri et al.: places visited, and one of 30 kinds of people."""
-    import pyarrow.parquet as pq  # noqa: PLC0415 - of the core, but slow to import
+    """Read the Location data of Shokri et al.: places visited, and one of 30 types of people."""
+    import pyarrow.parquet as pq  # noqa: PLC0415 - slow to import
 
     table = pq.read_table(data_file(folder, _LOCATIONS_FILE))
     visited = np.stack(table["x"].to_numpy(zero_copy_only=False))
@@ -94,7 +94,7 @@ def read_locations(folder: Path) -> LabelledData:
 
 
 def rarity_within_class(people: LabelledData) -> np.ndarray:
-    """Return how far each person is from the centre of their class: an overfitted model learns outliers by heart.
+    """Return the distance of each person from the centre of their class: overfitted models memorise outliers.
 
     >>> rarity_within_class(LabelledData([[0.0], [0.0], [0.0], [4.0]], [0, 0, 1, 1], bounds=(0, 4))).round(2).tolist()
     [0.0, 0.0, 1.15, 1.15]
@@ -117,15 +117,15 @@ _TEXT_COLUMNS = (
     "sex",
     "native_country",
 )
-_NUMBER_COLUMNS = {"age": 100, "hours_per_week": 100}  # with the highest that is known without the data
-_PERSON_COUNT = 4000  # enough, and quick
+_NUMBER_COLUMNS = {"age": 100, "hours_per_week": 100}  # with upper bounds that are known without the data
+_PERSON_COUNT = 4000
 
 
 @dataclass(frozen=True)
 class SensitiveAttributeData:
-    """People of whom an attacker knows all but one column of X, which has whole numbers from 0.
+    """People about whom the attacker knows all but one column of X, which contains non-negative integers.
 
-    `column` is its place, or its name if X came from a table; it has as many values as `values` says, or as X has.
+    `column` is its index, or its name if X is a table. `values` is the number of values if it is larger than in X.
 
     >>> SensitiveAttributeData(LabelledData(np.eye(2), np.array([0, 1])), column=0).values
     2
@@ -139,26 +139,26 @@ class SensitiveAttributeData:
 
     def __post_init__(self) -> None:
         if not isinstance(self.people, LabelledData):
-            raise TypeError(f"people must be a Labelled record of X and y, not {type(self.people).__name__}")
+            raise TypeError(f"people must be LabelledData(X, y), not {type(self.people).__name__}")
         object.__setattr__(self, "column", _column_index(self.column, self.people))
         if (self.sensitive_values < 0).any() or (self.sensitive_values != np.floor(self.sensitive_values)).any():
-            raise ValueError(f"column {self.column} of X must have whole numbers from 0: they are tried one by one")
+            raise ValueError(f"column {self.column} of X must contain non-negative integers, which are tried in turn")
         observed_values, declared_values = int(self.sensitive_values.max()) + 1, as_integer(self.values, "values")
         if not declared_values and (self.sensitive_values == self.sensitive_values[0]).all():
-            raise ValueError(f"column {self.column} of X must have at least two different values")
+            raise ValueError(f"column {self.column} of X must have at least two distinct values")
         object.__setattr__(self, "values", max(observed_values, declared_values))
 
     @property
     def sensitive_values(self) -> np.ndarray:
-        """What the attacker wants to know of each person."""
+        """The sensitive value of each person."""
         return np.asarray(self.people.X[:, self.column])
 
     def subset(self, chosen: np.ndarray) -> "SensitiveAttributeData":
-        """Return the people at these places."""
+        """Return the people at these indices."""
         return SensitiveAttributeData(self.people.subset(chosen), self.column, self.values)
 
     def rows_with_value(self, value: int) -> np.ndarray:
-        """Return the rows as they would be if everybody's secret had this value."""
+        """Return the rows with everybody's sensitive value replaced by this one."""
         rows: np.ndarray = self.people.X.copy()
         rows[:, self.column] = value
         return rows
@@ -168,16 +168,16 @@ def _column_index(column: Any, people: LabelledData) -> int:
     width = people.X.shape[1]
     if isinstance(column, str):
         if column not in people.columns:
-            named = f"the columns {', '.join(people.columns)}" if people.columns else "those of a table; X has no names"
-            raise ValueError(f"column: {column!r} is none of {named}")
+            reason = f"its columns are {', '.join(people.columns)}" if people.columns else "its columns have no names"
+            raise ValueError(f"column {column!r} does not exist in X; {reason}")
         return people.columns.index(column)
     if as_integer(column, "column", 0) >= width:
-        raise ValueError(f"column must be one of the {width} columns of X, from 0")
+        raise ValueError(f"column must be an index of the {width} columns of X, from 0 to {width - 1}")
     return int(column)
 
 
 def simulate_findings(random_state: int | None, *, people: int = 2000) -> SensitiveAttributeData:
-    """Return patients with nine findings of five grades, the last of them secret, and whether a treatment helped.
+    """Simulate patients with nine findings of five grades, the last one secret, and whether a treatment helped.
 
     >>> simulate_findings(0).people.X.shape, simulate_findings(0).values
     ((2000, 9), 5)
@@ -192,14 +192,14 @@ def simulate_findings(random_state: int | None, *, people: int = 2000) -> Sensit
 
 
 def read_adults(folder: Path) -> SensitiveAttributeData:
-    """Return people of a census, whose income class is what models tell, and whose occupation is secret."""
-    import pyarrow.compute as pc  # noqa: PLC0415 - of the core, but slow to import
+    """Read people of the Adult census data; models predict the income class, and the occupation is secret."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - slow to import
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     table = pq.read_table(
         data_file(folder, _ADULT_FILE), columns=[*_TEXT_COLUMNS, *_NUMBER_COLUMNS, "income"]
     ).drop_null()
-    # Categories become their places in the alphabet; their lists are public, as is that of the census.
+    # Categories are numbered alphabetically; the lists of categories are public.
     codes = [
         np.unique(table[name].to_numpy(zero_copy_only=False).astype(str), return_inverse=True) for name in _TEXT_COLUMNS
     ]

@@ -1,4 +1,4 @@
-"""Who was in a model's data, by the odds of its confidence among models that met the person and models that did not."""
+"""Membership inference by the likelihood ratio of a model's confidence, with and without the person in its data."""
 
 from typing import Literal
 
@@ -38,17 +38,17 @@ def likelihood_ratio(  # noqa: PLR0913 - each is a setting of the game
     targets: int = 3,
     shadowing: Shadowing = "online",
 ) -> AttackResult:
-    """Tell members of a model's data from equal strangers by the odds of its confidence in each person's own class.
+    """Infer membership in a model's training data from its confidence in each person's own class.
 
-    `data` is a `LabelledData` record of people, of whom coins choose members for each of so many `targets`. The attacker
-    knows everybody's row and makes `shadow_confidences`, models of the same kind: `online` of the same people, so that each of
-    them is in about half of the shadows, or `offline` of other people only. How confident such models are about a
-    person whom they met, and whom they did not, is learned for levels of difficulty (after Carlini et al. 2022).
+    `data` is `LabelledData`; coins choose the members of each of the `targets` models under attack. The attacker knows
+    everybody's row and trains `shadows` models of the same kind: "online" on the same people, each of whom is in about
+    half of the shadow models, or "offline" on other people only. The distributions of confidences for members and
+    non-members are fitted for levels of difficulty (after Carlini et al. 2022).
 
-    Against "nothing" the service tells all confidences of an exact model, the `target`; against "easy" it tells what
-    `fix` leaves of them (rounded to one digit, the highest one, or the label only); behind "curator" is a logistic
-    regression that is private at epsilon and `delta` (1e-5 unless given). A function of yours gets the `LabelledData`
-    members and returns a fitted model with `predict_proba` and `classes_`.
+    The model under attack returns all confidences of a non-private model of kind `target` ("nothing"), what `fix`
+    leaves of them ("easy": rounded to one digit, only the highest, or only the label), or those of a private logistic
+    regression at epsilon and `delta` ("curator"; delta is 1e-5 by default). A function as defence gets the members as
+    `LabelledData` and returns a fitted model with `predict_proba` and `classes_`.
 
     >>> from discreet import attacks
     >>> result = attacks.likelihood_ratio(random_state=0)
@@ -69,7 +69,7 @@ def likelihood_ratio(  # noqa: PLR0913 - each is a setting of the game
         own_confidence(shadow_models.confidences(others.X), others.y),
         shadow_models.is_member,
     )
-    if shadowing == "offline":  # candidates come first; the attacker's models have met none of them
+    if shadowing == "offline":  # candidates come first; no shadow model was trained on them
         shadow_confidences = np.hstack(
             [own_confidence(shadow_models.confidences(candidates.X), candidates.y), shadow_confidences]
         )
@@ -88,10 +88,10 @@ def likelihood_ratio(  # noqa: PLR0913 - each is a setting of the game
 def membership_odds(
     shadow_confidences: np.ndarray, is_member: np.ndarray, target_confidences: np.ndarray
 ) -> np.ndarray:
-    """Return the log-odds of membership, targets × people, from the confidence that attacked models have shown.
+    """Return the log-odds of membership, targets × people, from the confidences of the models under attack.
 
-    `shadow_confidences` are the confidences of the attacker's own models, of which `is_member` says who was in their data; both are
-    models × people, and people of whom nothing is shown come last.
+    `shadow_confidences` and `is_member` describe the shadow models, models × people; people who are not attacked come
+    last.
     """
     scores, candidate_count = stabilise_variance(shadow_confidences), target_confidences.shape[1]
     levels = fit_levels(scores, is_member)
@@ -119,11 +119,12 @@ def _candidates_and_others(
 ATTACK = Attack(
     run=likelihood_ratio,
     docs_page="models",
-    summary="Tells who was in a model's data by comparing its confidence with that of models made with and without them.",
+    summary="Infers membership in training data by comparing confidences with shadow models trained with and without "
+    "the person.",
     without_defence="all confidences of an overfitted random forest",
     with_easy_fix="confidences rounded to one digit",
-    with_curator='a private logistic regression; an exact one leaks as well: target="logistic"',
-    built_in_data="2,000 generated customers of ten kinds, with 60 products bought or not",
+    with_curator='a private logistic regression (a non-private one leaks as well: target="logistic")',
+    built_in_data="2,000 simulated customers of ten types, with 60 products bought or not",
     data_files=("location30_mia.parquet",),
     load=read_locations,
 )

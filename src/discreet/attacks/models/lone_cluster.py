@@ -1,4 +1,4 @@
-"""The lone cluster: a mixture component of a single person discloses where this person is."""
+"""The lone-cluster attack: a mixture component of a single person discloses that person's location."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -24,57 +24,58 @@ from discreet.attacks.scores import ScoreEvidence
 from discreet.attacks.validation import random_generator
 from discreet.kernel.numbers import Number, as_integer, as_positive
 
-PLANTING_RADIUS = 0.5  # kilometres, in each direction: so well the attacker who plants rows knows where to plant them
-_MIN_DISTANCE = 0.001  # no distance says more than this one
+PLANTING_RADIUS = 0.5  # km in each direction: how well an attacker who plants rows knows the location in advance
+_MIN_DISTANCE = 0.001  # km; bounds the log-ratio of distances
 
 
 @dataclass(frozen=True)
 class PlantedRows:
-    """What the attacker put in: where they think that each lone person is, within `PLANTING_RADIUS`, and rows around it."""
+    """The attacker's assumed location of each lone person, within `PLANTING_RADIUS`, and the rows planted around it."""
 
     assumed_places: np.ndarray  # people × 2
     rows: np.ndarray  # people × rows × 2
 
     @property
     def rows_per_person(self) -> int:
-        """How many rows are around each person."""
+        """The number of rows planted around each person."""
         return int(self.rows.shape[1])
 
     def nearest_means(self, mixture: MixtureParameters) -> np.ndarray:
-        """Return the mean that is nearest to the planted rows of each person."""
+        """Return the released mean nearest to the rows planted around each person."""
         distances = np.linalg.norm(mixture.means - self.rows.mean(axis=1)[:, None], axis=2)
         return np.asarray(mixture.means[distances.argmin(axis=1)])
 
 
 def guess_places(mixture: MixtureParameters, planted: PlantedRows, people: float) -> list[np.ndarray]:
-    """Return the places that the attacker names for each lone person.
+    """Return the attacker's guesses of each lone person's location.
 
-    Without planted rows these are the means of all components of about one person, for everybody. With rows planted
-    around somebody, the nearest component is theirs and this person's: five times its mean, less the four rows. Where
-    that is not where the person can be, the attacker names the place that they thought of beforehand.
+    Without planted rows, these are the means of all components of about one person. With four planted rows, the nearest
+    component consists of them and the person: the location is five times its mean minus the sum of the rows. If that is
+    impossible, the attacker falls back to the assumed location.
 
-    >>> mixture = MixtureParameters(np.array([0.01, 0.99]), np.array([[9.0, 9.0], [1.0, 1.0]]), np.array([np.eye(2)] * 2))
+    >>> means, covariances = np.array([[9.0, 9.0], [1.0, 1.0]]), np.array([np.eye(2)] * 2)
+    >>> mixture = MixtureParameters(np.array([0.01, 0.99]), means, covariances)
     >>> guess_places(mixture, PlantedRows(np.array([[5.0, 5.0]]), np.empty((1, 0, 2))), people=100)
     [array([[9., 9.]])]
     """
     if not planted.rows_per_person:
-        return [mixture.means[mixture.weights * people < 1.5]] * len(planted.rows)  # halfway between one person and two
+        return [mixture.means[mixture.weights * people < 1.5]] * len(planted.rows)  # 1.5: between one person and two
     solved = (planted.rows_per_person + 1) * planted.nearest_means(mixture) - planted.rows.sum(axis=1)
     possible = (np.abs(solved - planted.assumed_places) <= PLANTING_RADIUS + _MIN_DISTANCE).all(axis=1)
     return list(np.where(possible[:, None], solved, planted.assumed_places)[:, None])
 
 
 def membership_scores(mixture: MixtureParameters, planted: PlantedRows, places: np.ndarray) -> np.ndarray:
-    """Return how strongly each person, whose place is known now, is taken to be in the data.
+    """Return the membership score of each lone person, whose location is now known.
 
-    The density at the place tells, and with planted rows it also tells whether the mean of their component is nearer
-    to where it is with the person than to where it is without. If noise may be of any size, a mean at the distance d
-    is about as likely as 1/d² in two dimensions; the ratio's logarithm is what is added.
+    The score is the log-density at the location. With planted rows, it also compares the mean of their component with
+    its positions with and without the person: for noise of unknown scale in two dimensions, the likelihood of a mean at
+    distance d is about proportional to 1/d², and the log-ratio is added.
 
     >>> mixture = MixtureParameters(np.array([1.0]), np.array([[1.0, 1.0]]), np.array([np.eye(2)]))
     >>> none = PlantedRows(np.zeros((2, 2)), np.empty((2, 0, 2)))
-    >>> near, distances = membership_scores(mixture, none, np.array([[1.0, 1.0], [5.0, 5.0]]))
-    >>> bool(near > distances)
+    >>> near, far = membership_scores(mixture, none, np.array([[1.0, 1.0], [5.0, 5.0]]))
+    >>> bool(near > far)
     True
     """
     density = mixture.log_density(places)
@@ -93,9 +94,9 @@ _DEFAULT_PLAYS, _DEFAULT_PRIVATE_PLAYS = 8, 4  # mixtures; private ones take lon
 
 @dataclass(frozen=True)
 class _MixturePlay:
-    """One release: who is in, what is seen, the rows planted around each lone person, and how many rows one expects.
+    """One release: the members, the mixture, the planted rows, and the expected number of rows.
 
-    The exact number of rows would tell how many lone people are in; it is not what a private mixture releases.
+    The exact number of rows would disclose how many lone people are members; a private mixture does not release it.
     """
 
     is_member: np.ndarray
@@ -104,7 +105,7 @@ class _MixturePlay:
     expected_rows: float
 
 
-def lone_cluster(  # noqa: PLR0913 - each has a name and a default
+def lone_cluster(  # noqa: PLR0913 - all but the first by name only
     data: City | None = None,
     *,
     defence: DefenceChoice = "nothing",
@@ -117,20 +118,20 @@ def lone_cluster(  # noqa: PLR0913 - each has a name and a default
     plays: int | None = None,
     delta: Number | None = None,
 ) -> AttackResult:
-    """Tell which lone people are in the data, and where they are, from a mixture that was fitted to all places.
+    """Infer which lone people are in the data, and where, from a Gaussian mixture fitted to all locations.
 
-    `data` is a City, a made-up one unless given; each lone person is in the data by a coin, beside `expected_rows` of the
-    crowd. Released are scikit-learn's parameters ("nothing"), those of components of at least five people ("easy"),
-    the private mixture's at epsilon and `delta` (1e-6 unless given; "curator"), or the mixture that a function of
-    yours fits to an array of places. Against all but "nothing" the attacker plants four rows of their own around where
-    they think that the person is, unless `planted` is another number: a component of five is shown, and the four are
-    known. Success is how well those who are in are told from those who are not, once their place is known; `details`
-    say who was located within the `radius`, in kilometres.
+    `data` is a `City`, simulated by default; each lone person is a member by a coin, together with `people` of the
+    crowd. The release is scikit-learn's parameters ("nothing"), only components of at least five people ("easy"), or a
+    private mixture at epsilon and `delta` ("curator"; delta is 1e-6 by default). A function as defence gets the array
+    of locations and returns a fitted mixture. Except against "nothing", the attacker plants four rows (or `planted`)
+    around the assumed location of each lone person: then a component of five is released, and four of the five are
+    known. Success is the AUC of membership inference once the location is known; `details` has the share of members
+    located within `radius` kilometres.
 
-    >>> scores = lone_cluster(random_state=0)
-    >>> scores.success > 0.9, scores.details["is_located"] > 0.5
+    >>> result = lone_cluster(random_state=0)
+    >>> result.success > 0.9, result.details["located"] > 0.5
     (True, True)
-    >>> lone_cluster(random_state=0, defence="with_easy_fix", planted=0).details["is_located"]
+    >>> lone_cluster(random_state=0, defence="easy", planted=0).details["located"]
     0.0
     """
     rng = random_generator(random_state)
@@ -152,17 +153,17 @@ def lone_cluster(  # noqa: PLR0913 - each has a name and a default
 
 def _checked_city(data: Any) -> City:
     if not isinstance(data, City):
-        raise TypeError(f"data must be a City(crowd, loners, side), not {type(data).__name__}")
+        raise TypeError(f"data must be City(crowd, loners, side), not {type(data).__name__}")
     return data
 
 
 def _check_sizes(city: City, components: int, people: int, radius: Number) -> float:
-    """Stop if there are too few people for the mixture, and return the radius."""
+    """Return the radius, or raise if it is too large or there are too few people for the mixture."""
     checked_radius = float(as_positive(radius, "radius"))
     if checked_radius >= city.side:
-        raise ValueError(f"radius must lie between 0 and the {city.side} km of the map, not {radius}")
+        raise ValueError(f"radius must be above 0 and below the map's side of {city.side} km, not {radius}")
     if as_integer(people, "people", as_integer(components, "components", 1)) > len(city.crowd):
-        raise ValueError(f"people: {people} of the crowd are asked for, and it has {len(city.crowd)}")
+        raise ValueError(f"people must be at most {len(city.crowd)}, the size of the crowd, not {people}")
     return checked_radius
 
 
@@ -179,10 +180,10 @@ def _planted_count(planted: int | None, defence: Defence) -> int:
 
 
 def _draw_members(plays: int, loners: int, rng: np.random.Generator) -> list[np.ndarray]:
-    """Draw who is in each play: everybody in half of the plays, in an order of their own.
+    """Draw the members of each play: everybody is a member in half of the plays, in an independent random order.
 
-    Whether somebody is in says nothing about anybody else in the same play. So in and out differ by one person's
-    removal, which is what the private mixture's epsilon is for.
+    The memberships within one play are independent, so members and non-members differ by adding or removing one row,
+    which is what the private mixture's epsilon covers.
     """
     halves = np.arange(plays) % 2 == 0
     return list(np.array([rng.permutation(halves) for _ in range(loners)]).T)
@@ -191,7 +192,7 @@ def _draw_members(plays: int, loners: int, rng: np.random.Generator) -> list[np.
 def _draw_places(
     city: City, people: int, is_member: np.ndarray, rows_per_person: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, PlantedRows]:
-    """Return everybody's places in one play, and what was planted among them."""
+    """Return all locations of one play, and the planted rows among them."""
     crowd = city.crowd[rng.choice(len(city.crowd), people, replace=False)]
     assumed_places = city.loners + rng.uniform(-PLANTING_RADIUS, PLANTING_RADIUS, city.loners.shape)
     around = assumed_places[:, None] + rng.uniform(
@@ -232,15 +233,15 @@ def _result(
     return AttackResult(
         attack="lone_cluster",
         against=defence,
-        metric="of pairs of a lone person in the data and one who is not were told apart",
-        # The same people are in and out, each by a coin of their own: the removal of one row, which epsilon is for.
+        metric="of pairs of a lone member and a lone non-member ranked correctly (AUC)",
+        # The same people are members and non-members, each by independent coins: adding or removing one row.
         evidence=ScoreEvidence(scores[is_member], scores[~is_member]),
         details={
             LOCATED_KEY: float(located[is_member].mean()),
             "located while not in the data": float(located[~is_member].mean()),
             "located means within, in m": radius * 1000,
-            "median miss, in km": median_miss if np.isfinite(median_miss) else None,  # None: no place was named
-            "median miss without the release, in km": float(np.median(prior_miss_distances[is_member]))
+            "median error, in km": median_miss if np.isfinite(median_miss) else None,  # None: no guess was made
+            "median error without the release, in km": float(np.median(prior_miss_distances[is_member]))
             if rows
             else None,
             "components shown": float(np.mean([len(play.mixture.weights) for play in plays])),
@@ -249,11 +250,13 @@ def _result(
             "lone people": len(city.loners),
             "mixtures": len(plays),
         },
-        # Rare is who is far from the nearest other person; hit is who was located.
+        # People far from the nearest other person count as rare; they are hit if they were located.
         exposure=exposure_by_rarity(
             city.isolation[member],
             located[is_member],
-            labels=[f"lone person {person} in mixture {at}" for at, person in zip(mixture_index, member, strict=True)],
+            labels=[
+                f"lone person {person} in mixture {index}" for index, person in zip(mixture_index, member, strict=True)
+            ],
             rarity_label="distance to others",
         ),
         delta=delta,
@@ -262,18 +265,18 @@ def _result(
 
 
 def _miss_distance(guessed_places: np.ndarray, place: np.ndarray) -> float:
-    """Return how far the nearest named place is, in kilometres; infinity if none was named."""
+    """Return the distance of the nearest guess, in kilometres; infinity without a guess."""
     return float(np.linalg.norm(guessed_places - place, axis=1).min()) if len(guessed_places) else float("inf")
 
 
 ATTACK = Attack(
     run=lone_cluster,
     docs_page="clusters",
-    summary="Tells whether a lone person is in the data, and where, from a mixture that was fitted to everybody's places.",
-    without_defence="weights, means and covariances as scikit-learn finds them",
-    with_easy_fix="components of fewer than five people are left out",
-    with_curator="the private mixture; as against the easy fix, the attacker plants four rows around each lone person",
-    built_in_data="a made-up city with 300 people and up to 12 lone ones",
+    summary="Infers whether a lone person is in the data, and where, from a Gaussian mixture fitted to all locations.",
+    without_defence="weights, means and covariances from scikit-learn",
+    with_easy_fix="only components of at least five people; the attacker plants four rows around each lone person",
+    with_curator="a private Gaussian mixture; the attacker plants four rows around each lone person",
+    built_in_data="a simulated city with 300 people and up to 12 lone people",
     data_files=(CHECKINS_FILE,),
     load=load,
 )

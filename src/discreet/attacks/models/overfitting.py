@@ -1,4 +1,4 @@
-"""What overfitting gives away: how well members are told from strangers, against how much better they are predicted."""
+"""Overfitting and membership inference: attack success against the gap between member and non-member accuracy."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from discreet.attacks.validation import random_generator
 from discreet.kernel.numbers import Number, as_fraction, as_positive
 
 PRIVATE = "private"
-# The depths of forests, the penalties of networks and the strengths C of lines, from tame to wild.
+# The depth of forests, the penalty of networks and C of logistic regressions, in order of increasing overfitting.
 STRENGTHS: Mapping[TargetKind, tuple[float, ...]] = {
     "forest": (2, 4, 6, 8, 30),
     "network": (30, 10, 3, 1, 0.0001),
@@ -27,9 +27,9 @@ STRENGTHS: Mapping[TargetKind, tuple[float, ...]] = {
 
 @dataclass(frozen=True)
 class OverfittingPoint:
-    """One kind of model: how often it is right about members and strangers, and how well an attack tells them apart.
+    """One model: its accuracy on members and non-members, and the AUC of membership inference.
 
-    `strength` is the depth, penalty or C of an exact model, or the epsilon of a private one.
+    `strength` is the depth, penalty or C of a non-private model, or the epsilon of a private one.
     """
 
     kind: str
@@ -40,37 +40,39 @@ class OverfittingPoint:
 
     @property
     def gap(self) -> float:
-        """How much more often the model is right about people whom it learned from."""
+        """Accuracy on members minus accuracy on non-members."""
         return self.member_accuracy - self.non_member_accuracy
 
 
 @dataclass(frozen=True)
 class OverfittingStudy:
-    """Models from tame to wild, what they learned of everybody, and what they learned of their members alone."""
+    """Models with increasing overfitting, their accuracy, and the success of membership inference."""
 
     points: tuple[OverfittingPoint, ...]
 
     @property
     def correlation(self) -> float:
-        """How closely the attack's success follows the gap."""
+        """The correlation between the gap and the AUC."""
         return float(np.corrcoef([point.gap for point in self.points], [point.auc for point in self.points])[0, 1])
 
     def __str__(self) -> str:
-        head = f"{'model':10}{'strength':>10}{'members':>9}{'strangers':>11}{'gap':>7}{'AUC':>7}"
+        head = f"{'model':10}{'strength':>10}{'members':>9}{'non-members':>13}{'gap':>7}{'AUC':>7}"
         lines = (
-            f"{each.kind:10}{each.strength:>10g}{each.member_accuracy:9.2f}{each.non_member_accuracy:11.2f}{each.gap:7.2f}{each.auc:7.2f}"
-            for each in self.points
+            f"{point.kind:10}{point.strength:>10g}{point.member_accuracy:9.2f}{point.non_member_accuracy:13.2f}"
+            f"{point.gap:7.2f}{point.auc:7.2f}"
+            for point in self.points
         )
         return "\n".join([head, *lines])
 
     def figure(self) -> Any:
-        """Draw the attack's success against the gap on the left, and against accuracy for strangers on the right."""
-        from discreet.plotting import BLUE, GREY, INK, MARKERS, ORANGE, RED, add_legend, panels, set_title, style  # noqa: PLC0415
+        """Draw the AUC against the gap on the left, and against the accuracy on non-members on the right."""
+        from discreet import plotting  # noqa: PLC0415 - matplotlib is an extra
+        from discreet.plotting import BLUE, GREY, INK, MARKERS, ORANGE, RED  # noqa: PLC0415
 
-        figure, (left, right) = panels(2, sharey=True)
+        figure, (left, right) = plotting.panels(2, sharey=True)
         colours = {"forest": RED, "network": ORANGE, "logistic": INK, PRIVATE: BLUE}
         kinds = dict.fromkeys(point.kind for point in self.points)
-        with style():
+        with plotting.style():
             for kind, marker in zip(kinds, MARKERS, strict=False):
                 points_of_kind = [point for point in self.points if point.kind == kind]
                 line_style = {"color": colours[kind], "lw": 0.8, "marker": marker}
@@ -84,9 +86,9 @@ class OverfittingStudy:
                 axes.axhline(0.5, color=GREY, ls=":", lw=1, label="guessing")
             left.set(ylabel="membership attack (AUC)", ylim=(0.45, 1.02))
             left.set(xlabel="gap: accuracy on members\nminus accuracy on non-members")
-            right.set(xlabel="accuracy on non-members:\nwhat the model is for")
-            add_legend(figure, [left], columns=5)
-            set_title(
+            right.set(xlabel="accuracy on non-members")
+            plotting.add_legend(figure, [left], columns=5)
+            plotting.set_title(
                 figure,
                 f"The more a model overfits, the better an attack recognises its members: correlation "
                 f"{self.correlation:.2f} over {len(self.points)} models",
@@ -103,18 +105,18 @@ def overfitting(  # noqa: PLR0913 - each is a setting of the game
     shadows: int = 4,
     targets: int = 2,
 ) -> OverfittingStudy:
-    """Attack models from tame to wild, and private ones, with `likelihood_ratio`.
+    """Attack models with increasing overfitting, and private models, with `likelihood_ratio`.
 
-    >>> seen = overfitting(strengths={"forest": (2, 30)}, epsilons=[], random_state=0)
-    >>> tame, wild = seen.points
-    >>> wild.gap > tame.gap and wild.auc > tame.auc + 0.2
+    >>> study = overfitting(strengths={"forest": (2, 30)}, epsilons=[], random_state=0)
+    >>> shallow, deep = study.points
+    >>> deep.gap > shallow.gap and deep.auc > shallow.auc + 0.2
     True
     """
     people = simulate_purchases(random_state) if data is None else data
     kinds = [(kind, _checked_strength(kind, each)) for kind, chosen in strengths.items() for each in chosen]
     run_attack = partial(likelihood_ratio, people, random_state=random_state, shadows=shadows, targets=targets)
     points = []
-    for kind, strength in track(kinds, "models from tame to wild"):
+    for kind, strength in track(kinds, "models"):
         seeds = random_generator(random_state)
         result = run_attack(defence=_model_fitter(kind, strength, seeds))
         points.append(_overfitting_point(kind, strength, result))
@@ -126,7 +128,7 @@ def overfitting(  # noqa: PLR0913 - each is a setting of the game
 
 def _checked_strength(kind: str, strength: Any) -> float:
     if kind not in TARGET_KINDS:
-        raise ValueError(f"strengths: {kind!r} is none of {', '.join(TARGET_KINDS)}")
+        raise ValueError(f"strengths: {kind!r} is not one of {', '.join(TARGET_KINDS)}")
     return float(as_positive(strength, f"strengths of {kind}"))
 
 

@@ -16,7 +16,7 @@ _BAR_WIDTH = 0.38
 
 
 def draw_member_rates(axes: Any, *, evidence_by_defence: Mapping[str, EventEvidence], guessing: float) -> None:
-    """Draw a bar for members and one for strangers for each defence, their intervals, and what guessing reaches."""
+    """Draw bars for members and non-members under each defence, with intervals, and the line of guessing."""
     places = np.arange(len(evidence_by_defence))
     for shift, side, colour, label in (
         (-_BAR_WIDTH / 2, "members", RED, "members"),
@@ -30,7 +30,7 @@ def draw_member_rates(axes: Any, *, evidence_by_defence: Mapping[str, EventEvide
         for place, value in zip(places + shift, values, strict=True):
             axes.text(place, value + 0.02, f"{value:.2f}", ha="center", va="bottom", fontsize=7)
     axes.axhline(guessing, color=INK, ls=":", lw=1, label="guessing")
-    axes.set(ylim=(0, 1.1), ylabel="share hit (95 % interval)")
+    axes.set(ylim=(0, 1.1), ylabel="success rate (95 % interval)")
     axes.set_xticks(places, [name.replace(", epsilon", "\nepsilon") for name in evidence_by_defence], fontsize=7)
 
 
@@ -41,7 +41,7 @@ def member_rates_figure(results_by_title: Mapping[str, Sequence[Any]]) -> Any:
         for axis, (title, results) in zip(axes, results_by_title.items(), strict=True):
             evidence_by_defence = {str(result.against): result.evidence for result in results}
             draw_member_rates(axis, evidence_by_defence=evidence_by_defence, guessing=results[0].baseline)
-            gaps = [side.members.value - side.strangers.value for side in evidence_by_defence.values()]
+            gaps = [evidence.members.value - evidence.non_members.value for evidence in evidence_by_defence.values()]
             axis.set_title(f"{title}: gaps up to {100 * max(gaps):.0f} points")
         axes[0].set_ylabel("genotypes inferred (95 % interval)")
         for axis in axes[1:]:
@@ -51,15 +51,15 @@ def member_rates_figure(results_by_title: Mapping[str, Sequence[Any]]) -> Any:
     return figure
 
 
-LOCATED_KEY = "located"  # what a result's details say of those who are in
+LOCATED_KEY = "located"  # the key in a result's details: the share of members who were located
 _CROWD_COLOUR = "#b8bdc6"
-_MAX_CROWD_SHOWN = 400  # people of the crowd: more make the picture large, and not clearer
+_MAX_CROWD_SHOWN = 400  # keeps the figure small
 
 
 def draw_city_map(
     axes: Any, *, city: City, mixture: MixtureParameters, is_member: np.ndarray, is_located: np.ndarray
 ) -> None:
-    """Draw the crowd, the released components as circles of one spread, and the lone people of one play."""
+    """Draw the crowd, the released components as ellipses of one standard deviation, and the lone people."""
     from matplotlib.patches import Ellipse  # noqa: PLC0415 - an extra
 
     some = city.crowd[:: 1 + len(city.crowd) // _MAX_CROWD_SHOWN]
@@ -79,9 +79,9 @@ def draw_city_map(
 
 
 def city_maps_figure(results: Sequence[AttackResult]) -> Any:
-    """Draw the maps of several results side by side, each with its share of located people."""
+    """Draw the maps of several results side by side, each with the share of located people."""
     if any(result.draw is None for result in results):
-        raise ValueError("results: only those of lone_cluster have a map")
+        raise ValueError("results must be results of lone_cluster: only they have a map")
     figure, axes = panels(min(len(results), 2), -(-len(results) // 2), height=3.4)
     with style():
         for axis, result in zip(axes, results, strict=False):
@@ -95,13 +95,13 @@ def city_maps_figure(results: Sequence[AttackResult]) -> Any:
         shares = [
             f"{percent(each.details[LOCATED_KEY])} with {defence_label(each)}" for each in (results[0], results[-1])
         ]
-        set_title(figure, f"Lone people located by the clusters that are released: {', '.join(shares)}")
+        set_title(figure, f"Lone people located from the released mixture: {', '.join(shares)}")
     return figure
 
 
 @dataclass(frozen=True)
 class ImageMosaic:
-    """Named rows of square images, which an attack's picture shows one above the other.
+    """Labelled rows of square images, drawn one above the other.
 
     >>> ImageMosaic({"recovered": np.zeros((3, 4)), "real": np.ones((3, 4))}).tiled_image().shape
     (8, 12)
@@ -121,12 +121,12 @@ class ImageMosaic:
         axes.spines[:].set_visible(False)
 
     def tiled_image(self) -> np.ndarray:
-        """Return all images in one, with gaps between them."""
+        """Return one image that contains all images, with gaps between them."""
         return np.concatenate([_image_strip(images) for images in self.rows.values()])
 
 
 def mosaic_by_defence(results: Sequence[Any]) -> ImageMosaic:
-    """Return what there was to recover, above what the same attack recovered against several defences."""
+    """Return the true images above the images recovered against each defence."""
     first = results[0].draw.rows
     real = list(first)[-1]
     recovered = {str(result.against): next(iter(result.draw.rows.values())) for result in results}
@@ -134,7 +134,7 @@ def mosaic_by_defence(results: Sequence[Any]) -> ImageMosaic:
 
 
 def mosaics_figure(results_by_title: Mapping[str, Sequence[Any]]) -> Any:
-    """Draw what one attack recovered of several kinds of classes, one panel for each kind by its title."""
+    """Draw the images that one attack recovered, one panel per title."""
     figure, axes = panels(1, len(results_by_title), height=2.7)
     with style():
         for each, (title, results) in zip(axes, results_by_title.items(), strict=True):

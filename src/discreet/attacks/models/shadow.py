@@ -1,4 +1,4 @@
-"""Who was in a model's data, told by a model that learned it from models of the attacker's own."""
+"""Membership inference by an attack model that is trained on shadow models (Shokri et al. 2017)."""
 
 from typing import Any, Literal
 from warnings import catch_warnings, simplefilter
@@ -40,16 +40,16 @@ def shadow(  # noqa: PLR0913 - each is a setting of the game
     shadows: int = 4,
     targets: int = 3,
 ) -> AttackResult:
-    """Tell members of a model's data from equal strangers with an oracle that was trained on shadow models.
+    """Infer membership in a model's training data with an attack model that is trained on shadow models.
 
-    `data` is a `LabelledData` record of people. Coins choose members for each of so many `targets` from one half of them;
-    the other half is whom the attacker knows. Of these people the attacker makes `shadow_models`, models of the same kind,
-    and trains the `kind` to tell from a model's confidences who was in its data (Shokri et al. 2017).
+    `data` is `LabelledData`. Coins choose the members of each of the `targets` models from one half of the people; the
+    attacker knows the other half, trains `shadows` models of the same kind on it, and trains the `attacker` model to
+    infer membership from a model's confidences (Shokri et al. 2017).
 
-    Against "nothing" the service tells all confidences of an exact model, the `target`; against "easy" it tells what
-    `fix` leaves of them (the label only, one digit, or the highest one); behind "curator" is a logistic regression
-    that is private at epsilon and `delta` (1e-5 unless given). A function of yours gets the `LabelledData` members and
-    returns a fitted model with `predict_proba` and `classes_`.
+    The model under attack returns all confidences of a non-private model of kind `target` ("nothing"), what `fix`
+    leaves of them ("easy": only the label, rounded to one digit, or only the highest), or those of a private logistic
+    regression at epsilon and `delta` ("curator"; delta is 1e-5 by default). A function as defence gets the members as
+    `LabelledData` and returns a fitted model with `predict_proba` and `classes_`.
 
     >>> from discreet import attacks
     >>> result = attacks.shadow(random_state=0)
@@ -77,12 +77,12 @@ def shadow(  # noqa: PLR0913 - each is a setting of the game
 
 
 def attack_scores(attack_model: Any, target_confidences: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return how strongly the oracle takes each person for a member of each model, from what the models told."""
+    """Return the membership scores of the attack model, targets × people."""
     return np.array([attack_model.predict_proba(attack_features(each, y))[:, 1] for each in target_confidences])
 
 
 def train_attack_model(kind: AttackModelKind, shadow_models: TrainedModels, people: LabelledData, seed: int) -> Any:
-    """Train an oracle of membership on models of which the attacker knows who was in their data."""
+    """Train the attack model on shadow models, whose members the attacker knows."""
     from sklearn.ensemble import RandomForestClassifier  # noqa: PLC0415 - an extra
     from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
@@ -99,12 +99,12 @@ def train_attack_model(kind: AttackModelKind, shadow_models: TrainedModels, peop
         [attack_features(each, people.y) for each in shadow_models.confidences(people.X)]
     )
     with catch_warnings():
-        simplefilter("ignore", ConvergenceWarning)  # a little unsettled is good enough for an attacker
+        simplefilter("ignore", ConvergenceWarning)  # full convergence is not needed
         return make_pipeline(StandardScaler(), classifier).fit(training_features, shadow_models.is_member.ravel())
 
 
 def attack_features(confidences: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return what an oracle sees of each person: confidence in their own class, all in order of size, and the class.
+    """Return the features of the attack model: confidence in the own class, all confidences sorted, and the class.
 
     >>> attack_features(np.array([[0.2, 0.8]]), np.array([0])).tolist()
     [[0.2, 0.8, 0.2, 1.0, 0.0]]
@@ -117,11 +117,11 @@ def attack_features(confidences: np.ndarray, y: np.ndarray) -> np.ndarray:
 ATTACK = Attack(
     run=shadow,
     docs_page="models",
-    summary="Tells who was in a model's data with a network that learned it from models of the attacker's own.",
+    summary="Infers membership in training data with a network that was trained on shadow models.",
     without_defence="all confidences of an overfitted random forest",
-    with_easy_fix="the predicted label only",
-    with_curator='a private logistic regression; an exact one leaks as well: target="logistic"',
-    built_in_data="2,000 generated customers of ten kinds, with 60 products bought or not",
+    with_easy_fix="only the predicted label",
+    with_curator='a private logistic regression (a non-private one leaks as well: target="logistic")',
+    built_in_data="2,000 simulated customers of ten types, with 60 products bought or not",
     data_files=("location30_mia.parquet",),
     load=read_locations,
 )

@@ -1,4 +1,4 @@
-"""The models under attack: how they are fitted, with which defence, and what a query returns."""
+"""The models under attack: how they are trained, with which defence, and what a query returns."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,25 +15,25 @@ from discreet.attacks.models.labelled_data import LabelledData
 TargetKind = Literal["forest", "network", "logistic", "pairs"]
 PrivateKind = Literal["logistic", "pairs"]
 EasyFix = Literal["label", "rounded", "top"]
-QueryService = Callable[[np.ndarray], np.ndarray]  # rows in, a confidence for every class out
+QueryService = Callable[[np.ndarray], np.ndarray]  # rows -> confidences, rows × classes
 
 TARGET_KINDS: tuple[TargetKind, ...] = ("forest", "network", "logistic", "pairs")
-_WEAK_REGULARISATION = {"logistic": 100.0, "pairs": 30.0}  # C, where none is given: hardly any penalty
+_WEAK_REGULARISATION = {"logistic": 100.0, "pairs": 30.0}  # default C: hardly any penalty
 EASY_FIXES: tuple[EasyFix, ...] = ("label", "rounded", "top")
 
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """How an owner makes a model of people, and what of its answers outsiders are given.
+    """How a model is trained, and what a query returns.
 
-    The private model is a logistic regression, of the columns ("logistic") or of pairs of values ("pairs").
+    The private model is a logistic regression on the columns ("logistic") or on pairs of values ("pairs").
     """
 
     defence: Defence
     target: TargetKind = "forest"
     fix: EasyFix = "label"
     private: PrivateKind = "logistic"
-    delta: Fraction = Fraction(0)  # what the defence promises beside its epsilon
+    delta: Fraction = Fraction(0)  # claimed together with epsilon
 
     def __post_init__(self) -> None:
         for name, value, choices in (("target", self.target, TARGET_KINDS), ("fix", self.fix, EASY_FIXES)):
@@ -42,11 +42,11 @@ class ModelSpec:
 
 
 def serve_model(spec: ModelSpec, people: LabelledData, seed: int) -> QueryService:
-    """Fit a model to people, and return what an outsider can ask: rows in, a confidence for every class out."""
+    """Train a model and return the function that answers the attacker's queries."""
     model = checked_classifier(_fit_model(spec, people, seed), people.classes)
 
     def answer(rows: np.ndarray) -> np.ndarray:
-        confidences = np.zeros((len(rows), people.classes))  # a class that the model never met has no confidence
+        confidences = np.zeros((len(rows), people.classes))  # 0 for classes that are not in the training data
         confidences[:, model.classes_] = model.predict_proba(rows)
         return reduce_confidences(confidences, spec.fix) if spec.defence.kind == EASY else confidences
 
@@ -54,11 +54,12 @@ def serve_model(spec: ModelSpec, people: LabelledData, seed: int) -> QueryServic
 
 
 def reduce_confidences(confidences: np.ndarray, fix: EasyFix) -> np.ndarray:
-    """Return what is left of confidences: the first class alone, one digit of each, or the highest one alone.
+    """Return the confidences after an easy fix: only the label, one digit of each, or only the highest.
 
-    >>> reduce_confidences(np.array([[0.61, 0.39]]), "label").tolist(), reduce_confidences(np.array([[0.61, 0.39]]), "rounded").tolist()
+    >>> confidences = np.array([[0.61, 0.39]])
+    >>> reduce_confidences(confidences, "label").tolist(), reduce_confidences(confidences, "rounded").tolist()
     ([[1.0, 0.0]], [[0.6, 0.4]])
-    >>> reduce_confidences(np.array([[0.61, 0.39]]), "top").tolist()
+    >>> reduce_confidences(confidences, "top").tolist()
     [[0.61, 0.0]]
     """
     if fix == "rounded":
@@ -89,10 +90,10 @@ def _fit_privately(spec: ModelSpec, people: LabelledData) -> Any:
 
 
 def fit_non_private(target: TargetKind, people: LabelledData, seed: int, strength: float | None = None) -> Any:
-    """Fit a model that has no defence; `strength` is the depth of a forest, the penalty of a network, else C.
+    """Fit a non-private model; `strength` is the depth of a forest, the penalty of a network, or C.
 
-    >>> from discreet.attacks.models.labelled_data import purchases
-    >>> fit_non_private("forest", purchases(0, people=100), seed=0).get_params()["max_depth"] is None
+    >>> from discreet.attacks.models.labelled_data import simulate_purchases
+    >>> fit_non_private("forest", simulate_purchases(0, people=100), seed=0).get_params()["max_depth"] is None
     True
     """
     from sklearn.ensemble import RandomForestClassifier  # noqa: PLC0415 - an extra
@@ -110,7 +111,7 @@ def fit_non_private(target: TargetKind, people: LabelledData, seed: int, strengt
         model = LogisticRegression(C=_WEAK_REGULARISATION[target] if strength is None else strength, max_iter=200)
     encoder = pair_encoder(people.bounds, people.X.shape[1]) if target == "pairs" else None
     with catch_warnings():
-        simplefilter("ignore", ConvergenceWarning)  # a model that has not settled leaks as well
+        simplefilter("ignore", ConvergenceWarning)  # a model that has not converged leaks as well
         if encoder is not None:
             return PairClassifier(encoder, model.fit(encoder.encode(people.X), people.y))
         return model.fit(people.X, people.y)

@@ -1,4 +1,4 @@
-"""People with a secret bit, the targets among them, and guesses of their secrets from noisy counts."""
+"""People with a secret bit, the targets among them, and inference of their secrets from noisy counts."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ _FILE = "pums_ca_1000.parquet"
 
 @dataclass(frozen=True)
 class Population:
-    """A table with one row for each person, the columns that an outsider knows of everybody, and a secret (0 or 1).
+    """A table with one row per person, the columns that the attacker knows, and a secret column of 0 and 1.
 
-    The table is one of Arrow, pandas or polars, or a dict of columns. `amount` may name a column of numbers from 0 to
-    `max_amount`, such as salaries, for questions about sums.
+    The table is an Arrow, pandas or polars table, or a dict of columns. `amount` may name a column of numbers from 0 to
+    `max_amount`, such as salaries, for queries about sums.
 
-    >>> people = Population({"age": [30, 31, 31], "ill": [0, 1, 1]}, known_values=("age",), secret="ill")
+    >>> people = Population({"age": [30, 31, 31], "ill": [0, 1, 1]}, known=("age",), secret="ill")
     >>> people.class_sizes.tolist()
     [1, 2, 2]
     """
@@ -44,23 +44,23 @@ class Population:
 
     @property
     def queried_columns(self) -> tuple[str, ...]:
-        """All columns that questions are about."""
+        """All columns used in queries."""
         return (*self.known, self.secret, *([] if self.amount is None else [self.amount]))
 
     @cached_property
     def class_sizes(self) -> np.ndarray:
-        """For each person, how many people an outsider cannot tell apart: who is alone has 1."""
+        """For each person, the number of people with the same known values, themselves included."""
         listed = pa.table({name: self.table[name] for name in self.known})
         codes = np.stack([np.unique(listed[name].to_numpy(), return_inverse=True)[1] for name in self.known])
-        _, place, sizes = np.unique(codes, axis=1, return_inverse=True, return_counts=True)
-        return np.asarray(sizes[place.ravel()])
+        _, class_index, sizes = np.unique(codes, axis=1, return_inverse=True, return_counts=True)
+        return np.asarray(sizes[class_index.ravel()])
 
 
 @dataclass(frozen=True)
 class AttackTargets:
-    """People with the secrets of some of them drawn by coins, which the outsider is to find out.
+    """People, and the targets among them, whose secrets are replaced by fair coins.
 
-    So a guess without the data is right in one of two cases, whatever else is known of the target.
+    Guessing without the data is therefore right half of the time, whatever else is known about the target.
     """
 
     people: Population
@@ -69,7 +69,7 @@ class AttackTargets:
 
     @cached_property
     def known_values(self) -> list[Mapping[str, Any]]:
-        """What the outsider knows of each target."""
+        """The known values of each target."""
         values: list[Mapping[str, Any]] = (
             self.people.table.select(self.people.known).take(pa.array(self.rows)).to_pylist()
         )
@@ -77,37 +77,37 @@ class AttackTargets:
 
     @property
     def class_sizes(self) -> np.ndarray:
-        """How many people fit what is known of each target, from a register that everybody can read."""
+        """How many people match each target's known values, as a public register shows."""
         return np.asarray(self.people.class_sizes[self.rows])
 
 
 def draw_targets(people: Any, targets: int, rng: np.random.Generator) -> AttackTargets:
-    """Pick so many people by chance, all if there are fewer, and toss a coin for the secret of each.
+    """Draw at most `targets` people at random, and replace the secret of each by a fair coin.
 
-    >>> people = Population({"age": [30, 31], "ill": [0, 1]}, known_values=("age",), secret="ill")
+    >>> people = Population({"age": [30, 31], "ill": [0, 1]}, known=("age",), secret="ill")
     >>> draw_targets(people, 10, np.random.default_rng(0)).rows.size
     2
     """
     if not isinstance(people, Population):
-        raise TypeError(f"data must be People(table, known, secret), not {type(people).__name__}")
+        raise TypeError(f"data must be Population(table, known, secret), not {type(people).__name__}")
     size = people.table.num_rows
     rows = np.sort(rng.permutation(size)[: as_integer(targets, "targets", 1)])
     if not (people.class_sizes[rows] == 1).any():
-        raise ValueError("known: no target can be singled out by these columns. Name more of them, or more targets.")
+        raise ValueError("known: no target is unique in these columns. Name more columns, or draw more targets.")
     secret_bits = rng.integers(0, 2, rows.size)
     secrets = np.array(people.table[people.secret].to_numpy(), np.int64)
     secrets[rows] = secret_bits
-    place = people.table.column_names.index(people.secret)
-    table = people.table.set_column(place, people.secret, pa.array(secrets))
+    index = people.table.column_names.index(people.secret)
+    table = people.table.set_column(index, people.secret, pa.array(secrets))
     drawn = Population(table, people.known, people.secret, people.amount, people.max_amount)
     return AttackTargets(drawn, rows, secret_bits.astype(bool))
 
 
 def simulate_town(rng: np.random.Generator, size: int = 500) -> Population:
-    """Make up a town: age, sex and postcode, which the neighbours know, a salary, and whether somebody is ill.
+    """Simulate a town: age, sex and postcode, which neighbours know, a salary, and an illness.
 
-    >>> made = simulate_town(np.random.default_rng(0))
-    >>> made.table.column_names, float((made.class_sizes == 1).mean())
+    >>> town = simulate_town(np.random.default_rng(0))
+    >>> town.table.column_names, float((town.class_sizes == 1).mean())
     (['age', 'sex', 'postcode', 'salary', 'ill'], 0.804)
     """
     ages = np.clip(np.round(18 + rng.gamma(2.5, 12, size)), 18, 99)  # few are old
@@ -123,39 +123,41 @@ def simulate_town(rng: np.random.Generator, size: int = 500) -> Population:
 
 def _column_names(known: Any) -> tuple[str, ...]:
     if not isinstance(known, Iterable):
-        raise TypeError(f'known must be names of columns, such as ("age", "sex"), not {type(known).__name__}')
+        raise TypeError(f'known must be column names, such as ("age", "sex"), not {type(known).__name__}')
     return (known,) if isinstance(known, str) else tuple(known)
 
 
 def _check_columns(people: Population) -> None:
     columns, queried = people.table.column_names, people.queried_columns
     if missing := [name for name in queried if name not in columns]:
-        raise ValueError(f"table: there is no column {missing[0]!r}; there are {', '.join(columns)}")
+        raise ValueError(f"table: there is no column {missing[0]!r}; its columns are {', '.join(columns)}")
     if not people.known or people.table.num_rows < 2:
-        raise ValueError("known: name at least one column, of a table of two people or more")
+        raise ValueError("known must name at least one column, and the table must have at least two rows")
     if twice := [name for name in queried if queried.count(name) > 1]:
         raise ValueError(f"known, secret and amount must be different columns: {twice[0]!r} is named twice")
     lower = [name.lower() for name in columns]
     if twins := [name for name in queried if lower.count(name.lower()) > 1]:
-        raise ValueError(f"table: {twins[0]!r} and another column differ in capitals only, as SQL cannot: rename one")
+        raise ValueError(f"table: column {twins[0]!r} and another one differ only in case: rename one of them")
     if odd := [name for name in queried if not name.strip() or len(name) > 200 or not name.isprintable()]:
-        raise ValueError(f"table: rename the column {odd[0]!r:.40}: a name is one line of 1 to 200 characters")
+        raise ValueError(f"table: rename column {odd[0]!r:.40}: a name must have 1 to 200 printable characters")
 
 
 def _check_values(people: Population) -> None:
     types = {name: people.table.schema.field(name).type for name in people.queried_columns}
     if odd := [name for name in people.known if not (_is_numeric(types[name]) or pa.types.is_string(types[name]))]:
-        raise ValueError(f"known: the column {odd[0]!r} cannot be asked about. Use numbers or texts.")
+        raise ValueError(f"known: column {odd[0]!r} must be numeric or text")
     if gaps := [name for name in people.queried_columns if _has_gaps(people.table[name])]:
-        raise ValueError(f"table: the column {gaps[0]!r} has gaps, or numbers without an end: leave those people out")
+        raise ValueError(f"table: column {gaps[0]!r} has missing or infinite values: leave those people out")
     if not _is_numeric(types[people.secret]) or not np.isin(people.table[people.secret].to_numpy(), (0, 1)).all():
-        raise ValueError(f"secret: the column {people.secret!r} must have 0 and 1 only")
+        raise ValueError(f"secret: column {people.secret!r} must contain only 0 and 1")
     if people.amount is not None:
-        max_amount = as_integer(people.max_amount, "highest", 1)
+        max_amount = as_integer(people.max_amount, "max_amount", 1)
         amounts = people.table[people.amount].to_numpy()
         is_amount = _is_numeric(types[people.amount]) and not pa.types.is_boolean(types[people.amount])
         if not is_amount or not ((amounts >= 0) & (amounts <= max_amount)).all():
-            raise ValueError(f"amount: the column {people.amount!r} must have numbers from 0 to highest ({max_amount})")
+            raise ValueError(
+                f"amount: column {people.amount!r} must contain numbers from 0 to max_amount ({max_amount})"
+            )
 
 
 def _is_numeric(data_type: pa.DataType) -> bool:
@@ -169,7 +171,7 @@ def _has_gaps(column: pa.ChunkedArray) -> bool:
 
 
 def load(folder: Path) -> Population:
-    """Read 1,000 people of a census: who knows age, sex, education and race asks whether somebody is married."""
+    """Read 1,000 people of a census: age, sex, education and race are known, marriage is secret."""
     import pyarrow.parquet as pq  # noqa: PLC0415 - only for real data
 
     table = pq.read_table(data_file(folder, _FILE), columns=["age", "sex", "educ", "race", "income", "married"])
@@ -179,11 +181,11 @@ def load(folder: Path) -> Population:
 FILES = (_FILE,)
 
 
-METRIC = "of unique people's secrets were found"
+METRIC = "of unique people's secrets inferred"
 
 
 def guess_secrets(estimates: np.ndarray, class_sizes: np.ndarray) -> np.ndarray:
-    """Guess that a target has the secret if more than half of those do who are like the target; one is, at least.
+    """Guess that a target has the secret if more than half of their class does, by the estimated counts.
 
     >>> guess_secrets(np.array([0.9, 0.9, np.nan]), np.array([1, 2, 1])).tolist()
     [True, False, False]
@@ -192,10 +194,10 @@ def guess_secrets(estimates: np.ndarray, class_sizes: np.ndarray) -> np.ndarray:
 
 
 def most_likely_counts(answers: np.ndarray, class_sizes: np.ndarray) -> np.ndarray:
-    """Return the count that each target's column of answers speaks for most, if their noise is Laplace's.
+    """Return the maximum-likelihood count for each target's column of answers under Laplace noise.
 
-    That is the one to which all of them together are nearest, however wide the noise is. A mean tells less: it follows
-    the few answers that are far off.
+    It minimises the sum of absolute deviations, whatever the scale of the noise, and unlike the mean it is robust to
+    outliers.
 
     >>> answers = np.array([[0.9, 2.0], [0.9, 3.0], [-5.0, np.nan]])
     >>> most_likely_counts(answers, np.array([1, 2])).tolist(), float(answers[:, 0].mean().round(2))
@@ -210,46 +212,45 @@ def most_likely_counts(answers: np.ndarray, class_sizes: np.ndarray) -> np.ndarr
 
 
 def guess_evidence(targets: AttackTargets, is_right: np.ndarray) -> GuessEvidence:
-    """Count the hits among targets whom nobody is like, as everybody can see in the register.
+    """Return the correct guesses about unique targets, who are known from a public register.
 
-    A coin decided each secret. The promise is for the removal of a person, and here a secret is replaced: but who does
-    not have it is not counted, as if not there, so that epsilon bounds this game, too.
+    The guarantee is for adding or removing a person, and here a secret is substituted. A person without the secret is
+    not counted, as if they were removed, so epsilon also bounds this game.
 
-    >>> from discreet.attacks.queries.attack_targets import People, pick
-    >>> people = People({"age": [30, 31, 31], "ill": [0, 1, 1]}, known=("age",), secret="ill")
-    >>> guess_evidence(pick(people, 3, np.random.default_rng(0)), np.array([True, False, False]))
-    Guesses(right=1, plays=1, prior=0.5)
+    >>> people = Population({"age": [30, 31, 31], "ill": [0, 1, 1]}, known=("age",), secret="ill")
+    >>> guess_evidence(draw_targets(people, 3, np.random.default_rng(0)), np.array([True, False, False]))
+    GuessEvidence(right=1, plays=1, prior=0.5)
     """
     unique_right = is_right[targets.class_sizes == 1]
     return GuessEvidence(int(unique_right.sum()), unique_right.size)
 
 
 def target_exposure(targets: AttackTargets, is_right: np.ndarray) -> ExposureByRarity:
-    """Tell success by rarity: the fewer people are like somebody, as far as an outsider knows, the rarer."""
+    """Return success by rarity: the fewer people share the known values, the rarer the target."""
     names = [f"row {row}" for row in targets.rows]
-    return exposure_by_rarity(-targets.class_sizes, is_right, labels=names, rarity_label="how few are alike")
+    return exposure_by_rarity(-targets.class_sizes, is_right, labels=names, rarity_label="small classes")
 
 
 def target_details(targets: AttackTargets, is_right: np.ndarray) -> Mapping[str, Any]:
-    """Tell how many targets there are, and how many were found out, also of those whom others are like."""
+    """Return the number of targets, and the success over all of them, unique or not."""
     return {
         "targets": is_right.size,
         "unique targets": int((targets.class_sizes == 1).sum()),
-        "found of all targets": float(is_right.mean()),
+        "inferred among all targets": float(is_right.mean()),
     }
 
 
 def success_by_answer_count(estimates: Mapping[int, np.ndarray], targets: AttackTargets) -> dict[int, float]:
-    """Return the attack's success after so many answers."""
+    """Return the attack's success by the number of answers."""
     hits = {
-        number: guess_secrets(seen, targets.class_sizes) == targets.secret_bits for number, seen in estimates.items()
+        number: guess_secrets(each, targets.class_sizes) == targets.secret_bits for number, each in estimates.items()
     }
     return {number: guess_evidence(targets, hit).success for number, hit in hits.items()}
 
 
 def draw_success_by_answer_count(axes: Any, *, success: Mapping[int, float], defence: Defence, xlabel: str) -> None:
-    """Draw success against the number of answers, and what epsilon allows."""
-    from discreet.attacks.plots import DEFENCE_COLOURS, share_label  # noqa: PLC0415 - only where a picture is drawn
+    """Draw success against the number of answers, and the bound from epsilon."""
+    from discreet.attacks.plots import DEFENCE_COLOURS, share_label  # noqa: PLC0415 - only for figures
     from discreet.plotting import GREY, INK, format_plain_numbers  # noqa: PLC0415
 
     axes.plot(list(success), list(success.values()), "o-", color=DEFENCE_COLOURS[defence.kind], label="the attack")

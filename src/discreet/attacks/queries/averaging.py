@@ -1,4 +1,4 @@
-"""Averaging: the same question again and again, until the noise has gone."""
+"""The averaging attack: the same query many times, until the noise averages out."""
 
 from functools import partial
 
@@ -26,10 +26,10 @@ from discreet.attacks.result import AttackResult
 from discreet.attacks.validation import random_generator
 from discreet.kernel.numbers import Number, as_integer, as_positive
 
-_MAX_EQUAL_ANSWERS = 20  # so many equal answers, and an outsider knows that there will be no other one
+_MAX_EQUAL_ANSWERS = 20  # after this many equal answers the attacker stops repeating
 
 
-def averaging(  # noqa: PLR0913 - the laboratory's shape, and three settings
+def averaging(  # noqa: PLR0913 - the common arguments and three settings
     data: Population | None = None,
     *,
     defence: DefenceChoice = "nothing",
@@ -39,14 +39,14 @@ def averaging(  # noqa: PLR0913 - the laboratory's shape, and three settings
     repeats: int = 10_000,
     width: Number = 10,
 ) -> AttackResult:
-    """Find people's secrets by asking one question about each again and again, and averaging the answers.
+    """Infer people's secrets by repeating one query about each and averaging the answers.
 
-    `data` are People, a made-up town unless given. Answers are exact ("nothing"), with Laplace noise of this width that
-    is fresh each time ("easy"), or the curator's, whose budget is epsilon ("curator"); or those of a function of yours,
-    which takes a table of people and returns a function that answers a question in SQL with a number.
+    `data` is a `Population`, a simulated town by default. Answers are exact ("nothing"), with fresh Laplace noise of
+    scale `width` each time ("easy"), or the curator's with budget epsilon ("curator"). A function as defence gets the
+    table of people and returns a function that answers SQL with a number.
 
     >>> result = averaging(defence="easy", random_state=0)
-    >>> result.details["found after one oracle"] < 0.6, result.success
+    >>> result.details["inferred after one answer"] < 0.6, result.success
     (True, 1.0)
     """
     parsed_defence, rng = parse_defence(defence, epsilon), random_generator(random_state)
@@ -72,8 +72,8 @@ def averaging(  # noqa: PLR0913 - the laboratory's shape, and three settings
         details={
             **target_details(drawn_targets, is_right),
             "answers": max(means),
-            "different answers": distinct_answers,
-            "found after one answer": success_by_count[1],
+            "distinct answers": distinct_answers,
+            "inferred after one answer": success_by_count[1],
         },
         exposure=target_exposure(drawn_targets, is_right),
         draw=partial(
@@ -83,9 +83,9 @@ def averaging(  # noqa: PLR0913 - the laboratory's shape, and three settings
 
 
 def average_answers(ask: AskTargets, query: TargetQuery, max_answers: int) -> tuple[dict[int, np.ndarray], int]:
-    """Ask so many times, or until it is plain that there is one answer only.
+    """Repeat a query `max_answers` times, or until it is clear that the answer never changes.
 
-    Returns the means after 1, 2, 4, ... answers, and how many differ from the first, which is counted, too.
+    Returns the means after 1, 2, 4, ... answers, and one more than the number of answers that differ from the first.
 
     >>> answers = iter(np.array([[1.0], [3.0]]))
     >>> average_answers(lambda query: next(answers), TargetQuery("COUNT(*)", "{target}"), max_answers=2)
@@ -107,11 +107,11 @@ def average_answers(ask: AskTargets, query: TargetQuery, max_answers: int) -> tu
 ATTACK = Attack(
     run=averaging,
     docs_page="queries",
-    summary="Asks the same question again and again, and averages the noise away.",
+    summary="Repeats the same query and averages the noise away.",
     without_defence="exact counts",
-    with_easy_fix="counts with noise that is fresh each time, and no account of what was asked",
-    with_curator="private counts: the same question has the same answer, and others are paid for from one budget",
-    built_in_data="a made-up town of 500 people",
+    with_easy_fix="counts with fresh noise each time, and no budget",
+    with_curator="private counts: repeated queries get the cached answer, any others are charged to one budget",
+    built_in_data="a simulated town of 500 people",
     data_files=FILES,
     load=load,
 )

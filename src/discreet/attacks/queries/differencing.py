@@ -1,4 +1,4 @@
-"""Differencing: two aggregates, with and without one person, and what lies between them."""
+"""The differencing attack: two aggregates, with and without one person."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -29,7 +29,7 @@ from discreet.attacks.validation import random_generator
 from discreet.kernel.numbers import Number, as_integer
 
 
-def differencing(  # noqa: PLR0913 - the laboratory's shape, and two settings
+def differencing(  # noqa: PLR0913 - the common arguments and two settings
     data: Population | RegressionData | None = None,
     *,
     defence: DefenceChoice = "nothing",
@@ -38,15 +38,15 @@ def differencing(  # noqa: PLR0913 - the laboratory's shape, and two settings
     targets: int = 500,
     smallest: int = 10,
 ) -> AttackResult:
-    """Find people's secrets from two answers each: about everybody, and about everybody else.
+    """Infer each person's secret from two answers: about everybody, and about everybody else.
 
-    `data` are People, a made-up town unless given, or Rows that models are fitted on. Answers are exact ("nothing"),
-    exact but only about `smallest` people or more ("easy"), or private, both for epsilon together ("curator"). A
-    function of yours takes the table of people and returns a function that answers SQL with a number; for Rows it
-    takes X and y, and returns a fitted linear model, with `coef_` and `intercept_`.
+    `data` is a `Population`, a simulated town by default, or `RegressionData` to which models are fitted. Answers are
+    exact ("nothing"), exact but refused for fewer than `smallest` people ("easy"), or private at epsilon together
+    ("curator"). A function as defence gets the table of people and returns a function that answers SQL with a number;
+    for `RegressionData` it gets X and y and returns a fitted linear model with `coef_` and `intercept_`.
 
     >>> result = differencing(defence="easy", random_state=0)
-    >>> result.success, result.details["salary is off by, median"]
+    >>> result.success, result.details["error of salary, median"]
     (1.0, 0.0)
     """
     parsed_defence, rng = parse_defence(defence, epsilon), random_generator(random_state)
@@ -76,7 +76,7 @@ def differencing(  # noqa: PLR0913 - the laboratory's shape, and two settings
         evidence=guess_evidence(drawn_targets, is_right),
         details={
             **target_details(drawn_targets, is_right),
-            "questions about the target alone that were answered": float((~np.isnan(direct_answers)).mean()),
+            "direct queries answered": float((~np.isnan(direct_answers)).mean()),
             **amounts,
         },
         exposure=target_exposure(drawn_targets, is_right),
@@ -84,7 +84,7 @@ def differencing(  # noqa: PLR0913 - the laboratory's shape, and two settings
 
 
 def difference_of_answers(ask: AskTargets, query: TargetQuery) -> np.ndarray:
-    """Return what those who fit the target add to the answer, as far as two answers tell, one of them without them.
+    """Return the difference between the answers with and without the people who match the target.
 
     >>> answers = iter(np.array([[7.0], [6.0]]))
     >>> difference_of_answers(lambda query: next(answers), TargetQuery("COUNT(*)", "ill = 1"))
@@ -96,24 +96,24 @@ def difference_of_answers(ask: AskTargets, query: TargetQuery) -> np.ndarray:
 def _amount_details(
     open_oracle: Callable[[], AbstractContextManager[AskTargets]], targets: AttackTargets
 ) -> dict[str, float]:
-    """Find the amounts of those whom nobody is like from two sums each, in a game of its own."""
+    """Recover the amounts of unique targets from two sums each, with a budget of its own."""
     name, is_unique = str(targets.people.amount), targets.class_sizes == 1
     truth = targets.people.table[name].to_numpy()[targets.rows]
     with open_oracle() as ask:
         errors = np.abs(difference_of_answers(ask, TargetQuery(f"SUM({quoted_column(name)})", "1 = 1")) - truth)[
             is_unique
         ]
-    return {f"{name} is off by, median": float(np.median(errors))} if errors.size else {}
+    return {f"error of {name}, median": float(np.median(errors))} if errors.size else {}
 
 
 ATTACK = Attack(
     run=differencing,
     docs_page="queries",
-    summary="Asks two questions, with and without one person, and takes the difference.",
+    summary="Sends two queries, with and without one person, and takes the difference.",
     without_defence="exact counts and sums",
-    with_easy_fix="exact counts and sums of large sets only",
-    with_curator="private counts, both for epsilon together",
-    built_in_data="a made-up town of 500 people",
+    with_easy_fix="exact counts and sums, but only over large sets",
+    with_curator="private counts; both queries together cost epsilon",
+    built_in_data="a simulated town of 500 people",
     data_files=FILES,
     load=load,
 )

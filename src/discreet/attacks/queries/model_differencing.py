@@ -21,9 +21,9 @@ FitFunction = Callable[[np.ndarray, np.ndarray], Any]
 
 @dataclass(frozen=True)
 class RegressionData:
-    """Rows that least squares are fitted on: features that an outsider knows of everybody, and a secret number each.
+    """Training data for least squares: features that the attacker knows, and a secret target value per row.
 
-    `bounds` (a low and a high end for each feature) and `target_bounds` are what the owner declares for private fits.
+    `bounds` (lower and upper bounds of the features) and `target_bounds` are declared for private fits.
 
     >>> data = RegressionData([[1.0], [2.0], [4.0]], [3.0, 5.0, 9.0], bounds=(0, 10), target_bounds=(0, 20))
     >>> data.X.shape
@@ -38,15 +38,15 @@ class RegressionData:
     def __post_init__(self) -> None:
         X, y = _float_array(self.X, "X"), _float_array(self.y, "y")
         if X.ndim != 2 or y.shape != X.shape[:1] or not (np.isfinite(X).all() and np.isfinite(y).all()):
-            raise ValueError("X must have a row of finite numbers for each number of y")
+            raise ValueError("X must have one row of finite numbers for each value of y")
         if np.linalg.matrix_rank(_with_intercept(X[1:])) <= X.shape[1]:
-            raise ValueError("X must have more rows than columns, and no column that follows from the others")
+            raise ValueError("X must have more rows than columns, and its columns must be linearly independent")
         object.__setattr__(self, "X", X)
         object.__setattr__(self, "y", y)
 
 
 def diabetes_data() -> RegressionData:
-    """Return the patients that come with scikit-learn: ten measurements, and how far the illness got in a year.
+    """Return scikit-learn's diabetes data: ten measurements per patient, and the disease progression after a year.
 
     >>> diabetes_data().X.shape
     (442, 10)
@@ -59,9 +59,9 @@ def diabetes_data() -> RegressionData:
 
 
 def recover_target(with_row: Any, without_row: Any, X: np.ndarray, row: int) -> float:
-    """Return the number that a row had in a fit, from two models and everybody's features.
+    """Recover a row's target value from two models and everybody's features.
 
-    Least squares solve A'A w = A'y. With the row and without, the right sides differ by the row times its number.
+    Least squares solves A'A w = A'y. With and without the row, the right-hand sides differ by the row times its target.
 
     >>> X, y = np.array([[1.0], [2.0], [4.0]]), np.array([3.0, 5.0, 10.0])
     >>> round(recover_target(least_squares(X, y), least_squares(X[1:], y[1:]), X, row=0), 9)
@@ -69,13 +69,13 @@ def recover_target(with_row: Any, without_row: Any, X: np.ndarray, row: int) -> 
     """
     A = _with_intercept(X)
     rest = np.delete(A, row, axis=0)
-    # Products with vectors only: the square of A would cost digits, and time.
+    # Only matrix-vector products: forming A'A would lose digits and time.
     difference = A.T @ (A @ _coefficients(with_row)) - rest.T @ (rest @ _coefficients(without_row))
     return float(A[row] @ difference / (A[row] @ A[row]))
 
 
 def is_row_included(model: Any, with_row: Any, without_row: Any, X: np.ndarray) -> bool:
-    """Guess that a row is in a fit if its predictions are nearer to those of the exact fit with the row.
+    """Guess that a row is in a fit if the fit's predictions are nearer to those of the non-private fit with the row.
 
     >>> X, y = np.array([[1.0], [2.0], [4.0], [5.0]]), np.array([3.0, 5.0, 10.0, 0.0])
     >>> models = least_squares(X, y), least_squares(X[1:], y[1:])
@@ -89,7 +89,7 @@ def is_row_included(model: Any, with_row: Any, without_row: Any, X: np.ndarray) 
 
 
 def least_squares(X: np.ndarray, y: np.ndarray) -> SimpleNamespace:
-    """Fit y by a weighted sum of the columns of X and a constant, exactly.
+    """Fit a non-private linear regression with an intercept.
 
     >>> least_squares(np.array([[1.0], [2.0], [4.0]]), np.array([3.0, 5.0, 9.0])).coef_.round(9).tolist()
     [2.0]
@@ -101,9 +101,11 @@ def least_squares(X: np.ndarray, y: np.ndarray) -> SimpleNamespace:
 def difference_fits(
     data: RegressionData, defence: Defence, rng: np.random.Generator, targets: int, smallest: int
 ) -> AttackResult:
-    """Find for each target which of two numbers it brought into a fit: a low or a high one, as a coin decided."""
+    """Infer for each target row which of two values, a low or a high one, a fair coin assigned to it."""
     if defence.kind == EASY and len(data.y) - 1 < as_integer(smallest, "smallest", 1):
-        raise ValueError(f"X: the easy fix releases no fit of fewer than {smallest} rows: give more, or smallest=")
+        raise ValueError(
+            f"X: the easy fix releases no fit of fewer than {smallest} rows: give more rows, or a lower smallest="
+        )
     fit = _fit_function(data, defence)
     target_rows = np.sort(rng.permutation(len(data.y))[: as_integer(targets, "targets", 1)])
     coins = rng.integers(0, 2, target_rows.size).astype(bool)
@@ -116,29 +118,29 @@ def difference_fits(
     return AttackResult(
         attack="differencing",
         against=defence,
-        metric="of the secrets were found",
-        # A private fit is for half of epsilon, and for the removal of a row. Only one of the two has the target, and
-        # there its number is replaced: a removal and an addition, which is twice the half.
+        metric="of secrets inferred",
+        # Each private fit has half of epsilon for adding or removing a row. Only one of the two fits has the target,
+        # and its value is substituted there: a removal and an addition, which cost epsilon together.
         evidence=GuessEvidence(int(is_right.sum()), is_right.size),
         details={
-            "numbers from": float(data.y.min()),
-            "numbers to": float(data.y.max()),
-            "found number is off by, median": float(np.median(errors)),
-            "found number is off by, at most": float(errors.max()),
-            "told from one fit whether the row is in it": float(inclusion_right.mean()),
+            "smallest target value": float(data.y.min()),
+            "largest target value": float(data.y.max()),
+            "error of the recovered value, median": float(np.median(errors)),
+            "error of the recovered value, maximum": float(errors.max()),
+            "row detected from a single fit": float(inclusion_right.mean()),
         },
-        # Rare is who is far from the centre, in standard deviations of the features.
+        # Rows far from the mean, in standard deviations of the features, count as rare.
         exposure=exposure_by_rarity(
             _distance_from_mean(data.X)[target_rows],
             is_right,
             labels=[f"row {row}" for row in target_rows],
-            rarity_label="distance",
+            rarity_label="distance from the mean",
         ),
     )
 
 
 def _attack_row(fit: FitFunction, data: RegressionData, row: int, truth: float) -> tuple[float, float]:
-    """Return the number that is found, and how many of the two fits are told apart by who knows all the rest."""
+    """Return the recovered value, and the share of the two fits that the membership guess classifies correctly."""
     y = data.y.copy()
     y[row] = truth
     neighbours = ((data.X, y), (np.delete(data.X, row, axis=0), np.delete(y, row)))
@@ -160,11 +162,11 @@ def _fit_function(data: RegressionData, defence: Defence) -> FitFunction:
 
 
 def _checked_linear_model(model: Any, features: int) -> SimpleNamespace:
-    """Return what is used of a model that a defence of the user's own returned."""
+    """Return the validated coefficients of a model that the user's defence returned."""
     if not (hasattr(model, "coef_") and hasattr(model, "intercept_")):
         kind = type(model).__name__
-        raise TypeError(f"the defence must return a fitted linear model, with coef_ and intercept_, not {kind}")
-    # A model of one target may have it as a table of one column.
+        raise TypeError(f"the defence must return a fitted linear model with coef_ and intercept_, not {kind}")
+    # A model of a single target may store its coefficients as a matrix with one row.
     weights, constant = (np.ravel(np.asarray(part, object)) for part in (model.coef_, model.intercept_))
     return SimpleNamespace(
         coef_=finite_array(weights, (features,), "the defence's model, as coef_,"),
@@ -181,7 +183,7 @@ def _float_array(values: Any, name: str) -> np.ndarray:
     try:
         return np.array(values, float)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must have numbers only, and as many in each row") from None
+        raise ValueError(f"{name} must contain only numbers, and rows of equal length") from None
 
 
 def _with_intercept(X: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The rephrasing attack: where the same text has the same answer, ask in other words."""
+"""The rephrasing attack: many texts of the same query, against a cache that only recognises equal texts."""
 
 import itertools
 from collections.abc import Iterator, Sequence
@@ -49,15 +49,14 @@ _TARGET_FORMS = ("{target}", "NOT NOT ({target})", "({target}) AND 1 = 1", "({ta
 
 
 def paraphrases(secret: str) -> Iterator[TargetQuery]:
-    """Write the question how many have the secret and fit the target, in ever other words; there is no end to them.
+    """Yield equivalent queries that count the people who have the secret and match the target, without end.
 
-    >>> some = [question.where for question in itertools.islice(paraphrases("ill"), 3)]
-    >>> some[:2]
+    >>> [query.condition for query in itertools.islice(paraphrases("ill"), 2)]
     ['"ill" = 1 AND {target}', '{target} AND "ill" = 1']
     """
     name = quoted_column(secret)
     for number in itertools.count():
-        # From the second round on, with a condition that is true of everybody.
+        # From the second round on, add a condition that holds for everybody.
         tautology = f" AND {name} < {1000 + number}" if number else ""
         for target, secret_form, count_form in itertools.product(_TARGET_FORMS, _SECRET_FORMS, _COUNT_FORMS):
             has_secret, count = secret_form.format(secret=name), count_form.format(secret=name)
@@ -65,11 +64,11 @@ def paraphrases(secret: str) -> Iterator[TargetQuery]:
             yield TargetQuery(count, f"{target} AND {has_secret}{tautology}")
 
 
-_BUDGET_PARTS = 20  # so many questions the budget of the curator is spent on
-_MAX_TEXTS_WITHOUT_NEWS = 10  # so many texts in a row without a new answer, and an outsider gives up
+_BUDGET_PARTS = 20  # the number of queries that the curator's budget is divided among
+_MAX_TEXTS_WITHOUT_NEWS = 10  # give up after this many texts in a row without a new answer
 
 
-def rephrasing(  # noqa: PLR0913 - the laboratory's shape, and three settings
+def rephrasing(  # noqa: PLR0913 - the common arguments and three settings
     data: Population | None = None,
     *,
     defence: DefenceChoice = "nothing",
@@ -79,11 +78,11 @@ def rephrasing(  # noqa: PLR0913 - the laboratory's shape, and three settings
     texts: int = 200,
     width: Number = 1,
 ) -> AttackResult:
-    """Find people's secrets by asking one question about each in many other words, and weighing the answers.
+    """Infer people's secrets by sending many equivalent texts of one query and combining the answers.
 
-    `data` are People, a made-up town unless given. Answers are exact ("nothing"), with Laplace noise of this width that
-    is the same for the same text ("easy"), or the curator's, whose budget is epsilon ("curator"); or those of a
-    function of yours, which takes a table of people and returns a function that answers SQL with a number.
+    `data` is a `Population`, a simulated town by default. Answers are exact ("nothing"), with Laplace noise of scale
+    `width` that is cached by text ("easy"), or the curator's with budget epsilon ("curator"). A function as defence
+    gets the table of people and returns a function that answers SQL with a number.
 
     >>> rephrasing(defence="easy", random_state=0, targets=50).success
     1.0
@@ -114,25 +113,25 @@ def rephrasing(  # noqa: PLR0913 - the laboratory's shape, and three settings
         evidence=guess_evidence(drawn_targets, is_right),
         details={
             **target_details(drawn_targets, is_right),
-            "texts asked": collected.texts_asked,
+            "query texts sent": collected.texts_asked,
             "new answers": collected.new_answers,
-            "earlier answers again": collected.repeated_answers,
+            "repeated answers": collected.repeated_answers,
             "refused": collected.texts_asked - collected.new_answers - collected.repeated_answers,
-            "found after one answer": success_by_count[min(success_by_count)],
+            "inferred after one answer": success_by_count[min(success_by_count)],
         },
         exposure=target_exposure(drawn_targets, is_right),
         draw=partial(
             draw_success_by_answer_count,
             success=success_by_count,
             defence=parsed_defence,
-            xlabel="different answers heard",
+            xlabel="distinct answers received",
         ),
     )
 
 
 @dataclass(frozen=True)
 class CollectedAnswers:
-    """The different answers, each a row of numbers for all targets, and how many texts had a new or an earlier one."""
+    """The distinct answers (one row of numbers for all targets each), and how many texts got new or repeated ones."""
 
     answers: np.ndarray
     texts_asked: int
@@ -141,13 +140,13 @@ class CollectedAnswers:
 
 
 def collect_answers(ask: AskTargets, queries: Sequence[TargetQuery]) -> CollectedAnswers:
-    """Ask every text, until none brings a new answer any more, and keep the answers that differ for some target.
+    """Send query texts until they bring no new answers, and return the distinct answers.
 
-    With a handful of targets two new answers in whole numbers may be equal by chance, and pass for one.
+    With few targets, two fresh integer answers may be equal by chance and count as one.
 
     >>> answers = iter(np.array([[1.0], [1.0], [3.0]]))
-    >>> collected = collect_answers(lambda question: next(answers), [TargetQuery("COUNT(*)", "{target}")] * 3)
-    >>> collected.answers.tolist(), collected.asked, collected.new_answers, collected.repeated_answers
+    >>> collected = collect_answers(lambda query: next(answers), [TargetQuery("COUNT(*)", "{target}")] * 3)
+    >>> collected.answers.tolist(), collected.texts_asked, collected.new_answers, collected.repeated_answers
     ([[1.0], [3.0]], 3, 2, 1)
     """
     distinct_answers: dict[bytes, np.ndarray] = {}
@@ -166,18 +165,18 @@ def collect_answers(ask: AskTargets, queries: Sequence[TargetQuery]) -> Collecte
 
 
 def _answer_counts(new_answers: int) -> list[int]:
-    """Return after how many answers to guess: 1, 2, 4, ..., and all of them."""
+    """Return the numbers of answers after which to guess: 1, 2, 4, ..., and all."""
     return sorted({1 << bit for bit in range(new_answers.bit_length())} | {max(new_answers, 1)})
 
 
 ATTACK = Attack(
     run=rephrasing,
     docs_page="queries",
-    summary="Asks the same question in hundreds of other words, where the same text has the same answer.",
+    summary="Sends hundreds of equivalent texts of one query to get around answers that are cached by text.",
     without_defence="exact counts",
-    with_easy_fix="noisy counts, the same for the same text",
-    with_curator="private counts: every text that is not known as the same question is paid for from one budget",
-    built_in_data="a made-up town of 500 people",
+    with_easy_fix="noisy counts, cached by query text",
+    with_curator="private counts: equivalent queries are cached, any others are charged to one budget",
+    built_in_data="a simulated town of 500 people",
     data_files=FILES,
     load=load,
 )

@@ -1,10 +1,10 @@
-"""Oracles: functions that answer a question in SQL with a number, exactly or with an easy fix against attacks.
+"""Oracles: functions that answer an SQL query with a number, exactly or with an easy fix.
 
-Each easy fix takes an oracle and returns a safer-looking one. An oracle may as well answer with an array, a number for
-each of many targets. NaN is a refusal.
+Each easy fix takes an oracle and returns another. An oracle may also answer with an array, one number per target. NaN
+means that the query was refused.
 
-A defence of your own is a function that takes the table of people (of Arrow; questions call it `people`) and returns an
-oracle; it may refuse a question by raising `discreet.Refused`, too.
+A user's defence is a function that takes the table of people (an Arrow table, called `people` in queries) and returns
+an oracle; the oracle may also refuse a query by raising `discreet.Refused`.
 """
 
 import re
@@ -15,12 +15,12 @@ import numpy as np
 
 SqlOracle = Callable[[str], Any]
 
-# The first one in a text is what is asked for; a name in quotation marks may have anything in it.
+# The first match in a query is its aggregate; a quoted name may contain any character.
 _AGGREGATE = re.compile(r"""\w+\(("([^"]|"")*"|[^()"])*\)""")
 
 
 def exact_oracle(table: Any) -> SqlOracle:
-    """Answer every question about the table `people` exactly.
+    """Return an oracle that answers every query about the table `people` exactly.
 
     >>> import pyarrow as pa
     >>> ask = exact_oracle(pa.table({"age": [30, 40], "ill": [0, 1]}))
@@ -31,19 +31,19 @@ def exact_oracle(table: Any) -> SqlOracle:
 
     def ask(sql: str) -> float:
         ((number,),) = run(sql)
-        return 0.0 if number is None else float(number)  # a sum over nobody
+        return 0.0 if number is None else float(number)  # an empty sum
 
     return ask
 
 
 def sql_runner(tables: dict[str, Any]) -> Callable[[str], list[tuple[Any, ...]]]:
-    """Return a function that runs SQL on these tables; a text that was run before is not run again.
+    """Return a function that runs SQL on these tables and caches results by text.
 
     >>> import pyarrow as pa
     >>> sql_runner({"people": pa.table({"age": [30, 40]})})("SELECT MAX(age) FROM people")
     [(40,)]
     """
-    import duckdb  # noqa: PLC0415 - takes a moment
+    import duckdb  # noqa: PLC0415 - slow to import
 
     connection = duckdb.connect()
     for name, table in tables.items():
@@ -59,7 +59,7 @@ def sql_runner(tables: dict[str, Any]) -> Callable[[str], list[tuple[Any, ...]]]
 
 
 def refuse_small_sets(oracle: SqlOracle, smallest: int) -> SqlOracle:
-    """Answer only about sets of so many people or more.
+    """Return an oracle that refuses queries about fewer than `smallest` people.
 
     >>> import pyarrow as pa
     >>> ask = refuse_small_sets(exact_oracle(pa.table({"age": range(100)})), smallest=10)
@@ -77,7 +77,7 @@ def refuse_small_sets(oracle: SqlOracle, smallest: int) -> SqlOracle:
 
 
 def add_fresh_noise(oracle: SqlOracle, scale: float, rng: np.random.Generator) -> SqlOracle:
-    """Add Laplace noise of this width, drawn anew each time, and keep no account.
+    """Return an oracle that adds fresh Laplace noise of this scale to every answer, without a budget.
 
     >>> import pyarrow as pa
     >>> ask = add_fresh_noise(exact_oracle(pa.table({"age": range(100)})), 2, np.random.default_rng(0))
@@ -93,7 +93,7 @@ def add_fresh_noise(oracle: SqlOracle, scale: float, rng: np.random.Generator) -
 
 
 def cache_by_text(oracle: SqlOracle) -> SqlOracle:
-    """Give the same answer for the same text: capitals and spaces do not make another one.
+    """Return an oracle that caches answers by text, ignoring case and white space.
 
     >>> import pyarrow as pa
     >>> ask = cache_by_text(add_fresh_noise(exact_oracle(pa.table({"age": range(100)})), 2, np.random.default_rng(0)))

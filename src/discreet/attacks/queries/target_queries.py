@@ -1,4 +1,4 @@
-"""Ask one query about many targets at once: each has a copy of the data and an oracle of its own."""
+"""Ask one query about many targets at once: each target has its own copy of the data and its own oracle."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -20,11 +20,12 @@ from discreet.kernel.errors import Refused
 
 @dataclass(frozen=True)
 class TargetQuery:
-    """A question about somebody: what to count or add up, and of whom; {target} is what is known of the target.
+    """A query about a target: an aggregate and a condition, in which {target} describes the target.
 
-    Both are texts of SQL in which names of columns are written as `quoted_column` writes them.
+    Both are SQL, with column names quoted by `quoted_column`.
 
-    >>> print(TargetQuery("COUNT(*)", f"{quoted_column('is ill')} = 1 AND NOT ({{target}})").sql_about({"age": 30, "ward": "hill"}))
+    >>> query = TargetQuery("COUNT(*)", f"{quoted_column('is ill')} = 1 AND NOT ({{target}})")
+    >>> print(query.sql_about({"age": 30, "ward": "hill"}))
     SELECT COUNT(*) FROM people WHERE "is ill" = 1 AND NOT ("age" = 30 AND "ward" = 'hill')
     """
 
@@ -32,15 +33,15 @@ class TargetQuery:
     condition: str
 
     def sql_about(self, person: Mapping[str, Any]) -> str:
-        """Write the question about one person."""
+        """Return the SQL of the query about one person."""
         target = " AND ".join(f"{_quoted(name)} = {_sql_literal(value)}" for name, value in person.items())
         aggregate, condition = self.aggregate.format(), self.condition.format(target=target)
-        return f"SELECT {aggregate} FROM people WHERE {condition}"  # noqa: S608 - names are quoted, and the rest are our words
+        return f"SELECT {aggregate} FROM people WHERE {condition}"  # noqa: S608 - names and values are quoted
 
     def sql_about_each(self, people: Population) -> str:
-        """Write the question about the target of each copy, whom the public table `targets` describes."""
+        """Return the SQL of the query about the target of each copy, described in the public table `targets`."""
         prefix = _copy_column(people)
-        target = " AND ".join(f"{_quoted(name)} = {prefix}_of_{place}" for place, name in enumerate(people.known))
+        target = " AND ".join(f"{_quoted(name)} = {prefix}_of_{index}" for index, name in enumerate(people.known))
         aggregate, condition = self.aggregate.format(), self.condition.format(target=target)
         return (
             f"SELECT {prefix}, {aggregate} AS {prefix}_answer FROM people JOIN targets "  # noqa: S608 - as above
@@ -49,7 +50,7 @@ class TargetQuery:
 
 
 def quoted_column(name: str) -> str:
-    """Write a column's name for a question, so that no name is mistaken: quoted, and with braces that stay braces.
+    """Return a column name quoted for SQL, with braces escaped for `str.format`.
 
     >>> quoted_column("order"), quoted_column("{target}")
     ('"order"', '"{{target}}"')
@@ -57,7 +58,7 @@ def quoted_column(name: str) -> str:
     return _quoted(name).replace("{", "{{").replace("}", "}}")
 
 
-AskTargets = Callable[[TargetQuery], np.ndarray]  # one number for each target, NaN where there is no answer
+AskTargets = Callable[[TargetQuery], np.ndarray]  # one number per target, NaN if refused
 
 
 @contextmanager
@@ -68,37 +69,35 @@ def oracle_for_targets(
     easy_fix: Callable[[SqlOracle], SqlOracle],
     epsilon_per_query: Fraction | None = None,
 ) -> Iterator[AskTargets]:
-    """Give the outsider somebody to ask, who knows of all targets.
+    """Yield a function that asks one query about all targets.
 
-    What the curator or a function of the user's promises is for the questions about one target: each has a copy of the
-    data, and a budget, of its own. `price` is what each question to the curator costs, of epsilon in all.
+    The guarantee of the curator, or of the user's defence, covers the queries about one target: each target has its own
+    copy of the data and its own budget. `epsilon_per_query` is the cost of one query, out of epsilon in total.
     """
     if defence.kind == CURATOR:
         with _open_curator(targets, defence.curator_epsilon) as curator:
-            yield lambda question: _private_answers(
-                curator, question, targets, epsilon_per_query or defence.curator_epsilon
-            )
+            yield lambda query: _private_answers(curator, query, targets, epsilon_per_query or defence.curator_epsilon)
     elif defence.kind == OWN and defence.user_function is not None:
         oracles = [_checked_oracle(defence.user_function(targets.people.table)) for _ in targets.known_values]
-        yield lambda question: np.array(
+        yield lambda query: np.array(
             [
-                _oracle_answer(oracle, question.sql_about(who))
+                _oracle_answer(oracle, query.sql_about(who))
                 for oracle, who in zip(oracles, targets.known_values, strict=True)
             ]
         )
     else:
         oracle = easy_fix(_exact_oracle(targets)) if defence.kind == EASY else _exact_oracle(targets)
-        yield lambda question: np.asarray(oracle(question.sql_about_each(targets.people)), float)
+        yield lambda query: np.asarray(oracle(query.sql_about_each(targets.people)), float)
 
 
 def _exact_oracle(targets: AttackTargets) -> SqlOracle:
-    """Answer exactly for each target."""
+    """Return an oracle that answers exactly for each target."""
     run = sql_runner({"people": _copied_people(targets), "targets": _target_descriptions(targets)})
 
     def ask(sql: str) -> np.ndarray:
-        answers = np.zeros(len(targets.known_values))  # a copy in which nobody is counted has no row
+        answers = np.zeros(len(targets.known_values))  # a copy without matching people has no row
         for target, number in run(sql):
-            answers[target] = 0 if number is None else number  # a sum over nobody
+            answers[target] = 0 if number is None else number  # an empty sum
         return answers
 
     return ask
@@ -109,7 +108,7 @@ def _open_curator(targets: AttackTargets, budget: Fraction) -> Iterator[dc.Curat
     with dc.open(
         {"people": _copied_people(targets)},
         public={"targets": _target_descriptions(targets)},
-        unit="row",  # a person's copies are different units, so that each copy has the whole budget
+        unit="row",  # a person's copies are different units: each copy has the whole budget
         budget=budget,
         columns={
             "people": {
@@ -141,15 +140,15 @@ def _copied_people(targets: AttackTargets) -> pa.Table:
 
 
 def _target_descriptions(targets: AttackTargets) -> pa.Table:
-    """Return what is known of each copy's target."""
+    """Return the known values of each copy's target."""
     people, prefix = targets.people, _copy_column(targets.people)
     descriptions = people.table.select(people.known).take(pa.array(targets.rows))
-    descriptions = descriptions.rename_columns([f"{prefix}_of_{place}" for place in range(len(people.known))])
+    descriptions = descriptions.rename_columns([f"{prefix}_of_{index}" for index in range(len(people.known))])
     return descriptions.append_column(f"{prefix}_number", pa.array(np.arange(len(targets.known_values))))
 
 
 def _copy_column(people: Population) -> str:
-    """Return the name of the column with a copy's number, with which all our names begin, and none of the people's."""
+    """Return a name for the column of copy numbers that is no prefix of a column of the people."""
     name = "game"
     while any(theirs.lower().startswith(name) for theirs in people.queried_columns):
         name += "_"
@@ -172,7 +171,7 @@ def _column_type(stored: pa.DataType) -> str:
 
 def _checked_oracle(oracle: Any) -> SqlOracle:
     if not callable(oracle):
-        raise TypeError("the defence must return a function that answers a question in SQL with a number")
+        raise TypeError("the defence must return a function that answers an SQL query with a number")
     checked: SqlOracle = oracle
     return checked
 
@@ -183,9 +182,9 @@ def _oracle_answer(oracle: SqlOracle, sql: str) -> float:
     except Refused:
         return math.nan
     if isinstance(answer, float | np.floating | np.ndarray) and np.shape(answer) == () and str(answer) == "nan":
-        return math.nan  # a refusal, too
+        return math.nan  # also a refusal
     if answer is None:
-        raise TypeError("the defence's oracle must return a number, or NaN where it refuses, not None")
+        raise TypeError("the defence's oracle must return a number, or NaN to refuse, not None")
     return float(finite_array(answer, (), "the defence's oracle"))
 
 

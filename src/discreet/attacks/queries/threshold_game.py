@@ -25,14 +25,14 @@ _BIN_COUNT = 60
 def draw_threshold_game(
     axes: Any, *, sets: "TwoSets", has_person: np.ndarray, released: np.ndarray, epsilon: Fraction | None
 ) -> None:
-    """Draw what was seen of both sets, the laws of the noise if they are known, and the threshold."""
+    """Draw the released means of both sets, the noise densities if known, and the threshold."""
     edges = _bin_edges(sets, released)
     both = (
         (~has_person, sets.means[0], BLUE, "without the person"),
         (has_person, sets.means[1], ORANGE, "with the person"),
     )
     for is_play, mean, colour, label in both:
-        axes.hist(released[is_play], edges, density=True, color=colour, alpha=0.25, label=f"{label}, seen")
+        axes.hist(released[is_play], edges, density=True, color=colour, alpha=0.25, label=f"{label}, observed")
         if epsilon is not None:
             width = 1 / (sets.without.size * float(epsilon))
             grid = np.linspace(edges[0], edges[-1], 801)
@@ -44,19 +44,19 @@ def draw_threshold_game(
 
 
 def _bin_edges(sets: "TwoSets", released: np.ndarray) -> np.ndarray:
-    """Return the ends of the bars: the middle 99 of 100, symmetric around T, which is one of them."""
+    """Return bin edges that cover the middle 99 %, symmetric around the threshold, which is an edge."""
     typical_distance = np.quantile(np.abs(released - sets.threshold), 0.99)
     half_width = max(float(typical_distance), abs(sets.means[1] - sets.means[0]) * 1.5)
     return sets.threshold + np.linspace(-half_width, half_width, _BIN_COUNT + 1)
 
 
-_EASY_FIX_EPSILON = Fraction(3)  # "a little noise": of width 1/(3n), which is epsilon 3
+_EASY_FIX_EPSILON = Fraction(3)  # "a little noise": scale 1/(3n), which corresponds to epsilon 3
 _SUMS_SQL = "SELECT game, SUM(value) AS total FROM data GROUP BY game ORDER BY game"
 
 
 @dataclass(frozen=True)
 class TwoSets:
-    """Two sets of numbers from 0 to 1 that differ in one place: a coin decides whose mean is released.
+    """Two sets of numbers from 0 to 1 that differ in one element; a coin decides whose mean is released.
 
     >>> sets = TwoSets(without=[0, 0, 0], with_one=[1, 0, 0])
     >>> sets.threshold
@@ -70,12 +70,12 @@ class TwoSets:
         for name in ("without", "with_one"):
             values = _float_array(getattr(self, name))
             if values.ndim != 1 or not values.size or not ((values >= 0) & (values <= 1)).all():
-                raise ValueError(f"{name} must be a list of numbers from 0 to 1, and have at least one")
+                raise ValueError(f"{name} must be a non-empty list of numbers from 0 to 1")
             object.__setattr__(self, name, values)
         if self.without.size != self.with_one.size or np.count_nonzero(self.without != self.with_one) != 1:
-            raise ValueError("without and with_one must be of one size and differ in exactly one place")
+            raise ValueError("without and with_one must have the same size and differ in exactly one element")
         if self.means[0] > self.means[1]:
-            raise ValueError("with_one must have the larger number where the two differ: name them the other way round")
+            raise ValueError("with_one must have the larger number where the two differ: swap them")
 
     @property
     def means(self) -> tuple[float, float]:
@@ -84,7 +84,7 @@ class TwoSets:
 
     @property
     def threshold(self) -> float:
-        """The threshold that the adversary picks: halfway between the means."""
+        """The adversary's threshold: halfway between the means."""
         return sum(self.means) / 2
 
 
@@ -96,15 +96,15 @@ def threshold_game(
     random_state: int | None = None,
     plays: int = 2000,
 ) -> AttackResult:
-    """Guess which of two sets a mean was computed from, by whether it lies above a threshold.
+    """Guess which of two neighbouring sets a mean was computed from, by comparing it with a threshold.
 
-    `data` are two sets that differ in one person, 100 zeros and the same with a 1 unless given. Released are the exact
-    mean ("nothing"), the mean with Laplace noise of width 1/(3n) ("easy"), a private sum over n ("curator"), or what a
-    function of yours makes of the array of a set's numbers: one number.
+    `data` are `TwoSets` that differ in one person, by default 100 zeros and the same with a single 1. The release is
+    the exact mean ("nothing"), the mean with Laplace noise of scale 1/(3n) ("easy"), or a private sum divided by n
+    ("curator"). A function as defence gets the array of a set and returns one number.
 
     >>> threshold_game(random_state=0).success
     1.0
-    >>> result = threshold_game(defence="with_easy_fix", random_state=0)
+    >>> result = threshold_game(defence="easy", random_state=0)
     >>> result.success, str(result.implied)
     (0.8805, '2 (1.9 to 2.1)')
     """
@@ -116,9 +116,9 @@ def threshold_game(
     return AttackResult(
         attack="threshold_game",
         against=parsed_defence,
-        metric="of the guesses were right",
-        # The promise is for the removal of a row, and here a row is replaced. But a sum of numbers from 0 to 1 moves by
-        # at most 1 in both cases, so epsilon bounds this game, too.
+        metric="of guesses correct",
+        # The guarantee is for adding or removing a row, and here a row is substituted. A sum of numbers from 0 to 1
+        # changes by at most 1 in both cases, so epsilon also bounds this game.
         evidence=GuessEvidence(
             int((guess_by_threshold(released, sets.threshold) == has_person).sum()), len(has_person)
         ),
@@ -134,7 +134,7 @@ def threshold_game(
 
 
 def guess_by_threshold(released: np.ndarray, threshold: float) -> np.ndarray:
-    """Return the adversary's guesses: the set with the person, wherever the mean lies above the threshold.
+    """Return the adversary's guesses: the set with the person if the mean exceeds the threshold.
 
     >>> guess_by_threshold(np.array([0.0, 0.01]), 0.005).tolist()
     [False, True]
@@ -143,7 +143,7 @@ def guess_by_threshold(released: np.ndarray, threshold: float) -> np.ndarray:
 
 
 def _float_array(values: Any) -> np.ndarray:
-    """Return numbers as an array; what has no numbers is an array of nothing."""
+    """Return a float array, empty if the values are not numbers."""
     try:
         return np.array(values, float)
     except (TypeError, ValueError):
@@ -161,7 +161,7 @@ def _checked_sets(data: Any) -> TwoSets:
 
 
 def _released_means(defence: Defence, sets: TwoSets, has_person: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return what the outsider sees in each play."""
+    """Return the released mean of each play."""
     if defence.kind == CURATOR:
         return _private_means(sets, has_person, defence.curator_epsilon)
     if defence.kind == OWN and defence.user_function is not None:
@@ -182,18 +182,18 @@ def _user_release(user_function: Callable[..., Any], values: np.ndarray) -> floa
 
 
 def _private_means(sets: TwoSets, has_person: np.ndarray, epsilon: Fraction) -> np.ndarray:
-    """Ask the curator for all plays at once: each has people, and so noise, of its own."""
+    """Query all plays at once: each play has its own people, and so its own noise."""
     values = np.where(has_person[:, None], sets.with_one, sets.without)
     games = np.repeat(np.arange(len(has_person)), values.shape[1])
     table = pa.table({"game": games, "value": values.ravel()})
     columns = {"game": (0, len(has_person) - 1), "value": (0, 1)}
     with dc.open(table, unit="row", budget=epsilon, columns=columns, groups=1, rows=1, ledger=":memory:") as curator:
         answer = curator.ask(_SUMS_SQL, epsilon=epsilon)
-    return np.asarray(answer.table["total"].to_numpy() / values.shape[1])  # how many there are is public
+    return np.asarray(answer.table["total"].to_numpy() / values.shape[1])  # n is public
 
 
 def _noise_epsilon(defence: Defence) -> Fraction | None:
-    """Return the epsilon of the noise, if its law is known."""
+    """Return the epsilon of the noise, if its distribution is known."""
     return {NOTHING: None, EASY: _EASY_FIX_EPSILON, CURATOR: defence.epsilon}.get(defence.kind)
 
 
@@ -205,29 +205,29 @@ def _details(sets: TwoSets, has_person: np.ndarray, released: np.ndarray, epsilo
     is_above = guess_by_threshold(released, sets.threshold)
     details: dict[str, Any] = {"threshold T": sets.threshold}
     for name, is_play in (("without the person", ~has_person), ("with the person", has_person)):
-        details[f"above T {name}, seen"] = float(is_above[is_play].mean()) if is_play.any() else None
+        details[f"above T {name}, observed"] = float(is_above[is_play].mean()) if is_play.any() else None
     if epsilon is not None:
         width = _noise_scale(sets, epsilon)
         tails = [_log_laplace_tail((sets.threshold - mean) / width) for mean in sets.means]
-        details["above T without the person, by the law"], details["above T with the person, by the law"] = map(
+        details["above T without the person, in theory"], details["above T with the person, in theory"] = map(
             math.exp, tails
         )
-        details["log-ratio at T, which epsilon is at least"] = max(tails) - min(tails)
-        details["width of the noise"] = width
+        details["log-ratio at T, a lower bound on epsilon"] = max(tails) - min(tails)
+        details["scale of the noise"] = width
     return details
 
 
 def _log_laplace_tail(z: float) -> float:
-    """Return the logarithm of the chance that Laplace noise of width 1 exceeds z; the chance may be as good as 0."""
+    """Return the log-probability that Laplace noise of scale 1 exceeds z, without underflow."""
     return -math.log(2) - z if z >= 0 else math.log1p(-0.5 * math.exp(z))
 
 
 ATTACK = Attack(
     run=threshold_game,
     docs_page="queries",
-    summary="Guesses which of two sets that differ in one person a mean was computed from.",
+    summary="Guesses which of two neighbouring sets a mean was computed from.",
     without_defence="the exact mean",
-    with_easy_fix="the mean with a little noise, of width 1/(3n)",
+    with_easy_fix="the mean with a little Laplace noise, of scale 1/(3n)",
     with_curator="a private sum, divided by n",
-    built_in_data="100 zeros, and the same with one 1: the lecture's S and S'",
+    built_in_data="100 zeros, and the same with a single 1: the lecture's S and S'",
 )

@@ -1,7 +1,7 @@
-"""Infer sensitive values from tables or noisy counts, for members and the same people removed.
+"""Infer sensitive values from tables or noisy counts, for members and for the same people removed.
 
-Each person is both a member and a stranger. The stranger is the same person, whose row was taken out of the class that
-the table puts it into, while all other rows and the classes stay as they are.
+Each person is attacked twice: as a member, and as a non-member whose row is removed from its equivalence class while
+all other rows and the classes stay the same.
 """
 
 import math
@@ -23,7 +23,7 @@ _BATCH_SIZE = 200
 
 @dataclass(frozen=True, eq=False)
 class ClassCounts:
-    """For each person, how many like them have each value: with the person's own row, and without it."""
+    """For each person, the sensitive values in their equivalence class, with and without their own row."""
 
     with_target: np.ndarray
     without_target: np.ndarray
@@ -31,28 +31,28 @@ class ClassCounts:
 
 @dataclass(frozen=True, eq=False)
 class AttributeInference:
-    """For each person asked about, whether the guess was right: of a member, and of the same person as a stranger."""
+    """For each target, whether their value was inferred as a member, and as a non-member."""
 
     people: np.ndarray
     right_as_member: np.ndarray
     right_as_non_member: np.ndarray
-    highest_posterior: float  # the highest chance that the attack gives to a guess
+    highest_posterior: float  # over all guesses about members
 
     @property
     def evidence(self) -> EventEvidence:
-        """The shares of right guesses."""
+        """The shares of correct guesses."""
         return EventEvidence(
             Proportion.from_outcomes(self.right_as_member), Proportion.from_outcomes(self.right_as_non_member)
         )
 
 
 def class_counts(released: pa.Table, data: Patients) -> ClassCounts:
-    """Look up each person's class in a released table: who is not in it is like nobody.
+    """Count the sensitive values in each person's class of a released table; zeros for people who are not in it.
 
     >>> table = pa.table({"age": ["3*", "3*", "4*"], "ill": ["flu", "no", "no"]})
     >>> patients = Patients(table, ["age"], "ill")
-    >>> answers = class_counts(patients.numbered, patients)
-    >>> answers.inside.tolist(), answers.outside.tolist()
+    >>> counts = class_counts(patients.numbered_table, patients)
+    >>> counts.with_target.tolist(), counts.without_target.tolist()
     ([[1, 1], [1, 1], [0, 1]], [[0, 1], [1, 0], [0, 0]])
     """
     classes = anonymity.measure(released.select(data.quasi), data.quasi).equivalence_classes
@@ -67,9 +67,10 @@ def class_counts(released: pa.Table, data: Patients) -> ClassCounts:
 
 
 def posterior_from_counts(counts: np.ndarray, prior: np.ndarray, possible: np.ndarray) -> np.ndarray:
-    """Return how likely each value is, by the rows of a class; by the whole table's if there are none.
+    """Return the posterior of each value from the counts of a class, or from the prior if the class is empty.
 
-    >>> posterior_from_counts(np.array([[2, 2, 0], [0, 0, 0]]), np.array([0.5, 0.25, 0.25]), np.array([[False, True, True]] * 2))
+    >>> counts, possible = np.array([[2, 2, 0], [0, 0, 0]]), np.array([[False, True, True]] * 2)
+    >>> posterior_from_counts(counts, np.array([0.5, 0.25, 0.25]), possible)
     array([[0. , 1. , 0. ],
            [0. , 0.5, 0.5]])
     """
@@ -82,9 +83,9 @@ def posterior_from_counts(counts: np.ndarray, prior: np.ndarray, possible: np.nd
 def posterior_from_answers(
     answers: np.ndarray, others: np.ndarray, prior: np.ndarray, possible: np.ndarray, epsilon: float
 ) -> np.ndarray:
-    """Return how likely each value is of somebody who is counted in these noisy answers, by the rule of Bayes.
+    """Return the posterior of each value, by Bayes' rule, for a target who is counted in these noisy answers.
 
-    The attacker knows how many `others` are like the target, say from a census, but not what they have.
+    The attacker knows how many `others` look like the target, for example from a census, but not their values.
 
     >>> even, any_ = np.array([0.5, 0.5]), np.array([[True, True]])
     >>> posterior_from_answers(np.array([[9.0, 0.0]]), np.array([0]), even, any_, epsilon=1.0).round(2)
@@ -92,7 +93,7 @@ def posterior_from_answers(
     >>> posterior_from_answers(np.array([[30.0, 10.0]]), np.array([39]), even, any_, epsilon=50.0).round(2)
     array([[0.75, 0.25]])
     """
-    parts = np.array_split(np.argsort(others, kind="stable"), 1 + len(others) // _BATCH_SIZE)  # alike sizes together
+    parts = np.array_split(np.argsort(others, kind="stable"), 1 + len(others) // _BATCH_SIZE)  # similar sizes together
     log_posterior = np.empty(answers.shape)
     for part in parts:
         log_posterior[part] = np.log(prior) + _log_likelihood_ratios(answers[part], others[part, None] * prior, epsilon)
@@ -102,7 +103,7 @@ def posterior_from_answers(
 
 
 def _log_likelihood_ratios(answers: np.ndarray, expected: np.ndarray, epsilon: float) -> np.ndarray:
-    """Return how much better each answer is explained by one person more than those who are expected (Poisson)."""
+    """Return the log-likelihood ratio of one more person against the expected (Poisson) count, for each answer."""
     from scipy.special import gammaln, logsumexp, xlogy  # noqa: PLC0415 - an extra
 
     other_counts = np.arange(math.ceil(expected.max(initial=0) + 8 * math.sqrt(expected.max(initial=0))) + 1)
@@ -113,7 +114,7 @@ def _log_likelihood_ratios(answers: np.ndarray, expected: np.ndarray, epsilon: f
 
 
 def infer_from_table(counts: ClassCounts, sensitive: SensitiveValues) -> AttributeInference:
-    """Guess everybody's value by a released table."""
+    """Infer everybody's value from a released table."""
     posteriors = tuple(
         posterior_from_counts(each, sensitive.prior, sensitive.possible)
         for each in (counts.with_target, counts.without_target)
@@ -124,7 +125,7 @@ def infer_from_table(counts: ClassCounts, sensitive: SensitiveValues) -> Attribu
 def infer_from_answers(
     counts: ClassCounts, sensitive: SensitiveValues, people: np.ndarray, oracle: CountOracle
 ) -> AttributeInference:
-    """Guess the values of these people by answered counts of those who are just like them."""
+    """Infer the values of these people from noisy counts of the people who share their quasi-identifiers."""
     exact = np.concatenate([counts.with_target[people], counts.without_target[people]])
     answers, decoys = answers_and_decoys(oracle, exact)
     possible = np.concatenate([sensitive.possible[people]] * 2)
@@ -136,8 +137,8 @@ def infer_from_answers(
 def infer_most_likely(
     people: np.ndarray, posteriors: Sequence[np.ndarray], sensitive: SensitiveValues
 ) -> AttributeInference:
-    """Guess what is likeliest, of members and of strangers, and see who is right."""
-    # Among equally likely values the one that is commonest in the whole table is guessed.
+    """Guess the value with the highest posterior, for members and for non-members."""
+    # Ties go to the value that is most common in the whole table.
     right_as_member, right_as_non_member = (
         np.argmax(each + 1e-9 * sensitive.prior, axis=1) == sensitive.truth[people] for each in posteriors
     )
@@ -145,7 +146,7 @@ def infer_most_likely(
 
 
 def epsilon_implied_by_absent_values(counts: ClassCounts, truth: np.ndarray) -> float:
-    """Return the epsilon that a table's classes imply by the values they lack: a member's own is never among these.
+    """Return the epsilon implied by values absent from classes: a member's own value is never absent.
 
     >>> counts = ClassCounts(np.array([[1, 1]] * 100), np.array([[0, 1]] * 100))
     >>> epsilon_implied_by_absent_values(counts, np.zeros(100, int)) > 3
@@ -161,12 +162,12 @@ def epsilon_implied_by_absent_values(counts: ClassCounts, truth: np.ndarray) -> 
 
 
 def sample_people(count: int, max_people: int, rng: np.random.Generator) -> np.ndarray:
-    """Return who is asked about: everybody, or so many by chance."""
+    """Return the targets: everybody, or a random sample of `max_people`."""
     return np.arange(count) if count <= max_people else np.sort(rng.choice(count, max_people, replace=False))
 
 
 def rarity_of_rows(table: pa.Table, quasi: Sequence[str]) -> np.ndarray:
-    """Return how rare each person is: how surprising their values are, added up over the columns.
+    """Return the rarity of each row: the sum over the columns of -log(frequency of the value).
 
     >>> rarity_of_rows(pa.table({"sex": ["F", "F", "F", "M"]}), ["sex"]).round(2).tolist()
     [0.29, 0.29, 0.29, 1.39]

@@ -5,13 +5,13 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-SALT = "c0ffee"  # of the easy fix: the program that made the codes has it, and so has whoever has the program
+SALT = "c0ffee"  # of the easy fix: stored in the program, so anyone with the program knows it
 
 Encoding = Callable[[str], str]
 
 
 def md5(number: str) -> str:
-    """Return the code that the city released.
+    """Return the hash that the city released.
 
     >>> md5("5D12")[:8]
     '42995C2A'
@@ -20,7 +20,7 @@ def md5(number: str) -> str:
 
 
 def salted_hash(number: str) -> str:
-    """Return the code of the easy fix: a longer hash, of a salt and the number.
+    """Return the hash of the easy fix: SHA-256 of a salt and the number.
 
     >>> len(salted_hash("5D12"))
     64
@@ -29,7 +29,7 @@ def salted_hash(number: str) -> str:
 
 
 def hash_with(name: str, number: str) -> str:
-    """Return the hash of this name, as Python's library has it.
+    """Return the hash of a number by the named algorithm of hashlib.
 
     >>> hash_with("md5", "5D12")[:8]
     '42995c2a'
@@ -38,7 +38,7 @@ def hash_with(name: str, number: str) -> str:
 
 
 def reversed_text(number: str) -> str:
-    """Return a number from its end.
+    """Return the number reversed.
 
     >>> reversed_text("5D12")
     '21D5'
@@ -47,7 +47,7 @@ def reversed_text(number: str) -> str:
 
 
 def base64_text(number: str) -> str:
-    """Return a number as mails carry it.
+    """Return the number in base64.
 
     >>> base64_text("5D12")
     'NUQxMg=='
@@ -56,7 +56,7 @@ def base64_text(number: str) -> str:
 
 
 def hash_of_lower_case(name: str, number: str) -> str:
-    """Return the hash of a number that was written in small letters.
+    """Return the hash of the number in lower case.
 
     >>> hash_of_lower_case("md5", "5D12") == hash_with("md5", "5d12")
     True
@@ -76,9 +76,9 @@ ENCODINGS: tuple[Encoding, ...] = (
 
 
 def crack_codes(codes: Iterable[str], numbers: Sequence[str]) -> dict[str, str]:
-    """Try all numbers, coded in all ways that make codes as long; return the codes met, as `normalise_case` writes them.
+    """Try all numbers with all encodings of matching length; return numbers by code, in normalised case.
 
-    If a code is met in several ways, that way is believed which opens the most codes, and of equal ones the first.
+    If several encodings match a code, the one that matches most codes wins, and among equals the first.
 
     >>> crack_codes([md5("5D12").lower(), "unknown"], ["5D12", "9Y99"]) == {md5("5D12"): "5D12"}
     True
@@ -86,16 +86,16 @@ def crack_codes(codes: Iterable[str], numbers: Sequence[str]) -> dict[str, str]:
     released = {normalise_case(code) for code in codes}
     lengths = set(map(len, released))
     samples = {len(number): number for number in numbers}.values()
-    candidate_encodings = [way for way in ENCODINGS if any(len(way(sample)) in lengths for sample in samples)]
-    matches = [_matches(released, numbers, way) for way in candidate_encodings]
+    candidate_encodings = [encode for encode in ENCODINGS if any(len(encode(sample)) in lengths for sample in samples)]
+    matches = [_matches(released, numbers, encode) for encode in candidate_encodings]
     cracked: dict[str, str] = {}
-    for place in sorted(range(len(matches)), key=lambda place: (len(matches[place]), -place)):
-        cracked |= matches[place]
+    for index in sorted(range(len(matches)), key=lambda index: (len(matches[index]), -index)):
+        cracked |= matches[index]
     return cracked
 
 
 def normalise_case(code: str) -> str:
-    """Return a code in capital letters if it has small ones only: hashes are written either way.
+    """Return a lower-case code in upper case, because hashes are written either way.
 
     >>> normalise_case("42995c2a"), normalise_case("NUQxMg==")
     ('42995C2A', 'NUQxMg==')

@@ -1,4 +1,4 @@
-"""Homogeneity and background knowledge: what a k-anonymous table tells of somebody whose row nobody can find."""
+"""The homogeneity and background-knowledge attacks on k-anonymous tables."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -42,17 +42,18 @@ def homogeneity(  # noqa: PLR0913 - all but the first by name only
     k: int = 4,
     targets: int = 2000,
 ) -> AttackResult:
-    """Guess people's sensitive values by the class that a k-anonymous table puts them into, and by what is known.
+    """Infer sensitive values from equivalence classes of a k-anonymous table and from background knowledge.
 
-    `data` are `Patients`, made up unless given; a table that is k-anonymous already stays as it is. Released are a
-    k-anonymous table ("nothing"), one whose classes have three sensitive values at least ("easy"), the curator's counts
-    by sensitive value of all who are just like a target ("curator", for so many `targets`), or what a function of yours
-    makes of the table with a column `row`: that table, changed, or a function that answers arrays of counts.
+    `data` are `Patients`, simulated by default; a table that is already k-anonymous is not changed. The release is a
+    k-anonymous table ("nothing"), one with at least three distinct sensitive values in each class ("easy"), or the
+    curator's counts by sensitive value of people who share a target's quasi-identifiers ("curator", for up to `targets`
+    people). A function as defence gets the table with a column `row` and returns it modified, or returns a function
+    that answers arrays of counts.
 
-    >>> from discreet.attacks.tables.patients import first_table, second_table
-    >>> print(homogeneity(first_table()).details["rows whose value is has_certain_value"])
+    >>> from discreet.attacks.tables.patients import first_lecture_table, second_lecture_table
+    >>> print(homogeneity(first_lecture_table()).details["rows inferred with certainty"])
     9-12
-    >>> homogeneity(second_table()).details["values that are has_certain_value"]
+    >>> homogeneity(second_lecture_table()).details["values inferred with certainty"]
     0
     """
     rng = random_generator(random_state)
@@ -72,24 +73,24 @@ def homogeneity(  # noqa: PLR0913 - all but the first by name only
         inference = infer_from_table(counts, patients.sensitive_values)
         details = _table_details(release, counts, patients)
     else:
-        # The narrowest question there is: those who are equal to the target in all that is known.
+        # The narrowest query: people with the same quasi-identifiers as the target.
         counts = class_counts(unmodified_release(patients), patients)
         people = sample_people(patients.table.num_rows, as_integer(targets, "targets", 1), rng)
         inference = infer_from_answers(counts, patients.sensitive_values, people, release)
-        details = {"values that are certain": 0}
+        details = {"values inferred with certainty": 0}
     return AttackResult(
         attack="homogeneity",
         against=parsed_defence,
-        metric="of the people had their value guessed",
-        # A stranger is the same person, taken out: the neighbours of the curator's promise.
+        metric="of people's sensitive values inferred",
+        # A non-member is the same person, removed: neighbouring databases in the sense of the curator's guarantee.
         evidence=inference.evidence,
-        details={**details, "surest guess": inference.highest_posterior},
+        details={**details, "highest posterior": inference.highest_posterior},
         exposure=_exposure(patients, inference),
     )
 
 
 def has_certain_value(counts: ClassCounts, possible: np.ndarray) -> np.ndarray:
-    """Return who can have one value only, by the class and by what is known.
+    """Return for whom the class and the background knowledge leave a single value.
 
     >>> counts = np.array([[4, 0], [3, 1]])
     >>> has_certain_value(ClassCounts(counts, counts), np.array([[True, True], [True, False]])).tolist()
@@ -107,18 +108,18 @@ def _table_details(released: pa.Table, counts: ClassCounts, data: Patients) -> d
     sizes = counts.with_target.sum(axis=1)
     return {
         "k": anonymity.measure(released, data.quasi).k,
-        "values that are certain": int(certain_by_class.sum()),
-        "rows whose value is certain": format_runs(np.flatnonzero(certain_by_class) + 1) or "none",
-        "values that are certain with background knowledge": int(certain_with_background.sum()),
-        "epsilon implied by what is left possible, at least": epsilon_implied_by_absent_values(
+        "values inferred with certainty": int(certain_by_class.sum()),
+        "rows inferred with certainty": format_runs(np.flatnonzero(certain_by_class) + 1) or "none",
+        "values inferred with certainty using background knowledge": int(certain_with_background.sum()),
+        "epsilon implied by absent values, at least": epsilon_implied_by_absent_values(
             counts, data.sensitive_values.truth
         ),
-        "values that a class leaves possible, mean": float(((counts.with_target > 0).sum(axis=1))[sizes > 0].mean()),
+        "distinct values per class, mean": float(((counts.with_target > 0).sum(axis=1))[sizes > 0].mean()),
     }
 
 
 def format_runs(numbers: Sequence[int] | np.ndarray, max_runs: int = 3) -> str:
-    """Write row numbers as runs, and only the first few of them.
+    """Format row numbers as ranges, and only the first few of them.
 
     >>> format_runs([9, 10, 11, 12]), format_runs([1, 3, 5, 7, 8])
     ('9-12', '1, 3, 5 and 1 more')
@@ -144,7 +145,7 @@ def _exposure(data: Patients, inference: AttributeInference) -> Any:
 
 
 def load(folder: Path) -> Patients:
-    """Read the census: six columns that others know, and the occupation."""
+    """Read the Adult census data: six quasi-identifiers and the occupation."""
     table = read_data_table(folder, "adult.parquet", [*_ADULT_COLUMNS, "occupation"])
     return Patients(table.filter(pc.is_valid(table["occupation"])), _ADULT_COLUMNS, "occupation")
 
@@ -152,11 +153,11 @@ def load(folder: Path) -> Patients:
 ATTACK = Attack(
     run=homogeneity,
     docs_page="tables",
-    summary="Guesses people's secrets by the k-anonymous class that they are in, and by background knowledge.",
+    summary="Infers sensitive values from the classes of a k-anonymous table and from background knowledge.",
     without_defence="a 4-anonymous table",
-    with_easy_fix="a 4-anonymous table with three different secrets at least in every class",
-    with_curator="counts by secret of all who are just like the target",
-    built_in_data="2,000 made-up patients",
+    with_easy_fix="a 4-anonymous, 3-diverse table: at least three distinct sensitive values in every class",
+    with_curator="counts by sensitive value of the people who share the target's quasi-identifiers",
+    built_in_data="2,000 simulated patients",
     data_files=("adult.parquet",),
     load=load,
 )

@@ -1,4 +1,4 @@
-"""Intersection: two tables, each of them k-anonymous, read together."""
+"""The intersection attack: two k-anonymous tables of overlapping people, combined."""
 
 from dataclasses import replace
 from functools import partial
@@ -50,16 +50,16 @@ def intersection(  # noqa: PLR0913 - all but the first by name only
     k: int = 5,
     targets: int = 2000,
 ) -> AttackResult:
-    """Guess the sensitive values of people who are in two tables, by reading both.
+    """Infer the sensitive values of people who are in two released tables.
 
-    `data` are `TwoTables` of overlapping people, made up unless given. Released are two k-anonymous tables ("nothing"),
-    two with classes of 2k people and three sensitive values at least ("easy"), counts by two curators who have half of
-    epsilon each ("curator", for so many `targets`), or what a function of yours makes of each table with a column
-    `row`: that table, changed, or a function that answers arrays of counts.
+    `data` are `TwoTables` of overlapping people, simulated by default. The release is two k-anonymous tables
+    ("nothing"), two tables with classes of 2k people and at least three distinct sensitive values ("easy"), or counts
+    from two curators with half of epsilon each ("curator", for up to `targets` people). A function as defence gets each
+    table with a column `row` and returns it modified, or returns a function that answers arrays of counts.
 
     >>> from discreet.attacks.tables.overlapping_tables import lecture_tables
     >>> result = intersection(lecture_tables(), k=4)
-    >>> result.details["values possible_counts rarity_label the first, the second, both"]
+    >>> result.details["values left by the first table, the second, both"]
     [3.0, 4.0, 1.0]
     """
     rng = random_generator(random_state)
@@ -73,7 +73,7 @@ def intersection(  # noqa: PLR0913 - all but the first by name only
         partial(k_anonymous_release, k=class_size),
         partial(k_anonymous_release, k=2 * class_size, l=_MIN_DISTINCT_VALUES),
     )
-    # Who is taken out of both tables changes the answers of both curators: the two halves add up to epsilon.
+    # Removing a person from both tables changes the answers of both curators: the two halves compose to epsilon.
     table_defence = (
         replace(parsed_defence, epsilon=parsed_defence.curator_epsilon / 2)
         if parsed_defence.kind == CURATOR
@@ -82,8 +82,8 @@ def intersection(  # noqa: PLR0913 - all but the first by name only
     releases = [release_under(table_defence, table, without_defence, easy_fix) for table in two_tables.tables]
     if isinstance(releases[0], pa.Table) and isinstance(releases[1], pa.Table):
         table_counts = [
-            two_tables.class_counts(place, class_counts(table, two_tables.tables[place]))
-            for place, table in enumerate(releases)
+            two_tables.class_counts(index, class_counts(table, two_tables.tables[index]))
+            for index, table in enumerate(releases)
         ]
         people = np.arange(len(two_tables.both))
         inference = infer_most_likely(
@@ -96,27 +96,25 @@ def intersection(  # noqa: PLR0913 - all but the first by name only
         inference = infer_most_likely(
             people, _posteriors_from_answers(two_tables, releases, people), two_tables.sensitive_values
         )
-        details = {"values that are certain": 0, "people asked about": len(people)}
+        details = {"values inferred with certainty": 0, "people targeted": len(people)}
     return AttackResult(
         attack="intersection",
         against=parsed_defence,
-        metric="of the people in both tables had their value guessed",
+        metric="of sensitive values inferred for people in both tables",
         evidence=inference.evidence,
-        details={"people in both": len(two_tables.both), **details, "surest guess": inference.highest_posterior},
+        details={"people in both": len(two_tables.both), **details, "highest posterior": inference.highest_posterior},
         exposure=_exposure(two_tables, inference),
     )
 
 
 def combine_posteriors(first: np.ndarray, second: np.ndarray, prior: np.ndarray) -> np.ndarray:
-    """Return how likely each value is by two tables: what both leave possible, if there is anything.
+    """Return the posterior of each value given both tables; the average if the two contradict each other.
 
     >>> combine_posteriors(np.array([[0.5, 0.5, 0.0]]), np.array([[0.5, 0.0, 0.5]]), np.array([0.4, 0.3, 0.3])).tolist()
     [[1.0, 0.0, 0.0]]
     """
     both = first * second / prior
-    is_contradiction = (
-        both.sum(axis=1) == 0
-    )  # the two have no value in common: then this is not one person, and either may be
+    is_contradiction = both.sum(axis=1) == 0  # no value is possible in both: the two rows are not the same person
     both[is_contradiction] = (first + second)[is_contradiction]
     return np.asarray(both / both.sum(axis=1, keepdims=True))
 
@@ -133,10 +131,10 @@ def _posteriors_from_tables(table_counts: list[ClassCounts], sensitive: Sensitiv
 
 def _posteriors_from_answers(data: TwoTables, oracles: list[Any], people: np.ndarray) -> PosteriorPair:
     posteriors = []
-    for place, answer in enumerate(oracles):
-        table = data.tables[place]
-        counts = data.class_counts(place, class_counts(unmodified_release(table), table))
-        posteriors.append(_posterior_from_oracle(counts, answer, data.sensitive_values, people))
+    for index, oracle in enumerate(oracles):
+        table = data.tables[index]
+        counts = data.class_counts(index, class_counts(unmodified_release(table), table))
+        posteriors.append(_posterior_from_oracle(counts, oracle, data.sensitive_values, people))
     combined = combine_posteriors(posteriors[0], posteriors[1], data.sensitive_values.prior)
     return combined[: len(people)], combined[len(people) :]
 
@@ -144,8 +142,8 @@ def _posteriors_from_answers(data: TwoTables, oracles: list[Any], people: np.nda
 def _check_no_table(releases: list[Any]) -> None:
     if any(isinstance(each, pa.Table) for each in releases):
         raise ValueError(
-            "the defence must return tables of both, or answer counts for both, not a table of the one and answers of "
-            "the other"
+            "the defence must return a table for both tables, or a function for both, not a table for one and a "
+            "function for the other"
         )
 
 
@@ -170,12 +168,12 @@ def _table_details(table_counts: list[ClassCounts], sensitive: SensitiveValues) 
     )
     both = (common.with_target > 0).sum(axis=1)
     return {
-        "values left by the first, the second, both": [float(each.mean()) for each in (*possible_counts, both)],
-        "values that are certain by one of the tables": int(
+        "values left by the first table, the second, both": [float(each.mean()) for each in (*possible_counts, both)],
+        "values inferred with certainty from one table": int(
             ((possible_counts[0] == 1) | (possible_counts[1] == 1)).sum()
         ),
-        "values that are certain": int((both == 1).sum()),
-        "epsilon implied by what is left possible, at least": epsilon_implied_by_absent_values(common, sensitive.truth),
+        "values inferred with certainty": int((both == 1).sum()),
+        "epsilon implied by absent values, at least": epsilon_implied_by_absent_values(common, sensitive.truth),
     }
 
 
@@ -190,18 +188,18 @@ def _exposure(data: TwoTables, inference: AttributeInference) -> Any:
 
 
 def load(folder: Path) -> TwoTables:
-    """Read the census as two releases, a third of whose people are in both."""
+    """Read the Adult census data as two releases; a third of the people are in both."""
     return read_two_releases(folder)
 
 
 ATTACK = Attack(
     run=intersection,
     docs_page="tables",
-    summary="Reads two k-anonymous tables of overlapping people together.",
+    summary="Combines two k-anonymous tables of overlapping people to infer sensitive values.",
     without_defence="two 5-anonymous tables",
-    with_easy_fix="two 10-anonymous tables with three different secrets at least in every class",
-    with_curator="counts by secret from two curators, who share epsilon",
-    built_in_data=f"two made-up hospitals of {_HOSPITAL_SIZE:,} patients, half of whom are in both",
+    with_easy_fix="two 10-anonymous, 3-diverse tables",
+    with_curator="counts by sensitive value from two curators, with half of epsilon each",
+    built_in_data=f"two simulated hospitals with {_HOSPITAL_SIZE:,} patients each, half of whom are in both",
     data_files=FILES,
     load=load,
 )

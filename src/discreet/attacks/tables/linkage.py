@@ -1,4 +1,4 @@
-"""Linkage: people without names, found again by what is known of them."""
+"""The linkage attack: re-identify people in a table without names by what is known about them."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -38,18 +38,18 @@ def linkage(  # noqa: PLR0913 - all but the first by name only
     k: int = 5,
     targets: int = 2000,
 ) -> AttackResult:
-    """Link rows without names to people, by what is known of them, and so tell their diagnosis or all their ratings.
+    """Link rows without names to known people, and so learn their diagnosis or all of their ratings.
 
-    `data` is a `Register` (patients beside a list of people; made up unless given) or `Ratings` (of which a few are
-    known). Released are the table without names ("nothing"), the same in classes of k people, or with a tenth of the
-    ratings dropped and a tenth changed ("easy"), the curator's counts of those who are just like a target ("curator",
-    for so many `targets`), or what a function of yours makes of the table with a column `row`, or of the `Ratings`: the
-    same, changed or with some left out, or a function that answers arrays of counts.
+    `data` is a `Register` (patients and a public list of people; simulated by default) or `Ratings` (the attacker
+    knows a few). The release is the table without names ("nothing"), a k-anonymous table or ratings with a tenth
+    dropped and a tenth changed ("easy"), or the curator's counts of people who share a target's quasi-identifiers
+    ("curator", for up to `targets` people). A function as defence gets the table with a column `row`, or the `Ratings`,
+    and returns it modified or with rows left out, or returns a function that answers arrays of counts.
 
     >>> result = linkage(random_state=0)
-    >>> result.details["named rightly"], result.details["patients"]
+    >>> result.details["correctly named"], result.details["patients"]
     (3599, 4000)
-    >>> linkage(defence="with_easy_fix", random_state=0).details["named rightly"]
+    >>> linkage(defence="easy", random_state=0).details["correctly named"]
     0
     """
     parsed_defence = parse_defence(defence, epsilon)
@@ -60,7 +60,7 @@ def linkage(  # noqa: PLR0913 - all but the first by name only
         return link_ratings(records, parsed_defence, rng, max_targets)
     if not isinstance(records, Register):
         raise TypeError(
-            f"data must be a Register(patients, people, who) or Ratings(user, movie, ...), not {type(records).__name__}"
+            f"data must be Register(patients, people, who) or Ratings(user, movie, ...), not {type(records).__name__}"
         )
     return _link_register(
         records, parsed_defence, rng, partial(k_anonymous_release, k=as_integer(k, "k", 2)), max_targets
@@ -81,12 +81,12 @@ def _link_register(
         inference = infer_from_answers(
             class_counts(unmodified_release(patients), patients), patients.sensitive_values, people, release
         )
-        details |= {"named rightly": 0, "patients asked about": len(people)}
+        details |= {"correctly named": 0, "patients targeted": len(people)}
     return AttackResult(
         attack="linkage",
         against=defence,
-        metric="of the patients had their diagnosis told",
-        # A stranger is the same patient, taken out: the neighbours of the curator's promise.
+        metric="of patients' diagnoses inferred",
+        # A non-member is the same patient, removed: neighbouring databases in the sense of the curator's guarantee.
         evidence=inference.evidence,
         details=details,
         exposure=exposure_by_rarity(
@@ -99,7 +99,7 @@ def _link_register(
 
 
 def link_rows(table: pa.Table, people: pa.Table, quasi: list[str]) -> anonymity.LinkageRisk:
-    """Return how many people of a list each row of a table could be, and who it is where there is only one.
+    """Return how many people of a list match each row of a table, and which person if there is only one.
 
     >>> table, people = pa.table({"age": ["30-39", "40-49"]}), pa.table({"age": [31, 33, 48]})
     >>> link_rows(table, people, ["age"]).unique_links.tolist()
@@ -115,25 +115,25 @@ def _naming_details(released: pa.Table, data: Register) -> Mapping[str, Any]:
     row, person = linked.unique_links.T
     is_correct = data.who[np.asarray(released[ROW])[row]] == person
     return {
-        "named rightly": int(is_correct.sum()),
-        "named wrongly": int((~is_correct).sum()),
-        "right if every row is linked by chance": linked.mean_risk,
+        "correctly named": int(is_correct.sum()),
+        "wrongly named": int((~is_correct).sum()),
+        "expected share correct with random links": linked.mean_risk,
     }
 
 
 def load(folder: Path) -> Register:
-    """Read 30,000 fake patients and the list of the same people."""
+    """Read 30,000 synthetic patients and the list of the same people."""
     return read_register(folder)
 
 
 ATTACK = Attack(
     run=linkage,
     docs_page="tables",
-    summary="Links patients without names to a list of people by what both have, and tells their diagnosis.",
-    without_defence="the patients' table without names",
-    with_easy_fix="classes of five people who look alike",
-    with_curator="counts by diagnosis of all who are just like the target",
-    built_in_data=f"{_PATIENT_COUNT:,} made-up patients with zip code, birth date and sex, and a voter roll",
+    summary="Links patients without names to a public list by the columns both share, and infers their diagnoses.",
+    without_defence="the table of patients without names",
+    with_easy_fix="a 5-anonymous table",
+    with_curator="counts by diagnosis of the people who share the target's quasi-identifiers",
+    built_in_data=f"{_PATIENT_COUNT:,} simulated patients with zip code, birth date and sex, and a voter roll",
     data_files=REGISTER_FILES,
     load=load,
 )

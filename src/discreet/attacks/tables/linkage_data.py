@@ -1,4 +1,4 @@
-"""Data for linkage: patients beside a public register, and ratings of which the attacker knows a few."""
+"""Data for linkage: patients and a public register, and ratings of which the attacker knows a few."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,15 +22,15 @@ from discreet.kernel.numbers import as_integer
 
 REGISTER_FILES = ("linkage_synthetic_demographic.parquet", "linkage_synthetic_medical.parquet")
 _ZIP_COUNT = 400
-_UNREGISTERED_SHARE = 0.1  # of the patients, the share that is not in the register
-_OTHERS_PER_PATIENT = 0.5  # for each patient, so many people of the register who are none
+_UNREGISTERED_SHARE = 0.1  # the share of patients who are not in the register
+_OTHERS_PER_PATIENT = 0.5  # people in the register who are not patients, per patient
 
 
 @dataclass(frozen=True, eq=False)
 class Register:
-    """Patients, and a list of people (`people`) with the same columns that anybody can get.
+    """Patients, and a public list of people (`people`) with the same quasi-identifiers.
 
-    `who` has the place in `people` of each patient, -1 if they are not in it: the truth, by which names are scored.
+    `who` is the row in `people` of each patient, or -1: the true links, used only for scoring.
 
     >>> table = pa.table({"age": [30, 41], "condition": ["flu", "no"]})
     >>> town = pa.table({"name": ["Ana", "Bob", "Eva"], "age": [41, 30, 30]})
@@ -47,19 +47,21 @@ class Register:
         people = arrow_table(self.people, "people")
         missing = [name for name in self.patients.quasi if name not in people.column_names]
         if missing:
-            raise ValueError(f"people has no column {missing[0]!r}: give the columns of quasi, {self.patients.quasi}")
+            raise ValueError(
+                f"there is no column {missing[0]!r} in people: it needs all columns of quasi, {self.patients.quasi}"
+            )
         who = integer_array(self.who, "who")
         if who.shape != (self.patients.table.num_rows,) or who.min() < -1 or who.max() >= people.num_rows:
-            raise ValueError("who must have one place in people for each patient, -1 for those who are not in it")
+            raise ValueError("who must have one row number of people per patient, or -1 for patients who are not in it")
         object.__setattr__(self, "people", people.select(self.patients.quasi))
         object.__setattr__(self, "who", who)
 
 
 def simulate_register(patients: int = 135_000, random_state: int | None = None) -> Register:
-    """Make up so many patients with zip code, birth date and sex, and a voter roll that has most of them.
+    """Simulate patients with zip code, birth date and sex, and a voter roll that lists most of them.
 
-    >>> made = simulate_register(1000, random_state=0)
-    >>> made.people.num_rows, made.patients.quasi
+    >>> register = simulate_register(1000, random_state=0)
+    >>> register.people.num_rows, register.patients.quasi
     (1400, ['zip', 'born', 'sex'])
     """
     rng = random_generator(random_state)
@@ -74,20 +76,18 @@ def simulate_register(patients: int = 135_000, random_state: int | None = None) 
     })  # fmt: skip
     condition = np.array(CONDITIONS)[draw_conditions(zips[:patients], ages[:patients], rng)]
     table = everybody.slice(0, patients).append_column("condition", pa.array(condition))
-    order = rng.permutation(np.arange(unregistered, count))  # a voter roll says nothing by its order
+    order = rng.permutation(np.arange(unregistered, count))  # the order of the roll must not reveal the links
     who = np.full(count, -1)
     who[order] = np.arange(len(order))
     return Register(Patients(table, ["zip", "born", "sex"], "condition"), everybody.take(order), who[:patients])
 
 
 def read_register(folder: Path) -> Register:
-    """Read 30,000 fake patients and the list of the same people."""
+    """Read 30,000 synthetic patients and the list of the same people."""
     people = read_data_table(folder, REGISTER_FILES[0], ["ID", "Gender", "Age", "Zip"])
     medical = read_data_table(folder, REGISTER_FILES[1], ["ID", "Diagnosis"])
     numbered = people.append_column("place", pa.array(np.arange(people.num_rows)))
-    patients = medical.join(
-        numbered, "ID", join_type="inner"
-    )  # what the hospital has itself: the exact age and zip code
+    patients = medical.join(numbered, "ID", join_type="inner")  # the hospital also knows the exact age and zip code
     who = np.asarray(patients["place"])
     return Register(Patients(patients, ["Gender", "Age", "Zip"], "Diagnosis"), people, who)
 
@@ -97,11 +97,10 @@ RATINGS_FILE = "movielens_latest_small_ratings.parquet"
 
 @dataclass(frozen=True, eq=False)
 class Ratings:
-    """Ratings of movies: by whom, of what, how many stars, on which day; and how much the attacker knows of a target.
+    """Movie ratings (user, movie, stars, day), and how much the attacker knows about a target.
 
-    The attacker knows `known` of the target's ratings. Of these, `wrong` are made up. Days are known up to `days`
-    more or less, or not at all. Users and movies are whole numbers or texts, by which a release that lacks some of them
-    is compared with the owner's ratings; the attack itself never looks at a user's.
+    The attacker knows `known` ratings of the target, `wrong` of them false; days are known to within `days`, or not at
+    all. Users and movies are integers or texts; user ids serve only to score a release and are not seen by the attack.
 
     >>> ratings = Ratings(user=[8, 8, 9], movie=[5, 7, 5], stars=[4, 2.5, 3], day=[10, 11, 300], known=2)
     >>> ratings.user_count, ratings.movie_ids.tolist()
@@ -121,41 +120,41 @@ class Ratings:
         columns |= {name: finite_number_array(getattr(self, name), name) for name in ("stars", "day")}
         sizes = {column.shape for column in columns.values()}
         if len(sizes) > 1 or columns["user"].ndim != 1 or not columns["user"].size:
-            raise ValueError("user, movie, stars and day must be lists of one length, with at least one rating")
+            raise ValueError("user, movie, stars and day must be lists of equal length with at least one rating")
         for name, column in columns.items():
             object.__setattr__(self, name, column)
         if len(set(zip(columns["user"].tolist(), columns["movie"].tolist(), strict=True))) < columns["user"].size:
-            raise ValueError("user and movie: somebody has rated a movie twice. Keep one of these ratings.")
+            raise ValueError("user and movie: a user has rated a movie twice. Keep one of these ratings.")
         if not 0 <= as_integer(self.wrong, "wrong", 0) < as_integer(self.known, "known", 1):
-            raise ValueError(f"wrong must be less than known, {self.known}, not {self.wrong}")
+            raise ValueError(f"wrong must be less than known ({self.known}), not {self.wrong}")
         if self.days is not None:
             as_integer(self.days, "days", 0)
 
     @property
     def user_count(self) -> int:
-        """How many people have rated."""
+        """The number of users."""
         return len(self.user_ids)
 
     @cached_property
     def user_ids(self) -> np.ndarray:
-        """Who has rated, sorted."""
+        """The distinct user ids, sorted."""
         return np.unique(self.user)
 
     @cached_property
     def movie_ids(self) -> np.ndarray:
-        """What was rated, sorted."""
+        """The distinct movie ids, sorted."""
         return np.unique(self.movie)
 
     @cached_property
     def star_values(self) -> np.ndarray:
-        """The different stars that were given, sorted."""
+        """The distinct numbers of stars, sorted."""
         return np.unique(self.stars)
 
 
 def simulate_ratings(
     people: int = 400, *, known: int = 3, wrong: int = 0, days: int | None = None, random_state: int | None = None
 ) -> Ratings:
-    """Make up ratings: everybody has seen some of the films that all see, and some that hardly anybody does.
+    """Simulate ratings: everybody has rated some popular movies and some that hardly anybody has seen.
 
     >>> simulate_ratings(50, random_state=0).user_count
     50
@@ -177,7 +176,7 @@ def simulate_ratings(
 
 
 def read_ratings(folder: Path, *, known: int = 3, wrong: int = 0, days: int | None = None) -> Ratings:
-    """Read the ratings of 610 people."""
+    """Read the MovieLens ratings of 610 people."""
     table = read_data_table(folder, RATINGS_FILE)
     day = np.asarray(table["timestamp"]).astype("datetime64[D]").astype(np.int64)
     user, movie, stars = (np.asarray(table[name]) for name in ("userId", "movieId", "rating"))

@@ -26,7 +26,7 @@ _ADULT_COLUMNS = ["age", "education", "marital_status", "race", "sex"]
 
 @dataclass(frozen=True, eq=False)
 class TwoTables:
-    """Two tables of patients with the same sensitive column; `both` are the people in both: their rows in each.
+    """Two tables of patients with the same sensitive column; `both` lists the rows of each person who is in both.
 
     >>> two = lecture_tables()
     >>> two.both.tolist()
@@ -42,45 +42,45 @@ class TwoTables:
             require_type(each, Patients, "Patients(table, quasi, sensitive)", name)
         both = integer_array(self.both, "both")
         if both.ndim != 2 or both.shape[1] != 2 or not len(both):
-            raise ValueError("both must have a pair of rows for each person who is in both tables, and at least one")
+            raise ValueError("both must be a list of pairs of row numbers, one per person in both tables, at least one")
         sizes = [each.table.num_rows for each in (self.first, self.second)]
         if both.min() < 0 or (both >= sizes).any():
-            raise ValueError(f"both must have rows of the tables: below {sizes[0]} and {sizes[1]}")
+            raise ValueError(f"both must contain row numbers of the tables: below {sizes[0]} and {sizes[1]}")
         if any(len(np.unique(rows)) < len(rows) for rows in both.T):
-            raise ValueError("both has somebody's row twice: name each person who is in both tables once")
+            raise ValueError("both lists a row twice: list each person who is in both tables once")
         types = [each.table[each.sensitive].type for each in (self.first, self.second)]
         if types[0] != types[1]:
             raise ValueError(
-                f"the sensitive columns must hold the same, not {types[0]} and {types[1]}: cast one of them"
+                f"the sensitive columns must have the same type, not {types[0]} and {types[1]}: cast one of them"
             )
         values = [
             np.array(each.table[each.sensitive].to_pylist(), object)[rows]
             for each, rows in zip((self.first, self.second), both.T, strict=True)
         ]
         if (values[0] != values[1]).any():
-            raise ValueError("both: somebody has another sensitive value in the second table. Leave such people out.")
+            raise ValueError("both: a person has different sensitive values in the two tables. Leave such people out.")
         object.__setattr__(self, "both", both)
 
     @property
     def tables(self) -> tuple[Patients, Patients]:
-        """The first table and the second."""
+        """Both tables."""
         return self.first, self.second
 
     @cached_property
     def values(self) -> list[Any]:
-        """The different sensitive values of both tables, sorted."""
+        """The distinct sensitive values of both tables, sorted."""
         return sorted({*self.first.values, *self.second.values})
 
     @cached_property
     def sensitive_values(self) -> SensitiveValues:
-        """What is to be guessed of the people in both."""
+        """The sensitive values of the people in both tables."""
         codes = [value_codes(each.table[each.sensitive], self.values) for each in self.tables]
         prior = np.bincount(np.concatenate(codes), minlength=len(self.values)) / sum(map(len, codes))
-        # What is known of people from outside is left to homogeneity: here, two tables are enough.
+        # No background knowledge here: that is part of the homogeneity attack.
         return SensitiveValues(codes[0][self.both[:, 0]], prior, np.ones((len(self.both), len(self.values)), bool))
 
     def class_counts(self, table_index: int, counts_of_table: ClassCounts) -> ClassCounts:
-        """Return what a table shows of the people in both, with a column for each of the values of both tables."""
+        """Return one table's class counts for the people in both, with a column per value of either table."""
         columns = [self.values.index(value) for value in self.tables[table_index].values]
         rows = self.both[:, table_index]
         wide = [np.zeros((len(rows), len(self.values)), np.int64) for _ in range(2)]
@@ -90,7 +90,7 @@ class TwoTables:
 
 
 def lecture_tables() -> TwoTables:
-    """Return the lecture's two tables: somebody of 28 with the first row of each is in both.
+    """Return the lecture's two tables; the person in the first row of each is in both.
 
     >>> lecture_tables().second.table.num_rows
     12
@@ -99,7 +99,7 @@ def lecture_tables() -> TwoTables:
 
 
 def simulate_hospitals(count: int, rng: np.random.Generator) -> TwoTables:
-    """Make up two hospitals of so many patients each, half of whom are in both.
+    """Simulate two hospitals with `count` patients each, half of whom are in both.
 
     >>> len(simulate_hospitals(100, np.random.default_rng(0)).both)
     50
@@ -110,7 +110,7 @@ def simulate_hospitals(count: int, rng: np.random.Generator) -> TwoTables:
 
 
 def read_two_releases(folder: Path) -> TwoTables:
-    """Read the census as two releases of 20,000 people, a third of whom are in both, with their occupation."""
+    """Read the Adult census data as two releases of 20,000 people with their occupation; a third are in both."""
     table = read_data_table(folder, FILES[0], [*_ADULT_COLUMNS, "occupation"])
     table = table.filter(pc.is_valid(table["occupation"]))
     rng = np.random.default_rng(0)
@@ -120,7 +120,7 @@ def read_two_releases(folder: Path) -> TwoTables:
 
 
 def _split_into_two(everybody: Patients, first: np.ndarray, second: np.ndarray, rng: np.random.Generator) -> TwoTables:
-    """Split people into two tables, each in an order of its own."""
+    """Split people into two tables, each in random order."""
     rows = [rng.permutation(each) for each in (first, second)]
     tables = [
         Patients(everybody.table.take(each), everybody.quasi, everybody.sensitive, everybody.facts) for each in rows

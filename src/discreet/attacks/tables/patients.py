@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 from discreet.attacks.tables.validation import text_list
 from discreet.attacks.validation import arrow_table
 
-_UNKNOWN_VALUE = "a released sensitive value is not one of the owner's: use the values of the owner's table"
-ROW = "row"  # the column by which guesses are scored: the owner's number of a person. The attacks never look at it
+_UNKNOWN_VALUE = "the release has a sensitive value that the original table does not have: use only its values"
+ROW = "row"  # row numbers, used only to score guesses; the attacks never read them
 
 
 @dataclass(frozen=True)
 class Fact:
-    """What everybody knows: people with this value of this column do not have that sensitive value.
+    """Background knowledge: people with this value of this column do not have that sensitive value.
 
     >>> Fact("sex", "M", "ovarian cyst").rules_out
     'ovarian cyst'
@@ -32,7 +32,7 @@ class Fact:
 
 @dataclass(frozen=True, eq=False)
 class SensitiveValues:
-    """What is to be guessed: each person's value, how common the values are, and which ones a person can have."""
+    """Each person's true sensitive value, the prior over values, and which values are possible for whom."""
 
     truth: np.ndarray
     prior: np.ndarray
@@ -41,9 +41,9 @@ class SensitiveValues:
 
 @dataclass(frozen=True, eq=False)
 class Patients:
-    """A table with a row for each person, the columns that others know (`quasi`), and the one to protect (`sensitive`).
+    """A table with one row per person, its quasi-identifiers (`quasi`) and its sensitive column (`sensitive`).
 
-    `facts` are background knowledge of the attacker's. The table may be of Arrow, pandas or polars, or a dict.
+    `facts` are the attacker's background knowledge. The table is an Arrow, pandas or polars table, or a dict.
 
     >>> table = pa.table({"zip": ["13053", "13068"], "age": [28, 41], "ill": ["flu", "heart"]})
     >>> Patients(table, quasi=["zip", "age"], sensitive="ill").values
@@ -67,12 +67,12 @@ class Patients:
         for name in column_names:
             _check_column(table, name)
         if not quasi or self.sensitive in quasi:
-            raise ValueError("quasi must name at least one column, and not the sensitive one")
+            raise ValueError("quasi must name at least one column, but not the sensitive one")
         sensitive = table[self.sensitive]
         if sensitive.null_count or (pa.types.is_floating(sensitive.type) and pc.any(pc.is_nan(sensitive)).as_py()):
-            raise ValueError(f"column {self.sensitive!r} has empty entries: leave those people out, or name the value")
+            raise ValueError(f"column {self.sensitive!r} has missing values: leave those rows out, or fill them in")
         if len(sensitive.unique()) < 2:
-            raise ValueError(f"column {self.sensitive!r} needs at least two different values, or there is no secret")
+            raise ValueError(f"column {self.sensitive!r} must have at least two distinct values")
         for name, value in (
             ("table", table.select(column_names)),
             ("quasi", list(dict.fromkeys(quasi))),
@@ -82,17 +82,17 @@ class Patients:
 
     @property
     def numbered_table(self) -> pa.Table:
-        """The columns that are released, and each person's number."""
+        """The released columns and the row numbers."""
         return with_row_numbers(self.table.select([*self.quasi, self.sensitive]))
 
     @cached_property
     def values(self) -> list[Any]:
-        """The different sensitive values, sorted."""
+        """The distinct sensitive values, sorted."""
         return sorted(self.table[self.sensitive].unique().to_pylist())
 
     @cached_property
     def sensitive_values(self) -> SensitiveValues:
-        """What is to be guessed; how common the values are in all is taken to be known to everybody."""
+        """The values to infer; their overall frequencies are assumed to be public."""
         truth = value_codes(self.table[self.sensitive], self.values)
         possible = np.ones((len(truth), len(self.values)), bool)
         for fact in self.facts:
@@ -100,7 +100,7 @@ class Patients:
             if fact.rules_out in self.values:
                 possible[np.asarray(is_ruled_out), self.values.index(fact.rules_out)] = False
         if not possible[np.arange(len(truth)), truth].all():
-            raise ValueError("facts: somebody in the table has a value that a fact rules out. Leave that fact out.")
+            raise ValueError("facts: a fact rules out a value that occurs in the table. Leave that fact out.")
         return SensitiveValues(truth, np.bincount(truth, minlength=len(self.values)) / len(truth), possible)
 
     def _fact_value(self, fact: Fact) -> pa.Scalar:
@@ -109,8 +109,8 @@ class Patients:
             return pa.scalar(fact.value, kind)
         except (pa.ArrowException, OverflowError, ValueError, TypeError):
             raise TypeError(
-                f"facts: column {fact.column!r} holds {kind}, which a {type(fact.value).__name__} is none of. Give a "
-                "value of the column."
+                f"facts: column {fact.column!r} has type {kind}, but the value is a {type(fact.value).__name__}. Give "
+                "a value of the column's type."
             ) from None
 
 
@@ -126,15 +126,15 @@ def _checked_facts(value: Any) -> list[Fact]:
 
 def _check_column(table: pa.Table, name: Any) -> None:
     if name not in table.column_names:
-        raise ValueError(f"there is no column {name!r} in the table; there are {', '.join(table.column_names)}")
+        raise ValueError(f"there is no column {name!r} in the table; its columns are {', '.join(table.column_names)}")
     if name == ROW:
-        raise ValueError(f"the table has a column {ROW!r}: rename it, as people are numbered by that name")
+        raise ValueError(f"the column name {ROW!r} is reserved for row numbers: rename that column")
     if pa.types.is_nested(table[name].type):
-        raise ValueError(f"column {name!r} holds {table[name].type}: put its parts into columns of their own")
+        raise ValueError(f"column {name!r} has the nested type {table[name].type}: flatten it into separate columns")
 
 
 def require_type(data: Any, expected: type, example: str, name: str = "data") -> Any:
-    """Return data of the wanted kind, or say what to give.
+    """Return the data if they have the expected type, else raise.
 
     >>> require_type([1], Patients, "Patients(table, quasi, sensitive)")
     Traceback (most recent call last):
@@ -147,7 +147,7 @@ def require_type(data: Any, expected: type, example: str, name: str = "data") ->
 
 
 def value_codes(column: Any, values: Sequence[Any]) -> np.ndarray:
-    """Return the number of each entry among the values.
+    """Return the index of each entry in the list of values.
 
     >>> value_codes(pa.chunked_array([["flu", "no", "flu"]]), ["flu", "no"]).tolist()
     [0, 1, 0]
@@ -155,14 +155,14 @@ def value_codes(column: Any, values: Sequence[Any]) -> np.ndarray:
     try:
         codes = pc.index_in(column, value_set=pa.array(values, column.type))
     except (pa.ArrowException, OverflowError):
-        raise ValueError(f"{_UNKNOWN_VALUE}, and not {column.type}") from None
+        raise ValueError(f"{_UNKNOWN_VALUE}; the released column has type {column.type}") from None
     if codes.null_count:
         raise ValueError(_UNKNOWN_VALUE)
     return np.asarray(codes.to_numpy(), np.int64)
 
 
 def with_row_numbers(table: pa.Table) -> pa.Table:
-    """Give each person of a table a number.
+    """Append a column of row numbers.
 
     >>> with_row_numbers(pa.table({"age": [30, 40]})).column_names
     ['age', 'row']
@@ -183,7 +183,7 @@ _SECOND_CLASSES = {
 
 
 def first_lecture_table(*facts: Fact) -> Patients:
-    """Return the 4-anonymous table: in its last class everybody has the same.
+    """Return the lecture's 4-anonymous table, whose last class is homogeneous.
 
     >>> first_lecture_table().table.num_rows, len(first_lecture_table().values)
     (12, 4)
@@ -192,7 +192,7 @@ def first_lecture_table(*facts: Fact) -> Patients:
 
 
 def second_lecture_table(*facts: Fact) -> Patients:
-    """Return the 6-anonymous table: three conditions at least in each class.
+    """Return the lecture's 6-anonymous table, with at least three conditions in each class.
 
     >>> second_lecture_table().values
     ['AIDS', 'Cancer', 'Flu', 'Tuberculosis', 'Viral Infection']
@@ -211,21 +211,23 @@ def _lecture_patients(classes: dict[str, str], facts: tuple[Fact, ...]) -> Patie
 
 SIMULATED_FACTS = (Fact("vaccinated", value=True, rules_out="flu"), Fact("unhurt", value=True, rules_out="injury"))
 CONDITIONS = ["flu", "injury", "asthma", "diabetes", "heart disease", "cancer", "depression", "HIV"]
-# How common the conditions are at 20, and at 90; between, in between.
+# The frequencies of the conditions at ages 20 and 90; ages in between are interpolated.
 _RATES_AT_20 = np.array([0.28, 0.30, 0.16, 0.05, 0.01, 0.02, 0.15, 0.03])
 _RATES_AT_90 = np.array([0.15, 0.10, 0.05, 0.22, 0.28, 0.15, 0.04, 0.01])
 _ZIP_COUNT = 40
-_HOMOGENEOUS_ZIPS = 6  # zip codes in which nearly all patients have the same: a factory, a school, a home
+_HOMOGENEOUS_ZIPS = (
+    6  # zip codes where nearly all patients have the same condition, as near a factory or in a nursing home
+)
 _HOMOGENEOUS_WEIGHT = 9.0
 _TODAY = date(1996, 5, 1).toordinal()
 _EPOCH = date(1970, 1, 1).toordinal()
 
 
 def simulate_patients(count: int, rng: np.random.Generator) -> Patients:
-    """Make up patients with zip code, age, sex and condition; age and place say something about the condition.
+    """Simulate patients with zip code, age, sex and condition; the condition depends on age and zip code.
 
-    >>> made = simulate_patients(100, np.random.default_rng(0))
-    >>> made.quasi, made.sensitive, len(made.facts)
+    >>> patients = simulate_patients(100, np.random.default_rng(0))
+    >>> patients.quasi, patients.sensitive, len(patients.facts)
     (['zip', 'age', 'sex'], 'condition', 2)
     """
     zips, ages = rng.integers(_ZIP_COUNT, size=count), rng.integers(18, 91, size=count)
@@ -235,7 +237,7 @@ def simulate_patients(count: int, rng: np.random.Generator) -> Patients:
         "age": ages,
         "sex": np.array(["F", "M"])[rng.integers(2, size=count)],
         "condition": np.array(CONDITIONS)[condition],
-        # Neither is in the hospital's table, but friends and colleagues know it.
+        # Background knowledge of friends and colleagues, not part of the hospital's table.
         "vaccinated": (condition != 0) & (rng.random(count) < 0.6),
         "unhurt": (condition != 1) & (rng.random(count) < 0.8),
     })  # fmt: skip
@@ -243,7 +245,7 @@ def simulate_patients(count: int, rng: np.random.Generator) -> Patients:
 
 
 def draw_conditions(zips: np.ndarray, ages: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Draw everybody's condition, by number."""
+    """Draw the condition of each person, as an index into `CONDITIONS`."""
     age_weight = ((np.clip(ages, 20, 90) - 20) / 70)[:, None]
     weights = (1 - age_weight) * _RATES_AT_20 + age_weight * _RATES_AT_90
     homogeneous = np.flatnonzero(zips < _HOMOGENEOUS_ZIPS)
@@ -253,12 +255,12 @@ def draw_conditions(zips: np.ndarray, ages: np.ndarray, rng: np.random.Generator
 
 
 def zip_codes(zips: np.ndarray) -> np.ndarray:
-    """Return five digits for each number of a place."""
+    """Return a five-digit zip code for each place."""
     codes: np.ndarray = np.array([f"{130 + zip_ // 10}{53 + zip_ % 10}" for zip_ in range(int(zips.max()) + 1)])[zips]
     return codes
 
 
 def draw_birth_dates(ages: np.ndarray, rng: np.random.Generator) -> pa.Array:
-    """Return a day of birth for each age."""
+    """Draw a birth date for each age."""
     days = _TODAY - (ages * 365.25 + rng.integers(0, 365, size=len(ages))).astype(np.int64) - _EPOCH
     return pa.array(days.astype(np.int32)).cast(pa.date32())

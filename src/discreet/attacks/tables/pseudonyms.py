@@ -1,4 +1,4 @@
-"""Pseudonyms: codes in place of taxi numbers, opened by trying all numbers."""
+"""The pseudonym attack: reverse hashed taxi numbers by trying all numbers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,12 +28,12 @@ _TAXI_COUNT = 2000
 
 @dataclass(frozen=True)
 class _NamedTaxis:
-    """Which of the taxis with trips the attack names, rightly and at all, and which of those without."""
+    """Which taxis with trips are named correctly, which are named at all, and which taxis without trips are named."""
 
     correctly_named: np.ndarray
     members_named: np.ndarray
     non_members_named: np.ndarray
-    targets: np.ndarray  # the places of the first members among the taxis
+    targets: np.ndarray  # the indices of the first members among the taxis
     details: dict[str, Any]
 
 
@@ -46,16 +46,17 @@ def pseudonyms(  # noqa: PLR0913 - all but the first by name only
     forms: str | Sequence[str] = USUAL_FORMS,
     targets: int = 4000,
 ) -> AttackResult:
-    """Open the codes that stand in place of taxi numbers, and with them what a taxi did and earned.
+    """Reverse the codes that replace taxi numbers, and so learn each taxi's trips and income.
 
-    `data` are `Taxis`, made up unless given. Released are trips with the MD5 of the number ("nothing"), with SHA-256 of
-    a salt and the number, where the salt leaks ("easy"), keyed pseudonyms and the curator's count for each number
-    ("curator", for so many `targets` of each kind), or what a function of yours makes of the list of numbers: a list of
-    codes, or a function that answers arrays of counts. `forms` are what numbers look like: 9 a digit, A a letter.
+    `data` are `Taxis`, simulated by default. The release is the trips with the MD5 of the number ("nothing"), with
+    SHA-256 of a leaked salt and the number ("easy"), or keyed pseudonyms and the curator's count for each number
+    ("curator", for up to `targets` taxis with and without trips). A function as defence gets the list of numbers and
+    returns a list of codes, or a function that answers arrays of counts. `forms` are the formats of the numbers: 9 is
+    a digit, A a letter.
 
     >>> pseudonyms(random_state=0).success
     1.0
-    >>> pseudonyms(defence="with_easy_fix", random_state=0).details["codes crack_codes"]
+    >>> pseudonyms(defence="easy", random_state=0).details["codes reversed"]
     2000
     """
     rng = random_generator(random_state)
@@ -76,8 +77,8 @@ def pseudonyms(  # noqa: PLR0913 - all but the first by name only
     return AttackResult(
         attack="pseudonyms",
         against=parsed_defence,
-        metric="of the taxis were named",
-        # A stranger is a taxi that made no trip: the curator protects all that a taxi did, whether it is there or not.
+        metric="of taxis re-identified",
+        # A non-member is a taxi without a trip: the curator protects all trips of a taxi, and so its presence.
         evidence=ReidentificationEvidence.from_outcomes(
             named_taxis.correctly_named, named_taxis.members_named, named_taxis.non_members_named
         ),
@@ -102,8 +103,8 @@ def _user_codes(user_function: Callable[..., Any], taxis: Taxis) -> list[str] | 
     codes = text_list(returned, "the defence's codes")
     if len(codes) != len(taxis.numbers):
         raise ValueError(
-            f"the defence must return one code for each of the {len(taxis.numbers):,} numbers that it was given, not "
-            f"{len(codes):,}; or a function that takes an array of counts and returns them with noise"
+            f"the defence must return one code for each of its {len(taxis.numbers):,} numbers, not {len(codes):,}; "
+            "or a function that takes an array of counts and returns them with noise"
         )
     return codes
 
@@ -111,7 +112,7 @@ def _user_codes(user_function: Callable[..., Any], taxis: Taxis) -> list[str] | 
 def _name_by_dictionary(taxis: Taxis, codes: list[str], numbers: list[str]) -> _NamedTaxis:
     cracked = crack_codes(codes, numbers)
     cracked_numbers = set(cracked.values())
-    cracked_hashes = [normalise_case(code) in cracked for code in codes[len(taxis.numbers) :]]  # known as hashes only
+    cracked_hashes = [normalise_case(code) in cracked for code in codes[len(taxis.numbers) :]]  # known only as hashes
     correctly_named = [
         cracked.get(normalise_case(code)) == number for code, number in zip(codes, taxis.numbers, strict=False)
     ]
@@ -120,7 +121,7 @@ def _name_by_dictionary(taxis: Taxis, codes: list[str], numbers: list[str]) -> _
     )
     details = {
         "codes released": len(codes),
-        "codes opened": sum(correctly_named + cracked_hashes),
+        "codes reversed": sum(correctly_named + cracked_hashes),
         "numbers tried": len(numbers),
         **_best_day(taxis.trips, cracked_numbers),
     }
@@ -135,20 +136,20 @@ def _name_by_dictionary(taxis: Taxis, codes: list[str], numbers: list[str]) -> _
 
 
 def _best_day(trips: pa.Table, numbers: set[str]) -> dict[str, Any]:
-    """Return what opens with a number: a taxi's day and income."""
+    """Return how many trips are re-identified, and the most profitable day of one taxi."""
     known_trips = trips.filter(pc.is_in(trips["medallion"], pa.array(sorted(numbers), pa.string())))
     if not known_trips.num_rows:
-        return {"trips that a name was put to": 0}
+        return {"trips re-identified": 0}
     days = known_trips.group_by(["medallion", "day"]).aggregate([("total", "sum"), ("total", "count")]).to_pylist()
     best = max(days, key=lambda each: each["total_sum"])
     return {
-        "trips that a name was put to": known_trips.num_rows,
+        "trips re-identified": known_trips.num_rows,
         "best day of one taxi": f"{best['total_count']} trips and {best['total_sum']:,.0f} dollars",
     }
 
 
 def _name_by_counts(taxis: Taxis, oracle: CountOracle, rng: np.random.Generator, max_targets: int) -> _NamedTaxis:
-    """Ask for each number how many taxis of it made trips: 1 or 0, and noise; from a threshold on it is named."""
+    """Query how many taxis with each number made trips (1 or 0, plus noise); name those above a threshold."""
     with_trips = np.sort(rng.permutation(len(taxis.numbers))[:max_targets])
     without = min(len(taxis.others), max_targets)
     counts = np.concatenate([np.ones(len(with_trips), np.int64), np.zeros(without, np.int64)])
@@ -159,16 +160,16 @@ def _name_by_counts(taxis: Taxis, oracle: CountOracle, rng: np.random.Generator,
     codes = keyed["number"].to_pylist()
     details = {
         "codes released": len(codes),
-        "codes opened": len(crack_codes(codes, [*taxis.numbers, *taxis.others])),
-        "taxis asked about": len(with_trips),
-        "taxis without a trip that were named": int(non_members_named.sum()),
+        "codes reversed": len(crack_codes(codes, [*taxis.numbers, *taxis.others])),
+        "taxis targeted": len(with_trips),
+        "non-members named": int(non_members_named.sum()),
     }
     return _NamedTaxis(members_named, members_named, non_members_named, with_trips, details)
 
 
 def _exposure(taxis: Taxis, named_taxis: _NamedTaxis) -> Any:
-    # Rare is a taxi with few trips.
-    labels = [f"taxi {place}" for place in named_taxis.targets]
+    # Taxis with few trips count as rare.
+    labels = [f"taxi {index}" for index in named_taxis.targets]
     hit = named_taxis.correctly_named[: len(named_taxis.targets)]
     return exposure_by_rarity(
         -taxis.counts[named_taxis.targets].astype(float), hit, labels=labels, rarity_label="few trips"
@@ -176,18 +177,18 @@ def _exposure(taxis: Taxis, named_taxis: _NamedTaxis) -> Any:
 
 
 def load(folder: Path) -> Taxis:
-    """Read the taxis of New York in 2013, and some of their days."""
+    """Read the taxis of New York in 2013 and the trips of some days."""
     return read_taxis(folder)
 
 
 ATTACK = Attack(
     run=pseudonyms,
     docs_page="tables",
-    summary="Opens codes that stand in place of taxi numbers by trying all numbers.",
-    without_defence="trips with the MD5 of each number",
+    summary="Reverses hashed taxi numbers by hashing all possible numbers.",
+    without_defence="trips with the MD5 of each taxi number",
     with_easy_fix="trips with SHA-256 of a salt and the number; the salt leaks",
-    with_curator="keyed pseudonyms, and a count for each number",
-    built_in_data=f"{_TAXI_COUNT:,} made-up taxis with trips, and as many without",
+    with_curator="keyed pseudonyms, and a private count for each number",
+    built_in_data=f"{_TAXI_COUNT:,} simulated taxis with trips, and as many without",
     data_files=FILES,
     load=load,
 )

@@ -1,4 +1,4 @@
-"""Linkage of ratings: who is found by a few of them, in the release and taken out of it."""
+"""Linkage of ratings: find people by a few of their ratings, with their record in the release and removed from it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ _DROPPED_SHARE = _CHANGED_SHARE = 0.1
 
 @dataclass(frozen=True, eq=False)
 class _ReleasedRatings:
-    """A record that is handed out, and where its users are among the owner's: the truth, by which names are scored."""
+    """Released ratings, and the true index of each released user, used only for scoring."""
 
     matrix: RatingMatrix
     user_indices: np.ndarray
@@ -38,7 +38,7 @@ class _ReleasedRatings:
 
 @dataclass(frozen=True, eq=False)
 class _RatingLinkageOutcome:
-    """Who was named, rightly and at all, and who was when they were not there."""
+    """Who was named correctly, who was named at all, and who was named when their record was removed."""
 
     correctly_named: np.ndarray
     named_at_all: np.ndarray
@@ -47,7 +47,7 @@ class _RatingLinkageOutcome:
 
 
 def link_ratings(data: Ratings, defence: Defence, rng: np.random.Generator, max_targets: int) -> AttackResult:
-    """Find people's records by a few of their ratings: everybody in the release, and the same person taken out."""
+    """Re-identify people by a few of their ratings, with their record in the release and removed from it."""
     matrix = rating_matrix(data)
     targets = rng.permutation(_users_worth_attacking(matrix, data))[:max_targets]
     auxiliary = [draw_auxiliary_ratings(data, matrix, int(target), rng) for target in targets]
@@ -60,19 +60,19 @@ def link_ratings(data: Ratings, defence: Defence, rng: np.random.Generator, max_
     return AttackResult(
         attack="linkage",
         against=defence,
-        metric="of the people were found by a few ratings",
-        # A stranger is the same person, taken out with all ratings: the neighbours of the curator's promise.
+        metric="of people re-identified by a few ratings",
+        # A non-member is the same person with all ratings removed: neighbouring databases at user level.
         evidence=ReidentificationEvidence.from_outcomes(
             outcome.correctly_named, outcome.named_at_all, outcome.named_when_removed
         ),
         details={
             "people": data.user_count,
-            "people looked for": len(targets),
-            "ratings known of each": data.known,
-            "of these wrong": data.wrong,
+            "people targeted": len(targets),
+            "known ratings per person": data.known,
+            "wrong ones among them": data.wrong,
             **outcome.details,
         },
-        # Rare is who is known by movies that few others have seen.
+        # People known by movies that few others have rated count as rare.
         exposure=exposure_by_rarity(
             [float(weights[known.movies].mean()) for known in auxiliary],
             outcome.correctly_named,
@@ -89,10 +89,10 @@ def _name_by_scoreboard(
     data: Ratings,
     rng: np.random.Generator,
 ) -> _RatingLinkageOutcome:
-    """Return who is named rightly, and who is taken for somebody else when they are not there."""
+    """Name each target by the scoreboard, with their record in the release and removed from it."""
     matrix = release.matrix
     threshold, weights = eccentricity_threshold(matrix, data, rng), matrix.movie_weights
-    rows = np.full(data.user_count, -1)  # of those who were left out, and cannot be found
+    rows = np.full(data.user_count, -1)  # -1: not in the release
     rows[release.user_indices] = np.arange(len(release.user_indices))
     correctly_named, named_at_all, named_when_removed, unique_matches = [], [], [], 0
     for known, row in zip(auxiliary, rows[targets].tolist(), strict=True):
@@ -107,9 +107,9 @@ def _name_by_scoreboard(
         others = np.arange(len(scores)) != row
         named_when_removed.append(identify_user(scores[others], consistent[others], threshold) is not None)
     details = {
-        "named rightly": sum(correctly_named),
-        "named wrongly": sum(named_at_all) - sum(correctly_named),
-        "alone with what is known": unique_matches,
+        "correctly named": sum(correctly_named),
+        "wrongly named": sum(named_at_all) - sum(correctly_named),
+        "unique matches": unique_matches,
     }
     return _RatingLinkageOutcome(
         np.array(correctly_named), np.array(named_at_all), np.array(named_when_removed), details
@@ -123,10 +123,10 @@ def _name_by_counts(
     oracle: CountOracle,
     rng: np.random.Generator,
 ) -> _RatingLinkageOutcome:
-    """Ask how many people have given these ratings, or all but the wrong ones; who is counted is named."""
+    """Query how many people match the known ratings, and name targets whose counts exceed the decoys."""
     consistent = [is_consistent(matrix, known, data.known - data.wrong, data.days) for known in auxiliary]
     counts = np.array([int(fit.sum()) for fit in consistent])
-    # A target has given what is right of what is known; without the target there is one fewer.
+    # The target always matches; without the target the count is one lower.
     answers, decoys = answers_and_decoys(oracle, np.concatenate([counts, counts - 1])[:, None])
     is_named = exceeds_decoys(answers[:, 0], decoys[:, 0], rng)
     members_named, named_when_removed = is_named[: len(counts)], is_named[len(counts) :]
@@ -134,7 +134,7 @@ def _name_by_counts(
         members_named,
         members_named,
         named_when_removed,
-        {"named rightly": int(members_named.sum()), "strangers named": int(named_when_removed.sum())},
+        {"correctly named": int(members_named.sum()), "non-members named": int(named_when_removed.sum())},
     )
 
 
@@ -157,12 +157,12 @@ def _user_release(user_function: Callable[..., Any], data: Ratings) -> _Released
         return oracle
     if not isinstance(returned, Ratings):
         raise TypeError(
-            "the defence must return the Ratings that it was given, changed, or with users or movies left out; or a "
-            f"function that takes an array of counts and returns them with noise; not {type(returned).__name__}"
+            "the defence must return its Ratings, modified or with users or movies left out, or a function that takes "
+            f"an array of counts and returns them with noise; not {type(returned).__name__}"
         )
     people = positions_of_ids(returned.user_ids, data.user_ids)
     if people is None:
-        raise ValueError("the defence's Ratings have users that it was not given: keep the ids, or leave users out")
+        raise ValueError("the defence's Ratings have unknown users: keep the ids, or leave users out")
     return _ReleasedRatings(rating_matrix(returned, data), people)
 
 
@@ -178,6 +178,6 @@ def _perturbed_ratings(matrix: RatingMatrix, data: Ratings, rng: np.random.Gener
 def _users_worth_attacking(matrix: RatingMatrix, data: Ratings) -> np.ndarray:
     users = users_with_enough_ratings(matrix, data)
     if not users.size:
-        left = f" and {data.wrong} movies left that they did not rate" if data.wrong else ""
-        raise ValueError(f"known: nobody has {data.known} ratings{left}. Take fewer.")
+        unrated = f" and {data.wrong} movies that they have not rated" if data.wrong else ""
+        raise ValueError(f"known: nobody has {data.known} ratings{unrated}. Choose a smaller number.")
     return users

@@ -1,4 +1,4 @@
-"""A few known ratings find a person's whole record: the scoreboard of Narayanan and Shmatikov (2008)."""
+"""The scoreboard of Narayanan and Shmatikov (2008): find a user's record by a few known ratings."""
 
 import math
 from dataclasses import dataclass
@@ -8,21 +8,21 @@ import numpy as np
 from discreet.attacks.tables.linkage_data import Ratings
 from discreet.attacks.tables.validation import positions_of_ids
 
-_RATING_SCALE, _DAY_SCALE = 1.5, 30.0  # how fast a rating and a day that differ count less, as in the paper
-_FALSE_POSITIVE_RATE = 0.05  # of those who are not in the data, the share that an attacker is ready to name
-_CALIBRATION_SIZE = 200  # records on which the attacker tries how far strangers lead
+_RATING_SCALE, _DAY_SCALE = 1.5, 30.0  # how fast differences in rating and day reduce the score, as in the paper
+_FALSE_POSITIVE_RATE = 0.05  # the share of non-members that the attacker accepts to name
+_CALIBRATION_SIZE = 200  # records on which the attacker calibrates the threshold
 
 
 @dataclass(frozen=True, eq=False)
 class RatingMatrix:
-    """What an outsider sees: the stars and days of every user (rows) for every movie, NaN where there is no rating."""
+    """Released stars and days, users × movies; NaN where there is no rating."""
 
     stars: np.ndarray
     days: np.ndarray
 
     @property
     def movie_weights(self) -> np.ndarray:
-        """How much a movie tells: the less, the more people have rated it."""
+        """The weight of each movie: 1 / log(number of raters)."""
         raters = np.count_nonzero(~np.isnan(self.stars), axis=0)
         weights: np.ndarray = 1 / np.log(np.maximum(raters, 2))
         return weights
@@ -30,7 +30,7 @@ class RatingMatrix:
 
 @dataclass(frozen=True, eq=False)
 class AuxiliaryRatings:
-    """What the attacker knows about one target: movies, their stars, and days or None."""
+    """The attacker's knowledge about one target: movies, their stars, and their days if known."""
 
     movies: np.ndarray
     stars: np.ndarray
@@ -38,10 +38,11 @@ class AuxiliaryRatings:
 
 
 def scoreboard_scores(matrix: RatingMatrix, weights: np.ndarray, auxiliary: AuxiliaryRatings) -> np.ndarray:
-    """Score every user by how well what is known fits: rare movies, near stars and near days count more.
+    """Score how well each user matches the known ratings: rare movies, similar stars and close days count more.
 
     >>> matrix = RatingMatrix(np.array([[4.0, np.nan], [1.0, 5.0]]), np.array([[1.0, np.nan], [1.0, 2.0]]))
-    >>> scoreboard_scores(matrix, np.ones(2), AuxiliaryRatings(np.array([0, 1]), np.array([4.0, 5.0]), None)).round(2).tolist()
+    >>> known = AuxiliaryRatings(np.array([0, 1]), np.array([4.0, 5.0]), None)
+    >>> scoreboard_scores(matrix, np.ones(2), known).round(2).tolist()
     [1.0, 1.14]
     """
     star_errors = np.abs(matrix.stars[:, auxiliary.movies] - auxiliary.stars)
@@ -59,13 +60,13 @@ def eccentricity(scores: np.ndarray) -> float:
     2.3
     """
     if scores.size < 2:
-        return 0.0  # there is nobody to lead
+        return 0.0  # there is no second score
     second, first = np.partition(scores, -2)[-2:]
     return float((first - second) / max(float(scores.std()), 1e-12))
 
 
 def is_consistent(matrix: RatingMatrix, auxiliary: AuxiliaryRatings, min_matches: int, days: int | None) -> np.ndarray:
-    """Return who has given at least so many of the known ratings, with days that differ by no more than `days`."""
+    """Return which users match at least `min_matches` of the known ratings, with days at most `days` apart."""
     same = matrix.stars[:, auxiliary.movies] == auxiliary.stars
     if auxiliary.days is not None and days is not None:
         same &= np.abs(matrix.days[:, auxiliary.movies] - auxiliary.days) <= days
@@ -73,7 +74,7 @@ def is_consistent(matrix: RatingMatrix, auxiliary: AuxiliaryRatings, min_matches
 
 
 def eccentricity_threshold(matrix: RatingMatrix, data: Ratings, rng: np.random.Generator) -> float:
-    """Return the lead from which on somebody is named, tried out with released records that are left out."""
+    """Return the eccentricity above which a user is named, calibrated on released records that are left out."""
     weights, eccentricities = matrix.movie_weights, []
     for user in rng.permutation(users_with_enough_ratings(matrix, data))[:_CALIBRATION_SIZE]:
         auxiliary = draw_auxiliary_ratings(data, matrix, int(user), rng)
@@ -82,11 +83,13 @@ def eccentricity_threshold(matrix: RatingMatrix, data: Ratings, rng: np.random.G
 
 
 def identify_user(scores: np.ndarray, consistent: np.ndarray, threshold: float) -> int | None:
-    """Return who is named: the only one whom all fits, or else the best by the scoreboard if the lead is enough.
+    """Return the only consistent user, else the top-scoring user if the eccentricity exceeds the threshold.
 
     >>> scores = np.array([0.0, 1.9, 2.0, 0.1])
-    >>> identify_user(scores, np.array([False, True, False, False]), threshold=1.0), identify_user(scores, np.zeros(4, bool), threshold=1.0)
-    (1, None)
+    >>> identify_user(scores, np.array([False, True, False, False]), threshold=1.0)
+    1
+    >>> identify_user(scores, np.zeros(4, bool), threshold=1.0) is None
+    True
     """
     if np.count_nonzero(consistent) == 1:
         return int(np.argmax(consistent))
@@ -94,13 +97,13 @@ def identify_user(scores: np.ndarray, consistent: np.ndarray, threshold: float) 
 
 
 def users_with_enough_ratings(matrix: RatingMatrix, data: Ratings) -> np.ndarray:
-    """Return which users have so many ratings as an attacker knows, and so many movies left as are known wrongly."""
+    """Return the users with at least `known` ratings and at least `wrong` movies that they have not rated."""
     rated = np.count_nonzero(~np.isnan(matrix.stars), axis=1)
     return np.flatnonzero((rated >= data.known) & (matrix.stars.shape[1] - rated >= data.wrong))
 
 
 def rating_matrix(data: Ratings, movies_of: Ratings | None = None) -> RatingMatrix:
-    """Return ratings as a table of their users by the movies of these or of other ratings.
+    """Return ratings as a users × movies matrix; the columns are the movies of these or of other ratings.
 
     >>> ratings = Ratings(user=[8, 9, 9], movie=[5, 5, 7], stars=[4, 2.5, 3], day=[10, 11, 300])
     >>> fewer = Ratings(user=[9], movie=[7], stars=[3], day=[300])
@@ -112,7 +115,7 @@ def rating_matrix(data: Ratings, movies_of: Ratings | None = None) -> RatingMatr
         positions_of_ids(data.movie, (movies_of or data).movie_ids),
     )
     if movie is None:
-        raise ValueError("the defence's Ratings have movies that it was not given: keep the ids, or leave movies out")
+        raise ValueError("the defence's Ratings have unknown movies: keep the ids, or leave movies out")
     stars = np.full((data.user_count, len((movies_of or data).movie_ids)), np.nan)
     days = stars.copy()
     stars[user, movie], days[user, movie] = data.stars, data.day
@@ -122,7 +125,7 @@ def rating_matrix(data: Ratings, movies_of: Ratings | None = None) -> RatingMatr
 def draw_auxiliary_ratings(
     data: Ratings, matrix: RatingMatrix, target: int, rng: np.random.Generator
 ) -> AuxiliaryRatings:
-    """Draw what the attacker knows: true ratings, some of them replaced by others that the target never gave."""
+    """Draw the attacker's knowledge: true ratings, some replaced by ratings that the target never gave."""
     rated = np.flatnonzero(~np.isnan(matrix.stars[target]))
     movies = rng.choice(rated, data.known, replace=False)
     stars, days = matrix.stars[target, movies], matrix.days[target, movies]

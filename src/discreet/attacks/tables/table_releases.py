@@ -1,4 +1,4 @@
-"""What the owner releases about people: a table, generalised or not, or noisy counts."""
+"""Releases of a table: unmodified, k-anonymous, or as noisy counts."""
 
 import math
 from collections.abc import Callable
@@ -16,18 +16,18 @@ from discreet.attacks.tables.patients import ROW, Patients
 from discreet.attacks.tables.validation import count_oracle_or_none
 from discreet.attacks.validation import arrow_table, finite_array
 
-CountOracle = Callable[[np.ndarray], np.ndarray]  # exact counts, a row for each question -> what is answered
+CountOracle = Callable[[np.ndarray], np.ndarray]  # true counts, one row per query -> noisy counts
 
-_DECOY_COUNT = 2000  # counts of nobody: the attacker asks for them to see what the noise is like
-_FALSE_POSITIVE_RATE = 0.05  # of those who are not in the data, the share that an attacker is ready to name
-_MAX_EPSILON = 50.0  # an epsilon without noise to speak of
+_DECOY_COUNT = 2000  # empty counts that the attacker queries to learn the noise distribution
+_FALSE_POSITIVE_RATE = 0.05  # the share of non-members that the attacker accepts to name
+_MAX_EPSILON = 50.0  # practically no noise
 _COUNTS_SQL = "SELECT question, value, COUNT(*) AS n FROM people GROUP BY question, value ORDER BY question, value"
 
 
 def private_counts(counts: np.ndarray, epsilon: Fraction) -> np.ndarray:
-    """Have the curator answer all questions: a row of counts is one question, of people who are in no other one.
+    """Return the curator's answers to all queries: each row of counts is one query about a disjoint set of people.
 
-    So each question has noise of its own, and all of them together cost nobody more than epsilon.
+    By parallel composition all queries together cost epsilon.
 
     >>> private_counts(np.array([[3, 0], [0, 1]]), Fraction(40)).tolist()
     [[3, 0], [0, 1]]
@@ -36,7 +36,7 @@ def private_counts(counts: np.ndarray, epsilon: Fraction) -> np.ndarray:
     where, which = np.nonzero(counts)
     repeats = counts[where, which]
     people = pa.table({"question": np.repeat(where, repeats), "value": np.repeat(which, repeats)})
-    highest_codes = [max(questions - 1, 1), max(values - 1, 1)]  # a column's range has two values at least
+    highest_codes = [max(questions - 1, 1), max(values - 1, 1)]  # a range needs at least two values
     columns = {"question": (0, highest_codes[0]), "value": (0, highest_codes[1])}
     with dc.open(
         people, table="people", unit="row", budget=epsilon, columns=columns, groups=1, rows=1, ledger=":memory:"
@@ -48,7 +48,7 @@ def private_counts(counts: np.ndarray, epsilon: Fraction) -> np.ndarray:
 
 
 def answers_and_decoys(oracle: CountOracle, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the answers to these questions, and to some about nobody.
+    """Return the answers to these queries, and to decoy queries whose true counts are 0.
 
     >>> answers, decoy_rows = answers_and_decoys(lambda counts: counts, np.array([[1]]))
     >>> answers.tolist(), decoy_rows.max()
@@ -56,14 +56,12 @@ def answers_and_decoys(oracle: CountOracle, counts: np.ndarray) -> tuple[np.ndar
     """
     decoy_rows = -(-_DECOY_COUNT // counts.shape[1])
     queried = np.concatenate([counts, np.zeros((decoy_rows, counts.shape[1]), counts.dtype)])
-    answers = finite_array(
-        oracle(queried), queried.shape, "the defence's function, which is given counts to add noise to,"
-    )
+    answers = finite_array(oracle(queried), queried.shape, "the defence's function that adds noise to counts")
     return answers[: len(counts)], answers[len(counts) :]
 
 
 def estimate_noise_epsilon(decoys: np.ndarray) -> float:
-    """Return the epsilon of the noise that is seen in the answers about nobody.
+    """Estimate the epsilon of the noise from the answers to decoy queries.
 
     >>> estimate_noise_epsilon(np.zeros((10, 2)))
     50.0
@@ -74,14 +72,14 @@ def estimate_noise_epsilon(decoys: np.ndarray) -> float:
     mean = float(np.abs(decoys).mean())
     if mean == 0:
         return _MAX_EPSILON
-    # The mean of |noise| with weights proportional to q^|noise| is 2q/(1 - q²), and epsilon is -ln q.
+    # For discrete Laplace noise with P(k) proportional to q^|k| the mean of |k| is 2q/(1 - q²), and epsilon is -ln q.
     return min(_MAX_EPSILON, -math.log((math.sqrt(1 + mean * mean) - 1) / mean))
 
 
 def exceeds_decoys(answers: np.ndarray, decoys: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return who is named: those whose counts lie above what all but a twentieth of the counts of nobody reach.
+    """Return which answers exceed 95 % of the decoy answers.
 
-    Ties are broken by lot, so that this twentieth is met, however coarse the counts are.
+    Ties are broken at random, so that the false positive rate is exact however coarse the counts are.
 
     >>> rng = np.random.default_rng(0)
     >>> exceeds_decoys(np.array([0.0, 5.0]), np.zeros(100), rng).tolist()
@@ -99,8 +97,8 @@ def unmodified_release(data: Patients) -> pa.Table:
     return data.numbered_table
 
 
-def k_anonymous_release(data: Patients, k: int, l: int = 1) -> pa.Table:  # noqa: E741 - what everybody calls it
-    """Release classes of at least k people, with at least l sensitive values in each.
+def k_anonymous_release(data: Patients, k: int, l: int = 1) -> pa.Table:  # noqa: E741 - the usual name
+    """Release a table with classes of at least k people and at least l distinct sensitive values in each.
 
     >>> table = pa.table({"age": [23, 29, 35, 41], "ill": list("abab")})
     >>> k_anonymous_release(Patients(table, ["age"], "ill"), k=2)["age"].to_pylist()
@@ -113,7 +111,7 @@ def k_anonymous_release(data: Patients, k: int, l: int = 1) -> pa.Table:  # noqa
 def release_under(
     defence: Defence, data: Patients, without_defence: ReleaseFunction, easy_fix: ReleaseFunction
 ) -> pa.Table | CountOracle:
-    """Return what the outsider sees: a table, or a function that answers counts."""
+    """Return what the attacker sees under this defence: a table, or an oracle for counts."""
     if defence.kind == CURATOR:
         return partial(private_counts, epsilon=defence.curator_epsilon)
     if defence.kind == OWN and defence.user_function is not None:
@@ -122,17 +120,17 @@ def release_under(
 
 
 def _checked_user_release(returned: Any, data: Patients) -> pa.Table | CountOracle:
-    """Check what a defence of the user's returned."""
-    answers = count_oracle_or_none(returned)
-    if answers is not None:
-        return answers
-    table = arrow_table(returned, "what the defence returns")
+    """Validate what the user's defence returned."""
+    oracle = count_oracle_or_none(returned)
+    if oracle is not None:
+        return oracle
+    table = arrow_table(returned, "the defence's return value")
     required = [*data.quasi, data.sensitive, ROW]
     missing = [name for name in required if name not in table.column_names]
     if missing:
         raise ValueError(
-            f"the defence's table has no column {missing[0]!r}. Return the table that it was given, changed, with "
-            f"{', '.join(required)}; or a function that takes an array of counts and returns them with noise."
+            f"column {missing[0]!r} is missing from the defence's table. Return a modified table with the columns "
+            f"{', '.join(required)}, or a function that takes an array of counts and returns them with noise."
         )
     rows = table[ROW]
     if (
@@ -140,7 +138,7 @@ def _checked_user_release(returned: Any, data: Patients) -> pa.Table | CountOrac
         or rows.null_count
         or not _are_distinct_rows(np.asarray(rows), data.table.num_rows)
     ):
-        raise ValueError("the defence's table must have each 'row' at most once, and only those that it was given")
+        raise ValueError("column 'row' of the defence's table must contain row numbers of its input, each at most once")
     return table.select(required)
 
 

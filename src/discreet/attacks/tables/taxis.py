@@ -1,4 +1,4 @@
-"""Taxis, their numbers, and what they earned: real ones known by their hashes, and made-up ones."""
+"""Taxis with their licence numbers and fares: real ones known by hashes, and simulated ones."""
 
 import itertools
 import math
@@ -18,17 +18,17 @@ from discreet.attacks.validation import arrow_table
 
 FILES = ("nyctaxi2013_medallions.parquet", "nyctaxi2013_taxi_days.parquet")
 USUAL_FORMS = ("9A99",)
-ALL_FORMS = ("9A99", "AA999", "SAA999")  # how the city's numbers look; 9 is a digit, A a letter, S an S
-_MAX_CANDIDATES = 10_000_000  # numbers that are tried
+ALL_FORMS = ("9A99", "AA999", "SAA999")  # formats of the city's numbers; 9 is a digit, A a letter, S an S
+_MAX_CANDIDATES = 10_000_000
 _FORM_LETTERS = {"9": string.digits, "A": string.ascii_uppercase}
 
 
 @dataclass(frozen=True, eq=False)
 class Taxis:
-    """Taxis by their numbers with how many trips each made, trips with their fares, and numbers that made no trip.
+    """Taxis with their numbers and trip counts, some of their trips with fares, and numbers without a trip.
 
-    `trips` has the columns medallion, day and total: some trips of some taxis. `others` are the strangers. `hashed`
-    are MD5s of numbers that nobody has opened: of these only the plain hash can be released.
+    `trips` has the columns medallion, day and total. `others` are the non-members: numbers without a trip. `hashed` are
+    MD5 hashes of unknown numbers, which can only be released as they are.
 
     >>> trips = pa.table({"medallion": ["5D12", "5D12"], "day": [1, 1], "total": [11.0, 34.5]})
     >>> Taxis(numbers=["5D12"], counts=[2], others=["9Y99"], trips=trips).counts
@@ -46,10 +46,10 @@ class Taxis:
         counts = integer_array(self.counts, "counts")
         if not numbers or not others or counts.shape != (len(numbers),):
             raise ValueError(
-                "numbers and others must have at least one taxi each, and counts one count for each number"
+                "numbers and others must each list at least one taxi, and counts must have one count per number"
             )
         if len({*numbers, *others}) < len(numbers) + len(others):
-            raise ValueError("each number must be listed once, and nobody in others may have made a trip")
+            raise ValueError("each number must be listed only once, either in numbers or in others")
         checked_fields = {
             "numbers": numbers,
             "others": others,
@@ -62,32 +62,32 @@ class Taxis:
 
 
 def _checked_trips(value: Any) -> pa.Table:
-    """Return trips with numbers as texts and fares as numbers."""
+    """Return the trips with text numbers and floating-point fares."""
     trips = arrow_table(value, "trips")
     for name in ("medallion", "day", "total"):
         if name not in trips.column_names:
-            raise ValueError(f"trips has no column {name!r}: it needs medallion, day and total")
+            raise ValueError(f"there is no column {name!r} in trips: it needs medallion, day and total")
         if trips[name].null_count:
-            raise ValueError(f"trips: column {name!r} has empty entries. Leave those trips out.")
+            raise ValueError(f"trips: column {name!r} has missing values. Leave those trips out.")
     try:
         numbers, totals = pc.cast(trips["medallion"], pa.string()), pc.cast(trips["total"], pa.float64())
     except pa.ArrowException:
-        raise TypeError("trips: medallion must be texts and total numbers") from None
+        raise TypeError("trips: column medallion must be text, and column total must be numeric") from None
     return pa.table({"medallion": numbers, "day": trips["day"], "total": totals})
 
 
 def candidate_numbers(forms: str | Sequence[str]) -> Iterator[str]:
-    """Go through all numbers of these forms, or of this one.
+    """Iterate over all numbers of one or several formats.
 
     >>> sum(1 for _ in candidate_numbers("9A99"))
     26000
     """
     patterns = text_list(forms, "forms")
     if not patterns or not all(patterns):
-        raise ValueError("forms must have one at least, and none of them empty, such as 9A99: 9 a digit, A a letter")
+        raise ValueError("forms must be at least one non-empty format, such as 9A99: 9 is a digit, A a letter")
     if sum(math.prod(len(_FORM_LETTERS.get(letter, letter)) for letter in form) for form in patterns) > _MAX_CANDIDATES:
         raise ValueError(
-            f"forms have more than {_MAX_CANDIDATES:,} numbers together. Write what you know of them, such as 5A99."
+            f"forms allow more than {_MAX_CANDIDATES:,} numbers together. Fix the characters you know, as in 5A99."
         )
     for form in patterns:
         for letters in itertools.product(*(_FORM_LETTERS.get(letter, letter) for letter in form)):
@@ -95,10 +95,10 @@ def candidate_numbers(forms: str | Sequence[str]) -> Iterator[str]:
 
 
 def simulate_taxis(count: int, rng: np.random.Generator) -> Taxis:
-    """Make up so many taxis with trips of one month, and as many that stood still.
+    """Simulate `count` taxis with trips during one month, and as many without trips.
 
-    >>> made = simulate_taxis(10, np.random.default_rng(0))
-    >>> len(made.numbers), len(made.others)
+    >>> taxis = simulate_taxis(10, np.random.default_rng(0))
+    >>> len(taxis.numbers), len(taxis.others)
     (10, 10)
     """
     fleet = rng.permutation(list(candidate_numbers(USUAL_FORMS)))[: 2 * count]
@@ -112,19 +112,19 @@ def simulate_taxis(count: int, rng: np.random.Generator) -> Taxis:
 
 
 def read_taxis(folder: Path) -> Taxis:
-    """Read the taxis of New York in 2013 and some of their days; the numbers are those that open in a second."""
+    """Read the taxis of New York in 2013 and the trips of some days; numbers are known where the hash is reversed."""
     medallions, days = (read_data_table(folder, name) for name in FILES)
     counts = dict(zip(medallions["medallion"].to_pylist(), medallions["trips"].to_pylist(), strict=True))
     number_of_code = {code: number for number in candidate_numbers(ALL_FORMS) if (code := md5(number)) in counts}
-    # Numbers of the usual form that no taxi had that year: the attack treats all candidates alike, so they are equal.
-    # Some taxis are there once more, or only, by the hash of their number in small letters.
+    # Non-members are numbers of the usual format that no taxi had that year; the attack treats all candidates alike.
+    # Some taxis appear also, or only, under the hash of their number in lower case.
     known_numbers = set(number_of_code.values())
     others = [
         number
         for number in candidate_numbers(USUAL_FORMS)
         if number not in known_numbers and md5(number.lower()) not in counts
     ]
-    # Some trips are in the data twice.
+    # Some trips are recorded twice.
     distinct_trips = days.group_by(["medallion", "pickuptime"]).aggregate([("total", "max")])
     trips = pa.table({
         "medallion": [number_of_code.get(code, code) for code in distinct_trips["medallion"].to_pylist()],
