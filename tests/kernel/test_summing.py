@@ -367,7 +367,7 @@ def test_a_purse_holds_what_was_paid_for_and_no_more():
     assert table.reads == 2
     with pytest.raises(ValueError, match="cost must be at least"):
         reserve([Laplace(CLIP_RADIUS)], cost=Loss("1/2"))
-    with pytest.raises(TypeError, match="at least one"):
+    with pytest.raises(TypeError, match="one or more"):
         reserve([])
     assert reserve([Gaussian(CLIP_RADIUS)], substitution=True).loss.rho == 4 * reserve([Gaussian(CLIP_RADIUS)]).loss.rho
 
