@@ -189,10 +189,10 @@ def test_replacing_a_unit_moves_totals_by_at_most_the_sensitivity(drawn, grouped
     question, others, unit, another = drawn
     assume(isinstance(question.groups, PublicGroups))
     if not grouped:
-        question = Question(VISITS, (), ALONE, question.limit, question.totals)
+        question = Question(VISITS, (), ALONE, question.bounds, question.totals)
     one, other = (by_reference(visits(others, rows), question) for rows in (unit, another))
     changes = [x for place in range(len(question.totals)) for x in differences(one, other, question, place)]
-    sensitivity = question.sensitivity(replacing=True)
+    sensitivity = question.sensitivity(substitution=True)
     assert sum(map(abs, changes)) <= sensitivity.l1
     assert sum(change * change for change in changes) <= sensitivity.l2_squared
 
