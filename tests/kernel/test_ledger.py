@@ -90,7 +90,7 @@ def test_a_hundred_hundredths_fit_and_the_next_is_refused(ledger):
 
 def test_a_refusal_states_the_largest_price_that_still_fits(ledger):
     ledger.charge(Loss("2/3"), event())
-    with pytest.raises(Refused, match="Remaining: epsilon 0.333333 in total"):
+    with pytest.raises(Refused, match=r"Remaining: epsilon 0.333333 in total"):
         ledger.charge(Loss("1/2"), event())
     assert remaining_budget(ledger.budget, ledger.spent()).epsilon == Fraction(1, 3)
     ledger.charge(Loss("1/3"), event())
@@ -124,9 +124,9 @@ def test_the_limit_in_rho_is_the_one_that_was_recorded(place):
 def test_analysts_have_limits_under_a_total(ledger):
     ledger.set_budget(Budget(1), analysts={"ana": Budget("1/2"), "bob": Budget("3/4")})
     ledger.charge(Loss("1/2"), event(by="ana"))
-    with pytest.raises(Refused, match="epsilon 0.5 in total; epsilon 0 for ana"):
+    with pytest.raises(Refused, match=r"epsilon 0.5 in total; epsilon 0 for ana"):
         ledger.charge(CENT, event(by="ana"))
-    with pytest.raises(Refused, match="epsilon 0.5 in total; epsilon 0.75 for bob"):
+    with pytest.raises(Refused, match=r"epsilon 0.5 in total; epsilon 0.75 for bob"):
         ledger.charge(Loss("3/4"), event(by="bob"))
     with pytest.raises(Refused, match="'eve' has no access"):
         ledger.charge(CENT, event(by="eve"))
@@ -213,7 +213,7 @@ def test_the_split_of_delta_is_fixed_by_the_first_charge(place):
         ledger.set_budget(Budget(1, "1e-9", discover="1/4"), analysts=None)
         ledger.charge(CENT, event())
         for moved in (Budget(1, "1e-9", discover="1/2"), Budget(1, "1e-8", discover="1/4"), Budget(1)):
-            with pytest.raises(PolicyError, match="delta and its share .* cannot change"):
+            with pytest.raises(PolicyError, match=r"delta and its share .* cannot change"):
                 ledger.set_budget(moved, analysts=None)
         ledger.set_budget(Budget(2, "1e-9", discover="1/4"), analysts=None)
         assert ledger.budget.epsilon == 2

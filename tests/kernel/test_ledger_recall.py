@@ -166,7 +166,7 @@ def test_a_ledger_rolled_back_while_open_serves_nothing_until_acknowledged(place
         for act in (
             lambda: ledger.answers(["b"]),
             lambda: ledger.latest_receipt("b"),
-            lambda: ledger.with_key("bob", "b"),
+            lambda: ledger.event_with_key("bob", "b"),
         ):
             with pytest.raises(LedgerError, match="rolled back"):
                 act()

@@ -62,8 +62,8 @@ def test_the_newest_charge_of_a_topic_counts_whether_it_was_settled_or_not(ledge
 
 def test_a_key_finds_its_charge(ledger):
     assert ledger.event_with_key("owner", "2").id == ledger.events()[2].id
-    assert ledger.with_key("owner", "9") is None
-    assert ledger.with_key("ana", "2") is None
+    assert ledger.event_with_key("owner", "9") is None
+    assert ledger.event_with_key("ana", "2") is None
 
 
 # One follows.

@@ -114,7 +114,7 @@ def test_everything_goes_along(old, new):
         with pytest.raises(Failed, match="outcome is unknown"):
             ledger.charge(CENT, event("open", fingerprints=(("u",),)), key="open")
         assert ledger.spent() == CENT + CENT + CENT
-        with pytest.raises(Refused, match="epsilon 0.97 in total"):
+        with pytest.raises(Refused, match=r"epsilon 0.97 in total"):
             ledger.charge(Loss(1), event())
         ledger.charge(Loss("97/100"), event())
         ledger.verify()
@@ -371,7 +371,7 @@ def test_a_move_is_finished_in_the_same_place_only(old, new, interrupted, tmp_pa
     there.mkdir()
     for found in new.parent.iterdir():
         found.rename(there / found.name)
-    with pytest.raises(LedgerError, match="row 8 of the ledger records a move .* not reserved"):
+    with pytest.raises(LedgerError, match=r"row 8 of the ledger records a move .* not reserved"):
         move(old, new)
     assert not takes(new)
     for found in new.parent.iterdir():

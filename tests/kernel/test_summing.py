@@ -56,12 +56,12 @@ class Divided(Table):
         super().__init__(rows, units)
         self.shares = np.asarray(shares)
 
-    def summed(self, part):
+    def sum_units(self, part):
         total = np.zeros(part.length, np.int64)
         for share in set(self.shares.tolist()):
             held = self.shares == share
             units = None if self.units is None else np.asarray(self.units)[held]
-            total += pickle.loads(pickle.dumps(part))(Table(self.rows[held], units).batches(part.at_once))
+            total += pickle.loads(pickle.dumps(part))(Table(self.rows[held], units).batches(part.batch_rows))
         return total
 
 
@@ -219,7 +219,7 @@ def test_so_many_units_as_are_allowed_fit_into_64_bits():
     assert np.iinfo(np.int64).max > (MAX_UNITS + 10**12) * CLIP_RADIUS
 
     class Vast(Table):
-        def summed(self, part):
+        def sum_units(self, part):
             return np.full(part.length, MAX_UNITS * CLIP_RADIUS)
 
     assert dense(Vast(np.zeros((1, 2))), Laplace(CLIP_RADIUS)) == pytest.approx(MAX_UNITS * CLIP_RADIUS, rel=1e-9)
@@ -230,7 +230,7 @@ def test_what_comes_back_is_as_many_integers_as_were_asked_for(back):
     """Numpy would spread one integer over all places, and then one unit would move every one of them."""
 
     class Strange(Table):
-        def summed(self, part):
+        def sum_units(self, part):
             return back
 
     with pytest.raises(Failed):
@@ -367,7 +367,7 @@ def test_a_purse_holds_what_was_paid_for_and_no_more():
     assert table.reads == 2
     with pytest.raises(ValueError, match="cost must be at least"):
         reserve([Laplace(CLIP_RADIUS)], cost=Loss("1/2"))
-    with pytest.raises(TypeError, match="at least one"):
+    with pytest.raises(TypeError, match="one or more"):
         reserve([])
     assert reserve([Gaussian(CLIP_RADIUS)], substitution=True).loss.rho == 4 * reserve([Gaussian(CLIP_RADIUS)]).loss.rho
 

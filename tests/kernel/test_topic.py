@@ -115,7 +115,7 @@ def test_a_deep_expression_has_a_topic():
 
 @pytest.mark.long
 def test_the_same_question_has_the_same_topic_in_every_process():
-    code = "from test_topic import BASE, topics_of; print(*topics_of(BASE, '1'))"
+    code = "from test_topic import BASE, fingerprints_of; print(*fingerprints_of(BASE, '1'))"
     run = subprocess.run(
         [sys.executable, "-c", code], cwd=__file__.rpartition("/")[0], capture_output=True, text=True, check=True
     )

@@ -139,7 +139,7 @@ def test_the_source_is_read_and_nothing_else(places, pair):
             lambda: ledger.set_budget(Budget(2), analysts=None),
             ledger.acknowledge,
         ):
-            with pytest.raises(LedgerError, match="the ledger was moved. Set ledger = ") as found:
+            with pytest.raises(LedgerError, match=r"the ledger was moved. Set ledger = ") as found:
                 act()
             assert address_without_user(new) in str(found.value)
             assert "postgres@" not in str(found.value), "who asks is nobody's business"
@@ -447,7 +447,7 @@ def test_a_policy_that_names_the_old_place_is_told_the_new_one(places):
     new = places.folder / "new.sqlite"
     with open_or_create_ledger(policy) as ledger:
         move_ledger_to(ledger, new, name="demo", progress=lambda _done, _rows: None)
-    with pytest.raises(PolicyError, match=f'the ledger was moved. Set ledger = "{new}" in the policy'):
+    with pytest.raises(PolicyError, match=rf'the ledger was moved. Set ledger = "{new}" in the policy'):
         open_or_create_ledger(policy)
     with open_or_create_ledger(policy_of(places.folder, new)) as ledger:
         ledger.charge(CENT, event())

@@ -61,7 +61,7 @@ def real(x):
 
 def gap_of(sampler, bucket, low, sign):
     """Return ln of the bucket's weight over that of the candidate, from the law itself."""
-    first = bucket << sampler._low
+    first = bucket << sampler._low_bit_count
     size = first + low + sign  # of the candidate m or -1-m
     return sampler._alpha * (size - first) + sampler._beta * (size**2 - first**2)
 
@@ -73,15 +73,15 @@ def cut_of(gap, bits):
 
 def kept_of_every_coin(sampler, low, rest):
     """Return how often each candidate is kept when every 16-bit coin is thrown once, followed by this `rest`."""
-    lows = uint16s([low | (0xFFFF << sampler._low & 0xFFFF)] * 65536) if sampler._low else b""
+    lows = uint16s([low | (0xFFFF << sampler._low_bit_count & 0xFFFF)] * 65536) if sampler._low_bit_count else b""
     source = Script(uint16s(np.arange(65536)), lows, uint64s([rest << 16 | 0xABCD] * 65536))
-    values, counts = np.unique(sampler._candidates(source, 65536), return_counts=True)
+    values, counts = np.unique(sampler._accepted_candidates(source, 65536), return_counts=True)
     return Counter(dict(zip(values.tolist(), counts.tolist(), strict=True)))
 
 
 def accepted(sampler, bucket, low):
     """Return, for x = m and x = -1-m, how many of the 2^63 coins surely keep it; one more asks for bits."""
-    m = bucket << sampler._low | low
+    m = bucket << sampler._low_bit_count | low
     all_zeros, all_ones = (kept_of_every_coin(sampler, low, rest) for rest in (0, (1 << 48) - 1))
     assert set(all_zeros) | set(all_ones) <= {m, -1 - m}
     found = {}
@@ -95,15 +95,15 @@ def accepted(sampler, bucket, low):
         # Coins below the cut's own 15 bits keep it, whatever follows; those above drop it, whatever follows.
         assert all_ones[x] == cut >> 48
         assert all_zeros[x] == (cut >> 48) + 1
-        lows = uint16s([low]) if sampler._low else b""
+        lows = uint16s([low]) if sampler._low_bit_count else b""
         coin = uint16s([(cut >> 48 << 1) | sign])
         for word, keeps in ((cut - 1, [x]), (cut + 1, [])):
             if word >> 48 == cut >> 48:
                 # So near, a few more bits may be asked for.
                 source = Script(coin, lows, uint64s([(word & ((1 << 48) - 1)) << 16]), RANDOM.randbytes(16))
-                assert sampler._candidates(source, 1).tolist() == keeps
+                assert sampler._accepted_candidates(source, 1).tolist() == keeps
         with pytest.raises(EndOfScriptError):
-            sampler._candidates(Script(coin, lows, uint64s([(cut & ((1 << 48) - 1)) << 16])), 1)
+            sampler._accepted_candidates(Script(coin, lows, uint64s([(cut & ((1 << 48) - 1)) << 16])), 1)
         found[x] = cut
     return found
 
@@ -122,7 +122,7 @@ def accepted(sampler, bucket, low):
     ids=["laplace 13", "laplace 100/7", "laplace 1500", "laplace 100000", "gaussian 33", "gaussian 151.5"],
 )
 def test_draws_have_the_exact_law_when_every_choice_is_enumerated(sampler, buckets, digits):
-    low_bits, digit_bits = sampler._low, sampler._digit_bits
+    low_bits, digit_bits = sampler._low_bit_count, sampler._digit_bits
     coarse = NoiseDistribution(
         sampler._alpha * 2 ** (low_bits + digit_bits), sampler._beta * 4 ** (low_bits + digit_bits)
     )
@@ -187,9 +187,9 @@ def toss(sampler, candidate, word, more=b""):
     bucket, low, sign = candidate
     coin = np.array([word >> 48 << 1 | sign], np.uint16)
     script = Script(uint64s([(word & ((1 << 48) - 1)) << 16 | 0x5A5A]), more)
-    lows = np.array([low], object if sampler._low > 50 else np.int64)
+    lows = np.array([low], object if sampler._low_bit_count > 50 else np.int64)
     try:
-        return bool(sampler._kept(script, np.array([bucket]), lows, coin)[0])
+        return bool(sampler._accept(script, np.array([bucket]), lows, coin)[0])
     except EndOfScriptError:
         return None
 
@@ -226,7 +226,7 @@ def judge(sampler, *candidate):
 
 def candidates_of(sampler):
     """Return buckets, low bits and signs at all the ends."""
-    last, size = sampler._table.last << sampler._digit_bits, 1 << sampler._low
+    last, size = sampler._table.last << sampler._digit_bits, 1 << sampler._low_bit_count
     for bucket in sorted({0, 1, last // 3, last // 2, last - 1, last, 2 * last}):
         for low in sorted({0, 1 % size, size // 3, size - 1}):
             yield bucket, low, 0
@@ -350,22 +350,22 @@ def test_candidates_keep_their_order_and_their_own_coins(sampler):
         # Coins high enough that many must be corrected.
         coins = [RANDOM.choice([RANDOM.randrange(65536), RANDOM.randrange(40_000, 65536), 65535]) for _ in range(count)]
         size = 2 if sampler._low_bit_count <= 16 else -(-sampler._low_bit_count // 8)
-        low_words = [RANDOM.randbytes(size) if sampler._low else b"" for _ in range(count)]
+        low_words = [RANDOM.randbytes(size) if sampler._low_bit_count else b"" for _ in range(count)]
         rests = [RANDOM.randrange(1 << 64) for _ in range(count)]
         source = Script(uint16s(coins), *low_words, uint64s(rests), RANDOM.randbytes(1000))
-        found = sampler._candidates(source, count).tolist()
+        found = sampler._accepted_candidates(source, count).tolist()
         expected, rest = [], iter(rests)
         for i in range(count):
             bucket = buckets[i] << sampler._digit_bits | digits[i]
             low = 0
-            if sampler._low > 16:
-                low = int.from_bytes(low_words[i]) >> (8 * size - sampler._low)
-            elif sampler._low:
-                low = int.from_bytes(low_words[i], "little") & ((1 << sampler._low) - 1)
+            if sampler._low_bit_count > 16:
+                low = int.from_bytes(low_words[i]) >> (8 * size - sampler._low_bit_count)
+            elif sampler._low_bit_count:
+                low = int.from_bytes(low_words[i], "little") & ((1 << sampler._low_bit_count) - 1)
             sign = coins[i] & 1
-            m = bucket << sampler._low | low
+            m = bucket << sampler._low_bit_count | low
             cut = cut_of(gap_of(sampler, bucket, low, sign), 63)
-            sure = sampler._sure[min(bucket, len(sampler._sure) - 1) if sampler._beta else 0]
+            sure = sampler._accept_below[min(bucket, len(sampler._accept_below) - 1) if sampler._beta else 0]
             word = coins[i] >> 1 << 48 | ((next(rest) >> 16) if coins[i] >= sure else 0)
             if word < cut:
                 expected.append(-1 - m if sign else m)
@@ -378,12 +378,12 @@ def test_candidates_keep_their_order_and_their_own_coins(sampler):
 )
 def test_a_coin_that_is_surely_kept_surely_is(sampler):
     low = sampler._low_bit_count
-    for bucket in range(len(sampler._sure) if sampler._beta else 1):
+    for bucket in range(len(sampler._accept_below) if sampler._beta else 1):
         worst = gap_of(sampler, bucket, (1 << low) - 1, 1)
-        sure = int(sampler._sure[bucket])
+        sure = int(sampler._accept_below[bucket])
         assert sure % 2 == 0  # the lowest bit is the sign and decides nothing
         assert sure << 48 <= cut_of(worst, 64)
-    assert sampler._sure[-1] == 0 or not sampler._beta
+    assert sampler._accept_below[-1] == 0 or not sampler._beta
 
 
 def test_the_surplus_is_cut_off_at_the_end(monkeypatch):
