@@ -1,4 +1,4 @@
-"""The Database API 2.0: what programs that know nothing of Discreet rely on, and what must not pass through it."""
+"""The Database API 2.0: what generic programs rely on, and what must be refused."""
 
 import datetime as dt
 import threading

@@ -1,4 +1,4 @@
-"""Estimators get private rows through the curator: numbers with public ranges, unit by unit; others get nothing."""
+"""Discreet's estimators, and no others, get private rows through the curator: bounded numbers, by unit."""
 
 from fractions import Fraction
 

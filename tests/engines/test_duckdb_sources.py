@@ -1,5 +1,5 @@
 # ruff: noqa: DTZ901 - a table's times are local ones
-"""Tables of every kind of source, with every kind of value: exactly the declared columns, and no scan that raises."""
+"""Every kind of source with every kind of value shows exactly the declared columns, and no scan raises."""
 
 import gzip
 import os

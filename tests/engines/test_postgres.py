@@ -1,4 +1,4 @@
-"""PostgreSQL as an engine: the totals of DuckDB, from one state of the data, read only, whatever happens to it."""
+"""The PostgreSQL engine: the same totals as DuckDB, from one snapshot, read-only, whatever happens to the server."""
 
 import logging
 import os
@@ -85,7 +85,7 @@ GRANT SELECT (x) ON hidden TO engine_reader;
 
 @pytest.fixture(scope="session")
 def admin(postgres):
-    """Make a database of this module's own, and return its URL for who may do everything."""
+    """Create a database for this module, and return its URL as a superuser."""
     with connect(postgres.url()) as server:
         server.execute("DROP DATABASE IF EXISTS engine_test WITH (FORCE)")
         server.execute("CREATE DATABASE engine_test")
@@ -101,7 +101,7 @@ def admin(postgres):
 
 @pytest.fixture
 def url(admin):
-    """Return the URL of a role that can only read."""
+    """Return the URL with a read-only role."""
     return admin.replace("postgres@", "engine_reader@")
 
 
@@ -149,7 +149,7 @@ def test_totals_are_those_of_duckdb(engine, name):
 
 
 def shown(url, place, **types):
-    """Return what questions see of a table."""
+    """Return a table's columns as questions see them."""
     with Postgres({"t": TableSource(place, types)}, url=url) as engine:
         return sorted(engine.query(f"SELECT * FROM {engine.dialect.table_source('t')} AS t").to_pylist(), key=str)
 

@@ -1,4 +1,4 @@
-"""Spark as an engine: the totals of DuckDB, in a session of its own, whatever happens to the server or the files."""
+"""The Spark engine: the same totals as DuckDB, in its own session, whatever happens to the server or the files."""
 
 import os
 import subprocess
@@ -155,7 +155,7 @@ def test_sums_are_computed_where_the_rows_are(engine):
 
 
 def visible(url, place, **types):
-    """Return what questions see of a table."""
+    """Return a table's columns as questions see them."""
     with Spark({"t": TableSource(place, types)}, url=url) as engine:
         return sorted(engine.query("SELECT * FROM t0").to_pylist(), key=str)
 

@@ -1,4 +1,4 @@
-"""Events convert, and numerical accounting is never too small and as tight as it should be."""
+"""Events are converted, and numerical accounting is a valid and tight upper bound."""
 
 import math
 import subprocess
