@@ -338,7 +338,7 @@ CHANGES = {
     "a column of another type": (
         "ALTER TABLE shop.lines ALTER COLUMN weight TYPE date USING NULL",
         dc.PolicyError,
-        "stored as date",
+        "cannot cast date",
     ),
     "a dropped table": ("ALTER TABLE shop.lines RENAME TO gone", dc.PolicyError, "shop.lines does not exist"),
     "a right that is taken away": ("REVOKE SELECT ON shop.lines FROM shop_reader", dc.PolicyError, "permission denied"),
@@ -525,7 +525,7 @@ def shared(postgres, url, tmp_path):
 def test_a_server_that_dies_with_data_and_ledger_ends_like_every_failure(postgres, shared, monkeypatch, moment):
     """Whether it dies before the data are read, before the answer is stored, or before it is shown."""
     places = {
-        "read": (session.Snapshot, "table"),
+        "read": (session.Snapshot, "run_select"),
         "stored": (Account, "settle"),
         "shown": (Account, "answers"),
     }
