@@ -1,4 +1,4 @@
-"""The whole way, as a user goes it: a policy, a question in SQL, a private answer; and what must not happen."""
+"""End to end: a policy, a query, a private answer, and what must not happen."""
 
 import gc
 import json

@@ -1,4 +1,4 @@
-"""The whole way with the data in PostgreSQL: the same policy, the same question, the same exact totals as elsewhere."""
+"""End to end with the data in PostgreSQL: the same policy and query give the same exact totals as in DuckDB."""
 
 import logging
 import os
@@ -120,7 +120,7 @@ def rows(count=1500):
 
 @pytest.fixture(scope="session")
 def admin(postgres):
-    """Make a database of this module's own, and return its URL for who may do everything."""
+    """Create a database for this module, and return its URL as a superuser."""
     with connect(postgres.url()) as server:
         server.execute("DROP DATABASE IF EXISTS shop_test WITH (FORCE)")
         server.execute("CREATE DATABASE shop_test")
@@ -158,7 +158,7 @@ def curator(url):
 
 @pytest.fixture
 def other():
-    """Give the same data and policy in DuckDB."""
+    """Yield the same data and policy in DuckDB."""
     with dc.open(in_files(), data=rows()) as found:
         yield found
 
@@ -261,7 +261,7 @@ def asked_in_thread(curator, sql="SELECT COUNT(*) AS n FROM sales", **price):
 
 
 def check_failed(curator, error, spent):
-    """Check that a failure tells nothing, that its charge stands, and that the next question works."""
+    """Check that a failure discloses nothing, stays charged, and does not affect the next query."""
     assert isinstance(error, dc.Failed)
     assert str(error) == FAILED
     assert error.__cause__ is None
@@ -293,7 +293,7 @@ def test_a_connection_that_is_ended_while_a_question_runs(admin, url, caplog):
 
 @pytest.mark.parametrize("how", ["terminated", "restarted", "late"])
 def test_every_failure_says_the_same_and_its_charge_stands(postgres, admin, url, monkeypatch, how):
-    """The connection is ended, the server restarted, or the time is over: analysts see one text."""
+    """The connection is ended, the server restarted, or the time is over: analysts see one message."""
     with dc.open(Policy.parse(policy_text(url))) as curator:
         read_table = session.Snapshot.run_select
 
@@ -338,7 +338,7 @@ CHANGES = {
     "a column of another type": (
         "ALTER TABLE shop.lines ALTER COLUMN weight TYPE date USING NULL",
         dc.PolicyError,
-        "stored as date",
+        "cannot cast date",
     ),
     "a dropped table": ("ALTER TABLE shop.lines RENAME TO gone", dc.PolicyError, "shop.lines does not exist"),
     "a right that is taken away": ("REVOKE SELECT ON shop.lines FROM shop_reader", dc.PolicyError, "permission denied"),
@@ -525,7 +525,7 @@ def shared(postgres, url, tmp_path):
 def test_a_server_that_dies_with_data_and_ledger_ends_like_every_failure(postgres, shared, monkeypatch, moment):
     """Whether it dies before the data are read, before the answer is stored, or before it is shown."""
     places = {
-        "read": (session.Snapshot, "table"),
+        "read": (session.Snapshot, "run_select"),
         "stored": (Account, "settle"),
         "shown": (Account, "answers"),
     }

@@ -1,4 +1,4 @@
-"""The whole way with the data on Spark: the same policy, the same question, the same exact totals as elsewhere."""
+"""End to end with the data on Spark: the same policy and query give the same exact totals as in DuckDB."""
 
 import logging
 import threading
@@ -33,7 +33,7 @@ def curator(sail, places):
 
 @pytest.fixture
 def other():
-    """Give the same data and policy in DuckDB."""
+    """Yield the same data and policy in DuckDB."""
     with dc.open(here(), data=tables()) as found:
         yield found
 
@@ -141,7 +141,7 @@ PRICE = here().budget.cost_of(1).rho
 
 
 def check_failed(curator, error):
-    """Check that a failure tells nothing, that its charge stands, and that the next question works."""
+    """Check that a failure discloses nothing, stays charged, and does not affect the next query."""
     assert isinstance(error, dc.Failed)
     assert str(error) == FAILED
     assert error.__cause__ is None
@@ -153,7 +153,7 @@ def check_failed(curator, error):
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["killed", "late", "closed", "changed"])
 def test_every_failure_says_the_same_and_its_charge_stands(places, monkeypatch, caplog, how):
-    """The server dies, the time is over, the session is ended from outside: analysts see one text."""
+    """The server dies, the time is over, the session is ended from outside: analysts see one message."""
     monkeypatch.setattr(connection, "_RETRY_TIMEOUT", 0.5)
     caplog.set_level(logging.ERROR, "discreet")
     server = sail_at()

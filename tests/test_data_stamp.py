@@ -1,4 +1,4 @@
-"""Data that change under the same version are reported to the owner, and to nobody who asks."""
+"""Data that changes while the version stays the same is reported to the owner, and not to analysts."""
 
 import json
 import logging

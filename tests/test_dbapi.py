@@ -1,4 +1,4 @@
-"""The Database API 2.0: what programs that know nothing of Discreet rely on, and what must not pass through it."""
+"""The Database API 2.0: what generic programs rely on, and what must be refused."""
 
 import datetime as dt
 import threading
@@ -216,7 +216,7 @@ def test_there_is_nothing_to_fetch_before_a_question_and_after_a_refusal(connect
             cursor.execute(sql)
         assert (cursor.description, cursor.rowcount, cursor.answer) == (None, -1, None)
         for fetch in (cursor.fetchone, cursor.fetchmany, cursor.fetchall):
-            with pytest.raises(dbapi.InterfaceError, match="nothing to fetch"):
+            with pytest.raises(dbapi.InterfaceError, match="no result to fetch"):
                 fetch()
 
 
@@ -342,9 +342,9 @@ def test_every_kind_of_value_means_itself(connection, condition, parameters, fou
         ("age = ?", [Decimal("NaN")], r"not finite"),
         ("age = ?", [Decimal("1E+999999")], r"too large"),
         ("age = ?", [10**2000], r"too large"),
-        ("ward = ?", [b"x"], r"of type bytes"),
-        ("ward = ?", [["x"]], r"of type list"),
-        ("ward = ?", [object()], r"of type object"),
+        ("ward = ?", [b"x"], r"type bytes"),
+        ("ward = ?", [["x"]], r"type list"),
+        ("ward = ?", [object()], r"type object"),
         ("ward = ?", [dt.timedelta(1)], r"type timedelta"),
         ("time = ?", [pd.NaT], r"a datetime is NaT"),
         ("time = ?", [dt.datetime(2026, 1, 1, tzinfo=dt.UTC)], r"has a time zone"),

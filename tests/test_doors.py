@@ -1,4 +1,4 @@
-"""Frames in, frames of the same kind out; what is said beside them is a policy, and none of it is found in the rows."""
+"""Frames in, frames of the same library out; the arguments form a policy, and nothing is inferred from rows."""
 
 import datetime as dt
 import warnings

@@ -1,4 +1,4 @@
-"""Estimators get private rows through the curator: numbers with public ranges, unit by unit; others get nothing."""
+"""Discreet's estimators, and no others, get private rows through the curator: bounded numbers, by unit."""
 
 from fractions import Fraction
 
@@ -219,13 +219,13 @@ height = { type = "real", between = [0, 100] }
     ids=["join", "union"],
 )
 def test_a_row_that_is_protected_on_its_own_counts_once(sql):
-    """A row that becomes several would move a sum as often; a person's rows weigh together, however many there are."""
+    """A row that a join multiplies would contribute several times; a person's rows are bounded together."""
     places = pa.table({"n": [1, 1, 1, 2], "height": [1.0, 2.0, 3.0, 4.0]})
     for unit, refused in (("row", True), ("person", False)):
         text = (POLICY[: POLICY.index("[tables.other]")] + PLACES).replace("UNIT", unit)
         with dc.open(Policy.parse(text), data={"visits": VISITS, "places": places}) as curator:
             if refused:
-                with pytest.raises(dc.Refused, match="the privacy unit is a row"):
+                with pytest.raises(dc.Refused, match="row"):
                     curator.fit(Recorder(), sql)
             else:
                 assert curator.fit(Recorder(), sql).batches

@@ -1,4 +1,4 @@
-"""The project keeps its own rules: a small kernel, few dependencies, a light import, a short README."""
+"""The project's own rules: a small kernel, few dependencies, a light import, a short README."""
 
 import ast
 import importlib.metadata

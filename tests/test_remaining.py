@@ -1,4 +1,4 @@
-"""What remains for one more question under every limit, and how the owner lets a stopped data set go on."""
+"""What remains for one more query under all budgets, and how the owner resumes a suspended data set."""
 
 import re
 import shlex

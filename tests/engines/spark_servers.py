@@ -1,4 +1,4 @@
-"""Sail at a port of one's choice, so that it can die and be there again, and questions that take forever."""
+"""Sail on a chosen port, so that it can be killed and restarted, and questions that never end."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A shop whose tables are in Parquet, with a policy for Spark and one for DuckDB, and questions about it."""
+"""A shop with tables in Parquet, policies for Spark and DuckDB, and queries on it."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq

@@ -1,4 +1,4 @@
-"""Columns with every kind of value in one Parquet file, as Spark and DuckDB show them in each of the kernel's types."""
+"""Columns with every kind of value in one Parquet file, cast by Spark and DuckDB to each kernel type."""
 
 from decimal import Decimal
 

@@ -1,5 +1,5 @@
 # ruff: noqa: DTZ901 - a table's times are local ones
-"""Tables of every kind of source, with every kind of value: exactly the declared columns, and no scan that raises."""
+"""Every kind of source with every kind of value shows exactly the declared columns, and no scan raises."""
 
 import gzip
 import os
@@ -584,7 +584,7 @@ def test_tables_of_a_duckdb_file_are_found_in_their_schemas(tmp_path):
 def test_a_source_that_is_not_there_is_refused_with_the_way_out(tmp_path):
     assert "no such file" in refused(str(tmp_path / "gone.parquet"), a=N)
     assert "no such file" in refused(str(tmp_path / "*.parquet"), a=N)
-    assert "there is no file" in refused(str(tmp_path / "gone.duckdb" / "t"), a=N)
+    assert "no such file" in refused(str(tmp_path / "gone.duckdb" / "t"), a=N)
     assert "is a folder" in refused(str(tmp_path), a=N)
     assert "Use files that end in .parquet" in refused(csv(tmp_path, "a\n1\n", "t.xlsx"), a=N)
     assert "list is not a table" in refused([{"a": 1}], a=N)
@@ -598,7 +598,7 @@ def test_a_file_that_cannot_be_read_is_refused_without_its_contents(tmp_path):
     for name in ("t.parquet", "t.csv.gz", "t.duckdb"):
         place = csv(tmp_path, "secret, not what the name says", name)
         words = refused(f"{place}/t" if name == "t.duckdb" else place, a=N)
-        assert "cannot be" in words
+        assert "cannot " in words
         assert "secret" not in words
     assert "cannot be read" in refused(csv(tmp_path, "secret".encode("utf-16")), a=N)
 
@@ -775,7 +775,7 @@ def test_wrong_tuning_and_zones_are_refused():
         Tuning(seconds=0)
     with pytest.raises(ValueError, match="threads"):
         Tuning(threads=0)
-    with pytest.raises(PolicyError, match='timezone "Mars" is not known'):
+    with pytest.raises(PolicyError, match='timezone "Mars" is unknown'):
         DuckDB({}, timezone="Mars")
 
 

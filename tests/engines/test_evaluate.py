@@ -1,4 +1,4 @@
-"""What each operation means, and that DuckDB computes exactly that."""
+"""The meaning of each operation, and that DuckDB computes exactly that."""
 
 import math
 import random

@@ -1,4 +1,4 @@
-"""PostgreSQL as an engine: the totals of DuckDB, from one state of the data, read only, whatever happens to it."""
+"""The PostgreSQL engine: the same totals as DuckDB, from one snapshot, read-only, whatever happens to the server."""
 
 import logging
 import os
@@ -85,7 +85,7 @@ GRANT SELECT (x) ON hidden TO engine_reader;
 
 @pytest.fixture(scope="session")
 def admin(postgres):
-    """Make a database of this module's own, and return its URL for who may do everything."""
+    """Create a database for this module, and return its URL as a superuser."""
     with connect(postgres.url()) as server:
         server.execute("DROP DATABASE IF EXISTS engine_test WITH (FORCE)")
         server.execute("CREATE DATABASE engine_test")
@@ -101,7 +101,7 @@ def admin(postgres):
 
 @pytest.fixture
 def url(admin):
-    """Return the URL of a role that can only read."""
+    """Return the URL with a read-only role."""
     return admin.replace("postgres@", "engine_reader@")
 
 
@@ -149,7 +149,7 @@ def test_totals_are_those_of_duckdb(engine, name):
 
 
 def shown(url, place, **types):
-    """Return what questions see of a table."""
+    """Return a table's columns as questions see them."""
     with Postgres({"t": TableSource(place, types)}, url=url) as engine:
         return sorted(engine.query(f"SELECT * FROM {engine.dialect.table_source('t')} AS t").to_pylist(), key=str)
 
@@ -205,7 +205,7 @@ def test_public_tables_tell_their_columns_values_and_fanout(url):
             assert each.fanout("r", ()) == 4
             assert each.fanout("r", ("region",)) == 3
             assert each.fanout("r", ("region", "size")) == 2
-            with pytest.raises(KeyError, match="table r has no column nothing"):
+            with pytest.raises(KeyError, match="column nothing of table r"):
                 each.values("r", "nothing")
 
 
@@ -265,7 +265,7 @@ def test_a_table_that_does_not_fit_is_told_with_its_cause_and_fix(admin, url, ca
         with pytest.raises(PolicyError) as caught:
             Postgres({"t": TableSource(place, types)}, url=url)
     else:
-        with pytest.warns(UserWarning, match="questions that use it are refused"):
+        with pytest.warns(UserWarning, match="queries that use it are refused"):
             engine = Postgres({"t": TableSource(place, types)}, url=url)
         with engine, pytest.raises(PolicyError) as caught:
             engine.fanout("t", tuple(types))
@@ -355,7 +355,7 @@ ROLES = {
     "one who can become mighty": (
         "",
         HELPER.format("CREATEROLE"),
-        "It can make roles, as helper.",
+        "It can create roles, as helper.",
     ),
     "one who was one before": (
         "SUPERUSER",
@@ -591,7 +591,7 @@ def test_to_prepare_a_question_reads_no_row(admin, url):
     with Postgres({"t": TableSource("touchy", {"x": N})}, url=url) as engine:
         with engine.prepare({"t": frozenset({"x"})}):
             pass
-        with pytest.raises(EngineError, match="the server refused"):
+        with pytest.raises(EngineError, match="the server reported an error"):
             engine.values("t", "x")
 
 

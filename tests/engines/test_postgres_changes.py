@@ -1,4 +1,4 @@
-"""A question that waits for somebody who changes a table sees what there is afterwards, and never something between."""
+"""A question that waits for a change of a table sees the state after it, and never one in between."""
 
 import threading
 import time
@@ -51,7 +51,7 @@ CHANGES = {
 
 @pytest.fixture
 def admin(postgres):
-    """Make a database of one test's own, and return its URL for who may do everything."""
+    """Create a database for one test, and return its URL as a superuser."""
     with connect(postgres.url()) as server:
         server.execute("DROP DATABASE IF EXISTS changes_test WITH (FORCE)")
         server.execute("DROP ROLE IF EXISTS changes_reader")

@@ -1,4 +1,4 @@
-"""PostgreSQL reads a column as DuckDB does, type by type and value by value, and no value makes it stop."""
+"""PostgreSQL casts columns as DuckDB does, for every type and value, and no value makes it fail."""
 
 import random
 import struct
@@ -97,7 +97,7 @@ ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Asia/Tokyo", "Pacific/Apia
 
 @pytest.fixture(scope="session")
 def database(postgres):
-    """Give a database of this module's own, and a role that can only read."""
+    """Yield a database for this module and a read-only role."""
     with connect(postgres.url()) as server:
         server.execute("DROP DATABASE IF EXISTS columns_test WITH (FORCE)")
         server.execute("CREATE DATABASE columns_test")

@@ -1,4 +1,4 @@
-"""The reference by hand: small tables, and what the definitions say of them."""
+"""The reference engine on small tables, with totals computed by hand from the definitions."""
 
 from datetime import date, datetime
 

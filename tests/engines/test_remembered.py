@@ -1,4 +1,4 @@
-"""Exact totals that were computed before serve other questions, and only those that they are the totals of."""
+"""Cached totals are used for other questions on the same relation, groups and bounds, and for no others."""
 
 import random
 import sys

@@ -1,4 +1,4 @@
-"""Spark as an engine: the totals of DuckDB, in a session of its own, whatever happens to the server or the files."""
+"""The Spark engine: the same totals as DuckDB, in its own session, whatever happens to the server or the files."""
 
 import os
 import subprocess
@@ -155,7 +155,7 @@ def test_sums_are_computed_where_the_rows_are(engine):
 
 
 def visible(url, place, **types):
-    """Return what questions see of a table."""
+    """Return a table's columns as questions see them."""
     with Spark({"t": TableSource(place, types)}, url=url) as engine:
         return sorted(engine.query("SELECT * FROM t0").to_pylist(), key=str)
 
@@ -636,9 +636,9 @@ def test_many_groups_come_as_they_are(sail, tmp_path):
 LEFT_OPEN = """
 import sys
 from discreet.engines.spark.engine import Spark
-from discreet.engines.table_source import Source
+from discreet.engines.table_source import TableSource
 from discreet.kernel.expr import Type
-engine = Spark({"t": Source(sys.argv[2], {"patient": Type.INTEGER})}, url=sys.argv[1])
+engine = Spark({"t": TableSource(sys.argv[2], {"patient": Type.INTEGER})}, url=sys.argv[1])
 print(engine.query("SELECT COUNT(*) AS n FROM t0").to_pydict())
 if len(sys.argv) > 3:
     raise SystemExit(3)
@@ -656,9 +656,9 @@ def test_a_process_that_forgets_to_close_it_ends(sail, folder, more):
 FORKED = """
 import os, sys
 from discreet.engines.spark.engine import Spark
-from discreet.engines.table_source import Source
+from discreet.engines.table_source import TableSource
 from discreet.kernel.expr import Type
-engine = Spark({"t": Source(sys.argv[2], {"patient": Type.INTEGER})}, url=sys.argv[1])
+engine = Spark({"t": TableSource(sys.argv[2], {"patient": Type.INTEGER})}, url=sys.argv[1])
 engine.query("SELECT COUNT(*) AS n FROM t0")
 child = os.fork()
 if not child:

@@ -1,4 +1,4 @@
-"""Spark reads a column as DuckDB does, type by type and value by value, and no value makes it stop."""
+"""Spark casts columns as DuckDB does, for every type and value, and no value makes it fail."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Spark when something goes wrong: what is told of it, how long it takes, and what others notice of it."""
+"""Faults of Spark: their messages, how long they take, and their effect on other questions."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""What a query spills to disk holds raw values: it is private, and nothing of it outlives its process for long."""
+"""Spilled files contain raw values: they are private and are removed soon after their process ends."""
 
 import fcntl
 import os

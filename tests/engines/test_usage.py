@@ -1,4 +1,4 @@
-"""Which columns a question depends on: what is left out may change without a difference to its totals."""
+"""The columns that a question depends on: changes of others do not affect its totals."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Comparing an engine's totals with the reference's, question by question."""
+"""Compare an engine's totals with those of the reference, question by question."""
 
 import random
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The random programs lie beside the tests that run them."""
+"""Makes the random programs in this folder importable by the tests."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Values and calls that try every operation in every way, whatever the engine."""
+"""Values and calls that exercise every operation on any engine."""
 
 import math
 import random

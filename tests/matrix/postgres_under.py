@@ -1,4 +1,4 @@
-"""A PostgreSQL under test: the same tables there, and results as Arrow has them."""
+"""PostgreSQL under test: the same tables, with results as Arrow."""
 
 import operations
 import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Questions about tables that random programs seldom draw, or drew once; every engine must answer as the reference."""
+"""Questions and tables that random programs rarely draw; every engine must agree with the reference."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A Spark under test: the same tables there as views, and results as Arrow has them."""
+"""Spark under test: the same tables as views, with results as Arrow."""
 
 import math
 import random

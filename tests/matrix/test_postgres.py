@@ -1,4 +1,4 @@
-"""PostgreSQL computes what the reference says: random questions about random databases, and others."""
+"""PostgreSQL agrees with the reference on random questions over random databases, and on special cases."""
 
 import math
 import random

@@ -1,4 +1,4 @@
-"""PostgreSQL computes every operation as the reference does: on columns, on what was computed, and on constants."""
+"""PostgreSQL computes every operation as the reference does: on columns, computed values and constants."""
 
 import random
 from datetime import date
@@ -38,7 +38,7 @@ def test_each_operation_means_the_same_on_what_was_computed(connection, op):
 
 @pytest.mark.parametrize("op", SIGNATURES)
 def test_each_operation_means_the_same_on_constants(connection, op):
-    """They are computed before the first row is read, and there too nothing may fail."""
+    """Constants are folded before the first row is read, which must not fail either."""
     for _, calls, rows in operations.trials(op, most=25):
         held = [row for row in rows if all(map(may_be_constant, row.values()))]
         exprs = [Call(op, tuple(fixed(arg, row) for arg in call.args)) for call in calls[:5] for row in held]

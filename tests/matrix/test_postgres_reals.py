@@ -1,4 +1,4 @@
-"""Doubles in PostgreSQL, at every border where it would stop."""
+"""Doubles in PostgreSQL at every boundary where it would raise an error."""
 
 import math
 import random

@@ -1,4 +1,4 @@
-"""Texts in PostgreSQL: their letters, their order, patterns, and dates that are read from them."""
+"""Texts in PostgreSQL: case, order, patterns, and parsing of dates."""
 
 import random
 from contextlib import suppress

@@ -79,7 +79,7 @@ def test_an_operation_means_the_same_where_it_is_compared(session, op):
 @pytest.mark.long(but=["add", "equal", "lower", "not"])
 @pytest.mark.parametrize("op", SIGNATURES)
 def test_each_operation_means_the_same_on_constants(session, op):
-    """They are computed before the first row is read, and there too nothing may fail."""
+    """Constants are folded before the first row is read, which must not fail either."""
     for _, calls, rows in operations.trials(op, most=8):
         held = [
             row for row in rows if all(value is None or finite_or_null(value) is not None for value in row.values())

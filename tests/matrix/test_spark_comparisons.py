@@ -1,4 +1,4 @@
-"""What is NULL because 64 bits do not hold it stays NULL where it is compared: optimizers like to leave that out."""
+"""A value that is NULL because of 64-bit overflow stays NULL in comparisons, which optimizers tend to rewrite."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""Events convert, and numerical accounting is never too small and as tight as it should be."""
+"""Events are converted, and numerical accounting is a valid and tight upper bound."""
 
 import math
 import subprocess
@@ -161,7 +161,7 @@ def test_a_delta_of_its_own_is_taken_off():
 
 
 def test_what_cannot_be_declared_is_refused():
-    with pytest.raises(ValueError, match="above 0"):
+    with pytest.raises(ValueError, match="above the sum"):
         declared_epsilon([(Gaussian(10), ONE)], 0)
     with pytest.raises(ValueError, match="delta"):
         declared_epsilon([(Laplace(10), ONE)], -1)

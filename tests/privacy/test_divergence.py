@@ -1,4 +1,4 @@
-"""The definitions, against brute force over every set of outcomes."""
+"""The divergences, compared with brute force over every set of outcomes."""
 
 import math
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""The textbook's Gaussian, the analytic one, and the threshold game."""
+"""The textbook and the analytic Gaussian mechanism, and the threshold game."""
 
 import math
 from fractions import Fraction

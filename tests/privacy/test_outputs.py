@@ -1,4 +1,4 @@
-"""The laws of the mechanisms, exact: what they lose is what they say they lose."""
+"""The exact output distributions of the mechanisms have exactly the declared loss."""
 
 import math
 from fractions import Fraction

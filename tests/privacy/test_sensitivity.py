@@ -1,4 +1,4 @@
-"""The global sensitivities, against trying every pair of neighbours."""
+"""The global sensitivities, compared with brute force over all neighbours."""
 
 import math
 import statistics

@@ -1,4 +1,4 @@
-"""A private PostgreSQL for tests: on loopback, with a free port, as a user who is not root, and gone at the end."""
+"""A private PostgreSQL server for tests, on a free loopback port, not run as root, and removed at the end."""
 
 import contextlib
 import os

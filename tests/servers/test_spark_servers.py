@@ -1,4 +1,4 @@
-"""Spark's servers answer on loopback alone, and nothing of them is left; the real ones need Java, and are slow."""
+"""Spark servers listen on loopback only and leave nothing behind; the real ones need Java and are slow."""
 
 import subprocess
 import sys

@@ -97,7 +97,7 @@ class Curator:
         self._circuit_breaker = CircuitBreaker(policy, ledger, engine.seconds)
         self._in_flight_keys = InFlightKeys(ledger, engine.seconds + GRACE_SECONDS)
 
-    def ask(  # noqa: PLR0913 - each has a name, and most a default
+    def ask(  # noqa: PLR0913 - keyword-only, most with a default
         self,
         sql: str,
         *,

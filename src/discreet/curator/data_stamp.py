@@ -95,7 +95,7 @@ def _file_facts(source: str) -> Iterator[list[Any]]:
     path = Path(source)
     if path.parent.is_file():  # file.duckdb/table
         path = path.parent
-    paths = [str(path)] if path.exists() else sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 - a whole path
+    paths = [str(path)] if path.exists() else sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 - an absolute pattern
     for file_path in filter(os.path.isfile, paths):
         status = os.stat(file_path)  # noqa: PTH116 - paths are texts here
         yield [file_path, status.st_size, status.st_mtime_ns, _parquet_footer_hash(file_path, status.st_size)]

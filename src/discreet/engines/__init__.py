@@ -1,1 +1,1 @@
-"""Engines hold the data and compute exact totals; each takes {table: source}, never a policy."""
+"""Engines, which store the data and compute exact totals; they know sources and declared columns, not policies."""

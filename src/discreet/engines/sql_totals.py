@@ -46,8 +46,8 @@ def _total_clipped_units(question: Question, table: pa.Table, dialect: Dialect) 
     clipped_indices = [index for index, total in enumerate(question.totals) if isinstance(total, ClippedUnits)]
     if dialect.group_count_strategy is GroupCountStrategy.JOIN or not clipped_indices or not question.needs_clipping:
         return table
-    for place in clipped_indices:
-        name = f"t{place}"
+    for index in clipped_indices:
+        name = f"t{index}"
         total_in_each_row = np.full(table.num_rows, table.column(name).to_numpy().sum(), np.int64)
         table = table.set_column(table.column_names.index(name), name, pa.array(total_in_each_row))
     return table.filter(pc.greater(table.column("t0"), 0)) if isinstance(question.groups, SelectedGroups) else table
@@ -95,7 +95,7 @@ def _cell_counts(total: HistogramTree, groups: np.ndarray, table: pa.Table) -> C
     if isinstance(total.domain, Grid):
         cells = table.column("v").to_numpy() - total.first_step
     else:
-        index_by_value = {value: place for place, value in enumerate(total.domain)}
+        index_by_value = {value: index for index, value in enumerate(total.domain)}
         encoded = table.column("v").combine_chunks().dictionary_encode()
         cell_by_code = np.array([index_by_value[value] for value in encoded.dictionary.to_pylist()], np.int64)
         cells = cell_by_code[encoded.indices.to_numpy()] if len(cell_by_code) else np.zeros(0, np.int64)

@@ -41,15 +41,15 @@ class TotalsCache:
         query_key = (question.relation, question.by, question.groups, question.bounds)
         # With partition selection, the first total counts the units that vote, unlike other counts of units.
         discovers = isinstance(question.groups, SelectedGroups)
-        keys = [(query_key, total, discovers and place == 0) for place, total in enumerate(question.totals)]
+        keys = [(query_key, total, discovers and index == 0) for index, total in enumerate(question.totals)]
         missing = [key for key in dict.fromkeys(keys) if key not in self._entries]
         fresh: dict[Hashable, _CachedTotal] = {}
         if missing:
             keys_to_compute = list(dict.fromkeys([keys[0], *missing] if discovers else missing))
             computed = compute(replace(question, totals=tuple(total for _, total, _ in keys_to_compute)))
             fresh = {
-                name: _cached_total(computed, place, _estimated_bytes(question, name[1]))
-                for place, name in enumerate(keys_to_compute)
+                name: _cached_total(computed, index, _estimated_bytes(question, name[1]))
+                for index, name in enumerate(keys_to_compute)
             }
         entries = [fresh.get(name) or self._entries[name] for name in keys]
         for name in keys:

@@ -77,7 +77,7 @@ def _expand_paths(table: str, location: str, path: Path) -> list[str]:
     """Expand a glob pattern here, so that the engine can be restricted to exactly these files."""
     if path.is_dir():
         raise source_error(table, f'source "{location}" is a folder. Name its files, for example "{location}/*.csv".')
-    candidates = [str(path)] if path.exists() else sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 - a whole path
+    candidates = [str(path)] if path.exists() else sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 - an absolute pattern
     paths = [candidate for candidate in candidates if Path(candidate).is_file()]
     if not paths:
         raise source_error(table, f'source "{location}": no such file. Correct the path, or put the file there.')

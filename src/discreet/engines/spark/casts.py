@@ -184,8 +184,9 @@ def _bit_to_boolean(x: str) -> str:
 
 
 def _double_to_integer(x: str) -> str:
-    whole = f"TRY_CAST({x} AS BIGINT)"  # truncates, which changes every number that is not an integer
-    return f"CASE WHEN {x} >= {_MIN_INT64} AND {x} < {_ABOVE_INT64} AND CAST({whole} AS DOUBLE) = {x} THEN {whole} END"
+    truncated = f"TRY_CAST({x} AS BIGINT)"  # differs from every number that is not an integer
+    in_range = f"{x} >= {_MIN_INT64} AND {x} < {_ABOVE_INT64}"
+    return f"CASE WHEN {in_range} AND CAST({truncated} AS DOUBLE) = {x} THEN {truncated} END"
 
 
 def _decimal_to_integer(x: str) -> str:

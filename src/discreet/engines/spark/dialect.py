@@ -47,8 +47,8 @@ def _floor_or_ceil(function: str) -> str:
 def _divide(args: Sequence[str], exprs: Sequence[Expr]) -> str:
     """Return SQL for a division; for a constant divisor, only the branch taken: Spark might fail to plan the others."""
     a, b = args
-    whole = exprs[0].type is Type.INTEGER
-    quotient, negated = f"{a} {'DIV' if whole else '/'} {b}", f"TRY_SUBTRACT(0L, {a})" if whole else f"-{a}"
+    is_integer = exprs[0].type is Type.INTEGER
+    quotient, negated = f"{a} {'DIV' if is_integer else '/'} {b}", f"TRY_SUBTRACT(0L, {a})" if is_integer else f"-{a}"
     if not isinstance(exprs[1], Constant):
         return f"CASE WHEN {b} = -1 THEN {negated} WHEN {b} <> 0 THEN {quotient} END"
     if not exprs[1].value:

@@ -42,17 +42,17 @@ _FILE_LOCATION = re.compile(r"/|\.(parquet|pq)$", re.IGNORECASE)
 _UNSUPPORTED_FILES = re.compile(r"\.(csv|tsv|txt|json|jsonl|orc|avro|xml|xlsx|duckdb|db)(\.\w+)?/?$", re.IGNORECASE)
 _ZONE_NAME = re.compile(r"[A-Za-z0-9_+/-]+")
 _ERROR_MESSAGES = {  # by Spark's error condition; its own messages may quote values of a file
-    "PATH_NOT_FOUND": 'source "{place}": no such file on the storage that Spark reads. Correct the path.',
-    "TABLE_OR_VIEW_NOT_FOUND": 'table "{place}" does not exist in Spark. Correct its name, with its schema.',
-    "PARSE_SYNTAX_ERROR": 'source "{place}" is not a name. Write schema.table, with backticks if needed.',
+    "PATH_NOT_FOUND": 'source "{location}": no such file on the storage that Spark reads. Correct the path.',
+    "TABLE_OR_VIEW_NOT_FOUND": 'table "{location}" does not exist in Spark. Correct its name, with its schema.',
+    "PARSE_SYNTAX_ERROR": 'source "{location}" is not a name. Write schema.table, with backticks if needed.',
     "COLUMN_ALREADY_EXISTS": "the source has columns whose names differ only in case. Rename one of them.",
     "CANNOT_MERGE": "its files store a column with different types. Rewrite them with one type.",
     "PARQUET_TYPE_ILLEGAL": "a column has a type that Spark does not support. Store it with another type.",
     "EXCEEDS_MAX_PRECISION": "a column has more than 38 digits, which Spark does not support. Store it with fewer.",
     "UNSUPPORTED_TIME_TYPE": "a column has times of day, which Spark does not support. Store texts or numbers.",
-    "UNABLE_TO_INFER_SCHEMA": 'there is no Parquet file directly in "{place}". Name the files by a glob pattern.',
+    "UNABLE_TO_INFER_SCHEMA": 'there is no Parquet file directly in "{location}". Name the files by a glob pattern.',
     "CONFLICTING_PARTITION_COLUMN_NAMES": "its folders are named after different columns. Name them alike.",
-    "PERMISSION_DENIED": 'permission denied for "{place}". Give Spark permission to read it.',
+    "PERMISSION_DENIED": 'permission denied for "{location}". Give Spark permission to read it.',
 }
 _QUOTED_PATH = re.compile(r"\s*parquet\s*\.\s*`(.*)`\s*", re.IGNORECASE)
 _RECURSIVE = {"recursiveFileLookup": "true"}  # ignores partition folders
@@ -301,7 +301,7 @@ def _unreadable_source(table: str, location: str, error: Exception) -> PolicyErr
     parameters: Any = getattr(error, "getMessageParameters", dict)()
     subject = (parameters or {}).get("path") or f'source "{location}"'
     message = cause or f"{subject} cannot be read. Check that it is complete, and that Spark has permission."
-    return source_error(table, message.replace("{place}", location))
+    return source_error(table, message.replace("{location}", location))
 
 
 def check_zone(spark: "SparkSession", zone: str) -> None:
