@@ -163,6 +163,6 @@ def test_hadamard_response_refuses_what_it_cannot_do():
             oracle.perturb(wrong)
     with pytest.raises(ValueError, match="must not be empty"):
         oracle.estimate(oracle.perturb([]))
-    with pytest.raises(ValueError, match="too many .*to list"):
+    with pytest.raises(ValueError, match=r"too many .*to list"):
         oracle.distribution(1)
     assert oracle.pmf(np.asarray(oracle.perturb([5]))[0], 5) > 0

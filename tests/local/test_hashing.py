@@ -271,7 +271,7 @@ def test_local_hashing_refuses_what_it_cannot_do(protocol):
             oracle.perturb(wrong)
     with pytest.raises(ValueError, match="must not be empty"):
         oracle.estimate(oracle.perturb([]))
-    with pytest.raises(ValueError, match="too many .*to list"):
+    with pytest.raises(ValueError, match=r"too many .*to list"):
         protocol(100_000, 1).distribution(1)
     assert protocol(1000, 1).pmf(np.asarray(oracle.perturb([5]))[0], 5) > 0
 

@@ -401,7 +401,7 @@ def test_numbers_of_any_type_and_the_widest_bounds_are_read(make):
 
 def test_reports_that_are_too_many_are_not_listed():
     for make in (NoisyMean, Piecewise, Hybrid):
-        with pytest.raises(ValueError, match="too many .*to list"):
+        with pytest.raises(ValueError, match=r"too many .*to list"):
             make(0, 1, 1).distribution(0.5)
     assert sum(Duchi(0, 1, 1).distribution(0.5).values()) == 1
     assert Piecewise(0, 1, 1).pmf(0, 0) / Piecewise(0, 1, 1).pmf(0, 1) == odds_for(Fraction(1))

@@ -261,7 +261,7 @@ def test_a_sketch_refuses_what_it_cannot_do():
         oracle.shares([1, 2], [1])
     with pytest.raises(ValueError, match="confidence"):
         oracle.shares(oracle.perturb([1]), [1], confidence=1)
-    with pytest.raises(ValueError, match="too many .*to list"):
+    with pytest.raises(ValueError, match=r"too many .*to list"):
         oracle.distribution(1)
 
 

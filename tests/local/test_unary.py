@@ -186,7 +186,7 @@ def test_a_report_is_bytes_of_the_right_length():
 
 def test_a_law_of_too_many_reports_is_refused():
     assert len(list(OUE(16, 1).scheme.outcomes())) == 1 << 16
-    with pytest.raises(ValueError, match="too many .*to list"):
+    with pytest.raises(ValueError, match=r"too many .*to list"):
         OUE(17, 1).distribution(0)
 
 

@@ -61,8 +61,9 @@ class Aggregator:
     def merge(self, other: "Aggregator") -> None:
         """Add the aggregate of another server."""
         if not isinstance(other, Aggregator):
-            hint = "Aggregator.read parses stored bytes."
-            raise TypeError(f"other must be an Aggregator, not {type(other).__name__}. {hint}")
+            raise TypeError(
+                f"other must be an Aggregator, not {type(other).__name__}. Aggregator.read parses stored bytes."
+            )
         if other is self:
             raise ValueError("other: an aggregator cannot be merged with itself, as every report would count twice")
         if other.oracle.configuration != self.oracle.configuration:
