@@ -1,4 +1,4 @@
-"""What the tests of frequency oracles measure: a law against reports, errors against theory, margins against errors."""
+"""What the tests of frequency oracles measure: distributions, errors against theory, and margins against errors."""
 
 from collections import Counter
 
@@ -10,23 +10,23 @@ import discreet as dc
 BY_CHANCE = 1e-11  # a right program fails so seldom
 
 
-def fit(oracle, value, people, law):
-    """Return the chi-square probability of fresh reports of one value under a law of single reports."""
-    return fits(Counter(np.asarray(oracle.perturb([value] * people)).tolist()), people, law)
+def fit(oracle, value, people, distribution):
+    """Return the chi-square probability of fresh reports of one value under a distribution of single reports."""
+    return fits(Counter(np.asarray(oracle.perturb([value] * people)).tolist()), people, distribution)
 
 
-def fits(seen, people, law):
-    assert set(seen) <= set(law)
-    counted = np.array([seen[report] for report in law])
-    return stats.chisquare(counted, [float(p) * people for p in law.values()]).pvalue
+def fits(seen, people, distribution):
+    assert set(seen) <= set(distribution)
+    counted = np.array([seen[report] for report in distribution])
+    return stats.chisquare(counted, [float(p) * people for p in distribution.values()]).pvalue
 
 
-def mean_by_law(oracle, value):
+def mean_by_distribution(oracle, value):
     """Return the exact expectation of the estimate from one report."""
-    law = oracle.distribution(value)
-    arrays = [np.frombuffer(report, oracle.scheme.dtype) for report in law]
+    distribution = oracle.distribution(value)
+    arrays = [np.frombuffer(report, oracle.scheme.dtype) for report in distribution]
     found = [oracle.estimate(dc.local.Reports(oracle.configuration, array)).estimates for array in arrays]
-    return np.array([float(p) for p in law.values()]) @ np.array(found)
+    return np.array([float(p) for p in distribution.values()]) @ np.array(found)
 
 
 def uneven(size, people):

@@ -1,4 +1,4 @@
-"""Hadamard response: the exact law, errors as the theory says, and reports that survive the post."""
+"""Hadamard response: the exact distribution, errors as the theory says, and reports that survive the post."""
 
 import math
 from collections import Counter
@@ -44,10 +44,12 @@ def test_the_transform_is_that_of_hadamards_matrix():
 def test_the_worst_log_ratio_of_hadamard_response_is_the_claimed_epsilon(epsilon):
     blocked = [with_blocks(5, epsilon, blocks) for blocks in (1, 2, 4, 8)]
     for oracle in [*blocked, *(Hadamard(size, epsilon) for size in SIZES)]:
-        laws = [oracle.distribution(value) for value in range(oracle.domain.size)]
-        assert all(sum(law.values()) == 1 for law in laws)
-        assert max(p[report] / q[report] for p in laws for q in laws for report in p) == odds_for(Fraction(epsilon))
-        worst = max(dc.privacy.max_divergence(p, q) for p in laws for q in laws)
+        distributions = [oracle.distribution(value) for value in range(oracle.domain.size)]
+        assert all(sum(distribution.values()) == 1 for distribution in distributions)
+        assert max(p[report] / q[report] for p in distributions for q in distributions for report in p) == odds_for(
+            Fraction(epsilon)
+        )
+        worst = max(dc.privacy.max_divergence(p, q) for p in distributions for q in distributions)
         assert worst == pytest.approx(float(Fraction(epsilon)), abs=1e-12)
         assert oracle.loss() == dc.Loss(Fraction(epsilon))
 
@@ -56,10 +58,12 @@ def test_the_worst_log_ratio_of_hadamard_response_is_the_claimed_epsilon(epsilon
 def test_hadamard_reports_have_the_claimed_distribution(blocks):
     people, oracle = 60_000, with_blocks(6, 1, blocks)
 
-    def surprise(law, value):
+    def surprise(distribution, value):
         seen = Counter(np.asarray(oracle.perturb([value] * people)).tolist())
-        assert set(seen) <= set(law)
-        return stats.chisquare([seen[at] for at in law], [float(law[at]) * people for at in law]).pvalue
+        assert set(seen) <= set(distribution)
+        return stats.chisquare(
+            [seen[at] for at in distribution], [float(distribution[at]) * people for at in distribution]
+        ).pvalue
 
     for value in range(6):
         assert surprise(oracle.distribution(value), value) > NEVER
@@ -70,8 +74,8 @@ def test_hadamard_reports_have_the_claimed_distribution(blocks):
 def test_hadamard_response_is_unbiased_for_every_value(blocks):
     oracle = with_blocks(7, "3/2", blocks)
     for value in range(7):
-        law = oracle.distribution(value)
-        mean = np.array([float(law[point]) for point in range(oracle.scheme.points)])
+        distribution = oracle.distribution(value)
+        mean = np.array([float(distribution[point]) for point in range(oracle.scheme.points)])
         assert np.allclose(oracle.scheme.estimate(mean, 1, 2.0)[0], np.arange(7) == value, atol=1e-9)
 
 
@@ -163,6 +167,6 @@ def test_hadamard_response_refuses_what_it_cannot_do():
             oracle.perturb(wrong)
     with pytest.raises(ValueError, match="must not be empty"):
         oracle.estimate(oracle.perturb([]))
-    with pytest.raises(ValueError, match="too many .*to list"):
+    with pytest.raises(ValueError, match=r"too many .*to list"):
         oracle.distribution(1)
     assert oracle.pmf(np.asarray(oracle.perturb([5]))[0], 5) > 0

@@ -1,4 +1,4 @@
-"""Local hashing: exact laws, exact collisions, errors as the theory says, and reports that survive the post."""
+"""Local hashing: exact distributions, exact collisions, errors as in theory, and reports that survive transport."""
 
 import math
 from collections import Counter
@@ -42,22 +42,24 @@ def small(epsilon):
     ]
 
 
-def surprise(oracle, law, value, people):
-    """Return how likely reports would fit the law as badly as they do."""
+def surprise(oracle, distribution, value, people):
+    """Return how likely reports would fit the distribution as badly as they do."""
     seen = Counter(np.asarray(oracle.perturb([value] * people)).tolist())
-    assert set(seen) <= set(law)
-    expected = np.array([float(law[report]) * people for report in law])
-    return stats.chisquare([seen[report] for report in law], expected * people / expected.sum()).pvalue
+    assert set(seen) <= set(distribution)
+    expected = np.array([float(distribution[report]) * people for report in distribution])
+    return stats.chisquare([seen[report] for report in distribution], expected * people / expected.sum()).pvalue
 
 
 @pytest.mark.long(only=["2", "5"])
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_worst_log_ratio_of_local_hashing_is_the_claimed_epsilon(epsilon):
     for oracle in small(epsilon):
-        laws = [oracle.distribution(value) for value in range(oracle.domain.size)]
-        assert all(sum(law.values()) == 1 for law in laws)
-        assert max(p[report] / q[report] for p in laws for q in laws for report in p) == odds_for(Fraction(epsilon))
-        worst = max(dc.privacy.max_divergence(p, q) for p in laws for q in laws)
+        distributions = [oracle.distribution(value) for value in range(oracle.domain.size)]
+        assert all(sum(distribution.values()) == 1 for distribution in distributions)
+        assert max(p[report] / q[report] for p in distributions for q in distributions for report in p) == odds_for(
+            Fraction(epsilon)
+        )
+        worst = max(dc.privacy.max_divergence(p, q) for p in distributions for q in distributions)
         assert worst == pytest.approx(float(Fraction(epsilon)), abs=1e-12)
         assert oracle.loss() == dc.Loss(Fraction(epsilon))
 
@@ -84,7 +86,7 @@ def test_parity_reports_have_the_claimed_distribution():
     )
 
 
-def test_hashing_with_the_long_prime_has_the_claimed_law_given_the_function():
+def test_hashing_with_the_long_prime_has_the_claimed_distribution_given_the_function():
     oracle = OLH(1000, 1)
     reports = np.asarray(oracle.perturb(np.full(100_000, 321)))
     own = (reports["slope"].astype(object) * 321 + reports["shift"]) % (2**31 - 1) * 4 // 2**31
@@ -271,7 +273,7 @@ def test_local_hashing_refuses_what_it_cannot_do(protocol):
             oracle.perturb(wrong)
     with pytest.raises(ValueError, match="must not be empty"):
         oracle.estimate(oracle.perturb([]))
-    with pytest.raises(ValueError, match="too many .*to list"):
+    with pytest.raises(ValueError, match=r"too many .*to list"):
         protocol(100_000, 1).distribution(1)
     assert protocol(1000, 1).pmf(np.asarray(oracle.perturb([5]))[0], 5) > 0
 

@@ -1,4 +1,4 @@
-"""Numbers perturbed at home: exact laws, unbiased means, errors as theory says, and margins that hold."""
+"""Numbers perturbed at home: exact distributions, unbiased means, errors as theory says, and margins that hold."""
 
 import math
 from collections import Counter
@@ -47,7 +47,7 @@ every_scheme = pytest.mark.parametrize("scheme_of", [noisy, binary, window, eith
 every_maker = pytest.mark.parametrize("make", MAKERS)
 
 
-def law_of(scheme, place):
+def distribution_of(scheme, place):
     if isinstance(scheme, LaplaceScheme):  # its noise has no end, but no weight either beyond forty scales
         reach = math.ceil(40 * scheme.noise.scale)
         reports = range(-reach, scheme.steps + reach)
@@ -67,11 +67,11 @@ def spreads_of(confidence):
 @finite
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_worst_log_ratio_of_numbers_is_the_claimed_epsilon(scheme_of, epsilon):
-    laws = [law_of(scheme_of(epsilon), place) for place in range(FEW + 1)]
-    assert all(sum(law.values()) == 1 for law in laws)
-    worst = max(p[report] / q[report] for p in laws for q in laws for report in p)
+    distributions = [distribution_of(scheme_of(epsilon), place) for place in range(FEW + 1)]
+    assert all(sum(distribution.values()) == 1 for distribution in distributions)
+    worst = max(p[report] / q[report] for p in distributions for q in distributions for report in p)
     assert worst == odds_for(Fraction(epsilon))
-    assert max(dc.privacy.max_divergence(p, q) for p in laws for q in laws) == pytest.approx(
+    assert max(dc.privacy.max_divergence(p, q) for p in distributions for q in distributions) == pytest.approx(
         float(Fraction(epsilon)), abs=1e-12
     )
 
@@ -93,7 +93,7 @@ def test_a_report_costs_the_epsilon_that_was_asked_for(make):
 def test_reports_of_numbers_have_the_claimed_distribution(scheme_of):
     for place in (0, 2, FEW):
         assert chance(scheme_of("1"), place, scheme_of("1")) > BY_CHANCE
-    assert chance(scheme_of("1"), FEW, scheme_of("1.2")) < BY_CHANCE  # it can tell a law that is not this one
+    assert chance(scheme_of("1"), FEW, scheme_of("1.2")) < BY_CHANCE  # it can tell a distribution that is not this one
 
 
 def test_noisy_numbers_have_the_claimed_distribution():
@@ -102,10 +102,10 @@ def test_noisy_numbers_have_the_claimed_distribution():
 
 
 def chance(scheme, place, claimed, people=200_000):
-    """Return the chi-square probability of fresh reports under the law of what is claimed."""
+    """Return the chi-square probability of fresh reports under the distribution of what is claimed."""
     seen = Counter(scheme.perturb(np.full(people, place)).tolist())
-    law = law_of(claimed, place)
-    often = {report: float(p) * people for report, p in law.items() if p * people > 5}
+    distribution = distribution_of(claimed, place)
+    often = {report: float(p) * people for report, p in distribution.items() if p * people > 5}
     counted, expected = [seen[report] for report in often], list(often.values())
     rest = people - sum(expected)
     if rest > 1e-3:  # all rare reports together
@@ -116,10 +116,10 @@ def chance(scheme, place, claimed, people=200_000):
 @pytest.mark.long(only=["1/10-noisy"])
 @every_scheme
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_means_are_unbiased_by_the_law_itself(scheme_of, epsilon):
+def test_means_are_unbiased_under_the_exact_distribution(scheme_of, epsilon):
     scheme = scheme_of(epsilon)
     for place in range(FEW + 1):
-        mean = math.fsum(float(p) * told_by(scheme, report) for report, p in law_of(scheme, place).items())
+        mean = math.fsum(float(p) * told_by(scheme, report) for report, p in distribution_of(scheme, place).items())
         assert mean == pytest.approx(place, abs=1e-8)
 
 
@@ -128,8 +128,8 @@ def test_means_are_unbiased_by_the_law_itself(scheme_of, epsilon):
 def test_variances_are_what_the_schemes_say(scheme_of, epsilon):
     scheme = scheme_of(epsilon)
     for place in range(FEW + 1):
-        law = law_of(scheme, place)
-        variance = math.fsum(float(p) * (told_by(scheme, report) - place) ** 2 for report, p in law.items())
+        distribution = distribution_of(scheme, place)
+        variance = math.fsum(float(p) * (told_by(scheme, report) - place) ** 2 for report, p in distribution.items())
         assert variance == pytest.approx(variance_of(scheme, place), rel=1e-9)
 
 
@@ -239,18 +239,20 @@ def test_the_margin_of_bits_holds_for_any_number_of_people(epsilon, confidence):
             ends = [round(end * GRID_STEPS) for end in (low, high)]
             half = people // 2
             ones = [float(scheme.probability(1, place)) for place in ends]
-            law = np.convolve(*(stats.binom.pmf(range(n + 1), n, p) for n, p in zip((half, people - half), ones)))  # noqa: B905
+            distribution = np.convolve(
+                *(stats.binom.pmf(range(n + 1), n, p) for n, p in zip((half, people - half), ones, strict=True))
+            )
             mean = (half * ends[0] + (people - half) * ends[1]) / people
             found = [scheme.estimate(np.array([count]), people, spreads_of(confidence)) for count in range(people + 1)]
             inside = [abs(each[0][0] - mean) <= each[1][0] for each in found]
-            assert law @ inside >= confidence
+            assert distribution @ inside >= confidence
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.99, 0.999])
 def test_the_margin_of_noise_holds_for_any_number_of_people(confidence):
     scheme = noisy("1", 16)
-    law = np.array([scheme.noise.pmf(k) for k in range(-700, 701)])
-    of_sum = law
+    distribution = np.array([scheme.noise.pmf(k) for k in range(-700, 701)])
+    of_sum = distribution
     for people in (1, 2, 4, 8, 16, 32, 64):
         reach = len(of_sum) // 2
         (mean,), (margin,) = scheme.estimate(np.array([0, 5 * people]), people, spreads_of(confidence))
@@ -401,7 +403,7 @@ def test_numbers_of_any_type_and_the_widest_bounds_are_read(make):
 
 def test_reports_that_are_too_many_are_not_listed():
     for make in (NoisyMean, Piecewise, Hybrid):
-        with pytest.raises(ValueError, match="too many .*to list"):
+        with pytest.raises(ValueError, match=r"too many .*to list"):
             make(0, 1, 1).distribution(0.5)
     assert sum(Duchi(0, 1, 1).distribution(0.5).values()) == 1
     assert Piecewise(0, 1, 1).pmf(0, 0) / Piecewise(0, 1, 1).pmf(0, 1) == odds_for(Fraction(1))

@@ -364,9 +364,9 @@ def test_stored_tallies_are_read_and_forged_ones_refused(oracle):
     assert np.all(again.estimate().estimates == tally.estimate().estimates)
     stored = bytes(tally)
     for people in (-5, 1 << 40, 0):
-        with pytest.raises(ValueError, match="stored: .* impossible"):
+        with pytest.raises(ValueError, match=r"stored: .* impossible"):
             dc.local.Aggregator.read(oracle, stored[:6] + people.to_bytes(8, "little", signed=True) + stored[14:])
-    with pytest.raises(ValueError, match="stored: .* impossible"):
+    with pytest.raises(ValueError, match=r"stored: .* impossible"):
         dc.local.Aggregator.read(oracle, stored[:14] + (1 << 62).to_bytes(8, "little") + stored[22:])
     again.people = 1 << 31
     with pytest.raises(ValueError, match="Start another"):

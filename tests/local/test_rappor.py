@@ -14,7 +14,7 @@ from discreet.kernel.numbers import odds_for
 from discreet.local.frequency_oracles.rappor import RAPPOR, PermanentResponse, loss_of_one_report
 from discreet.local.frequency_oracles.rappor_filters import BloomFilter, _bit_table
 from discreet.local.frequency_oracles.unary_encoding import SUE
-from tests.local.measured import BY_CHANCE, fit, fits, mean_by_law, surveyed, theory, uneven
+from tests.local.measured import BY_CHANCE, fit, fits, mean_by_distribution, surveyed, theory, uneven
 
 SMALL = {
     "basic": {},
@@ -25,21 +25,21 @@ SMALL = {
 each = pytest.mark.parametrize("settings", SMALL.values(), ids=SMALL)
 
 
-def kept_law(oracle, value):
+def permanent_distribution(oracle, value):
     return {kept: oracle.scheme.probability_of_permanent(kept, value) for kept in oracle.scheme.outcomes()}
 
 
-def worst_ratio(laws):
-    return max(p[outcome] / q[outcome] for p in laws for q in laws for outcome in p)
+def worst_ratio(distributions):
+    return max(p[outcome] / q[outcome] for p in distributions for q in distributions for outcome in p)
 
 
 @each
 @pytest.mark.parametrize("epsilon", ["1/10", "1", "3", "8"])
 def test_what_a_device_keeps_loses_exactly_epsilon(settings, epsilon):
     oracle = RAPPOR(4, epsilon, **settings)
-    laws = [kept_law(oracle, value) for value in range(4)]
-    assert all(sum(law.values()) == 1 for law in laws)
-    worst = worst_ratio(laws)
+    distributions = [permanent_distribution(oracle, value) for value in range(4)]
+    assert all(sum(distribution.values()) == 1 for distribution in distributions)
+    worst = worst_ratio(distributions)
     assert worst <= odds_for(Fraction(epsilon))
     assert math.log(worst) == pytest.approx(float(oracle.loss().epsilon), abs=1e-12)
 
@@ -48,9 +48,9 @@ def test_what_a_device_keeps_loses_exactly_epsilon(settings, epsilon):
 @pytest.mark.parametrize("epsilon", ["1/10", "1", "3", "8"])
 def test_one_report_loses_less_than_all(settings, epsilon):
     oracle = RAPPOR(4, epsilon, **settings)
-    laws = [oracle.distribution(value) for value in range(4)]
-    assert all(sum(law.values()) == 1 for law in laws)
-    worst = max(dc.privacy.max_divergence(p, q) for p in laws for q in laws)
+    distributions = [oracle.distribution(value) for value in range(4)]
+    assert all(sum(distribution.values()) == 1 for distribution in distributions)
+    worst = max(dc.privacy.max_divergence(p, q) for p in distributions for q in distributions)
     once, for_ever = loss_of_one_report(oracle).epsilon, oracle.loss().epsilon
     assert worst == pytest.approx(float(once), abs=2e-12)
     assert worst <= float(once) + 1e-15
@@ -71,16 +71,16 @@ def test_several_reports_of_a_device_stay_within_epsilon():
     oracle = RAPPOR(2, 1)
     copies = [oracle.scheme.rates, oracle.scheme.noise]
     assert all(0 < rate < 1 for rates in copies for rate in rates)
-    kept = [kept_law(oracle, value) for value in (0, 1)]
+    kept = [permanent_distribution(oracle, value) for value in (0, 1)]
     losses = []
     for times in (1, 2, 3):
-        laws = [Counter(), Counter()]
+        distributions = [Counter(), Counter()]
         for seen in itertools.product(oracle.scheme.outcomes(), repeat=times):
             likely = {before: math.prod(copy_chance(oracle, before, after) for after in seen) for before in kept[0]}
             for value in (0, 1):
-                laws[value][seen] = sum(chance * likely[before] for before, chance in kept[value].items())
-        assert [sum(law.values()) for law in laws] == [1, 1]
-        losses.append(math.log(worst_ratio(laws)))
+                distributions[value][seen] = sum(chance * likely[before] for before, chance in kept[value].items())
+        assert [sum(distribution.values()) for distribution in distributions] == [1, 1]
+        losses.append(math.log(worst_ratio(distributions)))
     assert losses[0] == pytest.approx(float(loss_of_one_report(oracle).epsilon), abs=1e-11)
     assert losses[0] < losses[1] < losses[2] < 1
     anew = 3 * losses[0]  # three reports that each have fresh noise of both steps
@@ -108,11 +108,13 @@ def test_a_thousand_reports_without_the_permanent_step_reveal_the_value_and_with
     threshold = times * float(sum(oracle.scheme.noise)) / 2
     learnt = [bytes([sum(1 << place for place in np.flatnonzero(row > threshold))]) for row in again]
     assert learnt == kept.array.tolist()
-    laws = [kept_law(oracle, value) for value in range(size)]
-    best = float(sum(max(law[outcome] for law in laws) for outcome in laws[0]) / size)
+    distributions = [permanent_distribution(oracle, value) for value in range(size)]
+    best = float(
+        sum(max(distribution[outcome] for distribution in distributions) for outcome in distributions[0]) / size
+    )
     assert best < math.e / (math.e + size - 1)  # what epsilon = 1 allows for any protocol
     guessed = np.mean(
-        [max(range(size), key=lambda v: laws[v][k]) == true for k, true in zip(learnt, values, strict=True)]
+        [max(range(size), key=lambda v: distributions[v][k]) == true for k, true in zip(learnt, values, strict=True)]
     )
     assert guessed < best + 7 * math.sqrt(best * (1 - best) / people)
 
@@ -127,13 +129,13 @@ def test_what_devices_keep_has_the_claimed_distribution(settings):
     oracle, other = RAPPOR(4, 2, **settings), RAPPOR(4, "2.4", **settings)
     for value in (0, 3):
         seen = Counter(PermanentResponse.draw(oracle, [value] * 200_000).array.tolist())
-        assert fits(seen, 200_000, kept_law(oracle, value)) > BY_CHANCE
-        assert fits(seen, 200_000, kept_law(other, value)) < BY_CHANCE
-        assert fits(seen, 200_000, kept_law(oracle, 1)) < BY_CHANCE
+        assert fits(seen, 200_000, permanent_distribution(oracle, value)) > BY_CHANCE
+        assert fits(seen, 200_000, permanent_distribution(other, value)) < BY_CHANCE
+        assert fits(seen, 200_000, permanent_distribution(oracle, 1)) < BY_CHANCE
 
 
 @each
-def test_reports_are_drawn_from_the_law_and_another_would_be_noticed(settings):
+def test_reports_are_drawn_from_the_distribution_and_another_would_be_noticed(settings):
     oracle, weaker = RAPPOR(4, 2, **settings), RAPPOR(4, 2, **{**settings, "noise": ("2/5", "3/4")})
     for value in (0, 3):
         assert fit(oracle, value, 200_000, oracle.distribution(value)) > BY_CHANCE
@@ -146,12 +148,12 @@ def test_copies_of_a_device_are_drawn_anew_each_time():
     for before in oracle.scheme.outcomes():
         kept = PermanentResponse(oracle, np.full(100_000, np.void(before), oracle.scheme.dtype))
         first, second = (np.asarray(kept.report()).tolist() for _ in range(2))
-        law = {
+        distribution = {
             one + two: copy_chance(oracle, before, one) * copy_chance(oracle, before, two)
             for one, two in itertools.product(oracle.scheme.outcomes(), repeat=2)
         }
         seen = Counter(one + two for one, two in zip(first, second, strict=True))
-        assert fits(seen, 100_000, law) > BY_CHANCE
+        assert fits(seen, 100_000, distribution) > BY_CHANCE
 
 
 def test_without_noise_in_reports_it_is_symmetric_unary_encoding():
@@ -160,10 +162,10 @@ def test_without_noise_in_reports_it_is_symmetric_unary_encoding():
 
 @each
 @pytest.mark.parametrize("epsilon", ["1/2", "4"])
-def test_estimates_are_right_on_average_by_the_law(settings, epsilon):
+def test_estimates_are_right_on_average_under_the_exact_distribution(settings, epsilon):
     oracle = RAPPOR(4, epsilon, **settings)
     for value in range(4):
-        assert mean_by_law(oracle, value) == pytest.approx(np.eye(4)[value], abs=1e-8)
+        assert mean_by_distribution(oracle, value) == pytest.approx(np.eye(4)[value], abs=1e-8)
 
 
 @pytest.mark.parametrize("hashes", [1, 2])
@@ -171,10 +173,10 @@ def test_margins_of_a_filter_come_from_the_exact_variance(hashes):
     oracle = RAPPOR(4, 3, bits=5, cohorts=3, hashes=hashes)
     variances = []
     for value in range(4):
-        law = oracle.distribution(value)
-        arrays = [np.frombuffer(report, oracle.scheme.dtype) for report in law]
+        distribution = oracle.distribution(value)
+        arrays = [np.frombuffer(report, oracle.scheme.dtype) for report in distribution]
         found = np.array([oracle.estimate(dc.local.Reports(oracle.configuration, array)).estimates for array in arrays])
-        variances.append(np.array([float(p) for p in law.values()]) @ (found - np.eye(4)[value]) ** 2)
+        variances.append(np.array([float(p) for p in distribution.values()]) @ (found - np.eye(4)[value]) ** 2)
     shares = np.array([0.5, 0.3, 0.2, 0])
     assert oracle.scheme.filter._variance_per_person(shares, oracle.scheme.rates)[0] == pytest.approx(
         shares @ np.array(variances)
@@ -397,7 +399,7 @@ def test_bad_values_are_refused_by_name(bad):
             draw(bad)
 
 
-def test_a_law_of_too_many_reports_is_refused():
+def test_a_distribution_of_too_many_reports_is_refused():
     with pytest.raises(ValueError, match=r"there are 64·2\^16 possible reports, too many to list"):
         RAPPOR(20, 1, bits=16).distribution(0)
 

@@ -1,4 +1,4 @@
-"""A sketch of values without a list: the exact law, collisions that are taken off, and margins that know of them."""
+"""A sketch of an open domain: the exact distribution, collisions that are subtracted, and margins that include them."""
 
 import math
 from collections import Counter
@@ -35,10 +35,12 @@ def of_prefixes(epsilon):
 @pytest.mark.parametrize("made", [small, of_prefixes])
 def test_the_worst_log_ratio_of_a_sketch_is_the_claimed_epsilon(epsilon, made):
     oracle = made(epsilon)
-    laws = [oracle.distribution(value) for value in (0, 1, 2, 3, 17, 63)]
-    assert all(sum(law.values()) == 1 for law in laws)
-    assert max(p[report] / q[report] for p in laws for q in laws for report in p) == odds_for(Fraction(epsilon))
-    worst = max(dc.privacy.max_divergence(p, q) for p in laws for q in laws)
+    distributions = [oracle.distribution(value) for value in (0, 1, 2, 3, 17, 63)]
+    assert all(sum(distribution.values()) == 1 for distribution in distributions)
+    assert max(p[report] / q[report] for p in distributions for q in distributions for report in p) == odds_for(
+        Fraction(epsilon)
+    )
+    worst = max(dc.privacy.max_divergence(p, q) for p in distributions for q in distributions)
     assert worst == pytest.approx(float(Fraction(epsilon)), abs=1e-12)
     assert oracle.loss() == dc.Loss(Fraction(epsilon))
 
@@ -48,22 +50,29 @@ def test_the_worst_log_ratio_of_a_sketch_is_the_claimed_epsilon(epsilon, made):
 def test_sketched_reports_have_the_claimed_distribution(made):
     people, oracle = 60_000, made(1)
 
-    def surprise(law, value):
+    def surprise(distribution, value):
         seen = Counter(np.asarray(oracle.perturb([value] * people)).tolist())
-        assert set(seen) <= set(law)
-        return stats.chisquare([seen[at] for at in law], [float(law[at]) * people for at in law]).pvalue
+        assert set(seen) <= set(distribution)
+        return stats.chisquare(
+            [seen[at] for at in distribution], [float(distribution[at]) * people for at in distribution]
+        ).pvalue
 
     for value in (0, 5, 63):
         assert surprise(oracle.distribution(value), value) > NEVER
     assert surprise(made("6/5").distribution(5), 5) < NEVER
 
 
-def test_the_law_of_a_text_is_that_of_its_reports():
+def test_the_distribution_of_a_text_is_that_of_its_reports():
     oracle = small(2)
-    law = oracle.distribution("tea")
+    distribution = oracle.distribution("tea")
     seen = Counter(np.asarray(oracle.perturb(["tea"] * 30_000)).tolist())
-    assert stats.chisquare([seen[at] for at in law], [float(law[at]) * 30_000 for at in law]).pvalue > NEVER
-    assert all(oracle.pmf(report, "tea") == chance for report, chance in law.items())
+    assert (
+        stats.chisquare(
+            [seen[at] for at in distribution], [float(distribution[at]) * 30_000 for at in distribution]
+        ).pvalue
+        > NEVER
+    )
+    assert all(oracle.pmf(report, "tea") == chance for report, chance in distribution.items())
 
 
 def test_the_mean_of_a_sketch_is_the_share_where_nothing_meets():
@@ -261,7 +270,7 @@ def test_a_sketch_refuses_what_it_cannot_do():
         oracle.shares([1, 2], [1])
     with pytest.raises(ValueError, match="confidence"):
         oracle.shares(oracle.perturb([1]), [1], confidence=1)
-    with pytest.raises(ValueError, match="too many .*to list"):
+    with pytest.raises(ValueError, match=r"too many .*to list"):
         oracle.distribution(1)
 
 

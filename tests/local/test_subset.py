@@ -1,4 +1,4 @@
-"""Subset selection: uniform subsets, of the best size, of exactly the law and the errors that are claimed."""
+"""Subset selection: uniform subsets, of the best size, of exactly the distribution and the errors that are claimed."""
 
 import math
 from fractions import Fraction
@@ -9,7 +9,7 @@ import pytest
 import discreet as dc
 from discreet.kernel.numbers import odds_for
 from discreet.local.frequency_oracles.subset_selection import SubsetScheme, SubsetSelection
-from tests.local.measured import BY_CHANCE, fit, mean_by_law, surveyed, theory, uneven
+from tests.local.measured import BY_CHANCE, fit, mean_by_distribution, surveyed, theory, uneven
 
 EPSILONS = ["1/10", "1", "3", "8"]
 SIZES = [2, 3, 5, 9]
@@ -17,30 +17,32 @@ SIZES = [2, 3, 5, 9]
 
 def exact_variance(scheme):
     """Return the summed variance of one report's estimates, of people spread evenly over the values."""
-    law = {report: scheme.probability(report, 0) for report in scheme.outcomes()}
-    holds = [sum(p for report, p in law.items() if report[i // 8] >> i % 8 & 1) for i in range(scheme.size)]
+    distribution = {report: scheme.probability(report, 0) for report in scheme.outcomes()}
+    holds = [sum(p for report, p in distribution.items() if report[i // 8] >> i % 8 & 1) for i in range(scheme.size)]
     return sum(p * (1 - p) for p in holds) / (holds[0] - holds[1]) ** 2
 
 
 @pytest.mark.long(only=["1/10-9"])
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_a_law_adds_up_to_one_and_its_worst_ratio_is_exactly_the_odds(size, epsilon):
+def test_a_distribution_adds_up_to_one_and_its_worst_ratio_is_exactly_the_odds(size, epsilon):
     oracle = SubsetSelection(size, epsilon)
-    laws = [oracle.distribution(value) for value in range(size)]
-    assert all(sum(law.values()) == 1 for law in laws)
-    assert len(laws[0]) == math.comb(size, oracle.scheme.subset_size)
-    assert max(p[r] / q[r] for p in laws for q in laws for r in p) == odds_for(Fraction(epsilon))
+    distributions = [oracle.distribution(value) for value in range(size)]
+    assert all(sum(distribution.values()) == 1 for distribution in distributions)
+    assert len(distributions[0]) == math.comb(size, oracle.scheme.subset_size)
+    assert max(p[r] / q[r] for p in distributions for q in distributions for r in p) == odds_for(Fraction(epsilon))
     claimed = float(oracle.loss().epsilon)
-    assert max(dc.privacy.max_divergence(p, q) for p in laws for q in laws) == pytest.approx(claimed, abs=1e-12)
+    assert max(dc.privacy.max_divergence(p, q) for p in distributions for q in distributions) == pytest.approx(
+        claimed, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_estimates_are_right_on_average_by_the_law(size, epsilon):
+def test_estimates_are_right_on_average_under_the_exact_distribution(size, epsilon):
     oracle = SubsetSelection(size, epsilon)
     for value in range(size):
-        assert mean_by_law(oracle, value) == pytest.approx(np.eye(size)[value], abs=1e-8)
+        assert mean_by_distribution(oracle, value) == pytest.approx(np.eye(size)[value], abs=1e-8)
 
 
 @pytest.mark.parametrize("epsilon", ["1/100", "1/2", "1", "2", "4"])
@@ -60,7 +62,7 @@ def test_a_large_epsilon_makes_it_direct():
 
 @pytest.mark.long(only=["10"])
 @pytest.mark.parametrize("size", [3, 6, 10])
-def test_reports_are_drawn_from_the_law_and_another_would_be_noticed(size):
+def test_reports_are_drawn_from_the_distribution_and_another_would_be_noticed(size):
     oracle, other = SubsetSelection(size, "0.5"), SubsetSelection(size, "0.6")
     assert oracle.scheme.subset_size == other.scheme.subset_size > 0
     for value in (0, size // 2, size - 1):
@@ -165,6 +167,6 @@ def test_a_report_is_bytes_and_of_probability_zero_if_nobody_sends_it():
     assert oracle.pmf(b"\x03\x00", 0) == oracle.pmf(np.void(b"\x03\x00"), 0) > oracle.pmf(b"\x03\x00", 5) > 0
 
 
-def test_a_law_of_too_many_subsets_is_refused():
+def test_a_distribution_of_too_many_subsets_is_refused():
     with pytest.raises(ValueError, match="too many subsets of 34 of 128"):
         SubsetSelection(128, 1).distribution(0)

@@ -1,4 +1,4 @@
-"""Unary encodings: bits in bytes, of exactly the law and the errors that are claimed."""
+"""Unary encodings: bits in bytes, of exactly the distribution and the errors that are claimed."""
 
 import math
 from fractions import Fraction
@@ -11,7 +11,7 @@ import discreet as dc
 from discreet.kernel.numbers import odds_for
 from discreet.local.frequency_oracles import packed_bits
 from discreet.local.frequency_oracles.unary_encoding import OUE, SUE, root_down
-from tests.local.measured import BY_CHANCE, fit, mean_by_law, surveyed, theory, uneven
+from tests.local.measured import BY_CHANCE, fit, mean_by_distribution, surveyed, theory, uneven
 
 EPSILONS = ["1/10", "1", "3", "8"]
 both = pytest.mark.parametrize("protocol", [OUE, SUE])
@@ -19,29 +19,31 @@ both = pytest.mark.parametrize("protocol", [OUE, SUE])
 
 @both
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_a_law_adds_up_to_one_and_its_worst_ratio_is_epsilon(protocol, epsilon):
+def test_a_distribution_adds_up_to_one_and_its_worst_ratio_is_epsilon(protocol, epsilon):
     oracle = protocol(3, epsilon)
-    laws = [oracle.distribution(value) for value in range(3)]
-    assert [sum(law.values()) for law in laws] == [1, 1, 1]
-    assert len(laws[0]) == 8
-    worst = max(p[report] / q[report] for p in laws for q in laws for report in p)
+    distributions = [oracle.distribution(value) for value in range(3)]
+    assert [sum(distribution.values()) for distribution in distributions] == [1, 1, 1]
+    assert len(distributions[0]) == 8
+    worst = max(p[report] / q[report] for p in distributions for q in distributions for report in p)
     assert worst <= odds_for(Fraction(epsilon))
     assert (worst == odds_for(Fraction(epsilon))) == (protocol is OUE)
     claimed = float(oracle.loss().epsilon)
-    assert max(dc.privacy.max_divergence(p, q) for p in laws for q in laws) == pytest.approx(claimed, abs=1e-12)
+    assert max(dc.privacy.max_divergence(p, q) for p in distributions for q in distributions) == pytest.approx(
+        claimed, abs=1e-12
+    )
 
 
 @both
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_estimates_are_right_on_average_by_the_law(protocol, epsilon):
+def test_estimates_are_right_on_average_under_the_exact_distribution(protocol, epsilon):
     oracle = protocol(["a", "b", "c"], epsilon)
     for place, value in enumerate("abc"):
-        assert mean_by_law(oracle, value) == pytest.approx(np.eye(3)[place], abs=1e-9)
+        assert mean_by_distribution(oracle, value) == pytest.approx(np.eye(3)[place], abs=1e-9)
 
 
 @pytest.mark.long
 @both
-def test_reports_are_drawn_from_the_law_and_another_would_be_noticed(protocol):
+def test_reports_are_drawn_from_the_distribution_and_another_would_be_noticed(protocol):
     # Ten bits: two bytes, so that bits of both are seen together.
     oracle, other = protocol(10, "1/2"), protocol(10, "0.6")
     for value in (0, 7, 8):
@@ -184,9 +186,9 @@ def test_a_report_is_bytes_of_the_right_length():
     assert oracle.pmf(b"\xff\xff", 0) == 0  # has bits that stand for nothing
 
 
-def test_a_law_of_too_many_reports_is_refused():
+def test_a_distribution_of_too_many_reports_is_refused():
     assert len(list(OUE(16, 1).scheme.outcomes())) == 1 << 16
-    with pytest.raises(ValueError, match="too many .*to list"):
+    with pytest.raises(ValueError, match=r"too many .*to list"):
         OUE(17, 1).distribution(0)
 
 

@@ -74,7 +74,7 @@ def compare(  # noqa: PLR0913 - most are keyword-only
             target_axes.plot(epsilon_values, errors, f"{mark}-", color=colour, lw=1.2, ms=3.5, label=name)
         target_axes.plot(epsilon_values, central, ".-", color=INK, lw=2, label="a curator")
         set_epsilon_ticks(target_axes, epsilon_values)
-        target_axes.set(yscale="log", ylabel="root mean square error of a share")
+        target_axes.set(yscale="log", ylabel="typical error of a share")
         target_axes.set_title(f"{people:,} people, {size:,} values")
         format_plain_numbers(target_axes.yaxis)
         if axes is None:

@@ -1,4 +1,4 @@
-"""Every randomizer has the law that it claims, and the law costs what is claimed: exactly, for all pairs of values."""
+"""Every oracle has the claimed distribution, and its exact loss is the claimed epsilon, for all pairs of values."""
 
 import math
 from collections import Counter
@@ -47,7 +47,7 @@ def values_of(oracle):
 
 
 def as_key(report):
-    """Return a report as `law` names it."""
+    """Return a report as `distribution` names it."""
     plain = report.item() if isinstance(report, np.generic) else report
     return plain.tobytes() if isinstance(plain, np.ndarray) else plain
 
@@ -57,9 +57,9 @@ def as_key(report):
 def test_probabilities_add_up_to_one(name, epsilon):
     oracle = SMALL[name](epsilon)
     for value in values_of(oracle):
-        law = oracle.distribution(value)
-        assert sum(law.values()) == 1
-        assert all(isinstance(p, Fraction) and p > 0 for p in law.values())
+        distribution = oracle.distribution(value)
+        assert sum(distribution.values()) == 1
+        assert all(isinstance(p, Fraction) and p > 0 for p in distribution.values())
 
 
 @pytest.mark.long(only=["1/10-Hadamard of 20", "6-Hadamard of 20"])
@@ -68,11 +68,13 @@ def test_probabilities_add_up_to_one(name, epsilon):
 def test_the_worst_log_ratio_of_every_oracle_is_the_claimed_epsilon(name, epsilon):
     oracle = SMALL[name](epsilon)
     claimed = oracle.loss().epsilon
-    laws = [oracle.distribution(value) for value in values_of(oracle)]
-    worst = max(p[report] / q[report] for p in laws for q in laws for report in p)
+    distributions = [oracle.distribution(value) for value in values_of(oracle)]
+    worst = max(p[report] / q[report] for p in distributions for q in distributions for report in p)
     assert worst <= odds_for(claimed)  # at most exp(epsilon), in exact fractions
     assert math.log(worst) == pytest.approx(float(claimed), abs=1e-12)
-    assert max(dc.privacy.max_divergence(p, q) for p in laws for q in laws) == pytest.approx(float(claimed), abs=1e-12)
+    assert max(dc.privacy.max_divergence(p, q) for p in distributions for q in distributions) == pytest.approx(
+        float(claimed), abs=1e-12
+    )
 
 
 @each
@@ -81,29 +83,29 @@ def test_reports_have_the_claimed_distribution(name):
     oracle, other = SMALL[name]("1"), SMALL[name]("1.3")
     value = list(values_of(oracle))[-1]
     seen = Counter(map(as_key, np.asarray(oracle.perturb([value] * people))))
-    law = oracle.distribution(value)
-    assert set(seen) <= set(law)
-    assert fit(seen, law, people) > 1e-11
-    assert fit(seen, other.distribution(value), people) < 1e-11  # the test can tell a law that is not this one
+    distribution = oracle.distribution(value)
+    assert set(seen) <= set(distribution)
+    assert fit(seen, distribution, people) > 1e-11
+    assert fit(seen, other.distribution(value), people) < 1e-11  # the test can tell a distribution that is not this one
 
 
-def fit(seen, law, people):
-    expected = np.array([float(p) * people for p in law.values()])
-    counted = np.array([seen[report] for report in law])
+def fit(seen, distribution, people):
+    expected = np.array([float(p) * people for p in distribution.values()])
+    counted = np.array([seen[report] for report in distribution])
     return stats.chisquare(counted, expected).pvalue
 
 
 @each
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_estimates_are_unbiased_by_the_law_itself(name, epsilon):
+def test_estimates_are_unbiased_under_the_exact_distribution(name, epsilon):
     oracle = SMALL[name](epsilon)
     dtype = oracle.scheme.dtype
     for place, value in enumerate(values_of(oracle)):
-        law = oracle.distribution(value)
-        reports = np.array([np.frombuffer(r, dtype)[0] if isinstance(r, bytes) else r for r in law], dtype)
+        distribution = oracle.distribution(value)
+        reports = np.array([np.frombuffer(r, dtype)[0] if isinstance(r, bytes) else r for r in distribution], dtype)
         estimates = [
             oracle.estimate(dc.local.Reports(oracle.configuration, reports[i : i + 1])).estimates
             for i in range(len(reports))
         ]
-        mean = np.array([float(p) for p in law.values()]) @ np.array(estimates)
+        mean = np.array([float(p) for p in distribution.values()]) @ np.array(estimates)
         assert mean == pytest.approx(np.eye(oracle.domain.size)[place], abs=1e-8)
