@@ -158,7 +158,7 @@ def test_fractions_are_no_secret_to_try():
 
 
 def test_wrong_data_are_refused():
-    with pytest.raises(TypeError, match="SensitiveAttributeData.* not LabelledData"):
+    with pytest.raises(TypeError, match=r"SensitiveAttributeData.* not LabelledData"):
         attacks.attributes(SOME.people)
     with pytest.raises(TypeError, match="Labelled"):
         SensitiveAttributeData(np.eye(3), 0)

@@ -108,7 +108,7 @@ def test_a_model_of_ones_own_is_attacked():
 
 
 def test_a_defence_that_returns_no_model_is_refused():
-    with pytest.raises(TypeError, match="fitted classifier with predict_proba and classes_.* not list"):
+    with pytest.raises(TypeError, match=r"fitted classifier with predict_proba and classes_.* not list"):
         attacks.likelihood_ratio(PEOPLE, defence=lambda members: [], **FEW)
 
 
@@ -131,7 +131,7 @@ def test_wrong_settings_are_refused(wrong, says):
 def test_wrong_people_are_refused():
     with pytest.raises(ValueError, match="at least 80 people, not 60"):
         attacks.likelihood_ratio(simulate_purchases(0, people=60))
-    with pytest.raises(TypeError, match="LabelledData.* not ndarray"):
+    with pytest.raises(TypeError, match=r"LabelledData.* not ndarray"):
         attacks.likelihood_ratio(np.eye(100))
 
 
