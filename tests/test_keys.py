@@ -219,7 +219,7 @@ def test_many_who_lock_and_remove_the_same_file_are_alone(policy):
         def enter(in_flight):
             nonlocal inside, most
             for _ in range(20):
-                with in_flight.alone("owner", "k"):
+                with in_flight.exclusive("owner", "k"):
                     inside += 1
                     most = max(most, inside)
                     time.sleep(0)

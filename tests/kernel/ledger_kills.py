@@ -77,7 +77,7 @@ def check(place, shown, least):
 def check_unknown(place):
     """No charge without an answer can be executed again, and the ledger goes on."""
     with place.open() as ledger:
-        with ledger._session.reading() as table:
+        with ledger._session.read_transaction() as table:
             rows = list(table.rows())
         settled = {row.receipt for row in rows if row.kind == "settle"}
         for row in rows:

@@ -179,7 +179,7 @@ def check_moved(source, target, name, charged):
 
 
 def rows_of(ledger):
-    with ledger._session.reading() as table:
+    with ledger._session.read_transaction() as table:
         return list(table.rows())
 
 
@@ -192,7 +192,7 @@ def work(source, target, worker, told):
     ledger = opened(place)
     for i in count():
         if i == BEFORE and place == source:  # leave something for the target
-            wait_for(partial(getattr, ledger, "moved"))
+            wait_for(partial(getattr, ledger, "moved_to"))
         key = f"{worker}-{i}"
         try:
             receipt = ledger.charge(CENT, event(key), key)

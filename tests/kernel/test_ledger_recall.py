@@ -36,7 +36,7 @@ RELYING = {
     "what one analyst has spent": lambda ledger: ledger.spent("bob"),
     "the terms": lambda ledger: ledger.budget,
     "the list of charges": lambda ledger: ledger.events(),
-    "what has no answer": lambda ledger: ledger.unsettled(),
+    "what has no answer": lambda ledger: ledger.unsettled_events(),
 }
 WITH_ANSWERS = ("a recall", "the same key", "what a key was used for")
 READING_ROWS = ("a recall", "the same key", "what a key was used for", "the list of charges")

@@ -75,7 +75,7 @@ def test_a_history_that_adds_up_but_was_never_allowed_is_found(place):
         spent = ledger.spent("owner")
         with ledger._session.write_transaction() as table:
             act = PendingRow(kind=RowKind.CHARGE, by="owner", receipt="r", loss=Loss(5), body=event_text(EVENT))
-            table.add_row(row_after(table.last(), spent, act))
+            table.add_row(row_after(table.last_row(), spent, act))
     assert_found(place, "row 11 .*not enough budget left")
 
 

@@ -160,7 +160,9 @@ def test_where_a_ledger_went_is_told_with_what_it_takes_to_follow():
 
 def test_a_place_that_a_ledger_left_is_not_used_again_and_says_so(old, new):
     move(old, new)
-    with pytest.raises(LedgerError, match=r"old\.sqlite: moved away from here with row 8, .* another location"):
+    with pytest.raises(
+        LedgerError, match=r"old\.sqlite: this ledger was moved away from here with row 8, .* another location"
+    ):
         move(new, old)
     assert (takes(old), takes(new)) == (False, True)
 
@@ -183,7 +185,7 @@ def test_a_question_under_way_fails_and_stays_charged(old, new):
 
 def test_progress_is_told(old, new):
     told = []
-    move(old, new, tell=lambda done, rows: told.append((done, rows)))
+    move(old, new, progress=lambda done, rows: told.append((done, rows)))
     assert told == [(done, 7) for done in range(1, 8)]
 
 
@@ -198,10 +200,10 @@ MOVE_BIG = """
 import resource, sys
 from pathlib import Path
 from discreet.kernel.ledger import open_ledger
-from discreet.curator.ledger_location import move_to
+from discreet.curator.ledger_location import move_ledger_to
 with open_ledger(sys.argv[1], name="demo") as ledger:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    move_to(ledger, Path(sys.argv[2]), name="demo", tell=lambda done, rows: None)
+    move_ledger_to(ledger, Path(sys.argv[2]), name="demo", progress=lambda done, rows: None)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
@@ -258,7 +260,7 @@ def test_charges_during_a_move_are_neither_lost_nor_doubled(tmp_path, what):
 
 def test_two_places_never_take_charges(old, new, monkeypatch):
     """Stop at each act of a move, and look where a charge is taken."""
-    acts = ["_reserve", "_copy", "_copy_row", "_copy_rest", "check_table", "arrival", "move_ledger"]
+    acts = ["_reserve_target", "_copy", "_copy_row", "_copy_rest", "check_table", "arrival", "move_ledger"]
     places = []
     for act in acts[:-1]:
         with monkeypatch.context() as patch:
@@ -281,7 +283,7 @@ def takes(path):
 
 
 def test_a_move_that_was_interrupted_is_finished(old, new, interrupted):
-    with pytest.raises(LedgerError, match=r"new\.sqlite: move to this location is unfinished"):
+    with pytest.raises(LedgerError, match=r"new\.sqlite: a move to this location is unfinished"):
         opened(new)
     assert move(old, new) is True
     assert move(old, new) is False

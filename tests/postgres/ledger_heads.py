@@ -20,7 +20,7 @@ def main(place, charges):
         for _ in range(charges):
             receipt = ledger.charge(Loss("1/1000"), EVENT)
             head = read_checkpoint(place.head)
-            with ledger._session.reading() as table:
+            with ledger._session.read_transaction() as table:
                 rows = [row.seq for row in table.rows(max(1, last)) if row.receipt == receipt.id]
             assert rows, "the charge is before the head that was there before it"
             assert head.seq >= rows[0], (head.seq, rows)

@@ -228,7 +228,7 @@ def test_a_service_file_cannot_lead_elsewhere_without_encryption(services, monke
     """What a service says counts before the environment, and its address before the URL's host."""
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(ServerUnreachable, match="database postgres: encrypted connection"):
+    with pytest.raises(ServerUnreachable, match=r"database postgres: .* encrypted connection"):
         connect(url)
 
 
@@ -239,7 +239,7 @@ def test_a_service_leads_to_a_server_whose_certificate_fits(strict, services, mo
     services.write_text(f"[clinic]\n{way}{root}[stranger]\n{way}{root.replace('authority', 'stranger')}")
     with connect("postgresql://?service=clinic") as connection:
         assert encrypted(connection)
-    with pytest.raises(ServerUnreachable, match="service stranger, database of the user: encrypted connection"):
+    with pytest.raises(ServerUnreachable, match=r"service stranger, database of the user: .* encrypted connection"):
         connect("postgresql://?service=stranger")
 
 

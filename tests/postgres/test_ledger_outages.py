@@ -257,7 +257,7 @@ def test_whoever_waits_too_long_gives_up_and_says_why(place, ledger, monkeypatch
     monkeypatch.setattr(ledger_session, "LOCK_TIMEOUT", 1)
     with connect(place.url) as other:
         other.execute("BEGIN")
-        other.execute("SELECT pg_advisory_xact_lock(%s)", [ledger._session.place.lock])
+        other.execute("SELECT pg_advisory_xact_lock(%s)", [ledger._session.location.lock_number])
         with pytest.raises(LedgerError, match="timed out waiting for the lock"):
             ledger.charge(CENT, EVENT)
         assert ledger.spent() == ZERO_LOSS, "readers wait for nobody"
@@ -348,7 +348,7 @@ def test_commits_are_durable_whatever_the_server_does_for_others(place, ledger, 
                 seen.append(self._connection.execute("SHOW synchronous_commit").fetchall())
             return self._connection.execute(statement, *values)
 
-    with ledger._session.reading():
+    with ledger._session.read_transaction():
         pass
     ledger._session._connection = Watching(ledger._session._connection, place, "")
     ledger.charge(CENT, EVENT)
@@ -359,7 +359,7 @@ def test_a_commit_that_the_server_did_not_make_is_noticed(ledger):
     """After an error inside, COMMIT succeeds and undoes everything."""
 
     def go_on_after_an_error():
-        with ledger._session.writing() as table, pytest.raises(driver().Error):
+        with ledger._session.write_transaction() as table, pytest.raises(driver().Error):
             table.connection.execute("SELECT 1 / 0")
 
     with pytest.raises(LedgerError, match="rolled the transaction back"):
@@ -446,7 +446,7 @@ def test_no_text_has_a_password(cluster, place):
 
 def test_what_the_server_says_is_not_repeated(place, ledger):
     """It may quote what is stored."""
-    with pytest.raises(LedgerError, match="SQLSTATE 22P02") as found, ledger._session.writing() as table:
+    with pytest.raises(LedgerError, match="SQLSTATE 22P02") as found, ledger._session.write_transaction() as table:
         table.connection.execute("SELECT 'secret'::int")
     assert "secret" not in str(found.value)
     assert found.value.__cause__ is None

@@ -299,13 +299,13 @@ def test_what_was_seen_as_settled_is_looked_at_anew_after_a_rollback(place):
         place.back_up()
         with place.open() as ledger:
             fill(ledger, 10)
-        assert watching.unsettled() == []
+        assert watching.unsettled_events() == []
         place.restore()
         with place.open() as ledger:
             ledger.acknowledge()
             ledger.charge(CENT, EVENT)
             fill(ledger, 20)
-        assert len(watching.unsettled()) == 1
+        assert len(watching.unsettled_events()) == 1
 
 
 def test_a_ledger_of_many_pages_is_read_in_order(place, monkeypatch):
@@ -317,7 +317,7 @@ def test_a_ledger_of_many_pages_is_read_in_order(place, monkeypatch):
         for size in (0, 10, 100, 30, 39, 1, 1, 1):
             ledger.settle(ledger.charge(CENT, event, key=f"\\{size}\0" + os.urandom(4).hex()), b"x" * size)
         ledger.verify()
-        with ledger._session.reading() as table:
+        with ledger._session.read_transaction() as table:
             rows = list(table.rows())
             assert [row.seq for row in rows] == list(range(1, 28))
             assert sorted(len(answer) for _, answer in table.answers()) == [0, *[1] * 8, 10, 30, 39, 100]

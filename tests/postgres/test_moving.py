@@ -89,7 +89,7 @@ each_pair = pytest.mark.parametrize("kinds", PAIRS, ids=" to ".join)
 @pytest.fixture
 def pair(kinds, places):
     old, new = map(places.fresh, kinds)
-    terms = {"name": "demo", "budget": Budget(1), "analysts": {"ana\\": Budget("1/2")}, "promise": "{}"}
+    terms = {"name": "demo", "budget": Budget(1), "analysts": {"ana\\": Budget("1/2")}, "unit_declaration": "{}"}
     with create(old, places.head(old), **terms) as ledger:
         ledger.settle(ledger.charge(CENT, event(by="ana\\", topics=(("t", "t\0"),)), key="k\0"), b"\x00 answer")
         ledger.settle(ledger.charge(CENT, event("Zoë \x00 \U0001f600")), b"")
@@ -114,11 +114,11 @@ def test_everything_goes_along(places, pair):
     with places.open(new) as ledger:
         ledger.verify()
         assert (ledger.events(), ledger.spent("ana\\"), ledger.answers(["t", "t\0", "u"])) == (events, spent, topics)
-        assert (ledger.name, ledger.budget, ledger.promise) == ("demo", Budget(1), "{}")
+        assert (ledger.name, ledger.budget, ledger.unit_declaration) == ("demo", Budget(1), "{}")
         assert ledger.analysts == {"ana\\": Budget("1/2")}
         replayed = ledger.charge(CENT, event(by="ana\\", topics=(("t", "t\0"),)), key="k\0")
         assert replayed.answer == b"\x00 answer"
-        assert [each.question for each in ledger.unsettled()] == ["open"]
+        assert [each.question for each in ledger.unsettled_events()] == ["open"]
         ledger.charge(Loss("97/100"), event())
         ledger.verify()
     assert places.move(old, new) is False
@@ -396,11 +396,11 @@ def test_the_database_itself_takes_nothing_after_a_move(places):
 
 MOVE_BIG = """
 import resource, sys
-from discreet.curator.ledger_location import ledger_at, move_to, read_place
-source, target = (read_place(word, "place") for word in sys.argv[1:])
-with ledger_at(source, name="demo") as ledger:
+from discreet.curator.ledger_location import move_ledger_to, open_ledger_at, parse_location_option
+source, target = (parse_location_option(word, "place") for word in sys.argv[1:])
+with open_ledger_at(source, name="demo") as ledger:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    move_to(ledger, target, name="demo", tell=lambda done, rows: None)
+    move_ledger_to(ledger, target, name="demo", progress=lambda done, rows: None)
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
