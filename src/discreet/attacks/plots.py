@@ -212,7 +212,7 @@ def roc_figure(results: Sequence[AttackResult]) -> Any:
             right.plot(range(1, len(shares) + 1), shares, "o-", color=DEFENCE_COLOURS[result.defence], ms=3)
         draw_epsilon_bound(left, results[-1])
         by = results[0].exposure.rarity_label if results[0].exposure is not None else ""
-        right.set(xlabel=f"deciles of people by rarity ({by})", ylabel="TPR at 1 % FPR", ylim=(-0.03, 1.05))
+        right.set(xlabel=textwrap.fill(f"deciles by rarity ({by})", 40), ylabel="TPR at 1 % FPR", ylim=(-0.03, 1.05))
         right.set_xticks(range(1, 11))
         add_legend(figure, [left], columns=3)
         areas = [f"{result.success:.2f} against {defence_label(result)}" for result in results]

@@ -203,7 +203,7 @@ def test_the_result_tells_who_is_exposed_and_draws_itself():
     assert len(result.figure().axes) == 2
     assert (
         accuracy_by_error_figure([result], [result], {"here": result}).axes[0].get_ylabel()
-        == "share of the bits rebuilt"
+        == "share of bits reconstructed"
     )
 
 
@@ -266,5 +266,5 @@ def test_who_is_married_in_california_is_rebuilt():
     assert reconstruct(people, random_state=0).success == 1
     assert reconstruct(people, defence="easy", random_state=0).success == 1
     private = reconstruct(people, defence="curator", epsilon=1, random_state=0)
-    assert private.details["answered"] == "of the kernel, as one vector"
+    assert private.details["answered"] == "by the mechanism, as one vector"
     assert private.success < 0.62

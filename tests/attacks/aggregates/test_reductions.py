@@ -125,9 +125,7 @@ def test_other_data_are_refused():
         membership_from_reconstruction([1, 0])
     with pytest.raises(TypeError, match="data must be Study"):
         reconstruction_from_membership([1, 0])
-    with pytest.raises(
-        ValueError, match=r"without the secret, and with it. must return an array of numbers, 2 by 2,000"
-    ):
+    with pytest.raises(ValueError, match=r"without and with the secret. must return an array of numbers, 2 by 2,000"):
         reconstruction_from_membership(defence=lambda values, secrets: [1, 2])
 
 

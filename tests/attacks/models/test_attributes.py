@@ -130,7 +130,7 @@ def test_a_column_of_a_table_is_named():
     assert SensitiveAttributeData(people, "smokes").sensitive_values.tolist() == (np.arange(100) % 2).tolist()
     with pytest.raises(ValueError, match="column 'weight' does not exist in X; its columns are age, smokes"):
         SensitiveAttributeData(people, "weight")
-    with pytest.raises(ValueError, match="X has no names"):
+    with pytest.raises(ValueError, match="columns have no names"):
         SensitiveAttributeData(SOME.people, "weight")
 
 

@@ -173,7 +173,7 @@ NAMES = [
 @pytest.mark.long
 @pytest.mark.parametrize("names", NAMES)
 def test_columns_of_any_name_can_be_asked_about(names):
-    people, off = named(*names), f"{names[2]} is off by, median"
+    people, off = named(*names), f"error of {names[2]}, median"
     for defence in ("nothing", "easy", exact_oracle):
         result = attacks.differencing(people, defence=defence, random_state=0, targets=3)
         assert (result.success, result.details[off]) == (1, 0)

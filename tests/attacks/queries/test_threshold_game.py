@@ -25,12 +25,12 @@ def test_the_games_of_the_report_have_its_numbers():
     for epsilon, zeros, one, ratio in (("3", 0.112, 0.888, 2.07), ("1/3", 0.423, 0.577, 0.31)):
         told = attacks.threshold_game(defence="curator", epsilon=epsilon, random_state=0).details
         names = ("above T without the person", "above T with the person")
-        assert [round(told[f"{name}, by the law"], 3) for name in names] == [zeros, one]
+        assert [round(told[f"{name}, in theory"], 3) for name in names] == [zeros, one]
         assert round(told["log-ratio at T, a lower bound on epsilon"], 2) == ratio
         for name in names:  # 1,000 plays of each: six and a half standard deviations
-            assert abs(told[f"{name}, seen"] - told[f"{name}, by the law"]) < 0.11
+            assert abs(told[f"{name}, observed"] - told[f"{name}, in theory"]) < 0.11
         exact = dc.privacy.threshold_game(1 / (100 * Fraction(epsilon)))
-        assert abs(exact.false_positive_rate - told[f"{names[0]}, by the law"]) < 1e-5
+        assert abs(exact.false_positive_rate - told[f"{names[0]}, in theory"]) < 1e-5
 
 
 def test_a_little_noise_still_tells_in_most_plays():
