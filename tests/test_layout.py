@@ -2,13 +2,11 @@
 
 import ast
 import importlib.metadata
-import io
 import json
 import re
 import shutil
 import subprocess
 import sys
-import tokenize
 from pathlib import Path
 
 import pytest
@@ -19,26 +17,15 @@ RANDOMIZERS = sorted((ROOT / "src" / "discreet" / "local").rglob("*.py"))
 NAMES = [str(path.relative_to(ROOT / "src" / "discreet")) for path in KERNEL]
 each_kernel_module = pytest.mark.parametrize("path", KERNEL, ids=NAMES)
 
-LAYOUT = {
-    tokenize.COMMENT,
-    tokenize.NL,
-    tokenize.NEWLINE,
-    tokenize.INDENT,
-    tokenize.DEDENT,
-    tokenize.ENCODING,
-}
-
 
 def lines_of_code(text):
-    """Count the lines that hold code: no docstrings, comments or blank lines."""
-    held = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in LAYOUT and token.type != tokenize.ENDMARKER:
-            held |= set(range(token.start[0], token.end[0] + 1))
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            held -= set(range(node.lineno, node.end_lineno + 1))
-    return len(held)
+    """Count the lines of code, one for each statement or header, wherever lines are broken; docstrings do not count."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        if documented and ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return sum(bool(line.strip()) for line in ast.unparse(tree).split("\n"))
 
 
 def imported(tree, package):
@@ -77,17 +64,17 @@ def chance_in(tree):
     return found
 
 
-def test_lines_of_code_leave_out_docstrings_comments_and_blanks():
+def test_lines_of_code_do_not_depend_on_layout_docstrings_and_comments():
     values = "x = (\n    1,  # one\n)\n"
-    text = f'"""Two\nlines."""\n\n# why\n{values}\n\ndef f():\n    """Doc."""\n    return """a\nb"""\n'
-    assert lines_of_code(text) == 6
+    text = f'"""Two\nlines."""\n\n# why\n{values}\n\ndef f():\n    """Doc."""\n    return 2\n'
+    assert lines_of_code(text) == 3
 
 
 @pytest.mark.long
 def test_the_kernel_is_small():
     sizes = {name: lines_of_code(path.read_text(encoding="utf-8")) for name, path in zip(NAMES, KERNEL, strict=True)}
     print(sum(sizes.values()), sizes)
-    assert sum(sizes.values()) <= 4600
+    assert sum(sizes.values()) <= 4223
     assert {name: size for name, size in sizes.items() if size > 250} == {}
 
 

@@ -11,8 +11,19 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.estimate.planned_release import Measure, PlannedRelease, with_indices
-from discreet.kernel.expr import Call, Column, Constant, Expr
-from discreet.kernel.question import ClippedUnits, PublicGroups, Question, SelectedGroups, Total
+from discreet.kernel.expr import Call, Column, Constant, Expr, UnitAggregate
+from discreet.kernel.question import (
+    ClippedUnits,
+    Count,
+    CountDistinct,
+    CountUnits,
+    HistogramTree,
+    PublicGroups,
+    Question,
+    SelectedGroups,
+    Sum,
+    Total,
+)
 from discreet.kernel.relation import (
     Derive,
     JoinOnUnit,
@@ -33,6 +44,8 @@ from discreet.query.relations.scope import rename_columns, unused_name
 ColumnNames = Mapping[str, str]  # from the columns of a relation to their canonical names
 _COMMUTATIVE = ("equal", "add", "multiply", "least", "greatest")  # operands may be reordered
 _ASSOCIATIVE = ("and", "or")  # operands may also be regrouped
+# An order that does not depend on what the classes are called: engine SQL and fingerprints follow from it.
+_TOTAL_ORDER = (HistogramTree, Count, Sum, CountUnits, CountDistinct)
 
 
 def canonical_release(release: PlannedRelease) -> PlannedRelease:
@@ -81,13 +94,17 @@ def _canonical_totals(
     sortable = [total for total in totals[first:] if not isinstance(total, ClippedUnits)]
     reports = [total for total in totals if isinstance(total, ClippedUnits)]
     if not all(isinstance(total, REFINABLE) for total in totals):
-        sortable.sort(key=repr)
+        sortable.sort(key=lambda total: (_TOTAL_ORDER.index(type(total)), repr(total)))
     distinct = list(dict.fromkeys([*totals[:first], *sortable, *reports]))
     indices = [distinct.index(total) for total in totals]
     weights = [Fraction(0)] * (len(distinct) - len(reports))
     for index, weight in zip(indices, release.weights, strict=False):
         weights[index] += weight
     return tuple(distinct), tuple(weights), indices
+
+
+def _aggregate_key(aggregate: UnitAggregate) -> tuple[str, str]:
+    return aggregate.function.value, repr(aggregate)
 
 
 def _canonical_total(total: Total, names: ColumnNames) -> Total:
@@ -202,7 +219,7 @@ class _Renamer:
         }
         used = list(taken)
         by = {expr: self._reserve_name("k", used) for expr in _sort_exprs(set(keys.values()))}
-        folds = {folded: self._reserve_name("f", used) for folded in sorted(set(values.values()), key=repr)}
+        folds = {folded: self._reserve_name("f", used) for folded in sorted(set(values.values()), key=_aggregate_key)}
         renamed_relation = PerUnit(source, _as_named(by), tuple((name, folded) for folded, name in folds.items()))
         return renamed_relation, {name: by[expr] for name, expr in keys.items()} | {
             name: folds[folded] for name, folded in values.items()
