@@ -11,7 +11,7 @@ from mission.data import real, table
 from mission.rows import record, row
 
 ADULT = ["age", "workclass", "education", "marital_status", "occupation", "race", "sex", "native_country"]
-OPENED = "codes opened"
+OPENED = "codes reversed"
 
 
 @row("A1", "Unkeyed hashes of taxi numbers are reversed, revealing a taxi's day and income; keyed pseudonyms resist")

@@ -4,7 +4,7 @@ from discreet import attacks
 from mission.rows import record, row
 
 ONE_PERSON = {"threshold_game"}  # about a single person
-BEYOND = "members beyond strangers"
+BEYOND = "members minus non-members"
 SLOW = {"lone_cluster": {"plays": 2}}
 
 

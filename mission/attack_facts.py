@@ -4,8 +4,8 @@ from discreet import attacks
 from mission.data import real
 from mission.rows import rate_of, record, row
 
-RECOGNISED = "pictures that an independent classifier recognises"
-BEYOND = "members beyond strangers"
+RECOGNISED = "images recognised by an independent classifier"
+BEYOND = "members minus non-members"
 
 
 @row("B3", "Model inversion with a generative prior: images of a class recovered from a classifier's confidences")
@@ -22,8 +22,8 @@ def b3():
         if name != "labels only"
     }
     shown = (
-        f"{name}: {each.details[RECOGNISED]:.0%} of {each.details['pictures']} pictures recognised by an independent "
-        f"classifier, members minus non-members {each.details[BEYOND]}"
+        f"{name}: {each.details[RECOGNISED]:.0%} of {each.details['images recovered']} images recognised by an "
+        f"independent classifier, members minus non-members {each.details[BEYOND]}"
         for name, each in digits.items()
     )
     rates = {name: rate_of(each) for name, each in persons.items()}

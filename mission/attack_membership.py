@@ -9,7 +9,7 @@ from mission.data import real
 from mission.rows import listed, rate_of, record, row
 
 PLACES = (500, 2000, 10_000)
-FOUND = "members found at 0.1 % of strangers"
+FOUND = "TPR at 0.1 % FPR"
 
 
 @row("A6", "Membership inference from aggregates: who is in a study, inferred from its published means")

@@ -11,8 +11,8 @@ FIXES = {
     "averaging": "fresh noise per repeat",
     "rephrasing": "same answer for the same text",
 }
-OFF = "found number is off by, "
-ONE = "told from one fit whether the row is in it"
+OFF = "error of the recovered value, "
+ONE = "row detected from a single fit"
 # Declared bounds of the ten measurements; the target is the progression of the illness in a year.
 LOW, HIGH = [15, 1, 15, 50, 80, 20, 10, 1, 3, 40], [90, 2, 50, 150, 320, 260, 110, 10, 7, 140]
 
@@ -31,7 +31,7 @@ def a8():
         fewer=len(y) - 1,
         lowest=y.min(),
         highest=y.max(),
-        off=exact.details[f"{OFF}at most"],
+        off=exact.details[f"{OFF}maximum"],
         told=exact.details[ONE],
         private_off=private.details[f"{OFF}median"],
         private=rate_of(private),

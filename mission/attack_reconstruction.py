@@ -60,7 +60,7 @@ def d2():
     )
 
 
-MEMBERS, OUTSIDE, BITS = "members found", "strangers taken for members", "bits right in the reconstruction"
+MEMBERS, OUTSIDE, BITS = "true positive rate", "false positive rate", "bits reconstructed correctly"
 
 
 @row("D3", "Membership from reconstruction, and reconstruction from membership")

@@ -9,7 +9,7 @@ from mission.data import arrays
 from mission.rows import rate, rate_of, record, row
 
 PATIENTS = 135_000
-CERTAIN = "values that are certain"
+CERTAIN = "values inferred with certainty"
 
 
 @row("A14", "Intersection of two k-anonymous tables")
@@ -25,11 +25,11 @@ def a14():
         "{value}; of {people:,} simulated patients in two 5-anonymous tables, {one} values are certain from one table "
         "and {both} from both (with classes of 10 and at least three values: {diverse}); two curators at epsilon 0.05 "
         "each: guessed {private} (non-members: {outside:.1%})",
-        counts=left.details["values left by the first, the second, both"],
+        counts=left.details["values left by the first table, the second, both"],
         value=", ".join(sorted(possible[0] & possible[1])),
         possible=possible,
         people=large.details["people in both"],
-        one=large.details[f"{CERTAIN} by one of the tables"],
+        one=large.details[f"{CERTAIN} from one table"],
         both=large.details[CERTAIN],
         diverse=easy.details[CERTAIN],
         private=rate_of(private),
@@ -49,14 +49,14 @@ def b1():
         "single out {alone} of {viewers} viewers: {few}; eight ratings, two of them wrong and dated within two weeks, "
         "identify {rough} correctly and {rough_wrong} wrongly; the curator's counts at epsilon 0.1: {private} "
         "(non-members: {outside:.1%})",
-        named=found["named rightly"],
-        wrong=found["named wrongly"],
+        named=found["correctly named"],
+        wrong=found["wrongly named"],
         patients=found["patients"],
-        alone=few["alone with what is known"],
+        alone=few["unique matches"],
         viewers=few["people"],
-        few=rate(few["alone with what is known"], few["people"]),
-        rough=rough.details["named rightly"],
-        rough_wrong=rough.details["named wrongly"],
+        few=rate(few["unique matches"], few["people"]),
+        rough=rough.details["correctly named"],
+        rough_wrong=rough.details["wrongly named"],
         private=rate_of(private),
         outside=private.baseline,
     )

@@ -247,7 +247,7 @@ def test_explain_states_the_margin_as_a_function_of_the_size(curator, monkeypatc
     for column in said.columns:
         least, most = map(
             float,
-            re.match(r"([0-9.e+]+) to ([0-9.e+]+) divided by", column.margin_depends_on.replace(",", "")).groups(),
+            re.match(r"± ([0-9.e+]+) to ([0-9.e+]+) divided by", column.margin_depends_on.replace(",", "")).groups(),
         )
         times = 600 * (2 * row["s"] if column.name == "s" else 1)
         assert 0.9 * least <= answer.margins[column.name][0] * times <= 1.2 * most

@@ -119,9 +119,9 @@ def test_a_price_in_a_budget_with_a_delta_is_its_rho(approximate):
 
 def test_a_refusal_says_the_largest_epsilon_that_still_fits(approximate):
     approximate.ask("SELECT COUNT(*) FROM sales", epsilon=3)
-    with pytest.raises(dc.Refused, match="The largest epsilon that fits is") as refused:
+    with pytest.raises(dc.Refused, match="largest affordable epsilon is") as refused:
         approximate.ask("SELECT COUNT(*) FROM sales WHERE pieces > 1", epsilon=4)
-    most = re.search(r"fits is ([0-9.]+)\.$", str(refused.value))[1]
+    most = re.search(r"epsilon is ([0-9.]+)\.$", str(refused.value))[1]
     assert float(most) > 1
     approximate.ask("SELECT COUNT(*) FROM sales WHERE pieces > 1", epsilon=most)
     assert float(approximate.budget().remaining.rho / approximate.budget().total.rho) < 0.02
@@ -130,15 +130,15 @@ def test_a_refusal_says_the_largest_epsilon_that_still_fits(approximate):
 def test_a_refusal_is_one_however_little_is_left(approximate):
     remaining = approximate.budget().remaining.rho
     approximate.ask("SELECT COUNT(*) FROM sales", rho=remaining - Fraction(1, 10**30))
-    with pytest.raises(dc.Refused, match="The largest epsilon that fits is"):
+    with pytest.raises(dc.Refused, match="largest affordable epsilon is"):
         approximate.ask("SELECT COUNT(*) FROM sales WHERE pieces > 1", epsilon=1)
 
 
 def test_what_fits_is_said_only_where_the_price_is_the_reason(approximate):
     approximate.ask("SELECT COUNT(*) FROM sales", epsilon=1, key="k")
-    with pytest.raises(dc.Refused, match="another question") as refused:
+    with pytest.raises(dc.Refused, match=r"^key: .*different query") as refused:
         approximate.ask("SELECT COUNT(pieces) FROM sales", epsilon=1, key="k")
-    assert "largest epsilon" not in str(refused.value)
+    assert "affordable" not in str(refused.value)
 
 
 def test_an_exact_margin_of_nothing_is_not_called_truncated():
@@ -177,7 +177,7 @@ def test_the_hundredth_question_fits_and_the_next_is_refused():
     with opened(**{"epsilon = 4.0": "epsilon = 1.0", "0.5 }": "0.5 }"}) as curator:
         for number in range(100):
             curator.ask(f"SELECT COUNT(*) FROM sales WHERE amount < {number}", epsilon="1/100")
-        with pytest.raises(dc.Refused, match="does not fit"):
+        with pytest.raises(dc.Refused, match="not enough budget left"):
             curator.ask("SELECT COUNT(*) FROM sales", epsilon="1/100")
 
 
@@ -191,7 +191,7 @@ def test_analysts_have_limits_grants_and_a_price_of_their_own(curator):
         curator.explain("SELECT COUNT(*) FROM sales", by="eve", epsilon="1/10")
     with pytest.raises(dc.Refused, match="epsilon"):
         curator.ask("SELECT COUNT(*) FROM sales", by="bob")
-    with pytest.raises(dc.Refused, match="does not fit"):
+    with pytest.raises(dc.Refused, match="not enough budget left"):
         curator.ask("SELECT COUNT(*) FROM sales WHERE pieces > 1", by="bob", epsilon="0.6")
     assert curator.budget("ana").spent.epsilon == Fraction(1, 4)
 
@@ -216,8 +216,8 @@ def test_options_in_the_query_say_the_price_the_limits_and_delta(approximate):
     answer = approximate.ask(f"{options} street, COUNT(*) AS n FROM sales GROUP BY street")
     assert answer.loss.rho == approximate.policy.budget.cost_of(2).rho
     assert answer.loss.delta == Fraction(1, 10**8)
-    assert any("one group" in sentence for sentence in answer.bounds)
-    with pytest.raises(dc.Refused, match="twice"):
+    assert any("at most 1 group;" in sentence for sentence in answer.bounds)
+    with pytest.raises(dc.Refused, match=r"^OPTIONS: .*already given by epsilon"):
         approximate.ask(f"{options} COUNT(*) FROM sales", epsilon=1)
     with pytest.raises(dc.Refused, match="privacy_unit_column"):
         approximate.ask(f"{options[:-1]}, privacy_unit_column=pieces) COUNT(*) FROM sales")
@@ -233,7 +233,7 @@ def test_the_same_key_gives_the_same_answer_and_is_charged_once(curator):
     assert first.table == again.table
     assert first.margins == again.margins
     assert curator.budget().spent.epsilon == 1
-    with pytest.raises(dc.Refused, match="another question"):
+    with pytest.raises(dc.Refused, match=r"^key: .*different query"):
         curator.ask("SELECT city, COUNT(*) AS n FROM sales GROUP BY city", epsilon="1/2", key="k")
 
 
@@ -296,7 +296,7 @@ def test_what_follows_the_release_runs_on_noisy_numbers(curator):
     assert answer.table.column_names == ["city", "share", "place"]
     assert len(answer) == 2
     assert all(margin > 0 for margin in answer.margins["share"])
-    assert any("chosen by noisy numbers" in note for note in answer.notes)
+    assert any("selected by noisy values" in note for note in answer.notes)
 
 
 def test_a_truncated_ratio_is_told_from_an_exact_number(curator):
@@ -367,7 +367,7 @@ def test_joins_that_explode_are_refused_before_the_charge():
             "SELECT COUNT(*) FROM sales, regions AS a, regions AS b",
             "WITH a AS (SELECT customer FROM sales, regions) SELECT COUNT(*) FROM a JOIN a AS b USING (customer)",
         ):
-            with pytest.raises(dc.Refused, match="could become 160,000 rows"):
+            with pytest.raises(dc.Refused, match=r"JOIN: .*160,000 rows; the limit is 1,000"):
                 curator.ask(sql, epsilon=1)
         assert curator.ledger.events() == []
 

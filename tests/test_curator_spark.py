@@ -324,7 +324,7 @@ def test_a_policy_is_drafted_from_the_catalog_of_a_server(sail, places, tmp_path
         'ward = { type = "text" }',
         'cost = { type = "decimal"',
         'seen = { type = "timestamp"',
-        "# tags is left out",
+        "# tags is omitted",
     ):
         assert line in text
     assert f'source = "{places["lines"]}"' in (tmp_path / "files.toml").read_text()

@@ -333,10 +333,10 @@ def test_every_kind_of_value_means_itself(connection, condition, parameters, fou
         ("age = ?", 1, r"expected a list"),
         ("age = ?", {"a": 1}, r"needs a list, not a dict"),
         ("age = :b", {"a": 1}, r"there is no value for :b"),
-        ("age = :b", [], r"a parameter has no value here"),
-        ("age = : b", {"b": 1}, r"has no value|cannot be read"),
-        ("age = $1", [], r"a parameter has no value here"),
-        ("age = ? ?", [1, 2], r"cannot be read"),
+        ("age = :b", [], r"parameters are not supported here"),
+        ("age = : b", {"b": 1}, r"parameters are not supported here|syntax error"),
+        ("age = $1", [], r"parameters are not supported here"),
+        ("age = ? ?", [1, 2], r"syntax error"),
         ("age = ?", [float("nan")], r"not finite"),
         ("age = ?", [float("inf")], r"not finite"),
         ("age = ?", [Decimal("NaN")], r"not finite"),
@@ -383,7 +383,7 @@ def test_a_value_may_equal_a_name_that_is_written(connection):
 
 def test_a_value_begins_no_second_statement(connection):
     for value in ("data", "; SELECT 1", 1):
-        with pytest.raises(dc.Refused, match="a second statement"):
+        with pytest.raises(dc.Refused, match="only one statement"):
             asked(connection, "SELECT COUNT(*) FROM data; ?", [value])
 
 
@@ -513,7 +513,7 @@ def test_an_explanation_is_lines_of_text_and_free(connection):
     assert any("'O''Hara'" in line for line in lines)
     assert cursor.answer is None
     assert connection.curator.budget().spent == before
-    with pytest.raises(dc.Refused, match="EXPLAIN alone"):
+    with pytest.raises(dc.Refused, match="EXPLAIN without ANALYZE"):
         cursor.execute("EXPLAIN ANALYZE SELECT COUNT(*) FROM data")
 
 
@@ -565,7 +565,7 @@ def test_a_wrong_price_or_policy_is_not_connected(folder):
         dc.connect(folder / "nowhere.toml")
     assert isinstance(wrong.value, dc.PolicyError)
     (folder / "visits.sqlite").unlink()
-    with pytest.raises(dbapi.OperationalError, match="head") as stopped:
+    with pytest.raises(dbapi.OperationalError, match="checkpoint") as stopped:
         dc.connect(folder / "visits.toml")
     assert isinstance(stopped.value, dc.LedgerError)
 

@@ -125,9 +125,9 @@ def test_only_our_own_estimators_see_rows():
     [
         ("SELECT word FROM visits", "not numeric"),
         ("SELECT code FROM visits", "no public range"),
-        ("SELECT COUNT(*) FROM visits", "learns from rows"),
-        ("SELECT n FROM visits ORDER BY n", "order of private rows"),
-        ("SELECT n FROM visits LIMIT 3", "choice of some private rows"),
+        ("SELECT COUNT(*) FROM visits", "fitted to rows"),
+        ("SELECT n FROM visits ORDER BY n", "ORDER BY: private rows cannot be ordered"),
+        ("SELECT n FROM visits LIMIT 3", "LIMIT is not allowed on private rows"),
         ("SELECT nothing FROM visits", "nothing"),
         ("SELECT", "line 1"),
     ],

@@ -84,7 +84,7 @@ def test_a_finer_answer_has_the_margin_of_asking_once(curator):
 def test_explain_tells_the_difference_and_the_margin(curator):
     curator.ask(BY_CITY, epsilon="1/2")
     said = curator.explain(BY_CITY, epsilon=2)
-    assert "and with what was paid before" in repr(said)
+    assert "partly reused from earlier answers" in " ".join(repr(said).split())
     answer = curator.ask(BY_CITY, epsilon=2)
     assert (said.paid, said.cost.loss) == (answer.paid, answer.loss)
     assert {column.name: [column.margin] * 3 for column in said.columns} == answer.margins
@@ -206,8 +206,8 @@ def test_a_group_that_one_draw_showed_keeps_that_draws_number_and_margin(monkeyp
         mean = sum(w * each[("Main",)] for w, (each, _) in zip(weights, draws, strict=True)) / sum(weights)
         assert abs(rows["Main"] - mean / (1 << 20)) <= 1
         assert margins["Main"] < min(margin for street, margin in margins.items() if street != "Main")
-        assert any("one of several draws" in note for note in both.notes)
-        assert sum("or in another draw" in sentence for sentence in both.bounds) == 1
+        assert any("one of several releases" in note for note in both.notes)
+        assert sum("or in another release" in sentence for sentence in both.bounds) == 1
         half = curator.ask("SELECT street, COUNT(*) / 2.0 AS h FROM sales GROUP BY street", epsilon=1)
         assert (half.paid, len(half)) == (ZERO_LOSS, len(both))
         halves = dict(zip(half.table["street"].to_pylist(), half.margins["h"], strict=True))
@@ -319,7 +319,7 @@ def test_another_process_that_is_quicker_costs_nothing(monkeypatch):
             return genuine(self, *arguments)
 
         monkeypatch.setattr(type(curator), "_charge_and_release", late)
-        with pytest.raises(dc.Refused, match=r"at this moment\. Ask again\.$"):
+        with pytest.raises(dc.Refused, match=r"at the same time\. Try again\.$"):
             curator.ask(COUNT, epsilon=3)
         assert curator.budget().spent.epsilon == 2
         assert curator.ask(COUNT, epsilon=3).paid.epsilon == 1

@@ -105,9 +105,9 @@ def policy(tmp_path):
 def test_the_command_line_shows_analysts_nothing_when_nothing_is_left_in_all(policy):
     command("ask", policy, SQL.format(5), "--epsilon", "1/2", "--by", "ana")
     command("ask", policy, SQL.format(6), "--epsilon", "1/2", "--by", "bob")
-    for line in command("budget", policy).splitlines():
-        if "ana" in line or "bob" in line or "in all" in line:
-            assert line.split("│")[-2].strip() == "epsilon 0", line
+    rows = [line.split("│")[1:-1] for line in command("budget", policy).splitlines() if line.startswith("│")]
+    largest = {row[0].strip(): row[-1].strip() for row in rows}
+    assert largest == dict.fromkeys(("everyone", "ana", "bob"), "epsilon 0")
 
 
 def acknowledged_by(message, pattern, policy):
@@ -133,12 +133,12 @@ def test_the_command_that_failures_name_lets_the_data_set_serve_again(policy, pa
         curator.ask(SQL.format(5), epsilon="1/10")
 
 
-def test_the_command_that_a_lost_head_names_lets_the_ledger_serve_again(policy):
+def test_the_command_that_a_lost_checkpoint_names_lets_the_ledger_serve_again(policy):
     with dc.open(policy) as curator:
-        policy.with_name("ledger.sqlite.head").unlink()
-        with pytest.raises(dc.LedgerError, match="head file is missing") as refused:
+        policy.with_name("ledger.sqlite.checkpoint").unlink()
+        with pytest.raises(dc.LedgerError, match="checkpoint file is missing") as refused:
             curator.ask(SQL.format(5), epsilon="1/10")
-        acknowledged_by(str(refused.value), r"run: (discreet .* POLICY)", policy)
+        acknowledged_by(str(refused.value), r"owner: (discreet .* POLICY)", policy)
         curator.ask(SQL.format(5), epsilon="1/10")
 
 

@@ -86,7 +86,7 @@ def test_half_the_noise_ends_with_1_and_is_named(policy, monkeypatch, tmp_path):
         (("--epsilon", "0"), "--epsilon"),
         (("--confidence", 1.5), "--confidence"),
         (("--only", "MAXIMUM"), "no audit has 'MAXIMUM' in its name. Available: visits: COUNT(*)"),
-        (("--html", "audit.pdf"), "ends in .html"),
+        (("--html", "audit.pdf"), "--html: the file name must end in .html"),
     ],
 )
 def test_wrong_usage_ends_with_2_and_says_what_to_do(policy, words, message):

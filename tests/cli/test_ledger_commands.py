@@ -91,7 +91,7 @@ def test_a_ledger_is_found_by_its_own_place_and_name(policy_file):
     assert run("ledger", "verify", place, "--name", "Our visits").exit_code == 0
     other = run("ledger", "verify", place, "--name", "others")
     assert (other.exit_code, other.stdout) == (2, "")
-    assert "Our visits" in other.stderr or "no ledger of this name" in other.stderr
+    assert "Our visits" in other.stderr or "the ledger does not exist" in other.stderr
     nameless = run("ledger", "verify", place)
     assert (nameless.exit_code, nameless.stdout) == (2, "")
     assert "Add --name" in nameless.stderr

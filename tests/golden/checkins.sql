@@ -12,8 +12,8 @@ r0 from
   t0 = count(*), size 20971520, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
-  In all, one visitor weighs at most as much as 5 groups; more are scaled down.
+  Each visitor contributes at most 20 rows per group.
+  Each visitor contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "y", r0.k1 AS "x", r0.m0 AS "n" FROM r0 ORDER BY "n" DESC
 */
 
@@ -31,8 +31,8 @@ r0 from
   t0 = count_units(*), size 1048576, weight 1
   t1 = clipped_units(groups), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(DISTINCT visitor)
-  In a group, one visitor weighs at most as much as one row; more are scaled down.
-  In all, one visitor weighs at most as much as 5 groups; more are scaled down.
+  Each visitor contributes at most 1 row per group.
+  Each visitor contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "y", r0.k1 AS "x", r0.m0 AS "people" FROM r0
 */
 
@@ -46,8 +46,8 @@ r0 from
   t0 = count(*), size 20971520, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
-  In all, one visitor weighs at most as much as 5 groups; more are scaled down.
+  Each visitor contributes at most 20 rows per group.
+  Each visitor contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "hour", r0.m0 AS "n" FROM r0 ORDER BY "n" DESC LIMIT 5
 */
 
@@ -64,7 +64,7 @@ r0 from
   t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(*)
   m1 = NoisyCount(total=1): COUNT(DISTINCT visitor)
-  In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
+  Each visitor contributes at most 20 rows per group.
 then SELECT r0.k0 AS "part", r0.m0 AS "count", r0.m1 AS "count_1" FROM r0
 */
 
@@ -79,8 +79,8 @@ r0 from
   t0 = count(*), size 20971520, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
-  In all, one visitor weighs at most as much as 5 groups; more are scaled down.
+  Each visitor contributes at most 20 rows per group.
+  Each visitor contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "weekday", r0.k1 AS "hour", r0.m0 AS "count" FROM r0 ORDER BY 1, 2
 */
 
@@ -98,7 +98,7 @@ r0 from
   t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(*)
   m1 = NoisyCount(total=1): COUNT(DISTINCT visitor)
-  In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
+  Each visitor contributes at most 20 rows per group.
 then SELECT r0.k0 AS "kind", r0.m0 AS "visits", r0.m1 AS "people" FROM r0
 */
 
@@ -117,8 +117,8 @@ r0 from
   t0 = count(*), size 20971520, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
-  In all, one visitor weighs at most as much as 5 groups; more are scaled down.
+  Each visitor contributes at most 20 rows per group.
+  Each visitor contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "borough", r0.k1 AS "month", r0.m0 AS "n" FROM r0 ORDER BY "month", "borough"
 */
 
@@ -140,7 +140,7 @@ r0 from
   m0 = Mean(total=0, count=1, low=202/5, high=41): AVG(lat)
   m1 = Mean(total=2, count=3, low=-743/10, high=-368/5): AVG(lon)
   m2 = Variance(squares=4, total=0, count=1, low=202/5, high=41, statistic=stddev_samp): STDDEV(lat)
-  In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
+  Each visitor contributes at most 20 rows per group.
 then SELECT r0.k0 AS "borough", r0.m0 AS "lat", r0.m1 AS "lon", r0.m2 AS "north_south" FROM r0
 */
 
@@ -200,8 +200,8 @@ r0 from
   t0 = count_units(*), size 1048576, weight 1
   t1 = clipped_units(groups), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(DISTINCT visitor)
-  In a group, one visitor weighs at most as much as one row; more are scaled down.
-  In all, one visitor weighs at most as much as 5 groups; more are scaled down.
+  Each visitor contributes at most 1 row per group.
+  Each visitor contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "month", r0.m0 AS "active" FROM r0 ORDER BY "month"
 */
 
@@ -266,8 +266,8 @@ r0 from
   t0 = count_units(*), size 1048576, weight 1
   t1 = clipped_units(groups), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(DISTINCT a.visitor)
-  In a group, one visitor weighs at most as much as one row; more are scaled down.
-  In all, one visitor weighs at most as much as 5 groups; more are scaled down.
+  Each visitor contributes at most 1 row per group.
+  Each visitor contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "one", r0.k1 AS "other", r0.m0 AS "people" FROM r0 ORDER BY "people" DESC
 */
 
@@ -281,7 +281,7 @@ r0 from
   t0 = count(*), size 20, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
+  Each visitor contributes at most 20 rows per group.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -297,8 +297,8 @@ r0 from
   t1 = count(*), size 20971520, weight 1
   t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=1): COUNT(*)
-  In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
-  In all, one visitor weighs at most as much as 5 groups; more are scaled down.
+  Each visitor contributes at most 20 rows per group.
+  Each visitor contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "beginning", r0.m0 AS "n" FROM r0 ORDER BY "n" DESC LIMIT 20
 */
 
@@ -317,7 +317,7 @@ r0 from
   t0 = count(*), size 50, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one visitor weighs at most as much as 50 rows; more are scaled down.
+  Each visitor contributes at most 50 rows per group.
 then SELECT r0.k0 AS "kind", r0.m0 AS "count" FROM r0
 */
 
@@ -360,7 +360,7 @@ r0 from
   t1 = count(clip(sqrt(add(power(multiply(add(lon, 73.98), 84.2), 2.0), power(multiply(subtract(lat, 40.75), 111.2), 2.0))), 0.0, 60.0)), size 20, weight 1/4
   t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = Mean(total=0, count=1, low=0, high=50.3836): AVG(CLIP(SQRT(POWER((lat - 40.75) * 111.2, 2) + POWER((lon + 73.98) * 84.2, 2)), 0, 60))
-  In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
+  Each visitor contributes at most 20 rows per group.
   In AVG(CLIP(SQRT(POWER((lat - 40.75) * 111.2, 2) + POWER((lon + 73.98) * 84.2, 2)), 0, 60)), values are clamped to the range from 0 to 50.3836 and rounded to steps of 3.05176e-5.
 then SELECT r0.m0 AS "km" FROM r0
 */
@@ -376,7 +376,7 @@ r0 from
   t0 = count(*), size 20, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
+  Each visitor contributes at most 20 rows per group.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -396,7 +396,7 @@ r0 from
   t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisySum(total=0, kind=whole, count=None): SUM(CASE WHEN EXTRACT(HOUR FROM at) BETWEEN 6 AND 21 THEN 1 ELSE 0 END)
   m1 = NoisySum(total=1, kind=whole, count=None): SUM(CASE WHEN EXTRACT(HOUR FROM at) BETWEEN 6 AND 21 THEN 0 ELSE 1 END)
-  In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
+  Each visitor contributes at most 20 rows per group.
   In SUM(CASE WHEN EXTRACT(HOUR FROM at) BETWEEN 6 AND 21 THEN 1 ELSE 0 END) and SUM(CASE WHEN EXTRACT(HOUR FROM at) BETWEEN 6 AND 21 THEN 0 ELSE 1 END), values are clamped to the range from 0 to 1.
 then SELECT r0.k0 AS "borough", r0.m0 AS "day", r0.m1 AS "night" FROM r0
 */
@@ -413,8 +413,8 @@ r0 from
   t0 = count(*), size 20971520, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
-  In all, one visitor weighs at most as much as 5 groups; more are scaled down.
+  Each visitor contributes at most 20 rows per group.
+  Each visitor contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT day, AVG(n) OVER (ORDER BY day ROWS BETWEEN 6 PRECEDING AND CURRENT ROW) AS week FROM (SELECT r0.k0 AS "day", r0.m0 AS "n" FROM r0) AS t ORDER BY day
 */
 
@@ -433,8 +433,8 @@ r0 from
   t0 = count(*), size 20971520, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
-  In all, one visitor weighs at most as much as 5 groups; more are scaled down.
+  Each visitor contributes at most 20 rows per group.
+  Each visitor contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT borough, month, n FROM (SELECT r0.k0 AS "borough", r0.k1 AS "month", r0.m0 AS "n", RANK() OVER (PARTITION BY r0.k0 ORDER BY r0.m0 DESC) AS "place" FROM r0) AS t WHERE place = 1
 */
 

@@ -11,7 +11,7 @@ r0 from
   t1 = histogram(lon, -743/10 to -368/5 by 1/10000, 6 to the 5), size 104857600, weight 5
   m0 = Quantile(total=0, target=1/2, kind=real, origin=None): MEDIAN(lat)
   m1 = Quantile(total=1, target=1/2, kind=real, origin=None): MEDIAN(lon)
-  In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
+  Each visitor contributes at most 20 rows per group.
 then SELECT r0.m0 AS "lat", r0.m1 AS "lon" FROM r0
 */
 
@@ -40,7 +40,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = histogram(hour(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999)), 0, 1, 2, … 23 (24), 24 to the 1), size 20971520, weight 1
   m0 = Frequencies(total=0, function=mode 1): MODE(EXTRACT(HOUR FROM at))
-  In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
+  Each visitor contributes at most 20 rows per group.
 then SELECT r0.k0 AS "kind", r0.m0 AS "hour" FROM r0
 */
 
@@ -52,7 +52,7 @@ r0 from
   clipped, groups 1, rows 20
   t0 = histogram(venue, v1, v2, v3, v4, 4 to the 1), size 20971520, weight 1
   m0 = Frequencies(total=0, function=top 3): APPROX_TOP_K(venue, 3)
-  In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
+  Each visitor contributes at most 20 rows per group.
 then SELECT r0.m0 AS "approx_top_k" FROM r0
 */
 
@@ -64,7 +64,7 @@ r0 from
   clipped, groups 1, rows 20
   t0 = count_distinct(venue), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT venue)
-  In a group, one visitor counts for at most 20 different values; of more, some are chosen by a hash.
+  Each visitor contributes at most 20 distinct values per group, chosen by a hash.
 then SELECT r0.m0 AS "visited" FROM r0
 */
 
@@ -79,7 +79,7 @@ r0 from
   clipped, groups 2, rows 20
   t0 = count_distinct(venue), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT venue)
-  In a group, one visitor counts for at most 20 different values; of more, some are chosen by a hash.
+  Each visitor contributes at most 20 distinct values per group, chosen by a hash.
 then SELECT r0.k0 AS "borough", r0.m0 AS "visited" FROM r0
 */
 
@@ -92,7 +92,7 @@ r0 from
   t0 = histogram(days_between(2009-03-01, to_date(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999))), 0 to 609 by 1, 5 to the 4), size 83886080, weight 8
   m0 = Quantile(total=0, target=0, kind=timestamp, origin=2009-03-01): MIN(at)
   m1 = Quantile(total=0, target=1, kind=timestamp, origin=2009-03-01): MAX(at)
-  In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
+  Each visitor contributes at most 20 rows per group.
 then SELECT r0.m0 AS "min", r0.m1 AS "max" FROM r0
 */
 
@@ -107,7 +107,7 @@ r0 from
   t0 = histogram(lat, 202/5 to 41 by 1/10000, 9 to the 4), size 83886080, weight 8
   m0 = Quantile(total=0, target=1/4, kind=real, origin=None): QUANTILE_CONT(lat, 0.25)
   m1 = Quantile(total=0, target=3/4, kind=real, origin=None): QUANTILE_CONT(lat, 0.75)
-  In a group, one visitor weighs at most as much as 20 rows; more are scaled down.
+  Each visitor contributes at most 20 rows per group.
 then SELECT r0.m0 AS "south", r0.m1 AS "north" FROM r0
 */
 

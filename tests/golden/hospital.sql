@@ -13,7 +13,7 @@ r0 from
   t2 = count(value), size 50, weight 1/4
   m0 = NoisyCount(total=0): COUNT(*)
   m1 = Mean(total=1, count=2, low=0, high=10000): AVG(value)
-  In a group, one patient weighs at most as much as 50 rows; more are scaled down.
+  Each patient contributes at most 50 rows per group.
 then SELECT r0.k0 AS "loinc", r0.m0 AS "count", r0.m1 AS "avg" FROM r0
 */
 
@@ -33,7 +33,7 @@ r0 from
   t2 = count_units(*), size 1, weight 1
   m0 = Mean(total=0, count=1, low=0, high=10000): AVG(l.value)
   m1 = NoisyCount(total=2): COUNT(DISTINCT e.patient_id)
-  In a group, one patient weighs at most as much as 50 rows; more are scaled down.
+  Each patient contributes at most 50 rows per group.
 then SELECT r0.k0 AS "urgent", r0.m0 AS "avg", r0.m1 AS "count" FROM r0
 */
 
@@ -50,7 +50,7 @@ r0 from
   clipped, groups 6, rows 50
   t0 = count(*), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one patient weighs at most as much as 50 rows; more are scaled down.
+  Each patient contributes at most 50 rows per group.
 then SELECT r0.k0 AS "flag", r0.k1 AS "loinc", r0.m0 AS "count" FROM r0
 */
 
@@ -71,7 +71,7 @@ r0 from
   clipped, groups 6, rows 50
   t0 = count(case(equal(flag, 'critical'), 1, NULL)), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(*) FILTER(WHERE f.flag = 'critical')
-  In a group, one patient weighs at most as much as 50 rows; more are scaled down.
+  Each patient contributes at most 50 rows per group.
 then SELECT r0.k0 AS "twenties", r0.m0 AS "critical" FROM r0
 */
 
@@ -88,7 +88,7 @@ r0 from
   clipped, groups 1, rows 50
   t0 = count(*), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one patient weighs at most as much as 50 rows; more are scaled down.
+  Each patient contributes at most 50 rows per group.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -102,7 +102,7 @@ r0 from
   t0 = sum(f0, 1 to 30 by 1/2 around 31/2), size 1450, weight 1
   t1 = count(*), size 50, weight 1/4
   m0 = Mean(total=0, count=1, low=1, high=30): AVG(CLIP(n, 0, 30))
-  In a group, one patient weighs at most as much as 50 rows; more are scaled down.
+  Each patient contributes at most 50 rows per group.
   In AVG(CLIP(n, 0, 30)), values are clamped to the range from 1 to 30.
 then SELECT r0.m0 AS "avg" FROM r0
 */
@@ -139,7 +139,7 @@ r0 from
   t2 = count(days), size 12, weight 1/4
   m0 = NoisyCount(total=0): COUNT(*)
   m1 = Mean(total=1, count=2, low=0, high=365): AVG(days)
-  In a group, one patient weighs at most as much as 12 rows; more are scaled down.
+  Each patient contributes at most 12 rows per group.
   In AVG(days), values are clamped to the range from 0 to 365.
 then SELECT r0.k0 AS "chapter", r0.m0 AS "count", r0.m1 AS "avg" FROM r0
 */
@@ -157,8 +157,8 @@ r0 from
   t2 = sum(days squared less 4263200, 0 to 365 by 1/16 around 365/2), size 838179225600, weight 1
   m0 = Mean(total=0, count=1, low=0, high=365): AVG(days)
   m1 = Variance(squares=2, total=0, count=1, low=0, high=365, statistic=stddev_samp): STDDEV(days)
-  In a group, one patient weighs at most as much as 12 rows; more are scaled down.
-  In all, one patient weighs at most as much as 4 groups; more are scaled down.
+  Each patient contributes at most 12 rows per group.
+  Each patient contributes to at most 4 groups; contributions to more groups are clipped.
   In AVG(days) and STDDEV(days), values are clamped to the range from 0 to 365.
 then SELECT r0.k0 AS "decade", r0.m0 AS "avg", r0.m1 AS "stddev" FROM r0
 */
@@ -172,8 +172,8 @@ r0 from
   clipped, groups 4, rows 12, l0 clipped
   t0 = count(*), size 12582912, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one patient weighs at most as much as 12 rows; more are scaled down.
-  In all, one patient weighs at most as much as 4 groups; more are scaled down.
+  Each patient contributes at most 12 rows per group.
+  Each patient contributes to at most 4 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "year", r0.m0 AS "count" FROM r0
 */
 
@@ -187,7 +187,7 @@ r0 from
   t0 = sum(clip(days_between(to_date(clip(admitted, 2015-01-01 00:00:00, 2026-06-30 23:59:59.999999)), to_date(clip(discharged, 2015-01-01 00:00:00, 2026-06-30 23:59:59.999999))), 0, 60), 0 to 60 by 1 around 30), size 360, weight 1
   t1 = count(clip(days_between(to_date(clip(admitted, 2015-01-01 00:00:00, 2026-06-30 23:59:59.999999)), to_date(clip(discharged, 2015-01-01 00:00:00, 2026-06-30 23:59:59.999999))), 0, 60)), size 12, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=60): AVG(CLIP(CAST(discharged AS DATE) - CAST(admitted AS DATE), 0, 60))
-  In a group, one patient weighs at most as much as 12 rows; more are scaled down.
+  Each patient contributes at most 12 rows per group.
   In AVG(CLIP(CAST(discharged AS DATE) - CAST(admitted AS DATE), 0, 60)), values are clamped to the range from 0 to 60.
 then SELECT r0.m0 AS "stay" FROM r0
 */
@@ -263,6 +263,6 @@ r0 from
   clipped, groups 2, rows 1, l0 clipped
   t0 = count_units(*), size 131072, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT e.patient_id)
-  In all, one patient weighs at most as much as 2 groups; more are scaled down.
+  Each patient contributes to at most 2 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "flag", r0.m0 AS "count" FROM r0
 */

@@ -11,8 +11,8 @@ r0 from
   t1 = sum(bytes, 0 to 100000000 by 64), size 5000000000, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   m1 = NoisySum(total=1, kind=whole, count=None): SUM(bytes)
-  In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
-  In all, one user's day weighs at most as much as one group; more are scaled down.
+  Each user's day contributes at most 100 rows per group.
+  Each user's day contributes to at most 1 group; contributions to more groups are clipped.
   In SUM(bytes), values are clamped to the range from 0 to 1e+8 and rounded to steps of 64.
 then SELECT r0.k0 AS "day", r0.m0 AS "hits", r0.m1 / 1000000.0 AS "megabytes" FROM r0 ORDER BY "day"
 */
@@ -27,8 +27,8 @@ r0 from
   t0 = sum(case(at_most(400, clip(status, 200, 500)), 1.0, 0.0), 0 to 1 by 9.53674e-07 around 1/2), size 3355443200, weight 1
   t1 = count(*), size 104857600, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=1): AVG(CASE WHEN status >= 400 THEN 1.0 ELSE 0.0 END)
-  In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
-  In all, one user's day weighs at most as much as 10 groups; more are scaled down.
+  Each user's day contributes at most 100 rows per group.
+  Each user's day contributes to at most 10 groups; contributions to more groups are clipped.
   In AVG(CASE WHEN status >= 400 THEN 1.0 ELSE 0.0 END), values are clamped to the range from 0 to 1 and rounded to steps of 9.53674e-7.
 then SELECT r0.k0 AS "hour", r0.m0 AS "errors" FROM r0 ORDER BY "hour"
 */
@@ -43,7 +43,7 @@ r0 from
   clipped, groups 2, rows 100
   t0 = count(*), size 100, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
+  Each user's day contributes at most 100 rows per group.
 then SELECT r0.k0 AS "status", r0.m0 AS "n" FROM r0 ORDER BY "n" DESC
 */
 
@@ -58,8 +58,8 @@ r0 from
   t1 = count(*), size 104857600, weight 1
   m0 = NoisyCount(total=0): COUNT(*) FILTER(WHERE mobile)
   m1 = NoisyCount(total=1): COUNT(*)
-  In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
-  In all, one user's day weighs at most as much as one group; more are scaled down.
+  Each user's day contributes at most 100 rows per group.
+  Each user's day contributes to at most 1 group; contributions to more groups are clipped.
 then SELECT r0.k0 AS "day", 100.0 * r0.m0 / r0.m1 AS "percent" FROM r0 ORDER BY 1
 */
 
@@ -76,7 +76,7 @@ r0 from
   t2 = count(bytes), size 100, weight 1/4
   m0 = NoisyCount(total=0): COUNT(*)
   m1 = Mean(total=1, count=2, low=0, high=100000000): AVG(bytes)
-  In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
+  Each user's day contributes at most 100 rows per group.
   In AVG(bytes), values are clamped to the range from 0 to 1e+8 and rounded to steps of 64.
 then SELECT r0.k0 AS "kind", r0.m0 AS "n", r0.m1 AS "size" FROM r0 ORDER BY "n" DESC
 */
@@ -90,7 +90,7 @@ r0 from
   clipped, groups 1, rows 100
   t0 = count(*), size 100, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
+  Each user's day contributes at most 100 rows per group.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -103,7 +103,7 @@ r0 from
   clipped, groups 1, rows 1, l0 clipped
   t0 = count_units(*), size 1048576, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT (user_id, CAST(at AS DATE)))
-  In all, one user's day weighs at most as much as one group; more are scaled down.
+  Each user's day contributes to at most 1 group; contributions to more groups are clipped.
 then SELECT r0.k0 AS "day", r0.m0 AS "people" FROM r0 ORDER BY "day"
 */
 
@@ -164,7 +164,7 @@ r0 from
   clipped, groups 1, rows 100
   t0 = count(*), size 100, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
+  Each user's day contributes at most 100 rows per group.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -177,8 +177,8 @@ r0 from
   clipped, groups 10, rows 100, l0 clipped
   t0 = count(*), size 104857600, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
-  In all, one user's day weighs at most as much as 10 groups; more are scaled down.
+  Each user's day contributes at most 100 rows per group.
+  Each user's day contributes to at most 10 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "minute", r0.m0 AS "n" FROM r0 ORDER BY "n" DESC LIMIT 3
 */
 

@@ -8,7 +8,7 @@ r0 from
   clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -24,7 +24,7 @@ r0 from
   m0 = NoisyCount(total=0): COUNT(rating)
   m1 = NoisyCount(total=1): COUNT(DISTINCT user)
   m2 = NoisyCount(total=2): COUNT(*) FILTER(WHERE paid)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.m0 AS "count", r0.m1 AS "count_1", r0.m2 AS "count_2", r0.m2 AS "count_3" FROM r0
 */
 
@@ -47,7 +47,7 @@ r0 from
   clipped, groups 1, rows 20
   t0 = sum(case(equal(category, 'food'), 1, 0), 0 to 1 by 1), size 20, weight 1
   m0 = NoisySum(total=0, kind=whole, count=None): SUM(CASE WHEN category = 'food' THEN 1 ELSE 0 END)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.m0 AS "food" FROM r0
 */
 
@@ -59,7 +59,7 @@ r0 from
   clipped, groups 1, rows 20
   t0 = sum(amount, 0 to 500 by 1/100), size 1000000, weight 1
   m0 = NoisySum(total=0, kind=real, count=None): SUM(amount)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
   In SUM(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.m0 AS "sum" FROM r0
 */
@@ -73,7 +73,7 @@ r0 from
   t0 = sum(amount, 0 to 500 by 1/100 around 250), size 500000, weight 1
   t1 = count(amount), size 20, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=500): AVG(amount)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
   In AVG(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.m0 AS "mean" FROM r0
 */
@@ -89,7 +89,7 @@ r0 from
   m0 = NoisySum(total=0, kind=real, count=1): SUM(amount)
   m1 = Mean(total=0, count=1, low=0, high=500): AVG(amount)
   m2 = NoisyCount(total=1): COUNT(amount)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
   In SUM(amount) and AVG(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.m0 AS "sum", r0.m1 AS "avg", r0.m2 AS "count" FROM r0
 */
@@ -104,7 +104,7 @@ r0 from
   t1 = count(quantity), size 20, weight 99/76
   m0 = NoisySum(total=0, kind=whole, count=1): SUM(quantity)
   m1 = NoisyCount(total=1): COUNT(quantity)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
   In SUM(quantity), values are clamped to the range from 1 to 10.
 then SELECT r0.m0 AS "sum", r0.m1 AS "count" FROM r0
 */
@@ -123,7 +123,7 @@ r0 from
   m2 = Variance(squares=2, total=0, count=1, low=0, high=500, statistic=stddev_pop): STDDEV_POP(amount)
   m3 = Variance(squares=2, total=0, count=1, low=0, high=500, statistic=stddev_samp): STDDEV(amount)
   m4 = Mean(total=0, count=1, low=0, high=500): AVG(amount)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
   In VAR_POP(amount), VAR_SAMP(amount), STDDEV_POP(amount), STDDEV(amount) and AVG(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.m0 AS "var_pop", r0.m1 AS "var_samp", r0.m2 AS "stddev_pop", r0.m3 AS "stddev", r0.m1 AS "variance", r0.m3 AS "stddev_samp", r0.m4 AS "avg" FROM r0
 */
@@ -136,7 +136,7 @@ r0 from
   clipped, groups 1, rows 20
   t0 = sum(multiply(subtract(1.0, clip(discount, 0.0, 1.0)), multiply(clip(amount, 0.0, 500.0), to_real(clip(quantity, 1, 10)))), 0 to 5000 by 1/256), size 25600000, weight 1
   m0 = NoisySum(total=0, kind=real, count=None): SUM(amount * quantity * (1 - discount))
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
   In SUM(amount * quantity * (1 - discount)), values are clamped to the range from 0 to 5000 and rounded to steps of 0.00390625.
 then SELECT r0.m0 AS "revenue" FROM r0
 */
@@ -150,7 +150,7 @@ r0 from
   t0 = sum(case(paid, 1.0, 0.0), 0 to 1 by 9.53674e-07 around 1/2), size 10485760, weight 1
   t1 = count(*), size 20, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=1): AVG(CASE WHEN paid THEN 1.0 ELSE 0 END)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.m0 AS "share" FROM r0
 */
 
@@ -163,7 +163,7 @@ r0 from
   t0 = sum(weight, 0 to 30 by 1/65536 around 15), size 19660800, weight 1
   t1 = count(weight), size 20, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=30): AVG(CLIP(weight, 0, 30))
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
   In AVG(CLIP(weight, 0, 30)), values are clamped to the range from 0 to 30 and rounded to steps of 1.52588e-5.
 then SELECT r0.m0 AS "avg" FROM r0
 */
@@ -177,7 +177,7 @@ r0 from
   clipped, groups 1, rows 20
   t0 = sum(weight, 0 to 30 by 1/65536), size 39321600, weight 1
   m0 = NoisySum(total=0, kind=real, count=None): SUM(weight)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
   In SUM(weight), values are clamped to the range from 0 to 30 and rounded to steps of 1.52588e-5.
 then SELECT r0.m0 AS "sum" FROM r0
 */
@@ -191,7 +191,7 @@ r0 from
   t0 = sum(ln(to_real(clip(quantity, 1, 10))), 0 to 2.30259 by 1/524288 around 1179/1024), size 12072960, weight 1
   t1 = count(ln(to_real(clip(quantity, 1, 10)))), size 20, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=2.30259): AVG(LN(quantity))
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
   In AVG(LN(quantity)), values are clamped to the range from 0 to 2.30259 and rounded to steps of 1.90735e-6.
 then SELECT r0.m0 AS "avg" FROM r0
 */
@@ -208,7 +208,7 @@ r0 from
   t1 = count(*), size 20, weight 5/4
   m0 = Mean(total=0, count=1, low=10, high=90): AVG(lat)
   m1 = NoisyCount(total=1): COUNT(lat)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.m0 AS "avg", r0.m1 AS "count", r0.m1 AS "count_1" FROM r0
 */
 
@@ -221,7 +221,7 @@ r0 from
   t0 = sum(case(equal(category, 'toys'), amount, NULL), 0 to 500 by 1/100 around 250), size 500000, weight 1
   t1 = count(case(equal(category, 'toys'), amount, NULL)), size 20, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=500): AVG(amount) FILTER(WHERE category = 'toys')
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
   In AVG(amount) FILTER(WHERE category = 'toys'), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.m0 AS "toys" FROM r0
 */
@@ -238,7 +238,7 @@ r0 from
   m0 = NoisySum(total=0, kind=real, count=None): SUM(amount)
   m1 = NoisyCount(total=1): COUNT(*)
   m2 = NoisyCount(total=2): COUNT(*) FILTER(WHERE paid)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
   In SUM(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.m0 / r0.m1 AS "mean", 100.0 * r0.m2 / NULLIF(r0.m1, 0) AS "percent" FROM r0
 */
@@ -253,7 +253,7 @@ r0 from
   t1 = count(*), size 20, weight 5/4
   m0 = Mean(total=0, count=1, low=0, high=5): AVG(COALESCE(rating, 0))
   m1 = NoisyCount(total=1): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
   In AVG(COALESCE(rating, 0)), values are clamped to the range from 0 to 5.
 then SELECT r0.m0 AS "avg", r0.m1 AS "count" FROM r0
 */
@@ -270,7 +270,7 @@ r0 from
   m0 = NoisyCount(total=0): COUNT(*)
   m1 = NoisyCount(total=1): COUNT(rating)
   m2 = NoisySum(total=2, kind=whole, count=None): SUM(quantity)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
   In SUM(quantity), values are clamped to the range from 1 to 10.
 then SELECT r0.m0 AS "count", r0.m0 + 1 AS "?column?", r0.m1 AS "count_1", CAST(r0.m2 AS REAL) AS "sum", CASE WHEN r0.m0 > 5 THEN 'many' END AS "case" FROM r0
 */
@@ -285,7 +285,7 @@ r0 from
   clipped, groups 1, rows 20
   t0 = sum(people, 560 to 3400 by 1), size 68000, weight 1
   m0 = NoisySum(total=0, kind=whole, count=None): SUM(people)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.m0 AS "sum" FROM r0
 */
 
@@ -321,7 +321,7 @@ r0 from
   clipped, groups 1, rows 20
   t0 = count_distinct(city), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT city)
-  In a group, one customer counts for at most 20 different values; of more, some are chosen by a hash.
+  Each customer contributes at most 20 distinct values per group, chosen by a hash.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -333,7 +333,7 @@ r0 from
   clipped, groups 1, rows 20
   t0 = histogram(amount, 0 to 500 by 1/100, 9 to the 5), size 104857600, weight 5
   m0 = Quantile(total=0, target=1/2, kind=real, origin=None): MEDIAN(amount)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
   In MEDIAN(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.m0 AS "median" FROM r0
 */
@@ -346,7 +346,7 @@ r0 from
   clipped, groups 1, rows 20
   t0 = histogram(amount, 0 to 500 by 1/100, 9 to the 5), size 104857600, weight 5
   m0 = Quantile(total=0, target=9/10, kind=real, origin=None): PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY amount)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
   In PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.m0 AS "percentile_cont" FROM r0
 */
@@ -359,7 +359,7 @@ r0 from
   clipped, groups 1, rows 20
   t0 = histogram(amount, 0 to 500 by 1/100, 9 to the 5), size 104857600, weight 5
   m0 = Quantile(total=0, target=1/2, kind=real, origin=None): QUANTILE_CONT(amount, 0.5)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
   In QUANTILE_CONT(amount, 0.5), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.m0 AS "quantile_cont" FROM r0
 */
@@ -373,7 +373,7 @@ r0 from
   t0 = histogram(amount, 0 to 500 by 1/100, 9 to the 5), size 104857600, weight 10
   m0 = Quantile(total=0, target=0, kind=real, origin=None): MIN(amount)
   m1 = Quantile(total=0, target=1, kind=real, origin=None): MAX(amount)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
   In MIN(amount) and MAX(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.m0 AS "min", r0.m1 AS "max" FROM r0
 */
@@ -386,7 +386,7 @@ r0 from
   clipped, groups 1, rows 20
   t0 = histogram(category, food, books, toys, 3 to the 1), size 20971520, weight 1
   m0 = Frequencies(total=0, function=mode 1): MODE() WITHIN GROUP (ORDER BY category)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.m0 AS "mode" FROM r0
 */
 

@@ -9,7 +9,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "category", r0.m0 AS "count" FROM r0
 */
 
@@ -22,7 +22,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "c", r0.m0 AS "n" FROM r0
 */
 
@@ -35,7 +35,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "c", r0.m0 AS "n" FROM r0 ORDER BY 2 DESC
 */
 
@@ -48,7 +48,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "c", r0.m0 AS "n" FROM r0
 */
 
@@ -62,7 +62,7 @@ r0 from
   t0 = sum(amount, 0 to 500 by 1/100 around 250), size 500000, weight 1
   t1 = count(amount), size 20, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=500): AVG(amount)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
   In AVG(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.k0 AS "region", r0.m0 AS "avg" FROM r0
 */
@@ -76,8 +76,8 @@ r0 from
   clipped, groups 5, rows 20, l0 clipped
   t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In all, one customer weighs at most as much as 5 groups; more are scaled down.
+  Each customer contributes at most 20 rows per group.
+  Each customer contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "rating", r0.m0 AS "count" FROM r0
 */
 
@@ -91,8 +91,8 @@ r0 from
   clipped, groups 5, rows 20, l0 clipped
   t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In all, one customer weighs at most as much as 5 groups; more are scaled down.
+  Each customer contributes at most 20 rows per group.
+  Each customer contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "category", r0.k1 AS "paid", r0.m0 AS "count" FROM r0
 */
 
@@ -105,8 +105,8 @@ r0 from
   clipped, groups 5, rows 20, l0 clipped
   t0 = sum(amount, 0 to 500 by 1/100), size 65536000000, weight 1
   m0 = NoisySum(total=0, kind=real, count=None): SUM(amount)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In all, one customer weighs at most as much as 5 groups; more are scaled down.
+  Each customer contributes at most 20 rows per group.
+  Each customer contributes to at most 5 groups; contributions to more groups are clipped.
   In SUM(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.k0 AS "month", r0.m0 AS "sum" FROM r0 ORDER BY "month"
 */
@@ -123,7 +123,7 @@ r0 from
   clipped, groups 4, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "month", r0.k1 AS "category", r0.m0 AS "count" FROM r0
 */
 
@@ -136,8 +136,8 @@ r0 from
   clipped, groups 5, rows 20, l0 clipped
   t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In all, one customer weighs at most as much as 5 groups; more are scaled down.
+  Each customer contributes at most 20 rows per group.
+  Each customer contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "hour", r0.m0 AS "count" FROM r0
 */
 
@@ -150,8 +150,8 @@ r0 from
   clipped, groups 5, rows 20, l0 clipped
   t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In all, one customer weighs at most as much as 5 groups; more are scaled down.
+  Each customer contributes at most 20 rows per group.
+  Each customer contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "quantity", r0.m0 AS "count" FROM r0
 */
 
@@ -164,7 +164,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "fives", r0.m0 AS "count" FROM r0
 */
 
@@ -181,7 +181,7 @@ r0 from
   t2 = count(amount), size 20, weight 1/4
   m0 = NoisyCount(total=0): COUNT(*)
   m1 = Mean(total=1, count=2, low=0, high=500): AVG(amount)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
   In AVG(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.k0 AS "size", r0.m0 AS "count", r0.m1 AS "avg" FROM r0
 */
@@ -195,7 +195,7 @@ r0 from
   clipped, groups 2, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "dear", r0.m0 AS "count" FROM r0
 */
 
@@ -208,8 +208,8 @@ r0 from
   clipped, groups 5, rows 20, l0 clipped
   t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In all, one customer weighs at most as much as 5 groups; more are scaled down.
+  Each customer contributes at most 20 rows per group.
+  Each customer contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "hundreds", r0.m0 AS "count" FROM r0
 */
 
@@ -227,8 +227,8 @@ r0 from
   t3 = count(amount), size 20971520, weight 1/4
   m0 = NoisyCount(total=1): COUNT(*)
   m1 = Mean(total=2, count=3, low=0, high=500): AVG(amount)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In all, one customer weighs at most as much as 5 groups; more are scaled down.
+  Each customer contributes at most 20 rows per group.
+  Each customer contributes to at most 5 groups; contributions to more groups are clipped.
   In AVG(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.k0 AS "city", r0.m0 AS "count", r0.m1 AS "avg" FROM r0
 */
@@ -243,7 +243,7 @@ r0 from
   clipped, groups 5, rows 1, l0 clipped
   t0 = count_units(*), size 1048576, weight 2
   m0 = NoisyCount(total=0): COUNT(DISTINCT user)
-  In all, one customer weighs at most as much as 5 groups; more are scaled down.
+  Each customer contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "city", r0.m0 AS "people" FROM r0 ORDER BY "people" DESC LIMIT 10
 */
 
@@ -259,8 +259,8 @@ r0 from
   t0 = count_units(*), size 1048576, weight 1
   t1 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=1): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In all, one customer weighs at most as much as 5 groups; more are scaled down.
+  Each customer contributes at most 20 rows per group.
+  Each customer contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "city", r0.k1 AS "category", r0.m0 AS "count" FROM r0
 */
 
@@ -272,7 +272,7 @@ r0 from
   by k0 = category: food, books, toys
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "category" FROM r0
 */
 
@@ -285,7 +285,7 @@ r0 from
   by k0 = city: partition selection
   clipped, groups 5, rows 20, l0 clipped
   t0 = count_units(*), size 1048576, weight 1
-  In all, one customer weighs at most as much as 5 groups; more are scaled down.
+  Each customer contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "city" FROM r0
 */
 
@@ -298,7 +298,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -311,7 +311,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT UPPER(r0.k0) AS "name", r0.m0 AS "count" FROM r0 ORDER BY UPPER(r0.k0)
 */
 
@@ -323,7 +323,7 @@ r0 from
   clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT 'all' AS "label", r0.m0 AS "count" FROM r0
 */
 
@@ -339,7 +339,7 @@ r0 from
   t2 = count(amount), size 20, weight 1/4
   m0 = NoisyCount(total=0): COUNT(*)
   m1 = Mean(total=1, count=2, low=0, high=500): AVG(amount)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
   In AVG(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.k0 AS "category", r0.m0 AS "n" FROM r0 WHERE r0.m0 > 100 AND r0.m1 < 50 ORDER BY r0.m1 LIMIT 2
 */
@@ -353,7 +353,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "category", r0.m0 AS "n" FROM r0 WHERE (r0.m0) > 100
 */
 
@@ -366,7 +366,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT LOWER(r0.k0) AS "category", r0.m0 AS "count" FROM r0
 */
 
@@ -382,8 +382,8 @@ r0 from
   clipped, groups 2, rows 3, l0 clipped
   t0 = count(*), size 3145728, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 3 rows; more are scaled down.
-  In all, one customer weighs at most as much as 2 groups; more are scaled down.
+  Each customer contributes at most 3 rows per group.
+  Each customer contributes to at most 2 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "category", r0.k1 AS "paid", r0.m0 AS "count" FROM r0
 */
 
@@ -398,8 +398,8 @@ r0 from
   t0 = count_units(*), size 1048576, weight 1
   t1 = count(*), size 7340032, weight 1
   m0 = NoisyCount(total=1): COUNT(*)
-  In a group, one customer weighs at most as much as 7 rows; more are scaled down.
-  In all, one customer weighs at most as much as 2 groups; more are scaled down.
+  Each customer contributes at most 7 rows per group.
+  Each customer contributes to at most 2 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "city", r0.m0 AS "count" FROM r0
 */
 
@@ -414,7 +414,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "category", r0.m0 AS "n" FROM r0
 */
 
@@ -489,7 +489,7 @@ r0 from
   t0 = count_units(*), size 1048576, weight 1
   t1 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=1): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
-  In all, one customer weighs at most as much as 5 groups; more are scaled down.
+  Each customer contributes at most 20 rows per group.
+  Each customer contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "kilos", r0.m0 AS "count" FROM r0
 */

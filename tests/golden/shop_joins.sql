@@ -11,7 +11,7 @@ r0 from
   clipped, groups 2, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "country", r0.m0 AS "count" FROM r0
 */
 
@@ -26,7 +26,7 @@ r0 from
   clipped, groups 2, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "country", r0.m0 AS "count" FROM r0
 */
 
@@ -42,7 +42,7 @@ r0 from
   clipped, groups 2, rows 20
   t0 = sum(amount, 0 to 500 by 1/100), size 1000000, weight 1
   m0 = NoisySum(total=0, kind=real, count=None): SUM(o.amount)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
   In SUM(o.amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.k0 AS "country", r0.m0 AS "sum" FROM r0
 */
@@ -58,7 +58,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "country", r0.m0 AS "count" FROM r0
 */
 
@@ -73,7 +73,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "country", r0.m0 AS "count" FROM r0
 */
 
@@ -89,7 +89,7 @@ r0 from
   t0 = sum(price, 3/2 to 30 by 1/65536 around 63/4), size 18677760, weight 1
   t1 = count(price), size 20, weight 1/4
   m0 = Mean(total=0, count=1, low=3/2, high=30): AVG(price)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "category", r0.m0 AS "avg" FROM r0
 */
 
@@ -104,7 +104,7 @@ r0 from
   clipped, groups 2, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "country", r0.m0 AS "count" FROM r0
 */
 
@@ -118,7 +118,7 @@ r0 from
   clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -133,7 +133,7 @@ r0 from
   clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -148,7 +148,7 @@ r0 from
   clipped, groups 2, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "year", r0.m0 AS "count" FROM r0
 */
 
@@ -163,7 +163,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "name", r0.m0 AS "count" FROM r0
 */
 
@@ -178,7 +178,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "place", r0.m0 AS "count" FROM r0
 */
 
@@ -195,7 +195,7 @@ r0 from
   clipped, groups 4, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "country", r0.k1 AS "year", r0.m0 AS "count" FROM r0
 */
 
@@ -213,7 +213,7 @@ r0 from
   clipped, groups 3, rows 50
   t0 = count(*), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 50 rows; more are scaled down.
+  Each customer contributes at most 50 rows per group.
 then SELECT r0.k0 AS "category", r0.m0 AS "count" FROM r0
 */
 
@@ -230,7 +230,7 @@ r0 from
   clipped, groups 4, rows 50
   t0 = count(*), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 50 rows; more are scaled down.
+  Each customer contributes at most 50 rows per group.
 then SELECT r0.k0 AS "category", r0.m0 AS "count" FROM r0
 */
 
@@ -247,7 +247,7 @@ r0 from
   clipped, groups 3, rows 50
   t0 = count(*), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 50 rows; more are scaled down.
+  Each customer contributes at most 50 rows per group.
 then SELECT r0.k0 AS "category", r0.m0 AS "count" FROM r0
 */
 
@@ -263,7 +263,7 @@ r0 from
   clipped, groups 1, rows 50
   t0 = count(*), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 50 rows; more are scaled down.
+  Each customer contributes at most 50 rows per group.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -280,7 +280,7 @@ r0 from
   clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -295,7 +295,7 @@ r0 from
   clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -324,7 +324,7 @@ r0 from
   clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -339,7 +339,7 @@ r0 from
   clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -355,7 +355,7 @@ r0 from
   clipped, groups 1, rows 20
   t0 = sum(amount, 0 to 500 by 1/100), size 1000000, weight 1
   m0 = NoisySum(total=0, kind=real, count=None): SUM(amount)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
   In SUM(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.m0 AS "sum" FROM r0
 */
@@ -369,7 +369,7 @@ r0 from
   clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -382,7 +382,7 @@ r0 from
   clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -515,7 +515,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "category", r0.m0 AS "count" FROM r0
 */
 
@@ -538,7 +538,7 @@ r0 from
   clipped, groups 2, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "country", r0.m0 AS "count" FROM r0
 */
 

@@ -11,7 +11,7 @@ r0 from
   t0 = sum(amount, 100 to 500 by 1/100 around 300), size 400000, weight 1
   t1 = count(*), size 20, weight 1/4
   m0 = Mean(total=0, count=1, low=100, high=500): AVG(amount)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
   In AVG(amount), values are clamped to the range from 100 to 500 and rounded to steps of 0.01.
 then SELECT r0.k0 AS "category", r0.m0 AS "avg" FROM r0
 */
@@ -27,7 +27,7 @@ r0 from
   t0 = sum(c0, 0 to 500 by 1/4096 around 250), size 20480000, weight 1
   t1 = count(c0), size 20, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=500): AVG(net)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
   In AVG(net), values are clamped to the range from 0 to 500 and rounded to steps of 0.000244141.
 then SELECT r0.k0 AS "size", r0.m0 AS "avg" FROM r0
 */
@@ -66,20 +66,20 @@ SELECT AVG(CLIP(s, 0, 2000)), AVG(m), AVG(a), AVG(d), COUNT(*) FILTER (WHERE f),
   FROM orders GROUP BY user HAVING COUNT(*) > 1 AND MIN(time) >= '2025-02-01') AS t;
 /*
 r0 from
-  where and(at_most(2025-02-01 00:00:00, f5), less(1, f6))
-    derive f1, f3, f4, f5, f6, f7, c0 = multiply(to_real(f2), 0.01), c1 = divide(multiply(to_real(f2), 0.01), to_real(f0))
-      per unit: f0 = count(amount), f1 = distinct(category), f2 = steps(amount by 1/100), f3 = greatest(clip(amount, 0.0, 500.0)), f4 = greatest(paid), f5 = least(clip(time, 2025-01-01 00:00:00, 2025-12-31 23:59:59.999999)), f6 = rows(), f7 = sum(clip(quantity, 1, 10))
+  where and(at_most(2025-02-01 00:00:00, f4), less(1, f5))
+    derive f1, f2, f3, f4, f5, f7, c0 = multiply(to_real(f6), 0.01), c1 = divide(multiply(to_real(f6), 0.01), to_real(f0))
+      per unit: f0 = count(amount), f1 = distinct(category), f2 = greatest(clip(amount, 0.0, 500.0)), f3 = greatest(paid), f4 = least(clip(time, 2025-01-01 00:00:00, 2025-12-31 23:59:59.999999)), f5 = rows(), f6 = steps(amount by 1/100), f7 = sum(clip(quantity, 1, 10))
         orders of user
   not clipped, groups 1, rows 1
   t0 = sum(c0, 0 to 2000 by 1/1024 around 1000), size 1024000, weight 1
   t1 = count(c0), size 1, weight 1/4
-  t2 = sum(f3, 0 to 500 by 1/100 around 250), size 25000, weight 1
-  t3 = count(f3), size 1, weight 1/4
+  t2 = sum(f2, 0 to 500 by 1/100 around 250), size 25000, weight 1
+  t3 = count(f2), size 1, weight 1/4
   t4 = sum(c1, 0 to 500 by 1/4096 around 250), size 1024000, weight 1
   t5 = count(c1), size 1, weight 1/4
   t6 = sum(f1, 0 to 3 by 1/2 around 3/2), size 3, weight 1
   t7 = count(*), size 1, weight 1/4
-  t8 = count(case(f4, 1, NULL)), size 1, weight 1
+  t8 = count(case(f3, 1, NULL)), size 1, weight 1
   t9 = sum(f7, 0 to 100 by 1 around 50), size 50, weight 1
   t10 = count(f7), size 1, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=2000): AVG(CLIP(s, 0, 2000))
@@ -107,7 +107,7 @@ r0 from
   t0 = sum(f0, 0 to 9 by 1/2 around 9/2), size 9, weight 1
   t1 = count(*), size 1, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=9): AVG(CLIP(n, 0, 9))
-  In a group, one customer weighs at most as much as one row; more are scaled down.
+  Each customer contributes at most 1 row per group.
   In AVG(CLIP(n, 0, 9)), values are clamped to the range from 0 to 9.
 then SELECT r0.k0 AS "category", r0.m0 AS "avg" FROM r0
 */
@@ -121,7 +121,7 @@ r0 from
   clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -157,7 +157,7 @@ r0 from
   t2 = count(seconds), size 50, weight 1/4
   m0 = NoisyCount(total=0): COUNT(*)
   m1 = Mean(total=1, count=2, low=0, high=3600): AVG(seconds)
-  In a group, one customer weighs at most as much as 50 rows; more are scaled down.
+  Each customer contributes at most 50 rows per group.
   In AVG(seconds), values are clamped to the range from 0 to 3600.
 then SELECT r0.m0 AS "count", r0.m1 AS "avg" FROM r0
 */
@@ -178,7 +178,7 @@ r0 from
   t1 = count_units(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   m1 = NoisyCount(total=1): COUNT(DISTINCT who)
-  In a group, one customer weighs at most as much as 50 rows; more are scaled down.
+  Each customer contributes at most 50 rows per group.
 then SELECT r0.k0 AS "kind", r0.m0 AS "count", r0.m1 AS "count_1" FROM r0
 */
 
@@ -192,14 +192,14 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 r1 from
   visits of visitor
   by k0 = category: food, books, toys
   clipped, groups 3, rows 50
   t0 = count(*), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 50 rows; more are scaled down.
+  Each customer contributes at most 50 rows per group.
 then WITH a AS (SELECT r0.k0 AS "category", r0.m0 AS "n" FROM r0), b AS (SELECT r1.k0 AS "category", r1.m0 AS "n" FROM r1) SELECT a.category, a.n * 1.0 / b.n AS ratio FROM a JOIN b ON a.category = b.category ORDER BY ratio
 */
 
@@ -211,14 +211,14 @@ r0 from
   clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 r1 from
   where paid
     orders of user
   clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT (SELECT r1.m0 AS "count" FROM r1 LIMIT 1) * 1.0 / (SELECT r0.m0 AS "count" FROM r0 LIMIT 1) AS share, (SELECT r0.m0 AS "count" FROM r0 LIMIT 1) AS n
 */
 
@@ -230,14 +230,14 @@ r0 from
   clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 r1 from
   orders of user
   by k0 = category: food, books, toys
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r1.k0 AS "category", r1.m0 AS "n", r1.m0 * 1.0 / (SELECT r0.m0 AS "count" FROM r0 LIMIT 1) AS "share" FROM r1
 */
 
@@ -250,7 +250,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "category", r0.m0 AS "n", SUM(r0.m0) OVER () AS "total", RANK() OVER (ORDER BY r0.m0 DESC) AS "place" FROM r0
 */
 
@@ -263,7 +263,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT MAX(n), AVG(n) FROM (SELECT r0.k0 AS "category", r0.m0 AS "n" FROM r0) AS t
 */
 
@@ -275,14 +275,14 @@ r0 from
   clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 r1 from
   where paid
     orders of user
   clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT 'all' AS "what", r0.m0 AS "n" FROM r0 UNION ALL SELECT 'paid' AS "?column?", r1.m0 AS "count" FROM r1 ORDER BY n
 */
 
@@ -294,13 +294,13 @@ r2 from
   clipped, groups 1, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 r3 from
   visits of visitor
   clipped, groups 1, rows 50
   t0 = count(*), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 50 rows; more are scaled down.
+  Each customer contributes at most 50 rows per group.
 then WITH r0 AS (SELECT r2.m0 AS "n" FROM r2), r1 AS (SELECT r3.m0 AS "n" FROM r3) SELECT r0.n + r1.n AS n FROM r0, r1
 */
 
@@ -312,7 +312,7 @@ r0 from
   clipped, groups 1, rows 50
   t0 = count(*), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 50 rows; more are scaled down.
+  Each customer contributes at most 50 rows per group.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -462,7 +462,7 @@ r1 from
   clipped, groups 1, rows 50
   t0 = count(*), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 50 rows; more are scaled down.
+  Each customer contributes at most 50 rows per group.
 then SELECT r1.m0 AS "count" FROM r1
 */
 
@@ -475,7 +475,7 @@ r0 from
   t0 = sum(seconds, 0 to 3600 by 1 around 1800), size 90000, weight 1
   t1 = count(seconds), size 50, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=3600): AVG(x)
-  In a group, one customer weighs at most as much as 50 rows; more are scaled down.
+  Each customer contributes at most 50 rows per group.
   In AVG(x), values are clamped to the range from 0 to 3600.
 then SELECT r0.m0 AS "avg" FROM r0
 */
@@ -500,7 +500,7 @@ r0 from
   t1 = count(*), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT who)
   m1 = NoisyCount(total=1): COUNT(*)
-  In a group, one customer weighs at most as much as 50 rows; more are scaled down.
+  Each customer contributes at most 50 rows per group.
 then SELECT r0.m0 AS "count", r0.m1 AS "count_1" FROM r0
 */
 
@@ -513,7 +513,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 20 rows; more are scaled down.
+  Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "category", r0.m0 AS "n", COUNT(*) FILTER(WHERE r0.m0 > 10) OVER () AS "large" FROM r0
 */
 

@@ -29,7 +29,7 @@ r0 from
   m5 = Mean(total=2, count=3, low=0, high=100000): AVG(price)
   m6 = Mean(total=6, count=7, low=0, high=1/10): AVG(discount)
   m7 = NoisyCount(total=8): COUNT(*)
-  In a group, one customer weighs at most as much as 40 rows; more are scaled down.
+  Each customer contributes at most 40 rows per group.
   In SUM(quantity) and AVG(quantity), values are clamped to the range from 1 to 50.
   In SUM(price) and AVG(price), values are clamped to the range from 0 to 100000 and rounded to steps of 1.
   In SUM(price * (1 - discount)), values are clamped to the range from 0 to 100000 and rounded to steps of 0.0625.
@@ -55,7 +55,7 @@ r0 from
   t0 = sum(multiply(clip(price, 0.0, 100000.0), subtract(1.0, clip(discount, 0.0, 0.1))), 0 to 100000 by 1/16), size 64000000, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisySum(total=0, kind=real, count=None): SUM(price * (1 - discount))
-  In a group, one customer weighs at most as much as 40 rows; more are scaled down.
+  Each customer contributes at most 40 rows per group.
   In SUM(price * (1 - discount)), values are clamped to the range from 0 to 100000 and rounded to steps of 0.0625.
 then SELECT r0.k0 AS "priority", r0.m0 AS "revenue" FROM r0 ORDER BY "revenue" DESC LIMIT 10
 */
@@ -104,7 +104,7 @@ r0 from
   t0 = sum(multiply(clip(price, 0.0, 100000.0), subtract(1.0, clip(discount, 0.0, 0.1))), 0 to 100000 by 1/16), size 64000000, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisySum(total=0, kind=real, count=None): SUM(i.price * (1 - i.discount))
-  In a group, one customer weighs at most as much as 40 rows; more are scaled down.
+  Each customer contributes at most 40 rows per group.
   In SUM(i.price * (1 - i.discount)), values are clamped to the range from 0 to 100000 and rounded to steps of 0.0625.
 then SELECT r0.k0 AS "name", r0.m0 AS "revenue" FROM r0 ORDER BY "revenue" DESC
 */
@@ -120,7 +120,7 @@ r0 from
   t0 = sum(multiply(clip(discount, 0.05, 0.07), clip(price, 0.0, 100000.0)), 0 to 7000 by 1/256), size 71680000, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisySum(total=0, kind=real, count=None): SUM(price * discount)
-  In a group, one customer weighs at most as much as 40 rows; more are scaled down.
+  Each customer contributes at most 40 rows per group.
   In SUM(price * discount), values are clamped to the range from 0 to 7000 and rounded to steps of 0.00390625.
 then SELECT r0.m0 AS "revenue" FROM r0
 */
@@ -142,8 +142,8 @@ r0 from
   t0 = sum(multiply(clip(price, 0.0, 100000.0), subtract(1.0, clip(discount, 0.0, 0.1))), 0 to 100000 by 1/16), size 262144000000, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisySum(total=0, kind=real, count=None): SUM(price * (1 - discount))
-  In a group, one customer weighs at most as much as 40 rows; more are scaled down.
-  In all, one customer weighs at most as much as 8 groups; more are scaled down.
+  Each customer contributes at most 40 rows per group.
+  Each customer contributes to at most 8 groups; contributions to more groups are clipped.
   In SUM(price * (1 - discount)), values are clamped to the range from 0 to 100000 and rounded to steps of 0.0625.
 then SELECT r0.k0 AS "nation", r0.k1 AS "year", r0.m0 AS "volume" FROM r0 ORDER BY "nation", "year"
 */
@@ -168,7 +168,7 @@ r0 from
   t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisySum(total=0, kind=real, count=None): SUM(CASE WHEN nation = 'JAPAN' THEN volume ELSE 0 END)
   m1 = NoisySum(total=1, kind=real, count=None): SUM(volume)
-  In a group, one customer weighs at most as much as 40 rows; more are scaled down.
+  Each customer contributes at most 40 rows per group.
   In SUM(CASE WHEN nation = 'JAPAN' THEN volume ELSE 0 END) and SUM(volume), values are clamped to the range from 0 to 100000 and rounded to steps of 0.0625.
 then SELECT r0.k0 AS "year", r0.m0 / r0.m1 AS "share" FROM r0 ORDER BY "year"
 */
@@ -191,7 +191,7 @@ r0 from
   t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(*) FILTER(WHERE returned = 'R')
   m1 = NoisyCount(total=1): COUNT(*)
-  In a group, one customer weighs at most as much as 40 rows; more are scaled down.
+  Each customer contributes at most 40 rows per group.
 then SELECT r0.k0 AS "region", r0.m0 AS "returned", 100.0 * r0.m0 / r0.m1 AS "percent" FROM r0
 */
 
@@ -207,7 +207,7 @@ r0 from
   t0 = sum(multiply(clip(price, 0.0, 100000.0), to_real(clip(quantity, 1, 50))), 0 to 5000000 by 4), size 50000000, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisySum(total=0, kind=real, count=None): SUM(price * quantity)
-  In a group, one customer weighs at most as much as 40 rows; more are scaled down.
+  Each customer contributes at most 40 rows per group.
   In SUM(price * quantity), values are clamped to the range from 0 to 5e+6 and rounded to steps of 4.
 then SELECT r0.k0 AS "brand", r0.m0 AS "value" FROM r0 WHERE r0.m0 > 1000000 ORDER BY "value" DESC
 */
@@ -232,7 +232,7 @@ r0 from
   t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisySum(total=0, kind=whole, count=None): SUM(CASE WHEN priority = '1-URGENT' OR priority = '2-HIGH' THEN 1 ELSE 0 END)
   m1 = NoisySum(total=1, kind=whole, count=None): SUM(CASE WHEN priority <> '1-URGENT' AND priority <> '2-HIGH' THEN 1 ELSE 0 END)
-  In a group, one customer weighs at most as much as 40 rows; more are scaled down.
+  Each customer contributes at most 40 rows per group.
 then SELECT r0.k0 AS "mode", r0.m0 AS "high", r0.m1 AS "low" FROM r0 ORDER BY "mode"
 */
 
@@ -267,7 +267,7 @@ r0 from
   t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisySum(total=0, kind=real, count=None): SUM(CASE WHEN brand LIKE 'Brand#1%' THEN price * (1 - discount) ELSE 0 END)
   m1 = NoisySum(total=1, kind=real, count=None): SUM(price * (1 - discount))
-  In a group, one customer weighs at most as much as 40 rows; more are scaled down.
+  Each customer contributes at most 40 rows per group.
   In SUM(CASE WHEN brand LIKE 'Brand#1%' THEN price * (1 - discount) ELSE 0 END) and SUM(price * (1 - discount)), values are clamped to the range from 0 to 100000 and rounded to steps of 0.0625.
 then SELECT 100.00 * r0.m0 / r0.m1 AS "promo" FROM r0
 */
@@ -284,7 +284,7 @@ r0 from
   t0 = count(*), size 40, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 40 rows; more are scaled down.
+  Each customer contributes at most 40 rows per group.
 then SELECT r0.k0 AS "size", r0.m0 AS "count" FROM r0
 */
 
@@ -298,7 +298,7 @@ r0 from
   t0 = sum(price, 0 to 100000 by 1), size 4000000, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisySum(total=0, kind=real, count=None): SUM(price)
-  In a group, one customer weighs at most as much as 40 rows; more are scaled down.
+  Each customer contributes at most 40 rows per group.
   In SUM(price), values are clamped to the range from 0 to 100000 and rounded to steps of 1.
 then SELECT r0.m0 / 7.0 AS "yearly" FROM r0
 */
@@ -330,7 +330,7 @@ r0 from
   t0 = sum(multiply(clip(price, 0.0, 100000.0), subtract(1.0, clip(discount, 0.0, 0.1))), 0 to 100000 by 1/16), size 64000000, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisySum(total=0, kind=real, count=None): SUM(price * (1 - discount))
-  In a group, one customer weighs at most as much as 40 rows; more are scaled down.
+  Each customer contributes at most 40 rows per group.
   In SUM(price * (1 - discount)), values are clamped to the range from 0 to 100000 and rounded to steps of 0.0625.
 then SELECT r0.m0 AS "revenue" FROM r0
 */
@@ -387,8 +387,8 @@ r0 from
   t0 = sum(total, 0 to 500000 by 1), size 2621440000000, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisySum(total=0, kind=real, count=None): SUM(total)
-  In a group, one customer weighs at most as much as 10 rows; more are scaled down.
-  In all, one customer weighs at most as much as 4 groups; more are scaled down.
+  Each customer contributes at most 10 rows per group.
+  Each customer contributes to at most 4 groups; contributions to more groups are clipped.
   In SUM(total), values are clamped to the range from 0 to 500000 and rounded to steps of 1.
 then WITH months AS (SELECT r0.k0 AS "month", r0.m0 AS "turnover" FROM r0) SELECT month, turnover, turnover - LAG(turnover) OVER (ORDER BY month) AS growth FROM months ORDER BY month
 */
@@ -403,8 +403,8 @@ r0 from
   t0 = sum(total, 0 to 500000 by 1), size 2621440000000, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisySum(total=0, kind=real, count=None): SUM(total)
-  In a group, one customer weighs at most as much as 10 rows; more are scaled down.
-  In all, one customer weighs at most as much as 4 groups; more are scaled down.
+  Each customer contributes at most 10 rows per group.
+  Each customer contributes to at most 4 groups; contributions to more groups are clipped.
   In SUM(total), values are clamped to the range from 0 to 500000 and rounded to steps of 1.
 then SELECT r0.k0 AS "year", SUM(r0.m0) OVER (ORDER BY r0.k0) AS "so_far" FROM r0
 */
@@ -419,7 +419,7 @@ r0 from
   t0 = count(*), size 10, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 10 rows; more are scaled down.
+  Each customer contributes at most 10 rows per group.
 then SELECT r0.k0 AS "segment", r0.m0 * 100.0 / SUM(r0.m0) OVER () AS "percent" FROM r0
 */
 
@@ -438,8 +438,8 @@ r0 from
   t0 = sum(total, 0 to 500000 by 1), size 2621440000000, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisySum(total=0, kind=real, count=None): SUM(total)
-  In a group, one customer weighs at most as much as 10 rows; more are scaled down.
-  In all, one customer weighs at most as much as 4 groups; more are scaled down.
+  Each customer contributes at most 10 rows per group.
+  Each customer contributes to at most 4 groups; contributions to more groups are clipped.
   In SUM(total), values are clamped to the range from 0 to 500000 and rounded to steps of 1.
 then SELECT region, name, revenue FROM (SELECT region, name, revenue, ROW_NUMBER() OVER (PARTITION BY region ORDER BY revenue DESC) AS place FROM (SELECT r0.k0 AS "region", r0.k1 AS "name", r0.m0 AS "revenue" FROM r0) AS sums) AS placed WHERE place <= 3 ORDER BY region, place
 */
@@ -459,7 +459,7 @@ r0 from
   t3 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = Mean(total=0, count=1, low=0, high=60): AVG(CLIP(received - shipped, 0, 60))
   m1 = Variance(squares=2, total=0, count=1, low=0, high=60, statistic=stddev_samp): STDDEV(CLIP(received - shipped, 0, 60))
-  In a group, one customer weighs at most as much as 40 rows; more are scaled down.
+  Each customer contributes at most 40 rows per group.
   In AVG(CLIP(received - shipped, 0, 60)) and STDDEV(CLIP(received - shipped, 0, 60)), values are clamped to the range from 0 to 60.
 then SELECT r0.k0 AS "mode", r0.m0 AS "days", r0.m1 AS "spread" FROM r0
 */
@@ -478,7 +478,7 @@ r0 from
   t0 = count(*), size 40, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 40 rows; more are scaled down.
+  Each customer contributes at most 40 rows per group.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -497,7 +497,7 @@ r0 from
   m0 = NoisyCount(total=0): COUNT(*) FILTER(WHERE status = 'F')
   m1 = NoisyCount(total=1): COUNT(*) FILTER(WHERE status = 'O')
   m2 = NoisyCount(total=2): COUNT(*) FILTER(WHERE NOT status IN ('F', 'O'))
-  In a group, one customer weighs at most as much as 10 rows; more are scaled down.
+  Each customer contributes at most 10 rows per group.
 then SELECT r0.k0 AS "segment", r0.m0 AS "finished", r0.m1 AS "open", r0.m2 AS "others" FROM r0
 */
 
@@ -511,14 +511,14 @@ r0 from
   t0 = count(*), size 10, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 10 rows; more are scaled down.
+  Each customer contributes at most 10 rows per group.
 r1 from
   purchases of customer
   clipped, groups 1, rows 10
   t0 = count(*), size 10, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one customer weighs at most as much as 10 rows; more are scaled down.
+  Each customer contributes at most 10 rows per group.
 then SELECT r0.k0 AS "segment", r0.m0 AS "n" FROM r0 UNION ALL SELECT 'all' AS "?column?", r1.m0 AS "count" FROM r1
 */
 
@@ -553,7 +553,7 @@ r0 from
   t1 = count(ln(add(clip(price, 0.0, 100000.0), 1.0))), size 40, weight 1/4
   t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = Mean(total=0, count=1, low=0, high=11.5129): AVG(LN(price + 1))
-  In a group, one customer weighs at most as much as 40 rows; more are scaled down.
+  Each customer contributes at most 40 rows per group.
   In AVG(LN(price + 1)), values are clamped to the range from 0 to 11.5129 and rounded to steps of 7.62939e-6.
 then SELECT r0.m0 AS "log_price", EXP(r0.m0) - 1 AS "geometric" FROM r0
 */
@@ -573,7 +573,7 @@ r0 from
   clipped, groups 3, rows 40
   t0 = histogram(price, 0 to 100000 by 2, 9 to the 5), size 629145600, weight 5
   m0 = Quantile(total=0, target=0, kind=real, origin=None): MIN(price)
-  In a group, one customer weighs at most as much as 40 rows; more are scaled down.
+  Each customer contributes at most 40 rows per group.
   In MIN(price), values are clamped to the range from 0 to 100000 and rounded to steps of 2.
 then SELECT r0.k0 AS "part", r0.m0 AS "min" FROM r0
 */

@@ -9,8 +9,8 @@ r0 from
   clipped, groups 1, rows 100, l0 clipped
   t0 = count(*), size 104857600, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
-  In all, one user's day weighs at most as much as one group; more are scaled down.
+  Each user's day contributes at most 100 rows per group.
+  Each user's day contributes to at most 1 group; contributions to more groups are clipped.
 then SELECT r0.k0 AS "day", r0.m0 AS "count" FROM r0
 */
 
@@ -24,8 +24,8 @@ r0 from
   clipped, groups 3, rows 100, l0 clipped
   t0 = count(*), size 104857600, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
-  In all, one user's day weighs at most as much as 3 groups; more are scaled down.
+  Each user's day contributes at most 100 rows per group.
+  Each user's day contributes to at most 3 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "month", r0.k1 AS "status", r0.m0 AS "count" FROM r0
 */
 
@@ -38,8 +38,8 @@ r0 from
   clipped, groups 10, rows 100, l0 clipped
   t0 = count(*), size 104857600, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
-  In all, one user's day weighs at most as much as 10 groups; more are scaled down.
+  Each user's day contributes at most 100 rows per group.
+  Each user's day contributes to at most 10 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "hour", r0.m0 AS "count" FROM r0
 */
 
@@ -121,7 +121,7 @@ r0 from
   clipped, groups 3, rows 100
   t0 = count(*), size 100, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
+  Each user's day contributes at most 100 rows per group.
 then SELECT r0.k0 AS "status", r0.m0 AS "count" FROM r0
 */
 
@@ -135,7 +135,7 @@ r0 from
   clipped, groups 1, rows 100
   t0 = count(*), size 100, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
+  Each user's day contributes at most 100 rows per group.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -149,7 +149,7 @@ r0 from
   clipped, groups 1, rows 100
   t0 = count(*), size 100, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
+  Each user's day contributes at most 100 rows per group.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -164,7 +164,7 @@ r0 from
   t1 = count(bytes), size 100, weight 1/2
   m0 = Mean(total=0, count=1, low=0, high=100000000): AVG(bytes)
   m1 = NoisySum(total=0, kind=whole, count=1): SUM(bytes)
-  In a group, one user's day weighs at most as much as 100 rows; more are scaled down.
+  Each user's day contributes at most 100 rows per group.
   In AVG(bytes) and SUM(bytes), values are clamped to the range from 0 to 1e+8 and rounded to steps of 64.
 then SELECT r0.m0 AS "avg", r0.m1 AS "sum" FROM r0
 */
@@ -215,7 +215,7 @@ r0 from
   clipped, groups 1, rows 5, l0 clipped
   t0 = count(*), size 5242880, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  In a group, one user's day weighs at most as much as 5 rows; more are scaled down.
-  In all, one user's day weighs at most as much as one group; more are scaled down.
+  Each user's day contributes at most 5 rows per group.
+  Each user's day contributes to at most 1 group; contributions to more groups are clipped.
 then SELECT r0.k0 AS "weekday", r0.k1 AS "late", r0.m0 AS "count" FROM r0
 */

@@ -183,7 +183,7 @@ def rows_of(X, unit=None):
 )
 def test_a_session_stops_where_noise_costs_more_than_its_price(bought, price, neighbours):
     noises = noises_for(cost_of(bought, 0), [1, 2], REMOVAL)
-    with pytest.raises(ValueError, match="costs more"):
+    with pytest.raises(ValueError, match="cost must be at least"):
         FitSession(FitSource(rows_of(CROWD)), noises, cost_of(price, 0), "x", neighbours)
 
 
