@@ -260,7 +260,7 @@ def test_charges_during_a_move_are_neither_lost_nor_doubled(tmp_path, what):
 
 def test_two_places_never_take_charges(old, new, monkeypatch):
     """Stop at each act of a move, and look where a charge is taken."""
-    acts = ["_reserve_target", "_copy", "_copy_row", "_copy_rest", "check_table", "arrival", "move_ledger"]
+    acts = ["_reserve_target", "_copy", "_copy_row", "_copy_rest", "check_table", "arrival_row", "move_ledger"]
     places = []
     for act in acts[:-1]:
         with monkeypatch.context() as patch:

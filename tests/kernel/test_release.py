@@ -300,7 +300,7 @@ def test_listed_keys_are_all_shown_in_their_order_and_discovered_ones_in_the_ord
 
 def shown_alone(asked, tables):
     """Return the exact chance that any of the groups of one lone unit is shown, from the noise's tails."""
-    noise, cut = asked.noises[0], asked.cut
+    noise, cut = asked.noises[0], asked.threshold
     hidden = Fraction(1)
     for weight in ReferenceEngine(tables).totals(asked.question).values[:, 0].tolist():
         low, high = noise.tail_bounds(cut - weight, 200)
