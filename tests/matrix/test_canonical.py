@@ -27,7 +27,7 @@ def columns(part, found):
     question = part.question
     at = {name: place for place, name in enumerate(part.keys)}
     keys = [at[f"g{place}"] for place in range(len(at))]
-    wanted = [measure.recipe.total for measure in part.measures]
+    wanted = [measure.estimator.total for measure in part.measures]
     again = [wanted.index(place) if place in wanted else None for place in range(len(question.totals))]
     rows = {tuple(key[place] for place in keys): row for key, row in comparable(question, found).items()}
     if not all(isinstance(row, tuple) and len(row) == 2 and isinstance(row[1], list) for row in rows.values()):
@@ -60,7 +60,7 @@ def turned(question):
     if isinstance(groups, PublicGroups):
         groups = PublicGroups(groups.domains[::-1])
     by = tuple((f"g{place}", expr) for place, (_, expr) in enumerate(question.by[::-1]))
-    return Question(question.relation, by, groups, question.limit, question.totals)
+    return Question(question.relation, by, groups, question.bounds, question.totals)
 
 
 def test_it_does_not_depend_on_the_order_of_keys_and_is_its_own_canonical_form():

@@ -115,7 +115,7 @@ def test_where_hashes_meet_the_value_decides_what_counts_here_too(engine):
     pairs = [(user, place) for user in people for place in ("ba"[user % 2], "ab"[user % 2])]
     engine.load(situations.small(visits=[situations.visit(user=user, place=place) for user, place in pairs]))
     question = Question(VISITS, (), PublicGroups(()), ContributionBounds(1, 1), (CountDistinct(situations.PLACE),))
-    met = replace(POSTGRES, hashed="LENGTH({0})")
+    met = replace(POSTGRES, text_hash="LENGTH({0})")
     assert compute_totals(question, engine.run, met).values.tolist() == [[1]]
 
 
