@@ -177,7 +177,7 @@ def test_nobody_waits_beyond_the_time_limit(policy):
         impatient = InFlightKeys(curator.ledger, seconds=0.01)
         with impatient.exclusive("owner", "k"):
             with (
-                pytest.raises(dc.Refused, match=r"still being answered.*time limit"),
+                pytest.raises(dc.Refused, match=r"still running.*time limit"),
                 impatient.exclusive("owner", "k"),
             ):
                 pass

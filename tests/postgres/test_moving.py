@@ -470,12 +470,12 @@ def test_a_server_that_used_a_shared_ledger_makes_no_second_account(places, what
             for rest in ("lock", "checkpoint"):
                 Path(f"{kept}.{rest}").unlink(missing_ok=True)
     second = policy_of(places.folder / "b", kept)
-    with pytest.raises(LedgerError, match=r"kept\.sqlite: there is no ledger here, and .*b/demo\.ledger-head") as found:
+    with pytest.raises(LedgerError, match=r"kept\.sqlite: there is no ledger here, but .*b/demo\.ledger-head") as found:
         open_or_create_ledger(second)
     assert "Write that database into the policy" in str(found.value)
     assert not kept.exists()
     (places.folder / "b" / "demo.ledger-head").write_text("")
-    with pytest.raises(LedgerError, match="there is no ledger here, and"):
+    with pytest.raises(LedgerError, match="there is no ledger here, but"):
         open_or_create_ledger(second)
 
 
