@@ -86,7 +86,9 @@ def test_every_public_name_is_where_it_is_said_to_be():
     for name in discreet.__all__:
         if name not in discreet._MODULES:
             known = discreet._INTERNAL_NAMES.get(name, name)
-            tree = ast.parse(Path(find_spec(f"discreet.{discreet._MODULE_OF[known]}").origin).read_text(encoding="utf-8"))
+            tree = ast.parse(
+                Path(find_spec(f"discreet.{discreet._MODULE_OF[known]}").origin).read_text(encoding="utf-8")
+            )
             assert known in {node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)} | {
                 alias.asname or alias.name
                 for node in tree.body

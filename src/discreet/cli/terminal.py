@@ -5,13 +5,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from discreet.kernel.errors import DiscreetError, Failed, Refused
-from discreet.kernel.loss import Budget
+
+if TYPE_CHECKING:
+    from discreet.kernel.loss import Budget
 
 
 class PlainCommand(TyperCommand):
@@ -96,9 +98,10 @@ def format_rounded_down(value: Fraction) -> str:
     return f"{rounded:g}"
 
 
-def format_budget(budget: Budget) -> str:
+def format_budget(budget: "Budget") -> str:
     """Format the epsilon and delta of a budget.
 
+    >>> from discreet.kernel.loss import Budget
     >>> format_budget(Budget("1/2", delta="1e-9"))
     'epsilon 0.5, delta 1e-09'
     """

@@ -39,7 +39,7 @@ class ClassLabels:
             session.stop(
                 f"classes: the noisy counts show {len(selected)} class{'' if len(selected) == 1 else 'es'} among the "
                 f"labels 0 to {MAX_LABELS - 1}, but a classifier needs at least 2. "
-                f"At this epsilon a label is selected from a count of about {math.ceil(threshold)}. "
+                f"At this epsilon a label needs a count of about {math.ceil(threshold)} to be selected. "
                 "Declare the labels, such as classes=[0, 1]; then no budget is spent on selecting them."
             )
         return selected.astype(np.float64), selected.astype(self.names.dtype)
