@@ -247,7 +247,7 @@ def test_a_client_that_stands_still_in_a_charge_is_put_out(place, ledger, worker
     finally:
         client.process.send_signal(signal.SIGCONT)
     _, failed, charged = client.end()
-    assert "stood still" in failed or "connection was lost" in failed
+    assert "was idle in a transaction" in failed or "connection was lost" in failed
     assert charged == "charged"
     assert ledger.spent() == CENT + CENT
     ledger.verify()

@@ -91,10 +91,10 @@ def pair(kinds, places):
     old, new = map(places.fresh, kinds)
     terms = {"name": "demo", "budget": Budget(1), "analysts": {"ana\\": Budget("1/2")}, "unit_declaration": "{}"}
     with create(old, places.head(old), **terms) as ledger:
-        ledger.settle(ledger.charge(CENT, event(by="ana\\", topics=(("t", "t\0"),)), key="k\0"), b"\x00 answer")
+        ledger.settle(ledger.charge(CENT, event(by="ana\\", fingerprints=(("t", "t\0"),)), key="k\0"), b"\x00 answer")
         ledger.settle(ledger.charge(CENT, event("Zoë \x00 \U0001f600")), b"")
         ledger.acknowledge()
-        ledger.charge(CENT, event("open", topics=(("u",),)), key="open")
+        ledger.charge(CENT, event("open", fingerprints=(("u",),)), key="open")
     return old, new
 
 
@@ -116,7 +116,7 @@ def test_everything_goes_along(places, pair):
         assert (ledger.events(), ledger.spent("ana\\"), ledger.answers(["t", "t\0", "u"])) == (events, spent, topics)
         assert (ledger.name, ledger.budget, ledger.unit_declaration) == ("demo", Budget(1), "{}")
         assert ledger.analysts == {"ana\\": Budget("1/2")}
-        replayed = ledger.charge(CENT, event(by="ana\\", topics=(("t", "t\0"),)), key="k\0")
+        replayed = ledger.charge(CENT, event(by="ana\\", fingerprints=(("t", "t\0"),)), key="k\0")
         assert replayed.answer == b"\x00 answer"
         assert [each.question for each in ledger.unsettled_events()] == ["open"]
         ledger.charge(Loss("97/100"), event())
