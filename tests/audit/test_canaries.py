@@ -175,7 +175,7 @@ def test_the_picture_of_one_run_has_right_and_allowed_guesses():
         ([1.0, 2.0], [1, 0], {"guesses": 3}, "guesses must be between 1"),
         ([1.0, 2.0], [1, 0], {"guesses": 0}, "guesses must be at least 1"),
         ([1.0, 2.0], [1, 0], {"guesses": []}, "guesses must be between 1"),
-        ([1.0, 2.0], [1, 0], {"confidence": 0}, "confidence must lie"),
+        ([1.0, 2.0], [1, 0], {"confidence": 0}, "confidence must be"),
         ("high", [1, 0], {}, "scores must have one number"),
         ([[1.0, 2.0]], [[1, 0]], {}, "scores must have one number"),
         ([1.0, [2.0]], [1, 0], {}, "scores must have one number"),

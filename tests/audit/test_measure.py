@@ -357,7 +357,7 @@ def test_false_alarms_are_as_rare_as_stated():
         ({"claim": "lots"}, "claim must be a number"),
         ({"delta": 1}, "delta must be below 1"),
         ({"delta": -0.1}, "delta must be at least 0"),
-        ({"confidence": 1}, "confidence must lie strictly between"),
+        ({"confidence": 1}, "confidence must be strictly between"),
         ({"events": {}}, "events must not be empty"),
         ({"events": "positive"}, "events must be a dict"),
         ({"events": {"positive": 3}}, "events must be a dict"),

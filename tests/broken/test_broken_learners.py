@@ -284,7 +284,7 @@ def entry(rows, _):
 
 
 def test_bounds_that_are_the_datas_own_are_refused():
-    with pytest.raises(ValueError, match="belong to single people"):
+    with pytest.raises(ValueError, match="minimum and maximum of the data"):
         StandardScaler(epsilon=1, bounds=(HERE.min(axis=0), HERE.max(axis=0))).fit(HERE)
 
 

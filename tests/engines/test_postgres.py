@@ -746,7 +746,7 @@ def test_a_restart_of_the_server_ends_a_question_and_not_the_engine(postgres, ad
             assert "the engine failed" in failed()
             with pytest.raises(Unavailable) as away:
                 engine.totals(COUNT)
-            assert "database engine_test: the server does not answer. Check host" in away.value.reason
+            assert "database engine_test: cannot connect to the server. Check the host" in away.value.reason
         finally:
             postgres.start()
         assert engine.totals(COUNT).values.tolist() == [[211]]

@@ -262,7 +262,7 @@ def test_a_value_at_the_end_of_its_range_is_not_refined():
         def answers(self, _):
             return [(event, stored)]
 
-        def newest(self, _):
+        def latest_receipt(self, _):
             return first.id
 
     with pytest.raises(ValueError, match="end of int64"):

@@ -494,5 +494,5 @@ def test_an_expression_weighs_its_parts_as_often_as_they_are_written():
         nine: 1,
     }
     assert {expr: expanded_size(expr, {}) for expr in weights} == weights
-    assert {expr: expr.weight for expr in weights} == weights
+    assert {expr: expr.size for expr in weights} == weights
     assert expanded_size(Call("clip", (x, nine, nine)), {"x": 7}) == 28

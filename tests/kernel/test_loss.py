@@ -211,7 +211,7 @@ def test_a_price_above_nothing_is_never_free(epsilon, delta):
     try:
         assert zcdp_rho(Fraction(epsilon), Fraction(delta)) > 0
     except ValueError as error:
-        assert str(error).startswith("delta: no rho")  # noqa: PT017 - to refuse is all right, to give away is not
+        assert "no rho" in str(error)  # noqa: PT017 - to refuse is all right, to give away is not
 
 
 @pytest.mark.parametrize("delta", ["1e-300", "1e-320", "1e-400", "1e-900"])

@@ -208,9 +208,7 @@ def test_folders_that_spark_would_read_in_part_are_refused(local, tmp_path):
     beside = stored("beside/a.parquet", "beside/year=2/a.parquet")
     below = stored("below/a.parquet", "below/more/a.parquet")
     for name, missed in ((beside, "beside/a.parquet"), (below, "below/more/a.parquet")):
-        with pytest.raises(
-            PolicyError, match=f'table t: Spark leaves out ".*/{missed}".* Move all files to one level'
-        ):
+        with pytest.raises(PolicyError, match=f'table t: Spark leaves out ".*/{missed}".* Move all files to one level'):
             shown(local.url, str(tmp_path / name), who=N)
     with pytest.raises(PolicyError, match="no Parquet file directly in"):
         shown(local.url, str(tmp_path / stored("deep/more/a.parquet")), who=N)
@@ -228,7 +226,9 @@ def test_a_broken_file_among_others_is_named(local, tmp_path):
     pq.write_table(pa.table({"a": [1]}), tmp_path / "1.parquet")
     for broken in (b"", (tmp_path / "1.parquet").read_bytes()[:-9]):
         (tmp_path / "2.parquet").write_bytes(broken)
-        with pytest.raises(PolicyError, match=r"table t: file:.*/2\.parquet cannot be read\. Check that it is complete"):
+        with pytest.raises(
+            PolicyError, match=r"table t: file:.*/2\.parquet cannot be read\. Check that it is complete"
+        ):
             shown(local.url, str(tmp_path), a=N)
 
 

@@ -81,7 +81,7 @@ class InFlightKeys:
         from discreet.ledger_postgres.key_locks import KeyLocks  # noqa: PLC0415 - an extra
 
         self._database_locks = self._database_locks or KeyLocks(self._ledger_location)
-        return self._database_locks.alone(name, lambda attempt: self._wait_until(attempt, deadline))
+        return self._database_locks.exclusive_lock(name, lambda attempt: self._wait_until(attempt, deadline))
 
     @contextmanager
     def _lock_file(self, path: Path, deadline: float) -> Iterator[None]:
@@ -135,7 +135,7 @@ class InFlightKeys:
             os.close(descriptor)
         self._locked_names, self._unlocked, self._descriptors = set(), threading.Condition(), set()
         if self._database_locks:
-            self._database_locks.forget()
+            self._database_locks.abandon_connection()
 
 
 def _try_flock(descriptor: int) -> bool:

@@ -101,7 +101,7 @@ def open_ledger_at(location: LedgerLocation, *, name: str, checkpoint: Path | No
 
     >>> open_ledger_at(Path("nowhere.sqlite"), name="demo")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    discreet.kernel.errors.LedgerError: ...nowhere.sqlite: there is no ledger here. Correct the path, ...
+    discreet.kernel.errors.LedgerError: ...nowhere.sqlite: the ledger does not exist. Correct the path, ...
     """
     if isinstance(location, Path):
         return open_ledger(location, name=name)

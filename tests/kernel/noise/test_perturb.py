@@ -30,7 +30,7 @@ class Scripted:
 
 
 def scripted(monkeypatch, *drawn):
-    for name in ("laplace_sampler", "gaussian"):
+    for name in ("laplace_sampler", "gaussian_sampler"):
         monkeypatch.setattr(mechanism.noise, name, lambda numerator, denominator: Scripted(list(drawn)))
 
 
