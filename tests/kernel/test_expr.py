@@ -198,7 +198,7 @@ VALUES = {
     BOOL: st.booleans(),
     TEXT: st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
     DATE: st.dates(),
-    TIME: st.datetimes().map(lambda time: time.replace(function=0)),
+    TIME: st.datetimes().map(lambda time: time.replace(fold=0)),
 }
 
 

@@ -92,7 +92,7 @@ def test_the_picture_of_salaries_has_a_line_for_each_scheme_and_names_the_best()
     lines = {line.get_label(): line.get_ydata().tolist() for line in figure.axes[1].lines}
     assert lines == {name: list(by_epsilon.values()) for name, (_, by_epsilon) in found.items()}
     best = min(found, key=lambda name: found[name][1][4])
-    assert f"best scheme ({best})" in figure.get_suptitle().replace("\n", " ")
+    assert f"margin of {best}, the best" in figure.get_suptitle().replace("\n", " ")
     assert flaws(figure) == []
 
 

@@ -92,7 +92,7 @@ def test_a_hospital_protects_patients_in_encounters_and_in_lab_results(hospital)
         assert both.margin
         found = curator.ask("SELECT test, COUNT(*) AS n FROM labs GROUP BY test", epsilon=1, groups=1, rows=1)
         assert all(name.startswith("test-") for name in found.to_arrow().column("test").to_pylist())
-        with pytest.raises(dc.Refused, match="single unit"):
+        with pytest.raises(dc.Refused, match="single privacy unit"):
             curator.ask("SELECT encounter_id, COUNT(*) FROM labs GROUP BY encounter_id", epsilon="1/10")
 
 
