@@ -24,6 +24,7 @@ $(READY): pyproject.toml constraints.txt | $(BIN)/python
 	@touch $(DEMO_READY) $(READY)
 
 $(DEMO_READY): pyproject.toml constraints.txt | $(BIN)/python
+	@echo 'Installing what the tour needs into .venv: about half a minute.'
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[attacks]'
 	@touch $(DEMO_READY)
 

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import discreet as dc
+from discreet.ledger_admin.verify import verify_ledger
 from discreet.ledger_postgres.ledger import create_postgres_ledger, open_postgres_ledger
 
 NAME = "bench"
@@ -68,7 +69,7 @@ def measure(title, ledger, place):
     with opened(json.dumps(place)) as again:
         charges = len(again.events())
         began = time.perf_counter()
-        again.verify()
+        verify_ledger(again)
         print(f"  verify {charges} charges             {time.perf_counter() - began:6.3f} s")
     assert charges == ALONE + sum(PROCESSES) * CHARGES
 

@@ -40,7 +40,7 @@ def a11():
     return record(
         "add/remove {removal}, substitution {replacement}",
         removal=loss.epsilon,
-        replacement=loss.for_substitution().epsilon,
+        replacement=dc.privacy.for_substitution(loss).epsilon,
     )
 
 
@@ -51,9 +51,9 @@ def a12():
     return record(
         "k = 7: epsilon {one} → {group}; rho {one_rho} → {group_rho}",
         one=loss.epsilon,
-        group=loss.for_group(7).epsilon,
+        group=dc.privacy.for_group(loss, 7).epsilon,
         one_rho=rho.rho,
-        group_rho=rho.for_group(7).rho,
+        group_rho=dc.privacy.for_group(rho, 7).rho,
     )
 
 
@@ -112,7 +112,7 @@ def c3():
 
 @row("C5", "Post-processing, composition, group privacy")
 def c5():
-    here, there = ({k: dc.Laplace(3).pmf(k - value) for k in range(-60, 61)} for value in (0, 1))
+    here, there = ({k: dc.privacy.pmf(dc.Laplace(3), k - value) for k in range(-60, 61)} for value in (0, 1))
 
     def halved(pmf):
         merged = {}
@@ -128,7 +128,7 @@ def c5():
         after=privacy.max_divergence(halved(here), halved(there)),
         both=both,
         delta=float(both.delta),
-        group=both.for_group(3).epsilon,
+        group=dc.privacy.for_group(both, 3).epsilon,
     )
 
 
@@ -136,7 +136,7 @@ def c5():
 def c6():
     truth = np.maximum(1, 40_000 / np.arange(1, 10_001) ** 1.05).astype(np.int64)
     noise = dc.laplace_for(ONE, 1)
-    margin = noise.margin(0.95, count=truth.size)
+    margin = dc.privacy.margin(noise, 0.95, count=truth.size)
     inside = top = 0
     for _ in range(RELEASES):
         noisy = noise.perturb(truth)
@@ -182,9 +182,11 @@ def c8():
     shares = []
     for copies in (1, 10, 100):
         revenues = [str(copies * Fraction(r)) for r in ("4.00", "3.00", "3.01", "0")]
-        expected = sum(p * float(Fraction(r)) for p, r in zip(auction.probabilities(revenues), revenues, strict=True))
+        expected = sum(
+            p * float(Fraction(r)) for p, r in zip(dc.privacy.probabilities(auction, revenues), revenues, strict=True)
+        )
         shares.append(expected / (4 * copies))
-    prices = auction.probabilities(["4.00", "3.00", "3.01", "0"])
+    prices = dc.privacy.probabilities(auction, ["4.00", "3.00", "3.01", "0"])
     return record(
         "epsilon {epsilon}: prices 1.00 / 3.00 / 3.01 / 3.02 chosen with probabilities {shown}; revenue with 4, 40, "
         "400 bidders: {revenue} of the best",

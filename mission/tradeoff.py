@@ -100,5 +100,5 @@ def sampling_margin(n):
 
 def crossing(epsilon):
     """Return the n from which privacy noise has a smaller margin than sampling."""
-    margin = dc.laplace_for(ONE, epsilon).margin(0.95)
+    margin = dc.privacy.margin(dc.laplace_for(ONE, epsilon), 0.95)
     return math.ceil((margin / (1.96 * 0.5)) ** 2)

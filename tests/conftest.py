@@ -19,7 +19,7 @@ import pytest  # noqa: E402
 sys.path.insert(0, str(Path(__file__).parent))
 
 from cpu_time import CpuTime, of_process  # noqa: E402
-from same_noise import seeded  # noqa: E402
+from seeded_noise import seeded  # noqa: E402
 from servers import spark as spark_servers  # noqa: E402
 from servers.postgres import Cluster, binaries  # noqa: E402
 

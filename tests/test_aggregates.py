@@ -107,7 +107,7 @@ def test_with_hardly_any_noise_the_answer_is_nearly_the_truth(curator, sql):
     assert abs(value(curator, sql) - truth) <= near
 
 
-def test_dates_and_times_are_told_by_the_day(curator):
+def test_quantiles_of_dates_and_times_are_accurate_to_days(curator):
     assert abs(value(curator, "MEDIAN(day)") - date(2026, 7, 2)) <= timedelta(days=2)
     assert abs(value(curator, "MIN(day)") - date(2026, 1, 1)) <= timedelta(days=3)
     assert abs(value(curator, "MAX(time)") - datetime(2026, 12, 31)) <= timedelta(days=3)
@@ -129,7 +129,7 @@ def test_frequent_values_come_in_their_order(curator):
     assert list(json.loads(value(curator, "HISTOGRAM(ok)"))) == ["false", "true"]
 
 
-def test_every_group_has_its_own(curator):
+def test_every_group_has_its_own_quantile(curator):
     columns = "MEDIAN(age) AS m, COUNT(DISTINCT street) AS s, MODE(ok) AS o, COUNT(*) AS n"
     found = curator.ask(f"SELECT ward, {columns} FROM visits GROUP BY ward", epsilon=SURE).table.to_pydict()
     assert found["ward"] == ["A", "B", "C"]
@@ -138,7 +138,7 @@ def test_every_group_has_its_own(curator):
     assert all(abs(count - truth) <= 20 for count, truth in zip(found["n"], (2000, 1000, 1000), strict=True))
 
 
-def test_discovered_groups_have_quantiles_too():
+def test_groups_from_partition_selection_have_quantiles_too():
     with opened("delta = 1e-6") as curator:
         sql = "SELECT street, MEDIAN(cost) AS m FROM visits GROUP BY street"
         found = curator.ask(sql, epsilon=SURE).table
@@ -148,7 +148,7 @@ def test_discovered_groups_have_quantiles_too():
     assert all(abs(medians[f"s{number}"] - 500) <= 60 for number in range(50) if number % 10)
 
 
-def test_what_follows_can_compute_with_them(curator):
+def test_post_processing_can_use_quantiles(curator):
     answer = curator.ask("SELECT 2 * MEDIAN(age) + 1 AS v, MAX(age) - MIN(age) AS w FROM visits", epsilon=100)
     assert abs(answer.table["v"][0].as_py() - 101) <= 6
     assert answer.margins["v"][0] is not None
@@ -156,7 +156,7 @@ def test_what_follows_can_compute_with_them(curator):
 
 
 @pytest.mark.long
-def test_a_group_of_nobody_has_no_median(curator):
+def test_an_empty_group_has_no_median(curator):
     sql = "SELECT MEDIAN(age) AS m, COUNT(*) AS n FROM visits WHERE age > 200"
     answers = [curator.ask(f"{sql} AND code <> {number}", epsilon=1).table["m"][0].as_py() for number in range(30)]
     assert None in answers  # where the noisy number of rows is not above zero
@@ -178,7 +178,7 @@ def test_a_count_beside_a_median_is_explained_as_it_is_alone():
 
 
 @pytest.mark.long
-def test_margins_of_medians_hold_the_truth():
+def test_margins_of_medians_cover_the_truth():
     """100 draws on copies of the data: with 95 % right, fewer than 75 would come up less than once in 10^9 times."""
     inside = 0
     with opened() as curator:
@@ -188,14 +188,14 @@ def test_margins_of_medians_hold_the_truth():
     assert inside >= 75
 
 
-def test_ends_are_said_to_be_quantiles(curator):
+def test_minimum_and_maximum_are_described_as_quantiles(curator):
     answer = curator.ask("SELECT MIN(age) AS low, MAX(age) AS high FROM visits", epsilon=1)
     told = " ".join(answer.bounds)
     assert "MIN(age) is a private quantile: about" in told
     assert "MAX(age) is a private quantile" in told
 
 
-def test_the_price_is_what_was_asked_whatever_is_asked(curator):
+def test_the_cost_is_as_requested_whatever_the_query(curator):
     columns = "MEDIAN(age), MODE(ok), HISTOGRAM(ok), COUNT(DISTINCT code), AVG(cost), COUNT(*)"
     sql = f"SELECT ward, {columns} FROM visits GROUP BY 1"
     before = curator.ledger.spent()
@@ -204,7 +204,7 @@ def test_the_price_is_what_was_asked_whatever_is_asked(curator):
     if curator.policy.budget.rho is None:
         assert spent.epsilon - before.epsilon == Fraction(1, 3)
     else:
-        assert spent.rho - before.rho == curator.policy.budget.cost_of("1/3").rho
+        assert spent.rho - before.rho == dc.privacy.cost_of(curator.policy.budget, "1/3").rho
 
 
 REFUSED = {
@@ -247,7 +247,7 @@ def heavy(people, rows):
     return pa.concat_tables([table, pa.Table.from_pylist(more, schema=table.schema)])
 
 
-def test_the_answer_tells_how_many_people_the_limits_touched():
+def test_the_answer_reports_how_many_units_were_clipped():
     with opened(data=heavy(1000, 5)) as curator:
         (touched,) = curator.ask("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", epsilon=SURE).clipping
         assert touched.startswith(("100 ±", "99 ±", "101 ±"))
@@ -259,7 +259,7 @@ def test_the_answer_tells_how_many_people_the_limits_touched():
         assert re.match(r"Fewer than about \d+ patients have more than 100 rows in a group \(below detection", below)
 
 
-def test_the_report_on_limits_can_be_switched_off_and_has_its_share_of_the_price():
+def test_the_clipping_report_can_be_switched_off_and_has_its_share_of_the_cost():
     sql = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
     with (
         opened() as curator,
@@ -272,7 +272,7 @@ def test_the_report_on_limits_can_be_switched_off_and_has_its_share_of_the_price
     assert margins[2] == pytest.approx(margins[0] * 2, rel=0.02)
 
 
-def test_units_with_many_values_count_for_as_many_as_the_limit_allows():
+def test_units_with_many_values_count_up_to_the_bound():
     rows = {"patient": [1] * 100 + [2], "code": [*range(100), 7]}
     empty = visits(1).slice(0, 0)
     data = pa.Table.from_pylist(
@@ -284,7 +284,7 @@ def test_units_with_many_values_count_for_as_many_as_the_limit_allows():
 
 
 @pytest.mark.long
-def test_an_end_is_not_told_of_a_group_with_too_few_rows():
+def test_a_group_with_too_few_rows_has_no_minimum_or_maximum():
     """Noise feigns enough rows in less than one of a hundred cases."""
     sql = "SELECT MIN(age) AS low, MAX(age) AS high FROM visits WHERE code <> {}"
     with opened(data=visits(40)) as curator:

@@ -44,7 +44,7 @@ def test_an_answer_is_plain_frozen_data():
         one.notes = ()
 
 
-def test_margins_may_come_as_arrays_and_what_is_not_finite_is_none():
+def test_margins_may_be_arrays_and_non_finite_ones_are_none():
     one = answer({"a": [1.0, 2.0, 3.0, 4.0]}, {"a": np.array([0.5, np.nan, np.inf, 2])})
     assert one.margins == {"a": [0.5, None, None, 2.0]}
     assert answer({"a": [1, 2]}, {"a": [None, 3]}).margins == {"a": [None, 3.0]}
@@ -59,7 +59,7 @@ def test_margins_may_come_as_arrays_and_what_is_not_finite_is_none():
         ({"table": pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["n", "n"])}, "the same name"),
     ],
 )
-def test_parts_that_do_not_fit_together_are_refused(changes, told):
+def test_inconsistent_parts_of_an_answer_are_refused(changes, told):
     parts = {
         "table": pa.table({"n": [1]}),
         "margins": {"n": [1.0]},
@@ -106,7 +106,7 @@ def test_tables_have_exactly_the_selected_columns():
     assert list(one.to_pandas().columns) == one.to_polars().columns == ["city", "n"]
 
 
-def test_nulls_do_not_turn_whole_numbers_into_floats_in_pandas():
+def test_nulls_do_not_turn_integers_into_floats_in_pandas():
     frame = answer({"n": [2**62 + 1, None], "b": [True, None], "x": [0.5, None]}, {}).to_pandas()
     assert frame.dtypes.astype(str).to_dict() == {"n": "Int64", "b": "boolean", "x": "float64"}
     assert frame["n"][0] == 2**62 + 1
@@ -140,7 +140,7 @@ def test_a_missing_library_is_named_with_how_to_get_it(method, library, install,
         getattr(cities(), method)()
 
 
-def test_margins_stand_in_a_column_of_their_own_after_the_noisy_one():
+def test_margins_are_in_a_column_after_the_noisy_one():
     one = answer({"k": ["a", "b"], "n": [1, 2], "x": [0.5, 0.25], "n_margin": [8, 9]}, {"n": [3, 3], "x": [None, 1]})
     table = one.with_margins()
     assert table.column_names == ["k", "n", "n_margin_1", "x", "x_margin", "n_margin"]
@@ -249,13 +249,13 @@ def test_arrow_tables_carry_the_rest_of_the_answer_as_metadata():
         assert (metadata["cost"]["epsilon"], metadata["notes"], metadata["receipt"]) == ("1/10", ["A note."], "5e1f")
 
 
-def test_signs_that_do_not_occur_are_not_explained():
+def test_symbols_that_do_not_occur_are_not_explained():
     assert "~" not in repr(cities())
     assert "± ?" not in repr(cities())
     assert "±" not in repr(answer({"a": [1]}, {}))
 
 
-def test_many_rows_are_cut_and_counted():
+def test_long_tables_are_truncated_and_the_rest_is_counted():
     text = repr(cities(2000))
     assert "… 1,960 more rows" in text
     assert "c39 " in text
@@ -264,7 +264,7 @@ def test_many_rows_are_cut_and_counted():
     assert "more row" not in repr(cities(40))
 
 
-def test_no_rows_are_said_to_be_none():
+def test_an_empty_table_is_described_as_such():
     assert "(no rows)" in repr(cities(0))
     assert "(no rows)" not in repr(cities(1))
 
@@ -281,12 +281,12 @@ def test_text_fits_into_80_columns():
         assert name in repr(long)
 
 
-def test_wide_letters_and_accents_do_not_break_the_columns():
+def test_wide_characters_and_accents_do_not_break_the_columns():
     lines = repr(answer({"key": ["東京", "e\u0301a", "abcd"], "n": [1, 1, 1]}, {"n": [0, 0, 0]})).splitlines()
     assert lines[1:4] == ["東京  1 ± 0", "e\u0301a    1 ± 0", "abcd  1 ± 0"]
 
 
-def test_what_cannot_be_seen_in_a_key_is_spelt_out():
+def test_invisible_characters_in_a_key_are_escaped():
     one = answer({HOSTILE: [HOSTILE], "n": [1]}, {"n": [1]}, notes=(HOSTILE,))
     assert all(c.isprintable() or c == "\n" for c in repr(one))
     assert escape_unprintable("\x1b\u202e\n") == r"\x1b\u202e\n"
@@ -295,7 +295,7 @@ def test_what_cannot_be_seen_in_a_key_is_spelt_out():
 # HTML
 
 
-def test_nothing_in_a_key_acts_as_html():
+def test_keys_are_escaped_in_html():
     one = answer(
         {HOSTILE: [HOSTILE], "n": [1]},
         {"n": [1]},

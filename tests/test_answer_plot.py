@@ -43,7 +43,7 @@ def error_bars(axes):
     return [segment.tolist() for lines in axes.collections for segment in lines.get_segments()]
 
 
-def test_bars_stand_over_names_with_their_margins():
+def test_bars_have_labels_and_error_bars():
     figure = counts(["a", "b", "c"], [1000, 1001, 1002]).plot()
     (axes,) = figure.axes
     assert heights(axes) == [1000, 1001, 1002]
@@ -59,7 +59,7 @@ def test_the_title_names_measures_and_keys_and_the_bars_are_explained():
     assert counts(["a"], [1]).plot().axes[0].get_ylabel() == "n"
 
 
-def test_an_unknown_margin_is_said():
+def test_an_unknown_margin_is_stated():
     figure = answer({"k": ["a", "b"], "n": [1, 2]}, {"n": [1, None]}).plot()
     assert "unknown" in notes(figure)
     assert "unknown" not in notes(counts(["a"], [1]).plot())
@@ -86,7 +86,7 @@ def test_a_line_of_one_day_is_drawn_around_it():
     assert low < axes.convert_xunits(DAYS[0]) < high
 
 
-def test_a_null_time_stands_beside_the_line_and_not_on_it():
+def test_a_null_time_is_drawn_beside_the_line():
     figure = counts([*DAYS, None], [*range(100, 110), 40]).plot()
     line, beside = figure.axes
     assert line.lines[0].get_ydata().tolist() == list(range(100, 110))
@@ -130,7 +130,7 @@ def test_a_day_and_a_name_are_a_line_for_each_name():
     assert flaws(figure) == []
 
 
-def test_names_that_differ_only_where_they_are_cut_stay_apart():
+def test_names_that_differ_only_where_they_are_truncated_stay_distinct():
     long = ["x" * 60 + "1", "x" * 60 + "2"]
     (axes,) = answer({"k": ["a", "a"], "t": long, "n": [1, 2]}, {"n": [1, 1]}).plot().axes
     assert sorted(lengths(axes)) == [1, 2]
@@ -150,7 +150,7 @@ def test_each_noisy_column_of_numbers_has_its_own_panel():
     assert [axes.get_title(loc="left") for axes in one.plot().axes] == ["n", "x"]
 
 
-def test_long_names_lie_beside_lying_bars():
+def test_long_names_are_drawn_beside_horizontal_bars():
     figure = counts([f"a rather long name, no. {number}" for number in range(12)], list(range(12))).plot()
     (axes,) = figure.axes
     assert lengths(axes) == list(range(12))
@@ -158,7 +158,7 @@ def test_long_names_lie_beside_lying_bars():
     assert flaws(figure) == []
 
 
-def test_of_many_groups_the_largest_are_drawn_and_that_is_said():
+def test_of_many_groups_the_largest_are_drawn_and_a_note_states_it():
     figure = counts([f"c{number}" for number in range(2000)], [number % 997 for number in range(2000)]).plot()
     (axes,) = figure.axes
     assert len(axes.patches) == 30
@@ -203,7 +203,7 @@ def test_a_single_number_is_drawn_and_written():
     assert flaws(figure) == []
 
 
-def test_an_answer_without_rows_says_so():
+def test_the_plot_of_an_empty_answer_states_it():
     none = answer({"k": pa.array([], pa.string()), "n": pa.array([], pa.int64())}, {"n": []}).plot()
     assert "no rows" in none.axes[0].texts[0].get_text()
     assert none.get_suptitle() == "n by k"
@@ -217,7 +217,7 @@ def test_names_are_drawn_as_they_are_and_not_as_formulas():
     answer({"$\\frac$": [1, 2], "$n$": [1, 2]}, {"$n$": [1, 1]}).plot().draw_without_rendering()
 
 
-def test_nothing_to_draw_is_said():
+def test_an_answer_without_noisy_numbers_cannot_be_plotted():
     with pytest.raises(ValueError, match="at least one noisy column"):
         answer({"k": ["a"]}, {}).plot()
 
@@ -231,6 +231,6 @@ def test_drawing_leaves_the_users_settings_alone():
         assert dict(mpl.rcParams) == before
 
 
-def test_not_a_number_stands_nowhere_and_spoils_nothing():
+def test_nan_is_not_drawn_and_affects_nothing_else():
     (axes,) = counts(["a", "b"], [np.nan, 3.0]).plot().axes
     assert np.isfinite(axes.get_ylim()).all()

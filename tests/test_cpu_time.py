@@ -45,7 +45,7 @@ def outcome_of(monkeypatch, *, seconds, again=None, markers=(), shared=0.0, slow
 
 
 @pytest.mark.parametrize("again", [1.1, None], ids=["both times", "not repeatable"])
-def test_a_test_above_the_limit_fails_and_is_told_of_the_marker(monkeypatch, again):
+def test_a_test_above_the_limit_fails_with_a_hint_at_the_marker(monkeypatch, again):
     assert "pytest.mark.long" in outcome_of(monkeypatch, seconds=1.2, again=again)
 
 

@@ -90,10 +90,10 @@ def approximate():
         yield found
 
 
-def test_a_count_is_private_with_a_margin_a_price_and_a_receipt(curator):
+def test_a_count_is_private_with_a_margin_a_cost_and_a_receipt(curator):
     answer = curator.ask("SELECT COUNT(DISTINCT customer) AS n FROM sales", epsilon="1/2")
     assert answer.table.column_names == ["n"]
-    assert answer.margin == dc.Laplace(2).margin("0.95")
+    assert answer.margin == dc.privacy.margin(dc.Laplace(2), "0.95")
     assert abs(answer.value - 300) < 100
     assert answer.loss.epsilon == Fraction(1, 2)
     assert answer.share == Fraction(1, 8)
@@ -102,22 +102,22 @@ def test_a_count_is_private_with_a_margin_a_price_and_a_receipt(curator):
     assert json.loads(event.question)["version"] == "2026-11"
 
 
-def test_asked_is_paid_whatever_the_number_of_aggregates(curator):
+def test_the_requested_cost_is_charged_whatever_the_number_of_aggregates(curator):
     sql = "SELECT city, COUNT(*), SUM(amount), AVG(amount), VAR_SAMP(pieces), STDDEV(amount) FROM sales GROUP BY city"
     curator.ask(sql, epsilon="1/3")
     assert curator.budget().spent.epsilon == Fraction(1, 3)
     assert curator.budget().remaining.epsilon == Fraction(11, 3)
 
 
-def test_a_price_in_a_budget_with_a_delta_is_its_rho(approximate):
+def test_the_cost_in_a_budget_with_a_delta_is_its_rho(approximate):
     answer = approximate.ask("SELECT COUNT(*) FROM sales", epsilon=1)
-    assert answer.loss == approximate.policy.budget.cost_of(1)
+    assert answer.loss == dc.privacy.cost_of(approximate.policy.budget, 1)
     assert answer.loss.epsilon is None
     other = approximate.ask("SELECT COUNT(*) FROM sales WHERE pieces > 1", rho="1/1000")
     assert other.loss.rho == Fraction(1, 1000)
 
 
-def test_a_refusal_says_the_largest_epsilon_that_still_fits(approximate):
+def test_a_refusal_states_the_largest_affordable_epsilon(approximate):
     approximate.ask("SELECT COUNT(*) FROM sales", epsilon=3)
     with pytest.raises(dc.Refused, match="largest affordable epsilon is") as refused:
         approximate.ask("SELECT COUNT(*) FROM sales WHERE pieces > 1", epsilon=4)
@@ -127,28 +127,28 @@ def test_a_refusal_says_the_largest_epsilon_that_still_fits(approximate):
     assert float(approximate.budget().remaining.rho / approximate.budget().total.rho) < 0.02
 
 
-def test_a_refusal_is_one_however_little_is_left(approximate):
+def test_a_query_above_the_budget_is_refused_however_little_remains(approximate):
     remaining = approximate.budget().remaining.rho
     approximate.ask("SELECT COUNT(*) FROM sales", rho=remaining - Fraction(1, 10**30))
     with pytest.raises(dc.Refused, match="largest affordable epsilon is"):
         approximate.ask("SELECT COUNT(*) FROM sales WHERE pieces > 1", epsilon=1)
 
 
-def test_what_fits_is_said_only_where_the_price_is_the_reason(approximate):
+def test_the_remaining_budget_is_stated_only_if_the_cost_is_the_reason(approximate):
     approximate.ask("SELECT COUNT(*) FROM sales", epsilon=1, key="k")
     with pytest.raises(dc.Refused, match=r"^key: .*different query") as refused:
         approximate.ask("SELECT COUNT(pieces) FROM sales", epsilon=1, key="k")
     assert "affordable" not in str(refused.value)
 
 
-def test_an_exact_margin_of_nothing_is_not_called_truncated():
+def test_a_margin_of_exactly_zero_is_not_described_as_truncated():
     with opened(**{"epsilon = 4.0": "epsilon = 400"}) as curator:
         answer = curator.ask("SELECT COUNT(DISTINCT customer) AS n FROM sales", epsilon=100)
     assert answer.margins["n"] == [0.0]
     assert answer.notes == ()
 
 
-def test_an_unknown_name_is_a_better_reason_than_rows_of_single_people(curator):
+def test_an_unknown_name_is_reported_before_row_level_selection(curator):
     with pytest.raises(dc.Refused, match=r"amont.*amount"):
         curator.ask("SELECT amont FROM sales", epsilon=1)
     with pytest.raises(dc.Refused, match="AGV"):
@@ -160,20 +160,20 @@ def test_declared_keys_are_all_shown_and_no_other(curator):
     assert answer.table["city"].to_pylist() == ["Bonn", "Köln", "Trier"]
 
 
-def test_discovered_keys_that_one_person_owns_are_not_shown(approximate):
+def test_keys_of_a_single_person_are_not_shown_by_partition_selection(approximate):
     answer = approximate.ask("SELECT street, COUNT(*) AS n FROM sales GROUP BY street", epsilon=3)
     assert answer.table["street"].to_pylist() == ["Main"]
     assert answer.loss.delta == approximate.policy.budget.discover / 100
 
 
-def test_discovering_is_refused_on_a_pure_budget_with_the_remedy(curator):
+def test_partition_selection_is_refused_on_a_pure_budget_with_a_hint(curator):
     with pytest.raises(dc.Refused, match=r"street.*delta"):
         curator.ask("SELECT street, COUNT(*) FROM sales GROUP BY street", epsilon=1)
     assert curator.budget().spent.epsilon == 0
 
 
 @pytest.mark.long
-def test_the_hundredth_question_fits_and_the_next_is_refused():
+def test_the_hundredth_query_is_affordable_and_the_next_is_refused():
     with opened(**{"epsilon = 4.0": "epsilon = 1.0", "0.5 }": "0.5 }"}) as curator:
         for number in range(100):
             curator.ask(f"SELECT COUNT(*) FROM sales WHERE amount < {number}", epsilon="1/100")
@@ -181,7 +181,7 @@ def test_the_hundredth_question_fits_and_the_next_is_refused():
             curator.ask("SELECT COUNT(*) FROM sales", epsilon="1/100")
 
 
-def test_analysts_have_limits_grants_and_a_price_of_their_own(curator):
+def test_analysts_have_their_own_budget_access_and_default_cost(curator):
     assert curator.ask("SELECT COUNT(*) FROM sales", by="ana").loss.epsilon == Fraction(1, 4)
     with pytest.raises(dc.Refused, match="staff"):
         curator.ask("SELECT COUNT(*) FROM staff", by="ana", epsilon="1/10")
@@ -205,16 +205,16 @@ def test_explaining_is_free_and_reads_no_data(curator, monkeypatch):
     assert curator.ledger.events() == []
 
 
-def test_explain_tells_the_margin_that_ask_gives(curator):
+def test_explain_states_the_margin_that_ask_gives(curator):
     sql = "SELECT city, COUNT(*) AS n, SUM(pieces) AS s FROM sales GROUP BY city"
     said, answer = curator.explain(sql, epsilon=1), curator.ask(sql, epsilon=1)
     assert {column.name: [column.margin] * 3 for column in said.columns} == answer.margins
 
 
-def test_options_in_the_query_say_the_price_the_limits_and_delta(approximate):
+def test_options_in_the_query_set_the_cost_the_bounds_and_delta(approximate):
     options = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=2, delta=1e-8, max_groups_contributed=1)"
     answer = approximate.ask(f"{options} street, COUNT(*) AS n FROM sales GROUP BY street")
-    assert answer.loss.rho == approximate.policy.budget.cost_of(2).rho
+    assert answer.loss.rho == dc.privacy.cost_of(approximate.policy.budget, 2).rho
     assert answer.loss.delta == Fraction(1, 10**8)
     assert any("at most 1 group;" in sentence for sentence in answer.bounds)
     with pytest.raises(dc.Refused, match=r"^OPTIONS: .*already given by epsilon"):
@@ -237,7 +237,7 @@ def test_the_same_key_gives_the_same_answer_and_is_charged_once(curator):
         curator.ask("SELECT city, COUNT(*) AS n FROM sales GROUP BY city", epsilon="1/2", key="k")
 
 
-def test_a_failure_is_charged_says_nothing_and_three_stop_the_data_set(curator, monkeypatch, caplog):
+def test_a_failure_is_charged_and_discloses_nothing_and_three_suspend_the_data_set(curator, monkeypatch, caplog):
     canary = "canary-4711"
 
     def burst(*_):
@@ -286,7 +286,7 @@ def test_a_policy_with_another_unit_is_not_opened_on_the_same_ledger(tmp_path):
         assert curator.budget().spent.epsilon == 1
 
 
-def test_what_follows_the_release_runs_on_noisy_numbers(curator):
+def test_post_processing_runs_on_noisy_numbers(curator):
     sql = """
         WITH cities AS (SELECT city, COUNT(*) AS n, COUNT(*) FILTER (WHERE pieces > 3) AS many FROM sales GROUP BY city)
         SELECT city, 100.0 * many / n AS share, RANK() OVER (ORDER BY n DESC) AS place FROM cities
@@ -299,7 +299,7 @@ def test_what_follows_the_release_runs_on_noisy_numbers(curator):
     assert any("selected by noisy values" in note for note in answer.notes)
 
 
-def test_a_truncated_ratio_is_told_from_an_exact_number(curator):
+def test_a_truncated_ratio_is_distinguished_from_an_exact_number(curator):
     answer = curator.ask("SELECT COUNT(*) / (COUNT(*) + 5000) AS none FROM sales", epsilon=2)
     assert answer.margins["none"] == [0.0]
     assert any("truncates" in note for note in answer.notes)
@@ -341,7 +341,7 @@ def test_no_value_of_the_data_is_in_a_refusal(curator):
 
 
 @pytest.mark.long
-def test_a_curator_lets_go_of_everything_when_it_is_closed():
+def test_a_closed_curator_releases_all_resources():
     curator = opened()
     curator.close()
     curator.close()

@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 import discreet as dc
 from discreet.cli import app
 from discreet.engines.postgres import session
-from discreet.kernel.ledger.account import Account
-from discreet.kernel.release import FAILED
+from discreet.kernel.errors import FAILED
+from discreet.kernel.ledger import Ledger
 from discreet.policy import Policy
 from discreet.postgres.server import connect
 from discreet.query.passes import plan_query
@@ -188,7 +188,7 @@ def test_the_same_policy_gives_the_same_exact_totals(curator, other, sql):
     assert any(each or any(cells) for each, cells in found)
 
 
-def test_answers_are_near_and_paid_for(curator, other):
+def test_answers_are_accurate_and_charged(curator, other):
     sql = "SELECT city, COUNT(*) AS n, SUM(amount) AS s FROM sales GROUP BY city"
     answers = [each.ask(sql, epsilon=20) for each in (curator, other)]
     for name in ("n", "s"):
@@ -271,9 +271,9 @@ def check_failed(curator, error, spent):
     assert curator.budget().spent.rho == 2 * spent
 
 
-PRICE = (
-    Policy.parse(POLICY.format(server="", ledger=":memory:", sales="a", lines="b", regions="c")).budget.cost_of(1).rho
-)
+PRICE = dc.privacy.cost_of(
+    Policy.parse(POLICY.format(server="", ledger=":memory:", sales="a", lines="b", regions="c")).budget, 1
+).rho
 
 
 def test_a_connection_that_is_ended_while_a_question_runs(admin, url, caplog):
@@ -292,7 +292,7 @@ def test_a_connection_that_is_ended_while_a_question_runs(admin, url, caplog):
 
 
 @pytest.mark.parametrize("how", ["terminated", "restarted", "late"])
-def test_every_failure_says_the_same_and_its_charge_stands(postgres, admin, url, monkeypatch, how):
+def test_every_failure_has_the_same_message_and_its_charge_stands(postgres, admin, url, monkeypatch, how):
     """The connection is ended, the server restarted, or the time is over: analysts see one message."""
     with dc.open(Policy.parse(policy_text(url))) as curator:
         read_table = session.Snapshot.run_select
@@ -347,7 +347,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_is_not_ready_is_refused_and_not_charged(admin, url, monkeypatch, change):
+def test_changed_or_locked_tables_are_refused_and_not_charged(admin, url, monkeypatch, change):
     """Also not counted as a failure: questions and models go on with other tables, and with this one afterwards."""
     statement, kind, words = CHANGES[change]
     monkeypatch.setattr(session, "_LOCK_TIMEOUT", 0.05)
@@ -394,7 +394,7 @@ def test_a_question_about_other_columns_is_answered_with_one_renamed(admin, url)
             server.execute("ALTER TABLE shop.sales RENAME COLUMN items TO pieces")
 
 
-def test_three_failures_stop_the_data_set(admin, url, monkeypatch):
+def test_three_failures_suspend_the_data_set(admin, url, monkeypatch):
     def ended(snapshot, sql):
         snapshot._connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
 
@@ -415,7 +415,7 @@ def test_frames_are_for_duckdb(url):
         dc.open(Policy.parse(policy_text(url)), data=rows())
 
 
-def test_the_environment_can_say_where_the_server_is(url, monkeypatch):
+def test_the_environment_can_name_the_server(url, monkeypatch):
     text = policy_text(url).replace(f'connection = "{url}"', "")
     for name in [name for name in os.environ if name.startswith("PG")]:
         monkeypatch.delenv(name)
@@ -461,7 +461,7 @@ def test_commands_work_with_a_database(file):
 
 
 @pytest.mark.long
-def test_check_says_what_the_role_can_do_and_hides(file, admin):
+def test_check_reports_privileges_and_row_security_of_the_role(file, admin):
     text = file.read_text()
     with connect(admin) as server:
         server.execute("ALTER TABLE shop.lines ENABLE ROW LEVEL SECURITY")
@@ -480,7 +480,7 @@ def test_check_says_what_the_role_can_do_and_hides(file, admin):
     assert warned.stderr.startswith("discreet: PostgreSQL: the role has more privileges than reading. It can do")
 
 
-def test_check_says_what_does_not_fit(file, url):
+def test_check_reports_mismatches(file, url):
     text = file.read_text()
     wrong = text.replace("sale = {", "sail = {").replace('on = "sale"', 'on = "sail"')
     wrong = wrong.replace("shop.regions", "shop.region").replace('paid = { type = "boolean"', 'paid = { type = "date"')
@@ -526,8 +526,8 @@ def test_a_server_that_dies_with_data_and_ledger_ends_like_every_failure(postgre
     """Whether it dies before the data are read, before the answer is stored, or before it is shown."""
     places = {
         "read": (session.Snapshot, "run_select"),
-        "stored": (Account, "settle"),
-        "shown": (Account, "answers"),
+        "stored": (Ledger, "settle"),
+        "shown": (Ledger, "answers"),
     }
     kind, name = places[moment]
     works, calls = getattr(kind, name), []

@@ -47,7 +47,7 @@ def test_the_same_policy_gives_the_same_exact_totals(curator, other, sql):
 
 
 @pytest.mark.long
-def test_answers_are_near_and_paid_for(curator, other):
+def test_answers_are_accurate_and_charged(curator, other):
     sql = "SELECT city, COUNT(*) AS n, SUM(amount) AS s FROM sales GROUP BY city"
     answers = [each.ask(sql, epsilon=20) for each in (curator, other)]
     for name in ("n", "s"):
@@ -137,7 +137,7 @@ def asked_in_thread(curator, sql="SELECT COUNT(*) AS n FROM sales"):
     return wait
 
 
-PRICE = here().budget.cost_of(1).rho
+PRICE = dc.privacy.cost_of(here().budget, 1).rho
 
 
 def check_failed(curator, error):
@@ -152,7 +152,7 @@ def check_failed(curator, error):
 
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["killed", "late", "closed", "changed"])
-def test_every_failure_says_the_same_and_its_charge_stands(places, monkeypatch, caplog, how):
+def test_every_failure_has_the_same_message_and_its_charge_stands(places, monkeypatch, caplog, how):
     """The server dies, the time is over, the session is ended from outside: analysts see one message."""
     monkeypatch.setattr(connection, "_RETRY_TIMEOUT", 0.5)
     caplog.set_level(logging.ERROR, "discreet")
@@ -197,7 +197,7 @@ def test_every_failure_says_the_same_and_its_charge_stands(places, monkeypatch, 
 
 
 @pytest.mark.long
-def test_a_question_that_takes_forever_is_stopped_after_its_time(sail, places):
+def test_a_question_is_stopped_after_its_time_limit(sail, places):
     shared(sail.url, endless=f"SELECT x AS sale, CAST(1 AS DOUBLE) AS weight FROM ({FOREVER})")
     slow = text(sail.url, {**places, "lines": "global_temp.endless"})
     with dc.open(Policy.parse(slow), tuning=Tuning(seconds=2)) as curator:
@@ -221,7 +221,7 @@ def test_a_server_that_was_started_again_between_questions_costs_nothing(places)
 
 
 @pytest.mark.long
-def test_three_failures_stop_the_data_set(sail, places, monkeypatch):
+def test_three_failures_suspend_the_data_set(sail, places, monkeypatch):
     with dc.open(Policy.parse(text(sail.url, places))) as curator:
         monkeypatch.setattr(module, "_run_select", lambda spark, sql: 1 / 0)
         for number in range(3):
@@ -237,7 +237,7 @@ def test_frames_are_for_duckdb(sail, places):
         dc.open(Policy.parse(text(sail.url, places)), data=tables())
 
 
-def test_the_environment_can_say_where_the_server_is(sail, places, monkeypatch):
+def test_the_environment_can_name_the_server(sail, places, monkeypatch):
     without = text(sail.url, places).replace(f'connection = "{sail.url}"', "")
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
     with pytest.raises(dc.PolicyError, match="Spark: no server is configured"):
@@ -264,7 +264,7 @@ def test_commands_work_with_spark(sail, places, tmp_path, monkeypatch):
         assert words[0] != "ask" or "Köln" in done.stdout
 
 
-def test_check_says_what_does_not_fit_on_spark(sail, places, tmp_path):
+def test_check_reports_mismatches_on_spark(sail, places, tmp_path):
     """All of it at once: a table that is not there, a column, a type, a file that Spark does not read, and hazards."""
     file = tmp_path / "policy.toml"
     right = text(sail.url, places)

@@ -65,7 +65,7 @@ def test_a_change_is_reported_at_every_open_until_the_version_changes(tmp_path, 
     assert caplog.records == []
 
 
-def test_a_file_that_was_only_touched_is_accepted_by_deleting_the_stamp(tmp_path, visits, caplog):
+def test_a_file_with_a_new_modification_time_is_accepted_by_deleting_the_stamp(tmp_path, visits, caplog):
     policy = policy_in(tmp_path)
     opened(policy)
     os.utime(visits, ns=(1, 1))
@@ -75,7 +75,7 @@ def test_a_file_that_was_only_touched_is_accepted_by_deleting_the_stamp(tmp_path
     assert caplog.records == []
 
 
-def test_a_parquet_file_of_the_same_size_and_time_is_told_by_its_footer(tmp_path):
+def test_a_changed_parquet_file_of_the_same_size_and_time_is_detected_by_its_footer(tmp_path):
     path = tmp_path / "visits.parquet"
     policy = policy_in(tmp_path, "visits.parquet")
     sizes = set()
@@ -96,7 +96,7 @@ def test_a_file_that_joins_a_pattern_is_a_change(tmp_path, visits):
     assert changed_tables(policy) == ["visits"]
 
 
-def test_the_stamp_can_be_read_by_its_owner_only_and_holds_no_fact(tmp_path, visits):
+def test_the_stamp_is_private_and_contains_no_data(tmp_path, visits):
     os.utime(visits, ns=(1234567890, 1234567890))
     before = os.umask(0)
     try:
@@ -126,7 +126,7 @@ def test_nothing_that_an_analyst_sees_changes(tmp_path, visits, recwarn):
 
 
 @pytest.mark.parametrize("damage", ["", "[]", "{}", '{"key": "no", "stamps": {}}', '{"key": "00", "stamps": []}'])
-def test_a_damaged_stamp_is_made_anew(tmp_path, visits, damage):
+def test_a_damaged_stamp_is_recreated(tmp_path, visits, damage):
     policy = policy_in(tmp_path)
     stamp_path(policy).write_text(damage)
     opened(policy)
@@ -148,7 +148,7 @@ def test_a_ledger_in_a_database_has_stamp_and_log_beside_the_policy(tmp_path):
     assert owner_log_path(policy) == tmp_path / "visits.log"
 
 
-def test_a_folder_that_cannot_be_written_stops_nobody(tmp_path, visits, monkeypatch):
+def test_a_read_only_folder_does_not_prevent_queries(tmp_path, visits, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
@@ -157,14 +157,14 @@ def test_a_folder_that_cannot_be_written_stops_nobody(tmp_path, visits, monkeypa
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"key": "00", "stamps": 5}', '{"key": "00", "stamps": {"1": 5}}'])
-def test_a_stamp_file_that_makes_no_sense_is_written_anew(tmp_path, visits, text):
+def test_an_invalid_stamp_file_is_rewritten(tmp_path, visits, text):
     policy = policy_in(tmp_path)
     stamp_path(policy).write_text(text)
     dc.open(policy).close()
     assert json.loads(stamp_path(policy).read_text())["stamps"]["1"].keys() == {"visits"}
 
 
-def test_a_link_in_the_stamp_s_place_leads_nowhere(tmp_path, visits):
+def test_a_symlink_at_the_stamps_path_is_not_followed(tmp_path, visits):
     policy, victim = policy_in(tmp_path), tmp_path / "victim"
     victim.write_text("kept")
     stamp_path(policy).symlink_to(victim)

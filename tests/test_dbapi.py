@@ -129,7 +129,7 @@ def number(connection, condition, parameters=()):
 # What PEP 249 wants
 
 
-def test_the_module_says_what_it_is():
+def test_the_module_declares_its_level_and_style():
     assert (dbapi.apilevel, dbapi.threadsafety, dbapi.paramstyle) == ("2.0", 2, "qmark")
     assert dc.connect is dbapi.connect
     for name in (
@@ -157,7 +157,7 @@ def test_a_discreet_error_is_one_of_the_specification_too():
     assert issubclass(dbapi.PolicyUnusable, dc.PolicyError)
 
 
-def test_types_are_made_as_the_specification_says():
+def test_type_constructors_follow_the_specification():
     ticks = dt.datetime(2026, 1, 31, 12, 30).timestamp()
     assert dbapi.Date(2026, 1, 31) == dbapi.DateFromTicks(ticks) == dt.date(2026, 1, 31)
     assert dbapi.Time(12, 30) == dbapi.TimeFromTicks(ticks) == dt.time(12, 30)
@@ -220,7 +220,7 @@ def test_there_is_nothing_to_fetch_before_a_question_and_after_a_refusal(connect
                 fetch()
 
 
-def test_what_is_closed_is_closed(curator):
+def test_closed_cursors_and_connections_are_unusable(curator):
     connection = dc.connect(curator, epsilon=SURE)
     with connection.cursor() as cursor:
         cursor.execute("SHOW epsilon")
@@ -264,7 +264,7 @@ def test_a_text_is_a_value_and_never_sql(connection, place):
 
 @pytest.mark.long(only=["10"])
 @pytest.mark.parametrize("place", [1, 4, 6, 10, 13])
-def test_marks_in_texts_names_and_comments_are_no_marks(connection, place):
+def test_placeholders_in_texts_names_and_comments_are_ignored(connection, place):
     sql = (
         "/* ? /* ? */ :w */ ward = ? -- ? :w\n AND '?' <> '' AND ':w ''?' <> '' AND $$ ? $$ <> '' AND $q$ '? $q$ <> ''"
     )
@@ -312,7 +312,7 @@ def test_marks_in_texts_names_and_comments_are_no_marks(connection, place):
         ("age = :a::integer", {"a": 4}, lambda row: row["age"] == 4),
     ],
 )
-def test_every_kind_of_value_means_itself(connection, condition, parameters, found):
+def test_every_type_of_parameter_keeps_its_value(connection, condition, parameters, found):
     assert number(connection, condition, parameters) == sum(map(found, nasty_rows().to_pylist()))
 
 
@@ -369,7 +369,7 @@ def test_values_that_cannot_be_bound_are_refused_and_free(connection, sql, param
         "WITH ? AS (SELECT COUNT(*) AS n FROM data) SELECT n FROM data",
     ],
 )
-def test_a_value_is_no_name(connection, sql):
+def test_a_parameter_cannot_be_a_name(connection, sql):
     with pytest.raises(dc.Refused, match="a placeholder cannot replace the name"):
         asked(connection, sql, ["data"])
     with pytest.raises(dc.Refused, match="a placeholder cannot replace the name"):
@@ -395,7 +395,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"
 @example("'", "\\")
 @example("\\'", "''")
 @example("$$", "/*")
-def test_whatever_a_text_holds_the_rest_of_the_question_stays_as_it_was(one, other):
+def test_a_text_parameter_never_changes_the_rest_of_the_query(one, other):
     for sql in (
         "SELECT COUNT(*) FROM t WHERE a = ? AND b <> '?' -- ?\n AND c =?",
         "SELECT COUNT(*) FROM t WHERE a = E'\\'' OR b IN (?,$$?$$,?)/* ? */",
@@ -418,7 +418,7 @@ class Cunning(str):
         return "x' OR TRUE --"
 
 
-def test_what_was_bound_is_read_once_more(connection, monkeypatch):
+def test_bound_parameters_are_parsed_again(connection, monkeypatch):
     monkeypatch.setattr(binding, "literal", lambda value: f"'{value}'")
     assert number(connection, "ward = ?", ["plain"]) == 1
     with pytest.raises(dc.Refused, match="Put spaces around it"):
@@ -433,7 +433,7 @@ def test_a_value_cannot_choose_how_it_is_written():
 # Prices
 
 
-def test_a_price_is_set_shown_and_taken_back(curator):
+def test_a_cost_is_set_shown_and_reset(curator):
     connection = dc.connect(curator, epsilon="1/3")
     assert asked(connection, "SHOW epsilon") == [("1/3",)]
     for sql, shown in [
@@ -478,7 +478,7 @@ def test_a_wrong_setting_is_refused_and_changes_nothing(connection, sql):
     assert asked(connection, "SHOW epsilon") == [(str(SURE),)]
 
 
-def test_a_price_may_be_a_rho_where_the_budget_counts_in_it():
+def test_the_cost_may_be_a_rho_in_a_delta_budget():
     rows = pa.table({"patient": [1, 2]})
     with (
         dc.open(rows, unit="patient", budget=(1, 1e-6), columns={}, groups=1, rows=1, ledger=":memory:") as curator,
@@ -491,14 +491,14 @@ def test_a_price_may_be_a_rho_where_the_budget_counts_in_it():
         assert answer.loss.rho == Fraction(1, 1000)
 
 
-def test_without_a_price_nothing_is_asked(curator):
+def test_a_query_without_a_cost_is_refused(curator):
     connection = dc.connect(curator)
     assert asked(connection, "SHOW epsilon") == [(None,)]
     with pytest.raises(dc.Refused, match=r"SET epsilon = 0\.1"):
         asked(connection, "SELECT COUNT(*) FROM data")
 
 
-def test_a_price_in_the_question_is_what_is_paid(connection):
+def test_a_cost_in_the_query_is_what_is_charged(connection):
     sql = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon = 0.5) COUNT(*) AS n FROM data WHERE age <> 11"
     assert connection.cursor().execute(sql).answer.loss.epsilon == Fraction(1, 2)
 
@@ -529,7 +529,7 @@ def test_a_policy_file_is_opened_and_closed(folder):
         connection.curator.budget()
 
 
-def test_an_analyst_pays_what_the_policy_says_unless_something_else_is_set(folder):
+def test_an_analysts_default_cost_comes_from_the_policy(folder):
     with dc.connect(folder / "visits.toml", by="ana") as connection:
         assert asked(connection, "SHOW epsilon") == [("1/4",)]
         assert connection.cursor().execute(COUNT).answer.loss.epsilon == Fraction(1, 4)
@@ -540,7 +540,7 @@ def test_an_analyst_pays_what_the_policy_says_unless_something_else_is_set(folde
         asked(connection, COUNT)
 
 
-def test_who_is_not_listed_is_not_connected(folder, monkeypatch):
+def test_an_unlisted_analyst_cannot_connect(folder, monkeypatch):
     closed = []
 
     def close(self):
@@ -558,7 +558,7 @@ def test_who_is_not_listed_is_not_connected(folder, monkeypatch):
     curator.close()
 
 
-def test_a_wrong_price_or_policy_is_not_connected(folder):
+def test_connecting_with_an_invalid_cost_or_policy_is_refused(folder):
     with pytest.raises(dbapi.ProgrammingError, match="epsilon must be above 0"):
         dc.connect(folder / "visits.toml", epsilon=0)
     with pytest.raises(dbapi.OperationalError, match=r"nowhere\.toml") as wrong:
@@ -579,12 +579,12 @@ def test_a_failure_is_an_operational_error_and_stays_charged(folder, monkeypatch
         assert connection.curator.budget().spent.epsilon == 1
 
 
-def test_what_is_no_text_is_refused(connection):
+def test_a_query_that_is_not_text_is_refused(connection):
     with pytest.raises(dbapi.ProgrammingError, match="expected SQL as a string, not bytes"):
         connection.cursor().execute(b"SELECT 1")
 
 
-def test_a_budget_that_is_spent_refuses(curator):
+def test_a_spent_budget_refuses_queries(curator):
     rows = pa.table({"patient": [1, 2]})
     with dc.open(rows, unit="patient", budget=1, columns={}, groups=1, rows=1, ledger=":memory:") as small:
         connection = dc.connect(small, epsilon="2/3")

@@ -43,7 +43,7 @@ def is_chance(share):
 
 @pytest.mark.long
 @long
-def test_a1_plain_hashes_are_opened_and_keyed_pseudonyms_are_not():
+def test_a1_plain_hashes_are_inverted_and_keyed_pseudonyms_are_not():
     seen = run("A1")
     assert (seen["upper"], seen["both"], seen["released"]) == (13_223, 13_713, 14_144)
     assert seen["tried"] == seen["keyed_tried"] == 26_000
@@ -53,7 +53,7 @@ def test_a1_plain_hashes_are_opened_and_keyed_pseudonyms_are_not():
 
 @pytest.mark.long
 @long
-def test_a1_would_see_pseudonyms_without_a_key(monkeypatch):
+def test_a1_would_detect_pseudonyms_without_a_key(monkeypatch):
     def plain(table, column, _key):
         return pa.table({column: [sha256(number.encode()).hexdigest() for number in table[column].to_pylist()]})
 
@@ -87,7 +87,7 @@ def test_a4_finds_the_homogeneous_class():
 
 @pytest.mark.long
 @long
-def test_a5_differencing_is_exact_without_noise_and_a_coin_with():
+def test_a5_differencing_is_exact_without_noise_and_guessing_with_noise():
     seen = run("A5")
     assert seen["exact"].value == 1
     assert seen["private"].holds
@@ -99,7 +99,7 @@ def test_a5_differencing_is_exact_without_noise_and_a_coin_with():
 
 @pytest.mark.long
 @long
-def test_a6_means_give_members_away_unless_private():
+def test_a6_means_disclose_members_unless_private():
     seen = run("A6")
     assert seen["exact"].low > 0.9
     assert seen["found"] > 0.3
@@ -111,7 +111,7 @@ def test_a6_means_give_members_away_unless_private():
 
 @pytest.mark.long
 @long
-def test_a7_rebuilds_a_secret_and_people():
+def test_a7_reconstructs_a_secret_and_people():
     seen = run("A7")
     assert (seen["exact"].value, seen["rounded"].value, seen["rebuilt"].value) == (1, 1, 1)
     assert seen["suppressed"].value > 0.95
@@ -123,7 +123,7 @@ def test_a7_rebuilds_a_secret_and_people():
 
 @pytest.mark.long
 @long
-def test_a8_two_fits_give_a_row_away_unless_private():
+def test_a8_two_fits_disclose_a_row_unless_private():
     seen = run("A8")
     assert (seen["rows"], seen["fewer"], seen["lowest"], seen["highest"]) == (442, 441, 25, 346)
     assert seen["off"] < 1e-6
@@ -154,7 +154,7 @@ def test_a12_groups_cost_k_epsilon_and_k_squared_rho():
     assert seen["group_rho"] == 49 * seen["one_rho"] == Fraction(49, 200)
 
 
-def test_a13_bounds_a_belief():
+def test_a13_bounds_the_posterior():
     assert round(run("A13")["posterior"], 5) == 0.52498
 
 
@@ -170,7 +170,7 @@ def test_a14_two_tables_leave_one_value():
 
 @pytest.mark.long
 @long
-def test_a15_says_where_the_rarest_are_more_and_where_they_are_less_exposed():
+def test_a15_reports_where_the_rarest_are_more_and_where_they_are_less_exposed():
     seen = run("A15")
     assert len(seen["ends"]) == 16
     assert {"averaging", "differencing", "likelihood_ratio"} <= set(seen["more"])
@@ -183,7 +183,7 @@ def test_a15_says_where_the_rarest_are_more_and_where_they_are_less_exposed():
 
 @pytest.mark.long
 @long
-def test_b1_names_patients_and_viewers():
+def test_b1_reidentifies_patients_and_viewers():
     seen = run("B1")
     assert seen["patients"] == 135_000
     assert seen["named"] == pytest.approx(120_400, rel=0.01)
@@ -206,7 +206,7 @@ def test_b2_genomes_are_found_unless_frequencies_are_private():
 
 @pytest.mark.long
 @long
-def test_b3_the_look_of_a_class_is_recovered_and_that_of_a_person_not_if_private():
+def test_b3_a_class_image_is_recovered_and_a_persons_is_not_if_private():
     seen = run("B3")
     assert all(each > 0.9 for each in seen["recognised"].values())
     assert all(seen["holds"].values())
@@ -269,7 +269,7 @@ def test_b8_margins_and_attacks_follow_epsilon_as_in_theory():
         assert each.theory <= each.right.ceiling
 
 
-def test_c2_two_coins_are_worth_ln_3():
+def test_c2_coin_flip_randomized_response_costs_ln_3():
     seen = run("C2")
     assert seen["epsilon"] == pytest.approx(log(3), rel=1e-9)
     assert seen["expected"] == seen["formula"] == Fraction(7, 20)
@@ -334,7 +334,7 @@ def test_c9_classifiers_are_chosen_with_probabilities_exponential_in_accuracy():
 
 @pytest.mark.long
 @long
-def test_c10_the_unit_decides_whether_a_habit_is_seen():
+def test_c10_the_privacy_unit_decides_whether_a_habit_is_disclosed():
     from mission.habit import in_theory, signal_of
 
     seen = run("C10")
@@ -373,7 +373,7 @@ def test_d1_power_falls_where_noise_passes_the_root_of_d_over_n():
 
 @pytest.mark.long
 @long
-def test_d2_bits_are_rebuilt_up_to_the_noise_of_the_lecture():
+def test_d2_bits_are_reconstructed_up_to_the_noise_of_the_lecture():
     seen = run("D2")
     for level, share in {"1/8": 1.0, "1/4": 0.96, "1/2": 0.80, "1": 0.67}.items():
         assert seen["rates"][level].low <= share <= seen["rates"][level].high
@@ -386,7 +386,7 @@ def test_d2_bits_are_rebuilt_up_to_the_noise_of_the_lecture():
 
 @pytest.mark.long
 @long
-def test_d3_each_attack_is_made_of_the_other_and_both_end_together():
+def test_d3_each_attack_reduces_to_the_other_and_both_fail_together():
     seen = run("D3")
     assert min(seen["bits"], seen["found"], seen["tested"], seen["rebuilt"]) > 0.9
     assert max(seen["taken"], seen["tested_outside"], seen["wrong"]) < 0.1
@@ -443,7 +443,7 @@ def test_d7_privacy_costs_less_than_sampling_from_some_n_on():
 
 @pytest.mark.long
 @long
-def test_e1_a_cluster_of_one_gives_the_person_away_unless_private():
+def test_e1_a_cluster_of_one_discloses_the_person_unless_private():
     seen = run("E1")
     assert seen["found"] < 1e-6
     assert seen["located"].value > 0.7  # no noise, and the attack has a seed
@@ -589,4 +589,4 @@ def test_every_row_has_a_test_and_a_line_on_the_page():
         assert row.id in tested, row.id
         assert page.count(f"| `python -m mission {row.id}` |") == 1
     missing = [id_ for id_ in ORDER if id_ not in {row.id for row in ROWS}]
-    assert f"Not built yet: {', '.join(missing)}." in page
+    assert f"Not implemented yet: {', '.join(missing)}." in page

@@ -73,7 +73,7 @@ def test_the_same_figure_gives_the_same_file(tmp_path):
     assert b"<text" not in first  # letters are shapes: the reader's fonts do not matter
 
 
-def test_colours_differ_in_brightness_for_those_who_see_no_hue():
+def test_colours_differ_in_brightness_for_colour_blind_readers():
     def brightness(colour):
         red, green, blue = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
         return 0.2126 * red**2.2 + 0.7152 * green**2.2 + 0.0722 * blue**2.2
@@ -83,7 +83,7 @@ def test_colours_differ_in_brightness_for_those_who_see_no_hue():
 
 
 @pytest.mark.parametrize("broken", ["cut", "small", "covered", "crossed"])
-def test_what_cannot_be_read_is_noticed(broken):
+def test_unreadable_plots_are_detected(broken):
     figure, (axes,) = plotting.panels()
     axes.plot([0, 1], label="line")
     assert flaws(figure) == []
@@ -121,7 +121,7 @@ def test_the_picture_of_names_counts_those_inside_the_margin():
     assert flaws(figure) == []
 
 
-def test_the_trade_off_is_told_at_epsilon_one():
+def test_the_trade_off_is_stated_at_epsilon_one():
     points = [differencing_game.tradeoff_point(epsilon) for epsilon in (0.1, 1.0, 3.0)]
     figure = tradeoff_figure(points, [differencing_game.GuessingResult(Fraction(1), 60, 100)])
     left, right = figure.axes
@@ -164,7 +164,7 @@ def test_each_patient_goes_to_one_clinic_as_often_as_they_do():
     assert np.array_equal(clinic, patient % bounds.CLINICS)
 
 
-def test_the_bias_of_a_bound_is_what_heavy_patients_have_beyond_it(measured):
+def test_the_bias_of_a_bound_is_the_number_of_clipped_rows(measured):
     visits = bounds.visits_of(PATIENTS)
     for point in measured:
         beyond = np.maximum(visits - point.rows, 0)
@@ -208,7 +208,7 @@ class _Fitted:
 
 
 @pytest.mark.long
-def test_the_maps_have_axes_and_places_where_they_are():
+def test_the_maps_have_axes_and_correct_place_names():
     edges = np.linspace(-74.2, -73.7, 5), np.linspace(40.5, 40.9, 5)
     figure = learning.maps_figure({1: [((*edges, np.ones((4, 4))), _Fitted())]}, maps=[learning.CITY])
     (axes,) = figure.axes
@@ -226,7 +226,7 @@ def test_every_named_place_is_on_its_map(each):
     assert all(west < lon < east and south < lat < north for lon, lat in each.places.values())
 
 
-def test_the_picture_of_mixtures_tells_the_gaps():
+def test_the_picture_of_mixtures_states_the_gaps():
     scores = {name: [-30.0, -25.0, -20.0, -18.0] for name in learning.METHODS} | {learning.NON_PRIVATE: [-17.5] * 4}
     scores["whitened"] = [-19.0, -18.5, -18.0, -17.6]
     figure = learning.mixtures_figure({"one": scores, "Life Science, 10 columns": scores})

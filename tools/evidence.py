@@ -90,7 +90,7 @@ def of_mission(_: Path) -> tuple[list[str], Callable[[str], Counts]]:
     """Return how to measure every goal and to count the rows that it printed."""
 
     def read(printed: str) -> Counts:
-        numbers = re.findall(r"^ {5}(.*?)   \[[\d.]+ s\]$", printed, re.MULTILINE)
+        numbers = re.findall(r"^ {5}(.*?)   \[[\d.]+ CPU s\]$", printed, re.MULTILINE)
         needs = [re.sub(r"\s+", " ", number) for number in numbers if number.startswith("needs data")]
         return Counts(len(numbers) - len(needs), 0, Counter(needs))
 

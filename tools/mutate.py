@@ -2,7 +2,7 @@
 
     python tools/mutate.py [MODULE ...] [--sample N] [--seed TEXT] [--list] [--again] [--json FILE]
 
-MODULE is a name such as kernel/loss, or the beginning of several (kernel/ledger); without one, all of the scope. A run
+MODULE is a name such as kernel/loss, or the beginning of several (kernel/ledger); without one, all of them. A run
 continues where the last one ended: outcomes are kept in .mutants, by the code of the function and the change, and only
 survivors are tried again. A survivor that tests/slow/mutation_survivors.toml does not list makes it end with 1; in a
 sample only if the module is one of those that the file calls settled, whose survivors have all been looked at.
@@ -25,24 +25,12 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
 from mutate_edits import Module, Mutant  # noqa: E402
+from trusted_base import TRUSTED_BASE, source_files  # noqa: E402
 
 SOURCE = ROOT / "src" / "discreet"
 SURVIVORS = ROOT / "tests" / "slow" / "mutation_survivors.toml"
 TESTS = ROOT / "tests" / "slow" / "mutation_tests.toml"
 RESULTS = ROOT / ".mutants" / "results.jsonl"
-# The trusted base: the kernel, what writes an engine's SQL, the totals cache, the shared ledger and the catalog.
-SCOPE = (
-    "kernel/**/*",
-    "engines/*/dialect",
-    "engines/postgres/float_arithmetic",
-    "engines/*/text_functions",
-    "engines/spark/literals",
-    "engines/spark/regex*",
-    "engines/duckdb/casts",
-    "engines/totals_cache",
-    "ledger_postgres/*",
-    "query/catalog",
-)
 
 
 @dataclass(frozen=True)
@@ -66,10 +54,8 @@ class Known:
 
 
 def modules() -> dict[str, Module]:
-    """Return the modules of the scope by name."""
-    paths = sorted({path for pattern in SCOPE for path in SOURCE.glob(f"{pattern}.py")})
-    named = {path.relative_to(SOURCE).with_suffix("").as_posix(): path for path in paths}
-    return {name: Module(path, name) for name, path in named.items()}
+    """Return the modules of the trusted base by name."""
+    return {name: Module(path, name) for name, path in source_files(TRUSTED_BASE, ROOT).items()}
 
 
 def survivors(path: Path = SURVIVORS) -> list[Known]:

@@ -1,4 +1,4 @@
-"""Discreet answers queries on sensitive data with differential privacy and keeps an account that cannot be overspent.
+"""Discreet answers queries on sensitive data with differential privacy and charges a budget that cannot be overspent.
 
 Submodules are imported lazily, when a name is first used.
 """
@@ -54,15 +54,15 @@ _EXPORTS = {
     "curator.curator": ("Curator",),
     "dbapi": ("connect",),
     "engines.interface": ("Tuning",),
-    "kernel.calibration": ("gaussian_for",),
-    "kernel.selection": ("Exponential", "PermuteAndFlip"),
     "kernel.errors": ("DiscreetError", "Failed", "LedgerError", "PolicyError", "Refused"),
     "kernel.event": ("Event", "Receipt"),
     "kernel.ledger": ("Ledger", "create_ledger", "memory_ledger", "open_ledger"),
     "kernel.loss": ("Budget", "Loss"),
-    "kernel.mechanism": ("Gaussian", "Laplace", "Sensitivity", "laplace_for"),
-    "kernel.randomized_response": ("RandomizedResponse",),
-    "kernel.partition_selection": ("Threshold", "threshold_for"),
+    "kernel.mechanism": ("Gaussian", "Laplace", "Sensitivity"),
+    "kernel.partition_selection": ("Threshold",),
+    "local.randomized_response": ("RandomizedResponse",),
+    "privacy.calibration": ("gaussian_for", "laplace_for", "threshold_for"),
+    "privacy.selection": ("Exponential", "PermuteAndFlip"),
     "curator.open": ("open_curator",),
 }
 _MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}
@@ -75,15 +75,15 @@ if TYPE_CHECKING:
     from discreet.curator.open import open_curator as open  # noqa: A004 - the name that users expect
     from discreet.dbapi import connect
     from discreet.engines.interface import Tuning
-    from discreet.kernel.calibration import gaussian_for
     from discreet.kernel.errors import DiscreetError, Failed, LedgerError, PolicyError, Refused
     from discreet.kernel.event import Event, Receipt
     from discreet.kernel.ledger import Ledger, create_ledger, memory_ledger, open_ledger
     from discreet.kernel.loss import Budget, Loss
-    from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity, laplace_for
-    from discreet.kernel.partition_selection import Threshold, threshold_for
-    from discreet.kernel.randomized_response import RandomizedResponse
-    from discreet.kernel.selection import Exponential, PermuteAndFlip
+    from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
+    from discreet.kernel.partition_selection import Threshold
+    from discreet.local.randomized_response import RandomizedResponse
+    from discreet.privacy.calibration import gaussian_for, laplace_for, threshold_for
+    from discreet.privacy.selection import Exponential, PermuteAndFlip
 else:
 
     def __getattr__(name: str) -> Any:

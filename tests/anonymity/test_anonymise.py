@@ -70,7 +70,7 @@ def is_inside(value, label, name, has_hierarchy):
 @pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(st.lists(ROW, max_size=40), st.integers(1, 4), GOALS, METHODS, st.booleans())
-def test_a_release_keeps_every_promise(rows, k, goals, method, with_hierarchy):
+def test_a_release_meets_every_criterion(rows, k, goals, method, with_hierarchy):
     rows = [{**row, "row": place} for place, row in enumerate([*rows, *ENOUGH])]
     k = min(k, len(rows))
     table = pa.Table.from_pylist(rows)
@@ -116,7 +116,7 @@ def test_recursive_diversity_holds_in_every_class(rows, k):
         assert counts[0] < 3 * sum(counts[1:])
 
 
-def test_the_release_is_of_the_library_of_the_table(library):
+def test_the_release_has_the_same_frame_type_as_the_table(library):
     table = in_library(PEOPLE, library)
     for method in ("mondrian", "full-domain"):
         out = anonymise(table, QUASI, 2, method=method)
@@ -125,7 +125,7 @@ def test_the_release_is_of_the_library_of_the_table(library):
         assert measure(out, QUASI).k >= 2
 
 
-def test_the_index_and_the_attrs_of_pandas_stay_behind():
+def test_the_index_and_attrs_of_pandas_are_not_released():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(PEOPLE.to_pydict(), index=list("uvwxyz"))
     frame.attrs["source"] = "here"
@@ -159,14 +159,14 @@ def test_no_category_names_somebody_who_was_left_out(library):
 @pytest.mark.parametrize(
     "kind", [pa.timestamp("us"), pa.timestamp("ns"), pa.duration("ns"), pa.duration("us"), pa.int64(), pa.uint64()]
 )
-def test_large_numbers_and_far_dates_keep_their_distances(kind):
+def test_large_numbers_and_distant_dates_keep_their_distances(kind):
     table = pa.table({"d": pa.array([2**57, 2**57 + 1, 2**57 + 2, 2**57 + 3], pa.int64()).cast(kind)})
     made = anonymise_and_measure(table, "d", 2)
     assert made.after.k == 2
     assert made.after.loss.ncp == pytest.approx(1 / 3)
 
 
-def test_the_last_day_there_is_can_be_released():
+def test_the_last_representable_day_can_be_released():
     days = pa.array(["2024-01-01 00:00:00", "9999-12-31 00:00:00"] * 2).cast(pa.timestamp("us"))
     assert anonymise(pa.table({"d": days}), "d", 4)["d"].to_pylist() == ["2024-01-01 to 9999-12-31"] * 4
 
@@ -181,14 +181,14 @@ def test_a_range_of_clock_times_is_read_to_the_nanosecond():
 @pytest.mark.parametrize(
     "values", [["A", "B", "A, B", "C"], ["*", "A", "B", "C"], ["{A, B}", "A", "B", "C"], ["null", None, "A", 'say "B"']]
 )
-def test_values_that_look_like_labels_do_not_hide_what_was_lost(values, method):
+def test_values_that_look_like_labels_do_not_hide_information_loss(values, method):
     table = pa.table({"a": values})
     made = anonymise_and_measure(table, "a", 2, method=method)
     assert made.after.k >= 2
     assert made.after.loss.ncp == (1 if method == "full-domain" else 0.5)
 
 
-def test_a_set_tells_its_values_apart():
+def test_a_set_keeps_its_values_distinct():
     values = ["A", "B", "A, B", "C", "null", None, 'a "word"', " D"]
     table = pa.table({"a": values, "b": [0, 0, 1, 1, 2, 2, 3, 3]})
     made = anonymise_and_measure(table, ["b", "a"], 2)
@@ -198,7 +198,7 @@ def test_a_set_tells_its_values_apart():
     assert people.rows_by_candidates == {2: 8}
 
 
-def test_what_may_be_a_value_or_a_label_is_refused():
+def test_an_ambiguous_value_or_label_is_refused():
     table = pa.table({"a": ["*", "A", "B", "C"]})
     made = anonymise(table, "a", 4)
     for other in ({"original": table}, {"population": table}):
@@ -281,7 +281,7 @@ def test_what_counts_as_equal_looks_equal():
         assert anonymise(coded, "it", 2, method=method)["it"].to_pylist() == out["it"].to_pylist()
 
 
-def test_a_set_too_long_to_read_is_anything():
+def test_a_set_too_long_to_read_is_suppressed():
     table = pa.table({"job": [f"job{place}" for place in range(300)], "sex": ["f"] * 150 + ["m"] * 150})
     assert set(anonymise(table, ["sex", "job"], 150)["job"].to_pylist()) == {"*"}
     assert "*" not in anonymise(table, ["sex", "job"], 50)["job"].to_pylist()
@@ -310,7 +310,7 @@ def test_categories_of_pandas_and_polars_are_texts(library):
     assert measure(out, QUASI).k >= 3
 
 
-def test_an_attempt_tells_what_was_done():
+def test_a_result_reports_what_was_done():
     done = anonymise_and_measure(PEOPLE, QUASI, 2, "ill", hierarchies={"zip": prefixes(5)}, method="full-domain")
     assert (done.method, done.k, done.suppressed) == ("full-domain", 2, 0)
     assert done.before.k == 1
@@ -327,7 +327,7 @@ def test_an_attempt_tells_what_was_done():
     )
 
 
-def test_a_missing_age_makes_no_reals_of_the_others():
+def test_a_missing_age_does_not_turn_the_others_into_reals():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"age": [21, 31, None, None, 40, 44], "zip": [2139, 2138, None, None, 2139, 2139]})
     assert frame.age.dtype == "float64"
@@ -339,7 +339,7 @@ def test_a_missing_age_makes_no_reals_of_the_others():
     assert measure(out, "age", original=frame, hierarchies={"age": intervals(20, 49, [10, 30])}).loss.ncp > 0
 
 
-def test_an_attempt_tells_which_columns_have_a_hierarchy():
+def test_a_result_reports_which_columns_have_a_hierarchy():
     zips = {"zip": prefixes(5)}
     told = anonymise_and_measure(
         PEOPLE, QUASI, 2, "ill", hierarchies={**zips, "ill": read_hierarchy("flu;*\ngout;*\ncold;*")}
@@ -354,7 +354,7 @@ def test_an_attempt_tells_which_columns_have_a_hierarchy():
     assert "No hierarchy" not in str(anonymise_and_measure(PEOPLE, "zip", 2, hierarchies=zips, method="full-domain"))
 
 
-def test_an_attempt_tells_which_rows_stayed():
+def test_a_result_reports_which_rows_remain():
     table = pa.table({"age": [9, 1, 1, 1], "row": [0, 1, 2, 3]})
     done = anonymise_and_measure(table, "age", 2, method="full-domain", suppress=0.3)
     assert done.kept_rows.tolist() == done.table["row"].to_pylist() == [1, 2, 3]
@@ -417,7 +417,7 @@ def test_wrong_arguments_are_refused_with_the_argument_and_a_hint(changed, kind,
             call(PEOPLE, **arguments)
 
 
-def test_full_domain_says_when_no_levels_are_good():
+def test_full_domain_reports_when_no_levels_meet_the_criteria():
     with pytest.raises(ValueError, match=r"suppress: .* at most 0 of 6 rows"):
         anonymise(PEOPLE, QUASI, 2, "ill", 2.99, method="full-domain", diversity="entropy")
 
@@ -430,7 +430,7 @@ def test_full_domain_says_when_no_levels_are_good():
         (pa.table({"age": pa.array([None, None], pa.int64())}), "quasi: column 'age' has only nulls"),
     ],
 )
-def test_tables_without_anything_are_refused(table, words):
+def test_empty_tables_are_refused(table, words):
     with pytest.raises(ValueError, match=words):
         anonymise(table, "age", 1)
 
@@ -448,19 +448,19 @@ def test_mixed_objects_of_pandas_are_refused():
         anonymise(pd.DataFrame({"it": [1, "a", 2]}), "it", 2)
 
 
-def test_long_texts_and_strange_names_pass():
+def test_long_texts_and_unusual_names_are_accepted():
     table = pa.table({"a\nb": ["x" * 100_000, "y" * 100_000, "x" * 100_000, "y" * 100_000], "": [1, 2, 3, 4]})
     out = anonymise(table, ["a\nb", ""], 2)
     assert measure(out, ["a\nb", ""]).k == 2
 
 
-def test_infinite_numbers_pass():
+def test_infinite_numbers_are_accepted():
     table = pa.table({"it": [math.inf, -math.inf, 1.0, 2.0, 3.0, math.inf]})
     out = anonymise(table, "it", 2)
     assert measure(out, "it").k >= 2
 
 
-def test_a_fraction_of_rows_may_go():
+def test_a_fraction_of_rows_may_be_suppressed():
     table = pa.table({"age": [1, 1, 1, 9], "job": list("aaab")})
     assert anonymise(table, ["age", "job"], 2, method="full-domain", suppress=Fraction(1, 4)).num_rows == 3
     assert anonymise(table, ["age", "job"], 2, method="full-domain", suppress=Fraction(24, 100)).num_rows == 4

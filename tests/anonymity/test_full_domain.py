@@ -115,7 +115,7 @@ def judged(rows, levels, goals, most):
 @pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(st.lists(ROW, min_size=2, max_size=20), GOALS, st.sampled_from([0, 0.1, 0.3]))
-def test_the_levels_are_the_best_of_all(rows, goals, suppress):
+def test_the_levels_are_optimal(rows, goals, suppress):
     rows = [*rows, (0, "a", "110", "x", 0), (1, "b", "111", "y", 1)]  # no column is all null, or of one value
     table = encode_table(tabled(rows), QUASI, ["ill", "pay"])
     trees = [build_tree(column, HIERARCHIES.get(column.name)) for column in table.quasi]
@@ -141,7 +141,7 @@ def test_the_levels_are_the_best_of_all(rows, goals, suppress):
 @pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @given(st.lists(ROW, min_size=4, max_size=20), GOALS, st.sampled_from([0, 2, 5]))
-def test_what_a_verdict_says_of_lower_levels_is_true_of_all_of_them(rows, goals, most):
+def test_a_verdict_on_lower_levels_holds_for_all_of_them(rows, goals, most):
     rows = [*rows, (0, "a", "110", "x", 0), (1, "b", "111", "y", 1)]
     given_rows = encode_table(tabled(rows), QUASI, ["ill", "pay"])
     trees = tuple(build_tree(column, HIERARCHIES.get(column.name)) for column in given_rows.quasi)
@@ -163,7 +163,7 @@ def one_level(rows, k):
     return find_best_levels([column.codes], [build_tree(column)], PrivacyCriteria(k), np.ones(len(rows), np.int64), 0)
 
 
-def test_a_table_that_is_good_already_is_left_alone():
+def test_a_table_that_meets_the_criteria_is_unchanged():
     assert one_level(["a", "a", "b", "b"], 2).levels == (0,)
     assert one_level(["a", "a", "b"], 2).levels == (1,)
 
@@ -180,7 +180,7 @@ def judge_by(least):
     return judge, asked
 
 
-def test_the_search_does_not_judge_what_cannot_win():
+def test_the_search_skips_levels_that_cannot_win():
     losses = [np.arange(5) * 3 / 10, np.arange(5) * 2 / 10]
     judge, asked = judge_by(4)
     assert find_optimal_node(losses, judge).levels == (0, 4)
@@ -197,7 +197,7 @@ def test_the_greedy_search_goes_down_from_the_top():
     assert find_node_greedily(losses, judge) is None
 
 
-def test_many_levels_are_searched_greedily_and_the_result_says_so(monkeypatch):
+def test_many_levels_are_searched_greedily_and_the_result_reports_it(monkeypatch):
     noise = np.random.default_rng(3)
     table = pa.table({name: noise.integers(0, 16, 400) for name in "abcd"})
     hierarchies = {name: intervals(0, 15, [2, 4, 8]) for name in "abcd"}

@@ -50,18 +50,18 @@ def test_quotes_protect_a_semicolon():
         (";\n;", "no levels"),
     ],
 )
-def test_what_is_no_tree_is_refused(text, words):
+def test_labels_that_are_not_a_tree_are_refused(text, words):
     with pytest.raises(ValueError, match=f"^source: .*{words}"):
         read_hierarchy(text)
 
 
-def test_a_missing_file_is_an_error_of_its_own():
+def test_a_missing_file_raises_its_own_error():
     words = r"^source: file no_such_file.csv does not exist\. .* lines such as"
     with pytest.raises(FileNotFoundError, match=words):
         read_hierarchy("no_such_file.csv")
 
 
-def test_a_source_of_another_kind_or_coding_is_refused(tmp_path):
+def test_a_source_of_another_type_or_encoding_is_refused(tmp_path):
     with pytest.raises(TypeError, match=r"^source: .* not dict\."):
         read_hierarchy({"28": "20-29"})
     (tmp_path / "name.csv").write_bytes("Zo\xeb;*\n".encode("latin-1"))
@@ -125,7 +125,7 @@ def test_a_column_without_a_hierarchy_has_two_levels():
     assert tree.losses.tolist() == [[0, 0, 0], [1, 1, 1]]
 
 
-def test_intervals_of_whole_and_of_real_numbers():
+def test_intervals_of_integers_and_reals():
     assert labels([0, 37, 100], intervals(0, 100, [5, 20]), 1) == ["0-4", "35-39", "100"]
     assert labels([0, 37, 100], intervals(0, 100, [5, 20]), 2) == ["0-19", "20-39", "100"]
     assert labels([0.1, 0.3], intervals(0, 1, 0.1), 1) == ["[0.1, 0.2)", "[0.3, 0.4)"]
@@ -163,7 +163,7 @@ def test_intervals_of_texts_are_refused():
 
 
 @pytest.mark.parametrize("value", ["12", True, date(2024, 1, 1), 101, -1, float("inf")])
-def test_intervals_have_no_place_for_others(value):
+def test_intervals_have_no_path_for_other_values(value):
     assert intervals(0, 100, 10).path(value) is None
 
 
@@ -173,7 +173,7 @@ def test_prefixes_hide_the_last_characters():
 
 
 @pytest.mark.parametrize("value", ["1305", "130531", 1.5, True, -123])
-def test_prefixes_have_no_place_for_codes_of_other_lengths(value):
+def test_prefixes_have_no_path_for_codes_of_other_lengths(value):
     assert prefixes(5).path(value) is None
 
 
@@ -184,7 +184,7 @@ def test_prefixes_of_no_length_are_refused(length):
 
 
 @pytest.mark.skipif(not (DATA / "adult_hierarchies").is_dir(), reason="the shared data are not here")
-def test_the_shared_hierarchies_fit_their_columns():
+def test_the_shared_hierarchies_cover_their_columns():
     import pyarrow.parquet as pq
 
     adult = pq.read_table(DATA / "adult.parquet")
@@ -204,7 +204,7 @@ def test_a_number_on_two_lines_with_different_labels_is_refused():
     assert read_hierarchy("30;x;*\n30.0;x;*").path(30) == ("x", "*")
 
 
-def test_numbers_that_no_real_tells_apart_have_no_place_for_it():
+def test_an_ambiguous_real_has_no_path_in_a_hierarchy():
     ids = read_hierarchy("12345678901234567890;x;*\n12345678901234567891;y;*")
     assert ids.path(12345678901234567890.0) is None
     assert ids.path(12345678901234567891) == ids.path("12345678901234567891") == ("y", "*")

@@ -86,7 +86,7 @@ def test_nobody_in_the_second_is_exposed_by_homogeneity():
     assert "homogeneity" not in risk.not_protected
 
 
-def test_who_is_in_both_is_exposed_by_their_intersection():
+def test_people_in_both_are_exposed_by_their_intersection():
     young = [
         {row["condition"] for row in table.to_pylist() if row["age"] == age}
         for table, age in ((lecture.first(), "<30"), (lecture.second(), "<35"))

@@ -74,7 +74,7 @@ def test_diverse_classes_are_measured_alike(pairs):
 
 @pytest.mark.long
 @given(ROWS)
-def test_the_worst_column_speaks_for_all(rows):
+def test_the_worst_column_determines_the_result(rows):
     risk = measure(pa.Table.from_pylist(rows, SCHEMA), QUASI, ["word", "number"])
     for name in ("l", "entropy_l"):
         assert getattr(risk, name) == min(getattr(each, name) for each in risk.sensitive)
@@ -99,27 +99,27 @@ def test_homogeneous_rows_are_found_in_the_hospital():
     assert "homogeneity attack (4 rows in 1 class with a single value of 'condition')" in risk.not_protected
 
 
-def test_halves_are_halves_so_that_limits_can_be_asked_for():
+def test_halves_are_exact_so_that_limits_can_be_compared():
     risk = measure(pa.table({"a": [0] * 6, "s": list("aabbcc")}), "a", "s")
     assert risk.entropy_l == 3
     assert risk.alpha == round(1 / 3, 12)
     assert risk.t == 0
 
 
-def test_one_class_tells_nothing_and_one_value_everything():
+def test_one_class_discloses_nothing_and_one_value_everything():
     risk = measure(pa.table({"a": [0] * 4, "s": [1, 2, 2, 1]}), "a", "s")
     assert (risk.k, risk.t, risk.beta, risk.delta, risk.enhanced_beta) == (4, 0, 0, 0, 0)
     risk = measure(pa.table({"a": [0, 0, 1], "s": [5, 5, 5]}), "a", "s")
     assert (risk.l, risk.t, risk.alpha, risk.recursive) == (1, 0, 1, (1, 1))
 
 
-def test_null_is_a_value_like_others():
+def test_null_is_a_value_like_any_other():
     risk = measure(pa.table({"a": [None, None, 1], "s": ["x", None, "x"]}), "a", "s")
     assert (risk.k, risk.sizes, risk.sensitive[0].values) == (1, {1: 1, 2: 1}, 2)
     assert risk.sensitive[0].exposed_rows.tolist() == [2]
 
 
-def test_a_hierarchy_makes_near_values_near():
+def test_a_hierarchy_makes_related_values_close():
     tree = read_hierarchy("flu;lung;*\ncold;lung;*\nulcer;gut;*")
     table = pa.table({"a": [0, 0, 1, 1], "ill": ["flu", "flu", "cold", "ulcer"]})
     plain, near = measure(table, "a", "ill"), measure(table, "a", "ill", hierarchies={"ill": tree})
@@ -129,7 +129,7 @@ def test_a_hierarchy_makes_near_values_near():
 
 
 @pytest.mark.parametrize("name", ["l", "t", "entropy_l", "recursive", "alpha", "beta", "delta", "enhanced_beta"])
-def test_what_nobody_named_is_not_known(name):
+def test_measures_of_sensitive_columns_need_a_sensitive_column(name):
     risk = measure(pa.table({"a": [1]}), "a")
     with pytest.raises(ValueError, match="no sensitive column"):
         getattr(risk, name)
@@ -144,7 +144,7 @@ def test_what_nobody_named_is_not_known(name):
         (["x", "z", "y"], "background-knowledge attack (up to 33.3 % of a class have the same value of 's')"),
     ],
 )
-def test_the_attack_that_is_named_is_the_one_that_was_found(values, attack):
+def test_the_attack_that_is_named_is_the_one_that_applies(values, attack):
     risk = measure(pa.table({"a": [1] * len(values), "s": values, "id": range(len(values))}), "a", "s")
     assert attack in risk.not_protected
     assert "intersection attack" in risk.not_protected
@@ -153,7 +153,7 @@ def test_the_attack_that_is_named_is_the_one_that_was_found(values, attack):
     assert "\n" not in risk.not_protected
 
 
-def test_rows_that_are_alone_can_be_linked():
+def test_unique_rows_can_be_linked():
     risk = measure(pa.table({"a": [1, 2, 2]}), "a")
     assert "linkage attack (1 row is unique)" in risk.not_protected
     assert (risk.prosecutor.highest_risk, risk.prosecutor.uniquely_linked_rows, risk.marketer) == (1, 1, 2 / 3)
@@ -164,7 +164,7 @@ def test_a_risk_of_a_fifth_is_not_above_a_fifth():
     assert LinkageRisk({0: 10, 1: 10}).share_above(0.2) == 0.5
 
 
-def test_many_columns_are_tried_a_few_at_a_time():
+def test_many_columns_are_combined_a_few_at_a_time():
     table = pa.table({f"c{i}": [i % 2, 1, 0, i % 3] for i in range(20)})
     found = measure(table, table.column_names).uniqueness()
     assert max(len(each.columns) for each in found) == max_combination_size(20) == 2
@@ -210,7 +210,7 @@ def test_wrong_arguments_are_refused(given, error, words):
     assert words in str(caught.value)
 
 
-def test_a_risk_shows_itself():
+def test_a_risk_has_a_readable_text_form():
     risk = measure(pa.table(sample("hospital")), ["zip", "age"], "condition")
     assert repr(risk) == str(risk)
     assert str(risk).endswith(risk.not_protected)
@@ -242,7 +242,7 @@ def test_what_was_measured_goes_to_json_and_back(rows):
     assert found["population"] == len(rows)
 
 
-def test_what_is_infinite_is_none_in_json():
+def test_infinite_measures_are_null_in_json():
     found = measure(pa.table({"a": [1, 2, 2], "s": ["x", "y", "y"]}), "a", "s").to_dict()
     assert found["sensitive"]["s"]["enhanced_beta"] is None
     assert found["sensitive"]["s"]["recursive"] == [1.0, 1]

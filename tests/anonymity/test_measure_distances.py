@@ -78,7 +78,7 @@ def test_with_nulls_the_ordered_distance_is_never_understated(rows):
     assert t_of(values, groups) <= 1
 
 
-def test_many_values_are_as_exact_as_few():
+def test_distances_of_many_values_are_as_exact_as_of_few():
     rng = np.random.default_rng(7)
     groups, values = rng.integers(0, 40, 20_000), rng.integers(0, 15_000, 20_000)
     many = np.unique(values)

@@ -71,7 +71,7 @@ def covered(labels, values):
         (None, [None]),
     ],
 )
-def test_a_label_stands_for_the_numbers_that_it_says(label, found):
+def test_a_label_covers_the_numbers_it_names(label, found):
     values = [9, 28, 30, 35, 41, None, -4]
     assert sorted(covered([label, "0"], values)[0], key=str) == sorted(found, key=str)
 
@@ -98,7 +98,7 @@ def test_a_label_stands_for_the_numbers_that_it_says(label, found):
         ("inf", [float("inf"), 1.0], [float("inf")]),
     ],
 )
-def test_a_label_stands_for_values_of_every_kind(label, values, found):
+def test_a_label_covers_values_of_every_type(label, values, found):
     assert covered([label], values)[0] == found
 
 
@@ -117,7 +117,7 @@ def test_a_label_stands_for_values_of_every_kind(label, values, found):
     ],
     ids=lambda values: str(values.type),
 )
-def test_what_is_written_is_read_again(values):
+def test_labels_are_parsed_as_they_were_written(values):
     texts = format_values(values)
     assert covered(texts, values) == [[value] for value in values.to_pylist()]
     if values.type != pa.bool_():
@@ -178,7 +178,7 @@ BOXES = st.lists(st.lists(st.integers(0, 4), max_size=4, unique=True).map(sorted
 @pytest.mark.long
 @settings(max_examples=150)
 @given(st.data(), st.integers(1, 3))
-def test_boxes_meet_the_points_that_lie_in_them(data, columns):
+def test_boxes_match_the_points_inside_them(data, columns):
     sets = [data.draw(BOXES) for _ in range(columns)]
     boxes = data.draw(st.lists(st.tuples(*[st.integers(0, len(each) - 1) for each in sets]), min_size=1, max_size=8))
     points = data.draw(st.lists(st.tuples(*[st.integers(0, 4)] * columns), min_size=1, max_size=12))
@@ -201,7 +201,7 @@ def test_a_point_outside_one_column_is_in_no_box_of_another():
     assert (counts.tolist(), one.tolist()) == ([0, 0], [-1, -1])
 
 
-def test_a_large_meeting_is_split_into_parts_and_comes_out_the_same(monkeypatch):
+def test_a_large_match_is_split_and_gives_the_same_result(monkeypatch):
     rng = np.random.default_rng(3)
     low = rng.integers(0, 40, (200, 3))
     covers = [build_coverage([range(a, min(a + 9, 50)) for a in low[:, column]], 50) for column in range(3)]

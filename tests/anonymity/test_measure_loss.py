@@ -72,6 +72,6 @@ def test_a_constant_column_and_an_infinite_one_have_no_width_to_lose():
     assert loss.ncp == 0
 
 
-def test_the_loss_is_told():
+def test_the_loss_is_reported():
     risk = measure(pa.table({"age": ["20-60"] * 5}), "age", original=BEFORE)
     assert "information loss (NCP): 100 %, 1 row suppressed" in str(risk)

@@ -39,6 +39,6 @@ def test_the_numbers_are_those_of_pycanon(name):
         assert found.enhanced_beta in (found.beta, math.inf)
 
 
-def test_every_set_has_numbers():
+def test_every_data_set_has_expected_numbers():
     assert set(SAID) == set(SETS)
     assert len(SETS) >= 10

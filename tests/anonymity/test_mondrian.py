@@ -69,7 +69,7 @@ def test_every_class_has_k_rows_and_equal_rows_stay_together(rows, k):
 @pytest.mark.long
 @settings(max_examples=150, deadline=None)
 @given(st.lists(ROW, min_size=4, max_size=40), st.integers(2, 4))
-def test_no_class_is_left_that_a_cut_would_improve(rows, k):
+def test_no_class_remains_that_a_split_would_improve(rows, k):
     axes = axes_of(rows)
     found = partition(axes, PrivacyCriteria(k), np.ones(len(rows), np.int64))
     for axis in axes:
@@ -80,7 +80,7 @@ def test_no_class_is_left_that_a_cut_would_improve(rows, k):
 @pytest.mark.long
 @settings(max_examples=100, deadline=None)
 @given(st.lists(ROW, min_size=1, max_size=30), st.lists(st.integers(1, 4), min_size=30, max_size=30), st.integers(1, 5))
-def test_a_row_of_weight_three_is_three_rows(rows, weights, k):
+def test_a_row_of_weight_three_counts_as_three_rows(rows, weights, k):
     weights = weights[: len(rows)]
     if k > sum(weights):
         return
@@ -106,7 +106,7 @@ def test_losses_of_groups_are_those_of_the_definition(rows, data):
 @pytest.mark.long
 @settings(max_examples=50, deadline=None)
 @given(st.lists(ROW, min_size=4, max_size=12), st.integers(1, 3))
-def test_a_cut_gains_what_it_says_and_no_other_gains_more(rows, k):
+def test_a_split_gains_what_it_reports_and_no_other_gains_more(rows, k):
     """All cuts along one axis by brute force: between two values, of a set, and one label against the rest.
 
     A set is cut where its values, sorted by frequency, are; if k is 1 no other subset gains more.
@@ -179,7 +179,7 @@ def test_a_check_sees_the_rows_outside_the_classes_too():
     assert (seen[0].sizes.tolist(), seen[0].row_count, seen[0].totals.tolist()) == ([2, 4], 6, [2, 4])
 
 
-def test_bags_of_many_values_are_counted_without_bits():
+def test_multisets_of_many_values_are_counted_without_bit_masks():
     """Together they have more values than there are bits for: some are counted another way, with the same result."""
     noise = np.random.default_rng(5)
     table = pa.table({name: noise.integers(0, 400, 3000).astype(str) for name in "abcd"})
@@ -214,7 +214,7 @@ def test_few_rows_of_many_groups_are_tallied_by_sorting():
 
 
 @pytest.mark.parametrize("places", [[1.0, np.inf, -np.inf, np.nan], [1e308, -1e308, 0.0], [5.0], [np.inf, np.nan]])
-def test_places_beyond_all_numbers_are_too_far_from_everything(places):
+def test_positions_beyond_all_numbers_are_too_far_from_everything(places):
     values = encode_column(pa.table({"it": pa.array(places, from_pandas=False)}), "it")
     line = build_dimension(values, None).scale
     assert np.isfinite(line.positions).all()

@@ -73,7 +73,7 @@ def test_text_is_one_id_in_every_normal_form_and_with_every_storage():
     assert len(set(codes(["ana", "Ana", " ana"]))) == 3
 
 
-def test_kinds_of_ids_never_meet():
+def test_ids_of_different_types_never_share_a_pseudonym():
     midnight = dt.datetime(1970, 1, 2)
     aware = dt.datetime(1970, 1, 2, tzinfo=dt.UTC)
     columns = [["1"], [1], [b"1"], [True], [dt.date(1970, 1, 2)], [midnight], [aware]]
@@ -112,7 +112,7 @@ def test_ids_in_several_chunks_are_one_column():
 
 
 @pytest.mark.parametrize("values", [[[1, 2]], [{"a": 1}], [dt.timedelta(1)], [dt.time(1)]])
-def test_what_is_no_id_is_refused(values):
+def test_a_value_that_cannot_be_an_id_is_refused(values):
     with pytest.raises(TypeError, match=r"column.* has type |column: values of type .* Convert them to text"):
         codes(values)
 
@@ -189,17 +189,17 @@ def test_candidates_are_counted_from_the_formats_seen(values, count, form):
         (2**81, "too many to enumerate"),
     ],
 )
-def test_the_time_to_try_them_all_is_said_in_words(count, said):
+def test_the_time_to_try_all_candidates_is_stated_in_words(count, said):
     assert said in explain_brute_force(CandidateSpace("ids", count))
 
 
-def test_a_huge_text_is_a_fine_id_and_is_not_quoted():
+def test_a_huge_text_is_a_valid_id_and_is_not_quoted():
     huge = "x" * 1_000_000
     assert codes([huge]) == [by_hand(b"text", huge.encode())]
     assert len(estimate_candidates(pa.array([huge])).description) < 100
 
 
-def test_the_note_names_the_attack_that_is_left():
+def test_the_note_names_the_remaining_attack():
     table = pa.table({"id": ["5D12"], "place": ["Main Street"], "fare": [9]})
     note = pseudonymise(table, "id", KEY).schema.metadata[b"not_protected"].decode()
     assert note == describe_attacks_on_pseudonyms(["id"], ["place", "fare"])
@@ -292,7 +292,7 @@ def test_a_file_that_is_no_key_is_refused(tmp_path, text):
         read_key(file)
 
 
-def test_a_place_without_a_key_is_named(tmp_path):
+def test_a_path_without_a_key_is_named(tmp_path):
     with pytest.raises(ValueError, match=r"^path: .*taxi.key cannot be read .* write_key"):
         read_key(tmp_path / "taxi.key")
     with pytest.raises(ValueError, match=r"^path: folder .*nowhere does not exist\. .*mkdir -p -m 700 .*nowhere$"):

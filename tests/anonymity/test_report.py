@@ -74,7 +74,7 @@ def printed(made, width=100):
     return console.file.getvalue()
 
 
-def test_a_measurement_is_told_in_parts():
+def test_a_measurement_is_reported_in_sections():
     made = build_report(measure(people(), ["zip", "age"], "ill"))
     assert made.title == "8 rows, quasi-identifiers: zip, age"
     assert numbers(made, "Equivalence classes") == {
@@ -88,7 +88,7 @@ def test_a_measurement_is_told_in_parts():
     assert made.not_protected.startswith("Not protected against: linkage attack (8 rows")
 
 
-def test_a_release_is_told_beside_its_original():
+def test_a_release_is_reported_beside_its_original():
     done = anonymise_and_measure(people(), ["zip", "age"], 4, "ill", hierarchies={"zip": prefixes(5)})
     made = build_report(done)
     rows, tree = part(made, "Generalisation (mondrian)").sentences
@@ -103,20 +103,20 @@ def test_a_release_is_told_beside_its_original():
     assert made.not_protected == done.not_protected
 
 
-def test_levels_of_a_full_domain_release_are_told():
+def test_levels_of_a_full_domain_release_are_reported():
     done = anonymise_and_measure(people(), "zip", 4, hierarchies={"zip": prefixes(5)}, method="full-domain")
     told = part(build_report(done), "Generalisation (full-domain)").sentences[1]
     assert told.startswith(f"Generalisation levels: zip {done.levels['zip']} (")
 
 
-def test_a_full_domain_release_without_hierarchies_is_told_to_have_none():
+def test_a_full_domain_release_without_hierarchies_is_reported_as_such():
     done = anonymise_and_measure(people(), ["zip", "age"], 4, method="full-domain")
     assert (
         part(build_report(done), "Generalisation (full-domain)").sentences[-1].startswith("No hierarchy for zip, age: ")
     )
 
 
-def test_a_release_tells_what_singled_people_out_before():
+def test_a_release_reports_what_singled_people_out_before():
     told = part(build_report(anonymise_and_measure(people(), ["zip", "age"], 4)), "Uniqueness: before")
     assert told.bars == part(build_report(measure(people(), ["zip", "age"])), "Uniqueness").bars
     assert "no row is unique" in told.sentences[-1]
@@ -124,7 +124,7 @@ def test_a_release_tells_what_singled_people_out_before():
     assert "still unique" in still.sentences[-1]
 
 
-def test_homogeneous_rows_are_listed_from_one_and_not_without_end():
+def test_homogeneous_rows_are_numbered_from_one_and_limited():
     risk = measure(pa.table({"q": [1, 1, 2, 2, 3, 3], "s": list("aaabcc")}), "q", "s")
     assert part(build_report(risk), "Attribute disclosure: s").sentences == (
         "s has a single value in 2 classes: rows 1-2, 5-6.",
@@ -140,7 +140,7 @@ def test_homogeneous_rows_are_listed_from_one_and_not_without_end():
     assert told.endswith("45-46, ….")
 
 
-def test_a_population_is_told():
+def test_a_population_is_reported():
     town = pa.table({"zip": ["13053"] * 3 + ["14850"], "age": [28, 28, 23, 47]})
     made = build_report(measure(people(), ["zip", "age"], population=town))
     found = numbers(made, "Identity disclosure")
@@ -169,14 +169,14 @@ def test_columns_that_single_people_out_are_named_each_and_worst_together():
     ]
 
 
-def test_shares_that_are_not_all_or_nothing_do_not_look_like_it():
+def test_shares_near_0_or_100_percent_are_not_shown_as_such():
     table = pa.table({"q": [0] * 5000 + [1]})
     found = part(build_report(measure(table, "q")), "Equivalence classes").bars
     assert [bar.text for bar in found] == ["< 0.1 %", "> 99.9 %"]
 
 
 @pytest.mark.parametrize("write", [render_page, render_fragment])
-def test_hostile_names_and_values_are_shown_and_never_obeyed(write):
+def test_hostile_names_and_values_are_shown_and_never_executed(write):
     table = pa.table({HOSTILE.replace("\ud800", ""): ["a", "b", "b"], "s": ["x", "y", "y"]})
     html = write(measure(table, table.column_names[0], "s"))
     assert "<script" not in html
@@ -187,7 +187,7 @@ def test_hostile_names_and_values_are_shown_and_never_obeyed(write):
     html.encode()
 
 
-def test_the_page_stands_alone():
+def test_the_page_is_self_contained():
     html = render_page(anonymise_and_measure(people(), ["zip", "age"], 4, "ill"))
     found = outline(html)
     assert html.startswith("<!DOCTYPE html>")
@@ -198,12 +198,12 @@ def test_the_page_stands_alone():
     assert html.count("<svg") == 3
 
 
-def test_a_notebook_shows_an_attempt():
+def test_a_notebook_shows_an_anonymisation_result():
     done = anonymise_and_measure(people(), ["zip", "age"], 4, "ill")
     assert done._repr_html_() == render_fragment(done)
 
 
-def test_bars_stay_inside_their_picture():
+def test_bars_stay_inside_the_chart():
     drawn = draw_bars([ChartBar("x" * 100, 7.0, "700 %"), ChartBar("y", -1.0, "")], "Title & <text>")
     widths = [float(width) for width in re.findall(r'<rect [^>]*width="([0-9.]+)"', drawn)]
     assert widths == [320.0, 0.0]
@@ -212,7 +212,7 @@ def test_bars_stay_inside_their_picture():
     outline(drawn)
 
 
-def test_the_terminal_shows_the_same_and_obeys_nothing():
+def test_the_terminal_shows_the_same_and_executes_nothing():
     table = pa.table({"a\x1b[2J\nb": ["a", "b", "b"], "s[red]": ["x", "y", "y"]})
     text = printed(build_report(measure(table, "a\x1b[2J\nb", "s[red]")))
     assert "\x1b" not in text
@@ -228,5 +228,5 @@ def test_the_terminal_may_be_narrow_or_wide(width):
     assert "Information loss" in text
 
 
-def test_letters_that_cannot_be_seen_are_replaced():
+def test_invisible_characters_are_replaced():
     assert make_printable("a\x00b\u202ec\ud800d é 漢") == "a�b�c�d é 漢"

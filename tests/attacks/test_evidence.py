@@ -19,7 +19,7 @@ EPSILONS = st.floats(0.0, 6.0)
 
 @given(st.integers(1, 200), CHANCES, st.sampled_from([0.9, 0.95, 0.999]))
 @settings(max_examples=60)
-def test_an_interval_misses_the_truth_no_more_often_than_it_says(trials, chance, confidence):
+def test_an_interval_misses_the_truth_no_more_often_than_stated(trials, chance, confidence):
     hits = np.arange(trials + 1)
     low, high = clopper_pearson(hits, trials, (1 - confidence) / 2)
     law = binom.pmf(hits, trials, chance)
@@ -58,7 +58,7 @@ def test_the_epsilon_implied_by_a_ceiling_is_the_epsilon(epsilon, delta, prior):
 @pytest.mark.long
 @given(EPSILONS, st.floats(0, 0.2), st.integers(0, 40), st.integers(0, 40))
 @settings(max_examples=300)
-def test_the_ceiling_of_found_is_where_chances_stop_being_private(epsilon, delta, inside, outside):
+def test_the_ceiling_is_where_probabilities_stop_being_private(epsilon, delta, inside, outside):
     pairs = ((inside, outside), (outside, inside), (40 - inside, 40 - outside), (40 - outside, 40 - inside))
     excess = max(p / 40 - math.exp(epsilon) * q / 40 - delta for p, q in pairs)
     ceiling = EventEvidence(Proportion(1, 2), Proportion(outside * 10**12, 40 * 10**12)).ceiling(epsilon, delta)
@@ -68,13 +68,13 @@ def test_the_ceiling_of_found_is_where_chances_stop_being_private(epsilon, delta
         assert inside / 40 > ceiling
 
 
-def test_the_ceiling_of_found_can_be_reached():
+def test_the_ceiling_can_be_attained():
     # Outcomes of a mechanism with epsilon ln 3: 1/4 and 3/4.
     strangers = Proportion(10**12, 4 * 10**12)
     assert EventEvidence(Proportion(1, 1), strangers).ceiling(math.log(3)) == pytest.approx(3 / 4, abs=1e-5)
 
 
-def test_few_strangers_leave_room_below_the_ceiling():
+def test_few_non_members_leave_slack_below_the_ceiling():
     assert EventEvidence(Proportion(1, 1), Proportion(25, 100)).ceiling(0) == pytest.approx(
         Proportion(25, 100).interval()[1]
     )
@@ -109,14 +109,14 @@ def test_evidence_counts_in_both_directions_and_by_its_contrary():
         assert contrary.implied().low > 4
 
 
-def test_delta_explains_what_happens_rarely():
+def test_delta_explains_rare_events():
     found = EventEvidence(Proportion(30, 10_000), Proportion(0, 10_000))
     assert found.implied().low > 0.1
     assert found.implied(delta=0.01).low == 0
 
 
 @pytest.mark.long
-def test_scores_that_know_nothing_imply_nothing():
+def test_uninformative_scores_imply_nothing():
     rng = np.random.default_rng(7)
     low = [ScoreEvidence(rng.normal(size=400), rng.normal(size=400)).implied().low for _ in range(40)]
     assert sum(each > 0 for each in low) <= 6
@@ -188,7 +188,7 @@ def test_no_private_rule_guesses_bits_better_than_the_ceiling(epsilon, delta, te
     assert ceiling <= best + 0.02
 
 
-def test_bits_leak_where_the_prior_alone_would_explain_the_success():
+def test_a_leak_is_detected_although_the_prior_alone_could_explain_the_success():
     bits = BitEvidence(Proportion(400, 460), Proportion(25, 52), prior=0.9)
     assert bits.success < bits.baseline
     assert bits.implied().low > 0.5

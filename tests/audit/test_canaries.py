@@ -31,7 +31,7 @@ def slow_chance(right, guesses, canaries, *, epsilon, delta):
 
 
 @pytest.mark.parametrize(("right", "guesses", "canaries"), [(60, 100, 100), (30, 30, 200), (1, 10, 10), (9, 20, 50)])
-def test_the_chance_is_that_of_the_formula(right, guesses, canaries):
+def test_the_probability_is_that_of_the_formula(right, guesses, canaries):
     for epsilon, delta in product((0.0, 0.3, 2.0), (0.0, 1e-6, 1e-3, 0.05)):
         found = p_value_bound(right, guesses, canaries, epsilon=epsilon, delta=delta)
         assert found == pytest.approx(slow_chance(right, guesses, canaries, epsilon=epsilon, delta=delta), rel=1e-9)
@@ -58,7 +58,7 @@ def test_the_delta_term_matters():
     assert everything.epsilon_low < 1 < audit.one_run(coins.astype(float), coins, delta=0).epsilon_low
 
 
-def test_a_release_that_tells_all_with_probability_delta_is_no_false_alarm():
+def test_a_release_that_discloses_all_with_probability_delta_is_not_refuted():
     # With m canaries and a delta of its own for each, somebody who drops 2·m·delta·alpha calls this a leak too often.
     m, delta, alarms, dropped = 50, 0.02, 0, 0
     rng = np.random.default_rng(0)
@@ -73,7 +73,7 @@ def test_a_release_that_tells_all_with_probability_delta_is_no_false_alarm():
     assert alarms <= 150
 
 
-def test_fewer_guesses_find_those_who_stand_out():
+def test_fewer_guesses_select_the_clearest_canaries():
     rng = np.random.default_rng(0)
     coins = rng.integers(0, 2, 10_000).astype(bool)
     exposed = rng.random(10_000) < 0.02
@@ -99,7 +99,7 @@ def test_false_alarms_of_several_numbers_are_still_as_rare_as_stated():
 
 
 @pytest.mark.long
-def test_a_million_canaries_are_no_trouble():
+def test_a_million_canaries_are_handled():
     scores, coins = survey(1_000_000, 1, 0)
     began = time.process_time()
     result = audit.one_run(scores, coins, delta=1e-9)
@@ -108,7 +108,7 @@ def test_a_million_canaries_are_no_trouble():
     assert time.process_time() - began < 10
 
 
-def test_equal_scores_are_not_told_apart_by_their_order():
+def test_equal_scores_are_not_distinguished_by_their_order():
     coins = np.arange(1000) < 500
     assert audit.one_run(np.zeros(1000), coins, 0).epsilon_low < 0.3
     assert audit.one_run(np.zeros(1000), ~coins, 0).epsilon_low < 0.3
@@ -126,7 +126,7 @@ def test_a_claim_may_be_a_budget():
     assert (result.claim, result.delta) == (1, 1e-5)
 
 
-def test_the_words_say_what_was_shown():
+def test_the_text_states_what_was_shown():
     scores, coins = survey(5000, 1, 0)
     with_claim = {claim: audit.one_run(scores, coins, 0, claim=claim).direction for claim in ("1/2", 2)}
     assert with_claim["1/2"] == "more than the claim allows"
@@ -144,7 +144,7 @@ def test_reversed_scores_are_suspected():
 
 
 @pytest.mark.parametrize("delta", [0, 1e-4])
-def test_one_more_than_what_is_allowed_refutes(delta):
+def test_one_correct_guess_more_than_allowed_refutes(delta):
     scores, coins = survey(2000, 2, 0)
     seen = audit.one_run(scores, coins, delta, guesses=500, claim=1).plot_data
     assert set(seen.allowed) == {"by guessing", "at epsilon 1"}

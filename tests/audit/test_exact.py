@@ -25,7 +25,7 @@ def test_the_worse_of_both_directions_counts():
     assert audit.exact(q, p, 1).direction == "likelier on D2 than on D"
 
 
-def test_what_only_one_law_can_say_is_infinite_unless_delta_covers_it():
+def test_an_outcome_of_one_distribution_only_is_infinite_unless_delta_covers_it():
     p, q = {0: 0.99, 1: 0.01}, {0: 1.0}
     assert audit.exact(p, q, 5).epsilon_low == math.inf
     assert audit.exact(p, q, 5, delta=0.02).epsilon_low == 0
@@ -40,12 +40,12 @@ def test_a_gaussian_is_as_private_as_its_exact_curve_says(delta):
     assert audit.exact(here, there, 1).epsilon_low == math.inf
 
 
-def test_equal_laws_tell_nothing():
+def test_equal_distributions_disclose_nothing():
     assert audit.exact({0: 1.0}, {0: 1.0}, 0).epsilon_low == 0
     assert audit.exact({0: 1.0}, {0: 1.0}, 0).holds
 
 
-def test_dice_are_tried_in_all_ways():
+def test_random_draws_are_enumerated():
     def survey(bit, below):
         return bit if below(2) else below(2)
 
@@ -55,7 +55,7 @@ def test_dice_are_tried_in_all_ways():
     assert not audit.exact(*laws, claim="1.0986").holds
 
 
-def test_dice_that_depend_on_other_dice_have_the_right_law():
+def test_draws_that_depend_on_other_draws_have_the_right_distribution():
     law = audit.distribution_of(lambda data, below: sum(below(6) + 1 for _ in range(below(2) + 1)), None)
     assert sum(law.values()) == 1
     assert law[1] == Fraction(1, 12)
@@ -68,7 +68,7 @@ def test_an_error_of_an_algorithm_is_an_outcome():
     assert "raised ZeroDivisionError: integer division or modulo by zero" in law
 
 
-def test_an_algorithm_without_dice_has_one_outcome():
+def test_a_deterministic_algorithm_has_one_outcome():
     assert audit.distribution_of(lambda data, below: data, 5) == {5: 1}
 
 
@@ -81,27 +81,27 @@ def test_an_endless_algorithm_is_refused():
         audit.distribution_of(tosses_until_heads, None)
 
 
-def test_too_many_ways_are_refused(monkeypatch):
+def test_too_many_random_paths_are_refused(monkeypatch):
     monkeypatch.setattr("discreet.audit.exact_distribution._MAX_PATHS", 50)
     with pytest.raises(ValueError, match="more than 50 sequences"):
         audit.distribution_of(lambda data, below: below(10) + below(10), None)
 
 
-def test_laws_and_outputs_do_not_mix():
+def test_distributions_and_outputs_do_not_mix():
     with pytest.raises(TypeError, match="two pmfs or two outputs"):
         audit.exact(output(dc.Laplace(1), 0), {0: 1.0}, 1)
 
 
 @pytest.mark.parametrize("wrong", [None, "law", [0.5, 0.5], dc.Laplace(1)], ids=repr)
-def test_what_is_no_law_is_refused(wrong):
+def test_a_value_that_is_not_a_distribution_is_refused(wrong):
     with pytest.raises(TypeError, match="p and q must be dicts"):
         audit.exact({0: 1.0}, wrong, 1)
 
 
-def test_what_is_no_algorithm_is_refused():
+def test_a_value_that_is_not_an_algorithm_is_refused():
     with pytest.raises(TypeError, match="algorithm must be a function"):
         audit.distribution_of(5, None)
 
 
-def test_equal_laws_have_no_direction():
+def test_equal_distributions_have_no_direction():
     assert audit.exact({0: 1.0}, {0: 1.0}, 1).direction == "equally likely on both"

@@ -51,14 +51,14 @@ def test_randomized_response_is_found_at_its_epsilon():
 
 
 @pytest.mark.long
-def test_a_choice_is_audited_as_well():
+def test_a_selection_is_audited_as_well():
     chooser = dc.Exponential(2)
     result = audit.measure(chooser, [1, 0], [0, 1], 1, 5000, confidence=SURE)
     assert result.holds
     assert result.epsilon_low > 0.2
 
 
-def test_noise_in_doubles_is_told_by_its_lowest_bits():
+def test_noise_in_doubles_is_detected_by_its_lowest_bits():
     rng = rng_of(1)
     result = audit.measure(lambda x: x + rng.laplace(0, 1), 0.0, 1.0, 1, 4000, random_state=0)
     assert not result.holds
@@ -73,7 +73,7 @@ def test_lowest_bits_of_integers_and_doubles_agree():
     assert lowest_bit(np.array([5e-324, 0.1])).tolist() == [-1074, -55]
 
 
-def test_noise_on_a_coarser_lattice_than_the_data_is_told_by_remainders():
+def test_noise_on_a_coarser_lattice_than_the_data_is_detected_by_remainders():
     rng = rng_of(2)
     steps = audit.Batch(lambda x, runs: x + 3 * two_sided(rng, 1000, runs))
     result = audit.measure(steps, 0, 1, 1, 20_000)
@@ -111,7 +111,7 @@ def test_a_mechanism_that_never_works_is_not_audited(events):
         audit.measure(lambda rows: {}["nope"], [1], [2], 1, 500, events=events)
 
 
-def test_runs_that_failed_are_told_even_if_nothing_is_refuted():
+def test_failed_runs_are_reported_even_if_nothing_is_refuted():
     calls = iter(range(10**6))
 
     def fails_at_times(_):
@@ -129,7 +129,7 @@ def test_runs_that_failed_are_told_even_if_nothing_is_refuted():
     assert all(len(text) < 200 for text in said)
 
 
-def test_of_events_that_prove_as_much_the_plainest_is_told():
+def test_of_events_with_equal_evidence_the_simplest_is_reported():
     def fails_for_one(data):
         if data and rng.random() < 0.3:
             raise KeyError("nope")
@@ -151,7 +151,7 @@ def test_of_events_that_prove_as_much_the_plainest_is_told():
     assert letters.event in ("the output is 'a'", "the output is 'b'")
 
 
-def test_an_event_that_was_learned_is_told_with_outputs():
+def test_a_learned_event_is_reported_with_example_outputs():
     rng = rng_of(11)
     steps = audit.Batch(lambda data, runs: 3 * rng.integers(0, 50, runs) + data)
     result = audit.measure(steps, 0, 1, 1, 2000)
@@ -168,7 +168,7 @@ def test_what_is_not_shown_has_no_direction():
     assert own.direction.startswith("equally likely")
 
 
-def test_an_event_of_ones_own_that_fails_on_an_error_is_told_so():
+def test_a_custom_event_that_fails_on_an_error_is_reported():
     calls = iter(range(10**6))
 
     def fails_at_times(_):
@@ -182,7 +182,7 @@ def test_an_event_of_ones_own_that_fails_on_an_error_is_told_so():
     assert sum(each.hits for each in audit.measure(fails_at_times, 0, 1, 1, 500, events=failed).counts) in (20, 980)
 
 
-def test_an_event_of_ones_own_that_fails_on_an_output_is_told_so():
+def test_a_custom_event_that_fails_on_an_output_is_reported():
     with pytest.raises(ValueError, match=r"events: 'positive' failed \(TypeError.*run 1, output 'a'"):
         audit.measure(lambda data: "a", 0, 1, 1, 500, events={"positive": lambda y: y > 0})
 
@@ -209,7 +209,7 @@ def test_an_event_of_ones_own_that_fails_on_an_output_is_told_so():
     ],
     ids=repr,
 )
-def test_outputs_of_any_kind_are_told_apart(one, other):
+def test_outputs_of_any_type_are_distinguished(one, other):
     result = audit.measure(lambda data: one if data else other, 1, 0, 1, 400)
     assert not result.holds
     assert result.epsilon_low > 3
@@ -241,7 +241,7 @@ def test_noise_that_repeats_cancels_between_coordinates():
     assert not result.holds
 
 
-def test_bits_that_tell_only_together_are_taken_together():
+def test_bits_that_disclose_only_jointly_are_tested_jointly():
     rng = rng_of(9)
 
     def shares(secret, runs):
@@ -251,13 +251,13 @@ def test_bits_that_tell_only_together_are_taken_together():
     assert audit.measure(audit.Batch(shares), 0, 1, 1, 2000).epsilon_low > 4
 
 
-def test_a_long_vector_that_leaks_in_one_place_is_caught():
+def test_a_long_vector_that_leaks_in_one_coordinate_is_caught():
     rng = rng_of(5)
     batch = audit.Batch(lambda data, runs: rng.normal(size=(runs, 200)) + (np.arange(200) == 137) * 5 * data)
     assert not audit.measure(batch, 0, 1, 1, 2000).holds
 
 
-def test_a_wider_spread_is_told_although_the_middle_is_the_same():
+def test_a_larger_variance_is_detected_although_the_mean_is_the_same():
     rng = rng_of(6)
     batch = audit.Batch(lambda scale, runs: np.rint(rng.normal(0, scale, runs)))
     result = audit.measure(batch, 10, 40, 1, 20_000)
@@ -284,12 +284,12 @@ def test_a_claim_may_be_a_loss_or_a_budget():
     assert (result.claim, result.delta) == (1, 1e-6)
     gaussian = dc.Gaussian(10)
     result = audit.measure(gaussian, 0, 1, gaussian.loss(dc.Sensitivity(1, 1)), 1000, delta="1e-6", confidence=SURE)
-    assert result.claim == gaussian.loss(dc.Sensitivity(1, 1)).to_epsilon("1e-6")
+    assert result.claim == dc.privacy.to_epsilon(gaussian.loss(dc.Sensitivity(1, 1)), "1e-6")
     with pytest.raises(ValueError, match="leave delta out"):
         audit.measure(noise, 0, 1, budget, 1000, delta="1e-3")
 
 
-def test_events_of_ones_own_are_judged_on_all_runs():
+def test_custom_events_are_tested_on_all_runs():
     events = {"positive": lambda y: y >= 1, "even": lambda y: y % 2 == 0}
     result = audit.measure(dc.Laplace(1), 0, 1, 1, 20_000, events=events, confidence=SURE)
     assert result.holds
@@ -298,7 +298,7 @@ def test_events_of_ones_own_are_judged_on_all_runs():
     assert result.counts[0].trials == 20_000
 
 
-def test_events_that_tell_nothing_prove_nothing():
+def test_uninformative_events_prove_nothing():
     result = audit.measure(dc.Laplace(1), 0, 9, 1, 500, events={"always": lambda y: True}, confidence=SURE)
     assert result.epsilon_low == 0
 
@@ -308,14 +308,14 @@ def test_the_runs_that_choose_an_event_do_not_judge_it():
     assert result.counts[0].trials == 10_000 - result.details["pilot runs"] == 7500
 
 
-def test_what_never_comes_twice_shows_nothing():
+def test_outputs_that_never_repeat_show_nothing():
     numbers = iter(range(10**6))
     result = audit.measure(lambda data: f"receipt {next(numbers)}", 0, 1, 1, 300)
     assert result.epsilon_low == 0
     assert result.holds
 
 
-def test_a_mechanism_that_changes_with_time_is_not_taken_for_a_leak():
+def test_a_mechanism_that_changes_over_time_is_not_mistaken_for_a_leak():
     calls = []
 
     def drifts(data):
@@ -325,7 +325,7 @@ def test_a_mechanism_that_changes_with_time_is_not_taken_for_a_leak():
     assert audit.measure(drifts, 0, 1, "0.5", 2000, random_state=0, confidence=SURE).holds
 
 
-def test_the_same_chance_gives_the_same_result():
+def test_the_same_seed_gives_the_same_audit():
     def run():
         rng = rng_of(8)
         return audit.measure(lambda x: x + two_sided(rng, 2), 0, 1, 1, 1000, random_state=5)

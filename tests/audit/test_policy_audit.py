@@ -71,7 +71,7 @@ def sound():
 def halved(monkeypatch, kind, sampler):
     def perturb(self, values):
         scale = self.scale / 2
-        return mechanism._add_noise(values, sampler(scale.numerator, scale.denominator))
+        return mechanism.add_noise(values, sampler(scale.numerator, scale.denominator))
 
     monkeypatch.setattr(kind, "perturb", perturb)
 
@@ -86,7 +86,7 @@ def test_a_sound_curator_passes(sound):
 
 
 @pytest.mark.long
-def test_questions_that_the_policy_refuses_are_told_with_the_refusal():
+def test_queries_that_the_policy_refuses_are_reported_with_the_refusal():
     names = {asked.name for asked in audit_queries(Policy.parse(PURE + 'street = { type = "text" }\n'))}
     assert "visits: COUNT(*) by street (threshold)" in names
     with pytest.raises(PolicyError, match="allows none of these"):
@@ -117,7 +117,7 @@ def test_noise_that_groups_share_is_caught(monkeypatch, few):
 
 
 @pytest.mark.long
-def test_a_missing_limit_of_rows_is_caught_by_the_totals_and_by_the_answers(monkeypatch, few):
+def test_a_missing_row_bound_is_caught_in_the_totals_and_the_answers(monkeypatch, few):
     bounded = counts_and_sums._clipped_term
 
     def unbounded(question, total, name, dialect):
@@ -133,7 +133,7 @@ def test_a_missing_limit_of_rows_is_caught_by_the_totals_and_by_the_answers(monk
 
 
 @pytest.mark.long
-def test_a_missing_limit_of_groups_is_caught(monkeypatch, few):
+def test_a_missing_group_bound_is_caught(monkeypatch, few):
     monkeypatch.setattr(counts_and_sums, "_joined_weights", lambda: ['1048576 AS ".w"', '1048576 AS ".v"'])
     wards = ", ".join(f'"{number}"' for number in range(12))
     policy = Policy.parse(PURE.replace('"A", "B", "C"', wards))
@@ -275,7 +275,7 @@ def test_numbers_that_make_no_sense_are_refused(wrong, message):
         audit_policy(Policy.parse(PURE), **wrong)
 
 
-def test_a_word_that_no_audit_has_in_its_name_is_refused_with_the_names_that_there_are():
+def test_an_unknown_audit_name_is_refused_with_the_list_of_names():
     with pytest.raises(PolicyError, match=r"no audit has 'SUMM'.*visits: SUM\(cost\)"):
         audit_policy(Policy.parse(PURE), only=["SUMM"])
 

@@ -25,7 +25,7 @@ def test_the_text_has_all_that_matters():
         assert part in text
 
 
-def test_nothing_proved_is_not_called_a_bound_of_0():
+def test_the_absence_of_proof_is_not_reported_as_a_bound_of_0():
     nothing = AuditResult(0.0, Fraction(1), 100, 0.0, 0.95, "x", "")
     assert "lower bound: none above 0 at this sample size" in str(nothing)
     assert "lower bound: 0" in str(audit.exact({0: 1.0}, {0: 1.0}, claim=1))  # no sample: that is exact
@@ -83,7 +83,7 @@ def test_a_panel_with_nothing_in_it_is_left_out():
 @pytest.mark.parametrize(
     ("confidence", "said"), [(0.95, "at 95 % confidence"), (0.99, "1 in 100 "), (0.999, None), (1.0, None)]
 )
-def test_whoever_is_refuted_at_a_low_confidence_is_not_accused_yet(confidence, said):
+def test_a_refutation_at_low_confidence_suggests_repeating(confidence, said):
     text = str(AuditResult(1.5, Fraction(1), 100, 0.0, confidence, "x", ""))
     assert ("repeat with confidence=1 - 1e-6" in text) == (said is not None)
     assert said is None or said in text

@@ -50,7 +50,7 @@ def test_clipped_statistics_stay_within_their_bound_on_every_neighbour():
     assert moved.pairs == 2000
 
 
-def test_a_statistic_whose_size_tells_of_the_data_is_refused():
+def test_a_statistic_whose_size_depends_on_the_data_is_refused():
     with pytest.raises(ValueError, match="must not depend on the data"):
         audit.sensitivity(lambda rows: rows, [([1.0], [])])
 
@@ -63,6 +63,6 @@ def test_nothing_to_try_is_refused():
 @pytest.mark.parametrize(
     ("statistic", "message"), [(3, "statistic must be a function"), (lambda rows: "many", "must return numbers")]
 )
-def test_what_is_no_statistic_is_refused(statistic, message):
+def test_a_value_that_is_not_a_statistic_is_refused(statistic, message):
     with pytest.raises(TypeError, match=message):
         audit.sensitivity(statistic, [([1.0], [])])

@@ -3,16 +3,19 @@
 import importlib.util
 import math
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from discreet import privacy
 from discreet.kernel.errors import Refused
 from discreet.kernel.event import Event
 from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget, Loss
-from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity, laplace_for
+from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
+from discreet.privacy.calibration import laplace_for
 
 
 def beside(name):
@@ -29,10 +32,10 @@ ALARM = 1e-10
 
 
 def test_our_noise_loses_its_epsilon_and_not_more():
-    assert evidence.worst_of_additive(OURS.pmf, 1, 40) == pytest.approx(EPSILON, rel=1e-12)
+    assert evidence.worst_of_additive(partial(privacy.pmf, OURS), 1, 40) == pytest.approx(EPSILON, rel=1e-12)
     wider = laplace_for(Sensitivity(groups=1, size=3), broken.EPSILON)
-    assert evidence.worst_of_additive(wider.pmf, 3, 40) == pytest.approx(EPSILON, rel=1e-12)
-    assert evidence.hockey_stick(*pair(OURS.pmf), EPSILON) < 1e-15
+    assert evidence.worst_of_additive(partial(privacy.pmf, wider), 3, 40) == pytest.approx(EPSILON, rel=1e-12)
+    assert evidence.hockey_stick(*pair(partial(privacy.pmf, OURS)), EPSILON) < 1e-15
 
 
 def pair(pmf):
@@ -50,7 +53,7 @@ def pair(pmf):
         ("folded tail", math.inf),
     ],
 )
-def test_a_broken_law_loses_more_than_it_claims(name, worst):
+def test_a_broken_distribution_loses_more_than_it_claims(name, worst):
     pmf = broken.LAWS[name]
     assert math.fsum(pmf(k) for k in range(-200, 201)) == pytest.approx(1)
     assert evidence.worst_of_additive(pmf, 1, 40) == pytest.approx(worst)
@@ -58,15 +61,15 @@ def test_a_broken_law_loses_more_than_it_claims(name, worst):
 
 
 @pytest.mark.parametrize("name", broken.LAWS)
-def test_chi_square_tells_broken_samples_from_ours(name):
+def test_chi_square_distinguishes_broken_samples_from_ours(name):
     ours = OURS.perturb(np.zeros(100_000, np.int64))
-    assert evidence.chi_square(ours, OURS.pmf) > ALARM
+    assert evidence.chi_square(ours, partial(privacy.pmf, OURS)) > ALARM
     samples = broken.sampled(broken.LAWS[name], 100_000, seed=1)
-    assert evidence.chi_square(samples, OURS.pmf) < ALARM
+    assert evidence.chi_square(samples, partial(privacy.pmf, OURS)) < ALARM
     assert evidence.chi_square(samples, broken.LAWS[name]) > ALARM
 
 
-def test_float_noise_says_what_the_neighbour_could_not():
+def test_float_noise_returns_values_that_a_neighbour_cannot():
     textbook, rng = broken.FloatLaplace(float(broken.SCALE)), np.random.default_rng(3)
     outputs = [textbook.release(0.0, rng) for _ in range(400)]
     assert evidence.share_unreachable(outputs, 0.0, textbook.reachable) == 0
@@ -79,10 +82,10 @@ def test_float_noise_says_what_the_neighbour_could_not():
 def test_integer_noise_reaches_the_same_numbers_from_both_neighbours(mechanism):
     outputs = mechanism.perturb(np.zeros(2000, np.int64)).tolist()
     # 64 bits below the least probability that floats can tell: the support is all integers.
-    assert evidence.share_unreachable(outputs, 1, lambda y, value: mechanism.pmf(y - value) > 0) == 0
+    assert evidence.share_unreachable(outputs, 1, lambda y, value: privacy.pmf(mechanism, y - value) > 0) == 0
 
 
-def test_seeded_noise_repeats_itself_and_ours_does_not():
+def test_seeded_noise_repeats_and_ours_does_not():
     values = np.zeros(200, np.int64)
     seeded = broken.SeededNoise(seed=7)
     assert evidence.repeats(seeded.perturb, values)
@@ -123,14 +126,14 @@ SECRET = np.random.default_rng(5).integers(0, 2, 300).tolist()
 
 
 @pytest.mark.parametrize("curator", [broken.RefundingCurator, broken.LateCurator])
-def test_a_refund_on_error_gives_bits_away(curator):
+def test_a_refund_on_error_discloses_bits(curator):
     price, ones = Fraction(1, 100), sum(SECRET)
     learned, paid = evidence.bits_for_the_price(curator(SECRET, budget=2), SECRET, price)
     assert learned == 300
     assert paid == (300 - ones) * price < 2
 
 
-def test_paying_first_ends_the_game_at_the_budget():
+def test_charging_first_stops_the_attack_at_the_budget():
     learned, paid = evidence.bits_for_the_price(PaysFirst(SECRET, budget=Fraction(1, 5)), SECRET, Fraction(1, 100))
     assert (learned, paid) == (20, Fraction(1, 5))  # the crashes themselves are forbidden elsewhere; here they cost
 
@@ -144,7 +147,7 @@ def test_a_sparse_vector_without_noise_on_its_answers_is_caught():
     assert 0.1 < evidence.max_divergence(*right) <= EPSILON * (1 + 1e-6)
 
 
-def test_the_evidence_itself_is_right_on_laws_worked_out_by_hand():
+def test_the_evidence_is_right_on_distributions_computed_by_hand():
     p, q = {"a": 0.75, "b": 0.25}, {"a": 0.25, "b": 0.75}
     assert evidence.max_divergence(p, q) == pytest.approx(math.log(3))
     assert evidence.hockey_stick(p, q, 0) == pytest.approx(0.5)

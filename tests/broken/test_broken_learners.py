@@ -69,7 +69,7 @@ def test_learners_that_keep_their_claim_pass(learner, here):
     ],
     ids=lambda each: type(each).__name__ if not isinstance(each, np.ndarray) else "",
 )
-def test_a_broken_learner_tells_more_than_it_claims(learner, here):
+def test_a_broken_learner_discloses_more_than_it_claims(learner, here):
     epsilon = shown(learner, here)
     print(f"{type(learner).__name__}: {epsilon:.2f} where {EPSILON} is claimed")
     assert epsilon > EPSILON
@@ -102,14 +102,14 @@ def uses_rows_beside_the_draws(learner, here):
             return True
 
 
-def test_a_stop_that_looks_at_the_data_is_refused_by_the_purse():
+def test_a_data_dependent_stop_is_refused_by_the_reservation():
     """It has bought three draws; with somebody in the data that no mean fits, it asks for a fourth."""
     with watched() as found, pytest.raises(ValueError, match="all reserved noise has been used"):
         learners.StopsWhenItFits(bought=3).told(HERE)
     assert len(found) == 3
 
 
-def test_a_price_that_is_paid_for_one_draw_and_told_for_two_is_caught():
+def test_a_charge_for_one_draw_that_covers_two_is_caught():
     """By the cost along the path, in exact fractions; an audit would take many thousand fits to be as sure."""
     corner = Data(HERE)
     rows = [draws_of(StandardScaler(epsilon=1, bounds=(-5, 5)), data)[0].rows for data in neighbours(corner)]
@@ -122,7 +122,7 @@ def neighbours(data):
     return data, without(data, np.arange(len(data.X)) == len(data.X) - 1)
 
 
-def test_a_sum_that_is_divided_by_the_exact_count_lies_on_a_grid_that_tells_the_count():
+def test_a_sum_divided_by_the_exact_count_lies_on_a_grid_that_discloses_the_count():
     def told_by(n, number):
         return abs(number * n * CLIP_RADIUS - round(number * n * CLIP_RADIUS)) < 1e-4
 
@@ -161,7 +161,7 @@ def moved_by(learner):
     return sum(abs(int(one) - int(other)) for one, other in zip(here, there, strict=True))
 
 
-def test_a_forgotten_clip_is_caught_in_a_whole_fit(monkeypatch):
+def test_a_forgotten_clip_is_caught_in_a_complete_fit(monkeypatch):
     """Naive Bayes relies on the clip: somebody at a corner is further away than the radius that it chooses."""
     data = Data(np.concatenate([CROWD * 0.1, [[5.0, 5.0]]]), np.array([0] * 5 + [1] * 6))
     model = GaussianNB(epsilon=100, bounds=(-5, 5), classes=[0, 1])
@@ -206,7 +206,7 @@ def test_every_way_to_draw_stops_rules_that_mix_rows(way):
 
 
 @pytest.mark.parametrize("way", ["sum", "histogram", "sparse"])
-def test_every_way_to_draw_uses_up_what_was_paid_for(way):
+def test_every_way_to_draw_uses_up_the_reservation(way):
     session = learners.opened(HERE)
     draw_by(way, session)
     with watched() as found, pytest.raises(ValueError, match="all reserved noise has been used"):
@@ -227,7 +227,7 @@ def test_every_way_to_draw_adds_noise(way):
 @pytest.mark.parametrize("way", ["histogram", "sparse", "sum"])
 @pytest.mark.parametrize("delta", [0, 0.01])
 @pytest.mark.parametrize("rows", [1, 3, 7, 50])
-def test_nobodys_rows_together_pass_the_ball(way, delta, rows):
+def test_no_units_rows_together_exceed_the_ball(way, delta, rows):
     """Three thirds, each rounded up, would be more than one."""
     alone = rows_of(np.full((rows, 2), 5.0), [0] * rows)
     with watched() as found:
@@ -241,15 +241,15 @@ def rows_of(X, unit):
     return array_rows(X, (np.full(2, -5.0), np.full(2, 5.0)), unit)
 
 
-def test_the_ball_is_kept_even_if_the_shrinking_of_sparse_vectors_is_wrong(monkeypatch):
-    monkeypatch.setattr(model_release, "_radius_before_rounding", lambda size, *, l1: size * 0 + 4.0 * CLIP_RADIUS)
+def test_the_ball_holds_even_if_the_shrinking_of_sparse_vectors_is_wrong(monkeypatch):
+    monkeypatch.setattr(model_release, "_shrink_factors", lambda norms, sizes, *, l1: np.ones(len(norms)))
     crowd = rows_of(np.full((3, 2), 5.0), [0] * 3)
     with watched() as found:
         draw_by("sparse", open_session(FitSource(crowd), name="x", epsilon=1, shares=[1]))
     assert not exact(found[0], crowd).any()
 
 
-def test_what_the_kernel_cannot_vouch_for_is_refused():
+def test_sums_outside_the_kernels_limits_are_refused():
     with pytest.raises(ValueError, match="size must be at most"):
         learners.opened(HERE).sum(learners.scaled, (), size=(1 << 18) + 1, radius=1)
     with pytest.raises(TypeError, match="noises must be one or more Laplace"):
@@ -262,7 +262,7 @@ def test_what_the_kernel_cannot_vouch_for_is_refused():
     )
 
 
-def test_a_secret_that_a_rule_brings_along_is_stopped():
+def test_data_captured_by_a_rule_is_refused():
     with pytest.raises(TypeError, match="without closure or defaults"):
         learners.opened(HERE).sum(learners.with_a_secret, (), size=2, radius=1)
 
@@ -283,7 +283,7 @@ def entry(rows, _):
     return (rows[:, :1] > 0).astype(np.int64), rows[:, :1] / learners.HIGH
 
 
-def test_bounds_that_are_the_datas_own_are_refused():
+def test_bounds_taken_from_the_data_are_refused():
     with pytest.raises(ValueError, match="minimum and maximum of the data"):
         StandardScaler(epsilon=1, bounds=(HERE.min(axis=0), HERE.max(axis=0))).fit(HERE)
 
@@ -299,7 +299,7 @@ def test_noise_that_is_used_twice_is_seen_in_what_it_leaves():
     assert not np.array_equal(one, other)
 
 
-def test_labels_that_are_found_in_the_data_show_a_lone_one_and_ours_do_not():
+def test_labels_taken_from_the_data_disclose_a_unique_one_and_ours_do_not():
     X, y = LABELLED[:, :-1], LABELLED[:, -1].astype(int)
     assert 7 in learners.LabelsFromTheData().fit(X, y).classes_
     named = GaussianNB(epsilon=1, bounds=(-5, 5), classes=[0, 1]).fit(X, y)

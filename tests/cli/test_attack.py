@@ -66,7 +66,7 @@ def test_the_report_puts_the_defences_side_by_side_and_fetches_nothing(tmp_path)
         (["linkage", "--data", "."], "does not exist in ."),
     ],
 )
-def test_what_cannot_be_done_is_said_before_any_work(words, message, tmp_path):
+def test_impossible_requests_are_refused_before_any_work(words, message, tmp_path):
     result = run(*words, cwd=tmp_path)
     assert result.exit_code == 2
     assert message in result.output
@@ -83,12 +83,12 @@ def test_settings_of_an_attack_can_be_chosen(tmp_path):
 @pytest.mark.parametrize(
     ("text", "default", "value"), [("20", None, 20), ("1e-6", None, 1e-6), ("tree", None, "tree"), ("3", 2.5, 3.0)]
 )
-def test_a_setting_is_read_as_what_it_can_be(text, default, value):
+def test_a_setting_is_parsed_by_the_type_of_its_default(text, default, value):
     assert command._parse_setting(text, default) == value
 
 
 @pytest.mark.long
-def test_a_report_is_not_overwritten_unless_that_is_meant(tmp_path):
+def test_a_report_is_not_overwritten_without_force(tmp_path):
     (tmp_path / "game.html").write_text("mine")
     assert run("threshold_game", "--html", "game.html", cwd=tmp_path).exit_code == 2
     assert (tmp_path / "game.html").read_text() == "mine"
@@ -103,7 +103,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
 
 
 @pytest.mark.long
-def test_page_and_terminal_say_why_the_curator_stands_above_the_easy_fix(capsys, monkeypatch):
+def test_page_and_terminal_explain_why_the_curator_leaks_more_than_the_easy_fix(capsys, monkeypatch):
     from discreet.attacks.comparison import Comparison
     from discreet.attacks.defences import parse_defence
     from discreet.attacks.evidence import GuessEvidence
@@ -138,7 +138,7 @@ def test_many_attacks_have_a_table_of_contents():
     assert "href" not in report_html([made])
 
 
-def test_a_folder_of_the_environment_without_the_data_means_made_up_data(tmp_path, monkeypatch):
+def test_a_data_folder_without_the_files_means_simulated_data(tmp_path, monkeypatch):
     monkeypatch.delenv("DISCREET_DATA", raising=False)
     found = registry.attack_named("linkage")
     assert command._load_data(found, None) == (None, found.built_in_data)
@@ -158,7 +158,7 @@ def test_real_data_are_loaded_where_they_are(tmp_path, monkeypatch):
 
 
 @pytest.mark.long
-def test_without_the_extras_the_command_says_what_to_install(tmp_path):
+def test_without_the_extras_the_command_names_what_to_install(tmp_path):
     hidden = "import sys; sys.modules.update(scipy=None, sklearn=None); from discreet.cli import app; app()"
     words = [sys.executable, "-c", hidden, "attack", "threshold_game"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -51,7 +51,7 @@ SURE = ("--confidence", 1 - 1e-9, "--runs", 100)
 
 
 @pytest.mark.long
-def test_a_sound_curator_ends_with_0_a_table_and_a_page(policy, tmp_path):
+def test_a_sound_curator_exits_with_0_a_table_and_a_page(policy, tmp_path):
     done = run(policy, *SURE, "--html", tmp_path / "audit.html")
     assert done.exit_code == 0, done.output
     assert re.search(r"visits: COUNT\(\*\) +ε 1 +(ε ≥ \S+|none above 0) +100 % +not refuted\n", done.output)
@@ -64,10 +64,10 @@ def test_a_sound_curator_ends_with_0_a_table_and_a_page(policy, tmp_path):
 
 
 @pytest.mark.long
-def test_half_the_noise_ends_with_1_and_is_named(policy, monkeypatch, tmp_path):
+def test_half_the_noise_exits_with_1_and_is_named(policy, monkeypatch, tmp_path):
     def perturb(self, values):
         scale = self.scale / 2
-        return mechanism._add_noise(values, noise.laplace_sampler(scale.numerator, scale.denominator))
+        return mechanism.add_noise(values, noise.laplace_sampler(scale.numerator, scale.denominator))
 
     monkeypatch.setattr(Laplace, "perturb", perturb)
     done = run(
@@ -89,20 +89,20 @@ def test_half_the_noise_ends_with_1_and_is_named(policy, monkeypatch, tmp_path):
         (("--html", "audit.pdf"), "--html: the file name must end in .html"),
     ],
 )
-def test_wrong_usage_ends_with_2_and_says_what_to_do(policy, words, message):
+def test_wrong_usage_exits_with_2_and_a_hint(policy, words, message):
     done = run(policy, *words)
     assert done.exit_code == 2
     assert message in done.output
 
 
-def test_a_page_that_is_there_is_overwritten_only_if_that_is_said(policy, tmp_path):
+def test_an_existing_page_is_overwritten_only_with_force(policy, tmp_path):
     (tmp_path / "audit.html").write_text("mine")
     done = run(policy, *SURE, "--html", tmp_path / "audit.html")
     assert done.exit_code == 2
     assert (tmp_path / "audit.html").read_text() == "mine"
 
 
-def test_a_policy_that_is_wrong_or_missing_ends_with_2(tmp_path):
+def test_a_wrong_or_missing_policy_exits_with_2(tmp_path):
     assert run(tmp_path / "none.toml").exit_code == 2
     (tmp_path / "policy.toml").write_text("[data]")
     assert run(tmp_path / "policy.toml").exit_code == 2

@@ -42,7 +42,7 @@ COUNT = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
 
 
 @pytest.mark.parametrize("run", [run, pytest.param(run_process, marks=pytest.mark.long)])
-def test_questions_are_asked_explained_and_accounted_for(tmp_path, policy_file, run):
+def test_queries_are_answered_explained_and_charged(tmp_path, policy_file, run):
     explained = run("explain", policy_file, COUNT, "--epsilon", "1/2", cwd=tmp_path)
     assert (explained.returncode, explained.stderr) == (0, "")
     assert "epsilon 0.5" in explained.stdout
@@ -75,7 +75,7 @@ def test_parquet_goes_to_standard_output(tmp_path, policy_file):
     assert pq.read_table(io.BytesIO(asked.stdout)).column_names == ["ward", "n", "n_margin"]
 
 
-def test_exit_codes_tell_refusals_from_mistakes(tmp_path, policy_file):
+def test_exit_codes_distinguish_refusals_from_mistakes(tmp_path, policy_file):
     refused = run("ask", policy_file, "SELECT patient FROM visits", "--epsilon", "1/2", cwd=tmp_path)
     assert (refused.returncode, refused.stdout) == (3, "")
     assert refused.stderr.startswith("discreet: line 1")
@@ -88,7 +88,7 @@ def test_exit_codes_tell_refusals_from_mistakes(tmp_path, policy_file):
 
 
 @pytest.mark.long
-def test_a_margin_decides_the_price_and_asking_again_is_free(tmp_path, policy_file):
+def test_a_margin_determines_the_cost_and_asking_again_is_free(tmp_path, policy_file):
     asked = run("ask", policy_file, COUNT, "--margin", "60", "--format", "csv", cwd=tmp_path)
     assert (asked.returncode, len(asked.stdout.splitlines())) == (0, 3), asked.stderr
     assert "epsilon 0.1" in asked.stderr
@@ -102,7 +102,7 @@ def test_a_margin_decides_the_price_and_asking_again_is_free(tmp_path, policy_fi
     assert "n ±" in dear.stderr
 
 
-def test_explain_may_stand_in_the_query(tmp_path, policy_file):
+def test_explain_may_be_part_of_the_query(tmp_path, policy_file):
     said = run("ask", policy_file, f"EXPLAIN {COUNT}", "--margin", "60", cwd=tmp_path)
     assert (said.returncode, said.stderr) == (0, "")
     assert "epsilon 0.1" in said.stdout
@@ -122,7 +122,7 @@ def test_explain_may_stand_in_the_query(tmp_path, policy_file):
     ],
     ids=" ".join,
 )
-def test_wrong_usage_is_told_from_a_refusal(tmp_path, policy_file, words):
+def test_wrong_usage_is_distinguished_from_a_refusal(tmp_path, policy_file, words):
     wrong = run("ask", policy_file, COUNT, *words, cwd=tmp_path)
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert (words[0] if words else "--epsilon") in wrong.stderr or "--rows" in wrong.stderr
@@ -145,7 +145,7 @@ def test_version_and_help(tmp_path):
     assert re.search(r"--version +Show the version", shown)  # a flag: no type beside it
 
 
-def test_an_unknown_format_is_told_in_plain_words(tmp_path, policy_file):
+def test_an_unknown_format_is_refused_in_plain_words(tmp_path, policy_file):
     asked = run("ask", policy_file, COUNT, "--epsilon", "1/2", "--format", "xlsx", cwd=tmp_path)
     assert (asked.returncode, asked.stdout) == (2, "")
     assert "--format: 'xlsx'" in asked.stderr
@@ -163,7 +163,7 @@ def test_numbers_are_shown_as_decimals_with_four_digits(value, text):
     assert format_fraction(Fraction(value)) == text
 
 
-def test_what_is_left_is_never_shown_as_more_than_it_is():
+def test_the_remaining_budget_is_never_overstated():
     for value in (Fraction(87659, 100000), Fraction(1, 3000), Fraction(99999999, 10**8), Fraction(0)):
         assert 0 <= value - Fraction(format_rounded_down(value)) <= value / 1000
 
@@ -187,7 +187,7 @@ def test_a_ledger_is_shown_and_verified(tmp_path, ledger_file):
     assert "spent epsilon 0.1 of epsilon 1" in shown.stdout
 
 
-def test_a_ledger_without_its_name_is_told_from_a_policy(tmp_path, ledger_file):
+def test_a_ledger_without_its_name_is_distinguished_from_a_policy(tmp_path, ledger_file):
     nameless = run("ledger", "verify", ledger_file, cwd=tmp_path)
     assert (nameless.returncode, nameless.stdout) == (2, "")
     assert "Add --name" in nameless.stderr

@@ -46,7 +46,7 @@ MIXTURE = ("fit", "policy.toml", "gaussian-mixture", "SELECT lat, lon FROM visit
 
 
 @pytest.mark.long
-def test_a_mixture_is_fitted_paid_for_saved_and_drawn(folder):
+def test_a_mixture_is_fitted_charged_saved_and_plotted(folder):
     more = ("--epsilon", "1/2", "--by", "ana", "--set", "n_components=2", "--out", "model.json", "--plot", "map.svg")
     done = run(*MIXTURE, *more, cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
@@ -81,7 +81,7 @@ def test_a_classifier_predicts_the_last_column(folder):
         (("fit", "policy.toml", "pca", "SELECT visitor FROM visits", "--epsilon", "1"), 3, "visitor"),
     ],
 )
-def test_what_goes_wrong_is_said_and_costs_nothing(folder, words, code, said):
+def test_errors_are_reported_and_cost_nothing(folder, words, code, said):
     with dc.open(folder / "policy.toml") as curator:
         before = curator.ledger.spent()
     done = run(*words, cwd=folder)

@@ -17,6 +17,7 @@ from discreet.kernel.errors import Refused
 from discreet.kernel.event import Event
 from discreet.kernel.ledger import create_ledger
 from discreet.kernel.loss import Budget, Loss
+from discreet.ledger_admin.verify import verify_ledger
 from discreet.policy import Policy
 
 EVENT = Event(mechanism='{"name":"laplace","scale":"10"}', sensitivity="{}", question="how many visitors?", by="ana")
@@ -84,7 +85,7 @@ def test_a_ledger_is_shown_verified_and_acknowledged_wherever_it_is(policy_file)
         assert len(ledger.unsettled_events()) == 0
 
 
-def test_a_ledger_is_found_by_its_own_place_and_name(policy_file):
+def test_a_ledger_is_found_by_its_location_and_name(policy_file):
     place = Policy.load(policy_file).ledger_location
     shown = run("ledger", "show", place, "--name", "Our visits")
     assert (shown.exit_code, shown.stdout.count("how many visitors?")) == (0, 2), shown.stderr
@@ -190,14 +191,14 @@ def test_a_password_on_the_command_line_is_refused_and_not_repeated(plain, url):
         ("ledger.sqlite", "ledger.sqlite: "),
     ],
 )
-def test_a_place_that_cannot_be_used_is_named_and_the_ledger_stays(plain, to, said, monkeypatch):
+def test_an_unusable_location_is_named_and_the_ledger_stays(plain, to, said, monkeypatch):
     monkeypatch.chdir(plain.parent)
     done = run("ledger", "move", plain, "--to", to)
     assert (done.exit_code, done.stdout) == (2, "")
     assert said in done.stderr
     with open_or_create_ledger(Policy.load(plain)) as ledger:
         ledger.charge(Loss("1/10"), EVENT)
-        ledger.verify()
+        verify_ledger(ledger)
 
 
 def test_usage_is_explained(plain):

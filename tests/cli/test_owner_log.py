@@ -61,7 +61,7 @@ def test_a_failure_is_logged_beside_the_ledger_and_names_the_log(folder, failing
     assert log.stat().st_mode & 0o777 == 0o600
 
 
-def test_the_log_can_be_put_elsewhere(folder, failing):
+def test_the_log_can_have_another_path(folder, failing):
     (folder / "logs").mkdir()
     done = run(folder, "ask", *ASK, "--log", folder / "logs" / "mine.log")
     assert str(folder / "logs" / "mine.log") in done.stderr
@@ -86,7 +86,7 @@ def test_a_log_that_others_could_read_is_made_private(folder, failing):
     assert log.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_log_that_cannot_be_written_shows_nothing_of_what_it_should_hold(folder, failing):
+def test_a_log_that_cannot_be_written_does_not_show_its_contents(folder, failing):
     (folder / "taken").mkdir()
     done = run(folder, "ask", *ASK, "--log", folder / "taken")
     assert done.exit_code == 4
@@ -94,7 +94,7 @@ def test_a_log_that_cannot_be_written_shows_nothing_of_what_it_should_hold(folde
     assert CANARY not in done.output
 
 
-def test_the_log_does_not_grow_without_end(folder, failing, monkeypatch):
+def test_the_log_has_a_maximum_size(folder, failing, monkeypatch):
     monkeypatch.setattr(owner_log, "_MAX_BYTES", 1500)
     for number in range(5):
         run(folder, "ask", f"SELECT COUNT(*) AS n FROM visits WHERE patient > {number}", "--epsilon", "1/10")
@@ -119,7 +119,7 @@ def test_changed_data_are_reported_on_the_terminal(folder, command):
     assert "Change version" not in done.stdout
 
 
-def test_a_link_in_the_log_s_place_is_not_followed(folder, failing):
+def test_a_symlink_at_the_logs_path_is_not_followed(folder, failing):
     victim = folder / "victim"
     victim.write_text("kept")
     (folder / "visits.sqlite.log").symlink_to(victim)

@@ -45,14 +45,14 @@ def test_a_policy_is_drafted_and_never_overwritten_unasked(clinic):
         ([], "nothing to draft from"),
     ],
 )
-def test_what_cannot_be_drafted_ends_with_2(clinic, words, told):
+def test_a_failed_draft_exits_with_2(clinic, words, told):
     made = run("init", *words, cwd=clinic)
     assert (made.returncode, made.stdout) == (2, "")
     assert told in made.stderr
     assert not (clinic / "policy.toml").exists()
 
 
-def test_metadata_are_drafted_from(clinic):
+def test_a_policy_is_drafted_from_metadata(clinic):
     (clinic / "meta.yaml").write_text("c:\n  s:\n    visits:\n      patient: {type: int, private_id: true}\n")
     made = run("init", "visits.parquet", "--from", "meta.yaml", cwd=clinic)
     assert made.returncode == 0, made.stderr
@@ -90,12 +90,12 @@ def test_a_draft_is_refused_until_it_is_filled_in(clinic):
     assert told.stderr.startswith("policy.toml, line 12: [budget]: epsilon is still to be filled in.")
 
 
-def test_the_promise_says_what_may_be_believed_and_what_is_not_protected(clinic):
+def test_the_guarantee_states_posterior_bounds_and_what_is_not_protected(clinic):
     shown = checked(clinic, POLICY)
     assert shown.returncode == 0, shown.stderr
     text = " ".join(shown.stdout.split())
     assert "can raise their belief that a given person is in the data from 1 % to at most 2.68 %" in text
-    assert "belief that a given person has a trait of one in a thousand from 0.1 % to at most" in text
+    assert "belief that a given person has a trait that one in a thousand people have from 0.1 % to at most" in text
     assert "Less protected: groups. For 4 people together" in text
     assert "copies of the data kept or published elsewhere" in text
     assert "No hazards found." in text
@@ -182,7 +182,7 @@ def test_no_row_is_read_to_check_a_policy(clinic):
     assert checked(clinic, POLICY).returncode == 0
 
 
-def test_fake_data_are_made_and_asked(clinic):
+def test_dummy_data_is_written_and_queried(clinic):
     (clinic / "policy.toml").write_text(POLICY)
     made = run("dummy", "policy.toml", "--out", "fake", "--rows", "200", "--seed", "5", cwd=clinic)
     assert (made.returncode, made.stderr) == (0, "")
@@ -199,7 +199,7 @@ def test_fake_data_are_made_and_asked(clinic):
     assert run("dummy", "policy.toml", "--out", "fake", "--force", cwd=clinic).returncode == 0
 
 
-def test_fake_data_never_replace_real_ones(clinic):
+def test_dummy_data_never_replaces_real_data(clinic):
     (clinic / "policy.toml").write_text(POLICY)
     before = (clinic / "visits.parquet").read_bytes()
     made = run("dummy", "policy.toml", "--out", ".", "--force", cwd=clinic)

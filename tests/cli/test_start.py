@@ -63,7 +63,7 @@ def test_asking_imports_no_extra(tmp_path):
 
 
 @pytest.mark.parametrize("name", _COMMANDS)
-def test_the_list_of_commands_says_of_each_what_its_own_help_begins_with(name):
+def test_the_list_of_commands_quotes_the_first_line_of_each_help_text(name):
     where, said = _COMMANDS[name]
     module, _, attribute = where.partition(":")
     tree = ast.parse(Path(find_spec(f"discreet.cli.{module}").origin).read_text(encoding="utf-8"))
@@ -80,7 +80,7 @@ def test_the_list_of_commands_says_of_each_what_its_own_help_begins_with(name):
         assert said == ast.get_docstring(function).split("\n\n")[0]
 
 
-def test_every_public_name_is_where_it_is_said_to_be():
+def test_every_public_name_is_in_its_declared_module():
     import discreet
 
     for name in discreet.__all__:

@@ -62,7 +62,7 @@ def town(tmp_path_factory):
 
 
 @pytest.mark.long
-def test_every_chapter_is_told(told):
+def test_every_chapter_is_shown(told):
     shown = " ".join(told[0].stdout.split())
     for words in (
         "Queries on a simulated town of 60,000 residents",
@@ -105,7 +105,7 @@ def test_the_last_line_is_the_path_of_the_page(told):
     assert "start with: discreet init DATA\n" in done.stdout
 
 
-def test_answers_stand_beside_the_truth_with_margin_and_price(told):
+def test_answers_are_shown_beside_the_truth_with_margin_and_cost(told):
     line = r"^ +(\D.*?) +([\d,.]+) +([\d,.-]+) ± ([\d,.]+) +(yes|no)(?: +0\.1)?$"
     answers = re.findall(line, told[0].stdout, re.MULTILINE)
     assert len(answers) == len(chapter_ask.QUERIES) - 1 + 8  # one of them for every ward
@@ -116,7 +116,7 @@ def test_answers_stand_beside_the_truth_with_margin_and_price(told):
 
 
 @pytest.mark.long
-def test_the_shares_of_answers_inside_their_margins_are_as_promised(town):
+def test_the_share_of_answers_inside_their_margins_is_as_stated(town):
     truths = {each: chapter_ask._values_by_key(town.true_answer(each.sql)) for each in chapter_ask.QUERIES}
     inside = [one for each in chapter_ask.ask_copies(town, truths, 30).values() for one in each]
     slack = 8 * math.sqrt(0.95 * 0.05 / len(inside))
@@ -124,7 +124,7 @@ def test_the_shares_of_answers_inside_their_margins_are_as_promised(town):
 
 
 @pytest.mark.long
-def test_exact_counts_give_the_governor_away_in_every_town(town):
+def test_non_private_counts_disclose_the_governor_in_every_town(town):
     assert play_non_private(town, 200).share == 1
 
 
@@ -134,7 +134,7 @@ def test_the_tour_shows_the_governor_s_diagnosis(told):
 
 
 @pytest.mark.long
-def test_the_governor_is_one_resident_whose_illness_plays_no_part(town):
+def test_the_governor_is_one_resident_whose_diagnosis_changes_no_other_count(town):
     condition = town.governor().condition
     assert town.true_answer(f"SELECT COUNT(*) FROM people WHERE {condition}") == [(1,)]
     for illness in ("none", SECRET_ILLNESS):
@@ -145,7 +145,7 @@ def test_the_governor_is_one_resident_whose_illness_plays_no_part(town):
 
 @pytest.mark.long
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(3)])
-def test_private_counts_let_an_attacker_guess_as_theory_says_and_within_the_upper_bound(town, epsilon):
+def test_attacks_on_private_counts_succeed_as_theory_predicts_within_the_upper_bound(town, epsilon):
     played, theory = play(town, epsilon, 400), tradeoff_point(float(epsilon))
     band = 6.2 * 0.5 / math.sqrt(played.plays)
     assert abs(played.share - theory.differencing) <= band
@@ -153,20 +153,20 @@ def test_private_counts_let_an_attacker_guess_as_theory_says_and_within_the_uppe
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 3.0])
-def test_the_chance_of_differencing_is_that_of_all_pairs_of_rounded_noises(epsilon):
+def test_the_success_of_differencing_is_that_over_all_pairs_of_rounded_noise(epsilon):
     grid = 256  # noise is drawn in such parts of a count, and finer ones
     noise = dc.laplace_for(dc.Sensitivity(groups=1, size=grid), epsilon / 2)
     chances = Counter()
     for k in range(-30 * grid, 30 * grid + 1):
-        chances[round(k / grid)] += float(noise.pmf(k))
+        chances[round(k / grid)] += float(dc.privacy.pmf(noise, k))
     right = sum(p * q * ((1 + a - b >= 1) + (a - b < 1)) / 2 for a, p in chances.items() for b, q in chances.items())
     assert tradeoff_point(epsilon).differencing == pytest.approx(right, abs=1e-3)
     assert tradeoff_point(epsilon).upper_bound == pytest.approx(math.exp(epsilon) / (1 + math.exp(epsilon)))
 
 
-def test_asking_again_gives_the_stored_answer_and_other_words_end_with_the_budget(told):
+def test_asking_again_returns_the_cached_answer_and_rephrasing_exhausts_the_budget(told):
     shown = " ".join(told[0].stdout.split())
-    assert "Asked 110 times at epsilon 0.01: 1 different answer, 1 charge, epsilon 0.01 spent." in shown
+    assert "Asked 110 times at epsilon 0.01: 1 distinct answer, 1 charge, epsilon 0.01 spent." in shown
     assert "Answered: 100; refused: 10; spent: epsilon 1." in shown
     assert re.search(r"50 differences is [+-][\d.]+ ± [\d.]+: the interval is too wide to distinguish 1 from 0", shown)
 
@@ -183,15 +183,15 @@ def begun(folder):
 
 def test_conclusions_about_repeats_follow_from_what_was_seen(tmp_path, capsys):
     averaging_attack.show_repeated(begun(tmp_path), averaging_attack.RepeatedQuery("SELECT 1", 5, 1, 1, Fraction(1)))
-    assert "1 different answer, 1 charge," in (shown := said(capsys))
+    assert "1 distinct answer, 1 charge," in (shown := said(capsys))
     assert "nothing to average" in shown
     averaging_attack.show_repeated(begun(tmp_path), averaging_attack.RepeatedQuery("SELECT 1", 5, 3, 3, Fraction(3)))
-    assert "3 different answers, 3 charges," in (shown := said(capsys))
+    assert "3 distinct answers, 3 charges," in (shown := said(capsys))
     assert "drew fresh noise" in shown
 
 
 @pytest.mark.parametrize(("differences", "verdict"), [((90, -80, 7), "too wide"), ((1, 1, 1), "narrow enough")])
-def test_an_average_that_identifies_somebody_would_be_called_so(tmp_path, capsys, differences, verdict):
+def test_an_average_that_identifies_somebody_would_be_reported(tmp_path, capsys, differences, verdict):
     done = averaging_attack.RephrasedQuery("SELECT 1", 6, 6, "no", Fraction(1), differences, (1.0, 1.0))
     averaging_attack.show_rephrased(begun(tmp_path), done)
     assert f"interval is {verdict} to distinguish" in said(capsys)
@@ -206,7 +206,7 @@ def test_an_average_that_identifies_somebody_would_be_called_so(tmp_path, capsys
         (700, "is better", "exceeded"),
     ],
 )
-def test_the_attack_is_compared_with_a_coin_and_with_its_bound(tmp_path, capsys, right, better, bound):
+def test_the_attack_is_compared_with_guessing_and_with_its_bound(tmp_path, capsys, right, better, bound):
     played = [GuessingResult(Fraction(1, 10), right, 1000), GuessingResult(Fraction(3), 700, 1000)]
     chapter_attack._show_private(begun(tmp_path), played, GuessingResult(Fraction(0), 10, 10))
     shown = said(capsys)
@@ -233,7 +233,7 @@ def test_conclusions_about_models_follow_from_who_was_located(shares, present, a
 
 
 @pytest.mark.parametrize(("inside", "verdict"), [(950, "agrees with 95%"), (800, "below 95%")])
-def test_margins_that_hold_too_seldom_would_be_called_so(tmp_path, capsys, inside, verdict):
+def test_margins_that_hold_too_rarely_would_be_reported(tmp_path, capsys, inside, verdict):
     chapter_ask._show_coverage(begun(tmp_path), [{chapter_ask.QUERIES[0]: [True] * inside + [False] * (1000 - inside)}])
     assert verdict in said(capsys)
 
@@ -250,7 +250,7 @@ def test_no_street_with_a_single_visitor_is_listed(told):
     assert re.search(r"lists \d+ streets, 0 of them with a single visitor", " ".join(told[0].stdout.split()))
 
 
-def test_a_refusal_names_its_cause_costs_nothing_and_is_mended(told):
+def test_a_refusal_names_its_cause_costs_nothing_and_can_be_fixed(told):
     shown = " ".join(told[0].stdout.split())
     assert re.search(r"Refused: line 1.*income / age", shown)
     assert "Charged: rho 0." in shown
@@ -258,10 +258,9 @@ def test_a_refusal_names_its_cause_costs_nothing_and_is_mended(told):
     assert told[0].stdout.count("valid") == 4
 
 
-def test_the_same_again_is_free_a_finer_answer_pays_the_difference_and_a_margin_finds_its_price(told):
-    line = (
-        r"^ +(?:epsilon 0.1|the same again|refined: epsilon 0.25|a margin of 5) +([\d,]+) ± (\d+) +([\d.]+) +([\d.]+)$"
-    )
+def test_repeats_are_free_refining_costs_the_difference_and_a_margin_determines_its_cost(told):
+    first_cells = "(?:epsilon 0.1|the same query again|refined: epsilon 0.25|a margin of 5)"
+    line = rf"^ +{first_cells} +([\d,]+) ± (\d+) +([\d.]+) +([\d.]+)$"
     first, again, finer, within = re.findall(line, told[0].stdout, re.MULTILINE)
     assert first[1:] == ("30", "0.1", "0.1")
     assert again == (*first[:2], "0", "0.1")
@@ -270,7 +269,7 @@ def test_the_same_again_is_free_a_finer_answer_pays_the_difference_and_a_margin_
     assert float(within[2]) == pytest.approx(float(within[3]) - 0.25, abs=1e-3)
 
 
-def test_the_kernel_keeps_its_promises(told):
+def test_the_kernel_keeps_its_guarantees(told):
     shown = " ".join(told[0].stdout.split())
     assert "largest log-ratio is 0.1, exactly epsilon" in shown
     assert "largest log-ratio is infinite" in shown
@@ -279,7 +278,7 @@ def test_the_kernel_keeps_its_promises(told):
     assert "Answered: 100; spent: epsilon 1, without rounding error." in shown
 
 
-def test_the_page_is_well_formed_and_says_what_was_said(told):
+def test_the_page_is_well_formed_and_repeats_the_terminal_output(told):
     done, folder = told
     page = (folder / "tour.html").read_text(encoding="utf-8")
     root = ET.fromstring(page[page.index("<html") :])
@@ -304,7 +303,7 @@ def test_the_page_fetches_nothing(told):
 
 
 @pytest.mark.long
-def test_a_chapter_by_itself_is_told_by_the_command(tmp_path):
+def test_the_command_shows_a_single_chapter(tmp_path):
     done = run(COMMAND, "demo", "budget", "--out", tmp_path / "a" / "b", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "discreet: killing a process\n")
     assert "1. A query that is refused" in done.stdout
@@ -315,7 +314,7 @@ def test_a_chapter_by_itself_is_told_by_the_command(tmp_path):
 
 
 @pytest.mark.long
-def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+def test_a_folder_that_cannot_be_created_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     done = run(COMMAND, "demo", "budget", "--out", tmp_path / "file" / "b", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
@@ -335,14 +334,14 @@ def test_another_run_differs_wherever_noise_decides(told, tmp_path):
     assert decided(done.stdout) != decided(told[0].stdout)
 
 
-def test_no_share_that_is_shown_stands_in_the_source(told):
+def test_no_displayed_share_is_hard_coded(told):
     source = "".join(path.read_text(encoding="utf-8") for path in Path(demo.__file__).parent.glob("*.py"))
     share = re.compile(r"\d\.\d+ ?%")
     assert len(share.findall(told[0].stdout)) > 10
     assert share.findall(source) == []
 
 
-def test_a_copy_answers_as_the_curator_does_but_pays_from_a_ledger_of_its_own(town):
+def test_a_copy_answers_like_the_curator_but_charges_its_own_ledger(town):
     sql = differencing_queries(town.governor())[0]
     with town.open_with_budget("1") as curator:
         copies = CuratorCopies(curator)
@@ -357,7 +356,7 @@ def test_a_copy_answers_as_the_curator_does_but_pays_from_a_ledger_of_its_own(to
         assert curator.budget().spent.epsilon == Fraction(1, 100)
 
 
-def test_counts_of_a_copy_are_around_the_truth_and_take_its_whole_budget(town):
+def test_counts_of_a_copy_are_near_the_truth_and_spend_its_whole_budget(town):
     questions = differencing_queries(town.governor())
     with town.open_with_budget("1") as curator:
         asked = CuratorCopies(curator).prepare_counts(questions, Fraction(20))
@@ -365,7 +364,7 @@ def test_counts_of_a_copy_are_around_the_truth_and_take_its_whole_budget(town):
         assert all(abs(value - truth) <= 4 for value, truth in zip(asked.ask(), exact, strict=True))
 
 
-def test_without_matplotlib_the_tour_says_so(tmp_path, monkeypatch, capsys):
+def test_without_matplotlib_the_tour_names_the_missing_package(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     recorder = Recorder(tmp_path)
     recorder.add_section("A picture")
@@ -374,7 +373,7 @@ def test_without_matplotlib_the_tour_says_so(tmp_path, monkeypatch, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_is_said_is_escaped_on_the_page_and_no_markup_in_the_terminal(tmp_path, capsys):
+def test_text_is_escaped_on_the_page_and_is_not_markup_in_the_terminal(tmp_path, capsys):
     recorder = Recorder(tmp_path)
     recorder.add_section("a < b [red]")
     recorder.add_paragraph("x & y ", warn("<b>"))
@@ -386,7 +385,7 @@ def test_what_is_said_is_escaped_on_the_page_and_no_markup_in_the_terminal(tmp_p
     assert "[bold]c>" in capsys.readouterr().out
 
 
-def test_a_picture_on_the_page_has_ids_of_its_own_and_the_ink_of_the_page():
+def test_a_plot_on_the_page_has_unique_ids_and_the_colour_of_the_text():
     svg = (
         '<?xml version="1.0"?><!DOCTYPE svg><svg width="9pt" height="8pt" viewBox="0 0 9 8">\n<metadata>m</metadata>'
         '<path id="p" style="fill: #ffffff; stroke: #333333"/><g clip-path="url(#p)"><use xlink:href="#p"/></g></svg>'
@@ -397,7 +396,7 @@ def test_a_picture_on_the_page_has_ids_of_its_own_and_the_ink_of_the_page():
     )
 
 
-def test_what_other_processes_bring_comes_in_the_order_of_the_jobs(tmp_path):
+def test_results_of_worker_processes_are_in_the_order_of_the_jobs(tmp_path):
     jobs = [Future() for _ in range(3)]
     for place in (2, 0, 1):
         jobs[place].set_result(place)

@@ -18,7 +18,7 @@ def beliefs():
         yield "1/" + first.removeprefix("1 in ").replace(",", ""), dict(zip(epsilons, cells, strict=True))
 
 
-def test_the_table_of_beliefs_is_what_the_definition_says():
+def test_the_table_of_posterior_bounds_follows_from_the_definition():
     found = dict(beliefs())
     assert list(found) == ["1/2", "1/10", "1/1000"]
     for prior, cells in found.items():
@@ -27,7 +27,7 @@ def test_the_table_of_beliefs_is_what_the_definition_says():
             assert cell == f"{100 * dc.privacy.posterior_bound(prior, epsilon):.3g} %"
 
 
-def test_some_eighty_questions_at_a_tenth_of_a_limit_fit_with_a_delta():
+def test_about_eighty_queries_at_a_tenth_of_epsilon_fit_with_a_delta():
     for epsilon in (1, 2, 4):
         limit = dc.Budget(epsilon, delta="1e-9")
-        assert 75 <= limit.rho / limit.cost_of(dc.Budget(epsilon).epsilon / 10).rho <= 100
+        assert 75 <= limit.rho / dc.privacy.cost_of(limit, dc.Budget(epsilon).epsilon / 10).rho <= 100

@@ -81,7 +81,7 @@ def test_the_readme_is_short():
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.name)
-def test_links_lead_somewhere(page):
+def test_links_point_to_existing_files(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
         assert target.startswith("https://") or (page.parent / target).exists(), target
 
@@ -92,7 +92,7 @@ def _public():
 
 
 @pytest.mark.parametrize("thing", _public(), ids=lambda thing: thing.__name__)
-def test_every_public_thing_is_documented_with_an_example(thing):
+def test_every_public_name_has_a_docstring_with_an_example(thing):
     assert thing.__doc__
     is_error = isinstance(thing, type) and issubclass(thing, Exception)
     assert is_error or ">>>" in thing.__doc__, thing
@@ -103,6 +103,39 @@ def test_every_public_name_is_in_the_documents():
     text = "\n".join(page.read_text() for page in [ROOT / "README.md", *PAGES])
     names = {*dc.__all__, *(name for module in PACKAGES for name in module.__all__)}
     assert [name for name in names if not re.search(rf"\b{name}\b", text)] == []
+
+
+SECTIONS = {
+    "Learning": dc.learn,
+    "Anonymity": dc.anonymity,
+    "Local": dc.local,
+    "Attacks": dc.attacks,
+    "Audits": dc.audit,
+    "The policy": dc.policy,
+    "Definitions": dc.privacy,
+    "Database API": dc.dbapi,
+}
+
+
+def _names_in_code(text):
+    return {name for code in re.findall(r"`([^`]+)`", text) for name in re.findall(r"\w+", code)}
+
+
+def test_every_public_name_of_the_package_is_in_the_reference():
+    names = _names_in_code((ROOT / "docs" / "reference.md").read_text())
+    assert [name for name in dc.__all__ if name not in names] == []
+
+
+@pytest.mark.parametrize("title", SECTIONS)
+def test_every_public_name_of_a_module_is_in_its_section_of_the_reference(title):
+    text = (ROOT / "docs" / "reference.md").read_text()
+    section = text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+    names = _names_in_code(section)
+    assert [name for name in SECTIONS[title].__all__ if name not in names] == []
+
+
+def test_a_name_that_is_missing_from_the_reference_is_noticed():
+    assert _names_in_code("| `dc.open(policy)` | opens a file |") == {"dc", "open", "policy"}
 
 
 def _commands(group, path):

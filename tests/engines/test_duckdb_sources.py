@@ -94,6 +94,12 @@ VALUES = {
         N,
         [12, -7, 3, None, None, None, None, None, None, None, 5],
     ),
+    "texts with many blanks": (
+        pa.array([" " * 399 + "3", " " * 400 + "3", "3." + "0" * 398, "3." + "0" * 399]),
+        N,
+        [3, None, 3, None],
+    ),
+    "real texts with many blanks": (pa.array([" " * 397 + "0.5", " " * 398 + "0.5"]), R, [0.5, None]),
     "whole texts beyond a double": (
         pa.array(["9007199254740993", "9007199254740993.0", "9007199254740993.5", "-9223372036854775808"]),
         N,
@@ -214,7 +220,7 @@ each_value_of_parquet = pytest.mark.parametrize(("stored", "kind", "seen"), PARQ
 
 
 @each_value
-def test_every_value_in_arrow_is_itself_or_null(stored, kind, seen):
+def test_every_value_in_arrow_is_unchanged_or_null(stored, kind, seen):
     found = rows(pa.table({"x": stored}), x=kind)["x"]
     if seen is None:
         assert found == ["a", "b\N{REPLACEMENT CHARACTER}c", None]
@@ -223,7 +229,7 @@ def test_every_value_in_arrow_is_itself_or_null(stored, kind, seen):
 
 
 @each_value_of_parquet
-def test_every_value_in_parquet_is_itself_or_null(tmp_path, stored, kind, seen):
+def test_every_value_in_parquet_is_unchanged_or_null(tmp_path, stored, kind, seen):
     found = rows(parquet(tmp_path, x=stored), x=kind)["x"]
     assert found == (["a", "b?c", None] if seen is None else seen)
 
@@ -232,7 +238,7 @@ TEXTS = [name for name, (stored, _, _) in VALUES.items() if stored.type == pa.st
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_every_text_in_csv_is_itself_or_null(tmp_path, name):
+def test_every_text_in_csv_is_unchanged_or_null(tmp_path, name):
     stored, kind, seen = VALUES[name]
     lines = ["" if value is None else '"' + value.replace('"', '""') + '"' for value in stored.to_pylist()]
     place = csv(tmp_path, "k,x\n" + "".join(f"1,{line}\n" for line in lines))
@@ -244,7 +250,7 @@ def test_zero_keeps_its_value_whatever_its_sign(tmp_path):
     assert found == [0.0, 0.0]
 
 
-def test_values_of_a_duckdb_file_are_themselves_or_null(tmp_path):
+def test_values_of_a_duckdb_file_are_unchanged_or_null(tmp_path):
     path = database(
         tmp_path,
         "CREATE TYPE mood AS ENUM ('sad', 'glad')",
@@ -277,13 +283,13 @@ def test_instants_become_local_times_also_when_clocks_change(tmp_path, unit):
     assert rows(parquet(tmp_path, x=stored), "Europe/Berlin", x=D)["x"] == [each.date() for each in IN_BERLIN]
 
 
-def test_texts_with_a_zone_become_local_and_texts_without_one_are(tmp_path):
+def test_texts_with_a_time_zone_are_converted_and_others_are_local(tmp_path):
     lines = ["2026-03-29T01:00:00Z", "2026-03-29 03:00:00+02:00", "2026-03-29 03:00+02", "2026-03-29 02:30:00"]
     found = rows(csv(tmp_path, "x\n" + "\n".join(lines) + "\n"), "Europe/Berlin", x=S)["x"]
     assert found == [datetime(2026, 3, 29, 3)] * 3 + [datetime(2026, 3, 29, 2, 30)]  # a time that no clock showed
 
 
-def test_far_instants_are_null_in_every_zone(tmp_path):
+def test_out_of_range_instants_are_null_in_every_zone(tmp_path):
     stored = stamps("us", FAR, -FAR, -(2**63), 253_402_300_799_999_999, -62_135_596_800_000_000, zone="UTC")
     east, west = (rows(parquet(tmp_path, x=stored), zone, x=S)["x"] for zone in ("Asia/Tokyo", "America/New_York"))
     assert [each is None for each in east] == [True, True, True, True, False]
@@ -324,7 +330,7 @@ def test_a_pattern_reaches_into_folders(tmp_path):
     assert sorted(rows(str(tmp_path / "**" / "*.parquet"), a=N)["a"]) == [1, 2]
 
 
-def test_packed_csv_and_tabs_are_read(tmp_path):
+def test_compressed_csv_and_tab_separated_files_are_read(tmp_path):
     packed = tmp_path / "t.csv.gz"
     packed.write_bytes(gzip.compress(b"a,b\n1,x\n2,\xff\n"))
     assert rows(str(packed), a=N, b=X) == {"a": [1], "b": ["x"]}
@@ -357,7 +363,7 @@ CSV = {
 
 
 @pytest.mark.parametrize(("text", "seen"), CSV.values(), ids=CSV)
-def test_a_broken_row_of_csv_spoils_no_other(tmp_path, text, seen):
+def test_a_broken_row_of_csv_affects_no_other(tmp_path, text, seen):
     found = rows(csv(tmp_path, text), a=N, b=X)
     kept = [(a, None if a == 2 and (2, None) in seen else b) for a, b in zip(found["a"], found["b"], strict=True)]
     assert kept == seen
@@ -456,7 +462,7 @@ def test_later_changes_to_a_frame_do_not_matter(made):
         assert engine.query("SELECT x FROM t").to_pydict() == {"x": [1.0, 2.0]}
 
 
-def test_a_frame_that_fails_to_give_its_rows_is_refused_without_its_words(tmp_path):
+def test_a_frame_that_raises_is_refused_without_its_message(tmp_path):
     lazy = pl.scan_csv(csv(tmp_path, "x\n1\nsecret\n"), schema={"x": pl.Int64})
     words = refused(lazy, x=N)
     assert "cannot be read" in words
@@ -525,7 +531,7 @@ def refused(place, /, table="visits", **types):
     return str(caught.value)
 
 
-def test_a_missing_column_is_refused_with_a_near_name(tmp_path):
+def test_a_missing_column_is_refused_with_a_similar_name(tmp_path):
     place = parquet(tmp_path, amount=[1])
     for given in (place, csv(tmp_path, "amount\n1\n"), pd.DataFrame({"amount": [1]}), pl.DataFrame({"amount": [1]})):
         assert 'column amont: it does not exist in the source. The source has "amount".' in refused(given, amont=N)
@@ -558,7 +564,7 @@ def test_a_type_that_never_fits_is_refused(tmp_path, stored, kind, words):
     assert words in refused(parquet(tmp_path, x=stored), x=kind)
 
 
-def test_a_formula_in_a_duckdb_file_is_refused_because_it_may_raise(tmp_path):
+def test_a_generated_column_in_a_duckdb_file_is_refused_because_it_may_raise(tmp_path):
     path = database(tmp_path, "CREATE TABLE t (a INTEGER, b INTEGER AS (1 // a))", "CREATE VIEW v AS SELECT 1 AS a")
     assert "stored as a formula" in refused(f"{path}/t", b=N)
     assert "table v does not exist" in refused(f"{path}/v", a=N)
@@ -581,7 +587,7 @@ def test_tables_of_a_duckdb_file_are_found_in_their_schemas(tmp_path):
     assert found == [[1], [2], [3]]
 
 
-def test_a_source_that_is_not_there_is_refused_with_the_way_out(tmp_path):
+def test_a_missing_source_is_refused_with_a_hint(tmp_path):
     assert "no such file" in refused(str(tmp_path / "gone.parquet"), a=N)
     assert "no such file" in refused(str(tmp_path / "*.parquet"), a=N)
     assert "no such file" in refused(str(tmp_path / "gone.duckdb" / "t"), a=N)
@@ -610,7 +616,7 @@ def test_a_file_without_permission_is_refused(tmp_path):
     assert "may not be read" in refused(place, a=N)
 
 
-def test_names_that_are_one_name_to_the_engine_are_refused():
+def test_names_that_the_engine_does_not_distinguish_are_refused():
     rows = pa.table({"a": [1]})
     with pytest.raises(PolicyError, match="another table's only in case"):
         DuckDB({"T": TableSource(rows, {"a": N}), "t": TableSource(rows, {"a": N})})
@@ -743,7 +749,7 @@ def test_a_question_that_takes_too_much_memory_is_stopped_and_the_next_is_answer
 
 
 @pytest.mark.long
-def test_what_does_not_fit_in_memory_goes_to_a_folder_that_is_removed(tmp_path):
+def test_data_that_exceeds_memory_spills_to_a_folder_that_is_removed(tmp_path):
     with DuckDB({}, tuning=Tuning(memory="60MB", threads=1, folder=str(tmp_path))) as engine:
         (folder,) = tmp_path.iterdir()
         assert folder.stat().st_mode & 0o077 == 0
@@ -760,7 +766,7 @@ def test_a_question_that_takes_too_much_of_the_disk_is_stopped_and_the_next_is_a
         assert engine.query("SELECT a FROM t").to_pydict() == {"a": [1]}
 
 
-def test_a_failure_to_open_leaves_nothing_behind(tmp_path):
+def test_a_failed_open_leaves_nothing_behind(tmp_path):
     with pytest.raises(PolicyError):
         DuckDB({"t": TableSource(str(tmp_path / "gone.csv"))}, tuning=Tuning(folder=str(tmp_path)))
     assert list(tmp_path.iterdir()) == []
@@ -801,7 +807,7 @@ def test_a_file_that_changes_after_the_engine_was_opened_is_not_read(tmp_path, c
             engine.query("SELECT a FROM t")
 
 
-def test_a_file_that_changes_while_a_question_runs_spoils_the_answer(tmp_path, monkeypatch):
+def test_a_file_that_changes_while_a_question_runs_invalidates_the_answer(tmp_path, monkeypatch):
     place = parquet(tmp_path, a=[1])
     with DuckDB({"t": TableSource(place, {"a": N})}) as engine:
         run = engine._run

@@ -13,7 +13,7 @@ import pytest
 from discreet.engines.duckdb.dialect import DUCKDB
 from discreet.engines.reference.evaluate import evaluate, finite_or_null, sort_key
 from discreet.kernel.expr import SIGNATURES, Call, Column, Constant, Type
-from discreet.kernel.sqlgen.relation_sql import write_expr, write_key
+from discreet.kernel.sqlgen.expr_sql import write_expr, write_key
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "matrix"))
 
@@ -189,7 +189,7 @@ def test_null_is_last_and_nan_before_it():
     ]
 
 
-def test_what_is_gathered_is_finite_and_has_one_zero():
+def test_aggregated_values_are_finite_and_zero_has_one_sign():
     assert [finite_or_null(x) for x in (INF, -INF, NAN, None, 3, "a")] == [None, None, None, None, 3, "a"]
     assert math.copysign(1, finite_or_null(-0.0)) == 1
 
@@ -232,7 +232,7 @@ def test_a_null_keeps_its_type_in_the_engine(engine, op):
 
 
 @pytest.mark.long
-def test_every_capital_is_the_engines_own(engine):
+def test_upper_case_is_that_of_the_engine(engine):
     """One code point to one, for every letter that is older than the Unicode of this Python and of DuckDB."""
     rows = engine.execute(
         "SELECT chr(i::INTEGER) AS c, upper(c), lower(c) FROM range(1, 100000) t(i) WHERE i NOT BETWEEN 55296 AND 57343"

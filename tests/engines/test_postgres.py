@@ -192,7 +192,7 @@ def test_a_table_of_another_server_is_read(admin, url, postgres):
     assert {row["name"] for row in found} == {"A", "B", "Ä", None}
 
 
-def test_public_tables_tell_their_columns_values_and_fanout(url):
+def test_public_tables_expose_their_columns_values_and_fanout(url):
     rows = {"name": ["A", "B", "Ä", None], "region": ["west", "west", "south", "west"], "size": [1, 2, None, 2]}
     with (
         Postgres({"r": TableSource("regions")}, url=url) as engine,
@@ -257,7 +257,7 @@ NO_NAMES = ("a file", "a server", "no name", "a database too")  # wrong whatever
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_a_table_that_does_not_fit_is_told_with_its_cause_and_fix(admin, url, case):
+def test_a_mismatched_table_is_reported_with_cause_and_fix(admin, url, case):
     with connect(admin) as server:
         server.execute("CREATE SCHEMA IF NOT EXISTS locked; CREATE TABLE IF NOT EXISTS locked.t (x integer)")
     place, types, words = WRONG[case]
@@ -276,14 +276,14 @@ def test_columns_may_be_granted_one_by_one(url):
     assert shown(url, "hidden", x=N) == []
 
 
-def test_to_open_a_table_reads_no_row(url):
+def test_opening_a_table_reads_no_row(url):
     with Postgres({"t": TableSource("touchy", {"x": N})}, url=url) as engine:
         assert engine.columns("t") == {"x": N}
         with pytest.raises(EngineError, match=r"the engine failed: the server reported an error \(SQLSTATE P0001"):
             engine.values("t", "x")
 
 
-def test_what_the_server_says_is_kept_from_logs(url, caplog):
+def test_server_messages_are_kept_out_of_logs(url, caplog):
     """It quotes values: neither the text, nor what led to it, nor a log of both may have one."""
     with Postgres({"t": TableSource("numbers", {"x": N})}, url=url) as engine:
         with pytest.raises(EngineError, match=r"SQLSTATE 22P02, 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC") as caught:
@@ -296,7 +296,7 @@ def test_what_the_server_says_is_kept_from_logs(url, caplog):
     assert "secret-7f3a" not in caplog.text
 
 
-def test_a_zone_that_the_server_does_not_know_is_told(url):
+def test_a_time_zone_unknown_to_the_server_is_reported(url):
     with pytest.raises(PolicyError, match=r'timezone "Mars/Crater" is unknown to PostgreSQL'):
         Postgres(VISITS, url=url, timezone="Mars/Crater")
 
@@ -441,7 +441,7 @@ def test_rows_that_the_server_hides_are_warned_of(admin, url):
         "SELECT set_config('transaction_read_only', 'off', true)",
     ],
 )
-def test_even_one_who_may_write_only_reads(admin, sql):
+def test_a_role_that_may_write_only_reads(admin, sql):
     with connect(admin) as server:
         server.execute("CREATE SEQUENCE IF NOT EXISTS counter")
     with pytest.warns(UserWarning, match="as a superuser"):
@@ -495,13 +495,13 @@ def test_settings_of_a_role_change_no_answer(admin, url):
             server.execute("ALTER ROLE engine_reader RESET ALL")
 
 
-def test_a_setting_that_the_server_does_not_keep_is_seen(url, monkeypatch):
+def test_a_setting_that_the_server_ignores_is_detected(url, monkeypatch):
     monkeypatch.setitem(session._SETTINGS, "extra_float_digits", "+1")
     with pytest.raises(EngineError, match="setting extra_float_digits"):
         Postgres(VISITS, url=url)
 
 
-def test_all_selects_of_a_question_see_one_state(admin, engine, monkeypatch):
+def test_all_selects_of_a_question_see_one_snapshot(admin, engine, monkeypatch):
     """While a question runs, between its SELECTs, somebody adds rows that the next question sees."""
     question = QUESTIONS["cells"]
     before = comparable(engine.totals(question))
@@ -586,7 +586,7 @@ def test_a_table_that_is_dropped_stops_its_questions_until_it_is_there_again(tur
         assert engine.fanout("t", ()) == 3
 
 
-def test_to_prepare_a_question_reads_no_row(admin, url):
+def test_preparing_a_question_reads_no_row(admin, url):
     """A function that stands behind a view fails for every row: to prepare calls it for none."""
     with Postgres({"t": TableSource("touchy", {"x": N})}, url=url) as engine:
         with engine.prepare({"t": frozenset({"x"})}):
@@ -595,7 +595,7 @@ def test_to_prepare_a_question_reads_no_row(admin, url):
             engine.values("t", "x")
 
 
-def test_what_is_prepared_is_one_state_under_locks_that_only_readers_need(turns, url):
+def test_a_question_is_prepared_on_one_snapshot_under_read_locks_only(turns, url):
     """Between a charge and the read nobody can change the table's columns, and what is written is not seen."""
     question = Question(
         Scan("t", (Column("x", N), Column("y", N)), UnitKey((Column("x", N),)), 100),
@@ -615,7 +615,7 @@ def test_what_is_prepared_is_one_state_under_locks_that_only_readers_need(turns,
 
 
 @pytest.mark.parametrize("own", ["0", "20s", "2min"])
-def test_the_shorter_limit_counts_of_the_roles_and_ours(admin, url, own):
+def test_the_shorter_of_the_roles_time_limit_and_ours_applies(admin, url, own):
     limits = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
     with connect(admin) as server:
         for name in limits:
@@ -655,7 +655,7 @@ def test_rows_come_in_batches_unit_by_unit(engine):
     assert max(len(numbers) for numbers, _ in sides[0]) == 500
 
 
-def test_rows_that_were_not_taken_stay_on_the_server(admin, url):
+def test_rows_that_were_not_fetched_stay_on_the_server(admin, url):
     """The server waits with the rest: the memory that batches need does not grow with the rows."""
     with Postgres(MANY, url=url) as engine:
         batches = engine.batches(FIT, ("x", "n"), 1000)
@@ -761,7 +761,7 @@ def test_a_question_that_takes_too_long_is_stopped(url):
         assert engine.query("SHOW max_parallel_workers_per_gather").column(0).to_pylist() == ["0"]
 
 
-def test_the_time_is_that_of_the_whole_question(engine):
+def test_the_time_limit_applies_to_the_whole_question(engine):
     with engine._session.snapshot(100) as snapshot:
         left = []
         for _ in range(3):
@@ -774,7 +774,7 @@ def test_the_time_is_that_of_the_whole_question(engine):
         engine.totals(QUESTIONS["cells"])
 
 
-def test_a_server_that_stands_still_does_not_stop_the_engine(admin, url, monkeypatch):
+def test_an_unresponsive_server_does_not_block_the_engine(admin, url, monkeypatch):
     """A process that no longer answers keeps its connection open: only the engine's own clock ends the question."""
     monkeypatch.setattr(session, "_GRACE", 0.5)
     with Postgres(SLOW, url=url, tuning=Tuning(seconds=2)) as engine, connect(admin) as server:
@@ -788,7 +788,7 @@ def test_a_server_that_stands_still_does_not_stop_the_engine(admin, url, monkeyp
         assert engine.totals(COUNT).values.tolist() == [[211]]
 
 
-def test_a_server_that_stood_still_before_does_not_stop_the_engine_either(admin, url, monkeypatch):
+def test_a_server_that_was_unresponsive_before_does_not_block_the_engine(admin, url, monkeypatch):
     with Postgres(VISITS, url=url) as engine, connect(admin) as server:
         (process,) = connections(server)
         os.kill(process, signal.SIGSTOP)
@@ -804,7 +804,7 @@ def test_a_server_that_stood_still_before_does_not_stop_the_engine_either(admin,
         assert engine.totals(COUNT).values.tolist() == [[211]]
 
 
-def test_what_does_not_fit_on_the_disk_fails_and_the_next_question_works(admin, url):
+def test_a_question_that_exceeds_the_disk_fails_and_the_next_works(admin, url):
     with connect(admin) as server:
         server.execute("ALTER ROLE engine_reader SET temp_file_limit = '100kB'")
         server.execute("ALTER ROLE engine_reader SET work_mem = '64kB'")
@@ -818,7 +818,7 @@ def test_what_does_not_fit_on_the_disk_fails_and_the_next_question_works(admin, 
             server.execute("ALTER ROLE engine_reader RESET ALL")
 
 
-def test_a_lock_on_a_table_does_not_hold_a_question_for_ever(admin, engine, monkeypatch):
+def test_a_lock_on_a_table_does_not_block_a_question_for_ever(admin, engine, monkeypatch):
     monkeypatch.setattr(session, "_LOCK_TIMEOUT", 0.3)
     with connect(admin) as server, server.transaction():
         server.execute("LOCK TABLE clinic.visits IN ACCESS EXCLUSIVE MODE")
@@ -851,7 +851,7 @@ def test_a_child_process_does_not_share_the_connection(engine):
     assert engine.totals(COUNT).values.tolist() == [[211]]
 
 
-def test_an_engine_that_is_forgotten_gives_its_connection_back(admin, url):
+def test_an_unreferenced_engine_closes_its_connection(admin, url):
     with connect(admin) as server:
         engine = Postgres(VISITS, url=url)
         assert len(connections(server)) == 1
@@ -863,7 +863,7 @@ def test_an_engine_that_is_forgotten_gives_its_connection_back(admin, url):
         assert connections(server) == []
 
 
-def test_types_that_no_question_has_are_an_error(engine):
+def test_types_that_no_question_can_have_are_an_error(engine):
     with pytest.raises(EngineError, match="the engine failed"):
         engine.query("SELECT 1.5 AS x")
     assert engine.query("SELECT 1::smallint AS x").to_pydict() == {"x": [1]}

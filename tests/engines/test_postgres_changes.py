@@ -122,7 +122,7 @@ def test_all_tables_are_waited_for_before_any_is_read(admin):
 
 
 @pytest.mark.parametrize("change", [REFILLED, REWRITTEN, SWAPPED], ids=["filled anew", "rewritten", "replaced"])
-def test_a_role_that_cannot_wait_is_told_and_gets_no_number(admin, change):
+def test_a_role_that_cannot_wait_gets_an_error_and_no_number(admin, change):
     """Who may read some columns only may not lock the table."""
     with opened(admin, "narrow") as engine:
         assert engine.fanout("narrow", ()) == 100
@@ -132,7 +132,7 @@ def test_a_role_that_cannot_wait_is_told_and_gets_no_number(admin, change):
         assert engine.fanout("narrow", ()) > 0
 
 
-def test_who_waits_too_long_for_a_lock_is_told_once(admin, monkeypatch):
+def test_waiting_too_long_for_a_lock_is_reported_once(admin, monkeypatch):
     monkeypatch.setattr(session, "_LOCK_TIMEOUT", 0.5)
     with opened(admin, "plain") as engine, connect(admin) as writer:
         engine.fanout("plain", ())

@@ -158,7 +158,7 @@ def seen_by_duckdb(path, kind, values, kinds, zone="UTC"):
 
 @pytest.mark.long(only=["text", "timestamptz"])
 @pytest.mark.parametrize("stored", STORED)
-def test_every_value_is_what_duckdb_sees(database, tmp_path, stored):
+def test_every_value_equals_that_of_duckdb(database, tmp_path, stored):
     other, values = STORED[stored]
     native = native_of(database, stored)
     fitting = {
@@ -194,7 +194,7 @@ HUGE += [
 ]
 
 
-def test_what_only_postgresql_stores_is_itself_or_null(database):
+def test_values_that_only_postgresql_stores_are_unchanged_or_null(database):
     """Numbers that are none or too large, days before there were years, and texts that are padded or have no case."""
     columns = {
         "huge": ("numeric", HUGE),
@@ -245,7 +245,7 @@ def native_of_column(url, name):
         return server.execute(asked, [name]).fetchone()[0]
 
 
-def test_texts_are_told_apart_byte_by_byte_whatever_their_collation(database):
+def test_texts_are_compared_byte_by_byte_whatever_their_collation(database):
     with connect(database) as server:
         server.execute(
             "CREATE COLLATION IF NOT EXISTS alike (provider = icu, locale = 'und-u-ks-level1', deterministic = false)"
@@ -259,7 +259,7 @@ def test_texts_are_told_apart_byte_by_byte_whatever_their_collation(database):
         assert engine.fanout("t", ("v",)) == 1
 
 
-def test_constants_of_a_view_are_not_cast_before_they_are_looked_at(database):
+def test_constants_of_a_view_are_not_cast_before_they_are_checked(database):
     """The server computes with constants while it plans, when no row and no CASE stands before them."""
     values = {"v": "abc", "w": "1e5000", "x": "2026-02-30", "y": "NaN", "z": "2026-01-31 10:00:00+01:00"}
     with connect(database) as server:
@@ -323,7 +323,7 @@ def scribble(rng):
 
 @pytest.mark.long(but=["UTC"])
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
-def test_random_texts_are_what_duckdb_sees(database, tmp_path, zone):
+def test_random_texts_equal_those_of_duckdb(database, tmp_path, zone):
     rng = random.Random(f"texts {zone}")
     values = list(dict.fromkeys(scribble(rng) for _ in range(4000)))
     wanted = seen_by_duckdb(tmp_path / "t.duckdb", "VARCHAR", values, KINDS, zone)
@@ -336,7 +336,7 @@ def test_random_texts_are_what_duckdb_sees(database, tmp_path, zone):
 
 
 @pytest.mark.long
-def test_random_doubles_and_instants_are_what_duckdb_sees(database, tmp_path):
+def test_random_doubles_and_instants_equal_those_of_duckdb(database, tmp_path):
     rng = random.Random("bits")
     reals = [repr(struct.unpack("<d", rng.randbytes(8))[0]) for _ in range(2000)]
     reals += [repr(float(rng.randint(-(2**64), 2**64))) for _ in range(500)]
@@ -353,7 +353,7 @@ def test_random_doubles_and_instants_are_what_duckdb_sees(database, tmp_path):
         assert found == wanted
 
 
-def test_a_text_without_end_is_null_and_stops_nothing(postgres):
+def test_an_overlong_text_is_null_and_raises_nothing(postgres):
     """Functions of PostgreSQL stop where a result would have a gigabyte: one row would tell of itself by that."""
     with connect(postgres.url()) as connection:
         connection.execute("DROP TABLE IF EXISTS endless")
@@ -370,7 +370,7 @@ def test_a_text_without_end_is_null_and_stops_nothing(postgres):
             connection.execute("DROP TABLE endless")
 
 
-def test_one_long_text_does_not_show_in_the_time(database):
+def test_one_long_text_does_not_affect_the_running_time(database):
     """One of 16 MB, of blanks alone, would take seconds: a time that tells of its row."""
     sizes = [65_536, 65_537, 1 << 24]
     with connect(database) as server:

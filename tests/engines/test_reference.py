@@ -75,7 +75,7 @@ def test_a_child_belongs_to_the_one_owner_of_its_parents():
     assert rows_of(ITEMS) == [((1,), (7, 1))]  # 8 has two owners, 9 none
 
 
-def test_a_grandchild_of_a_row_of_several_is_nobodys():
+def test_a_grandchild_of_a_row_with_several_owners_has_no_owner():
     assert rows_of(PARTS) == [((1,), (1, 10))]
 
 
@@ -105,7 +105,7 @@ def test_a_public_table_gives_its_first_rows_in_order():
     assert rows_of(JoinPublic(one, table, (), also, JoinKind.LEFT, fanout=3)) == [((2,), ("a", None, None))]
 
 
-def test_own_rows_meet_within_the_unit_and_only_the_first_of_them():
+def test_a_join_on_the_unit_matches_only_the_first_rows_of_a_unit():
     right = Derive(STAYS, (("stay", ID),))
     join = JoinOnUnit(Derive(VISITS, (("x", X),)), right, None, JoinKind.INNER, max_rows_per_unit=2)
     assert rows_of(join) == [
@@ -120,7 +120,7 @@ def test_own_rows_meet_within_the_unit_and_only_the_first_of_them():
     assert rows_of(left) == [((1,), (-3.0, 7)), ((2,), (9.0, None))]
 
 
-def test_units_with_and_without_a_row_elsewhere():
+def test_semi_and_anti_joins_keep_units_with_and_without_a_row():
     in_b = Where(VISITS, Call("equal", (CITY, Constant("b", TEXT))))
     for has, users in ((SemiJoinKind.SEMI, {1}), (SemiJoinKind.ANTI, {2})):
         assert {row["user"] for _, row in REFERENCE.owned_rows(SemiJoinOnUnit(VISITS, in_b, has))} == users
@@ -146,7 +146,7 @@ def test_a_union_has_the_rows_of_both():
     assert len(REFERENCE.owned_rows(Union(VISITS, VISITS))) == 8
 
 
-def test_keys_that_are_not_listed_do_not_count():
+def test_unlisted_keys_do_not_count():
     question = Question(
         VISITS,
         BY_CITY,
@@ -157,7 +157,7 @@ def test_keys_that_are_not_listed_do_not_count():
     assert totals_of(question) == {("a",): (3, 2, 3)}
 
 
-def test_more_rows_than_the_limit_weigh_as_much_as_so_many():
+def test_rows_above_the_bound_are_scaled_to_the_bound():
     question = Question(
         VISITS,
         (),
@@ -174,7 +174,7 @@ def test_sums_are_scaled_towards_zero():
     assert totals_of(question, tables) == {(): (0,)}  # -3/4
 
 
-def test_a_unit_in_more_groups_than_the_limit_weighs_as_much_as_so_many():
+def test_a_unit_in_too_many_groups_is_scaled_to_the_bound():
     tables = {"visits": [{"user": 1, "city": city, "x": -1.0} for city in "abc"]}
     question = Question(
         VISITS,
@@ -188,7 +188,7 @@ def test_a_unit_in_more_groups_than_the_limit_weighs_as_much_as_so_many():
     assert totals_of(question, tables) == {(city,): (third, -third) for city in "abc"}
 
 
-def test_a_unit_in_too_many_groups_has_no_say_in_which_are_shown():
+def test_a_unit_in_too_many_groups_does_not_count_in_partition_selection():
     many = [{"user": 1, "city": city, "x": 1.0} for city in "abc"]
     question = Question(
         VISITS, BY_CITY, SelectedGroups(max_groups=2), ContributionBounds(groups=1, rows=1), (CountUnits(), Count())
@@ -210,13 +210,13 @@ def test_event_level_totals_are_not_bounded():
     assert totals_of(question) == {("a",): (2, 2, 3)}
 
 
-def test_a_question_without_keys_has_one_group_also_of_no_rows():
+def test_a_question_without_keys_has_one_group_even_without_rows():
     for scan in (VISITS, EVENTS):
         question = Question(scan, (), PublicGroups(()), ContributionBounds(groups=1, rows=1), (Count(), CountUnits()))
         assert totals_of(question, {"visits": [], "events": []}) == {(): (0, 0)}
 
 
-def test_public_facts_are_those_of_the_engine():
+def test_public_tables_agree_with_the_engine():
     tables = {
         **TABLES,
         "all": [

@@ -19,10 +19,11 @@ from discreet.engines.spark import session as spark_session
 from discreet.engines.spark.connection import SETTINGS, apply_settings, server_name, server_url
 from discreet.engines.spark.engine import Spark
 from discreet.engines.table_source import EngineError, SourceChanged, TableSource, Unavailable
+from discreet.engines.unit_batches import whole_units
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.expr import Column, Type
 from discreet.kernel.grid import Grid
-from discreet.kernel.model_release import PartialSum
+from discreet.kernel.model_release import Combine, PartialSum
 from discreet.kernel.question import (
     ContributionBounds,
     Count,
@@ -130,28 +131,26 @@ def test_rows_of_which_none_fits_give_no_batch(sail, tmp_path):
 
 
 def part():
-    """Return what counts units and adds up doubled numbers; its functions have no module, so that they are sent."""
+    """Return what adds up each unit's mean of doubled numbers, and ones; its rule has no module, so that it is sent."""
 
     def rule(rows, public):
-        return np.rint(rows * public[0])
+        return np.column_stack([rows * public[0], np.ones(len(rows))])
 
-    def adds(told, starts, rows):
-        return np.array([len(starts), told.sum(), rows], np.int64)
-
-    return PartialSum(rule, (2.0,), np.array([0.0]), np.array([100.0]), grouped=True, length=3, width=1, sum_batch=adds)
+    low, high = np.array([0.0]), np.array([100.0])
+    return PartialSum(rule, (2.0,), low, high, grouped=True, size=2, width=2, steps=1.0, l1=True, combine=Combine.MEAN)
 
 
 @pytest.mark.long
 def test_sums_are_computed_where_the_rows_are(engine):
     bounds = ((0.0, 100.0),)
     batches = engine.batches(SCAN, ("cost",), 500)
-    here = part()((np.clip(rows, 0.0, 100.0), places) for rows, places in batches).tolist()
+    here = part()(whole_units((np.clip(rows, 0.0, 100.0), places) for rows, places in batches)).tolist()
     with engine.cached_rows(SCAN, ("cost",)) as sums:
         there = [sums(part(), bounds).tolist() for _ in range(2)]
         assert engine.totals(COUNT).values.sum() > 0  # in the meantime
         there.append(sums(part(), bounds).tolist())
     assert there == [here] * 3
-    assert here[0] == 211
+    assert here[1] == 211
 
 
 def visible(url, place, **types):
@@ -240,7 +239,7 @@ def refused(url, place, /, table="visits", **types):
 
 
 @pytest.mark.long
-def test_what_does_not_fit_is_refused_by_the_schema_alone(sail, tmp_path):
+def test_mismatched_columns_are_refused_from_the_schema_alone(sail, tmp_path):
     shared(sail.url, touchy="SELECT CASE WHEN id >= 0 THEN raise_error('read') END AS amount, 1.5D AS x FROM range(3)")
     assert 'column amont: it does not exist in the source. The source has "amount".' in refused(
         sail.url, "global_temp.touchy", amont=N
@@ -265,7 +264,7 @@ def test_two_columns_that_differ_by_case_are_refused(sail, tmp_path):
     assert "several columns of this name" in refused(sail.url, str(tmp_path / "t.parquet"), a=N)
 
 
-def test_a_source_that_is_not_there_is_refused_with_the_way_out(sail, tmp_path):
+def test_a_missing_source_is_refused_with_a_hint(sail, tmp_path):
     assert "no such file on the storage that Spark reads" in refused(sail.url, str(tmp_path / "no.parquet"))
     assert "does not exist in Spark" in refused(sail.url, "clinic.visits", a=N)
     (tmp_path / "t.parquet").write_text("secret, not what the name says")
@@ -285,11 +284,11 @@ def test_a_source_that_is_not_there_is_refused_with_the_way_out(sail, tmp_path):
     ],
     ids=["csv", "packed", "json", "frame", "quoted"],
 )
-def test_other_sources_are_refused_before_a_server_is_asked(place, words):
+def test_other_sources_are_refused_before_the_server_is_contacted(place, words):
     assert words in refused("sc://127.0.0.1:1", place, a=N)
 
 
-def test_names_that_are_one_name_to_the_engine_are_refused():
+def test_names_that_the_engine_does_not_distinguish_are_refused():
     with pytest.raises(PolicyError, match="another table's only in case"):
         Spark({"T": TableSource("x", {"a": N}), "t": TableSource("y", {"a": N})}, url="sc://127.0.0.1:1")
     with pytest.raises(PolicyError, match=r"column A: .* only in case"):
@@ -316,7 +315,7 @@ def test_a_question_is_one_select(engine, statement):
     assert engine.query("SELECT COUNT(*) AS n FROM t0").to_pydict() == {"n": [ROWS]}
 
 
-def test_the_session_is_set_and_is_nobody_elses(engine, sail):
+def test_the_session_is_configured_and_not_shared(engine, sail):
     ours = engine._session._spark
     assert {name: ours.conf.get(name) for name in SETTINGS} == SETTINGS
     with session(sail.url) as theirs:
@@ -337,7 +336,7 @@ class Forgetful:
     conf = type("Conf", (), {"set": lambda *_: None, "get": lambda *_: "other"})()
 
 
-def test_a_server_that_does_not_keep_a_setting_or_is_too_old_is_not_used():
+def test_a_server_that_ignores_a_setting_or_is_too_old_is_not_used():
     with pytest.raises(EngineError, match=r"setting spark\.sql\.ansi"):
         apply_settings(Forgetful())
     old = Forgetful()
@@ -347,7 +346,7 @@ def test_a_server_that_does_not_keep_a_setting_or_is_too_old_is_not_used():
 
 
 @pytest.mark.parametrize("change", ["removed", "rewritten", "grown", "added"])
-def test_a_file_that_changes_after_the_engine_was_opened_spoils_answers(sail, tmp_path, change):
+def test_a_file_that_changes_after_the_engine_was_opened_invalidates_answers(sail, tmp_path, change):
     path = tmp_path / "1.parquet"
     pq.write_table(pa.table({"a": [1, 2]}), path)
     pq.write_table(pa.table({"a": [3]}), tmp_path / "2.parquet")
@@ -370,7 +369,7 @@ def test_a_file_that_changes_after_the_engine_was_opened_spoils_answers(sail, tm
             assert "the tables have changed" in changed.value.reason
 
 
-def test_a_file_that_changes_while_a_question_is_read_spoils_its_answer(sail, tmp_path, monkeypatch):
+def test_a_file_that_changes_while_a_question_is_read_invalidates_its_answer(sail, tmp_path, monkeypatch):
     path = tmp_path / "1.parquet"
     pq.write_table(pa.table({"a": [1, 2]}), path)
 
@@ -417,7 +416,7 @@ def test_a_table_that_is_dropped_stops_its_questions_until_it_is_there_again(sai
         assert engine.values("going", "a") == [5]
 
 
-def test_to_prepare_a_question_reads_no_row_on_spark(sail):
+def test_preparing_a_question_reads_no_row_on_spark(sail):
     shared(sail.url, touchy="SELECT CASE WHEN id >= 0 THEN raise_error('read') END AS x FROM range(3)")
     with Spark({"t": TableSource("global_temp.touchy", {"x": X})}, url=sail.url) as engine:
         with engine.prepare({"t": frozenset({"x"})}):
@@ -438,7 +437,7 @@ def test_a_column_that_is_lost_after_the_charge_is_not_read_as_null(sail):
             reader.totals(Question(scan, (), PublicGroups(()), LIMIT, (Count(),)))
 
 
-def test_totals_of_files_are_remembered_and_those_of_tables_are_not(sail, folder, monkeypatch):
+def test_totals_of_files_are_cached_and_those_of_tables_are_not(sail, folder, monkeypatch):
     asked = []
     monkeypatch.setattr(
         module, "_run_select", lambda spark, sql, run=module._run_select: asked.append(sql) or run(spark, sql)
@@ -451,7 +450,7 @@ def test_totals_of_files_are_remembered_and_those_of_tables_are_not(sail, folder
         assert len(asked) == times
 
 
-def test_remembered_totals_are_not_told_after_a_file_has_changed(sail, tmp_path):
+def test_cached_totals_are_not_used_after_a_file_has_changed(sail, tmp_path):
     pq.write_table(VISITS, tmp_path / "1.parquet")
     with Spark({"visits": TableSource(str(tmp_path), TYPES)}, url=sail.url) as engine:
         engine.totals(COUNT)
@@ -469,7 +468,7 @@ def test_a_question_that_takes_too_long_is_stopped_and_the_next_is_answered(sail
 
 
 @pytest.mark.long
-def test_a_server_that_does_not_listen_to_a_stop_is_left(folder, monkeypatch):
+def test_a_server_that_ignores_cancellation_is_abandoned(folder, monkeypatch):
     monkeypatch.setattr(spark_session.SparkConnectSession, "interrupt", lambda _: None)
     monkeypatch.setattr(spark_session, "_MAX_INTERRUPTS", 1)
     sources = {"visits": TableSource(str(folder), TYPES)}
@@ -572,7 +571,7 @@ def test_a_server_that_dies_fails_one_question_and_the_next_is_answered_when_it_
         server.stop()
 
 
-def test_nobody_at_the_address_is_told_soon_and_without_the_token(folder, monkeypatch):
+def test_an_unreachable_server_is_reported_soon_and_without_the_token(folder, monkeypatch):
     monkeypatch.setattr(connection, "_RETRY_TIMEOUT", 0.2)
     for options in ("", "/;token=s3cr3t", "/;token=s3cr3t;use_ssl=true"):
         with pytest.raises(EngineError) as caught:
@@ -591,7 +590,7 @@ def test_a_url_that_cannot_be_read_is_refused_without_showing_it(url):
         assert "s3cr3t" not in str(caught.value)
 
 
-def test_the_environment_may_say_where_the_server_is(monkeypatch):
+def test_the_environment_can_name_the_server(monkeypatch):
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
     with pytest.raises(PolicyError, match="no server is configured"):
         server_url(None)
@@ -647,7 +646,7 @@ if len(sys.argv) > 3:
 
 @pytest.mark.long
 @pytest.mark.parametrize("more", [[], ["fails"]])
-def test_a_process_that_forgets_to_close_it_ends(sail, folder, more):
+def test_a_process_that_does_not_close_the_engine_exits(sail, folder, more):
     words = [sys.executable, "-c", LEFT_OPEN, sail.url, str(folder), *more]
     done = subprocess.run(words, capture_output=True, text=True, timeout=240, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (3 if more else 0, "{'n': [4000]}\n", "")

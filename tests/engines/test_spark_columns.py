@@ -19,7 +19,7 @@ def stored(tmp_path_factory):
 
 @pytest.mark.long
 @pytest.mark.parametrize("zone", ZONES)
-def test_every_value_is_what_it_is_to_duckdb_in_every_zone(sail, stored, zone):
+def test_every_value_equals_that_of_duckdb_in_every_time_zone(sail, stored, zone):
     path, names = stored
     timed = [name for name in names if "time" in name or "date" in name]
     assert differences(sail.url, path, names if zone == "UTC" else timed, zone) == []
@@ -38,14 +38,14 @@ NATIVES = {
 
 
 @pytest.mark.parametrize("native", NATIVES)
-def test_a_type_fits_where_any_of_its_values_can(native):
+def test_a_type_is_accepted_if_any_of_its_values_can_be_cast(native):
     fitting = [letter for letter, kind in KINDS.items() if casts.can_cast(native, kind)]
     assert "".join(fitting) == NATIVES[native]
     natural = casts.default_type(native)
     assert natural is None if native == "void" or not fitting else casts.can_cast(native, natural)
 
 
-def test_a_collation_does_not_make_two_texts_one():
+def test_a_collation_does_not_make_two_texts_equal():
     (text,), _ = casts.cast_columns({"x": ("c0", "string collate UNICODE_CI", Type.TEXT)}, "UTC")
     assert text == "TRY_VALIDATE_UTF8((c0 COLLATE UTF8_BINARY)) AS v0"
 

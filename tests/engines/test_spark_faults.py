@@ -22,7 +22,7 @@ from discreet.engines.spark.engine import Spark
 from discreet.engines.spark.vector_sums import check_workers
 from discreet.engines.table_source import EngineError, TableSource, Unavailable
 from discreet.kernel.expr import Column, Type
-from discreet.kernel.model_release import PartialSum
+from discreet.kernel.model_release import Combine, PartialSum
 from discreet.kernel.relation import Scan, UnitKey
 from tests.engines.spark_servers import sail_at, shared
 from tests.servers.spark import session
@@ -41,18 +41,16 @@ def sources(tmp_path_factory):
 
 
 def part():
-    """Return what counts units and adds up numbers; its functions have no module, so that they are sent."""
+    """Return what adds up numbers, and counts rows; its rule has no module, so that it is sent."""
 
     def rule(rows, public):
-        return np.rint(rows)
+        return np.column_stack([rows, np.ones(len(rows))])
 
-    def adds(told, starts, rows):
-        return np.array([len(starts), told.sum(), rows], np.int64)
-
-    return PartialSum(rule, (), np.array([0.0]), np.array([100.0]), grouped=True, length=3, width=1, sum_batch=adds)
+    low, high = np.array([0.0]), np.array([100.0])
+    return PartialSum(rule, (), low, high, grouped=True, size=2, width=2, steps=1.0, l1=True, combine=Combine.SUM)
 
 
-SUM = [2, 57, 3]
+SUM = [57, 3]
 
 
 @pytest.mark.long
@@ -64,7 +62,7 @@ def test_two_fits_keep_their_own_rows(sail, sources):
 
 
 @pytest.mark.long
-def test_a_question_that_fails_leaves_the_rows_of_a_fit_to_it(sail, sources):
+def test_a_failed_question_does_not_affect_the_rows_of_a_fit(sail, sources):
     with Spark(sources, url=sail.url) as engine, engine.cached_rows(SCAN, ("x",)) as sums:
         assert sums(part(), BOUNDS).tolist() == SUM
         before = engine._session._spark
@@ -91,7 +89,7 @@ def stopped():
 
 
 @pytest.mark.long
-def test_a_server_that_hangs_when_a_fit_ends_keeps_nobody(stopped, sources, monkeypatch):
+def test_a_server_that_hangs_when_a_fit_ends_blocks_nobody(stopped, sources, monkeypatch):
     monkeypatch.setattr(spark_session, "_CLEAN_UP_TIMEOUT", 0.5)
     monkeypatch.setattr(spark_session, "_MAX_INTERRUPTS", 1)
     server, hang = stopped
@@ -113,7 +111,7 @@ def test_a_server_that_hangs_when_a_fit_ends_keeps_nobody(stopped, sources, monk
     engine.close()
 
 
-def test_an_address_that_is_silent_is_told_soon(sources, monkeypatch):
+def test_an_unresponsive_address_is_reported_soon(sources, monkeypatch):
     monkeypatch.setattr(spark_session, "_FIRST_REPLY_TIMEOUT", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
@@ -172,7 +170,7 @@ def test_no_value_of_a_row_is_in_an_error_or_what_it_comes_from(sail, caplog):
         assert "ALICE" not in text
 
 
-def test_an_error_of_our_own_is_told_by_its_place_alone(sail, sources):
+def test_an_internal_error_is_reported_by_its_location_only(sail, sources):
     with Spark(sources, url=sail.url) as engine:
         with (
             pytest.raises(EngineError, match=r"KeyError at test_spark_faults\.py, line \d+") as caught,
@@ -183,7 +181,7 @@ def test_an_error_of_our_own_is_told_by_its_place_alone(sail, sources):
 
 
 @pytest.mark.long
-def test_a_lost_server_is_not_taken_for_workers_that_cannot_sum(monkeypatch):
+def test_a_lost_server_is_not_mistaken_for_failing_workers(monkeypatch):
     monkeypatch.setattr(connection, "_RETRY_TIMEOUT", 0.2)
     server = sail_at()
     try:
@@ -197,7 +195,7 @@ def test_a_lost_server_is_not_taken_for_workers_that_cannot_sum(monkeypatch):
         server.stop()
 
 
-def test_the_clients_own_loggers_do_not_print_what_a_server_says(sources, sail):
+def test_the_clients_loggers_do_not_print_server_messages(sources, sail):
     from pyspark.logger import PySparkLogger
 
     with Spark(sources, url=sail.url):
@@ -205,7 +203,7 @@ def test_the_clients_own_loggers_do_not_print_what_a_server_says(sources, sail):
             assert not PySparkLogger.getLogger(name).isEnabledFor(logging.CRITICAL)
 
 
-def test_what_is_used_of_the_client_beside_its_documented_interface_is_there(sail):
+def test_undocumented_client_attributes_that_are_used_exist(sail):
     """Streams of Arrow, ending calls, and trying again are not in its documentation: a new version may lose them."""
     from pyspark.sql.connect.client import retries
 

@@ -144,7 +144,7 @@ def test_folders_of_other_accounts_are_left_alone(tmp_path, monkeypatch):
     assert folder.exists()
 
 
-def test_openers_that_find_the_same_orphans_at_once_do_not_disturb_each_other(tmp_path):
+def test_concurrent_opens_that_find_the_same_orphans_do_not_interfere(tmp_path):
     for number in range(20):
         orphan(tmp_path, f"discreet-spill-{number:08}")
     failed, made, start = [], [], threading.Barrier(8)
@@ -169,7 +169,7 @@ def test_openers_that_find_the_same_orphans_at_once_do_not_disturb_each_other(tm
 
 
 @pytest.mark.parametrize(("module", "step"), [(os, "open"), (fcntl, "flock")], ids=["opened", "locked"])
-def test_a_folder_that_is_removed_before_it_is_locked_is_made_again(tmp_path, monkeypatch, module, step):
+def test_a_folder_that_is_removed_before_it_is_locked_is_created_again(tmp_path, monkeypatch, module, step):
     real, removed = getattr(module, step), []
 
     def removing(*arguments, **named):
@@ -185,6 +185,6 @@ def test_a_folder_that_is_removed_before_it_is_locked_is_made_again(tmp_path, mo
     folder.remove()
 
 
-def test_a_place_that_cannot_be_used_is_named(tmp_path):
+def test_an_unusable_folder_is_named(tmp_path):
     with pytest.raises(PolicyError, match=r"folder: .*nowhere"):
         make_spill_folder(str(tmp_path / "nowhere"))

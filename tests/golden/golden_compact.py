@@ -47,7 +47,7 @@ def _release(release):
     shares = [f"weight {weight}" for weight in release.weights]
     shares += [f"{release.clipping_share} of the cost"] if release.clipping_share else []
     for place, (total, share) in enumerate(zip(question.totals, shares, strict=True)):
-        yield f"  t{place} = {_total(total)}, size {question.sensitivity_of(total).size}, {share}"
+        yield f"  t{place} = {_total(total)}, size {_size(question, total)}, {share}"
     for measure in release.measures:
         yield f"  {measure.name} = {_estimator(measure.estimator)}: {measure.label}"
     yield from (f"  {note}" for note in release.bounds_notes)
@@ -124,6 +124,13 @@ def _expr(expr):
 def _unit_aggregate(aggregate):
     grid = f" by {aggregate.grid.step}" if aggregate.grid else ""
     return f"{aggregate.function.value}({_expr(aggregate.expr) if aggregate.expr else ''}{grid})"
+
+
+def _size(question, total):
+    """Return by how much a unit moves one group of a total; for the levels of a tree, all of them together."""
+    sensitivity = question.sensitivity_of(total)
+    several_levels = isinstance(total, HistogramTree) and total.depth > 1
+    return sensitivity.l1 if several_levels else sensitivity.l2_squared // sensitivity.l1
 
 
 def _total(total):

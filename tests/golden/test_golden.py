@@ -96,7 +96,7 @@ def written(case, found):
 
 @pytest.mark.long(only=["checkins"])
 @each_file
-def test_queries_become_what_is_written_below_them(path):
+def test_queries_have_the_recorded_plans_or_refusals(path):
     if WRITES:
         first = path.read_text().partition("\n")[0]
         path.write_text("\n\n".join([first, *(written(case, now) for case, now, _ in run(path))]) + "\n")
@@ -106,7 +106,7 @@ def test_queries_become_what_is_written_below_them(path):
 @pytest.mark.long(only=["checkins-spark"])
 @each_dialect
 @each_file
-def test_questions_become_the_engine_sql_that_is_written_beside_them(path, kind):
+def test_questions_have_the_recorded_engine_sql(path, kind):
     plans = [(case.title, plan) for case, _, plan in run(path) if plan is not None]
     texts = [
         [f"-- {title}", *(f"{name}: {without_letters(sql)}" for name, sql in asked(plan, DIALECTS[kind]))]
@@ -123,7 +123,7 @@ def test_questions_become_the_engine_sql_that_is_written_beside_them(path, kind)
 
 
 @each_dialect
-def test_nothing_but_whole_numbers_is_counted_and_summed(kind):
+def test_only_integers_are_counted_and_summed(kind):
     known = {"COUNT", "SUM", "MIN", "MAX", "BOOL_AND", "BOOL_OR", "STRING_AGG", "ROW_NUMBER", "DENSE_RANK"}
     for path in HERE.glob(f"*.{kind}.txt"):
         bare = re.sub(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"", "", path.read_text())
@@ -174,13 +174,13 @@ def check_binding(path, dialect, execute, stops):
 
 @pytest.mark.long(but=["checkins_chosen", "meter", "shop_queries", "weblog"])
 @each_file
-def test_duckdb_sums_whole_numbers_alone(path):
+def test_duckdb_sums_only_integers(path):
     with duckdb.connect() as connection:
         check_binding(path, DUCKDB, connection.execute, duckdb.Error)
 
 
 @each_file
-def test_postgresql_sums_whole_numbers_alone(path, postgres):
+def test_postgresql_sums_only_integers(path, postgres):
     with connect(postgres.url()) as connection:
         check_binding(path, POSTGRES, connection.execute, driver().Error)
 
@@ -192,7 +192,7 @@ def test_every_refusal_has_a_line_a_cause_and_a_hint():
     assert [text for text in told if not shape.fullmatch(text)] == []
 
 
-def test_there_are_a_hundred_queries_and_no_two_of_a_title():
+def test_there_are_a_hundred_queries_with_distinct_titles():
     titles = [(path.stem, case.title) for path in FILES for case in cases(path.read_text())]
     assert len(titles) >= 100
     assert len(set(titles)) == len(titles)

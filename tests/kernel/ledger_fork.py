@@ -4,12 +4,13 @@ import os
 import sys
 import threading
 
-from kernel.ledger_places import place_at
+from kernel.ledger_locations import place_at
 
 from discreet.kernel.errors import LedgerError
 from discreet.kernel.event import Event
 from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget, Loss
+from discreet.ledger_admin.verify import verify_ledger
 
 EVENT = Event(mechanism="{}", sensitivity="{}", question="count")
 CENT = Loss("1/100")
@@ -36,7 +37,7 @@ def main(place):
         thread.join()
     assert codes == [0] * 10, codes
     assert ledger.spent().epsilon == (sum(charged) + 50) * CENT.epsilon
-    ledger.verify()
+    verify_ledger(ledger)
     ledger.close()
     inside.close()
     outlive_the_parent(place)
@@ -68,7 +69,7 @@ def outlive_the_parent(place):
 
 def spent(place):
     with place.open() as ledger:
-        ledger.verify()
+        verify_ledger(ledger)
         return ledger.spent().epsilon
 
 

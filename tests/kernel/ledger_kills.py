@@ -14,16 +14,17 @@ import signal
 import sys
 import time
 
-from kernel.ledger_places import place_at
+from kernel.ledger_locations import place_at
 
 from discreet.kernel.errors import Failed
 from discreet.kernel.event import Event
 from discreet.kernel.loss import Budget, Loss
+from discreet.ledger_admin.verify import verify_ledger
 
 EVENT = Event(mechanism="{}", sensitivity="{}", question="count")
 PRICE = Loss("1/1000")
 WORKERS = 2
-KILLS_PER_LEDGER = 40  # verify() reads everything: fresh ledgers keep it short
+KILLS_PER_LEDGER = 40  # verification reads everything: fresh ledgers keep it short
 
 
 def work(place, shown, worker):
@@ -63,7 +64,7 @@ def kill_some(place, number, chance):
 def check(place, shown, least):
     """Return what is spent and how many charges have no answer, after a look at everything that was shown."""
     with place.open() as ledger:
-        ledger.verify()
+        verify_ledger(ledger)
         spent = ledger.spent()
         events = ledger.events()
         assert spent.epsilon == len(events) * PRICE.epsilon >= least, "spent fell, or is not the sum"
@@ -77,7 +78,7 @@ def check(place, shown, least):
 def check_unknown(place):
     """No charge without an answer can be executed again, and the ledger goes on."""
     with place.open() as ledger:
-        with ledger._session.read_transaction() as table:
+        with ledger.session.read_transaction() as table:
             rows = list(table.rows())
         settled = {row.receipt for row in rows if row.kind == "settle"}
         for row in rows:

@@ -8,7 +8,7 @@ import os
 import sys
 import time
 
-from kernel.ledger_places import place_at
+from kernel.ledger_locations import place_at
 
 from discreet.kernel.errors import Refused
 from discreet.kernel.event import Event

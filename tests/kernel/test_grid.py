@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from discreet.engines.duckdb.dialect import DUCKDB
 from discreet.kernel.grid import Grid
-from discreet.kernel.sqlgen.relation_sql import write_grid_step
+from discreet.kernel.sqlgen.expr_sql import write_grid_step
 
 ENDS = st.one_of(st.integers(-(10**6), 10**6), st.floats(-1e300, 1e300), st.fractions(-1000, 1000, max_denominator=999))
 STEPS = st.one_of(
@@ -35,7 +35,7 @@ def grids(draw):
 @pytest.mark.long
 @given(grids(), st.lists(FINITE, min_size=1, max_size=20))
 @settings(max_examples=500)
-def test_the_index_never_leaves_the_ends(grid, values):
+def test_the_index_never_leaves_the_range(grid, values):
     low, high, step = grid.as_floats
     near = [low, high, *(math.nextafter(end, way) for end in (low, high) for way in (-math.inf, math.inf))]
     middle = [low + step / 2, high - step / 2, low / 2 + high / 2]
@@ -48,7 +48,7 @@ def test_the_index_never_leaves_the_ends(grid, values):
 @pytest.mark.long
 @given(grids(), FINITE, FINITE)
 @settings(max_examples=300)
-def test_a_larger_value_is_never_on_a_lower_step(grid, one, other):
+def test_the_step_is_monotone_in_the_value(grid, one, other):
     assert grid.index(min(one, other)) <= grid.index(max(one, other))
 
 
@@ -61,7 +61,7 @@ def test_the_step_is_the_nearest_one(low, wide, parts, value):
     assert abs(grid.index(value) - Fraction(clipped) * parts) <= Fraction(1, 2) + Fraction(1, 10**9)
 
 
-def test_ties_go_up_and_an_offset_moves_the_ends():
+def test_ties_round_up_and_an_offset_shifts_the_range():
     grid = Grid(-10, 10, 4, offset=2)
     assert [grid.index(x) for x in (-6.0, -2.0, 2.0, 6.0)] == [-1, 0, 1, 2]
     assert (grid.first, grid.last, grid.max_abs_index) == (-2 - 2, 3 - 2, 4)
@@ -127,19 +127,19 @@ def test_the_engine_finds_the_same_step(engine, grid, table):
         ((0, 1, 1, True), "offset"),
     ],
 )
-def test_a_grid_that_no_double_holds_is_refused(args, words):
+def test_a_grid_that_doubles_cannot_represent_is_refused(args, words):
     with pytest.raises((ValueError, TypeError), match=words):
         Grid(*args)
 
 
-def test_numbers_of_numpy_become_pythons():
+def test_numpy_numbers_become_python_numbers():
     grid = Grid(np.int64(0), np.float64(2), np.int32(1), np.int64(1 << 39))
     assert type(grid.offset) is int
     assert type(grid.last) is int
     assert grid == Grid(0, 2, 1, 1 << 39)
 
 
-def test_the_widest_numbers_that_a_double_holds_are_taken():
+def test_the_widest_range_of_doubles_is_accepted():
     top = Fraction(10) ** 300
     assert Grid(0, 0, top).last == 0
     assert Grid(0, 0, 1 / top).last == 0

@@ -8,11 +8,12 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
-from kernel.ledger_places import place_of
+from kernel.ledger_locations import place_of
 
 from discreet.kernel.errors import Failed, LedgerError, Refused
 from discreet.kernel.event import Event
 from discreet.kernel.loss import Budget, Loss
+from discreet.ledger_admin.verify import verify_ledger
 
 NAMES = st.sampled_from(["owner", "ana", "bob", "eve"])
 PRICES = st.builds(Fraction, st.integers(0, 12), st.sampled_from([7, 10, 12]))
@@ -107,7 +108,7 @@ class AgainstModel(RuleBasedStateMachine):
 
     def teardown(self):
         if hasattr(self, "ledger"):
-            self.ledger.verify()
+            verify_ledger(self.ledger)
             states = [(event.by, event.loss.epsilon, event.state) for event in self.ledger.events()]
             assert states == [(c[0], c[1], "reserved" if c[5] is None else "released") for c in self.charges]
             self.ledger.close()

@@ -8,12 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from kernel.ledger_places import KINDS, place_of
+from kernel.ledger_locations import KINDS, place_of
 
 from discreet.kernel.errors import LedgerError
 from discreet.kernel.event import Event
 from discreet.kernel.ledger import create_ledger, open_ledger
 from discreet.kernel.loss import Budget, Loss
+from discreet.ledger_admin.verify import verify_ledger
 
 HERE = Path(__file__).parent
 
@@ -54,7 +55,7 @@ def test_concurrent_processes_end_exactly_at_the_limit(place):
     assert found["longest"] < max(120, found["seconds"] / 2), "somebody starved"
     with place.open() as ledger:
         assert ledger.spent().epsilon == 3
-        ledger.verify()
+        verify_ledger(ledger)
 
 
 @pytest.mark.long
@@ -65,7 +66,7 @@ def test_killed_workers_lose_nothing_that_was_seen(place):
 
 
 @pytest.mark.long
-def test_forked_children_open_the_ledger_anew(place):
+def test_forked_children_reopen_the_ledger(place):
     assert run("ledger_fork.py", place.text) == "whole"
 
 
@@ -110,7 +111,7 @@ def test_a_read_only_file_system_is_named_and_changes_nothing(tmp_path):
     assert "permissions of the folder" in opened
     assert "Read-only file system" in created
     with open_ledger(path, name="demo") as ledger:
-        ledger.verify()
+        verify_ledger(ledger)
         assert ledger.spent() == Loss("1/100")
 
 
@@ -124,4 +125,4 @@ def test_two_ledger_objects_in_one_process_share_one_account(place):
         with pytest.raises(LedgerError, match="already settled"):
             one.settle(receipt, b"again")
         assert one.budget == Budget("1/2")
-        one.verify()
+        verify_ledger(one)

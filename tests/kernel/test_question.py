@@ -5,11 +5,12 @@ import sys
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import duckdb
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.engines.duckdb.dialect import DUCKDB
@@ -148,14 +149,14 @@ def visits(*units):
 @pytest.mark.long
 @given(heavy())
 @settings(max_examples=200)
-def test_a_heavy_unit_moves_totals_by_at_most_the_sensitivity(drawn):
+def test_a_unit_with_many_rows_moves_totals_by_at_most_the_sensitivity(drawn):
     question, others, unit, _ = drawn
     full, less = (by_reference(visits(others, rows), question) for rows in (unit, []))
     check_bound(full, less, question)
 
 
 @pytest.mark.parametrize("block", range(3))
-def test_removing_a_unit_moves_cells_values_and_touched_by_at_most_the_sensitivity(block):
+def test_removing_a_unit_moves_cells_distinct_values_and_clipping_by_at_most_the_sensitivity(block):
     """Many values and places of one unit, in all orders: what is chosen or scaled is this unit's alone."""
     moved = Counter()
     for seed in range(block * 40, block * 40 + 40):
@@ -180,47 +181,6 @@ def test_removing_a_unit_moves_cells_values_and_touched_by_at_most_the_sensitivi
         for place, total in enumerate(totals):
             moved[type(total)] += any(differences(full, less, question, place))
     assert all(moved[kind] > 5 for kind in (HistogramTree, CountDistinct, ClippedUnits))
-
-
-@pytest.mark.long
-@given(heavy(), st.booleans())
-@settings(max_examples=150)
-def test_replacing_a_unit_moves_totals_by_at_most_the_sensitivity(drawn, grouped):
-    question, others, unit, another = drawn
-    assume(isinstance(question.groups, PublicGroups))
-    if not grouped:
-        question = Question(VISITS, (), ALONE, question.bounds, question.totals)
-    one, other = (by_reference(visits(others, rows), question) for rows in (unit, another))
-    changes = [x for place in range(len(question.totals)) for x in differences(one, other, question, place)]
-    sensitivity = question.sensitivity(substitution=True)
-    assert sum(map(abs, changes)) <= sensitivity.l1
-    assert sum(change * change for change in changes) <= sensitivity.l2_squared
-
-
-def test_replacing_a_unit_costs_a_count_once_and_a_histogram_twice():
-    count = Question(VISITS, (), ALONE, ContributionBounds(1, 1), (Count(),))
-    histogram = Question(VISITS, BY_PLACE, PublicGroups(((0, 1, 2),)), ContributionBounds(1, 1), (Count(),))
-    signed = Question(VISITS, (), ALONE, ContributionBounds(1, 1), (Sum(X, Grid(-5, 5, 1)),))
-    small = Question(VISITS, (), ALONE, ContributionBounds(1, 1), (Sum(X, Grid(0, 5, 1)),))
-    both = Question(VISITS, BY_PLACE, PublicGroups(((0, 1, 2),)), ContributionBounds(1, 1), (Sum(X, Grid(-5, 5, 1)),))
-    assert count.sensitivity() == count.sensitivity(substitution=True)
-    assert count.sensitivity().l1 == 1
-    one, two = histogram.sensitivity(), histogram.sensitivity(substitution=True)
-    assert (two.l1, two.l2_squared) == (2 * one.l1, 2 * one.l2_squared)
-    assert [question.sensitivity(substitution=True).l1 for question in (signed, small)] == [10, 5]
-    # And no less would do: these neighbours attain it.
-    moved = {
-        count: ([(0, 1.0)], []),
-        histogram: ([(0, 1.0)], [(1, 1.0)]),
-        signed: ([(0, 9.0)], [(0, -9.0)]),
-        small: ([(0, 9.0)], [(0, 0.0)]),
-        both: ([(0, 9.0)], [(0, -9.0)]),
-    }
-    for question, (unit, another) in moved.items():
-        one, other = (by_reference(visits([], rows), question) for rows in (unit, another))
-        changes = differences(one, other, question, 0)
-        sensitivity = question.sensitivity(substitution=True)
-        assert (sum(map(abs, changes)), sum(x * x for x in changes)) == (sensitivity.l1, sensitivity.l2_squared)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 7])
@@ -257,7 +217,7 @@ def test_one_row_for_each_unit_needs_no_limit():
     assert question.sensitivity_of(Count()).l1 == 1
 
 
-def test_the_spread_is_no_wider_than_the_listed_keys():
+def test_the_l0_bound_is_at_most_the_number_of_listed_keys():
     question = Question(VISITS, BY_PLACE, PublicGroups(((0, 1),)), ContributionBounds(5, 1), (Count(),))
     assert (question.l0_bound, question.needs_l0_clipping, question.fraction_bits(Count())) == (2, False, 0)
     wide = Question(VISITS, BY_PLACE, PublicGroups((tuple(range(9)),)), ContributionBounds(5, 1), (Count(),))
@@ -275,11 +235,11 @@ def test_the_spread_is_no_wider_than_the_listed_keys():
     st.integers(-(1 << 61), 1 << 61),
 )
 @settings(max_examples=500)
-def test_no_number_on_the_way_exceeds_64_bits(most, groups, rows, low, high, power, shift):  # noqa: PLR0917
+def test_no_intermediate_value_exceeds_64_bits(most, groups, rows, low, high, power, shift):  # noqa: PLR0917
     """Whatever a question allows, the numbers that render writes fit, with as many rows as there may be."""
     scan = Scan("visits", (USER, PLACE, X), UnitKey((USER,)), max_rows=most)
-    total = Sum(X, Grid(-low, high, 1), power, shift)
     try:
+        total = Sum(X, Grid(-low, high, 1), power, shift)
         question = Question(scan, BY_PLACE, SelectedGroups(9), ContributionBounds(groups, rows), (CountUnits(), total))
     except ValueError:
         return
@@ -301,16 +261,19 @@ def test_no_number_on_the_way_exceeds_64_bits(most, groups, rows, low, high, pow
     st.integers(-100, 100),
 )
 @settings(max_examples=300)
-def test_no_row_adds_more_than_the_highest(low, wide, offset, power, shift):
+def test_no_row_adds_more_than_max_abs_contribution(low, wide, offset, power, shift):
     grid = Grid(low, low + wide, 1, offset)
-    total = Sum(X, grid, power, shift)
+    try:
+        total = Sum(X, grid, power, shift)
+    except ValueError:
+        return
     for value in (low, low + wide, 0, -1e300, 1e300, float(offset), low + wide / 2):
         assert abs((grid.index(float(value)) - offset) ** power - shift) <= max_abs_contribution(total)
 
 
 @pytest.mark.parametrize("bad", [0, -1, 1.5, True, "2", None, (1 << 42) + 1])
 @pytest.mark.parametrize("name", ["groups", "rows"])
-def test_a_limit_is_a_whole_number_of_at_least_one(name, bad):
+def test_a_bound_is_an_integer_of_at_least_one(name, bad):
     with pytest.raises((ValueError, TypeError), match=name):
         ContributionBounds(**{"groups": 1, "rows": 1, name: bad})
 
@@ -350,6 +313,28 @@ def test_too_wide_a_sum_is_refused():
         )
 
 
+@pytest.mark.parametrize(
+    ("end", "power", "shift"), [(1 << 39, 2, 1 << 78), (3_037_000_500, 2, 3_037_000_500**2), (1, 1, 1 << 62)]
+)
+def test_a_square_or_a_shift_that_could_exceed_64_bits_is_refused(end, power, shift):
+    """A large shift would hide the square in the bound of a row, and an engine would fail at the first row."""
+    with pytest.raises(ValueError, match="64 bits"):
+        Sum(X, Grid(end, end, 1), power=power, shift=shift)
+
+
+def test_terms_get_as_many_fractional_bits_as_64_bits_allow():
+    def bits(max_rows, top, rows=1):
+        scan = Scan("visits", VISITS.columns, VISITS.owner, max_rows=max_rows)
+        total = Sum(X, Grid(0, top, 1))
+        return Question(
+            scan, BY_PLACE, SelectedGroups(9), ContributionBounds(2, rows), (CountUnits(), total)
+        ).fraction_bits(total)
+
+    assert [bits(10, top) for top in (1, 1 << 22, (1 << 22) + 1, 1 << 39)] == [20, 20, 19, 3]  # the term of a unit
+    assert bits(10, 1 << 22, rows=4) == 18
+    assert [bits(rows, 1 << 20) for rows in (1 << 21, 1 << 22, 1 << 40)] == [20, 19, 1]  # the sum of all rows
+
+
 NULL = Constant(None, INT)
 
 
@@ -368,11 +353,17 @@ NULL = Constant(None, INT)
         ({"groups": PublicGroups((("a",),))}, TypeError, "integer"),
         ({"groups": PublicGroups(((1.0,),))}, TypeError, "integer"),
         ({"groups": SelectedGroups(3)}, ValueError, "partition selection"),
+        ({"groups": None, "totals": (CountUnits(),)}, TypeError, "groups must be"),
+        ({"groups": (("a",),), "totals": (CountUnits(),)}, TypeError, "groups must be"),
+        ({"bounds": SimpleNamespace(groups=1, rows=1)}, TypeError, "bounds must be"),
+        ({"bounds": (1, 1)}, TypeError, "bounds must be"),
+        ({"relation": SimpleNamespace(shape=VISITS.shape)}, TypeError, "relation must be"),
+        ({"relation": EVENTS, "totals": (ClippedUnits(),)}, ValueError, "can be clipped"),
         ({"groups": SelectedGroups(3), "totals": (CountUnits(X),)}, ValueError, "partition selection"),
         ({"groups": SelectedGroups(3), "by": (), "totals": (CountUnits(),)}, ValueError, "partition selection"),
     ],
 )
-def test_a_question_that_makes_no_sense_is_refused(change, error, words):
+def test_an_invalid_question_is_refused(change, error, words):
     given_ = {
         "relation": VISITS,
         "by": BY_PLACE,
@@ -401,14 +392,20 @@ def test_a_sum_takes_a_number_and_a_power(bad):
         Sum(**{"grid": Grid(0, 1, 1), **bad})
 
 
+def test_a_sum_takes_a_grid_and_nothing_that_only_looks_like_one():
+    narrow = SimpleNamespace(first=0, last=0, offset=0, as_floats=(0.0, 1e9, 1.0))
+    with pytest.raises(TypeError, match="grid must be"):
+        Sum(X, narrow)
+
+
 @pytest.mark.parametrize("bad", [1.5, None, "1", True])
-def test_a_shift_is_a_whole_number(bad):
+def test_a_shift_is_an_integer(bad):
     with pytest.raises(TypeError, match="shift"):
         Sum(X, Grid(0, 1, 1), 1, bad)
 
 
 @pytest.mark.parametrize("bad", [0, -1, 1.5, True, None])
-def test_discover_takes_a_whole_number(bad):
+def test_discover_takes_an_integer(bad):
     with pytest.raises((ValueError, TypeError), match="max_groups"):
         SelectedGroups(bad)
 
@@ -418,7 +415,7 @@ def test_norms_of_several_totals_add():
     assert (question.sensitivity().l1, question.sensitivity().l2_squared) == (3 + 15, 9 + 225)
 
 
-def test_a_finer_step_makes_a_larger_sensitivity():
+def test_a_smaller_step_gives_a_larger_sensitivity():
     for step in (1, Fraction(1, 2), Fraction(1, 4)):
         question = Question(
             Derive(VISITS, (("x", X),)), (), ALONE, ContributionBounds(1, 1), (Sum(X, Grid(0, 8, step)),)

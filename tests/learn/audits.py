@@ -16,10 +16,10 @@ from scipy.stats import beta, norm
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.reservation import CLIP_RADIUS, reserve
 from discreet.learn import fit_session
+from discreet.learn.row_sums import sum_rows
 
 MISSED = 1e-10  # false-alarm probability
 _INTERVALS = 6  # two directions and one for Gaussian noise, of two intervals each
-_DRAWS = {name: getattr(fit_session, name) for name in ("noisy_sum", "noisy_histograms", "noisy_sparse_sum")}
 
 
 class Data(NamedTuple):
@@ -40,7 +40,6 @@ class Audit(NamedTuple):
 class Draw(NamedTuple):
     """One noisy sum of a fit: its rows, rule, noise and result."""
 
-    name: str
     rows: Any
     rule: Any
     public: tuple
@@ -185,14 +184,11 @@ def watched():
     """Yield a list that collects every noisy sum of a fit."""
     found = []
 
-    def watching(name):
-        def draw(rows, rule, public, **more):
-            noise = more["reservation"].next_noise
-            told = _DRAWS[name](rows, rule, public, **more)
-            found.append(Draw(name, rows, rule, public, {k: more[k] for k in more if k != "reservation"}, noise, told))
-            return told
-
-        return draw
+    def watching(rows, rule, public, **more):
+        noise = more["reservation"].next_noise
+        told = sum_rows(rows, rule, public, **more)
+        found.append(Draw(rows, rule, public, {k: more[k] for k in more if k != "reservation"}, noise, told))
+        return told
 
     with _instead(watching):
         yield found
@@ -209,17 +205,13 @@ def replayed(draws):
     """Replay recorded noisy sums instead of computing them, whatever the rows."""
     left = list(draws)
 
-    def replaying(name):
-        def draw(rows, rule, public, **more):
-            before = left.pop(0)
-            more["reservation"].take_noise()
-            given = {key: more[key] for key in more if key != "reservation"}
-            assert (name, rule, given) == (before.name, before.rule, before.more)
-            assert len(public) == len(before.public)
-            assert all(np.array_equal(one, other) for one, other in zip(public, before.public, strict=True))
-            return before.told.copy()
-
-        return draw
+    def replaying(rows, rule, public, **more):
+        before = left.pop(0)
+        more["reservation"].take_noise()
+        assert (rule, {key: more[key] for key in more if key != "reservation"}) == (before.rule, before.more)
+        assert len(public) == len(before.public)
+        assert all(np.array_equal(one, other) for one, other in zip(public, before.public, strict=True))
+        return before.told.copy()
 
     with _instead(replaying):
         yield
@@ -239,13 +231,11 @@ def one_chance():
 
 @contextmanager
 def _instead(made):
-    for name in _DRAWS:
-        setattr(fit_session, name, made(name))
+    fit_session.sum_rows = made
     try:
         yield
     finally:
-        for name, draw in _DRAWS.items():
-            setattr(fit_session, name, draw)
+        fit_session.sum_rows = sum_rows
 
 
 def attributes(model):
@@ -257,19 +247,12 @@ def exact(draw, rows):
     """Return the exact integers of a recorded sum on other rows."""
     quiet = ExactLaplace(draw.noise.scale) if isinstance(draw.noise, Laplace) else ExactGaussian(draw.noise.scale)
     TOTALS.clear()
-    _DRAWS[draw.name](rows, draw.rule, draw.public, **draw.more, reservation=reserve([quiet]))
+    sum_rows(rows, draw.rule, draw.public, **draw.more, reservation=reserve([quiet]))
     return np.ravel(TOTALS[0])
 
 
 def steps_of(draw):
     """Return the number of grid steps per unit of the result."""
-    if draw.name == "noisy_histograms":
-        tables = draw.more["tables"]
-        return (
-            CLIP_RADIUS // tables
-            if isinstance(draw.noise, Laplace)
-            else math.isqrt(CLIP_RADIUS * CLIP_RADIUS // tables)
-        )
     return CLIP_RADIUS / draw.more["radius"]
 
 

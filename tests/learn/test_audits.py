@@ -93,7 +93,7 @@ def last_person(data):
 
 @pytest.mark.long
 @every_case
-def test_fits_tell_no_more_of_an_outlier_than_they_claim(model, data, runs):
+def test_fits_disclose_no_more_about_an_outlier_than_they_claim(model, data, runs):
     there = without(data, last_person(data))
     delta = float(model.delta)
     assert epsilon_low(runs, 0, runs, delta=delta, missed=MISSED / 6) > model.epsilon  # so many fits could show more
@@ -118,7 +118,7 @@ def test_the_draws_of_a_fit_cost_no_more_than_its_loss(model, data):
 
 @pytest.mark.long(only=["whitened", "whitened, Laplace", "whitened, fifty rows", "whitened, two"])
 @every_fit
-def test_every_draw_gets_the_noise_that_was_paid_for_and_its_own(model, data):
+def test_every_draw_gets_fresh_noise_of_the_charged_scale(model, data):
     rows = draws_of(model, data)[0].rows
     found = [(draw, noise) for _ in range(6) for draw, noise in noises_of(model, data, rows)]
     for kind, law in (("Laplace", stats.laplace), ("Gaussian", stats.norm)):
@@ -144,7 +144,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize(("model", "data"), [*MORE_CASES.values(), *OTHERS.values()], ids=[*MORE_CASES, *OTHERS])
-def test_what_is_learned_is_a_function_of_the_draws_and_of_nothing_else(model, data):
+def test_a_model_is_a_function_of_the_draws_only(model, data):
     """The same draws from quite other people give the same model, bit by bit, by the same questions."""
     with one_chance():
         drawn = draws_of(model, data)
@@ -160,7 +160,7 @@ def other_people(data):
 
 
 @pytest.mark.long
-def test_labels_that_were_not_named_are_counted_and_a_lone_one_is_hardly_ever_a_class():
+def test_undeclared_labels_are_counted_and_a_unique_one_is_hardly_ever_a_class():
     X = np.concatenate([RNG.normal(-2, 1, (300, 1)), RNG.normal(2, 1, (300, 1)), [[5.0]]])
     y = np.array([0] * 300 + [1] * 300 + [7])
     model = GaussianNB(epsilon=5, bounds=BOX)
@@ -181,7 +181,7 @@ def rows_of(X, unit=None):
     [(2, 1, REMOVAL), (1, "1/2", REPLACEMENT), (1, 1, REPLACEMENT)],
     ids=["cheaper", "half, replaced", "removal's noise, replaced"],
 )
-def test_a_session_stops_where_noise_costs_more_than_its_price(bought, price, neighbours):
+def test_a_session_stops_where_noise_costs_more_than_its_budget(bought, price, neighbours):
     noises = noises_for(cost_of(bought, 0), [1, 2], REMOVAL)
     with pytest.raises(ValueError, match="cost must be at least"):
         FitSession(FitSource(rows_of(CROWD)), noises, cost_of(price, 0), "x", neighbours)
@@ -206,7 +206,7 @@ def corner(rows, _):
     return rows / 10
 
 
-def test_a_sum_of_rows_is_kept_within_the_ball_as_well_as_their_mean():
+def test_a_sum_of_rows_is_clipped_to_the_ball_like_their_mean():
     """A unit with a hundred rows adds their sum, if it is asked for, and no more than the radius."""
     fifty, hundred = rows_of(np.full((2, 1), 2.0), [1, 1]), rows_of(np.full((100, 1), 5.0), [1] * 100)
     for rows, told in ((fifty, 0.4), (hundred, 1)):
@@ -214,7 +214,7 @@ def test_a_sum_of_rows_is_kept_within_the_ball_as_well_as_their_mean():
         assert session.sum(corner, (), size=1, radius=1, combine=Combine.SUM)[0] == pytest.approx(told, abs=1e-3)
 
 
-def test_a_price_cannot_be_divided_by_shares_that_are_none():
+def test_a_cost_cannot_be_divided_by_invalid_shares():
     for shares in ([1, 0], [2, -1]):
         with pytest.raises(ValueError, match="shares"):
             noises_for(cost_of(1, 0), shares)
@@ -229,7 +229,7 @@ def in_chunks(most, unit):
 
 @pytest.mark.parametrize("most", [1, 2, 3, 7])
 @pytest.mark.parametrize("engine", [False, True], ids=["Arrow", "DuckDB"])
-def test_rows_of_one_person_in_many_batches_weigh_as_one(most, engine):
+def test_rows_of_one_person_in_many_batches_count_as_one(most, engine):
     table = in_chunks(most, ["a", "b", "a", "c", "b", "b", "b"])
     with duckdb.connect() as database:
         database.register("t", table)
@@ -249,7 +249,7 @@ def nowhere(rows, _):
     return np.zeros(len(rows), np.int64)
 
 
-def test_a_row_that_is_left_out_takes_its_unit_along():
+def test_a_dropped_row_drops_its_unit_id():
     table = pa.table({"who": ["a", "a", "b", "c"], "x": [1.0, math.nan, math.inf, 2.0], "z": [0.0, 0, 0, None]})
     rows = stream_rows(table, ("x", "z"), (-np.ones(2), np.ones(2)), "who")
     ((batch, places),) = rows.batches(100)
@@ -257,7 +257,7 @@ def test_a_row_that_is_left_out_takes_its_unit_along():
     assert len(places) == 1
 
 
-def test_a_stream_with_a_target_keeps_its_units_and_its_ends():
+def test_a_stream_with_a_target_keeps_its_units_and_its_bounds():
     table = pa.table({"who": ["a"] * 50 + ["b"], "x": [9.0] * 51, "y": [900.0] * 51})
     (draw, *_) = draws_of(LinearRegression(target_bounds=(0, 7), **PURE), Data(table, "y", "who"))
     assert draw.rows.grouped
@@ -266,20 +266,20 @@ def test_a_stream_with_a_target_keeps_its_units_and_its_ends():
     assert len(set(places)) == 2
 
 
-def test_targets_are_moved_into_their_range_and_must_be_numbers():
+def test_targets_are_clamped_to_their_range_and_must_be_numbers():
     (draw, *_) = draws_of(LinearRegression(target_bounds=(0, 7), **PURE), Data(CROWD[:2, :1], np.array([900.0, -9])))
     assert next(draw.rows.batches(9))[0][:, 1].tolist() == [7, 0]
     with pytest.raises(ValueError, match="finite"):
         LinearRegression(target_bounds=(0, 7), **PURE).fit(CROWD[:2, :1], [1.0, math.nan])
 
 
-def test_a_ledger_knows_who_asked():
+def test_a_ledger_records_who_asked():
     ledger = dc.memory_ledger(name="d", budget=dc.Budget(1))
     open_session(FitSource(rows_of(CROWD), ledger=ledger, by="ana"), name="x", epsilon="1/2", shares=[1])
     assert [event.by for event in ledger.events()] == ["ana"]
 
 
-def test_a_stream_pays_its_ledger():
+def test_a_stream_is_charged_to_its_ledger():
     ledger = dc.memory_ledger(name="d", budget=dc.Budget(1))
     StandardScaler(**PURE).fit(pa.table({"x": [1.0, 2.0]}), ledger=ledger)
     assert ledger.spent().epsilon == 0.25
@@ -301,7 +301,7 @@ y = { type = "real", between = [0, 7] }
 """
 
 
-def test_a_query_keeps_each_columns_own_ends_and_its_units():
+def test_a_query_keeps_the_bounds_of_each_column_and_its_units():
     table = pa.table({"who": ["a"] * 50 + ["b"], "x": [9.0] * 51, "y": [900.0] * 51})
     with dc.open(dc.policy.Policy.parse(POLICY), data={"t": table}) as curator, audits.watched() as found:
         curator.fit(LinearRegression(epsilon="1/4"), "SELECT x, y FROM t")
@@ -327,13 +327,13 @@ def test_an_audit_finds_nearly_all_that_plain_noise_loses_and_no_more():
     assert 0.9 * 2 < seen.mu <= 2
 
 
-def test_an_audit_finds_somebody_who_is_known_by_the_scatter():
+def test_an_audit_detects_a_difference_in_variance():
     rng = np.random.default_rng(4)
     seen = audit(lambda spread: rng.normal(0, spread, 20), 1.0, 2.0, pilot=300, runs=600)
     assert seen.epsilon > 2
 
 
-def test_a_delta_is_taken_off():
+def test_a_delta_is_subtracted():
     here, there = np.r_[np.ones(50), np.zeros(950)], np.zeros(1000)
     tried = [here, there]
     assert judged(tried, tried, delta=0.1, missed=0.05).epsilon == 0
@@ -343,7 +343,7 @@ def test_a_delta_is_taken_off():
     )
 
 
-def test_all_that_a_fit_gives_is_looked_at():
+def test_all_outputs_of_a_fit_are_audited():
     model = StandardScaler(**PURE).fit(CROWD)
     assert len(learned(model)) == 1 + 1 + 2 * 3  # rows, columns; means, variances, scales
     assert {model.mean_[0], model.var_[1], model.n_samples_seen_} <= set(learned(model))

@@ -53,7 +53,7 @@ def test_without_noise_naive_bayes_finds_the_means_and_variances_of_classes(delt
     assert model.score(X, Y) > exact.score(X, Y) - 0.01
 
 
-def test_classes_share_their_variances_unless_they_are_to_have_their_own():
+def test_classes_share_their_variances_unless_requested_otherwise():
     model = GaussianNB(**NEARLY_EXACT).fit(X, Y)
     assert (model.var_ == model.var_[0]).all()
     assert model.var_[0] == pytest.approx([1, 9, 1, 0.25], rel=0.15)
@@ -61,7 +61,7 @@ def test_classes_share_their_variances_unless_they_are_to_have_their_own():
         GaussianNB(**NEARLY_EXACT, variances="many").fit(X, Y)
 
 
-def test_own_variances_tell_classes_apart_that_have_the_same_means():
+def test_separate_variances_distinguish_classes_with_the_same_means():
     y = RNG.integers(0, 2, 4000)
     x = RNG.normal(size=(4000, 2)) * np.where(y, 1, 5)[:, np.newaxis]
     assert GaussianNB(**NEARLY_EXACT, variances="own").fit(x, y).score(x, y) > 0.85
@@ -113,7 +113,7 @@ def test_four_hundred_people_with_thirty_features_are_enough_at_epsilon_one(pric
     assert regression > 0.8
 
 
-def test_ten_classes_of_digits_are_told_apart_at_epsilon_three():
+def test_ten_classes_of_digits_are_distinguished_at_epsilon_three():
     x, y = load_digits(return_X_y=True)
     ends = np.zeros(64), np.full(64, 16.0)
     bayes, regression = refit(np.column_stack([x, y]), ends, np.arange(10.0), {"epsilon": 3}, seed=0)
@@ -158,7 +158,7 @@ def test_a_class_that_nobody_has_does_no_harm(model):
 
 
 @MODELS
-def test_whole_numbers_and_booleans_are_found_by_noisy_counts(model):
+def test_integer_and_boolean_labels_are_found_by_noisy_counts(model):
     assert model(**NEARLY_EXACT).fit(X, Y + 40).classes_.tolist() == [40, 41, 42]
     found = model(**NEARLY_EXACT).fit(X, Y > 0).classes_
     assert found.dtype == bool
@@ -173,7 +173,7 @@ def test_other_labels_must_be_named(model, labels):
 
 
 @MODELS
-def test_too_few_labels_to_be_seen_are_an_error_that_speaks_of_noise(model):
+def test_too_few_labels_above_the_noise_are_an_error(model):
     with pytest.raises(ValueError, match=r"noisy counts.*classes=\[0, 1\]"):
         model(epsilon=0.01, bounds=(-30, 30)).fit(X[:200], Y[:200])
 
@@ -217,7 +217,7 @@ def test_priors_are_taken_as_they_are_given():
 
 
 @MODELS
-def test_rows_of_one_person_weigh_as_one(model):
+def test_rows_of_one_person_count_as_one(model):
     many = np.concatenate([np.arange(3000), np.full(5000, 7)])
     rows, labels = X[many % 3000], Y[many % 3000]
     fitted = model(**NEARLY_EXACT, classes=[0, 1, 2]).fit(rows, labels, unit=many)
@@ -262,7 +262,7 @@ def test_the_loss_names_its_neighbours(model):
 
 
 @MODELS
-def test_where_there_are_hardly_any_rows_the_fit_is_still_a_model(model):
+def test_a_fit_to_hardly_any_rows_is_still_a_model(model):
     for epsilon in (0.001, 1_000):
         fitted = model(epsilon=epsilon, bounds=(-30, 30), classes=[0, 1, 2]).fit(X[:3], Y[:3])
         assert np.isfinite(fitted.predict_log_proba(X)).all()

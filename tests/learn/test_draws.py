@@ -8,9 +8,8 @@ from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.reservation import CLIP_RADIUS, clipped_sum_sensitivity, reserve
 from discreet.learn import fit_session
 from discreet.learn.row_sources import array_rows
+from discreet.learn.row_sums import sum_rows
 from tests.learn.every_model import MODELS, UNITS, X, Y, name_of
-
-DRAWS = {name: getattr(fit_session, name) for name in ("noisy_sum", "noisy_histograms", "noisy_sparse_sum")}
 
 
 class QuietLaplace(Laplace):
@@ -33,25 +32,21 @@ def draws(monkeypatch):
     """Everything that a model draws while it is fitted."""
     found = []
 
-    def watching(name):
-        def draw(data, rule, public, **more):
-            noise = more["reservation"].next_noise
-            found.append((name, data, rule, public, {key: more[key] for key in more if key != "reservation"}, noise))
-            return DRAWS[name](data, rule, public, **more)
+    def watching(data, rule, public, **more):
+        noise = more["reservation"].next_noise
+        found.append((data, rule, public, {key: more[key] for key in more if key != "reservation"}, noise))
+        return sum_rows(data, rule, public, **more)
 
-        return draw
-
-    for name in DRAWS:
-        monkeypatch.setattr(fit_session, name, watching(name))
+    monkeypatch.setattr(fit_session, "sum_rows", watching)
     return found
 
 
 def again(draw, rows):
     """Return the exact integers of a draw on other rows."""
-    name, _, rule, public, more, noise = draw
+    _, rule, public, more, noise = draw
     quiet = QuietLaplace(noise.scale) if isinstance(noise, Laplace) else QuietGaussian(noise.scale)
     TOTALS.clear()
-    DRAWS[name](rows, rule, public, **more, reservation=reserve([quiet]))
+    sum_rows(rows, rule, public, **more, reservation=reserve([quiet]))
     return [int(total) for total in TOTALS[0].ravel()]
 
 
@@ -71,7 +66,7 @@ def test_one_person_moves_no_draw_by_more_than_the_ball(draws, model, unit):
         setting.fit(X, Y, unit=unit)
         assert draws
         for draw in list(draws):
-            _, data, *_, noise = draw
+            data, *_, noise = draw
             numbers, ends = data.values, (data.low, data.high)
             here = again(draw, array_rows(numbers, ends, unit))
             for gone in np.random.default_rng(1).choice(np.unique(places), 6, replace=False):
@@ -89,7 +84,7 @@ def test_no_rows_numbers_depend_on_other_rows(draws, model):
     rng = np.random.default_rng(2)
     for setting in settings_of(model):
         setting.fit(X, Y)
-    for _, data, rule, public, _, _ in draws:
+    for data, rule, public, _, _ in draws:
         inside = rng.uniform(data.low, data.high, (350, len(data.low)))
         points = np.concatenate([np.clip(data.values, data.low, data.high), inside, data.values[:20] * 3])
         whole = told(rule, points, public)

@@ -62,7 +62,7 @@ def test_every_kind_of_table_gives_the_same_model(quiet):
     assert expected[-1] == pytest.approx(500)
 
 
-def test_units_weigh_one_wherever_they_come_from(quiet):
+def test_units_have_weight_one_in_every_kind_of_source(quiet):
     expected = fitted(POINTS, unit=UNITS)
     words = np.array([f"user {unit}" for unit in UNITS], object)
     with duckdb.connect() as engine:
@@ -96,7 +96,7 @@ y = { type = "real", between = [-4, 4] }
 """
 
 
-def test_a_curator_fits_the_same_model_and_pays(quiet):
+def test_a_curator_fits_the_same_model_and_charges(quiet):
     with dc.open(dc.policy.Policy.parse(POLICY), data={"points": TABLE}) as curator:
         model = curator.fit(StandardScaler(epsilon="1/2"), "SELECT x, y FROM points")
         assert [*model.mean_, *model.var_, model.n_samples_seen_] == pytest.approx(fitted(POINTS, unit=UNITS))
@@ -177,7 +177,7 @@ def test_a_column_of_texts_is_found_before_anything_is_charged():
     assert not ledger.events()
 
 
-def test_what_a_policys_ledger_counts_must_be_named():
+def test_the_privacy_unit_of_a_policys_ledger_must_be_named():
     with dc.open(dc.policy.Policy.parse(POLICY), data={"points": TABLE}) as curator:
         scaler = StandardScaler(epsilon="1/2", bounds=(-4, 4))
         with pytest.raises(ValueError, match="unit: this ledger belongs to a policy"):
@@ -238,7 +238,7 @@ def test_an_engine_that_takes_units_for_equal_keeps_them_together(quiet):
         assert fitted(engine.sql("FROM t"), unit="who")[-1] == pytest.approx(2)
 
 
-def test_units_of_every_kind_of_column_are_told_apart(quiet):
+def test_units_of_every_column_type_are_distinct(quiet):
     kinds = [
         pa.array(["a", "b", "a"]).dictionary_encode(),
         pa.array([0.0, 1.0, -0.0]),
@@ -261,7 +261,7 @@ def test_no_value_of_a_table_stops_a_fit(value):
 
 
 @pytest.mark.parametrize("secret", ["TRUE", "FALSE"])
-def test_nothing_is_counted_before_it_is_paid_for(secret):
+def test_nothing_is_counted_before_the_charge(secret):
     model = dc.learn.GaussianMixture(2, epsilon=1, delta=1e-6, method="dp-em", neighbours="replacement")
     with dc.open(dc.policy.Policy.parse(POLICY), data={"points": TABLE}) as curator:
         with pytest.raises(ValueError, match="neighbours='removal'"):
@@ -269,7 +269,7 @@ def test_nothing_is_counted_before_it_is_paid_for(secret):
         assert not curator.ledger.events()
 
 
-def test_a_fit_that_gives_up_is_settled():
+def test_an_abandoned_fit_is_settled():
     """Why it does so depends on noisy counts alone; it must not count as a failure that stops the data set."""
     ledger = dc.memory_ledger(name="d", budget=dc.Budget(1))
     with pytest.raises(ValueError, match="noisy counts show"):
@@ -299,7 +299,7 @@ def test_a_table_names_its_columns():
         scaler.fit(TABLE.to_reader())
 
 
-def test_a_price_buys_the_noise_that_costs_it():
+def test_the_noise_costs_what_was_requested():
     for epsilon, delta, neighbours in ((1, 0, "removal"), ("1/3", 0, "replacement"), (1, 1e-6, "removal")):
         price = cost_of(epsilon, delta)
         noises = noises_for(price, [1, 2, 0.5], neighbours)
@@ -318,7 +318,7 @@ def test_a_price_buys_the_noise_that_costs_it():
         ({"epsilon": 1, "neighbours": "both"}, "neighbours must be 'removal' or 'replacement'"),
     ],
 )
-def test_a_wrong_price_is_refused(settings, problem):
+def test_an_invalid_cost_is_refused(settings, problem):
     with pytest.raises((ValueError, TypeError), match=problem):
         StandardScaler(bounds=(-4, 4), **settings).fit(POINTS)
 
@@ -331,7 +331,7 @@ def test_a_ledger_counts_removals():
     assert not ledger.events()
 
 
-def test_a_fit_pays_a_ledger_that_is_given():
+def test_a_fit_is_charged_to_the_given_ledger():
     ledger = dc.memory_ledger(name="d", budget=dc.Budget(1))
     scaler = StandardScaler(epsilon="3/4", bounds=(-4, 4)).fit(POINTS, ledger=ledger)
     assert ledger.spent().epsilon == scaler.loss_.epsilon == 0.75
@@ -339,7 +339,7 @@ def test_a_fit_pays_a_ledger_that_is_given():
         scaler.fit(POINTS, ledger=ledger)
 
 
-def test_a_long_fit_shows_how_far_it_is(monkeypatch, capsys):
+def test_a_long_fit_reports_its_progress(monkeypatch, capsys):
     monkeypatch.setattr("discreet.learn.fit_session._SHOW_AFTER_SECONDS", -1.0)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     with warnings.catch_warnings():

@@ -78,12 +78,12 @@ def test_labels_of_the_rows_that_were_learned_from_are_not_published():
 
 
 @pytest.mark.parametrize("setting", [{"n_clusters": 0}, {"n_iter": 0}, {"n_clusters": 2.5}])
-def test_settings_that_mean_nothing_are_refused(setting):
+def test_invalid_settings_are_refused(setting):
     with pytest.raises((ValueError, TypeError), match=next(iter(setting))):
         KMeans(**NEARLY_EXACT | setting).fit(X)
 
 
-def test_steps_are_paid_from_the_same_price():
+def test_steps_share_one_budget():
     one, many = (KMeans(3, epsilon=1, bounds=(-20, 20), n_iter=steps).fit(X).loss_ for steps in (1, 5))
     assert one == many
     assert one.epsilon == 1

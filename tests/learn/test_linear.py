@@ -83,7 +83,7 @@ def test_there_must_be_a_target():
         LinearRegression(**NEARLY_EXACT).fit(X, None)
 
 
-def test_the_loss_is_what_was_asked_for_and_names_the_neighbours():
+def test_the_loss_is_as_requested_and_names_the_neighbours():
     model = LinearRegression(epsilon="1/2", bounds=(-30, 30), target_bounds=(-100, 100), neighbours="replacement")
     loss = model.fit(X, Y).loss_
     assert (loss.epsilon, loss.neighbours) == (0.5, "replacement")

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.kernel.row_rule import check_row_wise
+from discreet.kernel.model_release import check_row_wise
 from discreet.learn.fit_cost import cost_of
 from discreet.learn.fit_session import FitSource, open_session
 from discreet.learn.mixture import whitened_em
@@ -137,7 +137,7 @@ def test_a_rows_vector_is_in_the_unit_ball_and_may_reach_its_surface(d, in_l2):
 
 
 @pytest.mark.parametrize("d", [1, 2, 7])
-def test_rules_look_at_one_row_at_a_time(d):
+def test_rules_depend_on_one_row_at_a_time(d):
     rng = np.random.default_rng(2)
     low, high = np.full(d, -10.0), np.full(d, 10.0)
     check_row_wise(whitened_em.component_sums, _public(4, d, rng, in_l2=True), low, high)
@@ -160,7 +160,7 @@ def test_every_column_is_in_a_view_and_large_tables_are_not_made():
     assert cells_per_side(marginals_of_columns(2), -50.0, 10.0) == 8
 
 
-def test_a_clipped_standard_gaussian_is_read_as_no_change():
+def test_a_clipped_standard_gaussian_means_no_change():
     d, rng = 3, np.random.default_rng(3)
     clip = clip_at_quantile(0.9, d, in_l2=True)
     public = np.zeros(1), np.zeros((1, d)), np.eye(d)[None], clip.radius, clip.block_weights
@@ -184,13 +184,13 @@ def test_a_small_change_is_read_in_its_full_size():
     assert np.allclose(growth, shape, atol=0.02)
 
 
-def test_what_is_within_the_noise_is_not_believed():
+def test_changes_below_the_noise_are_ignored():
     rng = np.random.default_rng(5)
     assert np.mean([james_stein_factor(rng.normal(size=50), 1.0) for _ in range(200)]) < 0.15
     assert james_stein_factor(np.full(50, 100.0), 1.0) > 0.99
 
 
-def test_covariances_stay_positive_definite_whatever_is_read():
+def test_covariances_stay_positive_definite_whatever_the_noise():
     rng = np.random.default_rng(6)
     for scale in (0.1, 1.0, 100.0):
         noise = rng.normal(size=(20, 4, 4)) * scale
@@ -212,7 +212,7 @@ def _small(count, d, rng):
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
-def test_steps_uphill_reach_what_the_data_were_drawn_from(d):
+def test_likelihood_ascent_reaches_the_true_mixture(d):
     rng = np.random.default_rng(7)
     tables = _tables(_small(50_000, d, rng), 5.0, rng)
     away = Mixtures(
@@ -282,7 +282,7 @@ def test_covariances_are_of_the_wanted_kind(kind):
 
 @pytest.mark.parametrize("delta", ["0", "1e-6"])
 @pytest.mark.parametrize(("count", "epsilon"), [(0, "1"), (3, "1/1000"), (2000, "1/100")])
-def test_a_mixture_is_valid_however_little_is_seen(count, epsilon, delta):
+def test_a_mixture_is_valid_however_large_the_noise(count, epsilon, delta):
     points = _two(count, 3)
     plan = whitened_em.plan(4, np.full(3, -10.0), np.full(3, 10.0))
     assert _is_valid(whitened_em.fit(_session(points, plan, epsilon, delta), plan), 4)
@@ -294,7 +294,7 @@ def test_rows_that_are_all_the_same_give_a_valid_mixture():
 
 
 @pytest.mark.long
-def test_with_little_to_see_it_is_about_as_good_as_one_gaussian():
+def test_under_strong_noise_it_is_about_as_good_as_one_gaussian():
     points, fresh = _two(2000, 2), _two(5000, 2, seed=1)
     losses = [
         _mean_log_density(fresh, _fitted(points, 1, "1/5", seed=seed))
@@ -345,6 +345,6 @@ def test_ten_columns_are_fitted_nearly_as_well_as_if_the_truth_were_known():
 
 
 @pytest.mark.parametrize("wrong", [2.5, "3", 0, 10**6, [], [2, 0]])
-def test_a_number_of_components_is_a_small_whole_number(wrong):
+def test_the_number_of_components_is_a_small_integer(wrong):
     with pytest.raises((TypeError, ValueError), match="n_components"):
         whitened_em.plan(wrong, np.zeros(2), np.ones(2))

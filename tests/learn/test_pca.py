@@ -81,7 +81,7 @@ def test_where_noise_hides_everything_the_widest_range_comes_first(seed):
     assert abs(axes.directions[1, 0]) > 0.9
 
 
-def test_columns_that_are_lost_in_the_noise_are_left_out():
+def test_columns_below_the_noise_are_left_out():
     rows = np.hstack([rows_of(500), np.random.default_rng(5).normal(0, 0.05, (500, 40))])
     ends = np.r_[np.full(6, -20.0), np.full(40, -1.0)], np.r_[np.full(6, 20.0), np.full(40, 1.0)]
     axes = principal_axes(Seeded(rows, SHARES, epsilon=1, seed=0), ends, min_axes=1)

@@ -12,7 +12,7 @@ import pytest
 
 import discreet as dc
 from discreet.kernel.errors import Refused
-from discreet.kernel.row_rule import check_row_wise
+from discreet.kernel.model_release import check_row_wise
 from discreet.learn.model_selection.evaluation import evaluate
 from discreet.learn.model_selection.hyperparameter_tuning import tune
 from discreet.learn.model_selection.trials import Trials
@@ -97,13 +97,13 @@ def test_a_tiny_epsilon_is_no_worse_than_no_items_at_all(level):
     assert np.sqrt(np.mean(np.square(error))) < 1.1 * np.sqrt(np.mean(np.square(bare)))
 
 
-def test_levels_hide_what_they_say():
+def test_privacy_levels_protect_what_they_state():
     assert repr(fitted("event").loss_).endswith("for the removal of one rating)")
     assert repr(fitted("user").loss_).endswith("for the removal of one user)")
     assert repr(fitted("user", neighbours="replacement").loss_).endswith("for the replacement of one user)")
 
 
-def test_a_user_with_very_many_ratings_weighs_like_others():
+def test_a_user_with_very_many_ratings_counts_like_others():
     """Somebody who praises the worst item a million times moves its effect by what one person may."""
     loud = np.column_stack([np.full(20_000, 10**6), np.zeros(20_000), np.full(20_000, 5.0)])
     table = np.concatenate([TABLE, loud])
@@ -160,13 +160,13 @@ def test_wrong_settings_are_refused(changed, match):
         fitted(**({"level": "event"} | changed))
 
 
-def test_rules_look_at_one_row_at_a_time():
+def test_rules_depend_on_one_row_at_a_time():
     generator = np.random.default_rng(4)
     for _ in range(10):
         low, third, level = generator.uniform(-5, 5), generator.uniform(0.1, 3), generator.uniform(0, 3)
         ends = np.array([-1, low]), np.array([9, low + 3 * third])
         check_row_wise(split_between_bounds, (low, third), *ends)
-        check_row_wise(item_entries, (low, third, level, 10, 0.3), *ends)
+        check_row_wise(item_entries, (low, third, level, 0.3), *ends)
         base = generator.uniform(0, 3, 7)
         check_row_wise(item_pair_entries, (low, third, base, 0.3), np.full(7, low), np.full(7, low + 3 * third))
 
@@ -180,7 +180,7 @@ def test_a_person_without_a_rating_adds_nothing_for_it():
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
-def test_people_are_the_same_however_their_ratings_are_cut(size):
+def test_people_are_the_same_however_their_ratings_are_batched(size):
     table = TABLE[:60]
     rows = array_rows(table[:, 1:], (np.array([-1.0, 1.0]), np.array([19.0, 5.0])), table[:, 0])
     items = np.array([4, 7, 19])
@@ -214,7 +214,7 @@ def test_covariance_of_noise_alone_is_nothing():
         assert np.abs(taste_covariance(noise, 2.0, generator.normal(0, 6.0, 820), 6.0)).max() < 0.15
 
 
-def test_effects_are_drawn_to_nothing_by_noise():
+def test_effects_are_shrunk_to_zero_under_strong_noise():
     counts, sums = np.array([100.0, 100.0, -5.0]), np.array([50.0, -50.0, 30.0])
     clear, vague = (item_effects(counts, s, sums, s, is_gaussian=True) for s in (0.1, 300.0))
     assert clear[:2] == pytest.approx([0.47, -0.47], abs=0.01)
@@ -223,7 +223,7 @@ def test_effects_are_drawn_to_nothing_by_noise():
 
 
 @pytest.mark.parametrize("normal", [True, False])
-def test_expected_counts_are_between_what_is_seen_and_what_is_usual(normal):
+def test_expected_counts_are_between_the_noisy_count_and_the_prior(normal):
     number, square = expected_counts(np.array([-40.0, 0.0, 30.0, 5000.0]), 10.0, is_gaussian=normal)
     assert (number[:2] >= 1).all()
     assert number[1] < 10 < number[2] < 31
@@ -231,7 +231,7 @@ def test_expected_counts_are_between_what_is_seen_and_what_is_usual(normal):
     assert (square >= number**2).all()
 
 
-def test_a_fit_is_paid_for_once():
+def test_a_fit_is_charged_once():
     ledger = dc.memory_ledger(name="films", budget=dc.Budget(5, 1e-5))
     model = fitted("user", delta=1e-6, taste=3)
     Recommender(**model.get_params()).fit(TABLE, ledger=ledger)
@@ -240,7 +240,7 @@ def test_a_fit_is_paid_for_once():
     assert event.loss.rho == model.loss_.rho
 
 
-def test_a_curator_fits_it_for_whom_its_policy_protects():
+def test_a_curator_fits_it_for_the_policys_privacy_unit():
     table = pa.table({"user": TABLE[:, 0].astype(int), "item": TABLE[:, 1].astype(int), "rating": TABLE[:, 2]})
     columns = {"user": {"type": "integer"}, "item": {"type": "integer", "between": [0, 19]}}
     columns["rating"] = {"type": "real", "between": [1, 5]}
@@ -275,7 +275,7 @@ def test_settings_are_tuned_on_held_out_ratings_of_other_people():
 
 @pytest.mark.long
 @pytest.mark.parametrize(("level", "epsilon", "bar"), [("event", 1, 1.0), ("user", 0.01, 1.045), ("user", 1, 1.045)])
-def test_movies_are_predicted_within_the_bars(level, epsilon, bar):
+def test_movies_are_predicted_within_the_error_targets(level, epsilon, bar):
     path = DATA / "movielens_latest_small_ratings.parquet"
     if not path.exists():
         pytest.skip("needs MovieLens: set DISCREET_DATA")
@@ -294,7 +294,7 @@ def test_movies_are_predicted_within_the_bars(level, epsilon, bar):
         assert np.sqrt(np.mean((rating[held] - model.predict(item[held])) ** 2)) <= bar
 
 
-def test_people_with_long_numbers_stay_apart_and_nobody_is_nobody():
+def test_people_with_long_ids_stay_distinct_and_null_is_no_person():
     table = pa.table({"user": pa.array([2**53, 2**53 + 1, None]), "item": [0, 0, 0], "rating": [5.0, 5.0, 5.0]})
     users = read_columns(table, 3)[0]
     assert users[:2].tolist() == [2**53, 2**53 + 1]
@@ -302,7 +302,7 @@ def test_people_with_long_numbers_stay_apart_and_nobody_is_nobody():
         Recommender(epsilon=1, items=[0], bounds=(1, 5), level="user").fit(table)
 
 
-def test_the_ledger_of_a_policy_wants_people():
+def test_the_ledger_of_a_policy_requires_user_level_privacy():
     ledger = dc.memory_ledger(name="d", budget=dc.Budget(1), unit_declaration="each person")
     rows = np.array([[1, 0, 5.0], [2, 0, 4.0]])
     with pytest.raises(ValueError, match="pass the unit"):

@@ -58,7 +58,7 @@ def test_a_fitted_model_can_be_pickled_and_keeps_its_loss(model):
     fitted = clone(model).fit(X, Y)
     assert pickle.loads(pickle.dumps(fitted)).loss_ == fitted.loss_
     assert fitted.loss_.neighbours == "removal"
-    assert fitted.loss_.epsilon == 100_000 or fitted.loss_.to_epsilon(1e-6) <= 100_000
+    assert fitted.loss_.epsilon == 100_000 or dc.privacy.to_epsilon(fitted.loss_, 1e-6) <= 100_000
 
 
 @each_model
@@ -96,7 +96,7 @@ def test_a_fit_is_charged_before_data_are_read(model):
 
 
 @each_model
-def test_a_person_with_many_rows_weighs_as_one(model):
+def test_a_person_with_many_rows_counts_as_one(model):
     fitted = clone(model).fit(X, Y, unit=np.arange(300) // 3)
     assert fitted.loss_.unit == "unit"
 

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from decimal import Decimal
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -19,15 +18,18 @@ from discreet.engines.spark import vector_sums
 from discreet.engines.spark.engine import Spark
 from discreet.engines.spark.vector_sums import SparkRows
 from discreet.engines.table_source import TableSource
+from discreet.engines.unit_batches import batch_rows, whole_units
 from discreet.kernel.errors import FAILED, Failed, Refused
 from discreet.kernel.expr import Type
 from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.kernel.model_release import Combine, PartialSum, noisy_histograms, noisy_sparse_sum, noisy_sum
+from discreet.kernel.model_release import Combine, PartialSum
 from discreet.kernel.reservation import CLIP_RADIUS, reserve
 from discreet.learn import Recommender, StandardScaler
+from discreet.learn.fit_session import _cell_entries
 from discreet.learn.mixture.marginals import column_cells
+from discreet.learn.row_sums import sum_rows
 from discreet.policy import Policy
 from tests.learn.spark_tables import ENDS, MODELS, TARGETS, Here, There, crowd, learned, seeded
 from tests.servers.spark import session
@@ -96,19 +98,19 @@ class Seen(dict):
     def __init__(self, *, grouped=True):
         self.grouped = grouped
         vector = {"size": 5, "radius": 20}
-        self.note("mean", noisy_sum, spread_out, (), **vector, noise=Gaussian(CLIP_RADIUS))
-        self.note("sum", noisy_sum, spread_out, (), **vector, noise=Laplace(CLIP_RADIUS), combine=Combine.SUM)
-        self.note("histograms", noisy_histograms, column_cells, (*PUBLIC, 16), tables=2, cells=16)
-        self.note("long", noisy_histograms, column_cells, (*PUBLIC, 1 << 14), tables=2, cells=1 << 14)
-        self.note("sparse", noisy_sparse_sum, entries, (), size=70, radius=2, noise=Gaussian(CLIP_RADIUS))
+        self.note("mean", spread_out, **vector, noise=Gaussian(CLIP_RADIUS))
+        self.note("sum", spread_out, **vector, noise=Laplace(CLIP_RADIUS), combine=Combine.SUM)
+        self.note("histograms", _cell_entries, (column_cells, 2, *PUBLIC, 16), size=2 * 16, radius=2)
+        self.note("long", _cell_entries, (column_cells, 2, *PUBLIC, 1 << 14), size=2 << 14, radius=2)
+        self.note("sparse", entries, size=70, radius=2, noise=Gaussian(CLIP_RADIUS), combine=Combine.SUM)
 
-    def note(self, name, door, *args, noise=LAPLACE, **settings):
+    def note(self, name, rule, public=(), *, noise=LAPLACE, **settings):
         self.name = name
-        door(self, *args, reservation=reserve([noise]), **settings)
+        sum_rows(self, rule, public, reservation=reserve([noise]), **settings)
 
     def sum_units(self, part):
         self[self.name] = part
-        return np.zeros(part.length, np.int64)
+        return np.zeros(part.size, np.int64)
 
 
 @pytest.fixture(autouse=True)
@@ -128,7 +130,7 @@ def sums_on(spark, part, table=CROWD, *, grouped=True, spread=lambda frame: fram
 
 
 def sums_here(part, table=CROWD, *, grouped=True):
-    return part(Here(table, "pca", grouped=grouped).batches(part.batch_rows))
+    return part(whole_units(Here(table, "pca", grouped=grouped).batches(batch_rows(part))))
 
 
 @pytest.mark.parametrize("grouped", [True, False], ids=["people", "rows"])
@@ -149,7 +151,7 @@ def test_order_and_partitions_do_not_change_the_integers(name, grouped, spark):
 
 
 @pytest.mark.parametrize("own", [(-2.0, 2.0), (-20.0, 20.0)], ids=["narrower", "wider"])
-def test_numbers_are_moved_into_the_ranges_of_the_policy_and_of_the_model(own, spark, monkeypatch):
+def test_numbers_are_clamped_to_the_ranges_of_the_policy_and_of_the_model(own, spark, monkeypatch):
     begin = seeded(monkeypatch)
     begin()
     here = StandardScaler(epsilon=4, bounds=own).fit_rows(Here(CROWD, "scaler"))
@@ -160,7 +162,7 @@ def test_numbers_are_moved_into_the_ranges_of_the_policy_and_of_the_model(own, s
 def test_no_rows_add_up_to_nothing(spark):
     for name, part in Seen().items():
         nobody = sums_on(spark, part, spread=lambda frame: frame.repartition(3).where("x > 1e9"))
-        assert nobody.tolist() == [0] * part.length, name
+        assert nobody.tolist() == [0] * part.size, name
 
 
 def test_numbers_of_all_types_are_the_same_there(spark):
@@ -174,9 +176,7 @@ def test_numbers_of_all_types_are_the_same_there(spark):
         }
     )
     low, high = np.full(3, -1e19), np.full(3, 1e19)
-    part = Seen()["histograms"]
-    adds = partial(part.sum_batch.func, tables=3, cells=1 << 12, weight=1)
-    part = PartialSum(bits, (), low, high, grouped=True, length=3 << 12, width=3, sum_batch=adds)
+    part = PartialSum(bits, (), low, high, grouped=True, size=3 << 12, width=4, steps=1.0, l1=True, combine=Combine.SUM)
     rows = SparkRows(spark.createDataFrame(table), units=1, numbers=3)
     numbers = np.column_stack([np.array(table[name].to_pylist(), float) for name in ("long", "flag", "exact")])
     here = part([(numbers, np.arange(6))])
@@ -185,7 +185,8 @@ def test_numbers_of_all_types_are_the_same_there(spark):
 
 def bits(rows, public):
     """Cells that tell numbers apart whose last bits differ."""
-    return (np.ascontiguousarray(rows).view(np.int64) * 0x9E3779B97F4A7C1 >> 50) & 4095
+    cells = (np.ascontiguousarray(rows).view(np.int64) * 0x9E3779B97F4A7C1 >> 50) & 4095
+    return cells, np.ones((len(rows), 1))
 
 
 @pytest.fixture
@@ -196,13 +197,13 @@ def torn(monkeypatch):
 
 
 @pytest.mark.usefixtures("torn")
-def test_units_that_are_torn_apart_on_the_way_are_noticed(spark):
+def test_units_that_are_split_in_transit_are_detected(spark):
     with pytest.raises(Exception, match="not contiguous"):
         sums_on(spark, Seen()["mean"])
 
 
 @pytest.mark.usefixtures("torn")
-def test_units_that_are_torn_apart_would_add_too_much(spark, monkeypatch):
+def test_units_that_are_split_would_contribute_too_much(spark, monkeypatch):
     """That is why it matters; without the check nobody would know."""
     monkeypatch.setattr(vector_sums._UnitOrder, "unit_numbers", unchecked)
     part, one = Seen()["sum"], pa.table({"person": ["p"] * 100, "x": np.linspace(-9, 9, 100), "y": np.ones(100)})
@@ -225,7 +226,7 @@ def unchecked(self, who, turn):
     ],
     ids=["no beginning", "somebody else's", "not in turn", "interrupted", "a gap"],
 )
-def test_every_way_to_tear_a_unit_is_noticed(who, turn):
+def test_every_way_to_split_a_unit_is_detected(who, turn):
     for cut in range(len(who)):
         batches = [(who[:cut], turn[:cut]), (who[cut:], turn[cut:])]
         with pytest.raises(ValueError, match="not contiguous"):
@@ -237,7 +238,7 @@ def placed(batches):
     return [follows.unit_numbers(np.array(who, np.int32), np.array(turn, np.int32)).tolist() for who, turn in batches]
 
 
-def test_whole_units_are_told_apart_across_batches():
+def test_complete_units_are_distinguished_across_batches():
     """Also two whose marks are equal: it is the turn that tells where one begins."""
     told = placed([([9, 9], [1, 2]), ([9, 9, -3], [3, 1, 1]), ([-3, 4], [2, 1])])
     assert told == [[1, 1], [1, 2, 3], [3, 4]]
@@ -249,7 +250,7 @@ def picky(rows, public):
     return rows
 
 
-def test_a_worker_that_fails_says_nothing(spark, caplog):
+def test_a_failing_worker_discloses_nothing(spark, caplog):
     caplog.set_level(logging.ERROR, "discreet")
     table = pa.table({"person": ["a", "b"], "x": [7.25, 1.0], "y": [0.0, 0.0]})
 
@@ -258,14 +259,15 @@ def test_a_worker_that_fails_says_nothing(spark, caplog):
 
     reservation = reserve([Laplace(CLIP_RADIUS)])
     with pytest.raises(Failed) as failed:
-        noisy_sum(Failing(table, "pca", spark), picky, (), size=2, radius=1, reservation=reservation)
+        sum_rows(Failing(table, "pca", spark), picky, (), size=2, radius=1, reservation=reservation)
     assert str(failed.value) == FAILED
     assert failed.value.__context__ is None
-    assert len(reservation) == 0
+    with pytest.raises(ValueError, match="all reserved noise has been used"):
+        reservation.take_noise()
     assert "a secret" in caplog.text  # for the owner
 
 
-def test_workers_that_compute_otherwise_than_those_that_were_tried_are_not_used(spark, monkeypatch):
+def test_workers_that_differ_from_the_checked_ones_are_not_used(spark, monkeypatch):
     rows = There(CROWD, "pca", spark)
     monkeypatch.setattr(vector_sums, "check_workers", lambda _: "of another machine")
     with pytest.raises(Exception, match="arithmetic of this worker differs"):
@@ -361,7 +363,7 @@ def test_the_recommender_gets_rows_from_the_engine(sail, tmp_path, monkeypatch):
     assert found[0] == pytest.approx(found[1])
 
 
-def test_rows_are_kept_on_spark_for_a_fit_and_then_let_go(spark, monkeypatch):
+def test_rows_are_cached_on_spark_during_a_fit_and_then_released(spark, monkeypatch):
     from pyspark.sql import DataFrame
 
     kept = []
@@ -375,7 +377,7 @@ def test_rows_are_kept_on_spark_for_a_fit_and_then_let_go(spark, monkeypatch):
     assert isinstance(kept[0][1], DataFrame)
 
 
-def test_a_server_that_is_gone_at_the_end_takes_no_model_along(spark, monkeypatch):
+def test_losing_the_server_at_the_end_does_not_lose_the_model(spark, monkeypatch):
     rows = There(CROWD, "scaler", spark).rows
 
     def gone(*_):
@@ -389,7 +391,7 @@ def test_a_server_that_is_gone_at_the_end_takes_no_model_along(spark, monkeypatc
     ("broken", "words"),
     [("no_numpy", "need Python 3"), ("unlike", "arithmetic differs")],
 )
-def test_workers_are_tried_before_anything_is_charged(broken, words, sail, visits, monkeypatch):
+def test_workers_are_checked_before_anything_is_charged(broken, words, sail, visits, monkeypatch):
     monkeypatch.setattr(vector_sums, "_send_fingerprint", globals()[broken])
     ledger = memory_ledger(name="places", budget=Budget(10))
     policy, model = Policy.parse(POLICY), StandardScaler(epsilon=1)
@@ -434,7 +436,7 @@ def test_workers_need_nothing_of_ours(name):
     assert np.frombuffer(bytes.fromhex(done.stdout), "<i8").tolist() == here.tolist()
 
 
-def test_sending_leaves_no_trace():
+def test_pickling_by_value_leaves_no_trace():
     """Whether something of ours is sent by value is a matter of the process, and others send things too."""
     from pyspark import cloudpickle
 
@@ -507,7 +509,7 @@ def test_what_needs_more_than_sums_gets_the_rows_of_a_frame(spark, monkeypatch):
     assert found[0] == found[1]
 
 
-def test_a_frame_is_let_go_when_the_fit_is_over(spark, monkeypatch):
+def test_a_frame_is_released_when_the_fit_is_over(spark, monkeypatch):
     kept, frame = [], spark.createDataFrame(CROWD.select(["x", "y"]))
     for name in ("persist", "unpersist"):
         monkeypatch.setattr(type(frame), name, lambda _, name=name: kept.append(name))

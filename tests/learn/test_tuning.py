@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from discreet import privacy
 from discreet.kernel.errors import Failed, Refused
 from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget, Loss
@@ -123,7 +124,7 @@ class Seeded:
 
 @pytest.mark.long
 @LAWS
-def test_the_number_of_trials_has_its_law(law):
+def test_the_number_of_trials_has_its_distribution(law):
     trials, source, runs = Trials("1/3", law, 6), Seeded(7), 20_000
     seen = np.bincount([trials._sample(source) for _ in range(runs)], minlength=7)[1:]
     expected = np.array([float(weight) for weight in weights(trials).values()]) * runs
@@ -132,7 +133,7 @@ def test_the_number_of_trials_has_its_law(law):
 
 
 @LAWS
-def test_shares_of_a_price_add_up_to_it_and_hardly_less(law):
+def test_shares_of_a_cost_add_up_to_nearly_all_of_it(law):
     trials, delta = Trials("1/50", law), Fraction(1, 10**6)
     each, rho = epsilon_per_trial(Fraction(1), trials), rho_per_trial(Fraction(1), delta, trials)
     assert tuned_epsilon(each, trials) == 1
@@ -144,7 +145,9 @@ def fitted(loss):
 
 
 def priced(price):
-    return Loss(price.epsilon) if not price.delta else Budget(price.epsilon, price.delta).cost_of(price.epsilon)
+    return (
+        Loss(price.epsilon) if not price.delta else privacy.cost_of(Budget(price.epsilon, price.delta), price.epsilon)
+    )
 
 
 def fit(candidate, price):
@@ -169,7 +172,7 @@ def score(model, price):
 
 
 @pytest.mark.parametrize("delta", [0, 1e-6])
-def test_the_best_candidate_is_found_at_the_asked_price(delta):
+def test_the_best_candidate_is_found_at_the_requested_cost(delta):
     tried, noting = noted()
     found = tune(range(3), noting, score, epsilon=1, delta=delta, trials=Trials("1/100", TrialDistribution.GEOMETRIC))
     assert found.candidate == max(tried) == found.model.candidate
@@ -206,7 +209,7 @@ def test_tuning_is_charged_once_and_before_anything_is_tried():
         tune(range(3), never, score, epsilon=1, trials=Trials("1/10"), ledger=ledger)
 
 
-def test_a_trial_that_fails_says_nothing():
+def test_a_failing_trial_discloses_nothing():
     def failing(candidate, price):
         raise ValueError("Ana's salary is 10")
 
@@ -225,7 +228,7 @@ def test_models_that_are_not_private_enough_are_refused(loss, error):
              epsilon=1, trials=Trials("1/10"))  # fmt: skip
 
 
-def test_a_number_is_no_score():
+def test_a_plain_number_is_not_a_score():
     with pytest.raises(TypeError, match="score"):
         tune(range(3), fit, lambda *_: 1.0, epsilon=1, trials=Trials("1/10"))
 

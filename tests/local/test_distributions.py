@@ -9,10 +9,9 @@ import pytest
 from scipy import stats
 
 import discreet as dc
-from discreet.kernel.numbers import odds_for
 from discreet.local.domain import Domain
 from discreet.local.frequency_oracles.local_hashing import LocalHashingScheme
-from discreet.local.oracle import Oracle, parse_epsilon
+from discreet.local.oracle import Oracle, odds_for, parse_epsilon
 
 
 def small_hashing(epsilon):

@@ -9,7 +9,6 @@ import pytest
 from scipy import stats
 
 import discreet as dc
-from discreet.kernel.numbers import odds_for
 from discreet.local.aggregator import Aggregator
 from discreet.local.domain import Domain
 from discreet.local.frequency_oracles.hadamard_response import (
@@ -19,7 +18,7 @@ from discreet.local.frequency_oracles.hadamard_response import (
     bit_parity,
     walsh_hadamard,
 )
-from discreet.local.oracle import Oracle
+from discreet.local.oracle import Oracle, odds_for
 
 NEVER = 1e-10  # how unlikely something must be to count as a mistake
 EPSILONS = ["1/10", "1/2", "1", "2", "5"]
@@ -123,7 +122,7 @@ def test_margins_of_hadamard_response_hold_for_few_people(epsilon):
     assert (covered / 800 > 0.95 - 6.4 * math.sqrt(0.95 * 0.05 / 800)).all()
 
 
-def test_reports_of_hadamard_response_survive_the_post():
+def test_reports_of_hadamard_response_survive_serialisation():
     oracle = Hadamard(["a", "b", "c"], 1)
     reports = oracle.perturb(["a", "b", "c", "c"] * 100)
     again = oracle.read(reports.messages())
@@ -144,7 +143,7 @@ def test_reports_of_hadamard_response_survive_the_post():
     assert (tallies[0].estimate().estimates == oracle.estimate(reports).estimates).all()
 
 
-def test_a_point_that_there_is_not_is_refused():
+def test_a_point_that_does_not_exist_is_refused():
     oracle = Hadamard(10, 1)
     reports = oracle.perturb([1, 2, 3])
     reports.array[1] = oracle.scheme.points - 1

@@ -74,7 +74,7 @@ def test_what_cannot_be_compared_is_refused():
 
 
 @pytest.mark.long
-def test_the_picture_of_coins_has_what_people_said_and_what_is_estimated():
+def test_the_plot_of_coin_flips_shows_reports_and_estimates():
     said, found = tool.coins((100, 1000, 10_000))
     figure = tool.coins_figure(said, found)
     left, right = figure.axes
@@ -97,7 +97,7 @@ def test_the_picture_of_salaries_has_a_line_for_each_scheme_and_names_the_best()
 
 
 @pytest.mark.long
-def test_the_picture_of_trust_tells_how_many_times_the_error_is():
+def test_the_plot_of_trust_states_the_ratio_of_the_errors():
     home, central = tool.errors_by_people((100, 1000))
     figure = tool.trust_figure(home, central, people=1000, epsilons=(1, 4))
     _, right = figure.axes

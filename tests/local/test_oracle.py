@@ -2,7 +2,9 @@
 
 import datetime as dt
 import math
+from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -11,7 +13,10 @@ import pytest
 from scipy import stats
 
 import discreet as dc
+from discreet.kernel.numbers import exp_bounds
+from discreet.local import oracle as oracle_module
 from discreet.local.estimation import debias_shares
+from discreet.local.oracle import odds_for
 
 COLOURS = ["red", "green", "blue"]
 
@@ -54,7 +59,7 @@ def test_labels_of_every_kind_are_found():
         dc.local.GRR(["a", "b"], 1).perturb([[1]])
 
 
-def test_nobody_gives_no_estimate():
+def test_zero_reports_give_no_estimate():
     survey = dc.local.GRR(3, 1)
     assert len(survey.perturb([])) == 0
     with pytest.raises(ValueError, match="reports must not be empty"):
@@ -88,7 +93,7 @@ def test_reports_of_another_configuration_or_version_are_refused():
         survey.read([*reports.messages(), *dc.local.GRR(COLOURS, 2).perturb(COLOURS).messages()])
 
 
-def test_torn_or_forged_messages_are_refused_and_nothing_of_them_is_counted():
+def test_truncated_or_forged_messages_are_refused_and_not_counted():
     wide = dc.local.GRR(1000, 1)
     reports = wide.perturb(np.arange(1000))
     tally = dc.local.Aggregator(wide)
@@ -105,7 +110,7 @@ def test_torn_or_forged_messages_are_refused_and_nothing_of_them_is_counted():
             tally.add(bad)
 
 
-def test_tallies_merge_to_what_one_would_have_counted():
+def test_merged_aggregators_equal_a_single_one():
     survey = dc.local.GRR(COLOURS, 1)
     reports = survey.perturb(COLOURS * 100)
     parts = [dc.local.Aggregator(survey) for _ in range(3)]
@@ -168,7 +173,7 @@ def test_bad_confidences_are_refused_by_name(bad):
         survey.estimate(survey.perturb([0]), confidence=bad)
 
 
-def test_the_simplex_is_reached_by_the_shortest_way():
+def test_the_projection_is_the_nearest_point_of_the_simplex():
     rng = np.random.default_rng(5)
     for _ in range(50):
         shares = rng.normal(0.1, 0.3, 10)
@@ -210,7 +215,7 @@ def test_the_response_of_the_kernel_is_the_same_class():
 
 
 @pytest.mark.parametrize("bad", ["often", b"often", None, 2, 2.5, True])
-def test_a_single_value_is_not_taken_for_a_list(bad):
+def test_a_single_value_is_not_accepted_as_a_list(bad):
     for oracle in (dc.local.GRR(list("often"), 1), dc.local.GRR(8, 1), dc.local.NoisyMean(0, 9, 1)):
         with pytest.raises(TypeError, match=r"values must be a list, not .* one person"):
             oracle.perturb(bad)
@@ -239,17 +244,17 @@ def test_columns_of_every_library_are_lists_and_tables_are_not():
             oracle.perturb(np.ma.array(values, mask=[True, False]))
 
 
-def test_a_likely_typing_error_is_pointed_at():
+def test_a_likely_typing_error_gets_a_hint():
     with pytest.raises(ValueError, match=r"'oftn' is not in the domain: .* Did you mean 'often'\?"):
         dc.local.GRR(["never", "often"], 1).perturb(["oftn"])
 
 
-def test_values_that_nobody_could_name_are_refused():
+def test_nan_is_refused_as_a_domain_value():
     with pytest.raises(ValueError, match="NaN cannot be a value"):
         dc.local.GRR([1.0, math.nan], 1)
 
 
-def test_messages_are_estimated_from_as_they_come():
+def test_estimates_accept_bytes_and_lists_of_messages():
     survey = dc.local.GRR(COLOURS, 1)
     reports = survey.perturb(COLOURS * 20)
     expected = survey.estimate(reports).estimates
@@ -262,7 +267,7 @@ def test_messages_are_estimated_from_as_they_come():
         survey.read([bytes(reports)[:6]])  # all but the report
 
 
-def test_a_tally_is_not_merged_with_itself_or_with_what_is_none():
+def test_an_aggregator_is_merged_only_with_another_aggregator():
     tally = dc.local.Aggregator(dc.local.GRR(COLOURS, 1))
     with pytest.raises(ValueError, match="twice"):
         tally.merge(tally)
@@ -276,7 +281,7 @@ def test_a_tally_is_not_merged_with_itself_or_with_what_is_none():
         dc.local.Aggregator(dc.local.Sketch(1)).estimate()
 
 
-def test_an_estimate_is_a_pair_that_knows_its_names_and_can_be_shown(tmp_path):
+def test_an_estimate_is_a_named_pair_with_a_repr(tmp_path):
     survey = dc.local.GRR(COLOURS, 20)
     found = survey.estimate(survey.perturb(COLOURS * 100))
     shares, margins = found
@@ -298,7 +303,7 @@ def test_an_estimate_is_a_pair_that_knows_its_names_and_can_be_shown(tmp_path):
     assert repr(many.estimate(many.perturb([5]))).endswith("… 1,000 values")
 
 
-def test_everything_says_what_it_is():
+def test_every_object_has_a_descriptive_repr():
     survey = dc.local.GRR(COLOURS, "1/2")
     assert repr(survey) == "<grr for 3 values, epsilon 0.5>"
     assert repr(dc.local.Duchi(0, 10, 1)) == "<duchi for numbers from 0 to 10, epsilon 1>"
@@ -308,7 +313,7 @@ def test_everything_says_what_it_is():
     assert "heavy hitters" in repr(dc.local.HeavyHitters(dc.local.IntegerDomain(16), 1))
 
 
-def test_a_report_that_is_none_has_no_probability():
+def test_an_invalid_report_has_no_probability():
     for oracle in (
         dc.local.GRR(COLOURS, 1),
         dc.local.OUE(COLOURS, 1),
@@ -357,7 +362,7 @@ def test_reports_put_together_by_hand_are_refused():
     ],
     ids=lambda oracle: oracle.scheme.name,
 )
-def test_stored_tallies_are_read_and_forged_ones_refused(oracle):
+def test_stored_aggregators_are_read_and_forged_ones_refused(oracle):
     tally = dc.local.Aggregator(oracle)
     tally.add(oracle.perturb([1] * 300))
     again = dc.local.Aggregator.read(oracle, bytes(tally))
@@ -373,7 +378,7 @@ def test_stored_tallies_are_read_and_forged_ones_refused(oracle):
         again.merge(tally)
 
 
-def test_reports_that_nobody_could_send_have_no_probability():
+def test_impossible_reports_have_no_probability():
     for oracle, bad in (
         (dc.local.GRR(3, 1), 99),
         (dc.local.Hadamard(3, 1), 999),
@@ -387,7 +392,7 @@ def test_reports_that_nobody_could_send_have_no_probability():
 
 
 @pytest.mark.parametrize("bounds", [(2**53, 2**53 + 1), (0, 5e-324), (1, "1.00000000000000000001"), (0, 10**400)])
-def test_bounds_between_which_floats_cannot_be_told_apart_are_refused(bounds):
+def test_bounds_between_which_floats_are_indistinguishable_are_refused(bounds):
     with pytest.raises(ValueError, match="low, high"):
         dc.local.Duchi(*bounds, 1)
 
@@ -396,3 +401,26 @@ def test_values_that_cannot_be_looked_up_are_refused_by_name():
     for bad in (bytearray(b"a"), [1], {}):
         with pytest.raises(ValueError, match="is not in the domain"):
             dc.local.GRR([b"a", b"b"], 1).perturb([bad])
+
+
+@pytest.mark.parametrize("epsilon", ["1/1000000", "1/10", "1/2", "1", "ln", "3", "10", "64"])
+def test_odds_are_just_below_the_exponential(epsilon):
+    asked = Fraction(1098612288669, 10**12) if epsilon == "ln" else Fraction(epsilon)
+    odds = odds_for(asked)
+    with mpmath.workdps(120):
+        short = (
+            mpmath.exp(mpmath.mpf(asked.numerator) / asked.denominator) - mpmath.mpf(odds.numerator) / odds.denominator
+        )
+        assert 0 <= short < mpmath.mpf(2) ** -62
+    assert (odds * 2**64).denominator == 1
+
+
+@pytest.mark.parametrize("epsilon", ["1/10", "1", "10"])
+def test_odds_use_the_more_private_side_of_the_enclosure(epsilon, monkeypatch):
+    # An enclosure is right however wide it is: only its upper end is surely not below exp(-epsilon).
+    asked, wide = Fraction(epsilon), 1 << 100
+    narrow = odds_for(asked)
+    monkeypatch.setattr(
+        oracle_module, "exp_bounds", lambda x, bits: (exp_bounds(x, bits)[0] - wide, exp_bounds(x, bits)[1] + wide)
+    )
+    assert odds_for(asked) < narrow

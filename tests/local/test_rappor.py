@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import discreet as dc
-from discreet.kernel.numbers import odds_for
 from discreet.local.frequency_oracles.rappor import RAPPOR, PermanentResponse, loss_of_one_report
 from discreet.local.frequency_oracles.rappor_filters import BloomFilter, _bit_table
 from discreet.local.frequency_oracles.unary_encoding import SUE
+from discreet.local.oracle import odds_for
 from tests.local.measured import BY_CHANCE, fit, fits, mean_by_distribution, surveyed, theory, uneven
 
 SMALL = {
@@ -35,7 +35,7 @@ def worst_ratio(distributions):
 
 @each
 @pytest.mark.parametrize("epsilon", ["1/10", "1", "3", "8"])
-def test_what_a_device_keeps_loses_exactly_epsilon(settings, epsilon):
+def test_a_permanent_response_loses_exactly_epsilon(settings, epsilon):
     oracle = RAPPOR(4, epsilon, **settings)
     distributions = [permanent_distribution(oracle, value) for value in range(4)]
     assert all(sum(distribution.values()) == 1 for distribution in distributions)
@@ -125,7 +125,7 @@ def shown_bits(reports, size):
 
 
 @each
-def test_what_devices_keep_has_the_claimed_distribution(settings):
+def test_permanent_responses_have_the_claimed_distribution(settings):
     oracle, other = RAPPOR(4, 2, **settings), RAPPOR(4, "2.4", **settings)
     for value in (0, 3):
         seen = Counter(PermanentResponse.draw(oracle, [value] * 200_000).array.tolist())
@@ -143,7 +143,7 @@ def test_reports_are_drawn_from_the_distribution_and_another_would_be_noticed(se
     assert fit(oracle, 2, 200_000, weaker.distribution(2)) < BY_CHANCE
 
 
-def test_copies_of_a_device_are_drawn_anew_each_time():
+def test_reports_of_a_device_are_drawn_afresh_each_time():
     oracle = RAPPOR(2, 2, noise=("1/4", "2/3"))
     for before in oracle.scheme.outcomes():
         kept = PermanentResponse(oracle, np.full(100_000, np.void(before), oracle.scheme.dtype))
@@ -258,7 +258,7 @@ def test_the_public_hash_functions_never_change():
     assert hashlib.sha256(table).hexdigest()[:16] == "701c2ae11b957523"
 
 
-def test_values_that_cannot_be_told_apart_are_refused():
+def test_indistinguishable_values_are_refused():
     with pytest.raises(ValueError, match="16 bits in each of 4 cohorts cannot distinguish 100 values"):
         RAPPOR(100, 1, bits=16, cohorts=4)
     assert RAPPOR(100, 1, bits=16, cohorts=18).scheme.filter.cohorts == 18  # what the message proposes
@@ -286,7 +286,7 @@ def test_many_cohorts_take_two_bytes():
     assert (abs(shares - 0.05) < 4 * margins).all()
 
 
-def test_bytes_that_nobody_could_have_sent_are_refused():
+def test_impossible_messages_are_refused():
     oracle = RAPPOR(4, 1, bits=5, cohorts=3)
     tally = dc.local.Aggregator(oracle)
     head, good = bytes(oracle.perturb([])), bytes(oracle.perturb([3]))
@@ -306,7 +306,7 @@ def test_bytes_that_nobody_could_have_sent_are_refused():
 
 
 @each
-def test_tallies_merge_to_what_one_would_have_counted(settings):
+def test_merged_aggregators_equal_a_single_one(settings):
     oracle = RAPPOR(4, 1, **settings)
     reports = oracle.perturb(np.arange(600) % 4)
     first, second = dc.local.Aggregator(oracle), dc.local.Aggregator(oracle)
@@ -317,7 +317,7 @@ def test_tallies_merge_to_what_one_would_have_counted(settings):
 
 
 @each
-def test_what_devices_keep_is_stored_and_read(settings):
+def test_permanent_responses_are_stored_and_read(settings):
     oracle = RAPPOR(4, 1, **settings)
     kept = PermanentResponse.draw(oracle, np.arange(40) % 4)
     assert len(kept) == 40
@@ -339,7 +339,7 @@ def test_what_devices_keep_is_stored_and_read(settings):
             PermanentResponse.read(oracle, bad)
 
 
-def test_only_rappor_has_something_to_keep():
+def test_only_rappor_has_permanent_responses():
     other = dc.local.GRR(4, 1)
     for refused in (
         lambda: PermanentResponse.draw(other, [1]),
@@ -404,13 +404,13 @@ def test_a_distribution_of_too_many_reports_is_refused():
         RAPPOR(20, 1, bits=16).distribution(0)
 
 
-def test_nobody_gives_no_estimate():
+def test_zero_reports_give_no_estimate():
     for oracle in (RAPPOR(3, 1), RAPPOR(3, 1, bits=4, cohorts=4)):
         assert len(PermanentResponse.draw(oracle, []).report()) == 0
         with pytest.raises(ValueError, match="empty"):
             oracle.estimate(oracle.perturb([]))
 
 
-def test_what_was_not_drawn_is_not_kept():
+def test_permanent_responses_must_be_drawn():
     with pytest.raises(TypeError, match=r"PermanentResponse\.draw"):
         dc.local.PermanentResponse(dc.local.RAPPOR(["bus", "car"], 1), ["bus"])

@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 import discreet as dc
-from discreet.kernel.numbers import odds_for
 from discreet.local.aggregator import Aggregator
 from discreet.local.frequency_oracles.sketch_scheme import SketchScheme
+from discreet.local.oracle import odds_for
 from discreet.local.prefixes import IntegerDomain, Prefixes
 from discreet.local.sketch_oracle import Sketch, SketchOracle
 from discreet.local.value_hashes import OpenDomain, hash_to_position, mix64
@@ -75,7 +75,7 @@ def test_the_distribution_of_a_text_is_that_of_its_reports():
     assert all(oracle.pmf(report, "tea") == chance for report, chance in distribution.items())
 
 
-def test_the_mean_of_a_sketch_is_the_share_where_nothing_meets():
+def test_a_sketch_is_unbiased_where_nothing_collides():
     oracle = small("3/2")
     scheme = oracle.scheme
     for value in range(12):
@@ -110,7 +110,7 @@ def test_supports_are_those_of_the_reports_one_by_one():
 
 
 @pytest.mark.parametrize("bits", [2, 5, 16])
-def test_marks_meet_in_a_row_as_often_as_is_claimed(bits):
+def test_hashes_collide_in_a_row_as_often_as_claimed(bits):
     marks = mix64(np.arange(3000, dtype=np.uint64))
     rows = range(64)
     pairs = len(marks) * (len(marks) - 1) / 2
@@ -154,7 +154,7 @@ def test_errors_and_margins_of_a_sketch_are_those_of_the_theory(epsilon):
 
 
 @pytest.mark.long
-def test_what_meets_by_chance_is_taken_off_on_average_and_in_the_margins():
+def test_collisions_are_subtracted_on_average_and_included_in_the_margins():
     people = 200_000
     oracle, values = Sketch(8, rows=8, bits=8), zipf(people)
     nobody = np.arange(2000) * 977 + 1
@@ -181,7 +181,7 @@ def test_a_sketch_of_texts_finds_their_shares():
     assert (margins < 0.01).all()
 
 
-def test_reports_of_a_sketch_survive_the_post():
+def test_reports_of_a_sketch_survive_serialisation():
     oracle = Sketch(1, rows=4, bits=8)
     reports = oracle.perturb(np.arange(400) % 3)
     again = oracle.read(reports.messages())
@@ -199,7 +199,7 @@ def test_reports_of_a_sketch_survive_the_post():
         oracle.read(b"\x09" + bytes(reports)[1:])
 
 
-def test_tallies_of_a_sketch_add_up_like_its_reports():
+def test_aggregators_of_a_sketch_add_up_like_its_reports():
     oracle = Sketch(1, rows=4, bits=8)
     reports = oracle.perturb(np.arange(400) % 3)
     tallies = Aggregator(oracle), Aggregator(oracle)
@@ -213,7 +213,7 @@ def test_tallies_of_a_sketch_add_up_like_its_reports():
 
 
 @pytest.mark.parametrize(("field", "limit"), [("function", 5), ("mask", 1 << 9), ("bucket", 4)])
-def test_what_nobody_could_have_sent_to_a_sketch_is_refused(field, limit):
+def test_impossible_reports_of_a_sketch_are_refused(field, limit):
     oracle = Sketch(1, rows=5, bits=9)
     reports = oracle.perturb([1, 2, 3])
     reports.array[field][1] = limit - 1
@@ -239,12 +239,12 @@ def test_what_nobody_could_have_sent_to_a_sketch_is_refused(field, limit):
         (np.array([-5]), ValueError, "-5 is outside the range"),
     ],
 )
-def test_values_must_be_texts_or_whole_numbers(wrong, error, text):
+def test_values_must_be_texts_or_integers(wrong, error, text):
     with pytest.raises(error, match=text):
         Sketch(1, rows=1, bits=8).perturb(wrong)
 
 
-def test_numbers_of_all_kinds_have_the_same_marks():
+def test_equal_numbers_of_all_types_have_the_same_hashes():
     expected = OpenDomain().hash_values(np.array([7, 2**63 + 1], np.uint64), "values")
     for same in ([7, 2**63 + 1], (np.uint64(7), 2**63 + 1), np.array([7, 2**63 + 1], object), iter([7, 2**63 + 1])):
         assert (OpenDomain().hash_values(same, "values") == expected).all()
@@ -274,7 +274,7 @@ def test_a_sketch_refuses_what_it_cannot_do():
         oracle.distribution(1)
 
 
-def test_a_sketch_of_which_nobody_reported_a_whole_value_has_no_shares():
+def test_a_sketch_without_full_value_reports_has_no_shares():
     oracle = of_prefixes(1)
     reports = oracle.perturb([1] * 100)
     short = type(reports)(reports.configuration, reports.array[reports.array["function"] < 3])

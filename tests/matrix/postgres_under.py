@@ -9,7 +9,7 @@ from discreet.engines.postgres.dialect import POSTGRES
 from discreet.engines.reference.evaluate import evaluate, finite_or_null
 from discreet.kernel.expr import Type
 from discreet.kernel.sqlgen.dialect import quote_name
-from discreet.kernel.sqlgen.relation_sql import write_expr, write_key
+from discreet.kernel.sqlgen.expr_sql import write_expr, write_key
 
 # By the numbers that PostgreSQL gives its types: a result has the kernel's and no others.
 _FOUND = {20: Type.INTEGER, 701: Type.REAL, 16: Type.BOOLEAN, 25: Type.TEXT, 1082: Type.DATE, 1114: Type.TIMESTAMP}

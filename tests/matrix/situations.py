@@ -11,6 +11,7 @@ from strategies import BOOL, DATE, EVENTS, INT, KINDS, REAL, STAYS, TEXT, TIME, 
 from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, UnitAggregate
 from discreet.kernel.grid import Grid
 from discreet.kernel.question import (
+    ClippedUnits,
     ContributionBounds,
     Count,
     CountDistinct,
@@ -228,5 +229,27 @@ def _heavy():
             yield f"units with too much: {name} by {kind}", small(visits=rows), question, None
 
 
-_ALL = (_statistics, _types, _wide, _finite, _empty, _names, _long_lists, _heavy)
+def _clipped():
+    """Units above one bound and not above the other: their weights differ, and each is counted once."""
+    groups = {
+        1: "aaa",  # too many rows in one group
+        2: "abc",  # too many groups
+        3: "aaabbbccc",  # both
+        4: "ab",  # neither
+        5: "abcd",  # too many groups to count for the selection
+    }
+    rows = [visit(user=user, place=place, n=1) for user, places in groups.items() for place in places]
+    for name, keys in (("listed", PublicGroups((("a", "b", "c", "d"),))), ("selected", SelectedGroups(3))):
+        first = (CountUnits(),) if name == "selected" else ()
+        for by_rows in ((True, False), (True,), (False,)):
+            totals = (*first, Count(), Sum(N, Grid(-3, 3, 1), shift=2), *(ClippedUnits(each) for each in by_rows))
+            question = Question(VISITS, (("k", PLACE),), keys, ContributionBounds(2, 2), totals)
+            yield f"units above one bound: {name} {by_rows}", small(visits=rows), question, None
+    few = Question(
+        VISITS, (), PublicGroups(()), ContributionBounds(2, 2), (Count(), ClippedUnits(), ClippedUnits(by_rows=False))
+    )
+    yield "units above one bound: one group", small(visits=rows), few, {(): (10, 4, 0)}
+
+
+_ALL = (_statistics, _types, _wide, _finite, _empty, _names, _long_lists, _heavy, _clipped)
 SITUATIONS = {name: Situation(*rest) for found in _ALL for name, *rest in found()}

@@ -17,7 +17,7 @@ from discreet.engines.spark.literals import requote_names
 from discreet.engines.unsupported import unsupported_reason
 from discreet.kernel.expr import Call, Column, Constant
 from discreet.kernel.sqlgen.dialect import quote_name
-from discreet.kernel.sqlgen.relation_sql import write_expr, write_key
+from discreet.kernel.sqlgen.expr_sql import write_expr, write_key
 
 # Spark without the operations that it need not compute to the last bit: what is left must be equal bit for bit.
 EXACT = replace(
@@ -150,6 +150,6 @@ def deep(op):
     kind = {"add": "i", "join": "t", "negate": "r"}.get(op, "b")
     expr = column = Column(kind, SHALLOW[0][kind])
     rest = {"add": [Constant(1, strategies.INT)], "join": [Constant("x", strategies.TEXT)], "case": [column, column]}
-    while expr.depth < 100:
+    for _ in range(SPARK.max_nesting - 1):
         expr = Call(op, (expr, *rest.get(op, [])))
     return expr

@@ -213,26 +213,26 @@ def sails(sail):
 
 
 @each_trap
-def test_duckdb_never_stops_at_a_row(embedded, trap):
+def test_duckdb_never_raises_because_of_a_row(embedded, trap):
     check(embedded, trap)
 
 
 @pytest.mark.long(only=["CAST(t AS BOOLEAN) ['perhaps']"])
 @each_trap
-def test_postgresql_never_stops_at_a_row(server, trap):
+def test_postgresql_never_raises_because_of_a_row(server, trap):
     check(server, trap)
 
 
 @pytest.mark.long
 @each_trap
-def test_spark_sql_never_stops_at_a_row(sails, trap):
+def test_spark_sql_never_raises_because_of_a_row(sails, trap):
     check(sails, trap)
 
 
 @pytest.mark.long
-def test_duckdb_stops_at_many_if_they_are_asked_as_they_are_written(embedded):
+def test_duckdb_raises_on_many_expressions_as_written(embedded):
     assert len(stops(embedded.run, embedded.load, duckdb.Error)) >= 15
 
 
-def test_postgresql_stops_at_most_if_they_are_asked_as_they_are_written(server):
+def test_postgresql_raises_on_most_expressions_as_written(server):
     assert len(stops(server.run, server.load, driver().Error)) >= 40

@@ -14,7 +14,7 @@ from discreet.engines.postgres.dialect import POSTGRES
 from discreet.engines.reference.evaluate import finite_or_null
 from discreet.kernel.expr import Call, Column, Constant
 from discreet.kernel.grid import Grid
-from discreet.kernel.sqlgen.relation_sql import write_grid_step
+from discreet.kernel.sqlgen.expr_sql import write_grid_step
 
 
 def borders():
@@ -62,7 +62,7 @@ def meeting():
 
 @pytest.mark.long
 @pytest.mark.parametrize("op", ["add", "subtract", "multiply", "divide", "power"])
-def test_arithmetic_is_that_of_doubles_at_every_border(connection, op):
+def test_arithmetic_is_that_of_doubles_at_every_boundary(connection, op):
     values = borders()
     pairs = [*((one, other) for one in values for other in values), *meeting()]
     rows = [{"a": one, "b": other} for one, other in pairs]
@@ -72,7 +72,7 @@ def test_arithmetic_is_that_of_doubles_at_every_border(connection, op):
 
 
 @pytest.mark.parametrize("places", range(-15, 16))
-def test_numbers_are_rounded_alike_at_every_border(connection, places):
+def test_numbers_are_rounded_alike_at_every_boundary(connection, places):
     factor = 10.0**places
     near = [sys.float_info.max / max(factor, 1 / factor), 0.5 / factor, 2.5 / factor, 0.25 / factor, 2.0**52, 2.0**53]
     around = [y for x in near for y in (x, math.nextafter(x, 0), math.nextafter(x, math.inf), x / 3)]

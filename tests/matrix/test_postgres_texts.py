@@ -10,12 +10,12 @@ from strategies import INT, TEXT
 
 from discreet.engines.postgres.dialect import POSTGRES
 from discreet.kernel.expr import Call, Column, Constant
-from discreet.kernel.sqlgen.relation_sql import write_expr
+from discreet.kernel.sqlgen.expr_sql import write_expr
 from discreet.postgres.server import driver
 
 
 @pytest.mark.long
-def test_every_letter_has_the_references_capital(connection):
+def test_every_letter_has_the_upper_case_of_the_reference(connection):
     letters = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code < 0xE000]
     cased = [letter for letter in letters if len({letter, letter.lower(), letter.upper(), letter.title()}) > 1]
     known = [*letters[:0x3000], *cased, *letters[0x3000::50]]

@@ -30,7 +30,7 @@ def counted(relation, column, op, number):
 
 
 @pytest.mark.long
-def test_what_does_not_fit_is_null_also_in_a_comparison(engine):
+def test_overflow_is_null_in_a_comparison_too(engine):
     empty = dict.fromkeys(VISITS.shape.schema)
     visits = [empty | {"user": user, "n": n} for user, n in enumerate([*ENDS, *ENDS])]
     visits += [empty | {"user": user, "n": (1 << 63) - 1} for user in range(3)]

@@ -65,7 +65,7 @@ def test_every_mark_is_refused_with_its_line_and_nothing_else_is_wrong(hospital)
     assert placeholder_comment_lines(text) == []  # a schema tells its types
 
 
-def test_what_a_draft_cannot_know_is_marked(hospital):
+def test_values_that_a_draft_cannot_know_are_marked(hospital):
     values = tomllib.loads(drafted(hospital, "encounters.parquet"))
     assert values["budget"] == {"epsilon": "FILL IN"}
     encounters = values["tables"]["encounters"]
@@ -93,7 +93,7 @@ def test_names_alone_suggest_units_parents_and_lookups(hospital):
     assert codes["columns"]["weight"] == {"type": "real"}
 
 
-def test_a_table_that_only_shares_a_trait_is_no_lookup(tmp_path):
+def test_a_table_that_only_shares_a_column_is_not_a_lookup_table(tmp_path):
     pq.write_table(table(patient=pa.int64(), gender=pa.string(), place=pa.int64()), tmp_path / "visits.parquet")
     pq.write_table(table(weight=pa.float64(), gender=pa.string()), tmp_path / "survey.parquet")
     pq.write_table(table(place=pa.int64(), at=pa.timestamp("us")), tmp_path / "trips.parquet")
@@ -191,7 +191,7 @@ POISON = b'1,\xff\xfe"\x00not closed, \xf0'
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
-def test_the_second_line_of_a_csv_file_is_not_touched(tmp_path, monkeypatch, end):
+def test_the_second_line_of_a_csv_file_is_not_read(tmp_path, monkeypatch, end):
     header = b'patient,"ward, or\n""unit""",cost'
     (tmp_path / "visits.csv").write_bytes(header + end + POISON)
     seen = []
@@ -220,7 +220,7 @@ def test_the_second_line_of_a_csv_file_is_not_touched(tmp_path, monkeypatch, end
     assert sum(seen) == len(header) + 1  # the header, and the first byte of the line break
 
 
-def test_a_csv_file_tells_no_types_and_none_are_guessed(tmp_path):
+def test_a_csv_file_has_no_types_and_none_are_guessed(tmp_path):
     (tmp_path / "visits.csv").write_text("patient,cost,day\n1,2.5,2024-01-01\n")
     text = drafted(tmp_path, "visits.csv", unit="patient")
     columns = tomllib.loads(text)["tables"]["visits"]["columns"]
@@ -260,7 +260,7 @@ def test_a_csv_file_without_a_header_is_refused_and_not_quoted(tmp_path, first):
         ("visits.tsv", "patient,ward", ["the separator is a comma, not a tab", "end in .csv"]),
     ],
 )
-def test_another_separator_is_told_with_a_way_out_and_the_line_is_not_quoted(tmp_path, file, header, words):
+def test_another_separator_is_reported_with_a_hint_and_the_line_is_not_quoted(tmp_path, file, header, words):
     (tmp_path / file).write_text(header + "\n")
     with pytest.raises(PolicyError) as caught:
         drafted(tmp_path, file)
@@ -273,7 +273,7 @@ def test_a_comma_file_may_have_other_separators_in_its_names(tmp_path):
     assert list(tomllib.loads(drafted(tmp_path, "visits.csv"))["tables"]["visits"]["columns"]) == ["patient", "a;b"]
 
 
-def test_the_index_of_pandas_is_known_by_its_missing_name(tmp_path):
+def test_the_index_of_pandas_is_recognised_by_its_missing_name(tmp_path):
     (tmp_path / "visits.csv").write_text(",patient,ward\n0,1,A\n")
     with pytest.raises(PolicyError, match=r"column 1 has no name.*index=False"):
         drafted(tmp_path, "visits.csv")
@@ -309,7 +309,7 @@ def test_tables_of_a_duckdb_file_are_drafted_without_their_values(tmp_path):
         drafted(tmp_path, "clinic.duckdb/shown")
 
 
-def test_a_pattern_is_one_table_called_after_its_folder(tmp_path):
+def test_a_pattern_is_one_table_named_after_its_folder(tmp_path):
     (tmp_path / "hits").mkdir()
     for day in (1, 2):
         pq.write_table(table(user=pa.string()), tmp_path / "hits" / f"{day}.parquet")
@@ -325,14 +325,14 @@ def test_sources_outside_the_policys_folder_are_absolute(hospital, tmp_path_fact
     assert tomllib.loads(text)["tables"]["labs"]["source"] == str(hospital / "labs.parquet")
 
 
-def test_tables_of_one_name_are_told_apart(tmp_path):
+def test_tables_of_the_same_name_are_distinguished(tmp_path):
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         pq.write_table(table(user=pa.string()), tmp_path / folder / "hits.parquet")
     assert list(tomllib.loads(drafted(tmp_path, "a/hits.parquet", "b/hits.parquet"))["tables"]) == ["hits", "hits_2"]
 
 
-def test_a_name_cannot_write_lines_of_its_own(tmp_path):
+def test_a_name_cannot_inject_lines(tmp_path):
     name = 'x"\npublic = true\n#'
     fields = [pa.field(name, pa.list_(pa.int64())), pa.field(f"{name}2", pa.string())]
     pq.write_table(pa.schema(fields).empty_table(), tmp_path / "t.parquet")
@@ -341,7 +341,7 @@ def test_a_name_cannot_write_lines_of_its_own(tmp_path):
     assert list(values["tables"]["t"]["columns"]) == [f"{name}2"]
 
 
-def test_a_files_name_cannot_write_lines_of_its_own_either(tmp_path):
+def test_a_file_name_cannot_inject_lines_either(tmp_path):
     for name in ("a\npublic = true\n#", "b"):
         pq.write_table(table(user=pa.string()), tmp_path / f"{name}.parquet")
     assert "public" not in tomllib.loads(drafted(tmp_path, "*.parquet"))["tables"][tmp_path.name[:40]]
@@ -356,7 +356,7 @@ def test_a_files_name_cannot_write_lines_of_its_own_either(tmp_path):
     ],
     ids=["missing", "broken", "folder"],
 )
-def test_what_cannot_be_read_is_named_and_not_quoted(tmp_path, make, words):
+def test_unreadable_files_are_named_and_not_quoted(tmp_path, make, words):
     path = tmp_path / "t.parquet"
     make(path)
     with pytest.raises(PolicyError, match=words) as caught:

@@ -67,7 +67,7 @@ def test_named_tables_alone_are_drafted(database):
         draft([database, "hidden"])
 
 
-def test_what_the_server_refuses_is_told_in_our_words(postgres, database):
+def test_server_refusals_are_reported_in_our_own_words(postgres, database):
     with connect(postgres.url(DATABASE)) as server:
         server.execute("REVOKE SELECT ON pg_attribute FROM PUBLIC")
         try:
@@ -77,7 +77,7 @@ def test_what_the_server_refuses_is_told_in_our_words(postgres, database):
             server.execute("GRANT SELECT ON pg_attribute TO PUBLIC")
 
 
-def test_a_type_of_ones_own_is_not_taken_for_another(postgres, database):
+def test_a_user_defined_type_is_not_mistaken_for_another(postgres, database):
     with connect(postgres.url(DATABASE)) as server:
         server.execute('CREATE TYPE public."numeric" AS (x integer)')
         server.execute('CREATE TABLE shapes (p bigint, x public."numeric")')

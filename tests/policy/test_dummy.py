@@ -78,7 +78,7 @@ def test_a_policy_is_written_as_it_was_read(text):
     assert Policy.parse(write_policy(policy)) == policy
 
 
-def test_odd_names_and_texts_are_written_as_they_were_read():
+def test_unusual_names_and_texts_are_written_as_they_were_read():
     odd = 'a "quoted"\n\t\\ # é \x7f name'
     values = {
         "data": {"name": "x", "protects": "one's \"own\""},
@@ -116,7 +116,7 @@ def test_columns_of_one_name_can_be_joined_on_without_being_declared():
     assert set(made["checkins"].column("venue").to_pylist()) <= set(made["venues"].column("venue").to_pylist())
 
 
-def test_some_people_have_more_than_the_limits_allow():
+def test_some_people_exceed_the_contribution_bounds():
     policy = Policy.parse(SMALL)
     rows = Counter(dummy(policy, 1000)["visits"].column("patient").to_pylist())
     assert max(rows.values()) > 3 * 10  # groups and rows
@@ -143,7 +143,7 @@ def test_texts_without_a_domain_are_common_or_rare():
     assert min(texts.values()) == 1
 
 
-def test_the_same_seed_makes_up_the_same_data_and_another_one_others():
+def test_the_same_seed_generates_the_same_data_and_another_seed_other_data():
     policy = Policy.parse(SMALL)
     assert dummy(policy, 100) == dummy(policy, 100)
     assert dummy(policy, 100) != dummy(policy, 100, random_state=1)
@@ -158,7 +158,7 @@ def test_small_numbers_of_rows_are_kept(text, rows):
 
 
 @pytest.mark.parametrize("rows", [9, 0, -1, 10**9, 50.0])
-def test_odd_numbers_of_rows_are_refused(rows):
+def test_invalid_numbers_of_rows_are_refused(rows):
     with pytest.raises(PolicyError, match="rows must be an integer from 10 to 1,000,000"):
         dummy(Policy.parse(SMALL), rows)
 
@@ -225,7 +225,7 @@ def test_the_real_data_are_never_opened(tmp_path, monkeypatch):
 # Files.
 
 
-def test_files_have_the_sources_own_formats_and_can_be_asked_at_once(tmp_path):
+def test_files_have_the_formats_of_the_sources_and_can_be_queried(tmp_path):
     text = (
         CHECKINS.replace("venues.csv", "venues.tsv.gz")
         + """
@@ -261,7 +261,7 @@ def test_sources_of_other_engines_become_files(tmp_path):
 
 
 @pytest.mark.long
-def test_what_is_written_reads_back_as_it_was_made(tmp_path):
+def test_written_data_reads_back_unchanged(tmp_path):
     policy = Policy.parse(EVERY)
     files = write_dummy(policy, tmp_path / "fake", rows=300)
     made = dummy(policy, 300)["t"]
@@ -276,7 +276,7 @@ def test_what_is_written_reads_back_as_it_was_made(tmp_path):
         assert Counter(rows[name]) == Counter(expected), name
 
 
-def test_nothing_real_is_overwritten_and_fake_data_begin_anew(tmp_path):
+def test_real_data_is_never_overwritten_and_dummy_data_is_replaced(tmp_path):
     (tmp_path / "visits.parquet").write_text("real")
     policy = Policy.parse(SMALL, base=tmp_path)
     with pytest.raises(PolicyError, match="the folder is not empty"):
@@ -292,7 +292,7 @@ def test_nothing_real_is_overwritten_and_fake_data_begin_anew(tmp_path):
         pass  # another promise, another ledger
 
 
-def test_odd_table_names_become_plain_files(tmp_path):
+def test_unusual_table_names_become_plain_file_names(tmp_path):
     text = SMALL.replace("tables.visits", 'tables."a/../b"').replace("tables.regions", 'tables."a b"')
     text = text.replace('references = "regions.name"', 'references = "a b.name"').replace("a/../b", "a/b")
     files = write_dummy(Policy.parse(text), tmp_path / "fake", rows=20)
@@ -309,7 +309,7 @@ def test_types_are_stored_as_they_are_declared():
 
 
 @pytest.mark.parametrize(("low", "high"), [("1/3", "2/3"), ("-2/3", "-1/3"), ("1/7", "6/7"), ("0", "1")])
-def test_the_ends_of_a_range_are_never_passed_by_rounding(low, high):
+def test_rounding_never_leaves_the_range(low, high):
     exact = Fraction(low), Fraction(high)
     ends = _float_bounds(Between(*exact, None, "clip"))
     assert exact[0] <= Fraction(ends[0]) < Fraction(ends[1]) <= exact[1]
@@ -323,7 +323,7 @@ def test_values_of_a_unique_column_are_all_different():
     assert len(set(mails)) == len(mails) >= 200
 
 
-def test_most_people_stay_within_the_limits():
+def test_most_people_stay_within_the_contribution_bounds():
     policy = Policy.parse(SMALL)  # 3 groups of 10 rows
     rows = Counter(dummy(policy, 20_000)["visits"].column("patient").to_pylist())
     assert 0 < sum(count > 30 for count in rows.values()) < len(rows) / 50

@@ -92,7 +92,7 @@ def test_texts_that_exhaust_the_parser_are_policy_errors(text):
     assert "not valid TOML" in error_of(text)
 
 
-def test_deep_but_valid_nesting_is_told_with_or_without_a_line():
+def test_deep_but_valid_nesting_is_reported_with_or_without_a_line():
     depth = 80
     assert "unknown key" in error_of(SMALL + "\n[extra]\nx = " + "[" * depth + "]" * depth)
 
@@ -116,7 +116,7 @@ def test_a_file_is_named_by_its_path(tmp_path):
     ],
     ids=["missing", "directory", "latin-1", "huge", "empty"],
 )
-def test_what_is_no_policy_file_is_told_so(tmp_path, make, why):
+def test_a_file_that_is_not_a_policy_is_reported_as_such(tmp_path, make, why):
     path = tmp_path / "p.toml"
     make(path)
     with pytest.raises(PolicyError) as caught:
@@ -130,7 +130,7 @@ def test_a_path_that_cannot_exist_is_a_policy_error():
         Policy.load("a\0b")
 
 
-def test_a_byte_order_mark_is_no_mistake(tmp_path):
+def test_a_byte_order_mark_is_accepted(tmp_path):
     path = tmp_path / "p.toml"
     path.write_bytes(b"\xef\xbb\xbf" + SMALL.encode())
     assert Policy.load(path).data.name == "visits"
@@ -143,7 +143,7 @@ def test_at_most_a_hundred_problems_are_listed():
     assert told[-1] == "policy: and 201 more."
 
 
-def test_a_long_value_is_cut_and_stays_on_one_line():
+def test_a_long_value_is_shortened_and_stays_on_one_line():
     told = error_of(SMALL.replace('name = "visits"', f'name = """{"a" * 300}\n\n\n"""'))
     assert len(told.splitlines()) == 1
     assert len(told) < 200

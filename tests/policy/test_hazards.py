@@ -77,7 +77,7 @@ def test_each_hazard_is_found_alone(old, new, hazard):
     assert found(SMALL.replace(old, new)) == [hazard]
 
 
-def test_rows_as_units_are_said_out_loud_and_so_are_the_people_in_them():
+def test_row_level_units_are_reported_and_so_are_the_people_in_them():
     assert found(SMALL.replace('unit = "patient"', 'unit = "row"')) == [
         ("D007", "visits", None),
         ("D002", "visits", "patient"),
@@ -88,7 +88,7 @@ def test_every_rule_has_a_case_above():
     tested = {"D007"} | {
         mark.args[1][i][2][0] for mark in test_each_hazard_is_found_alone.pytestmark for i in range(len(mark.args[1]))
     }
-    around = {"D019", "D020", "D021", "D022", "D024", "D025"}  # of files: test_places.py, test_stored.py
+    around = {"D019", "D020", "D021", "D022", "D024", "D025"}  # of files: test_file_hazards.py, test_stored.py
     around |= {"D026", "D027"}  # of databases: test_curator_postgres.py
     assert tested == set(RULES) - around
 
@@ -98,12 +98,12 @@ def test_a_careful_policy_has_no_hazards():
     assert found(REALISTIC["checkins"]) == []
 
 
-def test_weaker_promises_are_said_out_loud():
+def test_weaker_guarantees_are_reported():
     assert {id_ for id_, *_ in found(REALISTIC["hospital"])} == {"D012", "D015"}
     assert {id_ for id_, *_ in found(REALISTIC["weblogs"])} == {"D011", "D015", "D017", "D023"}
 
 
-def test_what_is_right_is_not_a_hazard():
+def test_correct_settings_are_not_a_hazard():
     for fine in (
         'hits = { type = "integer", between = [0, 1_000_000] }',
         'hits = { type = "integer", between = [0, 1_500_000] }',
@@ -116,7 +116,7 @@ def test_what_is_right_is_not_a_hazard():
         assert found(SMALL.replace(WARD, fine)) == []
 
 
-def test_the_margin_of_a_wide_sum_is_that_of_the_limits():
+def test_the_margin_of_a_wide_sum_follows_from_the_contribution_bounds():
     text = SMALL.replace("between = [0, 5000], step = 0.01", "between = [0, 1_000_000_000], step = 100")
     (wide,) = hazards(Policy.parse(text))
     assert "about ±9e+10 at epsilon 1" in wide.message  # 3 groups with 10 rows of 10^9 each, and 3 scales
@@ -132,7 +132,7 @@ def test_the_overflow_check_begins_at_2_to_the_62(rows_max, steps, warned):
     assert (("D008", "visits", "cost") in found(text)) is warned
 
 
-def test_a_finding_prints_its_id_place_message_and_fix():
+def test_a_finding_prints_its_id_location_message_and_fix():
     (hazard,) = hazards(Policy.parse(SMALL.replace(WARD, 'weight = { type = "real" }')))
     assert str(hazard).startswith("D004 table visits, column weight: a number without bounds")
     assert "Declare `between`" in hazard.hint
@@ -151,8 +151,8 @@ Except with probability 1e-9, in which case nothing is guaranteed: an adversary 
 all answers can raise their belief that a given person is in the data from 1 % to at most 6.95 % or \
 from 50 % to at most 88.08 %.
 Except with probability 8.4e-9, in which case nothing is guaranteed: the same adversary can raise their belief that \
-a given person has a trait of one in a thousand from 0.1 % to at most 5.19 %; a substitution counts as one removal \
-and one addition.
+a given person has a trait that one in a thousand people have from 0.1 % to at most 5.19 %; a substitution counts \
+as one removal and one addition.
 Less protected: groups. For 4 people together the bound is 4 times epsilon and a larger delta: a belief of 50 % that \
 they are in the data can become 99.97 %.
 Not protected: the public table regions.
@@ -165,7 +165,7 @@ def test_the_guarantee_is_explained_in_sentences():
     assert explain(Policy.parse(SMALL)) == GUARANTEE.splitlines()
 
 
-def test_weaker_units_say_what_is_not_protected():
+def test_weaker_units_state_what_is_not_protected():
     day = explain(Policy.parse(REALISTIC["weblogs"]))
     assert day[0] == (
         "Protected: each day of each user (time zone America/New_York), with all of its rows in hits and logins."
@@ -184,7 +184,7 @@ def test_weaker_units_say_what_is_not_protected():
     )
 
 
-def test_beliefs_never_exceed_what_the_definition_allows():
+def test_posterior_bounds_never_exceed_the_definition():
     sentences = explain(Policy.parse(SMALL))
     rare, group = (next(line for line in sentences if words in line) for words in ("has a trait", "4 people together"))
     for line, prior, epsilon in ((rare, Fraction(1, 1000), 4), (group, Fraction(1, 2), 8)):  # a change costs twice
@@ -194,11 +194,11 @@ def test_beliefs_never_exceed_what_the_definition_allows():
     assert delta <= float(rare.split("probability ")[1].split(",")[0]) <= 1.1 * delta
 
 
-def test_a_pure_budget_promises_without_exception():
+def test_a_pure_budget_has_no_failure_probability():
     assert not [line for line in explain(Policy.parse(SMALL.replace("delta = 1e-9\n", ""))) if "Except" in line]
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1, 4, 50, 10**6])
-def test_the_belief_is_the_definitions_bound(epsilon):
+def test_the_stated_posterior_is_the_bound_of_the_definition(epsilon):
     policy = Policy.parse(SMALL.replace("epsilon = 2.0", f"epsilon = {epsilon}").replace("ana = ", "# ana = "))
     assert max_posterior(0.01, policy.budget.epsilon) == pytest.approx(posterior_bound(0.01, min(epsilon, 600)))

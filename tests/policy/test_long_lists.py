@@ -65,7 +65,7 @@ def test_a_long_list_means_what_toml_says(last):
 @pytest.mark.parametrize(
     "last", ["null", "NaN", "Infinity", "01", r'"a\/b"', '"\\ud83d\\ude00"', '"\x7f"', "1 2", ",", "1,,"]
 )
-def test_what_is_no_toml_is_refused_in_a_long_list_too(last):
+def test_invalid_toml_is_refused_in_a_long_list_too(last):
     text = f"values = [{NUMBERS}, {last}]"
     with pytest.raises(tomllib.TOMLDecodeError):
         by_tomllib(text)
@@ -89,7 +89,7 @@ def test_lines_behind_a_long_list_are_counted_as_before():
         Policy.parse(wrong)
 
 
-def test_no_number_in_a_policy_is_taken_for_a_list():
+def test_no_number_in_a_policy_is_mistaken_for_a_list():
     for zeros in (4, 5, 6):  # the numbers above have up to four in a row
         text = f"values = [{NUMBERS}]\nother = [0.{'0' * zeros}]"
         assert reading.parse_toml(text, "policy") == by_tomllib(text)
@@ -104,7 +104,7 @@ def test_no_number_in_a_policy_is_taken_for_a_list():
         ("integer", '"FILL IN"', "to be filled in"),
     ],
 )
-def test_what_is_wrong_at_the_end_of_a_long_list_is_found(kind, last, said):
+def test_an_error_at_the_end_of_a_long_list_is_found(kind, last, said):
     values = NUMBERS if kind == "integer" else re.sub(r"(\d+)", r'"\1"', NUMBERS)
     with pytest.raises(PolicyError, match=said):
         Policy.parse(POLICY.format(type=kind, values=f"{values}, {last}"))

@@ -54,7 +54,7 @@ def smartnoise(tmp_path):
     return draft(metadata=tmp_path / "meta.yaml", base=tmp_path)
 
 
-def test_smartnoise_metadata_fill_in_what_they_know(smartnoise):
+def test_smartnoise_metadata_fills_in_known_values(smartnoise):
     values = tomllib.loads(smartnoise)
     assert values["data"]["name"] == "Survey"
     pums = values["tables"]["PUMS"]
@@ -74,7 +74,7 @@ def test_smartnoise_metadata_fill_in_what_they_know(smartnoise):
     assert "groups" not in values["tables"]["Wards"]
 
 
-def test_what_smartnoise_means_otherwise_is_told_in_comments(smartnoise):
+def test_differences_in_meaning_to_smartnoise_are_explained_in_comments(smartnoise):
     for words in (
         "# rows: an approximate number of rows",
         "# censor_dims: not needed",
@@ -164,7 +164,7 @@ def csvw(tmp_path):
     return draft(metadata=tmp_path / "birds.csv-metadata.json", base=tmp_path)
 
 
-def test_csv_on_the_web_fills_in_what_it_knows(csvw):
+def test_csv_on_the_web_metadata_fills_in_known_values(csvw):
     birds = tomllib.loads(csvw)["tables"]["birds"]
     assert {key: value for key, value in birds.items() if key != "columns"} == {
         "source": "birds.csv", "unit": "bird_id", "groups": "FILL IN", "rows": 3, "rows_max": 400,
@@ -184,7 +184,7 @@ def test_csv_on_the_web_fills_in_what_it_knows(csvw):
     assert tomllib.loads(csvw)["tables"]["islands"]["public"] == "FILL IN"
 
 
-def test_what_csv_on_the_web_says_besides_is_told_in_comments(csvw):
+def test_other_csv_on_the_web_metadata_is_kept_in_comments(csvw):
     for words in (
         "# publicLength: an exact count of the data",
         "# ignored, because unknown: flavour",
@@ -200,7 +200,7 @@ def test_what_csv_on_the_web_says_besides_is_told_in_comments(csvw):
     assert "0.294" not in csvw
 
 
-def test_a_bound_that_was_counted_is_not_filled_in(tmp_path):
+def test_a_bound_that_was_computed_from_data_is_not_filled_in(tmp_path):
     (tmp_path / "m.json").write_text(json.dumps({**CSVW["tables"][0], "maxLength": 344}))
     text = draft(metadata=tmp_path / "m.json")
     assert "# maxLength: the exact count" in text
@@ -233,7 +233,7 @@ def test_a_single_table_of_csv_on_the_web_is_read_too(tmp_path):
         ("", "expected one collection of schemas"),
     ],
 )
-def test_what_is_no_metadata_is_told_so(tmp_path, text, words):
+def test_a_file_that_is_not_metadata_is_reported_as_such(tmp_path, text, words):
     (tmp_path / "m").write_text(text)
     with pytest.raises(PolicyError, match=words):
         draft(metadata=tmp_path / "m")

@@ -94,7 +94,7 @@ def test_defaults_are_those_of_the_documents():
     assert (logins.groups, logins.rows, logins.rows_max) == (None, None, 2**36)
 
 
-def test_rows_as_units_count_once_and_never_mix_with_people():
+def test_row_level_units_count_once_and_are_never_mixed_with_people():
     text = SMALL.replace('unit = "patient"\ngroups = 3\nrows = 10', 'unit = "row"')
     policy = Policy.parse(text)
     assert policy.unit == RowUnit()
@@ -103,7 +103,7 @@ def test_rows_as_units_count_once_and_never_mix_with_people():
     assert Policy.parse(more).unit == RowUnit()
 
 
-def test_people_may_be_named_by_columns_of_any_name_but_of_one_type():
+def test_unit_columns_may_have_any_name_but_one_type():
     assert with_table("staff", 'unit = "nurse"\ncolumns.nurse.type = "integer"').unit == Person("integer")
     with pytest.raises(PolicyError, match="table staff: unit is a person with a text key"):
         with_table("staff", 'unit = "nurse"\ncolumns.nurse.type = "text"')
@@ -136,7 +136,7 @@ def test_money_is_exact(written, exact):
 
 
 @given(st.fractions(min_value=Fraction(1, 1000), max_value=1000))
-def test_any_fraction_survives_as_text(epsilon):
+def test_any_fraction_survives_serialisation_as_text(epsilon):
     text = SMALL.replace("epsilon = 2.0", f'epsilon = "{epsilon}"').replace("ana = ", "# ana = ")
     assert Policy.parse(text).budget.epsilon == epsilon
 
@@ -230,7 +230,7 @@ def test_names_are_found_in_any_case_and_spelled_as_declared():
     assert visits.column("nothing") is None
 
 
-def test_reserved_words_and_odd_names_are_fine():
+def test_reserved_words_and_unusual_names_are_accepted():
     policy = with_table(
         "select", 'public = true\ncolumns = { "from where" = { type = "text" }, "a.b" = { type = "real" } }'
     )
@@ -279,7 +279,7 @@ def test_load_resolves_against_the_files_folder(tmp_path, monkeypatch):
     assert Policy.load("p.toml").ledger_location == tmp_path / "ledger.sqlite"
 
 
-def test_the_fingerprint_tells_who_is_protected_and_nothing_else():
+def test_the_fingerprint_depends_only_on_the_privacy_unit():
     before = Policy.parse(SMALL).unit_fingerprint()
     same = SMALL.replace("epsilon = 2.0", "epsilon = 5.0").replace("groups = 3", "groups = 9").replace("2024", "2025")
     assert Policy.parse(same).unit_fingerprint() == before
@@ -295,13 +295,13 @@ def test_the_fingerprint_tells_who_is_protected_and_nothing_else():
         ('patient = { type = "integer" }', 'patient = { type = "text" }'),
     ],
 )
-def test_another_unit_or_window_is_not_the_same_promise(old, new):
+def test_another_unit_or_window_is_another_guarantee(old, new):
     before = Policy.parse(SMALL).unit_fingerprint()
     with pytest.raises(PolicyError, match="unit or window differs"):
         check_same_unit(before, Policy.parse(SMALL.replace(old, new)))
 
 
-def test_another_clock_is_not_the_same_promise_for_windows_only():
+def test_another_time_zone_is_another_guarantee_for_windows_only():
     def elsewhere(text):
         return Policy.parse(text.replace("[data]", '[data]\ntimezone = "Asia/Tokyo"'))
 
@@ -311,13 +311,13 @@ def test_another_clock_is_not_the_same_promise_for_windows_only():
         check_same_unit(Policy.parse(windowed).unit_fingerprint(), elsewhere(windowed))
 
 
-def test_a_new_table_of_the_same_people_keeps_the_promise():
+def test_a_new_table_of_the_same_people_keeps_the_guarantee():
     more = with_table("staff", 'unit = "nurse"\ncolumns.nurse.type = "integer"')
     check_same_unit(Policy.parse(SMALL).unit_fingerprint(), more)
     check_same_unit(more.unit_fingerprint(), Policy.parse(SMALL))
 
 
 @pytest.mark.parametrize("text", REALISTIC.values(), ids=REALISTIC)
-def test_the_realistic_policies_keep_their_own_promise(text):
+def test_the_realistic_policies_keep_their_fingerprint(text):
     policy = Policy.parse(text)
     check_same_unit(policy.unit_fingerprint(), Policy.parse(text))

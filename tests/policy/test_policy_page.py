@@ -74,7 +74,7 @@ def test_every_name_that_the_package_offers_is_documented():
     assert set(named) <= set(discreet.policy.__all__)
 
 
-def test_the_unfilled_values_on_the_page_are_told_as_the_page_says(tmp_path):
+def test_the_messages_for_unfilled_values_are_those_on_the_page(tmp_path):
     (told,) = re.findall(r"```\n(policy.toml, line.*?)```", PAGE, re.DOTALL)
     (tmp_path / "visits.csv").write_text("patient,ward,cost\n")
     text = draft([tmp_path / "visits.csv"], unit="patient", types={"cost": "real"}, base=tmp_path)

@@ -135,7 +135,7 @@ def checkins_policy(folder):
     return filled(filled(private, suggested) + "\n[tables.venues]" + public, CHECKINS)
 
 
-def test_check_ins_are_counted_by_what_a_public_table_says_of_places(checkins):
+def test_check_ins_are_counted_by_a_column_of_the_public_venue_table(checkins):
     policy, curator = opened(checkins_policy(checkins), checkins)
     assert hazards(policy) == []
     assert "Not protected: the public table venues." in explain(policy)

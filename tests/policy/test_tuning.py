@@ -33,7 +33,7 @@ def test_the_engine_gets_the_settings_of_the_policy_unless_others_are_given(tmp_
         assert curator._engine.seconds == 8
 
 
-def test_settings_change_nothing_that_the_ledger_is_kept_for():
+def test_performance_settings_do_not_change_the_ledgers_fingerprint():
     assert (
         Policy.from_dict({**VALUES, "tuning": SAID}).unit_fingerprint() == Policy.from_dict(VALUES).unit_fingerprint()
     )
@@ -58,6 +58,6 @@ def test_wrong_settings_are_named(key, value):
         Policy.from_dict({**VALUES, "tuning": {key: value}})
 
 
-def test_a_section_that_is_none_is_named():
+def test_a_value_that_is_not_a_section_is_named():
     with pytest.raises(dc.PolicyError, match="tuning"):
         Policy.from_dict({**VALUES, "tuning": 7})

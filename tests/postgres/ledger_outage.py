@@ -10,7 +10,7 @@ import select
 import sys
 import time
 
-from kernel.ledger_places import place_at
+from kernel.ledger_locations import place_at
 
 from discreet.kernel.errors import Failed, LedgerError
 from discreet.kernel.event import Event

@@ -5,11 +5,11 @@ Prints "begun" in the middle of the charge, then waits for a line; prints what b
 
 import sys
 
-from kernel.ledger_places import place_at
+from kernel.ledger_locations import place_at
 
 from discreet.kernel.errors import LedgerError
 from discreet.kernel.event import Event
-from discreet.kernel.ledger import account
+from discreet.kernel.ledger import ledger as account
 from discreet.kernel.loss import Loss
 from discreet.ledger_postgres import session
 

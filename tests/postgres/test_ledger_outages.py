@@ -9,13 +9,14 @@ import time
 from pathlib import Path
 
 import pytest
-from kernel.ledger_places import PostgresPlace
+from kernel.ledger_locations import PostgresPlace
 from servers.postgres import Cluster, binaries
 
 from discreet.kernel.errors import Failed, LedgerError, PolicyError
 from discreet.kernel.event import Event
-from discreet.kernel.ledger.chain import row_after
+from discreet.kernel.ledger.chain import Chain, RowKind, event_text
 from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
+from discreet.ledger_admin.verify import verify_ledger
 from discreet.ledger_postgres import session as ledger_session
 from discreet.ledger_postgres.ledger import create_postgres_ledger, open_postgres_ledger
 from discreet.postgres.server import connect, driver
@@ -151,7 +152,7 @@ def test_nothing_seen_is_lost_and_nothing_charged_twice_while_the_server_goes_aw
     lines = [line.split() for each in workers for line in each.end()]
     shown = {words[0]: words[1] for words in lines if words != ["failing"]}
     with place.open() as ledger:
-        ledger.verify()
+        verify_ledger(ledger)
         events = ledger.events()
         assert ledger.spent().epsilon == len(events) * Loss("1/1000").epsilon
         for key, answer in shown.items():
@@ -164,7 +165,7 @@ def test_a_server_that_is_down_is_named_and_one_that_is_back_works(cluster, plac
     ledger.charge(CENT, EVENT, key="k")
     cluster.halt()
     try:
-        for act in (lambda: ledger.charge(CENT, EVENT), ledger.spent, ledger.verify):
+        for act in (lambda: ledger.charge(CENT, EVENT), ledger.spent, lambda: verify_ledger(ledger)):
             with pytest.raises(LedgerError, match=r"127\.0\.0\.1:\d+, database postgres: cannot connect"):
                 act()
         with pytest.raises(LedgerError, match="cannot connect"):
@@ -173,10 +174,10 @@ def test_a_server_that_is_down_is_named_and_one_that_is_back_works(cluster, plac
         cluster.start()
     ledger.charge(CENT, EVENT)
     assert ledger.spent() == CENT + CENT
-    ledger.verify()
+    verify_ledger(ledger)
 
 
-def test_a_connection_lost_between_charges_is_replaced_without_a_word(cluster, place, ledger):
+def test_a_connection_lost_between_charges_is_replaced_silently(cluster, place, ledger):
     ledger.charge(CENT, EVENT)
     stop_backends(place)
     ledger.charge(CENT, EVENT)
@@ -185,7 +186,7 @@ def test_a_connection_lost_between_charges_is_replaced_without_a_word(cluster, p
 
 
 def test_a_connection_lost_in_a_charge_fails_it_and_the_next_works(place, ledger, monkeypatch):
-    from discreet.kernel.ledger import account
+    from discreet.kernel.ledger import ledger as account
 
     write = account.event_text
 
@@ -200,7 +201,7 @@ def test_a_connection_lost_in_a_charge_fails_it_and_the_next_works(place, ledger
             ledger.charge(CENT, EVENT)
     assert ledger.spent() == ZERO_LOSS
     ledger.charge(CENT, EVENT)
-    ledger.verify()
+    verify_ledger(ledger)
 
 
 class Cut:
@@ -222,9 +223,9 @@ class Cut:
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_connection_lost_at_the_commit_leaves_the_outcome_open_and_the_key_tells(place, ledger, when):
-    session = ledger._session
-    session._connection = Cut(session._connection, place, when)
+def test_a_connection_lost_at_the_commit_leaves_the_outcome_to_be_found_by_the_key(place, ledger, when):
+    server = ledger.session.server
+    server.connection = Cut(server.connection, place, when)
     with pytest.raises(LedgerError, match="may or may not have been written"):
         ledger.charge(CENT, EVENT, key="k")
     assert ledger.spent() == (ZERO_LOSS if when == "before" else CENT)
@@ -234,11 +235,11 @@ def test_a_connection_lost_at_the_commit_leaves_the_outcome_open_and_the_key_tel
         with pytest.raises(Failed, match="outcome is unknown"):
             ledger.charge(CENT, EVENT, key="k")
     assert ledger.spent() == CENT
-    ledger.verify()
+    verify_ledger(ledger)
 
 
 @pytest.mark.long
-def test_a_client_that_stands_still_in_a_charge_is_put_out(place, ledger, worker):
+def test_a_client_that_hangs_during_a_charge_is_disconnected(place, ledger, worker):
     client = worker("ledger_stopped.py", place.text, 2)
     client.wait_for("begun")
     client.process.send_signal(signal.SIGSTOP)
@@ -250,29 +251,30 @@ def test_a_client_that_stands_still_in_a_charge_is_put_out(place, ledger, worker
     assert "was idle in a transaction" in failed or "connection was lost" in failed
     assert charged == "charged"
     assert ledger.spent() == CENT + CENT
-    ledger.verify()
+    verify_ledger(ledger)
 
 
-def test_whoever_waits_too_long_gives_up_and_says_why(place, ledger, monkeypatch):
+def test_a_charge_that_waits_too_long_fails_with_the_reason(place, ledger, monkeypatch):
     monkeypatch.setattr(ledger_session, "LOCK_TIMEOUT", 1)
     with connect(place.url) as other:
         other.execute("BEGIN")
-        other.execute("SELECT pg_advisory_xact_lock(%s)", [ledger._session.location.lock_number])
+        other.execute("SELECT pg_advisory_xact_lock(%s)", [ledger.session.location.lock_number])
         with pytest.raises(LedgerError, match="timed out waiting for the lock"):
             ledger.charge(CENT, EVENT)
         assert ledger.spent() == ZERO_LOSS, "readers wait for nobody"
     ledger.charge(CENT, EVENT)
 
 
-def test_whoever_writes_without_the_lock_cannot_write_the_same_row(place, ledger):
+def test_a_writer_without_the_lock_cannot_write_the_same_row(place, ledger):
     """The lock is for fairness and speed; that two rows are one after the other is the table's own law."""
-    session = open_postgres_ledger(place.url, name="demo")._session
+    session = open_postgres_ledger(place.url, name="demo").session
     session.location.lock_number += 1
     ready, done = threading.Event(), threading.Event()
 
     def write_beside():
         with session.write_transaction() as table:
-            table.add_row(row_after(table.last_row(), ZERO_LOSS, ledger_act()))
+            chain = Chain().extend(table.rows())
+            table.add_row(chain.next_row(RowKind.CHARGE, "owner", event_text(EVENT), receipt="r", loss=CENT))
             ready.set()
             wait_for_a_queue(place)
         done.set()
@@ -286,7 +288,7 @@ def test_whoever_writes_without_the_lock_cannot_write_the_same_row(place, ledger
     session.close()
     assert done.is_set()
     ledger.set_budget(Budget(3), analysts=None)
-    ledger.verify()
+    verify_ledger(ledger)
 
 
 def wait_for_a_queue(place):
@@ -296,12 +298,6 @@ def wait_for_a_queue(place):
             return
         time.sleep(0.05)
     raise AssertionError("nobody waits")
-
-
-def ledger_act():
-    from discreet.kernel.ledger.chain import PendingRow, RowKind, event_text
-
-    return PendingRow(kind=RowKind.CHARGE, by="owner", receipt="r", loss=CENT, body=event_text(EVENT))
 
 
 # Durability.
@@ -329,7 +325,7 @@ def setting(place):
 
 
 @pytest.mark.parametrize("name", ["fsync", "full_page_writes"])
-def test_a_server_that_may_forget_is_refused(place, ledger, setting, name):
+def test_a_server_without_durable_commits_is_refused(place, ledger, setting, name):
     setting(name, "off")
     with pytest.raises(LedgerError, match=f"{name} is off on the server, so a crash could undo charges"):
         ledger.charge(CENT, EVENT)
@@ -348,18 +344,19 @@ def test_commits_are_durable_whatever_the_server_does_for_others(place, ledger, 
                 seen.append(self._connection.execute("SHOW synchronous_commit").fetchall())
             return self._connection.execute(statement, *values)
 
-    with ledger._session.read_transaction():
+    with ledger.session.read_transaction():
         pass
-    ledger._session._connection = Watching(ledger._session._connection, place, "")
+    server = ledger.session.server
+    server.connection = Watching(server.connection, place, "")
     ledger.charge(CENT, EVENT)
     assert seen == [[("on",)]]
 
 
-def test_a_commit_that_the_server_did_not_make_is_noticed(ledger):
+def test_a_commit_that_did_not_happen_is_detected(ledger):
     """After an error inside, COMMIT succeeds and undoes everything."""
 
     def go_on_after_an_error():
-        with ledger._session.write_transaction() as table, pytest.raises(driver().Error):
+        with ledger.session.write_transaction() as table, pytest.raises(driver().Error):
             table.connection.execute("SELECT 1 / 0")
 
     with pytest.raises(LedgerError, match="rolled the transaction back"):
@@ -367,7 +364,7 @@ def test_a_commit_that_the_server_did_not_make_is_noticed(ledger):
     assert ledger.spent() == ZERO_LOSS
 
 
-def test_a_standby_that_does_not_answer_is_not_passed_over_in_silence(place, ledger, setting):
+def test_an_unresponsive_standby_is_not_ignored_silently(place, ledger, setting):
     """A commit that an operator cancels while it waits for the standby has happened, with a warning only."""
     setting("synchronous_standby_names", "nowhere")
     cancelled = threading.Thread(target=cancel_commit, args=(place,))
@@ -385,9 +382,9 @@ def cancel_commit(place):
             return
 
 
-def test_a_client_that_is_told_of_errors_only_still_hears_of_the_standby(place, ledger, setting):
+def test_a_client_that_shows_errors_only_still_detects_the_standby_warning(place, ledger, setting):
     setting("client_min_messages", "error")
-    test_a_standby_that_does_not_answer_is_not_passed_over_in_silence(place, ledger, setting)
+    test_an_unresponsive_standby_is_not_ignored_silently(place, ledger, setting)
 
 
 def test_a_database_of_another_encoding_is_refused(place):
@@ -407,7 +404,7 @@ def test_a_standby_can_be_read_and_is_named_when_charged(cluster, ledger):
     try:
         cluster.start()
         assert ledger.spent() == CENT
-        ledger.verify()
+        verify_ledger(ledger)
         with pytest.raises(LedgerError, match="read-only"):
             ledger.charge(CENT, EVENT)
     finally:
@@ -417,10 +414,10 @@ def test_a_standby_can_be_read_and_is_named_when_charged(cluster, ledger):
     ledger.charge(CENT, EVENT)
 
 
-def test_transactions_that_only_read_by_default_are_no_obstacle(ledger, setting):
+def test_a_read_only_default_for_transactions_is_overridden(ledger, setting):
     setting("default_transaction_read_only", "on")
     ledger.charge(CENT, EVENT)
-    ledger.verify()
+    verify_ledger(ledger)
 
 
 # Secrets.
@@ -430,9 +427,9 @@ def test_no_text_has_a_password(cluster, place):
     url = place.url.replace("postgres@", "postgres:hush-hush@")
     texts = []
     with create_postgres_ledger(url, name="demo", budget=Budget(1)) as ledger:
-        texts += [repr(ledger), str(ledger._session.location), repr(ledger._session.location), repr(ledger._session)]
+        texts += [repr(ledger), str(ledger.session.location), repr(ledger.session.location), repr(ledger.session)]
         place.tamper(["UPDATE rows SET hash = 'x'"])
-        for act in (ledger.verify, ledger.spent, lambda: ledger.charge(CENT, EVENT)):
+        for act in (lambda: verify_ledger(ledger), ledger.spent, lambda: ledger.charge(CENT, EVENT)):
             with pytest.raises(LedgerError) as found:
                 act()
             texts.append(str(found.value))
@@ -444,9 +441,9 @@ def test_no_text_has_a_password(cluster, place):
     assert all("127.0.0.1" in text for text in texts[1:2] + texts[4:])
 
 
-def test_what_the_server_says_is_not_repeated(place, ledger):
+def test_server_messages_are_not_repeated(place, ledger):
     """It may quote what is stored."""
-    with pytest.raises(LedgerError, match="SQLSTATE 22P02") as found, ledger._session.write_transaction() as table:
+    with pytest.raises(LedgerError, match="SQLSTATE 22P02") as found, ledger.session.write_transaction() as table:
         table.connection.execute("SELECT 'secret'::int")
     assert "secret" not in str(found.value)
     assert found.value.__cause__ is None

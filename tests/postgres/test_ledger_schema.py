@@ -1,15 +1,16 @@
-"""The tables of a shared ledger: what their triggers stop, what verify() finds, what a role with few rights can do."""
+"""The tables of a shared ledger: what their triggers stop, what verification finds, what few rights allow."""
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
-from kernel.ledger_places import place_of
+from kernel.ledger_locations import place_of
 
 from discreet.kernel.errors import LedgerError
 from discreet.kernel.event import Event
 from discreet.kernel.ledger.chain import LedgerRow
 from discreet.kernel.ledger.terms import is_at_least, loss_text
 from discreet.kernel.loss import Budget, Loss
+from discreet.ledger_admin.verify import verify_ledger
 from discreet.ledger_postgres.ledger import create_postgres_ledger, open_postgres_ledger
 from discreet.ledger_postgres.schema import create_statements, schema_name
 from discreet.postgres.server import connect, driver
@@ -62,7 +63,7 @@ def test_refunds_are_stopped_by_triggers_also_for_the_superuser(place, statement
     with pytest.raises(place.refusals):
         place.run([f"SET session_replication_role = {role}"], [statement])
     with place.open() as ledger:
-        ledger.verify()
+        verify_ledger(ledger)
         assert ledger.spent().epsilon == 3 * CENT.epsilon
 
 
@@ -181,26 +182,26 @@ def somebody(place):
 @pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES.keys())
 def test_changed_tables_functions_and_triggers_are_found(place, changes):
     with place.open() as ledger:
-        ledger.verify()
+        verify_ledger(ledger)
         place.run(*([change] for change in changes))
         with pytest.raises(
             LedgerError, match=r"were modified\. Undo the change, or restore the ledger from a backup\."
         ):
-            ledger.verify()
+            verify_ledger(ledger)
 
 
 @pytest.mark.usefixtures("somebody")
 def test_what_was_changed_is_named(place):
     place.run(["ALTER TABLE answers DISABLE TRIGGER answers_grow"])
     with place.open() as ledger, pytest.raises(LedgerError, match=f"the triggers of answers in schema {place.schema}"):
-        ledger.verify()
+        verify_ledger(ledger)
     place.run(["ALTER TABLE answers ENABLE ALWAYS TRIGGER answers_grow"], ["GRANT DELETE ON rows TO PUBLIC"])
     with place.open() as ledger, pytest.raises(LedgerError, match=f"the rights of rows in schema {place.schema}"):
-        ledger.verify()
+        verify_ledger(ledger)
 
 
 @pytest.mark.usefixtures("somebody")
-def test_what_was_undone_is_found_no_more(place):
+def test_a_reverted_change_is_no_longer_reported(place):
     place.run(
         ["CREATE RULE more AS ON INSERT TO answers DO INSTEAD NOTHING"],
         ["DROP RULE more ON answers"],
@@ -212,16 +213,16 @@ def test_what_was_undone_is_found_no_more(place):
         ["ALTER TABLE rows ALTER COLUMN spent DROP DEFAULT"],
     )
     with place.open() as ledger:
-        ledger.verify()
+        verify_ledger(ledger)
 
 
 @pytest.mark.usefixtures("somebody")
-def test_a_ledger_that_another_role_got_as_a_whole_is_as_it_was_made(place):
+def test_a_ledger_fully_transferred_to_another_role_verifies(place):
     tables = [[f"ALTER TABLE {table} OWNER TO somebody"] for table in ("answers", "rows")]
     functions = [[f"ALTER FUNCTION {name}() OWNER TO somebody"] for name in ("only_grows", "rows_follow")]
     place.run([f"ALTER SCHEMA {place.schema} OWNER TO somebody"], *tables, *functions)
     with place.open() as ledger:
-        ledger.verify()
+        verify_ledger(ledger)
 
 
 def test_a_table_that_a_crash_empties_stops_charges(place):
@@ -265,7 +266,7 @@ def test_a_role_that_may_only_read_and_insert_can_charge_and_verify(place, clerk
         ledger.set_budget(Budget(2), analysts=None)
         ledger.acknowledge()
         assert ledger.charge(CENT, EVENT, key="clerk").answer == b"42"
-        ledger.verify()
+        verify_ledger(ledger)
 
 
 @pytest.mark.parametrize(
@@ -284,15 +285,15 @@ def test_a_role_that_may_only_read_and_insert_can_charge_and_verify(place, clerk
         "BEGIN; LOCK TABLE rows IN EXCLUSIVE MODE",
     ],
 )
-def test_a_role_that_may_only_read_and_insert_changes_nothing(place, clerk, statement):
+def test_a_role_that_may_only_read_and_insert_cannot_change_rows(place, clerk, statement):
     refused = pytest.raises(driver().errors.InsufficientPrivilege)
     with connect(clerk, search_path=place.schema) as connection, refused:
         connection.execute(statement)
     with place.open() as ledger:
-        ledger.verify()
+        verify_ledger(ledger)
 
 
-def test_missing_rights_are_named_with_the_grants_that_help(place, clerk):
+def test_missing_privileges_are_named_with_the_grants_to_run(place, clerk):
     place.run([f"REVOKE INSERT ON {place.schema}.rows FROM clerk"])
     with open_postgres_ledger(clerk, name="demo") as ledger, pytest.raises(LedgerError, match="GRANT SELECT, INSERT"):
         ledger.charge(CENT, EVENT)

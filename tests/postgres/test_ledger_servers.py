@@ -9,15 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kernel.ledger_places import place_of
+from kernel.ledger_locations import place_of
 
 from discreet.kernel.errors import LedgerError, PolicyError, Refused
 from discreet.kernel.event import Event
-from discreet.kernel.ledger.checkpoint import milestones, read_checkpoint
+from discreet.kernel.ledger.checkpoint import read_checkpoint
 from discreet.kernel.loss import Budget, Loss
+from discreet.ledger_admin.verify import verify_ledger
 from discreet.ledger_postgres.ledger import create_postgres_ledger, open_postgres_ledger
 from discreet.ledger_postgres.location import PostgresLocation
 from discreet.ledger_postgres.schema import schema_name
+from discreet.ledger_postgres.session import milestones
 
 HERE = Path(__file__).parent
 CENT = Loss("1/100")
@@ -56,14 +58,14 @@ def test_creating_never_replaces_a_ledger_nor_the_trace_of_one(place):
     place.create().close()
 
 
-def test_what_is_created_is_whole_or_not_there(place, monkeypatch):
+def test_creation_is_atomic(place, monkeypatch):
     def crash(*_):
         raise OSError(5, "Input/output error")
 
     place.empty()
     place.head.unlink()
     with monkeypatch.context() as patch:
-        patch.setattr("discreet.ledger_postgres.table.PostgresTable.add_row", crash)
+        patch.setattr("discreet.kernel.ledger.table.LedgerTable.add_row", crash)
         with pytest.raises(LedgerError, match="Input/output error"):
             place.create()
     with pytest.raises(LedgerError, match="the ledger does not exist"):
@@ -87,11 +89,11 @@ def test_data_sets_share_a_database_and_nothing_else(place):
         with pytest.raises(Refused):
             another.charge(CENT, EVENT)
         ledger.charge(CENT, EVENT)
-        another.verify()
-        ledger.verify()
+        verify_ledger(another)
+        verify_ledger(ledger)
 
 
-def test_a_server_without_a_head_makes_one_when_it_opens_the_ledger(place):
+def test_a_server_without_a_checkpoint_creates_one_when_it_opens_the_ledger(place):
     second = place.server("second")
     with second.open():
         assert read_checkpoint(second.head) == read_checkpoint(place.head)
@@ -99,7 +101,7 @@ def test_a_server_without_a_head_makes_one_when_it_opens_the_ledger(place):
     assert {found.name for found in place.folder.iterdir()} == {"head", "head.lock", "second", "second.lock"}
 
 
-def test_a_head_remembers_rows_of_the_ledger(place):
+def test_a_checkpoint_records_rows_of_the_ledger(place):
     hashes = {row.seq: row.hash for row in place.rows()}
     head = read_checkpoint(place.head)
     assert (head.seq, head.hash) == (11, hashes[11])
@@ -107,7 +109,7 @@ def test_a_head_remembers_rows_of_the_ledger(place):
     assert all(hashes[seq].startswith(known) and len(known) == 16 for seq, known in head.earlier)
 
 
-def test_a_head_follows_what_others_charge_when_it_is_used(place):
+def test_a_checkpoint_follows_charges_of_other_servers_when_used(place):
     second = place.server("second")
     with second.open() as behind, place.open() as ahead:
         before = read_checkpoint(second.head)
@@ -121,12 +123,12 @@ def test_a_head_follows_what_others_charge_when_it_is_used(place):
         with pytest.raises(Refused):
             behind.charge(Loss(100), EVENT)
         assert read_checkpoint(second.head).seq < read_checkpoint(place.head).seq
-        behind.verify()
+        verify_ledger(behind)
         assert read_checkpoint(second.head) == read_checkpoint(place.head)
 
 
 @pytest.mark.long
-def test_each_server_sees_a_rollback_of_what_it_knew(place):
+def test_each_server_detects_a_rollback_of_rows_it_has_seen(place):
     """A backup is restored: whoever had seen more stops; whoever had not goes on, and nothing is forgotten."""
     second, third = place.server("second"), place.server("third")
     with second.open():
@@ -145,21 +147,21 @@ def test_each_server_sees_a_rollback_of_what_it_knew(place):
         first.acknowledge()
         assert first.spent().epsilon == before.epsilon + 2 * CENT.epsilon
         fill(first, 1)
-        first.verify()
-        behind.verify()
+        verify_ledger(first)
+        verify_ledger(behind)
         # The third knows nothing of what the first acknowledged: it counts its own loss again, rather than too little.
         with pytest.raises(LedgerError, match="rolled back from row 31"):
-            also.verify()
+            verify_ledger(also)
         also.acknowledge()
         assert also.spent().epsilon == before.epsilon + (3 + 10) * CENT.epsilon
         for ledger in (first, also, behind):
             ledger.charge(CENT, EVENT)
-            ledger.verify()
+            verify_ledger(ledger)
 
 
 @pytest.mark.long(only=["40-21-30", "45-2-5"])
 @pytest.mark.parametrize(("seen", "kept", "beside"), [(3, 1, 0), (3, 1, 1), (12, 3, 20), (45, 2, 5), (40, 21, 30)])
-def test_what_is_lost_is_never_less_than_what_others_cannot_know(place, seen, kept, beside):
+def test_the_acknowledged_loss_covers_charges_unknown_to_other_servers(place, seen, kept, beside):
     """One server charges, all but some of it is lost, another goes on, perhaps farther: the sum is never too small."""
     second = place.server("second")
     with second.open(), place.open() as ledger:
@@ -177,36 +179,36 @@ def test_what_is_lost_is_never_less_than_what_others_cannot_know(place, seen, ke
         ledger.acknowledge()
         assert truth <= ledger.spent().epsilon <= truth + lost / 8
         ledger.charge(CENT, EVENT)
-        ledger.verify()
+        verify_ledger(ledger)
 
 
-def test_a_head_that_disappears_while_in_use_stops_charges(place):
+def test_a_checkpoint_that_disappears_while_in_use_stops_charges(place):
     with place.open() as ledger:
         place.head.unlink()
-        for act in (lambda: ledger.charge(CENT, EVENT), ledger.verify):
+        for act in (lambda: ledger.charge(CENT, EVENT), lambda: verify_ledger(ledger)):
             with pytest.raises(LedgerError, match="checkpoint file is missing"):
                 act()
         ledger.acknowledge()
         ledger.charge(CENT, EVENT)
-        ledger.verify()
+        verify_ledger(ledger)
 
 
-def test_a_server_that_lost_its_head_charges_nothing_until_the_owner_acknowledges(place):
+def test_a_server_that_lost_its_checkpoint_charges_nothing_until_acknowledged(place):
     """The lock file tells it from a new server, which has nothing to remember."""
     place.head.unlink()
     with place.open() as ledger:
         assert ledger.spent().epsilon == 5 * CENT.epsilon
-        for act in (lambda: ledger.charge(CENT, EVENT), ledger.verify):
+        for act in (lambda: ledger.charge(CENT, EVENT), lambda: verify_ledger(ledger)):
             with pytest.raises(LedgerError, match=r"checkpoint file is missing .*acknowledge"):
                 act()
     with place.open() as ledger:
         ledger.acknowledge()
         ledger.charge(CENT, EVENT)
-        ledger.verify()
+        verify_ledger(ledger)
     assert read_checkpoint(place.head).seq == 13
 
 
-def test_without_a_head_a_rollback_is_not_seen(place):
+def test_without_a_checkpoint_a_rollback_is_not_detected(place):
     """Which is why a policy's ledger has one."""
     place.back_up()
     with open_postgres_ledger(place.url, name="demo") as ledger:
@@ -214,12 +216,12 @@ def test_without_a_head_a_rollback_is_not_seen(place):
     place.restore()
     with open_postgres_ledger(place.url, name="demo") as ledger:
         ledger.charge(CENT, EVENT)
-        ledger.verify()
+        verify_ledger(ledger)
         ledger.acknowledge()
         assert ledger.spent().epsilon == 6 * CENT.epsilon
 
 
-def test_a_head_that_cannot_be_written_costs_one_charge_and_not_many(place, monkeypatch):
+def test_a_checkpoint_that_cannot_be_written_wastes_one_charge_only(place, monkeypatch):
     def broken(*_):
         raise OSError(28, "No space left on device")
 
@@ -233,10 +235,10 @@ def test_a_head_that_cannot_be_written_costs_one_charge_and_not_many(place, monk
         ledger.charge(CENT, EVENT)
         assert ledger.spent().epsilon == 7 * CENT.epsilon
         assert read_checkpoint(place.head).seq == 13
-        ledger.verify()
+        verify_ledger(ledger)
 
 
-def test_a_process_that_stands_still_with_the_lock_of_the_head_stops_nobody_for_ever(place, monkeypatch):
+def test_a_process_that_hangs_with_the_checkpoint_lock_blocks_nobody_for_ever(place, monkeypatch):
     monkeypatch.setattr("discreet.ledger_postgres.location.CHECKPOINT_LOCK_TIMEOUT", 0.2)
     with place.open() as ledger:
         with place.head.with_name("head.lock").open() as lock:
@@ -247,7 +249,7 @@ def test_a_process_that_stands_still_with_the_lock_of_the_head_stops_nobody_for_
         assert ledger.spent().epsilon == 7 * CENT.epsilon
 
 
-def test_the_head_is_written_after_the_commit(place, monkeypatch):
+def test_the_checkpoint_is_written_after_the_commit(place, monkeypatch):
     seen = []
 
     def look(_path, head):
@@ -259,13 +261,13 @@ def test_the_head_is_written_after_the_commit(place, monkeypatch):
     assert seen == [(12, 12)]
 
 
-def test_a_folder_that_is_not_there_is_named(place):
+def test_a_missing_folder_is_named(place):
     nowhere = place.server("nowhere/head")
     with pytest.raises(LedgerError, match=r"cannot read or write the checkpoint file .*nowhere"):
         nowhere.open()
 
 
-def test_a_head_goes_back_only_from_the_one_that_was_acknowledged(place):
+def test_a_checkpoint_goes_back_only_from_the_acknowledged_one(place):
     database = PostgresLocation(place.url, "demo", place.head)
     now, older, newer = (replace(read_checkpoint(place.head), seq=seq) for seq in (11, 10, 12))
     for head, instead_of, kept in (
@@ -280,20 +282,20 @@ def test_a_head_goes_back_only_from_the_one_that_was_acknowledged(place):
 
 
 @pytest.mark.long
-def test_processes_of_one_server_share_its_head_and_it_never_goes_back(place):
-    command = [sys.executable, str(HERE / "ledger_heads.py"), place.text, "25"]
+def test_processes_of_one_server_share_its_checkpoint_and_it_never_goes_back(place):
+    command = [sys.executable, str(HERE / "ledger_checkpoints.py"), place.text, "25"]
     paths = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1"}
     workers = [subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) for _ in range(4)]
     said = [worker.communicate(timeout=240)[1] for worker in workers]
     assert [worker.returncode for worker in workers] == [0] * 4, said
     with place.open() as ledger:
-        ledger.verify()
+        verify_ledger(ledger)
     assert read_checkpoint(place.head).seq == 11 + 100
 
 
 @pytest.mark.long
-def test_what_was_seen_as_settled_is_looked_at_anew_after_a_rollback(place):
+def test_settled_rows_are_checked_again_after_a_rollback(place):
     """A long-lived process remembers up to where everything was settled: of another history it knows nothing."""
     with place.open() as watching:
         place.back_up()
@@ -309,18 +311,19 @@ def test_what_was_seen_as_settled_is_looked_at_anew_after_a_rollback(place):
 
 
 def test_a_ledger_of_many_pages_is_read_in_order(place, monkeypatch):
-    monkeypatch.setattr("discreet.ledger_postgres.table._PAGE_ROWS", 3)
-    monkeypatch.setattr("discreet.ledger_postgres.table._BATCH_BYTES", 40)
-    topics = tuple((f"t{number}\0\\0",) for number in range(7))
+    monkeypatch.setattr("discreet.kernel.ledger.table._PAGE_ROWS", 3)
+    topics = tuple((f"t{number}\\0",) for number in range(7))
     event = Event(mechanism="{}", sensitivity="{}", question="count", fingerprints=topics)
     with place.open() as ledger:
         for size in (0, 10, 100, 30, 39, 1, 1, 1):
-            ledger.settle(ledger.charge(CENT, event, key=f"\\{size}\0" + os.urandom(4).hex()), b"x" * size)
-        ledger.verify()
-        with ledger._session.read_transaction() as table:
+            ledger.settle(ledger.charge(CENT, event, key=f"\\{size}\\0" + os.urandom(4).hex()), b"x" * size)
+        verify_ledger(ledger)
+        with ledger.session.read_transaction() as table:
             rows = list(table.rows())
             assert [row.seq for row in rows] == list(range(1, 28))
-            assert sorted(len(answer) for _, answer in table.answers()) == [0, *[1] * 8, 10, 30, 39, 100]
+            answers = [table.answer(row.receipt) for row in rows if row.kind == "settle"]
+            assert sorted(map(len, answers)) == [0, *[1] * 8, 10, 30, 39, 100]
+            assert table.count_answers() == len(answers)
         for (topic,) in topics:
             assert len(ledger.answers([topic])) == 8
     with place.open() as ledger:

@@ -17,10 +17,10 @@ from discreet.kernel.event import Event, canonical_json
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
 from discreet.kernel.partition_selection import Threshold
-from discreet.kernel.randomized_response import RandomizedResponse
-from discreet.kernel.selection import Exponential, PermuteAndFlip
+from discreet.local.randomized_response import RandomizedResponse
 from discreet.privacy import composed_dp_event, declared_count, declared_epsilon, to_dp_event
 from discreet.privacy.accounted_releases import account_release
+from discreet.privacy.selection import Exponential, PermuteAndFlip
 
 ONE = Sensitivity(groups=1, size=1)
 
@@ -39,7 +39,7 @@ def test_336_counts_fixed_beforehand_fit_where_the_ledger_admits_299():
 
 
 @pytest.mark.parametrize(("count", "private"), [(336, True), (337, False)])
-def test_the_exact_law_of_336_counts_says_the_same(count, private):
+def test_the_exact_distribution_of_336_counts_agrees(count, private):
     laws = privacy.output(Laplace(100), [0] * count), privacy.output(Laplace(100), [1] * count)
     assert (privacy.hockey_stick(*laws, 1) <= 1e-9) is private
 
@@ -64,7 +64,7 @@ def test_without_a_delta_epsilons_add():
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
-def test_the_declared_epsilon_of_counts_is_that_of_the_exact_law(count):
+def test_the_declared_epsilon_of_counts_is_that_of_the_exact_distribution(count):
     found = declared_epsilon([(Laplace(2), 1)] * count, 1e-3)
     laws = privacy.output(Laplace(2), [0] * count), privacy.output(Laplace(2), [1] * count)
     assert privacy.hockey_stick(*laws, found) <= 1e-3
@@ -87,15 +87,15 @@ def test_moving_one_coordinate_is_worse_than_moving_several(moves, scale, epsilo
 
 @pytest.mark.parametrize("scale", ["1/2", 1, 3, 20])
 @pytest.mark.parametrize("size", [1, 3])
-def test_the_declared_epsilon_of_one_gaussian_is_that_of_the_discrete_law(scale, size):
+def test_the_declared_epsilon_of_one_gaussian_is_that_of_the_discrete_distribution(scale, size):
     found = declared_epsilon([(Gaussian(scale), size)], 1e-6)
     laws = privacy.output(Gaussian(scale), 0), privacy.output(Gaussian(scale), size)
     assert privacy.hockey_stick(*laws, found) <= 1e-6
     assert privacy.hockey_stick(*laws, max(0, found - 2e-4)) > 1e-6
-    assert found <= Gaussian(scale).loss(Sensitivity(1, size)).to_epsilon("1e-6")
+    assert found <= privacy.to_epsilon(Gaussian(scale).loss(Sensitivity(1, size)), "1e-6")
 
 
-def test_narrower_continuous_noise_bounds_the_discrete_law():
+def test_narrower_continuous_noise_bounds_the_discrete_distribution():
     """A scale is called wide from 1000 on; here the same bound at small scales, where it has to hold too."""
     for scale, shift in ((2, 1), (5, 1), (5, 3), (20, 1), (64, 9)):
         multiplier = to_dp_event(Gaussian(scale), shift).noise_multiplier
@@ -112,7 +112,7 @@ def test_continuous_noise_of_the_same_scale_would_not_bound_it():
 
 def test_gaussian_vectors_and_wide_noise_are_tighter_than_rho():
     for mechanism, moved in ((Gaussian(30), Sensitivity(4, 1)), (Gaussian(5000), Sensitivity(1, 200))):
-        added = sum((mechanism.loss(moved) for _ in range(19)), mechanism.loss(moved)).to_epsilon("1e-6")
+        added = privacy.to_epsilon(sum(mechanism.loss(moved) for _ in range(20)), "1e-6")
         found = declared_epsilon([(mechanism, moved)] * 20, 1e-6)
         continuous = float(mechanism.scale) / math.sqrt(20 * moved.l2_squared)
         assert privacy.gaussian_delta(continuous, found) <= 1e-6
@@ -122,7 +122,7 @@ def test_gaussian_vectors_and_wide_noise_are_tighter_than_rho():
 def test_narrow_vectors_are_left_to_rho():
     moved = Sensitivity(4, 1)
     assert declared_epsilon([(Gaussian(1), moved)], 1e-6) == pytest.approx(
-        float(Gaussian(1).loss(moved).to_epsilon("1e-6"))
+        float(privacy.to_epsilon(Gaussian(1).loss(moved), "1e-6"))
     )
 
 
@@ -137,21 +137,21 @@ def test_mixed_releases_cost_no_more_than_their_added_loss():
     ]
     total = sum((account_release(release).loss for release in releases[1:]), Laplace(20).loss(ONE))
     found = declared_epsilon(releases, 1e-6)
-    assert found <= float(total.to_epsilon("1e-6")) * (1 + 1e-12)
+    assert found <= float(privacy.to_epsilon(total, "1e-6")) * (1 + 1e-12)
     without = [release for release in releases if release[0] != Gaussian(1)]
     assert declared_epsilon(without, 1e-6) < found
 
 
-def test_exponential_choices_use_the_better_of_epsilon_and_rho():
+def test_exponential_selections_use_the_better_of_epsilon_and_rho():
     few, many = [(Exponential(2), 1)], [(Exponential(40), 1)] * 200
     assert declared_epsilon(few, 1e-9) <= 1
-    added = Loss(None, 200 * Exponential(40).loss(1).rho).to_epsilon("1e-9")
+    added = privacy.to_epsilon(Loss(None, 200 * Exponential(40).loss(1).rho), "1e-9")
     assert declared_epsilon(many, 1e-9) == pytest.approx(float(added))
     by_epsilon_alone = [(PermuteAndFlip(40), 1)] * 200
     assert declared_epsilon(by_epsilon_alone, 1e-9) > 1.5 * added
 
 
-def test_a_delta_of_its_own_is_taken_off():
+def test_a_releases_own_delta_is_subtracted():
     threshold = Threshold(Laplace(1), cut=20, groups=1)
     own = threshold.loss().delta
     assert declared_epsilon([(threshold, None)], own) == 1
@@ -199,7 +199,7 @@ def test_every_mechanism_converts_and_so_does_its_event(mechanism, sensitivity, 
     assert isinstance(to_dp_event(mechanism, sensitivity), dp_accounting.DpEvent)
 
 
-def test_a_threshold_converts_to_its_noise_and_a_small_chance_of_revealing():
+def test_a_threshold_converts_to_its_noise_and_a_delta():
     threshold = Threshold(Laplace(1), cut=20, groups=2, most=3)
     expected = dp_event.ComposedDpEvent(
         [

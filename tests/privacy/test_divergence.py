@@ -86,7 +86,7 @@ def test_renyi_of_an_integer_order_is_its_formula(p, q, order):
     st.fractions(0, 2, max_denominator=9),
     st.floats(1, 9),
 )
-def test_processing_never_brings_laws_further_apart(p, q, channel, epsilon, alpha):
+def test_post_processing_never_increases_a_divergence(p, q, channel, epsilon, alpha):
     def processed(pmf):
         return {out: sum(pmf[k] * channel[k][out] for k in pmf) for out in range(3)}
 
@@ -121,7 +121,7 @@ def test_epsilons_and_deltas_of_two_releases_add(first, second, e1, e2):
 
 @pytest.mark.long
 @given(pmfs(), pmfs(), st.fractions(0, 2, max_denominator=9))
-def test_the_loss_distribution_holds_all_there_is_to_know(p, q, epsilon):
+def test_the_privacy_loss_distribution_determines_all_divergences(p, q, epsilon):
     losses = privacy.privacy_loss(p, q)
     assert sum(losses.values()) == 1
     assert max(losses) == privacy.max_divergence(p, q)
@@ -165,9 +165,9 @@ def test_likelihood_ratios_of_points_and_sets():
         privacy.likelihood_ratio(COINS, NO_COINS, "maybe")
 
 
-def test_a_cut_law_is_measured_on_its_listed_outcomes():
-    here = {k: Laplace(10).pmf(k) for k in range(-300, 301)}
-    there = {k: Laplace(10).pmf(k - 1) for k in range(-300, 301)}
+def test_a_truncated_distribution_is_measured_on_its_listed_outcomes():
+    here = {k: privacy.pmf(Laplace(10), k) for k in range(-300, 301)}
+    there = {k: privacy.pmf(Laplace(10), k - 1) for k in range(-300, 301)}
     assert sum(here.values()) < 1
     assert privacy.max_divergence(here, there) == pytest.approx(0.1, abs=1e-13)
     assert privacy.max_divergence(there, here) == pytest.approx(0.1, abs=1e-13)
@@ -238,7 +238,7 @@ def test_what_is_not_a_pmf_is_refused(wrong):
 
 
 @pytest.mark.parametrize("wrong", [[0.5, 0.5], "p", {0: True}, {0: "1"}, {0: None}])
-def test_what_is_no_dictionary_of_numbers_is_refused(wrong):
+def test_a_value_that_is_not_a_dictionary_of_numbers_is_refused(wrong):
     with pytest.raises(TypeError, match=r"^p"):
         privacy.renyi(wrong, COINS, 2)
 

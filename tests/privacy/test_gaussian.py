@@ -72,7 +72,7 @@ def test_wrong_numbers_are_refused():
         gaussian_delta(1, -1)
 
 
-def test_without_noise_the_threshold_always_wins():
+def test_without_noise_the_attacker_always_wins_the_threshold_game():
     game = threshold_game(0)
     assert (game.false_positive_rate, game.true_positive_rate, game.log_ratio, game.epsilon) == (
         0,

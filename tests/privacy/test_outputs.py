@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from discreet import privacy
 from discreet.kernel.loss import Loss
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
-from discreet.kernel.randomized_response import RandomizedResponse
-from discreet.kernel.selection import Exponential, PermuteAndFlip
+from discreet.local.randomized_response import RandomizedResponse
 from discreet.privacy import hockey_stick, max_divergence, output, renyi
+from discreet.privacy.selection import Exponential, PermuteAndFlip
 
 scales = st.fractions("1/3", 40, max_denominator=12)
 
@@ -51,7 +51,7 @@ def test_laplace_divergence_is_the_shift_over_the_scale(scale, x, y):
     divergence = max_divergence(output(Laplace(scale), x), output(Laplace(scale), y))
     assert divergence == abs(x - y) / scale
     cut = range(-60, 61)
-    here, there = ({k: Laplace(scale).pmf(k - v) for k in cut} for v in (x, y))
+    here, there = ({k: privacy.pmf(Laplace(scale), k - v) for k in cut} for v in (x, y))
     assert max(abs(math.log(here[k] / there[k])) for k in cut if here[k] and there[k]) <= divergence + 1e-9
 
 
@@ -61,10 +61,10 @@ def test_a_group_of_k_loses_k_epsilon_through_a_chain_of_neighbours(start, k, sc
     laws = [output(Laplace(scale), start + i) for i in range(k + 1)]
     steps = [max_divergence(a, b) for a, b in pairwise(laws)]
     assert sum(steps) == max_divergence(laws[0], laws[-1]) == k * max_divergence(laws[0], laws[1])
-    assert Laplace(scale).loss(Sensitivity(1, 1)).for_group(k).epsilon == sum(steps)
+    assert privacy.for_group(Laplace(scale).loss(Sensitivity(1, 1)), k).epsilon == sum(steps)
     gaussians = [output(Gaussian(scale), start), output(Gaussian(scale), start + k)]
     assert renyi(*gaussians, 2) == pytest.approx(
-        2 * float(Gaussian(scale).loss(Sensitivity(1, 1)).for_group(k).rho), rel=1e-12
+        2 * float(privacy.for_group(Gaussian(scale).loss(Sensitivity(1, 1)), k).rho), rel=1e-12
     )
 
 
@@ -79,7 +79,7 @@ def test_removal_loses_epsilon_and_replacement_two_of_a_histogram():
             replaced.append(max_divergence(output(Laplace(10), a), output(Laplace(10), b)))
     assert set(removed) == {Fraction(1, 10)}
     assert set(replaced) == {Fraction(1, 5)}
-    assert Loss("1/10").for_substitution().epsilon == max(replaced)
+    assert privacy.for_substitution(Loss("1/10")).epsilon == max(replaced)
 
 
 @pytest.mark.long
@@ -145,8 +145,8 @@ def test_gaussian_renyi_agrees_with_the_sum_and_never_exceeds_rho(scale, shift, 
 
 def test_renyi_of_laplace_is_below_that_of_any_epsilon():
     here, there = output(Laplace(2), 0), output(Laplace(2), 3)
-    listed = {k: Laplace(2).pmf(k) for k in range(-80, 81)}
-    moved = {k: Laplace(2).pmf(k - 3) for k in range(-80, 81)}
+    listed = {k: privacy.pmf(Laplace(2), k) for k in range(-80, 81)}
+    moved = {k: privacy.pmf(Laplace(2), k - 3) for k in range(-80, 81)}
     for order in (1, 1.5, 2, 10, 100):
         assert renyi(here, there, order) == pytest.approx(renyi(listed, moved, order), rel=1e-9)
         assert renyi(here, there, order) <= min(1.5, 1.5**2 / 2 * order)
@@ -156,13 +156,13 @@ def test_renyi_of_laplace_is_below_that_of_any_epsilon():
 @given(st.fractions("1/2", 60, max_denominator=4), st.integers(1, 4), st.sampled_from(["1/100", "1e-6", "1e-12"]))
 def test_the_conversion_of_rho_is_never_below_the_exact_hockey_stick(scale, shift, delta):
     loss = Gaussian(scale).loss(Sensitivity(1, shift))
-    epsilon = loss.to_epsilon(delta)
+    epsilon = privacy.to_epsilon(loss, delta)
     exact = hockey_stick(output(Gaussian(scale), 0), output(Gaussian(scale), shift), epsilon)
     assert exact <= float(Fraction(delta))
 
 
 def test_the_conversion_of_rho_is_nearly_tight():
-    epsilon = Gaussian(10).loss(Sensitivity(1, 1)).to_epsilon("1e-6")
+    epsilon = privacy.to_epsilon(Gaussian(10).loss(Sensitivity(1, 1)), "1e-6")
     assert hockey_stick(output(Gaussian(10), 0), output(Gaussian(10), 1), epsilon * Fraction(9, 10)) > 1e-6
 
 
@@ -196,7 +196,7 @@ def test_laplace_noise_on_a_vector_agrees_with_the_product_of_its_coordinates():
     reach = range(-15, 21)
     here = {k: a.probability((*k, 7)) for k in product(reach, reach)}
     there = {k: b.probability((*k, 7)) for k in product(reach, reach)}
-    ratio = Laplace("1/2").pmf(0)  # the third coordinate does not move
+    ratio = privacy.pmf(Laplace("1/2"), 0)  # the third coordinate does not move
     here, there = ({k: p / ratio for k, p in law.items()} for law in (here, there))
     assert max_divergence(a, b) == 6
     for epsilon in (0, "1/2", 2, 5):
@@ -208,14 +208,14 @@ def test_laplace_noise_on_a_vector_agrees_with_the_product_of_its_coordinates():
 
 @pytest.mark.long
 @given(st.lists(st.tuples(st.integers(-9, 9), st.integers(-1, 1)), min_size=1, max_size=5), scales)
-def test_choices_lose_at_most_their_epsilon(utilities, scale):
+def test_selections_lose_at_most_their_epsilon(utilities, scale):
     before, after = [u for u, _ in utilities], [u + move for u, move in utilities]
     for mechanism in (Exponential(scale), PermuteAndFlip(scale)):
         lost = max_divergence(output(mechanism, before), output(mechanism, after))
         assert lost <= float(mechanism.loss(1).epsilon) + 1e-9
 
 
-def test_an_exponential_choice_attains_its_epsilon_when_utilities_move_apart():
+def test_an_exponential_selection_attains_its_epsilon_for_opposite_changes():
     here, there = output(Exponential(2), [1000, 0]), output(Exponential(2), [999, 1])
     assert max_divergence(there, here) == pytest.approx(float(Exponential(2).loss(1).epsilon), abs=1e-9)
     assert privacy.likelihood_ratio(there, here, 1) == pytest.approx(math.e)
@@ -242,7 +242,7 @@ def test_the_gaussian_loss_distribution_is_a_gaussian_of_losses():
     assert spread == pytest.approx(4 / 100)
 
 
-def test_ratios_far_out_are_exact():
+def test_likelihood_ratios_in_the_tails_are_exact():
     here, there = output(Laplace(10), 0), output(Laplace(10), 1)
     assert privacy.likelihood_ratio(here, there, 100_000) == pytest.approx(math.exp(-0.1))
     assert privacy.likelihood_ratio(here, there, -100_000) == pytest.approx(math.exp(0.1))

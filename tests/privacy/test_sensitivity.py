@@ -85,7 +85,7 @@ def test_formulas_are_exact_fractions():
     assert sensitivity.sum(5, 5, neighbours="replacement") == 0
 
 
-def test_which_are_useful():
+def test_usefulness_compares_the_noise_with_the_statistic():
     rows = {row.statistic: row for row in sensitivity.usefulness(0, 1, n=1001, epsilon="1/10")}
     assert rows["mean"].noise_share == rows["sum"].noise_share == rows["count"].noise_share == Fraction(10, 1001)
     assert rows["median"].noise_share == 10

@@ -73,7 +73,7 @@ def test_sail_answers_on_loopback_alone(sail):
 
 
 @needs_sail
-def test_sail_starts_quickly_and_nothing_is_left():
+def test_sail_starts_quickly_and_leaves_nothing_behind():
     began = time.monotonic()
     with sail() as server:
         print(f"started in {time.monotonic() - began:.2f} s")
@@ -108,7 +108,7 @@ def test_a_server_ends_with_the_process_that_started_it():
     assert not Path(folder).exists()
 
 
-def test_a_server_that_does_not_start_says_what_it_said():
+def test_a_server_that_does_not_start_reports_its_output():
     server = Server()
     began = time.monotonic()
     with pytest.raises(RuntimeError, match=r"(?s)did not start.*no such Java"):

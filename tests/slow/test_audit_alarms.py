@@ -33,7 +33,7 @@ LAWS = {
 
 
 @pytest.mark.parametrize("name", LAWS)
-def test_no_more_than_a_twentieth_of_sound_audits_refute(name):
+def test_at_most_a_twentieth_of_sound_audits_refute(name):
     claim, law = LAWS[name]
     alarms, lows = 0, []
     for seed in range(AUDITS):
@@ -58,7 +58,7 @@ def test_the_search_for_the_worst_neighbours_costs_no_confidence():
     assert alarms <= binom.ppf(1 - CHANCE, 200, 0.05)
 
 
-def test_one_run_audits_of_randomized_response_refute_no_more_than_a_twentieth():
+def test_at_most_a_twentieth_of_one_run_audits_of_randomized_response_refute():
     alarms = 0
     for seed in range(2000):
         rng = np.random.default_rng(seed)

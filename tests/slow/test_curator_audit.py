@@ -12,7 +12,7 @@ import discreet as dc
 from discreet.policy import Policy
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from anew import asking_anew
+from fresh_answers import asking_anew
 
 pytestmark = pytest.mark.slow
 

@@ -12,6 +12,7 @@ import pytest
 from asks_forever import question
 
 import discreet as dc
+from discreet.ledger_admin.verify import verify_ledger
 from discreet.policy import Policy
 
 pytestmark = pytest.mark.slow
@@ -48,10 +49,12 @@ def test_killed_questions_lose_nothing_that_was_seen(tmp_path):
         whole = [line.split() for line in lines if line.endswith("\n")]
         seen |= {receipt: (f"{life}-{number}", value) for number, (receipt, value) in enumerate(whole)}
     with dc.open(Policy.load(policy)) as curator:
-        curator.ledger.verify()
+        verify_ledger(curator.ledger)
         events = {event.id: event for event in curator.ledger.events()}
         assert set(seen) <= set(events)
-        assert curator.budget().spent.epsilon == len(events) * curator.policy.budget.cost_of("1/1000").epsilon
+        assert (
+            curator.budget().spent.epsilon == len(events) * dc.privacy.cost_of(curator.policy.budget, "1/1000").epsilon
+        )
         for receipt, (key, value) in list(seen.items())[:200]:
             life, number = key.split("-")
             again = curator.ask(question(life, number), epsilon="1/1000", key=key)

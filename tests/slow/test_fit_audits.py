@@ -47,7 +47,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("model", "data", "runs"), CASES.values(), ids=CASES)
-def test_thousands_of_fits_tell_no_more_of_one_person_than_they_claim(model, data, runs):
+def test_thousands_of_fits_disclose_no_more_about_one_person_than_they_claim(model, data, runs):
     gone = data.unit == data.unit[-1] if data.unit is not None else np.arange(len(data.X)) == len(data.X) - 1
     delta = float(model.delta)
     both = audit_fits(model, data, without(data, gone), pilot=runs // 5, runs=runs, delta=delta, missed=(0.05, 1e-10))

@@ -29,7 +29,7 @@ def report():
     return found
 
 
-def test_every_query_is_answered_or_refused_and_tells_nothing_else(report):
+def test_every_query_is_answered_or_refused_and_discloses_nothing_else(report):
     assert len(report.seconds) == QUERIES
     told = [f"{problem}\n    {shown(number)}" for number, problem in report.problems]
     assert told == [], "\n".join(told[:20])

@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from kernel.ledger_places import KINDS, place_of
+from kernel.ledger_locations import KINDS, place_of
 
 from discreet.kernel.ledger import create_ledger, open_ledger
 from discreet.kernel.loss import Budget
+from discreet.ledger_admin.verify import verify_ledger
 
 SCRIPTS = Path(__file__).parent.parent / "kernel"
 
@@ -48,4 +49,4 @@ def test_64_processes_end_exactly_at_the_limit(tmp_path, time):
     assert (found["granted"], found["refused"], found["failed"]) == (5000, 1400, 0)
     with open_ledger(path, name="demo") as ledger:
         assert ledger.spent().epsilon == 50
-        ledger.verify()
+        verify_ledger(ledger)

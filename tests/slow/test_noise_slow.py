@@ -28,7 +28,7 @@ LAWS = pytest.mark.parametrize("name", ["laplace", "gaussian"])
 
 @LAWS
 @pytest.mark.parametrize("scale", [0.5, 3, 10, 11.9, 12.1, 31.9, 32.1, 100, 1000, 10**6])
-def test_a_hundred_million_draws_accept_the_law_and_reject_a_hundredth_less_or_more(name, scale):
+def test_a_hundred_million_draws_accept_the_distribution_and_reject_a_scale_off_by_one_percent(name, scale):
     cdf = reference.CDF[name]
     edges = reference.edges_of(cdf(scale), scale, bins=150)
     counts = np.zeros(len(edges) + 1, np.int64)
@@ -48,9 +48,9 @@ def test_a_hundred_million_draws_accept_the_law_and_reject_a_hundredth_less_or_m
 
 @LAWS
 @pytest.mark.parametrize("scale", [3, 13, 40, 1000])
-def test_a_million_draws_of_a_few_have_the_law_at_every_place(name, scale):
+def test_a_million_short_vectors_have_the_distribution_in_every_coordinate(name, scale):
     scale = Fraction(scale)
-    sampler = getattr(noise, name)(scale.numerator, scale.denominator)
+    sampler = getattr(noise, f"{name}_sampler")(scale.numerator, scale.denominator)
     cdf = reference.CDF[name](float(scale))
     edges = reference.edges_of(cdf, float(scale))
     places = {}
@@ -75,11 +75,11 @@ def rank_correlation(draw, truth=0, count=50_000):
 @LAWS
 @pytest.mark.parametrize("scale", [1, 10, 50, 1000, 10**6, 10**12, 6 * 10**17, 10**25])
 @pytest.mark.parametrize("how", ["one", "far", "vector"])
-def test_time_tells_nothing_of_the_noise(name, scale, how):
+def test_running_time_discloses_nothing_about_the_noise(name, scale, how):
     if (how, scale) == ("one", 1):
         pytest.skip("0, 1 and -1 as Python integers: what is shown takes its time, not the noise; see `far`")
     mechanism, one = MECHANISM[name](scale), np.zeros(1, np.int64)
-    sampler = getattr(noise, name)(scale, 1)
+    sampler = getattr(noise, f"{name}_sampler")(scale, 1)
     draws = {
         "one": lambda: mechanism.perturb(0),
         "far": lambda: mechanism.perturb(10**6),
@@ -97,7 +97,7 @@ def test_time_tells_nothing_of_the_noise(name, scale, how):
 
 @LAWS
 @pytest.mark.parametrize("scale", [10, 1000, 10**12, 10**18])
-def test_the_largest_single_draws_take_as_long_as_all(name, scale):
+def test_the_largest_single_draws_take_as_long_as_others(name, scale):
     # Ranks would not see a thousandth that is slow.
     mechanism, count = MECHANISM[name](scale), 200_000
     seconds, values = np.empty(count), np.empty(count)
@@ -137,17 +137,17 @@ UNDER_LOAD = """
 import os, sys, threading, time
 import numpy as np
 from discreet.kernel.mechanism import Laplace
-from discreet.kernel.noise.keystream import stream
+from discreet.kernel.noise.keystream import thread_keystream
 
 stop = False
 def load():
     while not stop:
-        Laplace(1000).perturb(np.zeros(1000, np.int64)); Laplace(10**18).perturb(0); stream().bytes(64)
+        Laplace(1000).perturb(np.zeros(1000, np.int64)); Laplace(10**18).perturb(0); thread_keystream().bytes(64)
 threads = [threading.Thread(target=load) for _ in range(4)]
 for thread in threads: thread.start()
 def tell(name):
     noise = [Laplace(10**18).perturb(0) for _ in range(20)]
-    os.write(1, f"{name} {stream().bytes(256).hex()} {','.join(map(str, noise))}\\n".encode())
+    os.write(1, f"{name} {thread_keystream().bytes(256).hex()} {','.join(map(str, noise))}\\n".encode())
 for n in range(200):
     pid = os.fork()
     if pid == 0:

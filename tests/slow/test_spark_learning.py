@@ -9,8 +9,8 @@ import pytest
 from discreet.engines.spark.vector_sums import SparkRows
 from discreet.kernel.errors import FAILED, Failed
 from discreet.kernel.mechanism import Laplace
-from discreet.kernel.model_release import noisy_sum
 from discreet.kernel.reservation import CLIP_RADIUS, reserve
+from discreet.learn.row_sums import sum_rows
 from tests.learn.spark_tables import ENDS, MODELS, Here, There, crowd, learned, seeded
 from tests.servers.spark import no_spark, session, spark_cluster, spark_local
 
@@ -68,7 +68,7 @@ def picky(rows, public):
     return rows
 
 
-def test_a_worker_that_fails_says_nothing(spark):
+def test_a_failing_worker_discloses_nothing(spark):
     from pyspark import cloudpickle
 
     class Failing(There):
@@ -80,7 +80,7 @@ def test_a_worker_that_fails_says_nothing(spark):
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     try:
         with pytest.raises(Failed) as failed:
-            noisy_sum(
+            sum_rows(
                 Failing(table, "pca", spark), picky, (), size=2, radius=1, reservation=reserve([Laplace(CLIP_RADIUS)])
             )
     finally:
@@ -92,15 +92,15 @@ def test_a_worker_that_fails_says_nothing(spark):
 VICTIMS = {1: "CoarseGrainedExecutorBackend", 2: "pyspark.daemon"}  # after which pass
 
 
-def test_what_dies_between_two_passes_does_not_change_the_model(monkeypatch):
+def test_executors_that_die_between_passes_do_not_change_the_model(monkeypatch):
     """Executors, and the workers of the next ones: what is lost is computed anew, and adds up to the same integers."""
     begin = seeded(monkeypatch)
     begin()
     here = MODELS["linear"]().fit_rows(Here(CROWD, "linear"))
 
     class Dying(There):
-        def summed(self, part):
-            found = super().summed(part)
+        def sum_units(self, part):
+            found = super().sum_units(part)
             if self.passes in VICTIMS:
                 killed.append(server.kill(VICTIMS[self.passes]))
             return found

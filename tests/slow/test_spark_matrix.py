@@ -32,8 +32,8 @@ from discreet.kernel.question import (
 )
 from discreet.kernel.relation import Derive
 from discreet.kernel.sqlgen.dialect import quote_name
+from discreet.kernel.sqlgen.expr_sql import write_expr
 from discreet.kernel.sqlgen.question_sql import write_selects
-from discreet.kernel.sqlgen.relation_sql import write_expr
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(no_spark() is not None, reason=str(no_spark()))]
 T = Column("t", TEXT)
@@ -64,13 +64,13 @@ def test_an_operation_means_the_same_where_it_is_compared(spark, op):
 
 
 @pytest.mark.parametrize("op", ["add", "subtract", "multiply", "divide", "less", "equal", "least", "greatest"])
-def test_pairs_of_reals_at_every_border(spark, op):
+def test_operations_on_pairs_of_reals_agree_at_every_boundary(spark, op):
     values = borders()[::3]
     rows = [{"a": one, "b": other} for one in values for other in values]
     compared(spark, [Call(op, (Column("a", REAL), Column("b", REAL)))], {"a": REAL, "b": REAL}, rows)
 
 
-def test_single_reals_at_every_border(spark):
+def test_operations_on_single_reals_agree_at_every_boundary(spark):
     a = Column("a", REAL)
     calls = [Call(op, (a,)) for op in ("negate", "abs", "sign", "floor", "ceil", "sqrt", "to_integer")]
     calls += [Call("round", (a, Constant(places, INT))) for places in range(-15, 16)]
@@ -109,7 +109,7 @@ def test_situations(engine, name):
 
 
 @pytest.mark.parametrize("trap", BATTERY, ids=[f"{trap.text} {[*trap.values.values()]}" for trap in BATTERY])
-def test_spark_never_stops_at_a_row(spark, trap):
+def test_spark_never_raises_because_of_a_row(spark, trap):
     def load(tables):
         spark_under.fill(spark, "people", SCHEMA, tables["people"])
 
@@ -156,7 +156,7 @@ def test_patterns_are_read_alike(spark):
     )
 
 
-def test_no_text_takes_long_or_too_much_of_the_stack(spark):
+def test_no_text_takes_too_much_time_or_stack(spark):
     """Neither a letter again and again, nor letters of two widths in turn, nor what almost fits."""
     hostile = ["a", "a@", "ab", "abc", "👩a", "foo", "1.1", "12.3", "x", "a\n", "bb", "cdab", "foobar"]
     rows = [{"t": (part * 2000)[:2000] + end} for part in hostile for end in ("", "b", "!")]

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from discreet import privacy
 from discreet.estimate.estimators import (
     Moments,
     NoisyTotal,
@@ -76,15 +77,15 @@ def assert_covers(estimate, truth):
 
 @each_law
 @pytest.mark.parametrize("scale", ["1/3", "1", "12.5", "400"])
-def test_a_count_has_the_least_margin_that_its_exact_law_allows(law, scale):
+def test_a_count_has_the_smallest_margin_of_its_exact_distribution(law, scale):
     noise = law(scale)
     margin = int(count(NoisyTotal(np.array([10]), noise)).margins[0])
-    inside = sum(noise.pmf(k) for k in range(-margin, margin + 1))
+    inside = sum(privacy.pmf(noise, k) for k in range(-margin, margin + 1))
     assert inside >= 0.95
-    assert margin == 0 or inside - 2 * noise.pmf(margin) < 0.95
+    assert margin == 0 or inside - 2 * privacy.pmf(noise, margin) < 0.95
 
 
-def test_counts_are_whole_and_negative_ones_stay():
+def test_counts_are_integers_and_may_be_negative():
     found = count(NoisyTotal(np.array([731, -2]), Laplace(10)))
     assert found.values.dtype == np.int64
     assert found.values.tolist() == [731, -2]
@@ -92,10 +93,10 @@ def test_counts_are_whole_and_negative_ones_stay():
 
 
 @pytest.mark.parametrize("step", [Fraction(1, 8), Fraction(1, 3), Fraction(3, 5), Fraction(2), Fraction(7, 4)])
-def test_rounding_a_count_is_paid_for_in_its_margin(step):
+def test_the_margin_of_a_count_includes_rounding(step):
     noisy = np.arange(-100, 100)
     noise = Laplace(4)
-    found, steps = count(NoisyTotal(noisy, noise, step)), noise.margin(0.95)
+    found, steps = count(NoisyTotal(noisy, noise, step)), privacy.margin(noise, 0.95)
     moved = [
         abs(Fraction(value) - Fraction(n) * step)
         for value, n in zip(found.values.tolist(), noisy.tolist(), strict=True)
@@ -111,7 +112,7 @@ def test_rounding_a_count_is_paid_for_in_its_margin(step):
     st.fractions(min_value=Fraction(1, 2**20), max_value=2, max_denominator=2**20),
     st.fractions(min_value=-(10**6), max_value=10**6, max_denominator=1000),
 )
-def test_whole_sums_are_rounded_exactly_and_kept_within_int64(noisy, step, centre):
+def test_integer_sums_are_rounded_exactly_and_clamped_to_int64(noisy, step, centre):
     column = np.array(noisy, np.int64)
     found = sum_from_centre(
         NoisyTotal(column, Laplace(3), step), NoisyTotal(column, Laplace(3)), centre=centre, kind=NumberKind.WHOLE
@@ -121,10 +122,10 @@ def test_whole_sums_are_rounded_exactly_and_kept_within_int64(noisy, step, centr
         assert value == min(max(math.floor(exact + Fraction(1, 2)), -(2**63)), 2**63 - 1)
 
 
-def test_a_sum_of_reals_is_worth_its_steps():
+def test_a_sum_of_reals_is_scaled_by_its_step():
     found = sum_of(NoisyTotal(np.array([1000, -3]), Laplace(8), Fraction(1, 4)), kind=NumberKind.REAL)
     assert found.values.tolist() == [250.0, -0.75]
-    assert found.margins.tolist() == [Laplace(8).margin(0.95) / 4] * 2
+    assert found.margins.tolist() == [privacy.margin(Laplace(8), 0.95) / 4] * 2
 
 
 def test_a_margin_that_no_float_equals_is_rounded_up():
@@ -135,7 +136,7 @@ def test_a_margin_that_no_float_equals_is_rounded_up():
         Fraction(sum_of(NoisyTotal(np.array([1]), Laplace(7), Fraction(1, d)), kind=NumberKind.REAL).margins[0])
         for d in range(1, 60)
     ]
-    assert all(margin >= Fraction(Laplace(7).margin(0.95), d) for d, margin in enumerate(margins, start=1))
+    assert all(margin >= Fraction(privacy.margin(Laplace(7), 0.95), d) for d, margin in enumerate(margins, start=1))
 
 
 @each_law
@@ -150,7 +151,7 @@ def test_a_sum_around_a_centre_covers_the_truth(law, kind):
     assert narrow.mean() < 0.945
 
 
-def test_a_sum_around_nothing_is_the_sum():
+def test_a_sum_around_zero_is_the_sum():
     total = NoisyTotal(np.array([7, 8]), Gaussian(30))
     found = sum_from_centre(total, NoisyTotal(np.array([1, 1]), Gaussian(5)), centre=Fraction(0), kind=NumberKind.WHOLE)
     assert found.margins.tolist() == count(total).margins.tolist()
@@ -174,7 +175,7 @@ def test_laplace_quantiles_solve_the_tail_of_the_sum(scales, tail):
     assert beyond <= tail * (1 + 1e-3)
 
 
-def test_gaussian_quantiles_are_those_of_the_normal_law():
+def test_gaussian_quantiles_are_those_of_the_normal_distribution():
     noises = JointNoise(Gaussian, (3.0, 4.0), (0.0, 0.0))
     assert noises.quantile(0.05, 1.0, np.array([1.0, 0.0])) == pytest.approx(stats.norm.isf(0.025) * np.array([5, 3]))
 
@@ -192,31 +193,31 @@ def test_quantiles_are_convex_in_the_weights(law):
 @each_law
 def test_integer_noise_is_within_its_slack_of_the_continuous_noise(law, scale):
     noise, slack = law(scale), _rounding_slack(scale)
-    beyond, k = 1 - noise.pmf(0), 0
+    beyond, k = 1 - privacy.pmf(noise, 0), 0
     while beyond > ALARM:
         # |noise| > k where the continuous one is beyond this; drawn together they differ by what is left of k or k+1.
         there = -scale * math.log(beyond) if law is Laplace else scale * stats.norm.isf(beyond / 2)
         assert there - k <= slack + 1e-6
         assert k + 1 - there <= slack + 1e-6
         k += 1
-        beyond -= 2 * noise.pmf(k)
+        beyond -= 2 * privacy.pmf(noise, k)
     assert k > 0 or scale < 0.2
 
 
 @each_law
 @pytest.mark.parametrize("scale", ["1/3", "1", "2", "7", "50"])
 def test_the_quantile_of_one_integer_noise_is_not_below_its_exact_margin(law, scale):
-    exact = law(scale).margin(0.95)
+    exact = privacy.margin(law(scale), 0.95)
     assert exact <= JointNoise.from_parts((law(scale), Fraction(1))).quantile(0.05, 1.0).item() <= exact + 2
 
 
-def test_noises_of_two_laws_are_not_taken_together():
+def test_noise_of_two_distributions_is_not_combined():
     with pytest.raises(TypeError, match="all Laplace or all Gaussian"):
         JointNoise.from_parts((Laplace(1), Fraction(1)), (Gaussian(1), Fraction(1)))
 
 
 @each_law
-def test_reach_is_never_short_and_hardly_far(law):
+def test_the_largest_deviation_is_never_too_small_and_hardly_too_large(law):
     rng = np.random.default_rng(6)
     noises = JointNoise.from_parts((law(1000), Fraction(50, 1000)), (law(1000), Fraction(1, 1000)))
     size, at = np.exp(rng.uniform(0, 10, 5000)), rng.uniform(-80, 80, 5000)
@@ -257,7 +258,7 @@ def test_a_mean_covers_the_truth_in_groups_of_any_size(law, step, size, average)
 
 
 @each_law
-def test_the_margin_of_a_mean_is_no_wider_than_it_must_be(law):
+def test_the_margin_of_a_mean_is_no_wider_than_necessary(law):
     moments, truth, _ = people(law, 2, 2000, average=58, deviation=0, step=FINE)
     found = mean(moments.total, moments.count, within=AGES)
     held = covered(found, truth)
@@ -276,7 +277,7 @@ def test_a_mean_reaches_exactly_as_far_as_fieller_says():
     assert found.margins[0] >= max(abs(roots - 8))
 
 
-def test_a_mean_of_nobody_is_unknown():
+def test_the_mean_of_an_empty_group_is_null():
     total, sized = NoisyTotal(np.array([5, 5, 5]), Laplace(10)), NoisyTotal(np.array([0, -4, 7]), Laplace(1))
     found = mean(total, sized, within=AGES)
     assert np.isnan(found.values).tolist() == [True, True, False]
@@ -284,14 +285,14 @@ def test_a_mean_of_nobody_is_unknown():
 
 
 @each_law
-def test_a_mean_of_too_few_reaches_to_the_farther_end_of_its_range(law):
+def test_the_margin_of_a_mean_of_too_few_values_reaches_the_farther_end_of_its_range(law):
     total, sized = NoisyTotal(np.array([30, 400, -900]), law(500)), NoisyTotal(np.array([3, 4, 5]), law(10))
     found = mean(total, sized, within=AGES)
     assert found.values.tolist() == [60, 100, 0]
     assert found.margins.tolist() == [60, 100, 100]
 
 
-def test_a_mean_outside_its_range_is_moved_there_and_keeps_its_margin():
+def test_a_mean_outside_its_range_is_clamped_and_keeps_its_margin():
     sized = NoisyTotal(np.array([1000, 1000]), Gaussian(10))
     found = mean(NoisyTotal(np.array([50_000, 50_700]), Gaussian(500)), sized, within=AGES)
     assert found.values.tolist() == [100, 100]
@@ -329,7 +330,7 @@ TRUTHS = {
 @pytest.mark.parametrize("statistic", list(VarianceStatistic))
 @pytest.mark.parametrize(("average", "deviation"), [(58, 20), (50, 0), (50, 50), (99, 1)])
 @pytest.mark.parametrize("size", [2, 6, 20, 100, 600, 100_000])
-def test_a_spread_covers_the_truth_in_groups_of_any_size(law, statistic, size, average, deviation):
+def test_a_variance_covers_the_truth_in_groups_of_any_size(law, statistic, size, average, deviation):
     moments, _, variance = people(law, 2, size, average=average, deviation=deviation, step=FINE)
     found = variance_estimate(moments, within=AGES, statistic=statistic)
     assert_covers(found, TRUTHS[statistic](variance, size))
@@ -339,7 +340,7 @@ def test_a_spread_covers_the_truth_in_groups_of_any_size(law, statistic, size, a
 @each_law
 @pytest.mark.parametrize("size", [500, 2000])
 @pytest.mark.parametrize("statistic", list(VarianceStatistic))
-def test_a_spread_covers_the_truth_when_it_is_the_mean_that_is_uncertain(law, statistic, size):
+def test_a_variance_covers_the_truth_when_the_mean_is_uncertain(law, statistic, size):
     squares, sized = noised(0, law(16), Fraction(1, 16), DRAWS, 7), noised(size, law(1 << 20), FINE, DRAWS, 8)
     moments = Moments(squares, noised(0, law(5000), Fraction(1), DRAWS, 9), sized, Fraction(400))
     assert_covers(variance_estimate(moments, within=AGES, statistic=statistic), TRUTHS[statistic](400, size))
@@ -347,20 +348,20 @@ def test_a_spread_covers_the_truth_when_it_is_the_mean_that_is_uncertain(law, st
 
 @each_law
 @pytest.mark.parametrize("statistic", list(VarianceStatistic))
-def test_a_spread_covers_the_truth_when_counts_have_coarse_steps(law, statistic):
+def test_a_variance_covers_the_truth_when_counts_have_coarse_steps(law, statistic):
     moments, _, variance = people(law, 2, 200, average=58, deviation=20, step=COARSE)
     assert_covers(variance_estimate(moments, within=AGES, statistic=statistic), TRUTHS[statistic](variance, 200))
 
 
 @each_law
 @pytest.mark.parametrize("statistic", list(VarianceStatistic))
-def test_the_margin_of_a_spread_in_a_large_group_is_hardly_wider_than_it_must_be(law, statistic):
+def test_the_margin_of_a_variance_in_a_large_group_is_hardly_wider_than_necessary(law, statistic):
     moments, _, variance = people(law, 2, 20_000, average=58, deviation=20, step=FINE)
     found, truth = variance_estimate(moments, within=AGES, statistic=statistic), TRUTHS[statistic](variance, 20_000)
     assert np.median(found.margins) < 1.1 * np.quantile(np.abs(found.values - truth), 0.95)
 
 
-def test_a_spread_of_nobody_is_unknown_and_a_sample_needs_two():
+def test_the_variance_of_an_empty_group_is_null_and_a_sample_needs_two():
     sized = NoisyTotal(np.array([-1, 0, 1, 2]), Laplace(1))
     moments = Moments(NoisyTotal(np.full(4, 9), Laplace(1)), NoisyTotal(np.full(4, 1), Laplace(1)), sized, Fraction(0))
     everyone = variance_estimate(moments, within=AGES, statistic=VarianceStatistic.VAR_POP)
@@ -369,7 +370,7 @@ def test_a_spread_of_nobody_is_unknown_and_a_sample_needs_two():
     assert np.isnan(sample.values).tolist() == np.isnan(sample.margins).tolist() == [True, True, True, False]
 
 
-def test_a_spread_is_what_the_moments_say():
+def test_a_variance_follows_from_the_moments():
     ages = np.array([20.0, 30.0, 70.0, 90.0])
     offsets, size = ages - 50, ages.size
     moments = Moments(
@@ -387,7 +388,7 @@ def test_a_spread_is_what_the_moments_say():
 @pytest.mark.parametrize(
     ("statistic", "most"), [(VarianceStatistic.VAR_POP, 2500), (VarianceStatistic.STDDEV_SAMP, math.sqrt(5000))]
 )
-def test_a_spread_lies_between_nothing_and_what_the_range_allows(statistic, most):
+def test_a_variance_is_between_zero_and_what_the_range_allows(statistic, most):
     sized = NoisyTotal(np.array([3, 3]), Laplace(1))
     moments = Moments(
         NoisyTotal(np.array([-(10**6), 10**6]), Laplace(1)),
@@ -420,7 +421,7 @@ def test_the_same_release_always_gives_the_same_estimate():
     assert first.margins.tolist() == second.margins.tolist()
 
 
-def test_a_group_has_the_same_estimate_among_others():
+def test_the_estimate_of_a_group_does_not_depend_on_other_groups():
     sizes, sums = np.array([5, 50, 500, 5000]), np.array([10, 900, -3000, 2000])
     together = mean(NoisyTotal(sums, Laplace(100)), NoisyTotal(sizes, Laplace(2)), within=AGES)
     for i in range(4):
@@ -435,7 +436,7 @@ def test_a_total_is_one_column_of_int64(noisy):
         NoisyTotal(noisy, Laplace(1))
 
 
-def test_a_step_and_a_range_must_make_sense():
+def test_an_invalid_step_or_range_is_refused():
     with pytest.raises(ValueError, match="step must be above 0"):
         NoisyTotal(np.array([1]), Laplace(1), Fraction(0))
     with pytest.raises(ValueError, match="low must not exceed high"):

@@ -117,7 +117,7 @@ def cases(table):
     i IS NOT DISTINCT FROM j          => coalesce(equal(i, j), and(is_null(i), is_null(j)))
     i IS DISTINCT FROM j              => not(coalesce(equal(i, j), and(is_null(i), is_null(j))))
 """)
-def test_comparisons_turn_constants_to_the_type_they_meet(text, expected):
+def test_constants_are_coerced_to_the_type_they_are_compared_with(text, expected):
     assert shown(bound(text).expr) == expected
     assert bound(text).type is Type.BOOLEAN
 
@@ -414,7 +414,7 @@ def test_constants_are_computed_as_postgresql_does(text, expected):
     assert type(found) is type(expected)
 
 
-def test_a_column_keeps_what_is_known_of_it():
+def test_a_bound_column_is_the_declared_column():
     assert bound("(u)") is COLUMNS["u"]
 
 
@@ -625,7 +625,7 @@ def test_a_long_chain_is_not_a_deep_one():
 @pytest.mark.parametrize(
     "text", [" + ".join(["i"] * 300), "-(" * 3000 + "i" + ")" * 3000, "i IN (" + "1," * 30000 + "1)"]
 )
-def test_what_is_too_long_or_too_deep_is_refused(text):
+def test_expressions_that_are_too_long_or_too_deep_are_refused(text):
     tree = exp.column("i")
     if text.startswith("-"):
         for _ in range(3000):
@@ -649,7 +649,7 @@ def test_nested_subjects_do_not_explode():
 
 
 @pytest.mark.parametrize("error", [LookupError, ValueError, TypeError, OverflowError, RecursionError])
-def test_a_broken_callback_is_a_refusal_without_its_words(error):
+def test_a_failing_callback_is_a_refusal_without_its_message(error):
     def broken(_node):
         raise error("secret")
 
@@ -734,7 +734,7 @@ def combinations():
 
 
 @pytest.mark.long
-def test_whatever_is_understood_has_a_value_of_its_type_and_within_its_range_in_every_row():
+def test_every_bound_expression_has_its_type_and_range_in_every_row():
     understood = 0
     for text in combinations():
         try:
@@ -764,6 +764,6 @@ def test_constants_are_read_for_callers():
 @pytest.mark.parametrize(
     ("text", "kind"), [("i", None), ("i + 1", None), ("'x'", Type.INTEGER), ("now()", None), ("1.5", Type.INTEGER)]
 )
-def test_what_is_no_constant_is_refused_for_callers(text, kind):
+def test_a_non_constant_is_refused_for_callers(text, kind):
     with pytest.raises(Refused, match=r"^line 1, LIMIT: "):
         bind_constant(parsed(text), kind, "LIMIT")

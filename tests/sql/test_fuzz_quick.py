@@ -36,7 +36,7 @@ def checker():
 
 
 @pytest.mark.long
-def test_random_queries_are_answered_or_refused_and_tell_nothing_else(checker, capfd, recwarn):
+def test_random_queries_are_answered_or_refused_and_disclose_nothing_else(checker, capfd, recwarn):
     told, endings = [], []
     for number in range(QUERIES):
         found = checker.check(query := made("quick", number), neighbour(number))
@@ -49,7 +49,7 @@ def test_random_queries_are_answered_or_refused_and_tell_nothing_else(checker, c
     assert not recwarn.list
 
 
-def test_a_query_is_made_by_its_seed_and_number_alone():
+def test_a_random_query_depends_only_on_its_seed_and_number():
     assert [made("quick", number) for number in (7, 3)] == [made("quick", number) for number in (7, 3)]
     assert made("quick", 7) != made("other", 7)
 
@@ -73,7 +73,7 @@ def test_a_sound_answer_has_no_problem(checker):
         ("line 1: the query is not supported. Nothing was read or charged. Write another.", "lost"),
     ],
 )
-def test_wrong_words_of_a_refusal_are_noticed(checker, monkeypatch, words, problem):
+def test_a_wrong_refusal_message_is_detected(checker, monkeypatch, words, problem):
     def explain(self, sql, **given):
         raise dc.Refused(words)
 
@@ -129,12 +129,12 @@ def _logs(self, sql, **given):
         (_logs, "accident: lost"),
     ],
 )
-def test_faults_after_the_explanation_are_noticed(checker, monkeypatch, fault, problem):
+def test_faults_after_the_explanation_are_detected(checker, monkeypatch, fault, problem):
     monkeypatch.setattr(Curator, "ask", fault)
     assert any(problem in told for told in checker.check(COUNT, "other").problems)
 
 
-def test_a_slow_question_is_noticed(checker, monkeypatch):
+def test_a_slow_query_is_detected(checker, monkeypatch):
     monkeypatch.setattr(checking, "SLOWEST", 1e-6)
     assert any("slow" in told for told in checker.check(COUNT, "other").problems)
 
@@ -165,7 +165,7 @@ def test_a_slow_question_is_noticed(checker, monkeypatch):
         ("SELECT COUNT(*) FROM orders o\u202e, visits v WHERE o.city = v.page", "line 1, JOIN: two private tables"),
     ],
 )
-def test_what_random_queries_found_stays_refused_for_a_reason(checker, sql, begins):
+def test_earlier_findings_of_random_queries_stay_refused_with_a_reason(checker, sql, begins):
     query = Query("SHOP", sql, {"epsilon": 1})
     assert checker.check(query, "empty").problems == ()
     with pytest.raises(dc.Refused) as refusal:
@@ -173,7 +173,7 @@ def test_what_random_queries_found_stays_refused_for_a_reason(checker, sql, begi
     assert str(refusal.value).startswith(begins)
 
 
-def test_whole_numbers_beside_reals_are_reals_in_the_groups_of_a_union(checker):
+def test_integers_beside_reals_are_reals_in_the_groups_of_a_union(checker):
     hits = "SELECT user_id, at::date AS day, status AS x FROM hits"
     logins = "SELECT account, day, 2.5 AS x FROM logins"
     sql = f"SELECT x, COUNT(*) AS n FROM ({hits} UNION ALL {logins}) AS t GROUP BY x"
@@ -198,6 +198,6 @@ def test_a_query_that_hangs_or_crashes_does_not_stop_the_others(monkeypatch, tmp
     assert report.outliers() == [4, 2]
 
 
-def test_no_group_at_all_has_no_quantile_and_no_accident(checker):
+def test_a_result_without_groups_has_no_quantiles_and_raises_nothing(checker):
     sql = "SELECT city, MEDIAN(amount) AS m, MODE(category) AS f, COUNT(*) AS n FROM orders WHERE FALSE GROUP BY city"
     assert checker.check(Query("SHOP", sql, {"epsilon": 1}), "empty").problems == ()

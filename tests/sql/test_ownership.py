@@ -30,7 +30,7 @@ def test_public_tables_are_joined_on_anything():
     assert (found.equal, found.kind, found.fanout) == ((("c0", "name"),), JoinKind.INNER, 1)
 
 
-def test_a_join_without_equality_may_meet_every_public_row():
+def test_a_join_without_equality_may_match_every_public_row():
     found = relation("SELECT COUNT(*) FROM orders JOIN regions ON people > quantity")
     assert isinstance(found, Where)
     assert found.source.fanout == 3
@@ -43,7 +43,7 @@ def test_a_left_join_keeps_private_rows_from_either_side_of_the_word():
     assert left.kind is JoinKind.LEFT
 
 
-def test_the_product_of_fanouts_is_capped_before_anything_is_paid():
+def test_the_product_of_fanouts_is_capped_before_the_charge():
     class Wide:
         def fanout(self, table, columns):
             return 40
@@ -57,7 +57,7 @@ def test_the_product_of_fanouts_is_capped_before_anything_is_paid():
     assert "join_limit" in text
 
 
-def test_private_tables_meet_on_the_whole_unit():
+def test_private_tables_are_joined_on_the_complete_unit_key():
     found = relation("SELECT COUNT(*) FROM orders o JOIN visits v ON o.user = v.visitor AND o.category = v.category")
     assert isinstance(found, JoinOnUnit)
     assert found.max_rows_per_unit == 100
@@ -78,19 +78,19 @@ def test_other_windows_than_the_units_are_not_the_unit():
         assert "within a time window" in refusal(sql, WEBLOG)
 
 
-def test_a_childs_key_leads_to_the_owner():
+def test_a_childs_key_determines_the_owner():
     found = relation("SELECT COUNT(*) FROM labs l JOIN encounters e ON l.encounter = e.id", HOSPITAL)
     assert isinstance(found, JoinOnUnit)
     assert found.condition is not None
     assert "whole privacy unit" in refusal("SELECT COUNT(*) FROM labs l JOIN encounters e ON l.lab_id = e.id", HOSPITAL)
 
 
-def test_a_childs_key_gathers_a_units_rows():
+def test_grouping_by_a_childs_key_aggregates_per_unit():
     found = relation("SELECT COUNT(*) FROM (SELECT encounter FROM labs GROUP BY encounter) t", HOSPITAL)
     assert isinstance(found, PerUnit)
 
 
-def test_the_unit_may_be_renamed_on_the_way():
+def test_the_unit_may_be_renamed_in_a_subquery():
     sql = (
         "WITH a AS (SELECT user AS x, paid FROM orders), b AS (SELECT x AS y, paid FROM a WHERE paid) "
         "SELECT COUNT(DISTINCT y) FROM b JOIN visits ON y = visitor"
@@ -98,7 +98,7 @@ def test_the_unit_may_be_renamed_on_the_way():
     assert isinstance(relation(sql), JoinOnUnit)
 
 
-def test_a_computed_unit_is_no_unit():
+def test_a_computed_column_is_not_the_unit():
     for y in ("user + 0", "-user", "coalesce(user, 1)", "CASE WHEN paid THEN user ELSE 7 END"):
         sql = f"SELECT COUNT(*) FROM (SELECT {y} AS y FROM orders) a JOIN visits ON y = visitor"
         assert "two private tables" in refusal(sql)
@@ -132,7 +132,7 @@ def test_semi_joins_nest():
     assert isinstance(found.other, SemiJoinOnUnit)
 
 
-def test_rows_that_are_units_never_meet_other_private_rows():
+def test_row_level_units_are_never_joined_with_other_private_rows():
     for sql in (
         "SELECT COUNT(*) FROM readings a JOIN readings b ON a.station = b.station",
         "SELECT COUNT(*) FROM readings, readings b",
@@ -143,7 +143,7 @@ def test_rows_that_are_units_never_meet_other_private_rows():
         assert "its own privacy unit" in refusal(sql, METER)
 
 
-def test_grouping_by_the_unit_is_a_row_for_each_unit():
+def test_grouping_by_the_unit_gives_one_row_per_unit():
     found = relation("SELECT COUNT(*) FROM (SELECT user FROM orders GROUP BY user) t")
     assert isinstance(found, PerUnit)
     assert found.shape.max_rows_per_unit == 1
@@ -163,7 +163,7 @@ def test_the_unit_is_never_a_group_of_the_answer():
     assert "single privacy unit" in refusal("SELECT DISTINCT user FROM orders")
 
 
-def test_tables_that_were_not_granted_are_told_like_tables_that_are_not_there():
+def test_tables_without_access_are_reported_like_missing_tables():
     with pytest.raises(Refused) as hidden:
         plan_query("SELECT COUNT(*) FROM visits", SHOP, PUBLIC, by="ana")
     with pytest.raises(Refused) as absent:

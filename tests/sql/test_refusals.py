@@ -32,7 +32,7 @@ def refusal(sql, policy=SHOP, **said):
     return str(refused.value)
 
 
-def test_a_refusal_names_the_line_on_which_it_stands():
+def test_a_refusal_names_its_line():
     text = refusal(
         "SELECT category,\n  COUNT(*)\nFROM orders\nWHERE amount > 3\n  AND colour = 'red'\nGROUP BY category"
     )
@@ -66,24 +66,24 @@ def test_the_nearest_names_are_offered():
     assert refusal("SELECT COUNT(*) FROM region").endswith("Did you mean regions?")
 
 
-def test_a_missing_limit_is_told_with_how_to_give_it():
+def test_a_missing_contribution_bound_is_refused_with_a_hint():
     text = refusal("SELECT COUNT(*) FROM lab_flags", POLICIES["HOSPITAL"])
     assert "rows=…" in text
     assert "max_rows_contributed" in text
 
 
-def test_a_sum_without_a_range_is_offered_clip():
+def test_a_sum_without_a_range_is_refused_with_clip_as_a_hint():
     assert "SUM(CLIP(weight, low, high))" in refusal("SELECT SUM(weight) FROM orders")
     assert "AVG(CLIP(n, low, high))" in refusal("SELECT AVG(n) FROM (SELECT COUNT(*) AS n FROM orders GROUP BY user) t")
 
 
-def test_groups_that_cannot_be_discovered_name_the_column_and_the_remedy():
+def test_refused_partition_selection_names_the_column_and_a_hint():
     text = refusal("SELECT path, COUNT(*) FROM hits GROUP BY path", WEBLOG)
     assert "groups of path" in text
     assert "delta" in text
 
 
-def test_too_many_keys_are_told_with_their_number():
+def test_too_many_keys_are_refused_with_their_number():
     sql = "SELECT date_trunc('minute', at), status, bytes / 1000000, COUNT(*) FROM hits GROUP BY 1, 2, 3"
     assert "13,525,920 combinations" in refusal(sql, WEBLOG)
 
@@ -147,7 +147,7 @@ def test_too_many_keys_are_told_with_their_number():
         "SELECT COUNT(*) FROM orders UNION ALL SELECT amount FROM orders",
     ],
 )
-def test_odd_queries_are_planned_or_refused_and_never_an_accident(sql, caplog):
+def test_unusual_queries_are_planned_or_refused_and_never_raise(sql, caplog):
     with caplog.at_level(logging.ERROR, "discreet"):
         found = outcome(sql, SHOP)
     assert isinstance(found, QueryPlan) or SHAPE.fullmatch(found)

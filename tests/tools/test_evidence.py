@@ -93,7 +93,7 @@ def test_a_run_that_did_not_happen_is_not_recorded(tmp_path, monkeypatch, code, 
 
 def test_the_counts_of_the_mission_are_those_that_it_printed():
     _, read = evidence.of_mission(evidence.ROOT)
-    printed = "A1   What\n     found 3   [0.1 s]\nA2   Other\n     needs data: taxi.parquet   [0.0 s]\n"
+    printed = "A1   What\n     found 3   [0.1 CPU s]\nA2   Other\n     needs data: taxi.parquet   [0.0 CPU s]\n"
     assert read(printed) == evidence.Counts(1, 0, Counter({"needs data: taxi.parquet": 1}))
 
 

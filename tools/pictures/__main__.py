@@ -25,7 +25,7 @@ PICTURES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
 def main(names: Sequence[str], folder: Path = FOLDER) -> int:
     """Measure and draw the named pictures, or all."""
     sys.path.append(str(ROOT / "tests"))
-    from same_noise import seeded  # noqa: PLC0415 - a module of the tests
+    from seeded_noise import seeded  # noqa: PLC0415 - a module of the tests
 
     for unknown in set(names) - set(PICTURES):
         print(f"no picture {unknown!r}; available: {', '.join(PICTURES)}", file=sys.stderr)

@@ -16,7 +16,7 @@ from mission.tradeoff import ATTRIBUTES, PLAYS, crossing, played, sampling_margi
 def names() -> tuple[np.ndarray, np.ndarray, int]:
     """Return true and private counts of names, and their simultaneous margin."""
     truth, noise = chapter_kernel.name_counts(), dc.laplace_for(COUNT_SENSITIVITY, 1)
-    return truth, noise.perturb(truth), noise.margin(0.95, count=truth.size)
+    return truth, noise.perturb(truth), dc.privacy.margin(noise, 0.95, count=truth.size)
 
 
 def tradeoff() -> tuple[Any, Any]:
@@ -29,7 +29,7 @@ def sampling_figure(epsilon: str = "0.1", d: int = ATTRIBUTES) -> Any:
     figure, (axes,) = panels()
     n, margin, meets = (
         np.geomspace(10, 1e6, 60),
-        dc.laplace_for(COUNT_SENSITIVITY, epsilon).margin(0.95),
+        dc.privacy.margin(dc.laplace_for(COUNT_SENSITIVITY, epsilon), 0.95),
         crossing(epsilon),
     )
     with style():

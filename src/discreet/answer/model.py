@@ -202,7 +202,7 @@ class Answer:
         """Return a matplotlib figure: lines over times and numbers, otherwise bars, with 95 % margins as error bars.
 
         Each noisy column has a panel, and a second key is shown by colour. Of many groups the largest are drawn. An
-        error bar that is much longer than the others is truncated with an arrow. NULL is a category of its own.
+        error bar that is much longer than the others is truncated with an arrow. NULL is a separate category.
         """
         return answer_figure(self)
 

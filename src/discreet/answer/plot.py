@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from discreet.answer.model import Answer
 
 _MAX_CATEGORIES = 30  # categories, or fewer where each has several bars
-_MAX_VERTICAL_BARS = 12, 72  # so many categories, with names of so many letters in all, fit side by side
-_MAX_ERROR_BARS = 60  # of more points, margins are a band
+_MAX_VERTICAL_BARS = 12, 72  # maximum number of categories side by side, and of letters in their names together
+_MAX_ERROR_BARS = 60  # with more points, margins are drawn as a band
 _MAX_LEGEND_LENGTH = 20  # letters of a name beside its colour
-_WIDE_MARGIN_FACTOR = 10  # times the usual margin: such a point does not set the scale
+_WIDE_MARGIN_FACTOR = 10  # times the usual margin; wider margins are ignored for the scale of the axis
 _ERROR_BAR_NOTE = "Error bars: 95 % margin of error from privacy noise."
 _NO_BAR_NOTE = "No bar: margin unknown."
 _ARROW_NOTE = "Arrow: the value or its margin of error extends beyond the axis."
@@ -43,9 +43,9 @@ _NULL_PANEL_WIDTH = 0.06  # the width of the panel for NULL beside a time line, 
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where the rows of an answer are drawn: for each series, places on the axis and the rows that stand there.
+    """Where the rows of an answer are drawn: for each series, positions on the axis and the rows drawn there.
 
-    `ticks` names the places where they are categories. `nulls` are rows whose key is NULL where places are times or
+    `ticks` labels the positions if they are categories. `nulls` are rows whose key is NULL if positions are times or
     numbers.
     """
 
@@ -136,7 +136,8 @@ def _two_key_layout(columns: list[list[Any]], keys: list[str], values: np.ndarra
     """Let one key have the axis and the other the colours; None if there are too many colours for that."""
     for axis, colour in ((0, 1), (1, 0)):
         names = _key_labels(columns[colour])
-        distinguishable = len(set(columns[colour])) == len(set(names)) <= len(COLOURS)  # else two would have one name
+        # Truncated names of two values may be equal.
+        distinguishable = len(set(columns[colour])) == len(set(names)) <= len(COLOURS)
         if distinguishable and len(set(zip(*columns, strict=True))) == len(values):
             axis_label, colour_label = truncate(keys[axis]), truncate(keys[colour])
             if _is_ordered(columns[axis]):
@@ -147,7 +148,7 @@ def _two_key_layout(columns: list[list[Any]], keys: list[str], values: np.ndarra
 
 
 def _is_ordered(column: list[Any]) -> bool:
-    """Tell whether keys are times or numbers, which a line may join."""
+    """Return whether keys are times or numbers, which can be joined by a line."""
     present = [value for value in column if value is not None]
     return bool(present) and (all(map(is_number, present)) or all(isinstance(value, date) for value in present))
 
@@ -173,7 +174,7 @@ def _category_layout(
     values: np.ndarray,
     colour_label: str = "",
 ) -> _Layout:
-    """Give each category a place: in the answer's order, or of many the largest, the largest first."""
+    """Assign positions to the categories, in the answer's order; if there are many, to the largest ones, by size."""
     rows: dict[tuple[Any, str], list[int]] = {}
     for row, category in enumerate(categories):
         rows.setdefault(category, []).append(row)
@@ -224,7 +225,7 @@ def _make_panels(layout: _Layout, count: int) -> tuple["Figure", list[list[Any]]
 
 
 def _draw_measure(panel: list[Any], layout: _Layout, values: np.ndarray, margins: np.ndarray) -> list[str]:
-    """Draw one measure; return what has to be said below."""
+    """Draw one measure; return the note to print below it."""
     axes, shown_rows = panel[0], [row for points in layout.series.values() for _, row in points]
     shown_rows += [row for rows in layout.nulls.values() for row in rows]
     low, high = _axis_limits(values[shown_rows], margins[shown_rows])

@@ -49,7 +49,7 @@ class DisplayColumn:
 
 
 def short_number(number: Fraction | float, digits: int = 4) -> str:
-    """Write a number for reading, not for reckoning.
+    """Format a number for display, with few digits.
 
     >>> short_number(Fraction(1, 40)), short_number(Fraction(1, 10**9)), short_number(1234567)
     ('0.025', '1e-9', '1.235e6')
@@ -88,7 +88,7 @@ def round_to_margin(value: float, margin: float | None) -> tuple[str, str]:
 
 
 def is_reliable(value: Any, margin: float | None) -> bool | None:
-    """Tell whether a margin is at most a quarter of its value; None without a number or a margin.
+    """Return whether a margin is at most 25 % of its value; None without a number or a margin.
 
     >>> is_reliable(100, 25), is_reliable(-3, 25), is_reliable(None, 25)
     (True, False, None)
@@ -261,7 +261,7 @@ def _value_text(value: float) -> str:
 
 
 def is_number(value: Any) -> bool:
-    """Tell whether a value of a table is a number; a boolean is none."""
+    """Return whether a value of a table is a number; a boolean is not."""
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 

@@ -68,7 +68,7 @@ def format_gain(differences: np.ndarray) -> str:
 class AttackResult:
     """The result of one attack against one defence: its success, the baseline, and the bound from epsilon.
 
-    `metric` says what `success` and `baseline` measure; the baseline is guessing without the release, or the same
+    `metric` is what `success` and `baseline` measure; the baseline is guessing without the release, or the same
     attack on non-members. `evidence` compares members with non-members; `details` holds further numbers by name.
 
     >>> from discreet import attacks

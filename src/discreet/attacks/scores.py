@@ -8,7 +8,7 @@ import numpy as np
 
 from discreet.attacks.evidence import EventEvidence, ImpliedEpsilon, exp_epsilon
 from discreet.audit.binomial import Proportion
-from discreet.kernel.noise.tail_bounds import z_score
+from discreet.local.estimation import z_score
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from discreet import privacy
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.numbers import Number, as_integer, as_nonnegative, as_probability
 
 
 def parse_claim(claim: Any, delta: Number = 0) -> tuple[Fraction | None, float]:
-    """Return epsilon and delta of a claim: a number, or a loss or budget, which may have a delta of its own.
+    """Return epsilon and delta of a claim: a number, or a loss or budget, which may have its own delta.
 
     >>> parse_claim(Loss("1/10")), parse_claim(Budget(1, "1e-6"))
     ((Fraction(1, 10), 0.0), (Fraction(1, 1), 1e-06))
@@ -27,7 +28,7 @@ def parse_claim(claim: Any, delta: Number = 0) -> tuple[Fraction | None, float]:
         return claim.epsilon, float(claimed_delta)
     if isinstance(claim, Loss):
         claimed_delta = claimed_delta or claim.delta
-        return claim.to_epsilon(claimed_delta), float(claimed_delta)
+        return privacy.to_epsilon(claim, claimed_delta), float(claimed_delta)
     return as_nonnegative(claim, "claim"), float(claimed_delta)
 
 

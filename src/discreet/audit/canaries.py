@@ -1,4 +1,4 @@
-"""Audit of a single training run: canaries are included by coin tosses, and guesses which ones were included."""
+"""Audit of a single training run: canaries are included at random, and an attack guesses which ones."""
 
 import math
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.numbers import Number, as_integer
 
 _EPSILON_GRID_SIZE = 64
-_REVERSED_P_VALUE = 1e-3  # so few correct guesses suggest that the scores are reversed
+_REVERSED_P_VALUE = 1e-3  # below this, the scores are probably reversed
 
 
 def one_run(  # noqa: PLR0913 - public interface
@@ -24,7 +24,7 @@ def one_run(  # noqa: PLR0913 - public interface
     confidence: float = 0.95,
     claim: Number | Loss | Budget | None = None,
 ) -> AuditResult:
-    """Return a lower bound on the epsilon of one training run from canaries that were included by fair coin tosses.
+    """Return a lower bound on the epsilon of one training run from canaries that were included with probability 1/2.
 
     A higher score means more likely a member; `canaries` is True for those that were included. `guesses` canaries are
     guessed, half of them (the highest scores) as included and half (the lowest) as not included. Fix this number before
@@ -91,7 +91,7 @@ def _hints(correct: int, guesses: int) -> tuple[tuple[str, str], ...]:
     if bdtr(correct, guesses, 0.5) >= _REVERSED_P_VALUE:
         return ()
     text = f"only {correct:,} of {guesses:,} guesses are correct, far fewer than half: are the scores reversed?"
-    return (("hint", f"{text} A high score must mean that a canary was included, and `canaries` be True for those."),)
+    return (("hint", f"{text} Scores must be high for included canaries, for which `canaries` is True."),)
 
 
 def _max_correct(guesses: int, canaries: int, epsilon: float, delta: float, error: float) -> int:

@@ -19,8 +19,8 @@ _INTERVAL_DEVIATIONS = 2.0  # rough width of the confidence interval on fresh ru
 # finds events far out in a tail.
 _CAUTIOUS, _BOLD = 3.0, 1.0
 _MIN_HITS = 4  # rarer events are noise
-_DIFFICULTY_PENALTY = 0.01  # share of the expected epsilon deducted for each step that an event is harder to read
-_SCAN_FACTOR = 4  # times as many events as are kept are scanned for an equivalent one that is easier to read
+_DIFFICULTY_PENALTY = 0.01  # share of the expected epsilon deducted per level of reading difficulty
+_SCAN_FACTOR = 4  # factor of additional candidates, among which an equivalent event may be easier to read
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class DistinguishingEvent:
 
     @property
     def difficulty(self) -> int:
-        """How hard the event is to read, from 0 up."""
+        """How difficult the event is to read; 0 is the easiest."""
         return PLAIN if self.feature.difficulty == TYPE else self.feature.difficulty
 
     @property

@@ -18,7 +18,7 @@ _MAX_PATHS = 2_000_000
 def exact(p: Any, q: Any, claim: Number | Loss | Budget | None = None, *, delta: Number = 0) -> AuditResult:
     """Return the epsilon of two known distributions: dicts {outcome: probability}, or two `privacy.output`s.
 
-    Both directions count. A pmf that sums to less than 1 is taken as it is. `distribution_of` enumerates the pmf of a
+    Both directions count. A pmf that sums to less than 1 is used unchanged. `distribution_of` enumerates the pmf of a
     small algorithm.
 
     >>> import discreet as dc

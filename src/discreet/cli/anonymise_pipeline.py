@@ -134,7 +134,7 @@ class _ColumnRoles:
 
 
 def run_anonymise(request: AnonymiseRequest) -> None:
-    """Run the command; its last line of output says what is not protected."""
+    """Run the command; its last line of output states what is not protected."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # an ASCII terminal shows question marks instead of failing
     _check_request(request)
@@ -201,7 +201,7 @@ def _check_not_an_input(option: str, output: Path | None, request: AnonymiseRequ
 
 
 def _split_columns(options: Sequence[str], table: pa.Table) -> tuple[str, ...]:
-    """Split a,b,c into names, unless the table has a column of that whole name."""
+    """Split a,b,c into names, unless the table has a column with exactly that name."""
     parts = [[text] if text in table.column_names else text.split(",") for text in options]
     return tuple(part.strip() if part not in table.column_names else part for group in parts for part in group if part)
 

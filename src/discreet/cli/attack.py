@@ -184,7 +184,7 @@ def _print_section(section: ReportSection, *, all_details: bool) -> None:
     )
     for title, released in releases:
         console.print(Text(f"  {title}: {released}"))
-    console.print(Text(f"Success: the share that {results[0].metric}."))
+    console.print(Text(f"Success: the share {results[0].metric}."))
     console.print(_comparison_table(section.comparison))
     if section.comparison.note:
         console.print(Text(section.comparison.note))

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from discreet import privacy
 from discreet.cli.owner_log import LogOption, log_for_owner
 from discreet.cli.terminal import exit_on_error, usage_error
 from discreet.curator.curator import Curator
@@ -115,7 +116,10 @@ def _describe_model(model: Any) -> dict[str, Any]:
     loss = model.loss_
     spent = {"epsilon": str(loss.epsilon)}
     if loss.epsilon is None:
-        spent = {"epsilon": f"{float(loss.to_epsilon(loss.at_delta)):.6g}", "delta": f"{float(loss.at_delta):g}"}
+        spent = {
+            "epsilon": f"{float(privacy.to_epsilon(loss, loss.at_delta)):.6g}",
+            "delta": f"{float(loss.at_delta):g}",
+        }
     spent["rho"] = str(loss.rho)
     parameters = import_module("discreet.learn.fit_session").fitted_attributes(model)
     del parameters["loss_"]

@@ -26,7 +26,8 @@ from discreet.curator.ledger_location import (
     parse_location_option,
     policy_line,
 )
-from discreet.kernel.ledger.account import Account
+from discreet.kernel.ledger import Ledger
+from discreet.ledger_admin.verify import verify_ledger
 from discreet.policy import Policy
 
 app = typer.Typer(cls=PlainGroup, help="Show, verify and move a ledger.", no_args_is_help=True, add_completion=False)
@@ -45,7 +46,7 @@ NameOption = Annotated[str | None, typer.Option(help="The name of the data set i
 def verify(where: LedgerArgument, name: NameOption = None) -> None:
     """Verify every hash, total, state and stored answer."""
     with _open_site(where, name) as (ledger, _):
-        ledger.verify()
+        verify_ledger(ledger)
         typer.echo(f"{where}: {_count_charges(ledger)}; all hashes, totals, states and answers verified")
 
 
@@ -98,7 +99,7 @@ def show(
             typer.echo(f"moved to {to}")
 
 
-def _count_charges(ledger: Account) -> str:
+def _count_charges(ledger: Ledger) -> str:
     count = len(ledger.events())
     return f"{count} charge{'' if count == 1 else 's'}"
 
@@ -164,7 +165,7 @@ class _LedgerSite:
 
 
 @contextmanager
-def _open_site(where: str, name: str | None) -> Iterator[tuple[Account, _LedgerSite]]:
+def _open_site(where: str, name: str | None) -> Iterator[tuple[Ledger, _LedgerSite]]:
     with exit_on_error():
         site = _LedgerSite(parse_location_option(where, "POLICY"), name) if name else _site_of_policy(where)
         with open_ledger_at(site.location, name=site.name, checkpoint=site.checkpoint) as ledger:

@@ -20,12 +20,12 @@ from discreet.engines.spark.tables import check_sources
 from discreet.engines.table_source import EngineError, SourcePart, TableSource, column_types, match_columns
 from discreet.kernel.errors import PolicyError
 from discreet.policy import DeclaredTable, Hazard, Policy
+from discreet.policy.catalog import kernel_type
 from discreet.policy.column_domains import DeclaredColumn
 from discreet.policy.drafting.sketch import CatalogSketch, ColumnSketch, TableSketch
 from discreet.policy.file_hazards import local_files, stored_type_hazard
 from discreet.policy.hazard_rules import make_hazard
 from discreet.policy.validators import parse_location
-from discreet.query.catalog import kernel_type
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
-from discreet import postprocess
+from discreet import postprocess, privacy
 from discreet.answer.model import Answer, Cost, ExplainedColumn, Explanation
 from discreet.estimate.estimators import VarianceStatistic, describe_noise
 from discreet.estimate.intervals import Noise
@@ -240,7 +240,7 @@ def cost_in_budget(loss: Loss, budget: Budget) -> Cost:
     """Return a cost with its epsilon at the budget's delta and its share of the budget."""
     if budget.rho is None:
         return Cost(loss, share=None if loss.epsilon is None else loss.epsilon / budget.epsilon)
-    epsilon = Loss(None, loss.rho).to_epsilon(budget.conversion_delta)
+    epsilon = privacy.to_epsilon(Loss(None, loss.rho), budget.conversion_delta)
     return Cost(loss, epsilon, budget.conversion_delta, loss.rho / budget.rho)
 
 

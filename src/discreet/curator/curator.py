@@ -23,9 +23,9 @@ from discreet.kernel.ledger.terms import Terms, check_cost
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.numbers import Number
 from discreet.policy import Policy
+from discreet.policy.catalog import catalog_of
 from discreet.pricing import AccuracyTarget, CostRequest, Margins, ReleaseHistory, ReleasePlan
 from discreet.pricing.allocation import largest_epsilon
-from discreet.query.catalog import scan_of
 from discreet.query.passes import plan_query
 
 _LOG = logging.getLogger("discreet")
@@ -90,10 +90,7 @@ class Curator:
 
     def __init__(self, policy: Policy, engine: Engine, ledger: Ledger) -> None:
         self.policy, self.ledger, self._engine, self.frame_kind = policy, ledger, engine, Answer.frame_kind
-        self._catalog = release.Catalog(
-            {name: scan_of(policy, name) for name, table in policy.tables.items() if not table.public},
-            {name: engine.columns(name) for name, table in policy.tables.items() if table.public},
-        )
+        self._catalog = catalog_of(policy, engine.columns)
         self._circuit_breaker = CircuitBreaker(policy, ledger, engine.seconds)
         self._in_flight_keys = InFlightKeys(ledger, engine.seconds + GRACE_SECONDS)
 
@@ -245,7 +242,7 @@ class Curator:
         answer = answer_builder.build_answer(plan, releases, release_plan, self.policy, self._budget_of(by))
         try:
             remaining = self.budget(by).remaining.epsilon
-        except LedgerError:  # the answer is paid for and complete without it
+        except LedgerError:  # the answer is charged and complete without it
             remaining = None
         return replace(answer, frame_kind=self.frame_kind, remaining=remaining)
 
@@ -295,7 +292,7 @@ class Curator:
         return limits if analyst_budget is None else [*limits, (analyst_budget, self.ledger.spent(by))]
 
     def _check_budget(self, target: AccuracyTarget, release_plan: ReleasePlan, by: str) -> None:
-        """Refuse a cost that exceeds the remaining budget, with a hint at what is affordable."""
+        """Refuse a cost that exceeds the remaining budget, with the affordable cost as a hint."""
         remaining = self._remaining_if_exceeded(release_plan.marginal_cost, by)
         if remaining is not None:
             (total, spent), *analyst_limits = self._budgets_and_spent(by)

@@ -24,6 +24,7 @@ from discreet.kernel.ledger import Ledger
 from discreet.kernel.model_release import MAX_UNITS, PartialSum
 from discreet.kernel.relation import Relation, Scan, tables_of
 from discreet.policy import Policy
+from discreet.policy.catalog import catalog_of
 from discreet.policy.declarations import PersonInWindow, RowUnit
 from discreet.query.passes import plan_row_query
 from discreet.query.relations.scope import ColumnInfo
@@ -45,7 +46,7 @@ class SummingEngine(Protocol):
 
 @dataclass(frozen=True)
 class PrivateRows:
-    """The rows of a query, as an estimator sees them, with the ledger that pays for them.
+    """The rows of a query, as an estimator sees them, with the ledger to which the fit is charged.
 
     `bounds` are the declared ranges of the columns. Rows with NULL in any column are left out.
     """
@@ -94,6 +95,7 @@ def fit_on_query(  # noqa: PLR0913 - the request, and what serves it
     """Fit one of Discreet's estimators on the private rows of a query, and return it."""
     clone = _clone_unfitted(estimator)
     rows = plan_row_query(sql, policy, engine, by=by)
+    catalog_of(policy, engine.columns).check(rows.relation)
     check_supported(rows.relation, engine.dialect)
     names = tuple(_declared_spelling(info.name, policy) for info in rows.columns)
     bounds = tuple(map(_public_range, rows.columns))
@@ -160,7 +162,7 @@ def _clone_unfitted(estimator: E) -> E:
 
 
 def _plain_setting(value: Any, name: str) -> Any:
-    """Return a setting as plain data; any other object could run code of its own on what it is compared with."""
+    """Return a setting as plain data; any other object could run its own code when it is compared."""
     if value is None or type(value) in (bool, int, float, str, Fraction, Decimal):
         return value
     if type(value) in (list, tuple):

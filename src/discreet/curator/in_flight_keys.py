@@ -19,7 +19,7 @@ from typing import Any
 
 from discreet.kernel.errors import LedgerError, Refused
 from discreet.kernel.event import canonical_json
-from discreet.kernel.ledger import Account, Ledger
+from discreet.kernel.ledger import Ledger
 from discreet.kernel.ledger.sqlite_location import FileLocation, MemoryLocation
 
 _RETRY_PAUSES = 0.002, 0.1  # first and longest pause between two attempts, in seconds
@@ -30,7 +30,7 @@ class InFlightKeys:
 
     def __init__(self, ledger: Ledger, seconds: float) -> None:
         self._timeout = seconds
-        self._ledger_location: Any = ledger._session.location if isinstance(ledger, Account) else None  # noqa: SLF001 - locks live where the ledger is
+        self._ledger_location: Any = ledger.session.location  # locks live where the ledger is
         self._locked_names: set[str] = set()
         self._unlocked = threading.Condition()
         self._descriptors: set[int] = set()
@@ -74,7 +74,7 @@ class InFlightKeys:
 
     def _lock_across_processes(self, name: str, deadline: float) -> Any:
         match self._ledger_location:
-            case None | MemoryLocation():
+            case MemoryLocation():
                 return nullcontext()
             case FileLocation():
                 return self._lock_file(Path(f"{self._ledger_location}.key-{name}"), deadline)

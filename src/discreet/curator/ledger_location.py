@@ -11,11 +11,14 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from discreet.kernel.errors import LedgerError, PolicyError
-from discreet.kernel.ledger import create_ledger, open_ledger
-from discreet.kernel.ledger.account import Account
+from discreet.kernel.ledger import Ledger, create_ledger, open_ledger
 from discreet.kernel.ledger.chain import moved_message
-from discreet.kernel.ledger.migration import ProgressCallback, move_ledger
-from discreet.kernel.ledger.sqlite import open_target_ledger
+from discreet.ledger_admin.move import (
+    ProgressCallback,
+    move_ledger,
+    open_target_ledger,
+    open_target_postgres_ledger,
+)
 from discreet.policy import Policy
 from discreet.policy.validators import URL_PREFIX
 from discreet.policy.validators import parse_location as checked
@@ -96,7 +99,7 @@ def checkpoint_path(policy: Policy) -> Path:
     return policy.base / f"{name}.ledger-head"
 
 
-def open_ledger_at(location: LedgerLocation, *, name: str, checkpoint: Path | None = None) -> Account:
+def open_ledger_at(location: LedgerLocation, *, name: str, checkpoint: Path | None = None) -> Ledger:
     """Open the existing ledger of a data set.
 
     >>> open_ledger_at(Path("nowhere.sqlite"), name="demo")  # doctest: +ELLIPSIS
@@ -110,10 +113,10 @@ def open_ledger_at(location: LedgerLocation, *, name: str, checkpoint: Path | No
     return open_postgres_ledger(location, name=name, checkpoint=checkpoint)
 
 
-def open_or_create_ledger(policy: Policy) -> Account:
+def open_or_create_ledger(policy: Policy) -> Ledger:
     """Open the ledger of a policy, or create it with the policy's budget if there is none.
 
-    If the ledger was moved, the error says what to write into the policy.
+    If the ledger was moved, the error states what to write into the policy.
 
     >>> from tempfile import mkdtemp
     >>> policy = Policy.from_dict({
@@ -141,7 +144,7 @@ def open_or_create_ledger(policy: Policy) -> Account:
 
 
 def move_ledger_to(
-    source: Account,
+    source: Ledger,
     location: LedgerLocation,
     *,
     name: str,
@@ -168,14 +171,14 @@ def move_ledger_to(
             raise LedgerError(_move_error_text(str(error), source, target)) from error.__cause__
 
 
-def _move_error_text(text: str, source: Account, target: Account) -> str:
+def _move_error_text(text: str, source: Ledger, target: Ledger) -> str:
     """Replace the two locations that were prepended to the message of an error by "from … to …"."""
-    old, new = (account._session.location for account in (source, target))  # noqa: SLF001 - it has no public name
+    old, new = source.session.location, target.session.location
     both = f"{new}: {old}: "
     return f"from {old} to {new}: {text.removeprefix(both)}" if text.startswith(both) else text
 
 
-def _open_policy_ledger(policy: Policy) -> Account:
+def _open_policy_ledger(policy: Policy) -> Ledger:
     return open_ledger_at(policy.ledger_location, name=policy.data.name, checkpoint=checkpoint_path(policy))
 
 
@@ -187,7 +190,7 @@ def _ledger_exists(location: LedgerLocation, name: str) -> bool:
     return has_postgres_ledger(location, name=name)
 
 
-def _create_or_open(policy: Policy) -> Account:
+def _create_or_open(policy: Policy) -> Ledger:
     try:
         return _create_policy_ledger(policy)
     except LedgerError:
@@ -196,7 +199,7 @@ def _create_or_open(policy: Policy) -> Account:
         return _open_policy_ledger(policy)  # another process created it at the same moment
 
 
-def _create_policy_ledger(policy: Policy) -> Account:
+def _create_policy_ledger(policy: Policy) -> Ledger:
     name, budget, analysts = policy.data.name, policy.budget, policy.analyst_budgets()
     unit_declaration, location, checkpoint = policy.unit_fingerprint(), policy.ledger_location, checkpoint_path(policy)
     if isinstance(location, Path):
@@ -220,9 +223,7 @@ def _create_policy_ledger(policy: Policy) -> Account:
     )
 
 
-def _open_move_target(location: LedgerLocation, name: str, checkpoint: Path | None) -> Account:
+def _open_move_target(location: LedgerLocation, name: str, checkpoint: Path | None) -> Ledger:
     if isinstance(location, Path):
         return open_target_ledger(location)
-    from discreet.ledger_postgres.ledger import open_target_postgres_ledger  # noqa: PLC0415 - an extra
-
     return open_target_postgres_ledger(location, name=name, checkpoint=checkpoint)

@@ -21,8 +21,8 @@ from discreet.kernel.ledger import Ledger, memory_ledger
 from discreet.kernel.loss import Budget
 from discreet.kernel.numbers import Number
 from discreet.policy import Policy, check_same_unit
+from discreet.policy.catalog import kernel_type
 from discreet.policy.entries import size_in_bytes
-from discreet.query.catalog import kernel_type
 
 _OWNER_LOG = logging.getLogger("discreet.owner")
 _DEFAULT_TABLE = "data"

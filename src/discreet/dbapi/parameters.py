@@ -1,7 +1,7 @@
 """Bind values to placeholders: each becomes one literal, and the meaning of the rest of the text does not change.
 
-Placeholders are found by the tokenizer that parses the query later, so a ? in a string, a name or a comment is none.
-The result is tokenized again and must have the same tokens, with literals in place of placeholders.
+Placeholders are found by the tokenizer that parses the query later, so a ? in a string, a name or a comment is not a
+placeholder. The result is tokenized again and must have the same tokens, with literals in place of placeholders.
 """
 
 import math
@@ -177,7 +177,9 @@ def _named_placeholders(text: str, parameters: Mapping[str, Any]) -> list[Placeh
 
 
 def _refuse_other_styles(text: str) -> None:
-    """Refuse %s and %(name)s, the placeholders of other drivers; a % in a string or before a space is none."""
+    """Refuse %s and %(name)s, the placeholders of other drivers; a % in a string or before a space is not a
+    placeholder.
+    """
     adjacent = [(one.text, other.text.lower()) for one, other in pairwise(tokenise(text)) if one.end + 1 == other.start]
     if {("%", "s"), ("%", "(")} & set(adjacent):
         raise QuestionRefused(

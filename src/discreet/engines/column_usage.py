@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from discreet.kernel.expr import Expr, columns_of
+from discreet.kernel.expr import Call, Column, Expr, Type
 from discreet.kernel.question import Question
 from discreet.kernel.relation import (
     Derive,
@@ -45,6 +45,16 @@ def usage_of_relation(relation: Relation, columns: Iterable[str]) -> ColumnUsage
     columns_by_table: dict[str, set[str]] = {}
     _collect(relation, set(columns), columns_by_table)
     return {table: frozenset(names) for table, names in columns_by_table.items()}
+
+
+def columns_of(expr: Expr) -> dict[str, Type]:
+    """Return the columns that an expression reads."""
+    if isinstance(expr, Column):
+        return {expr.name: expr.type}
+    columns: dict[str, Type] = {}
+    for arg in expr.args if isinstance(expr, Call) else ():
+        columns |= columns_of(arg)
+    return columns
 
 
 def _column_names(*exprs: Expr | None) -> set[str]:

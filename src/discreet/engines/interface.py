@@ -44,7 +44,7 @@ class Engine(Protocol):
             (ACCESS SHARE, as any reader) and reads the catalog, or the names, sizes, times and schemas of files. The
             only SELECT that runs on a private table has LIMIT 0 and ends before it fetches a row.
         Needs: the owner's tables are not altered or locked depending on what one person's rows contain.
-        Checked by: test_to_prepare_a_question_reads_no_row, test_what_is_not_ready_is_refused_and_not_charged
+        Checked by: test_preparing_a_question_reads_no_row, test_changed_or_locked_tables_are_refused_and_not_charged
         """
 
     def totals(self, question: Question) -> EngineTotals:

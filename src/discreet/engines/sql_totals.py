@@ -4,13 +4,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from discreet.kernel.grid import Grid
 from discreet.kernel.histogram_tree import CellCounts
-from discreet.kernel.question import ClippedUnits, HistogramTree, Question, SelectedGroups
+from discreet.kernel.question import HistogramTree, Question, SelectedGroups
 from discreet.kernel.release import EngineTotals, GroupKey
-from discreet.kernel.sqlgen.dialect import Dialect, GroupCountStrategy
+from discreet.kernel.sqlgen.dialect import Dialect
 from discreet.kernel.sqlgen.question_sql import write_selects
 
 RunSelect = Callable[[str], pa.Table]
@@ -25,7 +24,7 @@ def compute_totals(question: Question, run: RunSelect, dialect: Dialect) -> Engi
         dict[int, CellCounts](),
     )
     if None in select_by_total:
-        table = _total_clipped_units(question, run(select_by_total.pop(None)), dialect)
+        table = run(select_by_total.pop(None))
         rows, width = keys.group_indices(table), len(question.by)
         columns |= {int(name[1:]): (rows, table.column(name).to_numpy()) for name in table.column_names[width:]}
     for index, text in select_by_total.items():
@@ -39,18 +38,6 @@ def compute_totals(question: Question, run: RunSelect, dialect: Dialect) -> Engi
     for index, (rows, column) in columns.items():
         values[rows[rows >= 0], index] = column[rows >= 0]
     return EngineTotals(keys.in_order, values, cell_counts)
-
-
-def _total_clipped_units(question: Question, table: pa.Table, dialect: Dialect) -> pa.Table:
-    """Sum the clipped units, each counted in its first group, over all groups; then drop groups without votes."""
-    clipped_indices = [index for index, total in enumerate(question.totals) if isinstance(total, ClippedUnits)]
-    if dialect.group_count_strategy is GroupCountStrategy.JOIN or not clipped_indices or not question.needs_clipping:
-        return table
-    for index in clipped_indices:
-        name = f"t{index}"
-        total_in_each_row = np.full(table.num_rows, table.column(name).to_numpy().sum(), np.int64)
-        table = table.set_column(table.column_names.index(name), name, pa.array(total_in_each_row))
-    return table.filter(pc.greater(table.column("t0"), 0)) if isinstance(question.groups, SelectedGroups) else table
 
 
 class _GroupKeys:

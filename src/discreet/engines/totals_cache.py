@@ -37,7 +37,19 @@ class TotalsCache:
         self._entries: OrderedDict[Hashable, _CachedTotal] = OrderedDict()
 
     def totals(self, question: Question, compute: Callable[[Question], EngineTotals]) -> EngineTotals:
-        """Return the totals of a question, computing those that are not cached."""
+        """Return the totals of a question, computing those that are not cached.
+
+        Claim: it returns what `compute` would return for the question, and what is cached afterwards depends on the
+            questions so far alone, not on their results.
+        Proof: a key holds all of the question that a total depends on: the relation, the keys, the groups, the bounds
+            and the total, and whether it is the first of a partition selection, which counts other units. _combine
+            aligns totals by group, and one without a group is 0 there. Entries are stored, ordered and evicted by
+            their keys and by _estimated_bytes, which reads the question and not the data.
+        Needs: Question, EngineTotals, _combine, _estimated_bytes. The data does not change while the engine is open:
+            the engines check it before they ask the cache.
+        Checked by: test_cached_totals_equal_those_of_the_reference,
+            test_another_question_is_computed_again, test_cache_eviction_does_not_depend_on_the_data
+        """
         query_key = (question.relation, question.by, question.groups, question.bounds)
         # With partition selection, the first total counts the units that vote, unlike other counts of units.
         discovers = isinstance(question.groups, SelectedGroups)

@@ -12,6 +12,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from discreet import privacy
 from discreet.estimate.intervals import JointNoise, Noise, largest_deviation
 
 CONFIDENCE = Fraction(95, 100)
@@ -287,7 +288,7 @@ def _joint_noise(*totals: NoisyTotal) -> JointNoise:
 
 @lru_cache(maxsize=1024)
 def _margin_in_steps(noise: Noise) -> int:
-    return noise.margin(CONFIDENCE)
+    return privacy.margin(noise, CONFIDENCE)
 
 
 def _with_constant_margin(values: np.ndarray, margin: float) -> ColumnEstimate:

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 
+from discreet import privacy
 from discreet.estimate import estimators
 from discreet.estimate.estimators import (
     CONFIDENCE,
@@ -306,7 +307,7 @@ def clipped_units_note(release: PlannedRelease, noises: tuple[Noise, ...], noisy
     (place,) = indices
     count, margin, exceeded = (
         int(noisy[0, place]),
-        noises[place].margin(CONFIDENCE),
+        privacy.margin(noises[place], CONFIDENCE),
         _exceeded_bounds(release.question, place),
     )
     if count <= margin:

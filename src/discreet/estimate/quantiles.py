@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from discreet import privacy
 from discreet.estimate.estimators import CONFIDENCE, ColumnEstimate
 from discreet.estimate.intervals import Noise
 from discreet.estimate.planned_release import Frequencies, FrequencyOutput, PlannedRelease, Quantile
@@ -157,7 +158,7 @@ def _estimate_frequencies(
         {_json_key(value): round(Fraction(int(count)) * step) for value, count in zip(total.domain, row, strict=True)}
         for row in counts
     ]
-    margin = float(noise.margin(CONFIDENCE) * step)
+    margin = float(privacy.margin(noise, CONFIDENCE) * step)
     return ColumnEstimate(
         _object_array([json.dumps(row, ensure_ascii=False) for row in counts_by_value]), np.full(groups, margin)
     )

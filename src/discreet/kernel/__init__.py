@@ -12,8 +12,8 @@ expr, grid, portable_regex row-wise expressions, and the public grid for sums
 relation, question         the ownership algebra; totals by group with contribution bounds and a sensitivity
 sqlgen/                    the engine's SELECTs, written from the algebra only
 histogram_tree             noisy counts in a histogram tree, drawn for the nodes that are visited
-fingerprint, noisy_totals  fingerprints of totals, and their stored form
+fingerprint                fingerprints of totals
 refinement                 less noise for an earlier answer
 release                    charge, read, add noise, store, return
-reservation, model_release, row_rule   noisy sums for models
+reservation, model_release noisy sums for models
 """

@@ -1,6 +1,7 @@
 """Events: releases recorded as data, from which their cost can be recomputed."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -85,15 +86,13 @@ def combine_mechanisms(parts: Sequence[tuple[str, str]]) -> tuple[str, str]:
 
 
 def bounded_text(value: Any, name: str, max_length: int) -> str:
-    """Return a text that is not empty, not too long, and encodable."""
+    """Return a text that is not empty, not too long, and storable in every database: PostgreSQL has no NUL."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a str, not {type(value).__name__}")
     if not 0 < len(value) <= max_length:
         raise ValueError(f"{name} must have 1 to {max_length} characters, not {len(value)}")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise ValueError(f"{name} must be Unicode text without lone surrogates") from None
+    if re.search("[\0\ud800-\udfff]", value):
+        raise ValueError(f"{name} must be Unicode text without NUL characters or lone surrogates")
     return value
 
 

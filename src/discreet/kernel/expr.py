@@ -4,22 +4,24 @@ Total means: whatever the row contains, the expression has a value or is NULL, a
 can only use constants and the columns of its own row: no clock, no randomness, no other rows.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import Enum
 from math import isfinite
 
+from discreet.kernel.errors import require
 from discreet.kernel.event import bounded_text
 from discreet.kernel.grid import Grid
+from discreet.kernel.numbers import check_type
 from discreet.kernel.portable_regex import check_regex
 
 Value = int | float | bool | str | date | datetime | None
 
-_INT64 = 1 << 63
-_MAX_SIZE = 5_000  # size of an expanded expression: each part counts as often as it appears in the SQL
-_MAX_DEPTH = 200
 MAX_TEXT_LENGTH = 2_000  # characters of constants, joined texts and inputs of TEXT_SCANS: bounds the work per row
+# Shared parts count as often as they appear: without these limits, whatever walks an expression could take for ever, or
+# exceed Python's recursion limit.
+_MAX_SIZE = 5_000
+_MAX_DEPTH = 200
 
 
 class Type(Enum):
@@ -33,17 +35,8 @@ class Type(Enum):
     TIMESTAMP = "s"
 
 
-_PYTHON_TYPES: dict[Type, type] = {
-    Type.INTEGER: int,
-    Type.REAL: float,
-    Type.BOOLEAN: bool,
-    Type.TEXT: str,
-    Type.DATE: date,
-    Type.TIMESTAMP: datetime,
-}
-
-_DATE_PARTS = ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "hour", "minute", "second")
-_TRUNC_UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
+_PYTHON_TYPES: dict[Type, type] = dict(zip(Type, (int, float, bool, str, date, datetime), strict=True))
+_TYPE_CLASSES = {"N": {Type.INTEGER, Type.REAL}, "O": set(Type), "A": set(Type)}
 
 # Arguments and result: i r b t d s as in Type; N an integer or a real, O any ordered type, A any type, each the same
 # wherever it appears; ! a constant that is not NULL; * one or more.
@@ -79,30 +72,23 @@ SIGNATURES = {
     "part": "t i! i! t",  # start position (at least 1), number of characters
     "join": "t t* t",  # at most MAX_TEXT_LENGTH characters
     **dict.fromkeys(("like", "like_any_case", "matches"), "t t! b"),
-    **dict.fromkeys(_DATE_PARTS, "s i"),
-    **{f"trunc_{window}": "s s" for window in _TRUNC_UNITS},
+    **dict.fromkeys(("year", "quarter", "month", "week", "day", "dow", "isodow", "doy"), "s i"),
+    **dict.fromkeys(("hour", "minute", "second"), "s i"),
+    **dict.fromkeys(("trunc_year", "trunc_quarter", "trunc_month", "trunc_week", "trunc_day"), "s s"),
+    **dict.fromkeys(("trunc_hour", "trunc_minute", "trunc_second"), "s s"),
     "to_date": "s d",
     "to_timestamp": "d s",
     "days_between": "d d i",
     "add_days": "d i! d",
     "add_seconds": "s i! s",
 }
-_ORDERED = frozenset(Type)
-_NUMERIC = frozenset({Type.INTEGER, Type.REAL})
-_TYPE_CLASSES = {"N": _NUMERIC, "O": _ORDERED, "A": frozenset(Type)}
-
-# These read only the first MAX_TEXT_LENGTH characters of a text, and cost as much as a hundred other operations.
-TEXT_SCANS = frozenset({"like", "like_any_case", "matches", "lower", "upper"})
-_SCAN_SIZE = 100
-
-# How often an argument may appear in the SQL of an operation, if more than once.
-_ARGUMENT_REPEATS = {
-    **dict.fromkeys(("power", "like", "like_any_case"), 5),
-    **dict.fromkeys(("lower", "upper"), 4),
-    **dict.fromkeys(("abs", "clip", "floor", "ceil", "round", "divide"), 3),
-    **dict.fromkeys(("modulo", "sqrt", "ln", "log10", "exp", "inside", "nullif", "sign"), 2),
-    **dict.fromkeys(("read_integer", "read_real", "read_date", "read_timestamp", "add_days", "add_seconds"), 2),
-    **{f"trunc_{window}": 2 for window in _TRUNC_UNITS},
+TEXT_SCANS = frozenset({"like", "like_any_case", "matches", "lower", "upper"})  # these read MAX_TEXT_LENGTH characters
+# Ranges of constants that every engine supports.
+_CONSTANT_RANGES = {
+    "round": ((-15, 15),),
+    "part": ((1, 100_000), (0, 100_000)),
+    "add_days": ((-3_652_059, 3_652_059),),
+    "add_seconds": ((-(10**11), 10**11),),
 }
 
 
@@ -112,12 +98,11 @@ class Column:
 
     name: str
     type: Type
+    size = depth = 1
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        _check_type(self.type)
-
-    size = depth = 1
+        check_type(Type, self.type, "type")
 
 
 @dataclass(frozen=True)
@@ -130,12 +115,10 @@ class Constant:
 
     value: Value
     type: Type
+    size = depth = 1
 
     def __post_init__(self) -> None:
-        _check_type(self.type)
-        check_value(self.value, self.type)
-
-    size = depth = 1
+        check_value(self.value, check_type(Type, self.type, "type"))
 
 
 @dataclass(frozen=True)
@@ -144,6 +127,14 @@ class Call:
 
     >>> Call("add", (Constant(1, Type.INTEGER), Constant(2, Type.INTEGER))).type
     <Type.INTEGER: 'i'>
+
+    Claim: the value is a function of constants and of columns of the same row, defined for every row; NULL otherwise.
+    Proof: by induction over `args`. Only operations of SIGNATURES and CASE exist. Each dialect and the reference
+        compute them as total functions of arguments with these types, and of constants that `_check_constants` accepts.
+    Needs: Column, Constant, check_name, check_value, check_regex; each engine's operations are total.
+    Checked by: test_other_arguments_are_refused, test_an_unlisted_operation_is_refused,
+        test_a_pattern_that_engines_read_differently_is_refused, test_constants_stay_within_what_every_engine_computes,
+        test_every_operation_can_be_written_and_evaluated, test_the_engine_equals_the_reference
     """
 
     op: str
@@ -153,96 +144,56 @@ class Call:
     depth: int = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        signature = SIGNATURES.get(self.op)
-        if signature is None and self.op != "case":
-            raise ValueError(f"op must be a supported operation, not {self.op!r}")
-        if not isinstance(self.args, tuple) or not all(isinstance(arg, Column | Constant | Call) for arg in self.args):
+        require(self.op in SIGNATURES or self.op == "case", f"op must be a supported operation, not {self.op!r}")
+        if not isinstance(self.args, tuple) or not all(isinstance(arg, Expr) for arg in self.args):
             raise TypeError("args must be a tuple of expressions")
-        result_type = _case_type(self.args) if signature is None else _result_type(self.op, signature, self.args)
-        if self.op in _PATTERN_CHECKS:
-            _PATTERN_CHECKS[self.op](str(self.args[1].value))  # type: ignore[union-attr]
-        if self.op in _CONSTANT_RANGES:
-            _check_constant_ranges(self.op, *(arg.value for arg in self.args[1:]))  # type: ignore[union-attr]
-        size = _call_size(self.op, sum(arg.size for arg in self.args))
-        depth = 1 + max(arg.depth for arg in self.args)
-        if size > _MAX_SIZE or depth > _MAX_DEPTH:
-            raise ValueError("the expression is too long or too deeply nested. Simplify it.")
-        object.__setattr__(self, "type", result_type)
-        object.__setattr__(self, "size", size)
-        object.__setattr__(self, "depth", depth)
+        result_type = _case_type(self.args) if self.op == "case" else _result_type(self.op, self.args)
+        _check_constants(self.op, self.args[1:])
+        size, depth = 1 + sum(arg.size for arg in self.args), 1 + max(arg.depth for arg in self.args)
+        require(
+            size <= _MAX_SIZE and depth <= _MAX_DEPTH, "the expression is too long or too deeply nested. Simplify it."
+        )
+        vars(self).update(type=result_type, size=size, depth=depth)  # frozen
 
 
 Expr = Column | Constant | Call
 
 
-def columns_of(expr: Expr) -> dict[str, Type]:
-    """Return the columns that an expression reads."""
-    if isinstance(expr, Column):
-        return {expr.name: expr.type}
-    columns: dict[str, Type] = {}
-    for arg in expr.args if isinstance(expr, Call) else ():
-        columns |= columns_of(arg)
-    return columns
-
-
-def expanded_size(expr: Expr, column_sizes: Mapping[str, int]) -> int:
-    """Return the size of an expression with computed columns expanded; ValueError if it is too long."""
-    if isinstance(expr, Column):
-        return column_sizes.get(expr.name, 1)
-    size = (
-        _call_size(expr.op, sum(expanded_size(arg, column_sizes) for arg in expr.args)) if isinstance(expr, Call) else 1
-    )
-    if size > _MAX_SIZE:
-        raise ValueError("the expression is too long, including the columns that it is computed from. Simplify it.")
-    return size
-
-
-def _call_size(op: str, args_size: int) -> int:
-    return (_SCAN_SIZE if op in TEXT_SCANS else 1) + _ARGUMENT_REPEATS.get(op, 1) * args_size
-
-
 def check_name(name: str) -> str:
     """Return the name of a table or column; names that begin with a dot are reserved for the kernel."""
-    if bounded_text(name, "name", max_length=200).startswith(".") or "\0" in name:
-        raise ValueError("name must not begin with a dot or contain a NUL character")
+    require(
+        not bounded_text(name, "name", max_length=200).startswith(".") and "\0" not in name,
+        "name must not begin with a dot or contain a NUL character",
+    )
     return name
 
 
 def check_value(value: Value, kind: Type) -> None:
     """Raise an error unless the value is NULL, or has the type and a range that every engine supports."""
-    if value is None:
-        return
-    if type(value) is not _PYTHON_TYPES[kind]:
+    if value is not None and type(value) is not _PYTHON_TYPES[kind]:
         raise TypeError(f"value must be of type {kind.name.lower()}, not {type(value).__name__}")
-    if isinstance(value, str):
-        if "\0" in value or len(value) > MAX_TEXT_LENGTH:
-            raise ValueError(f"value must not contain a NUL character or exceed {MAX_TEXT_LENGTH:,} characters")
-        value.encode()
-    elif isinstance(value, int) and not -_INT64 <= value < _INT64:
-        raise ValueError("value must be within int64")
-    elif isinstance(value, float) and not isfinite(value):
-        raise ValueError("value must be finite")
-    elif isinstance(value, datetime) and value.tzinfo is not None:
-        raise ValueError("value must be a timestamp without time zone")
+    require(
+        not isinstance(value, str) or ("\0" not in value and len(value) <= MAX_TEXT_LENGTH),
+        f"value must not contain a NUL character or exceed {MAX_TEXT_LENGTH:,} characters",
+    )
+    str(value).encode()  # a lone surrogate raises UnicodeEncodeError, a ValueError
+    require(not isinstance(value, int) or -(1 << 63) <= value < 1 << 63, "value must be within int64")
+    require(not isinstance(value, float) or isfinite(value), "value must be finite")
+    require(not isinstance(value, datetime) or value.tzinfo is None, "value must be a timestamp without time zone")
 
 
-def _check_type(kind: Type) -> None:
-    if not isinstance(kind, Type):
-        raise TypeError(f"type must be a Type, not {kind!r}")
-
-
-def _result_type(op: str, signature: str, args: tuple[Expr, ...]) -> Type:
-    *expected, result = signature.split()
+def _result_type(op: str, args: tuple[Expr, ...]) -> Type:
+    """Return the type of an operation; TypeError unless its arguments fit the signature."""
+    *expected, result = SIGNATURES[op].split()
     if expected[-1].endswith("*"):
         repeated = expected.pop()[:-1]
         expected += [repeated] * max(1, len(args) - len(expected))
     if len(args) != len(expected):
         raise TypeError(f"{op} takes {len(expected)} arguments, not {len(args)}")
-    bound: dict[str, Type] = {}
+    bound: dict[str, Type] = {}  # what N, O and A stand for in this call
     for arg, pattern in zip(args, expected, strict=True):
-        letter = pattern[0]
-        same = bound.setdefault(letter, arg.type) if letter in _TYPE_CLASSES else Type(letter)
-        if arg.type is not same or arg.type not in _TYPE_CLASSES.get(letter, _ORDERED):
+        kind = bound.setdefault(pattern[0], arg.type) if pattern[0] in _TYPE_CLASSES else Type(pattern[0])
+        if arg.type is not kind or kind not in _TYPE_CLASSES.get(pattern[0], {kind}):
             raise TypeError(f"{op}({', '.join(other.type.name.lower() for other in args)}) is not supported")
         if pattern.endswith("!") and not (isinstance(arg, Constant) and arg.value is not None):
             raise TypeError(f"{op}: the argument must be a constant")
@@ -251,35 +202,27 @@ def _result_type(op: str, signature: str, args: tuple[Expr, ...]) -> Type:
 
 def _case_type(args: tuple[Expr, ...]) -> Type:
     """Return the type of CASE: conditions and values alternate, and the last argument is the ELSE value."""
-    conditions, values = args[:-1:2], (*args[1:-1:2], args[-1] if args else None)
-    kinds = {value.type for value in values if value is not None}
+    kinds = {value.type for value in (*args[1:-1:2], *args[-1:])}
     if len(args) < 3 or len(args) % 2 == 0 or len(kinds) != 1:
         raise TypeError("case takes pairs of a condition and a value, then an ELSE value, all values of the same type")
-    if any(condition.type is not Type.BOOLEAN for condition in conditions):
+    if any(condition.type is not Type.BOOLEAN for condition in args[:-1:2]):
         raise TypeError("case: conditions must be boolean")
     return kinds.pop()
 
 
-def _check_like(text: str) -> None:
-    if (len(text) - len(text.rstrip("\\"))) % 2:
-        raise ValueError("the pattern must not end with a single backslash")
-
-
-_PATTERN_CHECKS = {"matches": check_regex, "like": _check_like, "like_any_case": _check_like}
-
-# Ranges of constants that every engine supports.
-_CONSTANT_RANGES = {
-    "round": ((-15, 15),),
-    "part": ((1, 100_000), (0, 100_000)),
-    "add_days": ((-3_652_059, 3_652_059),),
-    "add_seconds": ((-(10**11), 10**11),),
-}
-
-
-def _check_constant_ranges(op: str, *constants: Value) -> None:
-    for value, (low, high) in zip(constants, _CONSTANT_RANGES[op], strict=True):
-        if not low <= value <= high:  # type: ignore[operator]
-            raise ValueError(f"{op}: the argument must be an integer from {low} to {high}, not {value}")
+def _check_constants(op: str, args: tuple[Expr, ...]) -> None:
+    """Raise ValueError if an engine could fail because of a constant after the first argument."""
+    constants = [arg.value for arg in args if isinstance(arg, Constant)]
+    if op == "matches":
+        check_regex(str(constants[0]))
+    if op in ("like", "like_any_case"):
+        text = str(constants[0])
+        require((len(text) - len(text.rstrip("\\"))) % 2 == 0, "the pattern must not end with a single backslash")
+    for value, (low, high) in zip(constants, _CONSTANT_RANGES.get(op, ()), strict=False):
+        require(
+            isinstance(value, int) and low <= value <= high,
+            f"{op}: the argument must be an integer from {low} to {high}, not {value}",
+        )
 
 
 class AggregateFunction(Enum):
@@ -294,6 +237,13 @@ class AggregateFunction(Enum):
     GRID_SUM = "steps"  # of numbers on a grid, in steps
 
 
+_AGGREGATED_TYPES: dict[AggregateFunction, set[Type | None]] = {
+    AggregateFunction.ROWS: {None},
+    AggregateFunction.SUM: {Type.INTEGER},
+    AggregateFunction.GRID_SUM: {Type.INTEGER, Type.REAL},
+}
+
+
 @dataclass(frozen=True)
 class UnitAggregate:
     """An aggregate over the rows of one unit."""
@@ -303,19 +253,15 @@ class UnitAggregate:
     grid: Grid | None = None
 
     def __post_init__(self) -> None:
-        fits = (self.expr is None) is (self.function is AggregateFunction.ROWS) and (self.grid is None) is not (
-            self.function is AggregateFunction.GRID_SUM
+        types = _AGGREGATED_TYPES.get(self.function, set(Type))
+        require(
+            (self.expr and self.expr.type) in types
+            and (self.grid is not None) is (self.function is AggregateFunction.GRID_SUM),
+            f"{self.function.value}: invalid arguments",
         )
-        kind = Type.INTEGER if self.expr is None else self.expr.type
-        number = self.function is AggregateFunction.GRID_SUM and kind is Type.REAL
-        fits = fits and (
-            kind is Type.INTEGER or number or self.function not in (AggregateFunction.SUM, AggregateFunction.GRID_SUM)
-        )
-        if not fits:
-            raise ValueError(f"{self.function.value}: invalid arguments")
 
     @property
     def type(self) -> Type:
         """The type of the result."""
-        keeps_type = self.expr is not None and self.function in (AggregateFunction.MIN, AggregateFunction.MAX)
-        return self.expr.type if keeps_type and self.expr else Type.INTEGER
+        keeps_type = (AggregateFunction.MIN, AggregateFunction.MAX)
+        return self.expr.type if self.expr is not None and self.function in keeps_type else Type.INTEGER

@@ -1,7 +1,7 @@
 """Fingerprints of totals: equal for the same question about the same data, whatever its text."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
 from enum import Enum
@@ -26,12 +26,12 @@ def fingerprints_of(question: Question, version: str) -> tuple[str, ...]:
     Proof: the digest covers everything that they are computed from: the relation, the keys, the bounds and the total,
         and for a total that depends on the others all of them, in any order; it does not cover the text of the query.
         The first total of selected groups counts only units that take part in the selection, unlike any other count of
-        units. The encoding is injective: each record with its name and number of fields, each value with its type
+        units. The encoding is injective: nested lists, each with the name of its type, which no two types share
         (SHA-256 has no known collisions).
     Needs: the owner changes `version` whenever the data change; SEMANTICS_VERSION changes whenever the kernel computes
         other integers.
-    Checked by: test_topics_differ_wherever_questions_do, test_the_same_question_has_the_same_topic_in_every_process
-    Seal: 1c5e38b0c91f
+    Checked by: test_fingerprints_differ_wherever_questions_do,
+        test_the_same_question_has_the_same_fingerprint_in_every_process
     """
     bounded_text(version, "version", max_length=1_000)
     context = digest((SEMANTICS_VERSION, version, question.relation, question.by, question.groups, question.bounds))
@@ -53,31 +53,20 @@ def digest(value: Any) -> str:
     >>> digest((1, "a")) == digest((1, "a")), digest((1, ("a",))) == digest((1, "a")), digest(1) == digest(True)
     (True, False, False)
     """
-    return sha256(json.dumps(list(_canonical_words(value))).encode()).hexdigest()
+    return sha256(json.dumps(_canonical_form(value)).encode()).hexdigest()
 
 
-def _canonical_words(value: Any) -> Iterator[str]:
-    """Encode a value as words: a container gives its number of components, which follow."""
-    stack = [value]
-    while stack:
-        item = stack.pop()
-        kind = type(item)
-        if kind in _SCALAR_WRITERS:
-            yield f"{kind.__name__} {_SCALAR_WRITERS[kind](item)}"
-        elif isinstance(item, Enum):
-            yield f"{kind.__name__} {item.name}"
-        else:
-            components = _components(item)
-            yield f"{kind.__name__} of {len(components)}"
-            stack += reversed(components)
-
-
-def _components(value: Any) -> tuple[Any, ...]:
-    if type(value) is tuple:
-        return value
-    if not is_dataclass(value):
-        raise TypeError(f"a question cannot contain a {type(value).__name__}")
-    return tuple(getattr(value, field.name) for field in fields(value) if field.compare)
+def _canonical_form(value: Any) -> list[Any]:
+    """Return nested lists: the type's name, then the text of a scalar, or the forms of the components."""
+    kind = type(value)
+    if kind in _SCALAR_WRITERS:
+        return [kind.__name__, _SCALAR_WRITERS[kind](value)]
+    if isinstance(value, Enum):
+        return [kind.__name__, value.name]
+    if kind is not tuple and not is_dataclass(value):
+        raise TypeError(f"a question cannot contain a {kind.__name__}")
+    parts = value if kind is tuple else (getattr(value, part.name) for part in fields(value) if part.compare)
+    return [kind.__name__, *map(_canonical_form, parts)]
 
 
 _SCALAR_WRITERS: dict[type, Callable[[Any], str]] = {

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+from discreet.kernel.errors import require
 from discreet.kernel.numbers import Number, as_fraction, as_integer, as_positive
 
 _MAX_STEPS = 1 << 40  # a double has twelve bits more
@@ -23,17 +24,18 @@ class Grid:
     offset: int
 
     def __init__(self, low: Number, high: Number, step: Number, offset: int = 0) -> None:
-        object.__setattr__(self, "low", as_fraction(low, "low"))
-        object.__setattr__(self, "high", as_fraction(high, "high"))
-        object.__setattr__(self, "step", as_positive(step, "step"))
-        object.__setattr__(self, "offset", as_integer(offset, "offset", minimum=-_MAX_STEPS))
-        if not self.low <= self.high:
-            raise ValueError("low must not be above high")
-        ends = max(abs(self.low), abs(self.high))
-        if ends > Fraction(10) ** 300 or not Fraction(1, 10**300) <= self.step <= Fraction(10) ** 300:
-            raise ValueError("low, high and step must be within the range of a double")
-        if ends / self.step >= _MAX_STEPS or self.offset > _MAX_STEPS:
-            raise ValueError("step: the grid has too many steps; choose a larger step")
+        ends = {"low": as_fraction(low, "low"), "high": as_fraction(high, "high")}
+        offset = as_integer(offset, "offset", minimum=-_MAX_STEPS)
+        vars(self).update(ends, step=as_positive(step, "step"), offset=offset)  # frozen
+        require(self.low <= self.high, "low must not be above high")
+        largest, top = max(abs(self.low), abs(self.high)), Fraction(10) ** 300
+        require(
+            max(largest, self.step, 1 / self.step) <= top, "low, high and step must be within the range of a double"
+        )
+        require(
+            largest / self.step < _MAX_STEPS and offset <= _MAX_STEPS,
+            "step: the grid has too many steps; choose a larger step",
+        )
 
     def index(self, value: float) -> int:
         """Return the index of the grid step nearest to a finite value.
@@ -42,8 +44,7 @@ class Grid:
         Proof: clamping, the division by a positive double, the addition and floor are each monotone in IEEE arithmetic,
             and so is their composition.
         Needs: every engine computes the same four operations on doubles.
-        Checked by: test_the_index_never_leaves_the_ends, test_the_engine_equals_the_reference
-        Seal: 36faba9d5638
+        Checked by: test_the_index_never_leaves_the_range, test_the_engine_equals_the_reference
         """
         low, high, step = self.as_floats
         return math.floor(min(max(value, low), high) / step + 0.5)

@@ -43,10 +43,9 @@ def walk_noisy_tree(
         independent noise; the sensitivity of that tree is that of Question.sensitivity_of.
     Proof: noise that is never read need not be drawn. Each level is drawn once, in the order of the levels, with one
         draw per node however often it is named, so the noise cannot be averaged out. The walk gets only these numbers.
-    Needs: AdditiveMechanism.perturb, Question.sensitivity_of.
+    Needs: Laplace.perturb, Gaussian.perturb, Question.sensitivity_of.
     Checked by: test_a_node_has_one_noise_however_often_it_is_named, test_a_level_cannot_be_drawn_twice,
-        test_the_law_of_a_tree_on_neighbours_stays_within_its_loss
-    Seal: 33d328ee033c
+        test_the_distribution_of_a_tree_on_neighbours_stays_within_its_loss
     """
     size, levels = tree.branching**tree.depth, list[NodeCounts]()
     codes = cell_counts.groups * size + cell_counts.cells
@@ -71,16 +70,3 @@ def walk_noisy_tree(
 
     walk(query_children, len(groups))
     return tuple(levels)
-
-
-def replay_walk(levels: tuple[NodeCounts, ...]) -> NodeQuery:
-    """Return a node query that answers from recorded levels; the walk must visit the same nodes."""
-    remaining = iter(levels)
-
-    def query_children(nodes: np.ndarray) -> np.ndarray:
-        seen = next(remaining)
-        if not np.array_equal(nodes, seen.nodes):
-            raise ValueError("the walk visits other nodes than the recorded ones")
-        return seen.counts
-
-    return query_children

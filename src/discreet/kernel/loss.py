@@ -10,15 +10,12 @@ from typing import Self
 from discreet.kernel.numbers import (
     Number,
     as_fraction,
-    as_integer,
     as_nonnegative,
     as_positive,
     check_type,
-    exp_up,
     log_down,
     log_up,
     round_down,
-    round_up,
 )
 
 _ZERO = Fraction(0)
@@ -44,7 +41,6 @@ class Loss:
         Proof: Bun and Steinke 2016, Proposition 1.4.
         Needs: nothing.
         Checked by: test_pure_loss_implies_half_its_square_in_rho
-        Seal: 0991b4839549
         """
         pure = None if epsilon is None else as_nonnegative(epsilon, "epsilon")
         bounds = [as_nonnegative(rho, "rho")] if rho is not None else []
@@ -79,7 +75,6 @@ class Loss:
             (Rogers et al. 2016, Feldman and Zrnic 2021). A delta above 1 means nothing and is limited to 1.
         Needs: nothing.
         Checked by: test_losses_add_as_exact_fractions
-        Seal: f4d5dc82970d
         """
         if not isinstance(other, Loss):
             return NotImplemented
@@ -91,58 +86,6 @@ class Loss:
         """Support sum(), which begins with 0."""
         return self if other == 0 else NotImplemented
 
-    def for_group(self, size: int) -> "Loss":
-        """Return the loss for a group of `size` units (group privacy).
-
-        Claim: k units lose at most k·epsilon and delta·(e^(k·eps)-1)/(e^eps-1); without a delta also k²·rho.
-        Proof: change one unit at a time, through k-1 intermediate databases; pure and approximate: Dwork and Roth 2014,
-            Theorem 2.2 with the geometric sum of e^(i·epsilon), i < k; zCDP: Bun and Steinke 2016, Proposition 1.9,
-            which is for a delta of 0. With a delta, rho is what the group's (epsilon, delta) implies: epsilon²/2.
-        Needs: with a delta, also a pure epsilon (else refused: no such bound is known for rho alone).
-        Checked by: test_a_group_of_k_costs_k_epsilon_and_k_squared_rho
-        Seal: 70b9ad3237d1
-        """
-        k = as_integer(size, "size", minimum=1)
-        if k == 1:
-            return self
-        epsilon = None if self.epsilon is None else k * self.epsilon
-        if not self.delta:
-            return Loss(epsilon, k * k * self.rho)  # Loss takes the minimum of k²·rho and epsilon²/2
-        if self.epsilon is None or epsilon is None:
-            raise ValueError("size: no group bound is known for a loss with a delta but no epsilon")
-        if epsilon > 1000:  # e^1000 is out of reach, and 1 is a valid delta
-            return Loss(epsilon, None, 1)
-        return Loss(epsilon, None, min(Fraction(1), round_up(self.delta * _geometric_sum_up(self.epsilon, k), 60)))
-
-    def for_substitution(self) -> "Loss":
-        """Return the loss for the substitution of one unit: a removal and an addition.
-
-        >>> Loss("1/10").for_substitution().epsilon
-        Fraction(1, 5)
-        """
-        return self.for_group(2)
-
-    def to_epsilon(self, delta: Number) -> Fraction:
-        """Return an epsilon, rounded up, for which the release is (epsilon, delta)-DP.
-
-        Claim: the release is (to_epsilon(delta), delta)-DP.
-        Proof: either the pure epsilon with the loss's own delta, or the conversion of rho with the remaining delta: a
-            delta1-approximate rho-zCDP release that is (epsilon, delta2)-DP by its rho is
-            (epsilon, delta1 + delta2)-DP.
-        Needs: zcdp_epsilon.
-        Checked by: test_conversion_is_tight_and_never_below_the_truth
-        Seal: 746341d713d4
-        """
-        allowed = as_nonnegative(delta, "delta")
-        if allowed < self.delta:
-            raise ValueError(f"delta must be at least that of the loss, {float(self.delta):.3g}, not {delta}")
-        candidates = [] if self.epsilon is None else [self.epsilon]
-        if allowed > self.delta:
-            candidates.append(zcdp_epsilon(self.rho, allowed - self.delta))
-        if not candidates:
-            raise ValueError("delta must be above that of the loss: rho alone gives an epsilon only with a delta")
-        return min(candidates)
-
     def includes(self, other: Self) -> bool:
         """Return whether every bound of this loss is at least that of another.
 
@@ -153,11 +96,7 @@ class Loss:
         return not exceeds_epsilon and other.rho <= self.rho and other.delta <= self.delta
 
     def __repr__(self) -> str:
-        parts = [] if self.epsilon is None else [f"epsilon={self.epsilon}"]
-        parts.append(f"rho={self.rho}")
-        if self.delta:
-            parts.append(f"delta={self.delta}")
-        return f"Loss({', '.join(parts)})"
+        return _named_values("Loss", epsilon=self.epsilon, rho=self.rho, delta=self.delta or None)
 
 
 ZERO_LOSS = Loss(0)
@@ -169,7 +108,7 @@ class Budget:
 
     `discover` is the share of delta for releases that have a delta themselves (partition selection).
 
-    >>> Budget(1).covers(Loss("1/100").for_group(100)), Budget(1).covers(Loss("1.01"))
+    >>> Budget(1).covers(Loss("1/100") + Loss("99/100")), Budget(1).covers(Loss("1.01"))
     (True, False)
     """
 
@@ -212,8 +151,7 @@ class Budget:
             within R: the two criteria may be combined. Nothing moves between discover and conversion: a split chosen
             after the answers would add up the failure probabilities of both.
         Needs: Loss.__add__, zcdp_rho.
-        Checked by: test_the_split_of_delta_never_moves, test_exactly_299_adaptive_counts_fit
-        Seal: 82752127633d
+        Checked by: test_the_split_of_delta_never_changes, test_exactly_299_adaptive_counts_fit
         """
         check_type(Loss, spent, "spent")
         if spent.epsilon is not None and not spent.delta and spent.epsilon <= self.epsilon:
@@ -221,48 +159,12 @@ class Budget:
         return self.rho is not None and spent.rho <= self.rho and spent.delta <= self.discover
 
     def __repr__(self) -> str:
-        parts = [f"epsilon={self.epsilon}"]
-        if self.delta:
-            parts.append(f"delta={self.delta}")
-        if self.discover:
-            parts.append(f"discover={self.discover / self.delta}")
-        return f"Budget({', '.join(parts)})"
-
-    def cost_of(self, epsilon: Number) -> Loss:
-        """Return the cost of a requested epsilon: pure in a pure budget, else the corresponding rho.
-
-        >>> Budget(1).cost_of("1/10")
-        Loss(epsilon=1/10, rho=1/200)
-        """
-        requested = as_positive(epsilon, "epsilon")
-        return Loss(None, zcdp_rho(requested, self.conversion_delta)) if self.delta else Loss(requested)
+        discover = self.discover / self.delta if self.discover else None
+        return _named_values("Budget", epsilon=self.epsilon, delta=self.delta or None, discover=discover)
 
 
-def _geometric_sum_up(epsilon: Fraction, k: int) -> Fraction:
-    """Return an upper bound of 1 + e^epsilon + … + e^((k-1)·epsilon)."""
-    step = 1 / exp_up(-epsilon) - 1
-    bounds = [k * exp_up((k - 1) * epsilon)]
-    if step > 0:
-        bounds.append((exp_up(k * epsilon) - 1) / step)
-    return min(bounds)
-
-
-def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
-    """Return the least epsilon, rounded up, for which rho-zCDP implies (epsilon, delta)-DP.
-
-    Claim: rho-zCDP implies (zcdp_epsilon(rho, delta), delta)-DP.
-    Proof: Canonne, Kamath and Steinke 2020, Proposition 12: for every order a > 1, epsilon =
-        a·rho + (ln(1/delta) - ln(a))/(a-1) + ln(1-1/a) suffices. Floats only choose a; its value is
-        computed in fractions and rounded up. No epsilon below 0 is claimed.
-    Needs: log_bounds.
-    Checked by: test_conversion_is_tight_and_never_below_the_truth
-    Seal: 8b6ae9bc2b41
-    """
-    if not rho:
-        return _ZERO
-    log_delta = float(log_up(delta))  # of the fraction, because a very small delta is 0 as a float
-    order = _best_order(lambda a: float(rho) * a + _order_cost(a, log_delta))
-    return max(_ZERO, round_up(order * rho + _order_cost_up(order, delta)))
+def _named_values(name: str, **values: Fraction | None) -> str:
+    return f"{name}({', '.join(f'{key}={value}' for key, value in values.items() if value is not None)})"
 
 
 @lru_cache(maxsize=4096)
@@ -270,37 +172,41 @@ def zcdp_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     """Return the largest rho, rounded down, that implies (epsilon, delta)-DP.
 
     Claim: zcdp_rho(epsilon, delta)-zCDP implies (epsilon, delta)-DP.
-    Proof: solve the bound of zcdp_epsilon for rho at one order a, chosen by floats, and round down.
-    Needs: log_bounds.
+    Proof: epsilon = a·rho + order_cost_up(a, delta), solved for rho at one order a, chosen by floats, and rounded down.
+    Needs: order_cost_up, best_order, round_down.
     Checked by: test_conversion_is_tight_and_never_below_the_truth
-    Seal: c9b4cf87998a
     """
-    log_delta = float(log_up(delta))
-    order = _best_order(lambda a: -(float(epsilon) - _order_cost(a, log_delta)) / a)
-    rho = (epsilon - _order_cost_up(order, delta)) / order
+    order = best_order(delta, lambda a, cost: (cost - float(epsilon)) / a)
+    rho = (epsilon - order_cost_up(order, delta)) / order
     if rho <= 0:
         raise ValueError(f"delta is too small: no rho gives epsilon {float(epsilon):.3g} at delta {float(delta):.3g}")
     zeros = max(0, len(str(rho.denominator)) - len(str(rho.numerator)))
     return round_down(rho, 30 + zeros)  # thirty significant digits
 
 
-def _order_cost(order: float, log_delta: float) -> float:
-    return (-log_delta - math.log(order)) / (order - 1) + math.log1p(-1 / order)
+def order_cost_up(order: Fraction, delta: Fraction) -> Fraction:
+    """Return (ln(1/delta) - ln(a))/(a-1) + ln(1-1/a) at the order a, rounded up.
 
-
-def _order_cost_up(order: Fraction, delta: Fraction) -> Fraction:
-    # delta·a may be above 1: then the logarithm is negative, and it is still rounded up.
+    Claim: rho-zCDP implies (a·rho + order_cost_up(a, delta), delta)-DP, at every order a > 1.
+    Proof: Canonne, Kamath and Steinke 2020, Proposition 12, with the first logarithm rounded up, also if delta·a is
+        above 1 and it is negative, and the second, which is subtracted, rounded down.
+    Needs: log_up, log_down.
+    Checked by: test_what_an_order_adds_to_epsilon_is_rounded_up
+    """
     return log_up(1 / (delta * order)) / (order - 1) - log_down(order / (order - 1))
 
 
-def _best_order(cost: Callable[[float], float]) -> Fraction:
-    """Return the order a > 1 that minimises cost(a), by golden-section search on ln(a-1)."""
+def best_order(delta: Fraction, objective: Callable[[float, float], float]) -> Fraction:
+    """Return about the order a > 1 that minimises objective(a, order_cost_up(a, delta)), in floats."""
+    log_delta = float(log_up(delta))  # of the fraction, because a very small delta is 0 as a float
+
+    def value_at(log_excess: float) -> float:
+        order = 1 + math.exp(log_excess)
+        return objective(order, (-log_delta - math.log(order)) / (order - 1) + math.log1p(-1 / order))
+
     low, high = -16.0, 36.0
-    ratio = (math.sqrt(5) - 1) / 2
+    ratio = (math.sqrt(5) - 1) / 2  # golden-section search on ln(a-1)
     while high - low > 1e-7:
         left, right = high - ratio * (high - low), low + ratio * (high - low)
-        if cost(1 + math.exp(left)) < cost(1 + math.exp(right)):
-            high = right
-        else:
-            low = left
+        low, high = (low, right) if value_at(left) < value_at(right) else (left, high)
     return 1 + Fraction(math.exp((low + high) / 2))

@@ -6,65 +6,48 @@
 A model defines the summands by a rule that sees one row at a time; it cannot influence the sensitivity of the sum.
 """
 
-import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from types import FunctionType
+from typing import Any
 
 import numpy as np
 
-from discreet.kernel.errors import FAILED, LOG, Failed
+from discreet.kernel.errors import run_charged
 from discreet.kernel.mechanism import Laplace
 from discreet.kernel.numbers import Number, as_integer, as_positive, check_type
-from discreet.kernel.reservation import CLIP_RADIUS, Noise, Reservation
-from discreet.kernel.row_rule import RowRule, check_row_wise
+from discreet.kernel.reservation import CLIP_RADIUS, Reservation
 
 MAX_UNITS = 1 << 42  # the sum of this many vectors of the ball fits in 64 bits
-_BATCH_NUMBERS = 1 << 18  # numbers per batch, so that they stay in the processor's cache
-_MAX_BATCH_ROWS, _MIN_BATCH_ROWS = 1 << 16, 1 << 11  # for wide rows, some thousand rows are worth the memory
-_MAX_VECTOR_SIZE = 1 << 18  # numbers in a vector: rounding all of them must stay well inside the ball
-Batch = tuple[np.ndarray, np.ndarray | None]  # rows, and the number of each row's unit
+_TEST_POINTS = 23  # odd, and not a multiple of a vector width
+Batch = tuple[np.ndarray, np.ndarray | None]  # rows, and the number of each row's unit, from 0
+RowRule = Callable[[np.ndarray, tuple[Any, ...]], Any]
 
 
-class RowSource(Protocol):
-    """A source of rows that can be read several times."""
+@dataclass(frozen=True)
+class SummableRows:
+    """Rows to sum: the declared bounds of their columns, whether a unit may have several rows, and how to sum them.
 
-    @property
-    def low(self) -> np.ndarray:
-        """The declared lower bound of every column."""
+    `sum_units` splits the rows, clamped to the bounds, by whole units, and returns the sum of a part over all shares.
+    """
 
-    @property
-    def high(self) -> np.ndarray:
-        """The declared upper bound of every column."""
-
-    @property
-    def grouped(self) -> bool:
-        """Whether a unit may have several rows; otherwise each row is its own unit."""
-
-    def batches(self, size: int) -> Iterator[Batch]:
-        """Yield rows, with ascending unit numbers if a unit may have several rows."""
-
-
-@runtime_checkable
-class RemoteRowSource(Protocol):
-    """Rows that are summed where they are stored; only integers are returned."""
-
-    def sum_units(self, part: "PartialSum") -> np.ndarray:
-        """Split the rows, clamped to the part's ranges, by whole units; return the sum of the part over all shares."""
+    low: np.ndarray
+    high: np.ndarray
+    grouped: bool
+    sum_units: "Callable[[PartialSum], np.ndarray]"
 
 
 class Combine(Enum):
-    """Whether a unit with several rows contributes their mean or their sum; rows and result are clipped to the ball."""
+    """Whether a unit with several rows contributes their mean or their sum."""
 
     MEAN = "mean"
     SUM = "sum"
 
 
 def noisy_sum(  # noqa: PLR0913 - mostly keyword-only
-    data: RowSource,
+    data: SummableRows,
     rule: RowRule,
     public: tuple[Any, ...],
     *,
@@ -73,110 +56,60 @@ def noisy_sum(  # noqa: PLR0913 - mostly keyword-only
     reservation: Reservation,
     combine: Combine = Combine.MEAN,
 ) -> np.ndarray:
-    """Return the noisy sum of every unit's vector; `rule(rows, public)` returns `size` numbers per row.
+    """Return the noisy sum of every unit's vector of `size` numbers, clipped to the radius.
 
-    A unit's vector is clipped to the radius: in l1 if the reservation's next noise is Laplace, in l2 if it is Gaussian.
+    `rule(rows, public)` returns the vectors, rows × size; or, of sparse vectors, indices, rows × k, and the numbers
+    there, rows × k or × 1: then a vector consists of k blocks of equal length, and column j has indices into block j.
+    An index outside of its block is not counted. The norm is l1 if the reservation's next noise is Laplace, else l2.
 
     Claim: the result depends on the data only through the reservation's next noise, and one unit moves the integers
         that the noise is added to by at most CLIP_RADIUS in the norm of that noise.
-    Proof: PartialSum. _sum_vectors computes a unit's vector from the integers of its rows, summed exactly, so that
-        their order does not matter; _clip_to_ball compares its norm with CLIP_RADIUS in integers and drops vectors
-        beyond it. Every failure has the same message.
-    Needs: check_row_wise, PartialSum, _clip_to_ball, Reservation.take_noise, perturb; `public` contains nothing of the
-        data except released values.
-    Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most, test_the_law_of_a_sum_on_neighbours_is_within_its_loss,
-        test_batches_and_order_do_not_change_a_sum, test_a_failure_while_summing_says_nothing
-    Seal: 2a8621f83f58
+    Proof: PartialSum sums one vector of integers of the ball for every unit. The rule is checked before the noise is
+        taken; every failure after that has the same message (run_charged).
+    Needs: PartialSum, check_row_wise, Reservation, Reservation.take_noise, run_charged, Laplace.perturb,
+        Gaussian.perturb; `public` contains nothing of the data except released values.
+    Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most,
+        test_the_distribution_of_a_sum_on_neighbours_is_within_its_loss, test_batches_and_order_do_not_change_a_sum,
+        test_a_failure_while_summing_says_nothing
     """
-    norm_bound = as_positive(radius, "radius")
-    if as_integer(size, "size", minimum=1) > _MAX_VECTOR_SIZE:
-        raise ValueError(f"size must be at most {_MAX_VECTOR_SIZE}")
-    check_type(Combine, combine, "combine")
-    noise = _take_noise(data, rule, public, reservation)
-    steps = float(CLIP_RADIUS / norm_bound)
-    l1 = isinstance(noise, Laplace)
-    sum_batch = partial(_sum_vectors, size=size, steps=steps, l1=l1, grouped=data.grouped, combine=combine)
-    return (
-        noise.perturb(
-            _sum_or_fail(data, PartialSum(rule, public, data.low, data.high, data.grouped, size, size, sum_batch))
-        )
-        / steps
-    )
-
-
-def noisy_histograms(  # noqa: PLR0913 - like noisy_sum
-    data: RowSource, rule: RowRule, public: tuple[Any, ...], *, tables: int, cells: int, reservation: Reservation
-) -> np.ndarray:
-    """Return noisy counts, tables × cells; `rule(rows, public)` returns the cell of each row in each table.
-
-    A unit has the weight 1 in every table, divided evenly among its rows; a cell outside of the table is not counted.
-
-    Claim: as for noisy_sum.
-    Proof: PartialSum. A unit of r rows adds floor(w/r) to one cell of each table for each row: at most w to a table, in
-        l1 and so in l2, with tables·w <= CLIP_RADIUS for Laplace and tables·w² <= CLIP_RADIUS² for Gaussian noise. All
-        are integers.
-    Needs: check_row_wise, PartialSum, Reservation.take_noise, perturb; `public` contains nothing of the data except
-        released values.
-    Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most, test_the_law_of_a_sum_on_neighbours_is_within_its_loss,
-        test_batches_and_order_do_not_change_a_sum
-    Seal: b8f7c60be43f
-    """
-    as_integer(tables, "tables", minimum=1)
-    as_integer(cells, "cells", minimum=1)
-    noise = _take_noise(data, rule, public, reservation)
-    weight = CLIP_RADIUS // tables if isinstance(noise, Laplace) else math.isqrt(CLIP_RADIUS * CLIP_RADIUS // tables)
-    sum_batch = partial(_count_cells, tables=tables, cells=cells, weight=weight)
-    part = PartialSum(rule, public, data.low, data.high, data.grouped, tables * cells, tables, sum_batch)
-    return noise.perturb(_sum_or_fail(data, part)).reshape(tables, cells) / weight
-
-
-def noisy_sparse_sum(  # noqa: PLR0913 - like noisy_sum
-    data: RowSource, rule: RowRule, public: tuple[Any, ...], *, size: int, radius: Number, reservation: Reservation
-) -> np.ndarray:
-    """Return the noisy sum of long sparse vectors.
-
-    `rule(rows, public)` returns two arrays, rows × few: indices below `size`, and the numbers there. The numbers of a
-    unit are added up and clipped to the radius as a whole; indices outside of the vector are not counted.
-
-    Claim: as for noisy_sum.
-    Proof: PartialSum. Each number is rounded to an integer; those of one unit at one index are added exactly; the
-        unit's norm is that of these sums. Then as for noisy_sum, with the rounding of as many entries as the unit has.
-    Needs: check_row_wise, PartialSum, Reservation.take_noise, perturb; `public` contains nothing of the data except
-        released values.
-    Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most, test_the_law_of_a_sum_on_neighbours_is_within_its_loss,
-        test_batches_and_order_do_not_change_a_sum
-    Seal: daba92de9320
-    """
-    norm_bound = as_positive(radius, "radius")
+    steps = float(CLIP_RADIUS / as_positive(radius, "radius"))
     as_integer(size, "size", minimum=1)
-    noise = _take_noise(data, rule, public, reservation)
-    steps = float(CLIP_RADIUS / norm_bound)
-    sum_batch = partial(_sum_sparse_vectors, size=size, steps=steps, l1=isinstance(noise, Laplace))
-    return (
-        noise.perturb(
-            _sum_or_fail(data, PartialSum(rule, public, data.low, data.high, data.grouped, size, 8, sum_batch))
-        )
-        / steps
+    check_type(Combine, combine, "combine")
+    width = check_row_wise(rule, public, data.low, data.high)
+    noise = check_type(Reservation, reservation, "reservation").take_noise()
+    part = PartialSum(
+        rule, public, data.low, data.high, data.grouped, size, width, steps, isinstance(noise, Laplace), combine
     )
+    return noise.perturb(run_charged("a sum", lambda: _checked_sum(data, part))) / steps
+
+
+def _checked_sum(data: SummableRows, part: "PartialSum") -> np.ndarray:
+    total = data.sum_units(part)
+    if total.dtype != np.int64 or total.shape != (part.size,):  # numpy would repeat a single integer
+        raise TypeError(f"the sum is {total.dtype} of shape {total.shape}")
+    return total
 
 
 @dataclass(frozen=True, eq=False)
 class PartialSum:
-    """The sum over a share of the rows, computed here or where they are: from whole units to a vector of integers.
+    """The sum over a share of the rows, computed here or where they are stored: whole units to a vector of integers.
 
-    It consists of plain data and module-level functions, so that it can be sent. `length` is the length of the result,
-    `width` the number of values per row on the way; `sum_batch` sums the output of the rule, given where units start.
+    It consists of plain data, so that it can be sent. `size` is the length of the result, `width` how many numbers the
+    rule returns per row; they are multiplied by `steps`.
 
-    Claim: the parts of all shares add up to the sum of one vector of integers per unit, which is a function of the
-        unit's own rows and of `public`, however the units are divided into shares and batches.
-    Proof: no unit is in two shares (RemoteRowSource.sum_units; here there is one share), nor in two batches
-        (_whole_unit_batches). `rule` gives each row the same result, whatever the other rows are (check_row_wise), and
-        `sum_batch` works unit by unit. Integers are summed exactly, in any order: those of a batch in floats below
-        2^53, as 2^33 vectors of the ball are, then in 64 bits, which hold those of MAX_UNITS units.
-    Needs: check_row_wise; RemoteRowSource.sum_units divides by whole units, and there are at most MAX_UNITS of them.
-    Checked by: test_shares_of_whole_units_add_up_to_the_same_integers, test_batches_and_order_do_not_change_a_sum,
-        test_what_a_unit_adds_does_not_depend_on_others, test_so_many_units_as_are_allowed_fit_into_64_bits
-    Seal: 389f79a86cba
+    Claim: the parts of all shares add up to the sum of one vector of integers per unit, in the ball of radius
+        CLIP_RADIUS (in l1 or l2), which is a function of the unit's own rows and of `public`, however the units are
+        divided into shares and batches.
+    Proof: no unit is in two shares (SummableRows), nor in two batches (_with_unit_starts). `rule` gives each row the
+        same result, whatever the other rows are. _sum_vectors and _sum_entries add the integers of a unit's rows
+        exactly, so that their order does not matter, and leave a vector in the ball. Integers are summed exactly: those
+        of a batch in floats below 2^53, as 2^33 vectors of the ball are, then in 64 bits, which hold those of
+        MAX_UNITS units.
+    Needs: check_row_wise, _sum_vectors, _sum_entries, _with_unit_starts; sum_units divides by whole units and computes
+        alike everywhere, and there are at most MAX_UNITS units.
+    Checked by: test_partial_sums_of_whole_units_add_up_to_the_same_integers,
+        test_batches_and_order_do_not_change_a_sum, test_what_a_unit_adds_does_not_depend_on_others,
+        test_sums_of_the_maximum_number_of_units_fit_into_64_bits
     """
 
     rule: RowRule
@@ -184,110 +117,98 @@ class PartialSum:
     low: np.ndarray
     high: np.ndarray
     grouped: bool
-    length: int
+    size: int
     width: int
-    sum_batch: Callable[[Any, np.ndarray, int], np.ndarray]
-
-    @property
-    def batch_rows(self) -> int:
-        """The preferred number of rows per batch."""
-        rows = max(_BATCH_NUMBERS // self.width, min(_MIN_BATCH_ROWS, 32 * _BATCH_NUMBERS // self.width))
-        return max(1, min(_MAX_BATCH_ROWS, rows))
+    steps: float
+    l1: bool
+    combine: Combine
 
     def __call__(self, batches: Iterable[Batch]) -> np.ndarray:
         """Return the sum over these units; warnings of numpy, which could disclose a row, are suppressed."""
-        total = np.zeros(self.length, np.int64)
+        total = np.zeros(self.size, np.int64)
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            for rows, starts in _whole_unit_batches(batches, grouped=self.grouped):
+            for rows, starts in _with_unit_starts(batches, grouped=self.grouped):
+                counts = np.diff(np.append(starts, len(rows)))
                 output = self.rule(rows, self.public)  # kept alive until the next batch, so that its memory is reused
-                total += self.sum_batch(output, starts, len(rows))
+                total += (
+                    _sum_entries(self, counts, *output)
+                    if isinstance(output, tuple)
+                    else _sum_vectors(self, counts, output, starts)
+                ).astype(np.int64)
         return total
 
 
-def _sum_vectors(  # noqa: PLR0913 - bound by partial
-    output: Any, starts: np.ndarray, rows: int, *, size: int, steps: float, l1: bool, grouped: bool, combine: Combine
-) -> np.ndarray:
+def _with_unit_starts(batches: Iterable[Batch], *, grouped: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield rows with the indices where units start; an error unless each unit's rows are consecutive, in one batch."""
+    last_unit = -1
+    for rows, units in batches:
+        steps = np.ones(len(rows)) if units is None or not grouped else np.diff(units, prepend=last_unit)
+        if (steps[:1] <= 0).any() or (steps < 0).any():
+            raise ValueError("data: the rows of a unit must be consecutive and in one batch")
+        if len(rows):
+            last_unit = last_unit if units is None else units[-1]
+            yield np.asfortranarray(rows, np.float64), np.flatnonzero(steps)
+
+
+def _sum_vectors(part: PartialSum, counts: np.ndarray, output: Any, starts: np.ndarray) -> np.ndarray:
     """Return the sum of vectors that are clipped to the ball, first per row, then per unit."""
-    vectors = _clip_to_ball(_checked_output(output, (rows, size)) * steps, l1=l1)
-    if grouped:  # even units with one row, so that their contribution does not depend on other units
+    vectors = _clip_to_ball(_checked_output(output, (counts.sum(), part.size)) * part.steps, l1=part.l1)
+    if part.grouped:  # even units with one row, so that their contribution does not depend on other units
         vectors = np.add.reduceat(vectors, starts, axis=0)
-        if combine is Combine.MEAN:
-            vectors /= _rows_per_unit(starts, rows)[:, np.newaxis]
-        vectors = _clip_to_ball(vectors, l1=l1)
-    return np.asarray(vectors.sum(axis=0).astype(np.int64))
+        if part.combine is Combine.MEAN:
+            vectors /= counts[:, np.newaxis]
+        vectors = _clip_to_ball(vectors, l1=part.l1)
+    return np.asarray(vectors.sum(axis=0))
 
 
-def _count_cells(  # noqa: PLR0913 - bound by partial
-    output: Any, starts: np.ndarray, rows: int, *, tables: int, cells: int, weight: int
-) -> np.ndarray:
-    """Return the cell counts of all tables; a unit has the weight `weight` in each."""
-    cell_numbers = _checked_output(np.reshape(output, (rows, -1)), (rows, tables), np.int64)
-    cell_numbers = np.where((cell_numbers >= 0) & (cell_numbers < cells), cell_numbers, cells)
-    counts = _rows_per_unit(starts, rows)
-    shares = np.repeat(weight // counts, counts).astype(np.float64)
-    table_counts = [np.bincount(column, shares, cells + 1)[:cells] for column in cell_numbers.T]
-    return np.concatenate(table_counts, dtype=np.int64, casting="unsafe")  # integers already
+def _sum_entries(part: PartialSum, counts: np.ndarray, indices: Any, numbers: Any) -> np.ndarray:
+    """Return the sum of sparse vectors, each unit's clipped to the ball.
 
-
-def _sum_sparse_vectors(  # noqa: PLR0913 - bound by partial
-    output: Any, starts: np.ndarray, rows: int, *, size: int, steps: float, l1: bool
-) -> np.ndarray:
-    """Return the sum of sparse vectors, each unit's clipped to the ball."""
-    indices, numbers = output
-    indices = _checked_output(indices, (rows, np.shape(indices)[1]), np.int64)
-    numbers = _checked_output(numbers, indices.shape) * steps
+    Claim: one vector of integers of the ball is added for each unit, a function of its own rows.
+    Proof: a row has at most one number in each block, so the norm of its vector is at most that of its numbers. If each
+        of the r rows of each unit is within an r-th of the ball, all units are in the ball by the triangle inequality,
+        and _sum_clipped_entries would change none of them. Else it clips.
+    Needs: _sum_clipped_entries, _vector_norms, _is_in_ball, _checked_output.
+    Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most, test_what_a_unit_adds_does_not_depend_on_others,
+        test_a_batch_with_a_clipped_unit_counts_the_others_alike
+    """
+    shape = int(counts.sum()), np.shape(indices)[1]
+    block, rows_of_unit = part.size // shape[1], np.repeat(counts, counts) if part.grouped else np.ones(1)
+    indices = _checked_output(indices, shape, np.int64)
+    indices = np.where((indices >= 0) & (indices < block), indices, block)  # the last is not counted
+    numbers = _checked_output(numbers, (shape[0], np.shape(numbers)[1])) * part.steps
     numbers = np.rint(np.clip(np.where(np.isfinite(numbers), numbers, 0), -CLIP_RADIUS, CLIP_RADIUS))
-    numbers[(indices < 0) | (indices >= size)] = 0
-    units = np.repeat(np.arange(len(starts)), _rows_per_unit(starts, rows))
-    keys = (units[:, np.newaxis] * size + np.clip(indices, 0, size - 1)).ravel()
-    entries, where = np.unique(keys, return_inverse=True)
-    sums, units = np.bincount(where, numbers.ravel()), entries // size
-    sums = np.rint(sums * _clip_factors(sums, units, len(starts), l1=l1)[units])
-    sums[~_is_in_ball(_unit_norms(sums, units, len(starts), l1=l1), l1=l1)[units]] = 0
-    return np.bincount(entries % size, sums, size).astype(np.int64)
+    if part.combine is Combine.MEAN:
+        numbers = np.trunc(numbers / rows_of_unit[:, np.newaxis])
+    norms = _vector_norms(numbers, l1=part.l1) * (shape[1] // numbers.shape[1])
+    numbers = np.broadcast_to(numbers, shape)
+    if _is_in_ball(norms * rows_of_unit * (1 if part.l1 else rows_of_unit), l1=part.l1).all():
+        blocks = [np.bincount(*column, block + 1)[:block] for column in zip(indices.T, numbers.T, strict=True)]
+        return np.concatenate([*blocks, np.zeros(part.size % shape[1])])
+    return _sum_clipped_entries(part, np.repeat(np.arange(len(counts)), counts), indices, numbers)
 
 
-def _take_noise(data: RowSource, rule: RowRule, public: tuple[Any, ...], reservation: Reservation) -> Noise:
-    """Check the rule, then take the next noise."""
-    check_row_wise(rule, public, data.low, data.high)
-    return check_type(Reservation, reservation, "reservation").take_noise()
+def _sum_clipped_entries(part: PartialSum, units: np.ndarray, indices: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Sum the numbers per unit and index, clip each unit's vector to the ball, and return the sum of all units.
 
-
-def _whole_unit_batches(batches: Iterable[Batch], *, grouped: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield rows with the indices where units start; the rows of one unit are never in two batches."""
-    pending: tuple[np.ndarray, np.ndarray] | None = None
-    for rows, unit_numbers in batches:
-        if not len(rows):
-            continue
-        if not grouped or unit_numbers is None:
-            yield np.asfortranarray(rows, np.float64), np.arange(len(rows))
-            continue
-        if pending is not None:
-            rows, unit_numbers = np.concatenate([pending[0], rows]), np.concatenate([pending[1], unit_numbers])  # noqa: PLW2901
-        if (np.diff(unit_numbers) < 0).any():
-            raise ValueError("data: the rows of a unit must be consecutive")
-        last = int(np.searchsorted(unit_numbers, unit_numbers[-1]))  # the last unit may continue in the next batch
-        if last:
-            yield np.asfortranarray(rows[:last], np.float64), _unit_starts(unit_numbers[:last])
-        pending = rows[last:], unit_numbers[last:]
-    if pending is not None:
-        yield np.asfortranarray(pending[0], np.float64), _unit_starts(pending[1])
-
-
-def _unit_starts(unit_numbers: np.ndarray) -> np.ndarray:
-    return np.flatnonzero(np.concatenate([[True], np.diff(unit_numbers) != 0]))
-
-
-def _rows_per_unit(starts: np.ndarray, rows: int) -> np.ndarray:
-    return np.diff(np.append(starts, rows))
-
-
-def _checked_output(output: Any, shape: tuple[int, ...], dtype: type = np.float64) -> np.ndarray:
-    numbers = np.asarray(output)
-    if numbers.shape != shape or numbers.dtype.kind not in ("i" if dtype is np.int64 else "fi"):
-        raise TypeError(f"rule must return a numeric array of shape {shape}")
-    return numbers.astype(dtype, copy=False)
+    Claim: the norm of a unit's integers is at most CLIP_RADIUS, exactly; a vector in the ball is not changed.
+    Proof: as for _clip_to_ball, with norms per unit; each index of a unit occurs once, after np.unique.
+    Needs: _is_in_ball, _shrink_factors.
+    Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most,
+        test_the_ball_holds_even_if_the_shrinking_of_sparse_vectors_is_wrong
+    """
+    block = part.size // indices.shape[1]
+    keys = units[:, np.newaxis] * part.size + indices % block + block * np.arange(indices.shape[1])
+    entries, position = np.unique(keys, return_inverse=True)
+    sums = np.bincount(position.ravel(), np.where(indices < block, numbers, 0).ravel())
+    units, places = np.divmod(entries, part.size)
+    norms = np.bincount(units, np.abs(sums) if part.l1 else sums * sums)
+    shrink = np.where(_is_in_ball(norms, l1=part.l1), 1.0, _shrink_factors(norms, np.bincount(units), l1=part.l1))
+    sums = np.rint(sums * shrink[units])
+    norms = np.bincount(units, np.abs(sums) if part.l1 else sums * sums)
+    sums[~_is_in_ball(norms, l1=part.l1)[units]] = 0
+    return np.bincount(places, sums, part.size)
 
 
 def _clip_to_ball(vectors: np.ndarray, *, l1: bool) -> np.ndarray:
@@ -297,19 +218,12 @@ def _clip_to_ball(vectors: np.ndarray, *, l1: bool) -> np.ndarray:
     Proof: vectors are shrunk in floats so that rounding leaves them inside, which matters only for accuracy. Afterwards
         the norm is computed from integers, exactly as long as it is below 2^53, and a sum above that is beyond
         CLIP_RADIUS² all the more; whatever is not surely inside becomes zero, including NaN, which compares false.
-    Needs: nothing.
-    Checked by: test_kept_vectors_are_whole_and_within_the_ball
-    Seal: 240ffa83ed15
+    Needs: _vector_norms, _is_in_ball, _shrink_factors.
+    Checked by: test_clipped_vectors_are_integers_within_the_ball
     """
-    with np.errstate(all="ignore"):
-        radius = _radius_before_rounding(vectors.shape[1], l1=l1)
-        norms = _vector_norms(vectors, l1=l1)
-        norms = norms if l1 else np.sqrt(norms)
-        vectors *= np.where(norms <= radius, 1.0, radius / norms)[:, np.newaxis]
-        np.rint(vectors, out=vectors)
-        beyond = np.flatnonzero(~_is_in_ball(_vector_norms(vectors, l1=l1), l1=l1))
-    if len(beyond):
-        vectors[beyond] = 0
+    vectors *= _shrink_factors(_vector_norms(vectors, l1=l1), vectors.shape[1], l1=l1)[:, np.newaxis]
+    np.rint(vectors, out=vectors)
+    vectors[~_is_in_ball(_vector_norms(vectors, l1=l1), l1=l1)] = 0
     return vectors
 
 
@@ -321,9 +235,10 @@ def _vector_norms(vectors: np.ndarray, *, l1: bool) -> np.ndarray:
     return total
 
 
-def _radius_before_rounding(size: Any, *, l1: bool) -> Any:
-    """Return the largest norm from which rounding every entry stays in the ball."""
-    return CLIP_RADIUS - 1 - (size / 2 if l1 else np.sqrt(size) / 2)
+def _shrink_factors(norms: np.ndarray, sizes: Any, *, l1: bool) -> np.ndarray:
+    """Return factors that leave vectors with these norms in the ball even after each of their numbers is rounded."""
+    radius = np.maximum(CLIP_RADIUS - 1 - (sizes / 2 if l1 else np.sqrt(sizes) / 2), 0)
+    return np.asarray(np.minimum(1.0, radius / (norms if l1 else np.sqrt(norms))))
 
 
 def _is_in_ball(norms: np.ndarray, *, l1: bool) -> np.ndarray:
@@ -331,25 +246,51 @@ def _is_in_ball(norms: np.ndarray, *, l1: bool) -> np.ndarray:
     return norms <= (CLIP_RADIUS if l1 else CLIP_RADIUS * CLIP_RADIUS)
 
 
-def _unit_norms(numbers: np.ndarray, units: np.ndarray, count: int, *, l1: bool) -> np.ndarray:
-    return np.bincount(units, np.abs(numbers) if l1 else numbers * numbers, count)
+def _checked_output(output: Any, shape: tuple[int, ...], dtype: type = np.float64) -> np.ndarray:
+    numbers = np.asarray(output)
+    if numbers.shape != shape or numbers.dtype.kind not in ("i" if dtype is np.int64 else "fi"):
+        raise TypeError(f"rule must return a numeric array of shape {shape}")
+    return numbers.astype(dtype, copy=False)
 
 
-def _clip_factors(numbers: np.ndarray, units: np.ndarray, count: int, *, l1: bool) -> np.ndarray:
-    """Return the factor by which each unit's numbers are multiplied."""
-    norms = _unit_norms(numbers, units, count, l1=l1)
-    norms = norms if l1 else np.sqrt(norms)
-    radius = np.maximum(_radius_before_rounding(np.bincount(units, minlength=count), l1=l1), 1.0)
-    return np.asarray(np.minimum(1.0, radius / np.maximum(norms, 1.0)))
+def check_row_wise(rule: RowRule, public: tuple[Any, ...], low: np.ndarray, high: np.ndarray) -> int:
+    """Return how many numbers a rule gives per row; raise an error unless each row's are the same whatever the others.
+
+    Claim: a rule that passes is a plain function, as are those that it is given in `public`; its only inputs are rows
+        and `public`. On the test points of the declared box, each row's result does not depend on the number, the order
+        or the values of the others, to the last bit.
+    Proof: no closure, no defaults; the same points are evaluated all at once, in reverse, together with others and one
+        by one, and the results are compared bit by bit. The points are public, so an error discloses nothing. This is
+        a test, not a proof that the rule is row-wise everywhere; the tests of every model repeat it on many points.
+    Needs: _test_points, _apply_rule.
+    Checked by: test_a_rule_that_mixes_rows_is_stopped_before_anything_is_charged, test_a_rule_cannot_capture_data
+    """
+    for function in (rule, *filter(callable, public)):
+        if not isinstance(function, FunctionType) or any(
+            (function.__closure__, function.__defaults__, function.__kwdefaults__)
+        ):
+            raise TypeError("rule must be a module-level function without closure or defaults; pass values in `public`")
+    points, order = _test_points(low, high), np.arange(_TEST_POINTS)
+    expected = _apply_rule(rule, points, public)
+    batches = (order[::-1], np.concatenate([order, order[::3], order]), *(order[[row]] for row in (0, 1, 7, -1)))
+    if any(_apply_rule(rule, points[rows], public).tobytes() != expected[rows].tobytes() for rows in batches):
+        raise ValueError("rule: the result of a row depends on other rows. Use elementwise operations on columns only.")
+    return len(expected[0])
 
 
-def _sum_or_fail(data: RowSource, part: PartialSum) -> np.ndarray:
-    """Sum over the data; every error has the same message, because its text may depend on the data."""
-    try:
-        total = data.sum_units(part) if isinstance(data, RemoteRowSource) else part(data.batches(part.batch_rows))
-        if total.dtype == np.int64 and total.shape == (part.length,):
-            return total
-        LOG.error("a sum failed after it was charged: the result is %s of shape %s", total.dtype, total.shape)
-    except Exception:  # noqa: BLE001 - see the docstring
-        LOG.exception("a sum failed after it was charged")
-    raise Failed(FAILED)
+def _test_points(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Return points of the box that do not depend on data: its ends, its middle, and scattered points."""
+    rows, columns = np.ogrid[:_TEST_POINTS, : len(low)]
+    points = low + (0.618033988749895 * rows + 0.7548776662466927 * columns) % 1 * (high - low)
+    points[0], points[1], points[2] = low, high, (low + high) / 2
+    return np.asarray(points)
+
+
+def _apply_rule(rule: RowRule, points: np.ndarray, public: tuple[Any, ...]) -> np.ndarray:
+    """Return the results of a rule, one row per point; several arrays are put side by side."""
+    with np.errstate(all="ignore"):
+        output = rule(np.asfortranarray(points), public)
+    parts = output if isinstance(output, tuple) else (output,)
+    if any(np.shape(part)[:1] != (len(points),) for part in parts):
+        raise ValueError("rule must return one result per row")
+    return np.concatenate([np.reshape(part, (len(points), -1)).astype(np.float64) for part in parts], axis=1)

@@ -7,10 +7,12 @@ so that a caller can distinguish "surely below" from "undecided".
 import math
 import operator
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, TypeVar
+from itertools import count
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -48,25 +50,23 @@ def as_fraction(value: Any, name: str) -> Fraction:
 
 def as_positive(value: Any, name: str) -> Fraction:
     """Return a number that must be above zero."""
-    number = as_fraction(value, name)
-    if number <= 0:
-        raise ValueError(f"{name} must be above 0, not {_short_text(value)}")
-    return number
+    return _as_fraction_where(lambda number: number > 0, "above 0", value, name)
 
 
 def as_nonnegative(value: Any, name: str) -> Fraction:
     """Return a number that must not be below zero."""
-    number = as_fraction(value, name)
-    if number < 0:
-        raise ValueError(f"{name} must be at least 0, not {_short_text(value)}")
-    return number
+    return _as_fraction_where(lambda number: number >= 0, "at least 0", value, name)
 
 
 def as_probability(value: Any, name: str) -> Fraction:
     """Return a probability strictly between 0 and 1."""
+    return _as_fraction_where(lambda number: 0 < number < 1, "strictly between 0 and 1", value, name)
+
+
+def _as_fraction_where(holds: Callable[[Fraction], bool], description: str, value: Any, name: str) -> Fraction:
     number = as_fraction(value, name)
-    if not 0 < number < 1:
-        raise ValueError(f"{name} must be strictly between 0 and 1, not {_short_text(value)}")
+    if not holds(number):
+        raise ValueError(f"{name} must be {description}, not {_short_text(value)}")
     return number
 
 
@@ -108,7 +108,6 @@ def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
         result. From x = bits + 1 on, exp(-x)·2^bits is below 1.
     Needs: nothing.
     Checked by: test_exp_bounds_enclose_the_value
-    Seal: 23212f0539e1
     """
     halvings = (2 * bits + 2).bit_length()
     precision = bits + halvings + 8 + bits.bit_length()
@@ -131,52 +130,49 @@ def exp_bounds(x: Fraction, bits: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=256)
 def _term_count(precision: int) -> int:
-    """Return n with (1/2)^n/n! below 2^-precision."""
-    n, weight = 0, Fraction(1)
-    while weight >= Fraction(1, 1 << precision):
-        n += 1
-        weight /= 2 * n
-    return n + 1
+    """Return one more than the least n with (1/2)^n/n! below 2^-precision."""
+    return next(n for n in count(1) if math.factorial(n) << n > 1 << precision) + 1
 
 
 def log_bounds(x: Fraction, bits: int) -> tuple[int, int]:
     """Enclose ln(x)·2^bits for x > 0 between two integers that differ by at most 2.
 
     Claim: low <= ln(x)·2^bits <= high.
-    Proof: x = m·2^k with 1 <= m < 2, ln(m) = 2·(z + z^3/3 + z^5/5 + …) with z = (m-1)/(m+1) < 1/3, and
-        ln 2 is the same series at 1/3. Every term is rounded down; the sum of n terms is low by at most
-        3·n + 1 units (the rounding of z, of its power and of the quotient, and a tail smaller than the
-        last term), twice that after doubling, and (|k| + 1) times that in all.
-    Needs: nothing.
+    Proof: x = m·2^k with 1 <= m < 2, ln(m) = 2·artanh((m-1)/(m+1)) and ln 2 = 2·artanh(1/3). The enclosures are added;
+        for a negative k the ends of the second change places. The sum is doubled by shifting one bit less.
+    Needs: odd_series_bounds.
     Checked by: test_log_bounds_enclose_the_value
-    Seal: 38780501d723
     """
     shift = x.numerator.bit_length() - x.denominator.bit_length()
     if x < Fraction(2) ** shift:
         shift -= 1
     mantissa = x / Fraction(2) ** shift
     precision = bits + 12 + bits.bit_length() + abs(shift).bit_length()
-    total, shortfall = _twice_artanh((mantissa - 1) / (mantissa + 1), precision)
-    if shift:
-        log_two, log_two_shortfall = _twice_artanh(Fraction(1, 3), precision)
-        low = total + shift * (log_two if shift > 0 else log_two + log_two_shortfall)
-        high = total + shortfall + shift * (log_two + log_two_shortfall if shift > 0 else log_two)
-    else:
-        low, high = total, total + shortfall
-    guard = precision - bits
-    return low >> guard, -(-high >> guard)
+    low, high = odd_series_bounds((mantissa - 1) / (mantissa + 1), precision, sign=1)
+    shift_low, shift_high = sorted(shift * end for end in odd_series_bounds(Fraction(1, 3), precision, sign=1))
+    guard = precision - bits - 1
+    return (low + shift_low) >> guard, -(-(high + shift_high) >> guard)
 
 
-def _twice_artanh(z: Fraction, precision: int) -> tuple[int, int]:
-    """Return 2·artanh(z)·2^precision rounded down, and its maximum error."""
+def odd_series_bounds(z: Fraction, precision: int, sign: Literal[1, -1]) -> tuple[int, int]:
+    """Enclose (z + sign·z³/3 + z⁵/5 + sign·z⁷/7 + …)·2^precision for 0 <= z <= 1/3: artanh, or arctan with sign -1.
+
+    Claim: low <= artanh(z)·2^precision <= high, or arctan(z) with sign -1.
+    Proof: z is rounded down by less than a unit, its square by less than two, and each power by less than
+        e/9 + 2/3 + 1 <= 2 units if the previous one by e <= 2. So each of n terms is low by less than 3 units. The
+        rest, whose first power is below 2 units, is below 3/2. With sign 1 the sum is never too high.
+    Needs: nothing.
+    Checked by: test_log_bounds_enclose_the_value, test_the_odd_series_encloses_both_functions
+    """
     power = (z.numerator << precision) // z.denominator
     square = power * power >> precision
     total, terms = 0, 0
     while power:
-        total += power // (2 * terms + 1)
+        total += sign**terms * (power // (2 * terms + 1))
         power = power * square >> precision
         terms += 1
-    return 2 * total, 2 * (3 * terms + 1)
+    error = 3 * terms + 2
+    return (total if sign > 0 else total - error), total + error
 
 
 def log_up(x: Fraction) -> Fraction:
@@ -187,42 +183,6 @@ def log_up(x: Fraction) -> Fraction:
 def log_down(x: Fraction) -> Fraction:
     """Return ln(x), rounded down by less than 2^-100."""
     return Fraction(log_bounds(x, 104)[0], 1 << 104)
-
-
-def exp_up(x: Fraction) -> Fraction:
-    """Return exp(x), rounded up, for x of either sign."""
-    if x <= 0:
-        return Fraction(exp_bounds(-x, 128)[1], 1 << 128)
-    bits = 128 + 3 * math.ceil(x)  # e^x < 2^(1.5·x), so enough bits of e^-x remain for 128 bits of its inverse
-    return Fraction(1 << bits, exp_bounds(x, bits)[0])
-
-
-def odds_for(epsilon: Fraction) -> Fraction:
-    """Return exp(epsilon) rounded down to a multiple of 2^-64: the maximum likelihood ratio of a report.
-
-    Claim: the result is at most exp(epsilon), and more than exp(epsilon) - 2^-62.
-    Proof: exp(epsilon) = 1/exp(-epsilon), and exp_bounds gives an upper bound of exp(-epsilon)·2^bits with an error
-        of at most 2; with bits >= 3·epsilon + 128 its inverse is off by less than 2·exp(2·epsilon)/2^bits < 2^-63.
-        Rounding down to 2^-64 subtracts less than one more unit.
-    Needs: exp_bounds.
-    Checked by: test_odds_are_just_below_the_exponential,
-        test_odds_lean_on_the_side_of_the_enclosure_that_hides_more
-    Seal: 844d01a10319
-    """
-    bits = 128 + 3 * math.ceil(epsilon)
-    return Fraction((1 << (bits + 64)) // exp_bounds(epsilon, bits)[1], 1 << 64)
-
-
-def sqrt_up(x: Fraction, digits: int = 12) -> Fraction:
-    """Return the square root of x > 0, rounded up to `digits` significant decimal digits."""
-    # The root has about half as many digits as x; scale so that the integer root has `digits` of them.
-    size = (len(str(x.numerator)) - len(str(x.denominator))) // 2
-    unit = Fraction(10) ** (size - digits)
-    target = x / (unit * unit)
-    root = math.isqrt(math.ceil(target))
-    while root * root < target:
-        root += 1
-    return root * unit
 
 
 def round_up(x: Fraction, places: int = 12) -> Fraction:

@@ -7,14 +7,18 @@ groups to the weight of `groups` groups. This is cheaper than sampling, has the 
 from dataclasses import dataclass, field
 from math import prod
 
-from discreet.kernel.expr import Expr, Type, Value, check_value, expanded_size
+from discreet.kernel.errors import require
+from discreet.kernel.expr import Expr, Type, Value, check_value
 from discreet.kernel.grid import Grid
 from discreet.kernel.mechanism import Sensitivity
-from discreet.kernel.numbers import as_integer
-from discreet.kernel.relation import MAX_SUM, MAX_WORK, NamedExprs, Relation, check_columns_exist, derived_schema
+from discreet.kernel.numbers import check_type
+from discreet.kernel.relation import MAX_SUM, NamedExprs, Relation, check_columns_exist, derived_schema, store_integer
 
+WEIGHT_BITS = 20  # weights of clipped units are multiples of 2^-20
+_MAX_CONTRIBUTION = 1 << 42  # of a unit in a group, so that its product with a weight fits in 64 bits
 _MAX_CELLS = 1 << 20
-_NO_PORTABLE_TEXT = (Type.REAL, Type.TIMESTAMP)  # engines convert these to text differently
+_MAX_KEYS = 1_000_000
+_MAX_TOTALS = 200
 
 
 @dataclass(frozen=True)
@@ -41,9 +45,15 @@ class Sum:
     shift: int = 0
 
     def __post_init__(self) -> None:
-        if self.expr.type not in (Type.INTEGER, Type.REAL) or self.power not in (1, 2):
-            raise ValueError("a sum needs a numeric expression, and power 1 or 2")
-        object.__setattr__(self, "shift", as_integer(self.shift, "shift", minimum=-MAX_SUM))
+        require(
+            self.expr.type in (Type.INTEGER, Type.REAL) and self.power in (1, 2),
+            "a sum needs a numeric expression, and power 1 or 2",
+        )
+        require(
+            check_type(Grid, self.grid, "grid").max_abs_index ** self.power < MAX_SUM
+            and abs(store_integer(self, "shift", minimum=-MAX_SUM)) < MAX_SUM,
+            "the square of a step or the shift could exceed 64 bits. Use a larger step.",
+        )
 
 
 @dataclass(frozen=True)
@@ -53,8 +63,10 @@ class CountDistinct:
     expr: Expr
 
     def __post_init__(self) -> None:
-        if self.expr.type in _NO_PORTABLE_TEXT:
-            raise ValueError("count distinct supports only integer, text, date and boolean")
+        require(
+            self.expr.type not in (Type.REAL, Type.TIMESTAMP),  # engines convert these to text differently
+            "count distinct supports only integer, text, date and boolean",
+        )
 
 
 @dataclass(frozen=True)
@@ -70,18 +82,19 @@ class HistogramTree:
     depth: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "branching", as_integer(self.branching, "branching", minimum=1))
-        object.__setattr__(self, "depth", as_integer(self.depth, "depth", minimum=1))
+        leaves = store_integer(self, "branching") ** store_integer(self, "depth")
         if isinstance(self.domain, Grid):
-            if self.expr.type not in (Type.INTEGER, Type.REAL):
-                raise ValueError("a grid needs a numeric expression")
-        elif len(set(self.domain)) != len(self.domain) or None in self.domain:
-            raise ValueError("domain must list distinct values without NULL")
+            require(self.expr.type in (Type.INTEGER, Type.REAL), "a grid needs a numeric expression")
         else:
-            for value in self.domain:
-                check_value(value, self.expr.type)
-        if not 0 < self.cell_count <= self.branching**self.depth <= _MAX_CELLS:
-            raise ValueError(f"branching and depth must give a leaf for every cell, and at most {_MAX_CELLS:,} leaves")
+            require(
+                len(set(self.domain)) == len(self.domain) and None not in self.domain,
+                "domain must list distinct values without NULL",
+            )
+            _check_values(self.domain, self.expr)
+        require(
+            0 < self.cell_count <= leaves <= _MAX_CELLS,
+            f"branching and depth must give a leaf for every cell, and at most {_MAX_CELLS:,} leaves",
+        )
 
     @property
     def cell_count(self) -> int:
@@ -103,50 +116,23 @@ class ClippedUnits:
 
 
 Total = Count | CountUnits | Sum | CountDistinct | HistogramTree | ClippedUnits
-TOTAL_TYPES = (Count, CountUnits, Sum, CountDistinct, HistogramTree, ClippedUnits)
 
 
 def max_abs_contribution(total: Total) -> int:
-    """Return the largest absolute value that a row can contribute to a total; at least 1."""
-    return max(1, *map(abs, _contribution_range(total)))
+    """Return the largest absolute value that a row can contribute to a total; at least 1.
 
-
-def has_one_sign(total: Total) -> bool:
-    """Return whether all contributions to a total have the same sign."""
-    low, high = _contribution_range(total)
-    return low >= 0 or high <= 0
-
-
-def _contribution_range(total: Total) -> tuple[int, int]:
-    """Return the least and the greatest value that a row can contribute."""
+    Claim: no row contributes more to a total, before it is weighted.
+    Proof: a row is one row, unit, value or cell, or else x^power - shift for a grid index x from `first` to `last`.
+        This is monotone in x, or on each side of x = 0: its extremes are at the ends, and at zero between them.
+    Needs: Grid.index, Grid.first, Grid.last.
+    Checked by: test_no_row_adds_more_than_max_abs_contribution, test_a_unit_attains_the_sensitivity
+    """
     if not isinstance(total, Sum):
-        return 0, 1
-    low, high = total.grid.first, total.grid.last
+        return 1
+    values = [total.grid.first, total.grid.last]
     if total.power == 2:
-        low, high = (0 if low <= 0 <= high else min(low * low, high * high)), max(low * low, high * high)
-    return low - total.shift, high - total.shift
-
-
-__all__ = [
-    "WEIGHT_BITS",
-    "ClippedUnits",
-    "ContributionBounds",
-    "Count",
-    "CountDistinct",
-    "CountUnits",
-    "HistogramTree",
-    "PublicGroups",
-    "Question",
-    "SelectedGroups",
-    "Sum",
-    "Total",
-    "max_abs_contribution",
-]
-
-WEIGHT_BITS = 20  # weights of clipped units are multiples of 2^-20
-_MAX_CONTRIBUTION = 1 << 42  # of a unit in a group, so that its product with a weight fits in 64 bits
-_MAX_KEYS = 1_000_000
-_MAX_TOTALS = 200
+        values = [x * x for x in values] + [0] * (values[0] < 0 < values[1])
+    return max(1, *(abs(value - total.shift) for value in values))
 
 
 @dataclass(frozen=True)
@@ -158,10 +144,7 @@ class ContributionBounds:
 
     def __post_init__(self) -> None:
         for name in ("groups", "rows"):
-            value = as_integer(getattr(self, name), name, minimum=1)
-            if value > _MAX_CONTRIBUTION:
-                raise ValueError(f"{name} must be at most 2^42")
-            object.__setattr__(self, name, value)
+            require(store_integer(self, name) <= _MAX_CONTRIBUTION, f"{name} must be at most 2^42")
 
 
 @dataclass(frozen=True)
@@ -171,10 +154,14 @@ class PublicGroups:
     domains: tuple[tuple[Value, ...], ...]
 
     def __post_init__(self) -> None:
-        if any(not domain or len(set(domain)) != len(domain) for domain in self.domains):
-            raise ValueError("domains must list distinct values, at least one per key")
-        if self.key_count > _MAX_KEYS:
-            raise ValueError(f"domains must have at most {_MAX_KEYS:,} combinations, not {self.key_count:,}")
+        require(
+            all(domain and len(set(domain)) == len(domain) for domain in self.domains),
+            "domains must list distinct values, at least one per key",
+        )
+        require(
+            self.key_count <= _MAX_KEYS,
+            f"domains must have at most {_MAX_KEYS:,} combinations, not {self.key_count:,}",
+        )
 
     @property
     def key_count(self) -> int:
@@ -189,7 +176,7 @@ class SelectedGroups:
     max_groups: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "max_groups", as_integer(self.max_groups, "max_groups", minimum=1))
+        store_integer(self, "max_groups")
 
 
 @dataclass(frozen=True)
@@ -202,6 +189,17 @@ class Question:
     >>> visits = Scan("visits", (user,), UnitKey((user,)), max_rows=10**9)
     >>> Question(visits, (), PublicGroups(()), ContributionBounds(groups=1, rows=20), (Count(),)).sensitivity().l1
     20
+
+    Claim: no sum of an engine exceeds 64 bits, whatever the rows, as long as there are at most `max_rows`.
+    Proof: a step, its square and the shift are below 2^62 (Sum). Let `max` be max_abs_contribution(total). Sums of row
+        values, over a unit's rows or all rows, are at most max_rows·max < 2^62. A unit's term is at most
+        rows·max <= 2^42, and 2^20 times that with a weight; the remainder of its division by m <= max_rows, times rows,
+        is below max_rows·rows < 2^62. `fraction_bits` more bits keep the first two products below these limits, since
+        each is the number by which the limit exceeds the product.
+    Needs: Sum, max_abs_contribution, Question.fraction_bits, Question.max_count_per_group, Question.max_rows_per_group,
+        ContributionBounds, store_integer; `max_rows` is a bound on the number of rows.
+    Checked by: test_no_intermediate_value_exceeds_64_bits, test_too_wide_a_sum_is_refused,
+        test_a_square_or_a_shift_that_could_exceed_64_bits_is_refused
     """
 
     relation: Relation
@@ -213,26 +211,38 @@ class Question:
     def __post_init__(self) -> None:
         if not isinstance(self.relation, Relation):
             raise TypeError(f"relation must be a Relation, not {type(self.relation).__name__}")
-        schema = self.relation.shape.schema
-        derived_schema(self.by, schema)
+        check_type(ContributionBounds, self.bounds, "bounds")
+        derived_schema(self.by, self.relation.shape.schema)
         for total in self.totals:
-            if not isinstance(total, TOTAL_TYPES):
-                raise TypeError(f"totals must not contain {type(total).__name__}")
-            if total.expr is not None:
-                check_columns_exist(total.expr, schema)
-            self._check_overflow(total)
-        exprs = [*(key for _, key in self.by), *(total.expr for total in self.totals if total.expr is not None)]
-        shape = self.relation.shape
-        if shape.work + sum(expanded_size(expr, shape.column_sizes) for expr in exprs) > MAX_WORK:
-            raise ValueError("the query computes too much per row. Simplify it.")
-        if not 0 < len(self.totals) <= _MAX_TOTALS:
-            raise ValueError(f"a question must have 1 to {_MAX_TOTALS} totals")
+            self._check_total(total)
+        require(0 < len(self.totals) <= _MAX_TOTALS, f"a question must have 1 to {_MAX_TOTALS} totals")
         if isinstance(self.groups, PublicGroups):
-            self._check_keys(self.groups)
-        elif self.totals[0] != CountUnits() or not self.by:
-            raise ValueError("partition selection needs a key, and a count of units as the first total")
-        if any(isinstance(total, ClippedUnits) for total in self.totals) and not self.needs_clipping:
-            raise ValueError("no unit can be clipped, because each has one row")
+            require(len(self.groups.domains) == len(self.by), "domains must have one list of values per key")
+            for (_, key), domain in zip(self.by, self.groups.domains, strict=True):
+                _check_values(domain, key)
+        else:  # without a threshold, keys from the data would be disclosed
+            check_type(SelectedGroups, self.groups, "groups")
+            require(
+                self.totals[0] == CountUnits() and bool(self.by),
+                "partition selection needs a key, and a count of units as the first total",
+            )
+
+    def _check_total(self, total: Total) -> None:
+        """Raise an error unless this is a total of existing columns, none of whose sums can exceed 64 bits."""
+        if not isinstance(total, Total):
+            raise TypeError(f"totals must not contain {type(total).__name__}")
+        if total.expr is not None:
+            check_columns_exist(total.expr, self.relation.shape.schema)
+        require(
+            self.needs_clipping or not isinstance(total, ClippedUnits),
+            "no unit can be clipped, because each has one row",
+        )
+        rows, most = self.relation.shape.max_rows, max_abs_contribution(total)
+        require(
+            rows * max(most, self.max_rows_per_group) < MAX_SUM
+            and self.max_count_per_group(total) * most <= _MAX_CONTRIBUTION,
+            "the sum could exceed 64 bits. Use a larger step, a lower rows_max, or fewer rows per unit.",
+        )
 
     @property
     def needs_clipping(self) -> bool:
@@ -242,124 +252,92 @@ class Question:
     @property
     def max_groups_per_unit(self) -> int | None:
         """Maximum number of groups of a unit before clipping; None if unbounded."""
-        limits = [self.relation.shape.max_rows_per_unit] if self.relation.shape.max_rows_per_unit is not None else []
-        return min([*limits, self.groups.key_count] if isinstance(self.groups, PublicGroups) else limits, default=None)
+        limits = [self.relation.shape.max_rows_per_unit]
+        limits += [self.groups.key_count] if isinstance(self.groups, PublicGroups) else []
+        return min((limit for limit in limits if limit is not None), default=None)
 
     @property
     def needs_l0_clipping(self) -> bool:
         """Whether units can be in more groups than the bound."""
-        return self.needs_clipping and (
-            self.max_groups_per_unit is None or self.max_groups_per_unit > self.bounds.groups
-        )
+        most = self.max_groups_per_unit
+        return self.needs_clipping and (most is None or most > self.bounds.groups)
 
     @property
     def l0_bound(self) -> int:
-        """Maximum number of groups one unit contributes to (l0 bound)."""
+        """Maximum number of groups one unit contributes to (l0 bound).
+
+        Claim: a unit that is not clipped by groups has rows in at most this many groups.
+        Proof: each row is in one group, and only public groups count if they are listed; so `max_groups_per_unit`
+            bounds their number. With clipping by groups, a unit in more than bounds.groups groups is clipped.
+        Needs: PublicGroups.key_count, Question.needs_l0_clipping, Question.max_groups_per_unit, ContributionBounds.
+        Checked by: test_the_l0_bound_is_at_most_the_number_of_listed_keys,
+            test_removing_a_unit_moves_totals_by_at_most_the_sensitivity
+        """
         return self.bounds.groups if self.needs_l0_clipping else (self.max_groups_per_unit or 1)
 
     @property
     def max_rows_per_group(self) -> int:
         """Maximum number of rows one unit contributes to a group."""
-        return min(
-            self.bounds.rows, self.relation.shape.max_rows_per_unit or self.bounds.rows, self.relation.shape.max_rows
-        )
-
-    def fraction_bits(self, total: Total) -> int:
-        """Return the number of fractional bits of a total, which keep small weights from being rounded to zero."""
-        headroom = (
-            _MAX_CONTRIBUTION // (self.max_count_per_group(total) * max_abs_contribution(total)),
-            (MAX_SUM - 1) // (self.relation.shape.max_rows * max_abs_contribution(total)),
-        )
-        if isinstance(total, CountDistinct | ClippedUnits) or not self.needs_clipping:
-            return 0
-        # In a cell even a single row may have a weight below 1; elsewhere only a unit in too many groups does.
-        return (
-            min(WEIGHT_BITS, min(headroom).bit_length() - 1)
-            if self.needs_l0_clipping or isinstance(total, HistogramTree)
-            else 0
-        )
+        rows, shape = self.bounds.rows, self.relation.shape
+        return min(rows, shape.max_rows_per_unit or rows, shape.max_rows)
 
     def max_count_per_group(self, total: Total) -> int:
         """Return the maximum count that one unit contributes to a group."""
         return 1 if isinstance(total, CountUnits | ClippedUnits) else self.max_rows_per_group
 
+    def fraction_bits(self, total: Total) -> int:
+        """Return the number of fractional bits of a total, which keep small weights from being rounded to zero."""
+        # In a cell even a single row may have a weight below 1; elsewhere only a unit in too many groups does.
+        has_weights = self.needs_l0_clipping or (self.needs_clipping and isinstance(total, HistogramTree))
+        if not has_weights or isinstance(total, CountDistinct | ClippedUnits):
+            return 0
+        most, rows = max_abs_contribution(total), self.relation.shape.max_rows
+        headroom = min(_MAX_CONTRIBUTION // (self.max_count_per_group(total) * most), (MAX_SUM - 1) // (rows * most))
+        return min(WEIGHT_BITS, headroom.bit_length() - 1)
+
     def sensitivity_of(self, total: Total) -> Sensitivity:
         """Return the sensitivity of one total as a vector over all groups.
 
         Claim: removing a unit's rows moves the totals by at most groups·size in l1 and groups·size² in squared l2.
-        Proof: each row of the relation depends on its own unit's rows alone, so only terms of this unit change. Let
-            `max` be max_abs_contribution(total). Without clipping: the unit has at most `max_rows_per_unit` rows, each
-            of which moves one group by at most max; groups = 1, size = max_rows_per_unit·max covers them wherever they
-            are. With clipping: its term in a group is at most rows·max, since m of its values sum to at most m·max and
-            are scaled by rows/m where m > rows; in k > groups groups each term is multiplied by at most groups/k and
-            truncated towards zero, so that k terms have l1 <= groups·size and squared l2 <= groups²·size²/k <=
-            groups·size². With k <= groups there are at most `l0_bound` terms. CountDistinct: at most rows of a unit's
-            distinct values count in a group and groups·rows in total, each adds one or nothing; the extreme case is
-            `rows` in each of `groups` groups, with squared l2 groups·rows². HistogramTree: a row is in one cell of each
-            level, with the weight that it has in a count; the weights of a group's cells have the l1 of its count, and
-            a squared l2 of at most its square, on each of `depth` levels. ClippedUnits: a unit adds one or nothing.
-        Needs: the ownership of relations, Grid.index; select_counts_and_sums, select_cell_counts and
-            select_distinct_counts (the engine computes exactly these terms).
+        Proof: the relation preserves ownership, so only terms of this unit change. Without clipping it has at most
+            `max_rows_per_unit` rows, each of which moves one group by at most `max` = max_abs_contribution(total): one
+            group with all of them is the worst. With clipping, m of its values in a group sum to at most m·max and are
+            scaled by rows/m if m > rows, so a term is at most size; in k > groups groups each is multiplied by at most
+            groups/k and truncated towards zero: l1 <= groups·size, squared l2 <= k·(groups·size/k)² <= groups·size².
+            Otherwise there are at most `l0_bound` terms. CountDistinct: at most rows values of a unit count in a group
+            and groups·rows in total, each as one or nothing; squared l2 is largest with rows in each of groups groups.
+            HistogramTree: on each level the weights of a group's nodes sum to its term in a count, and their squares
+            to at most the square of that. ClippedUnits: a unit adds one or nothing.
+        Needs: Scan, Where, Derive, JoinPublic, JoinOnUnit, SemiJoinOnUnit, PerUnit, Union, max_abs_contribution,
+            Count, CountUnits, Sum, CountDistinct, HistogramTree, ClippedUnits, Question.l0_bound,
+            Question.max_rows_per_group, Question.max_count_per_group, Question.fraction_bits, select_counts_and_sums,
+            select_cell_counts, select_distinct_counts.
         Checked by: test_removing_a_unit_moves_totals_by_at_most_the_sensitivity, test_the_engine_equals_the_reference,
-            test_removing_a_unit_moves_cells_values_and_touched_by_at_most_the_sensitivity
-        Seal: 786e76bcaed3
+            test_removing_a_unit_moves_cells_distinct_values_and_clipping_by_at_most_the_sensitivity
         """
         if isinstance(total, ClippedUnits):
             return Sensitivity(1, 1)
-        if not self.needs_clipping:
-            per_level = Sensitivity(1, (self.relation.shape.max_rows_per_unit or 1) * max_abs_contribution(total))
+        if self.needs_clipping:
+            size = self.max_count_per_group(total) * max_abs_contribution(total) << self.fraction_bits(total)
+            one_level = Sensitivity(self.l0_bound, size)
         else:
-            per_level = Sensitivity(
-                self.l0_bound,
-                self.max_count_per_group(total) * max_abs_contribution(total) << self.fraction_bits(total),
-            )
-        levels = total.depth if isinstance(total, HistogramTree) else 1
-        return per_level if levels == 1 else Sensitivity.of_norms(levels * per_level.l1, levels * per_level.l2_squared)
+            one_level = Sensitivity(1, (self.relation.shape.max_rows_per_unit or 1) * max_abs_contribution(total))
+        if not isinstance(total, HistogramTree) or total.depth == 1:
+            return one_level
+        return Sensitivity.of_norms(total.depth * one_level.l1, total.depth * one_level.l2_squared)
 
-    def sensitivity(self, *, substitution: bool = False) -> Sensitivity:
+    def sensitivity(self) -> Sensitivity:
         """Return the sensitivity of all totals together, each in its own steps.
 
-        Claim: it bounds l1 and squared l2 for the removal of a unit or, with `substitution`, for its replacement.
-        Proof: l1 and squared l2 of the parts add up. A substitution removes one unit and adds another: twice the l1. In
-            a group that contains both, a term moves by at most the width of its values (one size if they have one sign,
-            else two); in a group with one of them, by at most its size: squared l2 is at most the larger of twice the
-            latter and once the former. Two units may be in two cells of one group, so cells are like groups.
-        Needs: sensitivity_of.
-        Checked by: test_replacing_a_unit_costs_a_count_once_and_a_histogram_twice
-        Seal: b7ae91384ab7
+        Claim: it bounds l1 and squared l2 for the removal of a unit.
+        Proof: l1 and squared l2 of the parts add up.
+        Needs: Question.sensitivity_of.
+        Checked by: test_norms_of_several_totals_add
         """
-        parts = [
-            self._substitution_sensitivity(total) if substitution else self.sensitivity_of(total)
-            for total in self.totals
-        ]
+        parts = [self.sensitivity_of(total) for total in self.totals]
         return Sensitivity.of_norms(sum(part.l1 for part in parts), sum(part.l2_squared for part in parts))
 
-    def _substitution_sensitivity(self, total: Total) -> Sensitivity:
-        removal = self.sensitivity_of(total)
-        width = 1 if has_one_sign(total) else 2
-        if (
-            isinstance(self.groups, PublicGroups)
-            and self.groups.key_count == 1
-            and not isinstance(total, HistogramTree)
-        ):
-            return Sensitivity(1, width * removal.l1)
-        return Sensitivity.of_norms(2 * removal.l1, max(2, width * width) * removal.l2_squared)
 
-    def _check_keys(self, groups: PublicGroups) -> None:
-        if len(groups.domains) != len(self.by):
-            raise ValueError("domains must have one list of values per key")
-        for (_, key), domain in zip(self.by, groups.domains, strict=True):
-            for value in domain:
-                check_value(value, key.type)
-
-    def _check_overflow(self, total: Total) -> None:
-        """Raise ValueError if any intermediate sum could exceed 64 bits, given the maximum number of rows."""
-        rows, max_abs = self.relation.shape.max_rows, max_abs_contribution(total)
-        if (
-            rows * max_abs >= MAX_SUM
-            or self.max_count_per_group(total) * max_abs > _MAX_CONTRIBUTION
-            or rows * self.max_rows_per_group >= MAX_SUM
-        ):
-            raise ValueError(
-                "the sum could exceed 64 bits. Use a larger step, a lower rows_max, or fewer rows per unit."
-            )
+def _check_values(values: tuple[Value, ...], expr: Expr) -> None:
+    for value in values:
+        check_value(value, expr.type)

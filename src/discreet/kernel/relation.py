@@ -9,32 +9,24 @@ SemiJoinOnUnit  the rows of units that have (or do not have) a row in another re
 PerUnit         one row for each unit, or for each unit and key
 Union           the rows of two relations
 
-A node validates itself when it is created, and none can break the property: no node joins rows of two units, numbers or
-sorts rows across units, or limits a relation to some of its rows.
+A unit is a tuple of key values, the same in every table. A relation *preserves ownership* if removing a unit's rows
+from the private tables removes this unit's rows from the relation and changes no other row, and if a unit has at most
+`shape.max_rows_per_unit` rows in it. A node validates itself when it is created, and none can break the property: no
+node joins rows of two units, numbers or sorts rows across units, or limits a relation to some of its rows.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Any
 
-from discreet.kernel.expr import (
-    Call,
-    Column,
-    Constant,
-    Expr,
-    Type,
-    UnitAggregate,
-    check_name,
-    columns_of,
-    expanded_size,
-)
-from discreet.kernel.numbers import as_integer
+from discreet.kernel.errors import require
+from discreet.kernel.expr import Call, Column, Expr, Type, UnitAggregate, check_name
+from discreet.kernel.numbers import as_integer, check_type
 
 MAX_SUM = 1 << 62  # fits in 64 bits, with one to spare
-_MAX_DEPTH = 60
-_MAX_NODES = 300
-MAX_WORK = 20_000  # operations per row
 _MAX_ROWS_PER_UNIT = 1 << 22  # so that the work for one unit cannot be detected by a time limit
+_MAX_TABLES = 200  # each as often as it is read: WITH queries that read another one twice would grow for ever
 Schema = Mapping[str, Type]
 NamedExprs = tuple[tuple[str, Expr], ...]
 
@@ -47,11 +39,6 @@ class Shape:
     unit: tuple[Type, ...] | None  # types of the unit's key; None if every row is its own unit
     max_rows_per_unit: int | None  # None if unbounded
     max_rows: int  # public bound on the number of rows
-    depth: int = 1
-    nodes: int = 1  # in the expanded tree
-    # Sizes of the expressions of computed columns, which an engine may inline.
-    column_sizes: Mapping[str, int] = field(default_factory=dict)
-    work: int = 0  # total size of all expressions
 
 
 class JoinKind(Enum):
@@ -95,7 +82,17 @@ class ParentUnit:
 
 @dataclass(frozen=True)
 class Scan:
-    """The rows of a private table that have an owner."""
+    """The rows of a private table that have an owner.
+
+    Claim: preserves ownership.
+    Proof: the owner of a row is computed from the row (UnitKey), is the row itself (EachRow), or is the only owner of
+        the parent rows that it refers to (ParentUnit). Neighbours differ by all rows that a unit owns, alone or with
+        others; so a row with several owners, which is dropped, never becomes a row of one of them. A unit that is a
+        row has one row; any other may have any number (None).
+    Needs: _unit_types, UnitKey, EachRow, ParentUnit, check_columns_exist, Call; `max_rows` is public.
+    Checked by: test_each_node_preserves_ownership, test_an_invalid_owner_is_not_treated_as_row_level,
+        test_each_row_that_is_a_unit_depends_on_itself_alone
+    """
 
     table: str
     columns: tuple[Column, ...]
@@ -105,38 +102,45 @@ class Scan:
 
     def __post_init__(self) -> None:
         check_name(self.table)
-        max_rows = _store_integer(self, "max_rows")
-        if not all(isinstance(column, Column) for column in self.columns):
-            raise TypeError("columns must contain only Column objects")
-        schema = {column.name: column.type for column in self.columns}
-        _check_distinct([column.name for column in self.columns])
-        match self.owner:
-            case UnitKey(unit):
-                _require(
-                    bool(unit) and all(part.type is not Type.REAL for part in unit),
-                    "a unit key must have at least one column, and none of type real",
-                )
-                for part in unit:
-                    check_columns_exist(part, schema)
-                owner: tuple[Type, ...] | None = tuple(part.type for part in unit)
-            case ParentUnit(on, parent, key):
-                if not isinstance(parent, Scan):
-                    raise TypeError("parent must be a Scan")
-                matched = on in schema and schema[on] is parent.shape.schema.get(key) is not Type.REAL
-                _require(
-                    matched and parent.shape.unit is not None, "on and key must be columns of the same type, not real"
-                )
-                owner = parent.shape.unit
-            case EachRow():
-                owner = None
-            case _:
-                raise TypeError("owner must be a UnitKey, ParentUnit or EachRow")
-        _set_shape(self, Shape(schema, owner, None if owner else 1, max_rows))
+        schema = _schema((check_type(Column, column, "columns").name, column.type) for column in self.columns)
+        unit = _unit_types(self.owner, schema)
+        _set_shape(self, Shape(schema, unit, None if unit else 1, store_integer(self, "max_rows")))
+
+
+def _unit_types(owner: UnitKey | EachRow | ParentUnit, schema: Schema) -> tuple[Type, ...] | None:
+    """Return the types of the unit's key; an error unless the owner of each row of this schema is well defined."""
+    match owner:
+        case UnitKey(unit):
+            for part in unit:
+                check_columns_exist(part, schema)
+            types = tuple(part.type for part in unit)
+            require(
+                len(types) > 0 and Type.REAL not in types,
+                "a unit key must have at least one column, and none of type real",
+            )
+            return types
+        case ParentUnit(on, Scan() as parent, key):
+            require(
+                on in schema
+                and schema[on] is parent.shape.schema.get(key) is not Type.REAL
+                and parent.shape.unit is not None,
+                "on and key must be columns of the same type, not real",
+            )
+            return parent.shape.unit
+        case EachRow():
+            return None
+    raise TypeError("owner must be a UnitKey, ParentUnit or EachRow, and a parent must be a Scan")
 
 
 @dataclass(frozen=True)
 class Where:
-    """The rows for which the condition is true."""
+    """The rows for which the condition is true.
+
+    Claim: preserves ownership.
+    Proof: whether a row stays depends on that row alone, which depends on its unit's rows; no row is added.
+    Needs: check_columns_exist, Call.
+    Checked by: test_each_node_preserves_ownership
+    """
 
     source: "Relation"
     condition: Expr
@@ -144,12 +148,18 @@ class Where:
 
     def __post_init__(self) -> None:
         _check_condition(self.condition, self.source.shape.schema)
-        _set_shape(self, self.source.shape, self.source, reads=(self.condition,))
+        _set_shape(self, self.source.shape, self.source)
 
 
 @dataclass(frozen=True)
 class Derive:
-    """New columns, each computed from the row."""
+    """New columns, each computed from the row.
+
+    Claim: preserves ownership.
+    Proof: each row becomes one row of the same unit, whose values are functions of that row alone.
+    Needs: derived_schema, Call.
+    Checked by: test_each_node_preserves_ownership
+    """
 
     source: "Relation"
     columns: NamedExprs
@@ -157,19 +167,19 @@ class Derive:
 
     def __post_init__(self) -> None:
         shape = self.source.shape
-        schema = derived_schema(self.columns, shape.schema)
-        column_sizes = {name: expanded_size(expr, shape.column_sizes) for name, expr in self.columns}
-        _set_shape(
-            self,
-            replace(shape, schema=schema, column_sizes=column_sizes),
-            self.source,
-            reads=[expr for _, expr in self.columns],
-        )
+        _set_shape(self, replace(shape, schema=derived_schema(self.columns, shape.schema)), self.source)
 
 
 @dataclass(frozen=True)
 class PublicTable:
-    """A public table; `columns` are (name in the join, column of the table), `condition` is over those names."""
+    """A public table; `columns` are (name in the join, column of the table), `condition` is over those names.
+
+    Claim: its rows depend on no unit.
+    Proof: they are the rows of one table, with columns and a condition over this table's columns. Before a release, it
+        is checked that the owner declared this table and these columns public.
+    Needs: check_columns_exist, Call, Catalog.check.
+    Checked by: test_a_hostile_reader_cannot_choose_who_is_protected, test_each_node_preserves_ownership
+    """
 
     table: str
     columns: tuple[tuple[str, Column], ...]
@@ -177,9 +187,10 @@ class PublicTable:
 
     def __post_init__(self) -> None:
         check_name(self.table)
-        derived_schema(self.columns, {column.name: column.type for _, column in self.columns})
-        if self.condition is not None:
-            _check_condition(self.condition, self.schema)
+        derived_schema(
+            self.columns, {check_type(Column, column, "columns").name: column.type for _, column in self.columns}
+        )
+        _check_condition(self.condition, self.schema)
 
     @property
     def schema(self) -> Schema:
@@ -193,6 +204,12 @@ class JoinPublic:
 
     Of the public rows with the same values in `equal`, the first `fanout` in the order of their values are used, so
     that a row becomes at most that many; nothing is lost if `fanout` is the true maximum.
+
+    Claim: preserves ownership.
+    Proof: a row becomes the pairs of it with at most `fanout` public rows, or one row without a partner, all of its
+        unit; which ones depends on the row and on the public table. So `max_rows_per_unit` is multiplied by `fanout`.
+    Needs: PublicTable, store_integer, check_columns_exist, Call.
+    Checked by: test_each_node_preserves_ownership
     """
 
     source: "Relation"
@@ -204,20 +221,28 @@ class JoinPublic:
     shape: Shape = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        shape = self.source.shape
-        schema = _joined_schema(shape.schema, self.table.schema, self.condition)
-        for ours, theirs in self.equal:
-            same = shape.schema.get(ours) is self.table.schema.get(theirs) is not None
-            _require(same, "equal must pair columns of the same type")
-        fanout = _store_integer(self, "fanout")
-        max_rows_per_unit = None if shape.max_rows_per_unit is None else shape.max_rows_per_unit * fanout
-        joined = replace(shape, schema=schema, max_rows_per_unit=max_rows_per_unit, max_rows=shape.max_rows * fanout)
-        _set_shape(self, joined, self.source, reads=(self.condition,))
+        shape, public = self.source.shape, check_type(PublicTable, self.table, "table").schema
+        schema, fanout = _schema((*shape.schema.items(), *public.items())), store_integer(self, "fanout")
+        _check_condition(self.condition, schema)
+        require(
+            all(shape.schema.get(ours) is public.get(theirs) is not None for ours, theirs in self.equal),
+            "equal must pair columns of the same type",
+        )
+        per_unit = None if shape.max_rows_per_unit is None else shape.max_rows_per_unit * fanout
+        _set_shape(self, Shape(schema, shape.unit, per_unit, shape.max_rows * fanout), self.source)
 
 
 @dataclass(frozen=True)
 class JoinOnUnit:
-    """A join of rows of the same unit; of each side, a unit's first `max_rows_per_unit` rows in the order of values."""
+    """A join of rows of the same unit; of each side, a unit's first `max_rows_per_unit` rows in the order of values.
+
+    Claim: preserves ownership.
+    Proof: a row is a pair of rows of one unit, or a row of the left side without a partner, and belongs to this unit.
+        Which rows of a side come first depends on this unit's rows. Of two sides with at most a >= 1 and b >= 1 rows
+        of the unit come at most a·b pairs and rows without a partner.
+    Needs: _check_same_unit, store_integer, check_columns_exist, Call.
+    Checked by: test_each_node_preserves_ownership, test_only_rows_of_the_same_kind_of_unit_are_joined
+    """
 
     left: "Relation"
     right: "Relation"
@@ -229,19 +254,22 @@ class JoinOnUnit:
     def __post_init__(self) -> None:
         left, right = self.left.shape, self.right.shape
         _check_same_unit(left, right)
-        schema = _joined_schema(left.schema, right.schema, self.condition)
-        column_sizes = {**left.column_sizes, **right.column_sizes}
-        rows_per_side = _store_integer(self, "max_rows_per_unit")
-        max_rows_per_unit = min(rows_per_side, left.max_rows_per_unit or rows_per_side) * min(
-            rows_per_side, right.max_rows_per_unit or rows_per_side
-        )
-        joined = Shape(schema, left.unit, max_rows_per_unit, left.max_rows * rows_per_side, column_sizes=column_sizes)
-        _set_shape(self, joined, self.left, self.right, reads=(self.condition,))
+        schema = _schema((*left.schema.items(), *right.schema.items()))
+        _check_condition(self.condition, schema)
+        most = store_integer(self, "max_rows_per_unit")
+        per_unit = min(most, left.max_rows_per_unit or most) * min(most, right.max_rows_per_unit or most)
+        _set_shape(self, Shape(schema, left.unit, per_unit, left.max_rows * most), self.left, self.right)
 
 
 @dataclass(frozen=True)
 class SemiJoinOnUnit:
-    """The rows of units that have, or do not have, a row in another relation."""
+    """The rows of units that have, or do not have, a row in another relation.
+
+    Claim: preserves ownership.
+    Proof: whether a unit's rows stay depends on whether this unit has rows in `other`, and these are its own.
+    Needs: _check_same_unit.
+    Checked by: test_each_node_preserves_ownership, test_only_rows_of_the_same_kind_of_unit_are_joined
+    """
 
     source: "Relation"
     other: "Relation"
@@ -255,7 +283,14 @@ class SemiJoinOnUnit:
 
 @dataclass(frozen=True)
 class PerUnit:
-    """One row for each unit and combination of its keys."""
+    """One row for each unit and combination of its keys.
+
+    Claim: preserves ownership.
+    Proof: a row aggregates rows of one unit, and belongs to it. Each has at least one of its rows, so there are no more
+        of them than before; without keys there is one. No aggregate exceeds 64 bits: those of a grid by `max_rows`.
+    Needs: UnitAggregate, check_columns_exist, Call, Grid.max_abs_index.
+    Checked by: test_each_node_preserves_ownership, test_a_grid_too_fine_for_so_many_rows_is_refused
+    """
 
     source: "Relation"
     keys: NamedExprs
@@ -264,30 +299,29 @@ class PerUnit:
 
     def __post_init__(self) -> None:
         shape = self.source.shape
-        _require(shape.unit is not None, "rows cannot be aggregated per unit, because every row is its own unit")
-        schema = dict(derived_schema(self.keys, shape.schema))
-        _check_distinct([check_name(name) for name, _ in (*self.keys, *self.values)])
-        for name, aggregate in self.values:
-            schema[name] = aggregate.type
-            if aggregate.expr is not None:
-                check_columns_exist(aggregate.expr, shape.schema)
-            _require(
-                aggregate.grid is None or aggregate.grid.max_abs_index * shape.max_rows < MAX_SUM,
-                "the step is too small for this number of rows",
-            )
-        reads = [*(key for _, key in self.keys), *(folded.expr for _, folded in self.values)]
-        max_rows_per_unit = shape.max_rows_per_unit if self.keys else 1
+        require(shape.unit is not None, "rows cannot be aggregated per unit, because every row is its own unit")
+        aggregates = [check_type(UnitAggregate, aggregate, "values") for _, aggregate in self.values]
+        for expr in (*(key for _, key in self.keys), *(each.expr for each in aggregates if each.expr is not None)):
+            check_columns_exist(expr, shape.schema)
+        steps = max((each.grid.max_abs_index for each in aggregates if each.grid), default=0)
+        require(steps * shape.max_rows < MAX_SUM, "the step is too small for this number of rows")
+        schema = _schema((name, part.type) for name, part in (*self.keys, *self.values))
         _set_shape(
             self,
-            replace(shape, schema=schema, max_rows_per_unit=max_rows_per_unit, column_sizes={}),
+            replace(shape, schema=schema, max_rows_per_unit=shape.max_rows_per_unit if self.keys else 1),
             self.source,
-            reads=reads,
         )
 
 
 @dataclass(frozen=True)
 class Union:
-    """The rows of two relations with the same columns."""
+    """The rows of two relations with the same columns.
+
+    Claim: preserves ownership.
+    Proof: each row is a row of one side and keeps its unit; a unit has at most the sum of its rows on both sides.
+    Needs: _check_same_unit.
+    Checked by: test_each_node_preserves_ownership, test_only_rows_of_the_same_kind_of_unit_are_joined
+    """
 
     left: "Relation"
     right: "Relation"
@@ -296,28 +330,12 @@ class Union:
     def __post_init__(self) -> None:
         left, right = self.left.shape, self.right.shape
         _check_same_unit(left, right)
-        _require(
+        require(
             list(left.schema.items()) == list(right.schema.items()), "both sides of a union must have the same columns"
         )
-        max_rows_per_unit = (
-            None
-            if left.max_rows_per_unit is None or right.max_rows_per_unit is None
-            else left.max_rows_per_unit + right.max_rows_per_unit
-        )
-        column_sizes = {
-            name: max(left.column_sizes.get(name, 1), right.column_sizes.get(name, 1)) for name in left.schema
-        }
-        _set_shape(
-            self,
-            replace(
-                left,
-                max_rows_per_unit=max_rows_per_unit,
-                max_rows=left.max_rows + right.max_rows,
-                column_sizes=column_sizes,
-            ),
-            self.left,
-            self.right,
-        )
+        both = [left.max_rows_per_unit, right.max_rows_per_unit]
+        per_unit = None if None in both else sum(each or 0 for each in both)
+        _set_shape(self, Shape(left.schema, left.unit, per_unit, left.max_rows + right.max_rows), self.left, self.right)
 
 
 Relation = Scan | Where | Derive | JoinPublic | JoinOnUnit | SemiJoinOnUnit | PerUnit | Union
@@ -335,77 +353,64 @@ def tables_of(relation: Relation) -> tuple[Scan | PublicTable, ...]:
     return tables_of(relation.source)
 
 
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise ValueError(message)
-
-
-def _set_shape(node: "Relation", shape: Shape, *sources: "Relation", reads: Iterable[Expr | None] = ()) -> None:
-    """Compute the shape of a node from its sources, whatever the caller passed; `reads` are its expressions."""
+def _set_shape(node: "Relation", shape: Shape, *sources: "Relation") -> None:
+    """Set the shape of a node whose sources must be relations: what only has a shape could be anything."""
     if not all(isinstance(source, Relation) for source in sources):
         raise TypeError("a source must be a relation")
-    column_sizes = {name: size for source in sources for name, size in source.shape.column_sizes.items()}
-    work = sum(source.shape.work for source in sources) + sum(
-        expanded_size(expr, column_sizes) for expr in reads if expr is not None
-    )
-    depth = 1 + max((source.shape.depth for source in sources), default=0)
-    nodes = 1 + sum(source.shape.nodes for source in sources)
-    shape = replace(shape, depth=depth, nodes=nodes, work=work)
-    _require(nodes <= _MAX_NODES, "the query has too many parts. Simplify it.")
-    _require(work <= MAX_WORK, "the query computes too much per row. Simplify it.")
-    _require(
+    require(
         (shape.max_rows_per_unit or 1) <= _MAX_ROWS_PER_UNIT,
         "joins could give one unit too many rows. Join fewer or smaller tables.",
     )
-    _require(
+    require(
         shape.max_rows < MAX_SUM,
         "the number of rows could exceed 64 bits. Lower rows_max of the table, or join fewer tables.",
     )
-    _require(shape.depth <= _MAX_DEPTH, "the query is too deeply nested. Simplify it.")
-    object.__setattr__(node, "shape", shape)
+    require(len(tables_of(node)) <= _MAX_TABLES, "the query reads too many tables. Simplify it.")
+    vars(node).update(shape=shape)  # frozen
 
 
-def _store_integer(node: "Scan | JoinPublic | JoinOnUnit", name: str) -> int:
-    """Store and return a field as a Python integer: those of numpy would wrap around."""
-    value = as_integer(getattr(node, name), name, minimum=1)
-    object.__setattr__(node, name, value)
-    return value
+def store_integer(record: Any, name: str, minimum: int = 1) -> int:
+    """Store and return a field of a frozen record as a Python integer: those of numpy would wrap around."""
+    vars(record)[name] = as_integer(getattr(record, name), name, minimum)
+    return int(vars(record)[name])
 
 
-def _check_distinct(names: list[str]) -> None:
-    """Raise ValueError if two names differ only in case, which some engines ignore."""
-    _require(len({name.casefold() for name in names}) == len(names), "column names must be distinct, ignoring case")
+def _schema(columns: Iterable[tuple[str, Type]]) -> Schema:
+    """Return a schema; ValueError if two names differ only in case, which some engines ignore."""
+    types = [(check_name(name), kind) for name, kind in columns]
+    require(len({name.casefold() for name, _ in types}) == len(types), "column names must be distinct, ignoring case")
+    return dict(types)
 
 
 def check_columns_exist(expr: Expr, schema: Schema) -> None:
-    """Raise an error unless this is an expression that uses only existing columns."""
-    if not isinstance(expr, Column | Constant | Call):
+    """Raise an error unless this is an expression all of whose columns exist and have the type that it expects."""
+    if not isinstance(expr, Expr):
         raise TypeError(f"expected an expression, not {type(expr).__name__}")
-    for name, kind in columns_of(expr).items():
-        _require(schema.get(name) is kind, f"column {name!r} of type {kind.name.lower()} does not exist")
-
-
-def _check_condition(condition: Expr, schema: Schema) -> None:
-    _require(condition.type is Type.BOOLEAN, "a condition must be boolean")
-    check_columns_exist(condition, schema)
+    if isinstance(expr, Column):
+        require(
+            schema.get(expr.name) is expr.type,
+            f"column {expr.name!r} of type {expr.type.name.lower()} does not exist",
+        )
+    for arg in expr.args if isinstance(expr, Call) else ():
+        check_columns_exist(arg, schema)
 
 
 def derived_schema(columns: NamedExprs | tuple[tuple[str, Column], ...], schema: Schema) -> Schema:
     """Check the expressions of new columns against the schema, and return their types."""
-    for name, expr in columns:
-        check_name(name)
+    for _, expr in columns:
         check_columns_exist(expr, schema)
-    _check_distinct([name for name, _ in columns])
-    return {name: expr.type for name, expr in columns}
+    return _schema((name, expr.type) for name, expr in columns)
 
 
-def _joined_schema(ours: Schema, theirs: Schema, condition: Expr | None) -> Schema:
-    _check_distinct([*ours, *theirs])
+def _check_condition(condition: Expr | None, schema: Schema) -> None:
     if condition is not None:
-        _check_condition(condition, {**ours, **theirs})
-    return {**ours, **theirs}
+        check_columns_exist(condition, schema)
+        require(condition.type is Type.BOOLEAN, "a condition must be boolean")
 
 
 def _check_same_unit(left: Shape, right: Shape) -> None:
-    same_unit = left.unit is not None and left.unit == right.unit
-    _require(same_unit, "private tables can only be joined on the privacy unit, and not if every row is its own unit")
+    """Raise ValueError unless rows of both relations have keys of the same types: equal keys are the same unit."""
+    require(
+        left.unit is not None and left.unit == right.unit,
+        "private tables can only be joined on the privacy unit, and not if every row is its own unit",
+    )

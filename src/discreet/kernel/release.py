@@ -1,21 +1,21 @@
 """Release noisy totals: charge, read, add noise, store, return. Totals leave the kernel in no other way."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from itertools import product
 from typing import Protocol
 
 import numpy as np
 
-from discreet.kernel.errors import FAILED, LOG, Failed
-from discreet.kernel.event import OWNER, Event, Receipt, combine_mechanisms
+from discreet.kernel.errors import run_charged
+from discreet.kernel.event import OWNER, Event, Receipt, canonical_json, combine_mechanisms
 from discreet.kernel.expr import Type, Value
 from discreet.kernel.fingerprint import fingerprints_of
 from discreet.kernel.histogram_tree import CellCounts, NodeCounts, TreeWalk, walk_noisy_tree
-from discreet.kernel.ledger.protocol import Ledger
+from discreet.kernel.ledger.ledger import Ledger
 from discreet.kernel.loss import ZERO_LOSS, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.kernel.noisy_totals import GroupKey, NoisyTotals, read_totals, write_totals
 from discreet.kernel.numbers import check_type
 from discreet.kernel.partition_selection import Threshold
 from discreet.kernel.question import (
@@ -29,31 +29,12 @@ from discreet.kernel.question import (
     Sum,
     Total,
 )
-from discreet.kernel.refinement import EarlierDraw, recall_values, refine
-from discreet.kernel.relation import PublicTable, Scan, tables_of
+from discreet.kernel.refinement import Refinement, recall_values, refine
+from discreet.kernel.relation import PublicTable, Relation, Scan, tables_of
 
-__all__ = [
-    "FAILED",
-    "Catalog",
-    "EngineTotals",
-    "GroupKey",
-    "NoisyTotals",
-    "ReleaseRequest",
-    "ReleaseResult",
-    "TotalsEngine",
-    "read_totals",
-    "release_totals",
-]
-__all__ += ["REFINABLE", "partition_threshold", "write_totals"]
-
-Noise = Laplace | Gaussian
-REFINABLE = (
-    Count,
-    CountUnits,
-    Sum,
-    ClippedUnits,
-)  # one integer per group with independent noise, so that it can be refined
-StoredValues = Mapping[int, np.ndarray]  # stored values of the totals to refine, by index
+GroupKey = tuple[Value, ...]
+Mechanism = Laplace | Gaussian | Refinement
+REFINABLE = (Count, CountUnits, Sum, ClippedUnits)  # one integer per group with independent noise
 
 
 @dataclass(frozen=True)
@@ -83,73 +64,62 @@ class Catalog:
     private: Mapping[str, Scan]
     public: Mapping[str, Mapping[str, Type]]
 
-    def check(self, question: Question) -> None:
+    def check(self, relation: Relation) -> None:
         """Raise ValueError unless every table, its columns and its owner are as declared.
 
-        Claim: the privacy units of a question are those that the owner declared.
+        Claim: the privacy units of a relation are those that the owner declared.
         Proof: a Scan, with its owner and its parents, equals the declared one; a public table has public columns only.
-        Needs: tables_of.
+        Needs: tables_of, Scan, PublicTable.
         Checked by: test_a_hostile_reader_cannot_choose_who_is_protected
-        Seal: 593358ba2338
         """
-        for table in tables_of(check_type(Question, question, "question").relation):
-            if isinstance(table, Scan):
-                fits = self.private.get(table.table) == table
-            else:
-                declared = self.public.get(table.table, {})
-                fits = all(declared.get(column.name) is column.type for _, column in table.columns)
-                fits = fits and table.table in self.public and isinstance(table, PublicTable)
-            if not fits:
-                raise ValueError(f"question: table {table.table!r} differs from the owner's declaration")
+        for table in tables_of(relation):
+            declared = self.public.get(table.table, {})
+            if not (
+                self.private.get(table.table) == table
+                if isinstance(table, Scan)
+                else table.table in self.public
+                and isinstance(table, PublicTable)
+                and all(declared.get(column.name) is column.type for _, column in table.columns)
+            ):
+                raise ValueError(f"table {table.table!r} differs from the owner's declaration")
 
 
 @dataclass(frozen=True)
 class ReleaseRequest:
-    """A question with the noise for each of its totals; the totals with an index in `cached` are not released.
+    """A question with the mechanism for each of its totals; None for a total that is not released.
 
-    `threshold` is for partition selection; `earlier` lists the stored draws of totals to refine.
+    `threshold` is for partition selection. A total can be refined or left out if its noise is independent of others.
     """
 
     question: Question
-    noises: tuple[Noise, ...]
+    noises: tuple[Mechanism | None, ...]
     threshold: int | None = None
     walks: tuple[TreeWalk, ...] = ()  # one per histogram tree; a walk sees only noisy counts
-    earlier: tuple[EarlierDraw | None, ...] = ()
-    cached: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
-        check_type(Question, self.question, "question")
-        if len(self.walks) != sum(isinstance(total, HistogramTree) for total in self.question.totals):
+        totals = check_type(Question, self.question, "question").totals
+        if len(self.noises) != len(totals) or not any(self.noises):
+            raise ValueError("noises must contain one mechanism per total, and not only None")
+        if len(self.walks) != sum(isinstance(total, HistogramTree) for total in totals):
             raise ValueError("walks must contain one walk per histogram tree")
-        if len(self.noises) != len(self.question.totals):
-            raise ValueError("noises must contain one mechanism per total")
-        if not all(isinstance(noise, Laplace | Gaussian) for noise in self.noises):
-            raise TypeError("noises must be Laplace or Gaussian mechanisms")
+        allowed = (Mechanism | None if isinstance(total, REFINABLE) else Laplace | Gaussian for total in totals)
+        if not all(map(isinstance, self.noises, allowed)):
+            raise TypeError(
+                "noises must be Laplace or Gaussian mechanisms; for counts and sums also Refinement or None"
+            )
         if isinstance(self.question.groups, SelectedGroups) is not (self.threshold is not None):
             raise ValueError("threshold must be given exactly if groups are selected")
-        self._check_cached()
-
-    def _check_cached(self) -> None:
-        object.__setattr__(self, "cached", frozenset(self.cached))
-        if not self.cached < set(range(len(self.noises))) or len(self.earlier) not in (0, len(self.noises)):
-            raise ValueError(
-                "cached must leave at least one total, and earlier must have one entry per total or be empty"
-            )
-        if self.threshold is not None and (0 in self.cached or any(self.earlier)):
-            raise ValueError("cached and earlier: partition selection needs fresh noise")
-        if not all(isinstance(self.question.totals[index], REFINABLE) for index in self.cached):
-            raise ValueError("cached: only counts and sums can be cached")
-        for total, noise, before in self.draws.values():
-            fits = isinstance(before, EarlierDraw) and isinstance(noise, Laplace) and isinstance(total, REFINABLE)
-            if before is not None and not fits:
-                raise TypeError("earlier: only counts and sums with Laplace noise can be refined")
+        if self.threshold is not None and (not self.noises[0] or any(isinstance(n, Refinement) for n in self.noises)):
+            raise ValueError("noises: partition selection needs fresh noise")
 
     @property
-    def draws(self) -> dict[int, tuple[Total, Noise, EarlierDraw | None]]:
-        """The totals to release, by index, each with its noise and the draw that it refines."""
-        earlier = self.earlier or (None,) * len(self.noises)
-        totals = enumerate(zip(self.question.totals, self.noises, earlier, strict=True))
-        return {index: draw for index, draw in totals if index not in self.cached}
+    def draws(self) -> dict[int, tuple[Total, Mechanism]]:
+        """The totals to release, by index, each with its mechanism."""
+        return {
+            index: (total, noise)
+            for index, (total, noise) in enumerate(zip(self.question.totals, self.noises, strict=True))
+            if noise is not None
+        }
 
     @property
     def partition_selection(self) -> Threshold | None:
@@ -161,26 +131,19 @@ class ReleaseRequest:
 
         Claim: it is the sum of the losses of all totals and the delta of the threshold.
         Proof: each total is a vector of integers with the sensitivity that the question proves, and gets independent
-            noise; their losses add up. Whether a group is shown depends only on its noisy number of units. The number
-            of clipped units is a single number with a single noise, wherever it is shown. Of a histogram tree only a
-            part is seen. A cached total is not released. A refined total costs what the refinement adds.
-        Needs: Question.sensitivity_of, Laplace.loss, Gaussian.loss, Threshold.loss, Loss.__add__, walk_noisy_tree,
-            EarlierDraw.loss.
-        Checked by: test_the_law_of_an_answer_on_neighbours_stays_within_its_loss,
-            test_the_law_of_a_tree_on_neighbours_stays_within_its_loss
-        Seal: 3a5eaee25ded
+            noise (_add_noise); their losses add up. Whether a group is shown depends only on its noisy number of units.
+            The number of clipped units is a single number with a single noise, wherever it is shown. Of a histogram
+            tree only a part is seen. A total without noise is not released. A refined total costs what is added.
+        Needs: _add_noise, partition_threshold, Question.sensitivity_of, Laplace.loss, Gaussian.loss, Threshold.loss,
+            Loss.__add__, Laplace.perturb, Gaussian.perturb, Threshold.passes, walk_noisy_tree, refine, Refinement.loss.
+        Checked by: test_the_distribution_of_an_answer_on_neighbours_stays_within_its_loss,
+            test_the_distribution_of_a_tree_on_neighbours_stays_within_its_loss
         """
-        spent = ZERO_LOSS
-        for total, noise, before in self.draws.values():
-            sensitivity = self.question.sensitivity_of(total)
-            spent += (
-                before.loss(noise, sensitivity) if before and isinstance(noise, Laplace) else noise.loss(sensitivity)
-            )
-        selection = self.partition_selection
-        return spent if selection is None else spent + Loss(0, 0, selection.loss().delta)
+        spent = ZERO_LOSS if self.partition_selection is None else Loss(0, 0, self.partition_selection.loss().delta)
+        return sum((noise.loss(self.question.sensitivity_of(total)) for total, noise in self.draws.values()), spent)
 
 
-def partition_threshold(question: Question, noise: Laplace | Gaussian, threshold: int) -> Threshold:
+def partition_threshold(question: Question, noise: Mechanism | None, threshold: int) -> Threshold:
     """Return the threshold mechanism for the groups of a question.
 
     Claim: a unit in k groups moves the number of units in each by at most size·min(1, groups/k), and k is at most
@@ -188,22 +151,32 @@ def partition_threshold(question: Question, noise: Laplace | Gaussian, threshold
     Proof: with clipping: the weights of select_counts_and_sums; a unit in more than SelectedGroups.max_groups groups
         counts 0 in the first total, and a key is considered only if that total is above zero. Without clipping: its
         `max_rows_per_unit` rows are in at most that many groups, each with at most that many of them.
-    Needs: select_counts_and_sums, Threshold.loss.
+    Needs: select_counts_and_sums, Threshold.loss, Question.l0_bound, Question.needs_l0_clipping,
+        Question.needs_clipping, Question.fraction_bits.
     Checked by: test_a_key_that_one_unit_owns_is_shown_with_probability_at_most_delta
-    Seal: a3ff6728f85c
     """
     assert isinstance(question.groups, SelectedGroups)
+    assert isinstance(noise, Laplace | Gaussian)
     if not question.needs_clipping:
-        max_rows_per_unit = question.relation.shape.max_rows_per_unit or 1
-        return Threshold(noise, threshold, groups=max_rows_per_unit, size=max_rows_per_unit)
-    max_groups = max(question.groups.max_groups, question.l0_bound) if question.needs_l0_clipping else question.l0_bound
+        rows = question.relation.shape.max_rows_per_unit or 1
+        return Threshold(noise, threshold, groups=rows, size=rows)
+    most = max(question.groups.max_groups, question.l0_bound) if question.needs_l0_clipping else question.l0_bound
     size = 1 << question.fraction_bits(question.totals[0])
-    return Threshold(noise, threshold, groups=question.l0_bound, size=size, most=max_groups)
+    return Threshold(noise, threshold, groups=question.l0_bound, size=size, most=most)
+
+
+@dataclass(frozen=True)
+class NoisyTotals:
+    """The released totals of one question: noisy integers, with the groups in the order of their keys."""
+
+    keys: list[GroupKey]
+    values: np.ndarray
+    trees: tuple[tuple[NodeCounts, ...], ...] = ()  # for each histogram tree, the node counts by level
 
 
 @dataclass(frozen=True)
 class ReleaseResult:
-    """The noisy totals of every question, and the receipt of the charge."""
+    """The noisy totals of every question and the receipt; if the receipt has a stored answer, only that."""
 
     parts: tuple[NoisyTotals, ...]
     receipt: Receipt
@@ -231,139 +204,113 @@ def release_totals(  # noqa: PLR0913 - keyword-only
         After it, any failure, including one of the ledger, raises the same fixed message; the stored result is noisy,
         and it is stored before it is returned.
         A refined total has the fingerprint of the earlier draw, so it is the same total, and the charge is refused
-        unless that draw is still the latest: no draw is refined twice, not even within one query.
-    Needs: ReleaseRequest.loss, Catalog.check, Ledger.charge, Ledger.settle, perturb, refine, recall_values,
-        fingerprints_of; `engine` computes the totals of the question, the same ones as long as `version` is the same,
-        and was prepared before the charge without reading private rows (engines.interface.Engine.prepare).
-    Checked by: test_the_law_of_an_answer_on_neighbours_stays_within_its_loss,
-        test_nothing_is_read_before_it_is_paid_for, test_a_failure_after_the_charge_says_nothing_and_costs_the_price,
+        unless that draw is still the latest: no draw is refined twice, not even within one query (_release_event).
+    Needs: ReleaseRequest, ReleaseRequest.loss, Loss.includes, Catalog.check, Ledger.charge, Ledger.settle, run_charged,
+        _add_noise, write_totals, recall_values, fingerprints_of, _release_event; `engine` computes the totals of the
+        question, the same ones as long as `version` is the same, and was prepared before the charge without reading
+        private rows (engines.interface.Engine.prepare).
+    Checked by: test_the_distribution_of_an_answer_on_neighbours_stays_within_its_loss,
+        test_nothing_is_read_before_the_charge, test_a_failure_after_the_charge_discloses_nothing_and_stays_charged,
         test_a_ledger_that_dies_before_the_answer_is_stored_fails_like_every_failure,
-        test_a_price_below_the_loss_is_refused, test_one_question_does_not_make_a_draw_finer_twice
-    Seal: c2e09ab41394
+        test_a_charge_below_the_loss_is_refused, test_one_question_does_not_refine_a_draw_twice
     """
     for request in check_type(tuple, requests, "requests"):
-        catalog.check(check_type(ReleaseRequest, request, "requests").question)
+        catalog.check(check_type(ReleaseRequest, request, "requests").question.relation)
     if not cost.includes(sum((each.loss() for each in requests), ZERO_LOSS)):
         raise ValueError("cost must be at least the loss of the noise")
     fingerprints = tuple(_request_fingerprints(each, version) for each in requests)
-    stored = [_recall_values(each, names, ledger) for each, names in zip(requests, fingerprints, strict=True)]
+    stored = [
+        {
+            index: recall_values(names[index], noise, ledger)
+            for index, (_, noise) in each.draws.items()
+            if isinstance(noise, Refinement)
+        }
+        for each, names in zip(requests, fingerprints, strict=True)
+    ]
     receipt = ledger.charge(cost, _release_event(requests, fingerprints, question, by), key)
     if receipt.answer is not None:
-        return ReleaseResult(read_totals(receipt.answer, [each.question for each in requests]), receipt)
-    parts = _read_and_settle(requests, stored, engine, ledger, receipt)
-    if parts is None:  # raised here, so that no other exception is attached
-        raise Failed(FAILED)
-    return ReleaseResult(parts, receipt)
+        return ReleaseResult((), receipt)
+
+    def read_and_settle() -> tuple[NoisyTotals, ...]:
+        parts = tuple(map(_add_noise, requests, [engine.totals(each.question) for each in requests], stored))
+        ledger.settle(receipt, write_totals(parts))
+        return parts
+
+    return ReleaseResult(run_charged(f"query {receipt.id}", read_and_settle), receipt)
 
 
 def _request_fingerprints(request: ReleaseRequest, version: str) -> tuple[str, ...]:
-    """Return the fingerprints of the released totals; "" for totals that are cached or cannot be reused."""
+    """Return the fingerprints of the released totals; "" for totals that are not released or cannot be reused."""
     names = fingerprints_of(request.question, version) if version else ("",) * len(request.noises)
-    return tuple("" if index in request.cached else name for index, name in enumerate(names))
-
-
-def _recall_values(request: ReleaseRequest, fingerprints: tuple[str, ...], ledger: Ledger) -> StoredValues:
-    """Return the stored values of the totals to refine."""
-    return {
-        index: recall_values(fingerprints[index], earlier, ledger)
-        for index, (_, _, earlier) in request.draws.items()
-        if earlier
-    }
-
-
-def _read_and_settle(
-    requests: tuple[ReleaseRequest, ...],
-    stored: list[StoredValues],
-    engine: TotalsEngine,
-    ledger: Ledger,
-    receipt: Receipt,
-) -> tuple[NoisyTotals, ...] | None:
-    """Read the totals, add noise and store them; None on any error, because its text may depend on the data."""
-    try:
-        engine_totals = [engine.totals(request.question) for request in requests]
-        parts = tuple(map(_add_noise, requests, engine_totals, stored))
-        ledger.settle(receipt, write_totals(parts))
-        return parts  # noqa: TRY300
-    except Exception:  # noqa: BLE001 - see the docstring
-        LOG.exception("query %s failed after it was charged", receipt.id)
-        return None
+    return tuple(name if index in request.draws else "" for index, name in enumerate(names))
 
 
 def _release_event(
     requests: tuple[ReleaseRequest, ...], fingerprints: tuple[tuple[str, ...], ...], question: str, by: str
 ) -> Event:
+    """Return the record of a release: each mechanism with its sensitivity, and the draws that are refined."""
     parts = [
-        (_mechanism_record(request, index), str(request.question.sensitivity_of(total)))
+        (str(noise if index else request.partition_selection or noise), str(request.question.sensitivity_of(total)))
         for request in requests
-        for index, (total, _, _) in request.draws.items()
+        for index, (total, noise) in request.draws.items()
     ]
-    follows = [
-        (names[place], earlier.receipt)
-        for each, names in zip(requests, fingerprints, strict=True)
-        for place, (_, _, earlier) in each.draws.items()
-        if earlier
-    ]
+    follows = tuple(
+        (names[index], noise.receipt)
+        for request, names in zip(requests, fingerprints, strict=True)
+        for index, (_, noise) in request.draws.items()
+        if isinstance(noise, Refinement)
+    )
     if len(set(follows)) != len(follows):
-        raise ValueError("earlier: a draw can be refined only once")
-    mechanism, sensitivity = combine_mechanisms(parts)
+        raise ValueError("noises: a draw can be refined only once")
+    mechanisms, sensitivities = combine_mechanisms(parts)
     return Event(
-        mechanism=mechanism,
-        sensitivity=sensitivity,
+        mechanism=mechanisms,
+        sensitivity=sensitivities,
         question=question,
         by=by,
         fingerprints=fingerprints if any(map(any, fingerprints)) else (),
-        follows=tuple(follows),
+        follows=follows,
     )
 
 
-def _mechanism_record(request: ReleaseRequest, index: int) -> str:
-    _, noise, earlier = request.draws[index]
-    if earlier is not None and isinstance(noise, Laplace):
-        return earlier.mechanism_record(noise)
-    return str(request.partition_selection if request.partition_selection and not index else noise)
+def write_totals(parts: tuple[NoisyTotals, ...]) -> bytes:
+    """Return released totals as canonical JSON."""
+    data = [
+        {
+            "keys": [[part.isoformat() if isinstance(part, date) else part for part in key] for key in noisy.keys],
+            "trees": [[[level.nodes.tolist(), level.counts.tolist()] for level in levels] for levels in noisy.trees],
+            "values": noisy.values.tolist(),
+        }
+        for noisy in parts
+    ]
+    return canonical_json(data).encode()
 
 
-def _add_noise(request: ReleaseRequest, engine_totals: EngineTotals, stored: StoredValues | None = None) -> NoisyTotals:
+def _add_noise(request: ReleaseRequest, engine_totals: EngineTotals, stored: Mapping[int, np.ndarray]) -> NoisyTotals:
     """Add noise to every total; of selected groups, keep those that pass the threshold."""
     keys, values, found_rows = _complete_groups(request.question, engine_totals)
     noisy = np.zeros_like(values)
-    for index, (total, noise, earlier) in request.draws.items():
+    for index, (total, noise) in request.draws.items():
         column = np.ascontiguousarray(values[:, index])
-        if isinstance(total, HistogramTree):
-            continue
-        if isinstance(total, ClippedUnits):  # a single number, repeated in every row
-            column = column[:1] if len(column) else np.zeros(1, np.int64)
-        if earlier and isinstance(noise, Laplace):
-            noisy[:, index] = refine((stored or {})[index][: len(column)], column, earlier.noise, noise)
-        else:
+        if isinstance(total, ClippedUnits):  # a single number, which the engine repeats in every row
+            column = column.max(initial=0, keepdims=True)
+        if isinstance(noise, Refinement):
+            noisy[:, index] = refine(stored[index][: len(column)], column, noise.before, noise.after)
+        elif not isinstance(total, HistogramTree):
             noisy[:, index] = noise.perturb(column)
-    selection = request.partition_selection
-    if selection is not None:
-        passing = np.flatnonzero(selection.passes(noisy[:, 0])).tolist()
-        passing_keys = {place: keys[place] for place in passing}
-        # The order of the engine may depend on the data.
-        passing.sort(
-            key=passing_keys.__getitem__
-            if not any(None in key for key in passing_keys.values())
-            else _null_last(passing_keys)
-        )
-        keys, noisy, found_rows = [passing_keys[place] for place in passing], noisy[passing], found_rows[passing]
-    return NoisyTotals(keys, noisy, _walk_trees(request, engine_totals, found_rows))
-
-
-def _null_last(keys: Mapping[int, GroupKey]) -> Callable[[int], list[tuple[bool, Value]]]:
-    return lambda index: [(part is None, part) for part in keys[index]]
-
-
-def _walk_trees(
-    request: ReleaseRequest, engine_totals: EngineTotals, groups: np.ndarray
-) -> tuple[tuple[NodeCounts, ...], ...]:
-    """Return the noisy node counts that the walks see, for the groups that are shown."""
-    totals = [(index, total) for index, total in enumerate(request.question.totals) if isinstance(total, HistogramTree)]
-    return tuple(
-        walk_noisy_tree(engine_totals.cell_counts[place], total, request.noises[place], groups, walk)
-        for (place, total), walk in zip(totals, request.walks, strict=True)
-    )
+    if request.partition_selection is not None:
+        shown = np.flatnonzero(request.partition_selection.passes(noisy[:, 0])).tolist()
+        # By key, NULL last: the order of the engine may depend on the data.
+        has_null = any(None in keys[row] for row in shown)
+        shown.sort(key=lambda row: [(part is None, part) for part in keys[row]] if has_null else keys[row])
+        keys, noisy, found_rows = [keys[row] for row in shown], noisy[shown], found_rows[shown]
+    trees = [
+        (engine_totals.cell_counts[index], total, noise)
+        for index, (total, noise) in request.draws.items()
+        if isinstance(total, HistogramTree) and not isinstance(noise, Refinement)
+    ]
+    walked = tuple(walk_noisy_tree(*tree, found_rows, walk) for tree, walk in zip(trees, request.walks, strict=True))
+    return NoisyTotals(keys, noisy, walked)
 
 
 def _complete_groups(question: Question, engine_totals: EngineTotals) -> tuple[list[GroupKey], np.ndarray, np.ndarray]:
@@ -375,14 +322,8 @@ def _complete_groups(question: Question, engine_totals: EngineTotals) -> tuple[l
     if type(values) is not np.ndarray or values.dtype != np.int64 or values.shape != shape:
         raise TypeError(f"totals must be int64 of shape {shape}, not {values.dtype} of shape {values.shape}")
     if not isinstance(question.groups, PublicGroups):
-        return engine_totals.keys, values, np.arange(len(engine_totals.keys))
-    key_rows = {key: index for index, key in enumerate(product(*question.groups.domains))}
-    rows = [key_rows[key] for key in engine_totals.keys]
-    complete = np.zeros((len(key_rows), len(question.totals)), np.int64)
-    complete[rows] = values
-    found_rows = np.full(len(key_rows), len(engine_totals.keys), np.int64)
-    found_rows[rows] = np.arange(len(engine_totals.keys))
-    for place, total in enumerate(question.totals):
-        if isinstance(total, ClippedUnits):
-            complete[:, place] = values[:, place].max(initial=0)
-    return list(key_rows), complete, found_rows
+        return engine_totals.keys, values, np.arange(len(values))
+    key_rows = {key: row for row, key in enumerate(product(*question.groups.domains))}
+    found_rows = np.full(len(key_rows), len(values))
+    found_rows[[key_rows[key] for key in engine_totals.keys]] = np.arange(len(values))
+    return list(key_rows), np.concatenate([values, np.zeros_like(values, shape=(1, shape[1]))])[found_rows], found_rows

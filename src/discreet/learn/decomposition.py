@@ -1,4 +1,4 @@
-"""PCA: principal axes from noisy second moments of the columns that exceed the noise."""
+"""PCA: principal axes from noisy second moments; columns with variances below the noise are left out."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -25,7 +25,7 @@ _TINY = np.finfo(float).tiny
 _MAX_COLUMNS = 256  # at most this many columns have their products summed
 _FIRST_AXIS_SHARE = 0.25  # prior share of the variance along the first axis
 # Factors on the typical norm for the clipping radius, and the share of the variance that clipping then loses: a larger
-# radius pays off only where the noise is small.
+# radius helps only where the noise is small.
 _RADIUS_FACTORS = ((1, 0.012), (2, 0.004), (4, 0.0015), (8, 5e-4), (16, 2e-4), (32, 7e-5), (64, 0.0))
 _FIRST_MOMENT_WEIGHT = 0.1  # weight of the first moments, which correct the centre, relative to the second moments
 _MIN_SHRINKAGE_FACTOR = 0.3  # minimum factor of the first moments for correcting the second moments with them

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
-from discreet.kernel.calibration import gaussian_for
+from discreet import privacy
 from discreet.kernel.loss import Budget, Loss
-from discreet.kernel.mechanism import Gaussian, Laplace, laplace_for
+from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.numbers import Number, as_nonnegative, as_positive
 from discreet.kernel.reservation import CLIP_RADIUS, Noise, clipped_sum_sensitivity
+from discreet.privacy.calibration import gaussian_for, laplace_for
 
 REMOVAL, REPLACEMENT = "removal", "replacement"
 
@@ -32,7 +33,7 @@ class FitLoss(Loss):
     def __repr__(self) -> str:
         amounts = super().__repr__()[5:-1]
         if self.epsilon is None and self.at_delta > self.delta:
-            epsilon, delta = float(self.to_epsilon(self.at_delta)), float(self.at_delta)
+            epsilon, delta = float(privacy.to_epsilon(self, self.at_delta)), float(self.at_delta)
             amounts = f"epsilon={epsilon:.4g} at delta={delta:g}, rho={float(self.rho):.4g}"
         return f"Loss({amounts}, for the {self.neighbours} of one {self.unit})"
 
@@ -45,7 +46,7 @@ def cost_of(epsilon: Number, delta: Number) -> Loss:
     """
     if epsilon is None:
         raise ValueError("epsilon: declare the privacy cost of the fit, such as epsilon=1")
-    return Budget(as_positive(epsilon, "epsilon"), as_nonnegative(delta, "delta")).cost_of(epsilon)
+    return privacy.cost_of(Budget(as_positive(epsilon, "epsilon"), as_nonnegative(delta, "delta")), epsilon)
 
 
 def is_substitution(neighbours: str) -> bool:

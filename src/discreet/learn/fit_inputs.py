@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d, vali
 
 from discreet.kernel.errors import Refused
 from discreet.kernel.ledger import Ledger
-from discreet.kernel.model_release import PartialSum, RemoteRowSource
+from discreet.kernel.model_release import PartialSum
 from discreet.learn.bounds import BoundArrays, check_bounds_not_from_data, parse_bounds
 from discreet.learn.fit_session import FitSource
 from discreet.learn.row_sources import (
@@ -21,6 +21,7 @@ from discreet.learn.row_sources import (
     stream_column_names,
     stream_rows,
 )
+from discreet.learn.row_sums import RemoteRowSource
 
 
 class Estimator(Protocol):

@@ -1,6 +1,7 @@
 """A fit in progress: its rows, the reserved budget, the noisy sums and a progress bar."""
 
 import json
+import math
 import sys
 import time
 from collections.abc import Sequence
@@ -15,12 +16,13 @@ from discreet.kernel.event import OWNER
 from discreet.kernel.ledger import Ledger
 from discreet.kernel.loss import Loss
 from discreet.kernel.mechanism import Gaussian
-from discreet.kernel.model_release import Combine, RowSource, noisy_histograms, noisy_sparse_sum, noisy_sum
+from discreet.kernel.model_release import Combine, RowRule
 from discreet.kernel.numbers import Number
 from discreet.kernel.reservation import CLIP_RADIUS, Noise, reserve
-from discreet.kernel.row_rule import RowRule
 from discreet.learn.fit_cost import REMOVAL, FitLoss, cost_of, is_substitution, noises_for
+from discreet.learn.row_sums import RowSource, sum_rows
 
+_MAX_VECTOR_SIZE = 1 << 18  # rounding so many numbers to the grid must not shrink a vector noticeably
 _SHOW_AFTER_SECONDS = 1.0  # a shorter fit shows no progress bar
 
 
@@ -144,25 +146,41 @@ class FitSession:
     def sum(
         self, rule: RowRule, public: PublicValues, *, size: int, radius: Number, combine: Combine = Combine.MEAN
     ) -> np.ndarray:
-        """Return the noisy sum of `rule(rows, public)` over units, each clipped to the radius."""
-        with self._progress:
-            return noisy_sum(
-                self._rows, rule, public, size=size, radius=radius, reservation=self._reservation, combine=combine
-            )
+        """Return the noisy sum of `rule(rows, public)`, rows × size, over units, each clipped to the radius."""
+        if size > _MAX_VECTOR_SIZE:
+            raise ValueError(f"size must be at most {_MAX_VECTOR_SIZE}")
+        return self._sum(rule, public, size=size, radius=radius, combine=combine)
 
     def histogram(self, rule: RowRule, public: PublicValues, *, cells: int) -> np.ndarray:
         """Return the noisy number of units per cell; a unit with rows in several cells is split over them."""
         return np.asarray(self.histograms(rule, public, tables=1, cells=cells)[0])
 
     def histograms(self, rule: RowRule, public: PublicValues, *, tables: int, cells: int) -> np.ndarray:
-        """Return noisy numbers of units, tables × cells; `rule` returns a row's cell in each table."""
-        with self._progress:
-            return noisy_histograms(self._rows, rule, public, tables=tables, cells=cells, reservation=self._reservation)
+        """Return noisy numbers of units, tables × cells; `rule` returns a row's cell in each table.
+
+        A cell outside of its table is not counted.
+        """
+        # A unit has the same weight in every table, as many grid steps as the ball allows.
+        weight = math.isqrt(CLIP_RADIUS**2 // tables) if self.is_gaussian else CLIP_RADIUS // tables
+        counts = self._sum(
+            _cell_entries, (rule, tables, *public), size=tables * cells, radius=Fraction(CLIP_RADIUS, weight)
+        )
+        return counts.reshape(tables, cells)
 
     def sparse_sum(self, rule: RowRule, public: PublicValues, *, size: int, radius: Number) -> np.ndarray:
-        """Return the noisy sum of sparse vectors; a unit's rows are added up and clipped to the radius."""
+        """Return the noisy sum of sparse vectors; `rule` returns indices into equal blocks, and numbers.
+
+        The numbers of a unit's rows are added up, and its vector is clipped to the radius.
+        """
+        return self._sum(rule, public, size=size, radius=radius, combine=Combine.SUM)
+
+    def _sum(
+        self, rule: RowRule, public: PublicValues, *, size: int, radius: Number, combine: Combine = Combine.MEAN
+    ) -> np.ndarray:
         with self._progress:
-            return noisy_sparse_sum(self._rows, rule, public, size=size, radius=radius, reservation=self._reservation)
+            return sum_rows(
+                self._rows, rule, public, size=size, radius=radius, reservation=self._reservation, combine=combine
+            )
 
     def stop(self, reason: str) -> NoReturn:
         """Abandon the fit for a reason that depends on released values only; the reason is recorded as the result."""
@@ -212,3 +230,10 @@ def fitted_attributes(model: Any) -> dict[str, Any]:
 
 def _ones(rows: np.ndarray, _: PublicValues) -> np.ndarray:
     return np.ones((len(rows), 1))
+
+
+def _cell_entries(rows: np.ndarray, public: PublicValues) -> tuple[np.ndarray, np.ndarray]:
+    """Return the cell of each row in each table, as given by another rule, with the number one."""
+    rule, tables, *rule_public = public
+    cells = np.reshape(rule(rows, tuple(rule_public)), (len(rows), tables))
+    return cells, np.ones((len(rows), 1))

@@ -1,11 +1,12 @@
 """The location of a PostgreSQL ledger: a schema and a local checkpoint file; and its error messages."""
 
+import contextlib
 import errno
 import fcntl
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.kernel.errors import LedgerError, PolicyError
 from discreet.kernel.ledger.checkpoint import EMPTY_CHECKPOINT, Checkpoint, read_checkpoint, write_checkpoint
-from discreet.ledger_postgres.schema import schema_name
+from discreet.ledger_postgres.schema import postgres_dialect, schema_name
 from discreet.postgres.server import ServerUnreachable, connect, driver, server_ambiguity, server_description
 
 if TYPE_CHECKING:
@@ -48,8 +49,8 @@ class PostgresLocation:
         self._description = server_description(url)
         self._checkpoint_path = None if checkpoint is None else Path(checkpoint).absolute()
         self.schema = schema_name(name)
-        digest = sha256(self.schema.encode()).digest()
-        self.lock_number = int.from_bytes(digest[:8], "big", signed=True)
+        self.dialect = postgres_dialect(self.schema)
+        self.lock_number = lock_number(self.schema)
 
     def __str__(self) -> str:
         return self._description
@@ -85,6 +86,47 @@ class PostgresLocation:
                 write_checkpoint(self._checkpoint_path, checkpoint)
 
 
+def lock_number(name: str) -> int:
+    """Return the number of the advisory lock with this name."""
+    return int.from_bytes(sha256(name.encode()).digest()[:8], "big", signed=True)
+
+
+class ServerConnection:
+    """One connection, opened when it is needed and replaced if it was lost while idle."""
+
+    def __init__(self, location: PostgresLocation, set_up: Callable[[Any], object]) -> None:
+        self._location, self._set_up = location, set_up
+        self.connection: psycopg.Connection[tuple[Any, ...]] | None = None
+
+    def execute_first(self, statement: str, *values: Any) -> Any:
+        """Run the first statement of a transaction, on a new connection if the open one was lost."""
+        if self.connection:
+            try:
+                return self.connection.execute(statement, values or None)
+            except driver().Error as error:
+                if not is_connection_lost(error):
+                    raise
+                self.close()
+        self.connection = self._location.connect()
+        self._set_up(self.connection)
+        return self.connection.execute(statement, values or None)
+
+    def close(self) -> None:
+        """Close the connection until it is needed again."""
+        if self.connection:
+            self.connection.close()
+            self.connection = None
+
+    def abandon(self) -> None:
+        """Drop the inherited connection in a forked child without ending the parent's session."""
+        if self.connection:
+            with contextlib.suppress(driver().Error, OSError):
+                os.close(self.connection.pgconn.socket)  # otherwise the server would not notice when the parent exits
+            _ABANDONED_CONNECTIONS.append(self.connection)  # closing it would end the parent's session
+            self.connection = None
+
+
+_ABANDONED_CONNECTIONS: list[Any] = []
 _WRITER_LOCK = threading.Lock()  # held during a fork: a child would inherit the locked lock file
 
 

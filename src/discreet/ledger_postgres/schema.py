@@ -7,11 +7,9 @@ of the tables from updating or deleting rows. A row must have the next number, a
 import re
 from hashlib import sha256
 
-from discreet.kernel.ledger.storage import FORMAT
+from discreet.kernel.ledger.table import StorageDialect
 
-FORMAT_PREFIX = "Discreet ledger, format "
-FORMAT_COMMENT = f"{FORMAT_PREFIX}{FORMAT}"
-RESERVED_COMMENT = "Discreet ledger, unfinished move"
+_FORMAT_COMMENT = "Discreet ledger, format "
 TABLES = ("answers", "rows")
 SEARCH_PATH = "pg_catalog, pg_temp"  # of the functions, so that they use no objects of other users
 _READABLE_LENGTH = 20  # characters of the data set's name in the name of its schema
@@ -114,5 +112,22 @@ def create_statements(schema: str) -> list[str]:
         f"ALTER TABLE {schema}.rows ENABLE ALWAYS TRIGGER rows_follow",
         f"REVOKE ALL ON SCHEMA {schema} FROM PUBLIC",
         f"REVOKE ALL ON ALL TABLES IN SCHEMA {schema} FROM PUBLIC",
-        f"COMMENT ON SCHEMA {schema} IS '{FORMAT_COMMENT}'",
     ]
+
+
+def postgres_dialect(schema: str) -> StorageDialect:
+    """Return the statements for a ledger in this schema; its comment records the format."""
+    comment = f"obj_description(to_regnamespace('{schema}')::oid, 'pg_namespace')"
+    number = f"coalesce(substring({comment} FROM '^{_FORMAT_COMMENT}([-0-9]+)$')::int, 0)"
+    return StorageDialect(
+        schema=schema,
+        placeholder="%s",
+        create_schema=(f"CREATE SCHEMA {schema}",),
+        create_tables=tuple(create_statements(schema)),
+        read_format=f"SELECT CASE WHEN to_regnamespace('{schema}') IS NOT NULL THEN {number} END",
+        write_format=f"COMMENT ON SCHEMA {schema} IS '{_FORMAT_COMMENT}{{}}'",
+        nothing_here=(
+            f"the ledger does not exist. Correct the URL or the name, restore schema {schema} from a backup, or create "
+            "a new ledger with create_postgres_ledger."
+        ),
+    )

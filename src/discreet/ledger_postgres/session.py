@@ -6,22 +6,21 @@ import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from discreet.kernel.errors import LedgerError
-from discreet.kernel.ledger.chain import RowKind
-from discreet.kernel.ledger.checkpoint import EMPTY_CHECKPOINT, Checkpoint, hash_at_checkpoint
-from discreet.ledger_postgres.location import PostgresLocation, is_connection_lost, ledger_errors
+from discreet.kernel.ledger.chain import LedgerRow, RowKind
+from discreet.kernel.ledger.checkpoint import EMPTY_CHECKPOINT, Checkpoint, checkpoint_of
+from discreet.kernel.ledger.table import LedgerTable
+from discreet.ledger_postgres.location import PostgresLocation, ServerConnection, ledger_errors
 from discreet.ledger_postgres.schema import TABLES
-from discreet.ledger_postgres.table import PostgresTable
 from discreet.postgres.server import driver
-
-if TYPE_CHECKING:
-    import psycopg
 
 # Seconds. A client that is idle in a transaction is disconnected before those who wait for it time out.
 IDLE_TIMEOUT, LOCK_TIMEOUT, STATEMENT_TIMEOUT = 15, 60, 120
 READER_IDLE_TIMEOUT = 3600  # readers block nobody
+_NEAR_BITS = 4  # 2**4 milestones in each interval of distances from 2**n to 2**(n+1)
+_HASH_PREFIX = 16  # characters of the hash of an earlier row in a checkpoint
 
 _BEGIN_WRITE = (
     "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL synchronous_commit TO on; "
@@ -52,13 +51,13 @@ class PostgresSession:
         self.location = location
         self.stop_reason: str | None = None
         self.thread_lock = threading.Lock()
-        self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
+        self.server = ServerConnection(location, lambda connection: connection.add_notice_handler(self._on_notice))
         self._pending_checkpoint: tuple[Checkpoint, Checkpoint | None] | None = None  # could not be written yet
         self._warned = False
         _OPEN_SESSIONS.add(self)
 
     @contextmanager
-    def write_transaction(self) -> Iterator[PostgresTable]:
+    def write_transaction(self) -> Iterator[LedgerTable]:
         """Run one transaction, exclusive among all threads, processes and servers; then update the checkpoint.
 
         Claim: no two of these run at the same time on one ledger; when it ends, everything written is on the server's
@@ -71,15 +70,16 @@ class PostgresSession:
             COMMIT also succeeds if it rolls back, or if it stopped waiting for a standby. A client that writes without
             the lock cannot write a second row with the same number, which is the primary key. The checkpoint is
             written after the commit, by one process at a time, and never replaces a later one.
-        Needs: PostgreSQL's atomic commit; a disk that keeps synced data; flock between processes of one machine.
+        Needs: PostgresLocation, ServerConnection, create_statements, checkpoint_at, LedgerTable.add_row,
+            LedgerTable.last_row, write_checkpoint; PostgreSQL's atomic commit; a disk that keeps synced data; flock
+            between processes of one machine.
         Checked by: test_concurrent_processes_end_exactly_at_the_limit,
             test_nothing_seen_is_lost_and_nothing_charged_twice_while_the_server_goes_away,
-            test_a_server_that_may_forget_is_refused, test_commits_are_durable_whatever_the_server_does_for_others,
-            test_a_commit_that_the_server_did_not_make_is_noticed,
-            test_a_client_that_is_told_of_errors_only_still_hears_of_the_standby,
-            test_whoever_writes_without_the_lock_cannot_write_the_same_row,
-            test_a_head_goes_back_only_from_the_one_that_was_acknowledged
-        Seal: 8fb03b903104
+            test_a_server_without_durable_commits_is_refused,
+            test_commits_are_durable_whatever_the_server_does_for_others, test_a_commit_that_did_not_happen_is_detected,
+            test_a_client_that_shows_errors_only_still_detects_the_standby_warning,
+            test_a_writer_without_the_lock_cannot_write_the_same_row,
+            test_a_checkpoint_goes_back_only_from_the_acknowledged_one
         """
         limits = {"standstill": IDLE_TIMEOUT, "queue": LOCK_TIMEOUT, "statement": STATEMENT_TIMEOUT}
         with self.thread_lock, ledger_errors(self.location):
@@ -94,7 +94,7 @@ class PostgresSession:
                 self._store_pending_checkpoint()
 
     @contextmanager
-    def read_transaction(self) -> Iterator[PostgresTable]:
+    def read_transaction(self) -> Iterator[LedgerTable]:
         """Read a snapshot of the ledger, and advance the checkpoint to its last row."""
         limits = {"standstill": READER_IDLE_TIMEOUT, "statement": STATEMENT_TIMEOUT}
         with self.thread_lock, ledger_errors(self.location):
@@ -105,12 +105,19 @@ class PostgresSession:
                 self.location.store_checkpoint(*checkpoint)
 
     def create_checkpoint(self) -> None:
-        """Create the checkpoint if this server opens the ledger for the first time; check that commits are durable."""
+        """Create the checkpoint if this server opens the ledger for the first time; check that commits are durable.
+
+        Claim: a checkpoint that was lost is not created again: the ledger may have lost rows since, so the owner must
+            acknowledge it.
+        Proof: the lock file is created before the first checkpoint is written, and is never removed.
+        Needs: PostgresLocation.has_checkpoint, PostgresLocation.lost_checkpoint, PostgresLocation.store_checkpoint,
+            checkpoint_at, LedgerTable.last_row.
+        Checked by: test_a_server_that_lost_its_checkpoint_charges_nothing_until_acknowledged
+        """
         with self.read_transaction() as table:
             self._check_durable(table)
-            # A lost checkpoint is not recreated: the ledger may have lost rows since, so the owner must acknowledge it.
             has_or_had_one = self.location.has_checkpoint or self.location.lost_checkpoint
-            checkpoint = None if has_or_had_one else table.checkpoint_at(table.last_row())
+            checkpoint = None if has_or_had_one else checkpoint_at(table, table.last_row())
         if checkpoint:
             with ledger_errors(self.location):
                 self.location.store_checkpoint(checkpoint)
@@ -119,7 +126,7 @@ class PostgresSession:
         """Close the session for good."""
         with self.thread_lock:
             self.stop_reason = "the ledger is closed"
-            self._disconnect()
+            self.server.close()
 
     def _store_pending_checkpoint(self) -> None:
         """Store the pending checkpoint, if any; while this fails, nothing more is charged."""
@@ -127,51 +134,32 @@ class PostgresSession:
             self.location.store_checkpoint(*self._pending_checkpoint)
             self._pending_checkpoint = None
 
-    def _next_checkpoint(self, table: PostgresTable) -> tuple[Checkpoint, Checkpoint | None] | None:
+    def _next_checkpoint(self, table: LedgerTable) -> tuple[Checkpoint, Checkpoint | None] | None:
         """Return the next checkpoint, and the one that an acknowledgement replaces; None if it does not change."""
         current = self.location.checkpoint()
         if current == EMPTY_CHECKPOINT:
             return None
         if table.last_appended:
             replaced = current if table.last_appended.kind == RowKind.ACKNOWLEDGE else None
-            return table.checkpoint_at(table.last_appended), replaced
-        row = table.last_seen
-        if (
-            row is None
-            or current is None
-            or current.seq >= row.seq
-            or hash_at_checkpoint(current, table.row_at) != current.hash
-        ):
+            return checkpoint_at(table, table.last_appended), replaced
+        last = table.last_seen
+        if last is None or current is None or current.seq >= last.seq:
             return None
-        return table.checkpoint_at(row), None
+        known = table.row_at(current.seq)
+        return (checkpoint_at(table, last), None) if known and known.hash == current.hash else None
 
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[PostgresTable]:
+    def _transaction(self, begin: str) -> Iterator[LedgerTable]:
         """Begin a transaction and roll back whatever was not committed."""
         if self.stop_reason:
             raise LedgerError(self.stop_reason)
         try:
-            yield PostgresTable(self._begin_on_connection(begin), self.location.schema)
+            self.server.execute_first(begin)
+            yield LedgerTable(self.server.connection, self.location.dialect)
         finally:
             self._roll_back()
 
-    def _begin_on_connection(self, begin: str) -> "psycopg.Connection[tuple[Any, ...]]":
-        """Begin a transaction on the open connection; reconnect if it was lost while idle."""
-        if self._connection:
-            try:
-                self._connection.execute(begin)
-            except driver().Error as error:
-                if not is_connection_lost(error):
-                    raise
-                self._disconnect()
-            else:
-                return self._connection
-        self._connection = self.location.connect()
-        self._connection.add_notice_handler(self._on_notice)
-        self._connection.execute(begin)
-        return self._connection
-
-    def _check_durable(self, table: PostgresTable) -> None:
+    def _check_durable(self, table: LedgerTable) -> None:
         tables = {name: f"{self.location.schema}.{name}" for name in TABLES}
         fsync, pages, encoding, logged = table.connection.execute(_DURABILITY_QUERY, tables).fetchall()[0]
         for setting, value in {"fsync": fsync, "full_page_writes": pages}.items():
@@ -184,12 +172,12 @@ class PostgresSession:
         if logged is False:
             raise LedgerError("a table is UNLOGGED, so a crash would empty it. Restore the ledger from a backup.")
 
-    def _commit(self, table: PostgresTable) -> None:
+    def _commit(self, table: LedgerTable) -> None:
         self._warned = False
         try:
             status = table.connection.execute("COMMIT").statusmessage
         except driver().Error:
-            self._disconnect()
+            self.server.close()
             raise LedgerError(_COMMIT_UNKNOWN) from None
         if status != "COMMIT":
             raise LedgerError("the server rolled the transaction back, and nothing was written. Try again.")
@@ -202,37 +190,46 @@ class PostgresSession:
         self._warned = self._warned or notice.severity_nonlocalized == "WARNING"
 
     def _roll_back(self) -> None:
-        connection, states = self._connection, driver().pq.TransactionStatus
+        connection, states = self.server.connection, driver().pq.TransactionStatus
         if connection is None or connection.info.transaction_status == states.IDLE:
             return
         if connection.info.transaction_status in (states.INTRANS, states.INERROR):
             with contextlib.suppress(driver().Error):
                 connection.execute("ROLLBACK")
                 return
-        self._disconnect()
+        self.server.close()
 
-    def _disconnect(self) -> None:
-        if self._connection:
-            self._connection.close()
-            self._connection = None
 
-    def _abandon_connection(self) -> None:
-        """Drop the inherited connection in a forked child without ending the parent's session."""
-        self.thread_lock = threading.Lock()
-        if self._connection:
-            with contextlib.suppress(driver().Error, OSError):
-                os.close(self._connection.pgconn.socket)  # otherwise the server would not notice when the parent exits
-            _ABANDONED_CONNECTIONS.append(self._connection)  # closing it would end the parent's session
-            self._connection = None
+def checkpoint_at(table: LedgerTable, row: LedgerRow) -> Checkpoint:
+    """Return the checkpoint for this row, with some earlier rows."""
+    query = f"SELECT seq, hash FROM {table.dialect.schema}.rows WHERE seq = ANY (?::bigint[]) ORDER BY seq"  # noqa: S608 - constant
+    rows = table.query(query, milestones(row.seq))
+    return checkpoint_of(row, tuple((seq, row_hash[:_HASH_PREFIX]) for seq, row_hash in rows))
+
+
+def milestones(seq: int) -> list[int]:
+    """Return the earlier rows that a checkpoint lists: all of the nearest ones, ever fewer further back.
+
+    >>> milestones(20)
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19]
+    >>> len(milestones(1_000_000)), milestones(1_000_000)[:3]
+    (270, [1, 32768, 65536])
+    """
+    numbers = {1} if seq > 1 else set()
+    for size in range((seq - 1).bit_length()):  # rows at a distance from 2**size to 2**(size+1)
+        step = 1 << max(0, size - _NEAR_BITS)
+        nearest, farthest = seq - (1 << size), max(1, seq + 1 - (2 << size))
+        numbers.update(range(-(-farthest // step) * step, nearest + 1, step))
+    return sorted(numbers)
 
 
 _OPEN_SESSIONS: weakref.WeakSet[PostgresSession] = weakref.WeakSet()
-_ABANDONED_CONNECTIONS: list[Any] = []
 
 
 def _after_fork_in_child() -> None:
     for session in _OPEN_SESSIONS:
-        session._abandon_connection()  # noqa: SLF001 - same module
+        session.thread_lock = threading.Lock()
+        session.server.abandon()
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,6 +1,5 @@
 """Local differential privacy: every person randomises their own report, so no curator has to be trusted."""
 
-from discreet.kernel.randomized_response import RandomizedResponse
 from discreet.local.aggregator import Aggregator
 from discreet.local.error_comparison import compare, curator_error, survey_error
 from discreet.local.estimation import LocalEstimate, project_onto_simplex
@@ -18,6 +17,7 @@ from discreet.local.mean_estimation.noisy_mean import NoisyMean
 from discreet.local.mean_estimation.piecewise import Piecewise
 from discreet.local.oracle import Oracle
 from discreet.local.prefixes import IntegerDomain, StringDomain
+from discreet.local.randomized_response import RandomizedResponse
 from discreet.local.reports import Reports
 from discreet.local.sketch_oracle import Sketch, SketchOracle
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.kernel.mechanism import Sensitivity, laplace_for
-from discreet.kernel.numbers import Number, as_fraction, as_integer
+from discreet.kernel.mechanism import Laplace
+from discreet.kernel.numbers import Number, as_fraction, as_integer, as_positive
 from discreet.local.domain import Domain
 from discreet.local.frequency_oracles.grr import GRR
 from discreet.local.frequency_oracles.hadamard_response import Hadamard
@@ -111,5 +111,5 @@ def curator_error(people: int, epsilon: Number) -> float:
     >>> round(curator_error(1_000_000, 1), 9)
     2.799e-06
     """
-    noise = laplace_for(Sensitivity(groups=2, size=1), epsilon)
+    noise = Laplace(2 / as_positive(epsilon, "epsilon"))
     return laplace_standard_deviation(noise) / as_integer(people, "people", 1)

@@ -5,11 +5,27 @@ from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from discreet.kernel.numbers import Number, as_probability
 from discreet.plotting import BLUE, INK, panels, save_figure, style
+
+_MIN_ERROR_PROBABILITY = Fraction(1, 10**15)
+
+
+def z_score(confidence: Number) -> float:
+    """Return the z-score of a two-sided confidence level; a float for margins, on which privacy does not depend.
+
+    >>> round(z_score(0.95), 2)
+    1.96
+    """
+    inside = as_probability(confidence, "confidence")
+    if 1 - inside < _MIN_ERROR_PROBABILITY:
+        raise ValueError(f"confidence must be at most 1 - {float(_MIN_ERROR_PROBABILITY):g}")
+    return -NormalDist().inv_cdf(float((1 - inside) / 2))
 
 
 def debias_shares(

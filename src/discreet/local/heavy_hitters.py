@@ -104,7 +104,6 @@ class HeavyHitterFinder:
         Proof: a person sends one report, of one level, with the distribution of the sketch.
         Needs: SketchOracle.loss.
         Checked by: test_the_worst_log_ratio_of_a_sketch_is_the_claimed_epsilon
-        Seal: 5ddfaae55e16
         """
         return self.oracle.loss()
 
@@ -115,7 +114,6 @@ class HeavyHitterFinder:
         Proof: it is a report of the sketch, and the hashes are public functions of the value.
         Needs: SketchOracle.perturb.
         Checked by: test_sketched_reports_have_the_claimed_distribution
-        Seal: b0d01ab4e8d7
         """
         return self.oracle.perturb(values)
 

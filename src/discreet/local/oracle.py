@@ -3,6 +3,7 @@
 Each protocol has a scheme, in `frequency_oracles` or `mean_estimation`; this module has what they share.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,10 +13,9 @@ import numpy as np
 
 from discreet.kernel.event import canonical_json
 from discreet.kernel.loss import Loss
-from discreet.kernel.noise.tail_bounds import z_score
-from discreet.kernel.numbers import Number, as_positive, odds_for
+from discreet.kernel.numbers import Number, as_positive, exp_bounds
 from discreet.local.domain import Domain, Interval
-from discreet.local.estimation import LocalEstimate, project_onto_simplex
+from discreet.local.estimation import LocalEstimate, project_onto_simplex, z_score
 from discreet.local.reports import ReceivedMessages, Reports, check_configuration, read_reports
 
 MIN_EPSILON, MAX_EPSILON = Fraction(1, 10**9), 64
@@ -84,7 +84,6 @@ class Oracle:
         Proof: each scheme's `perturb` claims it with odds_for(epsilon) in place of exp(epsilon), which is not more.
         Needs: odds_for, the scheme's perturb.
         Checked by: test_the_worst_log_ratio_of_every_oracle_is_the_claimed_epsilon
-        Seal: 77cec8762fe1
         """
         return Loss(self.epsilon)
 
@@ -95,7 +94,6 @@ class Oracle:
         Proof: the value is encoded as its index in the public domain, and the scheme randomises the code.
         Needs: the scheme's perturb.
         Checked by: test_reports_have_the_claimed_distribution
-        Seal: 5fedd25cc6eb
         """
         return Reports(self.configuration, self.scheme.perturb(self.domain.encode(values, "values")))
 
@@ -159,3 +157,18 @@ def parse_epsilon(epsilon: Number) -> tuple[Fraction, Fraction]:
     if exact_epsilon > MAX_EPSILON:
         raise ValueError(f"epsilon must be at most {MAX_EPSILON}, not {float(exact_epsilon):g}")
     return exact_epsilon, odds_for(exact_epsilon)
+
+
+def odds_for(epsilon: Fraction) -> Fraction:
+    """Return exp(epsilon) rounded down to a multiple of 2^-64: the maximum likelihood ratio of a report.
+
+    Claim: the result is at most exp(epsilon), and more than exp(epsilon) - 2^-62.
+    Proof: exp(epsilon) = 1/exp(-epsilon), and exp_bounds gives an upper bound of exp(-epsilon)·2^bits with an error
+        of at most 2; with bits >= 3·epsilon + 128 its inverse is off by less than 2·exp(2·epsilon)/2^bits < 2^-63.
+        Rounding down to 2^-64 subtracts less than one more unit.
+    Needs: exp_bounds.
+    Checked by: test_odds_are_just_below_the_exponential,
+        test_odds_use_the_more_private_side_of_the_enclosure
+    """
+    bits = 128 + 3 * math.ceil(epsilon)
+    return Fraction((1 << (bits + 64)) // exp_bounds(epsilon, bits)[1], 1 << 64)

@@ -9,10 +9,9 @@ import numpy as np
 
 from discreet.kernel.event import canonical_json
 from discreet.kernel.loss import Loss
-from discreet.kernel.noise.tail_bounds import z_score
 from discreet.kernel.numbers import Number, as_integer
 from discreet.local.aggregator import Aggregator
-from discreet.local.estimation import LocalEstimate, debias_shares
+from discreet.local.estimation import LocalEstimate, debias_shares, z_score
 from discreet.local.frequency_oracles.parity_hashing import MAX_POSITION_BITS, best_checks
 from discreet.local.frequency_oracles.sketch_scheme import SketchScheme
 from discreet.local.oracle import parse_epsilon
@@ -89,7 +88,6 @@ class SketchOracle:
         Proof: the scheme's `perturb` claims it with odds_for(epsilon) in place of exp(epsilon), which is not more.
         Needs: odds_for, SketchScheme.perturb.
         Checked by: test_the_worst_log_ratio_of_a_sketch_is_the_claimed_epsilon
-        Seal: 77cec8762fe1
         """
         return Loss(self.epsilon)
 
@@ -100,7 +98,6 @@ class SketchOracle:
         Proof: the hashes of a value are public functions of it, and the scheme randomises them.
         Needs: SketchScheme.perturb.
         Checked by: test_sketched_reports_have_the_claimed_distribution
-        Seal: 65dbf8ec106c
         """
         return Reports(self.configuration, self.scheme.perturb(self.domain.hash_values(values, "values")))
 

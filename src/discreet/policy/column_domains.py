@@ -58,7 +58,7 @@ Domain = Between | Keys | References | NoDomain
 
 @dataclass(frozen=True)
 class DeclaredColumn:
-    """A column that queries may use; with `null`, NULL is a group of its own.
+    """A column that queries may use; with `null`, NULL is a separate group.
 
     Each value of a `unique` column, such as an e-mail address, belongs to a single row or unit.
     """

@@ -95,7 +95,7 @@ def _posterior_sentences(policy: Policy) -> list[str]:
         f"is in the data {' or '.join(changes)}."
     )
     attribute_text = (
-        f"the same adversary can raise their belief that {unit_phrase} has a trait of one in a thousand "
+        f"the same adversary can raise their belief that {unit_phrase} has a trait that one in a thousand people have "
         f"{_belief_change(0.001, 2 * total.epsilon)}; a substitution counts as one removal and one addition."
     )
     return [

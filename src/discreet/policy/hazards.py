@@ -111,7 +111,7 @@ def _range_hazards(table: DeclaredTable, column: DeclaredColumn, range_: Between
         # At epsilon 1 the Laplace scale is one unit's largest contribution; 95 % of the noise is within 3 scales.
         margin = 3 * largest * (table.groups or 1) * (table.rows or 1)
         yield make_hazard("D016", table.name, column.name, margin=format_number(margin))
-    is_default_step = range_.step == default_step(low, high)  # an owner would hardly choose this one
+    is_default_step = range_.step == default_step(low, high)  # an owner is unlikely to choose this one
     if is_default_step and (column.type != "integer" or range_.step > 1):
         yield make_hazard("D017", table.name, column.name, step=format_number(range_.step))
 

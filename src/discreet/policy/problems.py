@@ -1,4 +1,4 @@
-"""Collect all mistakes of a policy, and values still to be filled in, in one error."""
+"""The wording of policy errors: all mistakes and unfilled values, with line, cause and hint, in one PolicyError."""
 
 import difflib
 import re

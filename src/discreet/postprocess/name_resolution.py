@@ -120,7 +120,7 @@ class PlannedRelation:
     """A planned query or table.
 
     Its columns are c0, c1 …; hidden columns h0, h1 … hold the row numbers of the tables in `slots`, and hidden column w
-    numbers the rows if `is_ordered`. `is_single_row` says that there is at most one row.
+    numbers the rows if `is_ordered`. `is_single_row`: there is at most one row.
     """
 
     sql: str

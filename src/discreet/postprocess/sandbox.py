@@ -35,7 +35,7 @@ class ResultTooLarge(Exception):  # noqa: N818 - an outcome
 
 
 class _Pool:
-    """Idle DuckDB instances; each query gets an instance of its own, and a new session."""
+    """Idle DuckDB instances; each query gets its own instance and a new session."""
 
     def __init__(self) -> None:
         self._idle: list[duckdb.DuckDBPyConnection] = []
@@ -45,7 +45,7 @@ class _Pool:
 
     @contextmanager
     def session(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Yield a session with tables of its own; an instance is discarded after a failure."""
+        """Yield a session with its own tables; an instance is discarded after a failure."""
         with self._turns:
             instance = self._take_instance()
             session = instance.cursor()

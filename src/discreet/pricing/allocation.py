@@ -1,22 +1,23 @@
 """Allocate a cost among the totals of a query, so that the weighted squared margins are smallest."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from types import MappingProxyType
 
+from discreet import privacy
 from discreet.estimate.intervals import Noise
 from discreet.estimate.planned_release import PlannedRelease
 from discreet.estimate.quantiles import tree_walks
-from discreet.kernel.calibration import gaussian_for
 from discreet.kernel.errors import Refused
 from discreet.kernel.fingerprint import digest
 from discreet.kernel.loss import Budget, Loss
-from discreet.kernel.mechanism import Gaussian, Laplace, laplace_for
+from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.numbers import Number, as_positive, round_down
-from discreet.kernel.partition_selection import threshold_for
 from discreet.kernel.question import SelectedGroups
-from discreet.kernel.refinement import EarlierDraw
+from discreet.kernel.refinement import Refinement
 from discreet.kernel.release import ReleaseRequest, partition_threshold
+from discreet.privacy.calibration import gaussian_for, laplace_for, threshold_for
 
 Allocation = tuple[tuple[Fraction, ...], ...]  # an epsilon or a rho for each total of each release
 NoiseType = type[Laplace] | type[Gaussian]
@@ -44,7 +45,7 @@ def requested_cost(
     if rho is not None and budget.rho is None:
         raise Refused("rho: the budget is pure epsilon-DP. Give epsilon instead.")
     try:
-        cost = Loss(None, as_positive(rho, "rho")) if rho is not None else budget.cost_of(epsilon)  # type: ignore[arg-type]
+        cost = Loss(None, as_positive(rho, "rho")) if rho is not None else privacy.cost_of(budget, epsilon)  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
         raise Refused(f"{error}.") from None
     return Loss(cost.epsilon, cost.rho, selection_delta(budget, releases, delta))
@@ -117,10 +118,12 @@ def ask_for(
     release: PlannedRelease,
     noises: Sequence[Noise],
     delta: Fraction,
-    earlier: tuple[EarlierDraw | None, ...] = (),
-    reused: Iterable[int] = (),
+    instead: Mapping[int, Refinement | None] = MappingProxyType({}),
 ) -> ReleaseRequest:
-    """Return a question with its noise, and the lowest threshold for this delta if it uses partition selection."""
+    """Return a question with its noise, and the lowest threshold for this delta if it uses partition selection.
+
+    `instead` has the totals that are refined, or not released (None), by index.
+    """
     question, all_noises = release.question, tuple(noises)
     threshold = None
     if isinstance(question.groups, SelectedGroups):
@@ -131,7 +134,8 @@ def ask_for(
             ).cut
         except ValueError:  # there is no threshold for this delta
             raise Refused(_NO_SUCH_NOISE) from None
-    return ReleaseRequest(question, all_noises, threshold, tree_walks(release, all_noises), earlier, frozenset(reused))
+    mechanisms = tuple(instead.get(index, noise) for index, noise in enumerate(all_noises))
+    return ReleaseRequest(question, mechanisms, threshold, tree_walks(release, all_noises))
 
 
 def _total_fingerprints(releases: tuple[PlannedRelease, ...]) -> list[str]:
@@ -161,11 +165,11 @@ def largest_epsilon(budget: Budget, remaining: Loss) -> Fraction:
         return remaining.epsilon or Fraction(0)
     if not remaining.rho:
         return Fraction(0)
-    estimate = Loss(None, remaining.rho).to_epsilon(budget.conversion_delta)
+    estimate = privacy.to_epsilon(Loss(None, remaining.rho), budget.conversion_delta)
     if not float(estimate):
         return Fraction(0)  # too little is left to convert
     for index in range(40):  # start near the epsilon that rho converts to, and decrease until it is affordable
         epsilon = round_down(estimate * (1 - Fraction(index, 200)), max(0, 2 - math.floor(math.log10(float(estimate)))))
-        if epsilon > 0 and budget.cost_of(epsilon).rho <= remaining.rho:
+        if epsilon > 0 and privacy.cost_of(budget, epsilon).rho <= remaining.rho:
             return epsilon
     return Fraction(0)

@@ -10,10 +10,10 @@ import numpy as np
 from discreet.estimate.intervals import Noise
 from discreet.kernel.loss import Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.kernel.numbers import sqrt_up
 from discreet.kernel.release import GroupKey, NoisyTotals
 from discreet.pricing.allocation import NoiseType
 from discreet.pricing.release_history import PastRelease, ReleaseHistory
+from discreet.privacy.calibration import sqrt_up
 
 _WEIGHT_UNITS = 1 << 32  # weights are multiples of 1 / this
 _ROUNDING_VARIANCE = Fraction(1, 4)  # the most that rounding to a step can add to a variance
@@ -94,7 +94,8 @@ def total_cost(releases: Sequence[CombinedRelease], noise_type: NoiseType) -> Lo
 def combined_noise(noises: Sequence[Noise]) -> Gaussian:
     """Return noise that is at least as wide as that of the combined draws.
 
-    >>> combined_noise([Gaussian(10), Gaussian(10)]).margin("0.95"), Gaussian(10).margin("0.95")
+    >>> from discreet import privacy
+    >>> privacy.margin(combined_noise([Gaussian(10), Gaussian(10)]), "0.95"), privacy.margin(Gaussian(10), "0.95")
     (14, 20)
     """
     if len(noises) == 1 and isinstance(noises[0], Gaussian):

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 
-from discreet import postprocess
+from discreet import postprocess, privacy
 from discreet.estimate.estimators import CONFIDENCE, VarianceStatistic
 from discreet.estimate.estimators import NumberKind as Shown
 from discreet.estimate.intervals import Noise
@@ -168,8 +168,8 @@ def _totals_from_history(name: str, history: ReleaseHistory, estimator: Mean | V
     """Return the totals released earlier, scaled down to the lower end of the count's interval."""
     columns = {index: total_columns(history, index)[0] for index in total_indices(estimator)}
     values, noise = columns[estimator.count]
-    _check_count(name, float(values.min() - noise.margin(CONFIDENCE)))
-    shrink = (values - noise.margin(CONFIDENCE)) / values
+    _check_count(name, float(values.min() - privacy.margin(noise, CONFIDENCE)))
+    shrink = (values - privacy.margin(noise, CONFIDENCE)) / values
     rows = np.zeros((len(values), len(history.fingerprints)), np.int64)
     for place, (column, _) in columns.items():
         rows[:, place] = np.rint(column * shrink)
@@ -207,7 +207,9 @@ def _smallest_count(
         (history,) = look_up((release,))
     if not history.draws_of(index):
         return None
-    counts = [(values, noise.margin(CONFIDENCE)) for values, noise in total_columns(history, index) if len(values)]
+    counts = [
+        (values, privacy.margin(noise, CONFIDENCE)) for values, noise in total_columns(history, index) if len(values)
+    ]
     least = min((int(values.min()) - margin for values, margin in counts), default=0)
     return float(least * _step_of(release, index))
 

@@ -15,11 +15,16 @@ from discreet.kernel.event import Event
 from discreet.kernel.fingerprint import digest, fingerprints_of
 from discreet.kernel.ledger import Ledger
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.kernel.noisy_totals import parse_totals, read_keys_and_values, read_question_totals
 from discreet.kernel.question import ClippedUnits, SelectedGroups
-from discreet.kernel.refinement import StoredDraw, stored_draws
 from discreet.kernel.release import REFINABLE, NoisyTotals, ReleaseResult
 from discreet.pricing.allocation import NoiseType
+from discreet.pricing.stored_totals import (
+    StoredDraw,
+    parse_totals,
+    read_keys_and_values,
+    read_question_totals,
+    stored_draws,
+)
 
 _ZERO = Fraction(0)
 _OTHER_MEANING = "key: this key was used under a policy that gave the query a different meaning. Use another key."
@@ -112,11 +117,11 @@ def look_up_histories(  # noqa: PLR0913 - the last two are optional
 ) -> tuple[ReleaseHistory, ...]:
     """Return the earlier draws of each release from the ledger, up to the receipt `until`.
 
-    `just_released` is used as it is, instead of reading it back.
+    `just_released` is used directly, instead of reading it back, unless it is itself a stored answer.
     """
     fingerprints_by_release = [fingerprints_of(release.question, version) for release in releases]
     answers = ledger.answers({fingerprint for fingerprints in fingerprints_by_release for fingerprint in fingerprints})
-    at_hand = {} if just_released is None else {just_released.receipt.id: list(just_released.parts)}
+    at_hand = {just_released.receipt.id: list(just_released.parts)} if just_released else {}
     stored = [(event, at_hand.get(event.id) or parse_totals(answer)) for event, answer in answers if answer is not None]
     if until is not None:
         receipts = [event.id for event, _ in stored]

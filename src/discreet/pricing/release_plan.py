@@ -9,11 +9,11 @@ import numpy as np
 from discreet.estimate.intervals import Noise
 from discreet.kernel.loss import ZERO_LOSS, Loss
 from discreet.kernel.mechanism import Laplace
-from discreet.kernel.refinement import EarlierDraw
+from discreet.kernel.refinement import Refinement
 from discreet.kernel.release import ReleaseRequest
 from discreet.pricing.allocation import Allocation, ask_for, noise_for
 from discreet.pricing.combined_release import combined_noise
-from discreet.pricing.release_history import ReleaseHistory, estimators_digest
+from discreet.pricing.release_history import PastRelease, ReleaseHistory, estimators_digest
 
 _INT64_ENDS = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _NOT_COMBINABLE = (
@@ -28,7 +28,7 @@ class FreshDraws:
     """The fresh draws of one release: the amount for each total, by index, and the draws that they refine."""
 
     amounts: dict[int, Fraction] = field(default_factory=dict)
-    refined: dict[int, EarlierDraw] = field(default_factory=dict)
+    refined: dict[int, PastRelease] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +154,7 @@ def _fresh_draws(history: ReleaseHistory, amounts: tuple[Fraction, ...]) -> Fres
     return FreshDraws({place: amount - history.cost_of(place) for place, amount in missing.items()})
 
 
-def _refinable_draw(history: ReleaseHistory, index: int) -> EarlierDraw | None:
+def _refinable_draw(history: ReleaseHistory, index: int) -> PastRelease | None:
     """Return the draw of a total that can be refined: the most accurate one, if it is the newest and not truncated.
 
     Two draws of one receipt cannot be distinguished, and one of them may belong to a release that shares nothing.
@@ -164,9 +164,8 @@ def _refinable_draw(history: ReleaseHistory, index: int) -> EarlierDraw | None:
         return None
     if sum(draw.receipt == best.receipt for draw in history.draws_of(index)) > 1:
         return None
-    noise = best.noises[index]
     saturated = np.isin(best.noisy.values[:, index], _INT64_ENDS).any()
-    return EarlierDraw(best.receipt, noise) if isinstance(noise, Laplace) and not saturated else None
+    return best if isinstance(best.noises[index], Laplace) and not saturated else None
 
 
 def _build_ask(history: ReleaseHistory, new: FreshDraws, delta: Fraction) -> ReleaseRequest:
@@ -175,8 +174,16 @@ def _build_ask(history: ReleaseHistory, new: FreshDraws, delta: Fraction) -> Rel
     noises = [
         noise_for(history.release, index, new.amounts.get(index, filler), history.noise_type) for index in indices
     ]
-    refined = tuple(new.refined.get(place) for place in indices) if new.refined else ()
-    return ask_for(history.release, noises, delta, refined, [place for place in indices if place not in new.amounts])
+    refined = {index: _refinement(draw, index, noises[index]) for index, draw in new.refined.items()}
+    not_released = dict.fromkeys(index for index in indices if index not in new.amounts)
+    return ask_for(history.release, noises, delta, {**refined, **not_released})
+
+
+def _refinement(draw: PastRelease, index: int, noise: Noise) -> Refinement:
+    before = draw.noises[index]
+    assert isinstance(before, Laplace)
+    assert isinstance(noise, Laplace)
+    return Refinement(draw.receipt, before, noise)
 
 
 def _resulting_noises(history: ReleaseHistory, new: FreshDraws, amounts: tuple[Fraction, ...]) -> tuple[Noise, ...]:

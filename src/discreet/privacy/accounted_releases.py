@@ -11,8 +11,8 @@ from discreet.kernel.loss import ZERO_LOSS, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
 from discreet.kernel.numbers import Number, as_integer
 from discreet.kernel.partition_selection import Threshold
-from discreet.kernel.randomized_response import RandomizedResponse
-from discreet.kernel.selection import Exponential, PermuteAndFlip
+from discreet.local.randomized_response import RandomizedResponse
+from discreet.privacy.selection import Exponential, PermuteAndFlip
 
 Mechanism = Laplace | Gaussian | Threshold | RandomizedResponse | Exponential | PermuteAndFlip
 SensitivityLike = Sensitivity | Number | None

@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.kernel.event import Event
-from discreet.kernel.loss import ZERO_LOSS, Loss, zcdp_epsilon
+from discreet.kernel.loss import ZERO_LOSS, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.numbers import Number, as_nonnegative, as_positive
 from discreet.privacy.accounted_releases import (
@@ -29,6 +29,7 @@ from discreet.privacy.accounted_releases import (
     account_release,
     without_refined,
 )
+from discreet.privacy.conversion import to_epsilon, zcdp_epsilon
 
 _FINE_INTERVAL, _COARSE_INTERVAL = 1e-4, 1e-3  # of the grid of losses; a coarser grid never gives a smaller epsilon
 _LARGE_EPSILON = 5  # from which the coarse grid suffices
@@ -115,7 +116,7 @@ def _composed_epsilon(counted: Counter[AccountedRelease], allowed: Fraction) -> 
         raise ValueError(f"delta must be at least {float(total.delta):.3g}, the sum of the releases' own")
     if not remaining_delta and total.epsilon is None:
         raise ValueError("delta must be above the sum of the releases' own, because they have no pure epsilon")
-    summed = total.to_epsilon(allowed)
+    summed = to_epsilon(total, allowed)
     if remaining_delta < 100 * _PLD_ROUNDING or summed > _MAX_TIGHT_EPSILON:
         return summed
     pure_choices = (True,) if all(release.noise for release in counted) else (True, False)

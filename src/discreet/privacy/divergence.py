@@ -15,7 +15,7 @@ from discreet.kernel.numbers import Number, as_fraction, as_nonnegative
 from discreet.privacy import mechanism_output
 from discreet.privacy.gaussian import discrete_gaussian_delta, log_theta_ratio
 from discreet.privacy.mechanism_output import MechanismOutput
-from discreet.privacy.pmf import Pmf, Probability, log_ratio, total_probability, validate_pmf
+from discreet.privacy.probability import Pmf, Probability, log_ratio, total_probability, validate_pmf
 
 Distribution = Pmf | MechanismOutput
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from discreet.kernel.mechanism import Gaussian
 from discreet.kernel.numbers import Number, as_nonnegative, as_positive, as_probability
+from discreet.privacy.noise_distribution import pmf
 
 _BLOCK = 1 << 18
 _MAX_SCALE = 1_000_000
@@ -28,7 +29,7 @@ def discrete_gaussian_delta(mechanism: Gaussian, shift: int, epsilon: Fraction) 
     last = math.ceil(Fraction(shift, 2) - epsilon * variance / shift) - 1
     excess = Fraction(shift * (shift - 2 * last)) / (2 * variance) - epsilon  # above 0, at most shift/scale²
     first = min(last, 0) - math.ceil(13 * mechanism.scale)
-    s, step, peak = float(mechanism.scale), float(shift / variance), mechanism.pmf(0)
+    s, step, peak = float(mechanism.scale), float(shift / variance), pmf(mechanism, 0)
     return peak * math.fsum(_excesses(first, last, s, (float(excess), step)))
 
 

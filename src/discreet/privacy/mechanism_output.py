@@ -11,9 +11,10 @@ import numpy as np
 
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.numbers import as_fraction, as_integer
-from discreet.kernel.randomized_response import RandomizedResponse
-from discreet.kernel.selection import Exponential, PermuteAndFlip
-from discreet.privacy.pmf import Probability, log_ratio
+from discreet.local.randomized_response import RandomizedResponse
+from discreet.privacy.noise_distribution import pmf
+from discreet.privacy.probability import Probability, log_ratio
+from discreet.privacy.selection import Exponential, PermuteAndFlip, probabilities
 
 Mechanism = Laplace | Gaussian | RandomizedResponse | Exponential | PermuteAndFlip
 Losses = list[tuple[float | Fraction, Probability]]
@@ -37,7 +38,7 @@ class MechanismOutput:
         Fraction(3, 4)
         """
         if isinstance(self.mechanism, Exponential | PermuteAndFlip):
-            chances = self.mechanism.probabilities(self.value)
+            chances = probabilities(self.mechanism, self.value)
             index = as_integer(outcome, "outcome")
             return chances[index] if index < len(chances) else 0.0
         parts = _integers(outcome, "outcome")
@@ -52,13 +53,13 @@ class MechanismOutput:
         if isinstance(self.mechanism, RandomizedResponse):
             return self.mechanism.pmf(outcome, value) if outcome in (0, 1) else Fraction(0)
         assert isinstance(self.mechanism, Laplace | Gaussian)
-        return self.mechanism.pmf(outcome - value)
+        return pmf(self.mechanism, outcome - value)
 
 
 def output(mechanism: Mechanism, value: Any) -> MechanismOutput:
     """Return the output distribution of a mechanism on a value: one or more integers or bits, or utilities.
 
-    >>> output(Laplace(10), 3).probability(3) == Laplace(10).pmf(0)
+    >>> output(Laplace(10), 3).probability(3) == pmf(Laplace(10), 0)
     True
     """
     if isinstance(mechanism, Laplace | Gaussian):
@@ -111,7 +112,7 @@ def losses(p: MechanismOutput, q: MechanismOutput) -> Losses:
         return _gaussian_losses(mechanism, single_shift(distances))
     if isinstance(mechanism, RandomizedResponse):
         return _response_losses(mechanism, len(distances))
-    chances = list(zip(mechanism.probabilities(p.value), mechanism.probabilities(q.value), strict=True))
+    chances = list(zip(probabilities(mechanism, p.value), probabilities(mechanism, q.value), strict=True))
     if not all(a and b for a, b in chances):
         raise ValueError("value: utilities that differ by some 700 scales exceed the range of floats")
     return [(log_ratio(a, b), a) for a, b in chances]
@@ -154,7 +155,7 @@ def _laplace_losses(mechanism: Laplace, distances: list[int]) -> Mapping[int, fl
     for d in distances:
         end = 1 / (1 + decay)
         single = {d: end, -d: end * decay**d}
-        single |= {d - 2 * j: mechanism.pmf(j) for j in range(1, d)}
+        single |= {d - 2 * j: pmf(mechanism, j) for j in range(1, d)}
         combined: dict[int, float] = defaultdict(float)
         for a, chance in distribution.items():
             for b, other in single.items():
@@ -178,4 +179,4 @@ def _gaussian_losses(mechanism: Gaussian, d: int) -> Losses:
     if reach > _MAX_LOSSES:
         raise ValueError("value: the scale is too large for a list of losses; use hockey_stick or renyi")
     variance = mechanism.scale**2
-    return [(Fraction(d * (d - 2 * k)) / (2 * variance), mechanism.pmf(k)) for k in range(-reach, reach + 1)]
+    return [(Fraction(d * (d - 2 * k)) / (2 * variance), pmf(mechanism, k)) for k in range(-reach, reach + 1)]

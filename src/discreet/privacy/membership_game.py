@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from discreet.kernel.mechanism import Laplace
 from discreet.kernel.numbers import Number, as_fraction, as_integer, as_nonnegative
-from discreet.privacy.pmf import log_ratio
+from discreet.privacy.probability import log_ratio
 
 _GRID_STEPS = 1 << 20  # of the noise's grid between the two means
 _PRECISION_BITS = 160

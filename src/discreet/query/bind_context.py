@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from discreet.estimate.planned_release import PlannedRelease
 from discreet.policy import DeclaredTable, Policy
-from discreet.query.catalog import PublicTables
+from discreet.query.table_sources import PublicTables
 
 
 @dataclass(frozen=True)

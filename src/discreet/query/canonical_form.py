@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.estimate.planned_release import Measure, PlannedRelease, with_indices
-from discreet.kernel.expr import Call, Column, Constant, Expr, UnitAggregate
+from discreet.kernel.expr import TEXT_SCANS, Call, Column, Constant, Expr, UnitAggregate
 from discreet.kernel.question import (
     ClippedUnits,
     Count,
@@ -138,7 +138,14 @@ def _sort_exprs(exprs: Iterable[Expr]) -> tuple[Expr, ...]:
 
 def _sort_key(expr: Expr) -> tuple[bool, int, str]:
     """Return a key that sorts cheap expressions first and constants last."""
-    return isinstance(expr, Constant), expr.size, repr(expr)
+    return isinstance(expr, Constant), _cost(expr), repr(expr)
+
+
+def _cost(expr: Expr) -> int:
+    """Return the number of operations; one that reads a whole text counts as a hundred."""
+    if not isinstance(expr, Call):
+        return 1
+    return (100 if expr.op in TEXT_SCANS else 1) + sum(map(_cost, expr.args))
 
 
 class _Renamer:

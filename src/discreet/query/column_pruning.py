@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from discreet.kernel.expr import Column, Expr, columns_of
+from discreet.engines.column_usage import columns_of
+from discreet.kernel.expr import Column, Expr
 from discreet.kernel.question import Question
 from discreet.kernel.relation import (
     Derive,

@@ -29,13 +29,13 @@ from discreet.policy import ColumnUnit, Policy, WindowUnit
 from discreet.postprocess import PostprocessPlan
 from discreet.query.bind_context import BindContext, PlannedReleases, RequestedBounds
 from discreet.query.canonical_form import canonical_release
-from discreet.query.catalog import PublicTables
 from discreet.query.column_pruning import prune_columns
 from discreet.query.expressions.declared_values import UndeclaredValue
 from discreet.query.relations.scope import PrivateSource
 from discreet.query.resolve import resolve_query, split_at_releases
 from discreet.query.syntax import parse
 from discreet.query.syntax.source_position import refuse
+from discreet.query.table_sources import PublicTables
 
 T = TypeVar("T")
 _LOG = logging.getLogger("discreet")
@@ -110,7 +110,9 @@ def plan_postprocessing(draft: QueryDraft) -> QueryDraft:
 
 
 def run_reader(reader: Callable[[], T]) -> T:
-    """Return the reader's result; any failure refuses the query, and unexpected ones are logged for the owner."""
+    """Call a function that plans a query; any failure refuses the query, and unexpected ones are logged for the
+    owner.
+    """
     try:
         return reader()
     except UndeclaredValue as refusal:

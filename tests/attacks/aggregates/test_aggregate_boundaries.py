@@ -38,7 +38,7 @@ def panel():
 
 
 @pytest.mark.parametrize("returned", RUBBISH.values(), ids=RUBBISH)
-def test_rubbish_from_a_defence_is_refused_by_every_attack(panel, returned):
+def test_invalid_output_of_a_defence_is_refused_by_every_attack(panel, returned):
     town = Blocks([0, 0, 1], [[0, 1], [1, 1], [0, 0]], SIZES, is_member=[True, True, False])
     runs = [
         lambda: membership(panel, pool=20, defence=lambda members: returned),
@@ -55,7 +55,7 @@ def test_rubbish_from_a_defence_is_refused_by_every_attack(panel, returned):
 
 
 @pytest.mark.long
-def test_gaps_are_no_rubbish_where_nothing_may_be_published(panel):
+def test_missing_values_are_valid_where_nothing_may_be_published(panel):
     town = simulate_blocks(4, random_state=0)
     hidden = {
         pair: np.full(table.shape, np.nan) for pair, table in pair_tables(town.member_table, 4, town.sizes).items()
@@ -72,12 +72,12 @@ def test_means_beyond_0_to_1_are_refused(panel, beyond):
         membership(panel, pool=20, defence=lambda members: np.full(12, beyond))
 
 
-def test_means_a_rounding_error_above_1_are_means(panel):
+def test_means_above_1_by_a_rounding_error_are_accepted(panel):
     assert membership(panel, pool=20, defence=lambda members: np.full(12, 1 + 1e-15), random_state=0).success < 0.7
 
 
 @pytest.mark.parametrize("name", ["block", "Block", "n", "row", "two words", "", "1st", 5])
-def test_a_trait_whose_name_means_something_else_is_refused(name):
+def test_a_trait_with_a_reserved_name_is_refused(name):
     with pytest.raises(ValueError, match="a trait cannot be named"):
         Blocks([0, 0], [[0, 1], [1, 1]], {"sex": 2, name: 2}, is_member=[True, False])
 
@@ -91,12 +91,12 @@ def test_a_trait_whose_name_means_something_else_is_refused(name):
         ({"sex": 2, "married": 0}, ValueError, "sizes: married must be at least 1"),
     ],
 )
-def test_sizes_that_make_no_sense_are_refused(sizes, error, words):
+def test_invalid_sizes_are_refused(sizes, error, words):
     with pytest.raises(error, match=words):
         Blocks([0, 0], [[0, 1], [1, 1]], sizes, is_member=[True, False])
 
 
-def test_words_of_sql_are_good_names_for_traits():
+def test_sql_keywords_are_valid_names_for_traits():
     rng = np.random.default_rng(0)
     town = Blocks(
         rng.integers(0, 3, 30), rng.integers(0, 2, (30, 2)), {"order": 2, "select": 2}, rng.random(30) < 1 / 2
@@ -106,38 +106,38 @@ def test_words_of_sql_are_good_names_for_traits():
     assert near.success == census(town, defence=lambda members: exact, random_state=0).success
 
 
-def test_one_block_and_a_trait_of_one_value_are_asked_of_the_curator():
+def test_the_curator_answers_about_one_block_and_a_trait_of_one_value():
     town = Blocks([0, 0, 0], [[0, 1], [0, 1], [0, 0]], {"planet": 1, "sex": 2}, is_member=[True, True, False])
     assert census(town, defence="curator", epsilon=1000, random_state=0).success == 1
 
 
-def test_one_attribute_in_one_study_is_asked_of_the_curator():
+def test_the_curator_answers_about_one_attribute_in_one_study():
     result = membership(
         simulate_answers(60, 1, random_state=0), pool=20, plays=1, defence="curator", epsilon=1, random_state=0
     )
     assert result.details["attributes published"] == 1
 
 
-def test_a_question_about_nobody_is_answered_with_nobody():
+def test_a_query_about_an_empty_set_returns_zero():
     subsets = np.array([[True, True, False], [False, False, False], [True, False, True], [False, False, False]])
     assert subset_oracles._ask_curator(np.ones(3, bool), subsets, 10_000, 0).tolist() == [2, 0, 2, 0]
     assert subset_oracles._ask_curator(np.ones(3, bool), subsets[[1, 3]], 10_000, 0).tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("random_state", range(8))
-def test_three_people_can_be_asked_for(random_state):
+def test_three_people_are_enough(random_state):
     result = reconstruct(Secrets([0, 1, 1]), defence="curator", epsilon=1, random_state=random_state)
     assert result.details["questions"] == 12
 
 
 @pytest.mark.parametrize("delta", [0.4, "1e-3"])
-def test_the_delta_that_an_own_defence_promises_is_counted(panel, delta):
+def test_the_delta_that_a_custom_defence_claims_is_counted(panel, delta):
     result = membership(panel, pool=20, defence=lambda rows: rows.mean(axis=0) / 2, epsilon=1, delta=delta)
     assert result.delta == float(delta)
     assert result.ceiling > result.evidence.ceiling(1)
 
 
-def test_an_own_defence_promises_no_delta_unless_it_is_said(panel):
+def test_a_custom_defence_claims_no_delta_unless_stated(panel):
     assert membership(panel, pool=20, defence=lambda rows: rows.mean(axis=0) / 2, epsilon=1).delta == 0
     assert membership(panel, pool=20, defence="curator", epsilon=1).delta == 1e-6
     assert membership(panel, pool=20).delta == 0
@@ -177,7 +177,7 @@ def test_one_delta_can_be_given_for_all_defences(attack):
         (lambda: reconstruction_from_membership(random_state="a"), ValueError, "random_state must be"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(run, error, words):
+def test_invalid_options_are_refused(run, error, words):
     with pytest.raises(error, match=words):
         run()
 
@@ -204,7 +204,7 @@ def test_options_that_make_no_sense_are_refused(run, error, words):
         (lambda: Blocks([0, 0], [[0, 1], [1, 1]], SIZES, [1, 0], rates=[np.inf] * 4), ValueError, "rates must be"),
     ],
 )
-def test_records_of_other_things_are_refused(make, error, words):
+def test_records_of_other_types_are_refused(make, error, words):
     with pytest.raises(error, match=words):
         make()
 

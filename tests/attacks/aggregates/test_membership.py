@@ -35,7 +35,7 @@ def made():
     return simulate_genomes(400, 600, random_state=5)
 
 
-def test_the_laboratory_knows_the_attack():
+def test_the_attack_is_registered():
     assert attacks.attack_named("membership") is ATTACK
     assert attacks.membership is membership
 
@@ -53,7 +53,7 @@ def test_the_likelihood_ratio_is_no_worse_than_the_other_statistics(made):
     assert reached["likelihood ratio"] >= max(reached.values()) - 0.002
 
 
-def test_more_attributes_tell_more(made):
+def test_more_attributes_disclose_more(made):
     reached = [membership(made, random_state=0, attributes=d).success for d in (20, 150, 600)]
     assert reached[0] < reached[1] - 0.05
     assert reached[1] < reached[2] - 0.05
@@ -76,7 +76,7 @@ def test_the_other_easy_fixes_hardly_help_either(made, fix):
 
 @pytest.mark.long
 @pytest.mark.parametrize("delta", ["1e-6", 0])
-def test_private_means_hide_who_is_in(made, delta):
+def test_private_means_hide_membership(made, delta):
     result = membership(made, random_state=0, defence="curator", epsilon=1, delta=delta)
     assert result.details["published by"] == "the curator, in one query"
     assert result.success < 0.66  # 0.52 at most, give or take 0.02; epsilon allows 0.73
@@ -97,7 +97,7 @@ def test_a_huge_epsilon_finds_members_again(made):
     assert membership(made, random_state=0, defence="curator", epsilon=200).success > 0.75
 
 
-def test_more_totals_than_the_curator_is_asked_for_come_from_its_mechanism(made, monkeypatch):
+def test_many_totals_are_released_by_the_curators_mechanism(made, monkeypatch):
     monkeypatch.setattr(published_means, "_MAX_CURATOR_GROUPS", 10)
     result = membership(made, random_state=0, defence="curator", epsilon=1)
     assert result.details["published by"].startswith("the mechanism")
@@ -106,7 +106,7 @@ def test_more_totals_than_the_curator_is_asked_for_come_from_its_mechanism(made,
 
 @pytest.mark.long
 @pytest.mark.parametrize("delta", ["1e-6", 0])
-def test_curator_and_mechanism_add_noise_of_one_size(made, monkeypatch, delta):
+def test_curator_and_mechanism_add_the_same_noise(made, monkeypatch, delta):
     def error():
         return membership(made, random_state=0, defence="curator", epsilon=1, delta=delta).details[
             "error of a published mean"
@@ -118,7 +118,7 @@ def test_curator_and_mechanism_add_noise_of_one_size(made, monkeypatch, delta):
     assert 0.9 < asked / error() < 1.15
 
 
-def test_noise_for_one_mean_where_there_are_hundreds_is_caught(made):
+def test_noise_calibrated_to_one_mean_of_hundreds_is_caught(made):
     """Each mean alone is private at epsilon 1, and somebody forgot that a person is in all of them."""
     noise = dc.gaussian_for(dc.Sensitivity(groups=1, size=2), 1, "1e-6")
 
@@ -130,7 +130,7 @@ def test_noise_for_one_mean_where_there_are_hundreds_is_caught(made):
     assert result.success > result.ceiling
 
 
-def test_a_defence_that_publishes_nothing_gives_nothing_away(made):
+def test_a_defence_that_publishes_nothing_discloses_nothing(made):
     result = membership(made, random_state=0, defence=lambda members: np.full(members.shape[1], np.nan))
     assert result.success == 0.5
     assert result.implied.low == 0
@@ -161,7 +161,7 @@ def test_a_rare_allele_makes_a_person_rarer_than_a_common_one():
     assert rare > 5 * common
 
 
-def test_members_strangers_and_reference_are_different_people_of_the_same_populations():
+def test_members_non_members_and_reference_are_distinct_people_of_the_same_populations():
     rng = np.random.default_rng(0)
     origin = np.repeat([0, 1], [100, 200])
     panel = Panel(np.column_stack([np.arange(300), origin]), 300, origin)
@@ -174,7 +174,7 @@ def test_members_strangers_and_reference_are_different_people_of_the_same_popula
         assert abs(play.reference[:, 1].mean() - 2 / 3) < 0.02
 
 
-def test_where_people_come_from_is_not_taken_for_being_in():
+def test_ancestry_is_not_mistaken_for_membership():
     """Two populations that differ in every allele, and means that say nothing about who is in."""
     rng = np.random.default_rng(0)
     origin = np.repeat([0, 1], 200)
@@ -192,7 +192,7 @@ def test_the_attack_uses_only_what_is_published(made):
     assert membership_scores(play.members, known, "likelihood ratio").mean() > scores.mean() + 1
 
 
-def test_a_wrong_size_in_the_denominator_is_found_by_the_attacker():
+def test_the_attacker_corrects_a_wrong_size_in_the_denominator():
     rng = np.random.default_rng(0)
     usual = rng.uniform(0.2, 0.8, 500)
     spread = usual * (1 - usual) / 100
@@ -250,7 +250,7 @@ def test_missing_files_are_named(tmp_path):
         load(tmp_path)
 
 
-def test_a_play_keeps_its_people():
+def test_published_means_are_those_of_the_members():
     play = StudySample(np.zeros((1, 1)), np.ones((1, 1)), np.ones((2, 1)))
     assert published_means.exact_means(play.members, 1).tolist() == [0]
 

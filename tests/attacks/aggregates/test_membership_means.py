@@ -12,7 +12,7 @@ def test_power_rises_with_d_and_falls_with_n():
 
 
 @pytest.mark.parametrize(("d", "n"), [(1000, 50), (2000, 100)])
-def test_power_falls_where_noise_passes_the_square_root_of_d_over_n(d, n):
+def test_power_falls_where_noise_exceeds_the_square_root_of_d_over_n(d, n):
     little, equal, much = (membership_power(d, n, noise=each, plays=20, random_state=1) for each in (0.1, 1, 10))
     assert little > 0.95
     assert 0.55 < equal < 0.72

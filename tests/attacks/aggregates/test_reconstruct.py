@@ -18,30 +18,30 @@ SURE = 1 - 1e-9  # intervals of the tests that meet real noise
 @pytest.mark.parametrize(
     ("noise", "least", "most"), [(1 / 8, 0.998, 1), (1 / 4, 0.95, 0.97), (1 / 2, 0.78, 0.83), (1, 0.64, 0.70)]
 )
-def test_noisy_sums_give_away_as_many_bits_as_theory_says(noise, least, most):
+def test_noisy_sums_disclose_as_many_bits_as_theory_predicts(noise, least, most):
     result = reconstruct(Secrets.simulate(1024, random_state=3), noise=noise, random_state=4)
     assert least <= result.success <= most
     assert result.details["accuracy of least squares, in theory"] == pytest.approx(result.success, abs=0.035)
 
 
-def test_noise_far_beyond_the_square_root_leaves_a_coin():
+def test_noise_far_beyond_the_square_root_leaves_guessing():
     assert reconstruct(noise=100, random_state=0).success == pytest.approx(1 / 2, abs=0.07)
 
 
 @pytest.mark.parametrize("method", ["least squares", "linear programme"])
-def test_exact_sums_give_away_every_bit(method):
+def test_non_private_sums_disclose_every_bit(method):
     result = reconstruct(Secrets.simulate(96, random_state=0), method=method, random_state=1)
     assert result.success == 1
     assert result.implied.low > 2
 
 
-def test_both_solvers_get_most_bits_from_noisy_sums():
+def test_both_solvers_recover_most_bits_from_noisy_sums():
     people = Secrets.simulate(128, random_state=5)
     for method in ("least squares", "linear programme"):
         assert reconstruct(people, noise=1 / 4, method=method, random_state=6).success > 0.88
 
 
-def test_wild_answers_lead_least_squares_astray_but_not_the_linear_programme():
+def test_outliers_mislead_least_squares_but_not_the_linear_programme():
     def oracle_for(bits):
         rng = np.random.default_rng(0)
         return lambda subsets: np.where(
@@ -57,7 +57,7 @@ def test_wild_answers_lead_least_squares_astray_but_not_the_linear_programme():
     assert squares < 0.7
 
 
-def test_one_person_at_a_time_needs_nobody_elses_column():
+def test_one_person_at_a_time_needs_only_their_own_column():
     rng = np.random.default_rng(0)
     bits, subsets = rng.random(100) < 1 / 2, rng.random((1600, 100)) < 1 / 2
     answers = subset_oracles.exact_sums(bits)(subsets)
@@ -67,7 +67,7 @@ def test_one_person_at_a_time_needs_nobody_elses_column():
     assert ((everybody > 1 / 2) == bits).mean() > 0.95
 
 
-def test_who_is_in_every_question_or_none_stays_unknown_one_at_a_time():
+def test_people_in_every_query_or_in_none_stay_unknown_one_at_a_time():
     subsets = np.array([[True, False, True], [True, False, False]])
     assert estimate_bits(subsets, np.array([2.0, 1.0]), "one at a time")[:2].tolist() == [1 / 2, 1 / 2]
 
@@ -76,13 +76,13 @@ def test_rounding_to_tens_hides_nothing():
     assert reconstruct(defence="easy", random_state=0).success == 1
 
 
-def test_rounding_does_hide_people_who_are_asked_for_one_by_one():
+def test_rounding_hides_people_who_are_queried_one_by_one():
     result = reconstruct(Secrets.simulate(512, random_state=0), defence="easy", questions="one by one", random_state=0)
     assert result.success == pytest.approx(1 / 2, abs=0.1)
 
 
 @pytest.mark.parametrize("epsilon", ["1/10", 1])
-def test_the_curator_keeps_the_bits_from_random_subsets(epsilon):
+def test_the_curator_protects_bits_against_random_subsets(epsilon):
     result = reconstruct(Secrets.simulate(128, random_state=0), defence="curator", epsilon=epsilon, random_state=0)
     assert result.details["answered"] == "in SQL"
     assert result.evidence.implied(confidence=SURE).low == 0
@@ -90,7 +90,7 @@ def test_the_curator_keeps_the_bits_from_random_subsets(epsilon):
 
 
 @pytest.mark.long
-def test_one_by_one_comes_near_to_what_epsilon_allows_and_no_further():
+def test_one_by_one_approaches_what_epsilon_allows_and_does_not_exceed_it():
     result = reconstruct(
         Secrets.simulate(2048, random_state=0), defence="curator", epsilon=1, questions="one by one", random_state=0
     )
@@ -102,7 +102,7 @@ def test_one_by_one_comes_near_to_what_epsilon_allows_and_no_further():
 
 
 @pytest.mark.long
-def test_a_small_epsilon_leaves_next_to_nothing_one_by_one():
+def test_a_small_epsilon_discloses_next_to_nothing_one_by_one():
     result = reconstruct(
         Secrets.simulate(2048, random_state=0),
         defence="curator",
@@ -129,7 +129,7 @@ def test_the_curators_noise_is_the_same_in_sql_and_for_vectors():
 
 
 @pytest.mark.long
-def test_all_parts_together_cost_epsilon(monkeypatch):
+def test_all_parts_together_cost_exactly_epsilon(monkeypatch):
     spent = []
     close = dc.Curator.__exit__
 
@@ -144,7 +144,7 @@ def test_all_parts_together_cost_epsilon(monkeypatch):
 
 
 @pytest.mark.long
-def test_a_delta_buys_gaussian_noise_and_is_counted():
+def test_a_delta_selects_gaussian_noise_and_is_counted():
     people = Secrets.simulate(128, random_state=0)
     pure = reconstruct(people, defence="curator", epsilon=1, random_state=0)
     result = reconstruct(people, defence="curator", epsilon=1, delta="1e-6", random_state=0)
@@ -175,7 +175,7 @@ def test_noise_ten_times_too_small_is_caught_one_by_one():
     assert result.evidence.implied(confidence=SURE).low > 0.1
 
 
-def test_equal_random_states_give_equal_results_and_do_not_share_their_coins():
+def test_equal_random_states_give_equal_results_from_independent_draws():
     assert reconstruct(noise=1, random_state=7).success == reconstruct(noise=1, random_state=7).success
     bits = Secrets.simulate(512, random_state=7).bits
     seen = []
@@ -195,7 +195,7 @@ def test_the_prior_of_given_bits_is_what_guessing_reaches():
     assert result.implied.low == 0
 
 
-def test_the_result_tells_who_is_exposed_and_draws_itself():
+def test_the_result_reports_who_is_exposed_and_can_be_plotted():
     result = reconstruct(noise=1 / 4, random_state=0)
     assert len(result.exposure.deciles) == 10
     assert "few queries about them" in str(result)
@@ -207,7 +207,7 @@ def test_the_result_tells_who_is_exposed_and_draws_itself():
     )
 
 
-def test_the_laboratory_knows_it():
+def test_the_reconstruction_attack_is_registered():
     assert attacks.reconstruct is reconstruct
     assert attacks.attack_named("reconstruct") is ATTACK
     assert len(attacks.compare("reconstruct", data=Secrets.simulate(32), epsilons=[1], random_state=0).rows()) == 3
@@ -243,7 +243,7 @@ def test_secrets_are_zeros_and_ones(bits, chance):
         Secrets(bits, chance)
 
 
-def test_theory_is_a_coin_without_more_questions_than_people():
+def test_theory_predicts_guessing_without_more_queries_than_people():
     assert expected_accuracy(100, 100, 3) == 1 / 2
     assert expected_accuracy(100, 400, 0) == 1
 
@@ -260,7 +260,7 @@ def test_a_folder_without_the_file_is_named(tmp_path):
 
 @pytest.mark.long
 @pytest.mark.skipif(not (DATA / "pums_ca_1000.parquet").exists(), reason="needs pums_ca_1000 in DISCREET_DATA")
-def test_who_is_married_in_california_is_rebuilt():
+def test_marriages_in_california_are_reconstructed():
     people = load(DATA)
     assert len(people.bits) == 1000
     assert reconstruct(people, random_state=0).success == 1

@@ -45,7 +45,7 @@ def _noisy(town, scale):
     return lambda members: {pair: dc.Laplace(scale).perturb(table) for pair, table in exact.items()}
 
 
-def test_tables_of_pairs_give_people_away_with_all_their_traits(exact):
+def test_tables_of_pairs_disclose_people_with_all_their_traits(exact):
     assert exact.success > 0.9
     assert exact.baseline < 0.25
     assert exact.details["reconstructed in blocks of up to 5"] == 1
@@ -57,14 +57,14 @@ def test_hiding_small_cells_hides_hardly_anybody(easy):
     assert easy.details["blocks with a unique solution"] > 0.3
 
 
-def test_no_table_shows_three_traits_of_anybody(town):
+def test_no_table_contains_three_traits_of_anybody(town):
     """What is published never has more than two traits: the rest is deduced."""
     assert all(table.ndim == 3 for table in pair_tables(town.member_table, town.block_count, town.sizes).values())
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("epsilon", ["1/10", 1])
-def test_the_curators_tables_do_not_tell_members_from_strangers(town, epsilon):
+def test_the_curators_tables_do_not_distinguish_members_from_non_members(town, epsilon):
     result = census(town, defence="curator", epsilon=epsilon, random_state=0)
     assert result.evidence.implied(confidence=SURE).low <= float(result.epsilon)
     assert result.success < 0.6
@@ -89,13 +89,13 @@ def test_noise_that_is_far_too_small_is_caught(town):
     assert result.evidence.implied(confidence=SURE).low > 0.1
 
 
-def test_noise_is_seen_in_the_tables_themselves(town):
+def test_noise_is_visible_in_the_tables_themselves(town):
     for scale in (1, 60):
         assert 0.4 * scale < block_reconstruction.estimate_noise_scale(_noisy(town, scale)(None)) < 1.3 * scale
 
 
 @pytest.mark.long
-def test_a_defence_of_ones_own_may_hide_cells(town, easy):
+def test_a_custom_defence_may_hide_cells(town, easy):
     own = census(
         town,
         defence=lambda members: suppress_small_cells(pair_tables(members, town.block_count, town.sizes)),
@@ -105,7 +105,7 @@ def test_a_defence_of_ones_own_may_hide_cells(town, easy):
     assert own.defence == "own"
 
 
-def test_strangers_are_in_no_table(town):
+def test_non_members_are_in_no_table(town):
     assert town.member_table.num_rows == town.is_member.sum()
     total = sum(pair_tables(town.member_table, town.block_count, town.sizes)["sex", "married"].ravel())
     assert total == town.is_member.sum()
@@ -120,14 +120,14 @@ def test_a_solution_fits_all_exact_tables(town):
     assert np.array_equal(counts @ matrix.T.toarray(), seen)
 
 
-def test_what_is_usual_counts_only_as_far_as_tables_are_noisy():
+def test_prior_rates_matter_only_as_much_as_tables_are_noisy():
     low = np.full(6, 2.0)
     exact, noisy = (BlockPrior(np.ones(1), expected_size=8, max_size=24, noise_scale=noise) for noise in (0, 1000))
     assert block_reconstruction._size_bounds(low, low, exact, tables=1) == [12, 12]
     assert block_reconstruction._size_bounds(low, low, noisy, tables=1) == [8, 8]
 
 
-def test_the_rarest_are_told(exact):
+def test_the_rarest_people_are_reported(exact):
     assert len(exact.exposure.deciles) == 10
     assert exact.exposure.rarest_hit[0].startswith("row ")
 
@@ -161,7 +161,7 @@ def test_rates_come_from_other_people_and_none_is_zero():
         ({"rates": [1, 1]}, ValueError, "rates must be 4 positive numbers"),
     ],
 )
-def test_blocks_that_make_no_sense_are_refused(change, error, words):
+def test_invalid_blocks_are_refused(change, error, words):
     good = {"block": [0, 0], "traits": [[0, 1], [1, 1]], "sizes": SIZES, "is_member": [True, False]}
     assert Blocks(**good).block_count == 1
     with pytest.raises(error, match=words):
@@ -187,7 +187,7 @@ def test_people_are_counted_in_tables_by_block():
 
 @pytest.mark.long
 @pytest.mark.skipif(not (DATA / "pums_10000.parquet").exists(), reason="needs pums_10000 in DISCREET_DATA")
-def test_americans_in_small_blocks_are_rebuilt():
+def test_americans_in_small_blocks_are_reconstructed():
     people = load(DATA)
     assert census(people, random_state=0).success == 1
     private = census(people, defence="curator", epsilon=1, random_state=0)

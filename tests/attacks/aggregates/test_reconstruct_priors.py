@@ -26,7 +26,7 @@ def test_a_leak_of_bits_that_are_mostly_set_implies_an_epsilon():
 @pytest.mark.parametrize("share", [0.02, 0.1, 0.45, 0.6, 0.9, 0.98])
 @pytest.mark.parametrize("method", ["least squares", "one at a time"])
 @pytest.mark.parametrize("questions", ["random subsets", "one by one"])
-def test_the_attack_never_loses_to_naming_the_more_frequent_value(share, method, questions):
+def test_the_attack_is_never_worse_than_guessing_the_more_frequent_value(share, method, questions):
     for noise in (0, 1 / 4, 1, 8, 64):
         result = reconstruct(
             _people(share, 300), noise=noise, method=method, questions=questions, random_state=int(100 * share)
@@ -36,17 +36,17 @@ def test_the_attack_never_loses_to_naming_the_more_frequent_value(share, method,
 
 @pytest.mark.parametrize("share", [0.1, 0.7, 0.9])
 @pytest.mark.parametrize("noise", [1 / 4, 2])
-def test_the_linear_programme_does_not_lose_either(share, noise):
+def test_the_linear_programme_is_never_worse_either(share, noise):
     result = reconstruct(_people(share, 100), noise=noise, method="linear programme", random_state=1)
     assert result.success >= result.baseline - 0.05
 
 
-def test_a_linear_programme_of_as_many_questions_as_people_does_not_lose_either():
+def test_a_linear_programme_of_as_many_queries_as_people_is_never_worse_either():
     result = reconstruct(_people(0.9, 100), noise=2, method="linear programme", questions="one by one", random_state=1)
     assert result.success == result.baseline
 
 
-def test_wild_answers_do_not_make_the_linear_programme_give_up():
+def test_outliers_do_not_make_the_linear_programme_fail():
     rng = np.random.default_rng(0)
     bits, subsets = rng.random(100) < 0.8, rng.random((400, 100)) < 1 / 2
     wild = rng.random(400) < 0.1
@@ -64,7 +64,7 @@ def test_knowing_the_prior_gains_where_answers_are_noisy():
 
 
 @pytest.mark.long
-def test_normal_errors_are_told_from_laplaces():
+def test_normal_errors_are_distinguished_from_laplace_errors():
     """Far out, an estimate with normal errors still says much, and one with Laplace's no more than the nearest does."""
     rng = np.random.default_rng(0)
     bits = rng.random(20_000) < 0.55
@@ -79,20 +79,20 @@ def test_a_prior_that_is_wrong_does_not_spoil_exact_answers():
     assert (bits_likelier_set(bits.astype(float), 0.99) == bits).all()
 
 
-def test_a_fair_coins_threshold_is_one_half():
+def test_the_threshold_of_a_uniform_prior_is_one_half():
     estimates = np.random.default_rng(0).normal(0.5, 3, 1000)
     assert np.array_equal(bits_likelier_set(estimates, 1 / 2), estimates > 1 / 2)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.9])
-def test_theory_with_a_prior_is_what_is_reached(share):
+def test_the_attack_reaches_what_theory_predicts_for_a_prior(share):
     result = reconstruct(_people(share, 1000), noise=0.3, random_state=0)
     assert result.details["accuracy of least squares, in theory"] == pytest.approx(result.success, abs=0.03)
     assert expected_accuracy(100, 400, 1e9, share) == pytest.approx(0.9)
 
 
 @pytest.mark.parametrize("epsilon", ["1/10", 1])
-def test_the_curator_leaves_the_prior(epsilon):
+def test_the_curator_leaves_the_attacker_at_the_prior(epsilon):
     result = reconstruct(_people(0.9, 128), defence="curator", epsilon=epsilon, random_state=0)
     assert result.evidence.implied(confidence=SURE).low <= float(result.epsilon)
     assert result.success < 0.97
@@ -108,13 +108,13 @@ def test_noise_ten_times_too_small_is_caught_although_most_bits_are_set():
     assert not result.holds
 
 
-def test_bits_that_are_all_equal_leave_nothing_to_find():
+def test_bits_that_are_all_equal_leave_nothing_to_infer():
     result = reconstruct(Secrets([1, 1, 1]), random_state=0)
     assert result.success == 1
     assert result.implied.low == 0
 
 
-def test_a_drawn_chance_is_the_prior_whatever_was_drawn():
+def test_a_drawn_probability_is_the_prior_whatever_was_drawn():
     people = Secrets([1] * 60 + [0] * 40, chance="1/2")
     assert (people.prior, people.bit_rate) == (0.5, 0.5)
     evidence = reconstruct(people, random_state=0).evidence
@@ -123,7 +123,7 @@ def test_a_drawn_chance_is_the_prior_whatever_was_drawn():
 
 
 @pytest.mark.parametrize("share", [0.1, 0.9])
-def test_groups_of_unequal_size_are_rebuilt_and_imply_an_epsilon(share):
+def test_groups_of_unequal_size_are_reconstructed_and_imply_an_epsilon(share):
     study = _study(share, 200, 300)
     result = reconstruction_from_membership(study, random_state=0)
     assert result.success > result.baseline + 0.03
@@ -131,7 +131,7 @@ def test_groups_of_unequal_size_are_rebuilt_and_imply_an_epsilon(share):
 
 
 @pytest.mark.parametrize("share", [0.1, 0.9])
-def test_private_means_of_unequal_groups_leave_the_larger_one(share):
+def test_private_means_of_unequal_groups_leave_guessing_the_larger_one(share):
     result = reconstruction_from_membership(_study(share, 200, 300), defence="curator", epsilon="1/10", random_state=0)
     assert result.success > result.baseline - 0.1
     assert result.evidence.implied(confidence=SURE).low <= 0.1

@@ -20,7 +20,7 @@ SURE = 1 - 1e-9  # intervals of the tests that meet real noise
 
 
 @pytest.mark.parametrize("defence", ["nothing", "easy"])
-def test_who_can_reconstruct_can_tell_members(defence):
+def test_a_reconstruction_attack_yields_a_membership_attack(defence):
     result = membership_from_reconstruction(defence=defence, random_state=0)
     assert result.success > 0.9
     assert result.baseline < 0.08
@@ -40,7 +40,7 @@ def test_the_better_reconstruction_is_the_better_membership_attack():
 
 
 @pytest.mark.parametrize("defence", ["nothing", "easy"])
-def test_who_can_tell_members_can_reconstruct(defence):
+def test_a_membership_attack_yields_a_reconstruction_attack(defence):
     result = reconstruction_from_membership(defence=defence, random_state=0)
     said = result.details
     assert said["true positive rate"] > 0.98
@@ -73,13 +73,13 @@ def test_the_curator_stops_reconstruction_from_membership(epsilon):
     assert result.success < 0.8
 
 
-def test_a_secret_that_moves_people_between_groups_is_two_steps():
+def test_a_secret_that_moves_people_between_groups_is_two_neighbour_steps():
     assert reconstruction_from_membership(
         simulate_study(50, 20, np.random.default_rng(0)), defence="curator", epsilon=1, random_state=0
     ).ceiling > GuessEvidence(1, 2).ceiling(1.9)
 
 
-def test_a_delta_of_two_steps_is_refused():
+def test_a_delta_for_two_neighbour_steps_is_refused():
     with pytest.raises(ValueError, match="depends on epsilon"):
         SubstitutionEvidence(GuessEvidence(9, 10)).ceiling(1, 1e-6)
     with pytest.raises(ValueError, match="depends on epsilon"):
@@ -102,20 +102,20 @@ def test_counts_with_far_too_little_noise_are_caught():
     assert result.evidence.implied(confidence=SURE).low > 0.1
 
 
-def test_private_means_are_about_the_means():
+def test_private_means_are_close_to_the_means():
     study = simulate_study(100, 5, np.random.default_rng(0))
     near = private_means(study.values, study.secrets, dc.Loss(10_000).epsilon)
     assert near == pytest.approx(means_by_secret(study.values, study.secrets), abs=0.01)
 
 
-def test_a_stranger_fits_no_group():
+def test_a_non_member_matches_no_group():
     study = simulate_study(100, 400, np.random.default_rng(0))
     scores = group_scores(study.non_members, means_by_secret(study.values, study.secrets), study.rates)
     assert scores.mean() == pytest.approx(0, abs=0.2)
     assert scores.std() == pytest.approx(1, abs=0.15)
 
 
-def test_both_tell_who_is_exposed():
+def test_both_attacks_report_who_is_exposed():
     for attack in (membership_from_reconstruction, reconstruction_from_membership):
         assert len(attack(random_state=0).exposure.deciles) == 10
 
@@ -139,7 +139,7 @@ def test_other_data_are_refused():
         ({"rates": [0.0, 0.5]}, "between 0 and 1"),
     ],
 )
-def test_studies_that_make_no_sense_are_refused(change, words):
+def test_invalid_studies_are_refused(change, words):
     good = {"values": [[0, 1], [1, 1]], "secrets": [0, 1], "non_members": [[0, 0]], "rates": [0.5, 0.5]}
     assert Study(**good).values.shape == (2, 2)
     with pytest.raises(ValueError, match=words):

@@ -26,24 +26,24 @@ def exact():
     return attacks.attributes(SOME, **FEW)
 
 
-def test_values_missing_of_members_are_found_and_those_of_strangers_are_not(exact):
+def test_missing_values_of_members_are_inferred_and_those_of_non_members_are_not(exact):
     assert exact.success > exact.baseline + 0.2
     assert exact.evidence.baseline < exact.baseline
     assert exact.implied.low > 0.4
 
 
-def test_members_are_found_whose_value_nobody_would_have_guessed(exact):
+def test_members_with_unlikely_values_are_found(exact):
     assert exact.exposure.deciles[-1].value > 0.4
 
 
 @pytest.mark.long
-def test_rounded_confidences_are_hardly_less():
+def test_rounded_confidences_leak_hardly_less():
     result = attacks.attributes(SOME, defence="easy", **FEW)
     assert result.success > result.baseline + 0.15
 
 
 @pytest.mark.long
-def test_an_exact_regression_of_pairs_of_values_leaks_and_its_private_twin_does_not():
+def test_a_non_private_regression_on_pairs_of_values_leaks_and_a_private_one_does_not():
     exact = attacks.attributes(SOME, target="pairs", **FEW)
     assert exact.success > exact.baseline + 0.1
     assert exact.implied.low > 0.2
@@ -53,7 +53,7 @@ def test_an_exact_regression_of_pairs_of_values_leaks_and_its_private_twin_does_
 
 
 @pytest.mark.long
-def test_the_private_model_is_of_pairs_of_values_unless_the_exact_one_has_none(monkeypatch):
+def test_the_private_model_uses_pairs_of_values_if_the_non_private_one_does(monkeypatch):
     seen = []
     monkeypatch.setattr(
         attributes, "train_models", lambda making, *rest: seen.append(making.private) or train_models(making, *rest)
@@ -64,7 +64,7 @@ def test_the_private_model_is_of_pairs_of_values_unless_the_exact_one_has_none(m
     assert seen == ["pairs"] * 4 + ["logistic"] * 2
 
 
-def test_pairs_of_values_are_made_of_bounds_alone():
+def test_pairs_of_values_are_derived_from_bounds_alone():
     pairs = pair_encoder(([0, 0, 0], [1, 100, 0.5]), columns=3)
     assert pairs.bin_counts == (2, 5, 5)
     written = pairs.encode(np.array([[1, 100, 0.0], [0, 39, 0.26], [7, -5, 9]]))
@@ -83,14 +83,14 @@ def test_too_many_pairs_of_values_are_refused():
 
 @pytest.mark.long
 @pytest.mark.parametrize("epsilon", ["1/10", 1])
-def test_a_private_model_tells_no_more_than_imputation(epsilon):
+def test_a_private_model_discloses_no_more_than_imputation(epsilon):
     result = attacks.attributes(SOME, defence="curator", epsilon=epsilon, shadows=3, targets=4, random_state=7)
     assert result.evidence.implied(result.delta, SURE).low <= float(result.epsilon)
     assert abs(result.success - result.baseline) < 0.2
 
 
 @pytest.mark.long
-def test_a_promise_that_is_not_kept_is_found_out():
+def test_a_false_privacy_claim_is_refuted():
     result = attacks.attributes(
         SOME, defence=lambda members: fit_non_private("forest", members, seed=0), epsilon="1/10", **FEW
     )
@@ -98,7 +98,7 @@ def test_a_promise_that_is_not_kept_is_found_out():
     assert result.success > result.ceiling
 
 
-def test_an_oracle_that_is_of_no_use_is_not_believed():
+def test_a_useless_oracle_is_ignored():
     rng = np.random.default_rng(0)
     before = np.log(np.full((400, 3), 1 / 3))
     assert best_oracle_weight(before, 5 * rng.normal(size=(400, 3)), rng.integers(3, size=400)) == 0
@@ -107,7 +107,7 @@ def test_an_oracle_that_is_of_no_use_is_not_believed():
 
 
 @pytest.mark.long
-def test_imputation_is_not_judged_by_people_whom_it_learned_from():
+def test_imputation_is_not_evaluated_on_its_training_data():
     noise = SensitiveAttributeData(
         LabelledData(np.random.default_rng(0).integers(0, 2, (600, 8)), np.arange(600) % 2), column=0
     )
@@ -135,7 +135,7 @@ def test_a_column_of_a_table_is_named():
 
 
 @pytest.mark.long
-def test_a_value_that_one_half_of_the_people_lacks_is_no_trouble():
+def test_a_value_missing_from_one_half_of_the_people_is_handled():
     X = SOME.people.X.copy()
     X[:, 8] = np.minimum(X[:, 8], 2)
     X[17, 8] = 4
@@ -152,7 +152,7 @@ def test_a_secret_that_nearly_everybody_shares_is_refused():
         attacks.attributes(SensitiveAttributeData(LabelledData(X, SOME.people.y, bounds=(0, 4)), 8), **FEW)
 
 
-def test_fractions_are_no_secret_to_try():
+def test_a_secret_with_fractional_values_is_refused():
     with pytest.raises(ValueError, match="non-negative integers"):
         SensitiveAttributeData(LabelledData(np.full((100, 1), 0.5), np.arange(100) % 2), 0)
 

@@ -54,7 +54,7 @@ class Told:
         raise NotImplementedError
 
 
-def test_the_interval_of_the_gap_allows_for_models_that_exclude_each_other():
+def test_the_interval_of_the_gap_accounts_for_negatively_correlated_models():
     # One of two models is right where the other is wrong: what being in adds is +1 or -1 by a coin, and 0 on average.
     coins = np.random.default_rng(0).random((400, 500)) < 0.5
     shifts = np.where(coins, 1.0, -1.0)
@@ -69,7 +69,7 @@ def test_the_interval_of_the_gap_allows_for_models_that_exclude_each_other():
     assert np.mean(np.array(implied) > 0) < 0.08  # the promise of 95 % holds for the epsilon implied, too
 
 
-def test_what_the_command_says_is_what_it_runs():
+def test_the_command_runs_what_its_description_states():
     attack = attacks.attack_named("correlation")
     assert "tree" not in attack.without_defence + attack.with_easy_fix + attack.with_curator
 
@@ -79,7 +79,7 @@ def test_a_table_of_fields_can_be_given():
     assert given.features().tolist() == few().features().tolist()
 
 
-def test_least_squares_tells_the_genotype_of_members_and_strangers_alike():
+def test_least_squares_discloses_genotypes_of_members_and_non_members_alike():
     result = attacks.correlation(random_state=0)
     assert result.success > 0.55
     assert result.evidence.baseline > 0.55
@@ -88,12 +88,12 @@ def test_least_squares_tells_the_genotype_of_members_and_strangers_alike():
     assert result.implied.low == 0
 
 
-def test_rounded_doses_tell_it_as_well():
+def test_rounded_doses_disclose_it_as_well():
     exact, rounded = (attacks.correlation(defence=word, random_state=0) for word in ("nothing", "easy"))
     assert rounded.success > exact.success - 0.03
 
 
-def test_a_full_tree_remembers_its_members():
+def test_a_fully_grown_tree_memorises_its_members():
     result = attacks.correlation(model="tree", random_state=0)
     assert result.success > 0.8
     assert result.evidence.baseline < 0.55
@@ -101,13 +101,13 @@ def test_a_full_tree_remembers_its_members():
 
 
 @pytest.mark.long
-def test_leaves_of_five_still_remember():
+def test_leaves_of_five_still_memorise():
     full, pruned = (attacks.correlation(defence=word, model="tree", random_state=0) for word in ("nothing", "easy"))
     assert 0.05 < pruned.success - pruned.evidence.baseline < full.success - full.evidence.baseline
     assert least(pruned) > 0.05
 
 
-def test_memory_is_worst_for_the_rare():
+def test_memorisation_is_worst_for_rare_people():
     beyond = attacks.correlation(model="tree", random_state=0).details
     rarest, all_of_them = (
         float(beyond[name].split()[0])
@@ -119,20 +119,20 @@ def test_memory_is_worst_for_the_rare():
 @pytest.mark.long(but=["0.1-linear", "1-linear"])
 @pytest.mark.parametrize("model", ["linear", "tree"])
 @pytest.mark.parametrize("epsilon", [0.1, 1])
-def test_the_curator_gives_members_away_no_more_than_strangers(model, epsilon, patients):
+def test_the_curator_discloses_no_more_about_members_than_about_non_members(model, epsilon, patients):
     result = attacks.correlation(patients, defence="curator", epsilon=epsilon, model=model, random_state=1, splits=3)
     assert least(result) <= epsilon
     assert result.success <= result.ceiling + 0.1
     assert abs(result.success - result.evidence.baseline) < 0.12
 
 
-def test_the_fact_itself_comes_through_the_curator_when_the_model_is_of_use(patients):
+def test_a_useful_private_model_still_shows_the_population_fact(patients):
     result = attacks.correlation(patients, defence="curator", epsilon=1000, random_state=1, splits=2)
     assert result.success > result.baseline + 0.1
     assert result.evidence.baseline > result.baseline + 0.1
 
 
-def test_a_model_that_remembers_and_claims_to_be_private_is_caught(patients):
+def test_a_memorising_model_that_claims_to_be_private_is_caught(patients):
     from sklearn.tree import DecisionTreeRegressor
 
     def liar(members):
@@ -156,7 +156,7 @@ def test_the_dose_of_the_nearest_patient_is_caught_as_well(patients):
     assert least(attacks.correlation(patients, defence=liar, epsilon="1/10", random_state=0)) > 0.1
 
 
-def test_fields_that_are_not_scaled_hide_the_memory_of_a_nearest_neighbour(patients):
+def test_unscaled_fields_hide_memorisation_by_a_nearest_neighbour_model(patients):
     from sklearn.neighbors import KNeighborsRegressor
 
     def liar(members):
@@ -166,7 +166,7 @@ def test_fields_that_are_not_scaled_hide_the_memory_of_a_nearest_neighbour(patie
     assert result.success - result.evidence.baseline < 0.1  # of the height one can tell who it is, not the genotype
 
 
-def test_a_model_without_the_genotype_tells_the_majority_only(patients):
+def test_a_model_without_the_genotype_discloses_the_majority_only(patients):
     from sklearn.linear_model import LinearRegression
 
     class Blind:
@@ -201,19 +201,19 @@ def test_the_same_seed_gives_the_same_result(patients):
     assert first.evidence != attacks.correlation(patients, random_state=4, splits=1).evidence
 
 
-def test_every_patient_is_in_once_and_out_once_in_each_split(patients):
+def test_every_patient_is_a_member_once_and_a_non_member_once_in_each_split(patients):
     result = attacks.correlation(patients, random_state=3, splits=2)
     assert result.evidence.members.trials == result.evidence.non_members.trials == 2 * len(patients)
 
 
-def test_it_tells_who_is_most_exposed(patients):
+def test_the_result_reports_who_is_most_exposed(patients):
     result = attacks.correlation(patients, random_state=3, splits=1)
     assert len(result.exposure.deciles) == 10
     assert result.exposure.rarest_hit[0].startswith("patient ")
     assert result.exposure.deciles[0].value > result.exposure.deciles[-1].value  # typical people are guessed best
 
 
-def test_the_picture_shows_members_beside_strangers(patients):
+def test_the_plot_shows_members_beside_non_members(patients):
     pytest.importorskip("matplotlib")
     result = attacks.correlation(patients, random_state=3, splits=1)
     figure = result.figure()
@@ -274,7 +274,7 @@ def test_the_private_table_of_averages_has_a_dose_for_every_cell():
         ({"dose": ["much"] * 60}, "dose must be an array of numbers"),
     ],
 )
-def test_patients_who_do_not_fit_are_refused(changed, said):
+def test_invalid_patients_are_refused(changed, said):
     with pytest.raises(ValueError, match=said):
         few(**changed)
 
@@ -305,7 +305,7 @@ def test_patients_who_do_not_fit_are_refused(changed, said):
         ({"defence": lambda patients: Told(lambda X: np.zeros((len(X), 1)))}, ValueError, "not an array of shape"),
     ],
 )
-def test_what_makes_no_sense_is_refused(given, kind, said):
+def test_invalid_arguments_are_refused(given, kind, said):
     with pytest.raises(kind, match=said):
         attacks.correlation(**given)
 
@@ -323,7 +323,7 @@ def test_a_folder_without_the_data_is_named(tmp_path):
 
 @pytest.mark.long
 @pytest.mark.skipif(not (DATA / "warfarin_iwpc.parquet").exists(), reason="needs warfarin_iwpc in DISCREET_DATA")
-def test_real_patients_genotypes_are_a_fact_and_not_a_memory():
+def test_genotypes_of_real_patients_are_inferred_without_memorisation():
     real = load(DATA)
     assert len(real) == 3524
     exact = attacks.correlation(real, random_state=0)

@@ -64,13 +64,13 @@ def test_the_digits_are_recovered_and_recognised(exact):
     assert exact.baseline == 0.1
 
 
-def test_members_lose_no_more_than_strangers_by_the_look_of_their_class(exact):
+def test_a_class_image_discloses_no_more_about_members_than_about_non_members(exact):
     assert abs(exact.success - exact.evidence.baseline) < 0.05
     assert least(exact) == 0
 
 
 @pytest.mark.long
-def test_telling_the_likeliest_class_only_does_not_help(exact):
+def test_releasing_only_the_most_likely_class_does_not_help(exact):
     easy = attacks.invert(defence="easy", random_state=0, repeats=2)
     assert easy.details[NAMED] >= 0.85
     assert easy.success > exact.success - 0.2
@@ -78,27 +78,27 @@ def test_telling_the_likeliest_class_only_does_not_help(exact):
 
 @pytest.mark.long
 @pytest.mark.parametrize("epsilon", [0.1, 1])
-def test_the_curator_gives_members_away_no_more_than_strangers(epsilon):
+def test_the_curator_discloses_no_more_about_members_than_about_non_members(epsilon):
     result = attacks.invert(defence="curator", epsilon=epsilon, random_state=0, repeats=1)
     assert least(result) <= epsilon
     assert abs(result.success - result.evidence.baseline) < 0.2
 
 
 @pytest.mark.long
-def test_the_look_of_a_class_comes_through_a_curator_that_is_of_use():
+def test_a_useful_private_classifier_still_shows_the_class_image():
     result = attacks.invert(defence="curator", epsilon=1000, random_state=0, repeats=1)
     assert result.success > 0.3
     assert result.details[NAMED] > 0.4
 
 
-def test_a_class_of_one_person_gives_the_person_away(people):
+def test_a_class_of_one_person_discloses_the_person(people):
     assert people.success > 0.9
     assert people.evidence.baseline < 0.35
     assert people.implied.low > 1
 
 
 @pytest.mark.long
-def test_a_person_is_partly_given_away_by_labels_alone():
+def test_labels_alone_partly_disclose_a_person():
     easy = attacks.invert(defence="easy", classes="people", random_state=0, repeats=3)
     assert 0.3 < easy.success < 0.8
     assert easy.implied.low > 0.1
@@ -148,14 +148,14 @@ def test_the_search_sees_confidences_only_and_finds_what_a_classifier_is_sure_of
     assert right[:, 4:].sum() > right[:, :4].sum() + 5
 
 
-def test_of_a_class_that_is_not_there_nothing_is_seen():
+def test_nothing_is_recovered_of_a_class_that_does_not_exist():
     images = np.random.default_rng(0).random((4, 64))
     told = label_confidences(Certain(), [0, 3, 5], images)
     assert (told[:, 1] == 0).all()
     assert told.sum(axis=1) == pytest.approx(np.ones(4))
 
 
-def test_labels_only_are_certain():
+def test_label_only_classifiers_return_probabilities_0_and_1():
     images = np.random.default_rng(0).random((6, 64))
     told = LabelOnlyClassifier(Certain()).predict_proba(images)
     assert set(np.unique(told)) == {0.0, 1.0}
@@ -171,7 +171,7 @@ def test_nearest_pictures_and_candidates_are_found():
     assert pick_candidate(images[3], images) == 3
 
 
-def test_no_person_is_on_two_sides():
+def test_no_person_is_both_public_and_private():
     twice = Gallery(
         np.tile(digit_gallery().images, (2, 1)), np.tile(digit_gallery().labels, 2), np.tile(np.arange(1797), 2)
     )
@@ -210,13 +210,13 @@ def test_the_same_seed_gives_the_same_result(people):
     assert again.details == people.details
 
 
-def test_it_tells_who_is_most_exposed(exact, people):
+def test_the_result_reports_who_is_most_exposed(exact, people):
     assert len(exact.exposure.deciles) == len(people.exposure.deciles) == 10
     assert exact.exposure.deciles[0].value > exact.exposure.deciles[-1].value + 0.3
     assert people.exposure.rarest_hit[0].startswith("image ")
 
 
-def test_the_picture_shows_what_was_recovered_beside_what_is(exact):
+def test_the_plot_shows_recovered_images_beside_the_true_ones(exact):
     pytest.importorskip("matplotlib")
     axes = exact.figure().axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["recovered", "members' mean"]
@@ -248,7 +248,7 @@ def test_pictures_of_several_defences_are_stacked(exact, people):
         (np.zeros((2, 4)), ["a", "b"], None, "labels must be"),
     ],
 )
-def test_galleries_that_do_not_fit_are_refused(images, labels, people, said):
+def test_invalid_galleries_are_refused(images, labels, people, said):
     with pytest.raises(ValueError, match=said):
         Gallery(images, labels, people)
 
@@ -279,6 +279,6 @@ def test_galleries_that_do_not_fit_are_refused(images, labels, people, said):
         ({"random_state": 0.5}, ValueError, "random_state must be"),
     ],
 )
-def test_what_makes_no_sense_is_refused(given, kind, said):
+def test_invalid_arguments_are_refused(given, kind, said):
     with pytest.raises(kind, match=said):
         attacks.invert(**given)

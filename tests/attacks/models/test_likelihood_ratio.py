@@ -38,7 +38,7 @@ def test_members_of_an_overfitted_forest_are_found_with_three_shadows():
 
 
 @pytest.mark.long
-def test_everything_but_the_noise_follows_from_the_random_state():
+def test_everything_but_privacy_noise_follows_from_the_random_state():
     small = simulate_purchases(3, people=100)
     one, two, other = (attacks.likelihood_ratio(small, shadows=2, targets=1, random_state=seed) for seed in (7, 7, 8))
     assert (one.evidence.members == two.evidence.members).all()
@@ -72,7 +72,7 @@ def test_people_far_from_their_class_are_most_exposed():
 
 @pytest.mark.long
 @pytest.mark.parametrize("epsilon", ["1/10", 1, 10])
-def test_a_private_model_keeps_its_promise(epsilon):
+def test_a_private_model_stays_within_its_claim(epsilon):
     result = attacks.likelihood_ratio(PEOPLE, defence="curator", epsilon=epsilon, shadows=4, targets=4, random_state=5)
     assert holds(result)
     assert result.success < result.ceiling + 0.08  # six deviations of the rank of 1,000 members
@@ -80,7 +80,7 @@ def test_a_private_model_keeps_its_promise(epsilon):
 
 
 @pytest.mark.long
-def test_at_a_small_epsilon_there_is_nothing_to_find():
+def test_at_a_small_epsilon_there_is_nothing_to_infer():
     result = attacks.likelihood_ratio(
         PEOPLE, defence="curator", epsilon="1/10", delta=0, shadows=4, targets=4, random_state=5
     )
@@ -89,7 +89,7 @@ def test_at_a_small_epsilon_there_is_nothing_to_find():
 
 
 @pytest.mark.long
-def test_a_promise_that_is_not_kept_is_found_out():
+def test_a_false_privacy_claim_is_refuted():
     def noise_that_is_too_small(members):
         return LogisticRegression(epsilon=1000, bounds=(0, 1), classes=range(10)).fit(members.X, members.y)
 
@@ -101,7 +101,7 @@ def test_a_promise_that_is_not_kept_is_found_out():
 
 
 @pytest.mark.long
-def test_a_model_of_ones_own_is_attacked():
+def test_a_custom_model_can_be_attacked():
     result = attacks.likelihood_ratio(PEOPLE, defence=lambda members: fit_non_private("forest", members, 0, 2), **FEW)
     assert result.defence == "own"
     assert 0.5 < result.success < 0.9
@@ -159,7 +159,7 @@ def test_wrong_records_are_refused(X, y, says):
 
 
 @pytest.mark.parametrize("bounds", [None, 1, (1, 0), ("low", "high"), ([0, 0, 0], [1, 1, 1])])
-def test_bounds_that_are_none_are_refused(bounds):
+def test_invalid_bounds_are_refused(bounds):
     with pytest.raises(ValueError, match=r"bounds=\(low, high\)"):
         LabelledData(np.eye(2), [0, 1], bounds=bounds)
 
@@ -172,7 +172,7 @@ def test_classes_may_be_texts_and_columns_have_names():
     assert (some.names, some.columns) == (("ill", "well"), ("age", "smokes"))
 
 
-def test_a_data_frame_is_taken():
+def test_a_data_frame_is_accepted():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"age": [0.3, 0.4], "smokes": [0, 1]}, index=[7, 9])
     people = LabelledData(frame, pandas.Series(["b", "a"], dtype="category"))
@@ -212,7 +212,7 @@ def even(X):
         (None, TypeError, "not NoneType"),
     ],
 )
-def test_rubbish_from_a_model_is_refused(model, kind, says):
+def test_invalid_output_of_a_model_is_refused(model, kind, says):
     with pytest.raises(kind, match=says):
         attacks.likelihood_ratio(PEOPLE, defence=lambda members: model, **FEW)
 
@@ -224,7 +224,7 @@ def test_people_of_one_class_are_refused():
 
 @pytest.mark.long
 @pytest.mark.parametrize("attack", [attacks.likelihood_ratio, attacks.shadow])
-def test_a_delta_that_a_defence_of_ones_own_promises_counts(attack):
+def test_a_delta_that_a_custom_defence_claims_counts(attack):
     def forest(members):
         return fit_non_private("forest", members, 0)
 
@@ -244,13 +244,13 @@ def test_success_completes_what_share():
     )
 
 
-def test_coins_are_flipped_one_by_one():
+def test_members_are_drawn_independently():
     # Halves of a fixed size would replace people, for whom twice the epsilon may show.
     sizes = draw_members(1000, 200, np.random.default_rng(0)).sum(axis=1)
     assert 10 < sizes.std() < 22
 
 
-def test_levels_of_difficulty_tell_members_of_hard_people_only():
+def test_difficulty_calibration_finds_members_only_among_hard_cases():
     rng = np.random.default_rng(0)
     easy = rng.random(2000) < 0.5
     inside = rng.random((6, 2000)) < 0.5
@@ -266,22 +266,22 @@ def test_levels_of_difficulty_tell_members_of_hard_people_only():
     assert abs(simple.auc - 0.5) < 0.1
 
 
-def test_confidence_outside_its_range_is_no_trouble():
+def test_confidence_outside_its_range_is_handled():
     assert np.isfinite(stabilise_variance(np.array([-1e-9, 0, 1, 1 + 1e-9]))).all()
 
 
-def test_a_label_is_all_that_is_left():
+def test_a_label_only_release_leaves_only_the_label():
     told = reduce_confidences(np.array([[0.2, 0.5, 0.3]]), "label")
     assert told.tolist() == [[0.0, 1.0, 0.0]]
 
 
 @pytest.mark.long
-def test_a_class_that_no_member_has_is_no_trouble():
+def test_a_class_without_members_is_handled():
     rare = LabelledData(PEOPLE.X, np.where(np.arange(500) == 17, 10, PEOPLE.y))
     assert attacks.likelihood_ratio(rare, **FEW).success > 0.9
 
 
-def test_rarity_does_not_depend_on_units():
+def test_rarity_does_not_depend_on_units_of_measurement():
     wide = LabelledData(PEOPLE.X * [1000.0] + 5, PEOPLE.y, bounds=(5, 1005))
     assert np.allclose(rarity_within_class(wide), rarity_within_class(PEOPLE))
 

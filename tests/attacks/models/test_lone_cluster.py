@@ -39,13 +39,13 @@ def mixed(**changed):
     return lambda places: SimpleNamespace(**given)
 
 
-def test_the_laboratory_knows_the_attack():
+def test_the_attack_is_registered():
     assert attacks.attack_named("lone_cluster") is ATTACK
     assert ATTACK.docs_page == "clusters"
 
 
 @pytest.mark.long
-def test_exact_parameters_give_lone_people_away():
+def test_non_private_parameters_disclose_lone_people():
     result = lone_cluster(random_state=0)
     assert result.success > 0.95
     assert result.details["located"] > 0.7
@@ -55,7 +55,7 @@ def test_exact_parameters_give_lone_people_away():
 
 
 @pytest.mark.long
-def test_leaving_small_components_out_hides_lone_people_until_rows_are_planted():
+def test_dropping_small_components_hides_lone_people_until_rows_are_planted():
     alone = lone_cluster(random_state=0, defence="easy", planted=0)
     assert alone.details["located"] == 0
     assert alone.details["median error, in km"] is None
@@ -66,7 +66,7 @@ def test_leaving_small_components_out_hides_lone_people_until_rows_are_planted()
     assert planted.implied.low > 1
 
 
-def test_planted_rows_tell_who_is_in_although_nothing_is_left_out():
+def test_planted_rows_disclose_membership_although_no_component_is_dropped():
     assert lone_cluster(random_state=0, planted=4).success > 0.95
 
 
@@ -81,14 +81,14 @@ def test_a_private_mixture_hides_lone_people(planted):
 
 
 @pytest.mark.long
-def test_a_release_that_is_all_noise_leaves_the_attacker_what_was_known_beforehand():
+def test_a_release_that_is_all_noise_leaves_the_attacker_with_prior_knowledge():
     result = lone_cluster(random_state=0, defence="curator", epsilon="1/10", plays=4)
     beforehand = result.details["median error without the release, in km"]
     assert beforehand < 0.5
     assert abs(result.details["median error, in km"] - beforehand) < 0.2
 
 
-def test_noise_that_hides_the_place_may_still_tell_who_is_in():
+def test_noise_that_hides_the_location_may_still_disclose_membership():
     result = lone_cluster(random_state=0, defence=lambda places: fitted(places, noise=0.05), epsilon="1/10")
     assert result.details["located"] < 0.5
     assert result.success > 0.8
@@ -101,13 +101,13 @@ def test_noise_that_is_much_too_small_is_caught():
     assert result.success > result.ceiling
 
 
-def test_noise_of_a_kilometre_on_the_means_of_a_defence_of_ones_own_hides_the_place():
+def test_a_custom_defence_with_a_kilometre_of_noise_on_means_hides_the_location():
     result = lone_cluster(random_state=0, defence=lambda places: fitted(places, noise=1.0))
     assert result.details["located"] < 0.2
     assert result.details["median error, in km"] < 0.6  # no farther than where the attacker planted rows
 
 
-def test_the_delta_of_a_defence_of_ones_own_counts():
+def test_the_delta_of_a_custom_defence_counts():
     strict, loose = (
         lone_cluster(random_state=0, defence=fitted, epsilon=1, plays=4, **delta) for delta in ({}, {"delta": "1/2"})
     )
@@ -123,7 +123,7 @@ def test_the_farthest_people_are_named():
     assert result.exposure.rarest_hit[0].startswith("lone person")
 
 
-def test_planted_rows_are_taken_off_the_mean():
+def test_planted_rows_are_subtracted_from_the_mean():
     person, rows = np.array([3.0, 4.0]), np.array([[[3.5, 4.0], [3.0, 4.5], [2.5, 4.0], [3.1, 3.9]]])
     mean = (rows[0].sum(axis=0) + person) / 5
     seen = MixtureParameters(np.array([0.05, 0.95]), np.array([mean, [30.0, 30.0]]), np.array([np.eye(2)] * 2))
@@ -131,7 +131,7 @@ def test_planted_rows_are_taken_off_the_mean():
     assert guess_places(seen, PlantedRows(np.array([[2.2, 3.8]]), rows), people=100)[0].tolist() == [[2.2, 3.8]]
 
 
-def test_a_mean_that_is_where_it_is_with_the_person_tells_that_they_are_in():
+def test_a_mean_consistent_with_the_person_discloses_membership():
     person, rows = np.array([[3.0, 4.0]]), np.array([[[3.5, 4.0], [3.0, 4.5], [2.5, 4.0], [3.1, 3.9]]])
     planted, wide = PlantedRows(person, rows), np.array([100 * np.eye(2)])
     present, absent = (
@@ -141,7 +141,7 @@ def test_a_mean_that_is_where_it_is_with_the_person_tells_that_they_are_in():
     assert present > absent + 5
 
 
-def test_components_of_two_people_are_not_taken_for_one():
+def test_components_of_two_people_are_not_mistaken_for_one():
     seen = MixtureParameters(np.array([0.02, 0.98]), np.zeros((2, 2)), np.array([np.eye(2)] * 2))
     assert len(guess_places(seen, PlantedRows(np.zeros((3, 2)), np.empty((3, 0, 2))), people=100)[0]) == 0
 
@@ -159,7 +159,7 @@ def test_the_density_is_that_of_the_mixture():
     assert np.allclose(city_mixtures.checked_parameters(model).log_density(places), model.score_samples(places))
 
 
-def test_everybody_is_in_half_of_the_mixtures():
+def test_everybody_is_a_member_of_about_half_of_the_mixtures():
     result = lone_cluster(random_state=0, plays=4)
     assert result.evidence.members.size == result.evidence.non_members.size == 24
 
@@ -244,7 +244,7 @@ def test_a_bad_city_is_refused(crowd, loners, said):
 
 
 @pytest.mark.parametrize("side", [0, "wide", float("nan"), None])
-def test_a_side_that_is_no_length_is_refused(side):
+def test_a_side_that_is_not_a_length_is_refused(side):
     with pytest.raises((ValueError, TypeError), match="side must be"):
         City([[0, 0]], [[0, 0]], side=side)
 

@@ -28,7 +28,7 @@ def test_what_leaks_grows_with_the_gap():
     assert private.auc < wild.auc
 
 
-def test_points_are_drawn_and_told():
+def test_points_are_plotted_and_reported():
     pytest.importorskip("matplotlib")
     seen = OverfittingStudy(
         (OverfittingPoint("forest", 2, 0.7, 0.6, 0.6), OverfittingPoint("private", 1, 0.5, 0.5, 0.5))
@@ -45,6 +45,6 @@ def test_an_unknown_model_is_refused():
         overfitting(PEOPLE, strengths={"tree": (1,)}, epsilons=[])
 
 
-def test_a_strength_that_is_no_number_is_refused():
+def test_a_non_numeric_strength_is_refused():
     with pytest.raises(ValueError, match="strengths of forest must be a number"):
         overfitting(PEOPLE, strengths={"forest": ("deep",)}, epsilons=[])

@@ -31,7 +31,7 @@ def test_a_network_learns_who_was_in_a_network():
 
 
 @pytest.mark.long
-def test_labels_alone_give_away_that_the_model_is_oftener_right_about_members():
+def test_labels_alone_disclose_that_the_model_is_more_often_right_about_members():
     result = attacks.shadow(PEOPLE, defence="easy", **FEW)
     gap = result.details["accuracy on members"] - result.details["accuracy on non-members"]
     assert result.success >= 0.5 + gap / 2 - 0.04
@@ -41,13 +41,13 @@ def test_labels_alone_give_away_that_the_model_is_oftener_right_about_members():
 
 @pytest.mark.long
 @pytest.mark.parametrize("epsilon", ["1/10", 1])
-def test_a_private_model_keeps_its_promise(epsilon):
+def test_a_private_model_stays_within_its_claim(epsilon):
     result = attacks.shadow(PEOPLE, defence="curator", epsilon=epsilon, shadows=3, targets=4, random_state=6)
     assert result.evidence.implied(result.delta, SURE).low <= float(result.epsilon)
     assert 0.4 < result.success < result.ceiling + 0.1  # six deviations of the rank of 800 members
 
 
-def test_a_promise_that_is_not_kept_is_found_out():
+def test_a_false_privacy_claim_is_refuted():
     from sklearn.ensemble import RandomForestClassifier
 
     result = attacks.shadow(
@@ -60,19 +60,19 @@ def test_a_promise_that_is_not_kept_is_found_out():
 
 
 @pytest.mark.long
-def test_the_calibrated_attack_finds_more_where_nobody_is_accused_wrongly():
+def test_the_calibrated_attack_finds_more_members_at_a_low_false_positive_rate():
     plain = attacks.shadow(PEOPLE, **FEW).details["TPR at 1 % FPR"]
     calibrated = attacks.likelihood_ratio(PEOPLE, **FEW).details["TPR at 1 % FPR"]
     assert calibrated > 3 * plain
 
 
 @pytest.mark.long
-def test_everybody_is_in_a_tenth_of_rarity():
+def test_everybody_is_in_a_decile_of_rarity():
     result = attacks.shadow(PEOPLE, **FEW)
     assert sum(share.trials for share in result.exposure.deciles) == result.evidence.members.size
 
 
-def test_the_oracle_sees_the_own_class_and_what_is_told_about_it():
+def test_attack_features_are_the_true_class_and_the_confidences():
     told = np.array([[0.5, 0.3, 0.2], [0.3, 0.5, 0.2]])
     assert attack_features(told, np.array([0, 2])).tolist() == [
         [0.5, 0.5, 0.3, 0.2, 1, 0, 0],
@@ -91,7 +91,7 @@ def test_too_few_people_are_refused():
 
 
 @pytest.mark.long
-def test_people_who_checked_in_are_told_from_strangers():
+def test_people_who_checked_in_are_distinguished_from_non_members():
     if not (DATA / "location30_mia.parquet").exists():
         pytest.skip("needs location30_mia in DISCREET_DATA")
     people = attacks.attack_named("shadow").load(DATA).subset(np.arange(800))

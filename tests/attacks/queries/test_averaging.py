@@ -18,7 +18,7 @@ def test_fresh_noise_is_averaged_away():
     assert 0.9 < result.details["inferred among all targets"] < 1
 
 
-def test_exact_answers_need_no_second_question():
+def test_non_private_answers_need_no_second_query():
     result = attacks.averaging(random_state=0)
     assert result.details["inferred after one answer"] == result.success == 1
     assert (result.details["answers"], result.details["distinct answers"]) == (20, 1)
@@ -26,14 +26,14 @@ def test_exact_answers_need_no_second_question():
 
 @pytest.mark.long
 @pytest.mark.parametrize("epsilon", ["1/10", 1])
-def test_the_curator_gives_one_answer_however_often_it_is_asked(epsilon):
+def test_the_curator_returns_one_answer_to_repeated_queries(epsilon):
     result = attacks.averaging(defence="curator", epsilon=epsilon, random_state=0)
     assert result.details["distinct answers"] == 1
     assert result.success <= result.ceiling + 0.16
     assert result.evidence.implied(confidence=SURE).low <= result.epsilon
 
 
-def test_too_little_noise_is_caught_in_a_defence_of_ones_own(little_noise):
+def test_too_little_noise_is_caught_in_a_custom_defence(little_noise):
     result = attacks.averaging(
         defence=little_noise(1),
         epsilon="1/10",
@@ -66,7 +66,7 @@ def test_no_repeats_and_no_noise_are_refused():
 
 
 @pytest.mark.long
-def test_the_picture_shows_success_by_answers():
+def test_the_plot_shows_success_by_number_of_answers():
     pytest.importorskip("matplotlib")
     figure = attacks.averaging(defence="easy", random_state=0, repeats=64).figure()
     assert figure.axes[0].get_xlabel() == "answers averaged"

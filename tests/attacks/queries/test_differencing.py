@@ -16,19 +16,19 @@ DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 SURE = 1 - 1e-9
 
 
-def test_two_exact_counts_give_away_everybody_whom_nobody_is_like():
+def test_two_non_private_counts_disclose_everybody_who_is_unique():
     result = attacks.differencing(random_state=0)
     assert result.success == 1
     assert result.details["unique targets"] > 300
     assert 0.9 < result.details["inferred among all targets"] < 1
 
 
-def test_two_exact_sums_give_away_a_salary():
+def test_two_non_private_sums_disclose_a_salary():
     assert attacks.differencing(random_state=0).details["error of salary, median"] == 0
 
 
 @pytest.mark.long
-def test_large_sets_only_do_not_help_although_the_direct_question_is_refused():
+def test_a_minimum_set_size_does_not_help_although_the_direct_query_is_refused():
     nothing, easy = (attacks.differencing(defence=word, random_state=0) for word in ("nothing", "easy"))
     asked = "direct queries answered"
     assert (nothing.details[asked], easy.details[asked]) == (1, 0)
@@ -38,7 +38,7 @@ def test_large_sets_only_do_not_help_although_the_direct_question_is_refused():
 
 @pytest.mark.long
 @pytest.mark.parametrize("epsilon", ["1/10", 1, 3])
-def test_the_curator_keeps_its_promise(epsilon):
+def test_the_curator_stays_within_its_claim(epsilon):
     result = attacks.differencing(defence="curator", epsilon=epsilon, random_state=0)
     assert result.success <= result.ceiling + 0.16
     assert result.evidence.implied(confidence=SURE).low <= result.epsilon
@@ -46,7 +46,7 @@ def test_the_curator_keeps_its_promise(epsilon):
 
 
 @pytest.mark.long
-def test_private_counts_at_a_tenth_are_near_a_coin():
+def test_private_counts_at_epsilon_a_tenth_are_close_to_guessing():
     assert abs(attacks.differencing(defence="curator", epsilon="1/10", random_state=0).success - 0.5) < 0.17
 
 
@@ -55,12 +55,12 @@ def test_people_who_are_rare_are_found_more_often():
     assert shares[0].value < 0.9 < shares[-1].value == 1
 
 
-def test_too_little_noise_is_caught_in_a_defence_of_ones_own(little_noise):
+def test_too_little_noise_is_caught_in_a_custom_defence(little_noise):
     result = attacks.differencing(defence=little_noise(2 / 10), epsilon="1/10", random_state=0, targets=30)
     assert result.implied.low > 0.1
 
 
-def test_a_defence_of_ones_own_may_refuse_by_raising():
+def test_a_custom_defence_may_refuse_by_raising():
     def deaf(table):
         def ask(sql):
             raise dc.Refused("no")
@@ -79,7 +79,7 @@ def result_of_coins(targets):
 
 
 @pytest.mark.long
-def test_the_attack_on_an_own_oracle_equals_the_attack_on_ours():
+def test_the_attack_on_a_custom_oracle_equals_the_attack_on_the_builtin_one():
     ours, own = (
         attacks.differencing(defence=defence, random_state=3, targets=20)
         for defence in ("easy", lambda table: refuse_small_sets(exact_oracle(table), 10))
@@ -88,7 +88,7 @@ def test_the_attack_on_an_own_oracle_equals_the_attack_on_ours():
     assert ours.exposure == own.exposure
 
 
-def test_a_defence_that_is_no_oracle_is_refused():
+def test_a_defence_that_is_not_an_oracle_is_refused():
     with pytest.raises(TypeError, match="must return a function that answers"):
         attacks.differencing(defence=lambda table: 3, targets=2)
 
@@ -121,7 +121,7 @@ def test_data_of_another_kind_are_refused():
         ({"age": [1], "ill": [0]}, ("age",), "ill", "at least two rows"),
     ],
 )
-def test_people_who_cannot_be_asked_about_are_refused(table, known, secret, says):
+def test_people_who_cannot_be_queried_are_refused(table, known, secret, says):
     with pytest.raises(ValueError, match=says):
         Population(table, known, secret)
 
@@ -172,7 +172,7 @@ NAMES = [
 
 @pytest.mark.long
 @pytest.mark.parametrize("names", NAMES)
-def test_columns_of_any_name_can_be_asked_about(names):
+def test_columns_of_any_name_can_be_queried(names):
     people, off = named(*names), f"error of {names[2]}, median"
     for defence in ("nothing", "easy", exact_oracle):
         result = attacks.differencing(people, defence=defence, random_state=0, targets=3)
@@ -185,7 +185,7 @@ def test_columns_of_any_name_can_be_asked_about(names):
 @pytest.mark.long(but=["averaging-times0-names1"])
 @pytest.mark.parametrize("names", [NAMES[0], NAMES[-1]])
 @pytest.mark.parametrize(("attack", "times"), [(attacks.averaging, {"repeats": 8}), (attacks.rephrasing, {"texts": 8})])
-def test_columns_of_any_name_can_be_asked_about_again_and_again(attack, times, names):
+def test_columns_of_any_name_can_be_queried_repeatedly(attack, times, names):
     for defence in ("nothing", "easy", exact_oracle):
         options = {"defence": defence, "random_state": 0, "targets": 3, "width": "1/10", **times}
         assert attack(named(*names), **options).success == 1
@@ -194,7 +194,7 @@ def test_columns_of_any_name_can_be_asked_about_again_and_again(attack, times, n
 
 @pytest.mark.long(only=["averaging"])
 @pytest.mark.parametrize("attack", [attacks.differencing, attacks.averaging, attacks.rephrasing])
-def test_one_target_can_be_asked_about(attack):
+def test_one_target_can_be_queried(attack):
     times = {"texts": 8} if attack is attacks.rephrasing else {}
     result = attack(named("age", "ill", "pay"), defence="curator", epsilon=10_000, random_state=0, targets=1, **times)
     assert (result.success, result.details["targets"]) == (1, 1)
@@ -212,19 +212,19 @@ def test_one_target_can_be_asked_about(attack):
         (np.array("many"), "the defence's oracle must return a number, not ndarray"),
     ],
 )
-def test_an_oracle_that_answers_with_no_number_is_refused(attack, answer, says):
+def test_an_oracle_with_a_non_numeric_answer_is_refused(attack, answer, says):
     with pytest.raises((TypeError, ValueError), match=says):
         attack(defence=lambda table: lambda sql: answer, targets=3, random_state=0)
 
 
-def test_names_with_quotation_marks_are_asked_about():
+def test_names_with_quotation_marks_can_be_queried():
     people = Population({"street": ["King's", "Mill", "Mill"], "ill": [1, 0, 1]}, ("street",), "ill")
     for defence in ("nothing", exact_oracle):
         assert attacks.differencing(people, defence=defence, random_state=0).success == 1
 
 
 @pytest.mark.long
-def test_a_census_is_found_out():
+def test_secrets_in_a_census_are_inferred():
     if not (DATA / "pums_ca_1000.parquet").exists():
         pytest.skip("needs pums_ca_1000.parquet in DISCREET_DATA")
     people = attack_named("differencing").load(DATA)

@@ -14,7 +14,7 @@ SURE = 1 - 1e-9
 
 
 @pytest.mark.long
-def test_the_same_answer_for_the_same_text_is_got_round_in_other_words():
+def test_caching_by_text_is_defeated_by_rephrasing():
     result = attacks.rephrasing(defence="easy", random_state=0, targets=100)
     assert result.details["new answers"] == result.details["query texts sent"] == 200
     assert result.details["inferred after one answer"] < 0.85
@@ -22,7 +22,7 @@ def test_the_same_answer_for_the_same_text_is_got_round_in_other_words():
 
 
 @pytest.mark.long
-def test_the_curator_takes_its_price_for_other_words_until_the_budget_ends():
+def test_the_curator_charges_rephrased_queries_until_the_budget_is_spent():
     result = attacks.rephrasing(defence="curator", epsilon=1, random_state=0, targets=100)
     assert result.details["new answers"] == 20
     assert result.details["refused"] > 0
@@ -32,7 +32,7 @@ def test_the_curator_takes_its_price_for_other_words_until_the_budget_ends():
 
 
 @pytest.mark.long
-def test_at_a_tenth_nothing_is_learned():
+def test_at_epsilon_a_tenth_nothing_is_inferred():
     result = attacks.rephrasing(defence="curator", epsilon="1/10", random_state=0, targets=100, texts=25)
     assert result.evidence.implied(confidence=SURE).low <= 0.1
 
@@ -46,14 +46,14 @@ def test_all_paraphrases_ask_the_same():
     assert {ask(text) for text in texts} == {2.0}
 
 
-def test_a_cache_by_text_does_not_know_two_paraphrases_as_one():
+def test_a_cache_by_text_does_not_recognise_paraphrases():
     ask = cache_by_text(add_fresh_noise(exact_oracle(pa.table({"age": [30], "ill": [1]})), 1, np.random.default_rng(0)))
     texts = [question.sql_about({"age": 30}) for question in islice(paraphrases("ill"), 100)]
     assert len({float(ask(text)) for text in texts}) == 100
     assert ask(texts[0]) == ask(texts[0].lower())
 
 
-def test_the_curator_knows_some_paraphrases_as_the_same_question_and_charges_the_others():
+def test_the_curator_recognises_some_paraphrases_and_charges_the_others():
     table = pa.table({"age": [30, 31, 40], "ill": [1, 0, 1]})
     columns = {"age": (0, 120), "ill": {"in": [0, 1]}}
     with dc.open(table, unit="row", budget=1, columns=columns, groups=1, rows=1, ledger=":memory:") as curator:
@@ -71,7 +71,7 @@ def test_answers_that_differ_are_kept_and_repeats_are_not():
 
 
 @pytest.mark.long
-def test_weighing_laplace_answers_tells_more_than_their_mean():
+def test_the_likelihood_of_laplace_answers_discloses_more_than_their_mean():
     # What the curator's twenty answers look like at epsilon 3: whole noise, of a twentieth of it each.
     rng, alike = np.random.default_rng(0), np.ones(100_000, int)
     coins = rng.integers(0, 2, alike.size)
@@ -83,19 +83,19 @@ def test_weighing_laplace_answers_tells_more_than_their_mean():
     assert weighed.mean() > mean.mean() + 0.015
 
 
-def test_the_likeliest_count_is_one_of_those_that_can_be():
+def test_the_most_likely_count_is_a_possible_one():
     answers = np.array([[9.0, 9.0, 1.1, np.nan], [9.0, 9.0, 1.1, np.nan], [-50.0, 9.0, 7.0, np.nan]])
     assert most_likely_counts(answers, np.array([1, 2, 3, 3])).tolist() == [1, 2, 1, 0]
 
 
-def test_an_oracle_that_refuses_everything_gives_nothing_away():
+def test_an_oracle_that_refuses_everything_discloses_nothing():
     result = attacks.rephrasing(defence=lambda table: lambda sql: np.nan, random_state=0, targets=60)
     assert result.details["new answers"] == 0
     assert 0.1 < result.success < 0.9
 
 
 @pytest.mark.long
-def test_too_little_noise_is_caught_in_a_defence_of_ones_own(little_noise):
+def test_too_little_noise_is_caught_in_a_custom_defence(little_noise):
     result = attacks.rephrasing(
         defence=little_noise(1 / 2),
         epsilon="1/10",

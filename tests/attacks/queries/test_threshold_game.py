@@ -12,7 +12,7 @@ from discreet.attacks.queries.threshold_game import TwoSets, guess_by_threshold
 SURE = 1 - 1e-9
 
 
-def test_the_exact_mean_always_tells():
+def test_the_non_private_mean_always_discloses_membership():
     result = attacks.threshold_game(random_state=0)
     assert (result.success, result.baseline, result.ceiling) == (1.0, 0.5, None)
     assert result.implied.estimate == math.inf
@@ -33,7 +33,7 @@ def test_the_games_of_the_report_have_its_numbers():
         assert abs(exact.false_positive_rate - told[f"{names[0]}, in theory"]) < 1e-5
 
 
-def test_a_little_noise_still_tells_in_most_plays():
+def test_a_little_noise_still_discloses_membership_in_most_plays():
     result = attacks.threshold_game(defence="easy", random_state=0)
     assert 0.86 < result.success < 0.91
     assert 1.7 < result.implied.low < 2.07 < result.implied.high < 2.4
@@ -41,7 +41,7 @@ def test_a_little_noise_still_tells_in_most_plays():
 
 @pytest.mark.long
 @pytest.mark.parametrize("epsilon", ["1/10", 1, 3])
-def test_the_curator_keeps_its_promise(epsilon):
+def test_the_curator_stays_within_its_claim(epsilon):
     result = attacks.threshold_game(defence="curator", epsilon=epsilon, random_state=0)
     assert result.success <= result.ceiling + 0.07
     assert result.evidence.implied(confidence=SURE).low <= result.epsilon
@@ -56,7 +56,7 @@ def test_too_little_noise_is_caught():
     assert result.evidence.implied(confidence=SURE).low > 0.1
 
 
-def test_the_same_state_plays_the_same_game():
+def test_the_same_random_state_plays_the_same_game():
     one, other = (attacks.threshold_game(defence="easy", random_state=5) for _ in range(2))
     assert one.evidence == other.evidence
     assert one.details == other.details
@@ -68,18 +68,18 @@ def test_other_sets_can_be_played():
     assert round(sets.threshold, 3) == 0.425
 
 
-def test_the_guess_is_a_function_of_what_is_seen():
+def test_the_guess_compares_the_release_with_the_threshold():
     assert guess_by_threshold(np.array([-1.0, 0.005, 1.0]), 0.005).tolist() == [False, False, True]
 
 
-def test_sets_that_differ_in_more_than_one_place_are_refused():
+def test_sets_that_differ_in_more_than_one_element_are_refused():
     with pytest.raises(ValueError, match="differ in exactly one element"):
         TwoSets([0, 0, 0], [1, 1, 0])
     with pytest.raises(ValueError, match="differ in exactly one element"):
         TwoSets([0, 0], [0, 0, 1])
 
 
-def test_numbers_outside_and_sets_the_wrong_way_round_are_refused():
+def test_numbers_out_of_range_and_swapped_sets_are_refused():
     with pytest.raises(ValueError, match="without must be a non-empty list of numbers"):
         TwoSets([0, 2], [0, 1])
     for rubbish in (["a"], [[0], [0, 1]], None, "text", [0, None]):
@@ -99,14 +99,14 @@ def test_data_of_another_kind_and_a_defence_without_a_number_are_refused():
         attacks.threshold_game(random_state=-1)
 
 
-def test_an_epsilon_for_which_a_tail_is_no_number_is_told_by_logarithms():
+def test_an_epsilon_whose_tail_underflows_is_computed_by_logarithms():
     result = attacks.threshold_game(defence="curator", epsilon=10**6, random_state=0, plays=10)
     assert result.success == 1
     assert abs(result.details["log-ratio at T, a lower bound on epsilon"] - 500_000) < 1
 
 
 @pytest.mark.long
-def test_the_picture_has_both_laws_and_the_threshold():
+def test_the_plot_shows_both_distributions_and_the_threshold():
     pytest.importorskip("matplotlib")
     for result in (attacks.threshold_game(random_state=0), attacks.threshold_game(defence="easy", random_state=0)):
         figure = result.figure()

@@ -27,7 +27,7 @@ def test_the_lecture_s_second_table_exposes_nobody():
     assert told["rows inferred with certainty"] == "none"
 
 
-def test_background_knowledge_makes_more_certain():
+def test_background_knowledge_exposes_more_people():
     # Who cannot have had a viral infection or a heart attack, and is below 30, has AIDS.
     table = first_lecture_table().table.append_column("healthy", pa.array([True] + [False] * 11))
     facts = [Fact("healthy", value=True, rules_out=each) for each in ("Heart Disease", "Viral Infection")]
@@ -36,7 +36,7 @@ def test_background_knowledge_makes_more_certain():
     assert result.details["values inferred with certainty using background knowledge"] == 5
 
 
-def test_made_up_patients_are_told_beyond_strangers():
+def test_simulated_members_are_exposed_more_than_non_members():
     result = homogeneity(random_state=1)
     assert result.success > result.baseline + 0.15
     assert result.details["values inferred with certainty"] > 20
@@ -51,14 +51,14 @@ def test_three_values_in_each_class_do_not_stop_background_knowledge():
     assert result.success > result.baseline + 0.15
 
 
-def test_larger_classes_tell_less_about_each_member():
+def test_larger_classes_disclose_less_about_each_member():
     small, large = homogeneity(k=4, random_state=1), homogeneity(k=40, random_state=1)
     assert large.implied.estimate < small.implied.estimate / 2
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("epsilon", [0.1, 1, 4])
-def test_the_curator_keeps_his_promise(epsilon):
+def test_the_curator_stays_within_its_claim(epsilon):
     result = homogeneity(defence="curator", epsilon=epsilon, random_state=1)
     assert result.evidence.implied(confidence=CERTAIN).low <= epsilon
     assert result.success <= result.ceiling + 0.2
@@ -66,7 +66,7 @@ def test_the_curator_keeps_his_promise(epsilon):
 
 
 @pytest.mark.long
-def test_a_tenth_of_epsilon_leaves_next_to_nothing():
+def test_epsilon_a_tenth_discloses_next_to_nothing():
     result = homogeneity(defence="curator", epsilon="1/10", random_state=1)
     assert abs(result.success - result.baseline) < 0.17
 
@@ -79,7 +79,7 @@ def test_noise_ten_times_too_small_is_caught():
     assert result.implied.low > 0.1
 
 
-def test_a_table_that_is_called_private_is_caught():
+def test_a_table_that_falsely_claims_privacy_is_caught():
     result = homogeneity(defence=lambda table: table, epsilon=0.1, random_state=1)
     assert result.success > 0.9
     assert result.implied.low > 1
@@ -94,7 +94,7 @@ def test_the_same_random_state_gives_the_same_result():
     assert homogeneity(random_state=5).details == homogeneity(random_state=5).details
 
 
-def test_exposure_is_told_by_row_numbers():
+def test_exposure_is_reported_by_row_number():
     exposure = homogeneity(random_state=1).exposure
     assert exposure.rarity_label == "rare values"
     assert exposure.rarest_hit[0].startswith("row ")
@@ -138,13 +138,13 @@ def test_one_column_or_one_fact_may_be_given_alone():
     ],
     ids=str,
 )
-def test_odd_patients_are_refused(given, message):
+def test_malformed_patients_are_refused(given, message):
     with pytest.raises((TypeError, ValueError), match=message):
         Patients(*given)
 
 
 @pytest.mark.parametrize("value", ["old", [1], None.__class__])
-def test_a_fact_of_another_kind_than_its_column_is_refused(value):
+def test_a_fact_of_another_type_than_its_column_is_refused(value):
     with pytest.raises(TypeError, match="facts: column 'age' has type int64"):
         homogeneity(Patients(TABLE, "age", "ill", [Fact("age", value, "flu")]), k=2)
 
@@ -175,7 +175,7 @@ def test_bad_input_is_refused():
 
 @pytest.mark.long
 @pytest.mark.skipif(not (DATA / "adult.parquet").exists(), reason="needs adult in DISCREET_DATA")
-def test_the_census_tells_occupations():
+def test_the_census_discloses_occupations():
     result = homogeneity(load(DATA), k=10)
     assert result.details["k"] == 10
     assert result.details["values inferred with certainty"] > 20

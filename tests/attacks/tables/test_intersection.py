@@ -24,7 +24,7 @@ def test_the_lecture_s_two_tables_name_aids():
     assert result.details["values inferred with certainty"] == 1
 
 
-def test_two_tables_tell_more_than_one():
+def test_two_tables_disclose_more_than_one():
     result = intersection(random_state=1)
     first, second, both = result.details["values left by the first table, the second, both"]
     assert both < min(first, second) - 0.5
@@ -47,13 +47,13 @@ def test_larger_and_diverse_classes_leave_some_people_certain():
 
 @pytest.mark.long
 @pytest.mark.parametrize("epsilon", [0.1, 1, 4])
-def test_two_curators_keep_the_promise_together(epsilon):
+def test_two_curators_together_stay_within_the_claim(epsilon):
     result = intersection(defence="curator", epsilon=epsilon, random_state=1)
     assert result.evidence.implied(confidence=CERTAIN).low <= epsilon
     assert result.success <= result.ceiling + 0.25
 
 
-def test_each_of_the_two_curators_has_half_of_epsilon(monkeypatch):
+def test_each_of_the_two_curators_gets_half_of_epsilon(monkeypatch):
     asked = []
 
     def spied(counts, epsilon):
@@ -66,7 +66,7 @@ def test_each_of_the_two_curators_has_half_of_epsilon(monkeypatch):
 
 
 @pytest.mark.long
-def test_a_tenth_of_epsilon_leaves_next_to_nothing():
+def test_epsilon_a_tenth_discloses_next_to_nothing():
     result = intersection(defence="curator", epsilon="1/10", random_state=1)
     assert abs(result.success - result.baseline) < 0.14
 
@@ -79,7 +79,7 @@ def test_noise_ten_times_too_small_is_caught():
     assert result.implied.low > 0.1
 
 
-def test_two_tables_that_are_called_private_are_caught():
+def test_two_tables_that_falsely_claim_privacy_are_caught():
     result = intersection(defence=lambda table: table, epsilon=0.1, random_state=1)
     assert result.success > 0.9
     assert result.implied.low > 1
@@ -89,7 +89,7 @@ def test_the_same_random_state_gives_the_same_result():
     assert intersection(random_state=5).details == intersection(random_state=5).details
 
 
-def test_exposure_is_told():
+def test_exposure_is_reported():
     exposure = intersection(random_state=1).exposure
     assert exposure.rarity_label == "rare values"
     assert exposure.rarest_hit[0].startswith("person ")
@@ -136,7 +136,7 @@ def test_tables_may_have_different_columns():
 
 @pytest.mark.long
 @pytest.mark.skipif(not (DATA / "adult.parquet").exists(), reason="needs adult in DISCREET_DATA")
-def test_two_releases_of_the_census_tell_more_occupations_than_one():
+def test_two_releases_of_the_census_disclose_more_occupations_than_one():
     result = intersection(attack_named("intersection").load(DATA))
     told = result.details
     assert told["values inferred with certainty"] > 1.5 * told["values inferred with certainty from one table"]

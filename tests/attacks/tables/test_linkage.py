@@ -22,7 +22,7 @@ def categories(table):
     return table.to_pandas().astype({"condition": "category", "sex": "category"})
 
 
-def test_patients_without_names_are_named():
+def test_patients_without_names_are_reidentified():
     result = linkage(random_state=1)
     assert result.success > 0.99
     assert result.baseline < 0.35
@@ -46,7 +46,7 @@ def test_classes_of_five_hide_the_name_but_not_all_of_the_diagnosis():
     assert result.implied.low > 0.3
 
 
-def test_each_person_lies_in_their_own_class_only():
+def test_each_person_matches_only_their_own_class():
     patients = simulate_register(1500, random_state=2).patients
     released = k_anonymous_release(patients, 5)
     risk = anonymity.measure(released, patients.quasi, population=patients.table)
@@ -56,7 +56,7 @@ def test_each_person_lies_in_their_own_class_only():
 @pytest.mark.long(but=["0.1-ratings", "1-ratings", "4-ratings"])
 @pytest.mark.parametrize("data", [None, FEW], ids=["register", "ratings"])
 @pytest.mark.parametrize("epsilon", [0.1, 1, 4])
-def test_the_curator_keeps_his_promise(data, epsilon):
+def test_the_curator_stays_within_its_claim(data, epsilon):
     result = linkage(data, defence="curator", epsilon=epsilon, random_state=1)
     assert result.evidence.implied(confidence=CERTAIN).low <= epsilon
     if data is None:
@@ -64,7 +64,7 @@ def test_the_curator_keeps_his_promise(data, epsilon):
 
 
 @pytest.mark.long
-def test_a_tenth_of_epsilon_leaves_next_to_nothing():
+def test_epsilon_a_tenth_discloses_next_to_nothing():
     result = linkage(defence="curator", epsilon="1/10", random_state=1)
     assert abs(result.success - result.baseline) < 0.12
 
@@ -91,13 +91,13 @@ def test_noise_ten_times_too_small_is_caught():
 
 
 @pytest.mark.long
-def test_the_full_size_is_one_argument_away():
+def test_the_full_size_takes_one_argument():
     result = linkage(simulate_register(135_000, random_state=0))
     assert result.details["patients"] == 135_000
     assert result.details["correctly named"] > 0.88 * 135_000
 
 
-def test_what_is_told_of_the_attack_is_what_it_does_unless_asked_otherwise():
+def test_the_description_of_linkage_matches_its_default_data():
     known = attack_named("linkage")
     texts = (known.summary, known.without_defence, known.with_easy_fix, known.with_curator, known.built_in_data)
     assert "ratings" not in " ".join(texts)
@@ -110,20 +110,20 @@ def test_a_defence_may_return_any_kind_of_table(made):
 
 
 @pytest.mark.parametrize("rubbish", [None, "x", 5, [1, 2], np.ones((3, 3))], ids=str)
-def test_what_is_no_table_is_refused(rubbish):
+def test_a_value_that_is_not_a_table_is_refused(rubbish):
     with pytest.raises(TypeError, match="the defence's return value must be an Arrow"):
         linkage(defence=lambda _: rubbish)
     with pytest.raises((TypeError, ValueError), match="function that adds noise to counts"):
         linkage(defence=lambda _: lambda _: rubbish)
 
 
-def test_a_class_is_neither_a_table_nor_an_answer():
+def test_a_python_class_is_neither_a_table_nor_an_answer():
     for data in (None, FEW):
         with pytest.raises(TypeError, match="the class dict"):
             linkage(data, defence=lambda _: dict)
 
 
-def test_answers_that_are_no_finite_numbers_are_refused():
+def test_answers_that_are_not_finite_numbers_are_refused():
     for strange in (np.nan, np.inf):
         with pytest.raises(ValueError, match="without NaN or infinity"):
             linkage(defence=lambda _, strange=strange: lambda counts: counts + strange)
@@ -137,7 +137,7 @@ def test_a_secret_of_another_kind_is_refused(column):
 
 
 @pytest.mark.parametrize("column", [pa.array(["0", "1"]), pa.array([0, None]), pa.array([0, 5])], ids=str)
-def test_rows_that_were_not_given_are_refused(column):
+def test_rows_that_were_not_in_the_input_are_refused(column):
     register = Register(Patients({"age": [30, 41], "ill": ["flu", "no"]}, "age", "ill"), {"age": [30, 41]}, [0, 1])
     with pytest.raises(ValueError, match=r"column 'row' .* at most once"):
         linkage(register, defence=lambda table: table.set_column(2, "row", column))
@@ -148,7 +148,7 @@ def test_the_same_random_state_gives_the_same_result():
     assert linkage(FEW, random_state=5, defence="easy").details == linkage(FEW, random_state=5, defence="easy").details
 
 
-def test_exposure_is_told():
+def test_exposure_is_reported():
     assert linkage(random_state=1).exposure.rarity_label == "rare values"
     assert linkage(FEW, random_state=1).exposure.rarity_label == "rare movies"
 
@@ -159,7 +159,7 @@ def test_bad_input_is_refused():
         linkage(patients)
     with pytest.raises(ValueError, match="no column 'age' in people"):
         Register(patients, pa.table({"name": ["Ana"]}), [0, 0])
-    with pytest.raises(ValueError, match="one row number of people"):
+    with pytest.raises(ValueError, match="the row number in people"):
         Register(patients, pa.table({"age": [30]}), [0, 1])
     with pytest.raises(TypeError, match="patients must be Patients"):
         Register(5, pa.table({"age": [30]}), [0])
@@ -182,7 +182,7 @@ def test_bad_input_is_refused():
 @pytest.mark.skipif(
     not (DATA / "linkage_synthetic_medical.parquet").exists(), reason="needs linkage_synthetic in DISCREET_DATA"
 )
-def test_of_thirty_thousand_fake_patients_nearly_all_are_named():
+def test_nearly_all_of_thirty_thousand_simulated_patients_are_reidentified():
     result = linkage(read_register(DATA))
     assert (result.details["correctly named"], result.details["wrongly named"]) == (29_928, 0)
     assert linkage(read_register(DATA), defence="easy").details["correctly named"] == 0

@@ -25,7 +25,7 @@ def keyed(numbers):
     return coded["number"].to_pylist()
 
 
-def test_every_plain_hash_is_opened_and_no_stranger_is_named():
+def test_every_plain_hash_is_inverted_and_no_non_member_is_named():
     result = pseudonyms(random_state=1)
     assert result.success == 1
     assert result.baseline == 0
@@ -36,13 +36,13 @@ def test_every_plain_hash_is_opened_and_no_stranger_is_named():
 
 
 @pytest.mark.long
-def test_a_longer_hash_with_a_salt_that_leaks_is_opened_too():
+def test_a_longer_hash_with_a_leaked_salt_is_inverted_too():
     result = pseudonyms(defence="easy", random_state=1)
     assert result.success == 1
     assert result.details["codes reversed"] == 2000
 
 
-def test_keyed_pseudonyms_stay_closed():
+def test_keyed_pseudonyms_are_not_inverted():
     result = pseudonyms(defence=keyed, random_state=1)
     assert result.success == 0
     assert result.details["codes reversed"] == 0
@@ -52,7 +52,7 @@ def test_keyed_pseudonyms_stay_closed():
 @pytest.mark.parametrize(
     "way", ["md5", "sha1", "sha224", "sha256", "sha384", "sha512", "sha3_256", "sha3_512", "blake2b", "blake2s"]
 )
-def test_the_look_of_a_code_gives_its_hash_away(way):
+def test_the_format_of_a_code_reveals_its_hash_function(way):
     result = pseudonyms(
         FEW, forms="99A", defence=lambda numbers: [hashlib.new(way, n.encode()).hexdigest() for n in numbers]
     )
@@ -71,12 +71,12 @@ def test_the_look_of_a_code_gives_its_hash_away(way):
     ],
     ids=["itself", "small letters", "reversed", "base64", "capital letters", "of small letters"],
 )
-def test_codes_that_come_to_anybody_s_mind_are_opened(way):
+def test_obvious_encodings_are_inverted(way):
     result = pseudonyms(FEW, forms="99A", defence=lambda numbers: list(map(way, numbers)))
     assert (result.success, result.baseline) == (1, 0)
 
 
-def test_of_two_ways_to_read_a_code_the_one_that_opens_more_is_believed():
+def test_of_two_encodings_the_one_that_inverts_more_codes_is_used():
     assert crack_codes(["BA", "CB"], ["AB", "BA", "BC"]) == {"BA": "AB", "CB": "BC"}
     assert crack_codes(["AB", "BA"], ["AB", "BA"]) == {"AB": "AB", "BA": "BA"}
 
@@ -87,7 +87,7 @@ def test_codes_may_come_as_numbers_or_as_an_array():
     assert pseudonyms(FEW, forms="99A", defence=pa.array).success == 1
 
 
-def test_names_put_to_taxis_by_chance_prove_nothing():
+def test_random_names_for_taxis_prove_nothing():
     def others(numbers):
         anything = np.random.default_rng(0).permutation(list(candidate_numbers("9A99")))[: len(numbers)]
         return list(map(md5, anything))
@@ -100,14 +100,14 @@ def test_names_put_to_taxis_by_chance_prove_nothing():
 
 @pytest.mark.long
 @pytest.mark.parametrize("epsilon", [0.1, 1, 4])
-def test_the_curator_keeps_his_promise(epsilon):
+def test_the_curator_stays_within_its_claim(epsilon):
     result = pseudonyms(defence="curator", epsilon=epsilon, random_state=1)
     assert result.details["codes reversed"] == 0
     assert result.evidence.implied(confidence=CERTAIN).low <= epsilon
 
 
 @pytest.mark.long
-def test_a_tenth_of_epsilon_leaves_next_to_nothing():
+def test_epsilon_a_tenth_discloses_next_to_nothing():
     result = pseudonyms(defence="curator", epsilon="1/10", random_state=1)
     assert abs(result.success - result.baseline) < 0.06
     assert result.success < 0.15
@@ -120,7 +120,7 @@ def test_noise_ten_times_too_small_is_caught():
     assert result.epsilon == pytest.approx(0.1)
 
 
-def test_a_hash_that_is_called_private_is_caught():
+def test_a_hash_that_falsely_claims_privacy_is_caught():
     result = pseudonyms(defence=lambda numbers: [hashlib.md5(n.encode()).hexdigest() for n in numbers], epsilon=0.1)
     assert result.implied.low > 5
 
@@ -129,7 +129,7 @@ def test_the_same_random_state_gives_the_same_result():
     assert pseudonyms(random_state=5).details == pseudonyms(random_state=5).details
 
 
-def test_exposure_is_told_by_the_number_of_trips():
+def test_exposure_is_reported_by_the_number_of_trips():
     exposure = pseudonyms(random_state=1).exposure
     assert exposure.rarity_label == "few trips"
     assert len(exposure.deciles) == 10
@@ -137,7 +137,7 @@ def test_exposure_is_told_by_the_number_of_trips():
 
 
 @pytest.mark.long
-def test_only_what_was_tried_is_opened():
+def test_only_tried_candidates_are_inverted():
     assert pseudonyms(forms=["9AA9"], random_state=1).success == 0
     assert len(set(candidate_numbers(["9A"]))) == 260
 
@@ -165,19 +165,19 @@ def test_forms_without_numbers_are_refused(forms, message):
 
 
 @pytest.mark.parametrize("rubbish", [None, 5, {"1A11": "x"}, np.ones((3, 3)), b"x", [None]], ids=str)
-def test_what_are_no_codes_is_refused(rubbish):
+def test_values_that_are_not_codes_are_refused(rubbish):
     with pytest.raises(TypeError, match="the defence's codes must be a list of texts"):
         pseudonyms(FEW, forms="99A", defence=lambda _: rubbish)
     with pytest.raises((TypeError, ValueError), match="function that adds noise to counts"):
         pseudonyms(FEW, forms="99A", defence=lambda _: lambda _: rubbish)
 
 
-def test_a_class_is_no_list_of_codes():
+def test_a_python_class_is_not_a_list_of_codes():
     with pytest.raises(TypeError, match="the class dict"):
         pseudonyms(FEW, forms="99A", defence=lambda _: dict)
 
 
-def test_taxis_without_trips_that_were_kept_are_opened_too():
+def test_taxis_without_released_trips_are_inverted_too():
     alone = Taxis("1A11", [1], "1A12", {"medallion": [], "day": [], "total": []})
     assert pseudonyms(alone).details["codes reversed"] == 1
     assert pseudonyms(alone).details["trips re-identified"] == 0
@@ -198,7 +198,7 @@ def test_taxis_without_trips_that_were_kept_are_opened_too():
     ],
     ids=str,
 )
-def test_odd_taxis_are_refused(changed, message):
+def test_malformed_taxis_are_refused(changed, message):
     given = {"numbers": ["1A11"], "counts": [1], "others": ["1A12"], "trips": FEW.trips}
     with pytest.raises((TypeError, ValueError), match=message):
         Taxis(**{**given, **changed})
@@ -230,7 +230,7 @@ def test_bad_input_is_refused():
 
 @pytest.mark.long
 @pytest.mark.skipif(not (DATA / "nyctaxi2013_medallions.parquet").exists(), reason="needs nyctaxi2013 in DISCREET_DATA")
-def test_the_city_s_own_codes_are_opened():
+def test_the_published_taxi_codes_are_inverted():
     taxis = read_taxis(DATA)
     result = pseudonyms(taxis, random_state=0)
     # 13,223 numbers in capital letters, and 490 in small ones.

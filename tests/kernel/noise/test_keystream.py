@@ -74,7 +74,7 @@ def test_requests_of_any_size_follow_each_other_without_gap_or_overlap(monkeypat
     assert b"".join(parts) == counter_mode(key, start, sum(sizes))
 
 
-def test_a_key_serves_so_many_bytes_and_no_more(monkeypatch):
+def test_a_key_is_used_for_a_limited_number_of_bytes(monkeypatch):
     monkeypatch.setattr(keystream, "REKEY_AFTER", 100)
     keys = [(os.urandom(32), os.urandom(16)) for _ in range(12)]
     asked = urandom_of(monkeypatch, *(part for pair in keys for part in pair))
@@ -84,7 +84,7 @@ def test_a_key_serves_so_many_bytes_and_no_more(monkeypatch):
     assert asked == [32, 16] * 11
 
 
-def test_keys_come_anew_from_the_operating_system():
+def test_every_key_comes_from_the_operating_system():
     assert 2**20 <= keystream.REKEY_AFTER <= 2**32
     assert len({bytes(Keystream().bytes(32)) for _ in range(200)}) == 200
 

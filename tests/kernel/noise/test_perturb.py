@@ -44,7 +44,7 @@ HUGE = [10**40, -(10**40), 2**63, -(2**63), 2**63 - 1, -(2**63) - 1, 0, 2**64]
 
 
 @BOTH
-def test_noise_is_never_cut_and_sums_are_fitted_afterwards(kind, monkeypatch):
+def test_noise_is_never_truncated_and_sums_are_clamped_afterwards(kind, monkeypatch):
     for drawn in (SMALL, HUGE):
         for shift in range(len(drawn)):
             turned = drawn[shift:] + drawn[:shift]
@@ -61,7 +61,7 @@ def test_noise_is_never_cut_and_sums_are_fitted_afterwards(kind, monkeypatch):
 
 @BOTH
 @pytest.mark.parametrize("scale", ["1/1000", 1, 40, 10**6, 10**18, 10**19, 10**25, "1e100"])
-def test_no_value_and_no_scale_makes_an_error(kind, scale):
+def test_no_value_and_no_scale_raises_an_error(kind, scale):
     values = np.array([LEAST, MOST, 0, -1] * 500)
     found = kind(scale).perturb(values)
     assert found.dtype == np.int64
@@ -77,7 +77,7 @@ def test_no_value_and_no_scale_makes_an_error(kind, scale):
 
 
 @BOTH
-def test_noise_at_the_ends_of_int64_is_fitted_on_the_outer_side_only(kind):
+def test_noise_at_the_ends_of_int64_is_clamped_on_the_outer_side_only(kind):
     for end, inward in ((MOST, -1), (LEAST, 1)):
         found = kind(1000).perturb(np.full(20_000, end))
         moved = np.array([int(value) - end for value in found]) * inward
@@ -144,7 +144,7 @@ def test_wrong_types_are_refused_by_type_and_show_no_value(kind, values):
 
 
 @BOTH
-def test_an_integer_beyond_int64_is_no_value_and_is_not_shown(kind):
+def test_an_integer_beyond_int64_is_refused_and_not_shown(kind):
     for value in (MOST + 1, LEAST - 1, 10**40):
         with pytest.raises(ValueError, match="values must lie within int64") as caught:
             kind(1).perturb(value)
@@ -155,13 +155,13 @@ def test_an_integer_beyond_int64_is_no_value_and_is_not_shown(kind):
 @pytest.mark.parametrize(
     "scale", [0, -1, "0", "-1/10", 0.0, float("nan"), float("inf"), True, None, "", "1/0", "ten", 1j]
 )
-def test_a_scale_that_is_no_positive_number_is_refused(kind, scale):
+def test_a_scale_that_is_not_positive_is_refused(kind, scale):
     with pytest.raises((TypeError, ValueError), match="scale"):
         kind(scale)
 
 
 @BOTH
-def test_a_scale_is_read_as_it_was_meant(kind):
+def test_a_scale_is_parsed_exactly(kind):
     from fractions import Fraction
 
     for scale in (0.1, "0.1", "1/10", Fraction(1, 10), np.float32(0.1)):
@@ -196,7 +196,7 @@ def test_no_public_signature_takes_a_seed():
         Laplace(10).perturb(1, seed=1)
 
 
-def test_ordinary_seeds_change_nothing():
+def test_seeding_ordinary_generators_changes_nothing():
     import random
 
     found = set()
@@ -220,6 +220,6 @@ class Adding(np.ndarray):
     [np.ma.array([7] * 40, mask=[0, 1] * 20), np.array([[1, 2]]).view(np.matrix), np.arange(40).view(Adding)],
     ids=["masked", "matrix", "own sum"],
 )
-def test_arrays_that_may_add_in_their_own_way_are_refused(kind, values):
+def test_array_subclasses_are_refused(kind, values):
     with pytest.raises(TypeError, match="values must be a plain array"):
         kind(1000).perturb(values)

@@ -12,10 +12,9 @@ from noise_reference import EndOfScriptError, Script, floors, uint16s, uint64s
 
 from discreet.kernel.noise import keystream
 from discreet.kernel.noise import sampler as module
-from discreet.kernel.noise.bernoulli import bernoulli_exp, uniform_integer
 from discreet.kernel.noise.distribution import NoiseDistribution
 from discreet.kernel.noise.inverse_transform import InverseTransformSampler
-from discreet.kernel.noise.sampler import Sampler
+from discreet.kernel.noise.sampler import Sampler, bernoulli_exp
 
 RANDOM = random.Random(22)
 
@@ -121,7 +120,7 @@ def accepted(sampler, bucket, low):
     ],
     ids=["laplace 13", "laplace 100/7", "laplace 1500", "laplace 100000", "gaussian 33", "gaussian 151.5"],
 )
-def test_draws_have_the_exact_law_when_every_choice_is_enumerated(sampler, buckets, digits):
+def test_draws_have_the_exact_distribution_when_every_path_is_enumerated(sampler, buckets, digits):
     low_bits, digit_bits = sampler._low_bit_count, sampler._digit_bits
     coarse = NoiseDistribution(
         sampler._alpha * 2 ** (low_bits + digit_bits), sampler._beta * 4 ** (low_bits + digit_bits)
@@ -234,7 +233,7 @@ def candidates_of(sampler):
 
 
 @pytest.mark.long
-def test_the_correcting_coin_is_fair_to_its_last_bit():
+def test_the_correcting_bernoulli_draw_is_exact_to_the_last_bit():
     samplers = [laplace(scale) for scale in ("13", "100/7", "1500", "1e25")]
     samplers += [gaussian(scale) for scale in ("33", "151.5", "1000", "1e25")]
     gaps = []
@@ -248,7 +247,7 @@ def test_the_correcting_coin_is_fair_to_its_last_bit():
 
 
 @pytest.mark.long
-def test_the_correcting_coin_is_fair_at_gaps_of_all_sizes():
+def test_the_correcting_bernoulli_draw_is_exact_at_gaps_of_all_sizes():
     for gap in GAPS:
         judge(bare(gap, Fraction(0), 0), 0, 0, 1)
         judge(bare(gap, Fraction(0), 0), 5, 0, 0)  # distance 0: the gap is 0
@@ -257,7 +256,7 @@ def test_the_correcting_coin_is_fair_at_gaps_of_all_sizes():
 
 
 @pytest.mark.long
-def test_floats_never_contradict_the_integers_next_to_the_cut():
+def test_floats_never_contradict_the_integers_next_to_the_boundary():
     # Thousands of gaps, because a float is wrong by more than half a unit at few of them only.
     low, count = 20, 5000
     for largest in (Fraction(1, 1000), Fraction(1, 50), Fraction(1, 7), Fraction(9, 10)):
@@ -275,7 +274,7 @@ def test_floats_never_contradict_the_integers_next_to_the_cut():
 
 
 @pytest.mark.parametrize("gap", [Fraction(g) for g in ("0", "1/3", "1", "7/2", "1e-30", "200")])
-def test_a_coin_from_nothing_is_fair_to_its_last_bit(gap):
+def test_a_bernoulli_draw_without_known_bits_is_exact_to_the_last_bit(gap):
     cut = cut_of(gap, 64) if gap else 1 << 64
     for n in (-2, -1, 1, 2):
         if 0 <= cut + n < (1 << 64) - (not gap):
@@ -283,31 +282,6 @@ def test_a_coin_from_nothing_is_fair_to_its_last_bit(gap):
     if gap:
         with pytest.raises(EndOfScriptError):
             bernoulli_exp(Script(cut.to_bytes(8)), gap)
-
-
-@pytest.mark.parametrize("count", [1, 2, 3, 5, 7, 8, 100, 127, 128, 255])
-def test_integers_below_a_count_are_uniform(count):
-    found, again = Counter(), 0
-    for word in range(256):
-        try:
-            found[uniform_integer(Script(bytes([word])), count)] += 1
-        except EndOfScriptError:
-            again += 1  # rejected, and asks for another
-    assert set(found) == set(range(count))
-    assert len(set(found.values())) == 1
-    assert again < 256
-
-
-def test_integers_below_a_large_count_are_uniform_in_every_bit():
-    for count in (256, 1000, 65536, 2**64 - 1, 10**30):
-        size = -(-count.bit_length() // 8)
-        shift = 8 * size - count.bit_length()
-        for value in (0, 1, count // 2, count - 1):
-            for junk in (0, (1 << shift) - 1):
-                assert uniform_integer(Script((value << shift | junk).to_bytes(size)), count) == value
-        for value in range(count, min(count + 3, 1 << count.bit_length())):
-            with pytest.raises(EndOfScriptError):
-                uniform_integer(Script((value << shift).to_bytes(size)), count)
 
 
 @pytest.mark.parametrize("low", [0, 1, 5, 15, 16, 17, 31, 32, 33, 50, 51, 52, 64, 65, 300])
@@ -340,7 +314,7 @@ def test_low_bits_are_fair(low):
 
 @pytest.mark.long(but=["0"])
 @pytest.mark.parametrize("sampler", [laplace(1500), gaussian(100), gaussian("1e25"), laplace("1e25")], ids=range(4))
-def test_candidates_keep_their_order_and_their_own_coins(sampler):
+def test_candidates_keep_their_order_and_their_own_draws(sampler):
     top = sampler._table.last
     for _ in range(20):
         count = 300
@@ -376,7 +350,7 @@ def test_candidates_keep_their_order_and_their_own_coins(sampler):
 @pytest.mark.parametrize(
     "sampler", [laplace(13), laplace(1500), gaussian(33), gaussian(60), gaussian("1e9")], ids=range(5)
 )
-def test_a_coin_that_is_surely_kept_surely_is(sampler):
+def test_a_candidate_with_acceptance_probability_one_is_kept(sampler):
     low = sampler._low_bit_count
     for bucket in range(len(sampler._accept_below) if sampler._beta else 1):
         worst = gap_of(sampler, bucket, (1 << low) - 1, 1)
@@ -386,7 +360,7 @@ def test_a_coin_that_is_surely_kept_surely_is(sampler):
     assert sampler._accept_below[-1] == 0 or not sampler._beta
 
 
-def test_the_surplus_is_cut_off_at_the_end(monkeypatch):
+def test_surplus_draws_are_discarded_at_the_end(monkeypatch):
     sampler = laplace(13)
     for count in (1, 2, 3, 7, 100, 70_000):
         for kept in ([1], [0, 3, 1, 0, 0, 5], [10**6], [2, 10**6]):
@@ -412,14 +386,14 @@ def test_no_draws_are_an_empty_array():
         assert found.shape == (0,)
 
 
-def test_mixed_blocks_of_small_and_enormous_draws_stay_whole(monkeypatch):
+def test_mixed_blocks_of_small_and_enormous_draws_stay_complete(monkeypatch):
     sampler = laplace(13)
     blocks = iter([np.array([1, 2]), np.array([10**30, -(10**40)], object), np.array([3, 4, 5])])
     monkeypatch.setattr(sampler, "_accepted_candidates", lambda source, count: next(blocks))
     assert sampler.draw(6).tolist() == [1, 2, 10**30, -(10**40), 3, 4]
 
 
-def test_single_draws_are_those_of_the_vector_each_once(monkeypatch):
+def test_single_draws_are_those_of_the_vector_each_used_once(monkeypatch):
     sampler = laplace(3)
     made = []
 
@@ -465,7 +439,7 @@ def test_a_large_bucket_number_makes_python_integers():
     assert found.tolist() == [1 << (40 + sampler._low_bit_count), 0]
 
 
-def test_what_was_drawn_before_a_fork_in_a_signal_handler_is_not_the_childs(monkeypatch):
+def test_values_drawn_before_a_fork_in_a_signal_handler_are_not_used_by_the_child(monkeypatch):
     # In the child of a fork the token of this life is new, also in the middle of a draw.
     sampler = laplace(10**18)  # so wide that two draws agree by chance once in 10^14 runs
     plain, drawn = sampler._draw_from, []

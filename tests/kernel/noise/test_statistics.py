@@ -21,6 +21,7 @@ from noise_reference import (
 )
 from scipy import stats
 
+from discreet import privacy
 from discreet.kernel import noise
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.noise import sampler as module
@@ -46,7 +47,7 @@ def judged(sample, name, scale, off=0.1):
 @pytest.mark.parametrize(
     "scale", ["3/10", "1", "5", "10", "11.9", "12.1", "31.9", "32.1", "100", "1000", "1e6", "1e12", "1e25"]
 )
-def test_chi_square_accepts_the_law_and_rejects_its_neighbours(name, scale):
+def test_chi_square_accepts_the_distribution_and_rejects_nearby_ones(name, scale):
     count = 1_000_000 if Fraction(scale) < 10**15 else 100_000
     if Fraction(scale) < 10**15:
         sample = MECHANISM[name](scale).perturb(np.zeros(count, np.int64))
@@ -60,7 +61,7 @@ def test_chi_square_accepts_the_law_and_rejects_its_neighbours(name, scale):
 
 @LAWS
 @pytest.mark.parametrize("scale", ["1e6", "1e9", "1e12", "1e16", "1e25"])
-def test_low_bits_of_wide_noise_are_even(name, scale):
+def test_low_bits_of_wide_noise_are_uniform(name, scale):
     count = 400_000 if Fraction(scale) < 10**15 else 40_000
     sample = sampler_of(name, scale).draw(count)
     for shift in (0, 3, 7):
@@ -77,7 +78,7 @@ def test_low_bits_of_wide_noise_are_even(name, scale):
 @pytest.mark.long
 @LAWS
 @pytest.mark.parametrize("scale", ["2", "13", "40"])
-def test_many_small_draws_have_the_law(name, scale):
+def test_many_small_draws_have_the_distribution(name, scale):
     sampler = sampler_of(name, scale)
     firsts, lasts, everything = [], [], []
     for size in range(1, 8):
@@ -102,7 +103,7 @@ def test_many_small_draws_have_the_law(name, scale):
 @pytest.mark.long(but=["2-laplace"])
 @LAWS
 @pytest.mark.parametrize("scale", ["2", "13", "40"])
-def test_every_place_of_a_vector_has_the_law(name, scale, monkeypatch):
+def test_every_coordinate_of_a_vector_has_the_distribution(name, scale, monkeypatch):
     # Blocks of eight show at every eighth place what blocks of 32,768 would hide.
     monkeypatch.setattr(module, "BLOCK_SIZE", 8)
     sampler = sampler_of(name, scale)
@@ -188,7 +189,7 @@ def exact_laplace(chance, scale):
     return y if chance(0.5) else -y
 
 
-def test_the_oracle_has_the_exact_law():
+def test_the_oracle_has_the_exact_distribution():
     # Each layer by all its branches, on top of a layer that is exact.
     for gamma in (Fraction(0), Fraction(1, 7), Fraction(1), Fraction(5, 2)):
         assert masses(lambda chance, gamma=gamma: heads_of(chance, gamma))[True] == pytest.approx(
@@ -247,4 +248,4 @@ def test_probabilities_are_those_of_the_noise(name):
         cdf = CDF[name](scale)
         for k in (-40, -3, -1, 0, 1, 2, 17):
             expected = float(cdf(k) - cdf(k - 1))
-            assert MECHANISM[name](scale).pmf(k) == pytest.approx(expected, rel=1e-6, abs=1e-15)
+            assert privacy.pmf(MECHANISM[name](scale), k) == pytest.approx(expected, rel=1e-6, abs=1e-15)

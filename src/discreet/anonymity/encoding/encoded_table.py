@@ -44,7 +44,7 @@ class ColumnSource(Protocol):
 class EncodedColumn:
     """A column's rows as codes 0, 1, ... into its distinct values.
 
-    The values are sorted; null is a value of its own, the last. A column `is_ordered` if its values have a distance:
+    The values are sorted; null is a separate value, the last. A column `is_ordered` if its values have a distance:
     numbers, dates and times.
     """
 

@@ -129,7 +129,7 @@ def _rules_out_lower_levels(
 def _select_classes(
     classes: EquivalenceClasses, criteria: PrivacyCriteria, weights: np.ndarray, max_suppressed: int
 ) -> np.ndarray:
-    """Return which classes are kept; if too many violate a criterion, more than `max_suppressed` rows are missing."""
+    """Return which classes are kept; stop as soon as more than `max_suppressed` rows would be suppressed."""
     is_kept = classes.sizes >= criteria.k
     min_rows = max(int(classes.sizes.sum()) - max_suppressed, 1)
     while criteria.sensitive_criteria and classes.sizes[is_kept].sum() >= min_rows:

@@ -64,7 +64,7 @@ def _count_for_format(text_format: str) -> int:
 
 
 def explain_brute_force(space: CandidateSpace) -> str:
-    """Return a phrase that says how quickly a plain hash of such values can be reversed.
+    """Describe how quickly a plain hash of such values can be reversed.
 
     >>> explain_brute_force(CandidateSpace("ids of the form 9A99", 26_000))
     '26,000 candidates for ids of the form 9A99, which one core hashes in 0.03 s'

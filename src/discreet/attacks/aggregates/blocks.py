@@ -21,7 +21,7 @@ _RACE_RATES = (0.5, 0.2, 0.12, 0.1, 0.05, 0.03)
 
 @dataclass(frozen=True)
 class Blocks:
-    """People with their block and traits, and whether the census counted them (`is_member`), decided by a coin.
+    """People with their block and traits, and whether the census counted them (`is_member`), with probability 1/2.
 
     `traits` has one row per person and one column per name in `sizes`, with integers below the size. Non-members are
     comparable people who are in no table. `rates` are the public probabilities of all combinations of traits, uniform
@@ -115,7 +115,7 @@ def simulate_blocks(blocks: int, random_state: int | None = None) -> Blocks:
     (10, [2, 8, 6, 2])
     """
     rng = random_generator(random_state)
-    # Twice as many people as are counted, with a coin for each.
+    # Twice as many people as are counted: each is a member with probability 1/2.
     block = np.repeat(np.arange(as_integer(blocks, "blocks", 1)), rng.integers(6, 25, blocks))
     others = combination_rates(_simulate_traits(_SURVEY_SIZE, rng), _TRAIT_SIZES)
     return Blocks(block, _simulate_traits(len(block), rng), dict(_TRAIT_SIZES), rng.random(len(block)) < 1 / 2, others)
@@ -124,7 +124,8 @@ def simulate_blocks(blocks: int, random_state: int | None = None) -> Blocks:
 def assign_to_blocks(
     traits: np.ndarray, sizes: dict[str, int], shape: tuple[int, int], random_state: int | None = None
 ) -> Blocks:
-    """Assign people to blocks of the given number and size, with a coin for membership; the others give the rates.
+    """Assign people to blocks of the given number and size, each as a member with probability 1/2; rates come from the
+    others.
 
     >>> people = np.tile([[0, 1], [1, 1]], (30, 1))
     >>> assign_to_blocks(people, {"sex": 2, "married": 2}, shape=(4, 10), random_state=0).block_count
@@ -173,7 +174,7 @@ def pair_tables(members: pa.Table, blocks: int, sizes: dict[str, int]) -> dict[T
 
 
 def design_matrix(sizes: dict[str, int], pairs: Sequence[TraitPair]) -> Any:
-    """Return a sparse matrix, cells × combinations, that says which combination of traits counts in which cell.
+    """Return a sparse matrix, cells × combinations, of which combination of traits counts in which cell.
 
     >>> design_matrix({"sex": 2, "married": 2}, [("sex", "married")]).toarray().tolist()
     [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]]

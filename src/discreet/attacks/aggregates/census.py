@@ -39,9 +39,9 @@ def census(
 ) -> AttackResult:
     """Reconstruct people with all their traits from two-way tables of the traits in each block.
 
-    `data` are `Blocks`, 50 simulated ones by default. The release is the exact tables ("nothing"), the tables without
-    cells of 1 and 2 ("easy"), or private tables, which cost epsilon together ("curator"). A function as defence gets
-    the table of counted people and returns an array for each pair of traits (block × first × second), with NaN for
+    `data` are `Blocks`, 50 simulated ones by default. The release is the non-private tables ("nothing"), the tables
+    without cells of 1 and 2 ("easy"), or private tables, which cost epsilon together ("curator"). A function as defence
+    gets the table of counted people and returns an array for each pair of traits (block × first × second), with NaN for
     suppressed cells. A person counts as reconstructed if the reconstructed block contains a person with all their
     traits; the baseline is how often that happens to non-members, who were not counted.
 
@@ -91,7 +91,9 @@ def suppress_small_cells(published: dict[TraitPair, np.ndarray]) -> dict[TraitPa
 
 
 def load(folder: Path) -> Blocks:
-    """Read people of the American Community Survey and assign them to blocks of twelve; a coin counts each or not."""
+    """Read people of the American Community Survey and assign them to blocks of twelve; each is counted with
+    probability 1/2.
+    """
     import pyarrow.parquet as pq  # noqa: PLC0415 - only for real data
 
     people = pq.read_table(data_file(folder, _FILE), columns=["sex", "age", "race", "married"])
@@ -171,7 +173,7 @@ ATTACK = Attack(
     run=census,
     docs_page="reconstruction",
     summary="Reconstructs the people of small census blocks from two-way tables.",
-    without_defence="exact tables of each block",
+    without_defence="non-private tables of each block",
     with_easy_fix="the tables with cells of 1 and 2 people suppressed",
     with_curator="private tables, which cost epsilon together",
     built_in_data="50 simulated blocks of 3 to 12 people",

@@ -57,11 +57,11 @@ class StudySample:
 
 
 def draw_study_samples(panel: Panel, pool: int, plays: int, rng: np.random.Generator) -> list[StudySample]:
-    """Draw `plays` studies: 2 · `pool` candidates, each a member by a fair coin, and all others as the reference.
+    """Draw `plays` studies: 2 · `pool` candidates, each a member with probability 1/2, and all others as the reference.
 
-    Independent coins, without a fixed number of members, make membership the addition or removal of one person, which
-    is what the curator's epsilon covers. Candidates and reference are spread evenly over the populations; otherwise the
-    score would reveal where people come from instead of membership.
+    Members are drawn independently, without a fixed number, so that membership is the addition or removal of one
+    person, which is what the curator's epsilon covers. Candidates and reference are balanced over the populations;
+    otherwise the score would measure ancestry instead of membership.
     """
     candidates = 2 * as_integer(pool, "pool", 10)
     if panel.person_count < candidates + pool:

@@ -1,0 +1,1 @@
+"""Attacks on trained models: membership and attribute inference, model inversion, lone clusters."""

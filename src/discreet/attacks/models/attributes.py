@@ -123,9 +123,10 @@ def attributes(  # noqa: PLR0913 - each is a setting of the game
 ) -> AttackResult:
     """Infer a missing value of known people: the value with which the row looks most like a member's.
 
-    `data` is `SensitiveAttributeData` with one column that the attacker does not know. Coins choose the members of each
-    of the `targets` models from one half of the people; the attacker knows everything about the other half, trains
-    `shadows` models on it and learns to impute. The imputed probabilities are combined with a membership oracle.
+    `data` is `SensitiveAttributeData` with one column that the attacker does not know. The members of each of the
+    `targets` models are drawn at random from one half of the people; the attacker knows everything about the other
+    half, trains `shadows` models on it and learns to impute. The imputed probabilities are combined with a membership
+    oracle.
 
     The model under attack returns all confidences of a non-private model of kind `target` ("nothing"), what `fix`
     leaves of them ("easy": rounded to one digit, only the highest, or only the label), or those of a private logistic
@@ -192,7 +193,7 @@ def log_odds_by_value(
 ) -> np.ndarray:
     """Return the log-odds that each row, with each value filled in, was in the training data of each target model.
 
-    `is_non_member` says which shadow models were not trained on each person and serve as a reference.
+    `is_non_member` marks the shadow models that were not trained on each person and serve as a reference.
     """
     rows = np.concatenate([people.rows_with_value(value) for value in range(people.values)])
     y = np.tile(people.people.y, people.values)

@@ -57,7 +57,7 @@ def correlation(  # noqa: PLR0913 - the common arguments and two settings
     outcomes = [_attack_one_split(train, patients, prior, rng) for _ in range(as_integer(splits, "splits", 1))]
     members_right, non_members_right, errors = (np.array(each) for each in zip(*outcomes, strict=True))
     rarity = _rarity(patients)
-    # Independent coins make membership the addition or removal of one row. Every patient is a member once and a
+    # With independent draws, membership is the addition or removal of one row. Every patient is a member once and a
     # non-member once in each split. Where the two models disagree, one is right and the other wrong, so the difference
     # varies up to 1.4 times as much as between different people. The implied epsilon accounts for it: each of the two
     # intervals has half of the error probability, so both hold together under any dependence.
@@ -105,7 +105,9 @@ def _log_likelihood(squared_errors: np.ndarray, log_prior: np.ndarray, deviation
 
 
 def _attack_one_split(train: Any, patients: DoseCohort, prior: np.ndarray, rng: np.random.Generator) -> Any:
-    """Return whose genotype was inferred as a member, whose as a non-member, and the error of non-members' doses."""
+    """Return for whom the genotype was inferred as a member and as a non-member, and the error of non-members'
+    doses.
+    """
     coins = rng.random(len(patients)) < 0.5
     members_right, non_members_right = np.zeros(len(patients), bool), np.zeros(len(patients), bool)
     errors = np.zeros(len(patients))

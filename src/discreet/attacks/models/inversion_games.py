@@ -68,7 +68,7 @@ def invert_classes(
     setup, (first, _) = games[0]
     return {
         "metric": "of people's own images recognised from the recovered images",
-        # Independent coins make membership the addition or removal of one person. Everybody is a member once and a
+        # With independent draws, membership is the addition or removal of one person. Everybody is a member once and a
         # non-member once in each split; where the two classifiers disagree, the difference varies up to 1.4 times as
         # much as between different people. `EventEvidence` accounts for it: both intervals hold under any dependence.
         "evidence": EventEvidence(
@@ -175,8 +175,9 @@ def invert_people(
     shown = np.flatnonzero(enrolled)[:_SHOWN_PEOPLE]
     return {
         "metric": f"of people picked out of {_DECOY_COUNT + 1} candidates by their recovered image",
-        # Independent coins: a person who does not enrol leaves an empty class, which is the removal of one person.
-        # A second classifier enrols those whom the first does not: everybody is a member once and a non-member once.
+        # Enrolment is drawn independently: a person who does not enrol leaves an empty class, which is the removal of
+        # one person. A second classifier enrols those whom the first does not: everybody is a member once and a
+        # non-member once.
         "evidence": EventEvidence(members, non_members),
         "guessing": 1 / (_DECOY_COUNT + 1),
         "details": {
@@ -207,7 +208,7 @@ def pick_candidate(picture: np.ndarray, candidates: np.ndarray) -> int:
 def _attack_both_splits(
     train: Callable[[Gallery], Classifier], gallery: Gallery, rng: np.random.Generator
 ) -> Iterator[Any]:
-    """Yield people, their images, the recovered images, enrolment, hits and rarity, for both outcomes of the coins."""
+    """Yield people, their images, the recovered images, enrolment, hits and rarity, for both random assignments."""
     order = rng.permutation(np.unique(gallery.people, return_index=True)[1])  # one image of each
     public = round(len(order) * _PUBLIC_PEOPLE_SHARE)
     people, others = order[public : public + PERSON_COUNT], order[public + PERSON_COUNT :]

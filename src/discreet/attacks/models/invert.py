@@ -31,11 +31,11 @@ def invert(  # noqa: PLR0913 - the common arguments and two settings
 ) -> AttackResult:
     """Recover images of classes from the confidences of a classifier for generated images.
 
-    `data` is a `Gallery`, scikit-learn's handwritten digits by default. A third of the people are public; coins divide
-    the others between the training data of two classifiers, `repeats` times. The classes are those of the gallery, or,
-    with `classes="people"`, twenty people of whom those who enrol are photographed five times. The release is a
-    logistic regression with all confidences ("nothing"), with the most likely class only ("easy"), or a private one
-    ("curator"). A function as defence gets the members' `Gallery` and returns an object with `predict_proba` and
+    `data` is a `Gallery`, scikit-learn's handwritten digits by default. A third of the people are public; the others
+    are divided at random between the training data of two classifiers, `repeats` times. The classes are those of the
+    gallery, or, with `classes="people"`, twenty people of whom those who enrol are photographed five times. The release
+    is a logistic regression with all confidences ("nothing"), with the most likely class only ("easy"), or a private
+    one ("curator"). A function as defence gets the members' `Gallery` and returns an object with `predict_proba` and
     `classes_`.
 
     >>> result = invert(random_state=0, repeats=1)

@@ -40,10 +40,11 @@ def likelihood_ratio(  # noqa: PLR0913 - each is a setting of the game
 ) -> AttackResult:
     """Infer membership in a model's training data from its confidence in each person's own class.
 
-    `data` is `LabelledData`; coins choose the members of each of the `targets` models under attack. The attacker knows
-    everybody's row and trains `shadows` models of the same kind: "online" on the same people, each of whom is in about
-    half of the shadow models, or "offline" on other people only. The distributions of confidences for members and
-    non-members are fitted for levels of difficulty (after Carlini et al. 2022).
+    `data` is `LabelledData`; the members of each of the `targets` models under attack are drawn independently with
+    probability 1/2. The attacker knows everybody's row and trains `shadows` models of the same kind: "online" on the
+    same people, each of whom is in about half of the shadow models, or "offline" on other people only. The
+    distributions of confidences for members and non-members are fitted for levels of difficulty (after Carlini et al.
+    2022).
 
     The model under attack returns all confidences of a non-private model of kind `target` ("nothing"), what `fix`
     leaves of them ("easy": rounded to one digit, only the highest, or only the label), or those of a private logistic

@@ -120,13 +120,13 @@ def lone_cluster(  # noqa: PLR0913 - all but the first by name only
 ) -> AttackResult:
     """Infer which lone people are in the data, and where, from a Gaussian mixture fitted to all locations.
 
-    `data` is a `City`, simulated by default; each lone person is a member by a coin, together with `people` of the
-    crowd. The release is scikit-learn's parameters ("nothing"), only components of at least five people ("easy"), or a
-    private mixture at epsilon and `delta` ("curator"; delta is 1e-6 by default). A function as defence gets the array
-    of locations and returns a fitted mixture. Except against "nothing", the attacker plants four rows (or `planted`)
-    around the assumed location of each lone person: then a component of five is released, and four of the five are
-    known. Success is the AUC of membership inference once the location is known; `details` has the share of members
-    located within `radius` kilometres.
+    `data` is a `City`, simulated by default; each lone person is a member with probability 1/2, together with `people`
+    of the crowd. The release is scikit-learn's parameters ("nothing"), only components of at least five people
+    ("easy"), or a private mixture at epsilon and `delta` ("curator"; delta is 1e-6 by default). A function as defence
+    gets the array of locations and returns a fitted mixture. Except against "nothing", the attacker plants four rows
+    (or `planted`) around the assumed location of each lone person: then a component of five is released, and four of
+    the five are known. Success is the AUC of membership inference once the location is known; `details` has the share
+    of members located within `radius` kilometres.
 
     >>> result = lone_cluster(random_state=0)
     >>> result.success > 0.9, result.details["located"] > 0.5
@@ -234,7 +234,7 @@ def _result(
         attack="lone_cluster",
         against=defence,
         metric="of pairs of a lone member and a lone non-member ranked correctly (AUC)",
-        # The same people are members and non-members, each by independent coins: adding or removing one row.
+        # The same people are members and non-members, drawn independently: membership adds or removes one row.
         evidence=ScoreEvidence(scores[is_member], scores[~is_member]),
         details={
             LOCATED_KEY: float(located[is_member].mean()),
@@ -265,7 +265,7 @@ def _result(
 
 
 def _miss_distance(guessed_places: np.ndarray, place: np.ndarray) -> float:
-    """Return the distance of the nearest guess, in kilometres; infinity without a guess."""
+    """Return the distance to the nearest guess, in kilometres; infinity without a guess."""
     return float(np.linalg.norm(guessed_places - place, axis=1).min()) if len(guessed_places) else float("inf")
 
 

@@ -1,4 +1,4 @@
-"""The membership inference game: draw members by coins, train models, and turn scores into a result."""
+"""The membership inference game: draw members at random, train models, and turn scores into a result."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ MIN_PEOPLE = 80  # fewer people do not give models worth attacking
 
 @dataclass(frozen=True)
 class TrainedModels:
-    """Trained models: `is_member` says who is in the training data of each, `services` answer queries."""
+    """Trained models: `is_member` is who is in the training data of each, `services` answer queries."""
 
     is_member: np.ndarray  # models × people
     services: Sequence[QueryService]
@@ -37,9 +37,9 @@ class TrainedModels:
 
 
 def draw_members(people: int, models: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw the members of each model by independent fair coins, models × people.
+    """Draw the members of each model independently with probability 1/2, models × people.
 
-    Independent coins make membership the addition or removal of one row, which is what epsilon covers. Halves of a
+    With independent draws, membership is the addition or removal of one row, which is what epsilon covers. Halves of a
     fixed size would substitute a row, which allows up to twice the epsilon.
     """
     return rng.random((models, people)) < 0.5

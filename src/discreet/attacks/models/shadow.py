@@ -42,9 +42,9 @@ def shadow(  # noqa: PLR0913 - each is a setting of the game
 ) -> AttackResult:
     """Infer membership in a model's training data with an attack model that is trained on shadow models.
 
-    `data` is `LabelledData`. Coins choose the members of each of the `targets` models from one half of the people; the
-    attacker knows the other half, trains `shadows` models of the same kind on it, and trains the `attacker` model to
-    infer membership from a model's confidences (Shokri et al. 2017).
+    `data` is `LabelledData`. The members of each of the `targets` models are drawn at random from one half of the
+    people; the attacker knows the other half, trains `shadows` models of the same kind on it, and trains the `attacker`
+    model to infer membership from a model's confidences (Shokri et al. 2017).
 
     The model under attack returns all confidences of a non-private model of kind `target` ("nothing"), what `fix`
     leaves of them ("easy": only the label, rounded to one digit, or only the highest), or those of a private logistic
@@ -104,7 +104,7 @@ def train_attack_model(kind: AttackModelKind, shadow_models: TrainedModels, peop
 
 
 def attack_features(confidences: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the features of the attack model: confidence in the own class, all confidences sorted, and the class.
+    """Return the features of the attack model: confidence in the true class, all confidences sorted, and the class.
 
     >>> attack_features(np.array([[0.2, 0.8]]), np.array([0])).tolist()
     [[0.2, 0.8, 0.2, 1.0, 0.0]]

@@ -1,0 +1,1 @@
+"""Attacks by queries: differencing, averaging, rephrasing and the threshold game."""

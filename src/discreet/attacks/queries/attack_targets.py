@@ -58,7 +58,7 @@ class Population:
 
 @dataclass(frozen=True)
 class AttackTargets:
-    """People, and the targets among them, whose secrets are replaced by fair coins.
+    """People, and the targets among them, whose secrets are replaced by random bits.
 
     Guessing without the data is therefore right half of the time, whatever else is known about the target.
     """
@@ -82,7 +82,7 @@ class AttackTargets:
 
 
 def draw_targets(people: Any, targets: int, rng: np.random.Generator) -> AttackTargets:
-    """Draw at most `targets` people at random, and replace the secret of each by a fair coin.
+    """Draw at most `targets` people at random, and replace the secret of each by a random bit.
 
     >>> people = Population({"age": [30, 31], "ill": [0, 1]}, known=("age",), secret="ill")
     >>> draw_targets(people, 10, np.random.default_rng(0)).rows.size

@@ -96,7 +96,7 @@ def difference_of_answers(ask: AskTargets, query: TargetQuery) -> np.ndarray:
 def _amount_details(
     open_oracle: Callable[[], AbstractContextManager[AskTargets]], targets: AttackTargets
 ) -> dict[str, float]:
-    """Recover the amounts of unique targets from two sums each, with a budget of its own."""
+    """Recover the amounts of unique targets from two sums each, with a separate budget."""
     name, is_unique = str(targets.people.amount), targets.class_sizes == 1
     truth = targets.people.table[name].to_numpy()[targets.rows]
     with open_oracle() as ask:
@@ -110,8 +110,8 @@ ATTACK = Attack(
     run=differencing,
     docs_page="queries",
     summary="Sends two queries, with and without one person, and takes the difference.",
-    without_defence="exact counts and sums",
-    with_easy_fix="exact counts and sums, but only over large sets",
+    without_defence="non-private counts and sums",
+    with_easy_fix="non-private counts and sums, but only over large sets",
     with_curator="private counts; both queries together cost epsilon",
     built_in_data="a simulated town of 500 people",
     data_files=FILES,

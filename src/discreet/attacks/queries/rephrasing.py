@@ -80,9 +80,9 @@ def rephrasing(  # noqa: PLR0913 - the common arguments and three settings
 ) -> AttackResult:
     """Infer people's secrets by sending many equivalent texts of one query and combining the answers.
 
-    `data` is a `Population`, a simulated town by default. Answers are exact ("nothing"), with Laplace noise of scale
-    `width` that is cached by text ("easy"), or the curator's with budget epsilon ("curator"). A function as defence
-    gets the table of people and returns a function that answers SQL with a number.
+    `data` is a `Population`, a simulated town by default. Answers are non-private ("nothing"), with Laplace noise of
+    scale `width` that is cached by text ("easy"), or the curator's with budget epsilon ("curator"). A function as
+    defence gets the table of people and returns a function that answers SQL with a number.
 
     >>> rephrasing(defence="easy", random_state=0, targets=50).success
     1.0
@@ -173,7 +173,7 @@ ATTACK = Attack(
     run=rephrasing,
     docs_page="queries",
     summary="Sends hundreds of equivalent texts of one query to get around answers that are cached by text.",
-    without_defence="exact counts",
+    without_defence="non-private counts",
     with_easy_fix="noisy counts, cached by query text",
     with_curator="private counts: equivalent queries are cached, any others are charged to one budget",
     built_in_data="a simulated town of 500 people",

@@ -1,0 +1,1 @@
+"""Attacks on released tables: linkage, pseudonyms, homogeneity and intersection."""

@@ -52,7 +52,9 @@ class Register:
             )
         who = integer_array(self.who, "who")
         if who.shape != (self.patients.table.num_rows,) or who.min() < -1 or who.max() >= people.num_rows:
-            raise ValueError("who must have one row number of people per patient, or -1 for patients who are not in it")
+            raise ValueError(
+                "who must have one entry per patient: the row number in people, or -1 for patients who are not listed"
+            )
         object.__setattr__(self, "people", people.select(self.patients.quasi))
         object.__setattr__(self, "who", who)
 

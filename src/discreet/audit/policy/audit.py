@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from discreet import privacy
 from discreet.audit.binomial import clopper_pearson
 from discreet.audit.black_box import measure
 from discreet.audit.hypothesis_tests import rho_lower_bound
@@ -181,7 +182,7 @@ def _measure_answers(worst_case: _WorstCase, runs: int, error: float, random_sta
         Batch(lambda curator, count: _test_statistics(curator, worst_case, count)),
         worst_case.pair.present,
         worst_case.pair.absent,
-        cost.to_epsilon(delta),
+        privacy.to_epsilon(cost, delta),
         runs,
         delta=delta,
         confidence=1 - (error if is_pure else error / 2),  # the other half is for rho

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 
+from discreet import privacy
 from discreet.answer.model import Answer
 from discreet.audit.policy.answer_checks import ask_curator, check_result, format_query_count
 from discreet.audit.policy.curator_pairs import PreparedQuery, exact_totals, write_policy_copy
@@ -25,6 +26,7 @@ from discreet.kernel.errors import FAILED, Failed, LedgerError, Refused
 from discreet.kernel.ledger import memory_ledger, open_ledger
 from discreet.kernel.loss import Loss
 from discreet.kernel.numbers import as_fraction
+from discreet.ledger_admin.verify import verify_ledger
 from discreet.policy import BudgetEntry, Policy
 from discreet.pricing import CostRequest
 
@@ -112,7 +114,7 @@ def _check_crash(
         if not ledger.spent().rho:
             violations.append("the charge is missing after a crash")
         try:
-            ledger.verify()
+            verify_ledger(ledger)
         except LedgerError as error:
             violations.append(f"the ledger does not verify after a crash: {error}")
     return check_result("After a crash the charge is kept and the ledger verifies", violations, "a crash while reading")
@@ -191,7 +193,7 @@ def _small_budget(spending: BudgetEntry, cost: CostRequest) -> BudgetEntry:
             update={"epsilon": _AFFORDABLE_QUERIES * as_fraction(cost.epsilon, "epsilon"), "analysts": {}}
         )
     delta = spending.delta * (1 - spending.discover_share)
-    epsilon = Loss(None, _AFFORDABLE_QUERIES * as_fraction(cost.rho, "rho")).to_epsilon(delta)
+    epsilon = privacy.to_epsilon(Loss(None, _AFFORDABLE_QUERIES * as_fraction(cost.rho, "rho")), delta)
     return spending.model_copy(update={"epsilon": epsilon, "analysts": {}})
 
 

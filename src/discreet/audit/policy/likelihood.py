@@ -70,7 +70,7 @@ class LikelihoodTest:
     def loss_used(self) -> float:
         """Return the loss that this placement of the unit causes: epsilon with Laplace noise, rho with Gaussian."""
         return sum(
-            _privacy_loss(self.requests[change.request_index].noises[change.total_index], change.shift)
+            _privacy_loss(_noise_of(self.requests[change.request_index], change), change.shift)
             for change in self.changes
         )
 
@@ -115,7 +115,7 @@ class LikelihoodTest:
         )
 
     def _signal_to_noise(self, change: _Change) -> float:
-        return abs(change.shift) / float(self.requests[change.request_index].noises[change.total_index].scale)
+        return abs(change.shift) / float(_noise_of(self.requests[change.request_index], change).scale)
 
     def _log_likelihood_ratio(self, change: _Change, parts: tuple[NoisyTotals, ...]) -> float:
         """Return the log-likelihood ratio of one number, with and without the unit."""
@@ -124,13 +124,19 @@ class LikelihoodTest:
         if value is None:
             return 0.0
         noise, deviation, shift = (
-            request.noises[change.total_index],
+            _noise_of(request, change),
             float(value - change.value_without),
             float(change.shift),
         )
         if isinstance(noise, Laplace):
             return (abs(deviation) - abs(deviation - shift)) / float(noise.scale)
         return (2 * deviation * shift - shift * shift) / (2 * float(noise.scale) ** 2)
+
+
+def _noise_of(request: ReleaseRequest, change: _Change) -> Laplace | Gaussian:
+    noise = request.noises[change.total_index]
+    assert isinstance(noise, Laplace | Gaussian)  # an audit asks everything afresh
+    return noise
 
 
 def compare_totals(

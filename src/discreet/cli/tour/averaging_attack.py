@@ -76,7 +76,7 @@ def show_repeated(recorder: Recorder, result: RepeatedQuery) -> None:
     else:
         verdict = warn("Repeats drew fresh noise")
     recorder.add_paragraph(
-        f"Asked {result.times:,} times at epsilon {EPSILON}: {_pluralise(result.answers, 'different answer')}, "
+        f"Asked {result.times:,} times at epsilon {EPSILON}: {_pluralise(result.answers, 'distinct answer')}, "
         f"{_pluralise(result.charges, 'charge')}, epsilon {float(result.spent or 0):g} spent. ",
         verdict,
         ".",

@@ -60,7 +60,7 @@ def _show_k_anonymity(recorder: Recorder, people: pa.Table) -> None:
     safe = [name for name, count in disclosed.items() if not count]
     recorder.add_paragraph(
         f"{len(disclosed) - len(safe)} of {len(disclosed)} tables disclose residents. ",
-        *([f"Disclosing nobody to this attack: {'; '.join(safe)}. "] if safe else []),
+        *([f"Tables that disclose nobody to this attack: {'; '.join(safe)}. "] if safe else []),
         "An attacker who can rule out one value, or who has a second release about the same people, infers more (try: "
         "discreet attack homogeneity, discreet attack intersection). None of these properties limits what can be "
         "inferred with background knowledge.",

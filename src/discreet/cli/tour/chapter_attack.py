@@ -76,7 +76,9 @@ def _show_private(recorder: Recorder, results: list[GuessingResult], non_private
         theory, mechanism = tradeoff_point(float(result.epsilon)), dc.laplace_for(COUNT_SENSITIVITY, result.epsilon / 2)
         bounds = (f"{theory.differencing:.1%}", f"{theory.upper_bound:.1%}")
         correct = f"{result.share:.1%} ± {1.96 * result.standard_error:.1%}"
-        rows.append((f"epsilon {float(result.epsilon):g}", f"± {mechanism.margin(0.95)}", good(correct), *bounds))
+        rows.append(
+            (f"epsilon {float(result.epsilon):g}", f"± {dc.privacy.margin(mechanism, 0.95)}", good(correct), *bounds)
+        )
     recorder.add_table(("both counts", "margin of each", "correct guesses", "in theory", "upper bound"), rows)
     recorder.add_paragraph(
         "A random guess is right 50 % of the time. ", _verdict(results[0]), ". ", _compare_with_bound(results)

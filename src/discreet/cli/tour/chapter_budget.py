@@ -69,7 +69,7 @@ BUDGET = "1"
 COUNT_SQL = "SELECT COUNT(*) FROM people WHERE ill = 'diabetes'"
 REQUESTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("epsilon 0.1", {"epsilon": "0.1"}),
-    ("the same again", {"epsilon": "0.1"}),
+    ("the same query again", {"epsilon": "0.1"}),
     ("refined: epsilon 0.25", {"epsilon": "0.25"}),
     ("a margin of 5", {"margin": 5}),
 )

@@ -33,7 +33,7 @@ def _show_count(recorder: Recorder) -> None:
     rows = []
     for epsilon in ("1", "0.1", "0.01"):
         mechanism = dc.laplace_for(_COUNT_SENSITIVITY, epsilon)
-        margin = mechanism.margin(0.95)
+        margin = dc.privacy.margin(mechanism, 0.95)
         answer = mechanism.perturb(truth)
         share = np.mean(np.abs(mechanism.perturb(np.full(2000, truth)) - truth) <= margin)
         is_within = yes_or_no(abs(answer - truth) <= margin)
@@ -79,7 +79,7 @@ def name_counts() -> np.ndarray:
 def _show_names(recorder: Recorder) -> None:
     truth, mechanism = name_counts(), dc.laplace_for(_COUNT_SENSITIVITY, 1)
     recorder.add_section(f"{truth.size:,} first names at epsilon 1, with one margin for all of them")
-    margin, noisy = mechanism.margin(0.95, count=truth.size), mechanism.perturb(truth)
+    margin, noisy = dc.privacy.margin(mechanism, 0.95, count=truth.size), mechanism.perturb(truth)
     within = np.mean([np.abs(mechanism.perturb(truth) - truth).max() <= margin for _ in range(200)])
     largest = int(np.abs(noisy - truth).max())
     verdict = good("all are within the margin") if largest <= margin else warn("not all are within the margin")
@@ -99,7 +99,7 @@ def _show_auction(recorder: Recorder) -> None:
     prices, bids = ("1.00", "3.00", "3.01", "3.02"), ("1.00", "1.00", "1.00", "3.01")
     revenues = _revenues(prices, bids)
     mechanism = dc.Exponential(scale="6.04")  # epsilon 1 at a sensitivity of 3.02
-    probabilities = mechanism.probabilities(revenues)
+    probabilities = dc.privacy.probabilities(mechanism, revenues)
     frequencies = np.bincount([mechanism.choose(revenues) for _ in range(4000)], minlength=4) / 4000
     columns = zip(prices, revenues, probabilities, frequencies, strict=True)
     rows = [
@@ -110,7 +110,7 @@ def _show_auction(recorder: Recorder) -> None:
     )
     recorder.add_table(("price", "revenue", "probability", "frequency in 4,000"), rows)
     epsilon = float(mechanism.loss("3.02").epsilon or 0)
-    other = mechanism.probabilities(_revenues(prices, (*bids[:3], "1.00")))
+    other = dc.privacy.probabilities(mechanism, _revenues(prices, (*bids[:3], "1.00")))
     factor = max(max(p / q, q / p) for p, q in zip(probabilities, other, strict=True))
     recorder.add_paragraph(
         f"Cost: epsilon {epsilon:g}. If the highest bidder had bid 1.00, no probability would differ by more than a "

@@ -78,7 +78,7 @@ def _show_protocols(recorder: Recorder, ill: np.ndarray) -> None:
     recorder.add_paragraph(
         f"With all {len(ill):,} people, {best} has {errors[best] / errors['curator']:.0f} times the error of a trusted "
         "curator. In the local model everybody adds noise, so the error grows with the square root of the number of "
-        "people; in the central model the error does not depend on that number."
+        "people; in the central model the expected error does not depend on that number."
     )
     draw_picture(
         recorder,

@@ -12,10 +12,10 @@ from discreet.estimate.planned_release import QueryPlan
 from discreet.kernel.event import OWNER
 from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget
-from discreet.kernel.release import Catalog, ReleaseResult, release_totals
+from discreet.kernel.release import ReleaseResult, release_totals
 from discreet.policy import Policy
+from discreet.policy.catalog import catalog_of
 from discreet.pricing.allocation import allocate_noise, requested_cost
-from discreet.query.catalog import scan_of
 from discreet.query.passes import plan_query
 
 
@@ -28,7 +28,7 @@ class _CachingEngine:
 
     @contextmanager
     def prepare(self, usage: ColumnUsage) -> Iterator["_CachingEngine"]:
-        with self._engine.prepare(usage):  # DuckDB can also be read outside of the context
+        with self._engine.prepare(usage):
             yield self
 
     def totals(self, question: Any) -> Any:
@@ -84,8 +84,7 @@ class PreparedCounts:
         self._plans = [plan_query(sql, policy, engine, by=OWNER, groups=None, rows=None) for sql in queries]
         self._cost = requested_cost(policy.budget, (), epsilon=epsilon / len(queries))
         self._requests = [allocate_noise(plan.releases, self._cost) for plan in self._plans]
-        private = {name: scan_of(policy, name) for name, table in policy.tables.items() if not table.public}
-        self._catalog = Catalog(private, {})
+        self._catalog = catalog_of(policy, engine.columns)
 
     def ask(self) -> list[int]:
         """Ask the queries on a new copy, whose whole budget they spend."""

@@ -88,7 +88,7 @@ def tradeoff_point(epsilon: float) -> TradeoffPoint:
     half_step, step = np.exp(epsilon / 4), np.exp(-epsilon / 2)  # each count gets half of epsilon
     zero, one = 1 - 1 / half_step, (half_step - 1 / half_step) * step / 2
     equal = float(zero**2 + 2 * one**2 / (1 - step**2))
-    margin = dc.laplace_for(COUNT_SENSITIVITY, epsilon).margin(0.95)
+    margin = dc.privacy.margin(dc.laplace_for(COUNT_SENSITIVITY, epsilon), 0.95)
     return TradeoffPoint(epsilon, margin, (1 + equal) / 2, dc.privacy.posterior_bound(0.5, epsilon))
 
 

@@ -51,14 +51,20 @@ def counts_figure() -> Any:
     outputs = np.arange(truth - 9, truth + 11)
     with style():
         for count, colour, label in ((truth, WITHOUT_COLOUR, "without you"), (truth + 1, WITH_COLOUR, "with you")):
-            left.step(outputs, [mechanism.pmf(int(k) - count) for k in outputs], where="mid", color=colour, label=label)
+            left.step(
+                outputs,
+                [dc.privacy.pmf(mechanism, int(k) - count) for k in outputs],
+                where="mid",
+                color=colour,
+                label=label,
+            )
             probabilities = dc.privacy.uniform_pmf(count - 5, count + 5)
             shares = [float(probabilities.get(int(k), 0)) for k in outputs]
             right.step(outputs, shares, where="mid", color=colour, label=label)
         left.set_title(f"Laplace noise: ratio at most e^{epsilon} = {math.exp(epsilon):.2f}")
         right.set_title("Uniform noise: ratio infinite at the ends")
         for edge in (truth - 5, truth + 6):
-            only = "possible on one side only" if edge > truth else None
+            only = "possible in one database only" if edge > truth else None
             right.axvspan(edge - 0.5, edge + 0.5, color=RED, alpha=0.25, lw=0, label=only)
         for axes in (left, right):
             axes.set_xlabel("noisy count")

@@ -15,19 +15,26 @@ truncated. The exponent of a number has at most three digits. Spaces around a nu
 ignored, and a text of more than 400 characters, spaces included, is none of these. Other engines follow the same rules.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
+from discreet.engines.common_sql import (
+    DEFAULT_TYPES,
+    INTEGER_TEXT,
+    REAL_TEXT,
+    TIME_TEXT,
+    ZONE_TEXT,
+    Cast,
+    bit_to_boolean,
+    case_when,
+    cast_to,
+    is_short,
+    word_to_boolean,
+)
+from discreet.engines.duckdb.dialect import DUCKDB
 from discreet.kernel.expr import Type
 from discreet.kernel.sqlgen.dialect import quote_name
 
-MAX_PARSED_LENGTH = 400  # characters of a text that is parsed as a number or a timestamp
-
-_INTEGER_PATTERN = r"' *[+-]?[0-9]{1,19}(\.0*)? *'"
-_REAL_PATTERN = r"' *[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})? *'"
-_DATE_PATTERN = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_TIME_PATTERN = r"[ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?"
-_ZONE_PATTERN = "(Z|[+-](0[0-9]|1[0-5])(:?[0-5][0-9])?)"
-
+_DATE_TEXT = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _DATE_RANGE = "BETWEEN DATE '0001-01-01' AND DATE '9999-12-31'"
 _TIMESTAMP_RANGE = "BETWEEN TIMESTAMP '0001-01-01 00:00:00' AND TIMESTAMP '9999-12-31 23:59:59.999999'"
 
@@ -46,22 +53,6 @@ _TYPE_FAMILIES = {
     **dict.fromkeys(("TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"), "instant"),
     '"NULL"': "nothing",
 }
-_DEFAULT_TYPES = {
-    **dict.fromkeys(("integer", "narrow", "wide"), Type.INTEGER),
-    **dict.fromkeys(("real", "decimal"), Type.REAL),
-    "boolean": Type.BOOLEAN,
-    **dict.fromkeys(("text", "label"), Type.TEXT),
-    "date": Type.DATE,
-    **dict.fromkeys(("local", "other local", "instant"), Type.TIMESTAMP),
-}
-_SQL_TYPES = {
-    Type.INTEGER: "BIGINT",
-    Type.REAL: "DOUBLE",
-    Type.BOOLEAN: "BOOLEAN",
-    Type.TEXT: "VARCHAR",
-    Type.DATE: "DATE",
-    Type.TIMESTAMP: "TIMESTAMP",
-}
 
 
 def default_type(native_type: str) -> Type | None:
@@ -70,7 +61,7 @@ def default_type(native_type: str) -> Type | None:
     >>> default_type("DECIMAL(18,2)"), default_type("BIGINT[]")
     (<Type.REAL: 'r'>, None)
     """
-    return _DEFAULT_TYPES.get(_type_family(native_type))
+    return DEFAULT_TYPES.get(_type_family(native_type))
 
 
 def can_cast(native_type: str, kind: Type) -> bool:
@@ -82,6 +73,12 @@ def cast_select(from_sql: str, columns: Mapping[str, tuple[str, str, Type]], zon
     """Return a SELECT of columns, given by name as (SQL expression, DuckDB's type, kernel type).
 
     The inner SELECT casts, and the outer one replaces values out of range by NULL, so that nothing is computed twice.
+
+    Claim: each value is a function of its own row, in the range of the kernel type or NULL, and no cast raises.
+    Proof: a cast that can fail is a TRY_CAST, most behind a pattern or a comparison; plain casts go to wider types, or
+        to text. Reals that are not finite and times outside the years 1 to 9999 are replaced by NULL outside.
+    Needs: _casts_by_type, _null_out_of_range, is_short, quote_name.
+    Checked by: test_every_value_in_arrow_is_unchanged_or_null, test_every_text_in_csv_is_unchanged_or_null
     """
     inner = [f"{_convert(*column, zone)} AS {quote_name(name)}" for name, column in columns.items()]
     outer = [
@@ -103,111 +100,84 @@ def _null_out_of_range(name: str, native_type: str, kind: Type) -> str:
     family = _type_family(native_type)
     if kind is Type.REAL and family in ("real", "text", "label"):
         # Not by comparison: a file's statistics omit NaN, so DuckDB would assume that the comparison is true.
-        return f"CASE WHEN ISFINITE({name}) THEN {name} END"
+        return case_when(f"ISFINITE({name})", name)
     if kind is Type.DATE and family == "date":
-        return f"CASE WHEN {name} {_DATE_RANGE} THEN {name} END"
+        return case_when(f"{name} {_DATE_RANGE}", name)
     if kind in (Type.DATE, Type.TIMESTAMP):
-        in_range = f"CASE WHEN {name} {_TIMESTAMP_RANGE} THEN {name} END"
+        in_range = case_when(f"{name} {_TIMESTAMP_RANGE}", name)
         return f"CAST({in_range} AS DATE)" if kind is Type.DATE else in_range
     return name
 
 
-_Cast = Callable[[str], str]
-
-
-def _casts_by_type(zone: str) -> dict[Type, dict[str, _Cast]]:
+def _casts_by_type(zone: str) -> dict[Type, dict[str, Cast]]:
     """Return the cast from each type family to each kernel type; pairs that are not listed cannot be cast."""
-    times: dict[str, _Cast] = {
-        "local": _unchanged,
+    times: dict[str, Cast] = {
+        "local": str,
         "other local": _try_cast_to("TIMESTAMP"),
         "date": _try_cast_to("TIMESTAMP"),
         "instant": _instant_to_local(zone),
         **_text_and_label(_timestamp_parser(zone)),
     }
-    bits: dict[str, _Cast] = {
-        **dict.fromkeys(("integer", "narrow", "wide"), _bit_to_boolean),
-        **dict.fromkeys(("real", "decimal"), lambda x: _bit_to_boolean(_whole_to_integer(x))),
+    bits: dict[str, Cast] = {
+        **dict.fromkeys(("integer", "narrow", "wide"), bit_to_boolean),
+        **dict.fromkeys(("real", "decimal"), lambda x: bit_to_boolean(_whole_to_integer(x))),
     }
-    casts: dict[Type, dict[str, _Cast]] = {
+    casts: dict[Type, dict[str, Cast]] = {
         Type.INTEGER: {
-            "integer": _unchanged,
-            **dict.fromkeys(("narrow", "boolean"), _cast_to("BIGINT")),
+            "integer": str,
+            **dict.fromkeys(("narrow", "boolean"), cast_to("BIGINT")),
             "wide": _try_cast_to("BIGINT"),
             **dict.fromkeys(("real", "decimal"), _whole_to_integer),
-            **_text_and_label(_parse_integer),
+            **_text_and_label(_number_parser(INTEGER_TEXT, "BIGINT")),
         },
         Type.REAL: {
-            **dict.fromkeys(("real", "integer", "narrow", "wide", "decimal"), _cast_to("DOUBLE")),
-            **_text_and_label(_parse_real),
+            **dict.fromkeys(("real", "integer", "narrow", "wide", "decimal"), cast_to("DOUBLE")),
+            **_text_and_label(_number_parser(REAL_TEXT, "DOUBLE")),
         },
-        Type.BOOLEAN: {"boolean": _unchanged, **bits, **_text_and_label(_parse_boolean)},
-        Type.TEXT: {**_text_and_label(_unchanged), **dict.fromkeys(("integer", "narrow", "wide"), _cast_to("VARCHAR"))},
-        Type.DATE: times | {"date": _unchanged},
+        Type.BOOLEAN: {"boolean": str, **bits, **_text_and_label(_parse_boolean)},
+        Type.TEXT: {**_text_and_label(str), **dict.fromkeys(("integer", "narrow", "wide"), cast_to("VARCHAR"))},
+        Type.DATE: times | {"date": str},
         Type.TIMESTAMP: times,
     }
-    return {kind: by_family | {"nothing": _cast_to(_SQL_TYPES[kind])} for kind, by_family in casts.items()}
+    return {kind: by_family | {"nothing": cast_to(DUCKDB.types[kind])} for kind, by_family in casts.items()}
 
 
-def _unchanged(x: str) -> str:
-    return x
-
-
-def _cast_to(kind: str) -> _Cast:
-    return lambda x: f"CAST({x} AS {kind})"
-
-
-def _try_cast_to(kind: str) -> _Cast:
+def _try_cast_to(kind: str) -> Cast:
     return lambda x: f"TRY_CAST({x} AS {kind})"
 
 
-def _text_and_label(cast: _Cast) -> dict[str, _Cast]:
+def _text_and_label(cast: Cast) -> dict[str, Cast]:
     return {"text": cast, "label": lambda x: cast(f"CAST({x} AS VARCHAR)")}
 
 
-def _bit_to_boolean(x: str) -> str:
-    return f"CASE {x} WHEN 0 THEN FALSE WHEN 1 THEN TRUE END"
-
-
 def _whole_to_integer(x: str) -> str:
-    return f"CASE WHEN {x} = TRUNC({x}) THEN TRY_CAST({x} AS BIGINT) END"
+    return case_when(f"{x} = TRUNC({x})", f"TRY_CAST({x} AS BIGINT)")
 
 
-def _parse_real(x: str) -> str:
-    return f"CASE WHEN {_is_short(x)} AND REGEXP_FULL_MATCH({x}, {_REAL_PATTERN}) THEN TRY_CAST({x} AS DOUBLE) END"
-
-
-def _parse_integer(x: str) -> str:
-    return f"CASE WHEN {_is_short(x)} AND REGEXP_FULL_MATCH({x}, {_INTEGER_PATTERN}) THEN TRY_CAST({x} AS BIGINT) END"
-
-
-def _is_short(x: str) -> str:
-    return f"LENGTH({x}) <= {MAX_PARSED_LENGTH}"
+def _number_parser(pattern: str, kind: str) -> Cast:
+    return lambda x: case_when(f"{is_short(x)} AND REGEXP_FULL_MATCH({x}, '{pattern}')", f"TRY_CAST({x} AS {kind})")
 
 
 def _parse_boolean(x: str) -> str:
-    word = f"LOWER(TRIM({x}, ' '))"
-    return (
-        f"CASE WHEN {word} IN ('true', 't', 'yes', 'y', '1') THEN TRUE "
-        f"WHEN {word} IN ('false', 'f', 'no', 'n', '0') THEN FALSE END"
-    )
+    return word_to_boolean(f"LOWER(TRIM({x}, ' '))")
 
 
-def _instant_to_local(zone: str) -> _Cast:
+def _instant_to_local(zone: str) -> Cast:
     """Convert an instant to the session's zone, which is the policy's; UTC needs no calendar and is 20 times faster."""
     if zone in ("UTC", "Etc/UTC"):
         return lambda x: f"MAKE_TIMESTAMP(EPOCH_US(TRY_CAST({x} AS TIMESTAMPTZ)))"
     return lambda x: f"TRY_CAST(TRY_CAST({x} AS TIMESTAMPTZ) AS TIMESTAMP)"
 
 
-def _timestamp_parser(zone: str) -> _Cast:
+def _timestamp_parser(zone: str) -> Cast:
     to_local = _instant_to_local(zone)
 
     def parse(x: str) -> str:
         text = f"TRIM({x}, ' ')"
         return (
-            f"CASE WHEN LENGTH({x}) > {MAX_PARSED_LENGTH} THEN NULL "
-            f"WHEN REGEXP_FULL_MATCH({text}, '{_DATE_PATTERN}({_TIME_PATTERN})?') THEN TRY_CAST({text} AS TIMESTAMP) "
-            f"WHEN REGEXP_FULL_MATCH({text}, '{_DATE_PATTERN}{_TIME_PATTERN}{_ZONE_PATTERN}') THEN {to_local(text)} END"
+            f"CASE WHEN NOT {is_short(x)} THEN NULL "
+            f"WHEN REGEXP_FULL_MATCH({text}, '{_DATE_TEXT}({TIME_TEXT})?') THEN TRY_CAST({text} AS TIMESTAMP) "
+            f"WHEN REGEXP_FULL_MATCH({text}, '{_DATE_TEXT}{TIME_TEXT}{ZONE_TEXT}') THEN {to_local(text)} END"
         )
 
     return parse

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from datetime import date, datetime
 
+from discreet.engines.common_sql import COMMON_OPERATIONS, case_when
 from discreet.kernel.expr import Constant, Expr, Type, Value
 from discreet.kernel.sqlgen.dialect import Dialect, Operation
 
@@ -15,10 +16,6 @@ _DATE_RANGE = "DATE '0001-01-01' AND DATE '9999-12-31'"
 _TIMESTAMP_RANGE = "TIMESTAMP '0001-01-01 00:00:00' AND TIMESTAMP '9999-12-31 23:59:59.999999'"
 
 
-def _case_when(condition: str, value: str) -> str:
-    return f"CASE WHEN {condition} THEN {value} END"
-
-
 def _power(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
     computed = [text for text, expr in zip(texts, exprs, strict=True) if not isinstance(expr, Constant)]
     power = f"POW({', '.join(texts)})"
@@ -27,53 +24,41 @@ def _power(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
 
 
 _OPERATIONS: dict[str, str | Operation] = {
+    **COMMON_OPERATIONS,
     # 128 bits hold every sum, difference and product of 64-bit integers; overflow on the way back becomes NULL.
     "add i": "TRY_CAST(CAST({0} AS HUGEINT) + {1} AS BIGINT)",
     "subtract i": "TRY_CAST(CAST({0} AS HUGEINT) - {1} AS BIGINT)",
     "multiply i": "TRY_CAST(CAST({0} AS HUGEINT) * {1} AS BIGINT)",
-    "divide i": _case_when("{1} <> 0", "TRY_CAST(CAST({0} AS HUGEINT) // {1} AS BIGINT)"),
-    "modulo": _case_when("{1} <> 0", "CAST(CAST({0} AS HUGEINT) % {1} AS BIGINT)"),
+    "divide i": case_when("{1} <> 0", "TRY_CAST(CAST({0} AS HUGEINT) // {1} AS BIGINT)"),
+    "modulo": case_when("{1} <> 0", "CAST(CAST({0} AS HUGEINT) % {1} AS BIGINT)"),
     "negate i": "TRY_CAST(-CAST({0} AS HUGEINT) AS BIGINT)",
     "abs i": "TRY_CAST(ABS(CAST({0} AS HUGEINT)) AS BIGINT)",
-    "sign i": "CAST(SIGN({0}) AS BIGINT)",
     "add": "{0} + {1}",
     "subtract": "{0} - {1}",
     "multiply": "{0} * {1}",
-    "divide": _case_when("{1} <> 0", "{0} / {1}"),
-    "negate": "-{0}",
-    "abs": "ABS({0})",
+    "divide": case_when("{1} <> 0", "{0} / {1}"),
     "sign": "CAST(SIGN({0}) AS DOUBLE)",
     "floor": "FLOOR({0})",
     "ceil": "CEIL({0})",
     "round": "ROUND({0}, CAST({1} AS INTEGER))",
-    "sqrt": _case_when("{0} >= 0", "SQRT({0})"),
-    "ln": _case_when("{0} > 0", "LN({0})"),
-    "log10": _case_when("{0} > 0", "LOG10({0})"),
-    "exp": _case_when("{0} <= 709", "EXP(GREATEST({0}, -708))"),
+    "sqrt": case_when("{0} >= 0", "SQRT({0})"),
+    "ln": case_when("{0} > 0", "LN({0})"),
+    "log10": case_when("{0} > 0", "LOG10({0})"),
+    "exp": case_when("{0} <= 709", "EXP(GREATEST({0}, -708))"),
     "power": _power,
-    "least": "LEAST({0}, {1})",
-    "greatest": "GREATEST({0}, {1})",
-    "clip": "CASE WHEN {0} < {1} THEN {1} WHEN {0} > {2} THEN {2} ELSE {0} END",
-    "inside": _case_when("{0} BETWEEN {1} AND {2}", "{0}"),
     "to_real": "CAST({0} AS DOUBLE)",
     "to_integer": "TRY_CAST(ROUND_EVEN({0}, 0) AS BIGINT)",
     "as_integer": "CAST({0} AS BIGINT)",
-    "read_integer": _case_when(f"REGEXP_FULL_MATCH({{0}}, {_INTEGER_PATTERN})", "TRY_CAST({0} AS BIGINT)"),
-    "read_real": _case_when(f"REGEXP_FULL_MATCH({{0}}, {_REAL_PATTERN})", "TRY_CAST({0} AS DOUBLE)"),
-    "read_date": _case_when(f"REGEXP_FULL_MATCH({{0}}, '{_DATE_PATTERN}')", "TRY_CAST({0} AS DATE)"),
-    "read_timestamp": _case_when(
+    "read_integer": case_when(f"REGEXP_FULL_MATCH({{0}}, {_INTEGER_PATTERN})", "TRY_CAST({0} AS BIGINT)"),
+    "read_real": case_when(f"REGEXP_FULL_MATCH({{0}}, {_REAL_PATTERN})", "TRY_CAST({0} AS DOUBLE)"),
+    "read_date": case_when(f"REGEXP_FULL_MATCH({{0}}, '{_DATE_PATTERN}')", "TRY_CAST({0} AS DATE)"),
+    "read_timestamp": case_when(
         f"REGEXP_FULL_MATCH({{0}}, '{_DATE_PATTERN}[ T]{_TIME_PATTERN}')", "TRY_CAST({0} AS TIMESTAMP)"
     ),
     "write_integer": "CAST({0} AS VARCHAR)",
     "write_boolean": "CAST({0} AS VARCHAR)",
     "write_date": "CAST({0} AS VARCHAR)",
-    "equal": "{0} = {1}",
-    "less": "{0} < {1}",
-    "at_most": "{0} <= {1}",
-    "not": "NOT {0}",
-    "is_null": "{0} IS NULL",
     "one_of": "{0} IN ({rest})",
-    "coalesce": "COALESCE({all})",
     "nullif": "NULLIF({0}, {1})",
     "lower": "LOWER({0})",
     "upper": "UPPER({0})",
@@ -93,11 +78,10 @@ _OPERATIONS: dict[str, str | Operation] = {
         f"trunc_{window}": f"CAST(DATE_TRUNC('{window}', {{0}}) AS TIMESTAMP)"
         for window in ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
     },
-    "to_date": "CAST({0} AS DATE)",
     "to_timestamp": "CAST({0} AS TIMESTAMP)",
     "days_between": "CAST({1} - {0} AS BIGINT)",
-    "add_days": _case_when(f"{{0}} + CAST({{1}} AS INTEGER) BETWEEN {_DATE_RANGE}", "{0} + CAST({1} AS INTEGER)"),
-    "add_seconds": _case_when(f"{{0}} + TO_SECONDS({{1}}) BETWEEN {_TIMESTAMP_RANGE}", "{0} + TO_SECONDS({1})"),
+    "add_days": case_when(f"{{0}} + CAST({{1}} AS INTEGER) BETWEEN {_DATE_RANGE}", "{0} + CAST({1} AS INTEGER)"),
+    "add_seconds": case_when(f"{{0}} + TO_SECONDS({{1}}) BETWEEN {_TIMESTAMP_RANGE}", "{0} + TO_SECONDS({1})"),
 }
 
 _TYPES = {
@@ -126,13 +110,29 @@ def _constant(value: Value, kind: Type) -> str:
     return f"CAST('{value}' AS {_TYPES[kind]})"
 
 
-DUCKDB = Dialect(
-    _OPERATIONS,
-    _TYPES,
-    _constant,
-    grid_step=_case_when(
-        "ISFINITE(CAST({value} AS DOUBLE))",
-        "CAST(FLOOR(LEAST(GREATEST(CAST({value} AS DOUBLE), {low}), {high}) / {step} + 0.5) AS BIGINT)",
-    ),
-    finite_or_null=f"({_case_when('ISFINITE({value})', '{value} + 0.0')})",
-)
+def _duckdb_dialect() -> Dialect:
+    """Return DuckDB's SQL.
+
+    Claim: every operation yields a value or NULL and never raises, integers are exact, and a constant is its value.
+    Proof: integers are computed in 128 bits, which hold every sum, difference and product of 64-bit ones, and TRY_CAST
+        gives NULL outside 64 bits; divisors are compared with 0 first. Doubles follow IEEE and do not raise, except
+        that SQRT, LN, LOG10, EXP and POW get only arguments that are allowed or finite. A text is cast after a pattern
+        has accepted it, and with TRY_CAST. Dates and times that are shifted are compared with the calendar's ends.
+        Quotes in a text are doubled, and nothing else ends a literal.
+    Needs: COMMON_OPERATIONS, case_when.
+    Checked by: test_the_engine_equals_the_reference, test_duckdb_never_raises_because_of_a_row,
+        test_a_constant_cannot_inject_sql
+    """
+    return Dialect(
+        _OPERATIONS,
+        _TYPES,
+        _constant,
+        grid_step=case_when(
+            "ISFINITE(CAST({value} AS DOUBLE))",
+            "CAST(FLOOR(LEAST(GREATEST(CAST({value} AS DOUBLE), {low}), {high}) / {step} + 0.5) AS BIGINT)",
+        ),
+        finite_or_null=f"({case_when('ISFINITE({value})', '{value} + 0.0')})",
+    )
+
+
+DUCKDB = _duckdb_dialect()

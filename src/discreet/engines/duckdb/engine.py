@@ -70,7 +70,7 @@ def create_table(connection: duckdb.DuckDBPyConnection, name: str, source: Table
     except PolicyError:
         raise
     except Exception:  # noqa: BLE001 - from the engine or Arrow; its message may quote values of the file
-        raise source_error(name, "its source cannot be read to the end. Check that it is complete.") from None
+        raise source_error(name, "its source cannot be read completely. Check that it is not truncated.") from None
     return DuckDBSourceTable(types, () if frames else opened.scanned_files, opened.attached_files)
 
 

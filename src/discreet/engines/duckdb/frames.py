@@ -111,7 +111,7 @@ def _wanted_indices(names: Sequence[str], wanted: Collection[str]) -> list[int]:
 
 
 def _to_arrow(column: Any) -> pa.ChunkedArray:
-    """Convert a column to Arrow; pandas' categories become their values, and objects their texts."""
+    """Convert a column to Arrow; pandas' categories become their values, and objects become text."""
     if isinstance(column, pa.ChunkedArray):
         return column
     if hasattr(column, "cat") and hasattr(column.cat, "codes"):

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 
+from discreet.engines.common_sql import COMMON_OPERATIONS, constant_integer
 from discreet.engines.postgres import float_arithmetic as reals
 from discreet.engines.postgres import text_functions as texts
 from discreet.kernel.expr import MAX_TEXT_LENGTH, Constant, Expr, Type, Value
@@ -20,17 +21,9 @@ _BELOW_INT64 = math.nextafter(float(_MIN_INT64), -math.inf)
 _ABOVE_709 = math.nextafter(709, math.inf)
 
 
-def _case_when(condition: str, value: str) -> str:
-    return f"CASE WHEN {condition} THEN {value} END"
-
-
-def _null_from_above(min_function: str, value: str, bound: str) -> str:
-    """Return SQL for a value, or NULL where it reaches the bound from below."""
-    return f"NULLIF({min_function}({value}, {bound}), {bound})"
-
-
-def _null_from_below(max_function: str, value: str, bound: str) -> str:
-    return f"NULLIF({max_function}({value}, {bound}), {bound})"
+def _null_from(function: str, value: str, bound: str) -> str:
+    """Return a value, or NULL where it reaches the bound: from below for a `smaller` function, else from above."""
+    return f"NULLIF({function}({value}, {bound}), {bound})"
 
 
 def _integer_operation(operator: str, safe_size: int) -> str:
@@ -42,20 +35,14 @@ def _integer_operation(operator: str, safe_size: int) -> str:
 
 def _numeric_to_bigint(numeric: str) -> str:
     """Return SQL that casts a NUMERIC to BIGINT, or NULL on overflow."""
-    in_range = _null_from_above(
-        "numeric_smaller", _null_from_below("numeric_larger", numeric, f"{_MIN_INT64 - 1}"), f"{_MAX_INT64 + 1}"
+    in_range = _null_from(
+        "numeric_smaller", _null_from("numeric_larger", numeric, f"{_MIN_INT64 - 1}"), f"{_MAX_INT64 + 1}"
     )
     return f"CAST({in_range} AS BIGINT)"
 
 
-def _integer_constant(expr: Expr) -> int:
-    assert isinstance(expr, Constant)
-    assert isinstance(expr.value, int)
-    return expr.value
-
-
 def _substring(args: Sequence[str], exprs: Sequence[Expr]) -> str:
-    return f"SUBSTR({args[0]}, {_integer_constant(exprs[1])}, {_integer_constant(exprs[2])})"
+    return f"SUBSTR({args[0]}, {constant_integer(exprs[1])}, {constant_integer(exprs[2])})"
 
 
 def _concatenate(args: Sequence[str], _: Sequence[Expr]) -> str:
@@ -75,12 +62,12 @@ _CALENDAR_RANGES: dict[str, tuple[date, date, timedelta]] = {
 
 
 def _add_days(args: Sequence[str], exprs: Sequence[Expr]) -> str:
-    days = _integer_constant(exprs[1])
+    days = constant_integer(exprs[1])
     return _shift_within_calendar(args[0], "date", timedelta(days=days), f"{days}")
 
 
 def _add_seconds(args: Sequence[str], exprs: Sequence[Expr]) -> str:
-    seconds = _integer_constant(exprs[1])
+    seconds = constant_integer(exprs[1])
     return _shift_within_calendar(args[0], "timestamp", timedelta(seconds=seconds), f"INTERVAL '{seconds} seconds'")
 
 
@@ -89,9 +76,9 @@ def _shift_within_calendar(value: str, kind: str, by: timedelta, text: str) -> s
     first, last, step = _CALENDAR_RANGES[kind]
     try:
         if by > timedelta(0):
-            value = _null_from_above(f"{kind}_smaller", value, f"{kind.upper()} '{last - by + step}'")
+            value = _null_from(f"{kind}_smaller", value, f"{kind.upper()} '{last - by + step}'")
         elif by < timedelta(0):
-            value = _null_from_below(f"{kind}_larger", value, f"{kind.upper()} '{first - by - step}'")
+            value = _null_from(f"{kind}_larger", value, f"{kind.upper()} '{first - by - step}'")
     except OverflowError:
         return f"CAST(NULL AS {kind.upper()})"
     return f"{value} + {text}"
@@ -103,6 +90,7 @@ def _one_of(args: Sequence[str], exprs: Sequence[Expr]) -> str:
 
 
 _OPERATIONS: dict[str, str | Operation] = {
+    **COMMON_OPERATIONS,
     "add i": _integer_operation("+", 1 << 61),
     "subtract i": _integer_operation("-", 1 << 61),
     "multiply i": _integer_operation("*", 1 << 31),
@@ -110,31 +98,24 @@ _OPERATIONS: dict[str, str | Operation] = {
     "modulo": "{0} % NULLIF({1}, 0)",
     "negate i": f"-NULLIF({{0}}, CAST('{_MIN_INT64}' AS BIGINT))",
     "abs i": f"ABS(NULLIF({{0}}, CAST('{_MIN_INT64}' AS BIGINT)))",
-    "sign i": "CAST(SIGN({0}) AS BIGINT)",
     "add": reals.ADD,
     "subtract": reals.SUBTRACT,
     "multiply": reals.MULTIPLY,
     "divide": reals.DIVIDE,
-    "negate": "-{0}",
-    "abs": "ABS({0})",
     "sign": "SIGN({0})",
     "floor": "FLOOR({0})",
     "ceil": "CEIL({0})",
     "round": reals.round_to_places,
-    "sqrt": f"SQRT({_null_from_below('float8larger', '{0}', reals.float_literal(-5e-324))})",
-    "ln": f"LN({_null_from_below('float8larger', '{0}', '0')})",
-    "log10": f"LOG({_null_from_below('float8larger', '{0}', '0')})",
-    "exp": f"EXP(float8larger({_null_from_above('float8smaller', '{0}', reals.float_literal(_ABOVE_709))}, -708))",
+    "sqrt": f"SQRT({_null_from('float8larger', '{0}', reals.float_literal(-5e-324))})",
+    "ln": f"LN({_null_from('float8larger', '{0}', '0')})",
+    "log10": f"LOG({_null_from('float8larger', '{0}', '0')})",
+    "exp": f"EXP(float8larger({_null_from('float8smaller', '{0}', reals.float_literal(_ABOVE_709))}, -708))",
     "power": reals.POWER,
-    "least": "LEAST({0}, {1})",
-    "greatest": "GREATEST({0}, {1})",
-    "clip": "CASE WHEN {0} < {1} THEN {1} WHEN {0} > {2} THEN {2} ELSE {0} END",
-    "inside": _case_when("{0} BETWEEN {1} AND {2}", "{0}"),
     "to_real": "CAST({0} AS DOUBLE PRECISION)",
     "to_integer": "CAST({} AS BIGINT)".format(
-        _null_from_above(
+        _null_from(
             "float8smaller",
-            _null_from_below("float8larger", "{0}", reals.float_literal(_BELOW_INT64)),
+            _null_from("float8larger", "{0}", reals.float_literal(_BELOW_INT64)),
             reals.float_literal(float(_MAX_INT64)),
         )
     ),
@@ -146,13 +127,7 @@ _OPERATIONS: dict[str, str | Operation] = {
     "write_integer": 'CAST({0} AS TEXT) COLLATE "C"',
     "write_boolean": 'CAST({0} AS TEXT) COLLATE "C"',
     "write_date": "TO_CHAR(CAST({0} AS TIMESTAMP), 'YYYY-MM-DD') COLLATE \"C\"",
-    "equal": "{0} = {1}",
-    "less": "{0} < {1}",
-    "at_most": "{0} <= {1}",
-    "not": "NOT {0}",
-    "is_null": "{0} IS NULL",
     "one_of": _one_of,
-    "coalesce": "COALESCE({all})",
     "nullif": "NULLIF({0}, {1})",
     "lower": texts.lower,
     "upper": texts.upper,
@@ -173,7 +148,6 @@ _OPERATIONS: dict[str, str | Operation] = {
         f"trunc_{window}": f"DATE_TRUNC('{window}', {{0}})"
         for window in ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
     },
-    "to_date": "CAST({0} AS DATE)",
     "to_timestamp": "CAST({0} AS TIMESTAMP)",
     "days_between": "CAST({1} - {0} AS BIGINT)",
     "add_days": _add_days,
@@ -203,10 +177,6 @@ def _constant(value: Value, kind: Type) -> str:
     return f"CAST('{value!r}' AS {_TYPES[kind]})"
 
 
-def _array_constant(values: Sequence[Value], kind: Type) -> str:
-    return f"CAST({texts.array_literal(values)} AS {_TYPES[kind]}[])"
-
-
 _NULL_SUBSTITUTES: dict[Type, Value] = {
     Type.INTEGER: 0,
     Type.REAL: 0.0,
@@ -229,20 +199,36 @@ def _min_or_max(function: str, value: str, kind: Type) -> str:
     return write_min_or_max(function, value, kind)
 
 
-POSTGRES = Dialect(
-    _OPERATIONS,
-    _TYPES,
-    _constant,
-    grid_step=reals.nearest_step,
-    finite_or_null=f"({reals.finite_or_null('{value}')} + '0')",
-    quotient="{0} / {1}",
-    sign="CASE WHEN {0} < 0 THEN -1 ELSE 1 END",
-    sum_or_null=_numeric_to_bigint("SUM({0})"),
-    text_hash='MD5({0}) COLLATE "C"',
-    min_or_max=_min_or_max,
-    null_safe_equal=_null_safe_equal,
-    array_constant=_array_constant,
-    optimization_fence=" OFFSET 0",
-    compute_once="SELECT {value} FROM (SELECT {columns} OFFSET 0) AS z",
-    finish_select=texts.shorten_names,
-)
+def _postgres_dialect() -> Dialect:
+    """Return PostgreSQL's SQL.
+
+    Claim: every operation yields a value or NULL and never raises, integers are exact, and a constant is its value.
+    Proof: PostgreSQL raises outside the range of a type, so an argument is compared first, or becomes NULL by
+        _null_from: sums of integers up to 2^61 and products up to 2^31 fit, larger ones are computed as NUMERIC; the
+        calendar's ends are shifted in Python. Reals are those of float_arithmetic. A text is cast only if a pattern
+        that matches nothing but valid values has matched it. Literals do not depend on a setting of the server.
+    Needs: COMMON_OPERATIONS, ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, round_to_places, cast_if_matches,
+        text_literal, array_literal, lower, upper, like, like_any_case, matches, shorten_names.
+    Checked by: test_postgresql_equals_the_reference, test_postgresql_never_raises_because_of_a_row,
+        test_settings_of_the_server_change_nothing
+    """
+    return Dialect(
+        _OPERATIONS,
+        _TYPES,
+        _constant,
+        grid_step=reals.nearest_step,
+        finite_or_null=f"({reals.finite_or_null('{value}')} + '0')",
+        quotient="{0} / {1}",
+        sign="CASE WHEN {0} < 0 THEN -1 ELSE 1 END",
+        sum_or_null=_numeric_to_bigint("SUM({0})"),
+        text_hash='MD5({0}) COLLATE "C"',
+        min_or_max=_min_or_max,
+        null_safe_equal=_null_safe_equal,
+        array_constant=lambda values, kind: f"CAST({texts.array_literal(values)} AS {_TYPES[kind]}[])",
+        optimization_fence=" OFFSET 0",
+        compute_once="SELECT {value} FROM (SELECT {columns} OFFSET 0) AS z",
+        finish_select=texts.shorten_names,
+    )
+
+
+POSTGRES = _postgres_dialect()

@@ -6,12 +6,11 @@ one comparison is enough.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from discreet.kernel.expr import Constant, Expr
+from discreet.engines.common_sql import constant_integer, largest_double_where
+from discreet.kernel.expr import Expr
 from discreet.kernel.sqlgen.dialect import GridFloats
-
-_MAX_DOUBLE = math.ldexp(1 - 2**-53, 1024)
 
 
 def float_literal(x: float) -> str:
@@ -32,7 +31,14 @@ _NOT_FINITE = "ABS({0}) >= 'Infinity' OR ABS({1}) >= 'Infinity'"  # NaN is above
 
 
 def _checked_sum(sign: str) -> str:
-    # Half of the sum, rounded, reaches 2^1023 exactly where the sum rounds to infinity.
+    """Return SQL for a sum or a difference.
+
+    Claim: it is the IEEE result, infinite where that is, and never raises.
+    Proof: PostgreSQL raises where finite numbers give an infinite sum. Numbers up to 8e307 do not. Otherwise half of
+        the sum, rounded, reaches 2^1023 exactly where the sum rounds to infinity; then the sum is not computed.
+    Needs: PostgreSQL adds and compares doubles as IEEE does.
+    Checked by: test_arithmetic_is_that_of_doubles_at_every_boundary
+    """
     return (
         f"CASE WHEN ABS({{0}}) <= '8e307' AND ABS({{1}}) <= '8e307' THEN {{0}} {sign} {{1}} "
         f"WHEN {_NOT_FINITE} OR ABS({{0}}) < 1 OR ABS({{1}}) < 1 THEN {{0}} {sign} {{1}} "
@@ -45,6 +51,14 @@ ADD, SUBTRACT = _checked_sum("+"), _checked_sum("-")
 
 
 def _checked_product() -> str:
+    """Return SQL for a product.
+
+    Claim: it is the IEEE result, infinite or 0 where that is, and never raises.
+    Proof: between numbers of moderate size nothing over- or underflows. Above 1, both are scaled by 2^-512: their
+        product reaches 1 exactly where the result is infinite. Below 1, the comments give the exact test for 0.
+    Needs: PostgreSQL multiplies and compares doubles as IEEE does.
+    Checked by: test_arithmetic_is_that_of_doubles_at_every_boundary
+    """
     # The product rounds to zero if it is at most half of the least double, 2^-1074. In units of 2^-1074 the product is
     # `small` times `large`, which cannot overflow because `small` is capped at 2^-500 before scaling.
     small = f"LEAST(ABS({{0}}), ABS({{1}}), {_power_of_two(-500)}) * {_power_of_two(537)} * {_power_of_two(537)}"
@@ -98,22 +112,20 @@ POWER = (
 def round_to_places(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
     """Return SQL that rounds a number to a constant number of decimal places, halves away from zero.
 
-    >>> from discreet.kernel.expr import Type
+    >>> from discreet.kernel.expr import Constant, Type
     >>> round_to_places(["x", ""], [Constant(None, Type.REAL), Constant(0, Type.INTEGER)])
     "CASE WHEN ABS(x) <= '1.7976931348623157e+308' THEN (TRUNC(x) + TRUNC((x - TRUNC(x)) * 2)) ELSE x END"
     """
-    (x, _), places = texts, exprs[1]
-    assert isinstance(places, Constant)
-    assert isinstance(places.value, int)
-    factor = float(10 ** abs(places.value))
-    if places.value >= 0:
-        largest_safe = _largest_double_where(lambda size: math.isfinite(size * factor))
-        scaled = f"{x} * {float_literal(factor)}" if places.value else x
-        back = f" / {float_literal(factor)}" if places.value else ""
+    x, places = texts[0], constant_integer(exprs[1])
+    factor = float(10 ** abs(places))
+    if places >= 0:
+        largest_safe = largest_double_where(lambda size: math.isfinite(size * factor))
+        scaled = f"{x} * {float_literal(factor)}" if places else x
+        back = f" / {float_literal(factor)}" if places else ""
         return (
             f"CASE WHEN ABS({x}) <= {float_literal(largest_safe)} THEN ({_round_half_away(scaled)}){back} ELSE {x} END"
         )
-    largest_safe = _largest_double_where(lambda size: math.isfinite(size / factor * factor))
+    largest_safe = largest_double_where(lambda size: math.isfinite(size / factor * factor))
     rounded = f"({_round_half_away(f'{x} / {float_literal(factor)}')}) * {float_literal(factor)}"
     return (
         f"CASE WHEN ABS({x}) < {float_literal(factor / 4)} THEN 0 "
@@ -124,17 +136,6 @@ def round_to_places(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
 
 def _round_half_away(x: str) -> str:
     return f"TRUNC({x}) + TRUNC(({x} - TRUNC({x})) * 2)"
-
-
-def _largest_double_where(holds: Callable[[float], bool]) -> float:
-    """Return the largest positive double for which a monotone condition holds."""
-    if holds(_MAX_DOUBLE):
-        return _MAX_DOUBLE
-    low, high = 1.0, _MAX_DOUBLE
-    while math.nextafter(low, math.inf) < high:
-        middle = low + (high - low) / 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
 
 
 def finite_or_null(value: str) -> str:
@@ -148,6 +149,12 @@ def finite_or_null(value: str) -> str:
 
 def nearest_step(value: str, grid: GridFloats) -> str:
     """Return SQL for the index of the nearest step; a step above 1 is scaled so that tiny numbers cannot underflow.
+
+    Claim: it is Grid.index of the value, or NULL if that is not finite, and never raises.
+    Proof: the value is clamped to the ends first, so that the quotient is below 2^40. For a step above 1 both sides of
+        the sum are multiplied by a power of two, which changes no digit, and divided by it afterwards.
+    Needs: Grid, finite_or_null.
+    Checked by: test_the_steps_of_a_grid_are_the_kernels_own
 
     >>> nearest_step("x", (0.0, 5.0, 0.5)).partition("'-Infinity')")[2]
     ", '0.0'), '5.0') / '0.5' + '0.5') AS BIGINT)"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _LOCK = "LOCK TABLE {} IN ACCESS SHARE MODE"  # as every SELECT does; it takes no snapshot yet
-_GRACE = 5.0  # seconds for the server to end a question by itself
+_GRACE = 5.0  # seconds for the server to end a question before it is cancelled
 _LOCK_TIMEOUT = 30.0  # seconds to wait for a lock that another session holds
 _PREPARE_TIMEOUT = 60.0  # seconds to connect, to wait for locks and to read the catalog
 _MIN_IDLE_TIMEOUT = 300.0  # seconds for which an idle snapshot is kept at least, because charges may queue
@@ -47,7 +47,7 @@ _SETTINGS = {
     "intervalstyle": "postgres",
     "extra_float_digits": "1",
     "client_min_messages": "error",
-    "enable_nestloop": "off",  # chosen because of wrong row estimates for a WITH, they took 100 times longer
+    "enable_nestloop": "off",  # the planner chose them by wrong row estimates for a WITH, and took 100 times longer
     "jit": "off",  # compiling many small expressions takes longer than running them
 }
 _ARROW_TYPES = {
@@ -96,7 +96,7 @@ class PostgresQuerySession:
     def locked_snapshot(self, seconds: float, tables: Sequence[str] = ()) -> Iterator["Snapshot"]:
         """Lock these tables and take a snapshot without reading a row; EngineError if that fails.
 
-        It is kept until the end of the context; idle, for at least as long as a charge may take.
+        The snapshot is kept until the end of the context; while idle, for at least as long as a charge may take.
         """
         with translate_errors(), self.disconnect_after(_PREPARE_TIMEOUT + _GRACE):
             connection = self._begin_transaction(time.monotonic() + _PREPARE_TIMEOUT, max(seconds, _MIN_IDLE_TIMEOUT))

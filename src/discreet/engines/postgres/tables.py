@@ -55,8 +55,9 @@ class PostgresSourceTable:
 
     `native_types` are PostgreSQL's types of the declared columns; `type_oids` are the OIDs of the types of
     `columns_read`. `rows_hidden`: row-level security hides rows from the role. `lockable`: the table can be locked
-    before the snapshot is taken; `check_replaced`: it should be, but cannot. `misfits` are the declared columns that
-    are missing or not as declared, each with its error: they read as NULL, and questions that use them are refused.
+    before the snapshot is taken; `check_replaced`: it must be checked for changes instead, because it cannot be locked.
+    `misfits` are the declared columns that are missing or have another type, each with its error: they read as NULL,
+    and questions that use them are refused.
     """
 
     oid: int

@@ -4,16 +4,21 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
-from functools import lru_cache
 
+from discreet.engines.common_sql import changed_letters, constant_text
 from discreet.engines.reference.evaluate import lower_case, upper_case
-from discreet.kernel.expr import Constant, Expr, Value
+from discreet.kernel.expr import Expr, Value
 
 _MAX_NAME_BYTES = 63  # PostgreSQL truncates longer names
 
 
 def text_literal(text: str) -> str:
     r"""Return a text as a literal whose meaning does not depend on the server's settings.
+
+    Claim: whatever the text is, the literal is this text and nothing else.
+    Proof: quotes are doubled. A backslash, which settings may give a meaning, occurs only doubled, within E'…'.
+    Needs: nothing.
+    Checked by: test_settings_of_the_server_change_nothing, test_each_operation_means_the_same_on_constants
 
     >>> print(text_literal("it's"), text_literal("\\"))
     'it''s' E'\\'
@@ -61,6 +66,13 @@ TIMESTAMP_PATTERN = rf"{_VALID_DATE}[ T]{_VALID_TIME}"
 def cast_if_matches(pattern: str, sql_type: str) -> Callable[[Sequence[str], Sequence[Expr]], str]:
     """Return an operation that casts a text to another type, or to NULL unless the whole text matches.
 
+    Claim: no text makes the cast raise.
+    Proof: SUBSTRING is NULL unless the pattern matches all of the first 300 characters, so a text that is longer is
+        NULL: no match has so many. What the patterns match are numbers in the range of their type, and valid dates and
+        times, leap years included.
+    Needs: INTEGER_PATTERN, REAL_PATTERN, DATE_PATTERN, TIMESTAMP_PATTERN.
+    Checked by: test_postgresql_never_raises_because_of_a_row, test_all_dates_are_read_and_no_others
+
     >>> cast_if_matches("[0-9]", "BIGINT")(["t"], [])
     "CAST(SUBSTRING(LEFT(t, 300) FROM '^[0-9]$') AS BIGINT)"
     """
@@ -74,14 +86,8 @@ _LATIN_1_END = 0x100
 _NOT_LATIN_1 = text_literal(r"[^\u0001-\u00ff]")
 
 
-@lru_cache(maxsize=2)
-def _case_pairs(change: Callable[[str], str]) -> dict[str, str]:
-    letters = (chr(code) for code in range(0x80, 0x110000) if not 0xD800 <= code < 0xE000)
-    return {letter: changed for letter in letters if (changed := change(letter)) != letter}
-
-
 def _change_case(change: Callable[[str], str], function: str, text: str) -> str:
-    pairs = _case_pairs(change)
+    pairs = {letter: changed for letter, changed in changed_letters(change).items() if not letter.isascii()}
     latin = "".join(letter for letter in pairs if ord(letter) < _LATIN_1_END)
     others = ",".join(f'"{letter}":"{changed}"' for letter, changed in pairs.items())
     letter = f"COALESCE(CAST('{{{others}}}' AS JSONB) ->> w.letter, w.letter)"
@@ -118,21 +124,21 @@ def upper(texts: Sequence[str], _: Sequence[Expr]) -> str:
 def like(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
     r"""Return SQL for LIKE with a constant pattern.
 
-    >>> from discreet.kernel.expr import Type
+    >>> from discreet.kernel.expr import Constant, Type
     >>> print(like(["t"], [Constant("", Type.TEXT), Constant("a%", Type.TEXT)]))
     t LIKE 'a%' ESCAPE E'\\'
     """
-    return f"{texts[0]} LIKE {text_literal(_constant_pattern(exprs))} ESCAPE {text_literal(chr(92))}"
+    return f"{texts[0]} LIKE {text_literal(constant_text(exprs[1]))} ESCAPE {text_literal(chr(92))}"
 
 
 def like_any_case(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
     r"""Return SQL for ILIKE with a constant pattern.
 
-    >>> from discreet.kernel.expr import Type
+    >>> from discreet.kernel.expr import Constant, Type
     >>> print(like_any_case(["t"], [Constant("", Type.TEXT), Constant("A%", Type.TEXT)])[-22:])
     LIKE 'a%' ESCAPE E'\\'
     """
-    pattern = text_literal(lower_case(_constant_pattern(exprs)))
+    pattern = text_literal(lower_case(constant_text(exprs[1])))
     return f"{lower(texts, exprs)} LIKE {pattern} ESCAPE {text_literal(chr(92))}"
 
 
@@ -142,21 +148,15 @@ def matches(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
     Matching a constant first makes the planner compile the expression; otherwise the first row that needs it would, and
     the running time would disclose that there is one.
 
-    >>> from discreet.kernel.expr import Type
+    >>> from discreet.kernel.expr import Constant, Type
     >>> print(matches(["t"], [Constant("", Type.TEXT), Constant("[.]a.$", Type.TEXT)]))
     CASE WHEN ('' ~ E'[.]a[^\\n]$') IS NOT NULL THEN t ~ E'[.]a[^\\n]$' END
     """
     parts = r"\\.|\[[^\]]*\]|\."
     pattern = re.sub(
-        parts, lambda part: r"[^\n]" if part[0] == "." else part[0], _constant_pattern(exprs), flags=re.DOTALL
+        parts, lambda part: r"[^\n]" if part[0] == "." else part[0], constant_text(exprs[1]), flags=re.DOTALL
     )
     return f"CASE WHEN ('' ~ {text_literal(pattern)}) IS NOT NULL THEN {texts[0]} ~ {text_literal(pattern)} END"
-
-
-def _constant_pattern(exprs: Sequence[Expr]) -> str:
-    pattern = exprs[1]
-    assert isinstance(pattern, Constant)
-    return str(pattern.value)
 
 
 # Names.
@@ -166,6 +166,12 @@ _TEXT_OR_NAME = re.compile(r"""'[^']*'|"([^"]*(?:""[^"]*)*)\"""")
 
 def shorten_names(sql: str) -> str:
     """Replace names that PostgreSQL would truncate by short ones that no table has.
+
+    Claim: different names stay different, and constants stay as they are.
+    Proof: PostgreSQL compares the first 63 bytes. A longer name becomes a dot and 96 bits of its SHA-256; no column of
+        a table begins with a dot, and the kernel's own such names are shorter. Texts in quotes are matched first.
+    Needs: quote_name, check_name, text_literal.
+    Checked by: test_names_are_shortened_and_constants_are_not
 
     >>> shorten_names('''SELECT "a" AS "%s" FROM t''' % ("é" * 40))
     'SELECT "a" AS ".84fe2e03d50dd3a18b630669" FROM t'

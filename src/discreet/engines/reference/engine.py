@@ -147,7 +147,7 @@ class ReferenceEngine:
         return owned
 
     def _owners(self, scan: Scan, row_number: int, row: Row) -> set[UnitValues]:
-        """Return all units that a row of a private table belongs to; a row of several is dropped."""
+        """Return all units that a row of a private table belongs to; rows of several units are dropped."""
         match scan.owner:
             case UnitKey(parts):
                 unit = tuple(evaluate(part, row) for part in parts)

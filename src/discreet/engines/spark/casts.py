@@ -7,21 +7,29 @@ Two limitations are Spark's own: it fails to read files with millisecond timesta
 nanosecond timestamps as integers.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from discreet.engines.duckdb.casts import MAX_PARSED_LENGTH
+from discreet.engines.common_sql import (
+    DEFAULT_TYPES,
+    INTEGER_TEXT,
+    REAL_TEXT,
+    TIME_TEXT,
+    ZONE_TEXT,
+    Cast,
+    bit_to_boolean,
+    cast_to,
+    is_short,
+    word_to_boolean,
+)
 from discreet.engines.spark.dialect import SPARK
 from discreet.engines.spark.literals import text_literal
 from discreet.kernel.expr import Type
 
-_INTEGER_PATTERN = text_literal(r"\A *[+-]?[0-9]{1,19}([.]0*)? *\z")
-_REAL_PATTERN = text_literal(r"\A *[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]{1,3})? *\z")
-_DATE_PATTERN = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_TIME_PATTERN = "[ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,9})?)?"
-_ZONE_PATTERN = "(Z|[+-](0[0-9]|1[0-5])(:?[0-5][0-9])?)"
-_LOCAL_TIMESTAMP = text_literal(rf"\A{_DATE_PATTERN}({_TIME_PATTERN})?\z")
-_ZONED_TIMESTAMP = text_literal(rf"\A{_DATE_PATTERN}{_TIME_PATTERN}{_ZONE_PATTERN}\z")
-_ZONE_AT_END = text_literal(rf"{_ZONE_PATTERN}\z")
+_INTEGER_PATTERN, _REAL_PATTERN = (text_literal(rf"\A{pattern}\z") for pattern in (INTEGER_TEXT, REAL_TEXT))
+_DATE_TEXT = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_LOCAL_TIMESTAMP = text_literal(rf"\A{_DATE_TEXT}({TIME_TEXT})?\z")
+_ZONED_TIMESTAMP = text_literal(rf"\A{_DATE_TEXT}{TIME_TEXT}{ZONE_TEXT}\z")
+_ZONE_AT_END = text_literal(rf"{ZONE_TEXT}\z")
 
 _DATE_RANGE = "BETWEEN DATE '0001-01-01' AND DATE '9999-12-31'"
 _TIMESTAMP_RANGE = "BETWEEN TIMESTAMP_NTZ '0001-01-01 00:00:00' AND TIMESTAMP_NTZ '9999-12-31 23:59:59.999999'"
@@ -46,14 +54,6 @@ _TYPE_FAMILIES = {
     "timestamp": "instant",
     "void": "nothing",
 }
-_DEFAULT_TYPES = {
-    **dict.fromkeys(("integer", "narrow"), Type.INTEGER),
-    **dict.fromkeys(("real", "decimal"), Type.REAL),
-    "boolean": Type.BOOLEAN,
-    **dict.fromkeys(("text", "collated"), Type.TEXT),
-    "date": Type.DATE,
-    **dict.fromkeys(("local", "instant"), Type.TIMESTAMP),
-}
 
 
 def default_type(native_type: str) -> Type | None:
@@ -62,7 +62,7 @@ def default_type(native_type: str) -> Type | None:
     >>> default_type("decimal(18,2)"), default_type("array<bigint>")
     (<Type.REAL: 'r'>, None)
     """
-    return _DEFAULT_TYPES.get(_type_family(native_type))
+    return DEFAULT_TYPES.get(_type_family(native_type))
 
 
 def policy_type(native_type: str) -> str | None:
@@ -98,6 +98,14 @@ def cast_columns(columns: Mapping[str, tuple[str, str, Type]], zone: str) -> tup
 
     The first list casts, and the second replaces values out of range by NULL, so that nothing is computed twice.
 
+    Claim: each value is a function of its own row, in the range of the kernel type or NULL, and no cast raises.
+    Proof: a cast that can fail is a TRY_CAST, behind a pattern, a comparison or both; plain casts go to wider types or
+        to text, or are of times in a range that Spark converts in every zone. Reals that are not finite and times
+        outside the years 1 to 9999 are replaced by NULL in the second list.
+    Needs: _casts_by_type, _null_out_of_range, is_short, backtick_quote.
+    Checked by: test_every_value_equals_that_of_duckdb_in_every_time_zone,
+        test_a_collation_does_not_make_two_texts_equal
+
     >>> cast_columns({"who": ("c0", "int", Type.INTEGER)}, "UTC")
     (['CAST(c0 AS BIGINT) AS v0'], ['v0 AS `who`'])
     """
@@ -126,61 +134,46 @@ def _null_out_of_range(x: str, kind: Type, family: str) -> str:
     return f"CASE WHEN {x} {_TIMESTAMP_RANGE} THEN {x} END" if kind is Type.TIMESTAMP else x
 
 
-_Cast = Callable[[str], str]
-
-
-def _casts_by_type(zone: str) -> dict[Type, dict[str, _Cast]]:
+def _casts_by_type(zone: str) -> dict[Type, dict[str, Cast]]:
     """Return the cast from each type family to each kernel type; pairs that are not listed cannot be cast."""
     to_zone = _utc_to_zone(zone)
-    times: dict[str, _Cast] = {
-        "local": _unchanged,
+    times: dict[str, Cast] = {
+        "local": str,
         "date": lambda x: f"CAST(CASE WHEN {x} {_DATE_RANGE} THEN {x} END AS TIMESTAMP_NTZ)",
         "instant": lambda x: to_zone(f"CAST(CASE WHEN {x} {_WIDE_INSTANT_RANGE} THEN {x} END AS TIMESTAMP_NTZ)"),
         **_text_and_collated(_timestamp_parser(to_zone)),
     }
-    casts: dict[Type, dict[str, _Cast]] = {
+    casts: dict[Type, dict[str, Cast]] = {
         Type.INTEGER: {
-            "integer": _unchanged,
-            **dict.fromkeys(("narrow", "boolean"), _cast_to("BIGINT")),
+            "integer": str,
+            **dict.fromkeys(("narrow", "boolean"), cast_to("BIGINT")),
             "real": _double_to_integer,
             "decimal": _decimal_to_integer,
             **_text_and_collated(_parse_integer),
         },
         Type.REAL: {
-            **dict.fromkeys(("real", "integer", "narrow", "decimal"), _cast_to("DOUBLE")),
+            **dict.fromkeys(("real", "integer", "narrow", "decimal"), cast_to("DOUBLE")),
             **_text_and_collated(_parse_real),
         },
         Type.BOOLEAN: {
-            "boolean": _unchanged,
-            **dict.fromkeys(("integer", "narrow"), _bit_to_boolean),
-            "real": lambda x: _bit_to_boolean(_double_to_integer(x)),
-            "decimal": lambda x: _bit_to_boolean(_decimal_to_integer(x)),
+            "boolean": str,
+            **dict.fromkeys(("integer", "narrow"), bit_to_boolean),
+            "real": lambda x: bit_to_boolean(_double_to_integer(x)),
+            "decimal": lambda x: bit_to_boolean(_decimal_to_integer(x)),
             **_text_and_collated(_parse_boolean),
         },
         Type.TEXT: {
             **_text_and_collated(lambda x: f"TRY_VALIDATE_UTF8({x})"),
-            **dict.fromkeys(("integer", "narrow"), _cast_to("STRING")),
+            **dict.fromkeys(("integer", "narrow"), cast_to("STRING")),
         },
-        Type.DATE: times | {"date": _unchanged},
+        Type.DATE: times | {"date": str},
         Type.TIMESTAMP: times,
     }
-    return {kind: by_family | {"nothing": _cast_to(SPARK.types[kind])} for kind, by_family in casts.items()}
+    return {kind: by_family | {"nothing": cast_to(SPARK.types[kind])} for kind, by_family in casts.items()}
 
 
-def _unchanged(x: str) -> str:
-    return x
-
-
-def _cast_to(kind: str) -> _Cast:
-    return lambda x: f"CAST({x} AS {kind})"
-
-
-def _text_and_collated(cast: _Cast) -> dict[str, _Cast]:
+def _text_and_collated(cast: Cast) -> dict[str, Cast]:
     return {"text": cast, "collated": lambda x: cast(f"({x} {_BINARY_COLLATION})")}
-
-
-def _bit_to_boolean(x: str) -> str:
-    return f"CASE {x} WHEN 0 THEN FALSE WHEN 1 THEN TRUE END"
 
 
 def _double_to_integer(x: str) -> str:
@@ -194,35 +187,27 @@ def _decimal_to_integer(x: str) -> str:
     return f"CASE WHEN SIGN({x} % 1) = 0 THEN TRY_CAST({x} AS BIGINT) END"
 
 
-def _is_short(x: str) -> str:
-    return f"LENGTH({x}) <= {MAX_PARSED_LENGTH}"
-
-
 def _parse_integer(x: str) -> str:
-    is_integer = f"{_is_short(x)} AND {x} RLIKE {_INTEGER_PATTERN}"
+    is_integer = f"{is_short(x)} AND {x} RLIKE {_INTEGER_PATTERN}"
     return f"CASE WHEN {is_integer} THEN TRY_CAST(SUBSTRING_INDEX({x}, '.', 1) AS BIGINT) END"
 
 
 def _parse_real(x: str) -> str:
-    return f"CASE WHEN {_is_short(x)} AND {x} RLIKE {_REAL_PATTERN} THEN TRY_CAST({x} AS DOUBLE) END"
+    return f"CASE WHEN {is_short(x)} AND {x} RLIKE {_REAL_PATTERN} THEN TRY_CAST({x} AS DOUBLE) END"
 
 
 def _parse_boolean(x: str) -> str:
-    word = f"LOWER(TRIM({x}))"
-    return (
-        f"CASE WHEN {word} IN ('true', 't', 'yes', 'y', '1') THEN TRUE "
-        f"WHEN {word} IN ('false', 'f', 'no', 'n', '0') THEN FALSE END"
-    )
+    return word_to_boolean(f"LOWER(TRIM({x}))")
 
 
-def _utc_to_zone(zone: str) -> _Cast:
+def _utc_to_zone(zone: str) -> Cast:
     """Convert a timestamp from UTC, the session's zone, to the policy's zone."""
     if zone in ("UTC", "Etc/UTC"):
-        return _unchanged
+        return str
     return lambda x: f"CONVERT_TIMEZONE('UTC', '{zone}', CASE WHEN {x} {_WIDE_TIMESTAMP_RANGE} THEN {x} END)"
 
 
-def _timestamp_parser(to_zone: _Cast) -> _Cast:
+def _timestamp_parser(to_zone: Cast) -> Cast:
     """Return a parser of timestamps; Spark's own accepts fewer forms of offsets."""
 
     def parse(x: str) -> str:
@@ -234,7 +219,7 @@ def _timestamp_parser(to_zone: _Cast) -> _Cast:
         minutes = f"CASE WHEN LENGTH({zone}) > 3 THEN COALESCE(TRY_CAST(SUBSTRING({zone}, -2, 2) AS INT), 0) ELSE 0 END"
         in_utc = f"{local} + MAKE_DT_INTERVAL(0, ({sign}) * {hours}, ({sign}) * ({minutes}), 0)"
         return (
-            f"CASE WHEN LENGTH({x}) > {MAX_PARSED_LENGTH} THEN NULL "
+            f"CASE WHEN NOT {is_short(x)} THEN NULL "
             f"WHEN {trimmed} RLIKE {_LOCAL_TIMESTAMP} THEN TRY_CAST({trimmed} AS TIMESTAMP_NTZ) "
             f"WHEN {trimmed} RLIKE {_ZONED_TIMESTAMP} THEN {to_zone(f'({in_utc})')} END"
         )

@@ -11,16 +11,15 @@ boundary of a grid step or a condition, totals may differ from those of other en
 import math
 import sys
 from collections.abc import Sequence
-from fractions import Fraction
 
+from discreet.engines.common_sql import COMMON_OPERATIONS, case_when, constant_integer, largest_double_where
 from discreet.engines.spark.literals import constant, real_literal, requote_names, text_literal
 from discreet.engines.spark.text_functions import like, like_any_case, lower, matches, unsupported_pattern, upper
-from discreet.kernel.expr import Call, Constant, Expr, Type
-from discreet.kernel.sqlgen.dialect import Dialect, GroupCountStrategy, Operation
+from discreet.kernel.expr import Constant, Expr, Type
+from discreet.kernel.sqlgen.dialect import Dialect, Operation
 
 INEXACT_OPERATIONS = frozenset({"ln", "log10", "exp", "power"})
 
-_MAX_DEPTH = 100  # nesting levels of one expression
 _INFINITY = "CAST('Infinity' AS DOUBLE)"
 _INTEGER_PATTERN = r"\A[+-]?[0-9]{1,18}\z"
 _REAL_PATTERN = r"\A[+-]?(?:[0-9]{1,100}(?:[.][0-9]{0,100})?|[.][0-9]{1,100})(?:[eE][+-]?(?:0?[0-9]{1,2}|1[0-9]{2}))?\z"
@@ -30,13 +29,9 @@ _DATE_RANGE = "DATE'0001-01-01' AND DATE'9999-12-31'"
 _TIMESTAMP_RANGE = "TIMESTAMP_NTZ'0001-01-01 00:00:00' AND TIMESTAMP_NTZ'9999-12-31 23:59:59.999999'"
 
 
-def _case_when(condition: str, value: str) -> str:
-    return f"CASE WHEN {condition} THEN {value} END"
-
-
 def _cast_if_matches(pattern: str, sql_type: str) -> str:
     """Return SQL that casts a text if it matches the pattern; Spark itself would accept more, such as 'now'."""
-    return _case_when(f"{{0}} RLIKE {text_literal(pattern)}", f"TRY_CAST({{0}} AS {sql_type})")
+    return case_when(f"{{0}} RLIKE {text_literal(pattern)}", f"TRY_CAST({{0}} AS {sql_type})")
 
 
 def _floor_or_ceil(function: str) -> str:
@@ -56,15 +51,9 @@ def _divide(args: Sequence[str], exprs: Sequence[Expr]) -> str:
     return negated if exprs[1].value == -1 else quotient
 
 
-def _integer_constant(expr: Expr) -> int:
-    assert isinstance(expr, Constant)
-    assert isinstance(expr.value, int)
-    return expr.value
-
-
 def _round(args: Sequence[str], exprs: Sequence[Expr]) -> str:
     """Return SQL that rounds to decimal places with two roundings, and handles overflow like the reference."""
-    x, places = args[0], _integer_constant(exprs[1])
+    x, places = args[0], constant_integer(exprs[1])
     factor = real_literal(float(10 ** abs(places)))
     if places == 0:
         return f"ROUND({x}, 0)"
@@ -76,33 +65,27 @@ def _round(args: Sequence[str], exprs: Sequence[Expr]) -> str:
 
 def _overflows_when_rounded(x: str, places: int) -> str:
     """Return a condition for a finite real whose rounded value is not finite."""
-    factor = float(10 ** abs(places))
-    low, high = 1.0, sys.float_info.max
-    if math.isfinite(_scale_and_back(high, factor, places)):
+    factor, largest = float(10 ** abs(places)), sys.float_info.max
+    safe = largest_double_where(lambda size: math.isfinite(size * factor if places > 0 else size / factor * factor))
+    if safe == largest:
         return "FALSE"
-    while math.nextafter(low, high) < high:
-        middle = float((Fraction(low) + Fraction(high)) / 2)
-        low, high = (middle, high) if math.isfinite(_scale_and_back(middle, factor, places)) else (low, middle)
-    return f"ABS({x}) BETWEEN {real_literal(high)} AND {real_literal(sys.float_info.max)}"
-
-
-def _scale_and_back(x: float, factor: float, places: int) -> float:
-    return x * factor if places > 0 else x / factor * factor
+    return f"ABS({x}) BETWEEN {real_literal(math.nextafter(safe, math.inf))} AND {real_literal(largest)}"
 
 
 def _substring(args: Sequence[str], exprs: Sequence[Expr]) -> str:
-    return f"SUBSTRING({args[0]}, {_integer_constant(exprs[1])}, {_integer_constant(exprs[2])})"
+    return f"SUBSTRING({args[0]}, {constant_integer(exprs[1])}, {constant_integer(exprs[2])})"
 
 
 def _shift_within(shift_sql: str, range_sql: str) -> Operation:
     def operation(args: Sequence[str], exprs: Sequence[Expr]) -> str:
-        shifted = shift_sql.format(args[0], _integer_constant(exprs[1]))
-        return _case_when(f"{shifted} BETWEEN {range_sql}", shifted)
+        shifted = shift_sql.format(args[0], constant_integer(exprs[1]))
+        return case_when(f"{shifted} BETWEEN {range_sql}", shifted)
 
     return operation
 
 
 _OPERATIONS: dict[str, str | Operation] = {
+    **COMMON_OPERATIONS,
     "add i": "TRY_ADD({0}, {1})",
     "subtract i": "TRY_SUBTRACT({0}, {1})",
     "multiply i": "TRY_MULTIPLY({0}, {1})",
@@ -110,29 +93,22 @@ _OPERATIONS: dict[str, str | Operation] = {
     "modulo": "TRY_MOD({0}, CASE WHEN {1} = -1 THEN 1L ELSE {1} END)",  # Sail fails on MIN % -1
     "negate i": "TRY_SUBTRACT(0L, {0})",
     "abs i": "CASE WHEN {0} >= 0 THEN {0} ELSE TRY_SUBTRACT(0L, {0}) END",
-    "sign i": "CAST(SIGN({0}) AS BIGINT)",
     "add": "{0} + {1}",
     "subtract": "{0} - {1}",
     "multiply": "{0} * {1}",
-    "negate": "-{0}",
-    "abs": "ABS({0})",
     "sign": f"NANVL(SIGN({{0}}), {real_literal(0.0)})",
     "floor": _floor_or_ceil("FLOOR"),
     "ceil": _floor_or_ceil("CEIL"),
     "round": _round,
-    "sqrt": _case_when("{0} >= 0", "SQRT({0})"),
-    "ln": _case_when("{0} > 0", "LN({0})"),
-    "log10": _case_when("{0} > 0", "LOG10({0})"),
-    "exp": _case_when("{0} <= 709", "EXP(GREATEST({0}, -708D))"),
+    "sqrt": case_when("{0} >= 0", "SQRT({0})"),
+    "ln": case_when("{0} > 0", "LN({0})"),
+    "log10": case_when("{0} > 0", "LOG10({0})"),
+    "exp": case_when("{0} <= 709", "EXP(GREATEST({0}, -708D))"),
     # Sail fails on a negative power of zero.
     "power": (
         f"CASE WHEN ABS({{0}}) < {_INFINITY} AND ABS({{1}}) < {_INFINITY} AND ({{0}} <> 0 OR {{1}} >= 0) THEN CASE "
         "WHEN ABS(POW({0}, {1})) < 1e-307D THEN 0D WHEN ABS(POW({0}, {1})) <= 1e307D THEN POW({0}, {1}) END END"
     ),
-    "least": "LEAST({0}, {1})",
-    "greatest": "GREATEST({0}, {1})",
-    "clip": "CASE WHEN {0} < {1} THEN {1} WHEN {0} > {2} THEN {2} ELSE {0} END",
-    "inside": _case_when("{0} BETWEEN {1} AND {2}", "{0}"),
     "to_real": "CAST({0} AS DOUBLE)",
     # The cast turns 2^63 into 2^63 - 1; adding and subtracting 1 turns this into NULL.
     "to_integer": "TRY_SUBTRACT(TRY_ADD(TRY_CAST(BROUND({0}, 0) AS BIGINT), 1L), 1L)",
@@ -144,14 +120,8 @@ _OPERATIONS: dict[str, str | Operation] = {
     "write_integer": "CAST({0} AS STRING)",
     "write_boolean": "CAST({0} AS STRING)",
     "write_date": "CAST({0} AS STRING)",
-    "equal": "{0} = {1}",
-    "less": "{0} < {1}",
-    "at_most": "{0} <= {1}",
-    "not": "NOT {0}",
-    "is_null": "{0} IS NULL",
     "one_of": "{0} IN ({rest})",
     "one_of r": "{0} + 0D IN ({rest})",  # in a long list, -0.0 does not equal 0.0
-    "coalesce": "COALESCE({all})",
     "nullif": "CASE WHEN {0} = {1} THEN NULL ELSE {0} END",
     "lower": lower,
     "upper": upper,
@@ -180,7 +150,6 @@ _OPERATIONS: dict[str, str | Operation] = {
     "trunc_hour": "CAST(CAST({0} AS DATE) AS TIMESTAMP_NTZ) + MAKE_DT_INTERVAL(0, hour({0}), 0, 0)",
     "trunc_minute": "{0} - MAKE_DT_INTERVAL(0, 0, 0, EXTRACT(SECOND FROM {0}))",
     "trunc_second": "{0} - MAKE_DT_INTERVAL(0, 0, 0, EXTRACT(SECOND FROM {0}) % 1)",
-    "to_date": "CAST({0} AS DATE)",
     "to_timestamp": "CAST({0} AS TIMESTAMP_NTZ)",
     "days_between": "CAST(DATEDIFF({1}, {0}) AS BIGINT)",
     "add_days": _shift_within("DATE_ADD({0}, {1})", _DATE_RANGE),
@@ -203,36 +172,46 @@ def _min_or_max(function: str, value: str, _kind: Type) -> str:
     return f"{function}({table}{value})"
 
 
-def _unsupported_reason(call: Call) -> str:
-    """Return why Spark does not support an operation; some 150 nesting levels may overflow its parser's stack."""
-    if call.depth > _MAX_DEPTH:
-        return "SELECT: an expression is nested too deeply for Spark. Simplify it, for example with shorter sums."
-    return unsupported_pattern(call)
-
-
 _DECIMAL_SUM = "SUM(CAST({0} AS DECIMAL(28, 0)))"
-_SUM_OR_NULL = _case_when(
+# Not TRY_CAST: if Sail compares a TRY_CAST with a number, it compares the original value, even if the cast is NULL.
+_SUM_OR_NULL = case_when(
     f"{_DECIMAL_SUM} BETWEEN -9223372036854775808 AND 9223372036854775807", f"CAST({_DECIMAL_SUM} AS BIGINT)"
 )
 
-SPARK = Dialect(
-    _OPERATIONS,
-    _TYPES,
-    constant,
-    grid_step=_case_when(
-        f"ABS(CAST({{value}} AS DOUBLE)) < {_INFINITY}",
-        "FLOOR(LEAST(GREATEST(CAST({value} AS DOUBLE), {low}), {high}) / {step} + 0.5D)",
-    ),
-    finite_or_null=f"({_case_when(f'ABS({{value}}) < {_INFINITY}', '{value} + 0D')})",
-    quotient="{0} DIV {1}",
-    sign="(CASE WHEN {0} < 0 THEN -1 ELSE 1 END)",
-    # Not TRY_CAST: if Sail compares a TRY_CAST with a number, it compares the original value, even if the cast is NULL.
-    sum_or_null=_SUM_OR_NULL,
-    min_or_max=_min_or_max,
-    materialized="",
-    group_count_strategy=GroupCountStrategy.WINDOW,
-    colocate_hint="/*+ REPARTITION({units}) */ ",
-    finish_select=requote_names,
-    unsupported_reason=_unsupported_reason,
-    max_listed=100_000,  # which Spark parses in a few seconds
-)
+
+def _spark_dialect() -> Dialect:
+    """Return Spark's SQL.
+
+    Claim: every operation yields a value or NULL and never raises, integers are exact, and a constant is its value; a
+        search takes a bounded time, or is refused.
+    Proof: integers are computed by `try_` functions, which give NULL outside 64 bits; divisors are compared with 0 and
+        -1 first. Doubles follow IEEE; functions get only arguments that are allowed. A text is cast with TRY_CAST and
+        only after a pattern has accepted it. Shifted dates and times are compared with the calendar's ends. A text
+        literal has letters, digits and a few signs, or the digits of its bytes. unsupported_pattern bounds searches.
+    Needs: COMMON_OPERATIONS, case_when, constant, real_literal, text_literal, requote_names, lower, upper, like,
+        like_any_case, matches, unsupported_pattern, largest_double_where.
+    Checked by: test_spark_sql_equals_the_reference, test_spark_sql_never_raises_because_of_a_row,
+        test_a_constant_ends_where_it_should, test_no_text_takes_more_matching_steps_than_computed
+    """
+    return Dialect(
+        _OPERATIONS,
+        _TYPES,
+        constant,
+        grid_step=case_when(
+            f"ABS(CAST({{value}} AS DOUBLE)) < {_INFINITY}",
+            "FLOOR(LEAST(GREATEST(CAST({value} AS DOUBLE), {low}), {high}) / {step} + 0.5D)",
+        ),
+        finite_or_null=f"({case_when(f'ABS({{value}}) < {_INFINITY}', '{value} + 0D')})",
+        quotient="{0} DIV {1}",
+        sign="(CASE WHEN {0} < 0 THEN -1 ELSE 1 END)",
+        sum_or_null=_SUM_OR_NULL,
+        min_or_max=_min_or_max,
+        materialized="",
+        finish_select=requote_names,
+        unsupported_reason=unsupported_pattern,
+        max_nesting=100,  # some 150 levels may overflow the stack of its parser
+        max_listed=100_000,  # which Spark parses in a few seconds
+    )
+
+
+SPARK = _spark_dialect()

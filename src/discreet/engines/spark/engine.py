@@ -60,7 +60,7 @@ _DEFAULT_TUNING = Tuning()
 
 
 class Spark:
-    """The Spark engine; it answers one question at a time, in a session of its own.
+    """The Spark engine; it answers one question at a time, in its own session.
 
     Without a `url`, the server is that of SPARK_REMOTE. Of `tuning`, only seconds and remember apply, the latter if all
     tables are in files; how much of the cluster is used is up to the server.
@@ -174,7 +174,7 @@ class Spark:
     ) -> Iterator[Callable[[PartialSum, ColumnBounds], np.ndarray]]:
         """Cache the rows without NULL in these columns on Spark and return a function that sums a part over them.
 
-        The rows of a unit are in one partition. If the workers cannot compute the sums, Refused. A failed question of
+        The rows of a unit are in one partition. Refused if the workers cannot compute the sums. A failed question of
         any analyst ends the session and its cache; the rows are then cached again.
         """
         cached = _CachedRows(lambda spark: self._complete_rows(spark, relation, columns))

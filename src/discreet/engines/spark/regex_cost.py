@@ -42,6 +42,13 @@ class _Continuation:
 def search_steps(node: RegexNode) -> int | None:
     """Return the maximum steps of a search in a text of MAX_TEXT_LENGTH characters; None if the stack may overflow.
 
+    Claim: no text of this length takes more steps, if the engine tries one way after the other, as Java does.
+    Proof: a part is entered once for each way in which the parts before it can match, at each of the characters where
+        a search may begin. A repetition has one exit if what follows cannot begin where its body goes on, and
+        otherwise as many as it has repetitions; at the others, the first characters are compared and fail.
+    Needs: _backtracking_cost, _repetition_cost, _continuation, _first_chars, _leaf_count, _disjoint, _group_repeats.
+    Checked by: test_no_text_takes_more_matching_steps_than_computed
+
     >>> from discreet.engines.spark.regex import parse_regex
     >>> cheap, costly, worse = (search_steps(parse_regex(p)) for p in ("[a-z]+@[a-z]+[.]com", "a.*b", "a.*b.*c"))
     >>> cheap < MAX_STEPS < costly < worse

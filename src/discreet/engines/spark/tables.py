@@ -217,7 +217,7 @@ def _stored_columns(spark: "SparkSession", table: str, location: str) -> SparkSc
 
 
 def create_view(spark: "SparkSession", table: str, view: str, source: TableSource, zone: str) -> SparkSourceTable:
-    """Create the view of a source; PolicyError if it cannot be read. Columns that do not match become misfits."""
+    """Create the view of a source; PolicyError if it cannot be read. Columns that do not match are in `misfits`."""
     location = _location(source)
     columns = _stored_columns(spark, table, location)
     if not columns:

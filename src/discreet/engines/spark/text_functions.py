@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 
+from discreet.engines.common_sql import changed_letters, constant_text
 from discreet.engines.reference.evaluate import lower_case, upper_case
 from discreet.engines.spark.literals import text_literal
 from discreet.engines.spark.regex import (
@@ -17,7 +18,7 @@ from discreet.engines.spark.regex import (
     write_regex,
 )
 from discreet.engines.spark.regex_cost import MAX_STEPS, search_steps
-from discreet.kernel.expr import MAX_TEXT_LENGTH, Call, Constant, Expr
+from discreet.kernel.expr import MAX_TEXT_LENGTH, Call, Expr
 
 _NOT_FOUND = 100_000  # beyond the end of a text of MAX_TEXT_LENGTH characters
 _MAX_SEARCHES = 5  # for one LIKE, because the text's expression is repeated for each
@@ -42,49 +43,49 @@ def _change_case(ascii_function: str, value: str, change: Callable[[str], str]) 
 @cache
 def _translation(change: Callable[[str], str]) -> str:
     """Return all characters that change and their replacements; Spark's own tables differ between releases."""
-    codes = (*range(0xD800), *range(0xE000, 0x110000))
-    pairs = [(letter, changed) for letter in map(chr, codes) if (changed := change(letter)) != letter]
-    letters, replacements = ("".join(column) for column in zip(*pairs, strict=True))
+    pairs = changed_letters(change)
+    letters, replacements = "".join(pairs), "".join(pairs.values())
     return f"{text_literal(letters)}, {text_literal(replacements)}"
 
 
 def matches(args: Sequence[str], exprs: Sequence[Expr]) -> str:
     """Return SQL for a match of a constant regular expression."""
-    return f"{args[0]} RLIKE {text_literal(write_regex(parse_regex(_constant_pattern(exprs))))}"
+    return f"{args[0]} RLIKE {text_literal(write_regex(parse_regex(constant_text(exprs[1]))))}"
 
 
 def like(args: Sequence[str], exprs: Sequence[Expr]) -> str:
     """Return SQL for LIKE with a constant pattern."""
-    return _like_sql(args[0], _like_segments(_constant_pattern(exprs)))
+    return _like_sql(args[0], _like_segments(constant_text(exprs[1])))
 
 
 def like_any_case(args: Sequence[str], exprs: Sequence[Expr]) -> str:
     """Return SQL for ILIKE with a constant pattern."""
     lowered = f"TRANSLATE({args[0]}, {_translation(lower_case)})"
-    return _like_sql(lowered, _like_segments(lower_case(_constant_pattern(exprs))))
+    return _like_sql(lowered, _like_segments(lower_case(constant_text(exprs[1]))))
 
 
 def unsupported_pattern(call: Call) -> str:
-    """Return why a pattern cannot be searched for in bounded time, or "" if it can."""
-    if call.op == "matches" and _steps_or_excess(parse_regex(_constant_pattern(call.args))) > MAX_STEPS:
+    """Return why a pattern cannot be searched for in bounded time, or "" if it can.
+
+    Claim: a search that is not refused takes at most MAX_STEPS steps on a text of MAX_TEXT_LENGTH characters.
+    Proof: regular expressions, also those that a LIKE becomes, have their steps bounded by search_steps; a LIKE whose
+        parts are found one after the other by LOCATE passes over the text at most _MAX_SEARCHES times.
+    Needs: search_steps, parse_regex, write_regex, _like_segments, _like_sql, _is_locatable.
+    Checked by: test_no_text_takes_more_matching_steps_than_computed, test_patterns_are_read_alike
+    """
+    if call.op == "matches" and _steps_or_excess(parse_regex(constant_text(call.args[1]))) > MAX_STEPS:
         return (
             "REGEXP_LIKE: this regular expression could take too long on a single row in Spark. Start it with ^, let "
             "repetitions (*, +) be followed by characters that they cannot match, bound them ({0,20}), do not repeat a "
             "(group) without a bound, or use LIKE."
         )
     if call.op in {"like", "like_any_case"}:
-        segments = _like_segments(_constant_pattern(call.args))
+        segments = _like_segments(constant_text(call.args[1]))
         if not _is_locatable(segments) and _steps_or_excess(_like_regex(segments)) > MAX_STEPS:
             return (
                 "LIKE: this pattern could take too long on a single row in Spark. Use fewer %, and no _ between them."
             )
     return ""
-
-
-def _constant_pattern(exprs: Sequence[Expr]) -> str:
-    pattern = exprs[1]
-    assert isinstance(pattern, Constant)
-    return str(pattern.value)
 
 
 def _steps_or_excess(tree: RegexNode) -> int:

@@ -22,9 +22,9 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.engines.spark.connection import is_connection_lost
+from discreet.engines.unit_batches import batch_rows, whole_units
 from discreet.kernel.errors import Refused
-from discreet.kernel.model_release import Batch, PartialSum
-from discreet.kernel.row_rule import check_row_wise
+from discreet.kernel.model_release import Batch, PartialSum, check_row_wise
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -86,11 +86,11 @@ class SparkRows:
         partial_sums = self._rows.mapInArrow(
             _with_code(_PartitionSum(part, low, high, self._worker_fingerprint)), f"{_SUMS} binary"
         )
-        if part.length > _LONG_VECTOR:
+        if part.size > _LONG_VECTOR:
             partial_sums = partial_sums.repartition(_FEW_PARTITIONS).mapInArrow(
-                _with_code(_VectorSum(part.length)), f"{_SUMS} binary"
+                _with_code(_VectorSum(part.size)), f"{_SUMS} binary"
             )
-        return _add_up(partial_sums.toArrow().to_batches(), part.length)
+        return _add_up(partial_sums.toArrow().to_batches(), part.size)
 
 
 @contextmanager
@@ -136,7 +136,7 @@ class _PartitionSum:
         if arithmetic_fingerprint() != self.worker_fingerprint:
             raise ValueError("the arithmetic of this worker differs from that of the workers that were checked")
         check_row_wise(self.part.rule, self.part.public, self.part.low, self.part.high)  # on the worker, too
-        yield _pack(self.part(self._clipped_batches(batches)))
+        yield _pack(self.part(whole_units(self._clipped_batches(batches))))
 
     def _clipped_batches(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Batch]:
         """Yield the clamped values, and the number of each row's unit within the partition."""
@@ -152,8 +152,8 @@ class _PartitionSum:
             )
             rows = np.array(list(columns.values())).T
             rows = np.clip(np.clip(rows, self.low, self.high), self.part.low, self.part.high)
-            for start in range(0, len(rows), self.part.batch_rows):
-                chunk = slice(start, start + self.part.batch_rows)
+            for start in range(0, len(rows), batch_rows(self.part)):
+                chunk = slice(start, start + batch_rows(self.part))
                 yield rows[chunk], None if unit_numbers is None else unit_numbers[chunk]
 
 

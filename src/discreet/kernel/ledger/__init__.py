@@ -7,18 +7,8 @@ charges nothing and reveals nothing. After the commit the charge stands, and onc
 request with the same key returns it.
 """
 
-from discreet.kernel.ledger.account import UNKNOWN_OUTCOME, Account
-from discreet.kernel.ledger.protocol import Ledger
-from discreet.kernel.ledger.sqlite import SQLiteLedger, create_ledger, memory_ledger, open_ledger
+from discreet.kernel.ledger.ledger import UNKNOWN_OUTCOME, Ledger
+from discreet.kernel.ledger.sqlite import create_ledger, memory_ledger, open_ledger
 from discreet.kernel.ledger.terms import remaining_budget
 
-__all__ = [
-    "UNKNOWN_OUTCOME",
-    "Account",
-    "Ledger",
-    "SQLiteLedger",
-    "create_ledger",
-    "memory_ledger",
-    "open_ledger",
-    "remaining_budget",
-]
+__all__ = ["UNKNOWN_OUTCOME", "Ledger", "create_ledger", "memory_ledger", "open_ledger", "remaining_budget"]

@@ -7,13 +7,11 @@ import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from discreet.kernel.errors import LedgerError, PolicyError
-from discreet.kernel.ledger.account import Account
-from discreet.kernel.ledger.chain import first_row
-from discreet.kernel.ledger.checkpoint import Checkpoint
-from discreet.kernel.ledger.sqlite_location import FileLocation, MemoryLocation, SQLiteLocation
-from discreet.kernel.ledger.sqlite_table import SQLiteTable
-from discreet.kernel.ledger.storage import data_set_name
+from discreet.kernel.errors import LedgerError
+from discreet.kernel.ledger.checkpoint import checkpoint_of
+from discreet.kernel.ledger.ledger import Ledger, create_in, open_in
+from discreet.kernel.ledger.sqlite_location import SQLITE_DIALECT, FileLocation, MemoryLocation, SQLiteLocation
+from discreet.kernel.ledger.table import LedgerTable
 from discreet.kernel.ledger.terms import Terms
 from discreet.kernel.loss import Budget
 
@@ -25,11 +23,11 @@ class SQLiteSession:
         self.location = location
         self.stop_reason: str | None = None
         self.thread_lock = threading.Lock()
-        self._table: SQLiteTable | None = None
+        self._connection: sqlite3.Connection | None = None
         _OPEN_SESSIONS.add(self)
 
     @contextmanager
-    def write_transaction(self) -> Iterator[SQLiteTable]:
+    def write_transaction(self) -> Iterator[LedgerTable]:
         """Run one transaction, exclusive among all threads and processes; update the checkpoint after the commit.
 
         Claim: no two of these run at the same time on one file; when it ends, everything written is on disk; an
@@ -39,33 +37,31 @@ class SQLiteSession:
             is written; COMMIT returns after the rows are on disk (WAL, synchronous=FULL, both read back when the file
             is opened); uncommitted changes are rolled back; after an I/O error, when the outcome is unknown, every
             later use raises. Row numbers increase, so that of the checkpoint does, too.
-        Needs: SQLite's atomic commit; a disk that keeps synced data; flock between processes of one machine; no fork in
+        Needs: FileLocation, MemoryLocation, SQLITE_SCHEMA, LedgerTable.add_row, checkpoint_of, write_checkpoint;
+            SQLite's atomic commit; a disk that keeps synced data; flock between processes of one machine; no fork in
             between, which _before_fork ensures: a child would inherit SQLite's record of locks that it does not hold.
         Checked by: test_concurrent_processes_end_exactly_at_the_limit,
-            test_concurrent_threads_end_exactly_at_the_limit, test_the_head_is_written_after_the_commit,
+            test_concurrent_threads_end_exactly_at_the_limit, test_the_checkpoint_is_written_after_the_commit,
             test_an_error_at_commit_stops_the_ledger_until_it_is_opened_again,
-            test_forked_children_open_the_ledger_anew
-        Seal: 2f8d9ef8bcbe
+            test_forked_children_reopen_the_ledger
         """
         with self.thread_lock, ledger_errors(self.location):
             try:
                 with self.location.exclusive_lock():
-                    table = self._open_table()
-                    with _transaction(table, "IMMEDIATE"):
+                    with self._transaction("BEGIN IMMEDIATE") as table:
                         yield table
                         table.connection.execute("COMMIT")
-                    row = table.last_appended
-                    if row:
-                        self.location.store_checkpoint(Checkpoint.of_row(row))
+                    if table.last_appended:
+                        self.location.store_checkpoint(checkpoint_of(table.last_appended))
             except (sqlite3.Error, OSError) as cause:
                 # Whether the row was committed is unknown, so the file must be read again before any further use.
                 self.stop_reason = f"an earlier write failed ({cause}). Fix the cause, then reopen the ledger"
                 raise
 
     @contextmanager
-    def read_transaction(self) -> Iterator[SQLiteTable]:
+    def read_transaction(self) -> Iterator[LedgerTable]:
         """Read a snapshot of the ledger."""
-        with self.thread_lock, ledger_errors(self.location), _transaction(self._open_table(), "DEFERRED") as table:
+        with self.thread_lock, ledger_errors(self.location), self._transaction("BEGIN") as table:
             yield table
 
     def close(self) -> None:
@@ -76,16 +72,24 @@ class SQLiteSession:
 
     def disconnect(self) -> None:
         """Close the connection until it is needed again; the caller holds the thread lock."""
-        if self._table:
-            self._table.connection.close()
-            self._table = None
+        if self._connection:
+            self._connection.close()
+            self._connection = None
 
-    def _open_table(self) -> SQLiteTable:
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[LedgerTable]:
+        """Begin a transaction and roll back whatever was not committed."""
         if self.stop_reason:
             raise LedgerError(self.stop_reason)
-        if self._table is None:
-            self._table = SQLiteTable(self.location.connect())
-        return self._table
+        connection = self._connection = self._connection or self.location.connect()
+        try:
+            if connection.in_transaction:  # left open by an interrupt, uncommitted
+                connection.execute("ROLLBACK")
+            connection.execute(begin)
+            yield LedgerTable(connection, SQLITE_DIALECT)
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
 
 
 @contextmanager
@@ -100,20 +104,6 @@ def ledger_errors(location: SQLiteLocation) -> Iterator[None]:
             f"{location}: cannot read or write the ledger ({cause}). "
             "Check the file, the free disk space and the permissions of the folder."
         ) from cause
-
-
-@contextmanager
-def _transaction(table: SQLiteTable, mode: str) -> Iterator[SQLiteTable]:
-    """Begin a transaction and roll back whatever was not committed."""
-    table.last_appended = None
-    try:
-        if table.connection.in_transaction:  # left open by an interrupt, uncommitted
-            table.connection.execute("ROLLBACK")
-        table.connection.execute(f"BEGIN {mode}")
-        yield table
-    finally:
-        if table.connection.in_transaction:
-            table.connection.execute("ROLLBACK")
 
 
 # SQLite records per process which locks it holds on a file, and a forked child inherits this record without the locks:
@@ -148,15 +138,6 @@ def _after_fork_in_child() -> None:
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
 
 
-class SQLiteLedger(Account):
-    """An open ledger in SQLite, returned by create_ledger, open_ledger and memory_ledger."""
-
-    _session: SQLiteSession
-
-    def __init__(self, location: SQLiteLocation) -> None:
-        super().__init__(SQLiteSession(location))
-
-
 def create_ledger(
     path: str | os.PathLike[str],
     *,
@@ -164,7 +145,7 @@ def create_ledger(
     budget: Budget,
     analysts: Mapping[str, Budget] | None = None,
     unit_declaration: str = "",
-) -> SQLiteLedger:
+) -> Ledger:
     """Create a ledger for the data set `name` at a path where none exists.
 
     >>> from tempfile import mkdtemp
@@ -174,40 +155,15 @@ def create_ledger(
     Traceback (most recent call last):
     discreet.kernel.errors.LedgerError: ...ledger.sqlite: the file already exists. Open it with open_ledger, ...
     """
-    terms = Terms(name, budget, analysts, unit_declaration)
-    return _write_first_row(create_empty_ledger(path), terms)
-
-
-def create_empty_ledger(path: str | os.PathLike[str]) -> SQLiteLedger:
-    """Create an empty file; the caller must create the tables and the first row in one transaction.
-
-    >>> from tempfile import mkdtemp
-    >>> with create_empty_ledger(mkdtemp() + "/ledger.sqlite") as ledger:
-    ...     ledger.spent()  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    discreet.kernel.errors.LedgerError: ...ledger.sqlite: cannot read or write the ledger (no such table: rows)...
-    """
-    location = FileLocation(path)
+    terms, location = Terms(name, budget, analysts, unit_declaration), FileLocation(path)
     with ledger_errors(location):
         location.create()
-    return SQLiteLedger(location)
-
-
-def open_target_ledger(path: str | os.PathLike[str]) -> SQLiteLedger:
-    """Open the destination of a move: a new file, or one that an interrupted move left behind.
-
-    >>> from tempfile import mkdtemp
-    >>> open_target_ledger(mkdtemp() + "/moved.sqlite").close()
-    """
-    location = FileLocation(path)
-    with ledger_errors(location):
-        location.create_or_reuse()
-    return SQLiteLedger(location)
+    return create_in(SQLiteSession(location), terms)
 
 
 def memory_ledger(
     *, name: str, budget: Budget, analysts: Mapping[str, Budget] | None = None, unit_declaration: str = ""
-) -> SQLiteLedger:
+) -> Ledger:
     """Create a ledger that exists only in memory, for trials.
 
     >>> from discreet.kernel.event import Event
@@ -219,38 +175,14 @@ def memory_ledger(
     Loss(epsilon=1/4, rho=1/32)
     >>> ledger.close()
     """
-    return _write_first_row(SQLiteLedger(MemoryLocation()), Terms(name, budget, analysts, unit_declaration))
+    return create_in(SQLiteSession(MemoryLocation()), Terms(name, budget, analysts, unit_declaration))
 
 
-def open_ledger(path: str | os.PathLike[str], *, name: str) -> SQLiteLedger:
+def open_ledger(path: str | os.PathLike[str], *, name: str) -> Ledger:
     """Open the existing ledger of the data set `name`.
 
     >>> open_ledger("nowhere.sqlite", name="demo")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     discreet.kernel.errors.LedgerError: ...nowhere.sqlite: the ledger does not exist. Correct the path, ...
     """
-    ledger = SQLiteLedger(FileLocation(path))
-    try:
-        with ledger._session.read_transaction() as table:  # noqa: SLF001 - part of the construction
-            table.check_format()
-            stored_name = data_set_name(table)
-    except BaseException:
-        ledger.close()
-        raise
-    if stored_name != name:
-        ledger.close()
-        raise PolicyError(
-            f"name: the ledger {path} belongs to data set {stored_name!r}, not {name!r}. Use one file per data set."
-        )
-    return ledger
-
-
-def _write_first_row(ledger: SQLiteLedger, terms: Terms) -> SQLiteLedger:
-    try:
-        with ledger._session.write_transaction() as table:  # noqa: SLF001 - part of the construction
-            table.create()
-            table.add_row(first_row(terms))
-    except BaseException:
-        ledger.close()
-        raise
-    return ledger
+    return open_in(SQLiteSession(FileLocation(path)), name)

@@ -1,14 +1,65 @@
-"""The location of a SQLite ledger: a file with its lock and checkpoint, or memory."""
+"""The location of a SQLite ledger: a file with its lock and checkpoint, or memory; and the tables in it."""
 
 import fcntl
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from discreet.kernel.errors import LedgerError
 from discreet.kernel.ledger.checkpoint import Checkpoint, read_checkpoint, sync_folder, write_checkpoint
+from discreet.kernel.ledger.table import FORMAT, NOT_A_LEDGER, LedgerTable, StorageDialect, closed_on_error
+from discreet.kernel.ledger.terms import is_at_least, read_loss
+
+# No UNIQUE constraints: INSERT OR REPLACE would delete the conflicting row without firing the DELETE trigger.
+# not_below is a function of this module, so no other program can append rows.
+SQLITE_SCHEMA = (
+    """CREATE TABLE rows (
+        seq INTEGER PRIMARY KEY, time TEXT NOT NULL, kind TEXT NOT NULL, "by" TEXT NOT NULL, key TEXT,
+        receipt TEXT, body TEXT NOT NULL, loss TEXT NOT NULL, spent TEXT NOT NULL, spent_by TEXT NOT NULL,
+        previous TEXT NOT NULL, hash TEXT NOT NULL) STRICT""",
+    "CREATE TABLE answers (receipt TEXT NOT NULL, answer BLOB NOT NULL) STRICT",
+    'CREATE INDEX rows_key ON rows ("by", key) WHERE key IS NOT NULL',
+    "CREATE INDEX rows_receipt ON rows (receipt, kind) WHERE receipt IS NOT NULL",
+    "CREATE INDEX answers_receipt ON answers (receipt)",
+    *(
+        f"CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table} "
+        "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END"
+        for table in ("rows", "answers")
+        for verb in ("UPDATE", "DELETE")
+    ),
+    """CREATE TRIGGER rows_follow BEFORE INSERT ON rows
+        WHEN NEW.seq IS NOT (SELECT coalesce(max(seq), 0) + 1 FROM rows)
+        OR NEW.previous IS NOT coalesce((SELECT hash FROM rows ORDER BY seq DESC LIMIT 1), NEW.previous)
+        BEGIN SELECT RAISE(ABORT, 'a row must follow the last row'); END""",
+    """CREATE TRIGGER rows_grow BEFORE INSERT ON rows
+        WHEN NOT not_below(NEW.spent, (SELECT spent FROM rows ORDER BY seq DESC LIMIT 1))
+        BEGIN SELECT RAISE(ABORT, 'the spent total must not decrease'); END""",
+    """CREATE TRIGGER rows_once BEFORE INSERT ON rows
+        WHEN EXISTS (SELECT 1 FROM rows WHERE receipt = NEW.receipt AND kind = NEW.kind)
+        OR EXISTS (SELECT 1 FROM rows WHERE "by" = NEW."by" AND key = NEW.key)
+        BEGIN SELECT RAISE(ABORT, 'a receipt or key must not be reused'); END""",
+    """CREATE TRIGGER answers_once BEFORE INSERT ON answers
+        WHEN EXISTS (SELECT 1 FROM answers WHERE receipt = NEW.receipt)
+        BEGIN SELECT RAISE(ABORT, 'an answer must not be replaced'); END""",
+    # A second guard: this package itself never appends after a move.
+    """CREATE TRIGGER rows_moved BEFORE INSERT ON rows
+        WHEN NEW.kind IS NOT 'arrive' AND (SELECT kind FROM rows ORDER BY seq DESC LIMIT 1) = 'move'
+        BEGIN SELECT RAISE(ABORT, 'the ledger was moved'); END""",
+)
+SQLITE_DIALECT = StorageDialect(
+    schema="main",
+    placeholder="?",
+    create_schema=(),
+    create_tables=SQLITE_SCHEMA,
+    read_format=(
+        "SELECT CASE WHEN EXISTS (SELECT 1 FROM sqlite_master) OR user_version <> 0 THEN user_version END "
+        "FROM pragma_user_version"
+    ),
+    write_format="PRAGMA user_version = {}",
+    nothing_here=NOT_A_LEDGER,
+)
 
 
 class FileLocation:
@@ -18,11 +69,9 @@ class FileLocation:
         if not isinstance(path, str | os.PathLike) or not Path(path).name:
             raise ValueError(f"path must name a file, not {path!r}")
         self._path = Path(path).absolute()
-        self._lock_path, self._checkpoint_path = (
-            self._path.with_name(self._path.name + end) for end in (".lock", ".checkpoint")
-        )
+        self._lock_path, self._checkpoint_path = (Path(f"{self._path}{end}") for end in (".lock", ".checkpoint"))
         self._identity: tuple[int, int] | None = None
-        self._created_here = False  # then the file may still be empty
+        self.formats: tuple[int | None, ...] = (FORMAT,)  # those that may be found here; None for an empty file
 
     def __str__(self) -> str:
         return str(self._path)
@@ -35,20 +84,12 @@ class FileLocation:
             )
         try:
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-            sync_folder(self._path.parent)
-            self._created_here = True
         except FileExistsError:
             raise LedgerError("the file already exists. Open it with open_ledger, or choose another path.") from None
         except FileNotFoundError:
             raise LedgerError(f"the folder {self._path.parent} does not exist. Create it first.") from None
-
-    def create_or_reuse(self) -> None:
-        """Create an empty file, unless there is one; an existing empty database counts as just created."""
-        if self._path.is_file():
-            with closing(sqlite3.connect(f"{self._path.as_uri()}?mode=rw", uri=True, timeout=10)) as connection:
-                self._created_here = not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        else:
-            self.create()
+        sync_folder(self._path.parent)
+        self.formats = (None, FORMAT)
 
     def connect(self) -> sqlite3.Connection:
         """Connect to the file, which must exist: a missing ledger is never treated as an empty one."""
@@ -57,30 +98,19 @@ class FileLocation:
                 "the ledger does not exist. Correct the path, restore the file from a backup, "
                 "or create a new ledger with create_ledger."
             )
-        connection = sqlite3.connect(
-            f"{self._path.as_uri()}?mode=rw",
-            uri=True,
-            timeout=10,
-            isolation_level=None,
-            check_same_thread=False,
-        )
-        try:
-            self._check_identity(connection)
-            _make_durable(connection)
-        except BaseException:
-            connection.close()
-            raise
+        connection = _connect(f"{self._path.as_uri()}?mode=rw")
+        with closed_on_error(connection):
+            self._check_identity()
+            LedgerTable(connection, SQLITE_DIALECT).check_format(*self.formats)  # before anything is written
+            for setting, value in {
+                "journal_mode": "wal",
+                "synchronous": 2,
+                "fullfsync": 1,
+            }.items():  # 2: at each commit
+                connection.execute(f"PRAGMA {setting} = {value}")
+                if connection.execute(f"PRAGMA {setting}").fetchone()[0] != value:
+                    raise LedgerError(f"SQLite does not support {setting} = {value} here. Use another file system.")
         return connection
-
-    def _check_identity(self, connection: sqlite3.Connection) -> None:
-        """Raise LedgerError, before anything is written, if the file was replaced or is not a ledger."""
-        if self._identity not in (None, self._current_identity()):
-            raise LedgerError("the file was replaced while it was open. Reopen the ledger.")
-        if self._path.stat().st_nlink != 1:
-            raise LedgerError("the file has several hard links, which would be locked separately. Remove all but one.")
-        if not self._created_here and not connection.execute("PRAGMA user_version").fetchone()[0]:
-            raise LedgerError("the file is not a ledger, or its creation was interrupted. Correct the path.")
-        self._identity = self._current_identity()
 
     @contextmanager
     def exclusive_lock(self) -> Iterator[None]:
@@ -88,14 +118,10 @@ class FileLocation:
         descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            try:
-                if self._identity not in (None, self._current_identity()):
-                    raise LedgerError("the file was replaced while it was open. Reopen the ledger.")
-                yield
-            finally:
-                # Closing is not enough: a child that was forked meanwhile also holds the descriptor.
-                fcntl.flock(descriptor, fcntl.LOCK_UN)
+            self._check_identity()
+            yield
         finally:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child that was forked meanwhile keeps the descriptor open
             os.close(descriptor)
 
     def checkpoint(self) -> Checkpoint | None:
@@ -106,17 +132,14 @@ class FileLocation:
         """Write the checkpoint file."""
         write_checkpoint(self._checkpoint_path, checkpoint)
 
-    def _current_identity(self) -> tuple[int, int]:
+    def _check_identity(self) -> None:
+        """Raise LedgerError if the file was replaced since it was first used, or has another name."""
         status = self._path.stat()
-        return status.st_dev, status.st_ino
-
-
-def _make_durable(connection: sqlite3.Connection) -> None:
-    settings = {"journal_mode": "wal", "synchronous": 2, "fullfsync": 1}  # 2 is FULL: sync at every commit
-    for setting, value in settings.items():
-        connection.execute(f"PRAGMA {setting} = {value}")
-        if connection.execute(f"PRAGMA {setting}").fetchone()[0] != value:
-            raise LedgerError(f"SQLite does not support {setting} = {value} here. Use another file system.")
+        if self._identity not in (None, (status.st_dev, status.st_ino)):
+            raise LedgerError("the file was replaced while it was open. Reopen the ledger.")
+        if status.st_nlink != 1:
+            raise LedgerError("the file has several hard links, which would be locked separately. Remove all but one.")
+        self._identity = status.st_dev, status.st_ino
 
 
 class MemoryLocation:
@@ -130,12 +153,11 @@ class MemoryLocation:
 
     def connect(self) -> sqlite3.Connection:
         """Connect to a new in-memory database."""
-        return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        return _connect("file::memory:")
 
-    @contextmanager
-    def exclusive_lock(self) -> Iterator[None]:
+    def exclusive_lock(self) -> AbstractContextManager[None]:
         """Do nothing: no other process can access it."""
-        yield
+        return nullcontext()
 
     def checkpoint(self) -> Checkpoint | None:
         """Return the checkpoint."""
@@ -147,3 +169,13 @@ class MemoryLocation:
 
 
 SQLiteLocation = FileLocation | MemoryLocation
+
+
+def _connect(address: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(address, uri=True, timeout=10, isolation_level=None, check_same_thread=False)
+    connection.create_function("not_below", 2, _not_below, deterministic=True)
+    return connection
+
+
+def _not_below(new: str, old: str | None) -> bool:
+    return old is None or is_at_least(read_loss(new), read_loss(old))

@@ -1,15 +1,16 @@
 """The terms set by the owner: the budget of the data set, the limits of analysts, and the check of a cost."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 
 from discreet.kernel.errors import PolicyError, Refused
 from discreet.kernel.event import OWNER, bounded_text, canonical_json
 from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
-from discreet.kernel.numbers import round_down, round_up
+from discreet.kernel.numbers import check_type, round_up
 
 _MAX_PLACES = 100  # decimal places of a recorded loss, so that sums of arbitrary fractions stay short
 _ZERO = Fraction(0)
@@ -32,13 +33,12 @@ class Terms:
         bounded_text(self.name, "name", max_length=200)
         if self.unit_declaration:
             bounded_text(self.unit_declaration, "unit_declaration", max_length=1_000_000)
+        check_type(Budget, self.budget, "budget")
         if self.analysts is not None and not isinstance(self.analysts, Mapping):
             raise TypeError(f"analysts must be a mapping from names to budgets, not {type(self.analysts).__name__}")
-        for who, limit in {"": self.budget, **(self.analysts or {})}.items():
-            if not isinstance(limit, Budget):
-                raise TypeError(f"{f'analysts[{who!r}]' if who else 'budget'} must be a Budget, not {limit!r}")
-        for who in self.analysts or {}:
+        for who, limit in (self.analysts or {}).items():
             bounded_text(who, "analysts: the name", max_length=200)
+            check_type(Budget, limit, f"analysts[{who!r}]")
             if who == OWNER:
                 raise ValueError(f"analysts must not include {OWNER!r}: the owner has no separate limit")
 
@@ -50,7 +50,6 @@ def round_for_ledger(loss: Loss) -> Loss:
     Proof: each part is left unchanged or rounded up.
     Needs: round_up, Loss.of_bounds.
     Checked by: test_long_fractions_are_rounded_up_and_stay_short
-    Seal: 1098329c3c54
     """
     epsilon = None if loss.epsilon is None else _round_long_up(loss.epsilon)
     return Loss.of_bounds(epsilon, _round_long_up(loss.rho), _round_long_up(loss.delta))
@@ -69,7 +68,6 @@ def check_cost(terms: Terms, by: str, cost: Loss, spent: Loss, spent_by: Loss) -
     Proof: covers() is checked for the recorded sum, which is not below the true sum.
     Needs: Budget.covers, round_for_ledger; `spent` is everything that was spent.
     Checked by: test_a_hundred_hundredths_fit_and_the_next_is_refused, test_analysts_have_limits_under_a_total
-    Seal: a0924470ec07
     """
     check_analyst(terms, by)
     limits = [("in total", terms.budget, spent)]
@@ -118,27 +116,16 @@ def remaining_budget(budget: Budget, spent: Loss) -> Loss:
 
 def terms_text(terms: Terms) -> str:
     """Write terms as canonical JSON."""
-    analysts = terms.analysts
-    data = {
-        "name": terms.name,
-        "budget": _budget_data(terms.budget),
-        "analysts": None if analysts is None else {who: _budget_data(limit) for who, limit in analysts.items()},
-        "promise": terms.unit_declaration,
-    }
-    return canonical_json(data)
+    analysts = None if terms.analysts is None else {who: _budget_data(each) for who, each in terms.analysts.items()}
+    return canonical_json(vars(terms) | {"budget": _budget_data(terms.budget), "analysts": analysts})
 
 
 @lru_cache(maxsize=64)
 def read_terms(text: str) -> Terms:
     """Parse the output of terms_text."""
     data = json.loads(text)
-    analysts = data["analysts"]
-    return Terms(
-        data["name"],
-        _read_budget(data["budget"]),
-        None if analysts is None else {who: _read_budget(limit) for who, limit in analysts.items()},
-        data["promise"],
-    )
+    analysts = data["analysts"] and {who: _read_budget(limit) for who, limit in data["analysts"].items()}
+    return Terms(**data | {"budget": _read_budget(data["budget"]), "analysts": analysts})
 
 
 def loss_text(loss: Loss) -> str:
@@ -183,25 +170,23 @@ def _remaining_epsilon(budget: Budget, spent: Loss) -> Fraction:
 
 def _cost_text(budget: Budget, cost: Loss) -> str:
     if budget.rho is None and cost.epsilon is not None:
-        return f"epsilon {_decimal_text(cost.epsilon, round_up)}"
-    delta = f" and delta {_decimal_text(cost.delta, round_up)}" if cost.delta else ""
-    return f"rho {_decimal_text(cost.rho, round_up)}{delta}"
+        return f"epsilon {_decimal_text(cost.epsilon, ROUND_CEILING)}"
+    delta = f" and delta {_decimal_text(cost.delta, ROUND_CEILING)}" if cost.delta else ""
+    return f"rho {_decimal_text(cost.rho, ROUND_CEILING)}{delta}"
 
 
 def _remaining_text(budget: Budget, spent: Loss) -> str:
     pure, rest = _remaining_epsilon(budget, spent), remaining_budget(budget, spent)
     if budget.rho is None:
-        return f"epsilon {_decimal_text(pure, round_down)}"
-    text = f"rho {_decimal_text(rest.rho, round_down)} with delta {_decimal_text(rest.delta, round_down)}"
-    return text + (f", or epsilon {_decimal_text(pure, round_down)} without a delta," if pure else "")
+        return f"epsilon {_decimal_text(pure, ROUND_FLOOR)}"
+    text = f"rho {_decimal_text(rest.rho, ROUND_FLOOR)} with delta {_decimal_text(rest.delta, ROUND_FLOOR)}"
+    return text + (f", or epsilon {_decimal_text(pure, ROUND_FLOOR)} without a delta," if pure else "")
 
 
-def _decimal_text(part: Fraction, rounding: Callable[[Fraction, int], Fraction]) -> str:
+def _decimal_text(part: Fraction, rounding: str) -> str:
     """Write a number as a decimal of six significant digits."""
-    zeros = max(0, len(str(part.denominator)) - len(str(part.numerator)))
-    zeros -= 1 if zeros and part * 10**zeros >= 1 else 0
-    places = zeros + 6 if part < 1 else max(0, 6 - len(str(int(part))))
-    return f"{float(rounding(part, places)):.12g}"
+    quotient = Context(prec=6, rounding=rounding).divide(Decimal(part.numerator), Decimal(part.denominator))
+    return f"{float(quotient):.12g}"
 
 
 def _budget_data(budget: Budget) -> dict[str, str | None]:

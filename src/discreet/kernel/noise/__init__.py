@@ -1,7 +1,6 @@
 """Exact integer noise, by the vector, from a cryptographic keystream.
 
 keystream          random bytes, one stream per thread and process
-bernoulli          exact Bernoulli variables and uniform integers
 inverse_transform  exact sampling from a table
 distribution       the distribution functions, to any number of bits
 tail_bounds        tail probabilities, enclosed between integers

@@ -27,37 +27,36 @@ class NoiseDistribution(NamedTuple):
     alpha: Fraction
     beta: Fraction
 
+    def two_sided_tail_floors(self, bits: int) -> list[int]:
+        """Return floor(P[X >= k]·2^bits) of the distribution on all integers, for k = 1, 2, … up to the first 0."""
+        return _tail_floors(bits, lambda precision: self._two_sided_tails(bits, precision))
+
     def two_sided_cdf(self, bits: int) -> Boundaries:
         """Return floor(F·2^bits) of the distribution on all integers.
 
         Claim: these are the exact floors of the distribution function.
         Proof: _tail_floors gives those of R(k) = P[X >= k]. By symmetry F(-k) = R(k) and F(k-1) = 1 - R(k), whose floor
             is 2^bits - 1 - floor(R(k)·2^bits), because R(k)·2^bits is not an integer.
-        Needs: _tail_floors.
+        Needs: NoiseDistribution.two_sided_tail_floors, _tail_floors, _complement_floors.
         Checked by: test_boundaries_agree_with_an_independent_computation
-        Seal: ca042d39d89f
         """
-        floors = _tail_floors(bits, lambda precision: self.two_sided_tails(bits, precision))
+        floors = self.two_sided_tail_floors(bits)
         return Boundaries(-len(floors), floors[::-1] + _complement_floors(floors, bits))
 
     def one_sided_cdf(self, bits: int) -> Boundaries:
         """Return floor(F·2^bits) of the distribution on 0, 1, 2, …; exact, as for two_sided_cdf."""
-        return Boundaries(
-            0, _complement_floors(_tail_floors(bits, lambda precision: self._one_sided_tails(bits, precision)), bits)
-        )
+        floors = _tail_floors(bits, lambda precision: self._one_sided_tails(bits, precision))
+        return Boundaries(0, _complement_floors(floors, bits))
 
     def digit_cdf(self, count: int, bits: int) -> Boundaries:
         """Return floor(F·2^bits) of a geometric distribution (beta = 0) on 0 … count-1; exact, as for two_sided_cdf."""
-        return Boundaries(
-            0, _complement_floors(_tail_floors(bits, lambda precision: self._digit_tails(count, precision)), bits)
-        )
+        floors = _tail_floors(bits, lambda precision: self._digit_tails(count, precision))
+        return Boundaries(0, _complement_floors(floors, bits))
 
-    def two_sided_tails(self, bits: int, precision: int) -> TailWeights:
-        """Return the weights of {k, k+1, …}, down to 2^-bits, and the weight of all integers."""
+    def _two_sided_tails(self, bits: int, precision: int) -> TailWeights:
+        """Return the weights of {k, k+1, …}, down to 2^-bits, and the weight of all integers; 1 + q if geometric."""
         tails = self._one_sided_tails(bits, precision)
-        if self.beta:
-            return tails._replace(total=tails.total + tails.weights[1], error=2 * tails.error)
-        return tails._replace(total=tails.total + tails.weights[1])  # R(k) = q^k / (1+q)
+        return tails._replace(total=tails.total + tails.weights[1], error=2 * tails.error)
 
     def _one_sided_tails(self, bits: int, precision: int) -> TailWeights:
         if not self.beta:
@@ -112,9 +111,8 @@ def _tail_floors(bits: int, tails_at: Callable[[int], TailWeights]) -> list[int]
     Proof: R(k) = weights[k]/total, both within `error` of the true values, so R(k)·2^(2p) is within
         4·error·inverse + total of weights[k]·inverse. A floor is used only if both ends of this interval have the same
         one; else the guard bits are doubled. At the lower end 0 is safe, because R(k) is never 0.
-    Needs: exp_bounds.
+    Needs: NoiseDistribution._one_sided_tails, NoiseDistribution._two_sided_tails, NoiseDistribution._digit_tails.
     Checked by: test_boundaries_agree_with_an_independent_computation
-    Seal: 75ce941e9d3c
     """
     guard = 64
     while True:

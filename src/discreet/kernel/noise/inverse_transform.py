@@ -61,9 +61,8 @@ class InverseTransformSampler:
             would give the same one; these bits are uniform and never drawn. If w equals a floor, U is extended to
             twice the bits. Beyond the ends of the list every floor is 0 or 2^n - 1, which are in the list: a symbol
             there is found with more bits, and the support is unbounded.
-        Needs: boundaries(n) are the exact floors; Keystream.bytes.
+        Needs: Keystream.bytes, random_words, random_integer; boundaries(n) are the exact floors.
         Checked by: test_every_word_gives_the_symbol_of_its_interval, test_equal_words_are_continued
-        Seal: fb2757f8b131
         """
         cells = random_words(source, count, np.uint16)
         if self._cell_bits < CELL_BITS:

@@ -39,7 +39,6 @@ class Keystream:
             child of a fork, its own object, which starts without a key.
         Needs: AES-256 is a pseudo-random permutation; os.urandom.
         Checked by: test_threads_and_forks_never_share_a_stream, test_the_stream_is_aes_in_counter_mode
-        Seal: 2b8398e0207f
         """
         out = bytearray(count + _SLACK)
         view = memoryview(out)

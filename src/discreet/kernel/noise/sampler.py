@@ -6,7 +6,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from discreet.kernel.noise.bernoulli import bernoulli_exp
 from discreet.kernel.noise.distribution import NoiseDistribution
 from discreet.kernel.noise.inverse_transform import InverseTransformSampler
 from discreet.kernel.noise.keystream import (
@@ -17,6 +16,7 @@ from discreet.kernel.noise.keystream import (
     thread_keystream,
     wipe,
 )
+from discreet.kernel.numbers import exp_bounds
 
 BLOCK_SIZE = 1 << 15  # draws per block, so that temporary arrays stay in the processor's cache
 POOL_SIZE = 256  # draws made in advance for draw_one
@@ -65,10 +65,11 @@ class Sampler:
             with probability w(|x|)/w(t·2^low) = exp(-gap) <= 1, so accepted values have a probability proportional to
             w(|x|). Candidates are independent, keep their order, and the surplus is dropped at the end, by number, not
             by value.
-        Needs: InverseTransformSampler.draw, NoiseDistribution.two_sided_cdf, _accept, Keystream.bytes.
-        Checked by: test_draws_have_the_exact_law_when_every_choice_is_enumerated,
-            test_chi_square_accepts_the_law_and_rejects_its_neighbours, test_many_small_draws_have_the_law
-        Seal: ad52684d9438
+        Needs: InverseTransformSampler.draw, NoiseDistribution.two_sided_cdf, NoiseDistribution.one_sided_cdf,
+            NoiseDistribution.digit_cdf, Sampler._accept, Keystream.bytes, random_words, random_integer.
+        Checked by: test_draws_have_the_exact_distribution_when_every_path_is_enumerated,
+            test_chi_square_accepts_the_distribution_and_rejects_nearby_ones,
+            test_many_small_draws_have_the_distribution
         """
         while True:
             token = process_token()
@@ -151,9 +152,8 @@ class Sampler:
             decide only where V is farther than 2^-40 from both: a gap with a relative error of 2^-49 and thirty
             correctly rounded operations on numbers of at most 1 give an error below 2^-46. All other cases are decided
             in integers.
-        Needs: IEEE 754 addition and multiplication; bernoulli_exp.
-        Checked by: test_the_correcting_coin_is_fair_to_its_last_bit
-        Seal: 3c504af52e68
+        Needs: bernoulli_exp, random_words; IEEE 754 addition and multiplication.
+        Checked by: test_the_correcting_bernoulli_draw_is_exact_to_the_last_bit
         """
         prefix = random_words(source, len(coins), np.uint64) >> np.uint64(16)
         prefix |= (coins >> np.uint16(1)).astype(np.uint64) << np.uint64(48)
@@ -171,6 +171,25 @@ class Sampler:
             exact = self._alpha * distance + self._beta * distance * (2 * first + distance)
             heads[position] = bernoulli_exp(source, exact, int(prefix[position]), 63)
         return heads
+
+
+def bernoulli_exp(source: RandomSource, exponent: Fraction, prefix: int = 0, bits: int = 0) -> bool:
+    """Return True with probability exp(-exponent); `prefix` may give the first `bits` bits of the uniform variable.
+
+    Claim: True has probability exp(-exponent), exactly.
+    Proof: True means V < exp(-exponent) for a uniform V, whose bits are drawn until the enclosure of exp(-exponent)
+        decides.
+    Needs: exp_bounds, Keystream.bytes.
+    Checked by: test_the_correcting_bernoulli_draw_is_exact_to_the_last_bit
+    """
+    while True:
+        if bits:
+            low, high = exp_bounds(exponent, bits)
+            if prefix + 1 <= low:
+                return True
+            if prefix >= high:
+                return False
+        prefix, bits = prefix << 64 | random_integer(source, 64), bits + 64
 
 
 def _bucket_bits(alpha: Fraction, beta: Fraction) -> int:

@@ -1,32 +1,20 @@
-"""Tail probabilities of the normal and the discrete Gaussian distribution, enclosed between integers."""
+"""Tail probabilities of the discrete Laplace, the discrete Gaussian and the normal distribution, between integers."""
 
 import math
 from fractions import Fraction
 from functools import lru_cache
-from statistics import NormalDist
 
-from discreet.kernel.noise.distribution import NoiseDistribution, TailWeights
-from discreet.kernel.numbers import Number, as_probability, exp_bounds
+from discreet.kernel.noise.distribution import NoiseDistribution
+from discreet.kernel.numbers import exp_bounds, odd_series_bounds
 
-_MIN_ERROR_PROBABILITY = Fraction(1, 10**15)
 _SUM_BELOW_SIGMA = 64  # up to this sigma a tail is summed term by term
 
 
 @lru_cache(maxsize=16)
 def _sqrt_two_pi_bounds(bits: int) -> tuple[int, int]:
     """Enclose sqrt(2·pi)·2^bits; pi by Machin's formula 16·arctan(1/5) - 4·arctan(1/239)."""
-    precision = 2 * bits + 16
-    pi, terms = 0, 0
-    for factor, n in ((16, 5), (-4, 239)):
-        power, odd = (factor << precision) // n, 1
-        while power not in (0, -1):
-            pi += power // odd if odd % 4 == 1 else -(power // odd)
-            power //= n * n
-            odd += 2
-            terms += 2
-    low, high = 2 * (pi - 2 * terms), 2 * (pi + 2 * terms)
-    shift = precision - 2 * bits
-    return math.isqrt(low >> shift), math.isqrt((high >> shift) + 1) + 1
+    fifth, small = (odd_series_bounds(Fraction(1, n), 2 * bits, sign=-1) for n in (5, 239))
+    return math.isqrt(32 * fifth[0] - 8 * small[1]), math.isqrt(32 * fifth[1] - 8 * small[0]) + 1
 
 
 def normal_tail_bounds(x: Fraction, bits: int) -> tuple[int, int]:
@@ -38,9 +26,8 @@ def normal_tail_bounds(x: Fraction, bits: int) -> tuple[int, int]:
         is the largest term over 2^precision (terms rise only if x > 1, and then from at least 2^precision). So
         term n is low by at most (n+1)·(4+2·L), and so is the sum of all terms after the last, once each term is less
         than half of the previous one: together less than (odd+2)²·(2+L) + 4. Products of enclosures enclose.
-    Needs: exp_bounds.
+    Needs: exp_bounds, odd_series_bounds.
     Checked by: test_normal_tails_enclose_the_value
-    Seal: 47c2c23be861
     """
     if x < 0:
         low, high = normal_tail_bounds(-x, bits)
@@ -68,38 +55,44 @@ def normal_tail_bounds(x: Fraction, bits: int) -> tuple[int, int]:
     return max(0, half - area_high) >> shift, -(-max(0, half - area_low) >> shift)
 
 
-def z_score(confidence: Number) -> float:
-    """Return the z-score of a two-sided confidence level; a float for margins, on which privacy does not depend.
+def laplace_tail_bounds(scale: Fraction, k: int, bits: int) -> tuple[int, int]:
+    """Enclose P[X >= k]·2^bits for a discrete Laplace X: q^k/(1+q) for k >= 1 and q = exp(-1/scale).
 
-    >>> round(z_score(0.95), 2)
-    1.96
+    Claim: low <= P[X >= k]·2^bits <= high.
+    Proof: the geometric series; the quotient of the enclosures, rounded outwards. P[X >= k] = 1 - P[X >= 1-k].
+    Needs: exp_bounds.
+    Checked by: test_tails_of_the_laplace_noise_enclose_the_sum
     """
-    inside = as_probability(confidence, "confidence")
-    if 1 - inside < _MIN_ERROR_PROBABILITY:
-        raise ValueError(f"confidence must be at most 1 - {float(_MIN_ERROR_PROBABILITY):g}")
-    return -NormalDist().inv_cdf(float((1 - inside) / 2))
+    if k <= 0:
+        low, high = laplace_tail_bounds(scale, 1 - k, bits)
+        return (1 << bits) - high, (1 << bits) - low
+    q_low, q_high = exp_bounds(1 / scale, bits)
+    low, high = exp_bounds(k / scale, bits)
+    one = 1 << bits
+    return (low << bits) // (one + q_high), -((-high << bits) // (one + q_low))
 
 
 def gaussian_tail_bounds(sigma: Fraction, k: int, bits: int) -> tuple[int, int]:
     """Enclose P[X >= k]·2^bits for a discrete Gaussian X.
 
     Claim: low <= P[X >= k]·2^bits <= high.
-    Proof: small sigma: the weights are summed (NoiseDistribution). Large sigma, f(y) = exp(-y²/(2·sigma²)): by the
+    Proof: small sigma: the exact floor (two_sided_tail_floors). Large sigma, f(y) = exp(-y²/(2·sigma²)): by the
         summation formula of Euler and Maclaurin at midpoints, the sum of f(j) over j >= k is the integral of f from
         k-1/2 plus f'(k-1/2)/24, up to 1/384 of the integral of the fourth derivative's absolute value, which is at
         most sqrt(24)·sqrt(2·pi)/sigma³. The weight of all integers is sigma·sqrt(2·pi)·(1+t) with
         0 < t < 10^-50 by Poisson summation. Dividing: within 1/(64·sigma⁴). Beyond one sigma f is convex, so
         f(j) is at most its integral over (j-1/2, j+1/2), and the sum at least the integral from k: this
         bounds far tails by a ratio.
-    Needs: normal_tail_bounds, NoiseDistribution.
+    Needs: normal_tail_bounds, NoiseDistribution.two_sided_tail_floors, exp_bounds.
     Checked by: test_tails_of_the_discrete_gaussian_enclose_the_sum
-    Seal: 9aa469134a8f
     """
     if k <= 0:
         low, high = gaussian_tail_bounds(sigma, 1 - k, bits)
         return (1 << bits) - high, (1 << bits) - low
     if sigma < _SUM_BELOW_SIGMA:
-        return _gaussian_tail_by_summation(sigma, k, bits)
+        floors = _summed_tail_floors(sigma, bits)
+        low = floors[k - 1] if k <= len(floors) else 0
+        return low, low + 1
     start = (k - Fraction(1, 2)) / sigma
     low, high = normal_tail_bounds(start, bits)
     error = Fraction(1 << bits, 64) / sigma**4 + 2
@@ -113,16 +106,6 @@ def gaussian_tail_bounds(sigma: Fraction, k: int, bits: int) -> tuple[int, int]:
     return max(0, math.floor(max(lows))), math.ceil(min(highs))
 
 
-def _gaussian_tail_by_summation(sigma: Fraction, k: int, bits: int) -> tuple[int, int]:
-    tails = _gaussian_tail_weights(sigma, bits)
-    if k >= len(tails.weights):
-        return 0, 1
-    inner = tails.weights[k]
-    low = ((inner - tails.error) << bits) // (tails.total + tails.error)
-    high = -((-(inner + tails.error) << bits) // (tails.total - tails.error))
-    return max(0, low), high
-
-
 @lru_cache(maxsize=64)
-def _gaussian_tail_weights(sigma: Fraction, bits: int) -> TailWeights:
-    return NoiseDistribution(Fraction(0), 1 / (2 * sigma * sigma)).two_sided_tails(bits, bits + 64)
+def _summed_tail_floors(sigma: Fraction, bits: int) -> list[int]:
+    return NoiseDistribution(Fraction(0), 1 / (2 * sigma * sigma)).two_sided_tail_floors(bits)

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal
 
-from discreet.kernel.calibration import gaussian_for
-from discreet.kernel.loss import Loss, zcdp_epsilon, zcdp_rho
-from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity, laplace_for
-from discreet.kernel.numbers import Number, as_nonnegative, as_positive, as_probability, log_up, round_down, sqrt_up
+from discreet.kernel.loss import Loss, zcdp_rho
+from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
+from discreet.kernel.numbers import Number, as_nonnegative, as_positive, as_probability, log_up, round_down
 from discreet.kernel.reservation import Noise
+from discreet.privacy.calibration import gaussian_for, laplace_for, sqrt_up
+from discreet.privacy.conversion import zcdp_epsilon
 
 CompositionKind = Literal["linear", "advanced", "zcdp"]
 MechanismType = type[Laplace] | type[Gaussian]

@@ -113,7 +113,7 @@ def plan(  # noqa: PLR0913 - all choices are keyword arguments
     Claim: the noises, each on a sum over units of vectors in a ball, are together (epsilon, delta)-DP.
     Proof: `split_budget` divides epsilon and delta among them; `mechanism_for` calibrates each for the change that one
         unit causes: a vector of the ball is added or removed, or replaced by another, at most two radii away.
-    Checked by: test_noises_cost_what_was_asked, test_one_unit_moves_each_sum_by_no_more_than_claimed
+    Checked by: test_noise_scales_cost_what_was_requested, test_one_unit_moves_each_sum_by_no_more_than_claimed
     """
     components, rounds = (
         as_integer(n_components, "n_components", minimum=1),
@@ -230,7 +230,7 @@ def first_moments(rows: np.ndarray, public: PublicValues) -> np.ndarray:
 
 
 def second_moments(rows: np.ndarray, public: PublicValues) -> np.ndarray:
-    """Return r·xxᵀ as its upper triangle, off the diagonal times sqrt(2), which preserves the Frobenius norm."""
+    """Return the upper triangle of r·xxᵀ, with off-diagonal entries times sqrt(2) to preserve the Frobenius norm."""
     columns = _columns_in_ball(rows, public)
     weighted = columns * _responsibilities(columns, public)[public[-1]]
     pairs = [(i, j) for i in range(len(columns)) for j in range(i, len(columns))]

@@ -13,13 +13,13 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 
-from discreet.kernel.calibration import gaussian_for
 from discreet.kernel.loss import Loss
 from discreet.kernel.mechanism import Gaussian, Sensitivity
 from discreet.kernel.numbers import Number, as_integer
 from discreet.kernel.reservation import CLIP_RADIUS
 from discreet.learn.fit_cost import REPLACEMENT
 from discreet.learn.mixture.dp_em import GaussianMixtureParameters, UnitBall, random_start, unit_ball_around
+from discreet.privacy.calibration import gaussian_for
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def plan(  # noqa: PLR0913 - all choices are keyword arguments
 
 
 def row_sensitivity(d: int) -> Sensitivity:
-    """Return the sensitivity, in steps, of a row of d numbers in the ball to its replacement.
+    """Return the sensitivity, in steps, of a row of d numbers in the ball to its substitution.
 
     >>> row_sensitivity(1).l2_squared == (2 * CLIP_RADIUS) ** 2
     True

@@ -14,8 +14,7 @@ from typing import Any
 from discreet.kernel.errors import FAILED, Failed
 from discreet.kernel.event import Event, canonical_json
 from discreet.kernel.ledger import Ledger
-from discreet.kernel.loss import Loss, zcdp_epsilon, zcdp_rho
-from discreet.kernel.noise.bernoulli import uniform_integer
+from discreet.kernel.loss import Loss, zcdp_rho
 from discreet.kernel.noise.keystream import thread_keystream
 from discreet.kernel.numbers import Number, as_positive, check_type, round_down
 from discreet.learn.model_selection.evaluation import Score
@@ -26,6 +25,8 @@ from discreet.learn.model_selection.trials import (
     tuned_epsilon,
     zcdp_tuned_epsilon,
 )
+from discreet.local.random_variables import uniform_integer
+from discreet.privacy.conversion import zcdp_epsilon
 
 __all__ = ["StepBudget", "Trials", "TuningResult", "tune", "tuned_epsilon", "zcdp_tuned_epsilon"]
 

@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_consistent_length
 
+from discreet import privacy
 from discreet.kernel.errors import FAILED, Failed
 from discreet.kernel.event import Event, canonical_json
 from discreet.kernel.ledger import Ledger
 from discreet.kernel.loss import Loss
 from discreet.kernel.numbers import Number, as_positive
-from discreet.kernel.selection import Exponential, Utilities
 from discreet.learn.fit_inputs import check_ledger
 from discreet.learn.model_selection.evaluation import is_correct, row_scores
 from discreet.learn.row_sources import array_rows
+from discreet.privacy.selection import Exponential, Utilities
 
 _LOG = logging.getLogger("discreet")
 _SHARE_STEPS = 1 << 20  # resolution of a unit's share of correct predictions
@@ -84,7 +85,7 @@ def probabilities(utilities: Utilities, *, epsilon: Number, sensitivity: Number 
     >>> [round(p, 3) for p in probabilities([100, 98, 90], epsilon=1)]
     [0.727, 0.268, 0.005]
     """
-    return _exponential_mechanism(epsilon, sensitivity).probabilities(utilities)
+    return privacy.probabilities(_exponential_mechanism(epsilon, sensitivity), utilities)
 
 
 def count_correct(model: Any, X: Any, y: Any, unit: Any = None) -> Fraction:

@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.kernel.event import canonical_json
-from discreet.kernel.noise.bernoulli import uniform_integer
 from discreet.kernel.noise.keystream import RandomSource, thread_keystream
 from discreet.kernel.numbers import Number, as_integer, as_probability, log_down, log_up, round_down, round_up
+from discreet.local.random_variables import uniform_integer
 
 _MAX_TRIALS_TIMES_GAMMA = 20  # default limit, in 1/gamma: larger numbers are very rare
 _RENYI_ORDERS = 1 + np.geomspace(1e-3, 1e6, 4000)
@@ -93,7 +93,7 @@ def tuned_epsilon(trial_epsilon: Fraction, trials: Trials) -> Fraction:
         So ln f'(Q) - ln f'(Q') decreases if Q > Q'; otherwise it is at most 0.
     Needs: trials are independent and identically distributed, and compared by their released outputs only; their number
         has exactly this distribution and stays secret.
-    Checked by: test_the_best_of_a_random_number_stays_within_the_claim, test_the_number_of_trials_has_its_law
+    Checked by: test_the_best_of_a_random_number_stays_within_the_claim, test_the_number_of_trials_has_its_distribution
     """
     return (2 + trials.eta) * trial_epsilon
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from discreet.kernel.model_release import RowSource
 from discreet.learn.fit_inputs import QueryRows
 from discreet.learn.fit_session import PublicValues
 from discreet.learn.recommend.item_effects import RATING_VARIANCE, USER_VARIANCE
 from discreet.learn.row_sources import RowBatch
+from discreet.learn.row_sums import RowSource
 
 _PANDAS_INDEX_PREFIX = "__index_level_"  # index columns that pandas adds
 
@@ -155,13 +155,15 @@ def split_between_bounds(rows: np.ndarray, public: PublicValues) -> np.ndarray:
 
 
 def item_entries(rows: np.ndarray, public: PublicValues) -> tuple[np.ndarray, np.ndarray]:
-    """Return an item's count and its deviation from the mean, in thirds of the range, clamped to ±1."""
-    low, third, overall_mean, n_items, count_weight = public
+    """Return an item's count and its deviation from the mean, in thirds of the range, clamped to ±1.
+
+    Both are at the item's index, the first in the block of counts, the second in that of deviations.
+    """
+    low, third, overall_mean, count_weight = public
     item = rows[:, 0].astype(np.int64)
-    positions, values = np.empty((2, len(rows)), np.int64), np.empty((2, len(rows)))
-    positions[0], positions[1] = item, np.where(item < 0, -1, item + n_items)
+    values = np.empty((2, len(rows)))
     values[0], values[1] = count_weight, np.clip((rows[:, 1] - low) / third - overall_mean, -1, 1)
-    return positions.T, values.T
+    return np.array([item, item]).T, values.T
 
 
 def item_pair_entries(rows: np.ndarray, public: PublicValues) -> np.ndarray:

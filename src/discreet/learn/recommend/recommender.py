@@ -140,7 +140,7 @@ class Recommender(BaseEstimator):  # type: ignore[misc]
         noise_sd, is_gaussian, n_items = session.sd(radius), session.is_gaussian, len(self.items)
         totals = session.sparse_sum(
             item_entries,
-            (self._low, self._third, overall_mean, n_items, _COUNT_WEIGHT),
+            (self._low, self._third, overall_mean, _COUNT_WEIGHT),
             size=2 * n_items,
             radius=radius,
         )

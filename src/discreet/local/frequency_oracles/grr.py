@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from discreet.kernel.noise.bernoulli import bernoulli_bits, uniform_integers
 from discreet.kernel.noise.keystream import thread_keystream
 from discreet.kernel.numbers import Number
 from discreet.local.domain import Domain
 from discreet.local.estimation import debias_shares, smallest_uint
 from discreet.local.oracle import Oracle, parse_epsilon
+from discreet.local.random_variables import bernoulli_bits, uniform_integers
 
 
 def GRR(domain: int | Sequence[Any], epsilon: Number) -> Oracle:  # noqa: N802 - a protocol's name
@@ -60,7 +60,6 @@ class GRRScheme:
         Needs: bernoulli_bits, uniform_integers.
         Checked by: test_reports_have_the_claimed_distribution,
             test_the_worst_log_ratio_of_every_oracle_is_the_claimed_epsilon
-        Seal: ed476593069f
         """
         source = thread_keystream()
         is_truthful = bernoulli_bits(source, len(codes), self.truth)

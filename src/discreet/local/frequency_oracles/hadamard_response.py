@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from discreet.kernel.noise.bernoulli import bernoulli_bits, uniform_integers
 from discreet.kernel.noise.keystream import thread_keystream
 from discreet.kernel.numbers import Number
 from discreet.local.domain import Domain
 from discreet.local.estimation import smallest_uint
 from discreet.local.oracle import Oracle, parse_epsilon
+from discreet.local.random_variables import bernoulli_bits, uniform_integers
 
 
 def walsh_hadamard(numbers: np.ndarray) -> np.ndarray:
@@ -95,7 +95,7 @@ class HadamardScheme:
 
     @property
     def truth(self) -> Fraction:
-        """The probability that the point is drawn from the half of the own value, not from all points."""
+        """The probability that the point is drawn from the half of the true value, not from all points."""
         return (self.odds - 1) / (self.odds - 1 + 2 * self.blocks)
 
     @property
@@ -125,7 +125,6 @@ class HadamardScheme:
         Needs: bernoulli_bits, uniform_integers.
         Checked by: test_hadamard_reports_have_the_claimed_distribution,
             test_reports_have_the_claimed_distribution, test_the_worst_log_ratio_of_every_oracle_is_the_claimed_epsilon
-        Seal: 51c36b974329
         """
         source = thread_keystream()
         reports = np.empty(len(codes), self.dtype)

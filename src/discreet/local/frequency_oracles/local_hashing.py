@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from discreet.kernel.noise.bernoulli import bernoulli_bits, uniform_integers
 from discreet.kernel.noise.keystream import thread_keystream
 from discreet.kernel.numbers import Number, as_integer
 from discreet.local.domain import Domain
 from discreet.local.estimation import debias_shares, smallest_uint
 from discreet.local.oracle import Oracle, parse_epsilon
+from discreet.local.random_variables import bernoulli_bits, uniform_integers
 
 MAX_BUCKETS = 1 << 16  # more would only help above epsilon 11
 _BLOCK_SIZE = 1 << 14  # reports of so many people fit into the cache
@@ -119,7 +119,6 @@ class LocalHashingScheme:
         Needs: bernoulli_bits, uniform_integers.
         Checked by: test_hashing_reports_have_the_claimed_distribution,
             test_reports_have_the_claimed_distribution, test_the_worst_log_ratio_of_every_oracle_is_the_claimed_epsilon
-        Seal: ff87ca392bd1
         """
         source = thread_keystream()
         reports = np.empty(len(codes), self.dtype)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.kernel.noise.bernoulli import bernoulli_words
 from discreet.kernel.noise.keystream import RandomSource
+from discreet.local.random_variables import bernoulli_words
 
 MAX_OUTCOMES = 1 << 16  # that are listed
 _BLOCK_BYTES = 1 << 20  # of reports that are processed at a time

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from discreet.kernel.noise.bernoulli import bernoulli_bits, uniform_integers
 from discreet.kernel.noise.keystream import thread_keystream
 from discreet.kernel.numbers import Number
 from discreet.local.domain import Domain
 from discreet.local.estimation import debias_shares, smallest_uint
 from discreet.local.frequency_oracles.hadamard_response import bit_parity, walsh_hadamard
 from discreet.local.oracle import Oracle, parse_epsilon
+from discreet.local.random_variables import bernoulli_bits, uniform_integers
 
 MAX_POSITION_BITS = 24  # longer tables are better split into rows
 MAX_CHECKS = 8  # a report adds 2^checks terms to the table
@@ -177,7 +177,6 @@ class ParityHashingScheme:
         Needs: bernoulli_bits, uniform_integers.
         Checked by: test_parity_reports_have_the_claimed_distribution,
             test_reports_have_the_claimed_distribution, test_the_worst_log_ratio_of_every_oracle_is_the_claimed_epsilon
-        Seal: 71633225f94e
         """
         source = thread_keystream()
         reports = np.empty(len(codes), self.dtype)

@@ -36,7 +36,7 @@ def RAPPOR(  # noqa: N802, PLR0913 - a protocol's name, and its settings
 
     Epsilon bounds the privacy loss of all reports of a device together, however many it sends. A single report loses
     less because of `noise`: the probabilities that it shows a 1 for a permanent bit of 0, and for one of 1. Without
-    `bits`, every value has a bit of its own; with `bits`, it has `hashes` bits of a Bloom filter, which differ between
+    `bits`, every value has its own bit; with `bits`, it has `hashes` bits of a Bloom filter, which differ between
     `cohorts`. `perturb` is for devices that report once and store nothing: each call costs epsilon again.
 
     >>> import discreet as dc
@@ -114,7 +114,6 @@ def loss_of_one_report(oracle: Oracle) -> Loss:
         one.
     Needs: RapporScheme.perturb.
     Checked by: test_one_report_loses_less_than_all
-    Seal: 46858f567a05
 
     >>> import discreet as dc
     >>> round(float(loss_of_one_report(dc.local.RAPPOR(["yes", "no"], epsilon=1)).epsilon), 4)

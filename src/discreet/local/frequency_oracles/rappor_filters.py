@@ -42,7 +42,7 @@ class RapporFilter(Protocol):
 
 @dataclass(frozen=True)
 class OneBitPerValue:
-    """Basic RAPPOR: every value has a bit of its own."""
+    """Basic RAPPOR: every value has its own bit."""
 
     bits: int
 

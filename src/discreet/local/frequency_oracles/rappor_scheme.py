@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from discreet.kernel.noise.bernoulli import bernoulli_bits, uniform_integers
 from discreet.kernel.noise.keystream import thread_keystream
 from discreet.local.estimation import smallest_uint
 from discreet.local.frequency_oracles import packed_bits
 from discreet.local.frequency_oracles.rappor_filters import RapporFilter, SupportRates
+from discreet.local.random_variables import bernoulli_bits, uniform_integers
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class RapporScheme:
 
     @property
     def rates(self) -> SupportRates:
-        """The probability that a report has a bit of the own value set, and any other bit."""
+        """The probability that a report has a bit of the true value set, and any other bit."""
         unset, set_ = self.noise
         return (1 - self.flip) * set_ + self.flip * unset, self.flip * set_ + (1 - self.flip) * unset
 
@@ -58,9 +58,8 @@ class RapporScheme:
             2·hashes bits, each of which gives a factor of at most r. Reports are a function of the permanent response
             and of fresh randomness.
         Needs: bernoulli_words, bernoulli_bits, uniform_integers, root_down.
-        Checked by: test_what_a_device_keeps_loses_exactly_epsilon,
-            test_what_devices_keep_has_the_claimed_distribution
-        Seal: 80e80a0ce2d8
+        Checked by: test_a_permanent_response_loses_exactly_epsilon,
+            test_permanent_responses_have_the_claimed_distribution
         """
         source = thread_keystream()
         responses = np.empty(len(codes), self.dtype)
@@ -86,13 +85,12 @@ class RapporScheme:
         return reports
 
     def perturb(self, codes: np.ndarray) -> np.ndarray:
-        """Return one report for each code, of devices that store nothing.
+        """Return one report for each code, for devices that store nothing.
 
         Claim: a report is at most odds times likelier under one code than under another.
         Proof: it is a function of a permanent response, which is not used again, and of fresh randomness.
         Needs: permanent_response, bernoulli_words.
         Checked by: test_reports_have_the_claimed_distribution
-        Seal: 62b78e5afab4
         """
         return self.instantaneous_response(self.permanent_response(codes))
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from discreet.kernel.noise.bernoulli import bernoulli_bits, uniform_integers
 from discreet.kernel.noise.keystream import thread_keystream
 from discreet.local.estimation import smallest_uint
 from discreet.local.frequency_oracles.hadamard_response import walsh_hadamard
 from discreet.local.frequency_oracles.parity_hashing import add_terms, expand_mask, parity_buckets
+from discreet.local.random_variables import bernoulli_bits, uniform_integers
 from discreet.local.value_hashes import hash_to_position
 
 _BLOCK_SIZE = 1 << 16
@@ -83,7 +83,6 @@ class SketchScheme:
         Needs: bernoulli_bits, uniform_integers.
         Checked by: test_sketched_reports_have_the_claimed_distribution,
             test_the_worst_log_ratio_of_a_sketch_is_the_claimed_epsilon
-        Seal: 0008a76831fb
         """
         source = thread_keystream()
         reports = np.empty(len(hashes), self.dtype)

@@ -1,4 +1,4 @@
-"""Subset selection: a report is a random subset of the values that is likelier to contain the own value."""
+"""Subset selection: a report is a random subset of the values that is likelier to contain the true value."""
 
 import itertools
 import math
@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from discreet.kernel.noise.bernoulli import bernoulli_bits, uniform_integers
 from discreet.kernel.noise.keystream import RandomSource, thread_keystream
 from discreet.kernel.numbers import Number
 from discreet.local.domain import Domain
 from discreet.local.estimation import debias_shares
 from discreet.local.frequency_oracles import packed_bits
 from discreet.local.oracle import Oracle, parse_epsilon
+from discreet.local.random_variables import bernoulli_bits, uniform_integers
 
 MAX_VALUES = 1 << 16  # a report takes a random draw for each value in its subset
 _BLOCK_CELLS = 1 << 20  # people times values in a block
@@ -24,7 +24,7 @@ _BLOCK_CELLS = 1 << 20  # people times values in a block
 def SubsetSelection(domain: int | Sequence[Any], epsilon: Number) -> Oracle:  # noqa: N802 - a protocol's name
     """Return subset selection (Wang et al. 2016; Ye, Barg 2018): the smallest error for small and large domains.
 
-    A person sends a subset of the values, of the best size for epsilon, in which the own value is likelier than the
+    A person sends a subset of the values, of the best size for epsilon, in which their own value is likelier than the
     others. With a large epsilon the subset has one value, and the protocol is GRR.
 
     >>> import discreet as dc
@@ -45,7 +45,7 @@ def SubsetSelection(domain: int | Sequence[Any], epsilon: Number) -> Oracle:  # 
 
 @dataclass(frozen=True)
 class SubsetScheme:
-    """Subsets of `subset_size` of `size` values; those with the own value are `odds` times likelier than the others."""
+    """Subsets of `subset_size` of `size` values; those with the true value are `odds` times likelier."""
 
     size: int
     odds: Fraction
@@ -56,7 +56,7 @@ class SubsetScheme:
 
     @property
     def own(self) -> Fraction:
-        """The probability that a subset contains the own value."""
+        """The probability that a subset contains the true value."""
         weight = self.odds * self.subset_size
         return weight / (weight + self.size - self.subset_size)
 
@@ -81,7 +81,6 @@ class SubsetScheme:
         Needs: bernoulli_bits, uniform_integers.
         Checked by: test_reports_have_the_claimed_distribution,
             test_the_worst_log_ratio_of_every_oracle_is_the_claimed_epsilon
-        Seal: c938b7c15c72
         """
         source = thread_keystream()
         rows = np.empty((len(codes), self.dtype.itemsize), np.uint8)
@@ -91,14 +90,14 @@ class SubsetScheme:
             own = bernoulli_bits(source, len(part), self.own)
             is_member = self._draw_others(source, own)
             row = np.arange(len(part))
-            # The last column took the place of the own code among the others.
+            # The last column took the place of the person's code among the others.
             is_member[:, -1] = is_member[row, part]
             is_member[row, part] = own
             rows[start : start + step] = np.packbits(is_member, axis=1, bitorder="little")
         return packed_bits.rows_to_reports(rows)
 
     def _draw_others(self, source: RandomSource, own: np.ndarray) -> np.ndarray:
-        """Return a uniform subset of the first size-1 columns, with one member less if the own code is included.
+        """Return a uniform subset of the first size-1 columns, with one member less if the person's code is included.
 
         Floyd's method: for each of the last columns in turn, draw a column up to it, and add that column, or this one
         if it is already in the subset. Starting from the empty subset at any column, the subset is uniform after every

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from discreet.kernel.noise.bernoulli import bernoulli_bits
 from discreet.kernel.noise.keystream import thread_keystream
 from discreet.kernel.numbers import Number
 from discreet.local.domain import Domain
 from discreet.local.estimation import debias_shares
 from discreet.local.frequency_oracles import packed_bits
 from discreet.local.oracle import Oracle, parse_epsilon
+from discreet.local.random_variables import bernoulli_bits
 
 MAX_VALUES = 1 << 20  # a report has one bit per value
 
@@ -53,7 +53,7 @@ def SUE(domain: int | Sequence[Any], epsilon: Number) -> Oracle:  # noqa: N802 -
 
 @dataclass(frozen=True)
 class UnaryScheme:
-    """The bit of the own value is set with probability `own`, any other bit with `other`."""
+    """The bit of the true value is set with probability `own`, any other bit with `other`."""
 
     name: str
     size: int
@@ -80,7 +80,6 @@ class UnaryScheme:
         Needs: bernoulli_words, bernoulli_bits, root_down.
         Checked by: test_reports_have_the_claimed_distribution,
             test_the_worst_log_ratio_of_every_oracle_is_the_claimed_epsilon
-        Seal: fcd93d0996af
         """
         source = thread_keystream()
         rows = np.empty((len(codes), self.dtype.itemsize), np.uint8)
@@ -124,7 +123,6 @@ def root_down(odds: Fraction, power: int) -> Fraction:
         returns low/2^64.
     Needs: nothing.
     Checked by: test_roots_are_just_below
-    Seal: e29e8837f034
     """
     low, high = 1 << 64, math.ceil(odds) + 1 << 64
     while high - low > 1:

@@ -1,0 +1,1 @@
+"""Mean estimation in the local model, one mechanism per module."""

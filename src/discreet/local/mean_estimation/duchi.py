@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from discreet.kernel.noise.bernoulli import bernoulli_bits, uniform_integers
 from discreet.kernel.noise.keystream import thread_keystream
 from discreet.kernel.numbers import Number
 from discreet.local.domain import GRID_STEPS, Interval
 from discreet.local.estimation import MeanError
 from discreet.local.oracle import Oracle, parse_epsilon
+from discreet.local.random_variables import bernoulli_bits, uniform_integers
 
 
 def Duchi(low: Number, high: Number, epsilon: Number) -> Oracle:  # noqa: N802 - a protocol's name
@@ -61,7 +61,6 @@ class DuchiScheme:
         Needs: bernoulli_bits, uniform_integers.
         Checked by: test_reports_of_numbers_have_the_claimed_distribution,
             test_the_worst_log_ratio_of_numbers_is_the_claimed_epsilon
-        Seal: 46c1f50fcce9
         """
         source = thread_keystream()
         is_truthful = bernoulli_bits(source, len(codes), self.truth)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from discreet.kernel.noise.bernoulli import bernoulli_bits
 from discreet.kernel.noise.keystream import thread_keystream
 from discreet.kernel.numbers import Number
 from discreet.local.domain import GRID_STEPS, Interval
@@ -15,6 +14,7 @@ from discreet.local.estimation import MeanError, smallest_uint
 from discreet.local.mean_estimation.duchi import DuchiScheme
 from discreet.local.mean_estimation.piecewise import PiecewiseScheme, width_for
 from discreet.local.oracle import Oracle, parse_epsilon
+from discreet.local.random_variables import bernoulli_bits
 
 
 def Hybrid(low: Number, high: Number, epsilon: Number) -> Oracle:  # noqa: N802 - a protocol's name
@@ -82,7 +82,6 @@ class HybridScheme:
         Needs: PiecewiseScheme.perturb, DuchiScheme.perturb, bernoulli_bits.
         Checked by: test_reports_of_numbers_have_the_claimed_distribution,
             test_the_worst_log_ratio_of_numbers_is_the_claimed_epsilon
-        Seal: 9ecd5a9c81d4
         """
         is_piecewise = bernoulli_bits(thread_keystream(), len(codes), self.piecewise.truth)
         bits = self.duchi.perturb(codes).astype(np.int64) + self.piecewise.size

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from discreet.kernel.mechanism import Laplace, Sensitivity, laplace_for
+from discreet.kernel.mechanism import Laplace
 from discreet.kernel.numbers import Number
 from discreet.local.domain import GRID_STEPS, Interval
 from discreet.local.estimation import ROUNDING_ERROR
@@ -45,16 +45,15 @@ class LaplaceScheme:
     @cached_property
     def noise(self) -> Laplace:
         """The noise of one person."""
-        return laplace_for(Sensitivity(groups=1, size=self.steps), self.epsilon)
+        return Laplace(self.steps / self.epsilon)
 
     def perturb(self, codes: np.ndarray) -> np.ndarray:
         """Return a randomised report for each step.
 
         Claim: a report is at most exp(epsilon) times likelier under one step than under another.
-        Proof: Laplace.loss, since another number changes the step by at most `steps`.
-        Needs: Laplace.perturb, laplace_for.
-        Checked by: test_noise_at_home_loses_exactly_epsilon, test_noisy_numbers_have_the_claimed_distribution
-        Seal: 350261233d4d
+        Proof: Laplace.loss at scale steps/epsilon, since another number changes the step by at most `steps`.
+        Needs: Laplace.perturb, Laplace.loss.
+        Checked by: test_local_noise_loses_exactly_epsilon, test_noisy_numbers_have_the_claimed_distribution
         """
         return self.noise.perturb(codes.astype(np.int64)).astype(self.dtype)
 
@@ -78,7 +77,8 @@ class LaplaceScheme:
 
     def probability(self, report: Any, code: int) -> Fraction:
         """Return the probability of a report, given the step; as a float, because it is not rational."""
-        return Fraction(self.noise.pmf(int(report) - code))
+        decay = 1 / self.noise.scale
+        return Fraction(math.tanh(decay / 2) * math.exp(-abs(int(report) - code) * decay))
 
     def outcomes(self) -> NoReturn:
         """Raise ValueError: the noise is unbounded."""

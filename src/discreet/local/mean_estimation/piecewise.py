@@ -1,4 +1,4 @@
-"""The piecewise mechanism: a report from a window around the own number, or from the whole range."""
+"""The piecewise mechanism: a report from a window around the person's number, or from the whole range."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from discreet.kernel.noise.bernoulli import bernoulli_bits, uniform_integers
 from discreet.kernel.noise.keystream import thread_keystream
-from discreet.kernel.numbers import Number, odds_for
+from discreet.kernel.numbers import Number
 from discreet.local.domain import GRID_STEPS, Interval
 from discreet.local.estimation import MeanError, smallest_uint
-from discreet.local.oracle import Oracle, parse_epsilon
+from discreet.local.oracle import Oracle, odds_for, parse_epsilon
+from discreet.local.random_variables import bernoulli_bits, uniform_integers
 
 MAX_OUTCOMES = 1 << 16
 _SQUARE_BITS = 22  # kept of a square, so that sums of 2^41 squares fit in 64 bits
@@ -21,7 +21,7 @@ _SQUARE_BITS = 22  # kept of a square, so that sums of 2^41 squares fit in 64 bi
 def Piecewise(low: Number, high: Number, epsilon: Number) -> Oracle:  # noqa: N802 - a protocol's name
     """Return an oracle for a mean by the piecewise mechanism (Wang, Xiao, Yang and others 2019): for larger epsilons.
 
-    A person sends a number from a window around the own one, or from the whole range.
+    A person sends a number from a window around their own, or from the whole range.
 
     >>> import discreet as dc
     >>> salaries = dc.local.Piecewise(0, 200_000, epsilon=4)
@@ -48,7 +48,6 @@ def width_for(steps: int, epsilon: Fraction) -> int:
     Proof: PiecewiseScheme.perturb holds for every width.
     Needs: odds_for.
     Checked by: test_the_window_is_nearly_the_best_one
-    Seal: c244d37519c4
     """
     return max(1, round(steps / odds_for(epsilon / 3)))
 
@@ -103,7 +102,6 @@ class PiecewiseScheme:
         Needs: bernoulli_bits, uniform_integers.
         Checked by: test_reports_of_numbers_have_the_claimed_distribution,
             test_the_worst_log_ratio_of_numbers_is_the_claimed_epsilon
-        Seal: 363b00b6888e
         """
         source = thread_keystream()
         is_truthful = bernoulli_bits(source, len(codes), self.truth)

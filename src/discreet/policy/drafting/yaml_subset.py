@@ -111,7 +111,7 @@ def _parse_mapping(lines: list[_Line], at: int, depth: int) -> tuple[dict[str, A
 
 
 def _parse_explicit_value(lines: list[_Line], at: int, key: _Line, depth: int) -> tuple[Any, int]:
-    """Parse the value of an explicit key, "? key" on a line of its own, which some writers use for empty keys."""
+    """Parse the value of an explicit key, "? key" on its own line, which some writers use for empty keys."""
     if at == len(lines) or lines[at].indent != key.indent or not (lines[at].text + " ").startswith(": "):
         raise ValueError(f"line {key.number}: expected a colon on the line after an explicit key")
     return _parse_after_indicator(lines, at, depth)

@@ -120,7 +120,7 @@ def _stored_decimal_places(column: DeclaredColumn) -> int | None:
         digits = next((size for size in range(13) if all((end * 10**size).denominator == 1 for end in ends)), None)
     elif isinstance(domain, Between):
         ends = [Fraction(domain.low), Fraction(domain.high)]  # type: ignore[arg-type]
-        # Enough places for the step, and for at least one value in the range.
+        # Enough decimal places for the step, and for at least one value in the range.
         sizes = range(_decimal_places(domain.step), 13)
         digits = next((size for size in sizes if ceil(ends[0] * 10**size) <= floor(ends[1] * 10**size)), None)
     else:

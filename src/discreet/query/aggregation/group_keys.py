@@ -6,7 +6,8 @@ from math import prod
 
 from sqlglot import exp
 
-from discreet.kernel.expr import Call, Constant, Expr, Type, Value, columns_of
+from discreet.engines.column_usage import columns_of
+from discreet.kernel.expr import Call, Constant, Expr, Type, Value
 from discreet.kernel.question import PublicGroups, SelectedGroups
 from discreet.kernel.relation import NamedExprs, Where
 from discreet.policy.problems import shorten

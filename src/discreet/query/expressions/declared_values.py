@@ -10,9 +10,10 @@ from math import prod
 
 from sqlglot import exp
 
+from discreet.engines.column_usage import columns_of
 from discreet.engines.reference.evaluate import evaluate
 from discreet.kernel.errors import Refused
-from discreet.kernel.expr import Call, Column, Constant, Expr, Type, Value, columns_of
+from discreet.kernel.expr import Call, Column, Constant, Expr, Type, Value
 from discreet.policy.problems import shorten
 from discreet.query.expressions.bound_expr import BoundExpr
 from discreet.query.expressions.public_domains import domain_of

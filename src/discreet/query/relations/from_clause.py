@@ -8,7 +8,6 @@ from sqlglot import exp
 
 from discreet.policy import DeclaredTable
 from discreet.query.bind_context import BindContext
-from discreet.query.catalog import private_source, public_source
 from discreet.query.relations.predicates import conjuncts, filter_rows
 from discreet.query.relations.scope import (
     BoundSource,
@@ -23,6 +22,7 @@ from discreet.query.relations.scope import (
 )
 from discreet.query.relations.unit_join import inner_join, left_join
 from discreet.query.syntax.source_position import quote_name, refuse
+from discreet.query.table_sources import private_source, public_source
 
 CteSources = dict[str, BoundSource]  # by name, inner ones last
 _SOURCE_ARGUMENTS = {"this", "alias"}

@@ -12,8 +12,9 @@ from functools import cache
 
 from sqlglot import exp
 
+from discreet.engines.column_usage import columns_of
 from discreet.engines.reference.evaluate import evaluate
-from discreet.kernel.expr import Call, Column, Constant, Expr, Type, Value, columns_of
+from discreet.kernel.expr import Call, Column, Constant, Expr, Type, Value
 from discreet.kernel.relation import Where
 from discreet.query.expressions.bound_expr import RangeEnd
 from discreet.query.expressions.coercion import TYPE_NAMES

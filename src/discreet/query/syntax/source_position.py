@@ -21,7 +21,7 @@ def line_of(node: exp.Expr) -> str:
     'line 2'
     """
     around: exp.Expr | None = node
-    while around is not None:  # NULL, for one, has no position of its own
+    while around is not None:  # NULL, for example, has no position
         lines = [part.meta["line"] for part in around.walk() if "line" in part.meta]
         if lines:
             return f"line {min(lines)}"

@@ -1,0 +1,375 @@
+"""The ledger of one data set: charges, settlements and their checks, independent of the storage."""
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import Self
+
+from discreet.kernel.errors import FAILED, DiscreetError, Failed, LedgerError, PolicyError, Refused
+from discreet.kernel.event import OWNER, Event, EventState, Receipt, bounded_text, canonical_json
+from discreet.kernel.ledger.chain import (
+    RESTORE_HINT,
+    Chain,
+    LedgerRow,
+    RowKind,
+    event_text,
+    moved_message,
+    moved_to,
+    read_event,
+)
+from discreet.kernel.ledger.checkpoint import Checkpoint, check_checkpoint, rolled_back_loss
+from discreet.kernel.ledger.table import FORMAT, LedgerSession, LedgerTable, closed_on_error
+from discreet.kernel.ledger.terms import (
+    Terms,
+    check_analyst,
+    check_cost,
+    check_delta_split,
+    read_terms,
+    round_for_ledger,
+    terms_text,
+)
+from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
+from discreet.kernel.numbers import check_type
+
+MAX_ANSWER_BYTES = 64 * 1024 * 1024
+UNKNOWN_OUTCOME = "key: charged before, but the outcome is unknown. Use another key, which is a new charge."
+_ROLLED_BACK_EVENT = event_text(
+    Event(mechanism=canonical_json({"name": "lost"}), sensitivity="{}", question="charges lost in a rollback")
+)
+
+
+class Ledger:
+    """A durable, append-only account of the privacy loss of one data set; the session gives access to its storage.
+
+    >>> from discreet.kernel.ledger import memory_ledger
+    >>> def left(ledger: Ledger) -> str:
+    ...     return f"{ledger.spent().epsilon} of {ledger.budget.epsilon}"
+    >>> left(memory_ledger(name="demo", budget=Budget(1)))
+    '0 of 1'
+    """
+
+    def __init__(self, session: LedgerSession) -> None:
+        self.session = session
+        self._chain = Chain()  # the committed rows read so far
+
+    def charge(self, loss: Loss, event: Event, key: str | None = None) -> Receipt:
+        """Charge a query before any data is read, or return the stored answer of an earlier charge with the same key.
+
+        Claim: when it returns a receipt without an answer, the charge is durable, and the total spent, including
+            this charge, is within the budget; when it raises Refused, nothing has changed. One key of one analyst is
+            charged at most once. At most one charge follows a given earlier charge, whether that was settled or not,
+            even if the ledger was rolled back in between. No charge is ever refunded.
+        Proof: looking up the key, reading the totals, checking and appending are one transaction, which excludes all
+            other threads, processes and machines and ends after the row is on disk. All lookups use the chain of all
+            committed rows, which the same transaction updates and compares with the checkpoint: modified, deleted or
+            replaced rows raise an error. A refusal is raised before anything is written. No statement of this
+            package updates or deletes, and triggers reject such statements of others. A charge that follows another
+            has the same fingerprint and is later, so for a second one the earlier charge is no longer the latest; a
+            rollback must be acknowledged before the next charge, and no charge from before an acknowledgement is the
+            latest.
+        Needs: SQLiteSession.write_transaction, PostgresSession.write_transaction, check_checkpoint, Chain.add,
+            Chain.next_row, LedgerTable.rows, LedgerTable.row_at, LedgerTable.add_row, read_row, Terms, read_terms,
+            check_cost, round_for_ledger, SQLITE_SCHEMA, create_statements.
+        Checked by: test_concurrent_processes_end_exactly_at_the_limit,
+            test_concurrent_threads_end_exactly_at_the_limit, test_killed_workers_lose_nothing_that_was_seen,
+            test_a_hundred_hundredths_fit_and_the_next_is_refused, test_the_ledger_agrees_with_a_simple_model,
+            test_only_one_charge_follows_another, test_nothing_follows_what_was_charged_before_a_rollback,
+            test_a_changed_row_is_never_relied_upon, test_a_last_row_changed_while_open_is_never_relied_upon
+        """
+        cost = round_for_ledger(check_type(Loss, loss, "loss"))
+        by = check_type(Event, event, "event").by
+        if key is not None:
+            bounded_text(key, "key", max_length=200)
+        with self.write_transaction() as (table, chain):
+            terms = read_terms(chain.terms)
+            check_analyst(terms, by)
+            if (by, key) in chain.keys:
+                return _replay_answer(table, chain, chain.keys[by, key], event)
+            if any(chain.latest_receipts.get(fingerprint) != before for fingerprint, before in event.follows):
+                raise Refused("another request charged for the same totals at the same time. Try again.")
+            check_cost(terms, by, cost, chain.spent(), chain.spent(by))
+            receipt = Receipt(secrets.token_hex(12))
+            row = chain.next_row(RowKind.CHARGE, by, event_text(event), loss=cost, receipt=receipt.id, key=key)
+            table.add_row(row)
+        return receipt
+
+    def settle(self, receipt: Receipt, answer: bytes) -> None:
+        """Store the answer to a charge, once, before its first byte is sent.
+
+        Claim: when it returns, the answer is durable, its hash is in the chain, and its key returns these bytes from
+            then on; no answer exists without a charge, and no charge has two answers.
+        Proof: one exclusive transaction finds the charge and no settlement in the chain, and writes both the answer
+            and the row with its hash; it ends after they are on disk.
+        Needs: SQLiteSession.write_transaction, PostgresSession.write_transaction, check_checkpoint, Chain.add,
+            Chain.next_row, LedgerTable.rows, LedgerTable.add_row, LedgerTable.add_answer, stored_answer.
+        Checked by: test_the_same_key_returns_the_same_bytes,
+            test_settling_twice_or_an_unknown_receipt_is_an_error,
+            test_killed_workers_lose_nothing_that_was_seen
+        """
+        charged = check_type(Receipt, receipt, "receipt").id
+        if len(check_type(bytes, answer, "answer")) > MAX_ANSWER_BYTES:
+            raise ValueError(f"answer must have at most {MAX_ANSWER_BYTES} bytes, not {len(answer)}")
+        with self.write_transaction(moved_error=Failed(FAILED)) as (table, chain):
+            if charged not in chain.charges or charged in chain.settlements:
+                state = "is already settled" if charged in chain.settlements else "does not exist"
+                raise LedgerError(f"receipt {charged!r} {state}")
+            table.add_answer(charged, answer)
+            body, by = canonical_json({"sha256": sha256(answer).hexdigest()}), chain.charges[charged][1]
+            table.add_row(chain.next_row(RowKind.SETTLE, by, body, receipt=charged))
+
+    def spent(self, by: str | None = None) -> Loss:
+        """Return the total loss, or that of one analyst's queries."""
+        with self._read(_check_known_rows) as (_, chain):
+            return chain.spent(by)
+
+    def events(self) -> list[Event]:
+        """Return all charges, oldest first."""
+        with self._read(_check_known_rows) as (table, chain):
+            charges = (row for row in table.rows() if row.receipt and row.kind != RowKind.SETTLE)
+            return [_event_of(chain, row.seq, row) for row in charges]
+
+    def unsettled_events(self) -> list[Event]:
+        """Return the charges without an answer since the last acknowledgement by the owner."""
+        with self._read(_check_known_rows) as (table, chain):
+            return [_event_of(chain, seq, table.row_at(seq)) for seq in chain.unsettled.values()]
+
+    def answers(self, fingerprints: Iterable[str]) -> list[tuple[Event, bytes | None]]:
+        """Return the charges with any of these fingerprints, oldest first, and their stored answers.
+
+        Claim: the list is complete; each charge is as it was recorded, and each answer as it was stored.
+        Proof: the charges are found in the chain of all rows, which contains the row of the checkpoint; each row is
+            read and has the hash that the chain has for it; each answer has the hash that its settlement names.
+        Needs: Chain.add, check_checkpoint, LedgerTable.rows, LedgerTable.row_at, read_row, stored_answer.
+        Checked by: test_a_changed_row_is_never_relied_upon, test_a_row_changed_while_open_is_never_relied_upon,
+            test_a_changed_or_missing_answer_is_never_recalled
+        """
+        with self._read(check_checkpoint) as (table, chain):
+            seqs = {seq for fingerprint in fingerprints for seq in chain.rows_by_fingerprint.get(fingerprint, ())}
+            events = [_event_of(chain, seq, table.row_at(seq)) for seq in sorted(seqs)]
+            return [(event, stored_answer(table, chain, event.id)) for event in events]
+
+    def latest_receipt(self, fingerprint: str) -> str | None:
+        """Return the receipt of the latest charge with a fingerprint; None after an acknowledgement."""
+        with self._read(check_checkpoint) as (_, chain):
+            return chain.latest_receipts.get(fingerprint)
+
+    def event_with_key(self, by: str, key: str) -> Event | None:
+        """Return the charge of an analyst with a key; None if there is none."""
+        with self._read(check_checkpoint) as (table, chain):
+            if (by, key) not in chain.keys:
+                return None
+            event = _event_of(chain, chain.keys[by, key], table.row_at(chain.keys[by, key]))
+            stored_answer(table, chain, event.id)  # which must be intact, too
+            return event
+
+    def verify(self) -> None:
+        """Read all rows and answers again and compare them with the chain and the checkpoint.
+
+        `discreet ledger verify` also recomputes every total and state, and checks tables and triggers.
+
+        Claim: if nothing is raised, all rows and answers up to the checkpoint at least, or up to the move to another
+            location, are present and as they were written, and there are no other answers.
+        Proof: Chain.add for the rows, check_checkpoint for the end of the chain; each answer has the hash that its row
+            names, and there are as many answers as such rows, at most one for each.
+        Needs: Chain.add, check_checkpoint, LedgerTable.rows, LedgerTable.count_answers, read_row, stored_answer.
+        Checked by: test_any_changed_field_of_any_row_is_found, test_a_changed_answer_is_found,
+            test_a_deleted_tail_is_found
+        """
+        with self.session.read_transaction() as table:
+            checkpoint = self.session.location.checkpoint()  # before the rows, which may only be newer
+            chain = Chain().extend(table.rows())
+            check_answers(table, chain)
+            check_checkpoint(chain, checkpoint)
+
+    @property
+    def name(self) -> str:
+        """The data set that the ledger belongs to."""
+        return self._terms().name
+
+    @property
+    def budget(self) -> Budget:
+        """The total budget."""
+        return self._terms().budget
+
+    @property
+    def analysts(self) -> Mapping[str, Budget] | None:
+        """The limits of the analysts; None if anyone may ask."""
+        return self._terms().analysts
+
+    @property
+    def unit_declaration(self) -> str:
+        """The declaration of the privacy unit, as the owner wrote it."""
+        return self._terms().unit_declaration
+
+    @property
+    def moved_to(self) -> str | None:
+        """The new location of a moved ledger, else None. A moved ledger can only be read and verified here."""
+        with self.session.read_transaction() as table:
+            return moved_to(table.last_row())
+
+    def set_budget(
+        self, budget: Budget, *, analysts: Mapping[str, Budget] | None, unit_declaration: str | None = None
+    ) -> None:
+        """Change the budget and the limits of analysts, and record the change; the loss already spent stays.
+
+        Claim: the split of delta is never changed after an answer was seen.
+        Proof: after the first charge, a budget with a delta can only be replaced by one with the same delta and the
+            same share for partition selection; epsilon may change, and so may the limits of analysts, on which privacy
+            does not depend.
+        Needs: check_delta_split, Chain.spent, Chain.next_row, Budget.covers.
+        Checked by: test_the_split_of_delta_is_fixed_by_the_first_charge
+        """
+        with self.write_transaction() as (table, chain):
+            before = read_terms(chain.terms)
+            unit = before.unit_declaration if unit_declaration is None else unit_declaration
+            terms = Terms(before.name, budget, analysts, unit)
+            check_delta_split(before.budget, terms.budget, chain.spent())
+            table.add_row(chain.next_row(RowKind.BUDGET, OWNER, terms_text(terms)))
+
+    def acknowledge(self) -> None:
+        """Let a ledger serve again after a rollback, a lost checkpoint or failures, and record the acknowledgement.
+
+        Claim: afterwards the total spent is not below the total that the checkpoint recorded before the rollback.
+        Proof: the lost charges are charged to the owner in the same row. A ledger that does not belong to the
+            checkpoint is refused.
+        Needs: rolled_back_loss, Chain.add, Chain.next_row, SQLiteSession.write_transaction,
+            PostgresSession.write_transaction, LedgerTable.rows, LedgerTable.row_at; if the checkpoint is missing,
+            charges lost with it cannot be known.
+        Checked by: test_a_restored_old_copy_is_read_only_until_acknowledged
+        """
+        with self.session.write_transaction() as table:
+            chain, checkpoint = self._update_chain(table), self.session.location.checkpoint()
+            _check_not_moved(chain.last)
+            lost = rolled_back_loss(chain, checkpoint, table.row_at) if checkpoint else ZERO_LOSS
+            receipt = None if lost == ZERO_LOSS else secrets.token_hex(12)
+            table.add_row(chain.next_row(RowKind.ACKNOWLEDGE, OWNER, _ROLLED_BACK_EVENT, loss=lost, receipt=receipt))
+
+    def close(self) -> None:
+        """Close the ledger; it cannot be reopened through this object."""
+        self.session.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def write_transaction(self, moved_error: DiscreetError | None = None) -> Iterator[tuple[LedgerTable, Chain]]:
+        """Run a transaction on a ledger that was not modified, rolled back or moved."""
+        with self.session.write_transaction() as table:
+            chain = self._update_chain(table)
+            _check_not_moved(chain.last, moved_error)
+            check_checkpoint(chain, self.session.location.checkpoint())
+            yield table, chain
+
+    @contextmanager
+    def _read(self, check: Callable[[Chain, Checkpoint | None], None]) -> Iterator[tuple[LedgerTable, Chain]]:
+        """Read a ledger that was not modified; `check` decides whether it may have been rolled back."""
+        with self.session.read_transaction() as table:
+            checkpoint = self.session.location.checkpoint()  # before the rows, which may only be newer
+            chain = self._update_chain(table)
+            check(chain, checkpoint)
+            yield table, chain
+
+    def _update_chain(self, table: LedgerTable) -> Chain:
+        """Extend the chain by the rows that were added since, and return it; rebuild it if its last row is gone."""
+        last = self._chain.last
+        rows = table.rows(max(1, last.seq))
+        if last.seq and next(rows, None) != last:  # rolled back or rewritten
+            self._chain, rows = Chain(), table.rows()
+        return self._chain.extend(rows)
+
+    def _terms(self) -> Terms:
+        with self._read(_check_known_rows) as (_, chain):
+            return read_terms(chain.terms)
+
+
+def create_in(session: LedgerSession, terms: Terms) -> Ledger:
+    """Create a ledger where there is none.
+
+    Claim: the ledger begins with these terms and without a loss, and no other ledger was replaced by it.
+    Proof: the tables and the first row are one transaction; a file that exists is not created, and neither are a schema
+        or tables that exist.
+    Needs: create_ledger, memory_ledger, create_postgres_ledger, FileLocation.create, LedgerTable.create,
+        Chain.next_row, SQLiteSession.write_transaction, PostgresSession.write_transaction.
+    Checked by: test_creating_never_replaces_a_ledger_nor_the_trace_of_one, test_creation_is_atomic,
+        test_a_half_created_ledger_is_not_an_empty_one
+    """
+    with closed_on_error(session), session.write_transaction() as table:
+        table.create()
+        table.add_row(Chain().next_row(RowKind.CREATE, OWNER, terms_text(terms)))
+    return Ledger(session)
+
+
+def open_in(session: LedgerSession, name: str) -> Ledger:
+    """Open an existing ledger, which must belong to the data set `name`.
+
+    Claim: a ledger is never mistaken for an empty one, nor for that of another data set.
+    Proof: a location without a ledger of this format is refused, and so is a first row with another name.
+    Needs: open_ledger, open_postgres_ledger, has_postgres_ledger, LedgerTable.check_format, Chain.extend, read_terms,
+        FileLocation.connect.
+    Checked by: test_a_missing_ledger_is_an_error_and_not_a_fresh_one, test_a_half_created_ledger_is_not_an_empty_one,
+        test_a_ledger_belongs_to_its_name
+    """
+    with closed_on_error(session):
+        with session.read_transaction() as table:
+            table.check_format(FORMAT)
+            first = table.row_at(1)
+            stored = read_terms(Chain().extend([first] if first else []).terms).name
+        if stored != name:
+            hint = "Use one location per data set, under its own name."
+            raise PolicyError(
+                f"name: the ledger {session.location} belongs to data set {stored!r}, not {name!r}. {hint}"
+            )
+    return Ledger(session)
+
+
+def stored_answer(table: LedgerTable, chain: Chain, receipt: str) -> bytes | None:
+    """Return the answer of a charge, which must have the hash in the chain; None if it was not settled."""
+    if receipt not in chain.settlements:
+        return None
+    seq, digest = chain.settlements[receipt]
+    answer = table.answer(receipt)
+    if answer is None or sha256(answer).hexdigest() != digest:
+        problem = "is missing" if answer is None else "was modified"
+        raise LedgerError(f"row {seq}: the stored answer {problem}{RESTORE_HINT}")
+    return answer
+
+
+def check_answers(table: LedgerTable, chain: Chain) -> None:
+    """Raise LedgerError unless the stored answers are exactly those in the chain."""
+    for receipt in chain.settlements:
+        stored_answer(table, chain, receipt)
+    if table.count_answers() != len(chain.settlements):
+        raise LedgerError(f"a stored answer has no charge{RESTORE_HINT}")
+
+
+def _check_known_rows(chain: Chain, checkpoint: Checkpoint | None) -> None:
+    """Raise LedgerError if a row differs from the checkpoint; rows may be missing, or the checkpoint itself."""
+    if checkpoint and checkpoint.seq <= chain.last.seq:
+        check_checkpoint(chain, checkpoint)
+
+
+def _check_not_moved(last: LedgerRow, error: DiscreetError | None = None) -> None:
+    if (to := moved_to(last)) is not None:
+        raise error or LedgerError(moved_message(to))
+
+
+def _replay_answer(table: LedgerTable, chain: Chain, seq: int, event: Event) -> Receipt:
+    """Return the receipt and stored answer of an earlier charge; a charge without an answer is not run again."""
+    charge = _event_of(chain, seq, table.row_at(seq))
+    if event_text(charge) != event_text(event):
+        raise Refused("key: already used for a different query. Use another key.")
+    answer = stored_answer(table, chain, charge.id)
+    if answer is None:
+        raise Failed(UNKNOWN_OUTCOME)
+    return Receipt(charge.id, answer)
+
+
+def _event_of(chain: Chain, seq: int, row: LedgerRow | None) -> Event:
+    """Return the charge of row `seq`, which must have the hash in the chain."""
+    if row is None or row.hash != chain.hash_at(seq):
+        raise LedgerError(f"row {seq} was modified or deleted while the ledger was open{RESTORE_HINT}")
+    return read_event(row, EventState.RELEASED if row.receipt in chain.settlements else EventState.RESERVED)

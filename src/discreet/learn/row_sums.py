@@ -1,0 +1,58 @@
+"""How the rows of a fit are summed: where they are stored, or here, in batches of whole units."""
+
+from collections.abc import Iterator
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from discreet.engines.unit_batches import batch_rows, whole_units
+from discreet.kernel.model_release import Batch, Combine, PartialSum, RowRule, SummableRows, noisy_sum
+from discreet.kernel.numbers import Number
+from discreet.kernel.reservation import Reservation
+
+
+class RowSource(Protocol):
+    """A source of rows that can be read several times."""
+
+    @property
+    def low(self) -> np.ndarray:
+        """The declared lower bound of every column."""
+
+    @property
+    def high(self) -> np.ndarray:
+        """The declared upper bound of every column."""
+
+    @property
+    def grouped(self) -> bool:
+        """Whether a unit may have several rows; otherwise each row is its own unit."""
+
+    def batches(self, size: int) -> Iterator[Batch]:
+        """Yield rows, with ascending unit numbers if a unit may have several rows."""
+
+
+@runtime_checkable
+class RemoteRowSource(Protocol):
+    """Rows that are summed where they are stored; only integers are returned."""
+
+    def sum_units(self, part: PartialSum) -> np.ndarray:
+        """Split the rows, clamped to the part's ranges, by whole units; return the sum of the part over all shares."""
+
+
+def sum_rows(  # noqa: PLR0913 - as noisy_sum
+    rows: RowSource,
+    rule: RowRule,
+    public: tuple[Any, ...],
+    *,
+    size: int,
+    radius: Number,
+    reservation: Reservation,
+    combine: Combine = Combine.MEAN,
+) -> np.ndarray:
+    """Return the kernel's noisy sum over the rows of a source."""
+
+    def sum_here(part: PartialSum) -> np.ndarray:
+        return part(whole_units(rows.batches(batch_rows(part))))
+
+    sum_units = rows.sum_units if isinstance(rows, RemoteRowSource) else sum_here
+    data = SummableRows(rows.low, rows.high, rows.grouped, sum_units)
+    return noisy_sum(data, rule, public, size=size, radius=radius, reservation=reservation, combine=combine)

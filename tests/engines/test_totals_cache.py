@@ -1,0 +1,177 @@
+"""Cached totals are used for other questions on the same relation, groups and bounds, and for no others."""
+
+import random
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from discreet.engines.duckdb.engine import DuckDB, Tuning
+from discreet.engines.reference.engine import ReferenceEngine
+from discreet.engines.table_source import EngineError, TableSource
+from discreet.engines.totals_cache import TotalsCache
+from discreet.kernel.expr import Column, Type
+from discreet.kernel.grid import Grid
+from discreet.kernel.question import (
+    ContributionBounds,
+    Count,
+    CountDistinct,
+    CountUnits,
+    HistogramTree,
+    PublicGroups,
+    Question,
+    SelectedGroups,
+    Sum,
+)
+from discreet.kernel.relation import Scan, UnitKey
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "matrix"))
+import strategies
+
+USER, PLACE, X = Column("user", Type.INTEGER), Column("place", Type.TEXT), Column("x", Type.INTEGER)
+VISITS = Scan("visits", (USER, PLACE, X), UnitKey((USER,)), max_rows=1000)
+ROWS = [{"user": user, "place": place, "x": user + n} for user in range(6) for n, place in enumerate("aab")]
+BY = (("place", PLACE),)
+LISTED = Question(
+    VISITS, BY, PublicGroups((("a", "b", "c"),)), ContributionBounds(1, 1), (Count(), Sum(X, Grid(0, 9, 1)))
+)
+
+
+class Counting:
+    """An engine that counts how often it is asked, and for what."""
+
+    def __init__(self, tables):
+        self._reference, self.asked = ReferenceEngine(tables), []
+
+    def totals(self, question):
+        self.asked.append(question.totals)
+        return self._reference.totals(question)
+
+
+def seen(question, totals):
+    found = strategies.Seen(question, totals)
+    return {key: row for key, row in found.items() if any(row)}, found.cells
+
+
+def test_the_same_totals_are_computed_once_for_all_questions():
+    engine, known = Counting({"visits": ROWS}), TotalsCache(1 << 20)
+    for totals in (LISTED.totals, LISTED.totals[::-1], LISTED.totals[:1], (Count(), Count())):
+        question = replace(LISTED, totals=totals)
+        found = known.totals(question, engine.totals)
+        assert seen(question, found) == seen(question, ReferenceEngine({"visits": ROWS}).totals(question))
+    assert engine.asked == [LISTED.totals]
+
+
+def test_only_what_is_missing_is_computed():
+    engine, known = Counting({"visits": ROWS}), TotalsCache(1 << 20)
+    known.totals(LISTED, engine.totals)
+    tree = HistogramTree(X, Grid(0, 9, 1), 10, 1)
+    question = replace(LISTED, totals=(Count(), tree, CountDistinct(X), CountUnits()))
+    found = known.totals(question, engine.totals)
+    assert engine.asked[1] == (tree, CountDistinct(X), CountUnits())
+    assert seen(question, found) == seen(question, ReferenceEngine({"visits": ROWS}).totals(question))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(LISTED, bounds=ContributionBounds(2, 1)),
+        replace(LISTED, bounds=ContributionBounds(1, 2)),
+        replace(LISTED, groups=PublicGroups((("a", "b"),))),
+        replace(LISTED, by=(), groups=PublicGroups(())),
+        replace(LISTED, relation=replace(VISITS, max_rows=999)),
+        replace(LISTED, groups=SelectedGroups(5), totals=(CountUnits(), *LISTED.totals)),
+    ],
+    ids=["groups", "rows", "keys", "none", "relation", "discovered"],
+)
+def test_another_question_is_computed_again(other):
+    engine, known = Counting({"visits": ROWS}), TotalsCache(1 << 20)
+    known.totals(LISTED, engine.totals)
+    found = known.totals(other, engine.totals)
+    assert len(engine.asked) == 2
+    assert seen(other, found) == seen(other, ReferenceEngine({"visits": ROWS}).totals(other))
+
+
+def test_cached_totals_equal_those_of_the_reference():
+    for seed in range(30):
+        rng = random.Random(f"remembered {seed}")
+        tables = strategies.database(rng)
+        engine, known = Counting(tables), TotalsCache(1 << 16)
+        question = strategies.question(rng, tables, 0)
+        first = question.totals[:1] if isinstance(question.groups, SelectedGroups) else ()
+        for _ in range(6):
+            some = tuple(rng.sample(question.totals, rng.randint(1, len(question.totals))))
+            asked = replace(question, totals=first + some)
+            found = known.totals(asked, engine.totals)
+            assert seen(asked, found) == seen(asked, ReferenceEngine(tables).totals(asked))
+
+
+def test_the_least_recently_used_totals_are_evicted():
+    engine, known = Counting({"visits": ROWS}), TotalsCache(3000)
+    for limit in (*range(1, 12), 11, 10, 1):
+        known.totals(replace(LISTED, bounds=ContributionBounds(1, limit)), engine.totals)
+    assert len(engine.asked) == 12  # the last ones were known still, the first was not
+    assert TotalsCache(0).totals(LISTED, engine.totals).keys
+    assert len(engine.asked) == 13
+
+
+@pytest.mark.parametrize("most", [0, 1000, 5000, 20_000, 60_000, 1 << 20])
+def test_cache_eviction_does_not_depend_on_the_data(most):
+    """A place of her own is shown to nobody; that a later answer takes longer must not tell of it either."""
+    hers = [{"user": 9, "place": "hers", "x": 7}, {"user": 9, "place": "b", "x": 7}]
+    found = Question(
+        replace(VISITS, max_rows=100),
+        BY,
+        SelectedGroups(5),
+        ContributionBounds(1, 1),
+        (CountUnits(), Count(), CountDistinct(X)),
+    )
+    tree = replace(LISTED, totals=(Count(), HistogramTree(X, Grid(0, 50, 1), 51, 1)))
+    asked = []
+    for rows in (ROWS, ROWS + hers, ROWS[:1], []):
+        engine, known = Counting({"visits": rows}), TotalsCache(most)
+        for question in (
+            LISTED,
+            found,
+            tree,
+            found,
+            LISTED,
+            tree,
+            replace(found, bounds=ContributionBounds(2, 2)),
+            LISTED,
+            found,
+        ):
+            known.totals(question, engine.totals)
+        asked.append(engine.asked)
+    assert asked[1:] == asked[:1] * 3
+
+
+def test_an_engine_whose_file_changed_does_not_answer_from_the_cache(tmp_path):
+    path = tmp_path / "visits.parquet"
+    pa.parquet.write_table(pa.Table.from_pylist(ROWS), path)
+    columns = {"user": Type.INTEGER, "place": Type.TEXT, "x": Type.INTEGER}
+    with DuckDB({"visits": TableSource(str(path), columns)}) as engine:
+        before = engine.totals(LISTED)
+        assert np.array_equal(engine.totals(LISTED).values, before.values)
+        path.write_bytes(b"something else")
+        with pytest.raises(EngineError, match="changed"):
+            engine.totals(LISTED)
+
+
+def test_a_closed_engine_does_not_answer_from_the_cache():
+    columns = {"user": Type.INTEGER, "place": Type.TEXT, "x": Type.INTEGER}
+    engine = DuckDB({"visits": TableSource(pa.Table.from_pylist(ROWS), columns)})
+    engine.totals(LISTED)
+    engine.close()
+    with pytest.raises(EngineError, match="closed"):
+        engine.totals(LISTED)
+
+
+def test_the_cache_size_can_be_set_and_invalid_sizes_are_refused():
+    assert Tuning(remember=0).remember == 0
+    with pytest.raises(ValueError, match="remember"):
+        Tuning(remember=-1)
