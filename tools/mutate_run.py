@@ -64,15 +64,18 @@ class Outcome:
 class Runner:
     """Runs mutants of modules against tests; a plugin of the pytest session that holds the tests."""
 
-    def __init__(self, modules: dict[str, Module], work: Callable[["Runner"], None]) -> None:
+    def __init__(
+        self, modules: dict[str, Module], files_of: Callable[[str], list[str]], work: Callable[["Runner"], None]
+    ) -> None:
         self.modules = modules
+        self._files_of = functools.cache(files_of)
         self._by_file = {str(module.path): name for name, module in modules.items()}
         self._work = work
         self._items: dict[str, Any] = {}
-        self._tests: dict[str, Timed] = {}
-        self._callers: dict[tuple[str, str, int], list[Timed]] = {}
+        self._tests: dict[str, list[Timed]] = {}  # by file, of those that were recorded
         self._live: dict[tuple[str, str, int], list[types.FunctionType]] = {}
         self._caches: list[Any] = []
+        self._early: set[tuple[str, str, int]] = set()  # called while tests are loaded
         self.broken: list[str] = []
         self._failed: str | None = None
         self._passed = False
@@ -87,6 +90,7 @@ class Runner:
         """Collect the tests of files, do the work and remove what it left."""
         os.chdir(ROOT)
         try:
+            sys.settrace(self._tracer(self._early))
             code = pytest.main([*_OPTIONS, *files], plugins=[self])
             if code != 0:
                 raise RuntimeError(f"pytest ended with {code!r}: the tests cannot be collected")
@@ -97,16 +101,17 @@ class Runner:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Do the work instead of running the tests."""
+        sys.settrace(None)
         import discreet  # noqa: PLC0415 - the one that the tests have loaded
 
         if not Path(discreet.__file__).is_relative_to(ROOT):
             raise RuntimeError(f"tests load another discreet: {discreet.__file__}")
         self._items = {item.nodeid: item for item in session.items}
         self._prepare_clusters()
+        gc.unfreeze()  # tests may have frozen what they loaded, and frozen objects are not listed
         self._find_functions()
         gc.collect()
         gc.freeze()
-        self._record()
         self._work(self)
         return True
 
@@ -152,42 +157,38 @@ class Runner:
 
     # Which test calls what.
 
-    def _record(self) -> None:
-        """Find out which functions each test calls and how long it takes; known for files that have not changed."""
-        STORE.mkdir(exist_ok=True)
-        around = _hash([*ROOT.glob("src/**/*.py"), *(p for p in ROOT.glob("tests/**/*.py") if p.name[:5] != "test_")])
-        files: dict[str, list[Any]] = {}
-        for item in self._items.values():
-            files.setdefault(item.nodeid.split("::")[0], []).append(item)
-        for name, items in files.items():
-            key = _hash([ROOT / name]) + around
+    @functools.cached_property
+    def _around(self) -> str:
+        """Return a hash of all that tests use besides the file they are in."""
+        return _hash([*ROOT.glob("src/**/*.py"), *(p for p in ROOT.glob("tests/**/*.py") if p.name[:5] != "test_")])
+
+    def _recorded(self, name: str) -> list[Timed]:
+        """Return the tests of a file that pass, recorded when they are first needed and known until code changes."""
+        if name not in self._tests:
+            STORE.mkdir(exist_ok=True)
+            items = [item for item in self._items.values() if item.nodeid.split("::")[0] == name]
+            key = _hash([ROOT / name]) + self._around
             stored = STORE / f"{name.replace('/', '_')}.json"
             known = json.loads(stored.read_text()) if stored.exists() else {}
             if known.get("key") != key:
                 began = _cpu()
-                lines, ended = self._forked(lambda tell, i=items: self._traced(i, tell), 3600)
+                lines, ended = self._forked(lambda tell: self._traced(items, tell), 3600)
                 if ended:
                     raise RuntimeError(f"{name} did not end without any mutant: {ended}")
                 known = {"key": key, "tests": lines}
                 stored.write_text(json.dumps(known))
                 print(f"    {name}: {len(lines)} tests, {_cpu() - began:.0f} s", flush=True)
-            for line in known["tests"]:
-                if line["failed"]:
-                    self.broken.append(line["id"])
-                elif line["passed"] and line["id"] in self._items:
-                    test = Timed(line["id"], line["seconds"], frozenset(map(tuple, line["calls"])))
-                    self._tests[test.id] = test
-                    for place in test.calls:
-                        self._callers.setdefault(place, []).append(test)
+            self.broken += [line["id"] for line in known["tests"] if line["failed"]]
+            self._tests[name] = [
+                Timed(line["id"], line["seconds"], frozenset(map(tuple, line["calls"])))
+                for line in known["tests"]
+                if line["passed"] and not line["failed"] and line["id"] in self._items
+            ]
+        return self._tests[name]
 
     def _traced(self, items: list[Any], tell: Callable[[Any], None]) -> None:
         seen: set[tuple[str, str, int]] = set()
-        by_file = self._by_file
-
-        def trace(frame: types.FrameType, event: str, _: object) -> None:
-            if event == "call" and frame.f_code.co_filename in by_file:
-                seen.add(self._place(frame.f_code))
-
+        trace = self._tracer(seen)
         threading.settrace(trace)
         for item, following in zip(items, [*items[1:], None], strict=True):
             seen.clear()
@@ -200,14 +201,31 @@ class Runner:
             line = {"id": item.nodeid, "seconds": seconds, "failed": self._failed is not None, "passed": self._passed}
             tell(line | {"calls": sorted(seen)})
 
+    def _tracer(self, seen: set[tuple[str, str, int]]) -> Callable[[types.FrameType, str, object], None]:
+        """Return a trace function that adds the functions of the scope that are called."""
+
+        def trace(frame: types.FrameType, event: str, _: object) -> None:
+            if event == "call" and frame.f_code.co_filename in self._by_file:
+                seen.add(self._place(frame.f_code))
+
+        return trace
+
     # One mutant.
+
+    def is_early(self, mutant: Mutant) -> bool:
+        """Tell whether a change in place comes too late: the code runs, or may run, while modules are loaded."""
+        if mutant.place is None or (mutant.module, *mutant.place) in self._early:
+            return True
+        # Code with other variables of the scope around it cannot be put into a function that exists.
+        closure = _code_at(self.modules[mutant.module].compiled(mutant), mutant.place).co_freevars
+        return any(f.__code__.co_freevars != closure for f in self._live.get((mutant.module, *mutant.place), []))
 
     def tests_for(self, mutant: Mutant) -> list[Timed]:
         """Return the tests that a mutant is put to: those named after its module first, then the quickest."""
-        module, (function, line) = mutant.module, mutant.place or ("", 0)
-        called = [(module, function, line)] if mutant.place else [p for p in self._callers if p[0] == module]
+        module, tests = mutant.module, [t for file in self._files_of(mutant.module) for t in self._recorded(file)]
         # Inner functions have names of their own, and need not be called where the outer one is.
-        callers = {test.id: test for place in called for test in self._callers.get(place, [])}.values()
+        place = (module, *mutant.place) if mutant.place else None
+        callers = [t for t in tests if (place in t.calls if place else any(call[0] == module for call in t.calls))]
         words = [word for word in module.split("/")[-2:] if word not in ("kernel", "engines", "rows", "postgres")]
         near = [test for test in callers if any(word in test.id.split("::")[0] for word in words)]
         chosen = _within(sorted(near, key=lambda test: test.seconds), NEAR)
@@ -242,11 +260,12 @@ class Runner:
     def _changed(self, mutant: Mutant, tests: list[Timed], tell: Callable[[Any], None]) -> None:
         assert mutant.place is not None
         code = _code_at(self.modules[mutant.module].compiled(mutant), mutant.place)
-        for function in self._live.get((mutant.module, *mutant.place), []):
-            try:
+        functions = self._live.get((mutant.module, *mutant.place), [])
+        if tests and not functions:
+            raise RuntimeError(f"{mutant.place} is called by tests and cannot be found: nothing would be changed")
+        for function in functions:
+            with contextlib.suppress(ValueError):  # another closure: see is_early
                 function.__code__ = code
-            except ValueError:  # it needs other variables of what is around it: only a new process can tell
-                return
         for cache in self._caches:
             cache.cache_clear()
         items = [self._items[test.id] for test in tests]
