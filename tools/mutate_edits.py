@@ -82,6 +82,7 @@ _LINE, _AROUND = (
     50,
 )  # characters of a statement that are shown: of a longer one, so many on each side of the change
 _NUMBERS = {"int", "Fraction", "float"}
+_CHECKED_OR_SHOWN = {"strict", "repr"}  # keywords
 _SHOWN = {"__repr__", "__str__", "__getattr__", "__dir__"}  # what people read; refusals and losses do not pass here
 
 
@@ -214,7 +215,9 @@ def _walk(site: _Site) -> Iterator[_Site]:
         # Under `if TYPE_CHECKING`, and names that type checkers need, nothing runs.
         typing = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
         listed = isinstance(child, ast.Assign) and "__all__" in ast.unparse(child.targets[0])
-        if child in left_out or text or shown or idle or typing or listed:
+        # Whether lists have equal lengths, and what a dataclass prints: asserted or shown, like the above.
+        checked = isinstance(child, ast.keyword) and child.arg in _CHECKED_OR_SHOWN
+        if child in left_out or text or shown or idle or typing or listed or checked:
             continue
         outer = node if child in inside else function
         statement = child if isinstance(child, ast.stmt | ast.match_case) else site.statement

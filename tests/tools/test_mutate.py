@@ -60,6 +60,11 @@ def test_docstrings_annotations_and_assertions_are_left_alone(tmp_path):
     assert changes(tmp_path, "def g(a: 'x > 0' = None) -> 'x > 1':\n    'WHERE (a > 1)'\n    assert a > 2\n") == []
 
 
+def test_whether_lists_have_equal_lengths_and_what_a_record_prints_is_left_alone(tmp_path):
+    source = "class C:\n    a: int = field(repr=False)\n\n    def g(self):\n        return zip(self, strict=True)\n"
+    assert changes(tmp_path, source) == [("return zip(self, strict=True)", "return None")]
+
+
 def test_a_mutant_keeps_its_key_when_lines_move_and_comments_change_and_loses_it_with_its_function(tmp_path):
     first = made(tmp_path, "def g(a):\n    'old'\n    return a + 1\n").mutants
     moved = made(tmp_path, "X = None\n\n\ndef g(a):\n    'new'\n    # why\n    return a + 1\n").mutants
