@@ -148,7 +148,7 @@ class Run:
         return any(entry.is_of(mutant) for entry in self._known)
 
     def unexplained(self) -> list[Mutant]:
-        """Return the survivors without an entry, except in modules that are not settled and have no more than allowed."""
+        """Return the survivors without an entry, unless the module is not settled and has no more than allowed."""
         unlisted = [mutant for mutant in self.survived if not self.lists(mutant)]
         number = Counter(mutant.module for mutant in unlisted)
         return [mutant for mutant in unlisted if number[mutant.module] > self._unsettled.get(mutant.module, 0)]

@@ -179,6 +179,19 @@ class Module:
                 found.append(Mutant(self.name, function, before, after, nth, line, place, key, edit))
         return found
 
+    def tests_of_claim(self, qualified: str) -> frozenset[str]:
+        """Return the tests that the docstring of a function, or of its class, names under `Checked by`."""
+        return self._claims.get(qualified, frozenset()) | self._claims.get(qualified.partition(".")[0], frozenset())
+
+    @cached_property
+    def _claims(self) -> dict[str, frozenset[str]]:
+        found = {}
+        for site in _sites(self.tree):
+            if isinstance(site.node, ast.FunctionDef | ast.ClassDef):
+                checked = (ast.get_docstring(site.node) or "").partition("Checked by:")[2]
+                found[".".join([*site.scope, site.node.name])] = frozenset(re.findall(r"\btest_\w+", checked))
+        return found
+
     def compiled(self, mutant: Mutant) -> Any:
         """Return the code of the module with a mutant in it; lines are those of the original."""
         return mutant.edit.applied(lambda: compile(ast.fix_missing_locations(self.tree), str(self.path), "exec"))

@@ -34,8 +34,8 @@ from mutate_edits import Module, Mutant
 
 ROOT = Path(__file__).resolve().parent.parent
 STORE = ROOT / ".mutants"
-CAP = 5.0  # CPU seconds of tests, beyond those named after the module, that a mutant is put to
-NEAR = 12.0  # and of those named after it
+CAP = 3.0  # CPU seconds of tests, beyond those named after the module, that a mutant is put to
+NEAR = 5.0  # and of those named after it; those that the claim of the function names are always run
 PATIENCE = 4  # times the CPU seconds of a test: a mutant that takes more, and two seconds, is noticed
 _MEMORY = 12 << 30  # bytes of addresses: a mutant that drops a bound must not take the machine with it
 _STILL = 300  # seconds without any progress: it waits for something that never comes
@@ -221,16 +221,18 @@ class Runner:
         return any(f.__code__.co_freevars != closure for f in self._live.get((mutant.module, *mutant.place), []))
 
     def tests_for(self, mutant: Mutant) -> list[Timed]:
-        """Return the tests that a mutant is put to: those named after its module first, then the quickest."""
+        """Return the tests of a mutant: those that its claim names, those named after its module, then the quickest."""
         module, tests = mutant.module, [t for file in self._files_of(mutant.module) for t in self._recorded(file)]
         # Inner functions have names of their own, and need not be called where the outer one is.
         place = (module, *mutant.place) if mutant.place else None
         callers = [t for t in tests if (place in t.calls if place else any(call[0] == module for call in t.calls))]
         words = [word for word in module.split("/")[-2:] if word not in ("kernel", "engines", "rows", "postgres")]
-        near = [test for test in callers if any(word in test.id.split("::")[0] for word in words)]
-        chosen = _within(sorted(near, key=lambda test: test.seconds), NEAR)
-        others = [test for test in callers if test not in near]
-        return [*chosen, *_within(sorted(others, key=lambda test: test.seconds), CAP)]
+        claim = self.modules[module].tests_of_claim(mutant.place[0]) if mutant.place else frozenset()
+        named = [t for t in callers if t.id.rpartition("::")[2].split("[")[0] in claim]
+        near = [t for t in callers if t not in named and any(word in t.id.split("::")[0] for word in words)]
+        others = [t for t in callers if t not in named and t not in near]
+        quickest = [sorted(tests, key=lambda t: t.seconds) for tests in (named, near, others)]
+        return [*quickest[0], *_within(quickest[1], NEAR), *_within(quickest[2], CAP)]
 
     def in_place(self, mutant: Mutant) -> Outcome:
         """Return what the tests say to a mutant of a function, in a copy of this process."""

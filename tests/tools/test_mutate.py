@@ -88,6 +88,26 @@ def test_a_mutant_of_a_function_is_found_by_its_location_and_others_apply_at_imp
     assert places == {"A = 1": None, "b = 2": None, "return 3": ("C.d", 7)}
 
 
+def test_the_tests_of_a_claim_are_those_that_the_function_and_its_class_name(tmp_path):
+    source = '''
+        class C:
+            """Some.
+
+            Checked by: test_a,
+                test_b
+            """
+
+            def d(self):
+                """Checked by: test_c"""
+
+        def e():
+            pass
+    '''
+    module = made(tmp_path, source)
+    assert module.tests_of_claim("C.d") == {"test_a", "test_b", "test_c"}
+    assert module.tests_of_claim("e") == set()
+
+
 def test_the_whole_trusted_base_is_in_scope_and_has_tests():
     names = set(mutate.modules())
     expected = {
@@ -110,9 +130,9 @@ def test_every_listed_survivor_can_still_be_made_and_has_a_reason(module):
     assert [entry for entry in known if len(entry.reason) < 20] == []
 
 
-def test_unsettled_modules_are_in_scope_and_have_no_more_survivors_than_mutants():
-    modules = mutate.modules()
-    assert all(0 < allowed <= len(modules[name].mutants) for name, allowed in mutate.unsettled().items())
+def test_unsettled_modules_are_in_scope_and_have_survivors():
+    assert set(mutate.unsettled()) <= set(mutate.modules())
+    assert min(mutate.unsettled().values(), default=1) > 0
 
 
 def test_a_survivor_fails_unless_it_is_listed_or_among_those_allowed_in_an_unsettled_module(monkeypatch, tmp_path):
