@@ -75,7 +75,7 @@ class Runner:
         self._tests: dict[str, list[Timed]] = {}  # by file, of those that were recorded
         self._live: dict[tuple[str, str, int], list[types.FunctionType]] = {}
         self._caches: list[Any] = []
-        self._early: set[tuple[str, str, int]] = set()  # called while tests are loaded
+        self._early: set[types.CodeType] = set()  # called while tests are loaded
         self.broken: list[str] = []
         self._failed: str | None = None
         self._passed = False
@@ -90,7 +90,7 @@ class Runner:
         """Collect the tests of files, do the work and remove what it left."""
         os.chdir(ROOT)
         try:
-            sys.settrace(self._tracer(self._early))
+            sys.settrace(_tracer(self._early))
             code = pytest.main([*_OPTIONS, *files], plugins=[self])
             if code != 0:
                 raise RuntimeError(f"pytest ended with {code!r}: the tests cannot be collected")
@@ -158,24 +158,25 @@ class Runner:
     # Which test calls what.
 
     @functools.cached_property
-    def _around(self) -> str:
-        """Return a hash of all that tests use besides the file they are in."""
-        return _hash([*ROOT.glob("src/**/*.py"), *(p for p in ROOT.glob("tests/**/*.py") if p.name[:5] != "test_")])
+    def _beside(self) -> str:
+        """Return a hash of what tests share."""
+        return _hash(p for p in ROOT.glob("tests/**/*.py") if not p.name.startswith("test_"))
 
     def _recorded(self, name: str) -> list[Timed]:
-        """Return the tests of a file that pass, recorded when they are first needed and known until code changes."""
+        """Return the tests of a file that pass: recorded when they are first needed, and again if what they run changes."""
         if name not in self._tests:
             STORE.mkdir(exist_ok=True)
             items = [item for item in self._items.values() if item.nodeid.split("::")[0] == name]
-            key = _hash([ROOT / name]) + self._around
+            key = _hash([ROOT / name]) + self._beside
             stored = STORE / f"{name.replace('/', '_')}.json"
             known = json.loads(stored.read_text()) if stored.exists() else {}
-            if known.get("key") != key:
+            if known.get("key") != key or any(_hash([ROOT / file]) != was for file, was in known["runs"].items()):
                 began = _cpu()
                 lines, ended = self._forked(lambda tell: self._traced(items, tell), 3600)
                 if ended:
                     raise RuntimeError(f"{name} did not end without any mutant: {ended}")
-                known = {"key": key, "tests": lines}
+                files = {file for line in lines for file in line.pop("files")}
+                known = {"key": key, "tests": lines, "runs": {file: _hash([ROOT / file]) for file in files}}
                 stored.write_text(json.dumps(known))
                 print(f"    {name}: {len(lines)} tests, {_cpu() - began:.0f} s", flush=True)
             self.broken += [line["id"] for line in known["tests"] if line["failed"]]
@@ -187,8 +188,8 @@ class Runner:
         return self._tests[name]
 
     def _traced(self, items: list[Any], tell: Callable[[Any], None]) -> None:
-        seen: set[tuple[str, str, int]] = set()
-        trace = self._tracer(seen)
+        seen: set[types.CodeType] = set()
+        trace = _tracer(seen)
         threading.settrace(trace)
         for item, following in zip(items, [*items[1:], None], strict=True):
             seen.clear()
@@ -199,26 +200,21 @@ class Runner:
             sys.settrace(None)
             seconds = round(_cpu() - began, 3)
             line = {"id": item.nodeid, "seconds": seconds, "failed": self._failed is not None, "passed": self._passed}
-            tell(line | {"calls": sorted(seen)})
-
-    def _tracer(self, seen: set[tuple[str, str, int]]) -> Callable[[types.FrameType, str, object], None]:
-        """Return a trace function that adds the functions of the scope that are called."""
-
-        def trace(frame: types.FrameType, event: str, _: object) -> None:
-            if event == "call" and frame.f_code.co_filename in self._by_file:
-                seen.add(self._place(frame.f_code))
-
-        return trace
+            calls = sorted({self._place(code) for code in seen if code.co_filename in self._by_file})
+            tell(line | {"calls": calls, "files": sorted({os.path.relpath(code.co_filename, ROOT) for code in seen})})
 
     # One mutant.
 
     def is_early(self, mutant: Mutant) -> bool:
         """Tell whether a change in place comes too late: the code runs, or may run, while modules are loaded."""
-        if mutant.place is None or (mutant.module, *mutant.place) in self._early:
+        if mutant.place is None or any(self._is_at(code, mutant) for code in self._early):
             return True
         # Code with other variables of the scope around it cannot be put into a function that exists.
         closure = _code_at(self.modules[mutant.module].compiled(mutant), mutant.place).co_freevars
         return any(f.__code__.co_freevars != closure for f in self._live.get((mutant.module, *mutant.place), []))
+
+    def _is_at(self, code: types.CodeType, mutant: Mutant) -> bool:
+        return code.co_filename in self._by_file and self._place(code) == (mutant.module, *(mutant.place or ()))
 
     def tests_for(self, mutant: Mutant) -> list[Timed]:
         """Return the tests of a mutant: those that its claim names, those named after its module, then the quickest."""
@@ -332,6 +328,17 @@ class Runner:
             raise
         finally:
             os._exit(code)
+
+
+def _tracer(seen: set[types.CodeType]) -> Callable[[types.FrameType, str, object], None]:
+    """Return a trace function that adds the code of the package that is called."""
+    package = str(ROOT / "src")
+
+    def trace(frame: types.FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(package):
+            seen.add(frame.f_code)
+
+    return trace
 
 
 def _code_at(code: types.CodeType, place: tuple[str, int]) -> types.CodeType:
