@@ -10,8 +10,8 @@ from itertools import product
 import strategies
 from strategies import DATE, INT, REAL, TEXT, TIME
 
+from discreet.engines.portable_regex import check_regex, expand_regex
 from discreet.kernel.expr import SIGNATURES, Call, Column, Constant, Type
-from discreet.kernel.portable_regex import check_regex, expand_regex
 
 
 def values_of(kind, count=0):

@@ -12,7 +12,6 @@ from discreet.kernel.expr import Type
 from discreet.kernel.relation import Relation
 from discreet.kernel.sqlgen.dialect import Dialect, quote_name
 from discreet.kernel.sqlgen.relation_sql import comma_list, conjunction, select_rows, unit_columns
-from discreet.kernel.sqlgen.size_limit import check_size
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,7 +37,7 @@ def complete_rows_sql(
     >>> complete_rows_sql(scan, ("n",), SPARK, RowOrder.BY_UNIT).partition("WHERE `n`")[2]
     ' IS NOT NULL ORDER BY `.u0`'
     """
-    check_size(relation, dialect)
+    dialect.check_size(relation, dialect)
     units, names = unit_columns(relation), [quote_name(name) for name in columns]
     values = [
         f"{dialect.finite_or_null.format(value=name)} AS {name}" if relation.shape.schema[column] is Type.REAL else name

@@ -18,7 +18,6 @@ from discreet.kernel.relation import (
 )
 from discreet.kernel.sqlgen.dialect import Dialect, quote_name
 from discreet.kernel.sqlgen.expr_sql import write_expr, write_grid_step, write_key
-from discreet.kernel.sqlgen.size_limit import check_size
 
 
 def select_rows(relation: Relation, dialect: Dialect) -> str:  # noqa: C901, PLR0911 - one case per node
@@ -78,7 +77,7 @@ def select_rows_by_unit(relation: Relation, columns: tuple[str, ...], dialect: D
     Needs: select_rows, unit_columns.
     Checked by: test_rows_come_in_batches_unit_by_unit, test_batches_are_those_of_duckdb_unit_by_unit
     """
-    check_size(relation, dialect)
+    dialect.check_size(relation, dialect)
     units, names = unit_columns(relation), [quote_name(name) for name in columns]
     number = f"DENSE_RANK() OVER (ORDER BY {_order_list(units)})" if units else "ROW_NUMBER() OVER ()"
     values = [

@@ -2,6 +2,10 @@
 
 Without it, a short query could become SQL of any length: a column computed from two others, which are each computed
 from two others. Engines fail on such SQL, or plan it for hours, after the charge.
+
+No sensitivity and no noise depends on it, so it is not part of the kernel, but it is sealed: what engines plan, and how
+long they work on a row, can depend on the rows. SQL at the edge of what an engine can do might fail for some data only,
+and whether it fails is shown. Each Dialect has this check, and the kernel applies it before it writes SQL.
 """
 
 import re

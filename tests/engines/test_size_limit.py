@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from discreet.engines import size_limit
 from discreet.engines.duckdb.dialect import DUCKDB
 from discreet.engines.postgres.dialect import POSTGRES
+from discreet.engines.size_limit import check_size, parts_of
 from discreet.engines.spark.dialect import SPARK
 from discreet.engines.unsupported import unsupported_reason
 from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, Type, UnitAggregate
@@ -37,11 +39,9 @@ from discreet.kernel.relation import (
     UnitKey,
     Where,
 )
-from discreet.kernel.sqlgen import size_limit
 from discreet.kernel.sqlgen.expr_sql import write_expr
 from discreet.kernel.sqlgen.question_sql import write_selects
 from discreet.kernel.sqlgen.relation_sql import select_rows_by_unit
-from discreet.kernel.sqlgen.size_limit import check_size, parts_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "matrix"))
 import operations
