@@ -4,6 +4,7 @@ Total means: whatever the row contains, the expression has a value or is NULL, a
 can only use constants and the columns of its own row: no clock, no randomness, no other rows.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import Enum
@@ -158,6 +159,8 @@ class Call:
 
 
 Expr = Column | Constant | Call
+NamedExprs = tuple[tuple[str, Expr], ...]
+Schema = Mapping[str, Type]
 
 
 def check_name(name: str) -> str:
@@ -167,6 +170,31 @@ def check_name(name: str) -> str:
         "name must not begin with a dot or contain a NUL character",
     )
     return name
+
+
+def schema_of(columns: Iterable[tuple[str, Type]]) -> Schema:
+    """Return a schema; ValueError if two names differ only in case, which some engines ignore."""
+    types = [(check_name(name), kind) for name, kind in columns]
+    require(len({name.casefold() for name, _ in types}) == len(types), "column names must be distinct, ignoring case")
+    return dict(types)
+
+
+def derived_schema(columns: NamedExprs, schema: Schema) -> Schema:
+    """Check the expressions of new columns against the schema, and return their types."""
+    return schema_of((name, check_columns_exist(expr, schema)) for name, expr in columns)
+
+
+def check_columns_exist(expr: Expr, schema: Schema) -> Type:
+    """Return the type of an expression; an error unless its columns exist and have the types that it expects."""
+    if not isinstance(expr, Expr):
+        raise TypeError(f"expected an expression, not {type(expr).__name__}")
+    require(
+        not isinstance(expr, Column) or schema.get(expr.name) is expr.type,
+        f"column {getattr(expr, 'name', '')!r} of type {expr.type.name.lower()} does not exist",
+    )
+    for arg in expr.args if isinstance(expr, Call) else ():
+        check_columns_exist(arg, schema)
+    return expr.type
 
 
 def check_value(value: Value, kind: Type) -> None:

@@ -15,20 +15,28 @@ from the private tables removes this unit's rows from the relation and changes n
 node joins rows of two units, numbers or sorts rows across units, or limits a relation to some of its rows.
 """
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
 from discreet.kernel.errors import require
-from discreet.kernel.expr import Call, Column, Expr, Type, UnitAggregate, check_name
+from discreet.kernel.expr import (
+    Column,
+    Expr,
+    NamedExprs,
+    Schema,
+    Type,
+    UnitAggregate,
+    check_columns_exist,
+    check_name,
+    derived_schema,
+    schema_of,
+)
 from discreet.kernel.numbers import as_integer, check_type
 
 MAX_SUM = 1 << 62  # fits in 64 bits, with one to spare
 _MAX_ROWS_PER_UNIT = 1 << 22  # so that the work for one unit cannot be detected by a time limit
 _MAX_TABLES = 200  # each as often as it is read: WITH queries that read another one twice would grow for ever
-Schema = Mapping[str, Type]
-NamedExprs = tuple[tuple[str, Expr], ...]
 
 
 @dataclass(frozen=True)
@@ -39,6 +47,18 @@ class Shape:
     unit: tuple[Type, ...] | None  # types of the unit's key; None if every row is its own unit
     max_rows_per_unit: int | None  # None if unbounded
     max_rows: int  # public bound on the number of rows
+    tables: tuple["Scan | PublicTable", ...]  # each as often as it is read; parents are part of their Scan
+
+    def __post_init__(self) -> None:
+        require(
+            (self.max_rows_per_unit or 1) <= _MAX_ROWS_PER_UNIT,
+            "joins could give one unit too many rows. Join fewer or smaller tables.",
+        )
+        require(
+            self.max_rows < MAX_SUM,
+            "the number of rows could exceed 64 bits. Lower rows_max of the table, or join fewer tables.",
+        )
+        require(len(self.tables) <= _MAX_TABLES, "the query reads too many tables. Simplify it.")
 
 
 class JoinKind(Enum):
@@ -102,18 +122,16 @@ class Scan:
 
     def __post_init__(self) -> None:
         check_name(self.table)
-        schema = _schema((check_type(Column, column, "columns").name, column.type) for column in self.columns)
+        schema = schema_of((check_type(Column, column, "columns").name, column.type) for column in self.columns)
         unit = _unit_types(self.owner, schema)
-        _set_shape(self, Shape(schema, unit, None if unit else 1, store_integer(self, "max_rows")))
+        vars(self)["shape"] = Shape(schema, unit, None if unit else 1, store_integer(self, "max_rows"), (self,))
 
 
 def _unit_types(owner: UnitKey | EachRow | ParentUnit, schema: Schema) -> tuple[Type, ...] | None:
     """Return the types of the unit's key; an error unless the owner of each row of this schema is well defined."""
     match owner:
         case UnitKey(unit):
-            for part in unit:
-                check_columns_exist(part, schema)
-            types = tuple(part.type for part in unit)
+            types = tuple(check_columns_exist(part, schema) for part in unit)
             require(
                 len(types) > 0 and Type.REAL not in types,
                 "a unit key must have at least one column, and none of type real",
@@ -147,8 +165,9 @@ class Where:
     shape: Shape = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        _check_condition(self.condition, self.source.shape.schema)
-        _set_shape(self, self.source.shape, self.source)
+        shape = _shape_of(self.source)
+        _check_condition(self.condition, shape.schema)
+        vars(self)["shape"] = shape
 
 
 @dataclass(frozen=True)
@@ -166,8 +185,8 @@ class Derive:
     shape: Shape = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        shape = self.source.shape
-        _set_shape(self, replace(shape, schema=derived_schema(self.columns, shape.schema)), self.source)
+        shape = _shape_of(self.source)
+        vars(self)["shape"] = replace(shape, schema=derived_schema(self.columns, shape.schema))
 
 
 @dataclass(frozen=True)
@@ -187,15 +206,12 @@ class PublicTable:
 
     def __post_init__(self) -> None:
         check_name(self.table)
-        derived_schema(
-            self.columns, {check_type(Column, column, "columns").name: column.type for _, column in self.columns}
-        )
         _check_condition(self.condition, self.schema)
 
     @property
     def schema(self) -> Schema:
         """The columns by their names in the join."""
-        return {name: column.type for name, column in self.columns}
+        return schema_of((name, check_type(Column, column, "columns").type) for name, column in self.columns)
 
 
 @dataclass(frozen=True)
@@ -221,15 +237,15 @@ class JoinPublic:
     shape: Shape = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        shape, public = self.source.shape, check_type(PublicTable, self.table, "table").schema
-        schema, fanout = _schema((*shape.schema.items(), *public.items())), store_integer(self, "fanout")
-        _check_condition(self.condition, schema)
+        shape, public = _shape_of(self.source), check_type(PublicTable, self.table, "table").schema
+        schema, fanout = _joined_schema(shape.schema, public, self.condition), store_integer(self, "fanout")
         require(
             all(shape.schema.get(ours) is public.get(theirs) is not None for ours, theirs in self.equal),
             "equal must pair columns of the same type",
         )
-        per_unit = None if shape.max_rows_per_unit is None else shape.max_rows_per_unit * fanout
-        _set_shape(self, Shape(schema, shape.unit, per_unit, shape.max_rows * fanout), self.source)
+        per_unit = shape.max_rows_per_unit and shape.max_rows_per_unit * fanout
+        tables = (*shape.tables, self.table)
+        vars(self)["shape"] = Shape(schema, shape.unit, per_unit, shape.max_rows * fanout, tables)
 
 
 @dataclass(frozen=True)
@@ -240,7 +256,7 @@ class JoinOnUnit:
     Proof: a row is a pair of rows of one unit, or a row of the left side without a partner, and belongs to this unit.
         Which rows of a side come first depends on this unit's rows. Of two sides with at most a >= 1 and b >= 1 rows
         of the unit come at most a·b pairs and rows without a partner.
-    Needs: _check_same_unit, store_integer, check_columns_exist, Call.
+    Needs: _shapes_of_same_unit, store_integer, check_columns_exist, Call.
     Checked by: test_each_node_preserves_ownership, test_only_rows_of_the_same_kind_of_unit_are_joined
     """
 
@@ -252,13 +268,14 @@ class JoinOnUnit:
     shape: Shape = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        left, right = self.left.shape, self.right.shape
-        _check_same_unit(left, right)
-        schema = _schema((*left.schema.items(), *right.schema.items()))
-        _check_condition(self.condition, schema)
-        most = store_integer(self, "max_rows_per_unit")
+        left, right = _shapes_of_same_unit(self.left, self.right)
+        schema, most = (
+            _joined_schema(left.schema, right.schema, self.condition),
+            store_integer(self, "max_rows_per_unit"),
+        )
         per_unit = min(most, left.max_rows_per_unit or most) * min(most, right.max_rows_per_unit or most)
-        _set_shape(self, Shape(schema, left.unit, per_unit, left.max_rows * most), self.left, self.right)
+        tables = left.tables + right.tables
+        vars(self)["shape"] = Shape(schema, left.unit, per_unit, left.max_rows * most, tables)
 
 
 @dataclass(frozen=True)
@@ -267,7 +284,7 @@ class SemiJoinOnUnit:
 
     Claim: preserves ownership.
     Proof: whether a unit's rows stay depends on whether this unit has rows in `other`, and these are its own.
-    Needs: _check_same_unit.
+    Needs: _shapes_of_same_unit.
     Checked by: test_each_node_preserves_ownership, test_only_rows_of_the_same_kind_of_unit_are_joined
     """
 
@@ -277,8 +294,8 @@ class SemiJoinOnUnit:
     shape: Shape = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        _check_same_unit(self.source.shape, self.other.shape)
-        _set_shape(self, self.source.shape, self.source, self.other)
+        shape, other = _shapes_of_same_unit(self.source, self.other)
+        vars(self)["shape"] = replace(shape, tables=shape.tables + other.tables)
 
 
 @dataclass(frozen=True)
@@ -298,19 +315,17 @@ class PerUnit:
     shape: Shape = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        shape = self.source.shape
+        shape = _shape_of(self.source)
         require(shape.unit is not None, "rows cannot be aggregated per unit, because every row is its own unit")
-        aggregates = [check_type(UnitAggregate, aggregate, "values") for _, aggregate in self.values]
-        for expr in (*(key for _, key in self.keys), *(each.expr for each in aggregates if each.expr is not None)):
-            check_columns_exist(expr, shape.schema)
-        steps = max((each.grid.max_abs_index for each in aggregates if each.grid), default=0)
-        require(steps * shape.max_rows < MAX_SUM, "the step is too small for this number of rows")
-        schema = _schema((name, part.type) for name, part in (*self.keys, *self.values))
-        _set_shape(
-            self,
-            replace(shape, schema=schema, max_rows_per_unit=shape.max_rows_per_unit if self.keys else 1),
-            self.source,
-        )
+        for _, aggregate in self.values:
+            if (expr := check_type(UnitAggregate, aggregate, "values").expr) is not None:
+                check_columns_exist(expr, shape.schema)
+            steps = aggregate.grid.max_abs_index if aggregate.grid else 0
+            require(steps * shape.max_rows < MAX_SUM, "the step is too small for this number of rows")
+        keys = derived_schema(self.keys, shape.schema)
+        schema = schema_of((*keys.items(), *((name, aggregate.type) for name, aggregate in self.values)))
+        per_unit = shape.max_rows_per_unit if self.keys else 1
+        vars(self)["shape"] = replace(shape, schema=schema, max_rows_per_unit=per_unit)
 
 
 @dataclass(frozen=True)
@@ -319,7 +334,7 @@ class Union:
 
     Claim: preserves ownership.
     Proof: each row is a row of one side and keeps its unit; a unit has at most the sum of its rows on both sides.
-    Needs: _check_same_unit.
+    Needs: _shapes_of_same_unit.
     Checked by: test_each_node_preserves_ownership, test_only_rows_of_the_same_kind_of_unit_are_joined
     """
 
@@ -328,45 +343,32 @@ class Union:
     shape: Shape = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        left, right = self.left.shape, self.right.shape
-        _check_same_unit(left, right)
-        require(
-            list(left.schema.items()) == list(right.schema.items()), "both sides of a union must have the same columns"
-        )
-        both = [left.max_rows_per_unit, right.max_rows_per_unit]
-        per_unit = None if None in both else sum(each or 0 for each in both)
-        _set_shape(self, Shape(left.schema, left.unit, per_unit, left.max_rows + right.max_rows), self.left, self.right)
+        left, right = _shapes_of_same_unit(self.left, self.right)
+        require([*left.schema.items()] == [*right.schema.items()], "both sides of a union must have the same columns")
+        one, other = left.max_rows_per_unit, right.max_rows_per_unit
+        per_unit = one + other if one and other else None
+        rows, tables = left.max_rows + right.max_rows, left.tables + right.tables
+        vars(self)["shape"] = Shape(left.schema, left.unit, per_unit, rows, tables)
 
 
 Relation = Scan | Where | Derive | JoinPublic | JoinOnUnit | SemiJoinOnUnit | PerUnit | Union
 
 
-def tables_of(relation: Relation) -> tuple[Scan | PublicTable, ...]:
-    """Return the tables that a relation reads; parents are part of their Scan."""
-    match relation:
-        case Scan():
-            return (relation,)
-        case JoinPublic(source, table):
-            return (*tables_of(source), table)
-        case JoinOnUnit(left, right) | SemiJoinOnUnit(left, right) | Union(left, right):
-            return (*tables_of(left), *tables_of(right))
-    return tables_of(relation.source)
-
-
-def _set_shape(node: "Relation", shape: Shape, *sources: "Relation") -> None:
-    """Set the shape of a node whose sources must be relations: what only has a shape could be anything."""
-    if not all(isinstance(source, Relation) for source in sources):
+def _shape_of(source: "Relation") -> Shape:
+    """Return the shape of a source, which must be a relation: what only has a shape could be anything."""
+    if not isinstance(source, Relation):
         raise TypeError("a source must be a relation")
+    return source.shape
+
+
+def _shapes_of_same_unit(left: "Relation", right: "Relation") -> tuple[Shape, Shape]:
+    """Return both shapes; ValueError unless their keys have the same types: equal keys are the same unit."""
+    one, other = _shape_of(left), _shape_of(right)
     require(
-        (shape.max_rows_per_unit or 1) <= _MAX_ROWS_PER_UNIT,
-        "joins could give one unit too many rows. Join fewer or smaller tables.",
+        one.unit is not None and one.unit == other.unit,
+        "private tables can only be joined on the privacy unit, and not if every row is its own unit",
     )
-    require(
-        shape.max_rows < MAX_SUM,
-        "the number of rows could exceed 64 bits. Lower rows_max of the table, or join fewer tables.",
-    )
-    require(len(tables_of(node)) <= _MAX_TABLES, "the query reads too many tables. Simplify it.")
-    vars(node).update(shape=shape)  # frozen
+    return one, other
 
 
 def store_integer(record: Any, name: str, minimum: int = 1) -> int:
@@ -375,42 +377,11 @@ def store_integer(record: Any, name: str, minimum: int = 1) -> int:
     return int(vars(record)[name])
 
 
-def _schema(columns: Iterable[tuple[str, Type]]) -> Schema:
-    """Return a schema; ValueError if two names differ only in case, which some engines ignore."""
-    types = [(check_name(name), kind) for name, kind in columns]
-    require(len({name.casefold() for name, _ in types}) == len(types), "column names must be distinct, ignoring case")
-    return dict(types)
-
-
-def check_columns_exist(expr: Expr, schema: Schema) -> None:
-    """Raise an error unless this is an expression all of whose columns exist and have the type that it expects."""
-    if not isinstance(expr, Expr):
-        raise TypeError(f"expected an expression, not {type(expr).__name__}")
-    if isinstance(expr, Column):
-        require(
-            schema.get(expr.name) is expr.type,
-            f"column {expr.name!r} of type {expr.type.name.lower()} does not exist",
-        )
-    for arg in expr.args if isinstance(expr, Call) else ():
-        check_columns_exist(arg, schema)
-
-
-def derived_schema(columns: NamedExprs | tuple[tuple[str, Column], ...], schema: Schema) -> Schema:
-    """Check the expressions of new columns against the schema, and return their types."""
-    for _, expr in columns:
-        check_columns_exist(expr, schema)
-    return _schema((name, expr.type) for name, expr in columns)
+def _joined_schema(left: Schema, right: Schema, condition: Expr | None) -> Schema:
+    schema = schema_of((*left.items(), *right.items()))
+    _check_condition(condition, schema)
+    return schema
 
 
 def _check_condition(condition: Expr | None, schema: Schema) -> None:
-    if condition is not None:
-        check_columns_exist(condition, schema)
-        require(condition.type is Type.BOOLEAN, "a condition must be boolean")
-
-
-def _check_same_unit(left: Shape, right: Shape) -> None:
-    """Raise ValueError unless rows of both relations have keys of the same types: equal keys are the same unit."""
-    require(
-        left.unit is not None and left.unit == right.unit,
-        "private tables can only be joined on the privacy unit, and not if every row is its own unit",
-    )
+    require(condition is None or check_columns_exist(condition, schema) is Type.BOOLEAN, "a condition must be boolean")
