@@ -49,7 +49,7 @@ def typings(op):
     *wanted, _ = SIGNATURES[op].split()
     if wanted[-1].endswith("*"):
         wanted = [*wanted[:-1], wanted[-1][0], wanted[-1][0]] if "!" not in wanted[-1] else [*wanted, wanted[-1]]
-    free = {"N": (INT, REAL), "O": tuple(Type), "A": tuple(Type)}.get(wanted[0][0], (None,))
+    free = {"N": (INT, REAL), "A": tuple(Type)}.get(wanted[0][0], (None,))
     return [[(Type(text[0]) if text[0] in "irbtds" else kind, "!" in text) for text in wanted] for kind in free]
 
 

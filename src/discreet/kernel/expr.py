@@ -36,10 +36,10 @@ class Type(Enum):
 
 
 _PYTHON_TYPES: dict[Type, type] = dict(zip(Type, (int, float, bool, str, date, datetime), strict=True))
-_TYPE_CLASSES = {"N": {Type.INTEGER, Type.REAL}, "O": set(Type), "A": set(Type)}
+_TYPE_CLASSES = {"N": {Type.INTEGER, Type.REAL}, "A": set(Type)}
 
-# Arguments and result: i r b t d s as in Type; N an integer or a real, O any ordered type, A any type, each the same
-# wherever it appears; ! a constant that is not NULL; * one or more.
+# Arguments and result: i r b t d s as in Type; N an integer or a real, A any type, each the same wherever it
+# appears; ! a constant that is not NULL; * one or more.
 SIGNATURES = {
     **dict.fromkeys(("add", "subtract", "multiply", "divide"), "N N N"),
     "modulo": "i i i",
@@ -47,9 +47,9 @@ SIGNATURES = {
     **dict.fromkeys(("floor", "ceil", "sqrt", "ln", "log10", "exp"), "r r"),
     "round": "r i! r",
     "power": "r r r",
-    **dict.fromkeys(("least", "greatest"), "O O* O"),
-    "clip": "O O! O! O",  # clamped to the range
-    "inside": "O O! O! O",  # NULL outside
+    **dict.fromkeys(("least", "greatest"), "A A* A"),
+    "clip": "A A! A! A",  # clamped to the range
+    "inside": "A A! A! A",  # NULL outside
     "to_real": "i r",
     "to_integer": "r i",  # to the nearest, ties to even; NULL if it does not fit in 64 bits
     "as_integer": "b i",
@@ -60,13 +60,13 @@ SIGNATURES = {
     "write_integer": "i t",
     "write_boolean": "b t",
     "write_date": "d t",
-    **dict.fromkeys(("equal", "less", "at_most"), "O O b"),
+    **dict.fromkeys(("equal", "less", "at_most"), "A A b"),
     **dict.fromkeys(("and", "or"), "b b* b"),
     "not": "b b",
     "is_null": "A b",
-    "one_of": "O O!* b",
+    "one_of": "A A!* b",
     "coalesce": "A A* A",
-    "nullif": "O O O",
+    "nullif": "A A A",
     **dict.fromkeys(("lower", "upper", "trim", "trim_left", "trim_right"), "t t"),
     "length": "t i",
     "part": "t i! i! t",  # start position (at least 1), number of characters
@@ -195,6 +195,13 @@ def check_columns_exist(expr: Expr, schema: Schema) -> Type:
     for arg in expr.args if isinstance(expr, Call) else ():
         check_columns_exist(arg, schema)
     return expr.type
+
+
+def check_condition(condition: Expr | None, schema: Schema) -> Schema:
+    """Return the schema, in which a condition, if there is one, must be a boolean expression."""
+    holds = condition is None or check_columns_exist(condition, schema) is Type.BOOLEAN
+    require(holds, "a condition must be boolean")
+    return schema
 
 
 def check_value(value: Value, kind: Type) -> None:

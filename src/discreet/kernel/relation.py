@@ -1,14 +1,5 @@
 """The ownership algebra: every row belongs to exactly one unit and depends only on that unit's rows and public tables.
 
-Scan            a private table with its owner: UnitKey (columns of the row), ParentUnit (that of a parent row), EachRow
-Where           the rows for which a condition is true
-Derive          other columns, computed row by row
-JoinPublic      a join with a public table, at most `fanout` rows of it for each row
-JoinOnUnit      a join with other rows of the same unit
-SemiJoinOnUnit  the rows of units that have (or do not have) a row in another relation
-PerUnit         one row for each unit, or for each unit and key
-Union           the rows of two relations
-
 A unit is a tuple of key values, the same in every table. A relation *preserves ownership* if removing a unit's rows
 from the private tables removes this unit's rows from the relation and changes no other row, and if a unit has at most
 `shape.max_rows_per_unit` rows in it. A node validates itself when it is created, and none can break the property: no
@@ -17,7 +8,6 @@ node joins rows of two units, numbers or sorts rows across units, or limits a re
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
 
 from discreet.kernel.errors import require
 from discreet.kernel.expr import (
@@ -28,11 +18,12 @@ from discreet.kernel.expr import (
     Type,
     UnitAggregate,
     check_columns_exist,
+    check_condition,
     check_name,
     derived_schema,
     schema_of,
 )
-from discreet.kernel.numbers import as_integer, check_type
+from discreet.kernel.numbers import check_type, store_integer
 
 MAX_SUM = 1 << 62  # fits in 64 bits, with one to spare
 _MAX_ROWS_PER_UNIT = 1 << 22  # so that the work for one unit cannot be detected by a time limit
@@ -91,8 +82,7 @@ class EachRow:
 class ParentUnit:
     """The owner of the parent rows whose `key` equals this row's `on`; a row with several owners is dropped.
 
-    Such a row would belong to each of its owners and disappear with any of them. Counting it for one owner, or for
-    each, would let rows inserted by one unit multiply the contribution of another.
+    Counting such a row for one owner, or for each, would let one unit's rows multiply the contribution of another.
     """
 
     on: str
@@ -132,19 +122,12 @@ def _unit_types(owner: UnitKey | EachRow | ParentUnit, schema: Schema) -> tuple[
     match owner:
         case UnitKey(unit):
             types = tuple(check_columns_exist(part, schema) for part in unit)
-            require(
-                len(types) > 0 and Type.REAL not in types,
-                "a unit key must have at least one column, and none of type real",
-            )
+            require(bool(types) and Type.REAL not in types, "a unit key must have columns, and none of type real")
             return types
-        case ParentUnit(on, Scan() as parent, key):
-            require(
-                on in schema
-                and schema[on] is parent.shape.schema.get(key) is not Type.REAL
-                and parent.shape.unit is not None,
-                "on and key must be columns of the same type, not real",
-            )
-            return parent.shape.unit
+        case ParentUnit(on, Scan(shape=parent), key):
+            same_type = on in schema and schema[on] is parent.schema.get(key) is not Type.REAL
+            require(same_type and parent.unit is not None, "on and key must be columns of the same type, not real")
+            return parent.unit
         case EachRow():
             return None
     raise TypeError("owner must be a UnitKey, ParentUnit or EachRow, and a parent must be a Scan")
@@ -165,9 +148,8 @@ class Where:
     shape: Shape = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        shape = _shape_of(self.source)
-        _check_condition(self.condition, shape.schema)
-        vars(self)["shape"] = shape
+        shape = vars(self)["shape"] = _shape_of(self.source)
+        check_condition(self.condition, shape.schema)
 
 
 @dataclass(frozen=True)
@@ -206,7 +188,7 @@ class PublicTable:
 
     def __post_init__(self) -> None:
         check_name(self.table)
-        _check_condition(self.condition, self.schema)
+        check_condition(self.condition, self.schema)
 
     @property
     def schema(self) -> Schema:
@@ -218,8 +200,7 @@ class PublicTable:
 class JoinPublic:
     """A join with a public table: all pairs (ours, theirs) in `equal` are equal, and `condition` is true.
 
-    Of the public rows with the same values in `equal`, the first `fanout` in the order of their values are used, so
-    that a row becomes at most that many; nothing is lost if `fanout` is the true maximum.
+    Of the public rows with the same values in `equal`, the first `fanout` in the order of their values are used.
 
     Claim: preserves ownership.
     Proof: a row becomes the pairs of it with at most `fanout` public rows, or one row without a partner, all of its
@@ -238,13 +219,13 @@ class JoinPublic:
 
     def __post_init__(self) -> None:
         shape, public = _shape_of(self.source), check_type(PublicTable, self.table, "table").schema
-        schema, fanout = _joined_schema(shape.schema, public, self.condition), store_integer(self, "fanout")
+        schema = check_condition(self.condition, schema_of((*shape.schema.items(), *public.items())))
         require(
             all(shape.schema.get(ours) is public.get(theirs) is not None for ours, theirs in self.equal),
             "equal must pair columns of the same type",
         )
+        fanout, tables = store_integer(self, "fanout"), (*shape.tables, self.table)
         per_unit = shape.max_rows_per_unit and shape.max_rows_per_unit * fanout
-        tables = (*shape.tables, self.table)
         vars(self)["shape"] = Shape(schema, shape.unit, per_unit, shape.max_rows * fanout, tables)
 
 
@@ -269,12 +250,9 @@ class JoinOnUnit:
 
     def __post_init__(self) -> None:
         left, right = _shapes_of_same_unit(self.left, self.right)
-        schema, most = (
-            _joined_schema(left.schema, right.schema, self.condition),
-            store_integer(self, "max_rows_per_unit"),
-        )
+        schema = check_condition(self.condition, schema_of((*left.schema.items(), *right.schema.items())))
+        most, tables = store_integer(self, "max_rows_per_unit"), left.tables + right.tables
         per_unit = min(most, left.max_rows_per_unit or most) * min(most, right.max_rows_per_unit or most)
-        tables = left.tables + right.tables
         vars(self)["shape"] = Shape(schema, left.unit, per_unit, left.max_rows * most, tables)
 
 
@@ -322,8 +300,8 @@ class PerUnit:
                 check_columns_exist(expr, shape.schema)
             steps = aggregate.grid.max_abs_index if aggregate.grid else 0
             require(steps * shape.max_rows < MAX_SUM, "the step is too small for this number of rows")
-        keys = derived_schema(self.keys, shape.schema)
-        schema = schema_of((*keys.items(), *((name, aggregate.type) for name, aggregate in self.values)))
+        keys = derived_schema(self.keys, shape.schema).items()
+        schema = schema_of((*keys, *((name, aggregate.type) for name, aggregate in self.values)))
         per_unit = shape.max_rows_per_unit if self.keys else 1
         vars(self)["shape"] = replace(shape, schema=schema, max_rows_per_unit=per_unit)
 
@@ -369,19 +347,3 @@ def _shapes_of_same_unit(left: "Relation", right: "Relation") -> tuple[Shape, Sh
         "private tables can only be joined on the privacy unit, and not if every row is its own unit",
     )
     return one, other
-
-
-def store_integer(record: Any, name: str, minimum: int = 1) -> int:
-    """Store and return a field of a frozen record as a Python integer: those of numpy would wrap around."""
-    vars(record)[name] = as_integer(getattr(record, name), name, minimum)
-    return int(vars(record)[name])
-
-
-def _joined_schema(left: Schema, right: Schema, condition: Expr | None) -> Schema:
-    schema = schema_of((*left.items(), *right.items()))
-    _check_condition(condition, schema)
-    return schema
-
-
-def _check_condition(condition: Expr | None, schema: Schema) -> None:
-    require(condition is None or check_columns_exist(condition, schema) is Type.BOOLEAN, "a condition must be boolean")
