@@ -139,7 +139,7 @@ class Where:
 
     Claim: preserves ownership.
     Proof: whether a row stays depends on that row alone, which depends on its unit's rows; no row is added.
-    Needs: check_columns_exist, Call.
+    Needs: check_condition, Call.
     Checked by: test_each_node_preserves_ownership
     """
 
@@ -178,7 +178,7 @@ class PublicTable:
     Claim: its rows depend on no unit.
     Proof: they are the rows of one table, with columns and a condition over this table's columns. Before a release, it
         is checked that the owner declared this table and these columns public.
-    Needs: check_columns_exist, Call, Catalog.check.
+    Needs: check_condition, Call, Catalog.check.
     Checked by: test_a_hostile_reader_cannot_choose_who_is_protected, test_each_node_preserves_ownership
     """
 
@@ -205,7 +205,7 @@ class JoinPublic:
     Claim: preserves ownership.
     Proof: a row becomes the pairs of it with at most `fanout` public rows, or one row without a partner, all of its
         unit; which ones depends on the row and on the public table. So `max_rows_per_unit` is multiplied by `fanout`.
-    Needs: PublicTable, store_integer, check_columns_exist, Call.
+    Needs: PublicTable, store_integer, check_condition, Call.
     Checked by: test_each_node_preserves_ownership
     """
 
@@ -237,7 +237,7 @@ class JoinOnUnit:
     Proof: a row is a pair of rows of one unit, or a row of the left side without a partner, and belongs to this unit.
         Which rows of a side come first depends on this unit's rows. Of two sides with at most a >= 1 and b >= 1 rows
         of the unit come at most a·b pairs and rows without a partner.
-    Needs: _shapes_of_same_unit, store_integer, check_columns_exist, Call.
+    Needs: _shapes_of_same_unit, store_integer, check_condition, Call.
     Checked by: test_each_node_preserves_ownership, test_only_rows_of_the_same_kind_of_unit_are_joined
     """
 
@@ -283,7 +283,7 @@ class PerUnit:
     Claim: preserves ownership.
     Proof: a row aggregates rows of one unit, and belongs to it. Each has at least one of its rows, so there are no more
         of them than before; without keys there is one. No aggregate exceeds 64 bits: those of a grid by `max_rows`.
-    Needs: UnitAggregate, check_columns_exist, Call, Grid.max_abs_index.
+    Needs: UnitAggregate, check_columns_exist, derived_schema, Call, Grid.max_abs_index.
     Checked by: test_each_node_preserves_ownership, test_a_grid_too_fine_for_so_many_rows_is_refused
     """
 

@@ -123,7 +123,7 @@ def _duckdb_dialect() -> Dialect:
         gives NULL outside 64 bits; divisors are compared with 0 first. Doubles follow IEEE and do not raise, except
         that SQRT, LN, LOG10, EXP and POW get only arguments that are allowed or finite. A text is cast after a pattern
         has accepted it, and with TRY_CAST. Dates and times that are shifted are compared with the calendar's ends.
-        Quotes in a text are doubled, and nothing else ends a literal.
+        Regular expressions are portable. Quotes in a text are doubled, and nothing else ends a literal.
     Needs: COMMON_OPERATIONS, case_when, constant_regex, check_size, in_list, nearest_step.
     Checked by: test_the_engine_equals_the_reference, test_duckdb_never_raises_because_of_a_row,
         test_a_constant_cannot_inject_sql

@@ -43,7 +43,8 @@ class Dialect:
     right_shift: str = "{0} >> {1}"
     sign: str = "SIGN({0})"
     bigint_sum: str = "CAST(SUM({0}) AS BIGINT)"  # of integers whose sum surely fits; NULL if there are none
-    sum_or_null: str = "TRY_CAST(SUM({0}) AS BIGINT)"  # the same, or NULL if it does not fit in 64 bits
+    sum_or_zero: str = "COALESCE(CAST(SUM({0}) AS BIGINT), 0)"  # the same, or 0 if there are none
+    sum_or_null: str = "TRY_CAST(SUM({0}) AS BIGINT)"  # of any integers; NULL if it does not fit in 64 bits
     text_hash: str = "MD5({0})"
     min_or_max: Callable[[str, str, Type], str] = lambda function, value, _kind: f"{function}({value})"
     materialized: str = "MATERIALIZED "  # for a WITH query that is used twice
@@ -56,8 +57,3 @@ class Dialect:
     unsupported_reason: Callable[[Call], str] = lambda _call: ""  # why an operation is not supported; "" if it is
     max_listed: int | None = None  # maximum number of constants in a list
     max_nesting: int = 200  # levels of subqueries and expressions; DuckDB parses 1,000, of which one may take four
-
-    @property
-    def sum_or_zero(self) -> str:
-        """The sum of integers that surely fits; 0 if there are none."""
-        return f"COALESCE({self.bigint_sum}, 0)"
