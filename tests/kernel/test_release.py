@@ -686,6 +686,7 @@ SMUGGLED = {
     ),
     "an undeclared column": PublicTable("towns", (("who", Column("mayor", TEXT)),)),
     "another type": PublicTable("towns", (("who", Column("zone", TEXT)),)),
+    "another type beside its own": PublicTable("towns", (("size", Column("zone", INT)), ("who", Column("zone", TEXT)))),
     "another case": PublicTable("TOWNS", (("who", Column("name", TEXT)),)),
 }
 
