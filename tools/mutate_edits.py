@@ -192,6 +192,16 @@ class Module:
                 found[".".join([*site.scope, site.node.name])] = frozenset(re.findall(r"\btest_\w+", checked))
         return found
 
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """Return a hash of the code of each function that is not in another one, by its qualified name."""
+        found: dict[str, str] = {}
+        for site in _sites(self.tree):
+            if isinstance(site.node, ast.FunctionDef) and site.function is None:
+                name = ".".join([*site.scope, site.node.name])  # getter and setter have the same
+                found[name] = found.get(name, "") + _digest(site.node)[:16]
+        return found
+
     def compiled(self, mutant: Mutant) -> Any:
         """Return the code of the module with a mutant in it; lines are those of the original."""
         return mutant.edit.applied(lambda: compile(ast.fix_missing_locations(self.tree), str(self.path), "exec"))

@@ -49,7 +49,7 @@ class Timed:
 
     id: str
     seconds: float
-    calls: frozenset[tuple[str, str, int]]  # module, qualified name, first line
+    calls: frozenset[tuple[str, str]]  # module and qualified name
 
 
 @dataclass(frozen=True)
@@ -163,20 +163,20 @@ class Runner:
         return _hash(p for p in ROOT.glob("tests/**/*.py") if not p.name.startswith("test_"))
 
     def _recorded(self, name: str) -> list[Timed]:
-        """Return the tests of a file that pass: recorded when they are first needed, and again if what they run changes."""
+        """Return the tests of a file that pass: recorded when needed, and again if code that they run changes."""
         if name not in self._tests:
             STORE.mkdir(exist_ok=True)
             items = [item for item in self._items.values() if item.nodeid.split("::")[0] == name]
             key = _hash([ROOT / name]) + self._beside
             stored = STORE / f"{name.replace('/', '_')}.json"
             known = json.loads(stored.read_text()) if stored.exists() else {}
-            if known.get("key") != key or any(_hash([ROOT / file]) != was for file, was in known["runs"].items()):
+            if known.get("key") != key or any(self._code_of(name) != was for name, was in known["runs"].items()):
                 began = _cpu()
                 lines, ended = self._forked(lambda tell: self._traced(items, tell), 3600)
                 if ended:
                     raise RuntimeError(f"{name} did not end without any mutant: {ended}")
-                files = {file for line in lines for file in line.pop("files")}
-                known = {"key": key, "tests": lines, "runs": {file: _hash([ROOT / file]) for file in files}}
+                runs = {name for line in lines for name in line.pop("runs")}
+                known = {"key": key, "tests": lines, "runs": {name: self._code_of(name) for name in sorted(runs)}}
                 stored.write_text(json.dumps(known))
                 print(f"    {name}: {len(lines)} tests, {_cpu() - began:.0f} s", flush=True)
             self.broken += [line["id"] for line in known["tests"] if line["failed"]]
@@ -186,6 +186,13 @@ class Runner:
                 if line["passed"] and not line["failed"] and line["id"] in self._items
             ]
         return self._tests[name]
+
+    def _code_of(self, name: str) -> str:
+        """Return a hash of a function of the scope, of all outside of functions, or of a file that is not in scope."""
+        module, _, function = name.partition(" ")
+        if not function:
+            return _hash([ROOT / name]) if (ROOT / name).exists() else ""
+        return self.modules[module].digests.get(function.split(".<")[0], "") if module in self.modules else ""
 
     def _traced(self, items: list[Any], tell: Callable[[Any], None]) -> None:
         seen: set[types.CodeType] = set()
@@ -200,8 +207,9 @@ class Runner:
             sys.settrace(None)
             seconds = round(_cpu() - began, 3)
             line = {"id": item.nodeid, "seconds": seconds, "failed": self._failed is not None, "passed": self._passed}
-            calls = sorted({self._place(code) for code in seen if code.co_filename in self._by_file})
-            tell(line | {"calls": calls, "files": sorted({os.path.relpath(code.co_filename, ROOT) for code in seen})})
+            calls = {self._place(code)[:2] for code in seen if code.co_filename in self._by_file}
+            files = {os.path.relpath(c.co_filename, ROOT) for c in seen if c.co_filename not in self._by_file}
+            tell(line | {"calls": sorted(calls), "runs": [*files, *(f"{module} {name}" for module, name in calls)]})
 
     # One mutant.
 
@@ -220,7 +228,7 @@ class Runner:
         """Return the tests of a mutant: those that its claim names, those named after its module, then the quickest."""
         module, tests = mutant.module, [t for file in self._files_of(mutant.module) for t in self._recorded(file)]
         # Inner functions have names of their own, and need not be called where the outer one is.
-        place = (module, *mutant.place) if mutant.place else None
+        place = (module, mutant.place[0]) if mutant.place else None
         callers = [t for t in tests if (place in t.calls if place else any(call[0] == module for call in t.calls))]
         words = [word for word in module.split("/")[-2:] if word not in ("kernel", "engines", "rows", "postgres")]
         claim = self.modules[module].tests_of_claim(mutant.place[0]) if mutant.place else frozenset()
