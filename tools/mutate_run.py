@@ -198,7 +198,7 @@ class Runner:
         seen: set[types.CodeType] = set()
         trace = _tracer(seen)
         threading.settrace(trace)
-        for item, following in zip(items, [*items[1:], None], strict=True):
+        for item, following in zip(items, [*items[1:], None], strict=False):
             seen.clear()
             self._failed, self._passed = None, False
             began = _cpu()
@@ -275,7 +275,7 @@ class Runner:
         for cache in self._caches:
             cache.cache_clear()
         items = [self._items[test.id] for test in tests]
-        for test, item, following in zip(tests, items, [*items[1:], None], strict=True):
+        for test, item, following in zip(tests, items, [*items[1:], None], strict=False):
             _limited(int(time.process_time() + PATIENCE * test.seconds) + 2)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if self._failed:

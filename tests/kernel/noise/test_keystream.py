@@ -189,3 +189,12 @@ def test_threads_and_forks_never_share_a_stream():
 def test_life_is_one_object_in_a_process():
     assert process_token() is process_token()
     assert thread_keystream() is thread_keystream()
+
+
+def test_a_child_of_a_fork_that_bypassed_the_handlers_has_a_stream_of_its_own(monkeypatch):
+    """A fork in C calls no handler of Python: only the number of the process is another."""
+    token, stream = keystream.process_token(), keystream.thread_keystream()
+    assert keystream.process_token() is token
+    monkeypatch.setattr(keystream.os, "getpid", lambda: -1)
+    assert keystream.process_token() is not token
+    assert keystream.thread_keystream() is not stream
