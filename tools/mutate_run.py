@@ -434,6 +434,8 @@ class Fresh:
             return None, seconds
         if ended == "exit code 4" and "while loading conftest" in text:
             return "the package cannot be loaded", seconds
+        if ended == "exit code 4" and "found no collectors" in text:
+            return "the tests cannot be loaded", seconds
         if ended in ("exit code 4", "exit code 70"):
             raise RuntimeError(f"pytest could not run: {text[-2000:]}")
         failed = [line for line in text.splitlines() if line.startswith(("FAILED", "ERROR"))]

@@ -459,12 +459,11 @@ def test_values_drawn_before_a_fork_in_a_signal_handler_are_not_used_by_the_chil
     assert not ahead & {sampler.draw_one().item() for _ in range(20)}
 
 
-BUCKETED = [laplace(11), laplace(1000), laplace(Fraction(10**9, 7)), gaussian(60), gaussian(1000), gaussian(10**9)]
-
-
-@pytest.mark.parametrize("sampler", BUCKETED, ids=lambda each: f"{float(each._alpha)} {float(each._beta)}")
-def test_a_coin_accepts_at_once_only_where_every_candidate_of_the_bucket_is_accepted(sampler):
+@pytest.mark.parametrize("scale", [60, 1000, Fraction(10**9, 7)])
+@pytest.mark.parametrize("kind", [laplace, gaussian])
+def test_a_coin_accepts_at_once_only_where_every_candidate_of_the_bucket_is_accepted(kind, scale):
     """One unit more would accept candidates that exact arithmetic rejects: noise of another distribution."""
+    sampler = kind(scale)
     width, last = 1 << sampler._low_bit_count, len(sampler._accept_below) - 1
     assert last == sampler._table.last > 1
     assert sampler._bucket_alpha == float(sampler._alpha * width)
@@ -475,9 +474,10 @@ def test_a_coin_accepts_at_once_only_where_every_candidate_of_the_bucket_is_acce
         assert below << 48 <= exp_bounds(gap, 64)[0]
 
 
-@pytest.mark.parametrize("sampler", [gaussian(60), gaussian(1000)], ids=str)
+@pytest.mark.parametrize("scale", [60, 1000])
 @pytest.mark.parametrize("further", [0, 1, 10**6])
-def test_no_coin_accepts_a_candidate_beyond_the_table_at_once(sampler, further, monkeypatch):
+def test_no_coin_accepts_a_candidate_beyond_the_table_at_once(scale, further, monkeypatch):
+    sampler = gaussian(scale)
     last = sampler._table.last
     monkeypatch.setattr(sampler, "_table", Given([last + further]))
     size = {0: 0, 1: 2, 2: 4}[(sampler._low_bit_count > 0) + (sampler._low_bit_count > 16)]
