@@ -188,10 +188,8 @@ def check_columns_exist(expr: Expr, schema: Schema) -> Type:
     """Return the type of an expression; an error unless its columns exist and have the types that it expects."""
     if not isinstance(expr, Expr):
         raise TypeError(f"expected an expression, not {type(expr).__name__}")
-    require(
-        not isinstance(expr, Column) or schema.get(expr.name) is expr.type,
-        f"column {getattr(expr, 'name', '')!r} of type {expr.type.name.lower()} does not exist",
-    )
+    if isinstance(expr, Column) and schema.get(expr.name) is not expr.type:
+        raise ValueError(f"column {expr.name!r} of type {expr.type.name.lower()} does not exist")
     for arg in expr.args if isinstance(expr, Call) else ():
         check_columns_exist(arg, schema)
     return expr.type
