@@ -224,7 +224,7 @@ def _result_type(op: str, args: tuple[Expr, ...]) -> Type:
         expected += [repeated] * max(1, len(args) - len(expected))
     if len(args) != len(expected):
         raise TypeError(f"{op} takes {len(expected)} arguments, not {len(args)}")
-    bound: dict[str, Type] = {}  # what N, O and A stand for in this call
+    bound: dict[str, Type] = {}  # what N and A stand for in this call
     for arg, pattern in zip(args, expected, strict=True):
         kind = bound.setdefault(pattern[0], arg.type) if pattern[0] in _TYPE_CLASSES else Type(pattern[0])
         if arg.type is not kind or kind not in _TYPE_CLASSES.get(pattern[0], {kind}):
