@@ -27,6 +27,7 @@ TRUSTED_BASE = {
     ),
     "the totals cache": ("engines/totals_cache",),
     "the catalog": ("policy/catalog",),
+    "the SQLite ledger": ("ledger_sqlite/**/*",),
     "the PostgreSQL ledger": ("ledger_postgres/**/*", "postgres/**/*"),
 }
 # These make claims too, but nothing above relies on them: people randomise their own reports with the local model,
