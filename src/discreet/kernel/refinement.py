@@ -151,16 +151,18 @@ class Refinement:
         return canonical_json({"name": "refined", "of": self.receipt, **scales})
 
 
-def recall_values(fingerprint: str, refinement: Refinement, ledger: Ledger) -> np.ndarray:
+def recall_values(fingerprint: str, refinement: Refinement, ledger: Ledger, source: str) -> np.ndarray:
     """Return the noisy values of the draw to refine.
 
-    Claim: they were released with this fingerprint and the noise `before`, and nothing with this fingerprint was
-        charged since.
-    Proof: the charge is found by its fingerprint and its receipt, its noise is read from its record, and the ledger
-        confirms that it is the latest. A value that may have been clamped no longer has the distribution: refused.
+    Claim: they were released with this fingerprint, from this source and with the noise `before`, and nothing with this
+        fingerprint was charged since; without a source, that is if the data may have changed, nothing is returned.
+    Proof: the charge is found by its fingerprint and its receipt, its noise and its source are read from its record,
+        and the ledger confirms that it is the latest. A value that may have been clamped no longer has the
+        distribution: refused.
     Needs: recorded_draws, Ledger.answers, Ledger.latest_receipt, Ledger.charge (which checks the latter again in its
         transaction).
-    Checked by: test_only_the_newest_stored_draw_with_its_own_noise_is_refined, test_a_clamped_value_is_not_refined
+    Checked by: test_only_the_newest_stored_draw_with_its_own_noise_is_refined, test_a_clamped_value_is_not_refined,
+        test_only_a_draw_from_the_same_declared_source_is_refined
     """
     stored = {event.id: (event, answer) for event, answer in ledger.answers([fingerprint]) if answer is not None}
     if refinement.receipt not in stored or ledger.latest_receipt(fingerprint) != refinement.receipt:
@@ -171,7 +173,10 @@ def recall_values(fingerprint: str, refinement: Refinement, ledger: Ledger) -> n
     if records not in [[(name, str(refinement.before.scale))] for name in ("laplace", "refined")]:
         raise ValueError("before: the stored draw has a different noise")
     _, part, index, _ = draws[0]
-    values = np.array([row[index] for row in json.loads(answer)[part]["values"]], np.int64)
+    noisy = json.loads(answer)[part]
+    if not source or noisy["source"] != source:
+        raise ValueError("before: a draw can be refined only if its data is declared to be unchanged, at its location")
+    values = np.array([row[index] for row in noisy["values"]], np.int64)
     if np.isin(values, _INT64_ENDS).any():
         raise ValueError("before: a value at an end of int64 may have been clamped and cannot be refined")
     return values
