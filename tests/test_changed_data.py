@@ -85,7 +85,7 @@ def test_a_more_accurate_repeat_stays_within_its_charge_if_the_data_changed(tmp_
 
 
 def test_a_refinement_relies_on_the_declared_version(tmp_path):
-    """If data changed under a declared version, the pair would lose more than was charged: the version has to change."""
+    """If data changed under a declared version, more is lost than was charged: the version has to change."""
     declared = policy("2026", ledger=tmp_path / "ledger.sqlite")
     asked(declared, BEFORE, "1/2")
     answer, events, spent = asked(declared, AFTER, 1)
@@ -160,7 +160,8 @@ def renyi(noise, order):
     """Return the Rényi divergence of a count with this noise from a count that is one larger."""
     reach = math.ceil(12 * noise.scale) + order
     total = sum(
-        math.exp(order * log_gaussian(noise, k) - (order - 1) * log_gaussian(noise, k - 1)) for k in range(-reach, reach)
+        math.exp(order * log_gaussian(noise, k) - (order - 1) * log_gaussian(noise, k - 1))
+        for k in range(-reach, reach)
     )
     weights = sum(math.exp(log_gaussian(noise, k)) for k in range(-reach, reach))
     return math.log(total / weights) / (order - 1)

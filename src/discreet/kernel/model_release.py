@@ -109,7 +109,8 @@ class PartialSum:
         alike everywhere, and there are at most MAX_UNITS units.
     Checked by: test_partial_sums_of_whole_units_add_up_to_the_same_integers,
         test_batches_and_order_do_not_change_a_sum, test_what_a_unit_adds_does_not_depend_on_others,
-        test_sums_of_the_maximum_number_of_units_fit_into_64_bits
+        test_sums_of_the_maximum_number_of_units_fit_into_64_bits,
+        test_rows_of_several_per_unit_need_the_number_of_each_unit
     """
 
     rule: RowRule
@@ -143,11 +144,14 @@ def _with_unit_starts(batches: Iterable[Batch], *, grouped: bool) -> Iterator[tu
     """Yield rows with the indices where units start; an error unless each unit's rows are consecutive, in one batch."""
     last_unit = -1
     for rows, units in batches:
-        steps = np.ones(len(rows)) if units is None or not grouped else np.diff(units, prepend=last_unit)
+        numbers = units if grouped else np.arange(len(rows)) + last_unit + 1
+        if numbers is None or len(numbers) != len(rows):
+            raise ValueError("data: if a unit may have several rows, each row must have the number of its unit")
+        steps = np.diff(numbers, prepend=last_unit)
         if (steps[:1] <= 0).any() or (steps < 0).any():
             raise ValueError("data: the rows of a unit must be consecutive and in one batch")
         if len(rows):
-            last_unit = last_unit if units is None else units[-1]
+            last_unit = numbers[-1]
             yield np.asfortranarray(rows, np.float64), np.flatnonzero(steps)
 
 
