@@ -9,7 +9,7 @@ import numpy as np
 from discreet.kernel import noise
 from discreet.kernel.event import canonical_json
 from discreet.kernel.loss import Loss
-from discreet.kernel.noise.tail_bounds import gaussian_tail_bounds, laplace_tail_bounds
+from discreet.kernel.noise.tail_bounds import gaussian_tail_up, laplace_tail_up
 from discreet.kernel.numbers import Number, as_integer, as_positive, check_type
 
 _INT64 = np.iinfo(np.int64)
@@ -88,9 +88,9 @@ class Laplace:
         """
         return add_noise(values, noise.laplace_sampler(self.scale.numerator, self.scale.denominator))
 
-    def tail_bounds(self, k: int, bits: int) -> tuple[int, int]:
-        """Enclose P[noise >= k]·2^bits."""
-        return laplace_tail_bounds(self.scale, k, bits)
+    def tail_up(self, k: int, bits: int) -> int:
+        """Return an upper bound of P[noise >= k]·2^bits."""
+        return laplace_tail_up(self.scale, k, bits)
 
     def __str__(self) -> str:
         return canonical_json({"name": "laplace", "scale": str(self.scale)})
@@ -132,9 +132,9 @@ class Gaussian:
         """
         return add_noise(values, noise.gaussian_sampler(self.scale.numerator, self.scale.denominator))
 
-    def tail_bounds(self, k: int, bits: int) -> tuple[int, int]:
-        """Enclose P[noise >= k]·2^bits."""
-        return gaussian_tail_bounds(self.scale, k, bits)
+    def tail_up(self, k: int, bits: int) -> int:
+        """Return an upper bound of P[noise >= k]·2^bits."""
+        return gaussian_tail_up(self.scale, k, bits)
 
     def __str__(self) -> str:
         return canonical_json({"name": "gaussian", "scale": str(self.scale)})
