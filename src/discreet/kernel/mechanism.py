@@ -7,6 +7,7 @@ from typing import TypeVar
 import numpy as np
 
 from discreet.kernel import noise
+from discreet.kernel.errors import require
 from discreet.kernel.event import canonical_json
 from discreet.kernel.loss import Loss
 from discreet.kernel.noise.tail_bounds import gaussian_tail_up, laplace_tail_up
@@ -142,8 +143,7 @@ class Gaussian:
 
 def _checked_scale(value: Number) -> Fraction:
     scale = as_positive(value, "scale")
-    if not Fraction(1, _MAX_SCALE) <= scale <= _MAX_SCALE:
-        raise ValueError("scale must be between 10^-100 and 10^100")
+    require(Fraction(1, _MAX_SCALE) <= scale <= _MAX_SCALE, "scale must be between 10^-100 and 10^100")
     return scale
 
 
@@ -178,16 +178,14 @@ def add_noise(values: _Values, sampler: noise.Sampler) -> _Values:
         raise TypeError(
             f"values must be an int or an array of signed integers, not {type(values).__name__}: use np.array(…)"
         )
-    if not _INT64.min <= values <= _INT64.max:
-        raise ValueError("values must lie within int64")
+    require(_INT64.min <= values <= _INT64.max, "values must lie within int64")
     return _add_one(np.array([values], np.int64), sampler.draw_one())
 
 
 def draw_noise(sampler: noise.Sampler, count: int) -> np.ndarray:
     """Return `count` draws, from the pool if they are few."""
-    if count > _POOLED_LENGTH:
-        return sampler.draw(count)
-    return np.concatenate([sampler.draw_one() for _ in range(count)])
+    few = 0 < count <= _POOLED_LENGTH
+    return np.concatenate([sampler.draw_one() for _ in range(count)]) if few else sampler.draw(count)
 
 
 def _add_one(value: np.ndarray, drawn: np.ndarray) -> int:

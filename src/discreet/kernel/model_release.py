@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.kernel.errors import run_charged
+from discreet.kernel.errors import require, run_charged
 from discreet.kernel.mechanism import Laplace
 from discreet.kernel.numbers import Number, as_integer, as_positive, check_type
 from discreet.kernel.reservation import CLIP_RADIUS, Reservation
@@ -295,6 +295,5 @@ def _apply_rule(rule: RowRule, points: np.ndarray, public: tuple[Any, ...]) -> n
     with np.errstate(all="ignore"):
         output = rule(np.asfortranarray(points), public)
     parts = output if isinstance(output, tuple) else (output,)
-    if any(np.shape(part)[:1] != (len(points),) for part in parts):
-        raise ValueError("rule must return one result per row")
+    require(all(np.shape(part)[:1] == (len(points),) for part in parts), "rule must return one result per row")
     return np.concatenate([np.reshape(part, (len(points), -1)).astype(np.float64) for part in parts], axis=1)

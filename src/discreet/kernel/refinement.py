@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from discreet.kernel import noise
-from discreet.kernel.errors import Refused
+from discreet.kernel.errors import Refused, require
 from discreet.kernel.event import Event, canonical_json
 from discreet.kernel.ledger.ledger import Ledger
 from discreet.kernel.loss import Loss
@@ -46,7 +46,8 @@ def refine(noisy: np.ndarray, exact: np.ndarray, before: Laplace, after: Laplace
         In the density of a transcript the two values have the factor P[result - exact]·P[Z = noisy - result], whose
         second factor does not depend on the exact values: the log-ratio on neighbours is that of the result.
     Needs: Sampler.draw, draw_noise, InverseTransformSampler.draw, _combine_draws, _decay_rates, _zero_jump_boundaries,
-        add_saturating; `exact` are the values that noise was added to, and noisy was not clamped and is refined once.
+        add_saturating; both are vectors of int64, `exact` are the values that noise was added to, and noisy was not
+        clamped (recall_values) and is refined once.
     Checked by: test_all_pairs_of_draws_give_the_conditional_distribution,
         test_words_are_inverted_by_the_exact_distribution, test_real_refinements_follow_the_conditional_distribution,
         test_the_pair_loses_what_the_refined_release_alone_loses,
@@ -56,23 +57,14 @@ def refine(noisy: np.ndarray, exact: np.ndarray, before: Laplace, after: Laplace
     >>> shown = Laplace(10).perturb(np.array([1000, 20]))
     >>> finer = refine(shown, np.array([1000, 20]), Laplace(10), Laplace(2))
     """
-    slow, fast = _decay_rates(before, after)
-    if not all(type(values) is np.ndarray and values.dtype == np.int64 for values in (noisy, exact)):
-        raise ValueError("noisy and exact must be plain arrays of int64")
-    if noisy.shape != exact.shape:
-        raise ValueError("noisy and exact must have the same shape")
-    if np.isin(noisy, _INT64_ENDS).any():
-        raise ValueError(
-            "noisy: a value at an end of int64 may have been clamped and cannot be refined; request it again"
-        )
-    if not noisy.size:
-        return noisy.copy()
-    climbs = draw_noise(noise.laplace_sampler(slow.denominator, slow.numerator), noisy.size)
-    jumps = draw_noise(noise.laplace_sampler(fast.denominator, fast.numerator), noisy.size)
-    jumps = jumps * InverseTransformSampler(partial(_zero_jump_boundaries, before.scale, after.scale)).draw(
-        thread_keystream(), noisy.size
+    require(noisy.shape == exact.shape, "noisy and exact must have the same shape")
+    climbs, jumps = (
+        draw_noise(noise.laplace_sampler(rate.denominator, rate.numerator), noisy.size)
+        for rate in _decay_rates(before, after)
     )
-    return _combine_draws(noisy.reshape(-1), exact.reshape(-1), np.maximum(climbs, ~climbs), jumps).reshape(noisy.shape)
+    zero_jumps = InverseTransformSampler(partial(_zero_jump_boundaries, before.scale, after.scale))
+    jumps = jumps * zero_jumps.draw(thread_keystream(), noisy.size)
+    return _combine_draws(noisy, exact, np.maximum(climbs, ~climbs), jumps)
 
 
 def _combine_draws(noisy: np.ndarray, exact: np.ndarray, climbs: np.ndarray, jumps: np.ndarray) -> np.ndarray:
@@ -90,9 +82,8 @@ def _combine_draws(noisy: np.ndarray, exact: np.ndarray, climbs: np.ndarray, jum
 
 def _decay_rates(before: Laplace, after: Laplace) -> tuple[Fraction, Fraction]:
     """Return the exponents of r and s: the decay rates of climbs and jumps."""
-    wide, narrow = 1 / check_type(Laplace, before, "before").scale, 1 / check_type(Laplace, after, "after").scale
-    if narrow - wide < _MIN_DIFFERENCE:
-        raise ValueError("after must have a smaller scale than before: refining reduces the noise")
+    wide, narrow = (1 / check_type(Laplace, each, "before and after").scale for each in (before, after))
+    require(narrow - wide >= _MIN_DIFFERENCE, "after must have a smaller scale than before: refining reduces the noise")
     return narrow - wide, narrow + wide
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from discreet.kernel.errors import run_charged
+from discreet.kernel.errors import require, run_charged
 from discreet.kernel.event import OWNER, Event, Receipt, canonical_json, combine_mechanisms
 from discreet.kernel.expr import Type, Value
 from discreet.kernel.fingerprint import fingerprints_of
@@ -270,8 +270,7 @@ def _release_event(
         for index, (_, noise) in request.draws.items()
         if isinstance(noise, Refinement)
     )
-    if len(set(follows)) != len(follows):
-        raise ValueError("noises: a draw can be refined only once")
+    require(len(set(follows)) == len(follows), "noises: a draw can be refined only once")
     mechanisms, sensitivities = combine_mechanisms(parts)
     return Event(
         mechanism=mechanisms,
