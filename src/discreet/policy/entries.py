@@ -184,6 +184,9 @@ class TableEntry(Entry):
     groups: PositiveCount | None = None
     rows: PositiveCount | None = None
     rows_max: PositiveCount = DEFAULT_ROWS_MAX
+    sample: Literal["simple"] | None = None
+    sample_size: PositiveCount | None = None
+    population_size: PositiveCount | None = None
     columns: Section = Field(default={})
 
 
