@@ -160,7 +160,7 @@ class TuningEntry(Entry):
     seconds: Annotated[Fraction | None, as_validator(_parse_seconds)] = None
     folder: Location | None = None
     disk: Annotated[str | None, as_validator(_parse_size)] = None
-    remember: Annotated[str | None, as_validator(_parse_size)] = None
+    totals_cache: Annotated[str | None, as_validator(_parse_size)] = None
 
 
 class ThroughEntry(Entry):
