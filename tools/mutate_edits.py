@@ -41,6 +41,7 @@ _OPPOSITES = {"min": "max", "max": "min", "any": "all", "all": "any", "floor": "
 _OPPOSITES |= {"log_up": "log_down", "log_down": "log_up", "round_up": "round_down", "round_down": "round_up"}
 # Arguments whose order means nothing, or whose exchange cannot run.
 _UNORDERED = {"min", "max", "isinstance", "issubclass", "getattr", "setattr", "hasattr", "cast", "gcd", "field", "wipe"}
+_UNORDERED |= {"minimum", "maximum"}
 # In texts that become SQL: a clause without effect, a bound moved, a guard dropped.
 _CLAUSES = (
     (" WHERE ", " WHERE TRUE OR "),
