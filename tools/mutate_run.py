@@ -35,7 +35,7 @@ from mutate_edits import Module, Mutant
 ROOT = Path(__file__).resolve().parent.parent
 STORE = ROOT / ".mutants"
 CAP = 3.0  # CPU seconds of tests, beyond those named after the module, that a mutant is put to
-NEAR = 5.0  # and of those named after it; those that the claim of the function names are always run
+NEAR = 5.0  # and of those named after it or in the first file; those that the claim of the function names are always run
 PATIENCE = 4  # times the CPU seconds of a test: a mutant that takes more, and two seconds, is noticed
 _MEMORY = 12 << 30  # bytes of addresses: a mutant that drops a bound must not take the machine with it
 _STILL = 300  # seconds without any progress: it waits for something that never comes
@@ -233,7 +233,8 @@ class Runner:
         words = [word for word in module.split("/")[-2:] if word not in ("kernel", "engines", "rows", "postgres")]
         claim = self.modules[module].tests_of_claim(mutant.place[0]) if mutant.place else frozenset()
         named = [t for t in callers if t.id.rpartition("::")[2].split("[")[0] in claim]
-        near = [t for t in callers if t not in named and any(word in t.id.split("::")[0] for word in words)]
+        first = next(file for file in self._files_of(module) if file.startswith("tests/"))
+        near = [t for t in callers if t not in named and (t.id.startswith(first) or _is_named(t, words))]
         others = [t for t in callers if t not in named and t not in near]
         quickest = [sorted(tests, key=lambda t: t.seconds) for tests in (named, near, others)]
         return [*quickest[0], *_within(quickest[1], NEAR), *_within(quickest[2], CAP)]
@@ -359,6 +360,10 @@ def _code_at(code: types.CodeType, place: tuple[str, int]) -> types.CodeType:
                 with contextlib.suppress(LookupError):
                     return _code_at(each, place)
     raise LookupError(f"no function {place}")
+
+
+def _is_named(test: Timed, words: list[str]) -> bool:
+    return any(word in test.id.split("::")[0] for word in words)
 
 
 def _within(tests: list[Timed], seconds: float) -> Iterator[Timed]:

@@ -200,3 +200,7 @@ def test_a_child_of_a_fork_that_bypassed_the_handlers_has_a_stream_of_its_own(mo
     monkeypatch.setattr(keystream.os, "getpid", lambda: -1)
     assert keystream.process_token() is not token
     assert keystream.thread_keystream() is not stream
+
+
+def test_a_new_stream_returns_no_bytes_if_none_are_wanted():
+    assert Keystream().bytes(0) == b""
