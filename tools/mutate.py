@@ -4,9 +4,9 @@
 
 MODULE is a name such as kernel/loss, or the beginning of several (kernel/ledger); without one, all of them. A run
 continues where the last one ended: outcomes are kept in .mutants, by the code of the function and the change, and only
-survivors are tried again. A survivor that tests/slow/mutation_survivors.toml does not list makes it end with 1. Modules
-whose survivors have not all been examined are under [unsettled] there, with the number that may survive unlisted; more
-make it end with 1 too, except in a sample, which cannot count them.
+survivors that are not listed are tried again. A survivor that tests/slow/mutation_survivors.toml does not list makes it
+end with 1. Modules whose survivors have not all been examined are under [unsettled] there, with the number that may
+survive unlisted; more make it end with 1 too, except in a sample, which cannot count them.
 The tests of seals are not among those run: they would notice any change, whatever it means.
 """
 
@@ -123,9 +123,10 @@ class Run:
         self._known, self._unsettled = survivors(), unsettled()
         stored = results()
         self.chosen = chosen
-        self.todo = [mutant for mutant in chosen if not done.get(mutant.key)]
+        # A listed survivor is tried once: a second time tells nothing.
+        self.survived = [mutant for mutant in chosen if done.get(mutant.key, "") is None and self.lists(mutant)]
+        self.todo = [mutant for mutant in chosen if not done.get(mutant.key) and mutant not in self.survived]
         self.todo.sort(key=lambda mutant: mutant.key in stored)  # survivors of earlier runs last
-        self.survived: list[Mutant] = []
         self.broken: list[str] = []
 
     def work(self, runner: Any) -> None:
@@ -159,7 +160,7 @@ class Run:
         return {
             "mutants": len(self.chosen),
             "killed": len(self.chosen) - len(self.survived),
-            "killed earlier": len(self.chosen) - len(self.todo),
+            "tried earlier": len(self.chosen) - len(self.todo),
             "survived, listed": listed,
             "survived, not listed": unexplained,
             "survived, in modules not settled": len(self.survived) - listed - unexplained,

@@ -35,7 +35,7 @@ from mutate_edits import Module, Mutant
 ROOT = Path(__file__).resolve().parent.parent
 STORE = ROOT / ".mutants"
 CAP = 3.0  # CPU seconds of tests, beyond those named after the module, that a mutant is put to
-NEAR = 5.0  # and of those named after it or in the first file; those that the claim of the function names are always run
+NEAR = 5.0  # and of those named after it or in the first file; those that the claim names are always run
 PATIENCE = 4  # times the CPU seconds of a test: a mutant that takes more, and two seconds, is noticed
 _MEMORY = 12 << 30  # bytes of addresses: a mutant that drops a bound must not take the machine with it
 _STILL = 300  # seconds without any progress: it waits for something that never comes
