@@ -50,6 +50,9 @@ class Engine(Protocol):
     def totals(self, question: Question) -> EngineTotals:
         """Prepare and compute the exact totals of a question, all from one snapshot of the data."""
 
+    def location(self, table: str) -> str:
+        """Return where a table's rows are, without user and password; "frame" for a table object."""
+
     def columns(self, table: str) -> dict[str, Type]:
         """Return a table's columns with their kernel types."""
 

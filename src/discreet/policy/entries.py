@@ -117,11 +117,16 @@ class DataEntry(Entry):
 
     name: TextLine = Field(description='Give the data set a name, such as name = "checkins".')
     protects: TextLine = "person"
-    version: TextLine = "1"
+    version: TextLine | None = None
     timezone: TimeZoneName = "UTC"
     engine: Literal["duckdb", "postgresql", "spark"] = "duckdb"
     connection: Annotated[str | None, PlainValidator(_parse_engine_connection)] = None
     ledger: LedgerSetting = "ledger.sqlite"
+
+    @property
+    def version_label(self) -> str:
+        """The label of the data under which answers are cached; unlike `version`, not a statement about the data."""
+        return "1" if self.version is None else self.version
 
 
 class AnalystEntry(Entry):

@@ -133,6 +133,10 @@ class DuckDB:
         except BaseException:
             self._finalizer()
             raise
+        self._locations = {
+            name: str(source.location) if isinstance(source.location, str | os.PathLike) else "frame"
+            for name, source in sources.items()
+        }
         self._column_types = {name: dict(table.types) for name, table in tables.items()}
         self._file_stamps = {name: (*table.scanned_files, *table.attached_files) for name, table in tables.items()}
 
@@ -182,6 +186,10 @@ class DuckDB:
             except duckdb.Error as error:
                 raise EngineError(f"the engine failed: {error}") from error
             self._check_files()
+
+    def location(self, table: str) -> str:
+        """Return the path of a table's rows, or "frame"."""
+        return self._locations[table]
 
     def columns(self, table: str) -> dict[str, Type]:
         """Return a table's columns with their kernel types."""

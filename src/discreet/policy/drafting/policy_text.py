@@ -23,7 +23,7 @@ _HEADER = """\
 [data]
 name     = {name}
 protects = {protects}  # the noun for one privacy unit
-version  = "1"  # your label for this version of the data; change it when the data changes
+# version = "2026-01"  # your label for the data, if you change it whenever the data changes
 timezone = "UTC"  # for dates and days, such as "Europe/Berlin"
 {engine}ledger   = {ledger}  # the record of all charges
 
