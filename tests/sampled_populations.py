@@ -37,7 +37,7 @@ SQL = {
 }
 
 
-def population(measure, groups, seed, size=200, share=0.5, different=None):
+def population(measure, groups, seed, size=200, share=0.5, *, different=None):
     """Return a measure, a finite population of equally large groups, and the rows that are sampled.
 
     The first `different` groups (all of them by default) have values of their own, and the others repeat these.

@@ -1,4 +1,4 @@
-"""Combined margins cover the population truth in 95 % of cases, and equal groups of equal values are rarely called different."""
+"""Combined margins cover the population truth in 95 % of cases; equal groups are rarely called different."""
 
 import pytest
 from sampled_populations import coverage, false_positives, population
