@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 from trusted_base import TRUSTED_BASE, physical_lines, source_files, statement_lines  # noqa: E402
 
 # Lines of code by statement, whatever their layout; docs/design.md lists every module.
-KERNEL_LIMIT = 2700
+KERNEL_LIMIT = 2690
 TRUSTED_BASE_LIMIT = 4493
 KERNEL = sorted((ROOT / "src" / "discreet" / "kernel").rglob("*.py"))
 RANDOMIZERS = sorted((ROOT / "src" / "discreet" / "local").rglob("*.py"))
