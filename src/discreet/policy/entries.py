@@ -165,7 +165,7 @@ class TuningEntry(Entry):
     seconds: Annotated[Fraction | None, as_validator(_parse_seconds)] = None
     folder: Location | None = None
     disk: Annotated[str | None, as_validator(_parse_size)] = None
-    remember: Annotated[str | None, as_validator(_parse_size)] = None
+    totals_cache: Annotated[str | None, as_validator(_parse_size)] = None
 
 
 class ThroughEntry(Entry):
@@ -189,6 +189,9 @@ class TableEntry(Entry):
     groups: PositiveCount | None = None
     rows: PositiveCount | None = None
     rows_max: PositiveCount = DEFAULT_ROWS_MAX
+    sample: Literal["simple"] | None = None
+    sample_size: PositiveCount | None = None
+    population_size: PositiveCount | None = None
     columns: Section = Field(default={})
 
 

@@ -119,7 +119,7 @@ class DuckDB:
         self.tuning, self.seconds = tuning, tuning.seconds
         self._connection_lock = threading.Lock()  # held while a SELECT runs
         self._question_lock = threading.Lock()  # held while a question is answered
-        self._totals_cache = TotalsCache(tuning.remember)
+        self._totals_cache = TotalsCache(tuning.totals_cache)
         self._pid = os.getpid()
         folder = make_spill_folder(tuning.folder)
         self._connection = duckdb.connect(":memory:", config={**_DISABLED_FEATURES, "temp_directory": folder.path})

@@ -62,8 +62,8 @@ _DEFAULT_TUNING = Tuning()
 class Spark:
     """The Spark engine; it answers one question at a time, in its own session.
 
-    Without a `url`, the server is that of SPARK_REMOTE. Of `tuning`, only seconds and remember apply, the latter if all
-    tables are in files; how much of the cluster is used is up to the server.
+    Without a `url`, the server is that of SPARK_REMOTE. Of `tuning`, only seconds and totals_cache apply, the latter if
+    all tables are in files; how much of the cluster is used is up to the server.
 
     >>> source = TableSource("lake.clinic.visits", {"patient": Type.INTEGER})
     >>> with Spark({"visits": source}, url="sc://lake.example:15002/;use_ssl=true") as engine:  # doctest: +SKIP
@@ -98,7 +98,7 @@ class Spark:
         tables = self._views.tables
         views = {name: table.view for name, table in tables.items()}
         self.dialect: Dialect = replace(SPARK, table_source=views.__getitem__)
-        self._totals_cache = TotalsCache(tuning.remember if all(table.in_files for table in tables.values()) else 0)
+        self._totals_cache = TotalsCache(tuning.totals_cache if all(table.in_files for table in tables.values()) else 0)
 
     @property
     def seconds(self) -> float:

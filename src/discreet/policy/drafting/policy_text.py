@@ -41,6 +41,7 @@ _TYPE_CHOICES = "integer, real, decimal, boolean, date, timestamp or text"
 _UNIT_COMMENT = (
     'the column that identifies people; "row" for single rows; or public = true instead of unit, groups, rows'
 )
+_SAMPLE_COMMENT = 'sample = "simple"  # if the units are a simple random sample: margins then include sampling error'
 _TEXT_COMMENT = "add in = [..] if its values are few and known; otherwise grouping needs partition selection"
 
 
@@ -103,6 +104,7 @@ def _parent_unit_text(link: Link) -> str:
 
 
 def _bound_lines(table: TableSketch) -> Iterator[str]:
+    yield f"# {_SAMPLE_COMMENT}"
     if table.row_is_unit:
         return
     groups = value_text(PLACEHOLDER) if table.groups is None else str(table.groups)
