@@ -113,15 +113,23 @@ Section = Annotated[Mapping[str, Any], as_validator(_parse_section)]
 
 
 class DataEntry(Entry):
-    """The section [data]: name, engine, ledger and time zone of the data set."""
+    """The section [data]: name, engine, ledger and time zone of the data set, and the population it belongs to."""
 
     name: TextLine = Field(description='Give the data set a name, such as name = "checkins".')
+    population: TextLine | None = None
     protects: TextLine = "person"
     version: TextLine = "1"
     timezone: TimeZoneName = "UTC"
     engine: Literal["duckdb", "postgresql", "spark"] = "duckdb"
     connection: Annotated[str | None, PlainValidator(_parse_engine_connection)] = None
     ledger: LedgerSetting = "ledger.sqlite"
+
+
+class DatasetEntry(Entry):
+    """The limit of this data set under the budget of its population."""
+
+    epsilon: Epsilon = Field(description="Set the limit of this data set, such as epsilon = 0.5.")
+    delta: Delta | None = None
 
 
 class AnalystEntry(Entry):
@@ -143,6 +151,7 @@ class BudgetEntry(Entry):
     join_limit: PositiveCount = 1000
     failures: PositiveCount = 3
     analysts: Annotated[Mapping[str, AnalystEntry], as_validator(_parse_section)] = Field(default={})  # set by parser
+    dataset: Annotated[DatasetEntry | None, as_validator(_parse_section)] = None  # set by parser
 
     @property
     def discover_share(self) -> Fraction:
