@@ -199,14 +199,15 @@ def test_a_population_moves_with_all_of_its_data_sets(place, tmp_path):
         verify_ledger(visits)
 
 
-LIMITS = st.none() | st.builds(Fraction, st.integers(1, 12), st.just(10))
+LIMITS = st.none() | st.builds(Fraction, st.integers(1, 6), st.just(10))
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["a", "b", "c"]),
         st.sampled_from(["owner", "ana", "bob"]),
         st.builds(Fraction, st.integers(0, 6), st.sampled_from([7, 10])),
     ),
-    max_size=25,
+    min_size=5,
+    max_size=20,
 )
 
 
@@ -236,7 +237,7 @@ def check_against_model(total, analysts, limits, steps):
         verify_ledger(ledger)
 
 
-TENTHS = st.builds(Fraction, st.integers(1, 20), st.just(10))
+TENTHS = st.builds(Fraction, st.integers(5, 20), st.just(10))
 MODEL = {
     "total": TENTHS,
     "analysts": st.fixed_dictionaries({"ana": TENTHS, "bob": TENTHS}),
@@ -245,7 +246,7 @@ MODEL = {
 }
 
 
-@settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(**MODEL)
 def test_three_limits_hold_over_all_interleavings_of_data_sets(total, analysts, limits, steps):
     check_against_model(total, analysts, limits, steps)

@@ -63,7 +63,7 @@ def data_version(policy: Policy) -> str:
 
     In a population it also names the data set, so that no fingerprint is that of another data set.
     """
-    version, timezone = policy.data.version, policy.data.timezone
+    version, timezone = policy.data.version_label, policy.data.timezone
     return canonical_json([version, timezone, policy.dataset]) if policy.dataset else f"{version} {timezone}"
 
 
