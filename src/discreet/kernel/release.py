@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import product
+from types import UnionType
 from typing import Protocol
 
 import numpy as np
@@ -31,9 +32,10 @@ from discreet.kernel.question import (
 )
 from discreet.kernel.refinement import Refinement, recall_values, refine
 from discreet.kernel.relation import PublicTable, Relation, Scan, tables_of
+from discreet.kernel.selection import QuantileSelection
 
 GroupKey = tuple[Value, ...]
-Mechanism = Laplace | Gaussian | Refinement
+Mechanism = Laplace | Gaussian | Refinement | QuantileSelection
 REFINABLE = (Count, CountUnits, Sum, ClippedUnits)  # one integer per group with independent noise
 
 
@@ -94,19 +96,20 @@ class ReleaseRequest:
     question: Question
     noises: tuple[Mechanism | None, ...]
     threshold: int | None = None
-    walks: tuple[TreeWalk, ...] = ()  # one per histogram tree; a walk sees only noisy counts
+    walks: tuple[TreeWalk, ...] = ()  # one per histogram tree with noise; a walk sees only noisy counts
 
     def __post_init__(self) -> None:
         totals = check_type(Question, self.question, "question").totals
         if len(self.noises) != len(totals) or not any(self.noises):
             raise ValueError("noises must contain one mechanism per total, and not only None")
-        if len(self.walks) != sum(isinstance(total, HistogramTree) for total in totals):
-            raise ValueError("walks must contain one walk per histogram tree")
-        allowed = (Mechanism | None if isinstance(total, REFINABLE) else Laplace | Gaussian for total in totals)
-        if not all(map(isinstance, self.noises, allowed)):
+        if not all(map(isinstance, self.noises, map(_allowed_mechanisms, totals))):
             raise TypeError(
-                "noises must be Laplace or Gaussian mechanisms; for counts and sums also Refinement or None"
+                "noises must be Laplace or Gaussian mechanisms; for counts and sums also Refinement or None, for "
+                "histogram trees also QuantileSelection"
             )
+        trees = [noise for total, noise in self.draws.values() if isinstance(total, HistogramTree)]
+        if len(self.walks) != sum(not isinstance(noise, QuantileSelection) for noise in trees):
+            raise ValueError("walks must contain one walk per histogram tree with noise")
         if isinstance(self.question.groups, SelectedGroups) is not (self.threshold is not None):
             raise ValueError("threshold must be given exactly if groups are selected")
         if self.threshold is not None and (not self.noises[0] or any(isinstance(n, Refinement) for n in self.noises)):
@@ -133,14 +136,25 @@ class ReleaseRequest:
         Proof: each total is a vector of integers with the sensitivity that the question proves, and gets independent
             noise (_add_noise); their losses add up. Whether a group is shown depends only on its noisy number of units.
             The number of clipped units is a single number with a single noise, wherever it is shown. Of a histogram
-            tree only a part is seen. A total without noise is not released. A refined total costs what is added.
+            tree only a part is seen, or cells selected from it: the sensitivity of one level or more bounds the norms
+            of a unit's weights by group. A total without noise is not released. A refined total costs what is added.
         Needs: _add_noise, partition_threshold, Question.sensitivity_of, Laplace.loss, Gaussian.loss, Threshold.loss,
-            Loss.__add__, Laplace.perturb, Gaussian.perturb, Threshold.passes, walk_noisy_tree, refine, Refinement.loss.
+            Loss.__add__, Laplace.perturb, Gaussian.perturb, Threshold.passes, walk_noisy_tree, refine, Refinement.loss,
+            QuantileSelection.loss, QuantileSelection.select.
         Checked by: test_the_distribution_of_an_answer_on_neighbours_stays_within_its_loss,
-            test_the_distribution_of_a_tree_on_neighbours_stays_within_its_loss
+            test_the_distribution_of_a_tree_on_neighbours_stays_within_its_loss,
+            test_the_distribution_of_selected_quantiles_on_neighbours_stays_within_its_loss
         """
         spent = ZERO_LOSS if self.partition_selection is None else Loss(0, 0, self.partition_selection.loss().delta)
         return sum((noise.loss(self.question.sensitivity_of(total)) for total, noise in self.draws.values()), spent)
+
+
+def _allowed_mechanisms(total: Total) -> UnionType:
+    """Return the mechanisms that can release a total; None for one that may be left out."""
+    noise = Laplace | Gaussian
+    if isinstance(total, HistogramTree):
+        return noise | QuantileSelection
+    return noise | Refinement | None if isinstance(total, REFINABLE) else noise
 
 
 def partition_threshold(question: Question, noise: Mechanism | None, threshold: int) -> Threshold:
@@ -171,7 +185,8 @@ class NoisyTotals:
 
     keys: list[GroupKey]
     values: np.ndarray
-    trees: tuple[tuple[NodeCounts, ...], ...] = ()  # for each histogram tree, the node counts by level
+    trees: tuple[tuple[NodeCounts, ...], ...] = ()  # for each histogram tree with noise, the node counts by level
+    quantiles: tuple[np.ndarray, ...] = ()  # for each selection, groups × quantiles × (cell, width of its margin)
 
 
 @dataclass(frozen=True)
@@ -278,6 +293,7 @@ def write_totals(parts: tuple[NoisyTotals, ...]) -> bytes:
     data = [
         {
             "keys": [[part.isoformat() if isinstance(part, date) else part for part in key] for key in noisy.keys],
+            "quantiles": [cells.tolist() for cells in noisy.quantiles],
             "trees": [[[level.nodes.tolist(), level.counts.tolist()] for level in levels] for levels in noisy.trees],
             "values": noisy.values.tolist(),
         }
@@ -296,7 +312,7 @@ def _add_noise(request: ReleaseRequest, engine_totals: EngineTotals, stored: Map
             column = column.max(initial=0, keepdims=True)
         if isinstance(noise, Refinement):
             noisy[:, index] = refine(stored[index][: len(column)], column, noise.before, noise.after)
-        elif not isinstance(total, HistogramTree):
+        elif isinstance(noise, Laplace | Gaussian) and not isinstance(total, HistogramTree):
             noisy[:, index] = noise.perturb(column)
     if request.partition_selection is not None:
         shown = np.flatnonzero(request.partition_selection.passes(noisy[:, 0])).tolist()
@@ -307,10 +323,15 @@ def _add_noise(request: ReleaseRequest, engine_totals: EngineTotals, stored: Map
     trees = [
         (engine_totals.cell_counts[index], total, noise)
         for index, (total, noise) in request.draws.items()
-        if isinstance(total, HistogramTree) and not isinstance(noise, Refinement)
+        if isinstance(total, HistogramTree) and isinstance(noise, Laplace | Gaussian)
     ]
     walked = tuple(walk_noisy_tree(*tree, found_rows, walk) for tree, walk in zip(trees, request.walks, strict=True))
-    return NoisyTotals(keys, noisy, walked)
+    selected = tuple(
+        noise.select(engine_totals.cell_counts[index], total.cell_count, found_rows)
+        for index, (total, noise) in request.draws.items()
+        if isinstance(total, HistogramTree) and isinstance(noise, QuantileSelection)
+    )
+    return NoisyTotals(keys, noisy, walked, selected)
 
 
 def _complete_groups(question: Question, engine_totals: EngineTotals) -> tuple[list[GroupKey], np.ndarray, np.ndarray]:

@@ -1,12 +1,13 @@
 """Read stored answers of the ledger: which totals an event released, with which noise, and their noisy values."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from discreet.estimate.intervals import ReleaseNoise
 from discreet.kernel.errors import LedgerError
 from discreet.kernel.event import Event
 from discreet.kernel.expr import Type, Value
@@ -15,6 +16,8 @@ from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.question import HistogramTree, Question
 from discreet.kernel.refinement import recorded_draws
 from discreet.kernel.release import GroupKey, NoisyTotals
+from discreet.kernel.selection import QuantileSelection
+from discreet.privacy.selection import read_quantile_selection
 
 _UNKNOWN_FORMAT = "a stored answer has an unsupported format"
 
@@ -25,7 +28,7 @@ class StoredDraw(NamedTuple):
     fingerprint: str
     part: int
     position: int
-    noise: Laplace | Gaussian
+    noise: ReleaseNoise
     threshold: int | None = None
 
 
@@ -37,7 +40,7 @@ def stored_draws(event: Event) -> list[StoredDraw]:
     ]
 
 
-def _read_mechanism(record: Any) -> tuple[Laplace | Gaussian, int | None]:
+def _read_mechanism(record: Any) -> tuple[ReleaseNoise, int | None]:
     match record["name"]:
         case "threshold":
             return _read_mechanism(json.loads(record["noise"]))[0], int(record["cut"])
@@ -45,7 +48,9 @@ def _read_mechanism(record: Any) -> tuple[Laplace | Gaussian, int | None]:
             return Laplace(record["scale"]), None
         case "gaussian":
             return Gaussian(record["scale"]), None
-    raise ValueError(f"{record['name']!r} is not an additive mechanism")
+        case "quantiles":
+            return read_quantile_selection(record), None
+    raise ValueError(f"{record['name']!r} is not a mechanism of a release")
 
 
 def parse_totals(stored: bytes) -> list[Any]:
@@ -57,10 +62,15 @@ def parse_totals(stored: bytes) -> list[Any]:
     return parts if isinstance(parts, list) else []
 
 
-def read_question_totals(part: Any, question: Question) -> NoisyTotals:
-    """Return the released totals of one question."""
+def read_question_totals(part: Any, question: Question, draws: Mapping[int, StoredDraw]) -> NoisyTotals:
+    """Return the released totals of one question, all of which have a draw."""
     keys, values = read_keys_and_values(part, question)
-    branchings = [total.branching for total in question.totals if isinstance(total, HistogramTree)]
+    selections = [draw.noise for _, draw in sorted(draws.items()) if isinstance(draw.noise, QuantileSelection)]
+    branchings = [
+        total.branching
+        for index, total in enumerate(question.totals)
+        if isinstance(total, HistogramTree) and not isinstance(draws[index].noise, QuantileSelection)
+    ]
     try:
         trees = tuple(
             tuple(
@@ -69,7 +79,11 @@ def read_question_totals(part: Any, question: Question) -> NoisyTotals:
             )
             for levels, branching in zip(part["trees"], branchings, strict=True)
         )
-        return NoisyTotals(keys, _int64_array(values, len(keys), len(question.totals)), trees)
+        quantiles = tuple(
+            _int64_array(cells, len(keys), len(selection.targets), 2)
+            for cells, selection in zip(part["quantiles"], selections, strict=True)
+        )
+        return NoisyTotals(keys, _int64_array(values, len(keys), len(question.totals)), trees, quantiles)
     except (ValueError, KeyError, TypeError):
         raise LedgerError(_UNKNOWN_FORMAT) from None
 
