@@ -151,7 +151,7 @@ def _walked_quantile(
 def _selected_quantile(release: PlannedRelease, estimator: Quantile, selected: np.ndarray) -> ColumnEstimate:
     """Return selected cells and widths as values and margins; a margin wider than the grid means too few rows."""
     column = selected_levels(release, estimator.total).index(estimator.target.level)
-    cells, widths = selected.reshape(len(selected), -1, 2)[:, column].T
+    cells, widths = selected[:, column].T
     last = _tree_total(release, estimator.total).cell_count - 1
     ends = np.stack([cells, np.maximum(cells - widths, 0), np.minimum(cells + widths, last)])
     return _quantile_in_units(release, estimator, ends, missing=widths > last)

@@ -194,7 +194,10 @@ def _read_totals(written: Any, release: PlannedRelease, drawn: Mapping[int, Stor
 
 
 def _read_whole(written: Any, release: PlannedRelease, drawn: Mapping[int, StoredDraw]) -> NoisyTotals:
-    return written if isinstance(written, NoisyTotals) else read_question_totals(written, release.question, drawn)
+    if isinstance(written, NoisyTotals):
+        return written
+    selections = {index: draw.noise for index, draw in drawn.items() if isinstance(draw.noise, QuantileSelection)}
+    return read_question_totals(written, release.question, selections)
 
 
 def _stored_draw(

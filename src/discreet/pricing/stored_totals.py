@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,14 +63,15 @@ def parse_totals(stored: bytes) -> list[Any]:
     return parts if isinstance(parts, list) else []
 
 
-def read_question_totals(part: Any, question: Question, draws: Mapping[int, StoredDraw]) -> NoisyTotals:
-    """Return the released totals of one question, all of which have a draw."""
+def read_question_totals(
+    part: Any, question: Question, selections: Mapping[int, QuantileSelection] = MappingProxyType({})
+) -> NoisyTotals:
+    """Return the released totals of one question; `selections` are its selected quantiles, by the index of the total."""
     keys, values = read_keys_and_values(part, question)
-    selections = [draw.noise for _, draw in sorted(draws.items()) if isinstance(draw.noise, QuantileSelection)]
     branchings = [
         total.branching
         for index, total in enumerate(question.totals)
-        if isinstance(total, HistogramTree) and not isinstance(draws[index].noise, QuantileSelection)
+        if isinstance(total, HistogramTree) and index not in selections
     ]
     try:
         trees = tuple(
@@ -80,8 +82,8 @@ def read_question_totals(part: Any, question: Question, draws: Mapping[int, Stor
             for levels, branching in zip(part["trees"], branchings, strict=True)
         )
         quantiles = tuple(
-            _int64_array(cells, len(keys), len(selection.targets), 2)
-            for cells, selection in zip(part["quantiles"], selections, strict=True)
+            _int64_array(cells, len(keys), len(selections[index].targets), 2)
+            for cells, index in zip(part["quantiles"], sorted(selections), strict=True)
         )
         return NoisyTotals(keys, _int64_array(values, len(keys), len(question.totals)), trees, quantiles)
     except (ValueError, KeyError, TypeError):
