@@ -66,7 +66,7 @@ def parse_totals(stored: bytes) -> list[Any]:
 def read_question_totals(
     part: Any, question: Question, selections: Mapping[int, QuantileSelection] = MappingProxyType({})
 ) -> NoisyTotals:
-    """Return the released totals of one question; `selections` are its selected quantiles, by the index of the total."""
+    """Return the released totals of one question; `selections` are those of its quantiles, by index of the total."""
     keys, values = read_keys_and_values(part, question)
     branchings = [
         total.branching
