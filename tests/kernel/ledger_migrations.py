@@ -23,9 +23,9 @@ from pathlib import Path
 from discreet.curator.ledger_location import address_without_user, move_ledger_to, open_ledger_at, parse_location_option
 from discreet.kernel.errors import DiscreetError, Failed, LedgerError, Refused
 from discreet.kernel.event import Event
-from discreet.kernel.ledger import create_ledger
 from discreet.kernel.loss import Budget, Loss
 from discreet.ledger_admin.verify import verify_ledger
+from discreet.ledger_sqlite import create_ledger
 
 CENT = Loss("1/100")
 WORKERS = 4

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from discreet.engines.unit_batches import whole_units
 from discreet.kernel import model_release
 from discreet.kernel.errors import FAILED, Failed, Refused
-from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.model_release import MAX_UNITS, Combine, check_row_wise
 from discreet.kernel.reservation import CLIP_RADIUS, Reservation, clipped_sum_sensitivity, reserve
 from discreet.learn.row_sums import sum_rows as noisy_sum  # what it adds is tested where batches are
+from discreet.ledger_sqlite import memory_ledger
 
 
 class QuietLaplace(Laplace):

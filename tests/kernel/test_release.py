@@ -27,7 +27,6 @@ from discreet.kernel import release
 from discreet.kernel.errors import FAILED, Failed, LedgerError, Refused
 from discreet.kernel.expr import Call, Column, Constant, Type
 from discreet.kernel.grid import Grid
-from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.question import (
@@ -66,6 +65,7 @@ from discreet.kernel.release import (
 )
 from discreet.kernel.reservation import reserve
 from discreet.kernel.sqlgen.counts_and_sums import select_counts_and_sums
+from discreet.ledger_sqlite import memory_ledger
 from discreet.pricing.stored_totals import parse_totals, read_question_totals
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "matrix"))
@@ -686,6 +686,7 @@ SMUGGLED = {
     ),
     "an undeclared column": PublicTable("towns", (("who", Column("mayor", TEXT)),)),
     "another type": PublicTable("towns", (("who", Column("zone", TEXT)),)),
+    "another type beside its own": PublicTable("towns", (("size", Column("zone", INT)), ("who", Column("zone", TEXT)))),
     "another case": PublicTable("TOWNS", (("who", Column("name", TEXT)),)),
 }
 

@@ -16,7 +16,6 @@ from discreet.kernel.errors import Failed, Refused
 from discreet.kernel.expr import Column, Type
 from discreet.kernel.fingerprint import fingerprints_of
 from discreet.kernel.grid import Grid
-from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
 from discreet.kernel.question import (
@@ -34,6 +33,7 @@ from discreet.kernel.refinement import Refinement, recall_values
 from discreet.kernel.relation import EachRow, Scan, UnitKey
 from discreet.kernel.release import Catalog, ReleaseRequest, release_totals
 from discreet.ledger_admin.verify import verify_ledger
+from discreet.ledger_sqlite import memory_ledger
 from discreet.pricing.stored_totals import stored_draws
 from discreet.privacy import composed_dp_event, declared_epsilon, to_dp_event
 

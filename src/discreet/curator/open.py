@@ -17,9 +17,10 @@ from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.interface import Engine, Tuning
 from discreet.engines.table_source import TableSource
 from discreet.kernel.errors import PolicyError
-from discreet.kernel.ledger import Ledger, memory_ledger
+from discreet.kernel.ledger import Ledger
 from discreet.kernel.loss import Budget
 from discreet.kernel.numbers import Number
+from discreet.ledger_sqlite import memory_ledger
 from discreet.policy import Policy, check_same_unit
 from discreet.policy.catalog import kernel_type
 from discreet.policy.entries import size_in_bytes
@@ -229,17 +230,17 @@ def _open_ledger(policy: Policy) -> Ledger:
         return memory_ledger(name=policy.data.name, unit_declaration=policy.unit_fingerprint(), **terms)
     ledger = open_or_create_ledger(policy)
     try:
-        if ledger.unit_declaration:
-            check_same_unit(ledger.unit_declaration, policy)
+        if ledger.terms.unit_declaration:
+            check_same_unit(ledger.terms.unit_declaration, policy)
         recorded_limits = (
-            _budget_limits(ledger.budget),
-            {who: _budget_limits(limit) for who, limit in (ledger.analysts or {}).items()},
+            _budget_limits(ledger.terms.budget),
+            {who: _budget_limits(limit) for who, limit in (ledger.terms.analysts or {}).items()},
         )
         declared_limits = (
             _budget_limits(policy.budget),
             {who: _budget_limits(limit) for who, limit in policy.analyst_budgets().items()},
         )
-        if recorded_limits != declared_limits or ledger.unit_declaration != policy.unit_fingerprint():
+        if recorded_limits != declared_limits or ledger.terms.unit_declaration != policy.unit_fingerprint():
             ledger.set_budget(
                 policy.budget, analysts=policy.analyst_budgets(), unit_declaration=policy.unit_fingerprint()
             )

@@ -80,6 +80,12 @@ def as_integer(value: Any, name: str, minimum: int = 0) -> int:
     return number
 
 
+def store_integer(record: Any, name: str, minimum: int = 1) -> int:
+    """Store and return a field of a frozen record as a Python integer: those of numpy would wrap around."""
+    number = vars(record)[name] = as_integer(getattr(record, name), name, minimum)
+    return number
+
+
 def check_type(expected: type[_T], value: Any, name: str) -> _T:
     """Return the value if it has the expected type; the error message begins with the argument's name."""
     if not isinstance(value, expected):

@@ -31,7 +31,7 @@ from discreet.kernel.question import (
     Total,
 )
 from discreet.kernel.refinement import Refinement, recall_values, refine
-from discreet.kernel.relation import PublicTable, Relation, Scan, tables_of
+from discreet.kernel.relation import PublicTable, Relation, Scan
 from discreet.kernel.selection import QuantileSelection
 
 GroupKey = tuple[Value, ...]
@@ -71,10 +71,11 @@ class Catalog:
 
         Claim: the privacy units of a relation are those that the owner declared.
         Proof: a Scan, with its owner and its parents, equals the declared one; a public table has public columns only.
-        Needs: tables_of, Scan, PublicTable.
-        Checked by: test_a_hostile_reader_cannot_choose_who_is_protected
+            `shape.tables` has them all: every node takes over those of its sources, and adds its own.
+        Needs: Shape, Scan, Where, Derive, PublicTable, JoinPublic, JoinOnUnit, SemiJoinOnUnit, PerUnit, Union.
+        Checked by: test_a_hostile_reader_cannot_choose_who_is_protected, test_every_table_of_a_relation_is_found
         """
-        for table in tables_of(relation):
+        for table in relation.shape.tables:
             declared = self.public.get(table.table, {})
             if not (
                 self.private.get(table.table) == table

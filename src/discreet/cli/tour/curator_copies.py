@@ -10,9 +10,9 @@ from discreet.engines.column_usage import ColumnUsage
 from discreet.engines.interface import Engine
 from discreet.estimate.planned_release import QueryPlan
 from discreet.kernel.event import OWNER
-from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget
 from discreet.kernel.release import ReleaseResult, release_totals
+from discreet.ledger_sqlite import memory_ledger
 from discreet.policy import Policy
 from discreet.policy.catalog import catalog_of
 from discreet.pricing.allocation import allocate_noise, requested_cost

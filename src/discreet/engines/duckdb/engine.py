@@ -20,6 +20,7 @@ from discreet.engines.duckdb.dialect import DUCKDB
 from discreet.engines.duckdb.frames import open_frame, open_parquet
 from discreet.engines.duckdb.spill import SpillFolder, make_spill_folder
 from discreet.engines.interface import Tuning
+from discreet.engines.row_selects import select_rows_by_unit
 from discreet.engines.sql_totals import compute_totals
 from discreet.engines.table_source import (
     ColumnTypes,
@@ -42,7 +43,6 @@ from discreet.kernel.question import Question
 from discreet.kernel.relation import Relation
 from discreet.kernel.release import EngineTotals
 from discreet.kernel.sqlgen.dialect import quote_name
-from discreet.kernel.sqlgen.relation_sql import select_rows_by_unit
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from discreet.engines.postgres.errors import (
 from discreet.engines.postgres.role import excess_privileges, read_only_role_sql
 from discreet.engines.postgres.session import PostgresQuerySession, Snapshot
 from discreet.engines.postgres.tables import PostgresSourceTable, look_up_table, parse_table_name, placeholder_table
+from discreet.engines.row_selects import select_rows_by_unit
 from discreet.engines.sql_totals import compute_totals
 from discreet.engines.table_source import UNAVAILABLE_MESSAGE, EngineError, TableSource, Unavailable
 from discreet.kernel.errors import PolicyError
@@ -38,7 +39,6 @@ from discreet.kernel.question import Question
 from discreet.kernel.relation import Relation
 from discreet.kernel.release import EngineTotals
 from discreet.kernel.sqlgen.dialect import Dialect, quote_name
-from discreet.kernel.sqlgen.relation_sql import select_rows_by_unit
 
 _OPEN_TIMEOUT = 30.0  # seconds to read the catalog
 _STOP_TIMEOUT = 2.0  # seconds from cancelling a question to cutting its connection

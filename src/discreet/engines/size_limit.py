@@ -2,6 +2,10 @@
 
 Without it, a short query could become SQL of any length: a column computed from two others, which are each computed
 from two others. Engines fail on such SQL, or plan it for hours, after the charge.
+
+No sensitivity and no noise depends on it, so it is not part of the kernel, but it is sealed: what engines plan, and how
+long they work on a row, can depend on the rows. SQL at the edge of what an engine can do might fail for some data only,
+and whether it fails is shown. Each Dialect has this check, and the kernel applies it before it writes SQL.
 """
 
 import re
@@ -61,17 +65,13 @@ class _Meter:
                 continue
             for name, size in self.add(part, level + 1).items():
                 columns[name] = max(size, columns.get(name, size))  # of both sides of a union
-        sizes = self._expr_sizes(exprs, columns, level)
-        if isinstance(node, PerUnit) or (isinstance(node, Derive) and self._dialect.optimization_fence):
-            return {}  # computed once, and not inlined
-        return dict(zip(node.shape.schema, sizes, strict=True)) if isinstance(node, Derive) else columns
-
-    def _expr_sizes(self, exprs: list[Expr], columns: Mapping[str, _Size], level: int) -> list[_Size]:
         known: dict[int, _Size] = {}
         sizes = [self._expr_size(expr, columns, known, level) for expr in exprs]
         for size in sizes:
             self._add_size(size, level)
-        return sizes
+        if isinstance(node, PerUnit) or (isinstance(node, Derive) and self._dialect.optimization_fence):
+            return {}  # computed once, and not inlined
+        return dict(zip(node.shape.schema, sizes, strict=True)) if isinstance(node, Derive) else columns
 
     def _expr_size(self, expr: Expr, columns: Mapping[str, _Size], known: dict[int, _Size], level: int) -> _Size:
         if not isinstance(expr, Call):
@@ -101,7 +101,7 @@ def parts_of(node: object) -> Iterator[Expr | Relation]:
     if isinstance(node, tuple):
         held = node
     elif is_dataclass(node) and not isinstance(node, PublicGroups):
-        held = tuple(getattr(node, field.name) for field in fields(node) if field.name != "shape")
+        held = tuple(getattr(node, field.name) for field in fields(node) if field.compare)
     else:
         held = ()
     for part in held:
