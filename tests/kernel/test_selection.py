@@ -2,12 +2,14 @@
 
 import itertools
 import math
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from discreet.engines.reference.engine import ReferenceEngine
 from discreet.kernel import release, selection
@@ -203,6 +205,19 @@ def test_the_loss_of_a_quantile_is_attained():
     assert rho >= 0.8 * wide.loss(Sensitivity(1, 1)).rho
 
 
+@pytest.mark.long
+def test_every_candidate_is_selected_with_its_probability():
+    counts, mechanism = (2, 0, 0, 5, 1, 0, 4), QuantileSelection(3, (RankTarget(Fraction(1, 3), 2),))
+    cells = np.flatnonzero(counts)
+    tally = CellCounts(np.zeros(len(cells), np.int64), cells, np.array(counts)[cells])
+    shown = Counter(map(tuple, mechanism.select(tally, 7, np.zeros(6000, np.int64))[:, 0].tolist()))
+    expected = {pair: 6000 * chance for pair, chance in law(mechanism, counts).items()}
+    likely = {pair: number for pair, number in expected.items() if number >= 5}
+    rest = 6000 - sum(likely.values())
+    observed = [*(shown[pair] for pair in likely), 6000 - sum(shown[pair] for pair in likely)]
+    assert stats.chisquare(observed, [*likely.values(), rest]).pvalue > 1e-10
+
+
 def offset_from_the_exact_size(self, cells, upto, target, source):
     return QuantileSelection._select_one(self, cells, upto, RankTarget(target.level, 2 * int(upto[-1])), source)
 
@@ -343,10 +358,10 @@ def test_invalid_targets_are_refused():
             RankTarget(HALF, offset)
     with pytest.raises(ValueError, match="scale"):
         QuantileSelection(0, MEDIAN.targets)
-    with pytest.raises(ValueError, match="quantiles"):
+    with pytest.raises(ValueError, match="quantile"):
         QuantileSelection(1, ())
-    with pytest.raises(ValueError, match="quantiles"):
-        QuantileSelection(1, MEDIAN.targets * 101)
+    with pytest.raises(TypeError, match="level"):
+        RankTarget(0.5, 1)
     with pytest.raises(TypeError, match="targets"):
         QuantileSelection(1, (HALF,))
     with pytest.raises(TypeError, match="sensitivity"):

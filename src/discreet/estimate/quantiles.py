@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Sequence
 from datetime import datetime, time, timedelta
 from fractions import Fraction
 
@@ -29,17 +30,19 @@ def selected_levels(release: PlannedRelease, index: int) -> tuple[Fraction, ...]
     return tuple(sorted({estimator.target.level for estimator in selected}))
 
 
-def quantile_selection(release: PlannedRelease, index: int, scale: Fraction) -> QuantileSelection:
-    """Return the selection of a total's quantiles, with offsets for margins that cover at 95 %.
+def quantile_selection(levels: Sequence[Fraction], cell_count: int, scale: Fraction) -> QuantileSelection:
+    """Return the selection of quantiles, with offsets for margins that cover at 95 %.
 
-    A margin that misses the quantile has no rank between them, so it is `offset` ranks from the wanted one: its
-    probability is at most exp(-offset/scale) of that of the best width.
+    A margin that misses the quantile has no rank between it and the quantile, so its distance is at least `offset`:
+    all such widths together have a probability of at most their number times exp(-offset/(scale·max(level, 1-level))).
+
+    >>> quantile_selection([Fraction(1, 2)], 65_536, Fraction(4)).targets[0].offset
+    15
     """
-    widths = margin_widths(_tree_total(release, index).cell_count)
-    scales = float(scale) * math.log((len(widths) + 1) / float(1 - CONFIDENCE))
-    targets = [RankTarget(level, 0) for level in selected_levels(release, index)]
-    offsets = [math.ceil(scales * target.factor / target.level.denominator) for target in targets]
-    return QuantileSelection(scale, tuple(map(RankTarget, (target.level for target in targets), offsets)))
+    scales = float(scale) * math.log((len(margin_widths(cell_count)) + 1) / float(1 - CONFIDENCE))
+    return QuantileSelection(
+        scale, tuple(RankTarget(level, math.ceil(scales * max(level, 1 - level))) for level in levels)
+    )
 
 
 def tree_walks(release: PlannedRelease, noises: tuple[ReleaseNoise, ...]) -> tuple[TreeWalk, ...]:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import product
-from types import UnionType
 from typing import Protocol
 
 import numpy as np
@@ -103,13 +102,21 @@ class ReleaseRequest:
         totals = check_type(Question, self.question, "question").totals
         if len(self.noises) != len(totals) or not any(self.noises):
             raise ValueError("noises must contain one mechanism per total, and not only None")
-        if not all(map(isinstance, self.noises, map(_allowed_mechanisms, totals))):
+        allowed = (
+            Laplace | Gaussian | Refinement | None
+            if isinstance(total, REFINABLE)
+            else Laplace | Gaussian | (QuantileSelection if isinstance(total, HistogramTree) else Laplace)
+            for total in totals
+        )
+        if not all(map(isinstance, self.noises, allowed)):
             raise TypeError(
                 "noises must be Laplace or Gaussian mechanisms; for counts and sums also Refinement or None, for "
                 "histogram trees also QuantileSelection"
             )
-        trees = [noise for total, noise in self.draws.values() if isinstance(total, HistogramTree)]
-        if len(self.walks) != sum(not isinstance(noise, QuantileSelection) for noise in trees):
+        if len(self.walks) != sum(
+            isinstance(total, HistogramTree) and not isinstance(noise, QuantileSelection)
+            for total, noise in zip(totals, self.noises, strict=True)
+        ):
             raise ValueError("walks must contain one walk per histogram tree with noise")
         if isinstance(self.question.groups, SelectedGroups) is not (self.threshold is not None):
             raise ValueError("threshold must be given exactly if groups are selected")
@@ -148,14 +155,6 @@ class ReleaseRequest:
         """
         spent = ZERO_LOSS if self.partition_selection is None else Loss(0, 0, self.partition_selection.loss().delta)
         return sum((noise.loss(self.question.sensitivity_of(total)) for total, noise in self.draws.values()), spent)
-
-
-def _allowed_mechanisms(total: Total) -> UnionType:
-    """Return the mechanisms that can release a total; None for one that may be left out."""
-    noise = Laplace | Gaussian
-    if isinstance(total, HistogramTree):
-        return noise | QuantileSelection
-    return noise | Refinement | None if isinstance(total, REFINABLE) else noise
 
 
 def partition_threshold(question: Question, noise: Mechanism | None, threshold: int) -> Threshold:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
 from itertools import accumulate, pairwise
+from operator import mul
 
 import numpy as np
 
@@ -20,11 +21,9 @@ from discreet.kernel.loss import Loss
 from discreet.kernel.mechanism import Sensitivity
 from discreet.kernel.noise.keystream import RandomSource, random_integer, thread_keystream
 from discreet.kernel.noise.sampler import bernoulli_exp
-from discreet.kernel.numbers import Number, as_fraction, as_integer, as_positive, check_type, exp_bounds
+from discreet.kernel.numbers import Number, as_integer, as_positive, check_type, exp_bounds
 
 _RINGS = 96  # of candidates at similar distances, each half a scale wide
-_MAX_QUANTILES = 100
-Enclosures = Sequence[tuple[int, int]]
 
 
 def uniform_integer(source: RandomSource, bound: int) -> int:
@@ -35,14 +34,15 @@ def uniform_integer(source: RandomSource, bound: int) -> int:
     Needs: Keystream.bytes.
     Checked by: test_integers_below_a_count_are_uniform
     """
-    bits = -(-bound.bit_length() // 8) * 8
-    while True:
-        drawn = random_integer(source, bits) >> (bits - bound.bit_length())
-        if drawn < bound:
-            return drawn
+    bits = bound.bit_length()
+    while (drawn := random_integer(source, bits + -bits % 8) >> -bits % 8) >= bound:
+        pass
+    return drawn
 
 
-def choose_by_weight(counts: Sequence[int], enclose: Callable[[int], Enclosures], source: RandomSource) -> int:
+def choose_by_weight(
+    counts: Sequence[int], enclose: Callable[[int], Sequence[tuple[int, int]]], source: RandomSource
+) -> int:
     """Return an index; `enclose(bits)` gives for each a low and a high integer around its weight times 2^bits.
 
     Claim: index i has probability c_i·w_i/sum(c_j·w_j) for counts c and weights w, exactly.
@@ -54,9 +54,7 @@ def choose_by_weight(counts: Sequence[int], enclose: Callable[[int], Enclosures]
     """
     bits, prefix = 64, random_integer(source, 64)
     while True:
-        pairs = enclose(bits)
-        lows = list(accumulate(count * low for count, (low, _) in zip(counts, pairs, strict=True)))
-        highs = list(accumulate(count * high for count, (_, high) in zip(counts, pairs, strict=True)))
+        lows, highs = (list(accumulate(map(mul, counts, ends))) for ends in zip(*enclose(bits), strict=True))
         # U is in [prefix, prefix + 1)·2^-bits, and the sum of the weights in [lows[-1], highs[-1]]·2^-bits.
         lower = prefix * lows[-1] >> bits  # U·sum >= lower
         upper = -(-(prefix + 1) * highs[-1] >> bits)  # U·sum < upper
@@ -74,9 +72,8 @@ class RankTarget:
     offset: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "level", as_fraction(self.level, "level"))
         object.__setattr__(self, "offset", as_integer(self.offset, "offset"))
-        if not 0 < self.level < 1:
+        if not 0 < check_type(Fraction, self.level, "level") < 1:
             raise ValueError(f"level must be strictly between 0 and 1, not {self.level}")
 
     @property
@@ -101,8 +98,8 @@ class QuantileSelection:
     def __init__(self, scale: Number, targets: tuple[RankTarget, ...]) -> None:
         object.__setattr__(self, "scale", as_positive(scale, "scale"))
         object.__setattr__(self, "targets", tuple(check_type(RankTarget, each, "targets") for each in targets))
-        if not 0 < len(self.targets) <= _MAX_QUANTILES:
-            raise ValueError(f"targets must contain 1 to {_MAX_QUANTILES} quantiles")
+        if not self.targets:
+            raise ValueError("targets must contain at least one quantile")
 
     def loss(self, sensitivity: Sensitivity) -> Loss:
         """Return the loss of a selection; the sensitivity is that of the weights of the groups.
@@ -110,13 +107,13 @@ class QuantileSelection:
         Claim: with two selections for each of k targets, epsilon = 4·k·l1/scale and rho = k·l2²/scale².
         Proof: let a unit have the weight w in a group. With it, the weight up to any cell grows by at most w and n by
             w, so num·n - den·(weight up to a cell) moves by at most factor·w: down by (den-num)·w if the unit is in
-            these cells, up by num·w if not. The boundaries of _cell_boundaries and margin_boundaries are such terms,
-            constants, minima of them, or factor·n. So each distance moves by at most factor·w, and the log-ratio of a
-            candidate's probabilities is in an interval of length 2·w/scale, the same for all candidates: a bounded
-            range of r = 2·w/scale, which is r-DP (McSherry and Talwar 2007) and has rho r²/8 (Cesar and Rogers 2021,
-            Lemma 3.2, after Dong et al. 2020). Groups are independent; over them, w adds up to at most l1, and w² to
-            l2². The width is chosen given the released cell: epsilon and rho of all selections add up. The level and
-            the offset are public.
+            these cells, up by num·w if not. The distance of a cell is such a term of one of its ends, or zero. The
+            boundaries of widths are such terms, minima of them, or factor·n; less den·offset, which is public, they are
+            the distances of widths. So each distance moves by at most factor·w, and the log-ratios of the candidates'
+            probabilities are in one interval of length r = 2·w/scale. This bounded range is r-DP (McSherry and Talwar
+            2007) and has rho r²/8 (Cesar and Rogers 2021, Lemma 3.2, after Dong et al. 2020). Groups are independent;
+            over them, w adds up to at most l1, and w² to l2². The width is chosen given the released cell: epsilon and
+            rho of all 2·k selections add up.
         Needs: QuantileSelection.select, margin_boundaries, select_candidate, Sensitivity, Loss.__add__; the sensitivity
             bounds the norms of a unit's weights by group (Question.sensitivity_of for one level of a histogram tree).
         Checked by: test_quantiles_of_all_small_databases_stay_within_their_loss,
@@ -143,20 +140,17 @@ class QuantileSelection:
         for row, (start, stop) in enumerate(zip(starts, stops, strict=True)):
             cells = np.concatenate([[0], codes[start:stop] - groups[row] * cell_count, [cell_count - 1]])
             upto = cumulative[start : stop + 1] - cumulative[start]
-            for column, target in enumerate(self.targets):
-                selected[row, column] = self._select_one(cells, upto, target, source)
+            selected[row] = [self._select_one(cells, upto, target, source) for target in self.targets]
         return selected
 
     def _select_one(
         self, cells: np.ndarray, upto: np.ndarray, target: RankTarget, source: RandomSource
     ) -> tuple[int, int]:
         unit, level, widths = self.scale * target.factor, target.level, margin_widths(int(cells[-1]) + 1)
-        wanted = level.numerator * int(upto[-1]), level.denominator
-        cell = select_candidate(cells, upto, wanted, unit, source)
-        boundaries = margin_boundaries(cells, upto, target, cell, widths)
-        wanted = level.denominator * target.offset, 1
-        index = select_candidate(np.arange(len(widths) + 1), boundaries, wanted, unit, source)
-        return cell, [*widths, widths[-1] + 1][index]
+        cell = select_candidate(cells, upto, (level.numerator * int(upto[-1]), level.denominator), unit, source)
+        ranks, wanted = margin_boundaries(cells, upto, target, cell, widths), (level.denominator * target.offset, 1)
+        index = select_candidate(np.arange(len(widths) + 1), ranks, wanted, unit, source)
+        return cell, (*widths, widths[-1] + 1)[index]
 
     def __str__(self) -> str:
         targets = [[str(target.level), str(target.offset)] for target in self.targets]
@@ -185,14 +179,13 @@ def margin_boundaries(
     """
     total, numerator, denominator = int(upto[-1]), target.level.numerator, target.level.denominator
     lows, highs = cell - np.array(widths), cell + np.array(widths)
-    below = upto[np.searchsorted(cells[1:-1], lows)].tolist()
-    above = upto[np.searchsorted(cells[1:-1], highs, side="right")].tolist()
-    ends = [
+    below, above = (upto[np.searchsorted(cells[1:-1], ends)].tolist() for ends in (lows, highs + 1))
+    sides = [
         ([numerator * total - denominator * before] if low > 0 else [])
         + ([denominator * up - numerator * total] if high < cells[-1] else [])
         for low, high, before, up in zip(lows.tolist(), highs.tolist(), below, above, strict=True)
     ]
-    return np.array([min(sides, default=target.factor * total) for sides in ends], object)
+    return np.array([min(each, default=target.factor * total) for each in sides], object)
 
 
 def select_candidate(
@@ -226,15 +219,13 @@ def select_candidate(
     while True:
         ring = choose_by_weight(counts, partial(_ring_weights, width / unit), source)
         chosen: int = firsts[ring] + uniform_integer(source, counts[ring])
-        if ring and chosen >= firsts[ring - 1]:
-            chosen += sizes[ring]  # skip the inner rings
+        chosen += sizes[ring] * (chosen >= firsts[ring - 1])  # skip the inner rings; of the first ring, sizes[0] = 0
         begin, end = map(int, boundaries[np.searchsorted(starts[1:-1], [chosen, chosen + 1])])
-        over = denominator * begin - target if chosen else 0
-        under = target - denominator * end if chosen < last else 0
-        if bernoulli_exp(source, (max(0, over, under) - ring * width) / unit):
+        beyond = (denominator * begin - target) * (chosen > 0), (target - denominator * end) * (chosen < last)
+        if bernoulli_exp(source, (max(0, *beyond) - ring * width) / unit):
             return chosen
 
 
 @lru_cache(maxsize=64)
-def _ring_weights(gap: Fraction, bits: int) -> Enclosures:
+def _ring_weights(gap: Fraction, bits: int) -> Sequence[tuple[int, int]]:
     return [exp_bounds(ring * gap, bits) for ring in range(_RINGS + 1)]

@@ -14,7 +14,7 @@ from discreet.kernel.fingerprint import digest
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.numbers import Number, as_positive, round_down
-from discreet.kernel.question import SelectedGroups
+from discreet.kernel.question import HistogramTree, SelectedGroups
 from discreet.kernel.refinement import Refinement
 from discreet.kernel.release import ReleaseRequest, partition_threshold
 from discreet.privacy.calibration import gaussian_for, laplace_for, threshold_for
@@ -110,9 +110,9 @@ def noise_for(release: PlannedRelease, index: int, amount: Fraction, noise_type:
 
     A selection of k quantiles costs 4·k times the epsilon, or 2·k times the rho, of noise of its scale.
     """
-    sensitivity = release.question.sensitivity_of(release.question.totals[index])
-    quantiles = len(selected_levels(release, index))
-    shares = (4 if noise_type is Laplace else 2) * quantiles or 1
+    total, levels = release.question.totals[index], selected_levels(release, index)
+    sensitivity = release.question.sensitivity_of(total)
+    shares = (4 if noise_type is Laplace else 2) * len(levels) or 1
     try:
         noise = (
             laplace_for(sensitivity, amount / shares)
@@ -121,7 +121,10 @@ def noise_for(release: PlannedRelease, index: int, amount: Fraction, noise_type:
         )
     except ValueError:  # raised by the mechanism if there is no such scale
         raise Refused(_NO_SUCH_NOISE) from None
-    return quantile_selection(release, index, noise.scale) if quantiles else noise
+    if not levels:
+        return noise
+    assert isinstance(total, HistogramTree)
+    return quantile_selection(levels, total.cell_count, noise.scale)
 
 
 def ask_for(
