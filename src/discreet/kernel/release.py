@@ -213,8 +213,8 @@ def release_totals(  # noqa: PLR0913 - keyword-only
 
     With a `version`, the owner's name for the state of the data, the result can be reused for the same totals.
 
-    Claim: what is returned or raised depends on private data only through noise whose loss is at most `cost`, which is
-        charged before anything is read and is never refunded. A stored result is returned as it was stored.
+    Claim: what is returned or raised depends on private data only through mechanisms whose loss is at most `cost`,
+        which is charged before anything is read and is never refunded. A stored result is returned as it was stored.
     Proof: the order of the lines. Tables, owners and the cost are checked before the charge, against public facts.
         After it, any failure, including one of the ledger, raises the same fixed message; the stored result is noisy,
         and it is stored before it is returned.
