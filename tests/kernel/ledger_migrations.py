@@ -54,7 +54,7 @@ def made(place, name="demo", budget=1):
 
 def head_of(name):
     """Return the head of a database's ledger, which is the same for the one that it moves to, as with a policy."""
-    return HEADS[0] / f"{name}.ledger-head"
+    return HEADS[0] / f"{name}.ledger-checkpoint"
 
 
 def opened(place, name="demo"):

@@ -472,6 +472,19 @@ def test_units_that_are_split_across_batches_are_detected(units, caplog):
     assert "must be consecutive and in one batch" in caplog.text
 
 
+@pytest.mark.parametrize("units", [None, np.array([1])])
+def test_rows_of_several_per_unit_need_the_number_of_each_unit(units, caplog):
+    """Rows without it would count as units of their own, and a person with two rows would add two vectors."""
+
+    class Nameless(Table):
+        def sum_units(self, part):
+            return part([(np.zeros((2, 2)), units)])
+
+    with pytest.raises(Failed):
+        dense(Nameless(np.zeros((2, 2)), [1, 1]), Laplace(CLIP_RADIUS))
+    assert "must have the number of its unit" in caplog.text
+
+
 @both_noises
 @pytest.mark.parametrize("rows", [1, 3, 7])
 def test_the_weight_of_a_unit_is_divided_evenly_over_its_rows(noise, rows):

@@ -67,6 +67,7 @@ from discreet.kernel.reservation import reserve
 from discreet.kernel.sqlgen.counts_and_sums import select_counts_and_sums
 from discreet.ledger_sqlite import memory_ledger
 from discreet.pricing.stored_totals import parse_totals, read_question_totals
+from discreet.privacy.tail_enclosures import tail_bounds
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "matrix"))
 import strategies
@@ -304,7 +305,7 @@ def shown_alone(asked, tables):
     noise, cut = asked.noises[0], asked.threshold
     hidden = Fraction(1)
     for weight in ReferenceEngine(tables).totals(asked.question).values[:, 0].tolist():
-        low, high = noise.tail_bounds(cut - weight, 200)
+        low, high = tail_bounds(noise, cut - weight, 200)
         assert high - low <= low >> 20
         hidden *= 1 - Fraction(low, 1 << 200)
     return 1 - hidden

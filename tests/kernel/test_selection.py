@@ -316,7 +316,7 @@ def test_the_loss_adds_up_over_groups_quantiles_and_margins():
 
 def test_only_a_histogram_can_have_its_quantiles_selected():
     ReleaseRequest(question(1, 1), (MEDIAN,))
-    with pytest.raises(TypeError, match="QuantileSelection"):
+    with pytest.raises(TypeError, match="type"):
         ReleaseRequest(question(1, 1, (Count(),)), (MEDIAN,))
     with pytest.raises(ValueError, match="walks"):
         ReleaseRequest(question(1, 1), (MEDIAN,), walks=(lambda *_: None,))

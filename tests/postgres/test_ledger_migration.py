@@ -50,7 +50,7 @@ class Places:
         return self.cluster.url(f"moving_{number}")
 
     def head(self, place):
-        return self.folder / f"{place.rpartition('/')[2]}.ledger-head" if isinstance(place, str) else None
+        return self.folder / f"{place.rpartition('/')[2]}.ledger-checkpoint" if isinstance(place, str) else None
 
     def open(self, place):
         return open_ledger_at(place, name="demo", checkpoint=self.head(place))
@@ -435,7 +435,7 @@ def test_the_ledger_of_a_policy_is_created_once_and_then_opened(places):
             ledger.charge(CENT, event())
             assert ledger.spent().epsilon == spent * CENT.epsilon
             assert (ledger.terms.budget, ledger.terms.unit_declaration) == (Budget(1), policy.unit_fingerprint())
-    assert (places.folder / "demo.ledger-head").exists()
+    assert (places.folder / "demo.ledger-checkpoint").exists()
     places.run(f"DROP SCHEMA {schema_name('demo')} CASCADE", url)
     with pytest.raises(LedgerError, match="missing, but its checkpoint exists"):
         open_or_create_ledger(policy)
@@ -470,11 +470,13 @@ def test_a_server_that_used_a_shared_ledger_creates_no_second_one(places, what):
             for rest in ("lock", "checkpoint"):
                 Path(f"{kept}.{rest}").unlink(missing_ok=True)
     second = policy_of(places.folder / "b", kept)
-    with pytest.raises(LedgerError, match=r"kept\.sqlite: there is no ledger here, but .*b/demo\.ledger-head") as found:
+    with pytest.raises(
+        LedgerError, match=r"kept\.sqlite: there is no ledger here, but .*b/demo\.ledger-checkpoint"
+    ) as found:
         open_or_create_ledger(second)
     assert "Write that database into the policy" in str(found.value)
     assert not kept.exists()
-    (places.folder / "b" / "demo.ledger-head").write_text("")
+    (places.folder / "b" / "demo.ledger-checkpoint").write_text("")
     with pytest.raises(LedgerError, match="there is no ledger here, but"):
         open_or_create_ledger(second)
 

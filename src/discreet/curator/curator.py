@@ -91,7 +91,7 @@ class Curator:
 
     def __init__(self, policy: Policy, engine: Engine, ledger: Ledger) -> None:
         self.policy, self.ledger, self._engine, self.frame_kind = policy, ledger, engine, Answer.frame_kind
-        self._catalog = catalog_of(policy, engine.columns)
+        self._catalog = catalog_of(policy, engine.columns, engine.location)
         self._circuit_breaker = CircuitBreaker(policy, ledger, engine.seconds)
         self._in_flight_keys = InFlightKeys(ledger, engine.seconds + GRACE_SECONDS)
 
@@ -116,7 +116,7 @@ class Curator:
         request = pricing.read_cost_request(plan, CostRequest(epsilon, rho, margin), by, self.policy)
         if plan.explain:
             raise Refused("EXPLAIN: ask() does not run EXPLAIN. Use explain(), which is free.")
-        request_record = pricing.request_record(plan, self.policy.data.version, pricing.recorded_request(request))
+        request_record = pricing.request_record(plan, self.policy.data.version_label, pricing.recorded_request(request))
         if key is None:
             return self._answer_plan(plan, request, request_record, by, None)
         _check_texts(key=key)
@@ -236,7 +236,9 @@ class Curator:
         self, parts: tuple[PlannedRelease, ...], until: str | None = None, fresh: release.ReleaseResult | None = None
     ) -> tuple[ReleaseHistory, ...]:
         state, kind = pricing.data_version(self.policy), pricing.noise_type_for(self.policy)
-        return pricing.look_up_histories(parts, self.ledger, state, kind, until=until, just_released=fresh)
+        return pricing.look_up_histories(
+            parts, self.ledger, state, kind, source=self._catalog.source, until=until, just_released=fresh
+        )
 
     def _build_answer(
         self, plan: QueryPlan, release_plan: ReleasePlan, history: tuple[ReleaseHistory, ...], by: str

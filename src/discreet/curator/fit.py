@@ -95,7 +95,7 @@ def fit_on_query(  # noqa: PLR0913 - the request, and what serves it
     """Fit one of Discreet's estimators on the private rows of a query, and return it."""
     clone = _clone_unfitted(estimator)
     rows = plan_row_query(sql, policy, engine, by=by)
-    catalog_of(policy, engine.columns).check(rows.relation)
+    catalog_of(policy, engine.columns, engine.location).check(rows.relation)
     check_supported(rows.relation, engine.dialect)
     names = tuple(_declared_spelling(info.name, policy) for info in rows.columns)
     bounds = tuple(map(_public_range, rows.columns))

@@ -90,13 +90,13 @@ def checkpoint_path(policy: Policy) -> Path:
     ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
     ... })
     >>> checkpoint_path(policy).name
-    'zo-s-visits-e213a327bbea.ledger-head'
+    'zo-s-visits-e213a327bbea.ledger-checkpoint'
     """
     name = policy.data.name
     if not _SAFE_FILE_NAME.fullmatch(name):
         readable = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
         name = f"{readable[:40]}-{sha256(name.encode()).hexdigest()[:12]}"
-    return policy.base / f"{name}.ledger-head"
+    return policy.base / f"{name}.ledger-checkpoint"
 
 
 def open_ledger_at(location: LedgerLocation, *, name: str, checkpoint: Path | None = None) -> Ledger:

@@ -151,11 +151,11 @@ def tuning_from_policy(policy: Policy) -> Tuning:
     """Return the performance settings of a policy's [tuning] section, with defaults for the rest.
 
     >>> policy = Policy.from_dict({
-    ...     "data": {"name": "visits"}, "budget": {"epsilon": 1}, "tuning": {"memory": "2GB", "remember": "1MB"},
+    ...     "data": {"name": "visits"}, "budget": {"epsilon": 1}, "tuning": {"memory": "2GB", "totals_cache": "1MB"},
     ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
     ... })
     >>> tuning = tuning_from_policy(policy)
-    >>> tuning.memory, tuning.remember, tuning.seconds
+    >>> tuning.memory, tuning.totals_cache, tuning.seconds
     ('2GB', 1000000, 600)
     """
     settings = {name: value for name, value in policy.tuning if value is not None}
@@ -163,8 +163,8 @@ def tuning_from_policy(policy: Policy) -> Tuning:
         settings["seconds"] = float(settings["seconds"])
     if "folder" in settings:
         settings["folder"] = str(policy.base / settings["folder"])
-    if "remember" in settings:
-        settings["remember"] = size_in_bytes(settings["remember"])
+    if "totals_cache" in settings:
+        settings["totals_cache"] = size_in_bytes(settings["totals_cache"])
     return Tuning(**settings)
 
 

@@ -27,10 +27,6 @@ DEFAULT_TYPES = {
 }
 
 
-def _joined_by(connective: str) -> Operation:
-    return lambda args, _: connective.join(args)
-
-
 def _case(args: Sequence[str], _: Sequence[Expr]) -> str:
     pairs = zip(args[:-1:2], args[1:-1:2], strict=True)
     return f"CASE {' '.join(f'WHEN {when} THEN {then}' for when, then in pairs)} ELSE {args[-1]} END"
@@ -50,8 +46,8 @@ def _pairwise(function: str) -> Operation:
 
 # The operations whose SQL is the same on every engine; all of them are total.
 COMMON_OPERATIONS: Mapping[str, str | Operation] = {
-    "and": _joined_by(" AND "),
-    "or": _joined_by(" OR "),
+    "and": lambda args, _: " AND ".join(args),
+    "or": lambda args, _: " OR ".join(args),
     "case": _case,
     "negate": "-{0}",
     "abs": "ABS({0})",

@@ -17,7 +17,7 @@ from discreet.kernel.expr import TEXT_SCANS, Call, Column, Constant, Expr
 from discreet.kernel.question import PublicGroups, Question
 from discreet.kernel.relation import Derive, PerUnit, Relation
 from discreet.kernel.sqlgen.dialect import Dialect
-from discreet.kernel.sqlgen.expr_sql import apply_operation, placeholders, write_expr
+from discreet.kernel.sqlgen.expr_sql import apply_operation, write_expr
 
 _MAX_LENGTH = 250_000  # characters, without the lists of public keys; DuckDB plans as many in a few seconds
 _SELECT_LENGTH = 800  # that a SELECT counts for: 300 at most, because each is planned and run on its own
@@ -40,7 +40,7 @@ def check_size(node: Question | Relation, dialect: Dialect) -> None:
         column counts for its expression wherever it is named, unless a fence keeps the engine from inlining it. The
         sum is compared whenever something is added to it, and the nesting before the next level is entered, so that
         Python's stack is safe, too.
-    Needs: parts_of, apply_operation, placeholders, TEXT_SCANS.
+    Needs: parts_of, apply_operation, TEXT_SCANS.
     Checked by: test_what_is_too_long_for_an_engine_is_refused_before_it_is_written,
         test_columns_of_columns_count_for_what_they_become, test_the_length_is_that_of_the_sql
     """
@@ -80,7 +80,8 @@ class _Meter:
         self._check(_Size(0, 0), level)
         if id(expr) not in known:  # an expression may be part of another many times
             args = [self._expr_size(arg, columns, known, level + 1) for arg in expr.args]
-            parts = re.split("\0([0-9]+)\0", apply_operation(expr, placeholders(expr), self._dialect))
+            marks = [f"\0{index}\0" for index in range(len(args))]  # in place of the SQL of the arguments
+            parts = re.split("\0([0-9]+)\0", apply_operation(expr, marks, self._dialect))
             own = _SCAN_LENGTH if expr.op in TEXT_SCANS else sum(map(len, parts[::2]))
             inner = sum(args[int(index)].length for index in parts[1::2])
             known[id(expr)] = _Size(own + inner, 1 + max(arg.nesting for arg in args))

@@ -188,10 +188,8 @@ def check_columns_exist(expr: Expr, schema: Schema) -> Type:
     """Return the type of an expression; an error unless its columns exist and have the types that it expects."""
     if not isinstance(expr, Expr):
         raise TypeError(f"expected an expression, not {type(expr).__name__}")
-    require(
-        not isinstance(expr, Column) or schema.get(expr.name) is expr.type,
-        f"column {getattr(expr, 'name', '')!r} of type {expr.type.name.lower()} does not exist",
-    )
+    if isinstance(expr, Column) and schema.get(expr.name) is not expr.type:
+        raise ValueError(f"column {expr.name!r} of type {expr.type.name.lower()} does not exist")
     for arg in expr.args if isinstance(expr, Call) else ():
         check_columns_exist(arg, schema)
     return expr.type
@@ -226,7 +224,7 @@ def _result_type(op: str, args: tuple[Expr, ...]) -> Type:
         expected += [repeated] * max(1, len(args) - len(expected))
     if len(args) != len(expected):
         raise TypeError(f"{op} takes {len(expected)} arguments, not {len(args)}")
-    bound: dict[str, Type] = {}  # what N, O and A stand for in this call
+    bound: dict[str, Type] = {}  # what N and A stand for in this call
     for arg, pattern in zip(args, expected, strict=True):
         kind = bound.setdefault(pattern[0], arg.type) if pattern[0] in _TYPE_CLASSES else Type(pattern[0])
         if arg.type is not kind or kind not in _TYPE_CLASSES.get(pattern[0], {kind}):

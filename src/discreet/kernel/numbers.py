@@ -192,13 +192,12 @@ def log_down(x: Fraction) -> Fraction:
 
 
 def round_up(x: Fraction, places: int = 12) -> Fraction:
-    """Return x >= 0 rounded up to `places` decimal places."""
-    unit = 10**places
-    return Fraction(math.ceil(x * unit), unit)
+    """Return x rounded up to `places` decimal places."""
+    return -round_down(-x, places)
 
 
 def round_down(x: Fraction, places: int = 12) -> Fraction:
-    """Return x >= 0 rounded down to `places` decimal places."""
+    """Return x rounded down to `places` decimal places."""
     unit = 10**places
     return Fraction(math.floor(x * unit), unit)
 

@@ -1,14 +1,14 @@
 """Release noisy totals: charge, read, add noise, store, return. Totals leave the kernel in no other way."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import product
 from typing import Protocol
 
 import numpy as np
 
-from discreet.kernel.errors import run_charged
+from discreet.kernel.errors import require, run_charged
 from discreet.kernel.event import OWNER, Event, Receipt, canonical_json, combine_mechanisms
 from discreet.kernel.expr import Type, Value
 from discreet.kernel.fingerprint import fingerprints_of
@@ -60,10 +60,15 @@ class TotalsEngine(Protocol):
 
 @dataclass(frozen=True)
 class Catalog:
-    """The tables that the owner declared."""
+    """The tables that the owner declared.
+
+    `source` identifies where their rows are; it is "" unless the owner declared that the rows under one `version` never
+    change, and then no draw can be refined.
+    """
 
     private: Mapping[str, Scan]
     public: Mapping[str, Mapping[str, Type]]
+    source: str = ""
 
     def check(self, relation: Relation) -> None:
         """Raise ValueError unless every table, its columns and its owner are as declared.
@@ -109,13 +114,10 @@ class ReleaseRequest:
             for total in totals
         )
         if not all(map(isinstance, self.noises, allowed)):
-            raise TypeError(
-                "noises must be Laplace or Gaussian mechanisms; for counts and sums also Refinement or None, for "
-                "histogram trees also QuantileSelection"
-            )
+            raise TypeError("noises: a total has a mechanism, or None, that is not for totals of its type")
         if len(self.walks) != sum(
             isinstance(total, HistogramTree) and not isinstance(noise, QuantileSelection)
-            for total, noise in zip(totals, self.noises, strict=True)
+            for total, noise in self.draws.values()
         ):
             raise ValueError("walks must contain one walk per histogram tree with noise")
         if isinstance(self.question.groups, SelectedGroups) is not (self.threshold is not None):
@@ -187,6 +189,7 @@ class NoisyTotals:
     values: np.ndarray
     trees: tuple[tuple[NodeCounts, ...], ...] = ()  # for each histogram tree with noise, the node counts by level
     quantiles: tuple[np.ndarray, ...] = ()  # for each selection, groups × quantiles × (cell, width of its margin)
+    source: str = ""  # Catalog.source when they were drawn
 
 
 @dataclass(frozen=True)
@@ -218,16 +221,19 @@ def release_totals(  # noqa: PLR0913 - keyword-only
     Proof: the order of the lines. Tables, owners and the cost are checked before the charge, against public facts.
         After it, any failure, including one of the ledger, raises the same fixed message; the stored result is noisy,
         and it is stored before it is returned.
-        A refined total has the fingerprint of the earlier draw, so it is the same total, and the charge is refused
-        unless that draw is still the latest: no draw is refined twice, not even within one query (_release_event).
+        Fresh noise is independent of everything before, so the losses of fresh draws add up whatever happened to the
+        data in between. A refined total has the fingerprint and the source of the earlier draw, so it is the same
+        total, and the charge is refused unless that draw is still the latest: no draw is refined twice, not even within
+        one query (_release_event).
     Needs: ReleaseRequest, ReleaseRequest.loss, Loss.includes, Catalog.check, Ledger.charge, Ledger.settle, run_charged,
         _add_noise, write_totals, recall_values, fingerprints_of, _release_event; `engine` computes the totals of the
-        question, the same ones as long as `version` is the same, and was prepared before the charge without reading
-        private rows (engines.interface.Engine.prepare).
+        question, the same ones as long as `version` and a `source` other than "" are the same, and was prepared before
+        the charge without reading private rows (engines.interface.Engine.prepare).
     Checked by: test_the_distribution_of_an_answer_on_neighbours_stays_within_its_loss,
         test_nothing_is_read_before_the_charge, test_a_failure_after_the_charge_discloses_nothing_and_stays_charged,
         test_a_ledger_that_dies_before_the_answer_is_stored_fails_like_every_failure,
-        test_a_charge_below_the_loss_is_refused, test_one_question_does_not_refine_a_draw_twice
+        test_a_charge_below_the_loss_is_refused, test_one_question_does_not_refine_a_draw_twice,
+        test_a_more_accurate_repeat_stays_within_its_charge_if_the_data_changed
     """
     for request in check_type(tuple, requests, "requests"):
         catalog.check(check_type(ReleaseRequest, request, "requests").question.relation)
@@ -236,7 +242,7 @@ def release_totals(  # noqa: PLR0913 - keyword-only
     fingerprints = tuple(_request_fingerprints(each, version) for each in requests)
     stored = [
         {
-            index: recall_values(names[index], noise, ledger)
+            index: recall_values(names[index], noise, ledger, catalog.source)
             for index, (_, noise) in each.draws.items()
             if isinstance(noise, Refinement)
         }
@@ -247,7 +253,8 @@ def release_totals(  # noqa: PLR0913 - keyword-only
         return ReleaseResult((), receipt)
 
     def read_and_settle() -> tuple[NoisyTotals, ...]:
-        parts = tuple(map(_add_noise, requests, [engine.totals(each.question) for each in requests], stored))
+        exact = [engine.totals(each.question) for each in requests]
+        parts = tuple(replace(part, source=catalog.source) for part in map(_add_noise, requests, exact, stored))
         ledger.settle(receipt, write_totals(parts))
         return parts
 
@@ -275,8 +282,7 @@ def _release_event(
         for index, (_, noise) in request.draws.items()
         if isinstance(noise, Refinement)
     )
-    if len(set(follows)) != len(follows):
-        raise ValueError("noises: a draw can be refined only once")
+    require(len(set(follows)) == len(follows), "noises: a draw can be refined only once")
     mechanisms, sensitivities = combine_mechanisms(parts)
     return Event(
         mechanism=mechanisms,
@@ -294,6 +300,7 @@ def write_totals(parts: tuple[NoisyTotals, ...]) -> bytes:
         {
             "keys": [[part.isoformat() if isinstance(part, date) else part for part in key] for key in noisy.keys],
             "quantiles": [cells.tolist() for cells in noisy.quantiles],
+            "source": noisy.source,
             "trees": [[[level.nodes.tolist(), level.counts.tolist()] for level in levels] for levels in noisy.trees],
             "values": noisy.values.tolist(),
         }

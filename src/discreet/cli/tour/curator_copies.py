@@ -84,7 +84,7 @@ class PreparedCounts:
         self._plans = [plan_query(sql, policy, engine, by=OWNER, groups=None, rows=None) for sql in queries]
         self._cost = requested_cost(policy.budget, (), epsilon=epsilon / len(queries))
         self._requests = [allocate_noise(plan.releases, self._cost) for plan in self._plans]
-        self._catalog = catalog_of(policy, engine.columns)
+        self._catalog = catalog_of(policy, engine.columns, engine.location)
 
     def ask(self) -> list[int]:
         """Ask the queries on a new copy, whose whole budget they spend."""

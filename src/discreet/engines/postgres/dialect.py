@@ -14,8 +14,9 @@ from discreet.engines.common_sql import COMMON_OPERATIONS, constant_integer, in_
 from discreet.engines.postgres import float_arithmetic as reals
 from discreet.engines.postgres import text_functions as texts
 from discreet.engines.size_limit import check_size
-from discreet.kernel.expr import MAX_TEXT_LENGTH, Constant, Expr, Type, Value
+from discreet.kernel.expr import MAX_TEXT_LENGTH, Call, Constant, Expr, Type, Value
 from discreet.kernel.sqlgen.dialect import Dialect, Operation
+from discreet.kernel.sqlgen.expr_sql import fill_operation
 
 _MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
 _BELOW_INT64 = math.nextafter(float(_MIN_INT64), -math.inf)
@@ -208,6 +209,24 @@ def _min_or_max(function: str, value: str, kind: Type) -> str:
     return f"{function}({value})"
 
 
+def _compute_once(operation: str | Operation) -> Operation:
+    """Return an operation that computes an argument once even if its SQL repeats it, so that SQL does not grow."""
+
+    def write(args: Sequence[str], exprs: Sequence[Expr]) -> str:
+        marks = [f"\0{index}\0" for index in range(len(args))]
+        text = fill_operation(operation, marks, exprs)
+        repeated = [
+            index for index, expr in enumerate(exprs) if isinstance(expr, Call) and text.count(marks[index]) > 1
+        ]
+        # No column of a table has a name that begins with a dot.
+        columns = ", ".join(f'{args[index]} AS ".a{index}"' for index in repeated)
+        named_args = [f'z.".a{index}"' if index in repeated else arg for index, arg in enumerate(args)]
+        value = fill_operation(operation, named_args, exprs)
+        return f"SELECT {value} FROM (SELECT {columns} OFFSET 0) AS z" if repeated else value  # noqa: S608
+
+    return write
+
+
 def _postgres_dialect() -> Dialect:
     """Return PostgreSQL's SQL.
 
@@ -215,15 +234,16 @@ def _postgres_dialect() -> Dialect:
     Proof: PostgreSQL raises outside the range of a type, so an argument is compared first, or becomes NULL by
         _null_from: sums of integers up to 2^61 and products up to 2^31 fit, larger ones are computed as NUMERIC; the
         calendar's ends are shifted in Python. Reals are those of float_arithmetic. A text is cast only if a pattern
-        that matches nothing but valid values has matched it. Literals do not depend on a setting of the server.
+        that matches nothing but valid values has matched it. What is computed once is of the same row.
+        Literals do not depend on a setting of the server.
     Needs: COMMON_OPERATIONS, ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, round_to_places, cast_if_matches,
         text_literal, array_literal, lower, upper, like, like_any_case, matches, shorten_names,
-        check_size, in_list.
+        check_size, in_list, _compute_once.
     Checked by: test_postgresql_equals_the_reference, test_postgresql_never_raises_because_of_a_row,
         test_settings_of_the_server_change_nothing
     """
     return Dialect(
-        _OPERATIONS,
+        {name: _compute_once(operation) for name, operation in _OPERATIONS.items()},
         _TYPES,
         _constant,
         check_size,
@@ -237,7 +257,6 @@ def _postgres_dialect() -> Dialect:
         min_or_max=_min_or_max,
         null_safe_equal=_null_safe_equal,
         optimization_fence=" OFFSET 0",
-        compute_once="SELECT {value} FROM (SELECT {columns} OFFSET 0) AS z",
         finish_select=texts.shorten_names,
     )
 

@@ -39,6 +39,7 @@ from discreet.kernel.question import Question
 from discreet.kernel.relation import Relation
 from discreet.kernel.release import EngineTotals
 from discreet.kernel.sqlgen.dialect import Dialect, quote_name
+from discreet.postgres.server import server_description
 
 _OPEN_TIMEOUT = 30.0  # seconds to read the catalog
 _STOP_TIMEOUT = 2.0  # seconds from cancelling a question to cutting its connection
@@ -69,6 +70,7 @@ class Postgres:
         settings = {"timezone": timezone}
         if tuning.threads is not None:
             settings["max_parallel_workers_per_gather"] = str(min(tuning.threads - 1, 1024))
+        self._server = server_description(url)
         self._session = PostgresQuerySession(url, settings)
         self._finalizer = weakref.finalize(self, self._session.close)
         try:
@@ -116,6 +118,10 @@ class Postgres:
         with self.prepare(usage_of_relation(relation, columns)) as reader:
             for batch in reader.batches(select_rows_by_unit(relation, columns, self.dialect), size):
                 yield batch[:, 1:], batch[:, 0].astype(np.int64)
+
+    def location(self, table: str) -> str:
+        """Return the server, the database and the name of a table."""
+        return f"{self._server}, table {self._tables[table].qualified_name}"
 
     def columns(self, table: str) -> dict[str, Type]:
         """Return a table's columns with their kernel types."""

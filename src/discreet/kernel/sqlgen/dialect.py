@@ -51,7 +51,6 @@ class Dialect:
     # Values that are equal, or both NULL.
     null_safe_equal: Callable[[str, str, Type], str] = lambda one, other, _kind: f"{one} IS NOT DISTINCT FROM {other}"
     optimization_fence: str = ""  # ends a SELECT whose computed columns must not be inlined
-    compute_once: str = ""  # {value} with {columns} computed once, for operations that repeat an argument
     table_source: Callable[[str], str] = quote_name  # a table in FROM
     finish_select: Callable[[str], str] = str  # applied to a complete SELECT
     unsupported_reason: Callable[[Call], str] = lambda _call: ""  # why an operation is not supported; "" if it is

@@ -3,6 +3,8 @@
 The differences between engines are in a Dialect.
 """
 
+from collections.abc import Sequence
+
 from discreet.kernel.expr import MAX_TEXT_LENGTH, TEXT_SCANS, Call, Column, Constant, Expr, Type
 from discreet.kernel.grid import Grid
 from discreet.kernel.sqlgen.dialect import Dialect, Operation, quote_name
@@ -30,8 +32,8 @@ def apply_operation(call: Call, args: list[str], dialect: Dialect) -> str:
     """Return the SQL of an operation on arguments whose SQL is given.
 
     Claim: it reads at most MAX_TEXT_LENGTH characters of a text, and yields a value or NULL.
-    Proof: texts are truncated before TEXT_SCANS and after a concatenation, and the templates of operations are total
-        (Dialect.operations). A value that compute_once names is computed from the same row.
+    Proof: texts are truncated before TEXT_SCANS and after a concatenation, and the operations of a dialect
+        are total.
     Needs: Dialect.operations, TEXT_SCANS, MAX_TEXT_LENGTH.
     Checked by: test_each_operation_means_the_same, test_one_long_text_does_not_affect_the_running_time
     """
@@ -41,30 +43,14 @@ def apply_operation(call: Call, args: list[str], dialect: Dialect) -> str:
     if call.op in TEXT_SCANS:  # a long text must not take a time that discloses it
         args = [f"SUBSTRING({args[0]}, 1, {MAX_TEXT_LENGTH})", *args[1:]]
     operation = dialect.operations.get(f"{call.op} {call.args[0].type.value}") or dialect.operations[call.op]
-    if dialect.compute_once and (repeated := _repeated_arguments(operation, call)):
-        # No column of a table has a name that begins with a dot.
-        columns = ", ".join(f'{args[index]} AS ".a{index}"' for index in repeated)
-        args = [f'z.".a{place}"' if place in repeated else arg for place, arg in enumerate(args)]
-        return f"({dialect.compute_once.format(value=_fill(operation, args, call), columns=columns)})"
-    return f"({_fill(operation, args, call)})"
+    return f"({fill_operation(operation, args, call.args)})"
 
 
-def _fill(operation: str | Operation, args: list[str], call: Call) -> str:
+def fill_operation(operation: str | Operation, args: Sequence[str], exprs: Sequence[Expr]) -> str:
+    """Return the SQL of an operation, which is a template or a function, on arguments whose SQL is given."""
     if isinstance(operation, str):
         return operation.format(*args, all=", ".join(args), rest=", ".join(args[1:]))
-    return operation(args, call.args)
-
-
-def placeholders(call: Call) -> list[str]:
-    """Return a text for each argument that occurs nowhere else in SQL."""
-    return [f"\0{index}\0" for index in range(len(call.args))]
-
-
-def _repeated_arguments(operation: str | Operation, call: Call) -> list[int]:
-    """Return the indices of computed arguments that the SQL of an operation repeats, which would make it grow."""
-    marks = placeholders(call)
-    text = _fill(operation, marks, call)
-    return [place for place, arg in enumerate(call.args) if isinstance(arg, Call) and text.count(marks[place]) > 1]
+    return operation(args, exprs)
 
 
 def write_key(expr: Expr, dialect: Dialect) -> str:
