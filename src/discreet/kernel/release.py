@@ -36,6 +36,7 @@ from discreet.kernel.selection import QuantileSelection
 GroupKey = tuple[Value, ...]
 Mechanism = Laplace | Gaussian | Refinement | QuantileSelection
 REFINABLE = (Count, CountUnits, Sum, ClippedUnits)  # one integer per group with independent noise
+_OTHER_MECHANISMS = {**dict.fromkeys(REFINABLE, Refinement | None), HistogramTree: QuantileSelection}
 
 
 @dataclass(frozen=True)
@@ -107,18 +108,11 @@ class ReleaseRequest:
         totals = check_type(Question, self.question, "question").totals
         if len(self.noises) != len(totals) or not any(self.noises):
             raise ValueError("noises must contain one mechanism per total, and not only None")
-        allowed = (
-            Laplace | Gaussian | Refinement | None
-            if isinstance(total, REFINABLE)
-            else Laplace | Gaussian | (QuantileSelection if isinstance(total, HistogramTree) else Laplace)
-            for total in totals
-        )
+        allowed = [Laplace | Gaussian | _OTHER_MECHANISMS.get(type(total), Laplace) for total in totals]
         if not all(map(isinstance, self.noises, allowed)):
             raise TypeError("noises: a total has a mechanism, or None, that is not for totals of its type")
-        if len(self.walks) != sum(
-            isinstance(total, HistogramTree) and not isinstance(noise, QuantileSelection)
-            for total, noise in self.draws.values()
-        ):
+        selections = sum(isinstance(noise, QuantileSelection) for noise in self.noises)
+        if len(self.walks) + selections != sum(isinstance(total, HistogramTree) for total in totals):
             raise ValueError("walks must contain one walk per histogram tree with noise")
         if isinstance(self.question.groups, SelectedGroups) is not (self.threshold is not None):
             raise ValueError("threshold must be given exactly if groups are selected")
@@ -145,12 +139,11 @@ class ReleaseRequest:
         Claim: it is the sum of the losses of all totals and the delta of the threshold.
         Proof: each total is a vector of integers with the sensitivity that the question proves, and gets independent
             noise (_add_noise); their losses add up. Whether a group is shown depends only on its noisy number of units.
-            The number of clipped units is a single number with a single noise, wherever it is shown. Of a histogram
-            tree only a part is seen, or cells selected from it: the sensitivity of one level or more bounds the norms
-            of a unit's weights by group. A total without noise is not released. A refined total costs what is added.
-        Needs: _add_noise, partition_threshold, Question.sensitivity_of, Laplace.loss, Gaussian.loss, Threshold.loss,
-            Loss.__add__, Laplace.perturb, Gaussian.perturb, Threshold.passes, walk_noisy_tree, refine, Refinement.loss,
-            QuantileSelection.loss, QuantileSelection.select.
+            The number of clipped units is one number with one noise. Of a histogram tree a part is seen, or selected
+            cells: its sensitivity bounds a unit's weights by group. None releases nothing; a refined total adds a loss.
+        Needs: _add_noise, partition_threshold, Question.sensitivity_of, Loss.__add__, walk_noisy_tree, refine,
+            Laplace.loss, Gaussian.loss, Threshold.loss, Refinement.loss, QuantileSelection.loss,
+            Laplace.perturb, Gaussian.perturb, Threshold.passes, QuantileSelection.select.
         Checked by: test_the_distribution_of_an_answer_on_neighbours_stays_within_its_loss,
             test_the_distribution_of_a_tree_on_neighbours_stays_within_its_loss,
             test_the_distribution_of_selected_quantiles_on_neighbours_stays_within_its_loss

@@ -98,8 +98,6 @@ class QuantileSelection:
     def __init__(self, scale: Number, targets: tuple[RankTarget, ...]) -> None:
         object.__setattr__(self, "scale", as_positive(scale, "scale"))
         object.__setattr__(self, "targets", tuple(check_type(RankTarget, each, "targets") for each in targets))
-        if not self.targets:
-            raise ValueError("targets must contain at least one quantile")
 
     def loss(self, sensitivity: Sensitivity) -> Loss:
         """Return the loss of a selection; the sensitivity is that of the weights of the groups.
