@@ -41,7 +41,7 @@ def account_mechanism(mechanism: Mechanism, sensitivity: SensitivityLike = None)
     if isinstance(mechanism, RandomizedResponse):
         return AccountedRelease(mechanism.loss())
     if isinstance(mechanism, Threshold):
-        threshold_sensitivity = Sensitivity(mechanism.groups, mechanism.size)
+        threshold_sensitivity = mechanism.sensitivity
         assert isinstance(mechanism.noise, Laplace | Gaussian)
         return AccountedRelease(
             mechanism.loss(), mechanism.noise, threshold_sensitivity.l1, threshold_sensitivity.l2_squared
@@ -106,6 +106,9 @@ def _account_record(mechanism: Any, sensitivity: Any) -> AccountedRelease | None
             noise = _noise_of_record(json.loads(mechanism["noise"]))
             threshold, groups, size, most = (int(mechanism[key]) for key in ("cut", "groups", "size", "most"))
             return account_mechanism(Threshold(noise, threshold, groups, size, most))
+        if mechanism["name"] == "partition selection":
+            (only,) = mechanism["rounds"]  # that of several rounds is known by its loss alone
+            return _account_record(json.loads(only), sensitivity)
         if mechanism["name"] == "randomized-response":
             return account_mechanism(RandomizedResponse(mechanism["truth"]))
         if mechanism["name"] in ("exponential", "permute-and-flip"):

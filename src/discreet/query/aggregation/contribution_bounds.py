@@ -1,6 +1,7 @@
 """Contribution bounds: from the query, else from the policy; and the notes that state them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 
 from sqlglot import exp
@@ -14,6 +15,8 @@ from discreet.kernel.question import (
     CountUnits,
     PublicGroups,
     Question,
+    SelectedGroups,
+    SelectionWeight,
     Sum,
 )
 from discreet.kernel.relation import (
@@ -30,7 +33,7 @@ from discreet.kernel.relation import (
 from discreet.policy import PersonInWindow, RowUnit
 from discreet.policy.validators import format_number
 from discreet.query.aggregation.additive_aggregates import Aggregate, BasicFunction
-from discreet.query.aggregation.group_keys import RowGrouping
+from discreet.query.aggregation.group_keys import MAX_SELECTION_GROUPS, RowGrouping
 from discreet.query.aggregation.quantile_aggregates import ValueAggregate
 from discreet.query.bind_context import BindContext
 from discreet.query.relations.ownership import is_constant_per_unit, stays_in_range
@@ -50,7 +53,7 @@ def _contribution_notes(question: Question, context: BindContext) -> list[str]:
     if not question.needs_clipping:
         return []
     notes = []
-    if any(not isinstance(total, CountUnits | CountDistinct) for total in question.totals):
+    if any(not isinstance(total, CountUnits | CountDistinct | SelectionWeight) for total in question.totals):
         notes.append(f"Each {unit} contributes at most {_rows_phrase(question.max_rows_per_group)} per group.")
     if any(isinstance(total, CountDistinct) for total in question.totals):
         most = question.max_rows_per_group
@@ -147,6 +150,19 @@ def contribution_bounds_for(
         cause = f"there is no bound on the number of rows per {unit_phrase(context)}"
         raise refuse(node, "SELECT", cause, _BOUND_HINT.format("rows", "max_rows_contributed"))
     return ContributionBounds(min(groups, possible_groups or groups), min(rows, possible_rows or rows))
+
+
+# A threshold has to allow for units with many keys of their own. Units far above the bound are few, and weigh little.
+_SELECTION_GROUPS_PER_BOUND = 32
+
+
+def limit_selection(grouping: RowGrouping, bounds: ContributionBounds) -> PublicGroups | SelectedGroups:
+    """Return the groups; of those from the data, with the most groups of a unit that counts in partition selection."""
+    if isinstance(grouping.groups, PublicGroups):
+        return grouping.groups
+    one_row = grouping.rows.relation.shape.max_rows_per_unit == 1
+    most = max(bounds.groups, min(MAX_SELECTION_GROUPS, _SELECTION_GROUPS_PER_BOUND * bounds.groups))
+    return replace(grouping.groups, max_groups=1 if one_row or _max_groups(grouping) == 1 else most)
 
 
 def clipped_units_total(question: Question, grouping: RowGrouping) -> ClippedUnits | None:
