@@ -38,6 +38,7 @@ from discreet.kernel.question import (
     PublicGroups,
     Question,
     SelectedGroups,
+    SelectionWeight,
     Sum,
 )
 from discreet.kernel.relation import (
@@ -119,7 +120,7 @@ def told(asks, engine, ledger, price=None, **more):
 
 COUNT = ReleaseRequest(Question(VISITS, (), ONE, ContributionBounds(1, 2), (Count(),)), (Laplace(2),))
 FOUND = ReleaseRequest(
-    Question(VISITS, BY_PLACE, SelectedGroups(3), ContributionBounds(1, 1), (CountUnits(), Count())),
+    Question(VISITS, BY_PLACE, SelectedGroups(3), ContributionBounds(1, 1), (SelectionWeight(), Count())),
     (Laplace(1 << 20),) * 2,
     20 << 20,
 )
@@ -206,12 +207,12 @@ def test_the_distribution_of_an_answer_on_neighbours_stays_within_its_loss(name,
 
 
 def found(cut, scale, limit, most, kind=Laplace):
-    question = Question(COARSE, BY_PLACE, SelectedGroups(most), limit, (CountUnits(),))
+    question = Question(COARSE, BY_PLACE, SelectedGroups(most), limit, (SelectionWeight(),))
     return ReleaseRequest(question, (kind(scale),), cut)
 
 
 ROW = ReleaseRequest(
-    Question(EVENTS, BY_PLACE, SelectedGroups(1), ContributionBounds(1, 1), (CountUnits(),)), (Laplace("1/2"),), 3
+    Question(EVENTS, BY_PLACE, SelectedGroups(1), ContributionBounds(1, 1), (SelectionWeight(),)), (Laplace("1/2"),), 3
 )
 A, B, C = ([(place, 1.0)] for place in "abc")
 APPROXIMATE = {  # the question, the unit, another, how far noise is listed, and whether nobody could claim less
@@ -244,7 +245,7 @@ def test_the_distribution_of_partition_selection_stays_within_its_loss(name, mon
 @pytest.mark.long
 def test_the_distribution_with_a_second_total_stays_within_its_loss(monkeypatch):
     """A group is shown by its number of units alone; what else is shown of it is paid for on its own."""
-    question = Question(COARSE, BY_PLACE, SelectedGroups(1), ContributionBounds(1, 1), (CountUnits(), Count()))
+    question = Question(COARSE, BY_PLACE, SelectedGroups(1), ContributionBounds(1, 1), (SelectionWeight(), Count()))
     asked = ReleaseRequest(question, (Laplace(2), Laplace(2)), 9)
     laws = [law_of(asked, database(u1=[("c", 1.0)], u2=rest), 30, monkeypatch) for rest in ([], [("c", 1.0)])]
     loss = asked.loss()
@@ -287,7 +288,9 @@ def test_listed_keys_are_shown_in_their_order_and_selected_ones_sorted(monkeypat
     (part,) = told((listed,), Recorder(tables), ledger_of()).parts
     assert (part.keys, part.values.tolist()) == ([("z",), ("b",), (None,)], [[0], [1], [1]])
     free = ReleaseRequest(
-        Question(VISITS, BY_PLACE, SelectedGroups(1), ContributionBounds(1, 1), (CountUnits(),)), (Laplace(1 << 20),), 1
+        Question(VISITS, BY_PLACE, SelectedGroups(1), ContributionBounds(1, 1), (SelectionWeight(),)),
+        (Laplace(1 << 20),),
+        1,
     )
     ledger = ledger_of(100, delta="1/2", discover="1/2")
     price = Loss(1, Fraction(1, 2), Fraction(1, 4))
@@ -313,7 +316,9 @@ def shown_alone(asked, tables):
 @pytest.mark.parametrize("noise", [Laplace(1 << 20), Laplace(5 << 20), Gaussian(1 << 20), Gaussian(3 << 20)], ids=str)
 @pytest.mark.parametrize(("groups", "most"), [(1, 1), (1, 6), (3, 3), (3, 12), (4, 2)])
 def test_a_key_that_one_unit_owns_is_shown_with_probability_at_most_delta(noise, groups, most):
-    question = Question(VISITS, BY_PLACE, SelectedGroups(most), ContributionBounds(groups, 2), (CountUnits(), Count()))
+    question = Question(
+        VISITS, BY_PLACE, SelectedGroups(most), ContributionBounds(groups, 2), (SelectionWeight(), Count())
+    )
     assert question.fraction_bits(CountUnits()) == 20
     asked = ReleaseRequest(question, (noise, noise), 9 << 20)
     delta = asked.loss().delta
@@ -331,7 +336,9 @@ def test_a_row_of_its_own_is_shown_with_probability_at_most_delta():
     for relation, copies in ((EVENTS, 1), (JoinPublic(EVENTS, TOWNS, (), None, JoinKind.INNER, 2), 2)):
         place = BY_PLACE if copies == 1 else (("zone", Column("zone", INT)),)
         asked = ReleaseRequest(
-            Question(relation, place, SelectedGroups(1), ContributionBounds(1, 1), (CountUnits(),)), (Laplace(2),), 12
+            Question(relation, place, SelectedGroups(1), ContributionBounds(1, 1), (SelectionWeight(),)),
+            (Laplace(2),),
+            12,
         )
         chance = shown_alone(asked, database(u1=[("a", 1.0)]))
         assert 0 < chance <= asked.loss().delta
@@ -339,7 +346,9 @@ def test_a_row_of_its_own_is_shown_with_probability_at_most_delta():
 
 def test_the_threshold_depends_on_the_l0_bound():
     def of(relation, groups=2, most=5):
-        question = Question(relation, BY_PLACE, SelectedGroups(most), ContributionBounds(groups, 1), (CountUnits(),))
+        question = Question(
+            relation, BY_PLACE, SelectedGroups(most), ContributionBounds(groups, 1), (SelectionWeight(),)
+        )
         threshold = partition_threshold(question, Laplace(1), 7)
         return threshold.groups, threshold.size, threshold.most
 
@@ -629,7 +638,11 @@ def test_every_kind_of_key_is_read_as_it_was_written(data):
     columns = tuple(Column(f"c{place}", kind) for place, kind in enumerate(kinds))
     scan = Scan("t", (USER, *columns), UnitKey((USER,)), max_rows=9)
     question = Question(
-        scan, tuple((c.name, c) for c in columns), SelectedGroups(1), ContributionBounds(1, 1), (CountUnits(), Count())
+        scan,
+        tuple((c.name, c) for c in columns),
+        SelectedGroups(1),
+        ContributionBounds(1, 1),
+        (SelectionWeight(), Count()),
     )
     asked = ReleaseRequest(question, (Laplace(1), Laplace(1)), 5)
     keys = data.draw(st.lists(st.tuples(*(st.none() | KEYS[kind] for kind in kinds)), max_size=4))
@@ -850,7 +863,7 @@ def test_the_threshold_is_about_the_units_whatever_else_is_asked():
     alone, beside = (
         Question(VISITS, BY_PLACE, SelectedGroups(3), ContributionBounds(1, 1), totals) for totals in asked
     )
-    assert beside.fraction_bits(wide) < beside.fraction_bits(CountUnits())
+    assert beside.fraction_bits(wide) < beside.fraction_bits(SelectionWeight())
     assert partition_threshold(beside, Laplace(1 << 20), 20 << 20) == partition_threshold(
         alone, Laplace(1 << 20), 20 << 20
     )

@@ -23,11 +23,11 @@ from discreet.kernel.question import (
     ClippedUnits,
     ContributionBounds,
     Count,
-    CountUnits,
     HistogramTree,
     PublicGroups,
     Question,
     SelectedGroups,
+    SelectionWeight,
     Sum,
 )
 from discreet.kernel.refinement import Refinement, recall_values
@@ -269,7 +269,7 @@ def test_a_clamped_value_is_not_refined(monkeypatch):
 
 def test_a_draw_that_selected_groups_is_not_refined():
     """Its values are those that passed a threshold."""
-    question = Question(EVENTS, BY, SelectedGroups(3), ContributionBounds(1, 1), (CountUnits(),))
+    question = Question(EVENTS, BY, SelectedGroups(3), ContributionBounds(1, 1), (SelectionWeight(),))
     ledger = memory_ledger(name="demo", budget=Budget(100, delta="1/2", discover="1/2"))
     first = told(ledger, ReleaseRequest(question, (Laplace(9),), 300)).receipt
     with pytest.raises(ValueError, match="different noise"):
@@ -282,12 +282,12 @@ def test_a_draw_that_selected_groups_is_not_refined():
         lambda: ReleaseRequest(COUNT, ("r",)),
         lambda: ReleaseRequest(TWO, (Refinement("r", Laplace(9), Laplace(4)),)),
         lambda: ReleaseRequest(
-            Question(VISITS, BY, SelectedGroups(3), ContributionBounds(1, 1), (CountUnits(),)),
+            Question(VISITS, BY, SelectedGroups(3), ContributionBounds(1, 1), (SelectionWeight(),)),
             (Refinement("r", Laplace(9), Laplace(4)),),
             30,
         ),
         lambda: ReleaseRequest(
-            Question(VISITS, BY, SelectedGroups(3), ContributionBounds(1, 1), (CountUnits(), Count())),
+            Question(VISITS, BY, SelectedGroups(3), ContributionBounds(1, 1), (SelectionWeight(), Count())),
             (Laplace(4), Refinement("r", Laplace(9), Laplace(4))),
             30,
         ),
@@ -325,10 +325,10 @@ def test_an_empty_request_is_refused():
 
 
 def test_the_total_used_for_partition_selection_is_always_drawn():
-    question = Question(VISITS, BY, SelectedGroups(3), ContributionBounds(1, 1), (CountUnits(), Count()))
+    question = Question(VISITS, BY, SelectedGroups(3), ContributionBounds(1, 1), (SelectionWeight(), Count()))
     with pytest.raises(ValueError, match="fresh noise"):
         ReleaseRequest(question, (None, Laplace(1)), 20)
-    first = ReleaseRequest(replace(question, totals=(CountUnits(),)), (Laplace(1),), 20)
+    first = ReleaseRequest(replace(question, totals=(SelectionWeight(),)), (Laplace(1),), 20)
     assert ReleaseRequest(question, (Laplace(1), None), 20).loss() == first.loss()
 
 

@@ -19,7 +19,7 @@ KeyWeights = tuple[list[GroupKey], np.ndarray]  # keys, and the selection weight
 
 _MAX_LEFT_OUT = 50_000  # keys that the SELECT of a later round lists
 _PRECISION_BITS = 256
-_MAX_UNBLOCKED = 256  # if a unit may be in more groups, delta is bounded for blocks of k
+_MAX_UNBLOCKED = 100  # if a unit may be in more groups, delta is bounded for blocks of k
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Threshold:
             l1 at most size·sqrt(groups·k) for k >= groups, and less for fewer. Remove the unit: groups that contain
             other units stay, and for them the loss of the noise holds, because the threshold is post-processing. At most
             k groups contained this unit alone: they can be shown only with it, each with probability P[Z >= cut - w_k],
-            independently. If k can be above 256, blocks of k are bounded by the largest weight and the largest k of the
+            independently. If k can be above 100, blocks of k are bounded by the largest weight and the largest k of the
             block together. A block whose last·P[Z >= cut - size] is not above the maximum so far is skipped: it cannot
             exceed it.
         Needs: worst_block, Threshold.block_delta, Threshold.weight_in, Threshold.sensitivity, Laplace.loss,

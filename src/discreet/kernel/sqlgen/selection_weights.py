@@ -29,7 +29,7 @@ def select_key_weights(question: Question, dialect: Dialect) -> str:
     Needs: select_keyed_rows, unit_columns, unit_equalities, Question.fraction_bits, Question.max_selection_keys,
         Dialect.quotient, Dialect.bigint_sum, _not_shown.
     Checked by: test_the_engine_equals_the_reference, test_postgresql_equals_the_reference,
-        test_spark_sql_equals_the_reference, test_the_weights_of_two_rounds_are_the_references,
+        test_spark_sql_equals_the_reference, test_situations,
         test_removing_a_unit_moves_selection_weights_by_at_most_the_sensitivity
     """
     keys, units = key_names(question), unit_columns(question.relation)
