@@ -221,7 +221,7 @@ r0 from
     orders of user
   by k0 = city: partition selection
   clipped, groups 5, rows 20, l0 clipped
-  t0 = count_units(*), size 1048576, weight 1
+  t0 = None, size 82897, weight 1
   t1 = count(*), size 20971520, weight 1
   t2 = sum(amount, 0 to 500 by 1/100 around 250), size 65536000000, weight 1
   t3 = count(amount), size 20971520, weight 1/4
@@ -241,8 +241,9 @@ r0 from
     orders of user
   by k0 = city: partition selection
   clipped, groups 5, rows 1, l0 clipped
-  t0 = count_units(*), size 1048576, weight 2
-  m0 = NoisyCount(total=0): COUNT(DISTINCT user)
+  t0 = None, size 82897, weight 1
+  t1 = count_units(*), size 1048576, weight 1
+  m0 = NoisyCount(total=1): COUNT(DISTINCT user)
   Each customer contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "city", r0.m0 AS "people" FROM r0 ORDER BY "people" DESC LIMIT 10
 */
@@ -256,7 +257,7 @@ r0 from
   by k0 = category: partition selection
   by k1 = city: partition selection
   clipped, groups 5, rows 20, l0 clipped
-  t0 = count_units(*), size 1048576, weight 1
+  t0 = None, size 82897, weight 1
   t1 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=1): COUNT(*)
   Each customer contributes at most 20 rows per group.
@@ -284,7 +285,7 @@ r0 from
     orders of user
   by k0 = city: partition selection
   clipped, groups 5, rows 20, l0 clipped
-  t0 = count_units(*), size 1048576, weight 1
+  t0 = None, size 82897, weight 1
   Each customer contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "city" FROM r0
 */
@@ -395,7 +396,7 @@ r0 from
     orders of user
   by k0 = city: partition selection
   clipped, groups 2, rows 7, l0 clipped
-  t0 = count_units(*), size 1048576, weight 1
+  t0 = None, size 131072, weight 1
   t1 = count(*), size 7340032, weight 1
   m0 = NoisyCount(total=1): COUNT(*)
   Each customer contributes at most 7 rows per group.
@@ -486,7 +487,7 @@ r0 from
     orders of user
   by k0 = floor(weight): partition selection
   clipped, groups 5, rows 20, l0 clipped
-  t0 = count_units(*), size 1048576, weight 1
+  t0 = None, size 82897, weight 1
   t1 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=1): COUNT(*)
   Each customer contributes at most 20 rows per group.

@@ -393,8 +393,6 @@ NULL = Constant(None, INT)
         ({"groups": SelectedGroups(3), "totals": (SelectionWeight(),) * 2}, ValueError, "partition selection"),
         ({"groups": SelectedGroups(3), "totals": (Count(), SelectionWeight())}, ValueError, "partition selection"),
         ({"groups": SelectedGroups(3, ((1,),)), "totals": (SelectionWeight(), Count())}, ValueError, "later round"),
-        ({"groups": SelectedGroups(3, (("a",),)), "totals": (SelectionWeight(),)}, TypeError, "integer"),
-        ({"groups": SelectedGroups(3, ((1, 2),)), "totals": (SelectionWeight(),)}, ValueError, "zip"),
         ({"groups": SelectedGroups(3), "by": (), "totals": (SelectionWeight(),)}, ValueError, "partition selection"),
     ],
 )

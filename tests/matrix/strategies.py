@@ -19,6 +19,7 @@ from discreet.engines.reference.evaluate import evaluate, finite_or_null
 from discreet.kernel.expr import SIGNATURES, AggregateFunction, Call, Column, Constant, Expr, Type, UnitAggregate, Value
 from discreet.kernel.grid import Grid
 from discreet.kernel.histogram_tree import CellCounts
+from discreet.kernel.partition_selection import _UNLISTABLE
 from discreet.kernel.question import (
     ClippedUnits,
     ContributionBounds,
@@ -408,7 +409,7 @@ def question(rng: random.Random, tables: Tables, kind: int, depth: int = 3, inne
 
 def next_round(rng: random.Random, question: Question, keys: list[tuple[Value, ...]]) -> Question:
     """Draw a later round of partition selection, in which some keys, and perhaps one that nobody has, were shown."""
-    shown = [key for key in keys if rng.random() < 0.5]
+    shown = [key for key in keys if rng.random() < 0.5 and not any(map(_UNLISTABLE, map(str, key)))]
     shown += [tuple(rng.choice([None, *POOLS[expr.type]]) for _, expr in question.by)] * (rng.random() < 0.3)
     groups = replace(question.groups, shown=tuple(shown))
     return replace(question, groups=groups, totals=(SelectionWeight(),))

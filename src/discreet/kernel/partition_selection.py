@@ -1,5 +1,6 @@
 """Partition selection: show a group only if the noisy weight of its units reaches a threshold."""
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -12,12 +13,13 @@ from discreet.kernel.event import canonical_json
 from discreet.kernel.expr import MAX_TEXT_LENGTH
 from discreet.kernel.loss import ZERO_LOSS, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
-from discreet.kernel.numbers import as_integer, check_type, power_down, round_up
+from discreet.kernel.numbers import as_integer, power_down, round_up
 from discreet.kernel.question import GroupKey, Question, SelectedGroups, SelectionWeight
 
 KeyWeights = tuple[list[GroupKey], np.ndarray]  # keys, and the selection weight of each
 
 _MAX_LEFT_OUT = 50_000  # keys that the SELECT of a later round lists
+_UNLISTABLE = re.compile(f"\0|.{{{MAX_TEXT_LENGTH + 1}}}", re.DOTALL).search  # see check_value
 _PRECISION_BITS = 256
 _MAX_UNBLOCKED = 100  # if a unit may be in more groups, delta is bounded for blocks of k
 
@@ -49,21 +51,20 @@ class Threshold:
     @property
     def sensitivity(self) -> Sensitivity:
         """The sensitivity of the weights of all groups."""
-        square = self.groups * self.size**2
-        return Sensitivity.of_norms(isqrt(square * self.most), square)
+        return Sensitivity.of_norms(isqrt(self.groups * self.size**2 * self.most), self.groups * self.size**2)
 
     def loss(self) -> Loss:
         """Return the loss of showing the groups that pass, with their noisy weights.
 
         Claim: the loss of the noise for `sensitivity`, and delta = max over k of 1 - (1 - P[Z >= cut - w_k])^k, where
             w_k = floor(size·min(1, sqrt(groups/k))), k = 1 … most, rounded up.
-        Proof: a unit in k groups moves k totals by at most w_k each, which is at most groups·size² in squared l2, and in
-            l1 at most size·sqrt(groups·k) for k >= groups, and less for fewer. Remove the unit: groups that contain
-            other units stay, and for them the loss of the noise holds, because the threshold is post-processing. At most
-            k groups contained this unit alone: they can be shown only with it, each with probability P[Z >= cut - w_k],
-            independently. If k can be above 100, blocks of k are bounded by the largest weight and the largest k of the
-            block together. A block whose last·P[Z >= cut - size] is not above the maximum so far is skipped: it cannot
-            exceed it.
+        Proof: a unit in k groups moves k totals by at most w_k each, which is at most groups·size² in squared l2, and
+            in l1 at most size·sqrt(groups·k) for k >= groups, and less for fewer. Remove the unit: groups that contain
+            other units stay, and for them the loss of the noise holds, because the threshold is post-processing. At
+            most k groups contained this unit alone: they can be shown only with it, each with probability P[Z >= cut -
+            w_k], independently. If k can be above 100, blocks of k are bounded by the largest weight and the largest k
+            of the block together. A block whose last·P[Z >= cut - size] is not above the maximum so far is skipped: it
+            cannot exceed it.
         Needs: worst_block, Threshold.block_delta, Threshold.weight_in, Threshold.sensitivity, Laplace.loss,
             Gaussian.loss, laplace_tail_bounds, gaussian_tail_bounds, power_down, round_up.
         Checked by: test_threshold_delta_is_the_probability_that_a_lone_unit_is_shown,
@@ -112,10 +113,6 @@ class PartitionSelection:
 
     rounds: tuple[Threshold, ...]
 
-    def __post_init__(self) -> None:
-        if not check_type(tuple, self.rounds, "rounds") or not all(isinstance(each, Threshold) for each in self.rounds):
-            raise TypeError("rounds must be thresholds, at least one")
-
     def loss(self, sensitivity: Sensitivity) -> Loss:
         """Return the loss of all rounds, each of which reads weights of this sensitivity.
 
@@ -144,12 +141,15 @@ class PartitionSelection:
         Checked by: test_each_round_has_fresh_noise_and_leaves_out_what_is_shown,
             test_the_distribution_of_two_rounds_stays_within_their_loss
         """
-        assert isinstance(question.groups, SelectedGroups)
         shown: dict[GroupKey, int] = {}
         for threshold in self.rounds:
             if shown:
-                listed = tuple(filter(_can_be_listed, _sort_keys(shown)))[:_MAX_LEFT_OUT]
-                question = replace(question, groups=replace(question.groups, shown=listed), totals=(SelectionWeight(),))
+                listed = tuple(key for key in _sort_keys(shown) if not any(map(_UNLISTABLE, map(str, key))))[
+                    :_MAX_LEFT_OUT
+                ]
+                question = replace(
+                    question, groups=SelectedGroups(question.max_selection_keys, listed), totals=(SelectionWeight(),)
+                )
             keys, weights = read(question)
             candidates = np.flatnonzero(weights > 0)
             noisy = threshold.noise.perturb(weights[candidates])
@@ -177,18 +177,12 @@ def partition_threshold(question: Question, noise: Laplace | Gaussian, cut: int)
     if not question.needs_clipping:
         rows = question.relation.shape.max_rows_per_unit or 1
         return Threshold(noise, cut, groups=rows, size=rows)
-    size = 1 << question.fraction_bits(question.totals[0])
-    return Threshold(noise, cut, groups=1, size=size, most=question.max_selection_keys)
+    return Threshold(noise, cut, 1, 1 << question.fraction_bits(question.totals[0]), question.max_selection_keys)
 
 
 def _sort_keys(keys: Iterable[GroupKey]) -> list[GroupKey]:
     """Return keys in ascending order, NULL last."""
     return sorted(keys, key=lambda key: [(part is None, part) for part in key])
-
-
-def _can_be_listed(key: GroupKey) -> bool:
-    """Return whether a key from the data can be a constant in SQL."""
-    return not any(isinstance(part, str) and ("\0" in part or len(part) > MAX_TEXT_LENGTH) for part in key)
 
 
 @lru_cache(maxsize=256)

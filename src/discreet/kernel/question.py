@@ -205,10 +205,11 @@ class Question:
 
     Claim: no sum of an engine exceeds 64 bits, whatever the rows, as long as there are at most `max_rows`.
     Proof: a step, its square and the shift are below 2^62 (Sum). Let `max` be max_abs_contribution(total). Sums of row
-        values, over a unit's rows or all rows, are at most max_rows·max < 2^62. A unit's term is at most
-        rows·max <= 2^42, and 2^20 times that with a weight; the remainder of its division by m <= max_rows, times rows,
-        is below max_rows·rows < 2^62. `fraction_bits` more bits keep the first two products below these limits, since
-        each is the number by which the limit exceeds the product.
+        values, over a unit's rows or all rows, are at most max_rows·max < 2^62. A unit's term is at most rows·max <=
+        2^42, and 2^20 times that with a weight; the remainder of its division by m <= max_rows, times rows, is below
+        max_rows·rows < 2^62. A selection weight is at most 2^bits, the root of 4^bits <= 2^40. `fraction_bits` more
+        bits keep the first two products below these limits, since each is the number by which the limit exceeds the
+        product.
     Needs: Sum, max_abs_contribution, Question.fraction_bits, Question.max_count_per_group, Question.max_rows_per_group,
         ContributionBounds, store_integer; `max_rows` is a bound on the number of rows.
     Checked by: test_no_intermediate_value_exceeds_64_bits, test_too_wide_a_sum_is_refused,
@@ -234,16 +235,15 @@ class Question:
             for (_, key), domain in zip(self.by, self.groups.domains, strict=True):
                 _check_values(domain, key)
         else:
-            for shown in check_type(SelectedGroups, self.groups, "groups").shown:
-                for (_, key), value in zip(self.by, shown, strict=True):
-                    check_value(value, key.type)
-            require(bool(self.by), "partition selection needs a key")
-            require(not self.groups.shown or len(self.totals) == 1, "a later round has no other totals")
+            require(
+                not check_type(SelectedGroups, self.groups, "groups").shown or len(self.totals) == 1,
+                "a later round of partition selection has no other totals",
+            )
         # Without a threshold, keys from the data would be disclosed.
-        weights = [index for index, total in enumerate(self.totals) if isinstance(total, SelectionWeight)]
         require(
-            weights == [0] * isinstance(self.groups, SelectedGroups),
-            "partition selection needs a selection weight as the first total, and nothing else has one",
+            [isinstance(total, SelectionWeight) for total in self.totals]
+            == [isinstance(self.groups, SelectedGroups) and bool(self.by), *[False] * (len(self.totals) - 1)],
+            "partition selection needs a key, and a selection weight as the first total; nothing else has one",
         )
 
     def _check_total(self, total: Total) -> None:

@@ -26,7 +26,6 @@ from discreet.kernel.question import (
     HistogramTree,
     PublicGroups,
     Question,
-    SelectedGroups,
     SelectionWeight,
     Sum,
     Total,
@@ -103,7 +102,11 @@ class ReleaseRequest:
             raise ValueError("noises must contain one mechanism per total, and not only None")
         if len(self.walks) != sum(isinstance(total, HistogramTree) for total in totals):
             raise ValueError("walks must contain one walk per histogram tree")
-        if not all(map(_is_allowed, totals, self.noises)):
+        allowed = (Mechanism | None if isinstance(total, REFINABLE) else Laplace | Gaussian for total in totals)
+        if not all(map(isinstance, self.noises, allowed)) or any(
+            isinstance(total, SelectionWeight) is not isinstance(noise, PartitionSelection)
+            for total, noise in zip(totals, self.noises, strict=True)
+        ):
             raise TypeError(
                 "noises must be Laplace or Gaussian mechanisms; for counts and sums also Refinement or None; for a "
                 "selection weight PartitionSelection"
@@ -111,7 +114,7 @@ class ReleaseRequest:
         if isinstance(self.noises[0], PartitionSelection):
             if any(isinstance(noise, Refinement) for noise in self.noises):
                 raise ValueError("noises: partition selection needs fresh noise")
-            rounds = self.noises[0].rounds
+            rounds = check_type(tuple, self.noises[0].rounds, "rounds")
             if any(each != partition_threshold(self.question, each.noise, each.cut) for each in rounds):
                 raise ValueError("noises: a threshold differs from the weights of this question")
 
@@ -130,26 +133,17 @@ class ReleaseRequest:
         Claim: it is the sum of the losses of all totals; that of partition selection has a delta.
         Proof: each total is a vector of integers with the sensitivity that the question proves, and gets independent
             noise (_add_noise); their losses add up. Which groups are shown depends on their noisy selection weights
-            alone (PartitionSelection.select), and what is shown of a hidden group is nothing. The number of clipped units is a
-            single number with a single noise, wherever it is shown. Of a histogram tree only a part is seen. A total
-            without noise is not released. A refined total costs what is added.
+            alone (PartitionSelection.select), and what is shown of a hidden group is nothing. The number of clipped
+            units is a single number with a single noise, wherever it is shown. Of a histogram tree only a part is seen.
+            A total without noise is not released. A refined total costs what is added.
         Needs: _add_noise, partition_threshold, Question.sensitivity_of, Laplace.loss, Gaussian.loss,
-            PartitionSelection.loss, PartitionSelection.select, Loss.__add__, Laplace.perturb, Gaussian.perturb, walk_noisy_tree, refine,
-            Refinement.loss.
+            PartitionSelection.loss, PartitionSelection.select, Loss.__add__, Laplace.perturb, Gaussian.perturb,
+            walk_noisy_tree, refine, Refinement.loss.
         Checked by: test_the_distribution_of_an_answer_on_neighbours_stays_within_its_loss,
             test_the_distribution_of_a_tree_on_neighbours_stays_within_its_loss
         """
         losses = (noise.loss(self.question.sensitivity_of(total)) for total, noise in self.draws.values())
         return sum(losses, start=ZERO_LOSS)
-
-
-def _is_allowed(total: Total, noise: Mechanism | None) -> bool:
-    """Return whether a total can have this mechanism."""
-    if isinstance(total, SelectionWeight):
-        return isinstance(noise, PartitionSelection)
-    return isinstance(
-        noise, Laplace | Gaussian | Refinement | None if isinstance(total, REFINABLE) else Laplace | Gaussian
-    )
 
 
 @dataclass(frozen=True)
@@ -277,7 +271,7 @@ def _add_noise(request: ReleaseRequest, engine: TotalsEngine, stored: Mapping[in
     """Read the totals and add noise to each; of selected groups, to those that are shown."""
     engine_totals = engine.totals(request.question)
     keys, values, found_rows = _complete_groups(request.question, engine_totals)
-    shown: dict[GroupKey, int] = {}
+    noisy = np.zeros_like(values)
     if isinstance(request.noises[0], PartitionSelection):
 
         def read_weights(question: Question) -> KeyWeights:
@@ -287,17 +281,15 @@ def _add_noise(request: ReleaseRequest, engine: TotalsEngine, stored: Mapping[in
         shown = request.noises[0].select(request.question, read_weights)
         row_by_key = {key: row for row, key in enumerate(keys)}
         rows = [row_by_key[key] for key in shown]
-        keys, values, found_rows = list(shown), values[rows], found_rows[rows]
-    noisy = np.zeros_like(values)
+        keys, values, found_rows, noisy = list(shown), values[rows], found_rows[rows], noisy[rows]
+        noisy[:, 0] = list(shown.values())
     for index, (total, noise) in request.draws.items():
         column = np.ascontiguousarray(values[:, index])
         if isinstance(total, ClippedUnits):  # a single number, which the engine repeats in every row
             column = column.max(initial=0, keepdims=True)
-        if isinstance(noise, PartitionSelection):
-            noisy[:, index] = list(shown.values())
-        elif isinstance(noise, Refinement):
+        if isinstance(noise, Refinement):
             noisy[:, index] = refine(stored[index][: len(column)], column, noise.before, noise.after)
-        elif not isinstance(total, HistogramTree):
+        elif not isinstance(total, HistogramTree) and isinstance(noise, Laplace | Gaussian):
             noisy[:, index] = noise.perturb(column)
     trees = [
         (engine_totals.cell_counts[index], total, noise)

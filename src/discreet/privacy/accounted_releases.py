@@ -102,13 +102,13 @@ def _account_record(mechanism: Any, sensitivity: Any) -> AccountedRelease | None
     if not isinstance(mechanism, dict):
         return None
     try:
+        if mechanism["name"] == "partition selection":
+            (only,) = mechanism["rounds"]  # that of several rounds is known by its loss alone
+            mechanism = json.loads(only)
         if mechanism["name"] == "threshold":
             noise = _noise_of_record(json.loads(mechanism["noise"]))
             threshold, groups, size, most = (int(mechanism[key]) for key in ("cut", "groups", "size", "most"))
             return account_mechanism(Threshold(noise, threshold, groups, size, most))
-        if mechanism["name"] == "partition selection":
-            (only,) = mechanism["rounds"]  # that of several rounds is known by its loss alone
-            return _account_record(json.loads(only), sensitivity)
         if mechanism["name"] == "randomized-response":
             return account_mechanism(RandomizedResponse(mechanism["truth"]))
         if mechanism["name"] in ("exponential", "permute-and-flip"):

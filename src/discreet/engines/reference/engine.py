@@ -26,7 +26,6 @@ from discreet.kernel.question import (
     HistogramTree,
     PublicGroups,
     Question,
-    SelectedGroups,
     SelectionWeight,
     Sum,
     Total,

@@ -23,9 +23,9 @@ def select_key_weights(question: Question, dialect: Dialect) -> str:
 
     Claim: a unit with k such keys adds isqrt(4^bits // k) to each, and 0 if k is above max_selection_keys; without
         clipping, each of its rows adds one.
-    Proof: `.pairs` has each of these keys of a unit once, so COUNT(*) by unit is k, and `.units` has each unit once. The
-        root of an integer below 2^41, correctly rounded as IEEE requires, is floored exactly: where m² - 1 < 4^bits is
-        the integer, its root is below m by more than 1/(2m) > 2^-22, and a double near 2^20 is exact to 2^-32.
+    Proof: `.pairs` has each of these keys of a unit once, so COUNT(*) by unit is k, and `.units` has each unit once.
+        The root of an integer up to 2^40, correctly rounded as IEEE requires, is floored exactly: the root of m² is m,
+        and that of m² - 1 is below m by more than 1/(2m) >= 2^-21, while a double below 2^20 is exact to 2^-33.
     Needs: select_keyed_rows, unit_columns, unit_equalities, Question.fraction_bits, Question.max_selection_keys,
         Dialect.quotient, Dialect.bigint_sum, _not_shown.
     Checked by: test_the_engine_equals_the_reference, test_postgresql_equals_the_reference,
@@ -37,30 +37,28 @@ def select_key_weights(question: Question, dialect: Dialect) -> str:
     if not question.needs_clipping:
         return f"SELECT {output_columns(keys, {0: 'COUNT(*)'})} FROM {source}{group_by(keys)}"
     pairs = f"SELECT {comma_list(units, keys)} FROM {source}{group_by([*units, *keys])}"
-    real, integer = dialect.types[Type.REAL], dialect.types[Type.INTEGER]
     share = dialect.quotient.format(1 << 2 * question.fraction_bits(question.totals[0]), "COUNT(*)")
-    root = f"CAST(FLOOR(SQRT(CAST({share} AS {real}))) AS {integer})"
-    weight = f'CASE WHEN COUNT(*) <= {question.max_selection_keys} THEN {root} ELSE 0 END AS ".w"'
+    weight = (
+        f"CASE WHEN COUNT(*) <= {question.max_selection_keys} THEN CAST(FLOOR(SQRT(CAST({share} AS "
+        f'{dialect.types[Type.REAL]}))) AS {dialect.types[Type.INTEGER]}) ELSE 0 END AS ".w"'
+    )
     weights = f'SELECT {comma_list(units)}, {weight} FROM ".pairs"{group_by(units)}'
-    total = dialect.bigint_sum.format('u.".w"')
+    outputs = output_columns(keys, {0: dialect.bigint_sum.format('u.".w"')})
     return (
         f"WITH {with_query('.pairs', pairs, dialect)}, {with_query('.units', weights, dialect)} "
-        f'SELECT {output_columns(keys, {0: total})} FROM ".pairs" AS p JOIN ".units" AS u '
+        f'SELECT {outputs} FROM ".pairs" AS p JOIN ".units" AS u '
         f"ON {conjunction(unit_equalities(question.relation, 'p', 'u'))}{group_by(keys)}"
     )
 
 
 def _not_shown(question: Question, dialect: Dialect) -> str:
     """Return the condition that a row's key is not among those shown in an earlier round."""
-    assert isinstance(question.groups, SelectedGroups)
     kinds = [expr.type for _, expr in question.by]
     rows = [
         f"({', '.join(write_expr(Constant(value, kind), dialect) for value, kind in zip(key, kinds, strict=True))})"
-        for key in question.groups.shown
+        for key in (question.groups.shown if isinstance(question.groups, SelectedGroups) else ())
     ]
-    if not rows:
-        return ""
     keys = key_names(question)
     same = [dialect.null_safe_equal(f"r.{key}", f"x.{key}", kind) for key, kind in zip(keys, kinds, strict=True)]
     listed = f"(VALUES {', '.join(rows)}) AS x({', '.join(keys)})"
-    return f" WHERE NOT EXISTS (SELECT 1 FROM {listed} WHERE {conjunction(same)})"
+    return f" WHERE NOT EXISTS (SELECT 1 FROM {listed} WHERE {conjunction(same)})" if rows else ""

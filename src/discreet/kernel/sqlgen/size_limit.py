@@ -15,9 +15,7 @@ from discreet.kernel.relation import Derive, PerUnit, Relation
 from discreet.kernel.sqlgen.dialect import Dialect
 from discreet.kernel.sqlgen.expr_sql import apply_operation, placeholders, write_expr
 
-_MAX_LENGTH = (
-    250_000  # characters, without the lists of keys; DuckDB plans as many in a few seconds
-)
+_MAX_LENGTH = 250_000  # characters, without the lists of keys; DuckDB plans as many in a few seconds
 _SELECT_LENGTH = 800  # that a SELECT counts for: 300 at most, because each is planned and run on its own
 _SCAN_LENGTH = 1_250  # that one of TEXT_SCANS counts for, whatever its SQL: a row is searched at most 200 times
 _TOO_LONG = "the query is too long or too deeply nested once it is written for the engine. Simplify it."

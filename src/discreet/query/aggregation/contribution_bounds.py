@@ -6,6 +6,7 @@ from math import prod
 
 from sqlglot import exp
 
+from discreet.engines.column_usage import columns_of
 from discreet.kernel.expr import Call, Column, Expr, Type
 from discreet.kernel.question import (
     ClippedUnits,
@@ -33,19 +34,43 @@ from discreet.kernel.relation import (
 from discreet.policy import PersonInWindow, RowUnit
 from discreet.policy.validators import format_number
 from discreet.query.aggregation.additive_aggregates import Aggregate, BasicFunction
-from discreet.query.aggregation.group_keys import MAX_SELECTION_GROUPS, RowGrouping
+from discreet.query.aggregation.group_keys import MAX_SELECTION_GROUPS, RowGrouping, has_null_group
 from discreet.query.aggregation.quantile_aggregates import ValueAggregate
 from discreet.query.bind_context import BindContext
-from discreet.query.relations.ownership import is_constant_per_unit, stays_in_range
-from discreet.query.relations.scope import PrivateSource
+from discreet.query.relations.ownership import is_constant_per_unit, never_null, stays_in_range
+from discreet.query.relations.scope import ColumnInfo, PrivateSource
 from discreet.query.syntax.source_position import refuse
 
 
 def bounds_notes(
     question: Question, labels: Mapping[Aggregate | ValueAggregate, str], rows: PrivateSource, context: BindContext
 ) -> tuple[str, ...]:
-    """State how much one unit contributes at most, and to which ranges values are clamped."""
-    return (*_contribution_notes(question, context), *_clamping_notes(labels, rows))
+    """State which rows are left out, how much one unit contributes at most, and how values are clamped."""
+    return (*_left_out_notes(question, rows), *_contribution_notes(question, context), *_clamping_notes(labels, rows))
+
+
+def _left_out_notes(question: Question, rows: PrivateSource) -> list[str]:
+    """State which keys form no group, from the query and the policy alone: whether there are such rows is private."""
+    columns, conditions = rows.columns_by_name(), []
+    domains = question.groups.domains if isinstance(question.groups, PublicGroups) else None
+    for index, (_, expr) in enumerate(question.by):
+        null_is_shown = None in domains[index] if domains else has_null_group(expr, columns)
+        names = [name for name in columns_of(expr) if name in columns]
+        ways = ["NULL"] if not (null_is_shown or never_null(expr, columns)) else []
+        ways += ["not declared"] if domains and _may_be_undeclared(expr, [columns[name] for name in names]) else []
+        if ways:
+            subject = ", ".join(sorted(columns[name].name for name in names))
+            conditions.append(
+                f"{subject if isinstance(expr, Column) else f'the key from {subject}'} is {' or '.join(ways)}"
+            )
+    return [f"Rows are left out where {', or '.join(conditions)}."] if conditions else []
+
+
+def _may_be_undeclared(expr: Expr, columns: Sequence[ColumnInfo]) -> bool:
+    """Return whether a key from declared columns may have another value; a boolean and a CASE of ranges may not."""
+    if isinstance(expr, Column):
+        return expr.type is not Type.BOOLEAN and not all(column.in_range for column in columns)
+    return any(column.declared_values is not None for column in columns)
 
 
 def _contribution_notes(question: Question, context: BindContext) -> list[str]:
