@@ -15,8 +15,9 @@ setup: $(READY)
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "Discreet needs Python 3.11 or newer; try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --upgrade pip
+	@echo 'Creating .venv and updating pip there ...'
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/pip install --quiet --upgrade pip
 
 $(READY): pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[accounting,learn,pictures,postgres,spark]' --group dev
@@ -24,7 +25,7 @@ $(READY): pyproject.toml constraints.txt | $(BIN)/python
 	@touch $(DEMO_READY) $(READY)
 
 $(DEMO_READY): pyproject.toml constraints.txt | $(BIN)/python
-	@echo 'Installing what the tour needs into .venv: about half a minute.'
+	@echo "Installing what the tour needs into .venv (about half a minute, longer on a slow network) ..."
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[attacks]'
 	@touch $(DEMO_READY)
 

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 import discreet as dc
 from discreet.cli import app
 from discreet.policy import Policy
+from discreet.pricing.remaining_budget import BudgetLimit, shortage_text
 
 SQL = "SELECT COUNT(*) AS n FROM visits WHERE patient < {}"
 TOML = """
@@ -162,3 +163,24 @@ def test_without_a_budget_nobody_learns_whether_the_data_can_be_reached(tmp_path
         with pytest.raises(dc.Refused) as after:
             curator.ask(SQL.format(6), epsilon="1/10")
         assert str(after.value) == str(before.value)
+
+
+def test_a_shortage_states_the_cost_and_what_remains_of_every_limit():
+    total, own = dc.Budget(1, "1e-6", discover="1/2"), dc.Budget("1/2")
+    half = dc.Loss(None, total.rho / 2, total.discover)
+    limits = [BudgetLimit("in total", total, half), BudgetLimit("for ana", own, dc.Loss("1/4"))]
+    assert limits[0].remaining == dc.Loss(None, total.rho / 2, 0)
+    assert shortage_text(limits, dc.Loss(None, total.rho, "1e-12")) == (
+        "not enough budget left: this needs rho 0.0229375 and delta 1e-12. "
+        "Remaining: rho 0.0114687 with delta 0 in total; epsilon 0.25 for ana."
+    )
+    unspent = BudgetLimit("in total", dc.Budget(1, "1e-6"), dc.Loss(0))
+    assert ", or epsilon 1 without a delta, in total." in shortage_text([unspent], dc.Loss(9))
+
+
+def test_a_fit_that_exceeds_the_budget_states_what_remains():
+    with (
+        opened("") as curator,
+        pytest.raises(dc.Refused, match=r"not enough budget left for ana\. Remaining: .* 0.9 for ana"),
+    ):
+        curator.fit(dc.learn.StandardScaler(epsilon=0.95), "SELECT patient FROM visits", by="ana")

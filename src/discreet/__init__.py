@@ -56,10 +56,11 @@ _EXPORTS = {
     "engines.interface": ("Tuning",),
     "kernel.errors": ("DiscreetError", "Failed", "LedgerError", "PolicyError", "Refused"),
     "kernel.event": ("Event", "Receipt"),
-    "kernel.ledger": ("Ledger", "create_ledger", "memory_ledger", "open_ledger"),
+    "kernel.ledger": ("Ledger",),
     "kernel.loss": ("Budget", "Loss"),
     "kernel.mechanism": ("Gaussian", "Laplace", "Sensitivity"),
     "kernel.partition_selection": ("Threshold",),
+    "ledger_sqlite": ("create_ledger", "memory_ledger", "open_ledger"),
     "local.randomized_response": ("RandomizedResponse",),
     "privacy.calibration": ("gaussian_for", "laplace_for", "threshold_for"),
     "privacy.selection": ("Exponential", "PermuteAndFlip"),
@@ -77,10 +78,11 @@ if TYPE_CHECKING:
     from discreet.engines.interface import Tuning
     from discreet.kernel.errors import DiscreetError, Failed, LedgerError, PolicyError, Refused
     from discreet.kernel.event import Event, Receipt
-    from discreet.kernel.ledger import Ledger, create_ledger, memory_ledger, open_ledger
+    from discreet.kernel.ledger import Ledger
     from discreet.kernel.loss import Budget, Loss
     from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
     from discreet.kernel.partition_selection import Threshold
+    from discreet.ledger_sqlite import create_ledger, memory_ledger, open_ledger
     from discreet.local.randomized_response import RandomizedResponse
     from discreet.privacy.calibration import gaussian_for, laplace_for, threshold_for
     from discreet.privacy.selection import Exponential, PermuteAndFlip

@@ -18,12 +18,12 @@ from discreet.engines.table_source import EngineError
 from discreet.kernel import mechanism, noise, release
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.grid import Grid
-from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.numbers import as_fraction
 from discreet.kernel.partition_selection import Threshold
 from discreet.kernel.question import Count
 from discreet.kernel.sqlgen import counts_and_sums
+from discreet.ledger_sqlite import memory_ledger
 from discreet.policy import Policy
 
 SURE = 1 - 1e-9
@@ -218,7 +218,7 @@ def test_a_curator_that_forgets_its_answers_is_caught(monkeypatch, pairs):
     remembering = Curator._release_history
 
     def forgetting(self, parts, until=None, fresh=None):
-        with memory_ledger(name=self.ledger.name, budget=self.policy.budget) as nothing:
+        with memory_ledger(name=self.ledger.terms.name, budget=self.policy.budget) as nothing:
             mine = self.ledger
             self.ledger = mine if fresh else nothing
             try:

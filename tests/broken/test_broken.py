@@ -12,9 +12,9 @@ import pytest
 from discreet import privacy
 from discreet.kernel.errors import Refused
 from discreet.kernel.event import Event
-from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
+from discreet.ledger_sqlite import memory_ledger
 from discreet.privacy.calibration import laplace_for
 
 

@@ -165,3 +165,9 @@ def test_without_the_extras_the_command_names_what_to_install(tmp_path):
     assert done.returncode == 2
     assert "pip install 'discreet[attacks]'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_without_a_name_the_list_is_mentioned():
+    result = CliRunner().invoke(app, ["attack"])
+    assert result.exit_code == 2
+    assert "discreet attack list" in result.stderr

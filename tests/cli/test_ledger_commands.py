@@ -15,9 +15,9 @@ from discreet.cli import app
 from discreet.curator.ledger_location import address_without_user, checkpoint_path, open_or_create_ledger
 from discreet.kernel.errors import Refused
 from discreet.kernel.event import Event
-from discreet.kernel.ledger import create_ledger
 from discreet.kernel.loss import Budget, Loss
 from discreet.ledger_admin.verify import verify_ledger
+from discreet.ledger_sqlite import create_ledger
 from discreet.policy import Policy
 
 EVENT = Event(mechanism='{"name":"laplace","scale":"10"}', sensitivity="{}", question="how many visitors?", by="ana")
@@ -128,7 +128,7 @@ def test_a_ledger_moves_and_the_policy_follows(policy_file, kind, request):
     policy = Policy.load(policy_file)
     with open_or_create_ledger(policy) as ledger:
         ledger.charge(Loss("1/5"), EVENT)
-        with pytest.raises(Refused, match="epsilon"):
+        with pytest.raises(Refused, match="not enough budget left for ana"):
             ledger.charge(Loss("1/10"), EVENT)
     assert checkpoint_path(policy).exists() == (kind == "database" or "postgresql" in asked.stderr.split("write")[0])
 

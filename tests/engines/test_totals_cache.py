@@ -184,6 +184,6 @@ def test_a_closed_engine_does_not_answer_from_the_cache():
 
 
 def test_the_cache_size_can_be_set_and_invalid_sizes_are_refused():
-    assert Tuning(remember=0).remember == 0
-    with pytest.raises(ValueError, match="remember"):
-        Tuning(remember=-1)
+    assert Tuning(totals_cache=0).totals_cache == 0
+    with pytest.raises(ValueError, match="totals_cache"):
+        Tuning(totals_cache=-1)

@@ -142,7 +142,7 @@ def mentioned(node):
         for each in node:
             yield from mentioned(each)
     elif is_dataclass(node):
-        yield from mentioned(tuple(getattr(node, field.name) for field in fields(node)))
+        yield from mentioned(tuple(getattr(node, field.name) for field in fields(node) if field.compare))
 
 
 def empty_tables(plan, types):

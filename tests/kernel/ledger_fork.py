@@ -8,9 +8,9 @@ from kernel.ledger_locations import place_at
 
 from discreet.kernel.errors import LedgerError
 from discreet.kernel.event import Event
-from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget, Loss
 from discreet.ledger_admin.verify import verify_ledger
+from discreet.ledger_sqlite import memory_ledger
 
 EVENT = Event(mechanism="{}", sensitivity="{}", question="count")
 CENT = Loss("1/100")

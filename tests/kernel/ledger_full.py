@@ -10,9 +10,9 @@ from pathlib import Path
 
 from discreet.kernel.errors import LedgerError
 from discreet.kernel.event import Event
-from discreet.kernel.ledger import create_ledger, open_ledger
 from discreet.kernel.loss import Budget, Loss
 from discreet.ledger_admin.verify import verify_ledger
+from discreet.ledger_sqlite import create_ledger, open_ledger
 
 EVENT = Event(mechanism="{}", sensitivity="{}", question="count")
 CENT = Loss("1/100")

@@ -7,11 +7,11 @@ import subprocess
 from contextlib import closing
 from pathlib import Path
 
-from discreet.kernel.ledger import create_ledger, open_ledger
 from discreet.kernel.ledger.chain import LedgerRow
 from discreet.kernel.loss import Budget
 from discreet.ledger_postgres.ledger import create_postgres_ledger, open_postgres_ledger
 from discreet.ledger_postgres.schema import schema_name
+from discreet.ledger_sqlite import create_ledger, open_ledger
 from discreet.postgres.server import connect, driver
 
 KINDS = ["file", "postgres"]

@@ -23,9 +23,9 @@ from pathlib import Path
 from discreet.curator.ledger_location import address_without_user, move_ledger_to, open_ledger_at, parse_location_option
 from discreet.kernel.errors import DiscreetError, Failed, LedgerError, Refused
 from discreet.kernel.event import Event
-from discreet.kernel.ledger import create_ledger
 from discreet.kernel.loss import Budget, Loss
 from discreet.ledger_admin.verify import verify_ledger
+from discreet.ledger_sqlite import create_ledger
 
 CENT = Loss("1/100")
 WORKERS = 4
@@ -54,7 +54,7 @@ def made(place, name="demo", budget=1):
 
 def head_of(name):
     """Return the head of a database's ledger, which is the same for the one that it moves to, as with a policy."""
-    return HEADS[0] / f"{name}.ledger-head"
+    return HEADS[0] / f"{name}.ledger-checkpoint"
 
 
 def opened(place, name="demo"):

@@ -8,10 +8,10 @@ from kernel.ledger_locations import KINDS, place_of
 
 from discreet.kernel.errors import Failed, LedgerError, PolicyError, Refused
 from discreet.kernel.event import Event, Receipt, canonical_json
-from discreet.kernel.ledger import create_ledger, memory_ledger, open_ledger, remaining_budget
-from discreet.kernel.ledger.terms import round_for_ledger, shortfall
+from discreet.kernel.ledger.terms import OverBudget, round_for_ledger, shortfall
 from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
 from discreet.ledger_admin.verify import verify_ledger
+from discreet.ledger_sqlite import create_ledger, memory_ledger, open_ledger
 
 CENT = Loss("1/100")
 
@@ -80,7 +80,7 @@ def test_a_hundred_hundredths_fit_and_the_next_is_refused(ledger):
     for _ in range(100):
         ledger.charge(CENT, event())
     before = snapshot(ledger)
-    with pytest.raises(Refused, match="epsilon 0 in total"):
+    with pytest.raises(Refused, match="not enough budget left in total"):
         ledger.charge(CENT, event())
     with pytest.raises(Refused):
         ledger.charge(Loss(Fraction(1, 10**90)), event())
@@ -89,11 +89,10 @@ def test_a_hundred_hundredths_fit_and_the_next_is_refused(ledger):
     verify_ledger(ledger)
 
 
-def test_a_refusal_states_the_remaining_budget(ledger):
+def test_a_refusal_states_which_limit_was_exceeded(ledger):
     ledger.charge(Loss("2/3"), event())
-    with pytest.raises(Refused, match=r"Remaining: epsilon 0.333333 in total"):
+    with pytest.raises(OverBudget, match="not enough budget left in total"):
         ledger.charge(Loss("1/2"), event())
-    assert remaining_budget(ledger.budget, ledger.spent()).epsilon == Fraction(1, 3)
     ledger.charge(Loss("1/3"), event())
 
 
@@ -101,14 +100,13 @@ def test_a_budget_with_a_delta_counts_rho_and_delta_apart(place):
     budget = Budget(1, "1e-6", discover="1/2")
     with place.create(budget=budget) as ledger:
         ledger.charge(Loss(None, budget.rho / 2, budget.discover), event())
-        assert remaining_budget(budget, ledger.spent()) == Loss(None, budget.rho / 2, 0)
-        with pytest.raises(Refused, match=r"rho 0\.0114687 with delta 0"):
+        with pytest.raises(Refused, match="not enough budget left in total"):
             ledger.charge(Loss(None, budget.rho / 2, Fraction(1, 10**12)), event())
         ledger.charge(Loss(None, budget.rho / 2), event())
-        with pytest.raises(Refused, match="rho 0"):
+        with pytest.raises(Refused, match="not enough budget left in total"):
             ledger.charge(Loss(None, Fraction(1, 10**50)), event())
     with place.open() as ledger:
-        assert ledger.budget == budget
+        assert ledger.terms.budget == budget
         verify_ledger(ledger)
 
 
@@ -118,22 +116,22 @@ def test_the_limit_in_rho_is_the_one_that_was_recorded(place):
     with place.create(budget=budget) as ledger:
         ledger.charge(Loss(None, budget.rho), event())
     with place.open() as ledger:
-        assert ledger.budget.rho == budget.rho
+        assert ledger.terms.budget.rho == budget.rho
         verify_ledger(ledger)
 
 
 def test_analysts_have_limits_under_a_total(ledger):
     ledger.set_budget(Budget(1), analysts={"ana": Budget("1/2"), "bob": Budget("3/4")})
     ledger.charge(Loss("1/2"), event(by="ana"))
-    with pytest.raises(Refused, match=r"epsilon 0.5 in total; epsilon 0 for ana"):
+    with pytest.raises(Refused, match="not enough budget left for ana"):
         ledger.charge(CENT, event(by="ana"))
-    with pytest.raises(Refused, match=r"epsilon 0.5 in total; epsilon 0.75 for bob"):
+    with pytest.raises(Refused, match="not enough budget left in total"):
         ledger.charge(Loss("3/4"), event(by="bob"))
     with pytest.raises(Refused, match="'eve' has no access"):
         ledger.charge(CENT, event(by="eve"))
     ledger.charge(Loss("1/4"), event(by="bob"))
     ledger.charge(Loss("1/4"), event(by="owner"))
-    with pytest.raises(Refused, match="epsilon 0 in total"):
+    with pytest.raises(Refused, match="not enough budget left in total"):
         ledger.charge(CENT, event(by="owner"))
     assert [ledger.spent(by).epsilon for by in ("ana", "bob", "owner", "eve", None)] == [
         Fraction(1, 2),
@@ -187,9 +185,9 @@ def test_a_charge_without_an_answer_is_never_executed_again(ledger):
 def test_settling_twice_or_an_unknown_receipt_is_an_error(ledger):
     receipt = ledger.charge(CENT, event(), key="k")
     ledger.settle(receipt, b"first")
-    with pytest.raises(LedgerError, match="already settled"):
+    with pytest.raises(LedgerError, match="unknown or already settled"):
         ledger.settle(receipt, b"second")
-    with pytest.raises(LedgerError, match="does not exist"):
+    with pytest.raises(LedgerError, match="unknown or already settled"):
         ledger.settle(Receipt("feed"), b"third")
     assert ledger.charge(CENT, event(), key="k").answer == b"first"
     verify_ledger(ledger)
@@ -217,7 +215,7 @@ def test_the_split_of_delta_is_fixed_by_the_first_charge(place):
             with pytest.raises(PolicyError, match=r"delta and its share .* cannot change"):
                 ledger.set_budget(moved, analysts=None)
         ledger.set_budget(Budget(2, "1e-9", discover="1/4"), analysts=None)
-        assert ledger.budget.epsilon == 2
+        assert ledger.terms.budget.epsilon == 2
         verify_ledger(ledger)
 
 
@@ -227,7 +225,7 @@ def test_a_pure_budget_gets_a_delta_only_if_what_was_spent_fits(place):
         ledger.charge(Loss("1/2"), event())
         with pytest.raises(PolicyError, match="exceeds a budget with this delta"):
             ledger.set_budget(Budget(1, "1e-9"), analysts=None)
-        assert ledger.budget == Budget(1)
+        assert ledger.terms.budget == Budget(1)
         ledger.set_budget(Budget(8, "1e-9"), analysts=None)
         with pytest.raises(PolicyError, match="cannot change after the first charge"):
             ledger.set_budget(Budget(8), analysts=None)
@@ -240,7 +238,7 @@ def test_edits_of_the_budget_are_on_record_and_refund_nothing(ledger):
     ledger.charge(Loss(1), event())
     ledger.set_budget(Budget("1/2"), analysts=None)
     assert ledger.spent().epsilon == 2
-    with pytest.raises(Refused, match="epsilon 0 in total"):
+    with pytest.raises(Refused, match="not enough budget left in total"):
         ledger.charge(CENT, event())
     verify_ledger(ledger)
     with ledger.session.read_transaction() as table:
@@ -254,12 +252,16 @@ def test_a_ledger_survives_closing(place):
     with place.open() as ledger:
         assert snapshot(ledger) == before
         assert ledger.charge(CENT, event(by="ana"), key="k").answer == b"1"
-        assert (ledger.name, ledger.budget, ledger.analysts) == ("demo", Budget(1), {"ana": Budget(1)})
+        assert (ledger.terms.name, ledger.terms.budget, ledger.terms.analysts) == (
+            "demo",
+            Budget(1),
+            {"ana": Budget(1)},
+        )
 
 
 def test_a_ledger_belongs_to_its_name(path):
     create_ledger(path, name="demo", budget=Budget(1)).close()
-    with pytest.raises(PolicyError, match="belongs to data set 'demo', not 'other'"):
+    with pytest.raises(PolicyError, match="belongs to 'demo', not to 'other'"):
         open_ledger(path, name="other")
 
 
@@ -470,7 +472,7 @@ def test_a_checkpoint_that_cannot_be_written_stops_the_ledger_and_the_charge_sta
 
     with create_ledger(path, name="demo", budget=Budget(1)) as ledger:
         with monkeypatch.context() as patch:
-            patch.setattr("discreet.kernel.ledger.sqlite_location.write_checkpoint", broken)
+            patch.setattr("discreet.ledger_sqlite.location.write_checkpoint", broken)
             with pytest.raises(LedgerError, match="No space left"):
                 ledger.charge(CENT, event())
         with pytest.raises(LedgerError, match="an earlier write failed"):
@@ -489,7 +491,7 @@ def test_the_checkpoint_is_written_after_the_commit(path, monkeypatch):
             seen.append((other.execute("SELECT max(seq) FROM rows").fetchone()[0], head.seq))
         other.close()
 
-    monkeypatch.setattr("discreet.kernel.ledger.sqlite_location.write_checkpoint", look)
+    monkeypatch.setattr("discreet.ledger_sqlite.location.write_checkpoint", look)
     create_ledger(path, name="demo", budget=Budget(1)).close()
     assert seen == [(1, 1)]
 
@@ -511,8 +513,8 @@ def test_an_interrupted_charge_leaves_no_partial_state(place, monkeypatch):
 
 def test_gaussian_noise_on_a_pure_budget_is_refused_with_a_hint(ledger):
     before = snapshot(ledger)
-    for loss, what in ((Loss(None, "1/200"), "no epsilon"), (Loss("1/10", delta="1e-9"), "a delta")):
-        with pytest.raises(Refused, match=f"the budget is pure, but this loss has {what}"):
+    for loss in (Loss(None, "1/200"), Loss("1/10", delta="1e-9")):
+        with pytest.raises(Refused, match="it is pure, but this loss has a delta or no epsilon"):
             ledger.charge(loss, event())
     assert snapshot(ledger) == before
 

@@ -8,9 +8,9 @@ from kernel.ledger_locations import KINDS, FilePlace, place_of
 
 from discreet.kernel.errors import LedgerError, Refused
 from discreet.kernel.event import Event
-from discreet.kernel.ledger import open_ledger
 from discreet.kernel.loss import Loss
 from discreet.ledger_admin.verify import verify_ledger
+from discreet.ledger_sqlite import open_ledger
 
 CENT = Loss("1/100")
 

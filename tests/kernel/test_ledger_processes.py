@@ -12,9 +12,9 @@ from kernel.ledger_locations import KINDS, place_of
 
 from discreet.kernel.errors import LedgerError
 from discreet.kernel.event import Event
-from discreet.kernel.ledger import create_ledger, open_ledger
 from discreet.kernel.loss import Budget, Loss
 from discreet.ledger_admin.verify import verify_ledger
+from discreet.ledger_sqlite import create_ledger, open_ledger
 
 HERE = Path(__file__).parent
 
@@ -82,7 +82,7 @@ READ_ONLY = """
 import sys
 from discreet.kernel.errors import LedgerError
 from discreet.kernel.event import Event
-from discreet.kernel.ledger import create_ledger, open_ledger
+from discreet.ledger_sqlite import create_ledger, open_ledger
 from discreet.kernel.loss import Budget, Loss
 try:
     with open_ledger(sys.argv[1], name="demo") as ledger:
@@ -124,5 +124,5 @@ def test_two_ledger_objects_in_one_process_share_one_account(place):
         two.set_budget(Budget("1/2"), analysts=None)
         with pytest.raises(LedgerError, match="already settled"):
             one.settle(receipt, b"again")
-        assert one.budget == Budget("1/2")
+        assert one.terms.budget == Budget("1/2")
         verify_ledger(one)

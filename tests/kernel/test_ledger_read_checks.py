@@ -35,7 +35,7 @@ RELYING = {
     "a new charge": lambda ledger: ledger.charge(CENT, event("z")),
     "what is spent": lambda ledger: ledger.spent(),
     "what one analyst has spent": lambda ledger: ledger.spent("bob"),
-    "the terms": lambda ledger: ledger.budget,
+    "the terms": lambda ledger: ledger.terms.budget,
     "the list of charges": lambda ledger: ledger.events(),
     "what has no answer": lambda ledger: ledger.unsettled_events(),
 }
@@ -149,7 +149,7 @@ def test_an_untampered_ledger_never_refuses(place):
         one.acknowledge()
         assert two.latest_receipt("b") is None
         one.set_budget(Budget(2), analysts=None)
-        assert two.budget == Budget(2)
+        assert two.terms.budget == Budget(2)
         assert one.spent() == two.spent()
         verify_ledger(two)
 

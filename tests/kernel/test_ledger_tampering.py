@@ -8,10 +8,11 @@ from kernel.ledger_locations import KINDS, FilePlace, place_of
 
 from discreet.kernel.errors import LedgerError, Refused
 from discreet.kernel.event import Event, canonical_json
-from discreet.kernel.ledger import Ledger, create_ledger, open_ledger
+from discreet.kernel.ledger import Ledger
 from discreet.kernel.ledger.chain import Chain, LedgerRow, RowKind, event_text
 from discreet.kernel.loss import Budget, Loss
 from discreet.ledger_admin.verify import verify_ledger
+from discreet.ledger_sqlite import create_ledger, open_ledger
 
 CENT = Loss("1/100")
 EVENT = Event(mechanism=canonical_json({"name": "laplace"}), sensitivity="{}", question="count")
@@ -114,9 +115,9 @@ ITS_RECEIPT = "(SELECT receipt FROM rows WHERE seq = 5)"
     [
         (
             [f"UPDATE answers SET answer = ? WHERE receipt = {ITS_RECEIPT}", b"0"],
-            "row 5: the stored answer was modified",
+            "row 5: the stored answer was modified or deleted",
         ),
-        ([f"DELETE FROM answers WHERE receipt = {ITS_RECEIPT}"], "row 5: the stored answer is missing"),
+        ([f"DELETE FROM answers WHERE receipt = {ITS_RECEIPT}"], "row 5: the stored answer was modified or deleted"),
         (["INSERT INTO answers VALUES ('made up', ?)", b"0"], "a stored answer has no charge"),
     ],
     ids=["changed", "missing", "made up"],

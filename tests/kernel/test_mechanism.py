@@ -101,23 +101,6 @@ def test_gaussian_loss_adds_over_coordinates():
     assert Laplace(3).loss(Sensitivity.of_norms(l1=9, l2_squared=81)).epsilon == 3
 
 
-@pytest.mark.parametrize("scale", ["1/100", "1/3", "1", "5/2", "1000.7", "1e12"])
-def test_tails_of_the_laplace_noise_enclose_the_sum(scale):
-    noise = Laplace(scale)
-    with mpmath.workdps(150):
-        q = mpmath.exp(-1 / real(noise.scale))
-        for k in (-(10**13), -5, -1, 0, 1, 2, 3, 10, 1000, 10**12, 10**14):
-            exact = q**k / (1 + q) if k >= 1 else 1 - q ** (1 - k) / (1 + q)
-            for bits in (8, 64, 160, 256):
-                low, high = noise.tail_bounds(k, bits)
-                assert low <= exact * 2**bits <= high
-                assert high - low <= 8
-        if noise.scale < 1000:
-            summed = mpmath.fsum((1 - q) / (1 + q) * q**j for j in range(3, 60_000 if noise.scale > 10 else 4000))
-            low, high = noise.tail_bounds(3, 100)
-            assert low - 4 <= summed * 2**100 <= high + 4
-
-
 @pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64, ">i4", ">i8"])
 @pytest.mark.parametrize("shape", [(), (1,), (7,), (3, 4), (2, 0), (0,), (2, 3, 4)])

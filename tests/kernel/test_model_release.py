@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from discreet.engines.unit_batches import whole_units
 from discreet.kernel import model_release
 from discreet.kernel.errors import FAILED, Failed, Refused
-from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.model_release import MAX_UNITS, Combine, check_row_wise
 from discreet.kernel.reservation import CLIP_RADIUS, Reservation, clipped_sum_sensitivity, reserve
 from discreet.learn.row_sums import sum_rows as noisy_sum  # what it adds is tested where batches are
+from discreet.ledger_sqlite import memory_ledger
 
 
 class QuietLaplace(Laplace):
@@ -470,6 +470,19 @@ def test_units_that_are_split_across_batches_are_detected(units, caplog):
     with pytest.raises(Failed):
         dense(Torn(np.zeros((1, 2)), [1]), Laplace(CLIP_RADIUS))
     assert "must be consecutive and in one batch" in caplog.text
+
+
+@pytest.mark.parametrize("units", [None, np.array([1])])
+def test_rows_of_several_per_unit_need_the_number_of_each_unit(units, caplog):
+    """Rows without it would count as units of their own, and a person with two rows would add two vectors."""
+
+    class Nameless(Table):
+        def sum_units(self, part):
+            return part([(np.zeros((2, 2)), units)])
+
+    with pytest.raises(Failed):
+        dense(Nameless(np.zeros((2, 2)), [1, 1]), Laplace(CLIP_RADIUS))
+    assert "must have the number of its unit" in caplog.text
 
 
 @both_noises

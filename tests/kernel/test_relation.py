@@ -29,7 +29,6 @@ from discreet.kernel.relation import (
     Union,
     UnitKey,
     Where,
-    tables_of,
 )
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "matrix"))
@@ -377,7 +376,7 @@ def test_a_relation_cannot_double_for_ever(grow):
     relation = VISITS
     for _ in range(7):
         relation = grow(relation)
-    assert len(tables_of(relation)) == 128
+    assert len(relation.shape.tables) == 128
     with pytest.raises(ValueError, match="too many tables"):
         grow(relation)
 
@@ -387,8 +386,8 @@ def test_every_table_of_a_relation_is_found():
     joined = JoinPublic(Derive(VISITS, (("a", X),)), TOWNS, (), None, JoinKind.LEFT, 1)
     left = JoinOnUnit(Where(joined, YES), RENAMED, None, JoinKind.LEFT, 1)
     tree = SemiJoinOnUnit(Derive(left, ()), PerUnit(Union(VISITS, VISITS), (), ()), SemiJoinKind.ANTI)
-    assert tables_of(tree) == (VISITS, TOWNS, VISITS, VISITS, VISITS)
-    assert tables_of(child) == (child,)
+    assert tree.shape.tables == (VISITS, TOWNS, VISITS, VISITS, VISITS)
+    assert child.shape.tables == (child,)
 
 
 def test_equal_relations_are_equal_whatever_their_shape():

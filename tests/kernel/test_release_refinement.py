@@ -16,7 +16,6 @@ from discreet.kernel.errors import Failed, Refused
 from discreet.kernel.expr import Column, Type
 from discreet.kernel.fingerprint import fingerprints_of
 from discreet.kernel.grid import Grid
-from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
 from discreet.kernel.partition_selection import PartitionSelection, partition_threshold
@@ -35,13 +34,14 @@ from discreet.kernel.refinement import Refinement, recall_values
 from discreet.kernel.relation import EachRow, Scan, UnitKey
 from discreet.kernel.release import Catalog, ReleaseRequest, release_totals
 from discreet.ledger_admin.verify import verify_ledger
+from discreet.ledger_sqlite import memory_ledger
 from discreet.pricing.stored_totals import stored_draws
 from discreet.privacy import composed_dp_event, declared_epsilon, to_dp_event
 
 USER, PLACE, X = Column("user", Type.INTEGER), Column("place", Type.TEXT), Column("x", Type.REAL)
 VISITS = Scan("visits", (USER, PLACE, X), UnitKey((USER,)), max_rows=1000)
 EVENTS = Scan("events", (USER, PLACE, X), EachRow(), max_rows=10_000)
-CATALOG = Catalog({"visits": VISITS, "events": EVENTS}, {})
+CATALOG = Catalog({"visits": VISITS, "events": EVENTS}, {}, "here")
 BY = (("place", PLACE),)
 COUNT = Question(VISITS, (), PublicGroups(()), ContributionBounds(1, 1), (Count(),))
 TWO = Question(VISITS, BY, PublicGroups((("a", "b"),)), ContributionBounds(2, 1), (Count(), Sum(X, Grid(-2, 2, 1))))
@@ -214,12 +214,25 @@ def test_only_the_newest_stored_draw_with_its_own_noise_is_refined():
         told(ledger, finer(COUNT, first, [9], [3]))  # refined already
     with pytest.raises(Refused, match="Try again"):
         recall_values(
-            fingerprints_of(COUNT, "1")[0], Refinement(first.id, Laplace(9), Laplace(2)), ledger
+            fingerprints_of(COUNT, "1")[0], Refinement(first.id, Laplace(9), Laplace(2)), ledger, "here"
         )  # the ledger would not take it either
     told(ledger, ReleaseRequest(COUNT, (Laplace(50),)))
     with pytest.raises(Refused, match="Try again"):
         told(ledger, finer(COUNT, second, [4], [2]))  # not the newest any more
     assert len(ledger.events()) == 3
+
+
+@pytest.mark.parametrize(("before", "after"), [("", ""), ("", "here"), ("here", ""), ("here", "there")])
+def test_only_a_draw_from_the_same_declared_source_is_refined(before, after):
+    """Data that may have changed needs fresh noise: nothing is charged, and nothing is read."""
+    ledger = opened()
+    first = told(ledger, ReleaseRequest(COUNT, (Laplace(9),)), catalog=replace(CATALOG, source=before)).receipt
+    with pytest.raises(ValueError, match="declared to be unchanged"):
+        told(ledger, finer(COUNT, first, [9], [4]), catalog=replace(CATALOG, source=after))
+    assert len(ledger.events()) == 1
+    fresh = told(ledger, ReleaseRequest(COUNT, (Laplace(4),)), catalog=replace(CATALOG, source=after))
+    assert ledger.spent().epsilon == Fraction(1, 9) + Fraction(1, 4)
+    assert fresh.parts[0].source == after
 
 
 def test_a_refinement_that_was_charged_and_lost_is_not_refined_from(monkeypatch):
@@ -240,8 +253,8 @@ def test_no_other_charge_comes_between_lookup_and_charge(monkeypatch):
     first = told(ledger, ReleaseRequest(COUNT, (Laplace(9),))).receipt
     genuine = release.recall_values
 
-    def slow(topic, before, where):
-        found = genuine(topic, before, where)
+    def slow(*arguments):
+        found = genuine(*arguments)
         monkeypatch.setattr(release, "recall_values", genuine)
         told(ledger, finer(COUNT, first, [9], [8]))  # somebody else is quicker
         return found
@@ -280,7 +293,7 @@ def test_a_draw_that_selected_groups_is_not_refined():
     ledger = memory_ledger(name="demo", budget=Budget(100, delta="1/2", discover="1/2"))
     first = told(ledger, selecting(question, (Laplace(9), 300))).receipt
     with pytest.raises(ValueError, match="different noise"):
-        recall_values(fingerprints_of(question, "1")[0], Refinement(first.id, Laplace(9), Laplace(2)), ledger)
+        recall_values(fingerprints_of(question, "1")[0], Refinement(first.id, Laplace(9), Laplace(2)), ledger, "here")
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.mixture import GaussianMixture
 
 from discreet.kernel.errors import Refused
-from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.model_release import check_row_wise
 from discreet.learn.model_selection import evaluation
 from discreet.learn.model_selection.evaluation import METRICS, Score, evaluate
 from discreet.learn.model_selection.score_margins import SumNoise, r2_with_margin, share_with_interval
+from discreet.ledger_sqlite import memory_ledger
 
 rng = np.random.default_rng(5)
 X = rng.normal(size=(300, 2))

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from discreet.kernel.errors import FAILED, Failed, Refused
-from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget, Loss
 from discreet.learn.model_selection.private_selection import count_correct, probabilities, select
+from discreet.ledger_sqlite import memory_ledger
 
 X = np.arange(40.0).reshape(-1, 1)
 Y = X[:, 0] % 2

@@ -21,7 +21,6 @@ from discreet.engines.table_source import TableSource
 from discreet.engines.unit_batches import batch_rows, whole_units
 from discreet.kernel.errors import FAILED, Failed, Refused
 from discreet.kernel.expr import Type
-from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.model_release import Combine, PartialSum
@@ -30,6 +29,7 @@ from discreet.learn import Recommender, StandardScaler
 from discreet.learn.fit_session import _cell_entries
 from discreet.learn.mixture.marginals import column_cells
 from discreet.learn.row_sums import sum_rows
+from discreet.ledger_sqlite import memory_ledger
 from discreet.policy import Policy
 from tests.learn.spark_tables import ENDS, MODELS, TARGETS, Here, There, crowd, learned, seeded
 from tests.servers.spark import session

@@ -10,7 +10,6 @@ import pytest
 
 from discreet import privacy
 from discreet.kernel.errors import Failed, Refused
-from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget, Loss
 from discreet.learn.model_selection.evaluation import Score
 from discreet.learn.model_selection.hyperparameter_tuning import tune
@@ -23,6 +22,7 @@ from discreet.learn.model_selection.trials import (
     tuned_epsilon,
     zcdp_tuned_epsilon,
 )
+from discreet.ledger_sqlite import memory_ledger
 from discreet.privacy import hockey_stick, max_divergence, renyi
 
 E0 = Fraction("0.693147180560")  # ln 2, rounded up: what the trials of these tests lose

@@ -10,8 +10,8 @@ from itertools import product
 import strategies
 from strategies import DATE, INT, REAL, TEXT, TIME
 
+from discreet.engines.portable_regex import check_regex, expand_regex
 from discreet.kernel.expr import SIGNATURES, Call, Column, Constant, Type
-from discreet.kernel.portable_regex import check_regex, expand_regex
 
 
 def values_of(kind, count=0):
@@ -49,7 +49,7 @@ def typings(op):
     *wanted, _ = SIGNATURES[op].split()
     if wanted[-1].endswith("*"):
         wanted = [*wanted[:-1], wanted[-1][0], wanted[-1][0]] if "!" not in wanted[-1] else [*wanted, wanted[-1]]
-    free = {"N": (INT, REAL), "O": tuple(Type), "A": tuple(Type)}.get(wanted[0][0], (None,))
+    free = {"N": (INT, REAL), "A": tuple(Type)}.get(wanted[0][0], (None,))
     return [[(Type(text[0]) if text[0] in "irbtds" else kind, "!" in text) for text in wanted] for kind in free]
 
 

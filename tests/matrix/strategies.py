@@ -201,7 +201,7 @@ _RESULTS: dict[Type, list[str]] = {
     kind: [
         op
         for op, text in SIGNATURES.items()
-        if text[-1] in {kind.value, "A", "O"} or (text[-1] == "N" and kind in (INT, REAL))
+        if text[-1] in {kind.value, "A"} or (text[-1] == "N" and kind in (INT, REAL))
     ]
     for kind in Type
 }
@@ -234,7 +234,7 @@ def _arguments(rng: random.Random, schema: Mapping[str, Type], op: str, kind: Ty
     *wanted, result = SIGNATURES[op].split()
     if wanted[-1].endswith("*"):
         wanted += [wanted[-1]] * rng.randint(0, 2)
-    free = kind if result in {"N", "O", "A"} else rng.choice([INT, REAL] if "N" in wanted[0] else list(Type))
+    free = kind if result in {"N", "A"} else rng.choice([INT, REAL] if "N" in wanted[0] else list(Type))
     constants = iter(SPANS.get(op, ()))
     for pattern in wanted:
         found = Type(pattern[0]) if pattern[0] in "irbtds" else free

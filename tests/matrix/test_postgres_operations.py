@@ -87,7 +87,7 @@ def test_expressions_may_be_as_deep_as_the_kernel_allows(connection, op):
     rows = [{"i": 3, "r": 1.25, "t": " aÉ", "d": date(2020, 2, 29)}, dict.fromkeys(schema)]
     rows.append({"i": (1 << 63) - 1, "r": 1e308, "t": "A" * 3000, "d": date.max})
     first = SIGNATURES[op][0]
-    name = next(name for name, kind in schema.items() if kind.value == {"N": "r", "O": "r"}.get(first, first))
+    name = next(name for name, kind in schema.items() if kind.value == {"N": "r", "A": "r"}.get(first, first))
     rest = [Constant(0 if op == "round" else 1, INT)] if "!" in SIGNATURES[op] else [Column(name, schema[name])]
     expr = Column(name, schema[name])
     scan = Scan("t", tuple(Column(*column) for column in schema.items()), EachRow(), max_rows=9)

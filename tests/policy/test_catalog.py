@@ -156,7 +156,7 @@ def policies_and_data(draw):
 
 def computed_owners(file, data):
     """Return the owner of each row that has one, by the catalog's scans and the reference engine."""
-    catalog, engine = catalog_of(Policy.from_dict(file), lambda name: {}), ReferenceEngine(data)
+    catalog, engine = catalog_of(Policy.from_dict(file), lambda name: {}, str), ReferenceEngine(data)
     return {
         (name, row["number"]): unit for name, scan in catalog.private.items() for unit, row in engine.owned_rows(scan)
     }
@@ -224,9 +224,21 @@ FILE = {
 
 def test_the_catalog_has_each_table_once_as_it_is_declared():
     policy = Policy.from_dict(FILE)
-    catalog = catalog_of(policy, lambda name: {name: Type.TEXT})
+    catalog = catalog_of(policy, lambda name: {name: Type.TEXT}, str)
     assert catalog.private == {"visits": scan_of(policy, "visits")}
     assert catalog.public == {"regions": {"regions": Type.TEXT}}
+
+
+def test_only_a_declared_version_has_a_source_and_it_differs_with_every_location():
+    def source_of(version, **elsewhere):
+        policy = Policy.from_dict({**FILE, "data": {**FILE["data"], **version}})
+        return catalog_of(policy, lambda name: {}, lambda name: elsewhere.get(name, "here")).source
+
+    assert source_of({}) == source_of({}, visits="there") == ""
+    declared = {"version": "1"}
+    sources = [source_of(declared, **moved) for moved in ({}, {"visits": "there"}, {"regions": "there"})]
+    assert len({*sources, ""}) == 4
+    assert source_of(declared) == sources[0]
 
 
 def test_a_public_table_has_no_scan():

@@ -246,8 +246,8 @@ columns.since = { type = "date", between = [2000-01-01, 2010-12-31] }
         sql = "SELECT category, COUNT(*) AS n FROM checkins JOIN venues USING (venue) GROUP BY category"
         assert len(curator.ask(sql, epsilon="1/10")) == 3
         assert len(curator.ask("SELECT COUNT(*) FROM friends WHERE since >= '2005-01-01'", epsilon="1/10")) == 1
-        assert curator.ledger.name == "checkins-dummy"
-        assert curator.ledger.budget == Policy.parse(text).budget
+        assert curator.ledger.terms.name == "checkins-dummy"
+        assert curator.ledger.terms.budget == Policy.parse(text).budget
 
 
 def test_sources_of_other_engines_become_files(tmp_path):

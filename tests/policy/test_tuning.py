@@ -12,12 +12,12 @@ VALUES = {
     "budget": {"epsilon": 1},
     "tables": {"visits": {"source": "v", "unit": "who", "columns": {"who": {"type": "integer"}}}},
 }
-SAID = {"memory": "2GB", "threads": 1, "seconds": 2.5, "folder": "spilled", "disk": "3GB", "remember": "1MB"}
+SAID = {"memory": "2GB", "threads": 1, "seconds": 2.5, "folder": "spilled", "disk": "3GB", "totals_cache": "1MB"}
 
 
 def test_every_setting_can_be_written_in_the_policy(tmp_path):
     policy = Policy.from_dict({**VALUES, "tuning": SAID}, tmp_path)
-    wanted = {**SAID, "folder": str(tmp_path / "spilled"), "remember": 1_000_000}
+    wanted = {**SAID, "folder": str(tmp_path / "spilled"), "totals_cache": 1_000_000}
     assert tuning_from_policy(policy) == dc.Tuning(**wanted)
     assert tuning_from_policy(Policy.from_dict(VALUES)) == dc.Tuning()
     assert Policy.parse(write_policy(policy), tmp_path) == policy
@@ -49,7 +49,7 @@ def test_performance_settings_do_not_change_the_ledgers_fingerprint():
         ("threads", 0),
         ("seconds", 0),
         ("seconds", "1e9"),
-        ("remember", 7),
+        ("totals_cache", 7),
         ("thread", 2),
     ],
 )

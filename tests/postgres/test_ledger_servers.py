@@ -77,7 +77,7 @@ def test_a_ledger_belongs_to_its_name(place):
     create_postgres_ledger(place.url, name="other", budget=Budget(1)).close()
     place.empty()
     place.run([f"ALTER SCHEMA {schema_name('other')} RENAME TO {place.schema}"])
-    with pytest.raises(PolicyError, match="belongs to data set 'other', not 'demo'"):
+    with pytest.raises(PolicyError, match="belongs to 'other', not to 'demo'"):
         open_postgres_ledger(place.url, name="demo")
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from kernel.ledger_locations import KINDS, place_of
 
-from discreet.kernel.ledger import create_ledger, open_ledger
 from discreet.kernel.loss import Budget
 from discreet.ledger_admin.verify import verify_ledger
+from discreet.ledger_sqlite import create_ledger, open_ledger
 
 SCRIPTS = Path(__file__).parent.parent / "kernel"
 

@@ -313,7 +313,7 @@ def test_a_question_that_takes_too_long_is_stopped_and_the_next_is_answered(serv
 
 def test_an_executor_that_dies_changes_no_total(cluster, places, other):
     """Spark computes anew what was lost; the integers are the same."""
-    with dc.open(Policy.parse(text(cluster.url, places)), tuning=Tuning(remember=0)) as curator:
+    with dc.open(Policy.parse(text(cluster.url, places)), tuning=Tuning(totals_cache=0)) as curator:
         killed = []
 
         def kill():
@@ -349,7 +349,7 @@ def test_a_server_that_is_started_again_fails_one_question_at_most(places, other
     server = spark_local()
     port = server.url.rpartition(":")[2]
     try:
-        with dc.open(Policy.parse(text(server.url, places)), tuning=Tuning(remember=0)) as curator:
+        with dc.open(Policy.parse(text(server.url, places)), tuning=Tuning(totals_cache=0)) as curator:
             wanted = exact(other, QUESTIONS[0])
             assert exact(curator, QUESTIONS[0]) == wanted
             server.stop()
@@ -383,7 +383,7 @@ scan = Scan("t", (Column("unit", N), Column("key", N)), UnitKey((Column("unit", 
 by = (("key", Column("key", N)),)
 asked = Question(scan, by, SelectedGroups(3), ContributionBounds(3, 3), (SelectionWeight(), Count()))
 source = TableSource(sys.argv[2], {"unit": N, "key": N})
-with Spark({"t": source}, url=sys.argv[1], tuning=Tuning(remember=0)) as engine:
+with Spark({"t": source}, url=sys.argv[1], tuning=Tuning(totals_cache=0)) as engine:
     groups = len(engine.totals(asked).keys)
     first = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     rows = sum(len(places) for _, places in engine.batches(scan, ("key",), 10_000)) if sys.argv[3:] else 0

@@ -18,7 +18,7 @@ from discreet.kernel.errors import PolicyError, Refused
 from discreet.kernel.expr import Call, Column, Type
 from discreet.kernel.mechanism import Laplace
 from discreet.kernel.question import Count, CountUnits, PublicGroups, SelectedGroups, SelectionWeight, Sum
-from discreet.kernel.relation import EachRow, ParentUnit, PublicTable, Scan, UnitKey, tables_of
+from discreet.kernel.relation import EachRow, ParentUnit, PublicTable, Scan, UnitKey
 from discreet.policy import Policy
 from discreet.policy.catalog import scan_of
 from discreet.query.passes import plan_query
@@ -445,7 +445,7 @@ def test_every_scan_is_the_registered_one():
         (METER, "SELECT COUNT(*) FROM readings"),
     ):
         for part in plan_query(sql, policy, PUBLIC, groups=1, rows=1).releases:
-            for table in tables_of(part.question.relation):
+            for table in part.question.relation.shape.tables:
                 assert isinstance(table, PublicTable) or table == scan_of(policy, table.table)
 
 

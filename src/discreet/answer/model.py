@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,6 +11,7 @@ import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
 from discreet.answer.frames import FrameKind, as_frame, as_pandas, as_polars
 from discreet.answer.html import answer_html, explanation_html
+from discreet.answer.margins import CellDifference, cell_difference
 from discreet.answer.plot import answer_figure
 from discreet.answer.text import answer_text, details_text, explanation_text, is_reliable, short_number
 from discreet.kernel.event import Receipt
@@ -57,6 +58,10 @@ class Answer:
     nothing, if earlier answers were reused. `remaining` is the epsilon that the analyst can still spend. `clipping`
     states how many units exceed the contribution bounds, `bounds` lists them; `details()` has all of it as text.
 
+    If the policy declares a sample, `noise_margins` and `sampling_margins` have the parts of each margin; a part from
+    sampling is None if it is unknown, and the margin is that of the noise alone. The sampling errors of the rows of a
+    column in `uncorrelated_sampling` are uncorrelated.
+
     >>> answer = Answer(
     ...     pa.table({"city": ["Bonn", "Trier"], "n": [1731, 40]}),
     ...     margins={"n": [30, 30]},
@@ -89,6 +94,9 @@ class Answer:
     frame_kind: FrameKind = FrameKind.ARROW
     paid: Loss | None = None
     remaining: Fraction | None = None
+    noise_margins: dict[str, list[float | None]] = field(default_factory=dict)
+    sampling_margins: dict[str, list[float | None]] = field(default_factory=dict)
+    uncorrelated_sampling: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if self.paid is None:
@@ -102,6 +110,8 @@ class Answer:
         if any(len(column) != rows for column in margins.values()):
             raise ValueError(f"margins must have one entry for each of the {rows} rows")
         object.__setattr__(self, "margins", margins)
+        if self.sampling_margins.keys() != self.noise_margins.keys() or not self.noise_margins.keys() <= set(margins):
+            raise ValueError("noise_margins and sampling_margins must name the same noisy columns")
 
     @property
     def loss(self) -> Loss:
@@ -150,13 +160,18 @@ class Answer:
         return table.replace_schema_metadata({"discreet": json.dumps(self.to_dict())})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all but the table and its margins, for JSON; exact numbers are texts such as 1/10."""
+        """Return all but the table and its margins, for JSON; exact numbers are texts such as 1/10.
+
+        If the policy declares a sample, the parts of the margins are there too.
+        """
         return {
             "cost": _cost_to_dict(self.cost),
             "paid": _loss_to_dict(self.paid),
             "remaining": _fraction_text(self.remaining),
             "receipt": self.receipt.id,
             "noise": self.noise,
+            "noise_margins": self.noise_margins,
+            "sampling_margins": self.sampling_margins,
             "clipping": list(self.clipping),
             "bounds": list(self.bounds),
             "notes": list(self.notes),
@@ -188,15 +203,26 @@ class Answer:
         return self.table.__arrow_c_stream__(requested_schema)
 
     def with_margins(self) -> pa.Table:
-        """Return the table with a column n_margin after each noisy column n, and the metadata of `to_arrow`."""
+        """Return the table with a column n_margin after each noisy column n, and the metadata of `to_arrow`.
+
+        If the policy declares a sample, n_noise_margin and n_sampling_margin follow.
+        """
+        parts = {"margin": self.margins, "noise_margin": self.noise_margins, "sampling_margin": self.sampling_margins}
         columns: dict[str, Any] = {}
         for name in self.table.column_names:
             columns[name] = self.table.column(name)
-            if name in self.margins:
-                columns[_unused_name(f"{name}_margin", self.table.column_names)] = pa.array(
-                    self.margins[name], pa.float64()
-                )
+            for suffix, margins in parts.items():
+                if name in margins:
+                    new_name = _unused_name(f"{name}_{suffix}", [*self.table.column_names, *columns])
+                    columns[new_name] = pa.array(margins[name], pa.float64())
         return self._with_metadata(pa.table(columns))
+
+    def differs(self, row_a: int, row_b: int, column: str | None = None) -> CellDifference:
+        """Test whether two rows differ in a noisy column, given their margins; true if they do, at the 95 % level.
+
+        Rows are numbered from 0. The column may be left out if only one is noisy.
+        """
+        return cell_difference(self, row_a, row_b, column)
 
     def plot(self) -> "Figure":
         """Return a matplotlib figure: lines over times and numbers, otherwise bars, with 95 % margins as error bars.

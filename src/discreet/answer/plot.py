@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.answer.text import is_number, key_texts, round_to_margin, truncate
+from discreet.answer.text import is_number, key_texts, margin_legend, round_to_margin, truncate
 from discreet.plotting import (
     BLUE,
     COLOURS,
@@ -34,7 +34,7 @@ _MAX_VERTICAL_BARS = 12, 72  # maximum number of categories side by side, and of
 _MAX_ERROR_BARS = 60  # with more points, margins are drawn as a band
 _MAX_LEGEND_LENGTH = 20  # letters of a name beside its colour
 _WIDE_MARGIN_FACTOR = 10  # times the usual margin; wider margins are ignored for the scale of the axis
-_ERROR_BAR_NOTE = "Error bars: 95 % margin of error from privacy noise."
+_ERROR_BAR_NOTE = "Error bars: {legend}."
 _NO_BAR_NOTE = "No bar: margin unknown."
 _ARROW_NOTE = "Arrow: the value or its margin of error extends beyond the axis."
 _OMITTED_NOTE = "The {shown} largest of {all:,} groups, chosen by noisy values: they tend to be overstated."
@@ -87,7 +87,11 @@ def answer_figure(answer: "Answer") -> "Figure":
             _label_axes(axes, layout, measure_label, as_title=is_single_value or len(measures) > 1)
         if len(layout.series) > 1:
             _add_colour_legend(figure, grid[0][0], layout.colour_label)
-        footnotes = [*notes, *([layout.omitted_note] if layout.omitted_note else [])]
+        legend = margin_legend(answer).removeprefix("± is the ")
+        footnotes = [
+            *(note.replace("{legend}", legend) for note in notes),
+            *([layout.omitted_note] if layout.omitted_note else []),
+        ]
         figure.supxlabel("\n".join(footnotes), x=0.01, ha="left", fontsize=7.5, color=GREY)
         set_title(figure, _figure_title(measures, keys))
         return figure

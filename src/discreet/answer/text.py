@@ -121,13 +121,22 @@ def display_columns(answer: "Answer") -> list[DisplayColumn]:
     return columns
 
 
-def legend(columns: Sequence[DisplayColumn]) -> str:
+def legend(answer: "Answer", columns: Sequence[DisplayColumn]) -> str:
     """Return the sentence that explains the signs that occur, if any does."""
     cells = [cell for column in columns for cell in column.cells if cell.margin]
-    parts = [MARGIN_LEGEND] if any(cell.margin != "?" for cell in cells) else []
+    parts = [margin_legend(answer)] if any(cell.margin != "?" for cell in cells) else []
     parts += [UNRELIABLE_LEGEND] if any(cell.unreliable for cell in cells) else []
     parts += [UNKNOWN_MARGIN_LEGEND] if any(cell.margin == "?" for cell in cells) else []
     return f"{'; '.join(parts)}." if parts else ""
+
+
+def margin_legend(answer: "Answer") -> str:
+    """Say what the margins cover: privacy noise, and sampling where it is known."""
+    known = {name for name, margins in answer.sampling_margins.items() if any(each is not None for each in margins)}
+    if not known:
+        return MARGIN_LEGEND
+    noise_only = [truncate(name) for name in answer.margins if name not in known]
+    return f"{MARGIN_LEGEND} and sampling" + (f" (privacy noise only: {', '.join(noise_only)})" if noise_only else "")
 
 
 def hidden_rows_note(answer: "Answer") -> str:
@@ -167,7 +176,7 @@ def answer_text(answer: "Answer") -> str:
 
 def summary_sentences(answer: "Answer", columns: Sequence[DisplayColumn]) -> list[str]:
     """Return the lines below a table: the margin of error, the clipping, the cost and the remaining budget."""
-    return [line for line in (legend(columns), " ".join(answer.clipping), cost_sentence(answer)) if line]
+    return [line for line in (legend(answer, columns), " ".join(answer.clipping), cost_sentence(answer)) if line]
 
 
 def details_text(answer: "Answer") -> str:
@@ -183,7 +192,23 @@ def detail_sentences(answer: "Answer") -> list[str]:
     cost = ", ".join(f"{name} {short_number(number)}" for name, number in amounts.items() if number is not None)
     noise = [f"Noise of {truncate(name)}: {description}." for name, description in answer.noise.items()]
     receipt = f"Privacy cost: {cost}. Ledger entry: {escape_unprintable(answer.receipt.id)}."
-    return [*answer.notes, *answer.bounds, *noise, receipt]
+    return [*margin_part_sentences(answer), *answer.notes, *answer.bounds, *noise, receipt]
+
+
+def margin_part_sentences(answer: "Answer") -> list[str]:
+    """Return the parts of the margins of each column, over all rows, if the policy declares a sample."""
+    return [
+        f"95 % margin of {truncate(name)}: privacy noise {_margin_range(answer.noise_margins[name])}, "
+        f"sampling {_margin_range(sampling)}."
+        for name, sampling in answer.sampling_margins.items()
+    ]
+
+
+def _margin_range(margins: Sequence[float | None]) -> str:
+    known = [margin for margin in margins if margin is not None]
+    if not known:
+        return "unknown"
+    return "± " + " to ".join(dict.fromkeys(round_to_margin(0.0, margin)[1] for margin in (min(known), max(known))))
 
 
 def long_cell_texts(answer: "Answer") -> list[str]:

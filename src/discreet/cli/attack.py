@@ -32,7 +32,7 @@ _MISSING_EXTRA = "discreet: attacks need extra packages. Install them with: pip 
 
 
 def attack(  # noqa: PLR0913, PLR0917 - options of a command
-    name: Annotated[str, typer.Argument(help="The name of an attack, `all`, or `list` to list them.")],
+    name: Annotated[str, typer.Argument(help="The name of an attack, `all`, or `list` to list them.")] = "",
     data: Annotated[
         Path | None,
         typer.Option(
@@ -53,6 +53,8 @@ def attack(  # noqa: PLR0913, PLR0917 - options of a command
     force: Annotated[bool, typer.Option("--force", metavar="", help="Overwrite existing files.")] = False,
 ) -> None:
     """Run an attack on personal data with no defence, with a simple fix, and with the curator."""
+    if not name:
+        usage_error("name an attack, or `all`. List all attacks with: discreet attack list")
     if name == _LIST:
         _print_list()
         return

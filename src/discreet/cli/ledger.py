@@ -94,7 +94,7 @@ def show(
             _print_indented(console, _query_text(event))
             if long:
                 _print_indented(console, _describe_mechanism(event))
-        typer.echo(f"spent {_format_cost(ledger.spent())} of {format_budget(ledger.budget)}")
+        typer.echo(f"spent {_format_cost(ledger.spent())} of {format_budget(ledger.terms.budget)}")
         if (to := ledger.moved_to) is not None:
             typer.echo(f"moved to {to}")
 

@@ -1,7 +1,7 @@
 """Build answers and explanations from released totals: columns, margins, notes and cost."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
@@ -12,6 +12,7 @@ import sqlglot
 from sqlglot import exp
 
 from discreet import postprocess, privacy
+from discreet.answer.margins import combine_margins
 from discreet.answer.model import Answer, Cost, ExplainedColumn, Explanation
 from discreet.estimate.estimators import VarianceStatistic, describe_noise
 from discreet.estimate.intervals import Noise
@@ -26,12 +27,14 @@ from discreet.estimate.planned_release import (
     assemble_table,
     clipped_units_note,
     column_origins,
+    describes_population,
     noisy_columns,
     noisy_sources,
     noisy_total,
     total_indices,
 )
 from discreet.estimate.quantiles import extreme_notes, rank_margin, redraw_estimate, tree_estimates
+from discreet.estimate.sampling import SampledRelease, SamplingError
 from discreet.kernel.event import Receipt
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.mechanism import Laplace
@@ -39,6 +42,7 @@ from discreet.kernel.question import GroupKey, SelectedGroups
 from discreet.kernel.sqlgen.dialect import Dialect, quote_name
 from discreet.kernel.sqlgen.question_sql import write_selects
 from discreet.policy import Policy
+from discreet.policy.declarations import SimpleRandomSample
 from discreet.pricing import CombinedRelease, ReleasePiece, ReleasePlan, margin_times_count, noise_type_for, total_cost
 
 _MAX_REDRAW_SHIFT = 2.0**61  # that a redraw moves a number
@@ -49,6 +53,10 @@ _NULL_NOTE = "NULL: too few values in the group at this epsilon."
 _QUANTILE_MARGIN_TEXT = "the margin spans the values whose rank is within about {0:,.2g} rows of the quantile"
 _VALUE_COUNTS_MARGIN_TEXT = "values whose counts differ by less than the noise may be in another order"
 _SEVERAL_DRAWS_NOTE = "Groups that only one of several releases selected have that release's wider margin."
+_PROPAGATION_NOTE = (
+    "The sampling error of a number computed from several aggregates is an upper bound for any correlation of them."
+)
+_FORECAST_NOTE = "Margins here are from privacy noise; those of the answer include the sampling error too."
 _MARGIN_FORMULAS = {
     "mean": "± {0:,.3g} to {1:,.3g} divided by the number of values in the group, if that is large",
     "variance": "± {0:,.3g} to {1:,.3g} divided by the number of values in the group, if that is large",
@@ -63,9 +71,11 @@ def build_answer(
     releases = [(part, table, _row_positions(part, table)) for part, table in zip(plan.releases, tables, strict=True)]
     released: dict[str, pa.Table] = {}
     margins: dict[tuple[str, str], np.ndarray] = {}
+    sampling: dict[tuple[str, str], SamplingError] = {}
     for part, table, rows in releases:
-        released[part.name], column_margins = _assemble_pieces(part, table, rows)
+        released[part.name], column_margins, column_sampling = _assemble_pieces(part, table, rows)
         margins |= {(part.name, name): widths for name, widths in column_margins.items()}
+        sampling |= {(part.name, name): error for name, error in column_sampling.items()}
 
     def redraw(times: int) -> Mapping[str, pa.Table]:
         return {
@@ -73,7 +83,11 @@ def build_answer(
             for part, table, rows in releases
         }
 
-    result, result_margins = postprocess.run_with_margins(plan.postprocess, released, margins, redraw)
+    sampling_widths = {column: error.margins for column, error in sampling.items()}
+    result, noise_margins, sampling_margins = postprocess.run_with_margins(
+        plan.postprocess, released, margins, redraw, sampling_widths
+    )
+    result_margins = combine_margins(noise_margins, sampling_margins)
     noises = [[piece.noises for piece in table.pieces] for table in tables]
     return Answer(
         table=result,
@@ -84,11 +98,15 @@ def build_answer(
         bounds=_bound_sentences(plan, tables),
         clipping=tuple(_clipping_sentences(plan, tables, policy.data.protects)),
         notes=(
-            *_interpretation_notes(plan, released, result_margins),
+            *_sampling_notes(plan, sampling, sampling_margins, policy),
+            *_interpretation_notes(plan, released, noise_margins),
             *release_plan.notes,
             *([_SEVERAL_DRAWS_NOTE] if any(len(each) > 1 for each in noises) else []),
         ),
         paid=release_plan.marginal_cost,
+        noise_margins=noise_margins if sampling else {},
+        sampling_margins=sampling_margins,
+        uncorrelated_sampling=frozenset(_uncorrelated_columns(plan, sampling)),
     )
 
 
@@ -116,22 +134,26 @@ def _sort_rows(part: PlannedRelease, keys: Sequence[GroupKey]) -> list[int] | np
 
 def _assemble_pieces(
     part: PlannedRelease, table: CombinedRelease, rows: Sequence[np.ndarray]
-) -> tuple[pa.Table, dict[str, np.ndarray]]:
-    """Return the released table, and the margins of its measures row by row."""
-    piece_tables, piece_margins = [], []
+) -> tuple[pa.Table, dict[str, np.ndarray], dict[str, SamplingError]]:
+    """Return the released table, and the margins and sampling errors of its measures row by row."""
+    piece_tables, piece_margins, piece_errors = [], [], []
     for piece in table.pieces:
         noisy = piece.noisy
         selected_values = tree_estimates(part, piece.noises, noisy.trees, len(noisy.keys))
         piece_table, estimates = assemble_table(part, noisy.keys, noisy.values, piece.noises, selected_values)
         piece_tables.append(piece_table)
         piece_margins.append({name: estimate.margins for name, estimate in estimates.items()})
+        if part.sample:
+            sampled = SampledRelease(part, part.sample, noisy.values, piece.noises)
+            piece_errors.append(sampled.errors(estimates))
     order = np.argsort(np.concatenate(rows))
-    if (order == np.arange(len(order))).all():
-        return pa.concat_tables(piece_tables), {
-            name: np.concatenate([each[name] for each in piece_margins]) for name in piece_margins[0]
-        }
     joined = {name: np.concatenate([each[name] for each in piece_margins])[order] for name in piece_margins[0]}
-    return pa.concat_tables(piece_tables).take(pa.array(order)), joined
+    errors = {
+        name: replace(error, margins=np.concatenate([each[name].margins for each in piece_errors])[order])
+        for name, error in (piece_errors[0] if piece_errors else {}).items()
+    }
+    whole = pa.concat_tables(piece_tables)
+    return (whole if (order == np.arange(len(order))).all() else whole.take(pa.array(order))), joined, errors
 
 
 def _clipping_sentences(plan: QueryPlan, tables: Sequence[CombinedRelease], unit_noun: str) -> list[str]:
@@ -143,6 +165,39 @@ def _clipping_sentences(plan: QueryPlan, tables: Sequence[CombinedRelease], unit
         if not table.clipping_unknown
     ]
     return list(dict.fromkeys(text for text in texts if text))
+
+
+def _sampling_notes(
+    plan: QueryPlan,
+    sampling: Mapping[tuple[str, str], SamplingError],
+    sampling_margins: Mapping[str, list[float | None]],
+    policy: Policy,
+) -> tuple[str, ...]:
+    """State what totals estimate, and where the sampling error is an upper bound or unknown."""
+    expanded = any(describes_population(part, measure.estimator) for part in plan.releases for measure in part.measures)
+    notes = [_expansion_note(policy.sample, policy.data.protects)] if policy.sample and expanded else []
+    notes += [error.note for error in sampling.values() if error.note]
+    known = [name for name, margins in sampling_margins.items() if any(margin is not None for margin in margins)]
+    if any(len(noisy_sources(plan, column_origins(plan)[name])) > 1 for name in known):
+        notes.append(_PROPAGATION_NOTE)
+    return tuple(dict.fromkeys(notes))
+
+
+def _expansion_note(sample: SimpleRandomSample, noun: str) -> str:
+    return (
+        f"Counts and sums are estimates for the population of {sample.population_size:,}: each {noun} in the sample "
+        f"stands for {float(sample.expansion):,.6g}."
+    )
+
+
+def _uncorrelated_columns(plan: QueryPlan, sampling: Mapping[tuple[str, str], SamplingError]) -> Iterator[str]:
+    """Yield the columns whose sampling errors are uncorrelated between rows."""
+    for name, origin in column_origins(plan).items():
+        sources = noisy_sources(plan, origin)
+        if sources and all(
+            (key := (part.name, measure.name)) in sampling and sampling[key].uncorrelated for part, measure in sources
+        ):
+            yield name
 
 
 def _interpretation_notes(
@@ -212,7 +267,11 @@ def build_explanation(
         sql=";\n".join(
             text for part in plan.releases for text in write_selects(part.question, display_dialect).values()
         ),
-        notes=(*release_plan.notes, *([over_budget_note] if over_budget_note else [])),
+        notes=(
+            *([_FORECAST_NOTE] if any(part.sample for part in plan.releases) else []),
+            *release_plan.notes,
+            *([over_budget_note] if over_budget_note else []),
+        ),
         paid=release_plan.marginal_cost,
     )
 

@@ -18,14 +18,15 @@ from discreet.estimate.planned_release import PlannedRelease, QueryPlan
 from discreet.kernel import release
 from discreet.kernel.errors import FAILED, Failed, LedgerError, Refused
 from discreet.kernel.event import OWNER, bounded_text
-from discreet.kernel.ledger import Ledger, remaining_budget
-from discreet.kernel.ledger.terms import Terms, check_cost
+from discreet.kernel.ledger import Ledger
+from discreet.kernel.ledger.terms import OverBudget
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.numbers import Number
 from discreet.policy import Policy
 from discreet.policy.catalog import catalog_of
 from discreet.pricing import AccuracyTarget, CostRequest, Margins, ReleaseHistory, ReleasePlan
 from discreet.pricing.allocation import largest_epsilon
+from discreet.pricing.remaining_budget import BudgetLimit, remaining_text, shortage_text
 from discreet.query.passes import plan_query
 
 _LOG = logging.getLogger("discreet")
@@ -90,7 +91,7 @@ class Curator:
 
     def __init__(self, policy: Policy, engine: Engine, ledger: Ledger) -> None:
         self.policy, self.ledger, self._engine, self.frame_kind = policy, ledger, engine, Answer.frame_kind
-        self._catalog = catalog_of(policy, engine.columns)
+        self._catalog = catalog_of(policy, engine.columns, engine.location)
         self._circuit_breaker = CircuitBreaker(policy, ledger, engine.seconds)
         self._in_flight_keys = InFlightKeys(ledger, engine.seconds + GRACE_SECONDS)
 
@@ -115,7 +116,7 @@ class Curator:
         request = pricing.read_cost_request(plan, CostRequest(epsilon, rho, margin), by, self.policy)
         if plan.explain:
             raise Refused("EXPLAIN: ask() does not run EXPLAIN. Use explain(), which is free.")
-        request_record = pricing.request_record(plan, self.policy.data.version, pricing.recorded_request(request))
+        request_record = pricing.request_record(plan, self.policy.data.version_label, pricing.recorded_request(request))
         if key is None:
             return self._answer_plan(plan, request, request_record, by, None)
         _check_texts(key=key)
@@ -150,8 +151,11 @@ class Curator:
     def fit(self, estimator: E, sql: str, *, by: str = OWNER) -> E:
         """Fit one of `discreet.learn`'s estimators on the rows of a query, charged to this ledger."""
         self._check_request(sql, by)
-        with self._circuit_breaker.guard():
-            return fit_on_query(estimator, sql, by=by, policy=self.policy, engine=self._engine, ledger=self.ledger)
+        try:
+            with self._circuit_breaker.guard():
+                return fit_on_query(estimator, sql, by=by, policy=self.policy, engine=self._engine, ledger=self.ledger)
+        except OverBudget as refusal:
+            raise Refused(f"{refusal} {remaining_text(self._limits(by))}") from None
 
     def budget(self, by: str | None = None) -> BudgetStatus:
         """Return the budget of the data set or of an analyst, what is spent, and what remains for one more query.
@@ -169,12 +173,12 @@ class Curator:
         (1.0, 0.844)
         """
         self._check_analyst(by or OWNER)
-        limits = self._budgets_and_spent(by or OWNER)
-        remainders = [remaining_budget(total, spent) for total, spent in limits]
+        limits = self._limits(by or OWNER)
+        remainders = [limit.remaining for limit in limits]
         rho, delta = min(remainder.rho for remainder in remainders), min(rest.delta for rest in remainders)
         pure_epsilon = min((rest.epsilon for rest in remainders if rest.epsilon is not None), default=None)
         epsilon = largest_epsilon(self.policy.budget, Loss.of_bounds(pure_epsilon, rho, delta))
-        return BudgetStatus(*limits[-1], RemainingBudget(epsilon, rho, delta))
+        return BudgetStatus(limits[-1].budget, limits[-1].spent, RemainingBudget(epsilon, rho, delta))
 
     def close(self) -> None:
         """Close the engine and the ledger."""
@@ -232,7 +236,9 @@ class Curator:
         self, parts: tuple[PlannedRelease, ...], until: str | None = None, fresh: release.ReleaseResult | None = None
     ) -> tuple[ReleaseHistory, ...]:
         state, kind = pricing.data_version(self.policy), pricing.noise_type_for(self.policy)
-        return pricing.look_up_histories(parts, self.ledger, state, kind, until=until, just_released=fresh)
+        return pricing.look_up_histories(
+            parts, self.ledger, state, kind, source=self._catalog.source, until=until, just_released=fresh
+        )
 
     def _build_answer(
         self, plan: QueryPlan, release_plan: ReleasePlan, history: tuple[ReleaseHistory, ...], by: str
@@ -248,7 +254,7 @@ class Curator:
 
     def _budget_of(self, by: str) -> Budget:
         """Return the budget that an analyst's costs are a share of: their own, or that of the data set."""
-        own = None if by == OWNER else (self.ledger.analysts or {}).get(by)
+        own = None if by == OWNER else (self.ledger.terms.analysts or {}).get(by)
         return self.policy.budget if own is None else own
 
     def _charge_and_release(  # noqa: PLR0913, PLR0917 - the request and its plan
@@ -276,7 +282,7 @@ class Curator:
                     by=by,
                     key=key,
                 )
-            except Refused:
+            except OverBudget:
                 self._check_budget(target, release_plan, by)  # another request may have spent the budget meanwhile
                 raise
         try:
@@ -285,33 +291,28 @@ class Curator:
             _LOG.exception("query %s: the answer is stored, but the ledger cannot be read", released.receipt.id)
         raise Failed(FAILED)
 
-    def _budgets_and_spent(self, by: str) -> list[tuple[Budget, Loss]]:
-        """Return the budgets that apply to an analyst (the data set's, then their own), each with what is spent."""
-        limits = [(self.ledger.budget, self.ledger.spent())]
-        analyst_budget = None if by == OWNER else (self.ledger.analysts or {}).get(by)
-        return limits if analyst_budget is None else [*limits, (analyst_budget, self.ledger.spent(by))]
+    def _limits(self, by: str) -> list[BudgetLimit]:
+        """Return the limits of an analyst's queries: that of the data set, then their own."""
+        limits = [BudgetLimit("in total", self.ledger.terms.budget, self.ledger.spent())]
+        analyst_budget = None if by == OWNER else (self.ledger.terms.analysts or {}).get(by)
+        if analyst_budget is not None:
+            limits.append(BudgetLimit(f"for {by}", analyst_budget, self.ledger.spent(by)))
+        return limits
 
     def _check_budget(self, target: AccuracyTarget, release_plan: ReleasePlan, by: str) -> None:
         """Refuse a cost that exceeds the remaining budget, with the affordable cost as a hint."""
-        remaining = self._remaining_if_exceeded(release_plan.marginal_cost, by)
+        cost = release_plan.marginal_cost
+        remaining = self._remaining_if_exceeded(cost, by)
         if remaining is not None:
-            (total, spent), *analyst_limits = self._budgets_and_spent(by)
-            terms = Terms(self.policy.data.name, total, self.ledger.analysts)
-            try:
-                check_cost(
-                    terms, by, release_plan.marginal_cost, spent, analyst_limits[0][1] if analyst_limits else spent
-                )
-            except Refused as refusal:
-                raise Refused(
-                    f"{refusal}{pricing.affordable_note(target, release_plan.marginal_cost, remaining, self.policy)}"
-                ) from None
+            affordable = pricing.affordable_note(target, cost, remaining, self.policy)
+            raise Refused(f"{shortage_text(self._limits(by), cost)}{affordable}")
 
     def _remaining_if_exceeded(self, cost: Loss, by: str) -> Loss | None:
         """Return the remaining budget if it does not cover a cost, else None."""
-        limits = self._budgets_and_spent(by)
-        if all(total.covers(spent + cost) for total, spent in limits):
+        limits = self._limits(by)
+        if all(limit.covers(cost) for limit in limits):
             return None
-        return min((remaining_budget(total, spent) for total, spent in limits), key=lambda rest: rest.rho)
+        return min((limit.remaining for limit in limits), key=lambda rest: rest.rho)
 
 
 def _decimal(number: Fraction) -> str:

@@ -50,7 +50,10 @@ def changed_tables(policy: Policy, frames: Collection[str] = ()) -> list[str]:
     stored = _read_stamps(path) if path else None
     if stored is None:
         return []
-    earlier, current = stored["stamps"].get(policy.data.version, {}), _compute_stamps(policy, stored["key"], frames)
+    earlier, current = (
+        stored["stamps"].get(policy.data.version_label, {}),
+        _compute_stamps(policy, stored["key"], frames),
+    )
     return [table for table, stamp in current.items() if earlier.get(table, stamp) != stamp]
 
 
@@ -60,10 +63,10 @@ def record_stamps(policy: Policy, frames: Collection[str] = ()) -> None:
     if path is None:
         return
     stored = _read_stamps(path) or {"key": secrets.token_hex(32), "stamps": {}}
-    earlier = stored["stamps"].get(policy.data.version, {})
+    earlier = stored["stamps"].get(policy.data.version_label, {})
     updated = {**_compute_stamps(policy, stored["key"], frames), **earlier}
     if updated != earlier:
-        stored["stamps"][policy.data.version] = updated
+        stored["stamps"][policy.data.version_label] = updated
         _write_stamps(path, stored)
 
 
@@ -72,8 +75,8 @@ def changed_tables_warning(policy: Policy, tables: Collection[str]) -> str:
     table_list = f"table{'' if len(tables) == 1 else 's'} {', '.join(tables)}"
     return (
         f"{policy.data.name}: the files of {table_list} have changed, but version is still "
-        f"{json.dumps(policy.data.version)}, so cached answers describe the earlier data. Change version in [data], "
-        f"or delete {stamp_path(policy)} if the rows are the same."
+        f"{json.dumps(policy.data.version_label)}, so cached answers describe the earlier data. "
+        f"Change version in [data], or delete {stamp_path(policy)} if the rows are the same."
     )
 
 

@@ -22,7 +22,7 @@ from discreet.kernel.errors import Refused
 from discreet.kernel.expr import Type
 from discreet.kernel.ledger import Ledger
 from discreet.kernel.model_release import MAX_UNITS, PartialSum
-from discreet.kernel.relation import Relation, Scan, tables_of
+from discreet.kernel.relation import Relation, Scan
 from discreet.policy import Policy
 from discreet.policy.catalog import catalog_of
 from discreet.policy.declarations import PersonInWindow, RowUnit
@@ -95,7 +95,7 @@ def fit_on_query(  # noqa: PLR0913 - the request, and what serves it
     """Fit one of Discreet's estimators on the private rows of a query, and return it."""
     clone = _clone_unfitted(estimator)
     rows = plan_row_query(sql, policy, engine, by=by)
-    catalog_of(policy, engine.columns).check(rows.relation)
+    catalog_of(policy, engine.columns, engine.location).check(rows.relation)
     check_supported(rows.relation, engine.dialect)
     names = tuple(_declared_spelling(info.name, policy) for info in rows.columns)
     bounds = tuple(map(_public_range, rows.columns))
@@ -124,7 +124,7 @@ def _check_summable(relation: Relation) -> None:
             f"SELECT: the privacy unit is a row, and this query can turn one row into {shape.max_rows_per_unit}. "
             "Join tables with one row per key, or ask the owner to declare a unit."
         )
-    scans = [table.max_rows for table in tables_of(relation) if isinstance(table, Scan)]
+    scans = [table.max_rows for table in shape.tables if isinstance(table, Scan)]
     if min(shape.max_rows, sum(scans)) > MAX_UNITS:
         raise Refused("SELECT: the query may have too many rows to sum. The owner can lower rows_max of the table.")
 

@@ -20,7 +20,7 @@ from typing import Any
 from discreet.kernel.errors import LedgerError, Refused
 from discreet.kernel.event import canonical_json
 from discreet.kernel.ledger import Ledger
-from discreet.kernel.ledger.sqlite_location import FileLocation, MemoryLocation
+from discreet.ledger_sqlite.location import FileLocation, MemoryLocation
 
 _RETRY_PAUSES = 0.002, 0.1  # first and longest pause between two attempts, in seconds
 
@@ -41,7 +41,7 @@ class InFlightKeys:
     def exclusive(self, by: str, key: str) -> Iterator[None]:
         """Hold the lock of one analyst's key; wait for it until the time limit, then refuse.
 
-        >>> from discreet.kernel.ledger import memory_ledger
+        >>> from discreet.ledger_sqlite import memory_ledger
         >>> from discreet.kernel.loss import Budget
         >>> in_flight = InFlightKeys(memory_ledger(name="demo", budget=Budget(1)), seconds=0)
         >>> with in_flight.exclusive("ana", "k"), in_flight.exclusive("ana", "k"):  # doctest: +ELLIPSIS

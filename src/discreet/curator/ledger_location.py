@@ -11,14 +11,14 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from discreet.kernel.errors import LedgerError, PolicyError
-from discreet.kernel.ledger import Ledger, create_ledger, open_ledger
-from discreet.kernel.ledger.chain import moved_message
+from discreet.kernel.ledger import Ledger
 from discreet.ledger_admin.move import (
     ProgressCallback,
     move_ledger,
     open_target_ledger,
     open_target_postgres_ledger,
 )
+from discreet.ledger_sqlite import create_ledger, open_ledger
 from discreet.policy import Policy
 from discreet.policy.validators import URL_PREFIX
 from discreet.policy.validators import parse_location as checked
@@ -90,13 +90,13 @@ def checkpoint_path(policy: Policy) -> Path:
     ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
     ... })
     >>> checkpoint_path(policy).name
-    'zo-s-visits-e213a327bbea.ledger-head'
+    'zo-s-visits-e213a327bbea.ledger-checkpoint'
     """
     name = policy.data.name
     if not _SAFE_FILE_NAME.fullmatch(name):
         readable = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
         name = f"{readable[:40]}-{sha256(name.encode()).hexdigest()[:12]}"
-    return policy.base / f"{name}.ledger-head"
+    return policy.base / f"{name}.ledger-checkpoint"
 
 
 def open_ledger_at(location: LedgerLocation, *, name: str, checkpoint: Path | None = None) -> Ledger:
@@ -124,7 +124,7 @@ def open_or_create_ledger(policy: Policy) -> Ledger:
     ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
     ... })
     >>> with open_or_create_ledger(policy) as ledger:
-    ...     ledger.name, ledger.budget
+    ...     ledger.terms.name, ledger.terms.budget
     ('visits', Budget(epsilon=1))
     """
     ledger = (
@@ -141,6 +141,18 @@ def open_or_create_ledger(policy: Policy) -> Ledger:
         ledger.close()
         raise PolicyError(f"ledger: {address_without_user(policy.ledger_location)}: {moved_message(moved_to)}")
     return ledger
+
+
+def moved_message(to: str) -> str:
+    """Return the message that tells what to write into a policy whose ledger was moved.
+
+    >>> moved_message("/srv/visits.sqlite")  # doctest: +ELLIPSIS
+    'the ledger was moved. Set ledger = "/srv/visits.sqlite" in the policy. The file is on the machine where ...'
+    """
+    file_hint = "The file is on the machine where the move was made, and only that machine can use it."
+    hint = file_hint if to.startswith("/") else "Add the user name and connection options of this server."
+    setting = f"ledger = {json.dumps(to, ensure_ascii=False)}"
+    return f"the ledger was moved. Set {setting} in the policy. {hint} If the move was interrupted, run it again."
 
 
 def move_ledger_to(

@@ -17,9 +17,10 @@ from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.interface import Engine, Tuning
 from discreet.engines.table_source import TableSource
 from discreet.kernel.errors import PolicyError
-from discreet.kernel.ledger import Ledger, memory_ledger
+from discreet.kernel.ledger import Ledger
 from discreet.kernel.loss import Budget
 from discreet.kernel.numbers import Number
+from discreet.ledger_sqlite import memory_ledger
 from discreet.policy import Policy, check_same_unit
 from discreet.policy.catalog import kernel_type
 from discreet.policy.entries import size_in_bytes
@@ -150,11 +151,11 @@ def tuning_from_policy(policy: Policy) -> Tuning:
     """Return the performance settings of a policy's [tuning] section, with defaults for the rest.
 
     >>> policy = Policy.from_dict({
-    ...     "data": {"name": "visits"}, "budget": {"epsilon": 1}, "tuning": {"memory": "2GB", "remember": "1MB"},
+    ...     "data": {"name": "visits"}, "budget": {"epsilon": 1}, "tuning": {"memory": "2GB", "totals_cache": "1MB"},
     ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
     ... })
     >>> tuning = tuning_from_policy(policy)
-    >>> tuning.memory, tuning.remember, tuning.seconds
+    >>> tuning.memory, tuning.totals_cache, tuning.seconds
     ('2GB', 1000000, 600)
     """
     settings = {name: value for name, value in policy.tuning if value is not None}
@@ -162,8 +163,8 @@ def tuning_from_policy(policy: Policy) -> Tuning:
         settings["seconds"] = float(settings["seconds"])
     if "folder" in settings:
         settings["folder"] = str(policy.base / settings["folder"])
-    if "remember" in settings:
-        settings["remember"] = size_in_bytes(settings["remember"])
+    if "totals_cache" in settings:
+        settings["totals_cache"] = size_in_bytes(settings["totals_cache"])
     return Tuning(**settings)
 
 
@@ -229,17 +230,17 @@ def _open_ledger(policy: Policy) -> Ledger:
         return memory_ledger(name=policy.data.name, unit_declaration=policy.unit_fingerprint(), **terms)
     ledger = open_or_create_ledger(policy)
     try:
-        if ledger.unit_declaration:
-            check_same_unit(ledger.unit_declaration, policy)
+        if ledger.terms.unit_declaration:
+            check_same_unit(ledger.terms.unit_declaration, policy)
         recorded_limits = (
-            _budget_limits(ledger.budget),
-            {who: _budget_limits(limit) for who, limit in (ledger.analysts or {}).items()},
+            _budget_limits(ledger.terms.budget),
+            {who: _budget_limits(limit) for who, limit in (ledger.terms.analysts or {}).items()},
         )
         declared_limits = (
             _budget_limits(policy.budget),
             {who: _budget_limits(limit) for who, limit in policy.analyst_budgets().items()},
         )
-        if recorded_limits != declared_limits or ledger.unit_declaration != policy.unit_fingerprint():
+        if recorded_limits != declared_limits or ledger.terms.unit_declaration != policy.unit_fingerprint():
             ledger.set_budget(
                 policy.budget, analysts=policy.analyst_budgets(), unit_declaration=policy.unit_fingerprint()
             )

@@ -2,10 +2,12 @@
 
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
-from discreet.kernel.expr import Constant, Expr, Type
+from discreet.engines.portable_regex import check_regex
+from discreet.kernel.expr import Constant, Expr, Type, Value
+from discreet.kernel.sqlgen.dialect import GridFloats, Operation
 
 Cast = Callable[[str], str]
 
@@ -24,12 +26,33 @@ DEFAULT_TYPES = {
     **dict.fromkeys(("local", "other local", "instant"), Type.TIMESTAMP),
 }
 
+
+def _case(args: Sequence[str], _: Sequence[Expr]) -> str:
+    pairs = zip(args[:-1:2], args[1:-1:2], strict=True)
+    return f"CASE {' '.join(f'WHEN {when} THEN {then}' for when, then in pairs)} ELSE {args[-1]} END"
+
+
+def _pairwise(function: str) -> Operation:
+    """Return LEAST or GREATEST in pairs: DuckDB can fail to copy a plan with the same column twice among many."""
+
+    def operation(args: Sequence[str], _: Sequence[Expr]) -> str:
+        while len(args) > 2:
+            pairs = [args[start : start + 2] for start in range(0, len(args), 2)]
+            args = [f"({function}({', '.join(pair)}))" if len(pair) == 2 else pair[0] for pair in pairs]
+        return f"{function}({', '.join(args)})"
+
+    return operation
+
+
 # The operations whose SQL is the same on every engine; all of them are total.
-COMMON_OPERATIONS: Mapping[str, str] = {
+COMMON_OPERATIONS: Mapping[str, str | Operation] = {
+    "and": lambda args, _: " AND ".join(args),
+    "or": lambda args, _: " OR ".join(args),
+    "case": _case,
     "negate": "-{0}",
     "abs": "ABS({0})",
-    "least": "LEAST({0}, {1})",
-    "greatest": "GREATEST({0}, {1})",
+    "least": _pairwise("LEAST"),
+    "greatest": _pairwise("GREATEST"),
     "clip": "CASE WHEN {0} < {1} THEN {1} WHEN {0} > {2} THEN {2} ELSE {0} END",
     "inside": "CASE WHEN {0} BETWEEN {1} AND {2} THEN {0} END",
     "equal": "{0} = {1}",
@@ -41,6 +64,21 @@ COMMON_OPERATIONS: Mapping[str, str] = {
     "sign i": "CAST(SIGN({0}) AS BIGINT)",
     "to_date": "CAST({0} AS DATE)",
 }
+
+
+def in_list(constant: Callable[[Value, Type], str]) -> Callable[[str, Sequence[Value], Type], str]:
+    """Return SQL that tests whether a value is in a list of constants."""
+    return lambda text, values, kind: f"{text} IN ({', '.join(constant(value, kind) for value in values)})"
+
+
+def nearest_step(template: str, constant: Callable[[Value, Type], str]) -> Callable[[str, GridFloats], str]:
+    """Return SQL for the index of the grid step nearest to {value}, for a grid from {low} to {high} with {step}."""
+
+    def write_step(value: str, grid: GridFloats) -> str:
+        low, high, step = (constant(end, Type.REAL) for end in grid)
+        return template.format(value=value, low=low, high=high, step=step)
+
+    return write_step
 
 
 def case_when(condition: str, value: str) -> str:
@@ -82,6 +120,19 @@ def constant_text(expr: Expr) -> str:
     """Return the value of an argument that must be a constant text."""
     assert isinstance(expr, Constant)
     return str(expr.value)
+
+
+def constant_regex(expr: Expr) -> str:
+    """Return the value of an argument that must be a constant regular expression; ValueError unless it is portable.
+
+    Claim: no engine is given a regular expression that check_regex does not accept.
+    Proof: `matches` is the only operation with one, and each dialect writes it with what this function returns.
+    Needs: check_regex, constant_text.
+    Checked by: test_no_dialect_writes_a_pattern_that_engines_read_differently
+    """
+    text = constant_text(expr)
+    check_regex(text)
+    return text
 
 
 @lru_cache(maxsize=2)

@@ -50,6 +50,9 @@ class Engine(Protocol):
     def totals(self, question: Question) -> EngineTotals:
         """Prepare and compute the exact totals of a question, all from one snapshot of the data."""
 
+    def location(self, table: str) -> str:
+        """Return where a table's rows are, without user and password; "frame" for a table object."""
+
     def columns(self, table: str) -> dict[str, Type]:
         """Return a table's columns with their kernel types."""
 
@@ -87,12 +90,12 @@ class Tuning:
     seconds: float = 600
     folder: str | None = None
     disk: str = "20GB"  # a full disk would stop the ledger as well
-    remember: int = 1 << 28  # bytes of exact totals that are cached for other questions on the same rows and groups
+    totals_cache: int = 1 << 28  # bytes of exact totals that are cached for other questions on the same rows and groups
 
     def __post_init__(self) -> None:
         if not 0.001 <= self.seconds <= 10**7:
             raise ValueError(f"seconds must be between 0.001 and 10^7, not {self.seconds!r}")
         if self.threads is not None and self.threads < 1:
             raise ValueError(f"threads must be at least 1, not {self.threads!r}")
-        if self.remember < 0:
-            raise ValueError(f"remember must be at least 0, not {self.remember!r}")
+        if self.totals_cache < 0:
+            raise ValueError(f"totals_cache must be at least 0, not {self.totals_cache!r}")

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
+from discreet.engines.size_limit import parts_of
 from discreet.kernel.errors import Refused
 from discreet.kernel.expr import Call, Constant, Expr
 from discreet.kernel.question import PublicGroups, Question
 from discreet.kernel.relation import Relation
 from discreet.kernel.sqlgen.dialect import Dialect
-from discreet.kernel.sqlgen.size_limit import check_size, parts_of
 
 
 def check_supported(question_or_relation: Question | Relation, dialect: Dialect) -> None:
@@ -19,7 +19,7 @@ def check_supported(question_or_relation: Question | Relation, dialect: Dialect)
 def unsupported_reason(question_or_relation: Question | Relation, dialect: Dialect) -> str:
     """Return the reason why an engine does not support a question or relation, or "" if it does."""
     try:
-        check_size(question_or_relation, dialect)  # also bounds the work below
+        dialect.check_size(question_or_relation, dialect)  # also bounds the work below, and checks patterns
     except ValueError as error:
         return str(error)
     for call in _calls_of(question_or_relation):

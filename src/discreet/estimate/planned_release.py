@@ -23,7 +23,8 @@ from discreet.estimate.estimators import (
 from discreet.estimate.intervals import Noise
 from discreet.estimate.quantile_walk import QuantileTarget
 from discreet.kernel.expr import Type
-from discreet.kernel.question import ClippedUnits, GroupKey, HistogramTree, Question, Sum
+from discreet.kernel.question import ClippedUnits, Count, CountUnits, GroupKey, HistogramTree, Question, Sum
+from discreet.policy.declarations import SimpleRandomSample
 from discreet.postprocess import PostprocessPlan
 from discreet.postprocess.sql_expression import Origin, columns_read
 from discreet.query.syntax.parse import PrivacyOptions
@@ -128,7 +129,8 @@ class PlannedRelease:
 
     `weights` are those of the squared margins that the allocation of the cost minimises. With a `clipping_share`, the
     last total counts clipped units, for this share of the cost. `keys` names the key columns of the table, and
-    `key_order` has their indices in the analyst's order, by which rows are sorted.
+    `key_order` has their indices in the analyst's order, by which rows are sorted. If a `sample` declares its size,
+    counts and sums are expanded to the population.
     """
 
     name: str
@@ -139,6 +141,7 @@ class PlannedRelease:
     bounds_notes: tuple[str, ...]
     clipping_share: Fraction = Fraction(0)
     key_order: tuple[int, ...] = ()
+    sample: SimpleRandomSample | None = None
 
 
 @dataclass(frozen=True)
@@ -177,7 +180,7 @@ def assemble_table(
     estimates_by_name = {
         measure.name: tree_estimates[measure.name]
         if tree_estimates and measure.name in tree_estimates
-        else _estimate_measure(release, measure.estimator, noisy, noises)
+        else estimate_measure(release, measure.estimator, noisy, noises)
         for measure in release.measures
     }
     columns += [
@@ -188,11 +191,23 @@ def assemble_table(
 
 
 def noisy_total(release: PlannedRelease, index: int, noisy: np.ndarray, noises: tuple[Noise, ...]) -> NoisyTotal:
-    """Return one noisy total of a release."""
+    """Return one noisy total of a release, expanded to the population if its size is declared."""
     total = release.question.totals[index]
     step = total.grid.step**total.power if isinstance(total, Sum) else Fraction(1)
     scale_bits = release.question.fraction_bits(total)
+    if release.sample and isinstance(total, Count | CountUnits | Sum):
+        step *= release.sample.expansion
     return NoisyTotal(np.ascontiguousarray(noisy[:, index]), noises[index], step / (1 << scale_bits))
+
+
+def describes_population(release: PlannedRelease, estimator: TotalsEstimator) -> bool:
+    """Return whether a count or sum is expanded to the population."""
+    expands = release.sample is not None and release.sample.size is not None
+    return (
+        expands
+        and isinstance(estimator, NoisyCount | NoisySum)
+        and isinstance(release.question.totals[estimator.total], Count | CountUnits | Sum)
+    )
 
 
 def total_indices(estimator: TotalsEstimator) -> tuple[int, ...]:
@@ -244,9 +259,12 @@ def _arrow_column(estimate: ColumnEstimate, kind: pa.DataType) -> pa.Array:
     return pa.array(estimate.values, kind, mask=missing)
 
 
-def _estimate_measure(
+def estimate_measure(
     release: PlannedRelease, estimator: TotalsEstimator, noisy: np.ndarray, noises: tuple[Noise, ...]
 ) -> ColumnEstimate:
+    """Return the estimate of a measure that does not come from a histogram tree."""
+    if isinstance(estimator, Variance):
+        release = replace(release, sample=None)  # its degrees of freedom are those of the sample
     totals = release.question.totals
 
     def total(place: int) -> NoisyTotal:

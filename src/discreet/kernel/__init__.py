@@ -3,12 +3,10 @@
 errors, numbers            the exception tree; exact numbers, enclosures of exp and log
 loss                       Loss and Budget: costs, composition and privacy filters
 noise/                     exact integer noise from a cryptographic keystream
-mechanism, calibration     Sensitivity, Laplace, Gaussian; the scale for a given loss
-selection                  the exponential mechanism and permute-and-flip
-randomized_response        randomized response
+mechanism                  Sensitivity, Laplace, Gaussian
 partition_selection        thresholds for groups found in the data
 event, ledger/             records of charges, and the ledger: charge first, then settle, never refund
-expr, grid, portable_regex row-wise expressions, and the public grid for sums
+expr, grid                 row-wise expressions, and the public grid for sums
 relation, question         the ownership algebra; totals by group with contribution bounds and a sensitivity
 sqlgen/                    the engine's SELECTs, written from the algebra only
 histogram_tree             noisy counts in a histogram tree, drawn for the nodes that are visited

@@ -51,8 +51,9 @@ class Event:
                 raise ValueError(f"{name} must be canonical JSON, such as canonical_json({{...}}), not {text[:40]!r}")
         for name in ("fingerprints", "follows"):
             parts = getattr(self, name)
-            texts = [text for part in parts for text in part]
-            if not all(type(part) is tuple for part in (parts, *parts)) or not all(map(_is_short, texts)):
+            if not all(type(part) is tuple for part in (parts, *parts)) or not all(
+                type(text) is str and len(text) <= _MAX_SHORT_TEXT for part in parts for text in part
+            ):
                 raise TypeError(f"{name} must be tuples of short texts")
 
 
@@ -94,10 +95,6 @@ def bounded_text(value: Any, name: str, max_length: int) -> str:
     if re.search("[\0\ud800-\udfff]", value):
         raise ValueError(f"{name} must be Unicode text without NUL characters or lone surrogates")
     return value
-
-
-def _is_short(text: Any) -> bool:
-    return type(text) is str and len(text) <= _MAX_SHORT_TEXT
 
 
 def _is_canonical(text: str) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from discreet.kernel.errors import require
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.question import HistogramTree
 
@@ -55,10 +56,14 @@ def walk_noisy_tree(
     def query_children(nodes: np.ndarray) -> np.ndarray:
         level = len(levels)
         top = tree.branching**level
-        if level == tree.depth or nodes.shape[:1] != groups.shape or nodes.ndim != 2 or nodes.dtype != np.int64:
-            raise ValueError("nodes must be int64 with one row per group, and each level can be queried only once")
-        if nodes.size and not 0 <= nodes.min() <= nodes.max() < top:
-            raise ValueError(f"nodes of level {level} must be between 0 and {top - 1}")
+        require(
+            level < tree.depth and nodes.shape[:1] == groups.shape and nodes.ndim == 2 and nodes.dtype == np.int64,
+            "nodes must be int64 with one row per group, and each level can be queried only once",
+        )
+        require(
+            not nodes.size or 0 <= nodes.min() <= nodes.max() < top,
+            f"nodes of level {level} must be between 0 and {top - 1}",
+        )
         distinct_nodes, inverse = np.unique(np.arange(len(groups))[:, None] * top + nodes, return_inverse=True)
         first = groups[distinct_nodes // top] * size + (distinct_nodes % top) * (size // top)
         edges = first[:, None] + np.arange(tree.branching + 1) * (size // top // tree.branching)

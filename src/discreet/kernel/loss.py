@@ -7,16 +7,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Self
 
-from discreet.kernel.numbers import (
-    Number,
-    as_fraction,
-    as_nonnegative,
-    as_positive,
-    check_type,
-    log_down,
-    log_up,
-    round_down,
-)
+from discreet.kernel.errors import require
+from discreet.kernel.numbers import Number, as_nonnegative, as_positive, check_type, log_down, log_up, round_down
 
 _ZERO = Fraction(0)
 _MAX_EPSILON = 10**6  # a larger epsilon gives no protection and is surely a mistake
@@ -44,13 +36,10 @@ class Loss:
         """
         pure = None if epsilon is None else as_nonnegative(epsilon, "epsilon")
         bounds = [as_nonnegative(rho, "rho")] if rho is not None else []
-        if pure is not None:
-            bounds.append(pure * pure / 2)
-        if not bounds:
-            raise ValueError("rho is missing: a loss needs an epsilon, a rho or both")
+        bounds += [pure * pure / 2] if pure is not None else []
+        require(bool(bounds), "rho is missing: a loss needs an epsilon, a rho or both")
         slack = as_nonnegative(delta, "delta")
-        if slack > 1:
-            raise ValueError(f"delta must be at most 1, not {delta}")
+        require(slack <= 1, f"delta must be at most 1, not {delta}")
         object.__setattr__(self, "epsilon", pure)
         object.__setattr__(self, "rho", min(bounds))
         object.__setattr__(self, "delta", slack)
@@ -119,17 +108,12 @@ class Budget:
 
     def __init__(self, epsilon: Number, delta: Number = 0, *, discover: Number = 0) -> None:
         """Create a budget and fix its limits: epsilon, rho, and delta for partition selection."""
-        pure = as_positive(epsilon, "epsilon")
-        if pure > _MAX_EPSILON:
-            raise ValueError(f"epsilon must be at most {_MAX_EPSILON}")
-        slack = as_nonnegative(delta, "delta")
-        part = as_fraction(discover, "discover")
-        if slack >= 1:
-            raise ValueError(f"delta must be below 1, not {delta}")
-        if not 0 <= part < 1:
-            raise ValueError(f"discover must be at least 0 and below 1, not {discover}")
-        if part and not slack:
-            raise ValueError("discover requires a budget with a delta")
+        pure, slack = as_positive(epsilon, "epsilon"), as_nonnegative(delta, "delta")
+        part = as_nonnegative(discover, "discover")
+        require(pure <= _MAX_EPSILON, f"epsilon must be at most {_MAX_EPSILON}")
+        require(slack < 1, f"delta must be below 1, not {delta}")
+        require(part < 1, f"discover must be below 1, not {discover}")
+        require(not part or slack > 0, "discover requires a budget with a delta")
         object.__setattr__(self, "epsilon", pure)
         object.__setattr__(self, "delta", slack)
         object.__setattr__(self, "discover", slack * part)
@@ -178,8 +162,7 @@ def zcdp_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     """
     order = best_order(delta, lambda a, cost: (cost - float(epsilon)) / a)
     rho = (epsilon - order_cost_up(order, delta)) / order
-    if rho <= 0:
-        raise ValueError(f"delta is too small: no rho gives epsilon {float(epsilon):.3g} at delta {float(delta):.3g}")
+    require(rho > 0, f"delta is too small: no rho gives epsilon {float(epsilon):.3g} at delta {float(delta):.3g}")
     zeros = max(0, len(str(rho.denominator)) - len(str(rho.numerator)))
     return round_down(rho, 30 + zeros)  # thirty significant digits
 

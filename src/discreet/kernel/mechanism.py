@@ -7,9 +7,10 @@ from typing import TypeVar
 import numpy as np
 
 from discreet.kernel import noise
+from discreet.kernel.errors import require
 from discreet.kernel.event import canonical_json
 from discreet.kernel.loss import Loss
-from discreet.kernel.noise.tail_bounds import gaussian_tail_bounds, laplace_tail_bounds
+from discreet.kernel.noise.tail_bounds import gaussian_tail_up, laplace_tail_up
 from discreet.kernel.numbers import Number, as_integer, as_positive, check_type
 
 _INT64 = np.iinfo(np.int64)
@@ -88,9 +89,9 @@ class Laplace:
         """
         return add_noise(values, noise.laplace_sampler(self.scale.numerator, self.scale.denominator))
 
-    def tail_bounds(self, k: int, bits: int) -> tuple[int, int]:
-        """Enclose P[noise >= k]·2^bits."""
-        return laplace_tail_bounds(self.scale, k, bits)
+    def tail_up(self, k: int, bits: int) -> int:
+        """Return an upper bound of P[noise >= k]·2^bits."""
+        return laplace_tail_up(self.scale, k, bits)
 
     def __str__(self) -> str:
         return canonical_json({"name": "laplace", "scale": str(self.scale)})
@@ -132,9 +133,9 @@ class Gaussian:
         """
         return add_noise(values, noise.gaussian_sampler(self.scale.numerator, self.scale.denominator))
 
-    def tail_bounds(self, k: int, bits: int) -> tuple[int, int]:
-        """Enclose P[noise >= k]·2^bits."""
-        return gaussian_tail_bounds(self.scale, k, bits)
+    def tail_up(self, k: int, bits: int) -> int:
+        """Return an upper bound of P[noise >= k]·2^bits."""
+        return gaussian_tail_up(self.scale, k, bits)
 
     def __str__(self) -> str:
         return canonical_json({"name": "gaussian", "scale": str(self.scale)})
@@ -142,8 +143,7 @@ class Gaussian:
 
 def _checked_scale(value: Number) -> Fraction:
     scale = as_positive(value, "scale")
-    if not Fraction(1, _MAX_SCALE) <= scale <= _MAX_SCALE:
-        raise ValueError("scale must be between 10^-100 and 10^100")
+    require(Fraction(1, _MAX_SCALE) <= scale <= _MAX_SCALE, "scale must be between 10^-100 and 10^100")
     return scale
 
 
@@ -178,16 +178,14 @@ def add_noise(values: _Values, sampler: noise.Sampler) -> _Values:
         raise TypeError(
             f"values must be an int or an array of signed integers, not {type(values).__name__}: use np.array(…)"
         )
-    if not _INT64.min <= values <= _INT64.max:
-        raise ValueError("values must lie within int64")
+    require(_INT64.min <= values <= _INT64.max, "values must lie within int64")
     return _add_one(np.array([values], np.int64), sampler.draw_one())
 
 
 def draw_noise(sampler: noise.Sampler, count: int) -> np.ndarray:
     """Return `count` draws, from the pool if they are few."""
-    if count > _POOLED_LENGTH:
-        return sampler.draw(count)
-    return np.concatenate([sampler.draw_one() for _ in range(count)])
+    few = 0 < count <= _POOLED_LENGTH
+    return np.concatenate([sampler.draw_one() for _ in range(count)]) if few else sampler.draw(count)
 
 
 def _add_one(value: np.ndarray, drawn: np.ndarray) -> int:

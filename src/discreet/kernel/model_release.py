@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.kernel.errors import run_charged
+from discreet.kernel.errors import require, run_charged
 from discreet.kernel.mechanism import Laplace
 from discreet.kernel.numbers import Number, as_integer, as_positive, check_type
 from discreet.kernel.reservation import CLIP_RADIUS, Reservation
@@ -109,7 +109,8 @@ class PartialSum:
         alike everywhere, and there are at most MAX_UNITS units.
     Checked by: test_partial_sums_of_whole_units_add_up_to_the_same_integers,
         test_batches_and_order_do_not_change_a_sum, test_what_a_unit_adds_does_not_depend_on_others,
-        test_sums_of_the_maximum_number_of_units_fit_into_64_bits
+        test_sums_of_the_maximum_number_of_units_fit_into_64_bits,
+        test_rows_of_several_per_unit_need_the_number_of_each_unit
     """
 
     rule: RowRule
@@ -143,11 +144,14 @@ def _with_unit_starts(batches: Iterable[Batch], *, grouped: bool) -> Iterator[tu
     """Yield rows with the indices where units start; an error unless each unit's rows are consecutive, in one batch."""
     last_unit = -1
     for rows, units in batches:
-        steps = np.ones(len(rows)) if units is None or not grouped else np.diff(units, prepend=last_unit)
+        numbers = units if grouped else np.arange(len(rows)) + last_unit + 1
+        if numbers is None or len(numbers) != len(rows):
+            raise ValueError("data: if a unit may have several rows, each row must have the number of its unit")
+        steps = np.diff(numbers, prepend=last_unit)
         if (steps[:1] <= 0).any() or (steps < 0).any():
             raise ValueError("data: the rows of a unit must be consecutive and in one batch")
         if len(rows):
-            last_unit = last_unit if units is None else units[-1]
+            last_unit = numbers[-1]
             yield np.asfortranarray(rows, np.float64), np.flatnonzero(steps)
 
 
@@ -291,6 +295,5 @@ def _apply_rule(rule: RowRule, points: np.ndarray, public: tuple[Any, ...]) -> n
     with np.errstate(all="ignore"):
         output = rule(np.asfortranarray(points), public)
     parts = output if isinstance(output, tuple) else (output,)
-    if any(np.shape(part)[:1] != (len(points),) for part in parts):
-        raise ValueError("rule must return one result per row")
+    require(all(np.shape(part)[:1] == (len(points),) for part in parts), "rule must return one result per row")
     return np.concatenate([np.reshape(part, (len(points), -1)).astype(np.float64) for part in parts], axis=1)

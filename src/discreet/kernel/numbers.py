@@ -80,6 +80,12 @@ def as_integer(value: Any, name: str, minimum: int = 0) -> int:
     return number
 
 
+def store_integer(record: Any, name: str, minimum: int = 1) -> int:
+    """Store and return a field of a frozen record as a Python integer: those of numpy would wrap around."""
+    number = vars(record)[name] = as_integer(getattr(record, name), name, minimum)
+    return number
+
+
 def check_type(expected: type[_T], value: Any, name: str) -> _T:
     """Return the value if it has the expected type; the error message begins with the argument's name."""
     if not isinstance(value, expected):
@@ -186,13 +192,12 @@ def log_down(x: Fraction) -> Fraction:
 
 
 def round_up(x: Fraction, places: int = 12) -> Fraction:
-    """Return x >= 0 rounded up to `places` decimal places."""
-    unit = 10**places
-    return Fraction(math.ceil(x * unit), unit)
+    """Return x rounded up to `places` decimal places."""
+    return -round_down(-x, places)
 
 
 def round_down(x: Fraction, places: int = 12) -> Fraction:
-    """Return x >= 0 rounded down to `places` decimal places."""
+    """Return x rounded down to `places` decimal places."""
     unit = 10**places
     return Fraction(math.floor(x * unit), unit)
 

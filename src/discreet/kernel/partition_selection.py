@@ -66,7 +66,7 @@ class Threshold:
             of the block together. A block whose last·P[Z >= cut - size] is not above the maximum so far is skipped: it
             cannot exceed it.
         Needs: worst_block, Threshold.block_delta, Threshold.weight_in, Threshold.sensitivity, Laplace.loss,
-            Gaussian.loss, laplace_tail_bounds, gaussian_tail_bounds, power_down, round_up.
+            Gaussian.loss, laplace_tail_up, gaussian_tail_up, power_down, round_up.
         Checked by: test_threshold_delta_is_the_probability_that_a_lone_unit_is_shown,
             test_clipped_units_cost_no_more_than_the_worst_k, test_no_k_moves_the_weights_by_more_than_is_charged
         """
@@ -85,7 +85,7 @@ class Threshold:
 
     def _pass_probability(self, weight: int) -> int:
         """Return an upper bound of the probability that a group of this weight is shown, times 2^_PRECISION_BITS."""
-        return self.noise.tail_bounds(self.cut - weight, _PRECISION_BITS)[1]
+        return self.noise.tail_up(self.cut - weight, _PRECISION_BITS)
 
     def passes(self, noisy: np.ndarray) -> np.ndarray:
         """Return which groups are shown, given their noisy weights."""

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from math import isqrt, prod
 
 from discreet.kernel.errors import require
-from discreet.kernel.expr import Expr, Type, Value, check_value
+from discreet.kernel.expr import Expr, NamedExprs, Type, Value, check_columns_exist, check_value, derived_schema
 from discreet.kernel.grid import Grid
 from discreet.kernel.mechanism import Sensitivity
-from discreet.kernel.numbers import check_type
-from discreet.kernel.relation import MAX_SUM, NamedExprs, Relation, check_columns_exist, derived_schema, store_integer
+from discreet.kernel.numbers import check_type, store_integer
+from discreet.kernel.relation import MAX_SUM, Relation
 
 GroupKey = tuple[Value, ...]
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from discreet.kernel import noise
-from discreet.kernel.errors import Refused
+from discreet.kernel.errors import Refused, require
 from discreet.kernel.event import Event, canonical_json
 from discreet.kernel.ledger.ledger import Ledger
 from discreet.kernel.loss import Loss
@@ -46,7 +46,8 @@ def refine(noisy: np.ndarray, exact: np.ndarray, before: Laplace, after: Laplace
         In the density of a transcript the two values have the factor P[result - exact]·P[Z = noisy - result], whose
         second factor does not depend on the exact values: the log-ratio on neighbours is that of the result.
     Needs: Sampler.draw, draw_noise, InverseTransformSampler.draw, _combine_draws, _decay_rates, _zero_jump_boundaries,
-        add_saturating; `exact` are the values that noise was added to, and noisy was not clamped and is refined once.
+        add_saturating; both are vectors of int64, `exact` are the values that noise was added to, and noisy was not
+        clamped (recall_values) and is refined once.
     Checked by: test_all_pairs_of_draws_give_the_conditional_distribution,
         test_words_are_inverted_by_the_exact_distribution, test_real_refinements_follow_the_conditional_distribution,
         test_the_pair_loses_what_the_refined_release_alone_loses,
@@ -56,23 +57,14 @@ def refine(noisy: np.ndarray, exact: np.ndarray, before: Laplace, after: Laplace
     >>> shown = Laplace(10).perturb(np.array([1000, 20]))
     >>> finer = refine(shown, np.array([1000, 20]), Laplace(10), Laplace(2))
     """
-    slow, fast = _decay_rates(before, after)
-    if not all(type(values) is np.ndarray and values.dtype == np.int64 for values in (noisy, exact)):
-        raise ValueError("noisy and exact must be plain arrays of int64")
-    if noisy.shape != exact.shape:
-        raise ValueError("noisy and exact must have the same shape")
-    if np.isin(noisy, _INT64_ENDS).any():
-        raise ValueError(
-            "noisy: a value at an end of int64 may have been clamped and cannot be refined; request it again"
-        )
-    if not noisy.size:
-        return noisy.copy()
-    climbs = draw_noise(noise.laplace_sampler(slow.denominator, slow.numerator), noisy.size)
-    jumps = draw_noise(noise.laplace_sampler(fast.denominator, fast.numerator), noisy.size)
-    jumps = jumps * InverseTransformSampler(partial(_zero_jump_boundaries, before.scale, after.scale)).draw(
-        thread_keystream(), noisy.size
+    require(noisy.shape == exact.shape, "noisy and exact must have the same shape")
+    climbs, jumps = (
+        draw_noise(noise.laplace_sampler(rate.denominator, rate.numerator), noisy.size)
+        for rate in _decay_rates(before, after)
     )
-    return _combine_draws(noisy.reshape(-1), exact.reshape(-1), np.maximum(climbs, ~climbs), jumps).reshape(noisy.shape)
+    zero_jumps = InverseTransformSampler(partial(_zero_jump_boundaries, before.scale, after.scale))
+    jumps = jumps * zero_jumps.draw(thread_keystream(), noisy.size)
+    return _combine_draws(noisy, exact, np.maximum(climbs, ~climbs), jumps)
 
 
 def _combine_draws(noisy: np.ndarray, exact: np.ndarray, climbs: np.ndarray, jumps: np.ndarray) -> np.ndarray:
@@ -90,9 +82,8 @@ def _combine_draws(noisy: np.ndarray, exact: np.ndarray, climbs: np.ndarray, jum
 
 def _decay_rates(before: Laplace, after: Laplace) -> tuple[Fraction, Fraction]:
     """Return the exponents of r and s: the decay rates of climbs and jumps."""
-    wide, narrow = 1 / check_type(Laplace, before, "before").scale, 1 / check_type(Laplace, after, "after").scale
-    if narrow - wide < _MIN_DIFFERENCE:
-        raise ValueError("after must have a smaller scale than before: refining reduces the noise")
+    wide, narrow = (1 / check_type(Laplace, each, "before and after").scale for each in (before, after))
+    require(narrow - wide >= _MIN_DIFFERENCE, "after must have a smaller scale than before: refining reduces the noise")
     return narrow - wide, narrow + wide
 
 
@@ -151,16 +142,18 @@ class Refinement:
         return canonical_json({"name": "refined", "of": self.receipt, **scales})
 
 
-def recall_values(fingerprint: str, refinement: Refinement, ledger: Ledger) -> np.ndarray:
+def recall_values(fingerprint: str, refinement: Refinement, ledger: Ledger, source: str) -> np.ndarray:
     """Return the noisy values of the draw to refine.
 
-    Claim: they were released with this fingerprint and the noise `before`, and nothing with this fingerprint was
-        charged since.
-    Proof: the charge is found by its fingerprint and its receipt, its noise is read from its record, and the ledger
-        confirms that it is the latest. A value that may have been clamped no longer has the distribution: refused.
+    Claim: they were released with this fingerprint, from this source and with the noise `before`, and nothing with this
+        fingerprint was charged since; without a source, that is if the data may have changed, nothing is returned.
+    Proof: the charge is found by its fingerprint and its receipt, its noise and its source are read from its record,
+        and the ledger confirms that it is the latest. A value that may have been clamped no longer has the
+        distribution: refused.
     Needs: recorded_draws, Ledger.answers, Ledger.latest_receipt, Ledger.charge (which checks the latter again in its
         transaction).
-    Checked by: test_only_the_newest_stored_draw_with_its_own_noise_is_refined, test_a_clamped_value_is_not_refined
+    Checked by: test_only_the_newest_stored_draw_with_its_own_noise_is_refined, test_a_clamped_value_is_not_refined,
+        test_only_a_draw_from_the_same_declared_source_is_refined
     """
     stored = {event.id: (event, answer) for event, answer in ledger.answers([fingerprint]) if answer is not None}
     if refinement.receipt not in stored or ledger.latest_receipt(fingerprint) != refinement.receipt:
@@ -171,7 +164,10 @@ def recall_values(fingerprint: str, refinement: Refinement, ledger: Ledger) -> n
     if records not in [[(name, str(refinement.before.scale))] for name in ("laplace", "refined")]:
         raise ValueError("before: the stored draw has a different noise")
     _, part, index, _ = draws[0]
-    values = np.array([row[index] for row in json.loads(answer)[part]["values"]], np.int64)
+    noisy = json.loads(answer)[part]
+    if not source or noisy["source"] != source:
+        raise ValueError("before: a draw can be refined only if its data is declared to be unchanged, at its location")
+    values = np.array([row[index] for row in noisy["values"]], np.int64)
     if np.isin(values, _INT64_ENDS).any():
         raise ValueError("before: a value at an end of int64 may have been clamped and cannot be refined")
     return values

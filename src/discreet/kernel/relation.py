@@ -1,34 +1,33 @@
 """The ownership algebra: every row belongs to exactly one unit and depends only on that unit's rows and public tables.
 
-Scan            a private table with its owner: UnitKey (columns of the row), ParentUnit (that of a parent row), EachRow
-Where           the rows for which a condition is true
-Derive          other columns, computed row by row
-JoinPublic      a join with a public table, at most `fanout` rows of it for each row
-JoinOnUnit      a join with other rows of the same unit
-SemiJoinOnUnit  the rows of units that have (or do not have) a row in another relation
-PerUnit         one row for each unit, or for each unit and key
-Union           the rows of two relations
-
 A unit is a tuple of key values, the same in every table. A relation *preserves ownership* if removing a unit's rows
 from the private tables removes this unit's rows from the relation and changes no other row, and if a unit has at most
 `shape.max_rows_per_unit` rows in it. A node validates itself when it is created, and none can break the property: no
 node joins rows of two units, numbers or sorts rows across units, or limits a relation to some of its rows.
 """
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
 
 from discreet.kernel.errors import require
-from discreet.kernel.expr import Call, Column, Expr, Type, UnitAggregate, check_name
-from discreet.kernel.numbers import as_integer, check_type
+from discreet.kernel.expr import (
+    Column,
+    Expr,
+    NamedExprs,
+    Schema,
+    Type,
+    UnitAggregate,
+    check_columns_exist,
+    check_condition,
+    check_name,
+    derived_schema,
+    schema_of,
+)
+from discreet.kernel.numbers import check_type, store_integer
 
 MAX_SUM = 1 << 62  # fits in 64 bits, with one to spare
 _MAX_ROWS_PER_UNIT = 1 << 22  # so that the work for one unit cannot be detected by a time limit
 _MAX_TABLES = 200  # each as often as it is read: WITH queries that read another one twice would grow for ever
-Schema = Mapping[str, Type]
-NamedExprs = tuple[tuple[str, Expr], ...]
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,18 @@ class Shape:
     unit: tuple[Type, ...] | None  # types of the unit's key; None if every row is its own unit
     max_rows_per_unit: int | None  # None if unbounded
     max_rows: int  # public bound on the number of rows
+    tables: tuple["Scan | PublicTable", ...]  # each as often as it is read; parents are part of their Scan
+
+    def __post_init__(self) -> None:
+        require(
+            (self.max_rows_per_unit or 1) <= _MAX_ROWS_PER_UNIT,
+            "joins could give one unit too many rows. Join fewer or smaller tables.",
+        )
+        require(
+            self.max_rows < MAX_SUM,
+            "the number of rows could exceed 64 bits. Lower rows_max of the table, or join fewer tables.",
+        )
+        require(len(self.tables) <= _MAX_TABLES, "the query reads too many tables. Simplify it.")
 
 
 class JoinKind(Enum):
@@ -71,8 +82,7 @@ class EachRow:
 class ParentUnit:
     """The owner of the parent rows whose `key` equals this row's `on`; a row with several owners is dropped.
 
-    Such a row would belong to each of its owners and disappear with any of them. Counting it for one owner, or for
-    each, would let rows inserted by one unit multiply the contribution of another.
+    Counting such a row for one owner, or for each, would let one unit's rows multiply the contribution of another.
     """
 
     on: str
@@ -102,31 +112,22 @@ class Scan:
 
     def __post_init__(self) -> None:
         check_name(self.table)
-        schema = _schema((check_type(Column, column, "columns").name, column.type) for column in self.columns)
+        schema = schema_of((check_type(Column, column, "columns").name, column.type) for column in self.columns)
         unit = _unit_types(self.owner, schema)
-        _set_shape(self, Shape(schema, unit, None if unit else 1, store_integer(self, "max_rows")))
+        vars(self)["shape"] = Shape(schema, unit, None if unit else 1, store_integer(self, "max_rows"), (self,))
 
 
 def _unit_types(owner: UnitKey | EachRow | ParentUnit, schema: Schema) -> tuple[Type, ...] | None:
     """Return the types of the unit's key; an error unless the owner of each row of this schema is well defined."""
     match owner:
         case UnitKey(unit):
-            for part in unit:
-                check_columns_exist(part, schema)
-            types = tuple(part.type for part in unit)
-            require(
-                len(types) > 0 and Type.REAL not in types,
-                "a unit key must have at least one column, and none of type real",
-            )
+            types = tuple(check_columns_exist(part, schema) for part in unit)
+            require(bool(types) and Type.REAL not in types, "a unit key must have columns, and none of type real")
             return types
-        case ParentUnit(on, Scan() as parent, key):
-            require(
-                on in schema
-                and schema[on] is parent.shape.schema.get(key) is not Type.REAL
-                and parent.shape.unit is not None,
-                "on and key must be columns of the same type, not real",
-            )
-            return parent.shape.unit
+        case ParentUnit(on, Scan(shape=parent), key):
+            same_type = on in schema and schema[on] is parent.schema.get(key) is not Type.REAL
+            require(same_type and parent.unit is not None, "on and key must be columns of the same type, not real")
+            return parent.unit
         case EachRow():
             return None
     raise TypeError("owner must be a UnitKey, ParentUnit or EachRow, and a parent must be a Scan")
@@ -138,7 +139,7 @@ class Where:
 
     Claim: preserves ownership.
     Proof: whether a row stays depends on that row alone, which depends on its unit's rows; no row is added.
-    Needs: check_columns_exist, Call.
+    Needs: check_condition, Call.
     Checked by: test_each_node_preserves_ownership
     """
 
@@ -147,8 +148,8 @@ class Where:
     shape: Shape = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        _check_condition(self.condition, self.source.shape.schema)
-        _set_shape(self, self.source.shape, self.source)
+        shape = vars(self)["shape"] = _shape_of(self.source)
+        check_condition(self.condition, shape.schema)
 
 
 @dataclass(frozen=True)
@@ -166,8 +167,8 @@ class Derive:
     shape: Shape = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        shape = self.source.shape
-        _set_shape(self, replace(shape, schema=derived_schema(self.columns, shape.schema)), self.source)
+        shape = _shape_of(self.source)
+        vars(self)["shape"] = replace(shape, schema=derived_schema(self.columns, shape.schema))
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,7 @@ class PublicTable:
     Claim: its rows depend on no unit.
     Proof: they are the rows of one table, with columns and a condition over this table's columns. Before a release, it
         is checked that the owner declared this table and these columns public.
-    Needs: check_columns_exist, Call, Catalog.check.
+    Needs: check_condition, Call, Catalog.check.
     Checked by: test_a_hostile_reader_cannot_choose_who_is_protected, test_each_node_preserves_ownership
     """
 
@@ -187,28 +188,24 @@ class PublicTable:
 
     def __post_init__(self) -> None:
         check_name(self.table)
-        derived_schema(
-            self.columns, {check_type(Column, column, "columns").name: column.type for _, column in self.columns}
-        )
-        _check_condition(self.condition, self.schema)
+        check_condition(self.condition, self.schema)
 
     @property
     def schema(self) -> Schema:
         """The columns by their names in the join."""
-        return {name: column.type for name, column in self.columns}
+        return schema_of((name, check_type(Column, column, "columns").type) for name, column in self.columns)
 
 
 @dataclass(frozen=True)
 class JoinPublic:
     """A join with a public table: all pairs (ours, theirs) in `equal` are equal, and `condition` is true.
 
-    Of the public rows with the same values in `equal`, the first `fanout` in the order of their values are used, so
-    that a row becomes at most that many; nothing is lost if `fanout` is the true maximum.
+    Of the public rows with the same values in `equal`, the first `fanout` in the order of their values are used.
 
     Claim: preserves ownership.
     Proof: a row becomes the pairs of it with at most `fanout` public rows, or one row without a partner, all of its
         unit; which ones depends on the row and on the public table. So `max_rows_per_unit` is multiplied by `fanout`.
-    Needs: PublicTable, store_integer, check_columns_exist, Call.
+    Needs: PublicTable, store_integer, check_condition, Call.
     Checked by: test_each_node_preserves_ownership
     """
 
@@ -221,15 +218,15 @@ class JoinPublic:
     shape: Shape = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        shape, public = self.source.shape, check_type(PublicTable, self.table, "table").schema
-        schema, fanout = _schema((*shape.schema.items(), *public.items())), store_integer(self, "fanout")
-        _check_condition(self.condition, schema)
+        shape, public = _shape_of(self.source), check_type(PublicTable, self.table, "table").schema
+        schema = check_condition(self.condition, schema_of((*shape.schema.items(), *public.items())))
         require(
             all(shape.schema.get(ours) is public.get(theirs) is not None for ours, theirs in self.equal),
             "equal must pair columns of the same type",
         )
-        per_unit = None if shape.max_rows_per_unit is None else shape.max_rows_per_unit * fanout
-        _set_shape(self, Shape(schema, shape.unit, per_unit, shape.max_rows * fanout), self.source)
+        fanout, tables = store_integer(self, "fanout"), (*shape.tables, self.table)
+        per_unit = shape.max_rows_per_unit and shape.max_rows_per_unit * fanout
+        vars(self)["shape"] = Shape(schema, shape.unit, per_unit, shape.max_rows * fanout, tables)
 
 
 @dataclass(frozen=True)
@@ -240,7 +237,7 @@ class JoinOnUnit:
     Proof: a row is a pair of rows of one unit, or a row of the left side without a partner, and belongs to this unit.
         Which rows of a side come first depends on this unit's rows. Of two sides with at most a >= 1 and b >= 1 rows
         of the unit come at most a·b pairs and rows without a partner.
-    Needs: _check_same_unit, store_integer, check_columns_exist, Call.
+    Needs: _shapes_of_same_unit, store_integer, check_condition, Call.
     Checked by: test_each_node_preserves_ownership, test_only_rows_of_the_same_kind_of_unit_are_joined
     """
 
@@ -252,13 +249,11 @@ class JoinOnUnit:
     shape: Shape = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        left, right = self.left.shape, self.right.shape
-        _check_same_unit(left, right)
-        schema = _schema((*left.schema.items(), *right.schema.items()))
-        _check_condition(self.condition, schema)
-        most = store_integer(self, "max_rows_per_unit")
+        left, right = _shapes_of_same_unit(self.left, self.right)
+        schema = check_condition(self.condition, schema_of((*left.schema.items(), *right.schema.items())))
+        most, tables = store_integer(self, "max_rows_per_unit"), left.tables + right.tables
         per_unit = min(most, left.max_rows_per_unit or most) * min(most, right.max_rows_per_unit or most)
-        _set_shape(self, Shape(schema, left.unit, per_unit, left.max_rows * most), self.left, self.right)
+        vars(self)["shape"] = Shape(schema, left.unit, per_unit, left.max_rows * most, tables)
 
 
 @dataclass(frozen=True)
@@ -267,7 +262,7 @@ class SemiJoinOnUnit:
 
     Claim: preserves ownership.
     Proof: whether a unit's rows stay depends on whether this unit has rows in `other`, and these are its own.
-    Needs: _check_same_unit.
+    Needs: _shapes_of_same_unit.
     Checked by: test_each_node_preserves_ownership, test_only_rows_of_the_same_kind_of_unit_are_joined
     """
 
@@ -277,8 +272,8 @@ class SemiJoinOnUnit:
     shape: Shape = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        _check_same_unit(self.source.shape, self.other.shape)
-        _set_shape(self, self.source.shape, self.source, self.other)
+        shape, other = _shapes_of_same_unit(self.source, self.other)
+        vars(self)["shape"] = replace(shape, tables=shape.tables + other.tables)
 
 
 @dataclass(frozen=True)
@@ -288,7 +283,7 @@ class PerUnit:
     Claim: preserves ownership.
     Proof: a row aggregates rows of one unit, and belongs to it. Each has at least one of its rows, so there are no more
         of them than before; without keys there is one. No aggregate exceeds 64 bits: those of a grid by `max_rows`.
-    Needs: UnitAggregate, check_columns_exist, Call, Grid.max_abs_index.
+    Needs: UnitAggregate, check_columns_exist, derived_schema, Call, Grid.max_abs_index.
     Checked by: test_each_node_preserves_ownership, test_a_grid_too_fine_for_so_many_rows_is_refused
     """
 
@@ -298,19 +293,17 @@ class PerUnit:
     shape: Shape = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        shape = self.source.shape
+        shape = _shape_of(self.source)
         require(shape.unit is not None, "rows cannot be aggregated per unit, because every row is its own unit")
-        aggregates = [check_type(UnitAggregate, aggregate, "values") for _, aggregate in self.values]
-        for expr in (*(key for _, key in self.keys), *(each.expr for each in aggregates if each.expr is not None)):
-            check_columns_exist(expr, shape.schema)
-        steps = max((each.grid.max_abs_index for each in aggregates if each.grid), default=0)
-        require(steps * shape.max_rows < MAX_SUM, "the step is too small for this number of rows")
-        schema = _schema((name, part.type) for name, part in (*self.keys, *self.values))
-        _set_shape(
-            self,
-            replace(shape, schema=schema, max_rows_per_unit=shape.max_rows_per_unit if self.keys else 1),
-            self.source,
-        )
+        for _, aggregate in self.values:
+            if (expr := check_type(UnitAggregate, aggregate, "values").expr) is not None:
+                check_columns_exist(expr, shape.schema)
+            steps = aggregate.grid.max_abs_index if aggregate.grid else 0
+            require(steps * shape.max_rows < MAX_SUM, "the step is too small for this number of rows")
+        keys = derived_schema(self.keys, shape.schema).items()
+        schema = schema_of((*keys, *((name, aggregate.type) for name, aggregate in self.values)))
+        per_unit = shape.max_rows_per_unit if self.keys else 1
+        vars(self)["shape"] = replace(shape, schema=schema, max_rows_per_unit=per_unit)
 
 
 @dataclass(frozen=True)
@@ -319,7 +312,7 @@ class Union:
 
     Claim: preserves ownership.
     Proof: each row is a row of one side and keeps its unit; a unit has at most the sum of its rows on both sides.
-    Needs: _check_same_unit.
+    Needs: _shapes_of_same_unit.
     Checked by: test_each_node_preserves_ownership, test_only_rows_of_the_same_kind_of_unit_are_joined
     """
 
@@ -328,89 +321,29 @@ class Union:
     shape: Shape = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        left, right = self.left.shape, self.right.shape
-        _check_same_unit(left, right)
-        require(
-            list(left.schema.items()) == list(right.schema.items()), "both sides of a union must have the same columns"
-        )
-        both = [left.max_rows_per_unit, right.max_rows_per_unit]
-        per_unit = None if None in both else sum(each or 0 for each in both)
-        _set_shape(self, Shape(left.schema, left.unit, per_unit, left.max_rows + right.max_rows), self.left, self.right)
+        left, right = _shapes_of_same_unit(self.left, self.right)
+        require([*left.schema.items()] == [*right.schema.items()], "both sides of a union must have the same columns")
+        one, other = left.max_rows_per_unit, right.max_rows_per_unit
+        per_unit = one + other if one and other else None
+        rows, tables = left.max_rows + right.max_rows, left.tables + right.tables
+        vars(self)["shape"] = Shape(left.schema, left.unit, per_unit, rows, tables)
 
 
 Relation = Scan | Where | Derive | JoinPublic | JoinOnUnit | SemiJoinOnUnit | PerUnit | Union
 
 
-def tables_of(relation: Relation) -> tuple[Scan | PublicTable, ...]:
-    """Return the tables that a relation reads; parents are part of their Scan."""
-    match relation:
-        case Scan():
-            return (relation,)
-        case JoinPublic(source, table):
-            return (*tables_of(source), table)
-        case JoinOnUnit(left, right) | SemiJoinOnUnit(left, right) | Union(left, right):
-            return (*tables_of(left), *tables_of(right))
-    return tables_of(relation.source)
-
-
-def _set_shape(node: "Relation", shape: Shape, *sources: "Relation") -> None:
-    """Set the shape of a node whose sources must be relations: what only has a shape could be anything."""
-    if not all(isinstance(source, Relation) for source in sources):
+def _shape_of(source: "Relation") -> Shape:
+    """Return the shape of a source, which must be a relation: what only has a shape could be anything."""
+    if not isinstance(source, Relation):
         raise TypeError("a source must be a relation")
+    return source.shape
+
+
+def _shapes_of_same_unit(left: "Relation", right: "Relation") -> tuple[Shape, Shape]:
+    """Return both shapes; ValueError unless their keys have the same types: equal keys are the same unit."""
+    one, other = _shape_of(left), _shape_of(right)
     require(
-        (shape.max_rows_per_unit or 1) <= _MAX_ROWS_PER_UNIT,
-        "joins could give one unit too many rows. Join fewer or smaller tables.",
-    )
-    require(
-        shape.max_rows < MAX_SUM,
-        "the number of rows could exceed 64 bits. Lower rows_max of the table, or join fewer tables.",
-    )
-    require(len(tables_of(node)) <= _MAX_TABLES, "the query reads too many tables. Simplify it.")
-    vars(node).update(shape=shape)  # frozen
-
-
-def store_integer(record: Any, name: str, minimum: int = 1) -> int:
-    """Store and return a field of a frozen record as a Python integer: those of numpy would wrap around."""
-    vars(record)[name] = as_integer(getattr(record, name), name, minimum)
-    return int(vars(record)[name])
-
-
-def _schema(columns: Iterable[tuple[str, Type]]) -> Schema:
-    """Return a schema; ValueError if two names differ only in case, which some engines ignore."""
-    types = [(check_name(name), kind) for name, kind in columns]
-    require(len({name.casefold() for name, _ in types}) == len(types), "column names must be distinct, ignoring case")
-    return dict(types)
-
-
-def check_columns_exist(expr: Expr, schema: Schema) -> None:
-    """Raise an error unless this is an expression all of whose columns exist and have the type that it expects."""
-    if not isinstance(expr, Expr):
-        raise TypeError(f"expected an expression, not {type(expr).__name__}")
-    if isinstance(expr, Column):
-        require(
-            schema.get(expr.name) is expr.type,
-            f"column {expr.name!r} of type {expr.type.name.lower()} does not exist",
-        )
-    for arg in expr.args if isinstance(expr, Call) else ():
-        check_columns_exist(arg, schema)
-
-
-def derived_schema(columns: NamedExprs | tuple[tuple[str, Column], ...], schema: Schema) -> Schema:
-    """Check the expressions of new columns against the schema, and return their types."""
-    for _, expr in columns:
-        check_columns_exist(expr, schema)
-    return _schema((name, expr.type) for name, expr in columns)
-
-
-def _check_condition(condition: Expr | None, schema: Schema) -> None:
-    if condition is not None:
-        check_columns_exist(condition, schema)
-        require(condition.type is Type.BOOLEAN, "a condition must be boolean")
-
-
-def _check_same_unit(left: Shape, right: Shape) -> None:
-    """Raise ValueError unless rows of both relations have keys of the same types: equal keys are the same unit."""
-    require(
-        left.unit is not None and left.unit == right.unit,
+        one.unit is not None and one.unit == other.unit,
         "private tables can only be joined on the privacy unit, and not if every row is its own unit",
     )
+    return one, other

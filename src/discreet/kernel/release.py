@@ -1,14 +1,14 @@
 """Release noisy totals: charge, read, add noise, store, return. Totals leave the kernel in no other way."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import product
 from typing import Protocol
 
 import numpy as np
 
-from discreet.kernel.errors import run_charged
+from discreet.kernel.errors import require, run_charged
 from discreet.kernel.event import OWNER, Event, Receipt, canonical_json, combine_mechanisms
 from discreet.kernel.expr import Type
 from discreet.kernel.fingerprint import fingerprints_of
@@ -31,7 +31,7 @@ from discreet.kernel.question import (
     Total,
 )
 from discreet.kernel.refinement import Refinement, recall_values, refine
-from discreet.kernel.relation import PublicTable, Relation, Scan, tables_of
+from discreet.kernel.relation import PublicTable, Relation, Scan
 
 Mechanism = Laplace | Gaussian | Refinement | PartitionSelection
 REFINABLE = (Count, CountUnits, Sum, ClippedUnits, SelectionWeight)  # one integer per group with independent noise
@@ -59,20 +59,26 @@ class TotalsEngine(Protocol):
 
 @dataclass(frozen=True)
 class Catalog:
-    """The tables that the owner declared."""
+    """The tables that the owner declared.
+
+    `source` identifies where their rows are; it is "" unless the owner declared that the rows under one `version` never
+    change, and then no draw can be refined.
+    """
 
     private: Mapping[str, Scan]
     public: Mapping[str, Mapping[str, Type]]
+    source: str = ""
 
     def check(self, relation: Relation) -> None:
         """Raise ValueError unless every table, its columns and its owner are as declared.
 
         Claim: the privacy units of a relation are those that the owner declared.
         Proof: a Scan, with its owner and its parents, equals the declared one; a public table has public columns only.
-        Needs: tables_of, Scan, PublicTable.
-        Checked by: test_a_hostile_reader_cannot_choose_who_is_protected
+            `shape.tables` has them all: every node takes over those of its sources, and adds its own.
+        Needs: Shape, Scan, Where, Derive, PublicTable, JoinPublic, JoinOnUnit, SemiJoinOnUnit, PerUnit, Union.
+        Checked by: test_a_hostile_reader_cannot_choose_who_is_protected, test_every_table_of_a_relation_is_found
         """
-        for table in tables_of(relation):
+        for table in relation.shape.tables:
             declared = self.public.get(table.table, {})
             if not (
                 self.private.get(table.table) == table
@@ -153,6 +159,7 @@ class NoisyTotals:
     keys: list[GroupKey]
     values: np.ndarray
     trees: tuple[tuple[NodeCounts, ...], ...] = ()  # for each histogram tree, the node counts by level
+    source: str = ""  # Catalog.source when they were drawn
 
 
 @dataclass(frozen=True)
@@ -184,16 +191,19 @@ def release_totals(  # noqa: PLR0913 - keyword-only
     Proof: the order of the lines. Tables, owners and the cost are checked before the charge, against public facts.
         After it, any failure, including one of the ledger, raises the same fixed message; the stored result is noisy,
         and it is stored before it is returned.
-        A refined total has the fingerprint of the earlier draw, so it is the same total, and the charge is refused
-        unless that draw is still the latest: no draw is refined twice, not even within one query (_release_event).
+        Fresh noise is independent of everything before, so the losses of fresh draws add up whatever happened to the
+        data in between. A refined total has the fingerprint and the source of the earlier draw, so it is the same
+        total, and the charge is refused unless that draw is still the latest: no draw is refined twice, not even within
+        one query (_release_event).
     Needs: ReleaseRequest, ReleaseRequest.loss, Loss.includes, Catalog.check, Ledger.charge, Ledger.settle, run_charged,
         _add_noise, write_totals, recall_values, fingerprints_of, _release_event; `engine` computes the totals of the
-        question, the same ones as long as `version` is the same, and was prepared before the charge without reading
-        private rows (engines.interface.Engine.prepare).
+        question, the same ones as long as `version` and a `source` other than "" are the same, and was prepared before
+        the charge without reading private rows (engines.interface.Engine.prepare).
     Checked by: test_the_distribution_of_an_answer_on_neighbours_stays_within_its_loss,
         test_nothing_is_read_before_the_charge, test_a_failure_after_the_charge_discloses_nothing_and_stays_charged,
         test_a_ledger_that_dies_before_the_answer_is_stored_fails_like_every_failure,
-        test_a_charge_below_the_loss_is_refused, test_one_question_does_not_refine_a_draw_twice
+        test_a_charge_below_the_loss_is_refused, test_one_question_does_not_refine_a_draw_twice,
+        test_a_more_accurate_repeat_stays_within_its_charge_if_the_data_changed
     """
     for request in check_type(tuple, requests, "requests"):
         catalog.check(check_type(ReleaseRequest, request, "requests").question.relation)
@@ -202,7 +212,7 @@ def release_totals(  # noqa: PLR0913 - keyword-only
     fingerprints = tuple(_request_fingerprints(each, version) for each in requests)
     stored = [
         {
-            index: recall_values(names[index], noise, ledger)
+            index: recall_values(names[index], noise, ledger, catalog.source)
             for index, (_, noise) in each.draws.items()
             if isinstance(noise, Refinement)
         }
@@ -213,7 +223,10 @@ def release_totals(  # noqa: PLR0913 - keyword-only
         return ReleaseResult((), receipt)
 
     def read_and_settle() -> tuple[NoisyTotals, ...]:
-        parts = tuple(_add_noise(each, engine, values) for each, values in zip(requests, stored, strict=True))
+        parts = tuple(
+            replace(_add_noise(each, engine, values), source=catalog.source)
+            for each, values in zip(requests, stored, strict=True)
+        )
         ledger.settle(receipt, write_totals(parts))
         return parts
 
@@ -241,8 +254,7 @@ def _release_event(
         for index, (_, noise) in request.draws.items()
         if isinstance(noise, Refinement)
     )
-    if len(set(follows)) != len(follows):
-        raise ValueError("noises: a draw can be refined only once")
+    require(len(set(follows)) == len(follows), "noises: a draw can be refined only once")
     mechanisms, sensitivities = combine_mechanisms(parts)
     return Event(
         mechanism=mechanisms,
@@ -259,6 +271,7 @@ def write_totals(parts: tuple[NoisyTotals, ...]) -> bytes:
     data = [
         {
             "keys": [[part.isoformat() if isinstance(part, date) else part for part in key] for key in noisy.keys],
+            "source": noisy.source,
             "trees": [[[level.nodes.tolist(), level.counts.tolist()] for level in levels] for levels in noisy.trees],
             "values": noisy.values.tolist(),
         }

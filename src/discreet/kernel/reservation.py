@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from discreet.kernel.errors import run_charged
+from discreet.kernel.errors import require, run_charged
 from discreet.kernel.event import OWNER, Event, Receipt, combine_mechanisms
 from discreet.kernel.ledger.ledger import Ledger
 from discreet.kernel.loss import ZERO_LOSS, Loss
@@ -88,8 +88,7 @@ def reserve(  # noqa: PLR0913 - keyword-only, most with a default
     bounds = [clipped_sum_sensitivity(noise, substitution=substitution) for noise in noises]
     loss = sum((noise.loss(bound) for noise, bound in zip(noises, bounds, strict=True)), ZERO_LOSS)
     charged = loss if cost is None else check_type(Loss, cost, "cost")
-    if not charged.includes(loss):
-        raise ValueError("cost must be at least the loss of the noise")
+    require(charged.includes(loss), "cost must be at least the loss of the noise")
     mechanism, sensitivity = combine_mechanisms(
         [(str(noise), str(bound)) for noise, bound in zip(noises, bounds, strict=True)]
     )

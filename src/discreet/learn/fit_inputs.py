@@ -90,7 +90,7 @@ def check_ledger(ledger: Ledger | None, unit: Any) -> None:
         return
     if not hasattr(ledger, "charge"):
         raise TypeError("ledger must be an open ledger: dc.open_ledger(path), dc.create_ledger(…) or curator.ledger")
-    if ledger.unit_declaration and unit is None:
+    if ledger.terms.unit_declaration and unit is None:
         raise ValueError(
             "unit: this ledger belongs to a policy and accounts for its privacy unit; pass the unit of each row, or "
             "use curator.fit"

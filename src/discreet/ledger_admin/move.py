@@ -19,12 +19,12 @@ from discreet.kernel.event import OWNER, bounded_text, canonical_json
 from discreet.kernel.ledger.chain import Chain, LedgerRow, RowKind, moved_to
 from discreet.kernel.ledger.checkpoint import checkpoint_of
 from discreet.kernel.ledger.ledger import Ledger
-from discreet.kernel.ledger.sqlite import SQLiteSession, ledger_errors
-from discreet.kernel.ledger.sqlite_location import FileLocation
 from discreet.kernel.ledger.table import FORMAT, RESERVED, LedgerSession, LedgerTable
 from discreet.ledger_admin.verify import arrival_text, check_table, verify_ledger
 from discreet.ledger_postgres.location import PostgresLocation
 from discreet.ledger_postgres.session import PostgresSession
+from discreet.ledger_sqlite.location import FileLocation
+from discreet.ledger_sqlite.session import SQLiteSession, ledger_errors
 
 ProgressCallback = Callable[[int, int], None]  # rows copied, rows in total
 _NOT_RESERVED = (
@@ -53,11 +53,11 @@ def move_ledger(source: Ledger, target: Ledger, *, to: str, progress: ProgressCa
     """Move the ledger to the target, which `to` names; return False if it had arrived there before.
 
     >>> from tempfile import mkdtemp
-    >>> from discreet.kernel.ledger import memory_ledger
+    >>> from discreet.ledger_sqlite import memory_ledger
     >>> from discreet.kernel.loss import Budget
     >>> location = mkdtemp() + "/moved.sqlite"
     >>> with memory_ledger(name="demo", budget=Budget(1)) as source, open_target_ledger(location) as target:
-    ...     move_ledger(source, target, to=location), source.moved_to == location, target.budget
+    ...     move_ledger(source, target, to=location), source.moved_to == location, target.terms.budget
     (True, True, Budget(epsilon=1))
 
     Claim: two locations never accept charges at the same time. All charges and answers of the source are in the target,

@@ -10,9 +10,8 @@ from discreet.kernel.errors import DiscreetError, LedgerError
 from discreet.kernel.event import canonical_json
 from discreet.kernel.ledger.chain import GENESIS, RESTORE_HINT, Chain, LedgerRow, RowKind, link_problem
 from discreet.kernel.ledger.checkpoint import check_checkpoint
-from discreet.kernel.ledger.ledger import Ledger, check_answers
-from discreet.kernel.ledger.sqlite_location import SQLITE_DIALECT
-from discreet.kernel.ledger.table import FORMAT, LedgerTable
+from discreet.kernel.ledger.ledger import Ledger
+from discreet.kernel.ledger.table import FORMAT, LedgerTable, check_answers
 from discreet.kernel.ledger.terms import (
     check_cost,
     check_delta_split,
@@ -23,6 +22,7 @@ from discreet.kernel.ledger.terms import (
 )
 from discreet.kernel.loss import ZERO_LOSS, Loss
 from discreet.ledger_admin.postgres_schema import check_schema
+from discreet.ledger_sqlite.schema import SQLITE_DIALECT
 
 _CANNOT_BE_CHARGED = "has a loss, although its kind cannot be charged"
 
@@ -30,7 +30,7 @@ _CANNOT_BE_CHARGED = "has a loss, although its kind cannot be charged"
 def verify_ledger(ledger: Ledger) -> None:
     """Recompute every hash, total, state and answer, and check the checkpoint, the tables and the triggers.
 
-    >>> from discreet.kernel.ledger import memory_ledger
+    >>> from discreet.ledger_sqlite import memory_ledger
     >>> from discreet.kernel.loss import Budget
     >>> verify_ledger(memory_ledger(name="demo", budget=Budget(1)))
 

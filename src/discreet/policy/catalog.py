@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.expr import Call, Column, Expr, Type
+from discreet.kernel.fingerprint import digest
 from discreet.kernel.relation import EachRow, ParentUnit, Scan, UnitKey
 from discreet.kernel.release import Catalog
 from discreet.policy.declarations import ColumnUnit, DeclaredTable, ParentTableUnit, RowUnit, WindowUnit
@@ -33,18 +34,25 @@ def kernel_type(name: str) -> Type:
     return _KERNEL_TYPES[name]
 
 
-def catalog_of(policy: Policy, public_columns: Callable[[str], Mapping[str, Type]]) -> Catalog:
-    """Return the declared tables; `public_columns` looks up the columns of a public table in its source.
+def catalog_of(
+    policy: Policy, public_columns: Callable[[str], Mapping[str, Type]], location_of: Callable[[str], str]
+) -> Catalog:
+    """Return the declared tables; the callables look up the columns of a public table and the location of any table.
 
     Claim: a question that this catalog accepts reads private tables only as `scan_of` declares them, and reads as
-        public only tables that the policy declares public.
+        public only tables that the policy declares public. Its `source` is "" unless the policy declares a version,
+        and differs if any table is at another location.
     Proof: a table is in one of the two mappings, by its declaration alone, and Catalog.check accepts nothing else.
-    Needs: scan_of, Catalog.check.
-    Checked by: test_the_catalog_has_each_table_once_as_it_is_declared, test_a_front_end_cannot_choose_another_unit
+        The source is a digest of all names and locations (SHA-256 has no known collisions).
+    Needs: scan_of, Catalog.check, digest; an owner who declares a version changes it whenever the data changes.
+    Checked by: test_the_catalog_has_each_table_once_as_it_is_declared, test_a_front_end_cannot_choose_another_unit,
+        test_only_a_declared_version_has_a_source_and_it_differs_with_every_location
     """
+    locations = tuple((name, location_of(name)) for name in sorted(policy.tables))
     return Catalog(
         {name: scan_of(policy, name) for name, table in policy.tables.items() if not table.public},
         {name: public_columns(name) for name, table in policy.tables.items() if table.public},
+        "" if policy.data.version is None else digest(locations),
     )
 
 

@@ -38,6 +38,7 @@ def check_consistency(unchecked: UncheckedPolicy, problems: Problems) -> None:
             _check_parent(name, table, unchecked.tables, problems)
             _check_unique(name, table, problems)
     _check_common_unit(unchecked, problems)
+    _check_common_sample(unchecked.tables, problems)
 
 
 def make_budget(entry: BudgetEntry, analyst: AnalystEntry | None = None) -> Budget:
@@ -195,6 +196,18 @@ def _check_common_unit(unchecked: UncheckedPolicy, problems: Problems) -> None:
             )
             hint = "All private tables must have the same privacy unit: the same key type and window."
             problems.add(("tables", name, "unit"), f"{message}. {hint}")
+
+
+def _check_common_sample(tables: UncheckedTables, problems: Problems) -> None:
+    """Require the same sample of all tables with a unit of their own: they hold the same units."""
+    roots = {
+        name: table for name, table in tables.items() if table and not isinstance(table.unit, NoUnit | ParentTableUnit)
+    }
+    for name, table in roots.items():
+        first = next(iter(roots))
+        if table.sample != roots[first].sample:
+            message = f'sample, sample_size and population_size must be as in table "{shorten(first)}"'
+            problems.add(("tables", name), f"{message}: all private tables hold the same units.")
 
 
 def _privacy_unit_of(table: UncheckedTable, timezone: str) -> PrivacyUnit | None:

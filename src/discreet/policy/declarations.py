@@ -10,6 +10,7 @@ public table  ── NoUnit
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 from typing import TypeVar
 
 from discreet.policy.column_domains import DeclaredColumn
@@ -81,6 +82,28 @@ class PersonInWindow:
 PrivacyUnit = Person | PersonInWindow | RowUnit
 
 
+@dataclass(frozen=True)
+class SimpleRandomSample:
+    """The units in the data are a simple random sample, if both sizes are given: of `size` out of `population_size`.
+
+    >>> str(SimpleRandomSample(1_000, 90_000).expansion), float(SimpleRandomSample(1_000, 4_000).unsampled_share)
+    ('90', 0.75)
+    """
+
+    size: int | None = None
+    population_size: int | None = None
+
+    @property
+    def expansion(self) -> Fraction:
+        """How many units of the population each sampled one stands for; 1 if that is not declared."""
+        return Fraction(self.population_size, self.size) if self.size and self.population_size else Fraction(1)
+
+    @property
+    def unsampled_share(self) -> Fraction:
+        """The share of the population outside the sample (finite-population correction); 1 if not declared."""
+        return 1 - 1 / self.expansion if self.size else Fraction(1)
+
+
 Named = TypeVar("Named")
 
 
@@ -98,6 +121,7 @@ class DeclaredTable:
     rows: int | None
     rows_max: int
     columns: Mapping[str, DeclaredColumn]
+    sample: SimpleRandomSample | None = None
 
     @property
     def public(self) -> bool:

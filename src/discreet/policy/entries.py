@@ -117,11 +117,16 @@ class DataEntry(Entry):
 
     name: TextLine = Field(description='Give the data set a name, such as name = "checkins".')
     protects: TextLine = "person"
-    version: TextLine = "1"
+    version: TextLine | None = None
     timezone: TimeZoneName = "UTC"
     engine: Literal["duckdb", "postgresql", "spark"] = "duckdb"
     connection: Annotated[str | None, PlainValidator(_parse_engine_connection)] = None
     ledger: LedgerSetting = "ledger.sqlite"
+
+    @property
+    def version_label(self) -> str:
+        """The label of the data under which answers are cached; unlike `version`, not a statement about the data."""
+        return "1" if self.version is None else self.version
 
 
 class AnalystEntry(Entry):
@@ -160,7 +165,7 @@ class TuningEntry(Entry):
     seconds: Annotated[Fraction | None, as_validator(_parse_seconds)] = None
     folder: Location | None = None
     disk: Annotated[str | None, as_validator(_parse_size)] = None
-    remember: Annotated[str | None, as_validator(_parse_size)] = None
+    totals_cache: Annotated[str | None, as_validator(_parse_size)] = None
 
 
 class ThroughEntry(Entry):
@@ -184,6 +189,9 @@ class TableEntry(Entry):
     groups: PositiveCount | None = None
     rows: PositiveCount | None = None
     rows_max: PositiveCount = DEFAULT_ROWS_MAX
+    sample: Literal["simple"] | None = None
+    sample_size: PositiveCount | None = None
+    population_size: PositiveCount | None = None
     columns: Section = Field(default={})
 
 

@@ -25,6 +25,7 @@ from discreet.policy.declarations import (
     PersonInWindow,
     PrivacyUnit,
     RowUnit,
+    SimpleRandomSample,
     UnitDeclaration,
     WindowUnit,
     find_by_name,
@@ -121,6 +122,11 @@ class Policy:
             case WindowUnit(name, _, window):
                 return PersonInWindow(table.columns[name].type, window, self.data.timezone)
         return RowUnit()
+
+    @property
+    def sample(self) -> SimpleRandomSample | None:
+        """The sampling design of the units of all private tables; None if no sample is declared."""
+        return next((table.sample for table in self.tables.values() if table.sample), None)
 
     def table(self, name: str) -> DeclaredTable | None:
         """Find a table by its name, ignoring case."""
@@ -244,6 +250,9 @@ def _table_text(table: DeclaredTable) -> str:
         f"{key} = {value}" for key, value in (("groups", table.groups), ("rows", table.rows)) if value is not None
     ]
     lines += [f"rows_max = {table.rows_max}"] if table.rows_max != DEFAULT_ROWS_MAX else []
+    if table.sample:
+        sizes = {"sample_size": table.sample.size, "population_size": table.sample.population_size}
+        lines += ['sample = "simple"', *(f"{key} = {size}" for key, size in sizes.items() if size)]
     if table.columns:
         lines += [f"[{path}.columns]"]
         lines += [f"{key_text(name)} = {_column_text(column)}" for name, column in table.columns.items()]

@@ -12,6 +12,7 @@ from discreet.policy.declarations import (
     NoUnit,
     ParentTableUnit,
     RowUnit,
+    SimpleRandomSample,
     UnitDeclaration,
     WindowUnit,
     declared_name,
@@ -29,6 +30,7 @@ from discreet.policy.problems import Problems, did_you_mean, format_value, short
 from discreet.policy.toml import KeyPath
 from discreet.policy.validators import parse_identifier
 
+_SAMPLE_KEYS = ("sample", "sample_size", "population_size")
 _UNIT_HINT = 'Write unit = "column" to protect people, unit = "row" for single rows, or public = true.'
 
 
@@ -39,6 +41,12 @@ class UncheckedTable:
     entry: TableEntry
     unit: UnitDeclaration | NoUnit | None
     columns: Mapping[str, DeclaredColumn | None]
+
+    @property
+    def sample(self) -> SimpleRandomSample | None:
+        """The declared sampling design."""
+        entry = self.entry
+        return SimpleRandomSample(entry.sample_size, entry.population_size) if entry.sample else None
 
     def to_table(self, name: str, tables: "Mapping[str, UncheckedTable | None]") -> DeclaredTable:
         """Return the valid table, with names in their declared spelling."""
@@ -51,6 +59,7 @@ class UncheckedTable:
             groups=self.entry.groups or default_bound,
             rows=self.entry.rows or default_bound,
             rows_max=self.entry.rows_max,
+            sample=self.sample,
             columns=MappingProxyType(
                 {key: _resolve_domain(column, tables) for key, column in self.columns.items() if column}
             ),
@@ -155,9 +164,10 @@ def _parse_unit(
     entry: TableEntry, columns: Mapping[str, DeclaredColumn | None], path: KeyPath, problems: Problems
 ) -> UnitDeclaration | NoUnit | None:
     if entry.public:
-        for key in sorted(entry.model_fields_set & {"unit", "window", "time", "groups", "rows"}):
+        for key in sorted(entry.model_fields_set & {"unit", "window", "time", "groups", "rows", *_SAMPLE_KEYS}):
             problems.add((*path, key), f"{key} is not allowed in a public table. Remove {key} or public.")
         return NoUnit()
+    _check_sample(entry, path, problems)
     if not columns:
         problems.add(path, "columns is missing. List the columns that queries may use.")
     match entry.unit:
@@ -178,6 +188,23 @@ def _parse_unit(
                 (*path, "unit"), f"unit must be a string or {{ through, on }}, not {format_value(other)}. {_UNIT_HINT}"
             )
     return None
+
+
+def _check_sample(entry: TableEntry, path: KeyPath, problems: Problems) -> None:
+    """Require a table that owns whole units, and both sizes or neither."""
+    if entry.sample and isinstance(entry.unit, dict):
+        message = "sample is not allowed with this unit: rows have the sample of the table they belong to. Remove it."
+        problems.add((*path, "sample"), message)
+    if entry.sample and entry.window:
+        message = "sample is not allowed with window: people are sampled, not single windows of them. Remove one."
+        problems.add((*path, "sample"), message)
+    for key, other in (_SAMPLE_KEYS[1:], _SAMPLE_KEYS[:0:-1]):
+        if getattr(entry, key) and not entry.sample:
+            problems.add((*path, key), f'{key} needs sample. Add sample = "simple", or remove {key}.')
+        elif getattr(entry, key) and not getattr(entry, other):
+            problems.add((*path, key), f"{key} needs {other}. Write both, or neither.")
+    if entry.sample_size and entry.population_size and entry.sample_size > entry.population_size:
+        problems.add((*path, "sample_size"), "sample_size must not exceed population_size. Correct one of them.")
 
 
 def _check_no_window(entry: TableEntry, path: KeyPath, reason: str, problems: Problems) -> None:

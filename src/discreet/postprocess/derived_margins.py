@@ -1,8 +1,9 @@
 # ruff: noqa: S608 - this module generates SQL from its own templates
-"""Margins of derived columns by simulation: redraw the noise and recompute the results.
+"""Margins of derived columns, from noise by simulation: redraw the noise and recompute the results.
 
 A redraw treats the released values as the true ones. The margin is the deviation that 95 % of the redraws do not
-exceed; a redraw with a NULL result counts as an infinite deviation.
+exceed; a redraw with a NULL result counts as an infinite deviation. Margins from sampling are propagated instead,
+because the correlation of sampling errors is unknown.
 """
 
 import math
@@ -39,6 +40,28 @@ def simulate_margins(
         name: _deviation_quantiles(texts, stack[name], columns[name], released[name])
         for name, texts in expressions.items()
     }
+
+
+def propagate_margins(text: str, columns: Sequence[str], table: pa.Table, margins: Mapping[str, np.ndarray]) -> Floats:
+    """Return how far an expression moves, row by row, if each of its columns moves by its margin; NaN if unknown.
+
+    The effects of the columns are added up, which bounds the result to first order whatever their correlation.
+    """
+    (before,) = _evaluate([text], table, columns)
+    effects: Floats = np.zeros(len(before))
+    for name, widths in margins.items():
+        moved = [_evaluate([text], _move_column(table, name, sign * widths), columns)[0] for sign in (1, -1)]
+        effects += np.maximum(*(np.abs(each - before) for each in moved))
+    return effects
+
+
+def _move_column(table: pa.Table, name: str, by: np.ndarray) -> pa.Table:
+    """Return the table with numbers added to a column, and NULL where they are NaN."""
+    index, kind = table.schema.get_field_index(name), table.schema.field(name).type
+    known = np.isfinite(by) & table.column(name).is_valid().to_numpy()
+    values = np.where(known, np.nan_to_num(table.column(name).to_numpy().astype(np.float64)) + by, 0.0)
+    values = np.rint(values).astype(np.int64) if pa.types.is_integer(kind) else values
+    return table.set_column(index, name, pa.array(values, kind, mask=~known))
 
 
 def draw_count(rows: int) -> int:

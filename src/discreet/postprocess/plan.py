@@ -6,14 +6,16 @@ empty tables before anything is charged; it runs on the noisy tables after the r
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
 from discreet.kernel.errors import Failed, Refused
-from discreet.postprocess.derived_margins import DRAW, ROW, Redraw, simulate_margins
+from discreet.postprocess.derived_margins import DRAW, ROW, Redraw, propagate_margins, simulate_margins
 from discreet.postprocess.name_resolution import PlannedColumn, make_unique
 from discreet.postprocess.planner import Planner, QueryContext
 from discreet.postprocess.released_tables import released_table
@@ -34,6 +36,8 @@ from discreet.query.syntax.source_position import refuse
 __all__ = ["DRAW", "ROW", "ColumnOrigin", "ConstantOrigin", "MixedOrigin", "PostprocessPlan", "RowWiseOrigin"]
 __all__ += ["compile_query", "margins", "run", "run_with_margins"]
 
+RowMargins = dict[str, list[float | None]]
+NO_SAMPLING: Mapping[ReleasedColumn, np.ndarray] = MappingProxyType({})
 _FAILED = "post-processing exceeded its limits on time, memory or rows. The charge is not refunded."
 _NOT_COMPUTABLE = "line 1: the post-processing of this query cannot be planned. Simplify it."
 _MAX_SQL_LENGTH = 1_000_000  # characters of SQL
@@ -113,10 +117,18 @@ def run_with_margins(
     tables: Mapping[str, pa.Table],
     column_margins: Mapping[ReleasedColumn, np.ndarray],
     redraw: Redraw,
-) -> tuple[pa.Table, dict[str, list[float | None]]]:
-    """Run a compiled query, and return the margins of its noisy columns too (see `margins`)."""
-    result = _run_sandboxed(plan, tables)
-    return _visible_columns(plan, result), _answer_margins(plan, result, tables, column_margins, redraw)
+    sampling: Mapping[ReleasedColumn, np.ndarray] = NO_SAMPLING,
+) -> tuple[pa.Table, RowMargins, RowMargins]:
+    """Run a compiled query; return its table, and the margins of its noisy columns from noise and from sampling.
+
+    See `margins`. `sampling` has the margins of the released columns from sampling, NaN where they are unknown.
+    """
+    result, noisy = _run_sandboxed(plan, tables), set(column_margins)
+    from_noise = _margins_by_row(plan, result, column_margins, _derived_margins(plan, tables, noisy, redraw))
+    if not sampling:
+        return _visible_columns(plan, result), from_noise, {}
+    propagated = _propagated_margins(plan, tables, noisy, sampling)
+    return _visible_columns(plan, result), from_noise, _margins_by_row(plan, result, sampling, propagated)
 
 
 def margins(
@@ -124,7 +136,7 @@ def margins(
     tables: Mapping[str, pa.Table],
     column_margins: Mapping[ReleasedColumn, np.ndarray],
     redraw: Redraw,
-) -> dict[str, list[float | None]]:
+) -> RowMargins:
     """Return the 95 % margins of the noisy columns, row by row in the order of `run`.
 
     `column_margins` has the margins of the noisy released columns. `redraw(n)` returns the tables with fresh noise,
@@ -134,16 +146,14 @@ def margins(
     return run_with_margins(plan, tables, column_margins, redraw)[1]
 
 
-def _answer_margins(
+def _margins_by_row(
     plan: PostprocessPlan,
     result: pa.Table,
-    tables: Mapping[str, pa.Table],
     column_margins: Mapping[ReleasedColumn, np.ndarray],
-    redraw: Redraw,
-) -> dict[str, list[float | None]]:
-    visible = _visible_columns(plan, result)
-    margins_by_column = _derived_margins(plan, tables, set(column_margins), redraw)
-    answer: dict[str, list[float | None]] = {}
+    derived: Mapping[int, np.ndarray],
+) -> RowMargins:
+    visible, margins_by_column = _visible_columns(plan, result), dict(derived)
+    answer: RowMargins = {}
     for index, origin in enumerate(plan.origins):
         if not (columns_read([origin]) & set(column_margins) or depends_on_rows(origin)):
             continue
@@ -206,6 +216,24 @@ def _derived_margins(
         for name, listed in columns_by_table.items()
         for place, widths in zip(listed, simulated[name], strict=True)
     }
+
+
+def _propagated_margins(
+    plan: PostprocessPlan,
+    tables: Mapping[str, pa.Table],
+    noisy: set[ReleasedColumn],
+    sampling: Mapping[ReleasedColumn, np.ndarray],
+) -> dict[int, np.ndarray]:
+    """Return the margins of derived columns from sampling, for every row of the table they are computed from."""
+    columns, propagated = dict(plan.tables), {}
+    for index, origin in enumerate(plan.origins):
+        if isinstance(origin, RowWiseOrigin) and origin.reads & noisy and _is_number(plan.schema.field(index).type):
+            read = {name: sampling[table, name] for table, name in origin.reads & noisy}
+            if any(np.isnan(widths).all() for widths in read.values()):
+                continue
+            with suppress(*ERRORS, ResultTooLarge):  # the answer is still valid without them
+                propagated[index] = propagate_margins(origin.sql, columns[origin.table], tables[origin.table], read)
+    return propagated
 
 
 def _row_sql(origin: Origin) -> str:

@@ -60,7 +60,7 @@ def noise_type_for(policy: Policy) -> NoiseType:
 
 def data_version(policy: Policy) -> str:
     """Return the policy's data version, with the time zone, which determines the meaning of stored times."""
-    return f"{policy.data.version} {policy.data.timezone}"
+    return f"{policy.data.version_label} {policy.data.timezone}"
 
 
 def read_cost_request(plan: QueryPlan, request: CostRequest, by: str, policy: Policy) -> Loss | dict[str, Fraction]:

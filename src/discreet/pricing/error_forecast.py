@@ -34,6 +34,7 @@ from discreet.kernel.relation import MAX_SUM
 from discreet.pricing.allocation import NoiseType
 from discreet.pricing.combined_release import total_columns
 from discreet.pricing.release_history import ReleaseHistory
+from discreet.privacy.tail_enclosures import tail_bounds
 from discreet.query.column_pruning import prune_columns
 
 HistoryLookup = Callable[[tuple[PlannedRelease, ...]], tuple[ReleaseHistory, ...]]
@@ -73,7 +74,7 @@ class ColumnForecast:
         if len(self.total_indices) > 1:
             return self.margin(noises) <= float(target)
         steps, noise = self.margin_in_steps(target), noises[self.total_indices[0]]
-        return steps >= 0 and 2 * noise.tail_bounds(steps + 1, _TAIL_BITS)[1] <= (1 - CONFIDENCE) * (1 << _TAIL_BITS)
+        return steps >= 0 and 2 * tail_bounds(noise, steps + 1, _TAIL_BITS)[1] <= (1 - CONFIDENCE) * (1 << _TAIL_BITS)
 
     def margin_in_steps(self, target: Fraction) -> int:
         """Return a margin in steps of the single total, after rounding; negative if rounding alone exceeds it."""

@@ -51,7 +51,8 @@ class PastRelease:
 class ReleaseHistory:
     """The earlier draws of one release with one type of noise, oldest first.
 
-    `newest` has the receipt of the only draw that can still be refined, for each total with Laplace noise.
+    `latest_receipts` has the receipt of the only draw that can still be refined, for each total with Laplace noise, and
+    `source` is the present Catalog.source.
     """
 
     release: PlannedRelease
@@ -59,6 +60,7 @@ class ReleaseHistory:
     fingerprints: tuple[str, ...]
     draws: tuple[PastRelease, ...]
     latest_receipts: Mapping[int, str | None]
+    source: str = ""
 
     @property
     def combinable(self) -> bool:
@@ -107,12 +109,13 @@ class ReleaseHistory:
         return max(costs, default=_ZERO) if self.noise_type is Laplace else sum(costs, _ZERO)
 
 
-def look_up_histories(  # noqa: PLR0913 - the last two are optional
+def look_up_histories(  # noqa: PLR0913 - the last three are optional
     releases: Sequence[PlannedRelease],
     ledger: Ledger,
     version: str,
     noise_type: NoiseType,
     *,
+    source: str = "",
     until: str | None = None,
     just_released: ReleaseResult | None = None,
 ) -> tuple[ReleaseHistory, ...]:
@@ -138,6 +141,7 @@ def look_up_histories(  # noqa: PLR0913 - the last two are optional
                 fingerprints,
                 draws,
                 {place: ledger.latest_receipt(fingerprints[place]) for place in pure},
+                source,
             )
         )
     if until is not None and not all(history.is_complete for history in histories):
@@ -188,7 +192,7 @@ def _read_totals(written: Any, release: PlannedRelease, drawn: Mapping[int, Stor
     columns = np.zeros((len(keys), len(release.question.totals)), np.int64)
     for index, draw in drawn.items() if keys else ():
         columns[:, index] = values[:, draw.position]
-    return NoisyTotals(keys, columns)
+    return NoisyTotals(keys, columns, source=written.source if at_hand else written["source"])
 
 
 def _read_whole(written: Any, release: PlannedRelease) -> NoisyTotals:

@@ -22,6 +22,10 @@ _NOT_COMBINABLE = (
     "An earlier, less accurate answer exists, but quantiles and most frequent values cannot be refined: "
     "the full cost is charged."
 )
+_UNDECLARED_VERSION = (
+    "An earlier, less accurate answer exists, but it cannot be refined, because the policy does not declare `version`: "
+    "the full cost is charged."
+)
 _NOT_REFINABLE = "An earlier, less accurate answer exists, but it cannot be refined further: the full cost is charged."
 
 
@@ -165,7 +169,9 @@ def _refinable_draw(history: ReleaseHistory, index: int) -> PastRelease | None:
     Two draws of one receipt cannot be distinguished, and one of them may belong to a release that shares nothing.
     """
     best = history.best_draw(index)
-    if best is None or history.selects_partitions or best.receipt != history.latest_receipts.get(index):
+    if best is None or not history.source or best.noisy.source != history.source:
+        return None  # the data may have changed
+    if history.selects_partitions or best.receipt != history.latest_receipts.get(index):
         return None
     if sum(draw.receipt == best.receipt for draw in history.draws_of(index)) > 1:
         return None
@@ -254,4 +260,4 @@ def _notes(history: ReleaseHistory, new: FreshDraws) -> list[str]:
         return [_NOT_COMBINABLE] if history.draws and new.amounts else []
     redrawn = {index for index in new.amounts if history.draws_of(index)}
     not_refinable = history.noise_type is Laplace and bool(redrawn - set(new.refined))
-    return [_NOT_REFINABLE] if not_refinable else []
+    return [_NOT_REFINABLE if history.source else _UNDECLARED_VERSION] if not_refinable else []

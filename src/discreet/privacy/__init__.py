@@ -13,6 +13,7 @@ Modules are imported lazily, when a name is first used: a query needs a few of t
     divergence          max_divergence, hockey_stick, renyi, privacy_loss, likelihood_ratio, posterior_bound
     probability         uniform_pmf
     noise_distribution  pmf, margin: the distribution of noise
+    tail_enclosures     tail probabilities, between integers
     mechanism_output    output: the distribution of a mechanism on one input
     conversion          to_epsilon, for_group, for_substitution, cost_of: what a loss means in other terms
     calibration         laplace_for, gaussian_for, threshold_for: the mechanism for a cost

@@ -7,10 +7,10 @@ from fractions import Fraction
 
 from discreet.kernel.loss import zcdp_rho
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
-from discreet.kernel.noise.tail_bounds import gaussian_tail_bounds, normal_tail_bounds
 from discreet.kernel.numbers import Number, as_positive, as_probability, check_type, round_up
 from discreet.kernel.partition_selection import Threshold, worst_block
 from discreet.privacy.conversion import exp_up
+from discreet.privacy.tail_enclosures import normal_tail_bounds, tail_bounds
 
 _SUM_BELOW_SIGMA = 60  # sigma up to which the discrete distribution is summed
 _SMOOTHING_SCALES = [Fraction(n, 10) for n in range(6, 21)]
@@ -75,7 +75,7 @@ def _scale_by_summation(epsilon: Fraction, delta: Fraction, sufficient: Fraction
     Claim: X + Z is (epsilon, delta)-DP for neighbours that differ by one.
     Proof: Canonne, Kamath and Steinke 2020, Theorem 7: the least delta is P[Z > t - 1/2] - e^epsilon·P[Z > t + 1/2]
         with t = epsilon·sigma²; the first is bounded from above, the second from below.
-    Needs: gaussian_tail_bounds, exp_up.
+    Needs: tail_bounds, exp_up.
     Checked by: test_calibrated_gaussian_is_private_and_near_the_analytic_one
     """
     if sufficient > _SUM_BELOW_SIGMA:
@@ -84,8 +84,8 @@ def _scale_by_summation(epsilon: Fraction, delta: Fraction, sufficient: Fraction
 
     def is_private(sigma: Fraction) -> bool:
         first = math.floor(epsilon * sigma * sigma - Fraction(1, 2)) + 1
-        high = gaussian_tail_bounds(sigma, first, bits)[1]
-        low = gaussian_tail_bounds(sigma, first + 1, bits)[0]
+        high = tail_bounds(Gaussian(sigma), first, bits)[1]
+        low = tail_bounds(Gaussian(sigma), first + 1, bits)[0]
         return high - _exp_down(epsilon) * low <= delta * (1 << bits)
 
     return [_bisect_least(is_private, sufficient / 2, sufficient)]

@@ -7,6 +7,7 @@ from fractions import Fraction
 from discreet.kernel.mechanism import Laplace
 from discreet.kernel.numbers import Number, as_fraction, as_integer, as_nonnegative
 from discreet.privacy.probability import log_ratio
+from discreet.privacy.tail_enclosures import tail_bounds
 
 _GRID_STEPS = 1 << 20  # of the noise's grid between the two means
 _PRECISION_BITS = 160
@@ -56,5 +57,5 @@ def _exceedance_bounds(mean: Fraction, cutoff: Fraction, scale: Fraction, step: 
         return Fraction(mean > cutoff), Fraction(mean > cutoff)
     least = math.floor((cutoff - mean) / step) + 1
     bits = _PRECISION_BITS + 2 * min(_MAX_SCALES, math.ceil(abs(least) * step / scale))  # more bits for the far tail
-    low, high = Laplace(scale / step).tail_bounds(least, bits)
+    low, high = tail_bounds(Laplace(scale / step), least, bits)
     return Fraction(low, 1 << bits), Fraction(high, 1 << bits)

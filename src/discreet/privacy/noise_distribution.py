@@ -5,6 +5,7 @@ from fractions import Fraction
 
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.numbers import Number, as_integer, as_probability, power_down
+from discreet.privacy.tail_enclosures import tail_bounds
 
 _MAX_DISTANCE = 10**100  # beyond it, every probability is 0 as a float
 
@@ -41,7 +42,7 @@ def margin(noise: Laplace | Gaussian, confidence: Number, count: int = 1) -> int
     bits = 128 + (draws * math.ceil(1 / (1 - level))).bit_length()  # enough for the probability of being outside
 
     def is_sufficient(m: int) -> bool:
-        outside = 2 * noise.tail_bounds(m + 1, bits)[1]
+        outside = 2 * tail_bounds(noise, m + 1, bits)[1]
         inside = max(0, (1 << bits) - outside)
         return Fraction(power_down(inside, draws, bits), 1 << bits) >= level
 

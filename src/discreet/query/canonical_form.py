@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.estimate.planned_release import Measure, PlannedRelease, with_indices
-from discreet.kernel.expr import TEXT_SCANS, Call, Column, Constant, Expr, UnitAggregate
+from discreet.kernel.expr import TEXT_SCANS, Call, Column, Constant, Expr, NamedExprs, UnitAggregate
 from discreet.kernel.question import (
     ClippedUnits,
     Count,
@@ -28,7 +28,6 @@ from discreet.kernel.relation import (
     Derive,
     JoinOnUnit,
     JoinPublic,
-    NamedExprs,
     PerUnit,
     PublicTable,
     Relation,
@@ -36,7 +35,6 @@ from discreet.kernel.relation import (
     SemiJoinOnUnit,
     Union,
     Where,
-    tables_of,
 )
 from discreet.kernel.release import REFINABLE
 from discreet.query.relations.scope import rename_columns, unused_name
@@ -58,7 +56,7 @@ def canonical_release(release: PlannedRelease) -> PlannedRelease:
 
 def _canonicalise(release: PlannedRelease) -> PlannedRelease:
     question = release.question
-    tables = tables_of(question.relation)
+    tables = question.relation.shape.tables
     stored_names = [column.name for table in tables if isinstance(table, Scan) for column in table.columns]
     relation, names = _Renamer(stored_names).relation(question.relation, ())
     keys = [_canonical_expr(expr, names) for _, expr in question.by]

@@ -79,9 +79,11 @@ def test_a_key_is_used_for_a_limited_number_of_bytes(monkeypatch):
     keys = [(os.urandom(32), os.urandom(16)) for _ in range(12)]
     asked = urandom_of(monkeypatch, *(part for pair in keys for part in pair))
     source = Keystream()
-    found = b"".join(source.bytes(size) for size in (250, 50, 1, 99, 100, 600))
-    assert found == b"".join(counter_mode(key, start, 100) for key, start in keys[:11])
-    assert asked == [32, 16] * 11
+    found = [source.bytes(size) for size in (60, 40, 1, 98, 2, 100, 250, 1)]
+    used = [counter_mode(*key, 300) for key in keys]
+    expected = [used[0][:60], used[0][60:100], used[1][:1], used[1][1:99], used[2][:2], used[3][:100], used[4][:250]]
+    assert found == [*expected, used[5][:1]]
+    assert asked == [32, 16] * 6
 
 
 def test_every_key_comes_from_the_operating_system():

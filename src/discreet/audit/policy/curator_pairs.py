@@ -23,10 +23,11 @@ from discreet.curator.open import open_curator
 from discreet.estimate.planned_release import PlannedRelease
 from discreet.kernel import release
 from discreet.kernel.event import OWNER, Event
-from discreet.kernel.ledger import Ledger, memory_ledger
+from discreet.kernel.ledger import Ledger
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.question import Question
 from discreet.kernel.release import EngineTotals, NoisyTotals, ReleaseRequest, ReleaseResult, TotalsEngine
+from discreet.ledger_sqlite import memory_ledger
 from discreet.policy import Policy, write_policy
 from discreet.pricing import CostRequest, ReleaseHistory
 from discreet.query.passes import plan_query
@@ -172,7 +173,7 @@ def release_event(curator: Curator, prepared: PreparedQuery) -> Event:
 @contextmanager
 def with_fresh_ledger(curator: Curator) -> Iterator[Curator]:
     """Yield a curator on the same data with a new ledger."""
-    with memory_ledger(name=curator.ledger.name, budget=curator.policy.budget) as ledger:
+    with memory_ledger(name=curator.ledger.terms.name, budget=curator.policy.budget) as ledger:
         yield Curator(curator.policy, curator._engine, ledger)  # noqa: SLF001 - as above
 
 

@@ -23,10 +23,10 @@ from discreet.curator.open import open_curator
 from discreet.engines.column_usage import ColumnUsage
 from discreet.engines.interface import Engine, PreparedReader
 from discreet.kernel.errors import FAILED, Failed, LedgerError, Refused
-from discreet.kernel.ledger import memory_ledger, open_ledger
 from discreet.kernel.loss import Loss
 from discreet.kernel.numbers import as_fraction
 from discreet.ledger_admin.verify import verify_ledger
+from discreet.ledger_sqlite import memory_ledger, open_ledger
 from discreet.policy import BudgetEntry, Policy
 from discreet.pricing import CostRequest
 
@@ -109,7 +109,7 @@ def _check_crash(
 
         with suppress(SimulatedCrash):
             ask_curator(_intercept_reads(curator, crash), query, cost)
-        name = curator.ledger.name
+        name = curator.ledger.terms.name
     with open_ledger(folder / "ledger.sqlite", name=name) as ledger:
         if not ledger.spent().rho:
             violations.append("the charge is missing after a crash")
@@ -127,7 +127,7 @@ def _check_exhausted_budget(
     violations, reads, answers = [], list[int](), 0
     with open_curator(write_policy_copy(policy, data.present, folder)) as curator:
         small_policy = replace(curator.policy, budget_entry=_small_budget(policy.budget_entry, cost))
-        with memory_ledger(name=curator.ledger.name, budget=small_policy.budget) as ledger:
+        with memory_ledger(name=curator.ledger.terms.name, budget=small_policy.budget) as ledger:
             engine = cast("Engine", _InterceptedEngine(curator._engine, lambda: reads.append(1)))  # noqa: SLF001 - as below
             outcome: object = None
             while answers < _MAX_ASKS:  # a new data version prevents cached answers
@@ -138,7 +138,7 @@ def _check_exhausted_budget(
                 answers += 1
             if not isinstance(outcome, Refused):
                 violations.append(f"no refusal after {answers} answers")
-            if not ledger.budget.covers(ledger.spent()):
+            if not ledger.terms.budget.covers(ledger.spent()):
                 violations.append("more was spent than the budget")
             if len(reads) != answers:
                 violations.append("data was read for a refused query")

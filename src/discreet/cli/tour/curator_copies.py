@@ -10,9 +10,9 @@ from discreet.engines.column_usage import ColumnUsage
 from discreet.engines.interface import Engine
 from discreet.estimate.planned_release import QueryPlan
 from discreet.kernel.event import OWNER
-from discreet.kernel.ledger import memory_ledger
 from discreet.kernel.loss import Budget
 from discreet.kernel.release import ReleaseResult, release_totals
+from discreet.ledger_sqlite import memory_ledger
 from discreet.policy import Policy
 from discreet.policy.catalog import catalog_of
 from discreet.pricing.allocation import allocate_noise, requested_cost
@@ -84,7 +84,7 @@ class PreparedCounts:
         self._plans = [plan_query(sql, policy, engine, by=OWNER, groups=None, rows=None) for sql in queries]
         self._cost = requested_cost(policy.budget, (), epsilon=epsilon / len(queries))
         self._requests = [allocate_noise(plan.releases, self._cost) for plan in self._plans]
-        self._catalog = catalog_of(policy, engine.columns)
+        self._catalog = catalog_of(policy, engine.columns, engine.location)
 
     def ask(self) -> list[int]:
         """Ask the queries on a new copy, whose whole budget they spend."""

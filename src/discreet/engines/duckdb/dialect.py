@@ -4,7 +4,8 @@ import math
 from collections.abc import Sequence
 from datetime import date, datetime
 
-from discreet.engines.common_sql import COMMON_OPERATIONS, case_when
+from discreet.engines.common_sql import COMMON_OPERATIONS, case_when, constant_regex, in_list, nearest_step
+from discreet.engines.size_limit import check_size
 from discreet.kernel.expr import Constant, Expr, Type, Value
 from discreet.kernel.sqlgen.dialect import Dialect, Operation
 
@@ -21,6 +22,10 @@ def _power(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
     power = f"POW({', '.join(texts)})"
     not_finite = "".join(f"NOT ISFINITE({text}) OR " for text in computed)
     return f"CASE WHEN {not_finite}ABS({power}) > 1e307 THEN NULL WHEN ABS({power}) < 1e-307 THEN 0 ELSE {power} END"
+
+
+def _matches(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
+    return f"REGEXP_MATCHES({texts[0]}, {_constant(constant_regex(exprs[1]), Type.TEXT)})"
 
 
 _OPERATIONS: dict[str, str | Operation] = {
@@ -69,7 +74,7 @@ _OPERATIONS: dict[str, str | Operation] = {
     "part": "SUBSTRING({0}, {1}, {2})",
     "like": "{0} LIKE {1} ESCAPE '\\'",
     "like_any_case": "{0} ILIKE {1} ESCAPE '\\'",
-    "matches": "REGEXP_MATCHES({0}, {1})",
+    "matches": _matches,
     **{
         part: f"CAST(EXTRACT({part} FROM {{0}}) AS BIGINT)"  # EXTRACT from a NULL is a DOUBLE
         for part in ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "hour", "minute", "second")
@@ -118,8 +123,8 @@ def _duckdb_dialect() -> Dialect:
         gives NULL outside 64 bits; divisors are compared with 0 first. Doubles follow IEEE and do not raise, except
         that SQRT, LN, LOG10, EXP and POW get only arguments that are allowed or finite. A text is cast after a pattern
         has accepted it, and with TRY_CAST. Dates and times that are shifted are compared with the calendar's ends.
-        Quotes in a text are doubled, and nothing else ends a literal.
-    Needs: COMMON_OPERATIONS, case_when.
+        Regular expressions are portable. Quotes in a text are doubled, and nothing else ends a literal.
+    Needs: COMMON_OPERATIONS, case_when, constant_regex, check_size, in_list, nearest_step.
     Checked by: test_the_engine_equals_the_reference, test_duckdb_never_raises_because_of_a_row,
         test_a_constant_cannot_inject_sql
     """
@@ -127,9 +132,14 @@ def _duckdb_dialect() -> Dialect:
         _OPERATIONS,
         _TYPES,
         _constant,
-        grid_step=case_when(
-            "ISFINITE(CAST({value} AS DOUBLE))",
-            "CAST(FLOOR(LEAST(GREATEST(CAST({value} AS DOUBLE), {low}), {high}) / {step} + 0.5) AS BIGINT)",
+        check_size,
+        in_list(_constant),
+        nearest_step(
+            case_when(
+                "ISFINITE(CAST({value} AS DOUBLE))",
+                "CAST(FLOOR(LEAST(GREATEST(CAST({value} AS DOUBLE), {low}), {high}) / {step} + 0.5) AS BIGINT)",
+            ),
+            _constant,
         ),
         finite_or_null=f"({case_when('ISFINITE({value})', '{value} + 0.0')})",
     )

@@ -20,6 +20,7 @@ from discreet.engines.duckdb.dialect import DUCKDB
 from discreet.engines.duckdb.frames import open_frame, open_parquet
 from discreet.engines.duckdb.spill import SpillFolder, make_spill_folder
 from discreet.engines.interface import Tuning
+from discreet.engines.row_selects import select_rows_by_unit
 from discreet.engines.sql_totals import compute_totals
 from discreet.engines.table_source import (
     ColumnTypes,
@@ -42,7 +43,6 @@ from discreet.kernel.question import Question
 from discreet.kernel.relation import Relation
 from discreet.kernel.release import EngineTotals
 from discreet.kernel.sqlgen.dialect import quote_name
-from discreet.kernel.sqlgen.relation_sql import select_rows_by_unit
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class DuckDB:
         self.tuning, self.seconds = tuning, tuning.seconds
         self._connection_lock = threading.Lock()  # held while a SELECT runs
         self._question_lock = threading.Lock()  # held while a question is answered
-        self._totals_cache = TotalsCache(tuning.remember)
+        self._totals_cache = TotalsCache(tuning.totals_cache)
         self._pid = os.getpid()
         folder = make_spill_folder(tuning.folder)
         self._connection = duckdb.connect(":memory:", config={**_DISABLED_FEATURES, "temp_directory": folder.path})
@@ -133,6 +133,10 @@ class DuckDB:
         except BaseException:
             self._finalizer()
             raise
+        self._locations = {
+            name: str(source.location) if isinstance(source.location, str | os.PathLike) else "frame"
+            for name, source in sources.items()
+        }
         self._column_types = {name: dict(table.types) for name, table in tables.items()}
         self._file_stamps = {name: (*table.scanned_files, *table.attached_files) for name, table in tables.items()}
 
@@ -182,6 +186,10 @@ class DuckDB:
             except duckdb.Error as error:
                 raise EngineError(f"the engine failed: {error}") from error
             self._check_files()
+
+    def location(self, table: str) -> str:
+        """Return the path of a table's rows, or "frame"."""
+        return self._locations[table]
 
     def columns(self, table: str) -> dict[str, Type]:
         """Return a table's columns with their kernel types."""

@@ -10,14 +10,17 @@ import math
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 
-from discreet.engines.common_sql import COMMON_OPERATIONS, constant_integer
+from discreet.engines.common_sql import COMMON_OPERATIONS, constant_integer, in_list
 from discreet.engines.postgres import float_arithmetic as reals
 from discreet.engines.postgres import text_functions as texts
-from discreet.kernel.expr import MAX_TEXT_LENGTH, Constant, Expr, Type, Value
-from discreet.kernel.sqlgen.dialect import Dialect, Operation, write_min_or_max
+from discreet.engines.size_limit import check_size
+from discreet.kernel.expr import MAX_TEXT_LENGTH, Call, Constant, Expr, Type, Value
+from discreet.kernel.sqlgen.dialect import Dialect, Operation
+from discreet.kernel.sqlgen.expr_sql import fill_operation
 
 _MIN_INT64, _MAX_INT64 = -(1 << 63), (1 << 63) - 1
 _BELOW_INT64 = math.nextafter(float(_MIN_INT64), -math.inf)
+_LONG_LIST = 100  # constants
 _ABOVE_709 = math.nextafter(709, math.inf)
 
 
@@ -86,7 +89,7 @@ def _shift_within_calendar(value: str, kind: str, by: timedelta, text: str) -> s
 
 def _one_of(args: Sequence[str], exprs: Sequence[Expr]) -> str:
     constants = [expr.value for expr in exprs[1:] if isinstance(expr, Constant)]
-    return POSTGRES.write_in_list(args[0], constants, exprs[0].type)
+    return _in_list(args[0], constants, exprs[0].type)
 
 
 _OPERATIONS: dict[str, str | Operation] = {
@@ -193,10 +196,35 @@ def _null_safe_equal(one: str, other: str, kind: Type) -> str:
     return f"COALESCE({one}, {substitute}) = COALESCE({other}, {substitute}) AND ({one} IS NULL) = ({other} IS NULL)"
 
 
+def _in_list(text: str, values: Sequence[Value], kind: Type) -> str:
+    """Return SQL for a value in a list, which is an array if it is long: PostgreSQL plans that faster."""
+    if len(values) > _LONG_LIST:
+        return f"{text} = ANY(CAST({texts.array_literal(values)} AS {_TYPES[kind]}[]))"
+    return in_list(_constant)(text, values, kind)
+
+
 def _min_or_max(function: str, value: str, kind: Type) -> str:
     if kind is Type.BOOLEAN:
         return f"{'BOOL_AND' if function == 'MIN' else 'BOOL_OR'}({value})"
-    return write_min_or_max(function, value, kind)
+    return f"{function}({value})"
+
+
+def _compute_once(operation: str | Operation) -> Operation:
+    """Return an operation that computes an argument once even if its SQL repeats it, so that SQL does not grow."""
+
+    def write(args: Sequence[str], exprs: Sequence[Expr]) -> str:
+        marks = [f"\0{index}\0" for index in range(len(args))]
+        text = fill_operation(operation, marks, exprs)
+        repeated = [
+            index for index, expr in enumerate(exprs) if isinstance(expr, Call) and text.count(marks[index]) > 1
+        ]
+        # No column of a table has a name that begins with a dot.
+        columns = ", ".join(f'{args[index]} AS ".a{index}"' for index in repeated)
+        named_args = [f'z.".a{index}"' if index in repeated else arg for index, arg in enumerate(args)]
+        value = fill_operation(operation, named_args, exprs)
+        return f"SELECT {value} FROM (SELECT {columns} OFFSET 0) AS z" if repeated else value  # noqa: S608
+
+    return write
 
 
 def _postgres_dialect() -> Dialect:
@@ -206,17 +234,21 @@ def _postgres_dialect() -> Dialect:
     Proof: PostgreSQL raises outside the range of a type, so an argument is compared first, or becomes NULL by
         _null_from: sums of integers up to 2^61 and products up to 2^31 fit, larger ones are computed as NUMERIC; the
         calendar's ends are shifted in Python. Reals are those of float_arithmetic. A text is cast only if a pattern
-        that matches nothing but valid values has matched it. Literals do not depend on a setting of the server.
+        that matches nothing but valid values has matched it. What is computed once is of the same row.
+        Literals do not depend on a setting of the server.
     Needs: COMMON_OPERATIONS, ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, round_to_places, cast_if_matches,
-        text_literal, array_literal, lower, upper, like, like_any_case, matches, shorten_names.
+        text_literal, array_literal, lower, upper, like, like_any_case, matches, shorten_names,
+        check_size, in_list, _compute_once.
     Checked by: test_postgresql_equals_the_reference, test_postgresql_never_raises_because_of_a_row,
         test_settings_of_the_server_change_nothing
     """
     return Dialect(
-        _OPERATIONS,
+        {name: _compute_once(operation) for name, operation in _OPERATIONS.items()},
         _TYPES,
         _constant,
-        grid_step=reals.nearest_step,
+        check_size,
+        _in_list,
+        reals.nearest_step,
         finite_or_null=f"({reals.finite_or_null('{value}')} + '0')",
         quotient="{0} / {1}",
         sign="CASE WHEN {0} < 0 THEN -1 ELSE 1 END",
@@ -224,9 +256,7 @@ def _postgres_dialect() -> Dialect:
         text_hash='MD5({0}) COLLATE "C"',
         min_or_max=_min_or_max,
         null_safe_equal=_null_safe_equal,
-        array_constant=lambda values, kind: f"CAST({texts.array_literal(values)} AS {_TYPES[kind]}[])",
         optimization_fence=" OFFSET 0",
-        compute_once="SELECT {value} FROM (SELECT {columns} OFFSET 0) AS z",
         finish_select=texts.shorten_names,
     )
 

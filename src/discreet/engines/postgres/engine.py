@@ -30,6 +30,7 @@ from discreet.engines.postgres.errors import (
 from discreet.engines.postgres.role import excess_privileges, read_only_role_sql
 from discreet.engines.postgres.session import PostgresQuerySession, Snapshot
 from discreet.engines.postgres.tables import PostgresSourceTable, look_up_table, parse_table_name, placeholder_table
+from discreet.engines.row_selects import select_rows_by_unit
 from discreet.engines.sql_totals import compute_totals
 from discreet.engines.table_source import UNAVAILABLE_MESSAGE, EngineError, TableSource, Unavailable
 from discreet.kernel.errors import PolicyError
@@ -38,7 +39,7 @@ from discreet.kernel.question import Question
 from discreet.kernel.relation import Relation
 from discreet.kernel.release import EngineTotals
 from discreet.kernel.sqlgen.dialect import Dialect, quote_name
-from discreet.kernel.sqlgen.relation_sql import select_rows_by_unit
+from discreet.postgres.server import server_description
 
 _OPEN_TIMEOUT = 30.0  # seconds to read the catalog
 _STOP_TIMEOUT = 2.0  # seconds from cancelling a question to cutting its connection
@@ -69,6 +70,7 @@ class Postgres:
         settings = {"timezone": timezone}
         if tuning.threads is not None:
             settings["max_parallel_workers_per_gather"] = str(min(tuning.threads - 1, 1024))
+        self._server = server_description(url)
         self._session = PostgresQuerySession(url, settings)
         self._finalizer = weakref.finalize(self, self._session.close)
         try:
@@ -116,6 +118,10 @@ class Postgres:
         with self.prepare(usage_of_relation(relation, columns)) as reader:
             for batch in reader.batches(select_rows_by_unit(relation, columns, self.dialect), size):
                 yield batch[:, 1:], batch[:, 0].astype(np.int64)
+
+    def location(self, table: str) -> str:
+        """Return the server, the database and the name of a table."""
+        return f"{self._server}, table {self._tables[table].qualified_name}"
 
     def columns(self, table: str) -> dict[str, Type]:
         """Return a table's columns with their kernel types."""

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 
-from discreet.engines.common_sql import changed_letters, constant_text
+from discreet.engines.common_sql import changed_letters, constant_regex, constant_text
 from discreet.engines.reference.evaluate import lower_case, upper_case
 from discreet.kernel.expr import Expr, Value
 
@@ -154,7 +154,7 @@ def matches(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
     """
     parts = r"\\.|\[[^\]]*\]|\."
     pattern = re.sub(
-        parts, lambda part: r"[^\n]" if part[0] == "." else part[0], constant_text(exprs[1]), flags=re.DOTALL
+        parts, lambda part: r"[^\n]" if part[0] == "." else part[0], constant_regex(exprs[1]), flags=re.DOTALL
     )
     return f"CASE WHEN ('' ~ {text_literal(pattern)}) IS NOT NULL THEN {texts[0]} ~ {text_literal(pattern)} END"
 

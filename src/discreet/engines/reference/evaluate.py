@@ -12,6 +12,7 @@ from datetime import date, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
+from discreet.engines.portable_regex import check_regex
 from discreet.kernel.expr import MAX_TEXT_LENGTH, TEXT_SCANS, Column, Constant, Expr, Value
 
 _INTEGER_PATTERN = re.compile(r"[+-]?[0-9]{1,18}")
@@ -231,6 +232,7 @@ def _like_pattern(pattern: str) -> re.Pattern[str]:
 @lru_cache(maxsize=1000)
 def _compile_search(pattern: str) -> re.Pattern[str]:
     """Compile a pattern in which $ matches only at the end of the text, not before a final line break."""
+    check_regex(pattern)
     anchored = re.fullmatch(r"((?:\\.|[^\\])*)\$", pattern, re.DOTALL)
     return re.compile(f"{anchored[1]}\\Z" if anchored else pattern)
 

@@ -12,7 +12,15 @@ import math
 import sys
 from collections.abc import Sequence
 
-from discreet.engines.common_sql import COMMON_OPERATIONS, case_when, constant_integer, largest_double_where
+from discreet.engines.common_sql import (
+    COMMON_OPERATIONS,
+    case_when,
+    constant_integer,
+    in_list,
+    largest_double_where,
+    nearest_step,
+)
+from discreet.engines.size_limit import check_size
 from discreet.engines.spark.literals import constant, real_literal, requote_names, text_literal
 from discreet.engines.spark.text_functions import like, like_any_case, lower, matches, unsupported_pattern, upper
 from discreet.kernel.expr import Constant, Expr, Type
@@ -189,7 +197,7 @@ def _spark_dialect() -> Dialect:
         only after a pattern has accepted it. Shifted dates and times are compared with the calendar's ends. A text
         literal has letters, digits and a few signs, or the digits of its bytes. unsupported_pattern bounds searches.
     Needs: COMMON_OPERATIONS, case_when, constant, real_literal, text_literal, requote_names, lower, upper, like,
-        like_any_case, matches, unsupported_pattern, largest_double_where.
+        like_any_case, matches, unsupported_pattern, largest_double_where, check_size, in_list, nearest_step.
     Checked by: test_spark_sql_equals_the_reference, test_spark_sql_never_raises_because_of_a_row,
         test_a_constant_ends_where_it_should, test_no_text_takes_more_matching_steps_than_computed
     """
@@ -197,9 +205,14 @@ def _spark_dialect() -> Dialect:
         _OPERATIONS,
         _TYPES,
         constant,
-        grid_step=case_when(
-            f"ABS(CAST({{value}} AS DOUBLE)) < {_INFINITY}",
-            "FLOOR(LEAST(GREATEST(CAST({value} AS DOUBLE), {low}), {high}) / {step} + 0.5D)",
+        check_size,
+        in_list(constant),
+        nearest_step(
+            case_when(
+                f"ABS(CAST({{value}} AS DOUBLE)) < {_INFINITY}",
+                "FLOOR(LEAST(GREATEST(CAST({value} AS DOUBLE), {low}), {high}) / {step} + 0.5D)",
+            ),
+            constant,
         ),
         finite_or_null=f"({case_when(f'ABS({{value}}) < {_INFINITY}', '{value} + 0D')})",
         quotient="{0} DIV {1}",

@@ -25,7 +25,7 @@ import pyarrow as pa
 from discreet.engines.column_usage import ColumnUsage, usage_of_questions, usage_of_relation
 from discreet.engines.interface import Tuning
 from discreet.engines.spark.casts import backtick_quote
-from discreet.engines.spark.connection import server_url
+from discreet.engines.spark.connection import server_name, server_url
 from discreet.engines.spark.dialect import SPARK
 from discreet.engines.spark.row_batches import RowOrder, UnitNumbering, complete_rows_sql, stream_batches
 from discreet.engines.spark.session import SparkConnectSession, run_briefly
@@ -62,8 +62,8 @@ _DEFAULT_TUNING = Tuning()
 class Spark:
     """The Spark engine; it answers one question at a time, in its own session.
 
-    Without a `url`, the server is that of SPARK_REMOTE. Of `tuning`, only seconds and remember apply, the latter if all
-    tables are in files; how much of the cluster is used is up to the server.
+    Without a `url`, the server is that of SPARK_REMOTE. Of `tuning`, only seconds and totals_cache apply, the latter if
+    all tables are in files; how much of the cluster is used is up to the server.
 
     >>> source = TableSource("lake.clinic.visits", {"patient": Type.INTEGER})
     >>> with Spark({"visits": source}, url="sc://lake.example:15002/;use_ssl=true") as engine:  # doctest: +SKIP
@@ -83,7 +83,9 @@ class Spark:
         self.tuning = tuning
         self._question_lock = threading.Lock()  # held while a question is answered
         self._views = SparkViews(sources, timezone)
-        self._session = SparkConnectSession(server_url(url), self._views.create)
+        server = server_url(url)
+        self._server = server_name(server)
+        self._session = SparkConnectSession(server, self._views.create)
         self._finalizer = weakref.finalize(self, self._session.close)
         try:
             with self._session.use(max(tuning.seconds, _OPEN_TIMEOUT)):
@@ -96,7 +98,7 @@ class Spark:
         tables = self._views.tables
         views = {name: table.view for name, table in tables.items()}
         self.dialect: Dialect = replace(SPARK, table_source=views.__getitem__)
-        self._totals_cache = TotalsCache(tuning.remember if all(table.in_files for table in tables.values()) else 0)
+        self._totals_cache = TotalsCache(tuning.totals_cache if all(table.in_files for table in tables.values()) else 0)
 
     @property
     def seconds(self) -> float:
@@ -195,6 +197,10 @@ class Spark:
         finally:
             with self._question_lock:
                 run_briefly(cached.release)
+
+    def location(self, table: str) -> str:
+        """Return the server and the name or the path of a table."""
+        return f"{self._server}, {self._views.tables[table].location}"
 
     def columns(self, table: str) -> dict[str, Type]:
         """Return a table's columns with their kernel types."""

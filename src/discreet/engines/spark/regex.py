@@ -51,7 +51,7 @@ ANY_CHAR = CharClass(((0, MAX_CODE_POINT),))
 
 
 def parse_regex(pattern: str) -> RegexNode:
-    r"""Parse a regular expression that the kernel has accepted.
+    r"""Parse a regular expression that check_regex has accepted.
 
     >>> write_regex(parse_regex("^a.$"))
     '\\Aa[\\x{0}-\\x{9}\\x{b}-\\x{10ffff}]\\z'

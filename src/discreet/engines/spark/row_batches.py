@@ -8,11 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.kernel.expr import Type
+from discreet.engines.row_selects import select_complete_rows
 from discreet.kernel.relation import Relation
-from discreet.kernel.sqlgen.dialect import Dialect, quote_name
-from discreet.kernel.sqlgen.relation_sql import comma_list, conjunction, select_rows, unit_columns
-from discreet.kernel.sqlgen.size_limit import check_size
+from discreet.kernel.sqlgen.dialect import Dialect
+from discreet.kernel.sqlgen.relation_sql import comma_list, unit_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,23 +30,16 @@ def complete_rows_sql(
     """Return a SELECT of the unit's key and these columns, for the rows without NULL in them.
 
     >>> from discreet.engines.spark.dialect import SPARK
-    >>> from discreet.kernel.expr import Column
+    >>> from discreet.kernel.expr import Column, Type
     >>> from discreet.kernel.relation import Scan, UnitKey
     >>> who = Column("who", Type.TEXT)
     >>> scan = Scan("t", (who, Column("n", Type.INTEGER)), UnitKey((who,)), max_rows=9)
     >>> complete_rows_sql(scan, ("n",), SPARK, RowOrder.BY_UNIT).partition("WHERE `n`")[2]
     ' IS NOT NULL ORDER BY `.u0`'
     """
-    check_size(relation, dialect)
-    units, names = unit_columns(relation), [quote_name(name) for name in columns]
-    values = [
-        f"{dialect.finite_or_null.format(value=name)} AS {name}" if relation.shape.schema[column] is Type.REAL else name
-        for column, name in zip(columns, names, strict=True)
-    ]
-    selected = f"SELECT {comma_list(units, values)} FROM ({select_rows(relation, dialect)}) AS s"  # noqa: S608 - the kernel's own
-    present = conjunction([f"{name} IS NOT NULL" for name in names])
+    units = unit_columns(relation)
     ordered = f" ORDER BY {comma_list(units)}" if units and order is RowOrder.BY_UNIT else ""
-    return dialect.finish_select(f"SELECT * FROM ({selected}) AS s WHERE {present}{ordered}")  # noqa: S608
+    return dialect.finish_select(select_complete_rows(relation, columns, dialect) + ordered)
 
 
 def stream_batches(frame: "DataFrame", size: int) -> Generator[pa.Table]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 
-from discreet.engines.common_sql import changed_letters, constant_text
+from discreet.engines.common_sql import changed_letters, constant_regex, constant_text
 from discreet.engines.reference.evaluate import lower_case, upper_case
 from discreet.engines.spark.literals import text_literal
 from discreet.engines.spark.regex import (
@@ -50,7 +50,7 @@ def _translation(change: Callable[[str], str]) -> str:
 
 def matches(args: Sequence[str], exprs: Sequence[Expr]) -> str:
     """Return SQL for a match of a constant regular expression."""
-    return f"{args[0]} RLIKE {text_literal(write_regex(parse_regex(constant_text(exprs[1]))))}"
+    return f"{args[0]} RLIKE {text_literal(write_regex(parse_regex(constant_regex(exprs[1]))))}"
 
 
 def like(args: Sequence[str], exprs: Sequence[Expr]) -> str:
@@ -73,7 +73,7 @@ def unsupported_pattern(call: Call) -> str:
     Needs: search_steps, parse_regex, write_regex, _like_segments, _like_sql, _is_locatable.
     Checked by: test_no_text_takes_more_matching_steps_than_computed, test_patterns_are_read_alike
     """
-    if call.op == "matches" and _steps_or_excess(parse_regex(constant_text(call.args[1]))) > MAX_STEPS:
+    if call.op == "matches" and _steps_or_excess(parse_regex(constant_regex(call.args[1]))) > MAX_STEPS:
         return (
             "REGEXP_LIKE: this regular expression could take too long on a single row in Spark. Start it with ^, let "
             "repetitions (*, +) be followed by characters that they cannot match, bound them ({0,20}), do not repeat a "

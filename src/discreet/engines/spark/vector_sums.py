@@ -145,16 +145,15 @@ class _PartitionSum:
             if not batch.num_rows:
                 continue
             columns = {name: batch.column(name).to_numpy() for name in batch.schema.names}
-            unit_numbers = (
-                unit_order.unit_numbers(columns.pop(_UNIT_HASH), columns.pop(_ROW_NUMBER))
-                if _ROW_NUMBER in columns
-                else None
+            each_row = np.ones(batch.num_rows, np.int64)  # without columns of the unit, every row is one
+            unit_numbers = unit_order.unit_numbers(
+                columns.pop(_UNIT_HASH, each_row), columns.pop(_ROW_NUMBER, each_row)
             )
             rows = np.array(list(columns.values())).T
             rows = np.clip(np.clip(rows, self.low, self.high), self.part.low, self.part.high)
             for start in range(0, len(rows), batch_rows(self.part)):
                 chunk = slice(start, start + batch_rows(self.part))
-                yield rows[chunk], None if unit_numbers is None else unit_numbers[chunk]
+                yield rows[chunk], unit_numbers[chunk]
 
 
 class _UnitOrder:

@@ -8,7 +8,5 @@ request with the same key returns it.
 """
 
 from discreet.kernel.ledger.ledger import UNKNOWN_OUTCOME, Ledger
-from discreet.kernel.ledger.sqlite import create_ledger, memory_ledger, open_ledger
-from discreet.kernel.ledger.terms import remaining_budget
 
-__all__ = ["UNKNOWN_OUTCOME", "Ledger", "create_ledger", "memory_ledger", "open_ledger", "remaining_budget"]
+__all__ = ["UNKNOWN_OUTCOME", "Ledger"]

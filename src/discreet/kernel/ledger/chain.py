@@ -76,15 +76,8 @@ def moved_to(row: LedgerRow) -> str | None:
 
 
 def moved_message(to: str) -> str:
-    """Return the message that names the new location of a ledger.
-
-    >>> moved_message("/srv/visits.sqlite")  # doctest: +ELLIPSIS
-    'the ledger was moved. Set ledger = "/srv/visits.sqlite" in the policy. ...'
-    """
-    file_hint = "The file is on the machine where the move was made, and only that machine can use it."
-    hint = file_hint if to.startswith("/") else "Add the user name and connection options of this server."
-    setting = f"ledger = {json.dumps(to, ensure_ascii=False)}"
-    return f"the ledger was moved. Set {setting} in the policy. {hint} If the move was interrupted, run it again."
+    """Return the message that names the new location of a ledger."""
+    return f"the ledger was moved to {to}. Set this location in the policy. If the move was interrupted, run it again."
 
 
 @dataclass

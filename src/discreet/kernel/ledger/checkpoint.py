@@ -1,6 +1,5 @@
 """The checkpoint: a separate record of the last committed row, which reveals a rollback."""
 
-import errno
 import json
 import os
 from collections.abc import Callable
@@ -57,13 +56,10 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
     """Replace the checkpoint atomically: even after a crash, a reader finds either the old one or the new one."""
     fresh = path.with_name(path.name + ".new")
     text = canonical_json({name: part for name, part in vars(checkpoint).items() if part}).encode()
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        if os.write(descriptor, text) < len(text):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
     fresh.replace(path)
     sync_folder(path.parent)
 

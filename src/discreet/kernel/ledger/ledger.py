@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from hashlib import sha256
 from typing import Self
 
-from discreet.kernel.errors import FAILED, DiscreetError, Failed, LedgerError, PolicyError, Refused
+from discreet.kernel.errors import Failed, LedgerError, PolicyError, Refused
 from discreet.kernel.event import OWNER, Event, EventState, Receipt, bounded_text, canonical_json
 from discreet.kernel.ledger.chain import (
     RESTORE_HINT,
@@ -19,7 +19,14 @@ from discreet.kernel.ledger.chain import (
     read_event,
 )
 from discreet.kernel.ledger.checkpoint import Checkpoint, check_checkpoint, rolled_back_loss
-from discreet.kernel.ledger.table import FORMAT, LedgerSession, LedgerTable, closed_on_error
+from discreet.kernel.ledger.table import (
+    FORMAT,
+    LedgerSession,
+    LedgerTable,
+    check_answers,
+    closed_on_error,
+    stored_answer,
+)
 from discreet.kernel.ledger.terms import (
     Terms,
     check_analyst,
@@ -42,9 +49,9 @@ _ROLLED_BACK_EVENT = event_text(
 class Ledger:
     """A durable, append-only account of the privacy loss of one data set; the session gives access to its storage.
 
-    >>> from discreet.kernel.ledger import memory_ledger
+    >>> from discreet.ledger_sqlite import memory_ledger
     >>> def left(ledger: Ledger) -> str:
-    ...     return f"{ledger.spent().epsilon} of {ledger.budget.epsilon}"
+    ...     return f"{ledger.spent().epsilon} of {ledger.terms.budget.epsilon}"
     >>> left(memory_ledger(name="demo", budget=Budget(1)))
     '0 of 1'
     """
@@ -110,10 +117,9 @@ class Ledger:
         charged = check_type(Receipt, receipt, "receipt").id
         if len(check_type(bytes, answer, "answer")) > MAX_ANSWER_BYTES:
             raise ValueError(f"answer must have at most {MAX_ANSWER_BYTES} bytes, not {len(answer)}")
-        with self.write_transaction(moved_error=Failed(FAILED)) as (table, chain):
+        with self.write_transaction() as (table, chain):
             if charged not in chain.charges or charged in chain.settlements:
-                state = "is already settled" if charged in chain.settlements else "does not exist"
-                raise LedgerError(f"receipt {charged!r} {state}")
+                raise LedgerError(f"receipt {charged!r} is unknown or already settled")
             table.add_answer(charged, answer)
             body, by = canonical_json({"sha256": sha256(answer).hexdigest()}), chain.charges[charged][1]
             table.add_row(chain.next_row(RowKind.SETTLE, by, body, receipt=charged))
@@ -183,24 +189,10 @@ class Ledger:
             check_checkpoint(chain, checkpoint)
 
     @property
-    def name(self) -> str:
-        """The data set that the ledger belongs to."""
-        return self._terms().name
-
-    @property
-    def budget(self) -> Budget:
-        """The total budget."""
-        return self._terms().budget
-
-    @property
-    def analysts(self) -> Mapping[str, Budget] | None:
-        """The limits of the analysts; None if anyone may ask."""
-        return self._terms().analysts
-
-    @property
-    def unit_declaration(self) -> str:
-        """The declaration of the privacy unit, as the owner wrote it."""
-        return self._terms().unit_declaration
+    def terms(self) -> Terms:
+        """The terms set by the owner, as they are now: name, budget, limits of analysts, privacy unit."""
+        with self._read(_check_known_rows) as (_, chain):
+            return read_terms(chain.terms)
 
     @property
     def moved_to(self) -> str | None:
@@ -256,11 +248,11 @@ class Ledger:
         self.close()
 
     @contextmanager
-    def write_transaction(self, moved_error: DiscreetError | None = None) -> Iterator[tuple[LedgerTable, Chain]]:
+    def write_transaction(self) -> Iterator[tuple[LedgerTable, Chain]]:
         """Run a transaction on a ledger that was not modified, rolled back or moved."""
         with self.session.write_transaction() as table:
             chain = self._update_chain(table)
-            _check_not_moved(chain.last, moved_error)
+            _check_not_moved(chain.last)
             check_checkpoint(chain, self.session.location.checkpoint())
             yield table, chain
 
@@ -280,10 +272,6 @@ class Ledger:
         if last.seq and next(rows, None) != last:  # rolled back or rewritten
             self._chain, rows = Chain(), table.rows()
         return self._chain.extend(rows)
-
-    def _terms(self) -> Terms:
-        with self._read(_check_known_rows) as (_, chain):
-            return read_terms(chain.terms)
 
 
 def create_in(session: LedgerSession, terms: Terms) -> Ledger:
@@ -319,31 +307,8 @@ def open_in(session: LedgerSession, name: str) -> Ledger:
             first = table.row_at(1)
             stored = read_terms(Chain().extend([first] if first else []).terms).name
         if stored != name:
-            hint = "Use one location per data set, under its own name."
-            raise PolicyError(
-                f"name: the ledger {session.location} belongs to data set {stored!r}, not {name!r}. {hint}"
-            )
+            raise PolicyError(f"name: the ledger {session.location} belongs to {stored!r}, not to {name!r}.")
     return Ledger(session)
-
-
-def stored_answer(table: LedgerTable, chain: Chain, receipt: str) -> bytes | None:
-    """Return the answer of a charge, which must have the hash in the chain; None if it was not settled."""
-    if receipt not in chain.settlements:
-        return None
-    seq, digest = chain.settlements[receipt]
-    answer = table.answer(receipt)
-    if answer is None or sha256(answer).hexdigest() != digest:
-        problem = "is missing" if answer is None else "was modified"
-        raise LedgerError(f"row {seq}: the stored answer {problem}{RESTORE_HINT}")
-    return answer
-
-
-def check_answers(table: LedgerTable, chain: Chain) -> None:
-    """Raise LedgerError unless the stored answers are exactly those in the chain."""
-    for receipt in chain.settlements:
-        stored_answer(table, chain, receipt)
-    if table.count_answers() != len(chain.settlements):
-        raise LedgerError(f"a stored answer has no charge{RESTORE_HINT}")
 
 
 def _check_known_rows(chain: Chain, checkpoint: Checkpoint | None) -> None:
@@ -352,9 +317,9 @@ def _check_known_rows(chain: Chain, checkpoint: Checkpoint | None) -> None:
         check_checkpoint(chain, checkpoint)
 
 
-def _check_not_moved(last: LedgerRow, error: DiscreetError | None = None) -> None:
+def _check_not_moved(last: LedgerRow) -> None:
     if (to := moved_to(last)) is not None:
-        raise error or LedgerError(moved_message(to))
+        raise LedgerError(moved_message(to))
 
 
 def _replay_answer(table: LedgerTable, chain: Chain, seq: int, event: Event) -> Receipt:

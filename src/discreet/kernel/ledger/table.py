@@ -3,15 +3,21 @@
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Protocol
 
 from discreet.kernel.errors import LedgerError
-from discreet.kernel.ledger.chain import NO_ROWS, RESTORE_HINT, LedgerRow
+from discreet.kernel.ledger.chain import NO_ROWS, RESTORE_HINT, Chain, LedgerRow
 from discreet.kernel.ledger.checkpoint import Checkpoint
 
 FORMAT = 7  # of every ledger, in a file or a database; no other is read
 RESERVED = -1  # in place of the format: a location that is reserved for a move
 NOT_A_LEDGER = "this is not a ledger, or its creation was interrupted. Correct the path or the URL."
+_FORMAT_PROBLEMS = {0: NOT_A_LEDGER, RESERVED: "a move to this location is unfinished. Run the move command again."}
+_OTHER_FORMAT = (
+    f"ledger format {{}} is not supported; this version of Discreet reads format {FORMAT}. Use the version that "
+    "created the ledger, or start a new one."
+)
 _COLUMNS = ", ".join(f'"{column}"' for column in LedgerRow._fields)
 _PLACEHOLDERS = ", ".join("?" for _ in LedgerRow._fields)
 _PAGE_ROWS = 500  # rows fetched at once
@@ -61,14 +67,9 @@ class LedgerTable:
 
     def check_format(self, *accepted: int | None) -> None:
         """Raise LedgerError unless the format is one of those accepted."""
-        number = self.format()
-        if number not in accepted:
-            unfinished = "a move to this location is unfinished. Run the move command again."
-            problems = {None: self.dialect.nothing_here, 0: NOT_A_LEDGER, RESERVED: unfinished}
-            other = f"ledger format {number} is not supported; this version of Discreet reads format {FORMAT}. "
-            raise LedgerError(
-                problems.get(number, other + "Use the version that created the ledger, or start a new one.")
-            )
+        if (number := self.format()) not in accepted:
+            problem = self.dialect.nothing_here if number is None else _FORMAT_PROBLEMS.get(number, _OTHER_FORMAT)
+            raise LedgerError(problem.format(number))
 
     def last_row(self) -> LedgerRow:
         """Return the last row."""
@@ -121,6 +122,25 @@ def read_row(columns: tuple[Any, ...]) -> LedgerRow:
     if row.hash != row.digest():
         raise LedgerError(f"row {row.seq} was modified: its hash does not match{RESTORE_HINT}")
     return row
+
+
+def stored_answer(table: LedgerTable, chain: Chain, receipt: str) -> bytes | None:
+    """Return the answer of a charge, which must have the hash in the chain; None if it was not settled."""
+    if receipt not in chain.settlements:
+        return None
+    seq, digest = chain.settlements[receipt]
+    answer = table.answer(receipt)
+    if answer is None or sha256(answer).hexdigest() != digest:
+        raise LedgerError(f"row {seq}: the stored answer was modified or deleted{RESTORE_HINT}")
+    return answer
+
+
+def check_answers(table: LedgerTable, chain: Chain) -> None:
+    """Raise LedgerError unless the stored answers are exactly those in the chain."""
+    for receipt in chain.settlements:
+        stored_answer(table, chain, receipt)
+    if table.count_answers() != len(chain.settlements):
+        raise LedgerError(f"a stored answer has no charge{RESTORE_HINT}")
 
 
 class StorageLocation(Protocol):

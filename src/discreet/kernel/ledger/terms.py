@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 
@@ -14,6 +13,10 @@ from discreet.kernel.numbers import check_type, round_up
 
 _MAX_PLACES = 100  # decimal places of a recorded loss, so that sums of arbitrary fractions stay short
 _ZERO = Fraction(0)
+_NOT_PURE_HINT = (
+    ": it is pure, but this loss has a delta or no epsilon. Use a pure mechanism such as Laplace, or a budget with a "
+    "delta"
+)
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,10 @@ class Terms:
             check_type(Budget, limit, f"analysts[{who!r}]")
             if who == OWNER:
                 raise ValueError(f"analysts must not include {OWNER!r}: the owner has no separate limit")
+
+
+class OverBudget(Refused):
+    """A charge that exceeds the remaining budget."""
 
 
 def round_for_ledger(loss: Loss) -> Loss:
@@ -73,15 +80,10 @@ def check_cost(terms: Terms, by: str, cost: Loss, spent: Loss, spent_by: Loss) -
     limits = [("in total", terms.budget, spent)]
     if terms.analysts is not None and by != OWNER:
         limits.append((f"for {by}", terms.analysts[by], spent_by))
-    if not all(budget.covers(round_for_ledger(before + cost)) for _, budget, before in limits):
-        if any(budget.rho is None for _, budget, _ in limits) and (cost.epsilon is None or cost.delta):
-            what = "has a delta" if cost.delta else "has no epsilon"
-            raise Refused(
-                f"loss: the budget is pure, but this loss {what}. Use a pure mechanism such as Laplace, or a budget "
-                "with a delta."
-            )
-        remaining = "; ".join(f"{_remaining_text(budget, before)} {scope}" for scope, budget, before in limits)
-        raise Refused(f"not enough budget left: this needs {_cost_text(terms.budget, cost)}. Remaining: {remaining}.")
+    for scope, budget, before in limits:
+        if not budget.covers(round_for_ledger(before + cost)):
+            not_pure = budget.rho is None and (cost.epsilon is None or cost.delta)
+            raise OverBudget(f"not enough budget left {scope}{_NOT_PURE_HINT if not_pure else ''}.")
 
 
 def check_delta_split(old: Budget, new: Budget, spent: Loss) -> None:
@@ -101,17 +103,6 @@ def check_delta_split(old: Budget, new: Budget, spent: Loss) -> None:
             "budget: the loss already spent from the pure budget exceeds a budget with this delta, and a delta cannot "
             "be removed later. Leave out delta, raise epsilon, or start a new data set under another name."
         )
-
-
-def remaining_budget(budget: Budget, spent: Loss) -> Loss:
-    """Return the remaining budget: an epsilon if the budget is pure, else a rho and a delta.
-
-    >>> remaining_budget(Budget(1), Loss("3/4"))
-    Loss(epsilon=1/4, rho=1/32)
-    """
-    if budget.rho is None:
-        return Loss(_remaining_epsilon(budget, spent))
-    return Loss(None, max(_ZERO, budget.rho - spent.rho), max(_ZERO, budget.discover - spent.delta))
 
 
 def terms_text(terms: Terms) -> str:
@@ -161,32 +152,6 @@ def shortfall(now: Loss, then: Loss) -> Loss:
 
 def _round_long_up(part: Fraction) -> Fraction:
     return part if part.denominator <= 10**_MAX_PLACES else round_up(part, _MAX_PLACES)
-
-
-def _remaining_epsilon(budget: Budget, spent: Loss) -> Fraction:
-    pure = spent.epsilon is not None and not spent.delta
-    return max(_ZERO, budget.epsilon - spent.epsilon) if pure else _ZERO  # type: ignore[operator]
-
-
-def _cost_text(budget: Budget, cost: Loss) -> str:
-    if budget.rho is None and cost.epsilon is not None:
-        return f"epsilon {_decimal_text(cost.epsilon, ROUND_CEILING)}"
-    delta = f" and delta {_decimal_text(cost.delta, ROUND_CEILING)}" if cost.delta else ""
-    return f"rho {_decimal_text(cost.rho, ROUND_CEILING)}{delta}"
-
-
-def _remaining_text(budget: Budget, spent: Loss) -> str:
-    pure, rest = _remaining_epsilon(budget, spent), remaining_budget(budget, spent)
-    if budget.rho is None:
-        return f"epsilon {_decimal_text(pure, ROUND_FLOOR)}"
-    text = f"rho {_decimal_text(rest.rho, ROUND_FLOOR)} with delta {_decimal_text(rest.delta, ROUND_FLOOR)}"
-    return text + (f", or epsilon {_decimal_text(pure, ROUND_FLOOR)} without a delta," if pure else "")
-
-
-def _decimal_text(part: Fraction, rounding: str) -> str:
-    """Write a number as a decimal of six significant digits."""
-    quotient = Context(prec=6, rounding=rounding).divide(Decimal(part.numerator), Decimal(part.denominator))
-    return f"{float(quotient):.12g}"
 
 
 def _budget_data(budget: Budget) -> dict[str, str | None]:

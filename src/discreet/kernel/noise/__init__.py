@@ -3,7 +3,7 @@
 keystream          random bytes, one stream per thread and process
 inverse_transform  exact sampling from a table
 distribution       the distribution functions, to any number of bits
-tail_bounds        tail probabilities, enclosed between integers
+tail_bounds        upper bounds on tail probabilities
 sampler            noise of any scale
 """
 

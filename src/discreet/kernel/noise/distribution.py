@@ -54,15 +54,11 @@ class NoiseDistribution(NamedTuple):
         return Boundaries(0, _complement_floors(floors, bits))
 
     def _two_sided_tails(self, bits: int, precision: int) -> TailWeights:
-        """Return the weights of {k, k+1, …}, down to 2^-bits, and the weight of all integers; 1 + q if geometric."""
+        """Return the weights of {k, k+1, …}, down to 2^-bits, and the weight of all integers."""
         tails = self._one_sided_tails(bits, precision)
         return tails._replace(total=tails.total + tails.weights[1], error=2 * tails.error)
 
     def _one_sided_tails(self, bits: int, precision: int) -> TailWeights:
-        if not self.beta:
-            # A geometric tail is its first weight times 1/(1-q), which cancels: R(k) = q^k.
-            weights = self._weights(precision, minimum=1 << (precision - bits - 1))
-            return TailWeights(weights, weights[0], _rounding_error(weights))
         weights = self._weights(precision, minimum=1 << (precision - bits - 40))
         # The weights after the list decrease at least as fast as its first step.
         one = 1 << precision

@@ -8,8 +8,6 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 
 REKEY_AFTER = 1 << 26  # bytes; far below the limit for one key
-_ZEROS = bytes(1 << 16)
-_SLACK = 15  # update_into needs a buffer with room for one more block
 
 
 class RandomSource(Protocol):
@@ -34,30 +32,17 @@ class Keystream:
 
         Claim: without the key they are indistinguishable from independent uniform bits, and no two calls, threads or
             processes share any.
-        Proof: AES-256 in counter mode under a key from the operating system, replaced every 64 MiB; each call
-            advances the counter past the bytes that it returned. `thread_keystream` gives every thread, and every
-            child of a fork, its own object, which starts without a key.
+        Proof: AES-256 in counter mode under a key from the operating system, replaced before a call that would use more
+            than 64 MiB of it; each call advances the counter past the bytes that it returned. `thread_keystream` gives
+            every thread, and every child of a fork, its own object, which starts without a key.
         Needs: AES-256 is a pseudo-random permutation; os.urandom.
         Checked by: test_threads_and_forks_never_share_a_stream, test_the_stream_is_aes_in_counter_mode
         """
-        out = bytearray(count + _SLACK)
-        view = memoryview(out)
-        done = 0
-        while done < count:
-            if self._bytes_left <= 0:
-                self._rekey()
-            size = min(len(_ZEROS), count - done, self._bytes_left)
-            self._cipher.update_into(_ZEROS[:size], view[done : done + size + _SLACK])  # type: ignore[union-attr]
-            done += size
-            self._bytes_left -= size
-        view.release()
-        del out[count:]
-        return out
-
-    def _rekey(self) -> None:
-        key = algorithms.AES256(os.urandom(32))
-        self._cipher = Cipher(key, modes.CTR(os.urandom(16))).encryptor()
-        self._bytes_left = REKEY_AFTER
+        if self._cipher is None or self._bytes_left < count:
+            self._cipher = Cipher(algorithms.AES256(os.urandom(32)), modes.CTR(os.urandom(16))).encryptor()
+            self._bytes_left = REKEY_AFTER
+        self._bytes_left -= count
+        return bytearray(self._cipher.update(bytes(count)))
 
 
 class _ThreadStreams(threading.local):

@@ -4,30 +4,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from discreet.kernel.expr import Call, Expr, Type, Value
+from discreet.kernel.question import Question
+from discreet.kernel.relation import Relation
 
-_LONG_LIST = 100  # constants in a list
-
-Operation = Callable[
-    [Sequence[str], Sequence[Expr]], str
-]  # gets the SQL of the arguments, and the arguments, some of which are constants
-
-
+# Gets the SQL of the arguments, and the arguments, some of which are constants.
+Operation = Callable[[Sequence[str], Sequence[Expr]], str]
 GridFloats = tuple[float, float, float]  # low, high and step of a grid
 
 
 def quote_name(name: str) -> str:
     """Return a quoted identifier."""
     return '"' + name.replace('"', '""') + '"'
-
-
-def write_min_or_max(function: str, value: str, _kind: Type) -> str:
-    """Return the SQL of MIN or MAX."""
-    return f"{function}({value})"
-
-
-def write_null_safe_equal(one: str, other: str, _kind: Type) -> str:
-    """Return the SQL for values that are equal, or both NULL."""
-    return f"{one} IS NOT DISTINCT FROM {other}"
 
 
 @dataclass(frozen=True)
@@ -48,34 +35,24 @@ class Dialect:
     operations: Mapping[str, str | Operation]  # by name, or by name and the type of the first argument: "add i"
     types: Mapping[Type, str]
     constant: Callable[[Value, Type], str]
-    # The index of the grid step nearest to {value}, for a grid from {low} to {high} with {step}; or NULL.
-    grid_step: str | Callable[[str, GridFloats], str]
+    check_size: Callable[[Question | Relation, "Dialect"], None]  # ValueError if its SQL would be too long
+    write_in_list: Callable[[str, Sequence[Value], Type], str]  # whether a value is in a list of constants
+    grid_step: Callable[[str, GridFloats], str]  # the index of the grid step nearest to a value, or NULL
     finite_or_null: str  # {value}, or NULL if it is not finite; without negative zero
     quotient: str = "{0} // {1}"
     right_shift: str = "{0} >> {1}"
     sign: str = "SIGN({0})"
     bigint_sum: str = "CAST(SUM({0}) AS BIGINT)"  # of integers whose sum surely fits; NULL if there are none
-    sum_or_null: str = "TRY_CAST(SUM({0}) AS BIGINT)"  # the same, or NULL if it does not fit in 64 bits
+    sum_or_zero: str = "COALESCE(CAST(SUM({0}) AS BIGINT), 0)"  # the same, or 0 if there are none
+    sum_or_null: str = "TRY_CAST(SUM({0}) AS BIGINT)"  # of any integers; NULL if it does not fit in 64 bits
     text_hash: str = "MD5({0})"
-    min_or_max: Callable[[str, str, Type], str] = write_min_or_max
+    min_or_max: Callable[[str, str, Type], str] = lambda function, value, _kind: f"{function}({value})"
     materialized: str = "MATERIALIZED "  # for a WITH query that is used twice
-    null_safe_equal: Callable[[str, str, Type], str] = write_null_safe_equal
-    array_constant: Callable[[Sequence[Value], Type], str] | None = None  # constants as an array, if that is faster
+    # Values that are equal, or both NULL.
+    null_safe_equal: Callable[[str, str, Type], str] = lambda one, other, _kind: f"{one} IS NOT DISTINCT FROM {other}"
     optimization_fence: str = ""  # ends a SELECT whose computed columns must not be inlined
-    compute_once: str = ""  # {value} with {columns} computed once, for operations that repeat an argument
     table_source: Callable[[str], str] = quote_name  # a table in FROM
     finish_select: Callable[[str], str] = str  # applied to a complete SELECT
     unsupported_reason: Callable[[Call], str] = lambda _call: ""  # why an operation is not supported; "" if it is
     max_listed: int | None = None  # maximum number of constants in a list
     max_nesting: int = 200  # levels of subqueries and expressions; DuckDB parses 1,000, of which one may take four
-
-    def write_in_list(self, text: str, values: Sequence[Value], kind: Type) -> str:
-        """Return the SQL of a test whether a value is in a list."""
-        if self.array_constant is not None and len(values) > _LONG_LIST:
-            return f"{text} = ANY({self.array_constant(values, kind)})"
-        return f"{text} IN ({', '.join(self.constant(value, kind) for value in values)})"
-
-    @property
-    def sum_or_zero(self) -> str:
-        """The sum of integers that surely fits; 0 if there are none."""
-        return f"COALESCE({self.bigint_sum}, 0)"

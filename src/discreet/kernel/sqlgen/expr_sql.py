@@ -3,12 +3,11 @@
 The differences between engines are in a Dialect.
 """
 
+from collections.abc import Sequence
+
 from discreet.kernel.expr import MAX_TEXT_LENGTH, TEXT_SCANS, Call, Column, Constant, Expr, Type
 from discreet.kernel.grid import Grid
 from discreet.kernel.sqlgen.dialect import Dialect, Operation, quote_name
-
-_CONNECTIVES = {"and": " AND ", "or": " OR "}
-_PAIRWISE = ("least", "greatest")  # DuckDB can fail to copy a plan in which they have the same column twice among many
 
 
 def write_expr(expr: Expr, dialect: Dialect) -> str:
@@ -33,50 +32,25 @@ def apply_operation(call: Call, args: list[str], dialect: Dialect) -> str:
     """Return the SQL of an operation on arguments whose SQL is given.
 
     Claim: it reads at most MAX_TEXT_LENGTH characters of a text, and yields a value or NULL.
-    Proof: texts are truncated before TEXT_SCANS and after a concatenation, and the templates of operations are total
-        (Dialect.operations); AND, OR and CASE are total on what is total. A value that compute_once names is computed
-        from the same row.
+    Proof: texts are truncated before TEXT_SCANS and after a concatenation, and the operations of a dialect
+        are total.
     Needs: Dialect.operations, TEXT_SCANS, MAX_TEXT_LENGTH.
     Checked by: test_each_operation_means_the_same, test_one_long_text_does_not_affect_the_running_time
     """
-    if call.op == "case":
-        pairs = zip(args[:-1:2], args[1:-1:2], strict=True)
-        return f"(CASE {' '.join(f'WHEN {when} THEN {then}' for when, then in pairs)} ELSE {args[-1]} END)"
-    if call.op in _CONNECTIVES:
-        return f"({_CONNECTIVES[call.op].join(args)})"
     # Truncated, so that texts joined to themselves repeatedly do not exhaust memory.
     if call.op == "join" and "join" not in dialect.operations:
         return f"SUBSTRING({' || '.join(args)}, 1, {MAX_TEXT_LENGTH})"
     if call.op in TEXT_SCANS:  # a long text must not take a time that discloses it
         args = [f"SUBSTRING({args[0]}, 1, {MAX_TEXT_LENGTH})", *args[1:]]
     operation = dialect.operations.get(f"{call.op} {call.args[0].type.value}") or dialect.operations[call.op]
-    while call.op in _PAIRWISE and len(args) > 2:
-        pairs_of_args = [args[start : start + 2] for start in range(0, len(args), 2)]
-        args = [f"({_fill(operation, pair, call)})" if len(pair) == 2 else pair[0] for pair in pairs_of_args]
-    if dialect.compute_once and (repeated := _repeated_arguments(operation, call)):
-        # No column of a table has a name that begins with a dot.
-        columns = ", ".join(f'{args[index]} AS ".a{index}"' for index in repeated)
-        args = [f'z.".a{place}"' if place in repeated else arg for place, arg in enumerate(args)]
-        return f"({dialect.compute_once.format(value=_fill(operation, args, call), columns=columns)})"
-    return f"({_fill(operation, args, call)})"
+    return f"({fill_operation(operation, args, call.args)})"
 
 
-def _fill(operation: str | Operation, args: list[str], call: Call) -> str:
+def fill_operation(operation: str | Operation, args: Sequence[str], exprs: Sequence[Expr]) -> str:
+    """Return the SQL of an operation, which is a template or a function, on arguments whose SQL is given."""
     if isinstance(operation, str):
         return operation.format(*args, all=", ".join(args), rest=", ".join(args[1:]))
-    return operation(args, call.args)
-
-
-def placeholders(call: Call) -> list[str]:
-    """Return a text for each argument that occurs nowhere else in SQL."""
-    return [f"\0{index}\0" for index in range(len(call.args))]
-
-
-def _repeated_arguments(operation: str | Operation, call: Call) -> list[int]:
-    """Return the indices of computed arguments that the SQL of an operation repeats, which would make it grow."""
-    marks = placeholders(call)
-    text = _fill(operation, marks, call)
-    return [place for place, arg in enumerate(call.args) if isinstance(arg, Call) and text.count(marks[place]) > 1]
+    return operation(args, exprs)
 
 
 def write_key(expr: Expr, dialect: Dialect) -> str:
@@ -90,14 +64,10 @@ def write_grid_step(value: str, grid: Grid, dialect: Dialect) -> str:
 
     Claim: it is Grid.index of the value less the offset, or NULL if the value is NULL or not finite; so it is within
         grid.first and grid.last.
-    Proof: the dialect's template clamps the value to the ends as doubles before it divides by the step and rounds, as
+    Proof: the dialect's SQL clamps the value to the ends as doubles before it divides by the step and rounds, as
         Grid.index does.
     Needs: Grid.index, Grid.as_floats, Dialect.grid_step.
     Checked by: test_the_steps_of_a_grid_are_the_kernels_own, test_a_sum_that_is_not_clipped_is_caught
     """
-    if isinstance(dialect.grid_step, str):
-        low, high, step = (dialect.constant(end, Type.REAL) for end in grid.as_floats)
-        index = dialect.grid_step.format(value=value, low=low, high=high, step=step)
-    else:
-        index = dialect.grid_step(value, grid.as_floats)
+    index = dialect.grid_step(value, grid.as_floats)
     return f"({index} - {grid.offset})" if grid.offset else index

@@ -25,7 +25,6 @@ from discreet.kernel.sqlgen.relation_sql import (
     with_query,
 )
 from discreet.kernel.sqlgen.selection_weights import select_key_weights
-from discreet.kernel.sqlgen.size_limit import check_size
 
 _TEXT_OPERATIONS = {Type.INTEGER: "write_integer", Type.BOOLEAN: "write_boolean", Type.DATE: "write_date"}
 
@@ -33,15 +32,15 @@ _TEXT_OPERATIONS = {Type.INTEGER: "write_integer", Type.BOOLEAN: "write_boolean"
 def write_selects(question: Question, dialect: Dialect) -> dict[int | None, str]:
     """Return the SELECTs of a question, by the index of a total with its own SELECT; None for all other totals.
 
-    Claim: together they give the totals of the question and nothing else, for any question that check_size accepts.
+    Claim: together they give the totals of the question and nothing else, if the dialect accepts its size.
     Proof: each total is in exactly one of the SELECTs, which claim this for their own. finish_select changes how names
         are quoted or abbreviated, not what they name.
-    Needs: check_size, select_distinct_counts, select_cell_counts, select_counts_and_sums, select_key_weights,
-        Dialect.finish_select.
+    Needs: Dialect.check_size, Dialect.finish_select, select_distinct_counts, select_cell_counts,
+        select_counts_and_sums, select_key_weights.
     Checked by: test_the_engine_equals_the_reference,
         test_what_is_too_long_for_an_engine_is_refused_before_it_is_written
     """
-    check_size(question, dialect)
+    dialect.check_size(question, dialect)
     separate = [isinstance(total, CountDistinct | HistogramTree | SelectionWeight) for total in question.totals]
     places = dict.fromkeys(index if own else None for index, own in enumerate(separate))
     return {place: dialect.finish_select(_select_totals(question, place, dialect)) for place in places}

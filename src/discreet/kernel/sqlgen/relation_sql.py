@@ -1,6 +1,6 @@
 """Relations as SQL: one SELECT per node, whose columns are the unit's key and those of the relation."""
 
-from discreet.kernel.expr import AggregateFunction, Call, Expr, Type, UnitAggregate
+from discreet.kernel.expr import AggregateFunction, Call, Expr, UnitAggregate
 from discreet.kernel.relation import (
     Derive,
     JoinKind,
@@ -18,7 +18,6 @@ from discreet.kernel.relation import (
 )
 from discreet.kernel.sqlgen.dialect import Dialect, quote_name
 from discreet.kernel.sqlgen.expr_sql import write_expr, write_grid_step, write_key
-from discreet.kernel.sqlgen.size_limit import check_size
 
 
 def select_rows(relation: Relation, dialect: Dialect) -> str:  # noqa: C901, PLR0911 - one case per node
@@ -67,29 +66,6 @@ def select_rows(relation: Relation, dialect: Dialect) -> str:  # noqa: C901, PLR
         case Union(left, right):
             names = comma_list(unit_columns(left), _own_columns(left))
             return f"SELECT {names} FROM {subquery(left)} UNION ALL SELECT {names} FROM {subquery(right)}"
-
-
-def select_rows_by_unit(relation: Relation, columns: tuple[str, ...], dialect: Dialect) -> str:
-    """Return a SELECT of the rows without NULLs in these columns, ordered by unit and with the number of the unit.
-
-    Claim: rows have the same number if and only if they belong to the same unit, and stand together.
-    Proof: DENSE_RANK over the whole key gives equal numbers to equal keys alone; without a key every row is a unit and
-        has a number of its own. The rows are ordered by this number.
-    Needs: select_rows, unit_columns.
-    Checked by: test_rows_come_in_batches_unit_by_unit, test_batches_are_those_of_duckdb_unit_by_unit
-    """
-    check_size(relation, dialect)
-    units, names = unit_columns(relation), [quote_name(name) for name in columns]
-    number = f"DENSE_RANK() OVER (ORDER BY {_order_list(units)})" if units else "ROW_NUMBER() OVER ()"
-    values = [
-        f"{dialect.finite_or_null.format(value=name)} AS {name}" if relation.shape.schema[column] is Type.REAL else name
-        for column, name in zip(columns, names, strict=True)
-    ]
-    source = f"SELECT * FROM (SELECT {comma_list(units, values)} FROM ({select_rows(relation, dialect)}) AS s) AS s"
-    present = conjunction([f"{name} IS NOT NULL" for name in names])
-    return dialect.finish_select(
-        f'SELECT {number} AS ".n", {comma_list(names)} FROM ({source} WHERE {present}) AS s ORDER BY ".n"'
-    )
 
 
 def _select_scan(scan: Scan, dialect: Dialect) -> str:
@@ -152,7 +128,7 @@ def _select_public_join(join: JoinPublic, dialect: Dialect) -> str:
     Proof: the public rows are numbered within the values of `equal`, in an order of all their columns, and the first
         `fanout` are used. ON compares `equal`, so all partners of a row are in one partition; the unit columns come
         from the private side. Which public rows are used depends on the public table alone.
-    Needs: JoinPublic, PublicTable, select_rows, write_expr, _order_list.
+    Needs: JoinPublic, PublicTable, select_rows, write_expr, order_list.
     Checked by: test_the_engine_equals_the_reference, test_situations
     """
     aliased = [f"{quote_name(column.name)} AS {quote_name(name)}" for name, column in join.table.columns]
@@ -161,7 +137,7 @@ def _select_public_join(join: JoinPublic, dialect: Dialect) -> str:
         public = f"SELECT * FROM ({public}) AS p WHERE {write_expr(join.table.condition, dialect)}"
     names = [quote_name(name) for name in join.table.schema]
     partition = f"PARTITION BY {comma_list([quote_name(theirs) for _, theirs in join.equal])} " if join.equal else ""
-    number = f'ROW_NUMBER() OVER ({partition}ORDER BY {_order_list(names)}) AS ".n"'
+    number = f'ROW_NUMBER() OVER ({partition}ORDER BY {order_list(names)}) AS ".n"'
     first = (
         f'SELECT {_select_list(names)} FROM (SELECT *, {number} FROM ({public}) AS p) AS p WHERE ".n" <= {join.fanout}'
     )
@@ -201,7 +177,7 @@ def _select_first_rows(side: Relation, max_rows: int, dialect: Dialect) -> str:
     Claim: a unit keeps all of its rows, or its first max_rows; which ones depends on its own rows alone.
     Proof: a unit in `.m` has more than max_rows rows; they are numbered within the unit, in an order of all columns:
         rows that tie are equal, so it does not matter which comes first. The other units have at most max_rows rows.
-    Needs: select_rows, unit_equalities, _order_list.
+    Needs: select_rows, unit_equalities, order_list.
     Checked by: test_the_engine_equals_the_reference, test_situations
     """
     if side.shape.max_rows_per_unit is not None and side.shape.max_rows_per_unit <= max_rows:
@@ -209,7 +185,7 @@ def _select_first_rows(side: Relation, max_rows: int, dialect: Dialect) -> str:
     units, names = unit_columns(side), _own_columns(side)
     outputs = comma_list(units, names)
     heavy = f'EXISTS (SELECT 1 FROM ".m" AS m WHERE {conjunction(unit_equalities(side, "a", "m"))})'
-    number = f'ROW_NUMBER() OVER (PARTITION BY {comma_list(units)} ORDER BY {_order_list(names)}) AS ".n"'
+    number = f'ROW_NUMBER() OVER (PARTITION BY {comma_list(units)} ORDER BY {order_list(names)}) AS ".n"'
     heavy_units = f'SELECT {comma_list(units)} FROM ".a"{group_by(units)} HAVING COUNT(*) > {max_rows}'
     return (
         f"WITH {with_query('.a', select_rows(side, dialect), dialect)}, {with_query('.m', heavy_units, dialect)} "
@@ -221,15 +197,16 @@ def _select_first_rows(side: Relation, max_rows: int, dialect: Dialect) -> str:
 def _write_unit_aggregate(aggregate: UnitAggregate, dialect: Dialect) -> str:
     if aggregate.expr is None:
         return "COUNT(*)"
-    value = write_key(aggregate.expr, dialect)  # aggregated values are finite, like those of a total
-    function = aggregate.function
+    function, value = aggregate.function, write_key(aggregate.expr, dialect)  # finite, like the values of a total
     if function in (AggregateFunction.MIN, AggregateFunction.MAX):
         return dialect.min_or_max(function.name, value, aggregate.type)
-    if aggregate.grid is not None:
-        return dialect.bigint_sum.format(write_grid_step(value, aggregate.grid, dialect))
-    if function is AggregateFunction.SUM:
-        return dialect.sum_or_null.format(value)
-    return f"COUNT({'DISTINCT ' if function is AggregateFunction.DISTINCT else ''}{value})"
+    templates = {
+        AggregateFunction.COUNT: "COUNT({0})",
+        AggregateFunction.DISTINCT: "COUNT(DISTINCT {0})",
+        AggregateFunction.SUM: dialect.sum_or_null,
+        AggregateFunction.GRID_SUM: dialect.bigint_sum,
+    }
+    return templates[function].format(write_grid_step(value, aggregate.grid, dialect) if aggregate.grid else value)
 
 
 def unit_columns(relation: Relation, alias: str = "") -> list[str]:
@@ -247,7 +224,8 @@ def _own_columns(relation: Relation, alias: str = "") -> list[str]:
     return [f"{alias and alias + '.'}{quote_name(name)}" for name in relation.shape.schema]
 
 
-def _order_list(names: list[str]) -> str:
+def order_list(names: list[str]) -> str:
+    """Return an ORDER BY list, in which NULL comes last on every engine."""
     return ", ".join(f"{name} ASC NULLS LAST" for name in names) or "1"
 
 

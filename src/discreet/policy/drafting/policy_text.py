@@ -23,7 +23,7 @@ _HEADER = """\
 [data]
 name     = {name}
 protects = {protects}  # the noun for one privacy unit
-version  = "1"  # your label for this version of the data; change it when the data changes
+# version = "2026-01"  # your label for the data, if you change it whenever the data changes
 timezone = "UTC"  # for dates and days, such as "Europe/Berlin"
 {engine}ledger   = {ledger}  # the record of all charges
 
@@ -41,6 +41,7 @@ _TYPE_CHOICES = "integer, real, decimal, boolean, date, timestamp or text"
 _UNIT_COMMENT = (
     'the column that identifies people; "row" for single rows; or public = true instead of unit, groups, rows'
 )
+_SAMPLE_COMMENT = 'sample = "simple"  # if the units are a simple random sample: margins then include sampling error'
 _TEXT_COMMENT = "add in = [..] if its values are few and known; otherwise grouping needs partition selection"
 
 
@@ -103,6 +104,7 @@ def _parent_unit_text(link: Link) -> str:
 
 
 def _bound_lines(table: TableSketch) -> Iterator[str]:
+    yield f"# {_SAMPLE_COMMENT}"
     if table.row_is_unit:
         return
     groups = value_text(PLACEHOLDER) if table.groups is None else str(table.groups)

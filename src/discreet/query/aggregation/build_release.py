@@ -291,6 +291,6 @@ def _planned_release(
         for index, (label, estimator) in enumerate(zip(labels.values(), estimators, strict=True))
     )
     keys = tuple(name for name, _ in grouping.by)
-    return PlannedRelease(
-        "", question, keys, measures, weights, bounds_notes(question, labels, grouping.rows, context), clipping_share
-    )
+    notes = bounds_notes(question, labels, grouping.rows, context)
+    sample = context.policy.sample
+    return PlannedRelease("", question, keys, measures, weights, notes, clipping_share, sample=sample)

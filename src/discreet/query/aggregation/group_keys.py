@@ -7,9 +7,9 @@ from math import prod
 from sqlglot import exp
 
 from discreet.engines.column_usage import columns_of
-from discreet.kernel.expr import Call, Constant, Expr, Type, Value
+from discreet.kernel.expr import Call, Constant, Expr, NamedExprs, Type, Value
 from discreet.kernel.question import PublicGroups, SelectedGroups
-from discreet.kernel.relation import NamedExprs, Where
+from discreet.kernel.relation import Where
 from discreet.policy.problems import shorten
 from discreet.query.bind_context import BindContext
 from discreet.query.expressions.bound_expr import BoundExpr

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from discreet.engines.portable_regex import check_regex
 from discreet.kernel.expr import Constant
 from discreet.query.expressions.bound_expr import BoundExpr
 from discreet.query.expressions.coercion import (
@@ -139,11 +140,11 @@ def bind_regexp(node: exp.Expression, reader: ExprReader) -> BoundExpr:
     if flag not in ("", "c", "i"):
         raise reader.refuse(node, "only the flags i and c are supported", "Leave the flags out.")
     if not isinstance(node, exp.RegexpILike) and flag != "i":
-        return bound_call("matches", text, bound_constant(pattern, TEXT))
+        return _bound_match(text, pattern)
     if "[" in pattern and pattern != pattern.lower():
         cause = "upper-case letters in a character class cannot be matched case-insensitively"
         raise reader.refuse(node, cause, "Write [classes] in lower case.")
-    return bound_call("matches", bound_call("lower", text), bound_constant(pattern.lower(), TEXT))
+    return _bound_match(bound_call("lower", text), pattern.lower())
 
 
 def bind_similar_to(node: exp.Expression, reader: ExprReader) -> BoundExpr:
@@ -152,4 +153,11 @@ def bind_similar_to(node: exp.Expression, reader: ExprReader) -> BoundExpr:
     special = {"%": ".*", "_": ".", ".": "\\.", "^": "\\^", "$": "\\$", "\\%": "%", "\\_": "_"}
     tokens = re.findall(r"\\.|\[[^\]]*\]|.", pattern, re.DOTALL)
     inside = "".join(special.get(token, token) for token in tokens)
-    return bound_call("matches", reader.bind_as(node.this, TEXT), bound_constant(f"^({inside})$", TEXT))
+    return _bound_match(reader.bind_as(node.this, TEXT), f"^({inside})$")
+
+
+def _bound_match(text: BoundExpr, pattern: str) -> BoundExpr:
+    """Return a match of a pattern, which each engine would refuse, too, but without naming its position."""
+    constant = bound_constant(pattern, TEXT)
+    check_regex(pattern)
+    return bound_call("matches", text, constant)

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from discreet.engines import size_limit
 from discreet.engines.duckdb.dialect import DUCKDB
 from discreet.engines.postgres.dialect import POSTGRES
+from discreet.engines.row_selects import select_rows_by_unit
+from discreet.engines.size_limit import check_size, parts_of
 from discreet.engines.spark.dialect import SPARK
 from discreet.engines.unsupported import unsupported_reason
 from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, Type, UnitAggregate
@@ -37,11 +40,8 @@ from discreet.kernel.relation import (
     UnitKey,
     Where,
 )
-from discreet.kernel.sqlgen import size_limit
 from discreet.kernel.sqlgen.expr_sql import write_expr
 from discreet.kernel.sqlgen.question_sql import write_selects
-from discreet.kernel.sqlgen.relation_sql import select_rows_by_unit
-from discreet.kernel.sqlgen.size_limit import check_size, parts_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "matrix"))
 import operations
@@ -135,8 +135,8 @@ VISITS_C = Derive(VISITS, (("user", USER), ("c", X)))
 
 @each_dialect
 def test_what_is_too_long_for_an_engine_is_refused_before_it_is_written(dialect, monkeypatch):
-    for module in ("counts_and_sums", "relation_sql"):
-        monkeypatch.setattr(f"discreet.kernel.sqlgen.{module}.select_rows", lambda *_: pytest.fail("written"))
+    for module in ("kernel.sqlgen.counts_and_sums", "engines.row_selects"):
+        monkeypatch.setattr(f"discreet.{module}.select_rows", lambda *_: pytest.fail("written"))
     wide = Call("and", (Call("less", (doubled(12), doubled(12))),) * 20)
     for question in (
         counted(Where(VISITS, wide)),

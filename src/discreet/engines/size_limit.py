@@ -2,6 +2,10 @@
 
 Without it, a short query could become SQL of any length: a column computed from two others, which are each computed
 from two others. Engines fail on such SQL, or plan it for hours, after the charge.
+
+No sensitivity and no noise depends on it, so it is not part of the kernel, but it is sealed: what engines plan, and how
+long they work on a row, can depend on the rows. SQL at the edge of what an engine can do might fail for some data only,
+and whether it fails is shown. Each Dialect has this check, and the kernel applies it before it writes SQL.
 """
 
 import re
@@ -13,7 +17,7 @@ from discreet.kernel.expr import TEXT_SCANS, Call, Column, Constant, Expr
 from discreet.kernel.question import PublicGroups, Question, SelectedGroups
 from discreet.kernel.relation import Derive, PerUnit, Relation
 from discreet.kernel.sqlgen.dialect import Dialect
-from discreet.kernel.sqlgen.expr_sql import apply_operation, placeholders, write_expr
+from discreet.kernel.sqlgen.expr_sql import apply_operation, write_expr
 
 _MAX_LENGTH = 250_000  # characters, without the lists of keys; DuckDB plans as many in a few seconds
 _SELECT_LENGTH = 800  # that a SELECT counts for: 300 at most, because each is planned and run on its own
@@ -36,7 +40,7 @@ def check_size(node: Question | Relation, dialect: Dialect) -> None:
         column counts for its expression wherever it is named, unless a fence keeps the engine from inlining it. The
         sum is compared whenever something is added to it, and the nesting before the next level is entered, so that
         Python's stack is safe, too.
-    Needs: parts_of, apply_operation, placeholders, TEXT_SCANS.
+    Needs: parts_of, apply_operation, TEXT_SCANS.
     Checked by: test_what_is_too_long_for_an_engine_is_refused_before_it_is_written,
         test_columns_of_columns_count_for_what_they_become, test_the_length_is_that_of_the_sql
     """
@@ -61,17 +65,13 @@ class _Meter:
                 continue
             for name, size in self.add(part, level + 1).items():
                 columns[name] = max(size, columns.get(name, size))  # of both sides of a union
-        sizes = self._expr_sizes(exprs, columns, level)
-        if isinstance(node, PerUnit) or (isinstance(node, Derive) and self._dialect.optimization_fence):
-            return {}  # computed once, and not inlined
-        return dict(zip(node.shape.schema, sizes, strict=True)) if isinstance(node, Derive) else columns
-
-    def _expr_sizes(self, exprs: list[Expr], columns: Mapping[str, _Size], level: int) -> list[_Size]:
         known: dict[int, _Size] = {}
         sizes = [self._expr_size(expr, columns, known, level) for expr in exprs]
         for size in sizes:
             self._add_size(size, level)
-        return sizes
+        if isinstance(node, PerUnit) or (isinstance(node, Derive) and self._dialect.optimization_fence):
+            return {}  # computed once, and not inlined
+        return dict(zip(node.shape.schema, sizes, strict=True)) if isinstance(node, Derive) else columns
 
     def _expr_size(self, expr: Expr, columns: Mapping[str, _Size], known: dict[int, _Size], level: int) -> _Size:
         if not isinstance(expr, Call):
@@ -80,7 +80,8 @@ class _Meter:
         self._check(_Size(0, 0), level)
         if id(expr) not in known:  # an expression may be part of another many times
             args = [self._expr_size(arg, columns, known, level + 1) for arg in expr.args]
-            parts = re.split("\0([0-9]+)\0", apply_operation(expr, placeholders(expr), self._dialect))
+            marks = [f"\0{index}\0" for index in range(len(args))]  # in place of the SQL of the arguments
+            parts = re.split("\0([0-9]+)\0", apply_operation(expr, marks, self._dialect))
             own = _SCAN_LENGTH if expr.op in TEXT_SCANS else sum(map(len, parts[::2]))
             inner = sum(args[int(index)].length for index in parts[1::2])
             known[id(expr)] = _Size(own + inner, 1 + max(arg.nesting for arg in args))
@@ -101,7 +102,7 @@ def parts_of(node: object) -> Iterator[Expr | Relation]:
     if isinstance(node, tuple):
         held = node
     elif is_dataclass(node) and not isinstance(node, PublicGroups | SelectedGroups):
-        held = tuple(getattr(node, field.name) for field in fields(node) if field.name != "shape")
+        held = tuple(getattr(node, field.name) for field in fields(node) if field.compare)
     else:
         held = ()
     for part in held:

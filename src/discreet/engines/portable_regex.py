@@ -43,7 +43,7 @@ def check_regex(text: str) -> None:
         can follow each other; no letter is repeated more than _MAX_REPEATS times.
     Needs: expand_regex; engines accept patterns of this size (DuckDB: RE2, PostgreSQL; Spark has a check of its own).
     Checked by: test_ways_are_letters_and_the_pairs_that_may_follow_each_other,
-        test_a_pattern_that_engines_read_differently_is_refused,
+        test_no_dialect_writes_a_pattern_that_engines_read_differently,
         test_an_accepted_pattern_never_fails_in_the_engine
     """
     require(

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from discreet.kernel.portable_regex import check_regex, expand_regex
+from discreet.engines.portable_regex import check_regex, expand_regex
 
 
 def letters_of(rng, depth):
