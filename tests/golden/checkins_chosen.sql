@@ -40,6 +40,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = histogram(hour(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999)), 0, 1, 2, … 23 (24), 24 to the 1), size 20971520, weight 1
   m0 = Frequencies(total=0, function=mode 1): MODE(EXTRACT(HOUR FROM at))
+  Rows are left out where kind is NULL.
   Each visitor contributes at most 20 rows per group.
 then SELECT r0.k0 AS "kind", r0.m0 AS "hour" FROM r0
 */
@@ -79,6 +80,7 @@ r0 from
   clipped, groups 2, rows 20
   t0 = count_distinct(venue), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT venue)
+  Rows are left out where borough is NULL.
   Each visitor contributes at most 20 distinct values per group, chosen by a hash.
 then SELECT r0.k0 AS "borough", r0.m0 AS "visited" FROM r0
 */

@@ -25,6 +25,7 @@ r0 from
   m0 = Quantile(total=0, target=1/4, method=selection, kind=real, origin=None): PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY price)
   m1 = Quantile(total=0, target=1/2, method=selection, kind=real, origin=None): PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY price)
   m2 = Quantile(total=0, target=3/4, method=selection, kind=real, origin=None): PERCENTILE_CONT(0.75) WITHIN GROUP (ORDER BY price)
+  Rows are left out where mode is NULL or not declared.
   Each customer contributes at most 40 rows per group.
   In PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY price), PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY price) and PERCENTILE_CONT(0.75) WITHIN GROUP (ORDER BY price), values are clamped to the range from 0 to 100000 and rounded to steps of 2.
 then SELECT r0.k0 AS "mode", r0.m0 AS "q1", r0.m1 AS "q2", r0.m2 AS "q3" FROM r0
@@ -109,6 +110,7 @@ r0 from
   clipped, groups 3, rows 10
   t0 = histogram(total, 0 to 500000 by 8, 5 to the 7), size 220200960, weight 7
   m0 = Quantile(total=0, target=1, method=tree, kind=real, origin=None): MAX(total)
+  Rows are left out where segment is NULL or not declared.
   Each customer contributes at most 10 rows per group.
   In MAX(total), values are clamped to the range from 0 to 500000 and rounded to steps of 8.
 then SELECT r0.k0 AS "segment", r0.m0 AS "largest" FROM r0 ORDER BY "largest" DESC
@@ -147,6 +149,7 @@ r0 from
   clipped, groups 3, rows 40
   t0 = histogram(mode, AIR, MAIL, RAIL, SHIP, TRUCK, 5 to the 1), size 41943040, weight 1
   m0 = Frequencies(total=0, function=mode 1): MODE(mode)
+  Rows are left out where returned is NULL or not declared.
   Each customer contributes at most 40 rows per group.
 then SELECT r0.k0 AS "returned", r0.m0 AS "usual" FROM r0
 */
@@ -184,6 +187,7 @@ r0 from
   clipped, groups 3, rows 10
   t0 = count_distinct(day), size 10, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT day)
+  Rows are left out where segment is NULL or not declared.
   Each customer contributes at most 10 distinct values per group, chosen by a hash.
 then SELECT r0.k0 AS "segment", r0.m0 AS "days" FROM r0
 */
@@ -219,6 +223,7 @@ r0 from
   t3 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = Mean(total=2, count=1, low=0, high=500000): AVG(total)
   m1 = Quantile(total=0, target=1/2, method=selection, kind=real, origin=None): MEDIAN(total)
+  Rows are left out where segment is NULL or not declared.
   Each customer contributes at most 10 rows per group.
   In AVG(total), values are clamped to the range from 0 to 500000 and rounded to steps of 1.
   In MEDIAN(total), values are clamped to the range from 0 to 500000 and rounded to steps of 8.
@@ -268,6 +273,7 @@ r0 from
   clipped, groups 5, rows 40
   t0 = histogram(quantity, 1 to 50 by 1, 50 to the 1), size 41943040, weight 2
   m0 = Quantile(total=0, target=1/2, method=selection, kind=integer, origin=None): MEDIAN(quantity)
+  Rows are left out where mode is NULL or not declared.
   Each customer contributes at most 40 rows per group.
   In MEDIAN(quantity), values are clamped to the range from 1 to 50.
 then SELECT r0.k0 AS "mode", r0.m0 AS "m" FROM r0 WHERE r0.m0 > 20 ORDER BY "m" DESC LIMIT 2
@@ -315,6 +321,7 @@ r0 from
   clipped, groups 3, rows 10
   t0 = histogram(total, 0 to 500000 by 8, 62501 to the 1), size 10485760, weight 2
   m0 = Quantile(total=0, target=1/2, method=selection, kind=real, origin=None): MEDIAN(total)
+  Rows are left out where segment is NULL or not declared.
   Each customer contributes at most 10 rows per group.
   In MEDIAN(total), values are clamped to the range from 0 to 500000 and rounded to steps of 8.
 r1 from
@@ -324,6 +331,7 @@ r1 from
   clipped, groups 3, rows 10
   t0 = histogram(total, 0 to 500000 by 8, 62501 to the 1), size 10485760, weight 2
   m0 = Quantile(total=0, target=1/2, method=selection, kind=real, origin=None): MEDIAN(total)
+  Rows are left out where segment is NULL or not declared.
   Each customer contributes at most 10 rows per group.
   In MEDIAN(total), values are clamped to the range from 0 to 500000 and rounded to steps of 8.
 then WITH a AS (SELECT r0.k0 AS "segment", r0.m0 AS "m" FROM r0), b AS (SELECT r1.k0 AS "segment", r1.m0 AS "m" FROM r1) SELECT a.segment, a.m - b.m AS difference FROM a JOIN b USING (segment)

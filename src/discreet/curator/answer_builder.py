@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from functools import partial
 from hashlib import sha256
 
@@ -39,8 +38,7 @@ from discreet.estimate.sampling import SampledRelease, SamplingError
 from discreet.kernel.event import Receipt
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.mechanism import Laplace
-from discreet.kernel.question import SelectedGroups
-from discreet.kernel.release import GroupKey
+from discreet.kernel.question import GroupKey, SelectedGroups
 from discreet.kernel.selection import QuantileSelection
 from discreet.kernel.sqlgen.dialect import Dialect, quote_name
 from discreet.kernel.sqlgen.question_sql import write_selects
@@ -354,15 +352,21 @@ def _statistic_name(recipe: Mean | Variance) -> str:
     return "variance" if recipe.statistic in (VarianceStatistic.VAR_POP, VarianceStatistic.VAR_SAMP) else "deviation"
 
 
-def _groups_sentence(part: PlannedRelease, thresholds: Sequence[int]) -> str:
+def _groups_sentence(part: PlannedRelease, thresholds: Sequence[Sequence[int]]) -> str:
     groups = part.question.groups
     if not isinstance(groups, SelectedGroups):
         return f"{groups.key_count:,} declared groups, all shown." if part.question.by else ""
-    unit_thresholds = [
-        Fraction(threshold, 1 << part.question.fraction_bits(part.question.totals[0])) for threshold in thresholds
-    ]
-    thresholds_text = ", or in another release ".join(f"{float(threshold):,.4g}" for threshold in unit_thresholds)
-    return f"Partition selection: a group is shown if its noisy number of units is at least {thresholds_text}."
+    step = 1 << part.question.fraction_bits(part.question.totals[0])
+    rounds = [" in the first round or ".join(f"{cut / step:,.4g}" for cut in cuts) for cuts in thresholds]
+    thresholds_text = ", or in another release ".join(rounds)
+    if groups.max_groups == 1:
+        return f"Partition selection: a group is shown if its noisy number of units is at least {thresholds_text}."
+    in_second = " in the second" if any(len(cuts) > 1 for cuts in thresholds) else ""
+    left = " not yet shown" if in_second else ""
+    return (
+        f"Partition selection: a group is shown if its noisy weight is at least {thresholds_text}{in_second}; "
+        f"a unit in k groups{left} adds 1/√k to each."
+    )
 
 
 def _bound_sentences(plan: QueryPlan, tables: Sequence[CombinedRelease]) -> tuple[str, ...]:

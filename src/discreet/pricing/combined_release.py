@@ -10,9 +10,11 @@ import numpy as np
 from discreet.estimate.intervals import ReleaseNoise
 from discreet.kernel.loss import Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.kernel.release import GroupKey, NoisyTotals
+from discreet.kernel.question import GroupKey
+from discreet.kernel.release import NoisyTotals
 from discreet.pricing.allocation import NoiseType
 from discreet.pricing.release_history import PastRelease, ReleaseHistory
+from discreet.pricing.stored_totals import Cuts
 from discreet.privacy.calibration import sqrt_up
 
 _WEIGHT_UNITS = 1 << 32  # weights are multiples of 1 / this
@@ -35,7 +37,7 @@ class CombinedRelease:
     """
 
     pieces: tuple[ReleasePiece, ...]
-    thresholds: tuple[int, ...]
+    thresholds: tuple[Cuts, ...]
     costs: dict[str, Fraction]
     delta: Fraction
     latest: PastRelease
@@ -66,7 +68,7 @@ def combine_draws(history: ReleaseHistory) -> CombinedRelease:
     }
     if not history.shareable:  # draws of another release with the same fingerprint are charged separately
         costs = {f"{fingerprint} {history.release.name}": amount for fingerprint, amount in costs.items()}
-    thresholds = tuple(dict.fromkeys(draw.threshold for draw in used if draw.threshold is not None))
+    thresholds = tuple(dict.fromkeys(draw.thresholds for draw in used if draw.thresholds))
     delta = sum((draw.delta for draw in used), Fraction(0))
     return CombinedRelease(
         tuple(pieces), thresholds, costs, delta, max(used, key=lambda draw: draw.order), clipping_unknown

@@ -29,9 +29,8 @@ from discreet.estimate.planned_release import (
 )
 from discreet.kernel.errors import Refused
 from discreet.kernel.mechanism import Laplace
-from discreet.kernel.question import CountUnits, Question, SelectedGroups, Sum, max_abs_contribution
+from discreet.kernel.question import GroupKey, Question, SelectedGroups, SelectionWeight, Sum, max_abs_contribution
 from discreet.kernel.relation import MAX_SUM
-from discreet.kernel.release import GroupKey
 from discreet.pricing.allocation import NoiseType
 from discreet.pricing.combined_release import total_columns
 from discreet.pricing.release_history import ReleaseHistory
@@ -222,7 +221,7 @@ def _smallest_count(
 def _count_only_release(release: PlannedRelease, index: int) -> tuple[PlannedRelease, int]:
     """Return a release of one count alone, as a query for it would be planned, and the index of the count."""
     question = release.question
-    first = (CountUnits(),) if isinstance(question.groups, SelectedGroups) else ()
+    first = (SelectionWeight(),) if isinstance(question.groups, SelectedGroups) else ()
     totals = (*first, question.totals[index])
     count_question = prune_columns(Question(question.relation, question.by, question.groups, question.bounds, totals))
     return replace(release, question=count_question, measures=(), weights=(), clipping_share=Fraction(0)), len(first)

@@ -20,6 +20,7 @@ from discreet.kernel.release import REFINABLE, NoisyTotals, ReleaseResult
 from discreet.kernel.selection import QuantileSelection
 from discreet.pricing.allocation import NoiseType
 from discreet.pricing.stored_totals import (
+    Cuts,
     StoredDraw,
     parse_totals,
     read_keys_and_values,
@@ -43,7 +44,7 @@ class PastRelease:
     noisy: NoisyTotals  # one column per total of the current query, zeros where this draw has none
     noises: Mapping[int, ReleaseNoise]
     costs: Mapping[int, Fraction]  # the total epsilon, or the rho of this draw
-    threshold: int | None = None
+    thresholds: Cuts = ()
     delta: Fraction = _ZERO
 
 
@@ -207,15 +208,15 @@ def _read_whole(written: Any, release: PlannedRelease, drawn: Mapping[int, Store
 def _stored_draw(
     order: int, event: Event, release: PlannedRelease, noisy: NoisyTotals, drawn: Mapping[int, StoredDraw]
 ) -> PastRelease:
-    threshold = next((draw.threshold for draw in drawn.values() if draw.threshold is not None), None)
+    thresholds = next((draw.thresholds for draw in drawn.values() if draw.thresholds), ())
     return PastRelease(
         order,
         event.id,
         noisy,
         {index: draw.noise for index, draw in drawn.items()},
         {place: _cost_of_total(event, release, place, draw) for place, draw in drawn.items()},
-        threshold,
-        _delta_share(event) if threshold is not None else _ZERO,
+        thresholds,
+        _delta_share(event) if thresholds else _ZERO,
     )
 
 
@@ -231,7 +232,7 @@ def _cost_of_total(event: Event, release: PlannedRelease, index: int, draw: Stor
 
 def _delta_share(event: Event) -> Fraction:
     """Return the delta of one release; releases with partition selection share it evenly."""
-    sharing = sum(draw.threshold is not None for draw in stored_draws(event))
+    sharing = sum(bool(draw.thresholds) for draw in stored_draws(event))
     return event.loss.delta / sharing if event.loss else _ZERO
 
 

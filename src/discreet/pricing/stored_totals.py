@@ -14,23 +14,26 @@ from discreet.kernel.event import Event
 from discreet.kernel.expr import Type, Value
 from discreet.kernel.histogram_tree import NodeCounts
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.kernel.question import HistogramTree, Question
+from discreet.kernel.question import GroupKey, HistogramTree, Question
 from discreet.kernel.refinement import recorded_draws
-from discreet.kernel.release import GroupKey, NoisyTotals
+from discreet.kernel.release import NoisyTotals
 from discreet.kernel.selection import QuantileSelection
 from discreet.privacy.selection import read_quantile_selection
 
 _UNKNOWN_FORMAT = "a stored answer has an unsupported format"
 
 
+Cuts = tuple[int, ...]  # the thresholds of the rounds of partition selection
+
+
 class StoredDraw(NamedTuple):
-    """One total that an event released: its fingerprint, its position in the stored answer, noise and threshold."""
+    """One total that an event released: its fingerprint, its position in the stored answer, noise and thresholds."""
 
     fingerprint: str
     part: int
     position: int
     noise: ReleaseNoise
-    threshold: int | None = None
+    thresholds: Cuts = ()
 
 
 def stored_draws(event: Event) -> list[StoredDraw]:
@@ -41,16 +44,17 @@ def stored_draws(event: Event) -> list[StoredDraw]:
     ]
 
 
-def _read_mechanism(record: Any) -> tuple[ReleaseNoise, int | None]:
+def _read_mechanism(record: Any) -> tuple[ReleaseNoise, Cuts]:
     match record["name"]:
-        case "threshold":
-            return _read_mechanism(json.loads(record["noise"]))[0], int(record["cut"])
+        case "partition selection":  # its noise is that of the last round
+            rounds = [json.loads(each) for each in record["rounds"]]
+            return _read_mechanism(json.loads(rounds[-1]["noise"]))[0], tuple(int(each["cut"]) for each in rounds)
         case "laplace" | "refined":
-            return Laplace(record["scale"]), None
+            return Laplace(record["scale"]), ()
         case "gaussian":
-            return Gaussian(record["scale"]), None
+            return Gaussian(record["scale"]), ()
         case "quantiles":
-            return read_quantile_selection(record), None
+            return read_quantile_selection(record), ()
     raise ValueError(f"{record['name']!r} is not a mechanism of a release")
 
 

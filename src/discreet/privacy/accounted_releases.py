@@ -42,7 +42,7 @@ def account_mechanism(mechanism: Mechanism, sensitivity: SensitivityLike = None)
     if isinstance(mechanism, RandomizedResponse):
         return AccountedRelease(mechanism.loss())
     if isinstance(mechanism, Threshold):
-        threshold_sensitivity = Sensitivity(mechanism.groups, mechanism.size)
+        threshold_sensitivity = mechanism.sensitivity
         assert isinstance(mechanism.noise, Laplace | Gaussian)
         return AccountedRelease(
             mechanism.loss(), mechanism.noise, threshold_sensitivity.l1, threshold_sensitivity.l2_squared
@@ -105,6 +105,9 @@ def _account_record(mechanism: Any, sensitivity: Any) -> AccountedRelease | None
     if not isinstance(mechanism, dict):
         return None
     try:
+        if mechanism["name"] == "partition selection":
+            (only,) = mechanism["rounds"]  # that of several rounds is known by its loss alone
+            mechanism = json.loads(only)
         if mechanism["name"] == "threshold":
             noise = _noise_of_record(json.loads(mechanism["noise"]))
             threshold, groups, size, most = (int(mechanism[key]) for key in ("cut", "groups", "size", "most"))

@@ -12,8 +12,9 @@ import numpy as np
 
 from discreet.kernel.loss import Loss
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
-from discreet.kernel.question import ClippedUnits, HistogramTree, Question
-from discreet.kernel.release import EngineTotals, GroupKey, NoisyTotals, ReleaseRequest
+from discreet.kernel.partition_selection import PartitionSelection
+from discreet.kernel.question import ClippedUnits, GroupKey, HistogramTree, Question, SelectedGroups
+from discreet.kernel.release import EngineTotals, NoisyTotals, ReleaseRequest
 from discreet.kernel.selection import QuantileSelection, RankTarget, margin_boundaries, margin_widths
 
 _CERTAIN_LOG_RATIO = 1000.0  # log-likelihood ratio of a group that only the planted unit has
@@ -222,6 +223,8 @@ class LikelihoodTest:
 
 def _noise_of(request: ReleaseRequest, change: _Change) -> Laplace | Gaussian:
     noise = request.noises[change.total_index]
+    if isinstance(noise, PartitionSelection):
+        return noise.rounds[-1].noise
     assert isinstance(noise, Laplace | Gaussian)  # an audit asks everything afresh
     return noise
 
@@ -241,7 +244,7 @@ def compare_totals(
                 selections += _changed_selections(request_index, total_index, request, with_unit, without)
             elif isinstance(total, HistogramTree):
                 changes += _changed_tree_nodes(request_index, total_index, total, with_unit, without)
-        if request.threshold is not None:
+        if isinstance(request.question.groups, SelectedGroups):
             unique_groups |= {(request_index, key) for key in set(with_unit.keys) - set(without.keys)}
     return LikelihoodTest(requests, tuple(changes), tuple(selections), frozenset(unique_groups))
 
@@ -325,14 +328,15 @@ def _sum_to_level(cells: list[tuple[GroupKey, int, int]], width: int) -> dict[tu
 
 
 def _released_value(change: _Change, parts: tuple[NoisyTotals, ...], request: ReleaseRequest) -> int | None:
-    """Return a released number; the threshold if the group was not released; None if nothing was released."""
+    """Return a released number; the last threshold if the group was not released; None if nothing was released."""
     noisy, total = parts[change.request_index], request.question.totals[change.total_index]
     if isinstance(total, ClippedUnits):
         return int(noisy.values[0, change.total_index]) if len(noisy.values) else None
     try:
         row = noisy.keys.index(change.key)
     except ValueError:
-        return request.threshold if change.total_index == 0 else None
+        noise = request.noises[change.total_index]
+        return noise.rounds[-1].cut if isinstance(noise, PartitionSelection) else None
     if change.cell is None or not isinstance(total, HistogramTree):
         return int(noisy.values[row, change.total_index])
     trees = [

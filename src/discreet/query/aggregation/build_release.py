@@ -33,11 +33,17 @@ from discreet.kernel.question import (
     PublicGroups,
     Question,
     SelectedGroups,
+    SelectionWeight,
     Sum,
     Total,
 )
 from discreet.query.aggregation.additive_aggregates import Aggregate, BasicFunction, bind_aggregate, count_operand
-from discreet.query.aggregation.contribution_bounds import bounds_notes, clipped_units_total, contribution_bounds_for
+from discreet.query.aggregation.contribution_bounds import (
+    bounds_notes,
+    clipped_units_total,
+    contribution_bounds_for,
+    limit_selection,
+)
 from discreet.query.aggregation.group_keys import GroupedSelect, RowGrouping, group_rows
 from discreet.query.aggregation.quantile_aggregates import QuantileFunction, ValueAggregate
 from discreet.query.aggregation.rewrite import GroupRewriter
@@ -70,9 +76,12 @@ class TotalsBuilder:
         self._group_count = groups.key_count if isinstance(groups, PublicGroups) else 0
         self._noise_type = noise_type
         self._fits = fits
-        self._weights: dict[Total, Fraction] = (
-            {CountUnits(): _FULL_WEIGHT} if isinstance(groups, SelectedGroups) else {}
-        )
+        self._weights: dict[Total, Fraction] = {}
+        self._unit_count: Total = CountUnits()
+        if isinstance(groups, SelectedGroups):
+            self._weights[SelectionWeight()] = _FULL_WEIGHT
+            if groups.max_groups == 1:  # then a unit's only key has all of its weight
+                self._unit_count = SelectionWeight()
         self._indices = {total: index for index, total in enumerate(self._weights)}
 
     def estimators(self, aggregates: Sequence[Aggregate | ValueAggregate]) -> list[TotalsEstimator]:
@@ -111,7 +120,8 @@ class TotalsBuilder:
         if aggregate.function is BasicFunction.COUNT:
             return NoisyCount(self._add_total(Count(self._count_operand(aggregate.expr)), _FULL_WEIGHT))
         if aggregate.function is BasicFunction.COUNT_UNITS:
-            return NoisyCount(self._add_total(CountUnits(aggregate.expr), _FULL_WEIGHT))
+            units = self._unit_count if aggregate.expr is None else CountUnits(aggregate.expr)
+            return NoisyCount(self._add_total(units, _FULL_WEIGHT))
         expr, scale = aggregate.expr, aggregate.scale
         assert expr is not None
         if aggregate.function is BasicFunction.COUNT_DISTINCT:
@@ -273,6 +283,7 @@ def _planned_release(
 ) -> PlannedRelease:
     relation = grouping.rows.relation
     limit = contribution_bounds_for(grouping, list(labels), context, select)
+    groups = limit_selection(grouping, limit)
 
     def fits(total: Total) -> bool:
         try:
@@ -282,11 +293,11 @@ def _planned_release(
         return True
 
     noise_type = Laplace if context.policy.budget.rho is None else Gaussian
-    builder = TotalsBuilder(grouping.rows.columns_by_name(), fits, noise_type, grouping.groups)
+    builder = TotalsBuilder(grouping.rows.columns_by_name(), fits, noise_type, groups)
     try:
         estimators = builder.estimators(list(labels))
         totals, weights = builder.totals_and_weights()
-        question = Question(relation, grouping.by, grouping.groups, limit, totals)
+        question = Question(relation, grouping.by, groups, limit, totals)
         clipped_units = clipped_units_total(question, grouping)
         clipping_share = context.policy.budget_entry.bounds_report if clipped_units else Fraction(0)
         if clipped_units and clipping_share:
