@@ -31,10 +31,12 @@ from discreet.kernel.question import (
 )
 from discreet.kernel.refinement import Refinement, recall_values, refine
 from discreet.kernel.relation import PublicTable, Relation, Scan
+from discreet.kernel.selection import QuantileSelection
 
 GroupKey = tuple[Value, ...]
-Mechanism = Laplace | Gaussian | Refinement
+Mechanism = Laplace | Gaussian | Refinement | QuantileSelection
 REFINABLE = (Count, CountUnits, Sum, ClippedUnits)  # one integer per group with independent noise
+_OTHER_MECHANISMS = {**dict.fromkeys(REFINABLE, Refinement | None), HistogramTree: QuantileSelection}
 
 
 @dataclass(frozen=True)
@@ -100,19 +102,18 @@ class ReleaseRequest:
     question: Question
     noises: tuple[Mechanism | None, ...]
     threshold: int | None = None
-    walks: tuple[TreeWalk, ...] = ()  # one per histogram tree; a walk sees only noisy counts
+    walks: tuple[TreeWalk, ...] = ()  # one per histogram tree with noise; a walk sees only noisy counts
 
     def __post_init__(self) -> None:
         totals = check_type(Question, self.question, "question").totals
         if len(self.noises) != len(totals) or not any(self.noises):
             raise ValueError("noises must contain one mechanism per total, and not only None")
-        if len(self.walks) != sum(isinstance(total, HistogramTree) for total in totals):
-            raise ValueError("walks must contain one walk per histogram tree")
-        allowed = (Mechanism | None if isinstance(total, REFINABLE) else Laplace | Gaussian for total in totals)
+        allowed = [Laplace | Gaussian | _OTHER_MECHANISMS.get(type(total), Laplace) for total in totals]
         if not all(map(isinstance, self.noises, allowed)):
-            raise TypeError(
-                "noises must be Laplace or Gaussian mechanisms; for counts and sums also Refinement or None"
-            )
+            raise TypeError("noises: a total has a mechanism, or None, that is not for totals of its type")
+        selections = sum(isinstance(noise, QuantileSelection) for noise in self.noises)
+        if len(self.walks) + selections != sum(isinstance(total, HistogramTree) for total in totals):
+            raise ValueError("walks must contain one walk per histogram tree with noise")
         if isinstance(self.question.groups, SelectedGroups) is not (self.threshold is not None):
             raise ValueError("threshold must be given exactly if groups are selected")
         if self.threshold is not None and (not self.noises[0] or any(isinstance(n, Refinement) for n in self.noises)):
@@ -138,12 +139,14 @@ class ReleaseRequest:
         Claim: it is the sum of the losses of all totals and the delta of the threshold.
         Proof: each total is a vector of integers with the sensitivity that the question proves, and gets independent
             noise (_add_noise); their losses add up. Whether a group is shown depends only on its noisy number of units.
-            The number of clipped units is a single number with a single noise, wherever it is shown. Of a histogram
-            tree only a part is seen. A total without noise is not released. A refined total costs what is added.
-        Needs: _add_noise, partition_threshold, Question.sensitivity_of, Laplace.loss, Gaussian.loss, Threshold.loss,
-            Loss.__add__, Laplace.perturb, Gaussian.perturb, Threshold.passes, walk_noisy_tree, refine, Refinement.loss.
+            The number of clipped units is one number with one noise. Of a histogram tree a part is seen, or selected
+            cells: its sensitivity bounds a unit's weights by group. None releases nothing; a refined total adds a loss.
+        Needs: _add_noise, partition_threshold, Question.sensitivity_of, Loss.__add__, walk_noisy_tree, refine,
+            Laplace.loss, Gaussian.loss, Threshold.loss, Refinement.loss, QuantileSelection.loss,
+            Laplace.perturb, Gaussian.perturb, Threshold.passes, QuantileSelection.select.
         Checked by: test_the_distribution_of_an_answer_on_neighbours_stays_within_its_loss,
-            test_the_distribution_of_a_tree_on_neighbours_stays_within_its_loss
+            test_the_distribution_of_a_tree_on_neighbours_stays_within_its_loss,
+            test_the_distribution_of_selected_quantiles_on_neighbours_stays_within_its_loss
         """
         spent = ZERO_LOSS if self.partition_selection is None else Loss(0, 0, self.partition_selection.loss().delta)
         return sum((noise.loss(self.question.sensitivity_of(total)) for total, noise in self.draws.values()), spent)
@@ -177,7 +180,8 @@ class NoisyTotals:
 
     keys: list[GroupKey]
     values: np.ndarray
-    trees: tuple[tuple[NodeCounts, ...], ...] = ()  # for each histogram tree, the node counts by level
+    trees: tuple[tuple[NodeCounts, ...], ...] = ()  # for each histogram tree with noise, the node counts by level
+    quantiles: tuple[np.ndarray, ...] = ()  # for each selection, groups × quantiles × (cell, width of its margin)
     source: str = ""  # Catalog.source when they were drawn
 
 
@@ -205,8 +209,8 @@ def release_totals(  # noqa: PLR0913 - keyword-only
 
     With a `version`, the owner's name for the state of the data, the result can be reused for the same totals.
 
-    Claim: what is returned or raised depends on private data only through noise whose loss is at most `cost`, which is
-        charged before anything is read and is never refunded. A stored result is returned as it was stored.
+    Claim: what is returned or raised depends on private data only through mechanisms whose loss is at most `cost`,
+        which is charged before anything is read and is never refunded. A stored result is returned as it was stored.
     Proof: the order of the lines. Tables, owners and the cost are checked before the charge, against public facts.
         After it, any failure, including one of the ledger, raises the same fixed message; the stored result is noisy,
         and it is stored before it is returned.
@@ -288,6 +292,7 @@ def write_totals(parts: tuple[NoisyTotals, ...]) -> bytes:
     data = [
         {
             "keys": [[part.isoformat() if isinstance(part, date) else part for part in key] for key in noisy.keys],
+            "quantiles": [cells.tolist() for cells in noisy.quantiles],
             "source": noisy.source,
             "trees": [[[level.nodes.tolist(), level.counts.tolist()] for level in levels] for levels in noisy.trees],
             "values": noisy.values.tolist(),
@@ -307,7 +312,7 @@ def _add_noise(request: ReleaseRequest, engine_totals: EngineTotals, stored: Map
             column = column.max(initial=0, keepdims=True)
         if isinstance(noise, Refinement):
             noisy[:, index] = refine(stored[index][: len(column)], column, noise.before, noise.after)
-        elif not isinstance(total, HistogramTree):
+        elif isinstance(noise, Laplace | Gaussian) and not isinstance(total, HistogramTree):
             noisy[:, index] = noise.perturb(column)
     if request.partition_selection is not None:
         shown = np.flatnonzero(request.partition_selection.passes(noisy[:, 0])).tolist()
@@ -318,10 +323,15 @@ def _add_noise(request: ReleaseRequest, engine_totals: EngineTotals, stored: Map
     trees = [
         (engine_totals.cell_counts[index], total, noise)
         for index, (total, noise) in request.draws.items()
-        if isinstance(total, HistogramTree) and not isinstance(noise, Refinement)
+        if isinstance(total, HistogramTree) and isinstance(noise, Laplace | Gaussian)
     ]
     walked = tuple(walk_noisy_tree(*tree, found_rows, walk) for tree, walk in zip(trees, request.walks, strict=True))
-    return NoisyTotals(keys, noisy, walked)
+    selected = tuple(
+        noise.select(engine_totals.cell_counts[index], total.cell_count, found_rows)
+        for index, (total, noise) in request.draws.items()
+        if isinstance(total, HistogramTree) and isinstance(noise, QuantileSelection)
+    )
+    return NoisyTotals(keys, noisy, walked, selected)
 
 
 def _complete_groups(question: Question, engine_totals: EngineTotals) -> tuple[list[GroupKey], np.ndarray, np.ndarray]:

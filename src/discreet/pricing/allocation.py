@@ -6,15 +6,15 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from discreet import privacy
-from discreet.estimate.intervals import Noise
+from discreet.estimate.intervals import ReleaseNoise, additive
 from discreet.estimate.planned_release import PlannedRelease
-from discreet.estimate.quantiles import tree_walks
+from discreet.estimate.quantiles import quantile_selection, selected_levels, tree_walks
 from discreet.kernel.errors import Refused
 from discreet.kernel.fingerprint import digest
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.numbers import Number, as_positive, round_down
-from discreet.kernel.question import SelectedGroups
+from discreet.kernel.question import HistogramTree, SelectedGroups
 from discreet.kernel.refinement import Refinement
 from discreet.kernel.release import ReleaseRequest, partition_threshold
 from discreet.privacy.calibration import gaussian_for, laplace_for, threshold_for
@@ -105,18 +105,31 @@ def cost_shares(releases: tuple[PlannedRelease, ...], noise_type: NoiseType) -> 
     return tuple(all_shares)
 
 
-def noise_for(release: PlannedRelease, index: int, amount: Fraction, noise_type: NoiseType) -> Noise:
-    """Return the noise of a total for an epsilon (Laplace) or a rho (Gaussian)."""
-    sensitivity = release.question.sensitivity_of(release.question.totals[index])
+def noise_for(release: PlannedRelease, index: int, amount: Fraction, noise_type: NoiseType) -> ReleaseNoise:
+    """Return the mechanism of a total for an epsilon (Laplace noise) or a rho (Gaussian noise).
+
+    A selection of k quantiles costs 4·k times the epsilon, or 2·k times the rho, of noise of its scale.
+    """
+    total, levels = release.question.totals[index], selected_levels(release, index)
+    sensitivity = release.question.sensitivity_of(total)
+    shares = (4 if noise_type is Laplace else 2) * len(levels) or 1
     try:
-        return laplace_for(sensitivity, amount) if noise_type is Laplace else gaussian_for(sensitivity, rho=amount)
+        noise = (
+            laplace_for(sensitivity, amount / shares)
+            if noise_type is Laplace
+            else gaussian_for(sensitivity, rho=amount / shares)
+        )
     except ValueError:  # raised by the mechanism if there is no such scale
         raise Refused(_NO_SUCH_NOISE) from None
+    if not levels:
+        return noise
+    assert isinstance(total, HistogramTree)
+    return quantile_selection(levels, total.cell_count, noise.scale)
 
 
 def ask_for(
     release: PlannedRelease,
-    noises: Sequence[Noise],
+    noises: Sequence[ReleaseNoise],
     delta: Fraction,
     instead: Mapping[int, Refinement | None] = MappingProxyType({}),
 ) -> ReleaseRequest:
@@ -130,7 +143,7 @@ def ask_for(
         template = partition_threshold(question, all_noises[0], threshold=1)
         try:
             threshold = threshold_for(
-                all_noises[0], groups=template.groups, delta=delta, size=template.size, most=template.most
+                additive(all_noises[0]), groups=template.groups, delta=delta, size=template.size, most=template.most
             ).cut
         except ValueError:  # there is no threshold for this delta
             raise Refused(_NO_SUCH_NOISE) from None

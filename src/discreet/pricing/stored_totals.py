@@ -1,12 +1,14 @@
 """Read stored answers of the ledger: which totals an event released, with which noise, and their noisy values."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date, datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from discreet.estimate.intervals import ReleaseNoise
 from discreet.kernel.errors import LedgerError
 from discreet.kernel.event import Event
 from discreet.kernel.expr import Type, Value
@@ -15,6 +17,8 @@ from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.question import HistogramTree, Question
 from discreet.kernel.refinement import recorded_draws
 from discreet.kernel.release import GroupKey, NoisyTotals
+from discreet.kernel.selection import QuantileSelection
+from discreet.privacy.selection import read_quantile_selection
 
 _UNKNOWN_FORMAT = "a stored answer has an unsupported format"
 
@@ -25,7 +29,7 @@ class StoredDraw(NamedTuple):
     fingerprint: str
     part: int
     position: int
-    noise: Laplace | Gaussian
+    noise: ReleaseNoise
     threshold: int | None = None
 
 
@@ -37,7 +41,7 @@ def stored_draws(event: Event) -> list[StoredDraw]:
     ]
 
 
-def _read_mechanism(record: Any) -> tuple[Laplace | Gaussian, int | None]:
+def _read_mechanism(record: Any) -> tuple[ReleaseNoise, int | None]:
     match record["name"]:
         case "threshold":
             return _read_mechanism(json.loads(record["noise"]))[0], int(record["cut"])
@@ -45,7 +49,9 @@ def _read_mechanism(record: Any) -> tuple[Laplace | Gaussian, int | None]:
             return Laplace(record["scale"]), None
         case "gaussian":
             return Gaussian(record["scale"]), None
-    raise ValueError(f"{record['name']!r} is not an additive mechanism")
+        case "quantiles":
+            return read_quantile_selection(record), None
+    raise ValueError(f"{record['name']!r} is not a mechanism of a release")
 
 
 def parse_totals(stored: bytes) -> list[Any]:
@@ -57,10 +63,16 @@ def parse_totals(stored: bytes) -> list[Any]:
     return parts if isinstance(parts, list) else []
 
 
-def read_question_totals(part: Any, question: Question) -> NoisyTotals:
-    """Return the released totals of one question."""
+def read_question_totals(
+    part: Any, question: Question, selections: Mapping[int, QuantileSelection] = MappingProxyType({})
+) -> NoisyTotals:
+    """Return the released totals of one question; `selections` are those of its quantiles, by index of the total."""
     keys, values = read_keys_and_values(part, question)
-    branchings = [total.branching for total in question.totals if isinstance(total, HistogramTree)]
+    branchings = [
+        total.branching
+        for index, total in enumerate(question.totals)
+        if isinstance(total, HistogramTree) and index not in selections
+    ]
     try:
         trees = tuple(
             tuple(
@@ -69,7 +81,11 @@ def read_question_totals(part: Any, question: Question) -> NoisyTotals:
             )
             for levels, branching in zip(part["trees"], branchings, strict=True)
         )
-        return NoisyTotals(keys, _int64_array(values, len(keys), len(question.totals)), trees)
+        quantiles = tuple(
+            _int64_array(cells, len(keys), len(selections[index].targets), 2)
+            for cells, index in zip(part["quantiles"], sorted(selections), strict=True)
+        )
+        return NoisyTotals(keys, _int64_array(values, len(keys), len(question.totals)), trees, quantiles)
     except (ValueError, KeyError, TypeError):
         raise LedgerError(_UNKNOWN_FORMAT) from None
 
