@@ -37,15 +37,19 @@ SQL = {
 }
 
 
-def population(measure, groups, seed, size=200, share=0.5):
-    """Return a measure, a finite population of equal groups, and the share that is sampled."""
+def population(measure, groups, seed, size=200, share=0.5, *, different=None):
+    """Return a measure, a finite population of equally large groups, and the rows that are sampled.
+
+    The first `different` groups (all of them by default) have values of their own, and the others repeat these.
+    """
     rng = np.random.default_rng(seed)
+    own, copies = (different or groups) * size, groups // (different or groups)
     area = np.repeat(np.arange(groups), size)
     people = {
         "person": np.arange(groups * size),
         "area": np.char.add("g", area.astype(str)),
-        "smokes": (rng.random(groups * size) < 0.3).astype(int),
-        "income": np.minimum(rng.gamma(2.0, 20.0, groups * size), 200.0),
+        "smokes": np.tile((rng.random(own) < 0.3).astype(int), copies),
+        "income": np.tile(np.minimum(rng.gamma(2.0, 20.0, own), 200.0), copies),
     }
     return measure, pa.table(people), rng.permutation(groups * size)[: round(share * groups * size)]
 
@@ -72,6 +76,6 @@ def coverage(case, epsilon, delta="", part="margins"):
 
 
 def false_positives(case, epsilon, delta=""):
-    """Return how often two groups of the same distribution are called different."""
+    """Return how often two groups are called different."""
     answer, areas = answer_on_sample(case, epsilon, delta)
     return float(np.mean([answer.differs(row, row + 1, "v").significant for row in range(0, len(areas) - 1, 2)]))
