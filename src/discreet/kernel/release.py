@@ -115,7 +115,9 @@ class ReleaseRequest:
             raise ValueError("noises must contain one mechanism per total, and not only None")
         allowed = [_ALLOWED_MECHANISMS.get(type(total), Laplace | Gaussian) for total in totals]
         if not all(map(isinstance, self.noises, allowed)):
-            raise TypeError("noises: a total has a mechanism, or None, that is not for totals of its type")
+            raise TypeError(
+                "noises must be Laplace or Gaussian mechanisms, or others that the type of the total allows"
+            )
         selections = sum(isinstance(noise, QuantileSelection) for noise in self.noises)
         if len(self.walks) + selections != sum(isinstance(total, HistogramTree) for total in totals):
             raise ValueError("walks must contain one walk per histogram tree with noise")
