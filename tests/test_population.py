@@ -19,6 +19,7 @@ TOML = """
 name = "{name}"
 population = "residents"
 protects = "{protects}"
+version = "1"
 ledger = "{ledger}"
 [budget]
 epsilon = {epsilon}

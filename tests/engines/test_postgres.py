@@ -28,6 +28,7 @@ from discreet.kernel.question import (
     PublicGroups,
     Question,
     SelectedGroups,
+    SelectionWeight,
     Sum,
 )
 from discreet.kernel.relation import Scan, UnitKey
@@ -123,7 +124,7 @@ DECLARED = PublicGroups((("A", "B", "Ä", "b", " ", "other", None),))
 QUESTIONS = {
     "whole": Question(SCAN, (), PublicGroups(()), LIMIT, (CountUnits(), Count(), Count(COST), Sum(COST, SIZES))),
     "declared": Question(SCAN, BY_WARD, DECLARED, LIMIT, (CountUnits(), Count(), Sum(COST, SIZES))),
-    "discovered": Question(SCAN, BY_WARD, SelectedGroups(10), LIMIT, (CountUnits(), Count(), Sum(COST, SIZES))),
+    "discovered": Question(SCAN, BY_WARD, SelectedGroups(10), LIMIT, (SelectionWeight(), Count(), Sum(COST, SIZES))),
     "cells": Question(SCAN, BY_WARD, DECLARED, LIMIT, (CountUnits(), HistogramTree(COST, SIZES, 11, 3))),
     "values": Question(SCAN, BY_WARD, DECLARED, LIMIT, (CountDistinct(Column("kept", B)), Count())),
 }

@@ -1,5 +1,6 @@
 """The reference engine on small tables, with totals computed by hand from the definitions."""
 
+import math
 from datetime import date, datetime
 
 import pytest
@@ -7,7 +8,16 @@ import pytest
 from discreet.engines.reference.engine import ReferenceEngine
 from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, Type, UnitAggregate
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import ContributionBounds, Count, CountUnits, PublicGroups, Question, SelectedGroups, Sum
+from discreet.kernel.question import (
+    ContributionBounds,
+    Count,
+    CountUnits,
+    PublicGroups,
+    Question,
+    SelectedGroups,
+    SelectionWeight,
+    Sum,
+)
 from discreet.kernel.relation import (
     Derive,
     EachRow,
@@ -181,21 +191,41 @@ def test_a_unit_in_too_many_groups_is_scaled_to_the_bound():
         BY_CITY,
         SelectedGroups(max_groups=3),
         ContributionBounds(groups=1, rows=1),
-        (CountUnits(), Sum(X, WHOLE)),
+        (SelectionWeight(), CountUnits(), Sum(X, WHOLE)),
     )
     third = (1 << 20) // 3
-    assert question.fraction_bits(question.totals[0]) == 20
-    assert totals_of(question, tables) == {(city,): (third, -third) for city in "abc"}
+    assert question.fraction_bits(question.totals[1]) == 20
+    weight = math.isqrt((1 << 40) // 3)
+    assert totals_of(question, tables) == {(city,): (weight, third, -third) for city in "abc"}
 
 
 def test_a_unit_in_too_many_groups_does_not_count_in_partition_selection():
     many = [{"user": 1, "city": city, "x": 1.0} for city in "abc"]
     question = Question(
-        VISITS, BY_CITY, SelectedGroups(max_groups=2), ContributionBounds(groups=1, rows=1), (CountUnits(), Count())
+        VISITS,
+        BY_CITY,
+        SelectedGroups(max_groups=2),
+        ContributionBounds(groups=1, rows=1),
+        (SelectionWeight(), Count()),
     )
-    assert totals_of(question, {"visits": many}) == {}
+    third = (1 << 20) // 3
+    assert totals_of(question, {"visits": many}) == {(city,): (0, third) for city in "abc"}
     with_another = totals_of(question, {"visits": [*many, {"user": 2, "city": "b", "x": None}]})
-    assert with_another == {("b",): (1 << 20, (1 << 20) + (1 << 20) // 3)}
+    assert with_another == {("a",): (0, third), ("b",): (1 << 20, (1 << 20) + third), ("c",): (0, third)}
+
+
+def test_a_unit_has_more_weight_where_some_of_its_keys_were_shown():
+    rows = [{"user": 1, "city": city, "x": 1.0} for city in (*"abc", None)]
+
+    def weights(*shown):
+        groups = SelectedGroups(2, tuple((city,) for city in shown))
+        return totals_of(
+            Question(VISITS, BY_CITY, groups, ContributionBounds(1, 1), (SelectionWeight(),)), {"visits": rows}
+        )
+
+    assert weights() == {("a",): (0,), ("b",): (0,), ("c",): (0,), (None,): (0,)}
+    assert weights("a", None) == {("b",): (math.isqrt(1 << 39),), ("c",): (math.isqrt(1 << 39),)}
+    assert weights("a", "b", None, "z") == {("c",): (1 << 20,)}
 
 
 def test_units_with_a_value_are_counted_once():

@@ -33,6 +33,7 @@ from discreet.kernel.question import (
     PublicGroups,
     Question,
     SelectedGroups,
+    SelectionWeight,
     Sum,
 )
 from discreet.kernel.relation import EachRow, Scan, UnitKey
@@ -61,7 +62,7 @@ DECLARED = PublicGroups((("A", "B", "Ä", "b", " ", "other", None),))
 QUESTIONS = {
     "whole": Question(SCAN, (), PublicGroups(()), LIMIT, (CountUnits(), Count(), Count(COST), Sum(COST, SIZES))),
     "declared": Question(SCAN, BY_WARD, DECLARED, LIMIT, (CountUnits(), Count(), Sum(COST, SIZES))),
-    "discovered": Question(SCAN, BY_WARD, SelectedGroups(10), LIMIT, (CountUnits(), Count(), Sum(COST, SIZES))),
+    "discovered": Question(SCAN, BY_WARD, SelectedGroups(10), LIMIT, (SelectionWeight(), Count(), Sum(COST, SIZES))),
     "cells": Question(SCAN, BY_WARD, DECLARED, LIMIT, (CountUnits(), HistogramTree(COST, SIZES, 11, 3))),
     "values": Question(SCAN, BY_WARD, DECLARED, LIMIT, (CountDistinct(Column("kept", B)), Count())),
 }
@@ -193,7 +194,7 @@ def test_names_may_have_capitals_quotes_dots_and_dollars(sail, tmp_path):
         assert engine.fanout(odd, (odd, "mixed")) == 1
         scan = Scan(odd, tuple(Column(name, kind) for name, kind in types.items()), UnitKey((Column(odd, N),)), 10)
         asked = Question(
-            scan, (("k", Column("mixed", N)),), SelectedGroups(5), LIMIT, (CountUnits(), Count(Column(odd, N)))
+            scan, (("k", Column("mixed", N)),), SelectedGroups(5), LIMIT, (SelectionWeight(), Count(Column(odd, N)))
         )
         assert sorted(engine.totals(asked).keys) == [(2,), (3,)]
         assert [rows.tolist() for rows, _ in engine.batches(scan, (odd, "mixed"), 9)] in (
@@ -624,7 +625,7 @@ def test_many_groups_come_as_they_are(sail, tmp_path):
     pq.write_table(groups, tmp_path / "t.parquet")
     scan = Scan("t", (Column("unit", N), Column("key", N)), UnitKey((Column("unit", N),)), 2 * MANY)
     asked = Question(
-        scan, (("key", Column("key", N)),), SelectedGroups(1), ContributionBounds(1, 1), (CountUnits(), Count())
+        scan, (("key", Column("key", N)),), SelectedGroups(1), ContributionBounds(1, 1), (SelectionWeight(), Count())
     )
     with Spark({"t": TableSource(str(tmp_path), {"unit": N, "key": N})}, url=sail.url) as engine:
         found = engine.totals(asked)

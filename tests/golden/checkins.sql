@@ -293,7 +293,7 @@ r0 from
     checkins of visitor
   by k0 = part(note, 1, 5): partition selection
   clipped, groups 5, rows 20, l0 clipped
-  t0 = count_units(*), size 1048576, weight 1
+  t0 = None, size 82897, weight 1
   t1 = count(*), size 20971520, weight 1
   t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=1): COUNT(*)

@@ -11,6 +11,7 @@ r0 from
   clipped, groups 4, rows 12, l0 clipped
   t0 = count(*), size 12582912, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where urgent is NULL.
   Each patient contributes at most 12 rows per group.
   Each patient contributes to at most 4 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "month", r0.k1 AS "urgent", r0.m0 AS "count" FROM r0 ORDER BY 1, 2
@@ -49,6 +50,7 @@ r0 from
   t1 = count(*), size 12, weight 5/4
   m0 = NoisySum(total=0, kind=whole, count=1): SUM(CASE WHEN days > 30 THEN 1 ELSE 0 END)
   m1 = NoisyCount(total=1): COUNT(*)
+  Rows are left out where chapter is NULL or not declared.
   Each patient contributes at most 12 rows per group.
   In SUM(CASE WHEN days > 30 THEN 1 ELSE 0 END), values are clamped to the range from 0 to 1.
 then SELECT r0.k0 AS "chapter", 100.0 * r0.m0 / r0.m1 AS "percent" FROM r0 WHERE r0.m1 > 100 ORDER BY "percent" DESC
@@ -79,6 +81,7 @@ r0 from
   clipped, groups 4, rows 12, l0 clipped
   t0 = count(*), size 12582912, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where the key from admitted is NULL.
   Each patient contributes at most 12 rows per group.
   Each patient contributes to at most 4 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "hour", r0.m0 AS "count" FROM r0 ORDER BY "hour"
@@ -100,6 +103,7 @@ r0 from
   t0 = sum(value, 0 to 500 by 1/100 around 250), size 1250000, weight 1
   t1 = count(value), size 50, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=500): AVG(CLIP(l.value, 0, 500))
+  Rows are left out where the key from age is NULL.
   Each patient contributes at most 50 rows per group.
 then SELECT r0.k0 AS "decade", r0.m0 AS "glucose" FROM r0 ORDER BY "decade"
 */
@@ -118,6 +122,7 @@ r0 from
   m0 = NoisyCount(total=0): COUNT(*) FILTER(WHERE value > 200)
   m1 = NoisyCount(total=1): COUNT(*) FILTER(WHERE value < 60)
   m2 = NoisyCount(total=2): COUNT(*)
+  Rows are left out where loinc is NULL or not declared.
   Each patient contributes at most 50 rows per group.
 then SELECT r0.k0 AS "loinc", r0.m0 AS "high", r0.m1 AS "low", r0.m2 AS "n" FROM r0
 */

@@ -13,6 +13,7 @@ r0 from
   t2 = count(value), size 50, weight 1/4
   m0 = NoisyCount(total=0): COUNT(*)
   m1 = Mean(total=1, count=2, low=0, high=10000): AVG(value)
+  Rows are left out where loinc is NULL or not declared.
   Each patient contributes at most 50 rows per group.
 then SELECT r0.k0 AS "loinc", r0.m0 AS "count", r0.m1 AS "avg" FROM r0
 */
@@ -33,6 +34,7 @@ r0 from
   t2 = count_units(*), size 1, weight 1
   m0 = Mean(total=0, count=1, low=0, high=10000): AVG(l.value)
   m1 = NoisyCount(total=2): COUNT(DISTINCT e.patient_id)
+  Rows are left out where urgent is NULL.
   Each patient contributes at most 50 rows per group.
 then SELECT r0.k0 AS "urgent", r0.m0 AS "avg", r0.m1 AS "count" FROM r0
 */
@@ -50,6 +52,7 @@ r0 from
   clipped, groups 6, rows 50
   t0 = count(*), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where flag is NULL or not declared, or loinc is NULL or not declared.
   Each patient contributes at most 50 rows per group.
 then SELECT r0.k0 AS "flag", r0.k1 AS "loinc", r0.m0 AS "count" FROM r0
 */
@@ -71,6 +74,7 @@ r0 from
   clipped, groups 6, rows 50
   t0 = count(case(equal(flag, 'critical'), 1, NULL)), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(*) FILTER(WHERE f.flag = 'critical')
+  Rows are left out where the key from age is NULL.
   Each patient contributes at most 50 rows per group.
 then SELECT r0.k0 AS "twenties", r0.m0 AS "critical" FROM r0
 */
@@ -139,6 +143,7 @@ r0 from
   t2 = count(days), size 12, weight 1/4
   m0 = NoisyCount(total=0): COUNT(*)
   m1 = Mean(total=1, count=2, low=0, high=365): AVG(days)
+  Rows are left out where chapter is NULL or not declared.
   Each patient contributes at most 12 rows per group.
   In AVG(days), values are clamped to the range from 0 to 365.
 then SELECT r0.k0 AS "chapter", r0.m0 AS "count", r0.m1 AS "avg" FROM r0
@@ -157,6 +162,7 @@ r0 from
   t2 = sum(days squared less 4263200, 0 to 365 by 1/16 around 365/2), size 838179225600, weight 1
   m0 = Mean(total=0, count=1, low=0, high=365): AVG(days)
   m1 = Variance(squares=2, total=0, count=1, low=0, high=365, statistic=stddev_samp): STDDEV(days)
+  Rows are left out where the key from age is NULL.
   Each patient contributes at most 12 rows per group.
   Each patient contributes to at most 4 groups; contributions to more groups are clipped.
   In AVG(days) and STDDEV(days), values are clamped to the range from 0 to 365.
@@ -263,6 +269,7 @@ r0 from
   clipped, groups 2, rows 1, l0 clipped
   t0 = count_units(*), size 131072, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT e.patient_id)
+  Rows are left out where flag is NULL or not declared.
   Each patient contributes to at most 2 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "flag", r0.m0 AS "count" FROM r0
 */

@@ -14,6 +14,7 @@ r0 from
   m0 = NoisyCount(total=0): COUNT(*)
   m1 = Mean(total=1, count=2, low=0, high=64): AVG(kwh)
   m2 = Variance(squares=3, total=1, count=2, low=0, high=64, statistic=var_samp): VAR_SAMP(kwh)
+  Rows are left out where station is NULL or not declared.
   In AVG(kwh) and VAR_SAMP(kwh), values are clamped to the range from 0 to 64 and rounded to steps of 6.10352e-5.
 then SELECT r0.k0 AS "station", r0.m0 AS "count", r0.m1 AS "avg", r0.m2 AS "var_samp" FROM r0
 */
@@ -28,6 +29,7 @@ r0 from
   not clipped, groups 1, rows 1
   t0 = sum(kwh, 0 to 64 by 1/16384), size 1048576, weight 1
   m0 = NoisySum(total=0, kind=real, count=None): SUM(kwh)
+  Rows are left out where area is NULL.
   In SUM(kwh), values are clamped to the range from 0 to 64 and rounded to steps of 6.10352e-5.
 then SELECT r0.k0 AS "area", r0.m0 AS "sum" FROM r0
 */
@@ -43,6 +45,7 @@ r0 from
   t0 = sum(kwh, 0 to 64 by 1/16384 around 32), size 524288, weight 1
   t1 = count(kwh), size 1, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=64): AVG(kwh)
+  Rows are left out where the key from at is NULL, or phase is NULL or not declared.
   In AVG(kwh), values are clamped to the range from 0 to 64 and rounded to steps of 6.10352e-5.
 then SELECT r0.k0 AS "hour", r0.k1 AS "phase", r0.m0 AS "avg" FROM r0
 */
@@ -58,6 +61,7 @@ r0 from
   not clipped, groups 1, rows 1
   t0 = count(*), size 2, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where area is NULL.
 then SELECT r0.k0 AS "area", r0.m0 AS "count" FROM r0
 */
 
@@ -100,6 +104,7 @@ r0 from
   t0 = sum(kwh, 0 to 64 by 1/16384 around 32), size 524288, weight 1
   t1 = count(kwh), size 1, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=64): AVG(kwh)
+  Rows are left out where station is NULL or not declared.
   In AVG(kwh), values are clamped to the range from 0 to 64 and rounded to steps of 6.10352e-5.
 then SELECT AVG(m) FROM (SELECT r0.k0 AS "station", r0.m0 AS "m" FROM r0) AS t
 */

@@ -43,6 +43,7 @@ r0 from
   clipped, groups 2, rows 100
   t0 = count(*), size 100, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where status is not declared.
   Each user's day contributes at most 100 rows per group.
 then SELECT r0.k0 AS "status", r0.m0 AS "n" FROM r0 ORDER BY "n" DESC
 */
@@ -118,6 +119,7 @@ r0 from
   not clipped, groups 1, rows 1
   t0 = count(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where the key from n is NULL.
 then SELECT r0.k0 AS "hits", r0.m0 AS "days" FROM r0 ORDER BY 1
 */
 
@@ -177,6 +179,7 @@ r0 from
   clipped, groups 10, rows 100, l0 clipped
   t0 = count(*), size 104857600, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where the key from at is NULL.
   Each user's day contributes at most 100 rows per group.
   Each user's day contributes to at most 10 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "minute", r0.m0 AS "n" FROM r0 ORDER BY "n" DESC LIMIT 3

@@ -9,6 +9,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where category is NULL or not declared.
   Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "category", r0.m0 AS "count" FROM r0
 */
@@ -22,6 +23,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where category is NULL or not declared.
   Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "c", r0.m0 AS "n" FROM r0
 */
@@ -35,6 +37,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where category is NULL or not declared.
   Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "c", r0.m0 AS "n" FROM r0 ORDER BY 2 DESC
 */
@@ -48,6 +51,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where category is NULL or not declared.
   Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "c", r0.m0 AS "n" FROM r0
 */
@@ -62,6 +66,7 @@ r0 from
   t0 = sum(amount, 0 to 500 by 1/100 around 250), size 500000, weight 1
   t1 = count(amount), size 20, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=500): AVG(amount)
+  Rows are left out where region is NULL or not declared.
   Each customer contributes at most 20 rows per group.
   In AVG(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.k0 AS "region", r0.m0 AS "avg" FROM r0
@@ -76,6 +81,7 @@ r0 from
   clipped, groups 5, rows 20, l0 clipped
   t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where rating is not declared.
   Each customer contributes at most 20 rows per group.
   Each customer contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "rating", r0.m0 AS "count" FROM r0
@@ -91,6 +97,7 @@ r0 from
   clipped, groups 5, rows 20, l0 clipped
   t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where category is NULL or not declared, or paid is NULL.
   Each customer contributes at most 20 rows per group.
   Each customer contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "category", r0.k1 AS "paid", r0.m0 AS "count" FROM r0
@@ -105,6 +112,7 @@ r0 from
   clipped, groups 5, rows 20, l0 clipped
   t0 = sum(amount, 0 to 500 by 1/100), size 65536000000, weight 1
   m0 = NoisySum(total=0, kind=real, count=None): SUM(amount)
+  Rows are left out where the key from time is NULL.
   Each customer contributes at most 20 rows per group.
   Each customer contributes to at most 5 groups; contributions to more groups are clipped.
   In SUM(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
@@ -123,6 +131,7 @@ r0 from
   clipped, groups 4, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where category is not declared.
   Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "month", r0.k1 AS "category", r0.m0 AS "count" FROM r0
 */
@@ -136,6 +145,7 @@ r0 from
   clipped, groups 5, rows 20, l0 clipped
   t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where the key from time is NULL.
   Each customer contributes at most 20 rows per group.
   Each customer contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "hour", r0.m0 AS "count" FROM r0
@@ -150,6 +160,7 @@ r0 from
   clipped, groups 5, rows 20, l0 clipped
   t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where quantity is NULL or not declared.
   Each customer contributes at most 20 rows per group.
   Each customer contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "quantity", r0.m0 AS "count" FROM r0
@@ -164,6 +175,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where the key from quantity is NULL.
   Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "fives", r0.m0 AS "count" FROM r0
 */
@@ -195,6 +207,7 @@ r0 from
   clipped, groups 2, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where the key from amount is NULL.
   Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "dear", r0.m0 AS "count" FROM r0
 */
@@ -208,6 +221,7 @@ r0 from
   clipped, groups 5, rows 20, l0 clipped
   t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where the key from amount is NULL.
   Each customer contributes at most 20 rows per group.
   Each customer contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "hundreds", r0.m0 AS "count" FROM r0
@@ -221,12 +235,13 @@ r0 from
     orders of user
   by k0 = city: partition selection
   clipped, groups 5, rows 20, l0 clipped
-  t0 = count_units(*), size 1048576, weight 1
+  t0 = None, size 82897, weight 1
   t1 = count(*), size 20971520, weight 1
   t2 = sum(amount, 0 to 500 by 1/100 around 250), size 65536000000, weight 1
   t3 = count(amount), size 20971520, weight 1/4
   m0 = NoisyCount(total=1): COUNT(*)
   m1 = Mean(total=2, count=3, low=0, high=500): AVG(amount)
+  Rows are left out where city is NULL.
   Each customer contributes at most 20 rows per group.
   Each customer contributes to at most 5 groups; contributions to more groups are clipped.
   In AVG(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
@@ -241,8 +256,10 @@ r0 from
     orders of user
   by k0 = city: partition selection
   clipped, groups 5, rows 1, l0 clipped
-  t0 = count_units(*), size 1048576, weight 2
-  m0 = NoisyCount(total=0): COUNT(DISTINCT user)
+  t0 = None, size 82897, weight 1
+  t1 = count_units(*), size 1048576, weight 1
+  m0 = NoisyCount(total=1): COUNT(DISTINCT user)
+  Rows are left out where city is NULL.
   Each customer contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "city", r0.m0 AS "people" FROM r0 ORDER BY "people" DESC LIMIT 10
 */
@@ -256,9 +273,10 @@ r0 from
   by k0 = category: partition selection
   by k1 = city: partition selection
   clipped, groups 5, rows 20, l0 clipped
-  t0 = count_units(*), size 1048576, weight 1
+  t0 = None, size 82897, weight 1
   t1 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=1): COUNT(*)
+  Rows are left out where city is NULL, or category is NULL.
   Each customer contributes at most 20 rows per group.
   Each customer contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "city", r0.k1 AS "category", r0.m0 AS "count" FROM r0
@@ -272,6 +290,7 @@ r0 from
   by k0 = category: food, books, toys
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
+  Rows are left out where category is NULL or not declared.
   Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "category" FROM r0
 */
@@ -284,7 +303,8 @@ r0 from
     orders of user
   by k0 = city: partition selection
   clipped, groups 5, rows 20, l0 clipped
-  t0 = count_units(*), size 1048576, weight 1
+  t0 = None, size 82897, weight 1
+  Rows are left out where city is NULL.
   Each customer contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "city" FROM r0
 */
@@ -298,6 +318,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where category is NULL or not declared.
   Each customer contributes at most 20 rows per group.
 then SELECT r0.m0 AS "count" FROM r0
 */
@@ -311,6 +332,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where category is NULL or not declared.
   Each customer contributes at most 20 rows per group.
 then SELECT UPPER(r0.k0) AS "name", r0.m0 AS "count" FROM r0 ORDER BY UPPER(r0.k0)
 */
@@ -339,6 +361,7 @@ r0 from
   t2 = count(amount), size 20, weight 1/4
   m0 = NoisyCount(total=0): COUNT(*)
   m1 = Mean(total=1, count=2, low=0, high=500): AVG(amount)
+  Rows are left out where category is NULL or not declared.
   Each customer contributes at most 20 rows per group.
   In AVG(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.k0 AS "category", r0.m0 AS "n" FROM r0 WHERE r0.m0 > 100 AND r0.m1 < 50 ORDER BY r0.m1 LIMIT 2
@@ -353,6 +376,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where category is NULL or not declared.
   Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "category", r0.m0 AS "n" FROM r0 WHERE (r0.m0) > 100
 */
@@ -366,6 +390,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where category is NULL or not declared.
   Each customer contributes at most 20 rows per group.
 then SELECT LOWER(r0.k0) AS "category", r0.m0 AS "count" FROM r0
 */
@@ -382,6 +407,7 @@ r0 from
   clipped, groups 2, rows 3, l0 clipped
   t0 = count(*), size 3145728, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where category is NULL or not declared, or paid is NULL.
   Each customer contributes at most 3 rows per group.
   Each customer contributes to at most 2 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "category", r0.k1 AS "paid", r0.m0 AS "count" FROM r0
@@ -395,9 +421,10 @@ r0 from
     orders of user
   by k0 = city: partition selection
   clipped, groups 2, rows 7, l0 clipped
-  t0 = count_units(*), size 1048576, weight 1
+  t0 = None, size 131072, weight 1
   t1 = count(*), size 7340032, weight 1
   m0 = NoisyCount(total=1): COUNT(*)
+  Rows are left out where city is NULL.
   Each customer contributes at most 7 rows per group.
   Each customer contributes to at most 2 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "city", r0.m0 AS "count" FROM r0
@@ -414,6 +441,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where category is NULL or not declared.
   Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "category", r0.m0 AS "n" FROM r0
 */
@@ -486,9 +514,10 @@ r0 from
     orders of user
   by k0 = floor(weight): partition selection
   clipped, groups 5, rows 20, l0 clipped
-  t0 = count_units(*), size 1048576, weight 1
+  t0 = None, size 82897, weight 1
   t1 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=1): COUNT(*)
+  Rows are left out where the key from weight is NULL.
   Each customer contributes at most 20 rows per group.
   Each customer contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "kilos", r0.m0 AS "count" FROM r0

@@ -11,6 +11,7 @@ r0 from
   clipped, groups 2, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where country is NULL.
   Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "country", r0.m0 AS "count" FROM r0
 */
@@ -26,6 +27,7 @@ r0 from
   clipped, groups 2, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where country is NULL.
   Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "country", r0.m0 AS "count" FROM r0
 */
@@ -42,6 +44,7 @@ r0 from
   clipped, groups 2, rows 20
   t0 = sum(amount, 0 to 500 by 1/100), size 1000000, weight 1
   m0 = NoisySum(total=0, kind=real, count=None): SUM(o.amount)
+  Rows are left out where country is NULL.
   Each customer contributes at most 20 rows per group.
   In SUM(o.amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.k0 AS "country", r0.m0 AS "sum" FROM r0
@@ -89,6 +92,7 @@ r0 from
   t0 = sum(price, 3/2 to 30 by 1/65536 around 63/4), size 18677760, weight 1
   t1 = count(price), size 20, weight 1/4
   m0 = Mean(total=0, count=1, low=3/2, high=30): AVG(price)
+  Rows are left out where category is NULL or not declared.
   Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "category", r0.m0 AS "avg" FROM r0
 */
@@ -104,6 +108,7 @@ r0 from
   clipped, groups 2, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where country is NULL.
   Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "country", r0.m0 AS "count" FROM r0
 */
@@ -148,6 +153,7 @@ r0 from
   clipped, groups 2, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where year is NULL.
   Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "year", r0.m0 AS "count" FROM r0
 */
@@ -163,6 +169,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where name is NULL.
   Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "name", r0.m0 AS "count" FROM r0
 */
@@ -178,6 +185,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where place is NULL.
   Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "place", r0.m0 AS "count" FROM r0
 */
@@ -195,6 +203,7 @@ r0 from
   clipped, groups 4, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where country is NULL, or year is NULL.
   Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "country", r0.k1 AS "year", r0.m0 AS "count" FROM r0
 */
@@ -213,6 +222,7 @@ r0 from
   clipped, groups 3, rows 50
   t0 = count(*), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where category is NULL or not declared.
   Each customer contributes at most 50 rows per group.
 then SELECT r0.k0 AS "category", r0.m0 AS "count" FROM r0
 */
@@ -230,6 +240,7 @@ r0 from
   clipped, groups 4, rows 50
   t0 = count(*), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where category is not declared.
   Each customer contributes at most 50 rows per group.
 then SELECT r0.k0 AS "category", r0.m0 AS "count" FROM r0
 */
@@ -247,6 +258,7 @@ r0 from
   clipped, groups 3, rows 50
   t0 = count(*), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where category is NULL or not declared.
   Each customer contributes at most 50 rows per group.
 then SELECT r0.k0 AS "category", r0.m0 AS "count" FROM r0
 */
@@ -310,6 +322,7 @@ r0 from
   clipped, groups 3, rows 1
   t0 = count_units(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT user)
+  Rows are left out where category is NULL or not declared.
 then SELECT r0.k0 AS "category", r0.m0 AS "count" FROM r0
 */
 
@@ -515,6 +528,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where category is NULL or not declared.
   Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "category", r0.m0 AS "count" FROM r0
 */
@@ -538,6 +552,7 @@ r0 from
   clipped, groups 2, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where country is NULL.
   Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "country", r0.m0 AS "count" FROM r0
 */

@@ -11,6 +11,7 @@ r0 from
   t0 = sum(amount, 100 to 500 by 1/100 around 300), size 400000, weight 1
   t1 = count(*), size 20, weight 1/4
   m0 = Mean(total=0, count=1, low=100, high=500): AVG(amount)
+  Rows are left out where category is NULL or not declared.
   Each customer contributes at most 20 rows per group.
   In AVG(amount), values are clamped to the range from 100 to 500 and rounded to steps of 0.01.
 then SELECT r0.k0 AS "category", r0.m0 AS "avg" FROM r0
@@ -57,6 +58,7 @@ r0 from
   not clipped, groups 1, rows 1
   t0 = count(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where n is not declared.
 then SELECT r0.k0 AS "n", r0.m0 AS "people" FROM r0
 */
 
@@ -107,6 +109,7 @@ r0 from
   t0 = sum(f0, 0 to 9 by 1/2 around 9/2), size 9, weight 1
   t1 = count(*), size 1, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=9): AVG(CLIP(n, 0, 9))
+  Rows are left out where category is NULL or not declared.
   Each customer contributes at most 1 row per group.
   In AVG(CLIP(n, 0, 9)), values are clamped to the range from 0 to 9.
 then SELECT r0.k0 AS "category", r0.m0 AS "avg" FROM r0
@@ -192,6 +195,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where category is NULL or not declared.
   Each customer contributes at most 20 rows per group.
 r1 from
   visits of visitor
@@ -199,6 +203,7 @@ r1 from
   clipped, groups 3, rows 50
   t0 = count(*), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where category is NULL or not declared.
   Each customer contributes at most 50 rows per group.
 then WITH a AS (SELECT r0.k0 AS "category", r0.m0 AS "n" FROM r0), b AS (SELECT r1.k0 AS "category", r1.m0 AS "n" FROM r1) SELECT a.category, a.n * 1.0 / b.n AS ratio FROM a JOIN b ON a.category = b.category ORDER BY ratio
 */
@@ -237,6 +242,7 @@ r1 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where category is NULL or not declared.
   Each customer contributes at most 20 rows per group.
 then SELECT r1.k0 AS "category", r1.m0 AS "n", r1.m0 * 1.0 / (SELECT r0.m0 AS "count" FROM r0 LIMIT 1) AS "share" FROM r1
 */
@@ -250,6 +256,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where category is NULL or not declared.
   Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "category", r0.m0 AS "n", SUM(r0.m0) OVER () AS "total", RANK() OVER (ORDER BY r0.m0 DESC) AS "place" FROM r0
 */
@@ -263,6 +270,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where category is NULL or not declared.
   Each customer contributes at most 20 rows per group.
 then SELECT MAX(n), AVG(n) FROM (SELECT r0.k0 AS "category", r0.m0 AS "n" FROM r0) AS t
 */
@@ -513,6 +521,7 @@ r0 from
   clipped, groups 3, rows 20
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where category is NULL or not declared.
   Each customer contributes at most 20 rows per group.
 then SELECT r0.k0 AS "category", r0.m0 AS "n", COUNT(*) FILTER(WHERE r0.m0 > 10) OVER () AS "large" FROM r0
 */

@@ -29,6 +29,7 @@ r0 from
   m5 = Mean(total=2, count=3, low=0, high=100000): AVG(price)
   m6 = Mean(total=6, count=7, low=0, high=1/10): AVG(discount)
   m7 = NoisyCount(total=8): COUNT(*)
+  Rows are left out where returned is NULL or not declared.
   Each customer contributes at most 40 rows per group.
   In SUM(quantity) and AVG(quantity), values are clamped to the range from 1 to 50.
   In SUM(price) and AVG(price), values are clamped to the range from 0 to 100000 and rounded to steps of 1.
@@ -55,6 +56,7 @@ r0 from
   t0 = sum(multiply(clip(price, 0.0, 100000.0), subtract(1.0, clip(discount, 0.0, 0.1))), 0 to 100000 by 1/16), size 64000000, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisySum(total=0, kind=real, count=None): SUM(price * (1 - discount))
+  Rows are left out where priority is NULL or not declared.
   Each customer contributes at most 40 rows per group.
   In SUM(price * (1 - discount)), values are clamped to the range from 0 to 100000 and rounded to steps of 0.0625.
 then SELECT r0.k0 AS "priority", r0.m0 AS "revenue" FROM r0 ORDER BY "revenue" DESC LIMIT 10
@@ -83,6 +85,7 @@ r0 from
   clipped, groups 4, rows 1
   t0 = count_units(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT customer)
+  Rows are left out where priority is NULL or not declared.
 then SELECT r0.k0 AS "priority", r0.m0 AS "customers" FROM r0
 */
 
@@ -104,6 +107,7 @@ r0 from
   t0 = sum(multiply(clip(price, 0.0, 100000.0), subtract(1.0, clip(discount, 0.0, 0.1))), 0 to 100000 by 1/16), size 64000000, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisySum(total=0, kind=real, count=None): SUM(i.price * (1 - i.discount))
+  Rows are left out where name is NULL.
   Each customer contributes at most 40 rows per group.
   In SUM(i.price * (1 - i.discount)), values are clamped to the range from 0 to 100000 and rounded to steps of 0.0625.
 then SELECT r0.k0 AS "name", r0.m0 AS "revenue" FROM r0 ORDER BY "revenue" DESC
@@ -142,6 +146,7 @@ r0 from
   t0 = sum(multiply(clip(price, 0.0, 100000.0), subtract(1.0, clip(discount, 0.0, 0.1))), 0 to 100000 by 1/16), size 262144000000, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisySum(total=0, kind=real, count=None): SUM(price * (1 - discount))
+  Rows are left out where nation is not declared, or the key from shipped is NULL.
   Each customer contributes at most 40 rows per group.
   Each customer contributes to at most 8 groups; contributions to more groups are clipped.
   In SUM(price * (1 - discount)), values are clamped to the range from 0 to 100000 and rounded to steps of 0.0625.
@@ -168,6 +173,7 @@ r0 from
   t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisySum(total=0, kind=real, count=None): SUM(CASE WHEN nation = 'JAPAN' THEN volume ELSE 0 END)
   m1 = NoisySum(total=1, kind=real, count=None): SUM(volume)
+  Rows are left out where year is NULL or not declared.
   Each customer contributes at most 40 rows per group.
   In SUM(CASE WHEN nation = 'JAPAN' THEN volume ELSE 0 END) and SUM(volume), values are clamped to the range from 0 to 100000 and rounded to steps of 0.0625.
 then SELECT r0.k0 AS "year", r0.m0 / r0.m1 AS "share" FROM r0 ORDER BY "year"
@@ -191,6 +197,7 @@ r0 from
   t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(*) FILTER(WHERE returned = 'R')
   m1 = NoisyCount(total=1): COUNT(*)
+  Rows are left out where region is NULL.
   Each customer contributes at most 40 rows per group.
 then SELECT r0.k0 AS "region", r0.m0 AS "returned", 100.0 * r0.m0 / r0.m1 AS "percent" FROM r0
 */
@@ -207,6 +214,7 @@ r0 from
   t0 = sum(multiply(clip(price, 0.0, 100000.0), to_real(clip(quantity, 1, 50))), 0 to 5000000 by 4), size 50000000, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisySum(total=0, kind=real, count=None): SUM(price * quantity)
+  Rows are left out where brand is NULL.
   Each customer contributes at most 40 rows per group.
   In SUM(price * quantity), values are clamped to the range from 0 to 5e+6 and rounded to steps of 4.
 then SELECT r0.k0 AS "brand", r0.m0 AS "value" FROM r0 WHERE r0.m0 > 1000000 ORDER BY "value" DESC
@@ -232,6 +240,7 @@ r0 from
   t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisySum(total=0, kind=whole, count=None): SUM(CASE WHEN priority = '1-URGENT' OR priority = '2-HIGH' THEN 1 ELSE 0 END)
   m1 = NoisySum(total=1, kind=whole, count=None): SUM(CASE WHEN priority <> '1-URGENT' AND priority <> '2-HIGH' THEN 1 ELSE 0 END)
+  Rows are left out where mode is not declared.
   Each customer contributes at most 40 rows per group.
 then SELECT r0.k0 AS "mode", r0.m0 AS "high", r0.m1 AS "low" FROM r0 ORDER BY "mode"
 */
@@ -250,6 +259,7 @@ r0 from
   not clipped, groups 1, rows 1
   t0 = count(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where n is not declared.
 then SELECT r0.k0 AS "n", r0.m0 AS "customers" FROM r0 ORDER BY "customers" DESC, "n" DESC
 */
 
@@ -403,6 +413,7 @@ r0 from
   t0 = sum(total, 0 to 500000 by 1), size 2621440000000, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisySum(total=0, kind=real, count=None): SUM(total)
+  Rows are left out where the key from day is NULL.
   Each customer contributes at most 10 rows per group.
   Each customer contributes to at most 4 groups; contributions to more groups are clipped.
   In SUM(total), values are clamped to the range from 0 to 500000 and rounded to steps of 1.
@@ -419,6 +430,7 @@ r0 from
   t0 = count(*), size 10, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where segment is NULL or not declared.
   Each customer contributes at most 10 rows per group.
 then SELECT r0.k0 AS "segment", r0.m0 * 100.0 / SUM(r0.m0) OVER () AS "percent" FROM r0
 */
@@ -438,6 +450,7 @@ r0 from
   t0 = sum(total, 0 to 500000 by 1), size 2621440000000, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisySum(total=0, kind=real, count=None): SUM(total)
+  Rows are left out where region is NULL, or name is NULL.
   Each customer contributes at most 10 rows per group.
   Each customer contributes to at most 4 groups; contributions to more groups are clipped.
   In SUM(total), values are clamped to the range from 0 to 500000 and rounded to steps of 1.
@@ -459,6 +472,7 @@ r0 from
   t3 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = Mean(total=0, count=1, low=0, high=60): AVG(CLIP(received - shipped, 0, 60))
   m1 = Variance(squares=2, total=0, count=1, low=0, high=60, statistic=stddev_samp): STDDEV(CLIP(received - shipped, 0, 60))
+  Rows are left out where mode is NULL or not declared.
   Each customer contributes at most 40 rows per group.
   In AVG(CLIP(received - shipped, 0, 60)) and STDDEV(CLIP(received - shipped, 0, 60)), values are clamped to the range from 0 to 60.
 then SELECT r0.k0 AS "mode", r0.m0 AS "days", r0.m1 AS "spread" FROM r0
@@ -497,6 +511,7 @@ r0 from
   m0 = NoisyCount(total=0): COUNT(*) FILTER(WHERE status = 'F')
   m1 = NoisyCount(total=1): COUNT(*) FILTER(WHERE status = 'O')
   m2 = NoisyCount(total=2): COUNT(*) FILTER(WHERE NOT status IN ('F', 'O'))
+  Rows are left out where segment is NULL or not declared.
   Each customer contributes at most 10 rows per group.
 then SELECT r0.k0 AS "segment", r0.m0 AS "finished", r0.m1 AS "open", r0.m2 AS "others" FROM r0
 */
@@ -511,6 +526,7 @@ r0 from
   t0 = count(*), size 10, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where segment is NULL or not declared.
   Each customer contributes at most 10 rows per group.
 r1 from
   purchases of customer
@@ -540,6 +556,7 @@ r0 from
   not clipped, groups 1, rows 1
   t0 = count(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where the key from first is NULL.
 then SELECT r0.k0 AS "year", r0.m0 AS "newcomers" FROM r0 ORDER BY "year"
 */
 
@@ -572,7 +589,8 @@ r0 from
   by k0 = part: p1, p2, p3
   clipped, groups 3, rows 40
   t0 = histogram(price, 0 to 100000 by 2, 9 to the 5), size 629145600, weight 5
-  m0 = Quantile(total=0, target=0, kind=real, origin=None): MIN(price)
+  m0 = Quantile(total=0, target=0, method=tree, kind=real, origin=None): MIN(price)
+  Rows are left out where part is NULL or not declared.
   Each customer contributes at most 40 rows per group.
   In MIN(price), values are clamped to the range from 0 to 100000 and rounded to steps of 2.
 then SELECT r0.k0 AS "part", r0.m0 AS "min" FROM r0

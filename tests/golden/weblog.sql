@@ -24,6 +24,7 @@ r0 from
   clipped, groups 3, rows 100, l0 clipped
   t0 = count(*), size 104857600, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where status is NULL or not declared.
   Each user's day contributes at most 100 rows per group.
   Each user's day contributes to at most 3 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "month", r0.k1 AS "status", r0.m0 AS "count" FROM r0
@@ -92,6 +93,7 @@ r0 from
   t0 = sum(f1, 1 to 100 by 1/2 around 101/2), size 99, weight 1
   t1 = count(*), size 1, weight 1/4
   m0 = Mean(total=0, count=1, low=1, high=100): AVG(CLIP(n, 0, 100))
+  Rows are left out where day is not declared.
   In AVG(CLIP(n, 0, 100)), values are clamped to the range from 1 to 100.
 then SELECT r0.k0 AS "day", r0.m0 AS "avg" FROM r0
 */
@@ -121,6 +123,7 @@ r0 from
   clipped, groups 3, rows 100
   t0 = count(*), size 100, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where status is NULL or not declared.
   Each user's day contributes at most 100 rows per group.
 then SELECT r0.k0 AS "status", r0.m0 AS "count" FROM r0
 */
@@ -215,6 +218,7 @@ r0 from
   clipped, groups 1, rows 5, l0 clipped
   t0 = count(*), size 5242880, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where the key from account is NULL.
   Each user's day contributes at most 5 rows per group.
   Each user's day contributes to at most 1 group; contributions to more groups are clipped.
 then SELECT r0.k0 AS "weekday", r0.k1 AS "late", r0.m0 AS "count" FROM r0

@@ -19,6 +19,7 @@ from discreet.kernel.question import (
     PublicGroups,
     Question,
     SelectedGroups,
+    SelectionWeight,
     Sum,
 )
 from discreet.kernel.relation import Derive, Scan, SemiJoinKind, SemiJoinOnUnit, UnitKey, Where
@@ -39,8 +40,8 @@ OTHERS = {
     "no others": replace(BASE, relation=SemiJoinOnUnit(VISITS, VISITS, SemiJoinKind.ANTI)),
     "keys": replace(BASE, groups=PublicGroups((("a", "c"),))),
     "order of keys": replace(BASE, groups=PublicGroups((("b", "a"),))),
-    "discovered": replace(BASE, groups=SelectedGroups(3)),
-    "discovered among more": replace(BASE, groups=SelectedGroups(4)),
+    "discovered": replace(BASE, groups=SelectedGroups(3), totals=(SelectionWeight(), *BASE.totals)),
+    "discovered among more": replace(BASE, groups=SelectedGroups(4), totals=(SelectionWeight(), *BASE.totals)),
     "groups": replace(BASE, bounds=ContributionBounds(1, 3)),
     "rows": replace(BASE, bounds=ContributionBounds(2, 2)),
     "no groups": Question(VISITS, (), PublicGroups(()), ContributionBounds(2, 3), BASE.totals),
@@ -85,8 +86,8 @@ def test_the_fingerprint_of_a_histogram_tree_depends_on_the_other_totals():
     assert fingerprints_of(one, "1")[-1] != fingerprints_of(other, "1")[-1]
 
 
-def test_the_count_for_partition_selection_differs_from_a_count_of_units():
-    found = replace(BASE, groups=SelectedGroups(3), totals=(CountUnits(), CountUnits(), CountUnits(X)))
+def test_a_selection_weight_differs_from_a_count_of_units():
+    found = replace(BASE, groups=SelectedGroups(3), totals=(SelectionWeight(), CountUnits(), CountUnits(X)))
     first, second, _ = fingerprints_of(found, "1")
     assert first != second
 

@@ -28,6 +28,7 @@ from discreet.kernel.question import (
     PublicGroups,
     Question,
     SelectedGroups,
+    SelectionWeight,
     Sum,
     max_abs_contribution,
 )
@@ -126,7 +127,7 @@ def totals_of(draw):
         HistogramTree(PLACE, (0, 1, 7), 3, 1)
     ]
     others = [Count(), Count(X), CountUnits(X), CountDistinct(PLACE), ClippedUnits(), *cells, *sums]
-    return (CountUnits(), *draw(st.lists(st.sampled_from(others), min_size=1, max_size=4)))
+    return tuple(draw(st.lists(st.sampled_from([*others, CountUnits()]), min_size=1, max_size=4)))
 
 
 @st.composite
@@ -138,7 +139,8 @@ def heavy(draw):
         PublicGroups((tuple(range(41)),)) if draw(st.booleans()) else SelectedGroups(draw(st.sampled_from([1, 5, 50])))
     )
     limit = ContributionBounds(draw(st.integers(1, 4)), draw(st.integers(1, 3)))
-    question = Question(VISITS, BY_PLACE, keys, limit, totals_of(draw))
+    first = (SelectionWeight(),) if isinstance(keys, SelectedGroups) else ()
+    question = Question(VISITS, BY_PLACE, keys, limit, first + totals_of(draw))
     return question, draw(rows), draw(rows), draw(rows)
 
 
@@ -163,7 +165,7 @@ def test_removing_a_unit_moves_cells_distinct_values_and_clipping_by_at_most_the
         rng = random.Random(f"apart {seed}")
         tree = HistogramTree(X, Grid(0, 9, 1), branching=rng.choice([2, 4, 10]), depth=4)
         totals = (
-            CountUnits(),
+            CountUnits() if seed % 2 else SelectionWeight(),
             CountDistinct(rng.choice([PLACE, Column("user", INT)])),
             CountDistinct(Call("to_integer", (X,))),
             tree,
@@ -190,14 +192,37 @@ def test_removing_a_unit_moves_cells_distinct_values_and_clipping_by_at_most_the
 )
 def test_a_unit_attains_the_sensitivity(total, groups, rows):
     """A unit at the limit in every way: a smaller sensitivity would be a lie."""
-    question = Question(VISITS, BY_PLACE, SelectedGroups(9), ContributionBounds(groups, rows), (CountUnits(), total))
+    question = Question(
+        VISITS, BY_PLACE, SelectedGroups(9), ContributionBounds(groups, rows), (SelectionWeight(), total)
+    )
     unit = [(place, -100.0) for place in range(groups) for _ in range(rows)]
     full = by_reference(visits([], unit), question)
-    for place, each in enumerate(question.totals):
-        sensitivity = question.sensitivity_of(each)
-        changes = [full[key][place] for key in full]
-        assert sum(map(abs, changes)) == sensitivity.l1
-        assert sum(x * x for x in changes) == sensitivity.l2_squared
+    sensitivity = question.sensitivity_of(total)
+    changes = [full[key][1] for key in full]
+    assert sum(map(abs, changes)) == sensitivity.l1
+    assert sum(x * x for x in changes) == sensitivity.l2_squared
+
+
+def weights_of(places, max_groups, shown=()):
+    groups = SelectedGroups(max_groups, tuple((place,) for place in shown))
+    question = Question(VISITS, BY_PLACE, groups, ContributionBounds(2, 3), (SelectionWeight(),))
+    full = by_reference(visits([], [(place, 1.0) for place in places for _ in range(2)]), question)
+    return question.sensitivity_of(SelectionWeight()), [row[0] for row in full.values()]
+
+
+@pytest.mark.parametrize("shown", [0, 3])
+def test_removing_a_unit_moves_selection_weights_by_at_most_the_sensitivity(shown):
+    """With every number of keys: the bound holds, is attained by one key, and by as many as count."""
+    attained = []
+    for k in range(1, 42):
+        sensitivity, weights = weights_of(range(k), 16, range(shown))
+        assert sum(weights) <= sensitivity.l1
+        assert sum(weight * weight for weight in weights) <= sensitivity.l2_squared
+        attained.append((sum(weights) == sensitivity.l1, sum(w * w for w in weights) == sensitivity.l2_squared))
+        if k - shown > 16:
+            assert not any(weights)
+    assert attained[shown] == (False, True)
+    assert attained[15 + shown] == (True, True)
 
 
 @pytest.mark.parametrize("copies", [1, 3])
@@ -240,7 +265,9 @@ def test_no_intermediate_value_exceeds_64_bits(most, groups, rows, low, high, po
     scan = Scan("visits", (USER, PLACE, X), UnitKey((USER,)), max_rows=most)
     try:
         total = Sum(X, Grid(-low, high, 1), power, shift)
-        question = Question(scan, BY_PLACE, SelectedGroups(9), ContributionBounds(groups, rows), (CountUnits(), total))
+        question = Question(
+            scan, BY_PLACE, SelectedGroups(9), ContributionBounds(groups, rows), (SelectionWeight(), total)
+        )
     except ValueError:
         return
     for each in question.totals:
@@ -283,13 +310,13 @@ def test_numbers_of_numpy_do_not_wrap():
     limit = ContributionBounds(np.int64(1 << 40), np.int64(4))
     total = Sum(X, Grid(0, 1, 1), 1, np.int64(-(1 << 38)))
     scan = Scan("visits", (USER, PLACE, X), UnitKey((USER,)), max_rows=np.int64(10_000))
-    question = Question(scan, BY_PLACE, SelectedGroups(np.int64(5)), limit, (CountUnits(), total))
+    question = Question(scan, BY_PLACE, SelectedGroups(np.int64(5)), limit, (SelectionWeight(), total))
     plain = Question(
         Scan("visits", (USER, PLACE, X), UnitKey((USER,)), max_rows=10_000),
         BY_PLACE,
         SelectedGroups(5),
         ContributionBounds(1 << 40, 4),
-        (CountUnits(), Sum(X, Grid(0, 1, 1), 1, -(1 << 38))),
+        (SelectionWeight(), Sum(X, Grid(0, 1, 1), 1, -(1 << 38))),
     )
     assert [question.sensitivity_of(each).l2_squared for each in question.totals] == [
         plain.sensitivity_of(each).l2_squared for each in plain.totals
@@ -297,7 +324,9 @@ def test_numbers_of_numpy_do_not_wrap():
     assert type(question.sensitivity_of(total).l1) is int
     for shift in (np.int64(-(1 << 62)), np.int64((1 << 62) + 5)):
         with pytest.raises(ValueError, match="64 bits"):
-            Question(scan, BY_PLACE, SelectedGroups(5), limit, (CountUnits(), Sum(X, Grid(0, 1 << 31, 1), 2, shift)))
+            Question(
+                scan, BY_PLACE, SelectedGroups(5), limit, (SelectionWeight(), Sum(X, Grid(0, 1 << 31, 1), 2, shift))
+            )
     wide = JoinPublic(scan, PublicTable("p", ()), (), None, JoinKind.LEFT, fanout=np.int64(1 << 40))
     assert type(wide.shape.max_rows) is int
 
@@ -327,7 +356,7 @@ def test_terms_get_as_many_fractional_bits_as_64_bits_allow():
         scan = Scan("visits", VISITS.columns, VISITS.owner, max_rows=max_rows)
         total = Sum(X, Grid(0, top, 1))
         return Question(
-            scan, BY_PLACE, SelectedGroups(9), ContributionBounds(2, rows), (CountUnits(), total)
+            scan, BY_PLACE, SelectedGroups(9), ContributionBounds(2, rows), (SelectionWeight(), total)
         ).fraction_bits(total)
 
     assert [bits(10, top) for top in (1, 1 << 22, (1 << 22) + 1, 1 << 39)] == [20, 20, 19, 3]  # the term of a unit
@@ -353,14 +382,18 @@ NULL = Constant(None, INT)
         ({"groups": PublicGroups((("a",),))}, TypeError, "integer"),
         ({"groups": PublicGroups(((1.0,),))}, TypeError, "integer"),
         ({"groups": SelectedGroups(3)}, ValueError, "partition selection"),
-        ({"groups": None, "totals": (CountUnits(),)}, TypeError, "groups must be"),
+        ({"groups": None, "totals": (SelectionWeight(),)}, TypeError, "groups must be"),
         ({"groups": (("a",),), "totals": (CountUnits(),)}, TypeError, "groups must be"),
         ({"bounds": SimpleNamespace(groups=1, rows=1)}, TypeError, "bounds must be"),
         ({"bounds": (1, 1)}, TypeError, "bounds must be"),
         ({"relation": SimpleNamespace(shape=VISITS.shape)}, TypeError, "relation must be"),
         ({"relation": EVENTS, "totals": (ClippedUnits(),)}, ValueError, "can be clipped"),
-        ({"groups": SelectedGroups(3), "totals": (CountUnits(X),)}, ValueError, "partition selection"),
-        ({"groups": SelectedGroups(3), "by": (), "totals": (CountUnits(),)}, ValueError, "partition selection"),
+        ({"groups": SelectedGroups(3), "totals": (CountUnits(),)}, ValueError, "partition selection"),
+        ({"totals": (SelectionWeight(),)}, ValueError, "partition selection"),
+        ({"groups": SelectedGroups(3), "totals": (SelectionWeight(),) * 2}, ValueError, "partition selection"),
+        ({"groups": SelectedGroups(3), "totals": (Count(), SelectionWeight())}, ValueError, "partition selection"),
+        ({"groups": SelectedGroups(3, ((1,),)), "totals": (SelectionWeight(), Count())}, ValueError, "later round"),
+        ({"groups": SelectedGroups(3), "by": (), "totals": (SelectionWeight(),)}, ValueError, "partition selection"),
     ],
 )
 def test_an_invalid_question_is_refused(change, error, words):

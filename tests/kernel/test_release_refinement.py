@@ -18,15 +18,16 @@ from discreet.kernel.fingerprint import fingerprints_of
 from discreet.kernel.grid import Grid
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
+from discreet.kernel.partition_selection import PartitionSelection, partition_threshold
 from discreet.kernel.question import (
     ClippedUnits,
     ContributionBounds,
     Count,
-    CountUnits,
     HistogramTree,
     PublicGroups,
     Question,
     SelectedGroups,
+    SelectionWeight,
     Sum,
 )
 from discreet.kernel.refinement import Refinement, recall_values
@@ -46,6 +47,12 @@ COUNT = Question(VISITS, (), PublicGroups(()), ContributionBounds(1, 1), (Count(
 TWO = Question(VISITS, BY, PublicGroups((("a", "b"),)), ContributionBounds(2, 1), (Count(), Sum(X, Grid(-2, 2, 1))))
 TREE = Question(VISITS, (), PublicGroups(()), ContributionBounds(1, 1), (HistogramTree(X, Grid(0, 3, 1), 4, 1),))
 ROWS = [{"user": user, "place": place, "x": 1.0} for user, place in ((1, "a"), (2, "a"), (3, "b"))]
+
+
+def selecting(question, *rounds, others=()):
+    """Ask for the groups of a question in rounds, each with a noise and a threshold."""
+    thresholds = tuple(partition_threshold(question, noise, cut) for noise, cut in rounds)
+    return ReleaseRequest(question, (PartitionSelection(thresholds), *others))
 
 
 def opened(epsilon=10):
@@ -282,9 +289,9 @@ def test_a_clamped_value_is_not_refined(monkeypatch):
 
 def test_a_draw_that_selected_groups_is_not_refined():
     """Its values are those that passed a threshold."""
-    question = Question(EVENTS, BY, SelectedGroups(3), ContributionBounds(1, 1), (CountUnits(),))
+    question = Question(EVENTS, BY, SelectedGroups(3), ContributionBounds(1, 1), (SelectionWeight(),))
     ledger = memory_ledger(name="demo", budget=Budget(100, delta="1/2", discover="1/2"))
-    first = told(ledger, ReleaseRequest(question, (Laplace(9),), 300)).receipt
+    first = told(ledger, selecting(question, (Laplace(9), 300))).receipt
     with pytest.raises(ValueError, match="different noise"):
         recall_values(fingerprints_of(question, "1")[0], Refinement(first.id, Laplace(9), Laplace(2)), ledger, "here")
 
@@ -295,14 +302,13 @@ def test_a_draw_that_selected_groups_is_not_refined():
         lambda: ReleaseRequest(COUNT, ("r",)),
         lambda: ReleaseRequest(TWO, (Refinement("r", Laplace(9), Laplace(4)),)),
         lambda: ReleaseRequest(
-            Question(VISITS, BY, SelectedGroups(3), ContributionBounds(1, 1), (CountUnits(),)),
+            Question(VISITS, BY, SelectedGroups(3), ContributionBounds(1, 1), (SelectionWeight(),)),
             (Refinement("r", Laplace(9), Laplace(4)),),
-            30,
         ),
-        lambda: ReleaseRequest(
-            Question(VISITS, BY, SelectedGroups(3), ContributionBounds(1, 1), (CountUnits(), Count())),
-            (Laplace(4), Refinement("r", Laplace(9), Laplace(4))),
-            30,
+        lambda: selecting(
+            Question(VISITS, BY, SelectedGroups(3), ContributionBounds(1, 1), (SelectionWeight(), Count())),
+            (Laplace(4), 30),
+            others=(Refinement("r", Laplace(9), Laplace(4)),),
         ),
         lambda: ReleaseRequest(TREE, (Refinement("r", Laplace(9), Laplace(4)),), walks=(lambda *_: None,)),
         lambda: Refinement("r", Gaussian(3), Laplace(1)),
@@ -333,16 +339,16 @@ def test_a_total_from_history_is_neither_released_nor_charged():
 def test_an_empty_request_is_refused():
     with pytest.raises(ValueError, match="not only None"):
         ReleaseRequest(TWO, (None, None))
-    with pytest.raises(TypeError, match="for counts and sums"):
+    with pytest.raises(TypeError, match="type of the total"):
         ReleaseRequest(replace(TREE, totals=(Count(), *TREE.totals)), (Laplace(1), None), walks=(lambda *_: None,))
 
 
 def test_the_total_used_for_partition_selection_is_always_drawn():
-    question = Question(VISITS, BY, SelectedGroups(3), ContributionBounds(1, 1), (CountUnits(), Count()))
-    with pytest.raises(ValueError, match="fresh noise"):
-        ReleaseRequest(question, (None, Laplace(1)), 20)
-    first = ReleaseRequest(replace(question, totals=(CountUnits(),)), (Laplace(1),), 20)
-    assert ReleaseRequest(question, (Laplace(1), None), 20).loss() == first.loss()
+    question = Question(VISITS, BY, SelectedGroups(3), ContributionBounds(1, 1), (SelectionWeight(), Count()))
+    with pytest.raises(TypeError, match="selection weight"):
+        ReleaseRequest(question, (None, Laplace(1)))
+    first = selecting(replace(question, totals=(SelectionWeight(),)), (Laplace(1), 20))
+    assert selecting(question, (Laplace(1), 20), others=(None,)).loss() == first.loss()
 
 
 # What the accountants say.

@@ -11,7 +11,7 @@ import strategies
 from discreet.engines.reference.engine import ReferenceEngine
 from discreet.engines.sql_totals import compute_totals
 from discreet.engines.unsupported import unsupported_reason
-from discreet.kernel.question import CountDistinct, HistogramTree
+from discreet.kernel.question import CountDistinct, HistogramTree, SelectedGroups
 from discreet.kernel.sqlgen.dialect import Dialect
 
 
@@ -67,4 +67,7 @@ def explore(engine: Under, seeds, *, questions=5, depth=3, inner=2, most=12):
             wanted = expected(tables, question)
             assert computed(engine, question) == wanted, (seed, number, question)
             full += any(wanted.values())
+            if isinstance(question.groups, SelectedGroups):
+                later = strategies.next_round(rng, question, list(wanted))
+                assert computed(engine, later) == expected(tables, later), (seed, number, later)
     return full, gaps

@@ -8,6 +8,7 @@ import compare
 import strategies
 from strategies import BOOL, DATE, EVENTS, INT, KINDS, REAL, STAYS, TEXT, TIME, VISITS
 
+from discreet.engines.reference.evaluate import finite_or_null
 from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, UnitAggregate
 from discreet.kernel.grid import Grid
 from discreet.kernel.question import (
@@ -20,6 +21,7 @@ from discreet.kernel.question import (
     PublicGroups,
     Question,
     SelectedGroups,
+    SelectionWeight,
     Sum,
 )
 from discreet.kernel.relation import Derive, JoinKind, JoinPublic, PerUnit, PublicTable, Scan, Union, Where
@@ -81,14 +83,14 @@ def _statistics():
 def _types():
     week = Call("week", (Constant(None, TIME),))
     union = Union(Derive(VISITS, (("n", N),)), Derive(VISITS, (("n", week),)))
-    question = Question(union, (("k", Call("write_integer", (N,))),), SelectedGroups(5), ANY, (CountUnits(),))
-    known = {("-7",): (1 << 20,), (None,): (1 << 20,)}
+    question = Question(union, (("k", Call("write_integer", (N,))),), SelectedGroups(5), ANY, (SelectionWeight(),))
+    known = {("-7",): (741_455,), (None,): (741_455,)}  # floor(2^20/sqrt(2))
     tables = small(visits=[visit(n=-7)])
     yield "a NULL on one side of a union keeps the type of the other", tables, question, known
     constants = ((f"c{kind.value}", Constant(values[0], kind)) for kind, values in strategies.POOLS.items())
     nulls = ((f"n{kind.value}", Constant(None, kind)) for kind in strategies.POOLS)
     per = PerUnit(VISITS, (*constants, *nulls), (("rows", UnitAggregate(AggregateFunction.ROWS)),))
-    question = Question(per, (("k", Column("cb", BOOL)),), SelectedGroups(5), ANY, (CountUnits(), Count()))
+    question = Question(per, (("k", Column("cb", BOOL)),), SelectedGroups(5), ANY, (SelectionWeight(), Count()))
     yield "a unit's rows may be gathered by constants", tables, question, {(True,): (1 << 20, 1 << 20)}
     per = PerUnit(
         VISITS,
@@ -99,7 +101,7 @@ def _types():
         ),
     )
     by = tuple((name, Column(name, INT)) for name in ("SUM", "COUNT"))
-    question = Question(per, by, SelectedGroups(5), ANY, (CountUnits(),))
+    question = Question(per, by, SelectedGroups(5), ANY, (SelectionWeight(),))
     tables = small(visits=[visit(), visit(), visit(user=2)])
     known = {(6, 2): (1,), (3, 1): (1,)}
     yield "a unit may gather constants", tables, question, known
@@ -124,7 +126,7 @@ def _wide():
     ):
         total = Sum(N, Grid(-(1 << 20), 1 << 20, 1), power=2, shift=0)
         widest = total if limit.rows * (1 << 40) <= 1 << 42 else Sum(N, Grid(-(1 << 22), 0, 1))
-        question = Question(scan, (("k", PLACE),), SelectedGroups(9), limit, (CountUnits(), Count(), widest))
+        question = Question(scan, (("k", PLACE),), SelectedGroups(9), limit, (SelectionWeight(), Count(), widest))
         yield (
             f"the widest numbers fit: {limit.groups} groups, {limit.rows} rows",
             small(visits=rows * 3),
@@ -143,7 +145,7 @@ def _finite():
     for fold in (AggregateFunction.COUNT, AggregateFunction.DISTINCT, AggregateFunction.MIN, AggregateFunction.MAX):
         per = PerUnit(STAYS, (), (("v", UnitAggregate(fold, X)),))
         question = Question(
-            per, (("user", Column("v", per.shape.schema["v"])),), SelectedGroups(3), ANY, (CountUnits(), Count())
+            per, (("user", Column("v", per.shape.schema["v"])),), SelectedGroups(3), ANY, (SelectionWeight(), Count())
         )
         yield f"what a unit gathers is finite: {fold.name.lower()}", tables, question, None
 
@@ -163,7 +165,7 @@ def _empty():
         one = Question(scan, (), PublicGroups(()), ANY, (Count(), CountUnits()))
         yield f"nothing has one empty total: {scan.table}", small(), one, {(): (0, 0)}
         by = tuple((column.name, column) for column in scan.columns[:1])
-        keyed = Question(scan, by, SelectedGroups(3), ANY, (CountUnits(), Count()))
+        keyed = Question(scan, by, SelectedGroups(3), ANY, (SelectionWeight(), Count()))
         yield f"nothing has no keys: {scan.table}", small(), keyed, {}
 
 
@@ -224,7 +226,7 @@ def _heavy():
             ("values", CountDistinct(PLACE)),
         ):
             question = Question(
-                VISITS, (("k", key),), SelectedGroups(50), ContributionBounds(2, 3), (CountUnits(), total)
+                VISITS, (("k", key),), SelectedGroups(50), ContributionBounds(2, 3), (SelectionWeight(), total)
             )
             yield f"units with too much: {name} by {kind}", small(visits=rows), question, None
 
@@ -240,7 +242,7 @@ def _clipped():
     }
     rows = [visit(user=user, place=place, n=1) for user, places in groups.items() for place in places]
     for name, keys in (("listed", PublicGroups((("a", "b", "c", "d"),))), ("selected", SelectedGroups(3))):
-        first = (CountUnits(),) if name == "selected" else ()
+        first = (SelectionWeight(),) if name == "selected" else ()
         for by_rows in ((True, False), (True,), (False,)):
             totals = (*first, Count(), Sum(N, Grid(-3, 3, 1), shift=2), *(ClippedUnits(each) for each in by_rows))
             question = Question(VISITS, (("k", PLACE),), keys, ContributionBounds(2, 2), totals)
@@ -251,5 +253,39 @@ def _clipped():
     yield "units above one bound: one group", small(visits=rows), few, {(): (10, 4, 0)}
 
 
-_ALL = (_statistics, _types, _wide, _finite, _empty, _names, _long_lists, _heavy, _clipped)
+def _later_rounds():
+    """What was shown is left out, in every type and with NULL; a unit's weight is that of the keys that are left."""
+    half, third = 741_455, 605_395  # floor(2^20/sqrt(k))
+    rows = [visit(user=1, place=place, n=n) for place, n in (("a", 1), ("b", 1), ("it's", None), (None, 1))]
+    rows += [visit(user=2, place=None, n=None), visit(user=2, place="a", n=2)]
+    by = (("k", PLACE), ("n", N))
+    for name, shown, known in (
+        (
+            "two keys",
+            (("a", 1), (None, None)),
+            {("b", 1): third, ("it's", None): third, (None, 1): third, ("a", 2): 1 << 20},
+        ),
+        (
+            "a NULL in one",
+            (("it's", None), (None, 1), ("z", 9)),
+            {("a", 1): half, ("b", 1): half, (None, None): half, ("a", 2): half},
+        ),
+    ):
+        question = Question(VISITS, by, SelectedGroups(3, shown), ContributionBounds(1, 1), (SelectionWeight(),))
+        yield f"a later round: {name}", small(visits=rows), question, {key: (weight,) for key, weight in known.items()}
+    long = tuple((f"key {number} 'é", number) for number in range(3000))
+    question = Question(
+        VISITS, by, SelectedGroups(9, (("a", 1), *long)), ContributionBounds(1, 1), (SelectionWeight(),)
+    )
+    yield "a later round: after many keys", small(visits=rows), question, None
+    for kind, values in strategies.POOLS.items():
+        column = {TEXT: "place", INT: "n", REAL: 'x"q', BOOL: "flag", TIME: "time"}.get(kind, "day")
+        found = [value for value in values if value is not None][:4]
+        rows = [visit(user=user, **{column: value}) for user in (1, 2) for value in [*found, None]]
+        shown = tuple((finite_or_null(value),) for value in [None, *found[:2]])
+        question = Question(VISITS, (("k", Column(column, kind)),), SelectedGroups(9, shown), ANY, (SelectionWeight(),))
+        yield f"a later round: keys of type {kind.name.lower()}", small(visits=rows), question, None
+
+
+_ALL = (_statistics, _types, _wide, _finite, _empty, _names, _long_lists, _heavy, _clipped, _later_rounds)
 SITUATIONS = {name: Situation(*rest) for found in _ALL for name, *rest in found()}

@@ -8,7 +8,7 @@ import math
 import random
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from discreet.engines.reference.evaluate import evaluate, finite_or_null
 from discreet.kernel.expr import SIGNATURES, AggregateFunction, Call, Column, Constant, Expr, Type, UnitAggregate, Value
 from discreet.kernel.grid import Grid
 from discreet.kernel.histogram_tree import CellCounts
+from discreet.kernel.partition_selection import _UNLISTABLE
 from discreet.kernel.question import (
     ClippedUnits,
     ContributionBounds,
@@ -29,6 +30,7 @@ from discreet.kernel.question import (
     PublicGroups,
     Question,
     SelectedGroups,
+    SelectionWeight,
     Sum,
     Total,
 )
@@ -399,8 +401,18 @@ def question(rng: random.Random, tables: Tables, kind: int, depth: int = 3, inne
                 totals = (*totals, ClippedUnits(rng.random() < 0.7))
             limit = ContributionBounds(groups=rng.choice([1, 1, 2, 3, 100]), rows=rng.choice([1, 1, 2, 3, 100]))
             if by and rng.random() < 0.4:
-                return Question(source, by, SelectedGroups(rng.choice([1, 2, 3, 50])), limit, (CountUnits(), *totals))
+                return Question(
+                    source, by, SelectedGroups(rng.choice([1, 2, 3, 50])), limit, (SelectionWeight(), *totals)
+                )
             return Question(source, by, PublicGroups(_domains(rng, ReferenceEngine(tables), source, by)), limit, totals)
+
+
+def next_round(rng: random.Random, question: Question, keys: list[tuple[Value, ...]]) -> Question:
+    """Draw a later round of partition selection, in which some keys, and perhaps one that nobody has, were shown."""
+    shown = [key for key in keys if rng.random() < 0.5 and not any(map(_UNLISTABLE, map(str, key)))]
+    shown += [tuple(rng.choice([None, *POOLS[expr.type]]) for _, expr in question.by)] * (rng.random() < 0.3)
+    groups = replace(question.groups, shown=tuple(shown))
+    return replace(question, groups=groups, totals=(SelectionWeight(),))
 
 
 def total(rng: random.Random, schema: Mapping[str, Type], numbers: list[Expr]) -> Total:

@@ -24,10 +24,10 @@ from discreet.kernel.grid import Grid
 from discreet.kernel.question import (
     ContributionBounds,
     CountDistinct,
-    CountUnits,
     PublicGroups,
     Question,
     SelectedGroups,
+    SelectionWeight,
     Sum,
 )
 from discreet.kernel.relation import Scan
@@ -188,7 +188,9 @@ def test_sums_that_need_more_than_64_bits_are_refused():
         ContributionBounds(3, 1 << 20),
     ):
         with pytest.raises(ValueError, match="64 bits"):
-            Question(scan, (("k", place),), SelectedGroups(9), limit, (CountUnits(), Sum(n, Grid(-(1 << 22), 0, 1), 2)))
+            Question(
+                scan, (("k", place),), SelectedGroups(9), limit, (SelectionWeight(), Sum(n, Grid(-(1 << 22), 0, 1), 2))
+            )
 
 
 def test_where_hashes_collide_the_value_decides_what_counts(plain):

@@ -376,12 +376,12 @@ from discreet.engines.interface import Tuning
 from discreet.engines.spark.engine import Spark
 from discreet.engines.table_source import TableSource
 from discreet.kernel.expr import Column, Type
-from discreet.kernel.question import ContributionBounds, Count, CountUnits, Question, SelectedGroups
+from discreet.kernel.question import ContributionBounds, Count, CountUnits, Question, SelectedGroups, SelectionWeight
 from discreet.kernel.relation import Scan, UnitKey
 N = Type.INTEGER
 scan = Scan("t", (Column("unit", N), Column("key", N)), UnitKey((Column("unit", N),)), 10**9)
 by = (("key", Column("key", N)),)
-asked = Question(scan, by, SelectedGroups(3), ContributionBounds(3, 3), (CountUnits(), Count()))
+asked = Question(scan, by, SelectedGroups(3), ContributionBounds(3, 3), (SelectionWeight(), Count()))
 source = TableSource(sys.argv[2], {"unit": N, "key": N})
 with Spark({"t": source}, url=sys.argv[1], tuning=Tuning(totals_cache=0)) as engine:
     groups = len(engine.totals(asked).keys)

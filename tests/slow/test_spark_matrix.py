@@ -24,10 +24,10 @@ from discreet.kernel.question import (
     ClippedUnits,
     ContributionBounds,
     Count,
-    CountUnits,
     PublicGroups,
     Question,
     SelectedGroups,
+    SelectionWeight,
     Sum,
 )
 from discreet.kernel.relation import Derive
@@ -188,7 +188,7 @@ def moves(spark, sql):
 def test_rows_move_once_to_their_units_and_once_to_their_groups(spark, engine, touched):
     engine.load(situations.small(visits=[situations.visit(user=user, place="a", n=user) for user in range(9)]))
     total = Sum(Column("n", INT), Grid(0, 500, "1/16"))
-    totals = (CountUnits(), Count(), total, *touched)
+    totals = (SelectionWeight(), Count(), total, *touched)
     question = Question(
         VISITS, (("city", Column("place", TEXT)),), SelectedGroups(50), ContributionBounds(5, 10), totals
     )

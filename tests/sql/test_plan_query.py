@@ -17,7 +17,7 @@ from discreet.estimate.planned_release import Mean, NoisyCount, NoisySum, Varian
 from discreet.kernel.errors import PolicyError, Refused
 from discreet.kernel.expr import Call, Column, Type
 from discreet.kernel.mechanism import Laplace
-from discreet.kernel.question import Count, CountUnits, PublicGroups, SelectedGroups, Sum
+from discreet.kernel.question import Count, CountUnits, PublicGroups, SelectedGroups, SelectionWeight, Sum
 from discreet.kernel.relation import EachRow, ParentUnit, PublicTable, Scan, UnitKey
 from discreet.policy import Policy
 from discreet.policy.catalog import scan_of
@@ -351,11 +351,45 @@ def test_grids_become_coarser_until_sums_fit():
     assert coarse > fine
 
 
-def test_partition_selection_counts_units_first():
+def test_partition_selection_weighs_keys_first():
     part = only(shop("SELECT city, AVG(amount) FROM orders GROUP BY city"))
-    assert isinstance(part.question.groups, SelectedGroups)
-    assert part.question.totals[0] == CountUnits()
+    assert part.question.groups == SelectedGroups(160)  # 32 times the bound on groups
+    assert part.question.totals[0] == SelectionWeight()
     assert part.weights[0] == 1
+    for groups, most in ((1, 32), (40, 1024), (2000, 2000)):
+        assert only(shop("SELECT DISTINCT city FROM orders", groups=groups)).question.groups.max_groups == most
+
+
+def test_a_count_of_units_is_its_own_total_unless_each_has_one_key():
+    several = only(shop('SELECT city, COUNT(DISTINCT "user") FROM orders GROUP BY city')).question
+    assert several.totals == (SelectionWeight(), CountUnits())
+    per_unit = 'SELECT "user", MIN(city) AS home FROM orders GROUP BY "user"'
+    one = only(shop(f'SELECT home, COUNT(DISTINCT "user") FROM ({per_unit}) AS u GROUP BY home'))
+    assert one.question.groups == SelectedGroups(1)
+    assert one.question.totals == (SelectionWeight(),)
+    assert one.weights == (2,)
+
+
+@pytest.mark.parametrize(
+    ("by", "note"),
+    [
+        ("category", "Rows are left out where category is NULL or not declared."),
+        ("region", "Rows are left out where region is NULL or not declared."),
+        ("paid", "Rows are left out where paid is NULL."),
+        ("city", "Rows are left out where city is NULL."),
+        ("rating", "Rows are left out where rating is not declared."),  # NULL is a group
+        ("CASE WHEN amount < 30 THEN 'cheap' ELSE 'dear' END", None),
+        ("COALESCE(city, 'none')", None),
+        ("category, paid", "Rows are left out where category is NULL or not declared, or paid is NULL."),
+        ("LOWER(category)", "Rows are left out where the key from category is NULL or not declared."),
+    ],
+)
+def test_the_answer_says_which_keys_form_no_group(by, note):
+    """From the query and the policy alone: the sentence is there whether or not there is such a row."""
+    notes = [
+        text for text in only(shop(f"SELECT COUNT(*) FROM orders GROUP BY {by}")).bounds_notes if "left out" in text
+    ]
+    assert notes == ([note] if note else [])
 
 
 def test_declared_keys_are_listed_in_the_order_of_the_policy():

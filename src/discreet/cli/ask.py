@@ -142,7 +142,7 @@ def _parse_margins(texts: list[str]) -> Fraction | dict[str, Fraction]:
 
 
 def budget(policy: PolicyFile, log: LogOption = None) -> None:
-    """Show the total, spent and remaining budget of the data set or population, of its data sets and analysts."""
+    """Show the total, spent and remaining budget, of each data set of a population and of each analyst."""
     from rich.console import Console  # noqa: PLC0415 - no other command here needs it
     from rich.table import Table  # noqa: PLC0415
 

@@ -153,8 +153,9 @@ def _describe_mechanism(event: dc.Event) -> str:
 def _describe_noise(data: dict[str, Any]) -> str:
     if data.get("name") == "refined":
         return f"laplace {_shorten_fraction(data['before'])} → {_shorten_fraction(data['scale'])}"
-    if data.get("name") == "threshold":
-        return f"threshold on {_describe_noise(json.loads(data['noise']))}"
+    if data.get("name") == "partition selection":
+        rounds = [_describe_noise(json.loads(json.loads(each)["noise"])) for each in data["rounds"]]
+        return f"partition selection on {', then '.join(rounds)}"
     return " ".join([str(data.pop("name", "")), *map(_shorten_fraction, data.values())]).strip()
 
 

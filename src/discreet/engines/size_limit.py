@@ -14,12 +14,12 @@ from dataclasses import fields, is_dataclass
 from typing import NamedTuple
 
 from discreet.kernel.expr import TEXT_SCANS, Call, Column, Constant, Expr
-from discreet.kernel.question import PublicGroups, Question
+from discreet.kernel.question import PublicGroups, Question, SelectedGroups
 from discreet.kernel.relation import Derive, PerUnit, Relation
 from discreet.kernel.sqlgen.dialect import Dialect
 from discreet.kernel.sqlgen.expr_sql import apply_operation, write_expr
 
-_MAX_LENGTH = 250_000  # characters, without the lists of public keys; DuckDB plans as many in a few seconds
+_MAX_LENGTH = 250_000  # characters, without the lists of keys; DuckDB plans as many in a few seconds
 _SELECT_LENGTH = 800  # that a SELECT counts for: 300 at most, because each is planned and run on its own
 _SCAN_LENGTH = 1_250  # that one of TEXT_SCANS counts for, whatever its SQL: a row is searched at most 200 times
 _TOO_LONG = "the query is too long or too deeply nested once it is written for the engine. Simplify it."
@@ -34,7 +34,7 @@ def check_size(node: Question | Relation, dialect: Dialect) -> None:
     """Raise ValueError if the SQL of a question or a relation would be too long or too deeply nested for an engine.
 
     Claim: what is accepted becomes at most _MAX_LENGTH characters of expressions and _MAX_LENGTH / _SELECT_LENGTH
-        SELECTs, and searches a row at most _MAX_LENGTH / _SCAN_LENGTH times; lists of public keys and of letters apart.
+        SELECTs, and searches a row at most _MAX_LENGTH / _SCAN_LENGTH times; lists of keys and of letters apart.
     Proof: parts_of finds every expression, whatever contains it. The length of an expression is computed from that of
         its arguments and from how often the operation's SQL repeats them, before any of it is written; a computed
         column counts for its expression wherever it is named, unless a fence keeps the engine from inlining it. The
@@ -101,7 +101,7 @@ def parts_of(node: object) -> Iterator[Expr | Relation]:
     """Yield the expressions and relations of a node, whatever holds them, without looking into them."""
     if isinstance(node, tuple):
         held = node
-    elif is_dataclass(node) and not isinstance(node, PublicGroups):
+    elif is_dataclass(node) and not isinstance(node, PublicGroups | SelectedGroups):
         held = tuple(getattr(node, field.name) for field in fields(node) if field.compare)
     else:
         held = ()

@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from discreet.kernel.grid import Grid
 from discreet.kernel.histogram_tree import CellCounts
-from discreet.kernel.question import HistogramTree, Question, SelectedGroups
-from discreet.kernel.release import EngineTotals, GroupKey
+from discreet.kernel.question import GroupKey, HistogramTree, Question, SelectedGroups
+from discreet.kernel.release import EngineTotals
 from discreet.kernel.sqlgen.dialect import Dialect
 from discreet.kernel.sqlgen.question_sql import write_selects
 
@@ -23,17 +23,15 @@ def compute_totals(question: Question, run: RunSelect, dialect: Dialect) -> Engi
         dict[int, tuple[np.ndarray, np.ndarray]](),
         dict[int, CellCounts](),
     )
-    if None in select_by_total:
-        table = run(select_by_total.pop(None))
-        rows, width = keys.group_indices(table), len(question.by)
-        columns |= {int(name[1:]): (rows, table.column(name).to_numpy()) for name in table.column_names[width:]}
     for index, text in select_by_total.items():
-        table, total = run(text), question.totals[index or 0]
-        rows = keys.group_indices(table)
-        if isinstance(total, HistogramTree):
-            cell_counts[index or 0] = _cell_counts(total, rows, table)
+        table = run(text)
+        rows, width = keys.group_indices(table), len(question.by)
+        if index is None:
+            columns |= {int(name[1:]): (rows, table.column(name).to_numpy()) for name in table.column_names[width:]}
+        elif isinstance(total := question.totals[index], HistogramTree):
+            cell_counts[index] = _cell_counts(total, rows, table)
         else:
-            columns[index or 0] = rows, table.column("t0").to_numpy()
+            columns[index] = rows, table.column("t0").to_numpy()
     values = np.zeros((len(keys), len(question.totals)), np.int64)
     for index, (rows, column) in columns.items():
         values[rows[rows >= 0], index] = column[rows >= 0]

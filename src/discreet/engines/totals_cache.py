@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from discreet.kernel.histogram_tree import CellCounts
-from discreet.kernel.question import HistogramTree, PublicGroups, Question, SelectedGroups, Total
-from discreet.kernel.release import EngineTotals, GroupKey
+from discreet.kernel.question import GroupKey, HistogramTree, PublicGroups, Question, SelectedGroups, Total
+from discreet.kernel.release import EngineTotals
 
 _ASSUMED_GROUPS = 400_000  # with partition selection, where the number of groups is private
 
@@ -42,23 +42,24 @@ class TotalsCache:
         Claim: it returns what `compute` would return for the question, and what is cached afterwards depends on the
             questions so far alone, not on their results.
         Proof: a key holds all of the question that a total depends on: the relation, the keys, the groups, the bounds
-            and the total, and whether it is the first of a partition selection, which counts other units. _combine
-            aligns totals by group, and one without a group is 0 there. Entries are stored, ordered and evicted by
-            their keys and by _estimated_bytes, which reads the question and not the data.
+            and the total. _combine aligns totals by group, and one without a group is 0 there. Entries are stored,
+            ordered and evicted by their keys and by _estimated_bytes, which reads the question and not the data.
         Needs: Question, EngineTotals, _combine, _estimated_bytes. The data does not change while the engine is open:
             the engines check it before they ask the cache.
         Checked by: test_cached_totals_equal_those_of_the_reference,
             test_another_question_is_computed_again, test_cache_eviction_does_not_depend_on_the_data
         """
+        if isinstance(question.groups, SelectedGroups) and question.groups.shown:  # a later round is not repeated
+            return compute(question)
         query_key = (question.relation, question.by, question.groups, question.bounds)
-        # With partition selection, the first total counts the units that vote, unlike other counts of units.
-        discovers = isinstance(question.groups, SelectedGroups)
-        keys = [(query_key, total, discovers and index == 0) for index, total in enumerate(question.totals)]
+        keys = [(query_key, total) for total in question.totals]
         missing = [key for key in dict.fromkeys(keys) if key not in self._entries]
         fresh: dict[Hashable, _CachedTotal] = {}
         if missing:
-            keys_to_compute = list(dict.fromkeys([keys[0], *missing] if discovers else missing))
-            computed = compute(replace(question, totals=tuple(total for _, total, _ in keys_to_compute)))
+            keys_to_compute = list(
+                dict.fromkeys([keys[0], *missing] if isinstance(question.groups, SelectedGroups) else missing)
+            )
+            computed = compute(replace(question, totals=tuple(total for _, total in keys_to_compute)))
             fresh = {
                 name: _cached_total(computed, index, _estimated_bytes(question, name[1]))
                 for index, name in enumerate(keys_to_compute)

@@ -10,12 +10,12 @@ from hashlib import sha256
 from typing import Any
 
 from discreet.kernel.event import bounded_text
-from discreet.kernel.question import ClippedUnits, Count, CountUnits, Question, SelectedGroups, Sum
+from discreet.kernel.question import ClippedUnits, Count, CountUnits, Question, SelectionWeight, Sum
 
 # To be changed whenever the same question gives other integers (weights, hashes, steps).
 SEMANTICS_VERSION = 1
 # These do not depend on the other totals of a question.
-_INDEPENDENT_TOTALS = (Count, CountUnits, Sum, ClippedUnits)
+_INDEPENDENT_TOTALS = (Count, CountUnits, Sum, ClippedUnits, SelectionWeight)
 
 
 def fingerprints_of(question: Question, version: str) -> tuple[str, ...]:
@@ -25,8 +25,7 @@ def fingerprints_of(question: Question, version: str) -> tuple[str, ...]:
         with the same sensitivity.
     Proof: the digest covers everything that they are computed from: the relation, the keys, the bounds and the total,
         and for a total that depends on the others all of them, in any order; it does not cover the text of the query.
-        The first total of selected groups counts only units that take part in the selection, unlike any other count of
-        units. The encoding is injective: nested lists, each with the name of its type, which no two types share
+        The encoding is injective: nested lists, each with the name of its type, which no two types share
         (SHA-256 has no known collisions).
     Needs: the owner changes `version` whenever the data change; SEMANTICS_VERSION changes whenever the kernel computes
         other integers.
@@ -36,14 +35,9 @@ def fingerprints_of(question: Question, version: str) -> tuple[str, ...]:
     bounded_text(version, "version", max_length=1_000)
     context = digest((SEMANTICS_VERSION, version, question.relation, question.by, question.groups, question.bounds))
     all_totals = tuple(sorted(map(digest, question.totals)))
-    selects_groups = isinstance(question.groups, SelectedGroups)
     return tuple(
-        digest(
-            (context, total, selects_groups and not index)
-            if isinstance(total, _INDEPENDENT_TOTALS)
-            else (context, total, all_totals)
-        )
-        for index, total in enumerate(question.totals)
+        digest((context, total) if isinstance(total, _INDEPENDENT_TOTALS) else (context, total, all_totals))
+        for total in question.totals
     )
 
 

@@ -5,7 +5,7 @@ groups to the weight of `groups` groups. This is cheaper than sampling, has the 
 """
 
 from dataclasses import dataclass, field
-from math import prod
+from math import isqrt, prod
 
 from discreet.kernel.errors import require
 from discreet.kernel.expr import Expr, NamedExprs, Type, Value, check_columns_exist, check_value, derived_schema
@@ -13,6 +13,8 @@ from discreet.kernel.grid import Grid
 from discreet.kernel.mechanism import Sensitivity
 from discreet.kernel.numbers import check_type, store_integer
 from discreet.kernel.relation import MAX_SUM, Relation
+
+GroupKey = tuple[Value, ...]
 
 WEIGHT_BITS = 20  # weights of clipped units are multiples of 2^-20
 _MAX_CONTRIBUTION = 1 << 42  # of a unit in a group, so that its product with a weight fits in 64 bits
@@ -115,7 +117,14 @@ class ClippedUnits:
     expr: None = field(init=False, default=None)
 
 
-Total = Count | CountUnits | Sum | CountDistinct | HistogramTree | ClippedUnits
+@dataclass(frozen=True)
+class SelectionWeight:
+    """The weight of a key in partition selection: a unit with k keys adds 1/sqrt(k) to each of them."""
+
+    expr: None = field(init=False, default=None)
+
+
+Total = Count | CountUnits | Sum | CountDistinct | HistogramTree | ClippedUnits | SelectionWeight
 
 
 def max_abs_contribution(total: Total) -> int:
@@ -171,9 +180,13 @@ class PublicGroups:
 
 @dataclass(frozen=True)
 class SelectedGroups:
-    """Keys from the data, shown above a threshold; a unit in more than `max_groups` groups does not count for it."""
+    """Keys from the data, shown above a threshold; a unit in more than `max_groups` groups does not count for it.
+
+    Keys that were `shown` in an earlier round are left out of the next one.
+    """
 
     max_groups: int
+    shown: tuple[GroupKey, ...] = ()
 
     def __post_init__(self) -> None:
         store_integer(self, "max_groups")
@@ -192,10 +205,11 @@ class Question:
 
     Claim: no sum of an engine exceeds 64 bits, whatever the rows, as long as there are at most `max_rows`.
     Proof: a step, its square and the shift are below 2^62 (Sum). Let `max` be max_abs_contribution(total). Sums of row
-        values, over a unit's rows or all rows, are at most max_rows·max < 2^62. A unit's term is at most
-        rows·max <= 2^42, and 2^20 times that with a weight; the remainder of its division by m <= max_rows, times rows,
-        is below max_rows·rows < 2^62. `fraction_bits` more bits keep the first two products below these limits, since
-        each is the number by which the limit exceeds the product.
+        values, over a unit's rows or all rows, are at most max_rows·max < 2^62. A unit's term is at most rows·max <=
+        2^42, and 2^20 times that with a weight; the remainder of its division by m <= max_rows, times rows, is below
+        max_rows·rows < 2^62. A selection weight is at most 2^bits, the root of 4^bits <= 2^40. `fraction_bits` more
+        bits keep the first two products below these limits, since each is the number by which the limit exceeds the
+        product.
     Needs: Sum, max_abs_contribution, Question.fraction_bits, Question.max_count_per_group, Question.max_rows_per_group,
         ContributionBounds, store_integer; `max_rows` is a bound on the number of rows.
     Checked by: test_no_intermediate_value_exceeds_64_bits, test_too_wide_a_sum_is_refused,
@@ -220,12 +234,17 @@ class Question:
             require(len(self.groups.domains) == len(self.by), "domains must have one list of values per key")
             for (_, key), domain in zip(self.by, self.groups.domains, strict=True):
                 _check_values(domain, key)
-        else:  # without a threshold, keys from the data would be disclosed
-            check_type(SelectedGroups, self.groups, "groups")
+        else:
             require(
-                self.totals[0] == CountUnits() and bool(self.by),
-                "partition selection needs a key, and a count of units as the first total",
+                not check_type(SelectedGroups, self.groups, "groups").shown or len(self.totals) == 1,
+                "a later round of partition selection has no other totals",
             )
+        # Without a threshold, keys from the data would be disclosed.
+        require(
+            [isinstance(total, SelectionWeight) for total in self.totals]
+            == [isinstance(self.groups, SelectedGroups) and bool(self.by), *[False] * (len(self.totals) - 1)],
+            "partition selection needs a key, and a selection weight as the first total; nothing else has one",
+        )
 
     def _check_total(self, total: Total) -> None:
         """Raise an error unless this is a total of existing columns, none of whose sums can exceed 64 bits."""
@@ -276,6 +295,12 @@ class Question:
         return self.bounds.groups if self.needs_l0_clipping else (self.max_groups_per_unit or 1)
 
     @property
+    def max_selection_keys(self) -> int:
+        """Maximum number of keys of a unit that counts in partition selection."""
+        assert isinstance(self.groups, SelectedGroups)
+        return min(self.groups.max_groups, self.max_groups_per_unit or self.groups.max_groups)
+
+    @property
     def max_rows_per_group(self) -> int:
         """Maximum number of rows one unit contributes to a group."""
         rows, shape = self.bounds.rows, self.relation.shape
@@ -283,12 +308,15 @@ class Question:
 
     def max_count_per_group(self, total: Total) -> int:
         """Return the maximum count that one unit contributes to a group."""
-        return 1 if isinstance(total, CountUnits | ClippedUnits) else self.max_rows_per_group
+        return 1 if isinstance(total, CountUnits | ClippedUnits | SelectionWeight) else self.max_rows_per_group
 
     def fraction_bits(self, total: Total) -> int:
         """Return the number of fractional bits of a total, which keep small weights from being rounded to zero."""
-        # In a cell even a single row may have a weight below 1; elsewhere only a unit in too many groups does.
-        has_weights = self.needs_l0_clipping or (self.needs_clipping and isinstance(total, HistogramTree))
+        # In a cell even a single row may have a weight below 1, in partition selection every unit with two keys;
+        # elsewhere only a unit in too many groups does.
+        has_weights = self.needs_l0_clipping or (
+            self.needs_clipping and isinstance(total, HistogramTree | SelectionWeight)
+        )
         if not has_weights or isinstance(total, CountDistinct | ClippedUnits):
             return 0
         most, rows = max_abs_contribution(total), self.relation.shape.max_rows
@@ -307,16 +335,22 @@ class Question:
             Otherwise there are at most `l0_bound` terms. CountDistinct: at most rows values of a unit count in a group
             and groups·rows in total, each as one or nothing; squared l2 is largest with rows in each of groups groups.
             HistogramTree: on each level the weights of a group's nodes sum to its term in a count, and their squares
-            to at most the square of that. ClippedUnits: a unit adds one or nothing.
+            to at most the square of that. ClippedUnits: a unit adds one or nothing. SelectionWeight: a unit with k keys
+            adds floor(sqrt(size²/k)) to each, so at most size² in squared l2 and size·sqrt(k) in l1, with k at most
+            `max_selection_keys`, or nothing.
         Needs: Scan, Where, Derive, JoinPublic, JoinOnUnit, SemiJoinOnUnit, PerUnit, Union, max_abs_contribution,
-            Count, CountUnits, Sum, CountDistinct, HistogramTree, ClippedUnits, Question.l0_bound,
-            Question.max_rows_per_group, Question.max_count_per_group, Question.fraction_bits, select_counts_and_sums,
-            select_cell_counts, select_distinct_counts.
+            Count, CountUnits, Sum, CountDistinct, HistogramTree, ClippedUnits, SelectionWeight, Question.l0_bound,
+            Question.max_rows_per_group, Question.max_count_per_group, Question.max_selection_keys,
+            Question.fraction_bits, select_counts_and_sums, select_cell_counts, select_distinct_counts,
+            select_key_weights.
         Checked by: test_removing_a_unit_moves_totals_by_at_most_the_sensitivity, test_the_engine_equals_the_reference,
             test_removing_a_unit_moves_cells_distinct_values_and_clipping_by_at_most_the_sensitivity
         """
         if isinstance(total, ClippedUnits):
             return Sensitivity(1, 1)
+        if isinstance(total, SelectionWeight) and self.needs_clipping:
+            square = 1 << 2 * self.fraction_bits(total)
+            return Sensitivity.of_norms(isqrt(square * self.max_selection_keys), square)
         if self.needs_clipping:
             size = self.max_count_per_group(total) * max_abs_contribution(total) << self.fraction_bits(total)
             one_level = Sensitivity(self.l0_bound, size)

@@ -10,31 +10,38 @@ import numpy as np
 
 from discreet.kernel.errors import require, run_charged
 from discreet.kernel.event import OWNER, Event, Receipt, canonical_json, combine_mechanisms
-from discreet.kernel.expr import Type, Value
+from discreet.kernel.expr import Type
 from discreet.kernel.fingerprint import fingerprints_of
 from discreet.kernel.histogram_tree import CellCounts, NodeCounts, TreeWalk, walk_noisy_tree
 from discreet.kernel.ledger.ledger import Ledger
 from discreet.kernel.loss import ZERO_LOSS, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.numbers import check_type
-from discreet.kernel.partition_selection import Threshold
+from discreet.kernel.partition_selection import KeyWeights, PartitionSelection, partition_threshold
 from discreet.kernel.question import (
     ClippedUnits,
     Count,
     CountUnits,
+    GroupKey,
     HistogramTree,
     PublicGroups,
     Question,
-    SelectedGroups,
+    SelectionWeight,
     Sum,
     Total,
 )
 from discreet.kernel.refinement import Refinement, recall_values, refine
 from discreet.kernel.relation import PublicTable, Relation, Scan
+from discreet.kernel.selection import QuantileSelection
 
-GroupKey = tuple[Value, ...]
-Mechanism = Laplace | Gaussian | Refinement
-REFINABLE = (Count, CountUnits, Sum, ClippedUnits)  # one integer per group with independent noise
+Mechanism = Laplace | Gaussian | Refinement | PartitionSelection | QuantileSelection
+REFINABLE = (Count, CountUnits, Sum, ClippedUnits, SelectionWeight)  # one integer per group with independent noise
+# The mechanisms that a total may have; None if it is not released.
+_ALLOWED_MECHANISMS = {
+    **dict.fromkeys(REFINABLE, Laplace | Gaussian | Refinement | None),
+    HistogramTree: Laplace | Gaussian | QuantileSelection,
+    SelectionWeight: PartitionSelection,
+}
 
 
 @dataclass(frozen=True)
@@ -94,29 +101,32 @@ class Catalog:
 class ReleaseRequest:
     """A question with the mechanism for each of its totals; None for a total that is not released.
 
-    `threshold` is for partition selection. A total can be refined or left out if its noise is independent of others.
+    That of a selection weight is a PartitionSelection. A total can be refined or left out if its noise is independent
+    of others.
     """
 
     question: Question
     noises: tuple[Mechanism | None, ...]
-    threshold: int | None = None
-    walks: tuple[TreeWalk, ...] = ()  # one per histogram tree; a walk sees only noisy counts
+    walks: tuple[TreeWalk, ...] = ()  # one per histogram tree with noise; a walk sees only noisy counts
 
     def __post_init__(self) -> None:
         totals = check_type(Question, self.question, "question").totals
         if len(self.noises) != len(totals) or not any(self.noises):
             raise ValueError("noises must contain one mechanism per total, and not only None")
-        if len(self.walks) != sum(isinstance(total, HistogramTree) for total in totals):
-            raise ValueError("walks must contain one walk per histogram tree")
-        allowed = (Mechanism | None if isinstance(total, REFINABLE) else Laplace | Gaussian for total in totals)
+        allowed = [_ALLOWED_MECHANISMS.get(type(total), Laplace | Gaussian) for total in totals]
         if not all(map(isinstance, self.noises, allowed)):
             raise TypeError(
-                "noises must be Laplace or Gaussian mechanisms; for counts and sums also Refinement or None"
+                "noises must be Laplace or Gaussian mechanisms, or others that the type of the total allows"
             )
-        if isinstance(self.question.groups, SelectedGroups) is not (self.threshold is not None):
-            raise ValueError("threshold must be given exactly if groups are selected")
-        if self.threshold is not None and (not self.noises[0] or any(isinstance(n, Refinement) for n in self.noises)):
-            raise ValueError("noises: partition selection needs fresh noise")
+        selections = sum(isinstance(noise, QuantileSelection) for noise in self.noises)
+        if len(self.walks) + selections != sum(isinstance(total, HistogramTree) for total in totals):
+            raise ValueError("walks must contain one walk per histogram tree with noise")
+        if isinstance(self.noises[0], PartitionSelection):
+            if any(isinstance(noise, Refinement) for noise in self.noises):
+                raise ValueError("noises: partition selection needs fresh noise")
+            rounds = check_type(tuple, self.noises[0].rounds, "rounds")
+            if any(each != partition_threshold(self.question, each.noise, each.cut) for each in rounds):
+                raise ValueError("noises: a threshold differs from the weights of this question")
 
     @property
     def draws(self) -> dict[int, tuple[Total, Mechanism]]:
@@ -127,48 +137,25 @@ class ReleaseRequest:
             if noise is not None
         }
 
-    @property
-    def partition_selection(self) -> Threshold | None:
-        """The threshold mechanism of selected groups, else None."""
-        return None if self.threshold is None else partition_threshold(self.question, self.noises[0], self.threshold)
-
     def loss(self) -> Loss:
         """Return the loss of the release.
 
-        Claim: it is the sum of the losses of all totals and the delta of the threshold.
+        Claim: it is the sum of the losses of all totals; that of partition selection has a delta.
         Proof: each total is a vector of integers with the sensitivity that the question proves, and gets independent
-            noise (_add_noise); their losses add up. Whether a group is shown depends only on its noisy number of units.
-            The number of clipped units is a single number with a single noise, wherever it is shown. Of a histogram
-            tree only a part is seen. A total without noise is not released. A refined total costs what is added.
-        Needs: _add_noise, partition_threshold, Question.sensitivity_of, Laplace.loss, Gaussian.loss, Threshold.loss,
-            Loss.__add__, Laplace.perturb, Gaussian.perturb, Threshold.passes, walk_noisy_tree, refine, Refinement.loss.
+            noise (_add_noise); their losses add up. Which groups are shown depends on their noisy selection weights
+            alone (PartitionSelection.select), and what is shown of a hidden group is nothing. The number of clipped
+            units is a single number with a single noise, wherever it is shown. Of a histogram tree a part is seen, or
+            selected cells: its sensitivity bounds a unit's weights by group. A total without a mechanism is not
+            released. A refined total costs what is added.
+        Needs: _add_noise, partition_threshold, Question.sensitivity_of, Laplace.loss, Gaussian.loss,
+            PartitionSelection.loss, PartitionSelection.select, QuantileSelection.loss, QuantileSelection.select,
+            Loss.__add__, Laplace.perturb, Gaussian.perturb, walk_noisy_tree, refine, Refinement.loss.
         Checked by: test_the_distribution_of_an_answer_on_neighbours_stays_within_its_loss,
-            test_the_distribution_of_a_tree_on_neighbours_stays_within_its_loss
+            test_the_distribution_of_a_tree_on_neighbours_stays_within_its_loss,
+            test_the_distribution_of_selected_quantiles_on_neighbours_stays_within_its_loss
         """
-        spent = ZERO_LOSS if self.partition_selection is None else Loss(0, 0, self.partition_selection.loss().delta)
-        return sum((noise.loss(self.question.sensitivity_of(total)) for total, noise in self.draws.values()), spent)
-
-
-def partition_threshold(question: Question, noise: Mechanism | None, threshold: int) -> Threshold:
-    """Return the threshold mechanism for the groups of a question.
-
-    Claim: a unit in k groups moves the number of units in each by at most size·min(1, groups/k), and k is at most
-        `most` for every unit that counts.
-    Proof: with clipping: the weights of select_counts_and_sums; a unit in more than SelectedGroups.max_groups groups
-        counts 0 in the first total, and a key is considered only if that total is above zero. Without clipping: its
-        `max_rows_per_unit` rows are in at most that many groups, each with at most that many of them.
-    Needs: select_counts_and_sums, Threshold.loss, Question.l0_bound, Question.needs_l0_clipping,
-        Question.needs_clipping, Question.fraction_bits.
-    Checked by: test_a_key_that_one_unit_owns_is_shown_with_probability_at_most_delta
-    """
-    assert isinstance(question.groups, SelectedGroups)
-    assert isinstance(noise, Laplace | Gaussian)
-    if not question.needs_clipping:
-        rows = question.relation.shape.max_rows_per_unit or 1
-        return Threshold(noise, threshold, groups=rows, size=rows)
-    most = max(question.groups.max_groups, question.l0_bound) if question.needs_l0_clipping else question.l0_bound
-    size = 1 << question.fraction_bits(question.totals[0])
-    return Threshold(noise, threshold, groups=question.l0_bound, size=size, most=most)
+        losses = (noise.loss(self.question.sensitivity_of(total)) for total, noise in self.draws.values())
+        return sum(losses, start=ZERO_LOSS)
 
 
 @dataclass(frozen=True)
@@ -177,7 +164,8 @@ class NoisyTotals:
 
     keys: list[GroupKey]
     values: np.ndarray
-    trees: tuple[tuple[NodeCounts, ...], ...] = ()  # for each histogram tree, the node counts by level
+    trees: tuple[tuple[NodeCounts, ...], ...] = ()  # for each histogram tree with noise, the node counts by level
+    quantiles: tuple[np.ndarray, ...] = ()  # for each selection, groups × quantiles × (cell, width of its margin)
     source: str = ""  # Catalog.source when they were drawn
 
 
@@ -205,8 +193,8 @@ def release_totals(  # noqa: PLR0913 - keyword-only
 
     With a `version`, the owner's name for the state of the data, the result can be reused for the same totals.
 
-    Claim: what is returned or raised depends on private data only through noise whose loss is at most `cost`, which is
-        charged before anything is read and is never refunded. A stored result is returned as it was stored.
+    Claim: what is returned or raised depends on private data only through mechanisms whose loss is at most `cost`,
+        which is charged before anything is read and is never refunded. A stored result is returned as it was stored.
     Proof: the order of the lines. Tables, owners and the cost are checked before the charge, against public facts.
         After it, any failure, including one of the ledger, raises the same fixed message; the stored result is noisy,
         and it is stored before it is returned.
@@ -242,8 +230,10 @@ def release_totals(  # noqa: PLR0913 - keyword-only
         return ReleaseResult((), receipt)
 
     def read_and_settle() -> tuple[NoisyTotals, ...]:
-        exact = [engine.totals(each.question) for each in requests]
-        parts = tuple(replace(part, source=catalog.source) for part in map(_add_noise, requests, exact, stored))
+        parts = tuple(
+            replace(_add_noise(each, engine, values), source=catalog.source)
+            for each, values in zip(requests, stored, strict=True)
+        )
         ledger.settle(receipt, write_totals(parts))
         return parts
 
@@ -261,9 +251,9 @@ def _release_event(
 ) -> Event:
     """Return the record of a release: each mechanism with its sensitivity, and the draws that are refined."""
     parts = [
-        (str(noise if index else request.partition_selection or noise), str(request.question.sensitivity_of(total)))
+        (str(noise), str(request.question.sensitivity_of(total)))
         for request in requests
-        for index, (total, noise) in request.draws.items()
+        for total, noise in request.draws.values()
     ]
     follows = tuple(
         (names[index], noise.receipt)
@@ -288,6 +278,7 @@ def write_totals(parts: tuple[NoisyTotals, ...]) -> bytes:
     data = [
         {
             "keys": [[part.isoformat() if isinstance(part, date) else part for part in key] for key in noisy.keys],
+            "quantiles": [cells.tolist() for cells in noisy.quantiles],
             "source": noisy.source,
             "trees": [[[level.nodes.tolist(), level.counts.tolist()] for level in levels] for levels in noisy.trees],
             "values": noisy.values.tolist(),
@@ -297,31 +288,42 @@ def write_totals(parts: tuple[NoisyTotals, ...]) -> bytes:
     return canonical_json(data).encode()
 
 
-def _add_noise(request: ReleaseRequest, engine_totals: EngineTotals, stored: Mapping[int, np.ndarray]) -> NoisyTotals:
-    """Add noise to every total; of selected groups, keep those that pass the threshold."""
+def _add_noise(request: ReleaseRequest, engine: TotalsEngine, stored: Mapping[int, np.ndarray]) -> NoisyTotals:
+    """Read the totals and add noise to each; of selected groups, to those that are shown."""
+    engine_totals = engine.totals(request.question)
     keys, values, found_rows = _complete_groups(request.question, engine_totals)
     noisy = np.zeros_like(values)
+    if isinstance(request.noises[0], PartitionSelection):
+
+        def read_weights(question: Question) -> KeyWeights:
+            totals = engine_totals if question is request.question else engine.totals(question)
+            return totals.keys, totals.values[:, 0]
+
+        shown = request.noises[0].select(request.question, read_weights)
+        row_by_key = {key: row for row, key in enumerate(keys)}
+        rows = [row_by_key[key] for key in shown]
+        keys, values, found_rows, noisy = list(shown), values[rows], found_rows[rows], noisy[rows]
+        noisy[:, 0] = list(shown.values())
     for index, (total, noise) in request.draws.items():
         column = np.ascontiguousarray(values[:, index])
         if isinstance(total, ClippedUnits):  # a single number, which the engine repeats in every row
             column = column.max(initial=0, keepdims=True)
         if isinstance(noise, Refinement):
             noisy[:, index] = refine(stored[index][: len(column)], column, noise.before, noise.after)
-        elif not isinstance(total, HistogramTree):
+        elif isinstance(noise, Laplace | Gaussian) and not isinstance(total, HistogramTree):
             noisy[:, index] = noise.perturb(column)
-    if request.partition_selection is not None:
-        shown = np.flatnonzero(request.partition_selection.passes(noisy[:, 0])).tolist()
-        # By key, NULL last: the order of the engine may depend on the data.
-        has_null = any(None in keys[row] for row in shown)
-        shown.sort(key=lambda row: [(part is None, part) for part in keys[row]] if has_null else keys[row])
-        keys, noisy, found_rows = [keys[row] for row in shown], noisy[shown], found_rows[shown]
     trees = [
         (engine_totals.cell_counts[index], total, noise)
         for index, (total, noise) in request.draws.items()
-        if isinstance(total, HistogramTree) and not isinstance(noise, Refinement)
+        if isinstance(total, HistogramTree) and isinstance(noise, Laplace | Gaussian)
     ]
     walked = tuple(walk_noisy_tree(*tree, found_rows, walk) for tree, walk in zip(trees, request.walks, strict=True))
-    return NoisyTotals(keys, noisy, walked)
+    selected = tuple(
+        noise.select(engine_totals.cell_counts[index], total.cell_count, found_rows)
+        for index, (total, noise) in request.draws.items()
+        if isinstance(total, HistogramTree) and isinstance(noise, QuantileSelection)
+    )
+    return NoisyTotals(keys, noisy, walked, selected)
 
 
 def _complete_groups(question: Question, engine_totals: EngineTotals) -> tuple[list[GroupKey], np.ndarray, np.ndarray]:

@@ -6,23 +6,26 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from discreet import privacy
-from discreet.estimate.intervals import Noise
+from discreet.estimate.intervals import ReleaseNoise, additive
 from discreet.estimate.planned_release import PlannedRelease
-from discreet.estimate.quantiles import tree_walks
+from discreet.estimate.quantiles import quantile_selection, selected_levels, tree_walks
 from discreet.kernel.errors import Refused
 from discreet.kernel.fingerprint import digest
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.numbers import Number, as_positive, round_down
-from discreet.kernel.question import SelectedGroups
+from discreet.kernel.partition_selection import PartitionSelection, partition_threshold
+from discreet.kernel.question import HistogramTree, Question, SelectedGroups
 from discreet.kernel.refinement import Refinement
-from discreet.kernel.release import ReleaseRequest, partition_threshold
+from discreet.kernel.release import ReleaseRequest
 from discreet.privacy.calibration import gaussian_for, laplace_for, threshold_for
 
 Allocation = tuple[tuple[Fraction, ...], ...]  # an epsilon or a rho for each total of each release
 NoiseType = type[Laplace] | type[Gaussian]
 
 SELECTION_DELTA_SHARE = Fraction(1, 100)  # of the delta reserved for partition selection, per query
+# The first round of partition selection shows popular keys, for which little is enough; the second has the rest.
+FIRST_ROUND_SHARE = Fraction(1, 16)
 _NO_SUCH_NOISE = (
     "epsilon: the cost is too small or too large to compute noise for it. Choose an epsilon between 1e-9 and 1000."
 )
@@ -105,37 +108,74 @@ def cost_shares(releases: tuple[PlannedRelease, ...], noise_type: NoiseType) -> 
     return tuple(all_shares)
 
 
-def noise_for(release: PlannedRelease, index: int, amount: Fraction, noise_type: NoiseType) -> Noise:
-    """Return the noise of a total for an epsilon (Laplace) or a rho (Gaussian)."""
-    sensitivity = release.question.sensitivity_of(release.question.totals[index])
+def noise_for(release: PlannedRelease, index: int, amount: Fraction, noise_type: NoiseType) -> ReleaseNoise:
+    """Return the mechanism of a total for an epsilon (Laplace noise) or a rho (Gaussian noise).
+
+    A selection of k quantiles costs 4·k times the epsilon, or 2·k times the rho, of noise of its scale.
+    """
+    total, levels = release.question.totals[index], selected_levels(release, index)
+    sensitivity = release.question.sensitivity_of(total)
+    shares = (4 if noise_type is Laplace else 2) * len(levels) or 1
     try:
-        return laplace_for(sensitivity, amount) if noise_type is Laplace else gaussian_for(sensitivity, rho=amount)
+        noise = (
+            laplace_for(sensitivity, amount / shares)
+            if noise_type is Laplace
+            else gaussian_for(sensitivity, rho=amount / shares)
+        )
     except ValueError:  # raised by the mechanism if there is no such scale
         raise Refused(_NO_SUCH_NOISE) from None
+    if not levels:
+        return noise
+    assert isinstance(total, HistogramTree)
+    return quantile_selection(levels, total.cell_count, noise.scale)
 
 
 def ask_for(
     release: PlannedRelease,
-    noises: Sequence[Noise],
+    noises: Sequence[ReleaseNoise],
     delta: Fraction,
     instead: Mapping[int, Refinement | None] = MappingProxyType({}),
 ) -> ReleaseRequest:
-    """Return a question with its noise, and the lowest threshold for this delta if it uses partition selection.
+    """Return a question with its noise, and the lowest thresholds for this delta if it uses partition selection.
 
     `instead` has the totals that are refined, or not released (None), by index.
     """
     question, all_noises = release.question, tuple(noises)
-    threshold = None
+    mechanisms = [instead.get(index, noise) for index, noise in enumerate(all_noises)]
     if isinstance(question.groups, SelectedGroups):
-        template = partition_threshold(question, all_noises[0], threshold=1)
         try:
-            threshold = threshold_for(
-                all_noises[0], groups=template.groups, delta=delta, size=template.size, most=template.most
-            ).cut
+            selection = _partition_selection(question, additive(all_noises[0]), delta)
         except ValueError:  # there is no threshold for this delta
             raise Refused(_NO_SUCH_NOISE) from None
-    mechanisms = tuple(instead.get(index, noise) for index, noise in enumerate(all_noises))
-    return ReleaseRequest(question, mechanisms, threshold, tree_walks(release, all_noises))
+        return ReleaseRequest(question, (selection, *mechanisms[1:]), tree_walks(release, all_noises))
+    return ReleaseRequest(question, tuple(mechanisms), tree_walks(release, all_noises))
+
+
+def round_shares(question: Question) -> tuple[Fraction, ...]:
+    """Return the share of each round of partition selection in rho (or epsilon) and delta.
+
+    A second round helps units with several keys, which weigh more in those that are left.
+    """
+    several_keys = question.needs_clipping and question.bounds.groups > 1 and question.max_selection_keys > 1
+    return (FIRST_ROUND_SHARE, 1 - FIRST_ROUND_SHARE) if several_keys else (Fraction(1),)
+
+
+def _partition_selection(question: Question, noise: Laplace | Gaussian, delta: Fraction) -> PartitionSelection:
+    """Return the rounds of partition selection for the cost of this noise."""
+    sensitivity = question.sensitivity_of(question.totals[0])
+    cost = noise.loss(sensitivity)
+    rounds = []
+    for share in round_shares(question):
+        of_round = noise
+        if share < 1:
+            of_round = (
+                laplace_for(sensitivity, cost.epsilon * share)
+                if cost.epsilon is not None
+                else gaussian_for(sensitivity, rho=cost.rho * share)
+            )
+        form = partition_threshold(question, of_round, cut=1)
+        rounds.append(threshold_for(of_round, groups=form.groups, delta=delta * share, size=form.size, most=form.most))
+    return PartitionSelection(tuple(rounds))
 
 
 def _total_fingerprints(releases: tuple[PlannedRelease, ...]) -> list[str]:

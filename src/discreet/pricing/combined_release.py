@@ -7,12 +7,14 @@ from itertools import groupby
 
 import numpy as np
 
-from discreet.estimate.intervals import Noise
+from discreet.estimate.intervals import ReleaseNoise
 from discreet.kernel.loss import Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.kernel.release import GroupKey, NoisyTotals
+from discreet.kernel.question import GroupKey
+from discreet.kernel.release import NoisyTotals
 from discreet.pricing.allocation import NoiseType
 from discreet.pricing.release_history import PastRelease, ReleaseHistory
+from discreet.pricing.stored_totals import Cuts
 from discreet.privacy.calibration import sqrt_up
 
 _WEIGHT_UNITS = 1 << 32  # weights are multiples of 1 / this
@@ -24,7 +26,7 @@ class ReleasePiece:
     """Rows of a released table with the same noise."""
 
     noisy: NoisyTotals
-    noises: tuple[Noise, ...]
+    noises: tuple[ReleaseNoise, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +37,7 @@ class CombinedRelease:
     """
 
     pieces: tuple[ReleasePiece, ...]
-    thresholds: tuple[int, ...]
+    thresholds: tuple[Cuts, ...]
     costs: dict[str, Fraction]
     delta: Fraction
     latest: PastRelease
@@ -66,14 +68,14 @@ def combine_draws(history: ReleaseHistory) -> CombinedRelease:
     }
     if not history.shareable:  # draws of another release with the same fingerprint are charged separately
         costs = {f"{fingerprint} {history.release.name}": amount for fingerprint, amount in costs.items()}
-    thresholds = tuple(dict.fromkeys(draw.threshold for draw in used if draw.threshold is not None))
+    thresholds = tuple(dict.fromkeys(draw.thresholds for draw in used if draw.thresholds))
     delta = sum((draw.delta for draw in used), Fraction(0))
     return CombinedRelease(
         tuple(pieces), thresholds, costs, delta, max(used, key=lambda draw: draw.order), clipping_unknown
     )
 
 
-def total_columns(history: ReleaseHistory, index: int) -> list[tuple[np.ndarray, Noise]]:
+def total_columns(history: ReleaseHistory, index: int) -> list[tuple[np.ndarray, ReleaseNoise]]:
     """Return the values of one total and their noise, one entry per piece; the total must have a draw."""
     if history.selects_partitions:
         return [(piece.noisy.values[:, index], piece.noises[index]) for piece in _pieces_by_key(history)]
@@ -91,7 +93,7 @@ def total_cost(releases: Sequence[CombinedRelease], noise_type: NoiseType) -> Lo
     return Loss(total, None, delta) if noise_type is Laplace else Loss(None, total, delta)
 
 
-def combined_noise(noises: Sequence[Noise]) -> Gaussian:
+def combined_noise(noises: Sequence[ReleaseNoise]) -> Gaussian:
     """Return noise that is at least as wide as that of the combined draws.
 
     >>> from discreet import privacy
@@ -105,7 +107,7 @@ def combined_noise(noises: Sequence[Noise]) -> Gaussian:
     return Gaussian(sqrt_up(variance + _ROUNDING_VARIANCE))
 
 
-def weighted_mean(columns: Sequence[np.ndarray], noises: Sequence[Noise]) -> np.ndarray:
+def weighted_mean(columns: Sequence[np.ndarray], noises: Sequence[ReleaseNoise]) -> np.ndarray:
     """Return the mean of draws, weighted by inverse variance and rounded to integers.
 
     >>> weighted_mean([np.array([100, 7]), np.array([130, 7])], [Gaussian(10), Gaussian(20)])
@@ -119,7 +121,7 @@ def weighted_mean(columns: Sequence[np.ndarray], noises: Sequence[Noise]) -> np.
     return np.array(total // _WEIGHT_UNITS, np.int64)
 
 
-def _inverse_variance_weights(noises: Sequence[Noise]) -> list[int]:
+def _inverse_variance_weights(noises: Sequence[ReleaseNoise]) -> list[int]:
     exact = [1 / noise.scale**2 for noise in noises]
     weights = [int(each / sum(exact) * _WEIGHT_UNITS) for each in exact]
     weights[weights.index(max(weights))] += _WEIGHT_UNITS - sum(weights)

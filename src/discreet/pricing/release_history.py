@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.estimate.intervals import Noise
+from discreet.estimate.intervals import ReleaseNoise
 from discreet.estimate.planned_release import PlannedRelease
 from discreet.kernel.errors import Refused
 from discreet.kernel.event import Event
@@ -17,8 +17,10 @@ from discreet.kernel.ledger import Ledger
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.question import ClippedUnits, SelectedGroups
 from discreet.kernel.release import REFINABLE, NoisyTotals, ReleaseResult
+from discreet.kernel.selection import QuantileSelection
 from discreet.pricing.allocation import NoiseType
 from discreet.pricing.stored_totals import (
+    Cuts,
     StoredDraw,
     parse_totals,
     read_keys_and_values,
@@ -40,9 +42,9 @@ class PastRelease:
     order: int
     receipt: str
     noisy: NoisyTotals  # one column per total of the current query, zeros where this draw has none
-    noises: Mapping[int, Noise]
+    noises: Mapping[int, ReleaseNoise]
     costs: Mapping[int, Fraction]  # the total epsilon, or the rho of this draw
-    threshold: int | None = None
+    thresholds: Cuts = ()
     delta: Fraction = _ZERO
 
 
@@ -173,13 +175,15 @@ def _stored_draws(
             drawn = {
                 fingerprints.index(draw.fingerprint): draw
                 for draw in stored_draws(event)
-                if draw.part == part_index and draw.fingerprint in fingerprints and isinstance(draw.noise, noise_type)
+                if draw.part == part_index
+                and draw.fingerprint in fingerprints
+                and isinstance(draw.noise, (noise_type, QuantileSelection))
             }
             same = event.fingerprints[part_index] == fingerprints and _recorded(
                 event, "recipes", part_index
             ) == estimators_digest(release)
             if drawn and (combinable or same) and needed <= set(drawn):
-                noisy = _read_totals(written, release, drawn) if combinable else _read_whole(written, release)
+                noisy = (_read_totals if combinable else _read_whole)(written, release, drawn)
                 draws.append(_stored_draw(order, event, release, noisy, drawn))
     return tuple(draws)
 
@@ -194,37 +198,41 @@ def _read_totals(written: Any, release: PlannedRelease, drawn: Mapping[int, Stor
     return NoisyTotals(keys, columns, source=written.source if at_hand else written["source"])
 
 
-def _read_whole(written: Any, release: PlannedRelease) -> NoisyTotals:
-    return written if isinstance(written, NoisyTotals) else read_question_totals(written, release.question)
+def _read_whole(written: Any, release: PlannedRelease, drawn: Mapping[int, StoredDraw]) -> NoisyTotals:
+    if isinstance(written, NoisyTotals):
+        return written
+    selections = {index: draw.noise for index, draw in drawn.items() if isinstance(draw.noise, QuantileSelection)}
+    return read_question_totals(written, release.question, selections)
 
 
 def _stored_draw(
     order: int, event: Event, release: PlannedRelease, noisy: NoisyTotals, drawn: Mapping[int, StoredDraw]
 ) -> PastRelease:
-    threshold = next((draw.threshold for draw in drawn.values() if draw.threshold is not None), None)
+    thresholds = next((draw.thresholds for draw in drawn.values() if draw.thresholds), ())
     return PastRelease(
         order,
         event.id,
         noisy,
         {index: draw.noise for index, draw in drawn.items()},
         {place: _cost_of_total(event, release, place, draw) for place, draw in drawn.items()},
-        threshold,
-        _delta_share(event) if threshold is not None else _ZERO,
+        thresholds,
+        _delta_share(event) if thresholds else _ZERO,
     )
 
 
 def _cost_of_total(event: Event, release: PlannedRelease, index: int, draw: StoredDraw) -> Fraction:
     """Return the cost of a total; for a rho, the requested one from the record, because its scale was rounded up."""
     recorded = _recorded(event, "paid", draw.part)
-    if isinstance(recorded, list) and isinstance(draw.noise, Gaussian):
+    in_rho = isinstance(draw.noise, Gaussian) or (event.loss is not None and event.loss.epsilon is None)
+    if isinstance(recorded, list) and in_rho:
         return Fraction(recorded[draw.position])
     loss = draw.noise.loss(release.question.sensitivity_of(release.question.totals[index]))
-    return loss.rho if loss.epsilon is None else loss.epsilon
+    return loss.rho if in_rho or loss.epsilon is None else loss.epsilon
 
 
 def _delta_share(event: Event) -> Fraction:
     """Return the delta of one release; releases with partition selection share it evenly."""
-    sharing = sum(draw.threshold is not None for draw in stored_draws(event))
+    sharing = sum(bool(draw.thresholds) for draw in stored_draws(event))
     return event.loss.delta / sharing if event.loss else _ZERO
 
 

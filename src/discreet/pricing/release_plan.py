@@ -6,14 +6,16 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.estimate.intervals import Noise
+from discreet.estimate.intervals import ReleaseNoise
 from discreet.kernel.loss import ZERO_LOSS, Loss
 from discreet.kernel.mechanism import Laplace
+from discreet.kernel.partition_selection import PartitionSelection
 from discreet.kernel.refinement import Refinement
 from discreet.kernel.release import ReleaseRequest
 from discreet.pricing.allocation import Allocation, ask_for, noise_for
 from discreet.pricing.combined_release import combined_noise
 from discreet.pricing.release_history import PastRelease, ReleaseHistory, estimators_digest
+from discreet.pricing.stored_totals import Cuts
 
 _INT64_ENDS = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 _NOT_COMBINABLE = (
@@ -46,8 +48,8 @@ class ReleasePlan:
     asks: tuple[ReleaseRequest, ...] = ()
     marginal_cost: Loss = ZERO_LOSS
     total_cost: Loss = ZERO_LOSS
-    noises: tuple[tuple[Noise, ...], ...] = ()
-    thresholds: tuple[tuple[int, ...], ...] = ()
+    noises: tuple[tuple[ReleaseNoise, ...], ...] = ()
+    thresholds: tuple[tuple[Cuts, ...], ...] = ()
     record: dict[str, list[object]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -64,10 +66,7 @@ def plan_release(histories: Sequence[ReleaseHistory], allocation: Allocation, de
         if new.amounts
     }
     thresholds = [
-        [
-            *(draw.threshold for draw in history.draws if draw.threshold is not None),
-            *([asks[number].threshold] if number in asks else []),
-        ]
+        [*(draw.thresholds for draw in history.draws), *([_cuts_of(asks[number])] if number in asks else [])]
         for number, history in enumerate(histories)
     ]
     amounts_record = [
@@ -76,16 +75,22 @@ def plan_release(histories: Sequence[ReleaseHistory], allocation: Allocation, de
     estimators_record = [
         "" if histories[number].combinable else estimators_digest(histories[number].release) for number in asks
     ]
-    new_delta = delta * sum(ask.threshold is not None for ask in asks.values())
+    new_delta = delta * sum(bool(_cuts_of(ask)) for ask in asks.values())
     return ReleasePlan(
         tuple(asks.values()),
         _marginal_cost(histories, fresh, new_delta),
         _total_cost(histories, fresh, new_delta),
         noises,
-        tuple(tuple(threshold for threshold in dict.fromkeys(each) if threshold is not None) for each in thresholds),
+        tuple(tuple(cuts for cuts in dict.fromkeys(each) if cuts) for each in thresholds),
         {"paid": [*amounts_record], "recipes": [*estimators_record]},
         tuple(dict.fromkeys(note for each, new in zip(histories, fresh, strict=True) for note in _notes(each, new))),
     )
+
+
+def _cuts_of(request: ReleaseRequest) -> Cuts:
+    """Return the thresholds of a request, one for each round of partition selection."""
+    selection = request.noises[0]
+    return tuple(each.cut for each in selection.rounds) if isinstance(selection, PartitionSelection) else ()
 
 
 def reusable_cost(history: ReleaseHistory, index: int) -> Fraction:
@@ -97,7 +102,7 @@ def reusable_cost(history: ReleaseHistory, index: int) -> Fraction:
     )
 
 
-def noise_at_cost(history: ReleaseHistory, index: int, amount: Fraction) -> Noise:
+def noise_at_cost(history: ReleaseHistory, index: int, amount: Fraction) -> ReleaseNoise:
     """Return the noise of a total once its total cost is `amount`."""
     cost = history.cost_of(index) if history.combinable else Fraction(0)
     drawn = [draw.noises[index] for draw in history.draws_of(index)] if cost else []
@@ -185,14 +190,16 @@ def _build_ask(history: ReleaseHistory, new: FreshDraws, delta: Fraction) -> Rel
     return ask_for(history.release, noises, delta, {**refined, **not_released})
 
 
-def _refinement(draw: PastRelease, index: int, noise: Noise) -> Refinement:
+def _refinement(draw: PastRelease, index: int, noise: ReleaseNoise) -> Refinement:
     before = draw.noises[index]
     assert isinstance(before, Laplace)
     assert isinstance(noise, Laplace)
     return Refinement(draw.receipt, before, noise)
 
 
-def _resulting_noises(history: ReleaseHistory, new: FreshDraws, amounts: tuple[Fraction, ...]) -> tuple[Noise, ...]:
+def _resulting_noises(
+    history: ReleaseHistory, new: FreshDraws, amounts: tuple[Fraction, ...]
+) -> tuple[ReleaseNoise, ...]:
     """Return the noise of a release after the fresh draws."""
     indices = range(len(history.fingerprints))
     if not history.combinable:

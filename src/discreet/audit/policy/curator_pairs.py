@@ -138,15 +138,18 @@ def exact_totals(curator: Curator, prepared: PreparedQuery) -> list[EngineTotals
 
 
 class _CachedTotals:
-    """An engine that returns the totals of one query from memory, so that repeated releases read nothing."""
+    """An engine that returns the totals of one query from memory, so that repeated releases read little."""
 
     def __init__(self, curator: Curator, prepared: PreparedQuery) -> None:
+        self._engine = curator._engine  # noqa: SLF001 - as above
         self._totals = {
             request.question: totals
             for request, totals in zip(prepared.requests, exact_totals(curator, prepared), strict=True)
         }
 
     def totals(self, question: Question) -> EngineTotals:
+        if question not in self._totals:  # a later round of partition selection
+            self._totals[question] = self._engine.totals(question)
         return self._totals[question]
 
 

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from datetime import date, datetime
 from itertools import product
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,11 @@ from discreet.kernel.question import (
     Count,
     CountDistinct,
     CountUnits,
+    GroupKey,
     HistogramTree,
     PublicGroups,
     Question,
-    SelectedGroups,
+    SelectionWeight,
     Sum,
     Total,
 )
@@ -44,7 +46,7 @@ from discreet.kernel.relation import (
     UnitKey,
     Where,
 )
-from discreet.kernel.release import EngineTotals, GroupKey
+from discreet.kernel.release import EngineTotals
 
 Row = dict[str, Value]
 UnitValues = tuple[Hashable, ...]  # the unit's key, or (table, row number) where each row is a unit
@@ -95,8 +97,6 @@ class ReferenceEngine:
         for key, units in groups.items():
             terms = [_unit_terms(question, rows, groups_per_unit[unit]) for unit, rows in units.items()]
             sums[key] = [sum(column) for column in zip(*terms, strict=True)]
-        if isinstance(question.groups, SelectedGroups):
-            sums = {key: totals for key, totals in sums.items() if totals[0] > 0}  # no unit votes for the others
         index_by_key = {key: index for index, key in enumerate(sums)}
         values = np.array(list(sums.values()), np.int64).reshape(len(sums), len(question.totals))
         cell_counts = {}
@@ -287,12 +287,13 @@ def _clipped_units(
 
 
 def _rows_by_group(question: Question, rows: list[OwnedRow]) -> RowsByGroup:
-    """Return the rows of each unit in each group; of public groups, only the listed ones."""
+    """Return the rows of each unit in each group: of public groups the listed ones, else those not yet shown."""
     rows_by_group: RowsByGroup = {}
-    public_keys = set(product(*question.groups.domains)) if isinstance(question.groups, PublicGroups) else None
+    groups = question.groups
+    listed = set(product(*groups.domains) if isinstance(groups, PublicGroups) else groups.shown)
     for unit, row in rows:
         key = tuple(finite_or_null(evaluate(expr, row)) for _, expr in question.by)
-        if public_keys is None or key in public_keys:
+        if (key in listed) is isinstance(groups, PublicGroups):
             rows_by_group.setdefault(key, {}).setdefault(unit, []).append(row)
     return rows_by_group
 
@@ -300,20 +301,21 @@ def _rows_by_group(question: Question, rows: list[OwnedRow]) -> RowsByGroup:
 def _unit_terms(question: Question, rows: list[Row], group_count: int) -> list[int]:
     """Return a unit's contribution to each total in one group; totals other than counts and sums get 0 here."""
     terms = []
-    for index, total in enumerate(question.totals):
-        if not isinstance(total, Count | CountUnits | Sum):
+    for total in question.totals:
+        if not isinstance(total, Count | CountUnits | Sum | SelectionWeight):
             terms.append(0)
             continue
         values = _row_terms(total, rows)
         if not question.needs_clipping:
             terms.append(sum(values))
             continue
+        if isinstance(total, SelectionWeight):
+            square = 4 ** question.fraction_bits(total) if group_count <= question.max_selection_keys else 0
+            terms.append(isqrt(square // group_count))
+            continue
         term = _clip_to_row_bound(question, total, values)
         if group_count > question.bounds.groups:
-            has_no_vote = (
-                isinstance(question.groups, SelectedGroups) and index == 0 and group_count > question.groups.max_groups
-            )
-            weight = 0 if has_no_vote else (question.bounds.groups << WEIGHT_BITS) // group_count
+            weight = (question.bounds.groups << WEIGHT_BITS) // group_count
             term = _divide_towards_zero(term * weight, 1 << WEIGHT_BITS)
         terms.append(term)
     return terms

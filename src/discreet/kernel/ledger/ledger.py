@@ -50,6 +50,10 @@ class Ledger:
 
     The session gives access to the storage. Of a population's account, this is the view of one data set: it charges
     for it, and finds its answers, keys and failures only. `dataset` is "" if the account belongs to one data set.
+
+    >>> from discreet.ledger_sqlite import memory_ledger
+    >>> memory_ledger(name="demo", budget=Budget(1)).terms.budget
+    Budget(epsilon=1)
     """
 
     def __init__(self, session: LedgerSession, dataset: str = "") -> None:

@@ -1,7 +1,7 @@
 """The SELECT of a question's counts and sums, with each unit's contribution clipped.
 
 k0, k1, … are the keys of groups; v0, v1, … the contributions of rows to a total; m, m0, … their number for one unit in
-one group, s0, s1, … their sum; x0, x1, … a unit's term; .w and .v a unit's weights; t0, t1, … the totals.
+one group, s0, s1, … their sum; x0, x1, … a unit's term; .w a unit's weight; t0, t1, … the totals.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,6 @@ from discreet.kernel.question import (
     CountUnits,
     PublicGroups,
     Question,
-    SelectedGroups,
     Sum,
     Total,
 )
@@ -40,7 +39,7 @@ def select_counts_and_sums(question: Question, dialect: Dialect) -> str:
     Proof: rows → the values of one unit in one group, counted and summed (`.pairs`) → terms scaled by rows/m
         (_clipped_term) and, in more than `groups` groups, by the unit's weight (_sum_terms) → sums. Without
         clipping, a unit has one row, and its term is that row's contribution. No intermediate result exceeds 64 bits,
-        as Question checks. With partition selection, groups without a counted unit are left out: they are never shown.
+        as Question checks.
     Needs: Question.sensitivity_of, select_keyed_rows, _row_value, _select_terms, _pair_aggregates, _clipped_term,
         _sum_terms, _unclipped_total, Dialect.
     Checked by: test_the_engine_equals_the_reference, test_postgresql_equals_the_reference,
@@ -58,9 +57,8 @@ def select_counts_and_sums(question: Question, dialect: Dialect) -> str:
         begin, source = "", keyed
         sums = {index: _unclipped_total(total, names[index], dialect) for index, total in totals.items()}
     keys = key_names(question)
-    having = f" HAVING {sums[0]} > 0" if isinstance(question.groups, SelectedGroups) else ""
     alias = "p" if question.needs_clipping else "r"
-    return f"{begin}SELECT {output_columns(keys, sums)} FROM ({source}) AS {alias}{group_by(keys)}{having}"
+    return f"{begin}SELECT {output_columns(keys, sums)} FROM ({source}) AS {alias}{group_by(keys)}"
 
 
 def _select_terms(
@@ -86,9 +84,9 @@ def _select_terms(
     weight, excess = group_weight(question, dialect), ""
     if any(total.by_rows for total in clipped):  # then some of the units are not in too many groups
         weight, excess = f"LEAST({weight}, {1 << WEIGHT_BITS})", f" OR MAX(m) > {question.max_rows_per_group}"
-    heavy = select_heavy_units(question, _weights_of_unit(question, weight)) + excess
+    heavy = select_heavy_units(question, f'{weight} AS ".w"') + excess
     joined = f'".pairs" AS p LEFT JOIN ".heavy" AS h ON {conjunction(unit_equalities(question.relation, "p", "h"))}'
-    source = f"SELECT {comma_list(keys, terms, _joined_weights())} FROM {joined}"
+    source = f"SELECT {comma_list(keys, terms, [_joined_weight()])} FROM {joined}"
     return f"{with_pairs}, {with_query('.heavy', heavy, dialect)} ", source
 
 
@@ -112,17 +110,9 @@ def group_weight(question: Question, dialect: Dialect) -> str:
     return dialect.quotient.format(question.bounds.groups << WEIGHT_BITS, "COUNT(*)")
 
 
-def _weights_of_unit(question: Question, weight: str) -> str:
-    """Return `.w`, and `.v` for partition selection: a unit in more than max_groups groups does not count for it."""
-    votes = "TRUE"
-    if isinstance(question.groups, SelectedGroups):
-        votes = f"COUNT(*) <= {max(question.groups.max_groups, question.bounds.groups)}"
-    return f'{weight} AS ".w", CASE WHEN {votes} THEN {weight} ELSE 0 END AS ".v"'
-
-
-def _joined_weights() -> list[str]:
-    """Return the weights of every unit; the default is 1. COALESCE is faster than CASE."""
-    return [f'COALESCE(h.".{name}", {1 << WEIGHT_BITS}) AS ".{name}"' for name in ("w", "v")]
+def _joined_weight() -> str:
+    """Return the weight of every unit; the default is 1. COALESCE is faster than CASE."""
+    return f'COALESCE(h.".w", {1 << WEIGHT_BITS}) AS ".w"'
 
 
 def select_keyed_rows(question: Question, computed_columns: list[str], dialect: Dialect) -> str:
@@ -217,18 +207,16 @@ def _sum_terms(question: Question, total: Total, index: int, dialect: Dialect) -
         the term times groups/k; a shift rounds down, so sums shift their absolute value. Where `.heavy` also lists
         units in fewer groups, LEAST keeps their weight at 2^20. A unit adds one to ClippedUnits, or nothing: it is in
         `.heavy` once, or DISTINCT.
-    Needs: select_heavy_units, group_weight, _weights_of_unit, _joined_weights, _count_clipped_units,
-        Dialect.right_shift, Dialect.sign.
+    Needs: select_heavy_units, group_weight, _joined_weight, _count_clipped_units, Dialect.right_shift, Dialect.sign.
     Checked by: test_the_engine_equals_the_reference, test_a_missing_group_bound_is_caught
     """
     if isinstance(total, ClippedUnits):
         return _count_clipped_units(question, total)
     if not question.needs_l0_clipping:
         return dialect.sum_or_zero.format(f"x{index}")
-    weight = '".v"' if isinstance(question.groups, SelectedGroups) and index == 0 else '".w"'
     if not isinstance(total, Sum):
-        return dialect.sum_or_zero.format(dialect.right_shift.format(f"(x{index} * {weight})", WEIGHT_BITS))
-    size = dialect.right_shift.format(f"(ABS(x{index}) * {weight})", WEIGHT_BITS)
+        return dialect.sum_or_zero.format(dialect.right_shift.format(f'(x{index} * ".w")', WEIGHT_BITS))
+    size = dialect.right_shift.format(f'(ABS(x{index}) * ".w")', WEIGHT_BITS)
     return dialect.sum_or_zero.format(f"{dialect.sign.format(f'x{index}')} * ({size})")
 
 

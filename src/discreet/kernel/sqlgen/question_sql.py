@@ -5,7 +5,7 @@ k0, k1, … are the keys of groups, v the counted value, .m a unit's rows in one
 
 from discreet.kernel.expr import Call, Column, Expr, Type
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import WEIGHT_BITS, CountDistinct, HistogramTree, Question
+from discreet.kernel.question import WEIGHT_BITS, CountDistinct, HistogramTree, Question, SelectionWeight
 from discreet.kernel.sqlgen.counts_and_sums import (
     group_weight,
     key_names,
@@ -24,6 +24,7 @@ from discreet.kernel.sqlgen.relation_sql import (
     unit_equalities,
     with_query,
 )
+from discreet.kernel.sqlgen.selection_weights import select_key_weights
 
 _TEXT_OPERATIONS = {Type.INTEGER: "write_integer", Type.BOOLEAN: "write_boolean", Type.DATE: "write_date"}
 
@@ -35,12 +36,12 @@ def write_selects(question: Question, dialect: Dialect) -> dict[int | None, str]
     Proof: each total is in exactly one of the SELECTs, which claim this for their own. finish_select changes how names
         are quoted or abbreviated, not what they name.
     Needs: Dialect.check_size, Dialect.finish_select, select_distinct_counts, select_cell_counts,
-        select_counts_and_sums.
+        select_counts_and_sums, select_key_weights.
     Checked by: test_the_engine_equals_the_reference,
         test_what_is_too_long_for_an_engine_is_refused_before_it_is_written
     """
     dialect.check_size(question, dialect)
-    separate = [isinstance(total, CountDistinct | HistogramTree) for total in question.totals]
+    separate = [isinstance(total, CountDistinct | HistogramTree | SelectionWeight) for total in question.totals]
     places = dict.fromkeys(index if own else None for index, own in enumerate(separate))
     return {place: dialect.finish_select(_select_totals(question, place, dialect)) for place in places}
 
@@ -52,6 +53,8 @@ def _select_totals(question: Question, place: int | None, dialect: Dialect) -> s
             return select_distinct_counts(question, total, dialect)
         case HistogramTree():
             return select_cell_counts(question, total, dialect)
+        case SelectionWeight():
+            return select_key_weights(question, dialect)
     return select_counts_and_sums(question, dialect)
 
 

@@ -1,10 +1,12 @@
 """Contribution bounds: from the query, else from the policy; and the notes that state them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 
 from sqlglot import exp
 
+from discreet.engines.column_usage import columns_of
 from discreet.kernel.expr import Call, Column, Expr, Type
 from discreet.kernel.question import (
     ClippedUnits,
@@ -14,6 +16,8 @@ from discreet.kernel.question import (
     CountUnits,
     PublicGroups,
     Question,
+    SelectedGroups,
+    SelectionWeight,
     Sum,
 )
 from discreet.kernel.relation import (
@@ -30,19 +34,43 @@ from discreet.kernel.relation import (
 from discreet.policy import PersonInWindow, RowUnit
 from discreet.policy.validators import format_number
 from discreet.query.aggregation.additive_aggregates import Aggregate, BasicFunction
-from discreet.query.aggregation.group_keys import RowGrouping
+from discreet.query.aggregation.group_keys import MAX_SELECTION_GROUPS, RowGrouping, has_null_group
 from discreet.query.aggregation.quantile_aggregates import ValueAggregate
 from discreet.query.bind_context import BindContext
-from discreet.query.relations.ownership import is_constant_per_unit, stays_in_range
-from discreet.query.relations.scope import PrivateSource
+from discreet.query.relations.ownership import is_constant_per_unit, never_null, stays_in_range
+from discreet.query.relations.scope import ColumnInfo, PrivateSource
 from discreet.query.syntax.source_position import refuse
 
 
 def bounds_notes(
     question: Question, labels: Mapping[Aggregate | ValueAggregate, str], rows: PrivateSource, context: BindContext
 ) -> tuple[str, ...]:
-    """State how much one unit contributes at most, and to which ranges values are clamped."""
-    return (*_contribution_notes(question, context), *_clamping_notes(labels, rows))
+    """State which rows are left out, how much one unit contributes at most, and how values are clamped."""
+    return (*_left_out_notes(question, rows), *_contribution_notes(question, context), *_clamping_notes(labels, rows))
+
+
+def _left_out_notes(question: Question, rows: PrivateSource) -> list[str]:
+    """State which keys form no group, from the query and the policy alone: whether there are such rows is private."""
+    columns, conditions = rows.columns_by_name(), []
+    domains = question.groups.domains if isinstance(question.groups, PublicGroups) else None
+    for index, (_, expr) in enumerate(question.by):
+        null_is_shown = None in domains[index] if domains else has_null_group(expr, columns)
+        names = [name for name in columns_of(expr) if name in columns]
+        ways = ["NULL"] if not (null_is_shown or never_null(expr, columns)) else []
+        ways += ["not declared"] if domains and _may_be_undeclared(expr, [columns[name] for name in names]) else []
+        if ways:
+            subject = ", ".join(sorted(columns[name].name for name in names))
+            conditions.append(
+                f"{subject if isinstance(expr, Column) else f'the key from {subject}'} is {' or '.join(ways)}"
+            )
+    return [f"Rows are left out where {', or '.join(conditions)}."] if conditions else []
+
+
+def _may_be_undeclared(expr: Expr, columns: Sequence[ColumnInfo]) -> bool:
+    """Return whether a key from declared columns may have another value; a boolean and a CASE of ranges may not."""
+    if isinstance(expr, Column):
+        return expr.type is not Type.BOOLEAN and not all(column.in_range for column in columns)
+    return any(column.declared_values is not None for column in columns)
 
 
 def _contribution_notes(question: Question, context: BindContext) -> list[str]:
@@ -50,7 +78,7 @@ def _contribution_notes(question: Question, context: BindContext) -> list[str]:
     if not question.needs_clipping:
         return []
     notes = []
-    if any(not isinstance(total, CountUnits | CountDistinct) for total in question.totals):
+    if any(not isinstance(total, CountUnits | CountDistinct | SelectionWeight) for total in question.totals):
         notes.append(f"Each {unit} contributes at most {_rows_phrase(question.max_rows_per_group)} per group.")
     if any(isinstance(total, CountDistinct) for total in question.totals):
         most = question.max_rows_per_group
@@ -147,6 +175,19 @@ def contribution_bounds_for(
         cause = f"there is no bound on the number of rows per {unit_phrase(context)}"
         raise refuse(node, "SELECT", cause, _BOUND_HINT.format("rows", "max_rows_contributed"))
     return ContributionBounds(min(groups, possible_groups or groups), min(rows, possible_rows or rows))
+
+
+# A threshold has to allow for units with many keys of their own. Units far above the bound are few, and weigh little.
+_SELECTION_GROUPS_PER_BOUND = 32
+
+
+def limit_selection(grouping: RowGrouping, bounds: ContributionBounds) -> PublicGroups | SelectedGroups:
+    """Return the groups; of those from the data, with the most groups of a unit that counts in partition selection."""
+    if isinstance(grouping.groups, PublicGroups):
+        return grouping.groups
+    one_row = grouping.rows.relation.shape.max_rows_per_unit == 1
+    most = max(bounds.groups, min(MAX_SELECTION_GROUPS, _SELECTION_GROUPS_PER_BOUND * bounds.groups))
+    return replace(grouping.groups, max_groups=1 if one_row or _max_groups(grouping) == 1 else most)
 
 
 def clipped_units_total(question: Question, grouping: RowGrouping) -> ClippedUnits | None:

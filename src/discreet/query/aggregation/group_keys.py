@@ -23,7 +23,7 @@ from discreet.query.syntax.syntax_tree import first_aggregate, first_subquery, f
 
 _MAX_DECLARED_KEYS = 1_000_000
 _ROUNDING_OPS = ("floor", "ceil", "round", "sign")
-_MAX_SELECTION_GROUPS = 1024  # groups per unit that take part in partition selection
+MAX_SELECTION_GROUPS = 1024  # of a unit that counts in partition selection
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def group_rows(rows: PrivateSource, keys: Sequence[GroupKey], context: BindConte
             build_or_refuse(lambda: Where(rows.relation, not_null), keys[0].node, "GROUP BY"), rows.views
         )
     )
-    return RowGrouping(kept_rows, by, SelectedGroups(_MAX_SELECTION_GROUPS))
+    return RowGrouping(kept_rows, by, SelectedGroups(MAX_SELECTION_GROUPS))
 
 
 def _check_releasable(key: GroupKey, rows: PrivateSource) -> None:
