@@ -18,7 +18,7 @@ from discreet.engines.duckdb.engine import DuckDB, Tuning
 from discreet.kernel import release
 
 ROUNDS = 5
-FORGETFUL = Tuning(remember=0)
+FORGETFUL = Tuning(totals_cache=0)
 RAW = {
     "Q1 COUNT by category": "SELECT category, COUNT(*) FROM sales GROUP BY category",
     "Q2 COUNT, SUM, AVG by city": "SELECT city, COUNT(*), SUM(amount), AVG(amount) FROM sales GROUP BY city",

@@ -92,7 +92,7 @@ def measured(spark, url, place, port):
     """Ask in turns, so that all meet the same machine; return the seconds, the shuffled bytes, and memory here."""
     spark.read.parquet(str(place)).createOrReplaceTempView("sales")
     policy = dc.policy.Policy.parse(POLICY.format(url=url, place=place))
-    with dc.open(policy, tuning=Tuning(remember=0, seconds=3600)) as keeper:
+    with dc.open(policy, tuning=Tuning(totals_cache=0, seconds=3600)) as keeper:
         (part,) = keeper._plan_query(Q2, "owner", 5, 10).releases
         works = {
             "raw": lambda: spark.sql(RAW).toArrow(),

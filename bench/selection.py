@@ -86,7 +86,7 @@ def shown_before(table, groups, loss):
     while high - low > 1e-9 * high:
         middle = (low + high) / 2
         tails = norm.sf((middle - np.minimum(1, groups / counts)) / scale)
-        fits = -np.expm1(counts * np.log1p(-tails)).max() <= delta
+        fits = (-np.expm1(counts * np.log1p(-tails))).max() <= delta
         low, high = (low, middle) if fits else (middle, high)
     rng = np.random.default_rng(2026)
     return statistics.mean(int((weights + rng.normal(0, scale, len(weights)) >= high).sum()) for _ in range(DRAWS))
