@@ -8,8 +8,9 @@ from typer.testing import CliRunner
 
 import discreet as dc
 from discreet.cli import app
+from discreet.curator import ledger_terms
 from discreet.curator.data_stamp import owner_log_path, stamp_path
-from discreet.curator.ledger_location import checkpoint_path
+from discreet.curator.ledger_location import checkpoint_path, open_or_create_ledger
 from discreet.policy import Policy, hazards, write_policy
 from discreet.policy.file_hazards import find_file_hazards
 from discreet.pricing import data_version
@@ -219,3 +220,58 @@ def test_the_owner_runs_a_population_from_the_command_line(folder, tmp_path):
         run("ledger", "set-budget", folder / "drugs.toml", code=2).split()
     )
     run("check", labs)
+
+
+@pytest.mark.parametrize("population", ['population = "residents"', ""])
+def test_a_table_that_was_removed_cannot_return_with_another_unit(folder, population):
+    policy = folder / "visits.toml"
+    columns = 'person = { type = "integer" }\nother = { type = "integer" }\n'
+    small = policy.read_text().replace('population = "residents"', population)
+    by_person, by_other = (
+        f'{small}[tables.extra]\nsource = "extra.csv"\nunit = "{unit}"\n[tables.extra.columns]\n{columns}'
+        for unit in ("person", "other")
+    )
+    (folder / "extra.csv").write_text("person,other\n1,1\n")
+    for text in (by_person, small):
+        policy.write_text(text)
+        dc.open(policy).close()
+    policy.write_text(by_other)
+    with pytest.raises(dc.PolicyError, match="table extra: unit or window differs"):
+        dc.open(policy)
+
+
+def test_limits_are_compared_exactly(tmp_path):
+    for epsilon in ("1.000004", "1.0"):
+        file = write(tmp_path, "alone", epsilon=epsilon, ledger="alone.sqlite")
+        file.write_text(file.read_text().replace('population = "residents"', ""))
+        with dc.open(file) as curator:
+            assert curator.ledger.terms.budget.epsilon == Fraction(epsilon)
+    write(tmp_path, "visits", epsilon="1.000004")
+    dc.open(tmp_path / "visits.toml").close()
+    write(tmp_path, "visits", epsilon="1.0")
+    with pytest.raises(dc.PolicyError, match=r"Budget\(epsilon=250001/250000\) in the ledger, Budget\(epsilon=1\)"):
+        dc.open(tmp_path / "visits.toml")
+
+
+def test_a_new_table_does_not_undo_a_change_made_at_the_same_time(folder, monkeypatch):
+    for name in ("visits", "labs"):
+        dc.open(folder / f"{name}.toml").close()
+    lower = Policy.load(write(folder, "labs", epsilon=0.6))
+    differences = ledger_terms._differences
+
+    def lowered_meanwhile(terms, policy):
+        monkeypatch.setattr(ledger_terms, "_differences", differences)
+        with open_or_create_ledger(lower) as ledger:
+            ledger_terms.set_budget_of_policy(ledger, lower)
+        return differences(terms, policy)
+
+    monkeypatch.setattr(ledger_terms, "_differences", lowered_meanwhile)
+    policy = folder / "visits.toml"
+    policy.write_text(
+        f'{policy.read_text()}[tables.w]\nsource = "visits.csv"\nunit = "person"\n'
+        '[tables.w.columns]\nperson = { type = "integer" }\n'
+    )
+    with pytest.raises(dc.PolicyError, match="changed at the same time"):
+        dc.open(policy)
+    with open_or_create_ledger(lower) as ledger:
+        assert ledger.terms.budget.epsilon == Fraction("0.6")

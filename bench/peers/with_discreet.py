@@ -14,7 +14,7 @@ QUESTION = "SELECT city, COUNT(*) AS n, SUM(amount) AS s, AVG(amount) AS m FROM 
 def main():
     folder, _, times = measure.arguments()
     # Nothing is remembered: neither an answer, by a version of its own each time, nor an exact total.
-    with dc.open(folder / "one.toml", tuning=Tuning(remember=0)) as shop:
+    with dc.open(folder / "one.toml", tuning=Tuning(totals_cache=0)) as shop:
         versions = (f"version {number}" for number in count())
 
         def ask():

@@ -543,6 +543,7 @@ def test_a_range_has_both_ends_or_none(text):
         ("t LIKE 'x\\'", "end with its escape character"),
         ("t LIKE 'x' ESCAPE 'ab'", "ESCAPE takes one character"),
         ("t SIMILAR TO 'x' ESCAPE '!'", "ESCAPE takes one character"),
+        ("t SIMILAR TO 'a)|(b'", "invalid regular expression"),
         ("t ~ '(?=x)'", "regular expression may only contain letters"),
         (r"t ~ '\d'", "regular expression may only contain"),
         (r"t ~ '(a)\1'", "regular expression may only contain"),

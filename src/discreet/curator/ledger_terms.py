@@ -34,8 +34,8 @@ def check_and_record_terms(ledger: Ledger, policy: Policy) -> None:
     if terms.datasets is None:
         if terms.unit_declaration:
             check_same_unit(terms.unit_declaration, policy)
-        if [*_differences(terms, policy)] or terms.unit_declaration != policy.unit_fingerprint():
-            _set_budget(ledger, policy)
+        if [*_differences(terms, policy)] or terms.unit_declaration != policy.unit_fingerprint(terms.unit_declaration):
+            _set_budget(ledger, policy, terms)
         return
     check_same_population(terms.unit_declaration, policy)
     member = terms.datasets.get(policy.dataset)
@@ -49,8 +49,8 @@ def check_and_record_terms(ledger: Ledger, policy: Policy) -> None:
         )
     if member is None:
         _join(ledger, policy)
-    elif member.unit_declaration != policy.unit_fingerprint():
-        _set_budget(ledger, policy)
+    elif member.unit_declaration != policy.unit_fingerprint(member.unit_declaration):
+        _set_budget(ledger, policy, terms)
 
 
 def set_budget_of_policy(ledger: Ledger, policy: Policy) -> list[str]:
@@ -69,15 +69,18 @@ def set_budget_of_policy(ledger: Ledger, policy: Policy) -> list[str]:
     check_same_unit(terms.datasets[policy.dataset].unit_declaration, policy)
     changes = [*_differences(terms, policy)]
     if changes:
-        _set_budget(ledger, policy)
+        _set_budget(ledger, policy, terms)
     return changes
 
 
-def _set_budget(ledger: Ledger, policy: Policy) -> None:
+def _set_budget(ledger: Ledger, policy: Policy, terms: Terms) -> None:
+    """Record the policy's terms, unless others than those that it was compared with were recorded since."""
+    member = (terms.datasets or {}).get(policy.dataset)
+    declared = policy.unit_fingerprint(member.unit_declaration if member else terms.unit_declaration)
     own: dict[str, Any] = (
-        {"member": _member(policy)} if policy.dataset else {"unit_declaration": policy.unit_fingerprint()}
+        {"member": DatasetTerms(policy.dataset_limit, declared)} if policy.dataset else {"unit_declaration": declared}
     )
-    ledger.set_budget(policy.budget, analysts=policy.analyst_budgets(), **own)
+    ledger.set_budget(policy.budget, analysts=policy.analyst_budgets(), replaces=terms, **own)
 
 
 def _join(ledger: Ledger, policy: Policy) -> None:
@@ -100,8 +103,11 @@ def _differences(terms: Terms, policy: Policy) -> Iterator[str]:
         recorded["this data set"] = terms.datasets[policy.dataset].limit
         declared["this data set"] = policy.dataset_limit
     for name in dict.fromkeys([*recorded, *declared]):
-        old, new = _budget_text(recorded.get(name)), _budget_text(declared.get(name))
-        if old != new:
+        limits = recorded.get(name), declared.get(name)
+        if len({each and (each.epsilon, each.delta, each.discover) for each in limits}) > 1:
+            old, new = map(_budget_text, limits)
+            if old == new:  # to six digits
+                old, new = map(repr, limits)
             yield f"{name}: {old} in the ledger, {new} in the policy"
 
 

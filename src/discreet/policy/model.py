@@ -175,9 +175,13 @@ class Policy:
         """Return each table's source; file paths are absolute, names and URLs unchanged."""
         return {name: _resolve_source(table.source, self.base) for name, table in self.tables.items()}
 
-    def unit_fingerprint(self) -> str:
-        """Return the privacy unit of every private table as canonical JSON; see `check_same_unit`."""
-        return canonical_json({"unit": _unit_record(self.unit), "tables": _table_unit_records(self.tables)})
+    def unit_fingerprint(self, earlier: str = "") -> str:
+        """Return the privacy unit of every private table as canonical JSON; see `check_same_unit`.
+
+        Tables of an `earlier` fingerprint stay in it, so that none can be removed and return with another unit.
+        """
+        tables = json.loads(earlier)["tables"] if earlier else {}
+        return canonical_json({"unit": _unit_record(self.unit), "tables": tables | _table_unit_records(self.tables)})
 
     def population_declaration(self) -> str:
         """Return what all data sets of a population share: the unit, its noun, and the neighbouring relation."""

@@ -216,10 +216,11 @@ class Ledger:
         analysts: Mapping[str, Budget] | None,
         unit_declaration: str | None = None,
         member: DatasetTerms | None = None,
+        replaces: Terms | None = None,
     ) -> None:
         """Change the budget and the limits of analysts, and record the change; the loss already spent stays.
 
-        `member` replaces the limit and the declaration of this data set of a population.
+        `member` is this data set of a population; the change is refused if the terms that it `replaces` are outdated.
 
         Claim: the split of delta is never changed after an answer was seen.
         Proof: after the first charge, a budget with a delta can only be replaced by one with the same delta and the
@@ -230,6 +231,8 @@ class Ledger:
         """
         with self.write_transaction() as (table, chain):
             before = read_terms(chain.terms)
+            if replaces not in (None, before):
+                raise PolicyError("[budget]: the terms were changed at the same time. Try again.")
             unit = before.unit_declaration if unit_declaration is None else unit_declaration
             datasets = before.datasets if member is None else {**(before.datasets or {}), self.dataset: member}
             terms = Terms(before.name, budget, analysts, unit, datasets)

@@ -153,6 +153,7 @@ def bind_similar_to(node: exp.Expression, reader: ExprReader) -> BoundExpr:
     special = {"%": ".*", "_": ".", ".": "\\.", "^": "\\^", "$": "\\$", "\\%": "%", "\\_": "_"}
     tokens = re.findall(r"\\.|\[[^\]]*\]|.", pattern, re.DOTALL)
     inside = "".join(special.get(token, token) for token in tokens)
+    check_regex(inside)  # on its own: brackets of the pattern must not close the one around it
     return _bound_match(reader.bind_as(node.this, TEXT), f"^({inside})$")
 
 
