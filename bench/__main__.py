@@ -3,9 +3,22 @@
 import sys
 from importlib import import_module
 
-from bench import anonymity, attacks, audit, learning, ledger, local, membership, noise, queries, selection, start
+from bench import (
+    anonymity,
+    attacks,
+    audit,
+    learning,
+    ledger,
+    local,
+    membership,
+    noise,
+    quantiles,
+    queries,
+    selection,
+    start,
+)
 
-PARTS = (noise, ledger, start, learning, local, anonymity, queries, selection, attacks, membership, audit)
+PARTS = (noise, ledger, start, learning, local, anonymity, queries, quantiles, selection, attacks, membership, audit)
 
 for part in [import_module(f"bench.{sys.argv[1]}")] if sys.argv[1:] else PARTS:
     print(f"\n{part.__doc__.strip().splitlines()[0]}\n")

@@ -162,10 +162,26 @@ def test_an_empty_group_has_no_median(curator):
     assert None in answers  # where the noisy number of rows is not above zero
 
 
-def test_several_quantiles_of_one_column_share_one_tree(curator):
-    one = curator.explain("SELECT MEDIAN(age) FROM visits WHERE ok", epsilon=1)
-    three = curator.explain("SELECT MEDIAN(age), MIN(age), QUANTILE_CONT(age, 0.9) FROM visits WHERE ok", epsilon=1)
-    assert [column.margin_depends_on for column in three.columns] == 3 * [one.columns[0].margin_depends_on]
+def test_many_quantiles_of_one_column_share_one_tree(curator):
+    one = curator.explain("SELECT MIN(age) FROM visits WHERE ok", epsilon=1)
+    four = "SELECT MEDIAN(age), MAX(age), QUANTILE_CONT(age, 0.9), QUANTILE_CONT(age, 0.1) FROM visits WHERE ok"
+    columns = curator.explain(four, epsilon=1).columns
+    assert [column.margin_depends_on for column in columns] == 4 * [one.columns[0].margin_depends_on]
+    assert all("discrete" in column.noise for column in columns)
+
+
+def test_few_quantiles_of_one_column_are_selected_at_a_cost_for_each(curator):
+    """One in a pure budget, up to three in one with a delta; decided by the query and the budget alone."""
+    levels = (0.2, 0.4, 0.6, 0.8)
+    selected = []
+    for count in range(1, 5):
+        quantiles = ", ".join(f"QUANTILE_CONT(age, {level})" for level in levels[:count])
+        columns = curator.explain(f"SELECT {quantiles} FROM visits WHERE ok", epsilon=1).columns
+        selected.append({column.noise.partition(",")[0] == "exponential mechanism" for column in columns})
+    most = 3 if curator.policy.budget.delta else 1
+    assert selected == [{count <= most} for count in range(1, 5)]
+    both = curator.explain("SELECT MEDIAN(age), MEDIAN(cost) FROM visits WHERE ok", epsilon=1).columns
+    assert all("exponential" in column.noise for column in both)
 
 
 def test_a_count_beside_a_median_is_explained_as_it_is_alone():

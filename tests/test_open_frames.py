@@ -302,7 +302,7 @@ def test_a_ledger_is_not_used_for_other_data(tmp_path):
 
 
 def test_a_version_is_the_owners_label_of_the_data():
-    assert (declared().data.version, declared(version="2026-11").data.version) == ("1", "2026-11")
+    assert (declared().data.version, declared(version="2026-11").data.version) == (None, "2026-11")
 
 
 WRONG = [

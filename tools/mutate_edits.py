@@ -40,7 +40,8 @@ _OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
 _OPPOSITES = {"min": "max", "max": "min", "any": "all", "all": "any", "floor": "ceil", "ceil": "floor"}
 _OPPOSITES |= {"log_up": "log_down", "log_down": "log_up", "round_up": "round_down", "round_down": "round_up"}
 # Arguments whose order means nothing, or whose exchange cannot run.
-_UNORDERED = {"min", "max", "isinstance", "issubclass", "getattr", "setattr", "hasattr", "cast", "gcd", "field"}
+_UNORDERED = {"min", "max", "isinstance", "issubclass", "getattr", "setattr", "hasattr", "cast", "gcd", "field", "wipe"}
+_UNORDERED |= {"minimum", "maximum"}
 # In texts that become SQL: a clause without effect, a bound moved, a guard dropped.
 _CLAUSES = (
     (" WHERE ", " WHERE TRUE OR "),
@@ -82,6 +83,7 @@ _LINE, _AROUND = (
     50,
 )  # characters of a statement that are shown: of a longer one, so many on each side of the change
 _NUMBERS = {"int", "Fraction", "float"}
+_CHECKED_OR_SHOWN = {"strict", "repr"}  # keywords
 _SHOWN = {"__repr__", "__str__", "__getattr__", "__dir__"}  # what people read; refusals and losses do not pass here
 
 
@@ -178,6 +180,29 @@ class Module:
                 found.append(Mutant(self.name, function, before, after, nth, line, place, key, edit))
         return found
 
+    def tests_of_claim(self, qualified: str) -> frozenset[str]:
+        """Return the tests that the docstring of a function, or of its class, names under `Checked by`."""
+        return self._claims.get(qualified, frozenset()) | self._claims.get(qualified.partition(".")[0], frozenset())
+
+    @cached_property
+    def _claims(self) -> dict[str, frozenset[str]]:
+        found = {}
+        for site in _sites(self.tree):
+            if isinstance(site.node, ast.FunctionDef | ast.ClassDef):
+                checked = (ast.get_docstring(site.node) or "").partition("Checked by:")[2]
+                found[".".join([*site.scope, site.node.name])] = frozenset(re.findall(r"\btest_\w+", checked))
+        return found
+
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """Return a hash of the code of each function that is not in another one, by its qualified name."""
+        found: dict[str, str] = {}
+        for site in _sites(self.tree):
+            if isinstance(site.node, ast.FunctionDef) and site.function is None:
+                name = ".".join([*site.scope, site.node.name])  # getter and setter have the same
+                found[name] = found.get(name, "") + _digest(site.node)[:16]
+        return found
+
     def compiled(self, mutant: Mutant) -> Any:
         """Return the code of the module with a mutant in it; lines are those of the original."""
         return mutant.edit.applied(lambda: compile(ast.fix_missing_locations(self.tree), str(self.path), "exec"))
@@ -214,7 +239,9 @@ def _walk(site: _Site) -> Iterator[_Site]:
         # Under `if TYPE_CHECKING`, and names that type checkers need, nothing runs.
         typing = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
         listed = isinstance(child, ast.Assign) and "__all__" in ast.unparse(child.targets[0])
-        if child in left_out or text or shown or idle or typing or listed:
+        # Whether lists have equal lengths, and what a dataclass prints: asserted or shown, like the above.
+        checked = isinstance(child, ast.keyword) and child.arg in _CHECKED_OR_SHOWN
+        if child in left_out or text or shown or idle or typing or listed or checked:
             continue
         outer = node if child in inside else function
         statement = child if isinstance(child, ast.stmt | ast.match_case) else site.statement

@@ -34,8 +34,8 @@ from mutate_edits import Module, Mutant
 
 ROOT = Path(__file__).resolve().parent.parent
 STORE = ROOT / ".mutants"
-CAP = 5.0  # CPU seconds of tests, beyond those named after the module, that a mutant is put to
-NEAR = 12.0  # and of those named after it
+CAP = 3.0  # CPU seconds of tests, beyond those named after the module, that a mutant is put to
+NEAR = 5.0  # and of those named after it or in the first file; those that the claim names are always run
 PATIENCE = 4  # times the CPU seconds of a test: a mutant that takes more, and two seconds, is noticed
 _MEMORY = 12 << 30  # bytes of addresses: a mutant that drops a bound must not take the machine with it
 _STILL = 300  # seconds without any progress: it waits for something that never comes
@@ -49,7 +49,7 @@ class Timed:
 
     id: str
     seconds: float
-    calls: frozenset[tuple[str, str, int]]  # module, qualified name, first line
+    calls: frozenset[tuple[str, str]]  # module and qualified name
 
 
 @dataclass(frozen=True)
@@ -64,15 +64,18 @@ class Outcome:
 class Runner:
     """Runs mutants of modules against tests; a plugin of the pytest session that holds the tests."""
 
-    def __init__(self, modules: dict[str, Module], work: Callable[["Runner"], None]) -> None:
+    def __init__(
+        self, modules: dict[str, Module], files_of: Callable[[str], list[str]], work: Callable[["Runner"], None]
+    ) -> None:
         self.modules = modules
+        self._files_of = functools.cache(files_of)
         self._by_file = {str(module.path): name for name, module in modules.items()}
         self._work = work
         self._items: dict[str, Any] = {}
-        self._tests: dict[str, Timed] = {}
-        self._callers: dict[tuple[str, str, int], list[Timed]] = {}
+        self._tests: dict[str, list[Timed]] = {}  # by file, of those that were recorded
         self._live: dict[tuple[str, str, int], list[types.FunctionType]] = {}
         self._caches: list[Any] = []
+        self._early: set[types.CodeType] = set()  # called while tests are loaded
         self.broken: list[str] = []
         self._failed: str | None = None
         self._passed = False
@@ -87,6 +90,7 @@ class Runner:
         """Collect the tests of files, do the work and remove what it left."""
         os.chdir(ROOT)
         try:
+            sys.settrace(_tracer(self._early))
             code = pytest.main([*_OPTIONS, *files], plugins=[self])
             if code != 0:
                 raise RuntimeError(f"pytest ended with {code!r}: the tests cannot be collected")
@@ -97,16 +101,17 @@ class Runner:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Do the work instead of running the tests."""
+        sys.settrace(None)
         import discreet  # noqa: PLC0415 - the one that the tests have loaded
 
         if not Path(discreet.__file__).is_relative_to(ROOT):
             raise RuntimeError(f"tests load another discreet: {discreet.__file__}")
         self._items = {item.nodeid: item for item in session.items}
         self._prepare_clusters()
+        gc.unfreeze()  # tests may have frozen what they loaded, and frozen objects are not listed
         self._find_functions()
         gc.collect()
         gc.freeze()
-        self._record()
         self._work(self)
         return True
 
@@ -152,44 +157,48 @@ class Runner:
 
     # Which test calls what.
 
-    def _record(self) -> None:
-        """Find out which functions each test calls and how long it takes; known for files that have not changed."""
-        STORE.mkdir(exist_ok=True)
-        around = _hash([*ROOT.glob("src/**/*.py"), *(p for p in ROOT.glob("tests/**/*.py") if p.name[:5] != "test_")])
-        files: dict[str, list[Any]] = {}
-        for item in self._items.values():
-            files.setdefault(item.nodeid.split("::")[0], []).append(item)
-        for name, items in files.items():
-            key = _hash([ROOT / name]) + around
+    @functools.cached_property
+    def _beside(self) -> str:
+        """Return a hash of what tests share."""
+        return _hash(p for p in ROOT.glob("tests/**/*.py") if not p.name.startswith("test_"))
+
+    def _recorded(self, name: str) -> list[Timed]:
+        """Return the tests of a file that pass: recorded when needed, and again if code that they run changes."""
+        if name not in self._tests:
+            STORE.mkdir(exist_ok=True)
+            items = [item for item in self._items.values() if item.nodeid.split("::")[0] == name]
+            key = _hash([ROOT / name]) + self._beside
             stored = STORE / f"{name.replace('/', '_')}.json"
             known = json.loads(stored.read_text()) if stored.exists() else {}
-            if known.get("key") != key:
+            if known.get("key") != key or any(self._code_of(name) != was for name, was in known["runs"].items()):
                 began = _cpu()
-                lines, ended = self._forked(lambda tell, i=items: self._traced(i, tell), 3600)
+                lines, ended = self._forked(lambda tell: self._traced(items, tell), 3600)
                 if ended:
                     raise RuntimeError(f"{name} did not end without any mutant: {ended}")
-                known = {"key": key, "tests": lines}
+                runs = {name for line in lines for name in line.pop("runs")}
+                known = {"key": key, "tests": lines, "runs": {name: self._code_of(name) for name in sorted(runs)}}
                 stored.write_text(json.dumps(known))
                 print(f"    {name}: {len(lines)} tests, {_cpu() - began:.0f} s", flush=True)
-            for line in known["tests"]:
-                if line["failed"]:
-                    self.broken.append(line["id"])
-                elif line["passed"] and line["id"] in self._items:
-                    test = Timed(line["id"], line["seconds"], frozenset(map(tuple, line["calls"])))
-                    self._tests[test.id] = test
-                    for place in test.calls:
-                        self._callers.setdefault(place, []).append(test)
+            self.broken += [line["id"] for line in known["tests"] if line["failed"]]
+            self._tests[name] = [
+                Timed(line["id"], line["seconds"], frozenset(map(tuple, line["calls"])))
+                for line in known["tests"]
+                if line["passed"] and not line["failed"] and line["id"] in self._items
+            ]
+        return self._tests[name]
+
+    def _code_of(self, name: str) -> str:
+        """Return a hash of a function of the scope, of all outside of functions, or of a file that is not in scope."""
+        module, _, function = name.partition(" ")
+        if not function:
+            return _hash([ROOT / name]) if (ROOT / name).exists() else ""
+        return self.modules[module].digests.get(function.split(".<")[0], "") if module in self.modules else ""
 
     def _traced(self, items: list[Any], tell: Callable[[Any], None]) -> None:
-        seen: set[tuple[str, str, int]] = set()
-        by_file = self._by_file
-
-        def trace(frame: types.FrameType, event: str, _: object) -> None:
-            if event == "call" and frame.f_code.co_filename in by_file:
-                seen.add(self._place(frame.f_code))
-
+        seen: set[types.CodeType] = set()
+        trace = _tracer(seen)
         threading.settrace(trace)
-        for item, following in zip(items, [*items[1:], None], strict=True):
+        for item, following in zip(items, [*items[1:], None], strict=False):
             seen.clear()
             self._failed, self._passed = None, False
             began = _cpu()
@@ -198,21 +207,37 @@ class Runner:
             sys.settrace(None)
             seconds = round(_cpu() - began, 3)
             line = {"id": item.nodeid, "seconds": seconds, "failed": self._failed is not None, "passed": self._passed}
-            tell(line | {"calls": sorted(seen)})
+            calls = {self._place(code)[:2] for code in seen if code.co_filename in self._by_file}
+            files = {os.path.relpath(c.co_filename, ROOT) for c in seen if c.co_filename not in self._by_file}
+            tell(line | {"calls": sorted(calls), "runs": [*files, *(f"{module} {name}" for module, name in calls)]})
 
     # One mutant.
 
+    def is_early(self, mutant: Mutant) -> bool:
+        """Tell whether a change in place comes too late: the code runs, or may run, while modules are loaded."""
+        if mutant.place is None or any(self._is_at(code, mutant) for code in self._early):
+            return True
+        # Code with other variables of the scope around it cannot be put into a function that exists.
+        closure = _code_at(self.modules[mutant.module].compiled(mutant), mutant.place).co_freevars
+        return any(f.__code__.co_freevars != closure for f in self._live.get((mutant.module, *mutant.place), []))
+
+    def _is_at(self, code: types.CodeType, mutant: Mutant) -> bool:
+        return code.co_filename in self._by_file and self._place(code) == (mutant.module, *(mutant.place or ()))
+
     def tests_for(self, mutant: Mutant) -> list[Timed]:
-        """Return the tests that a mutant is put to: those named after its module first, then the quickest."""
-        module, (function, line) = mutant.module, mutant.place or ("", 0)
-        called = [(module, function, line)] if mutant.place else [p for p in self._callers if p[0] == module]
+        """Return the tests of a mutant: those that its claim names, those named after its module, then the quickest."""
+        module, tests = mutant.module, [t for file in self._files_of(mutant.module) for t in self._recorded(file)]
         # Inner functions have names of their own, and need not be called where the outer one is.
-        callers = {test.id: test for place in called for test in self._callers.get(place, [])}.values()
+        place = (module, mutant.place[0]) if mutant.place else None
+        callers = [t for t in tests if (place in t.calls if place else any(call[0] == module for call in t.calls))]
         words = [word for word in module.split("/")[-2:] if word not in ("kernel", "engines", "rows", "postgres")]
-        near = [test for test in callers if any(word in test.id.split("::")[0] for word in words)]
-        chosen = _within(sorted(near, key=lambda test: test.seconds), NEAR)
-        others = [test for test in callers if test not in near]
-        return [*chosen, *_within(sorted(others, key=lambda test: test.seconds), CAP)]
+        claim = self.modules[module].tests_of_claim(mutant.place[0]) if mutant.place else frozenset()
+        named = [t for t in callers if t.id.rpartition("::")[2].split("[")[0] in claim]
+        first = next(file for file in self._files_of(module) if file.startswith("tests/"))
+        near = [t for t in callers if t not in named and (t.id.startswith(first) or _is_named(t, words))]
+        others = [t for t in callers if t not in named and t not in near]
+        quickest = [sorted(tests, key=lambda t: t.seconds) for tests in (named, near, others)]
+        return [*quickest[0], *_within(quickest[1], NEAR), *_within(quickest[2], CAP)]
 
     def in_place(self, mutant: Mutant) -> Outcome:
         """Return what the tests say to a mutant of a function, in a copy of this process."""
@@ -242,15 +267,16 @@ class Runner:
     def _changed(self, mutant: Mutant, tests: list[Timed], tell: Callable[[Any], None]) -> None:
         assert mutant.place is not None
         code = _code_at(self.modules[mutant.module].compiled(mutant), mutant.place)
-        for function in self._live.get((mutant.module, *mutant.place), []):
-            try:
+        functions = self._live.get((mutant.module, *mutant.place), [])
+        if tests and not functions:
+            raise RuntimeError(f"{mutant.place} is called by tests and cannot be found: nothing would be changed")
+        for function in functions:
+            with contextlib.suppress(ValueError):  # another closure: see is_early
                 function.__code__ = code
-            except ValueError:  # it needs other variables of what is around it: only a new process can tell
-                return
         for cache in self._caches:
             cache.cache_clear()
         items = [self._items[test.id] for test in tests]
-        for test, item, following in zip(tests, items, [*items[1:], None], strict=True):
+        for test, item, following in zip(tests, items, [*items[1:], None], strict=False):
             _limited(int(time.process_time() + PATIENCE * test.seconds) + 2)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if self._failed:
@@ -313,6 +339,17 @@ class Runner:
             os._exit(code)
 
 
+def _tracer(seen: set[types.CodeType]) -> Callable[[types.FrameType, str, object], None]:
+    """Return a trace function that adds the code of the package that is called."""
+    package = str(ROOT / "src")
+
+    def trace(frame: types.FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(package):
+            seen.add(frame.f_code)
+
+    return trace
+
+
 def _code_at(code: types.CodeType, place: tuple[str, int]) -> types.CodeType:
     """Return the code of the function with this qualified name and first line."""
     for each in code.co_consts:
@@ -323,6 +360,10 @@ def _code_at(code: types.CodeType, place: tuple[str, int]) -> types.CodeType:
                 with contextlib.suppress(LookupError):
                     return _code_at(each, place)
     raise LookupError(f"no function {place}")
+
+
+def _is_named(test: Timed, words: list[str]) -> bool:
+    return any(word in test.id.split("::")[0] for word in words)
 
 
 def _within(tests: list[Timed], seconds: float) -> Iterator[Timed]:
@@ -398,6 +439,8 @@ class Fresh:
             return None, seconds
         if ended == "exit code 4" and "while loading conftest" in text:
             return "the package cannot be loaded", seconds
+        if ended == "exit code 4" and "found no collectors" in text:
+            return "the tests cannot be loaded", seconds
         if ended in ("exit code 4", "exit code 70"):
             raise RuntimeError(f"pytest could not run: {text[-2000:]}")
         failed = [line for line in text.splitlines() if line.startswith(("FAILED", "ERROR"))]

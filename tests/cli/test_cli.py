@@ -15,6 +15,7 @@ from discreet.cli.terminal import format_fraction, format_rounded_down
 ASKED = """
 [data]
 name = "visits"
+version = "1"
 [budget]
 epsilon = 1.0
 [budget.analysts]

@@ -13,7 +13,7 @@ import pytest
 from discreet.engines.duckdb.engine import DuckDB, Tuning
 from discreet.engines.reference.engine import ReferenceEngine
 from discreet.engines.table_source import EngineError, TableSource
-from discreet.engines.totals_cache import TotalsCache
+from discreet.engines.totals_cache import TotalsCache, _estimated_bytes
 from discreet.kernel.expr import Column, Type
 from discreet.kernel.grid import Grid
 from discreet.kernel.question import (
@@ -160,6 +160,76 @@ def test_cache_eviction_does_not_depend_on_the_data(most):
             known.totals(question, engine.totals)
         asked.append(engine.asked)
     assert asked[1:] == asked[:1] * 3
+
+
+SELECTED = Question(replace(VISITS, max_rows=100), BY, SelectedGroups(5), ContributionBounds(1, 1), (CountUnits(),))
+
+
+def test_with_partition_selection_the_votes_are_computed_together_with_every_missing_total():
+    """The first total counts the units that vote: another in its place would be counted, and released, as the votes."""
+    engine = Counting({"visits": ROWS})
+    known = TotalsCache(3 * _estimated_bytes(SELECTED, Count()))  # what the votes use is counted once
+    for totals in ((Count(),), (CountDistinct(X),), (Count(),), (CountDistinct(X), Count())):
+        question = replace(SELECTED, totals=(CountUnits(), *totals))
+        found = known.totals(question, engine.totals)
+        assert seen(question, found) == seen(question, ReferenceEngine({"visits": ROWS}).totals(question))
+    assert engine.asked == [(CountUnits(), Count()), (CountUnits(), CountDistinct(X))]
+
+
+def test_totals_whose_groups_were_found_at_different_times_are_aligned_by_group():
+    """A total that was computed alone has only the groups that it needs."""
+    tree = HistogramTree(X, Grid(0, 9, 1), 10, 1)
+    question = replace(LISTED, totals=(Count(), tree, CountUnits()))
+    expected = ReferenceEngine({"visits": ROWS}).totals(question)
+
+    def compute(part):
+        found = ReferenceEngine({"visits": ROWS}).totals(part)
+        if part.totals != (Count(),):
+            return found
+        assert len(found.keys) > 1
+        return replace(found, keys=found.keys[::-1], values=found.values[::-1])
+
+    known = TotalsCache(1 << 20)
+    known.totals(replace(question, totals=(Count(),)), compute)
+    assert seen(question, known.totals(question, compute)) == seen(question, expected)
+    swapped = replace(question, totals=(tree, Count()))
+    assert seen(swapped, known.totals(swapped, compute)) == seen(
+        swapped, ReferenceEngine({"visits": ROWS}).totals(swapped)
+    )
+
+
+def computed_with(most, limits):
+    """Return which of the questions with these contribution bounds a cache of so many bytes has computed."""
+    engine, known, computed = Counting({"visits": ROWS}), TotalsCache(most), []
+    for limit in limits:
+        before = len(engine.asked)
+        known.totals(replace(LISTED, totals=(Count(),), bounds=ContributionBounds(1, limit)), engine.totals)
+        computed += [limit] * (len(engine.asked) - before)
+    return computed
+
+
+def test_the_cache_holds_as_many_totals_as_fit_and_none_larger_than_half():
+    size = _estimated_bytes(LISTED, Count())
+    assert computed_with(2 * size, (1, 2, 1, 2, 1, 3, 1, 2)) == [1, 2, 3, 2]  # the least recently used was 2
+    assert computed_with(3 * size - 1, (1, 2, 1, 2, 3, 2, 1)) == [1, 2, 3, 1]
+    assert computed_with(3 * size, (1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 1)) == [1, 2, 3, 4, 1]
+    assert computed_with(2 * size - 1, (1, 1, 2, 2)) == [1, 1, 2, 2]
+
+
+def test_the_size_of_a_total_is_estimated_from_the_question_alone():
+    tree = HistogramTree(X, Grid(0, 9, 1), 10, 1)
+    few = replace(LISTED, relation=replace(VISITS, max_rows=2))
+    many = replace(SELECTED, relation=replace(VISITS, max_rows=10**9))
+    assert _estimated_bytes(LISTED, Count()) == 200 + 3 * 108
+    assert _estimated_bytes(LISTED, tree) == 200 + 3 * 108 + 3 * tree.cell_count * 24
+    assert _estimated_bytes(few, tree) == 200 + 2 * 108 + 2 * 24
+    assert _estimated_bytes(SELECTED, Count()) == 200 + 100 * 108
+    assert _estimated_bytes(many, Count()) == 200 + 400_000 * 108
+    # The tree is larger than half of the cache, and the count is not.
+    engine, known = Counting({"visits": ROWS}), TotalsCache(2 * _estimated_bytes(LISTED, tree) - 1)
+    for _ in range(2):
+        known.totals(replace(LISTED, totals=(Count(), tree)), engine.totals)
+    assert engine.asked == [(Count(), tree), (tree,)]
 
 
 def test_an_engine_whose_file_changed_does_not_answer_from_the_cache(tmp_path):

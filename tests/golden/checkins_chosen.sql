@@ -7,10 +7,10 @@ r0 from
   derive lat = inside(lat, 40.4, 41.0), lon = inside(lon, -74.3, -73.6)
     checkins of visitor
   clipped, groups 1, rows 20
-  t0 = histogram(lat, 202/5 to 41 by 1/10000, 9 to the 4), size 83886080, weight 4
-  t1 = histogram(lon, -743/10 to -368/5 by 1/10000, 6 to the 5), size 104857600, weight 5
-  m0 = Quantile(total=0, target=1/2, kind=real, origin=None): MEDIAN(lat)
-  m1 = Quantile(total=1, target=1/2, kind=real, origin=None): MEDIAN(lon)
+  t0 = histogram(lat, 202/5 to 41 by 1/10000, 6001 to the 1), size 20971520, weight 2
+  t1 = histogram(lon, -743/10 to -368/5 by 1/10000, 7001 to the 1), size 20971520, weight 2
+  m0 = Quantile(total=0, target=1/2, method=selection, kind=real, origin=None): MEDIAN(lat)
+  m1 = Quantile(total=1, target=1/2, method=selection, kind=real, origin=None): MEDIAN(lon)
   Each visitor contributes at most 20 rows per group.
 then SELECT r0.m0 AS "lat", r0.m1 AS "lon" FROM r0
 */
@@ -23,8 +23,8 @@ r0 from
     per unit: f0 = rows()
       checkins of visitor
   not clipped, groups 1, rows 1
-  t0 = histogram(c0, 1 to 100 by 1, 10 to the 2), size 2, weight 2
-  m0 = Quantile(total=0, target=1/2, kind=integer, origin=None): MEDIAN(n)
+  t0 = histogram(c0, 1 to 100 by 1, 100 to the 1), size 1, weight 2
+  m0 = Quantile(total=0, target=1/2, method=selection, kind=integer, origin=None): MEDIAN(n)
   In MEDIAN(n), values are clamped to the range from 1 to 100.
 then SELECT r0.m0 AS "median" FROM r0
 */
@@ -92,8 +92,8 @@ r0 from
   checkins of visitor
   clipped, groups 1, rows 20
   t0 = histogram(days_between(2009-03-01, to_date(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999))), 0 to 609 by 1, 5 to the 4), size 83886080, weight 8
-  m0 = Quantile(total=0, target=0, kind=timestamp, origin=2009-03-01): MIN(at)
-  m1 = Quantile(total=0, target=1, kind=timestamp, origin=2009-03-01): MAX(at)
+  m0 = Quantile(total=0, target=0, method=tree, kind=timestamp, origin=2009-03-01): MIN(at)
+  m1 = Quantile(total=0, target=1, method=tree, kind=timestamp, origin=2009-03-01): MAX(at)
   Each visitor contributes at most 20 rows per group.
 then SELECT r0.m0 AS "min", r0.m1 AS "max" FROM r0
 */
@@ -106,9 +106,9 @@ r0 from
     derive lat = inside(lat, 40.4, 41.0)
       checkins of visitor
   clipped, groups 1, rows 20
-  t0 = histogram(lat, 202/5 to 41 by 1/10000, 9 to the 4), size 83886080, weight 8
-  m0 = Quantile(total=0, target=1/4, kind=real, origin=None): QUANTILE_CONT(lat, 0.25)
-  m1 = Quantile(total=0, target=3/4, kind=real, origin=None): QUANTILE_CONT(lat, 0.75)
+  t0 = histogram(lat, 202/5 to 41 by 1/10000, 6001 to the 1), size 20971520, weight 4
+  m0 = Quantile(total=0, target=1/4, method=selection, kind=real, origin=None): QUANTILE_CONT(lat, 0.25)
+  m1 = Quantile(total=0, target=3/4, method=selection, kind=real, origin=None): QUANTILE_CONT(lat, 0.75)
   Each visitor contributes at most 20 rows per group.
 then SELECT r0.m0 AS "south", r0.m1 AS "north" FROM r0
 */
@@ -120,8 +120,8 @@ r0 from
   per unit: f0 = rows()
     checkins of visitor
   not clipped, groups 1, rows 1
-  t0 = histogram(f0, 1 to 100 by 1, 10 to the 2), size 2, weight 2
-  m0 = Quantile(total=0, target=1/2, kind=integer, origin=None): MEDIAN(CLIP(n, 1, 100))
+  t0 = histogram(f0, 1 to 100 by 1, 100 to the 1), size 1, weight 2
+  m0 = Quantile(total=0, target=1/2, method=selection, kind=integer, origin=None): MEDIAN(CLIP(n, 1, 100))
   In MEDIAN(CLIP(n, 1, 100)), values are clamped to the range from 1 to 100.
 then SELECT r0.m0 AS "median" FROM r0
 */

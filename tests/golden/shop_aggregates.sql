@@ -331,8 +331,8 @@ SELECT MEDIAN(amount) FROM orders;
 r0 from
   orders of user
   clipped, groups 1, rows 20
-  t0 = histogram(amount, 0 to 500 by 1/100, 9 to the 5), size 104857600, weight 5
-  m0 = Quantile(total=0, target=1/2, kind=real, origin=None): MEDIAN(amount)
+  t0 = histogram(amount, 0 to 500 by 1/100, 50001 to the 1), size 20971520, weight 2
+  m0 = Quantile(total=0, target=1/2, method=selection, kind=real, origin=None): MEDIAN(amount)
   Each customer contributes at most 20 rows per group.
   In MEDIAN(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.m0 AS "median" FROM r0
@@ -344,8 +344,8 @@ SELECT PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY amount) FROM orders;
 r0 from
   orders of user
   clipped, groups 1, rows 20
-  t0 = histogram(amount, 0 to 500 by 1/100, 9 to the 5), size 104857600, weight 5
-  m0 = Quantile(total=0, target=9/10, kind=real, origin=None): PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY amount)
+  t0 = histogram(amount, 0 to 500 by 1/100, 50001 to the 1), size 20971520, weight 2
+  m0 = Quantile(total=0, target=9/10, method=selection, kind=real, origin=None): PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY amount)
   Each customer contributes at most 20 rows per group.
   In PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.m0 AS "percentile_cont" FROM r0
@@ -357,8 +357,8 @@ SELECT QUANTILE_CONT(amount, 0.5) FROM orders;
 r0 from
   orders of user
   clipped, groups 1, rows 20
-  t0 = histogram(amount, 0 to 500 by 1/100, 9 to the 5), size 104857600, weight 5
-  m0 = Quantile(total=0, target=1/2, kind=real, origin=None): QUANTILE_CONT(amount, 0.5)
+  t0 = histogram(amount, 0 to 500 by 1/100, 50001 to the 1), size 20971520, weight 2
+  m0 = Quantile(total=0, target=1/2, method=selection, kind=real, origin=None): QUANTILE_CONT(amount, 0.5)
   Each customer contributes at most 20 rows per group.
   In QUANTILE_CONT(amount, 0.5), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.m0 AS "quantile_cont" FROM r0
@@ -371,8 +371,8 @@ r0 from
   orders of user
   clipped, groups 1, rows 20
   t0 = histogram(amount, 0 to 500 by 1/100, 9 to the 5), size 104857600, weight 10
-  m0 = Quantile(total=0, target=0, kind=real, origin=None): MIN(amount)
-  m1 = Quantile(total=0, target=1, kind=real, origin=None): MAX(amount)
+  m0 = Quantile(total=0, target=0, method=tree, kind=real, origin=None): MIN(amount)
+  m1 = Quantile(total=0, target=1, method=tree, kind=real, origin=None): MAX(amount)
   Each customer contributes at most 20 rows per group.
   In MIN(amount) and MAX(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.m0 AS "min", r0.m1 AS "max" FROM r0

@@ -589,7 +589,7 @@ r0 from
   by k0 = part: p1, p2, p3
   clipped, groups 3, rows 40
   t0 = histogram(price, 0 to 100000 by 2, 9 to the 5), size 629145600, weight 5
-  m0 = Quantile(total=0, target=0, kind=real, origin=None): MIN(price)
+  m0 = Quantile(total=0, target=0, method=tree, kind=real, origin=None): MIN(price)
   Rows are left out where part is NULL or not declared.
   Each customer contributes at most 40 rows per group.
   In MIN(price), values are clamped to the range from 0 to 100000 and rounded to steps of 2.

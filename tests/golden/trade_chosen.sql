@@ -6,8 +6,8 @@ SELECT MEDIAN(price) FROM items;
 r0 from
   items of purchase → purchases.purchase, of customer
   clipped, groups 1, rows 40
-  t0 = histogram(price, 0 to 100000 by 2, 9 to the 5), size 209715200, weight 5
-  m0 = Quantile(total=0, target=1/2, kind=real, origin=None): MEDIAN(price)
+  t0 = histogram(price, 0 to 100000 by 2, 50001 to the 1), size 41943040, weight 2
+  m0 = Quantile(total=0, target=1/2, method=selection, kind=real, origin=None): MEDIAN(price)
   Each customer contributes at most 40 rows per group.
   In MEDIAN(price), values are clamped to the range from 0 to 100000 and rounded to steps of 2.
 then SELECT r0.m0 AS "median" FROM r0
@@ -21,10 +21,10 @@ r0 from
   items of purchase → purchases.purchase, of customer
   by k0 = mode: AIR, MAIL, RAIL, SHIP, TRUCK
   clipped, groups 5, rows 40
-  t0 = histogram(price, 0 to 100000 by 2, 9 to the 5), size 1048576000, weight 15
-  m0 = Quantile(total=0, target=1/4, kind=real, origin=None): PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY price)
-  m1 = Quantile(total=0, target=1/2, kind=real, origin=None): PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY price)
-  m2 = Quantile(total=0, target=3/4, kind=real, origin=None): PERCENTILE_CONT(0.75) WITHIN GROUP (ORDER BY price)
+  t0 = histogram(price, 0 to 100000 by 2, 50001 to the 1), size 41943040, weight 6
+  m0 = Quantile(total=0, target=1/4, method=selection, kind=real, origin=None): PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY price)
+  m1 = Quantile(total=0, target=1/2, method=selection, kind=real, origin=None): PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY price)
+  m2 = Quantile(total=0, target=3/4, method=selection, kind=real, origin=None): PERCENTILE_CONT(0.75) WITHIN GROUP (ORDER BY price)
   Rows are left out where mode is NULL or not declared.
   Each customer contributes at most 40 rows per group.
   In PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY price), PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY price) and PERCENTILE_CONT(0.75) WITHIN GROUP (ORDER BY price), values are clamped to the range from 0 to 100000 and rounded to steps of 2.
@@ -37,9 +37,9 @@ SELECT QUANTILE_CONT(price, 0.75) - QUANTILE_CONT(price, 0.25) AS spread FROM it
 r0 from
   items of purchase → purchases.purchase, of customer
   clipped, groups 1, rows 40
-  t0 = histogram(price, 0 to 100000 by 2, 9 to the 5), size 209715200, weight 10
-  m0 = Quantile(total=0, target=3/4, kind=real, origin=None): QUANTILE_CONT(price, 0.75)
-  m1 = Quantile(total=0, target=1/4, kind=real, origin=None): QUANTILE_CONT(price, 0.25)
+  t0 = histogram(price, 0 to 100000 by 2, 50001 to the 1), size 41943040, weight 4
+  m0 = Quantile(total=0, target=3/4, method=selection, kind=real, origin=None): QUANTILE_CONT(price, 0.75)
+  m1 = Quantile(total=0, target=1/4, method=selection, kind=real, origin=None): QUANTILE_CONT(price, 0.25)
   Each customer contributes at most 40 rows per group.
   In QUANTILE_CONT(price, 0.75) and QUANTILE_CONT(price, 0.25), values are clamped to the range from 0 to 100000 and rounded to steps of 2.
 then SELECT r0.m0 - r0.m1 AS "spread" FROM r0
@@ -51,8 +51,8 @@ SELECT PERCENTILE_CONT(0.95) WITHIN GROUP (ORDER BY CLIP(received - shipped, 0, 
 r0 from
   items of purchase → purchases.purchase, of customer
   clipped, groups 1, rows 40
-  t0 = histogram(clip(days_between(clip(shipped, 1992-01-01, 1998-12-31), clip(received, 1992-01-01, 1998-12-31)), 0, 60), 0 to 60 by 1, 8 to the 2), size 83886080, weight 2
-  m0 = Quantile(total=0, target=19/20, kind=integer, origin=None): PERCENTILE_CONT(0.95) WITHIN GROUP (ORDER BY CLIP(received - shipped, 0, 60))
+  t0 = histogram(clip(days_between(clip(shipped, 1992-01-01, 1998-12-31), clip(received, 1992-01-01, 1998-12-31)), 0, 60), 0 to 60 by 1, 61 to the 1), size 41943040, weight 2
+  m0 = Quantile(total=0, target=19/20, method=selection, kind=integer, origin=None): PERCENTILE_CONT(0.95) WITHIN GROUP (ORDER BY CLIP(received - shipped, 0, 60))
   Each customer contributes at most 40 rows per group.
   In PERCENTILE_CONT(0.95) WITHIN GROUP (ORDER BY CLIP(received - shipped, 0, 60)), values are clamped to the range from 0 to 60.
 then SELECT r0.m0 AS "days" FROM r0
@@ -64,8 +64,8 @@ SELECT PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY quantity) FROM items;
 r0 from
   items of purchase → purchases.purchase, of customer
   clipped, groups 1, rows 40
-  t0 = histogram(quantity, 1 to 50 by 1, 8 to the 2), size 83886080, weight 2
-  m0 = Quantile(total=0, target=9/10, kind=integer, origin=None): PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY quantity)
+  t0 = histogram(quantity, 1 to 50 by 1, 50 to the 1), size 41943040, weight 2
+  m0 = Quantile(total=0, target=9/10, method=selection, kind=integer, origin=None): PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY quantity)
   Each customer contributes at most 40 rows per group.
   In PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY quantity), values are clamped to the range from 1 to 50.
 then SELECT r0.m0 AS "percentile_disc" FROM r0
@@ -77,8 +77,8 @@ SELECT PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY quantity DESC) FROM items;
 r0 from
   items of purchase → purchases.purchase, of customer
   clipped, groups 1, rows 40
-  t0 = histogram(quantity, 1 to 50 by 1, 8 to the 2), size 83886080, weight 2
-  m0 = Quantile(total=0, target=1/10, kind=integer, origin=None): PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY quantity DESC)
+  t0 = histogram(quantity, 1 to 50 by 1, 50 to the 1), size 41943040, weight 2
+  m0 = Quantile(total=0, target=1/10, method=selection, kind=integer, origin=None): PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY quantity DESC)
   Each customer contributes at most 40 rows per group.
   In PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY quantity DESC), values are clamped to the range from 1 to 50.
 then SELECT r0.m0 AS "percentile_cont" FROM r0
@@ -93,8 +93,8 @@ r0 from
   t0 = histogram(price, 0 to 100000 by 2, 9 to the 5), size 209715200, weight 10
   t1 = count(*), size 40, weight 1
   t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
-  m0 = Quantile(total=0, target=0, kind=real, origin=None): MIN(price)
-  m1 = Quantile(total=0, target=1, kind=real, origin=None): MAX(price)
+  m0 = Quantile(total=0, target=0, method=tree, kind=real, origin=None): MIN(price)
+  m1 = Quantile(total=0, target=1, method=tree, kind=real, origin=None): MAX(price)
   m2 = NoisyCount(total=1): COUNT(*)
   Each customer contributes at most 40 rows per group.
   In MIN(price) and MAX(price), values are clamped to the range from 0 to 100000 and rounded to steps of 2.
@@ -109,7 +109,7 @@ r0 from
   by k0 = segment: AUTOMOBILE, BUILDING, MACHINERY
   clipped, groups 3, rows 10
   t0 = histogram(total, 0 to 500000 by 8, 5 to the 7), size 220200960, weight 7
-  m0 = Quantile(total=0, target=1, kind=real, origin=None): MAX(total)
+  m0 = Quantile(total=0, target=1, method=tree, kind=real, origin=None): MAX(total)
   Rows are left out where segment is NULL or not declared.
   Each customer contributes at most 10 rows per group.
   In MAX(total), values are clamped to the range from 0 to 500000 and rounded to steps of 8.
@@ -123,7 +123,7 @@ r0 from
   purchases of customer
   clipped, groups 1, rows 10
   t0 = histogram(days_between(1992-01-01, clip(day, 1992-01-01, 1998-12-31)), 0 to 2556 by 1, 5 to the 5), size 52428800, weight 5
-  m0 = Quantile(total=0, target=1, kind=date, origin=1992-01-01): MAX(day)
+  m0 = Quantile(total=0, target=1, method=tree, kind=date, origin=1992-01-01): MAX(day)
   Each customer contributes at most 10 rows per group.
 then SELECT r0.m0 AS "max" FROM r0
 */
@@ -217,12 +217,12 @@ r0 from
   purchases of customer
   by k0 = segment: AUTOMOBILE, BUILDING, MACHINERY
   clipped, groups 3, rows 10
-  t0 = histogram(total, 0 to 500000 by 8, 5 to the 7), size 220200960, weight 7
+  t0 = histogram(total, 0 to 500000 by 8, 62501 to the 1), size 10485760, weight 2
   t1 = count(total), size 10, weight 1/4
   t2 = sum(total, 0 to 500000 by 1 around 249984), size 2500160, weight 1
   t3 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = Mean(total=2, count=1, low=0, high=500000): AVG(total)
-  m1 = Quantile(total=0, target=1/2, kind=real, origin=None): MEDIAN(total)
+  m1 = Quantile(total=0, target=1/2, method=selection, kind=real, origin=None): MEDIAN(total)
   Rows are left out where segment is NULL or not declared.
   Each customer contributes at most 10 rows per group.
   In AVG(total), values are clamped to the range from 0 to 500000 and rounded to steps of 1.
@@ -236,10 +236,10 @@ SELECT MEDIAN(price) FILTER (WHERE returned = 'R') AS returned, MEDIAN(price) FI
 r0 from
   items of purchase → purchases.purchase, of customer
   clipped, groups 1, rows 40
-  t0 = histogram(case(equal(returned, 'R'), price, NULL), 0 to 100000 by 2, 9 to the 5), size 209715200, weight 5
-  t1 = histogram(case(not(equal(returned, 'R')), price, NULL), 0 to 100000 by 2, 9 to the 5), size 209715200, weight 5
-  m0 = Quantile(total=0, target=1/2, kind=real, origin=None): PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY price) FILTER(WHERE returned = 'R')
-  m1 = Quantile(total=1, target=1/2, kind=real, origin=None): PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY price) FILTER(WHERE returned <> 'R')
+  t0 = histogram(case(equal(returned, 'R'), price, NULL), 0 to 100000 by 2, 50001 to the 1), size 41943040, weight 2
+  t1 = histogram(case(not(equal(returned, 'R')), price, NULL), 0 to 100000 by 2, 50001 to the 1), size 41943040, weight 2
+  m0 = Quantile(total=0, target=1/2, method=selection, kind=real, origin=None): PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY price) FILTER(WHERE returned = 'R')
+  m1 = Quantile(total=1, target=1/2, method=selection, kind=real, origin=None): PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY price) FILTER(WHERE returned <> 'R')
   Each customer contributes at most 40 rows per group.
   In PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY price) FILTER(WHERE returned = 'R') and PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY price) FILTER(WHERE returned <> 'R'), values are clamped to the range from 0 to 100000 and rounded to steps of 2.
 then SELECT r0.m0 AS "returned", r0.m1 AS "kept" FROM r0
@@ -257,8 +257,8 @@ SELECT EXP(MEDIAN(LN(price + 1))) - 1 AS middle FROM items;
 r0 from
   items of purchase → purchases.purchase, of customer
   clipped, groups 1, rows 40
-  t0 = histogram(ln(add(clip(price, 0.0, 100000.0), 1.0)), 0 to 11.5129 by 1/4096, 9 to the 5), size 209715200, weight 5
-  m0 = Quantile(total=0, target=1/2, kind=real, origin=None): MEDIAN(LN(price + 1))
+  t0 = histogram(ln(add(clip(price, 0.0, 100000.0), 1.0)), 0 to 11.5129 by 1/4096, 47158 to the 1), size 41943040, weight 2
+  m0 = Quantile(total=0, target=1/2, method=selection, kind=real, origin=None): MEDIAN(LN(price + 1))
   Each customer contributes at most 40 rows per group.
   In MEDIAN(LN(price + 1)), values are clamped to the range from 0 to 11.5129 and rounded to steps of 0.000244141.
 then SELECT EXP(r0.m0) - 1 AS "middle" FROM r0
@@ -271,8 +271,8 @@ r0 from
   items of purchase → purchases.purchase, of customer
   by k0 = mode: AIR, MAIL, RAIL, SHIP, TRUCK
   clipped, groups 5, rows 40
-  t0 = histogram(quantity, 1 to 50 by 1, 8 to the 2), size 419430400, weight 2
-  m0 = Quantile(total=0, target=1/2, kind=integer, origin=None): MEDIAN(quantity)
+  t0 = histogram(quantity, 1 to 50 by 1, 50 to the 1), size 41943040, weight 2
+  m0 = Quantile(total=0, target=1/2, method=selection, kind=integer, origin=None): MEDIAN(quantity)
   Rows are left out where mode is NULL or not declared.
   Each customer contributes at most 40 rows per group.
   In MEDIAN(quantity), values are clamped to the range from 1 to 50.
@@ -319,8 +319,8 @@ r0 from
     purchases of customer
   by k0 = segment: AUTOMOBILE, BUILDING, MACHINERY
   clipped, groups 3, rows 10
-  t0 = histogram(total, 0 to 500000 by 8, 5 to the 7), size 220200960, weight 7
-  m0 = Quantile(total=0, target=1/2, kind=real, origin=None): MEDIAN(total)
+  t0 = histogram(total, 0 to 500000 by 8, 62501 to the 1), size 10485760, weight 2
+  m0 = Quantile(total=0, target=1/2, method=selection, kind=real, origin=None): MEDIAN(total)
   Rows are left out where segment is NULL or not declared.
   Each customer contributes at most 10 rows per group.
   In MEDIAN(total), values are clamped to the range from 0 to 500000 and rounded to steps of 8.
@@ -329,8 +329,8 @@ r1 from
     purchases of customer
   by k0 = segment: AUTOMOBILE, BUILDING, MACHINERY
   clipped, groups 3, rows 10
-  t0 = histogram(total, 0 to 500000 by 8, 5 to the 7), size 220200960, weight 7
-  m0 = Quantile(total=0, target=1/2, kind=real, origin=None): MEDIAN(total)
+  t0 = histogram(total, 0 to 500000 by 8, 62501 to the 1), size 10485760, weight 2
+  m0 = Quantile(total=0, target=1/2, method=selection, kind=real, origin=None): MEDIAN(total)
   Rows are left out where segment is NULL or not declared.
   Each customer contributes at most 10 rows per group.
   In MEDIAN(total), values are clamped to the range from 0 to 500000 and rounded to steps of 8.

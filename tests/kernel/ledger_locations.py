@@ -31,8 +31,8 @@ class FilePlace:
     def create(self, **terms):
         return create_ledger(self.path, **{"name": "demo", "budget": Budget(1), **terms})
 
-    def open(self, name="demo"):
-        return open_ledger(self.path, name=name)
+    def open(self, name="demo", dataset=""):
+        return open_ledger(self.path, name=name, dataset=dataset)
 
     def other(self, name):
         """Return another place beside this one."""
@@ -79,8 +79,8 @@ class PostgresPlace:
             self.url, **{"name": "demo", "budget": Budget(1), "checkpoint": self.head, **terms}
         )
 
-    def open(self, name="demo"):
-        return open_postgres_ledger(self.url, name=name, checkpoint=self.head)
+    def open(self, name="demo", dataset=""):
+        return open_postgres_ledger(self.url, name=name, dataset=dataset, checkpoint=self.head)
 
     def server(self, head):
         """Return the same ledger as another server sees it, which has a head of its own."""

@@ -499,7 +499,7 @@ def chain(*acts):
 
 
 BUDGET = '{"delta":"0","discover":"0","epsilon":"1","rho":null}'
-TERMS = f'{{"analysts":null,"budget":{BUDGET},"name":"demo","unit_declaration":""}}'
+TERMS = f'{{"analysts":null,"budget":{BUDGET},"datasets":null,"name":"demo","unit_declaration":""}}'
 CREATE = RowKind.CREATE, TERMS
 CREATE_BUDGET = RowKind.BUDGET, TERMS
 LEAVE = RowKind.MOVE, canonical_json({"to": "/there", "token": "token"})

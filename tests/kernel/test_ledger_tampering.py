@@ -53,7 +53,7 @@ def assert_found(place, match, verifiers=(verify_ledger,)):
 @pytest.mark.parametrize("column", LedgerRow._fields)
 @pytest.mark.parametrize("seq", [3, 5, 8])
 def test_any_changed_field_of_any_row_is_found(place, column, seq):
-    new = 99 if column == "seq" else "1/7 1/98 0" if column in ("loss", "spent", "spent_by") else "other"
+    new = 99 if column == "seq" else "1/7 1/98 0" if column in ("loss", "spent", "spent_by", "spent_in") else "other"
     place.tamper([f'UPDATE rows SET "{column}" = ? WHERE seq = ?', new, seq])
     problem = f"row {seq + 1} is out of sequence" if column == "seq" else f"row {seq} was modified: its hash"
     assert_found(place, problem, BOTH)
@@ -145,8 +145,8 @@ def test_dropped_triggers_are_found(place):
     assert_found(place, "triggers.* were modified")
 
 
-OWNERS_ACT = "time, 'budget', \"by\", NULL, NULL, body, '0 0 0'"
-SETTLEMENT = "time, kind, \"by\", NULL, receipt, body, '0 0 0', '1 1 0', '1 1 0'"
+OWNERS_ACT = "time, 'budget', \"by\", dataset, NULL, NULL, body, '0 0 0'"
+SETTLEMENT = "time, kind, \"by\", dataset, NULL, receipt, body, '0 0 0', '1 1 0', '1 1 0', '1 1 0'"
 REFUNDS = [
     "UPDATE rows SET loss = '0 0 0', spent = '0 0 0'",
     "DELETE FROM rows WHERE seq = (SELECT max(seq) FROM rows)",
@@ -154,8 +154,8 @@ REFUNDS = [
     "DELETE FROM answers",
     "INSERT OR REPLACE INTO rows SELECT * FROM rows WHERE seq = 2",
     "REPLACE INTO answers SELECT * FROM answers",
-    f"INSERT INTO rows SELECT seq + 10, {OWNERS_ACT}, spent, spent_by, previous, hash FROM rows WHERE seq = 10",
-    f"INSERT INTO rows SELECT seq + 1, {OWNERS_ACT}, '0 0 0', '0 0 0', hash, hash FROM rows WHERE seq = 10",
+    f"INSERT INTO rows SELECT 20, {OWNERS_ACT}, spent, spent_by, spent_in, previous, hash FROM rows WHERE seq = 10",
+    f"INSERT INTO rows SELECT seq + 1, {OWNERS_ACT}, '0 0 0', '0 0 0', '0 0 0', hash, hash FROM rows WHERE seq = 10",
     f"INSERT INTO rows SELECT 11, {SETTLEMENT}, (SELECT hash FROM rows WHERE seq = 10), hash FROM rows WHERE seq = 3",
 ]
 

@@ -356,3 +356,8 @@ def test_rho_at_an_order_is_rounded_down(monkeypatch):
             exact = (20 - cost_at(Fraction(7), delta)) / 7
             below = exact - real(zcdp_rho.__wrapped__(Fraction(20), delta))
             assert 0 < below < mpmath.mpf(10) ** -28
+
+
+def test_a_loss_of_bounds_has_no_delta_unless_one_is_given():
+    assert Loss.of_bounds(Fraction(1), Fraction(1, 2)).delta == 0
+    assert Loss.of_bounds(Fraction(1), Fraction(1, 2), Fraction(1, 9)).delta == Fraction(1, 9)

@@ -339,7 +339,7 @@ def test_a_total_from_history_is_neither_released_nor_charged():
 def test_an_empty_request_is_refused():
     with pytest.raises(ValueError, match="not only None"):
         ReleaseRequest(TWO, (None, None))
-    with pytest.raises(TypeError, match="for counts and sums"):
+    with pytest.raises(TypeError, match="type of the total"):
         ReleaseRequest(replace(TREE, totals=(Count(), *TREE.totals)), (Laplace(1), None), walks=(lambda *_: None,))
 
 

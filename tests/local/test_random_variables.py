@@ -8,8 +8,9 @@ import pytest
 from scipy import stats
 
 from discreet.kernel.noise.keystream import thread_keystream
+from discreet.kernel.selection import uniform_integer
 from discreet.local import random_variables
-from discreet.local.random_variables import bernoulli_bits, bernoulli_words, uniform_integer, uniform_integers
+from discreet.local.random_variables import bernoulli_bits, bernoulli_words, uniform_integers
 from tests.scripted_bytes import EndOfScriptError, Script
 
 CHANCES = [

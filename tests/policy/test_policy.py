@@ -86,7 +86,12 @@ def test_the_web_logs_protect_a_users_day():
 
 def test_defaults_are_those_of_the_documents():
     policy = Policy.parse(WEBLOGS.replace('engine = "spark"\n', ""))
-    assert (policy.data.version, policy.data.engine, policy.data.ledger) == ("1", "duckdb", "ledger.sqlite")
+    assert (policy.data.version, policy.data.version_label, policy.data.engine, policy.data.ledger) == (
+        None,
+        "1",
+        "duckdb",
+        "ledger.sqlite",
+    )
     spending = policy.budget_entry
     assert (spending.bounds_report, spending.join_limit, spending.failures) == (Fraction(1, 50), 1000, 3)
     assert (spending.delta, spending.discover_share) == (0, 0)

@@ -19,7 +19,7 @@ EXAMPLES = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
 
 
 def test_there_are_examples():
-    assert len(EXAMPLES) == 4
+    assert len(EXAMPLES) == 5
 
 
 @pytest.mark.parametrize("text", EXAMPLES)

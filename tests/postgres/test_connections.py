@@ -425,3 +425,50 @@ def test_a_ledger_has_no_service(services, monkeypatch):
     monkeypatch.setenv("PGHOST", "127.0.0.1")
     with pytest.raises(PolicyError, match=words):
         create_postgres_ledger("postgresql:///postgres", name="demo", budget=Budget(1))
+
+
+def test_options_of_a_connection_do_not_replace_those_of_the_url(monkeypatch):
+    class Library:
+        Error = RuntimeError
+
+        @staticmethod
+        def connect(url, **options):
+            return options
+
+    library = driver()
+    monkeypatch.setattr(Library, "conninfo", library.conninfo, raising=False)
+    monkeypatch.setattr(connecting, "driver", lambda: Library)
+    usual = connect("postgresql://127.0.0.1/x")
+    assert {name: usual[name] for name in connecting._KEEPALIVE} == {
+        "keepalives_idle": "30",
+        "keepalives_interval": "10",
+        "keepalives_count": "3",
+        "tcp_user_timeout": "30000",
+    }
+    assert usual["connect_timeout"] == 10
+    assert "options" not in usual  # or those of a service file would not count
+    own = connect("postgresql://127.0.0.1/x?keepalives_idle=5")
+    assert "keepalives_idle" not in own  # the URL has it
+    assert own["keepalives_count"] == "3"
+
+
+def test_a_server_is_described_by_its_address_and_a_database_by_the_user_where_nothing_else_is_given():
+    assert server_description("postgresql:///x?hostaddr=10.0.0.1") == "PostgreSQL at 10.0.0.1, database x"
+    assert server_description("postgresql:///x?port=7") == "PostgreSQL at this machine, database x"
+    assert server_description("postgresql://ana@db.example") == "PostgreSQL at db.example, database ana"
+    assert server_description("host=db.example dbname=clinic") == "PostgreSQL at db.example, database clinic"
+
+
+def test_a_service_may_be_several_servers():
+    assert "names a service" in connecting.server_ambiguity("postgresql:///x?service=clinic")
+    assert connecting.server_ambiguity("postgresql://db.example/x") is None
+
+
+def test_a_service_file_that_this_user_cannot_read_is_not_read(services, monkeypatch):
+    services.write_text(f"[clinic]\npassword={MARK}\n")
+    services.chmod(0o640)
+    parameters = connecting._connection_parameters("postgresql:///x?service=clinic")
+    with pytest.raises(PolicyError, match="readable by other users"):
+        connecting._check_secret_files(parameters)
+    monkeypatch.setattr(connecting.os, "access", lambda *_: False)
+    connecting._check_secret_files(parameters)

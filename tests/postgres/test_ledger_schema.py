@@ -29,9 +29,9 @@ def place(request, tmp_path):
 
 
 LAST = "(SELECT max(seq) FROM rows)"
-NEXT = "time, kind, \"by\", NULL, 'new', body, '0 0 0'"
+NEXT = "time, kind, \"by\", dataset, NULL, 'new', body, '0 0 0'"
 AFTER = f"hash, 'x' FROM rows WHERE seq = {LAST}"
-ANEW = "body, loss, '1 1 1', spent_by, (SELECT hash FROM rows WHERE seq = 7), 'x'"
+ANEW = "body, loss, '1 1 1', spent_by, spent_in, (SELECT hash FROM rows WHERE seq = 7), 'x'"
 REFUNDS = [
     "UPDATE rows SET loss = '0 0 0', spent = '0 0 0'",
     "UPDATE rows SET loss = '0 0 0' WHERE false",
@@ -44,16 +44,17 @@ REFUNDS = [
     "INSERT INTO answers SELECT * FROM answers",
     "INSERT INTO answers SELECT * FROM answers ON CONFLICT (receipt) DO UPDATE SET answer = ''",
     "MERGE INTO answers USING rows ON rows.receipt = answers.receipt WHEN MATCHED THEN DELETE",
-    f"INSERT INTO rows SELECT seq + 2, {NEXT}, spent, spent_by, {AFTER}",
-    f"INSERT INTO rows SELECT seq + 1, {NEXT}, spent, spent_by, previous, 'x' FROM rows WHERE seq = {LAST}",
-    f"INSERT INTO rows SELECT seq + 1, {NEXT}, '0 0 0', spent_by, {AFTER}",
-    f"INSERT INTO rows SELECT seq + 1, {NEXT}, '3/100 2/20000 0', spent_by, {AFTER}",
-    f"INSERT INTO rows SELECT seq + 1, {NEXT}, 'NaN NaN NaN', spent_by, {AFTER}",
-    f"INSERT INTO rows SELECT seq + 1, {NEXT}, '1/0 1 1', spent_by, {AFTER}",
-    f"INSERT INTO rows SELECT seq + 1, {NEXT}, spent, '', {AFTER}",
+    f"INSERT INTO rows SELECT seq + 2, {NEXT}, spent, spent_by, spent_in, {AFTER}",
+    f"INSERT INTO rows SELECT seq + 1, {NEXT}, spent, spent_by, spent_in, previous, 'x' FROM rows WHERE seq = {LAST}",
+    f"INSERT INTO rows SELECT seq + 1, {NEXT}, '0 0 0', spent_by, spent_in, {AFTER}",
+    f"INSERT INTO rows SELECT seq + 1, {NEXT}, '3/100 2/20000 0', spent_by, spent_in, {AFTER}",
+    f"INSERT INTO rows SELECT seq + 1, {NEXT}, 'NaN NaN NaN', spent_by, spent_in, {AFTER}",
+    f"INSERT INTO rows SELECT seq + 1, {NEXT}, '1/0 1 1', spent_by, spent_in, {AFTER}",
+    f"INSERT INTO rows SELECT seq + 1, {NEXT}, spent, '', spent_in, {AFTER}",
+    f"INSERT INTO rows SELECT seq + 1, {NEXT}, spent, spent_by, '', {AFTER}",
     f"INSERT INTO rows SELECT * FROM rows WHERE seq = {LAST} ON CONFLICT (seq) DO UPDATE SET spent = '0 0 0'",
-    f'INSERT INTO rows SELECT 8, time, kind, "by", NULL, receipt, {ANEW} FROM rows WHERE seq = 3',
-    f"INSERT INTO rows SELECT 8, time, kind, \"by\", key, 'new', {ANEW} FROM rows WHERE seq = 2",
+    f'INSERT INTO rows SELECT 8, time, kind, "by", dataset, NULL, receipt, {ANEW} FROM rows WHERE seq = 3',
+    f"INSERT INTO rows SELECT 8, time, kind, \"by\", dataset, key, 'new', {ANEW} FROM rows WHERE seq = 2",
 ]
 
 
@@ -69,7 +70,7 @@ def test_refunds_are_stopped_by_triggers_also_for_the_superuser(place, statement
 
 def test_a_row_that_follows_is_admitted(place):
     """Or the list above would show nothing."""
-    place.run([f"INSERT INTO rows SELECT seq + 1, {NEXT}, '4/100 4/20000 1/7', spent_by, {AFTER}"])
+    place.run([f"INSERT INTO rows SELECT seq + 1, {NEXT}, '4/100 4/20000 1/7', spent_by, spent_in, {AFTER}"])
     assert place.rows()[-1].spent == "4/100 4/20000 1/7"
 
 
@@ -102,7 +103,7 @@ def test_the_trigger_compares_fractions_as_the_kernel_does(compared, old, new):
 
 def admitted(connection, old, new):
     """Return whether a total may follow another."""
-    row = LedgerRow(1, "t", "charge", "o", None, None, "{}", "0 0 0", loss_text(old), "0 0 0", "p", "h")
+    row = LedgerRow(1, "t", "charge", "o", "", None, None, "{}", "0 0 0", loss_text(old), "0 0 0", "0 0 0", "p", "h")
     insert = f"INSERT INTO compared.rows VALUES ({', '.join(['%s'] * len(row))})"
     connection.execute("BEGIN")
     try:

@@ -123,8 +123,28 @@ def test_a_checkpoint_follows_charges_of_other_servers_when_used(place):
         with pytest.raises(Refused):
             behind.charge(Loss(100), EVENT)
         assert read_checkpoint(second.head).seq < read_checkpoint(place.head).seq
-        verify_ledger(behind)
+        behind.spent()
         assert read_checkpoint(second.head) == read_checkpoint(place.head)
+
+
+def test_a_checkpoint_never_advances_to_a_row_that_was_not_checked(place):
+    """A row with a valid hash of its own, but none of the row before it, is not part of the chain."""
+    last = place.rows()[-1]
+    forged = last._replace(seq=last.seq + 1, previous="0" * 64, receipt=None, kind="acknowledge")
+    forged = forged._replace(hash=forged.digest())
+    place.tamper([f"INSERT INTO rows VALUES ({', '.join('?' * len(forged))})", *forged])
+    before = read_checkpoint(place.head)
+    with place.open() as ledger, pytest.raises(LedgerError, match="does not contain the hash of the previous row"):
+        ledger.moved_to  # noqa: B018 - the first thing that is read of every ledger
+    with place.open() as ledger, pytest.raises(LedgerError):
+        ledger.spent()
+    with place.open() as ledger, ledger.session.read_transaction() as table:
+        assert table.last_row() == forged
+    assert read_checkpoint(place.head) == before
+    newcomer = place.server("newcomer")
+    with pytest.raises(LedgerError, match="does not contain the hash of the previous row"):
+        newcomer.open()
+    assert read_checkpoint(newcomer.head) is None
 
 
 @pytest.mark.long

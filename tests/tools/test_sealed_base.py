@@ -150,7 +150,7 @@ def test_the_trusted_base_imports_nothing_else_of_the_project(code):
     left = {
         (module, target) for module, target in imported if code.graph.canonical(target) not in code.graph.definitions
     }
-    packages = set(code.graph.modules) | {"ledger_postgres", "postgres", "kernel"}
+    packages = set(code.graph.modules) | {"ledger_postgres", "ledger_sqlite", "postgres", "kernel"}
     strangers = {(module, target) for module, target in left if not {target, target.rpartition(".")[0]} & packages}
     assert {target.rpartition(".")[0] for _, target in strangers} <= set(UNTRUSTED), strangers
 
@@ -161,6 +161,7 @@ def test_the_trusted_base_is_where_the_list_says():
         "engines",
         "policy",
         "ledger_postgres",
+        "ledger_sqlite",
         "postgres",
     }
     for patterns in TRUSTED_BASE.values():

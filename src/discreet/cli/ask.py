@@ -25,6 +25,7 @@ from discreet.kernel.event import OWNER
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.numbers import as_positive
 from discreet.policy import Policy as DeclaredPolicy
+from discreet.pricing.remaining_budget import remaining_budget
 from discreet.query.syntax.parse import parse_query
 
 _OPTIONS = ("epsilon", "rho", "margin", "by", "key", "groups", "rows")
@@ -141,23 +142,29 @@ def _parse_margins(texts: list[str]) -> Fraction | dict[str, Fraction]:
 
 
 def budget(policy: PolicyFile, log: LogOption = None) -> None:
-    """Show the total, spent and remaining budget of the data set and of each analyst."""
+    """Show the total, spent and remaining budget, of each data set of a population and of each analyst."""
     from rich.console import Console  # noqa: PLC0415 - no other command here needs it
     from rich.table import Table  # noqa: PLC0415
 
     with _open_policy(policy, {}, log) as curator:
-        table = Table("analyst", "total", "spent", "remaining", "largest query")
-        for who in (None, *curator.policy.budget_entry.analysts):
-            total, spent, remaining = curator.budget(who)
-            remaining_text = _format_loss(remaining, total, format_rounded_down)
-            largest_query = f"epsilon {format_rounded_down(remaining.epsilon)}"
+        rows = {"everyone": curator.budget()}
+        rows |= {f"in {name}": curator.budget(dataset=name) for name in curator.datasets}
+        rows |= {who: curator.budget(who) for who in curator.policy.budget_entry.analysts}
+        members = curator.ledger.terms.datasets or {}
+        unlimited = {f"in {name}" for name, member in members.items() if member.limit is None}
+        table = Table("whose" if members else "analyst", "total", "spent", "remaining", "largest query")
+        for name, (total, spent, remaining) in rows.items():
+            of_population = members and name == "everyone"  # for other data sets, too
+            rest = remaining_budget(total, spent) if of_population else remaining
             table.add_row(
-                who or "everyone",
-                format_budget(total),
+                name,
+                "no limit of its own" if name in unlimited else format_budget(total),
                 _format_loss(spent, total, format_fraction),
-                remaining_text,
-                largest_query,
+                _format_loss(rest, total, format_rounded_down),
+                f"epsilon {format_rounded_down(remaining.epsilon)}",
             )
+        if members:
+            Console().print(f"Population {curator.policy.account}: one budget for all of its data sets.")
         Console().print(table)
 
 

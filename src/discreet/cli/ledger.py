@@ -26,6 +26,7 @@ from discreet.curator.ledger_location import (
     parse_location_option,
     policy_line,
 )
+from discreet.curator.ledger_terms import set_budget_of_policy
 from discreet.kernel.ledger import Ledger
 from discreet.ledger_admin.verify import verify_ledger
 from discreet.policy import Policy
@@ -39,7 +40,7 @@ LedgerArgument = Annotated[
         metavar="POLICY", help="The policy file; or, with --name, the file or postgresql:// URL of a ledger."
     ),
 ]
-NameOption = Annotated[str | None, typer.Option(help="The name of the data set in the ledger.")]
+NameOption = Annotated[str | None, typer.Option(help="The name of the data set or population of the ledger.")]
 
 
 @app.command(cls=PlainCommand)
@@ -56,6 +57,14 @@ def acknowledge(where: LedgerArgument, name: NameOption = None) -> None:
     with _open_site(where, name) as (ledger, _):
         ledger.acknowledge()
         typer.echo(f"{where}: acknowledged")
+
+
+@app.command("set-budget", cls=PlainCommand)
+def set_budget(policy: Annotated[Path, typer.Argument(metavar="POLICY", help="The policy file.")]) -> None:
+    """Make the [budget] of a policy the terms of its ledger, for a whole population too; the change is recorded."""
+    with exit_on_error(), _open_policy_ledger(declared := Policy.load(policy)) as ledger:
+        changes = set_budget_of_policy(ledger, declared)
+        typer.echo(f"{policy}: {'; '.join(changes)}. Recorded." if changes else f"{policy}: nothing differs")
 
 
 @app.command(cls=PlainCommand)
@@ -106,8 +115,16 @@ def _count_charges(ledger: Ledger) -> str:
 
 def _charge_lines(events: Sequence[dc.Event]) -> list[str]:
     """Format time, analyst, state and cost of each charge in aligned columns."""
+    in_population = any(event.dataset for event in events)
     rows = [
-        (event.time[:16].replace("T", " "), event.by, str(event.state), _format_cost(event.loss)) for event in events
+        (
+            event.time[:16].replace("T", " "),
+            event.by,
+            *([event.dataset or "(lost)"] * in_population),
+            str(event.state),
+            _format_cost(event.loss),
+        )
+        for event in events
     ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip() for row in rows]
@@ -163,14 +180,20 @@ class _LedgerSite:
     name: str
     checkpoint: Path | None = None
     policy_folder: Path | None = None
+    dataset: str = ""
 
 
 @contextmanager
 def _open_site(where: str, name: str | None) -> Iterator[tuple[Ledger, _LedgerSite]]:
     with exit_on_error():
         site = _LedgerSite(parse_location_option(where, "POLICY"), name) if name else _site_of_policy(where)
-        with open_ledger_at(site.location, name=site.name, checkpoint=site.checkpoint) as ledger:
+        with open_ledger_at(site.location, name=site.name, dataset=site.dataset, checkpoint=site.checkpoint) as ledger:
             yield ledger, site
+
+
+def _open_policy_ledger(policy: Policy) -> Ledger:
+    site = _site_of(policy)
+    return open_ledger_at(site.location, name=site.name, dataset=site.dataset, checkpoint=site.checkpoint)
 
 
 def _site_of_policy(where: str) -> _LedgerSite:
@@ -180,8 +203,11 @@ def _site_of_policy(where: str) -> _LedgerSite:
         raise dc.PolicyError(
             f"{where}: this is a ledger, not a policy. Add --name with the data set's name, or give the policy."
         )
-    policy = Policy.load(file)
-    return _LedgerSite(policy.ledger_location, policy.data.name, checkpoint_path(policy), policy.base)
+    return _site_of(Policy.load(file))
+
+
+def _site_of(policy: Policy) -> _LedgerSite:
+    return _LedgerSite(policy.ledger_location, policy.account, checkpoint_path(policy), policy.base, policy.dataset)
 
 
 def _is_sqlite_file(file: Path) -> bool:

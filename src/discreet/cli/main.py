@@ -33,7 +33,10 @@ _COMMANDS = {  # module:function, and the first sentence of the help text
         "ask:explain",
         "Show what a query would cost and how accurate its answer would be; free, and no private data is read.",
     ),
-    "budget": ("ask:budget", "Show the total, spent and remaining budget of the data set and of each analyst."),
+    "budget": (
+        "ask:budget",
+        "Show the total, spent and remaining budget, of each data set of a population and of each analyst.",
+    ),
     "fit": ("fit:fit", "Fit a private model to the rows of a query, and print its parameters."),
     "anonymise": (
         "anonymise:anonymise",

@@ -15,7 +15,7 @@ from discreet import postprocess, privacy
 from discreet.answer.margins import combine_margins
 from discreet.answer.model import Answer, Cost, ExplainedColumn, Explanation
 from discreet.estimate.estimators import VarianceStatistic, describe_noise
-from discreet.estimate.intervals import Noise
+from discreet.estimate.intervals import ReleaseNoise
 from discreet.estimate.planned_release import (
     Frequencies,
     Mean,
@@ -33,12 +33,13 @@ from discreet.estimate.planned_release import (
     noisy_total,
     total_indices,
 )
-from discreet.estimate.quantiles import extreme_notes, rank_margin, redraw_estimate, tree_estimates
+from discreet.estimate.quantiles import extreme_notes, rank_margin, redraw_estimate, value_estimates
 from discreet.estimate.sampling import SampledRelease, SamplingError
 from discreet.kernel.event import Receipt
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.mechanism import Laplace
 from discreet.kernel.question import GroupKey, SelectedGroups
+from discreet.kernel.selection import QuantileSelection
 from discreet.kernel.sqlgen.dialect import Dialect, quote_name
 from discreet.kernel.sqlgen.question_sql import write_selects
 from discreet.policy import Policy
@@ -139,7 +140,7 @@ def _assemble_pieces(
     piece_tables, piece_margins, piece_errors = [], [], []
     for piece in table.pieces:
         noisy = piece.noisy
-        selected_values = tree_estimates(part, piece.noises, noisy.trees, len(noisy.keys))
+        selected_values = value_estimates(part, piece.noises, noisy)
         piece_table, estimates = assemble_table(part, noisy.keys, noisy.values, piece.noises, selected_values)
         piece_tables.append(piece_table)
         piece_margins.append({name: estimate.margins for name, estimate in estimates.items()})
@@ -286,7 +287,7 @@ def _redraw_piece(part: PlannedRelease, times: int, piece: ReleasePiece, rows: n
         scale, size = float(noise.scale), len(values)
         sample = rng.laplace(0, scale, size) if isinstance(noise, Laplace) else rng.normal(0, scale, size)
         values[:, column] += np.rint(np.clip(sample, -_MAX_REDRAW_SHIFT, _MAX_REDRAW_SHIFT)).astype(np.int64)
-    selected_values = tree_estimates(part, piece.noises, noisy.trees, groups)
+    selected_values = value_estimates(part, piece.noises, noisy)
     redrawn_values = {name: redraw_estimate(estimate, times, rng) for name, estimate in selected_values.items()}
     table, _ = assemble_table(part, noisy.keys * times, values, piece.noises, redrawn_values)
     table = table.append_column(postprocess.DRAW, pa.array(np.repeat(np.arange(times), groups)))
@@ -301,15 +302,23 @@ def cost_in_budget(loss: Loss, budget: Budget) -> Cost:
     return Cost(loss, epsilon, budget.conversion_delta, loss.rho / budget.rho)
 
 
-def _noise_description(plan: QueryPlan, noises: Sequence[Sequence[tuple[Noise, ...]]], name: str) -> str:
+def _noise_description(plan: QueryPlan, noises: Sequence[Sequence[tuple[ReleaseNoise, ...]]], name: str) -> str:
     """Describe the noise of a column; `noises` has those of each release and of each piece of it."""
     descriptions = [
-        describe_noise(noisy_total(part, total_index, np.zeros((1, len(part.question.totals)), np.int64), piece_noises))
+        _describe_mechanism(part, total_index, piece_noises)
         for part, measure in noisy_sources(plan, column_origins(plan)[name])
         for piece_noises in noises[plan.releases.index(part)]
         for total_index in total_indices(measure.estimator)
     ]
     return "; ".join(dict.fromkeys(descriptions)) or "computed from noisy numbers"
+
+
+def _describe_mechanism(part: PlannedRelease, index: int, noises: tuple[ReleaseNoise, ...]) -> str:
+    noise, question = noises[index], part.question
+    if isinstance(noise, QuantileSelection):
+        rows = float(noise.scale / (1 << question.fraction_bits(question.totals[index])))
+        return f"exponential mechanism, scale {rows:.4g} rows"
+    return describe_noise(noisy_total(part, index, np.zeros((1, len(question.totals)), np.int64), noises))
 
 
 def _explain_column(plan: QueryPlan, release_plan: ReleasePlan, name: str) -> ExplainedColumn:

@@ -55,7 +55,7 @@ class CircuitBreaker:
     def _acknowledge_hint(self) -> str:
         if self._policy.data.ledger == ":memory:":
             return "call curator.ledger.acknowledge()"
-        without_policy = f"discreet ledger acknowledge LEDGER --name {shlex.quote(self._policy.data.name)}"
+        without_policy = f"discreet ledger acknowledge LEDGER --name {shlex.quote(self._policy.account)}"
         return f"run: discreet ledger acknowledge POLICY (if there is no policy file: {without_policy})"
 
     def _record_failures(self) -> None:

@@ -16,7 +16,7 @@ from discreet.engines.interface import Engine
 from discreet.engines.unsupported import check_supported
 from discreet.estimate.planned_release import PlannedRelease, QueryPlan
 from discreet.kernel import release
-from discreet.kernel.errors import FAILED, Failed, LedgerError, Refused
+from discreet.kernel.errors import FAILED, Failed, LedgerError, PolicyError, Refused
 from discreet.kernel.event import OWNER, bounded_text
 from discreet.kernel.ledger import Ledger
 from discreet.kernel.ledger.terms import OverBudget
@@ -157,10 +157,11 @@ class Curator:
         except OverBudget as refusal:
             raise Refused(f"{refusal} {remaining_text(self._limits(by))}") from None
 
-    def budget(self, by: str | None = None) -> BudgetStatus:
-        """Return the budget of the data set or of an analyst, what is spent, and what remains for one more query.
+    def budget(self, by: str | None = None, *, dataset: str | None = None) -> BudgetStatus:
+        """Return the total budget, or that of an analyst, what is spent, and what remains for one more query.
 
-        Both budgets must cover an analyst's query, so what remains is the smaller of the two.
+        All limits must cover a query, so what remains is the smallest. In a population, the total and the limits of
+        analysts hold for all its data sets together; `dataset` names one of `curator.datasets` and returns its limit.
 
         >>> import discreet as dc, pyarrow as pa
         >>> visits = pa.table({"patient": [1, 2, 3]})
@@ -173,12 +174,23 @@ class Curator:
         (1.0, 0.844)
         """
         self._check_analyst(by or OWNER)
-        limits = self._limits(by or OWNER)
+        if dataset is not None and dataset not in self.datasets:
+            raise PolicyError(f"dataset: {dataset!r} is not a data set of {self.policy.account!r}.")
+        limits = self._limits(by or OWNER, dataset)
         remainders = [limit.remaining for limit in limits]
         rho, delta = min(remainder.rho for remainder in remainders), min(rest.delta for rest in remainders)
         pure_epsilon = min((rest.epsilon for rest in remainders if rest.epsilon is not None), default=None)
         epsilon = largest_epsilon(self.policy.budget, Loss.of_bounds(pure_epsilon, rho, delta))
-        return BudgetStatus(limits[-1].budget, limits[-1].spent, RemainingBudget(epsilon, rho, delta))
+        if dataset is not None:
+            limit = self.ledger.terms.datasets[dataset].limit or self.ledger.terms.budget  # type: ignore[index]
+            return BudgetStatus(limit, self.ledger.spent(dataset=dataset), RemainingBudget(epsilon, rho, delta))
+        own = limits[0 if by in (None, OWNER) else -1]
+        return BudgetStatus(own.budget, own.spent, RemainingBudget(epsilon, rho, delta))
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """The names of the data sets of the population, sorted; empty without a population."""
+        return tuple(self.ledger.terms.datasets or ())
 
     def close(self) -> None:
         """Close the engine and the ledger."""
@@ -291,10 +303,14 @@ class Curator:
             _LOG.exception("query %s: the answer is stored, but the ledger cannot be read", released.receipt.id)
         raise Failed(FAILED)
 
-    def _limits(self, by: str) -> list[BudgetLimit]:
-        """Return the limits of an analyst's queries: that of the data set, then their own."""
-        limits = [BudgetLimit("in total", self.ledger.terms.budget, self.ledger.spent())]
-        analyst_budget = None if by == OWNER else (self.ledger.terms.analysts or {}).get(by)
+    def _limits(self, by: str, dataset: str | None = None) -> list[BudgetLimit]:
+        """Return the limits of an analyst's queries: the total, that of a data set of a population, then their own."""
+        terms, name = self.ledger.terms, self.policy.dataset if dataset is None else dataset
+        limits = [BudgetLimit("in total", terms.budget, self.ledger.spent())]
+        if terms.datasets and (limit := terms.datasets[name].limit):
+            spent = self.ledger.spent(dataset=name) + self.ledger.spent(dataset="")
+            limits.append(BudgetLimit(f"in {name}", limit, spent))
+        analyst_budget = None if by == OWNER else (terms.analysts or {}).get(by)
         if analyst_budget is not None:
             limits.append(BudgetLimit(f"for {by}", analyst_budget, self.ledger.spent(by)))
         return limits

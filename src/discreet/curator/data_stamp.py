@@ -27,20 +27,20 @@ def stamp_path(policy: Policy) -> Path | None:
     if policy.data.ledger == ":memory:":
         return None
     ledger = policy.ledger_location
-    return (
-        ledger.with_name(f"{ledger.name}.stamp") if isinstance(ledger, Path) else _path_beside_policy(policy, ".stamp")
-    )
+    return _path_beside_ledger(ledger, policy, ".stamp")
 
 
 def owner_log_path(policy: Policy) -> Path:
     """Return the default path of the owner's log, next to the ledger or the policy."""
-    ledger = policy.ledger_location
-    if isinstance(ledger, Path) and policy.data.ledger != ":memory:":
-        return ledger.with_name(f"{ledger.name}.log")
-    return _path_beside_policy(policy, ".log")
+    ledger = "" if policy.data.ledger == ":memory:" else policy.ledger_location
+    return _path_beside_ledger(ledger, policy, ".log")
 
 
-def _path_beside_policy(policy: Policy, suffix: str) -> Path:
+def _path_beside_ledger(ledger: Path | str, policy: Policy, suffix: str) -> Path:
+    """Return a path next to the ledger's file, or next to the policy; each data set of a population has its own."""
+    suffix = f".{sha256(policy.dataset.encode()).hexdigest()[:12]}{suffix}" if policy.dataset else suffix
+    if isinstance(ledger, Path):
+        return ledger.with_name(f"{ledger.name}{suffix}")
     return checkpoint_path(policy).with_suffix(suffix)
 
 

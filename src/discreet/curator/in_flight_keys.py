@@ -31,6 +31,7 @@ class InFlightKeys:
     def __init__(self, ledger: Ledger, seconds: float) -> None:
         self._timeout = seconds
         self._ledger_location: Any = ledger.session.location  # locks live where the ledger is
+        self._dataset = ledger.dataset
         self._locked_names: set[str] = set()
         self._unlocked = threading.Condition()
         self._descriptors: set[int] = set()
@@ -49,7 +50,7 @@ class InFlightKeys:
         Traceback (most recent call last):
         discreet.kernel.errors.Refused: key: an earlier query with this key is still running...
         """
-        name = sha256(canonical_json([by, key]).encode()).hexdigest()[:32]
+        name = sha256(canonical_json([by, self._dataset, key]).encode()).hexdigest()[:32]
         deadline = time.monotonic() + self._timeout
         with self._lock_in_process(name, deadline), self._lock_across_processes(name, deadline):
             yield

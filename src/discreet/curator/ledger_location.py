@@ -10,6 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from discreet.curator.ledger_terms import policy_terms
 from discreet.kernel.errors import LedgerError, PolicyError
 from discreet.kernel.ledger import Ledger
 from discreet.ledger_admin.move import (
@@ -83,7 +84,7 @@ def policy_line(location: LedgerLocation, base: Path | None) -> str:
 
 
 def checkpoint_path(policy: Policy) -> Path:
-    """Return the path of the checkpoint of a ledger in a database: next to the policy, named after the data set.
+    """Return the path of the checkpoint of a ledger in a database: next to the policy, with the name of its account.
 
     >>> policy = Policy.from_dict({
     ...     "data": {"name": "Zoë's visits"}, "budget": {"epsilon": 1},
@@ -92,25 +93,25 @@ def checkpoint_path(policy: Policy) -> Path:
     >>> checkpoint_path(policy).name
     'zo-s-visits-e213a327bbea.ledger-checkpoint'
     """
-    name = policy.data.name
+    name = policy.account
     if not _SAFE_FILE_NAME.fullmatch(name):
         readable = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
         name = f"{readable[:40]}-{sha256(name.encode()).hexdigest()[:12]}"
     return policy.base / f"{name}.ledger-checkpoint"
 
 
-def open_ledger_at(location: LedgerLocation, *, name: str, checkpoint: Path | None = None) -> Ledger:
-    """Open the existing ledger of a data set.
+def open_ledger_at(location: LedgerLocation, *, name: str, dataset: str = "", checkpoint: Path | None = None) -> Ledger:
+    """Open the existing ledger of a data set, or that of a population for one of its data sets.
 
     >>> open_ledger_at(Path("nowhere.sqlite"), name="demo")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     discreet.kernel.errors.LedgerError: ...nowhere.sqlite: the ledger does not exist. Correct the path, ...
     """
     if isinstance(location, Path):
-        return open_ledger(location, name=name)
+        return open_ledger(location, name=name, dataset=dataset)
     from discreet.ledger_postgres.ledger import open_postgres_ledger  # noqa: PLC0415 - an extra
 
-    return open_postgres_ledger(location, name=name, checkpoint=checkpoint)
+    return open_postgres_ledger(location, name=name, dataset=dataset, checkpoint=checkpoint)
 
 
 def open_or_create_ledger(policy: Policy) -> Ledger:
@@ -129,7 +130,7 @@ def open_or_create_ledger(policy: Policy) -> Ledger:
     """
     ledger = (
         _open_policy_ledger(policy)
-        if _ledger_exists(policy.ledger_location, policy.data.name)
+        if _ledger_exists(policy.ledger_location, policy.account)
         else _create_or_open(policy)
     )
     try:
@@ -191,7 +192,8 @@ def _move_error_text(text: str, source: Ledger, target: Ledger) -> str:
 
 
 def _open_policy_ledger(policy: Policy) -> Ledger:
-    return open_ledger_at(policy.ledger_location, name=policy.data.name, checkpoint=checkpoint_path(policy))
+    checkpoint = checkpoint_path(policy)
+    return open_ledger_at(policy.ledger_location, name=policy.account, dataset=policy.dataset, checkpoint=checkpoint)
 
 
 def _ledger_exists(location: LedgerLocation, name: str) -> bool:
@@ -206,14 +208,13 @@ def _create_or_open(policy: Policy) -> Ledger:
     try:
         return _create_policy_ledger(policy)
     except LedgerError:
-        if not _ledger_exists(policy.ledger_location, policy.data.name):
+        if not _ledger_exists(policy.ledger_location, policy.account):
             raise
         return _open_policy_ledger(policy)  # another process created it at the same moment
 
 
 def _create_policy_ledger(policy: Policy) -> Ledger:
-    name, budget, analysts = policy.data.name, policy.budget, policy.analyst_budgets()
-    unit_declaration, location, checkpoint = policy.unit_fingerprint(), policy.ledger_location, checkpoint_path(policy)
+    location, checkpoint = policy.ledger_location, checkpoint_path(policy)
     if isinstance(location, Path):
         if checkpoint.exists():
             raise LedgerError(
@@ -222,17 +223,10 @@ def _create_policy_ledger(policy: Policy) -> Ledger:
                 "into the policy. If the ledger was moved to a file, serve from the machine that has the file, or move "
                 "the ledger to a database."
             )
-        return create_ledger(location, name=name, budget=budget, analysts=analysts, unit_declaration=unit_declaration)
+        return create_ledger(location, **policy_terms(policy))
     from discreet.ledger_postgres.ledger import create_postgres_ledger  # noqa: PLC0415 - an extra
 
-    return create_postgres_ledger(
-        location,
-        name=name,
-        budget=budget,
-        analysts=analysts,
-        unit_declaration=unit_declaration,
-        checkpoint=checkpoint,
-    )
+    return create_postgres_ledger(location, **policy_terms(policy), checkpoint=checkpoint)
 
 
 def _open_move_target(location: LedgerLocation, name: str, checkpoint: Path | None) -> Ledger:

@@ -12,6 +12,7 @@ from typing import Any, overload
 from discreet.curator.curator import Curator
 from discreet.curator.data_stamp import changed_tables, changed_tables_warning, record_stamps
 from discreet.curator.ledger_location import open_or_create_ledger
+from discreet.curator.ledger_terms import check_and_record_terms, policy_terms
 from discreet.curator.policy_from_frames import OpenArguments, policy_from_frames
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.interface import Engine, Tuning
@@ -21,7 +22,7 @@ from discreet.kernel.ledger import Ledger
 from discreet.kernel.loss import Budget
 from discreet.kernel.numbers import Number
 from discreet.ledger_sqlite import memory_ledger
-from discreet.policy import Policy, check_same_unit
+from discreet.policy import Policy
 from discreet.policy.catalog import kernel_type
 from discreet.policy.entries import size_in_bytes
 
@@ -226,29 +227,11 @@ def engine_sources(policy: Policy, locations: Mapping[str, Any]) -> dict[str, Ta
 def _open_ledger(policy: Policy) -> Ledger:
     """Open or create the policy's ledger, and record in it what the owner changed in the policy."""
     if policy.data.ledger == ":memory:":
-        terms: dict[str, Any] = {"budget": policy.budget, "analysts": policy.analyst_budgets()}
-        return memory_ledger(name=policy.data.name, unit_declaration=policy.unit_fingerprint(), **terms)
+        return memory_ledger(**policy_terms(policy))
     ledger = open_or_create_ledger(policy)
     try:
-        if ledger.terms.unit_declaration:
-            check_same_unit(ledger.terms.unit_declaration, policy)
-        recorded_limits = (
-            _budget_limits(ledger.terms.budget),
-            {who: _budget_limits(limit) for who, limit in (ledger.terms.analysts or {}).items()},
-        )
-        declared_limits = (
-            _budget_limits(policy.budget),
-            {who: _budget_limits(limit) for who, limit in policy.analyst_budgets().items()},
-        )
-        if recorded_limits != declared_limits or ledger.terms.unit_declaration != policy.unit_fingerprint():
-            ledger.set_budget(
-                policy.budget, analysts=policy.analyst_budgets(), unit_declaration=policy.unit_fingerprint()
-            )
+        check_and_record_terms(ledger, policy)
     except BaseException:
         ledger.close()
         raise
     return ledger
-
-
-def _budget_limits(budget: Budget) -> tuple[Any, ...]:
-    return budget.epsilon, budget.delta, budget.discover

@@ -14,13 +14,22 @@ from statistics import NormalDist
 import numpy as np
 
 from discreet.kernel.mechanism import Gaussian, Laplace
+from discreet.kernel.selection import QuantileSelection
 
 Noise = Laplace | Gaussian
+ReleaseNoise = Noise | QuantileSelection
 
 _MIN_SEPARATION = 1e-4  # closer scales are separated upwards, because the partial fractions would cancel
 _NEWTON_STEPS = 2  # one step gives a relative error of 1e-3, two steps 1e-7
 _MAX_CHORD_STEPS = 5  # for groups hardly larger than their noise; two suffice for large groups
 _TOLERANCE = 1e-4
+
+
+def additive(mechanism: ReleaseNoise) -> Noise:
+    """Return the noise of a total that has additive noise."""
+    if isinstance(mechanism, QuantileSelection):
+        raise TypeError("a selection of quantiles adds no noise")
+    return mechanism
 
 
 @dataclass(frozen=True)

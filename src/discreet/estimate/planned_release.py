@@ -20,7 +20,7 @@ from discreet.estimate.estimators import (
     ValueRange,
     VarianceStatistic,
 )
-from discreet.estimate.intervals import Noise
+from discreet.estimate.intervals import ReleaseNoise, additive
 from discreet.estimate.quantile_walk import QuantileTarget
 from discreet.kernel.expr import Type
 from discreet.kernel.question import ClippedUnits, Count, CountUnits, GroupKey, HistogramTree, Question, Sum
@@ -77,12 +77,20 @@ class Variance:
     statistic: VarianceStatistic
 
 
+class QuantileMethod(Enum):
+    """How a quantile is found: by a walk in a tree of noisy counts, or by the exponential mechanism."""
+
+    TREE = "tree"
+    SELECTION = "selection"
+
+
 @dataclass(frozen=True)
 class Quantile:
-    """A quantile from a histogram tree; dates are days since `origin`."""
+    """A quantile from the cells of a grid; dates are days since `origin`."""
 
     total: int
     target: QuantileTarget
+    method: QuantileMethod
     kind: Type
     origin: date | None = None
 
@@ -169,7 +177,7 @@ def assemble_table(
     release: PlannedRelease,
     keys: list[GroupKey],
     noisy: np.ndarray,
-    noises: tuple[Noise, ...],
+    noises: tuple[ReleaseNoise, ...],
     tree_estimates: Mapping[str, ColumnEstimate] | None = None,
 ) -> tuple[pa.Table, dict[str, ColumnEstimate]]:
     """Return the released table for noisy totals (groups × totals), and the estimate of every measure.
@@ -190,14 +198,14 @@ def assemble_table(
     return pa.Table.from_arrays(columns, schema=release_schema(release)), estimates_by_name
 
 
-def noisy_total(release: PlannedRelease, index: int, noisy: np.ndarray, noises: tuple[Noise, ...]) -> NoisyTotal:
+def noisy_total(release: PlannedRelease, index: int, noisy: np.ndarray, noises: tuple[ReleaseNoise, ...]) -> NoisyTotal:
     """Return one noisy total of a release, expanded to the population if its size is declared."""
     total = release.question.totals[index]
     step = total.grid.step**total.power if isinstance(total, Sum) else Fraction(1)
     scale_bits = release.question.fraction_bits(total)
     if release.sample and isinstance(total, Count | CountUnits | Sum):
         step *= release.sample.expansion
-    return NoisyTotal(np.ascontiguousarray(noisy[:, index]), noises[index], step / (1 << scale_bits))
+    return NoisyTotal(np.ascontiguousarray(noisy[:, index]), additive(noises[index]), step / (1 << scale_bits))
 
 
 def describes_population(release: PlannedRelease, estimator: TotalsEstimator) -> bool:
@@ -260,7 +268,7 @@ def _arrow_column(estimate: ColumnEstimate, kind: pa.DataType) -> pa.Array:
 
 
 def estimate_measure(
-    release: PlannedRelease, estimator: TotalsEstimator, noisy: np.ndarray, noises: tuple[Noise, ...]
+    release: PlannedRelease, estimator: TotalsEstimator, noisy: np.ndarray, noises: tuple[ReleaseNoise, ...]
 ) -> ColumnEstimate:
     """Return the estimate of a measure that does not come from a histogram tree."""
     if isinstance(estimator, Variance):
@@ -316,7 +324,9 @@ def noisy_sources(plan: QueryPlan, origin: Origin) -> list[tuple[PlannedRelease,
     ]
 
 
-def clipped_units_note(release: PlannedRelease, noises: tuple[Noise, ...], noisy: np.ndarray, unit: str) -> str | None:
+def clipped_units_note(
+    release: PlannedRelease, noises: tuple[ReleaseNoise, ...], noisy: np.ndarray, unit: str
+) -> str | None:
     """State how many units exceed the contribution bounds; None if that was not counted, or no group is shown."""
     indices = [index for index, total in enumerate(release.question.totals) if isinstance(total, ClippedUnits)]
     if not indices or not len(noisy):
@@ -324,7 +334,7 @@ def clipped_units_note(release: PlannedRelease, noises: tuple[Noise, ...], noisy
     (place,) = indices
     count, margin, exceeded = (
         int(noisy[0, place]),
-        privacy.margin(noises[place], CONFIDENCE),
+        privacy.margin(additive(noises[place]), CONFIDENCE),
         _exceeded_bounds(release.question, place),
     )
     if count <= margin:

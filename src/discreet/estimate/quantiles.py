@@ -1,7 +1,8 @@
-"""Values selected from released histogram trees: quantiles with margins, and most frequent values."""
+"""Quantiles with margins, selected or from histogram trees, and most frequent values."""
 
 import json
 import math
+from collections.abc import Sequence
 from datetime import datetime, time, timedelta
 from fractions import Fraction
 
@@ -9,32 +10,60 @@ import numpy as np
 
 from discreet import privacy
 from discreet.estimate.estimators import CONFIDENCE, ColumnEstimate
-from discreet.estimate.intervals import Noise
-from discreet.estimate.planned_release import Frequencies, FrequencyOutput, PlannedRelease, Quantile
+from discreet.estimate.intervals import ReleaseNoise, additive
+from discreet.estimate.planned_release import Frequencies, FrequencyOutput, PlannedRelease, Quantile, QuantileMethod
 from discreet.estimate.quantile_walk import QuantileWalk
 from discreet.kernel.expr import Type, Value
 from discreet.kernel.grid import Grid
 from discreet.kernel.histogram_tree import NodeCounts, NodeQuery, TreeWalk
 from discreet.kernel.question import HistogramTree
+from discreet.kernel.release import NoisyTotals
+from discreet.kernel.selection import QuantileSelection, RankTarget, margin_widths
 
 _Z = 1.96
 
 
-def tree_walks(release: PlannedRelease, noises: tuple[Noise, ...]) -> tuple[TreeWalk, ...]:
-    """Return the walk for each histogram tree of a question."""
+def selected_levels(release: PlannedRelease, index: int) -> tuple[Fraction, ...]:
+    """Return the levels of the quantiles that are selected from a total; none for a total with noise."""
+    estimators = [measure.estimator for measure in release.measures if isinstance(measure.estimator, Quantile)]
+    selected = [each for each in estimators if each.total == index and each.method is QuantileMethod.SELECTION]
+    return tuple(sorted({estimator.target.level for estimator in selected}))
+
+
+def quantile_selection(levels: Sequence[Fraction], cell_count: int, scale: Fraction) -> QuantileSelection:
+    """Return the selection of quantiles, with offsets for margins that cover at 95 %.
+
+    A margin that misses the quantile has no rank between it and the quantile, so its distance is at least `offset`:
+    all such widths together have a probability of at most their number times exp(-offset/(scale·max(level, 1-level))).
+
+    >>> quantile_selection([Fraction(1, 2)], 65_536, Fraction(4)).targets[0].offset
+    15
+    """
+    scales = float(scale) * math.log((len(margin_widths(cell_count)) + 1) / float(1 - CONFIDENCE))
+    return QuantileSelection(
+        scale, tuple(RankTarget(level, math.ceil(scales * max(level, 1 - level))) for level in levels)
+    )
+
+
+def tree_walks(release: PlannedRelease, noises: tuple[ReleaseNoise, ...]) -> tuple[TreeWalk, ...]:
+    """Return the walk for each histogram tree with noise of a question."""
     return tuple(_tree_walk(release, index, noises[index]) for index in _tree_indices(release))
 
 
-def tree_estimates(
-    release: PlannedRelease, noises: tuple[Noise, ...], trees: tuple[tuple[NodeCounts, ...], ...], groups: int
+def value_estimates(
+    release: PlannedRelease, noises: tuple[ReleaseNoise, ...], noisy: NoisyTotals
 ) -> dict[str, ColumnEstimate]:
-    """Return the estimates from histogram trees, by measure name."""
-    looks_by_total = dict(zip(_tree_indices(release), trees, strict=True))
-    estimates = {}
+    """Return the estimates of quantiles and frequencies, by measure name."""
+    looks_by_total = dict(zip(_tree_indices(release), noisy.trees, strict=True))
+    selected = [index for index in range(len(release.question.totals)) if selected_levels(release, index)]
+    cells_by_total = dict(zip(selected, noisy.quantiles, strict=True))
+    groups, estimates = len(noisy.keys), {}
     for measure in release.measures:
         match measure.estimator:
+            case Quantile(index, method=QuantileMethod.SELECTION) as estimator:
+                estimates[measure.name] = _selected_quantile(release, estimator, cells_by_total[index])
             case Quantile(index) as estimator:
-                estimates[measure.name] = _estimate_quantile(
+                estimates[measure.name] = _walked_quantile(
                     release, estimator, noises[index], looks_by_total[index], groups
                 )
             case Frequencies(index) as estimator:
@@ -52,7 +81,7 @@ def redraw_estimate(estimate: ColumnEstimate, times: int, rng: np.random.Generat
     return ColumnEstimate(values, margins)
 
 
-def extreme_notes(release: PlannedRelease, noises: tuple[Noise, ...]) -> list[str]:
+def extreme_notes(release: PlannedRelease, noises: tuple[ReleaseNoise, ...]) -> list[str]:
     """Return notes on MIN and MAX."""
     notes = []
     for measure in release.measures:
@@ -67,8 +96,11 @@ def extreme_notes(release: PlannedRelease, noises: tuple[Noise, ...]) -> list[st
     return notes
 
 
-def rank_margin(release: PlannedRelease, estimator: Quantile, noise: Noise) -> float:
+def rank_margin(release: PlannedRelease, estimator: Quantile, noise: ReleaseNoise) -> float:
     """Return the approximate 95 % margin of a quantile's rank, in rows."""
+    if isinstance(noise, QuantileSelection):
+        (target,) = (each for each in noise.targets if each.level == estimator.target.level)
+        return float(target.offset * _step(release, estimator.total))
     walk = _tree_walk(release, estimator.total, noise)
     assert isinstance(walk, QuantileWalk)
     return float(_Z * walk.noise_stddev * math.sqrt(walk.depth * walk.fan / 6 + 1))
@@ -79,7 +111,8 @@ def _two_digits(number: float) -> str:
 
 
 def _tree_indices(release: PlannedRelease) -> list[int]:
-    return [index for index, total in enumerate(release.question.totals) if isinstance(total, HistogramTree)]
+    trees = [index for index, total in enumerate(release.question.totals) if isinstance(total, HistogramTree)]
+    return [index for index in trees if not selected_levels(release, index)]
 
 
 def _tree_total(release: PlannedRelease, index: int) -> HistogramTree:
@@ -88,7 +121,7 @@ def _tree_total(release: PlannedRelease, index: int) -> HistogramTree:
     return total
 
 
-def _tree_walk(release: PlannedRelease, index: int, noise: Noise) -> TreeWalk:
+def _tree_walk(release: PlannedRelease, index: int, noise: ReleaseNoise) -> TreeWalk:
     total = _tree_total(release, index)
     if not isinstance(total.domain, Grid):
         return _look_once
@@ -96,7 +129,7 @@ def _tree_walk(release: PlannedRelease, index: int, noise: Noise) -> TreeWalk:
     targets = tuple(
         sorted({estimator.target for estimator in estimators if estimator.total == index}, key=lambda each: each.level)
     )
-    return QuantileWalk(targets, noise, _step(release, index), total.branching, total.depth)
+    return QuantileWalk(targets, additive(noise), _step(release, index), total.branching, total.depth)
 
 
 def _step(release: PlannedRelease, index: int) -> Fraction:
@@ -107,23 +140,39 @@ def _look_once(reveal: NodeQuery, groups: int) -> None:
     reveal(np.zeros((groups, 1), np.int64))
 
 
-def _estimate_quantile(
-    release: PlannedRelease, estimator: Quantile, noise: Noise, looks: tuple[NodeCounts, ...], groups: int
+def _walked_quantile(
+    release: PlannedRelease, estimator: Quantile, noise: ReleaseNoise, looks: tuple[NodeCounts, ...], groups: int
 ) -> ColumnEstimate:
-    total, walk = _tree_total(release, estimator.total), _tree_walk(release, estimator.total, noise)
+    walk = _tree_walk(release, estimator.total, noise)
     assert isinstance(walk, QuantileWalk)
-    assert isinstance(total.domain, Grid)
     ends, rows = walk.locate(looks, groups)
-    cells = np.minimum(ends[:, walk.targets.index(estimator.target)], total.cell_count - 1)
+    # An extreme needs more rows than are skipped there.
+    missing = rows <= (walk.rows_set_aside if estimator.target.end_sign else 0)
+    return _quantile_in_units(release, estimator, ends[:, walk.targets.index(estimator.target)].T, missing)
+
+
+def _selected_quantile(release: PlannedRelease, estimator: Quantile, selected: np.ndarray) -> ColumnEstimate:
+    """Return selected cells and widths as values and margins; a margin wider than the grid means too few rows."""
+    column = selected_levels(release, estimator.total).index(estimator.target.level)
+    cells, widths = selected[:, column].T
+    last = _tree_total(release, estimator.total).cell_count - 1
+    ends = np.stack([cells, np.maximum(cells - widths, 0), np.minimum(cells + widths, last)])
+    return _quantile_in_units(release, estimator, ends, missing=widths > last)
+
+
+def _quantile_in_units(
+    release: PlannedRelease, estimator: Quantile, ends: np.ndarray, missing: np.ndarray
+) -> ColumnEstimate:
+    """Return the estimate for the cells of the value, the lower and the upper end, one row each."""
+    total = _tree_total(release, estimator.total)
+    assert isinstance(total.domain, Grid)
     step, grid = float(total.domain.step), total.domain
-    ends_in_units = np.clip((cells + grid.index(float(grid.low))) * step, float(grid.low), float(grid.high))
-    value, low, high = ends_in_units.T
+    cells = np.minimum(ends, total.cell_count - 1)
+    value, low, high = np.clip((cells + grid.index(float(grid.low))) * step, float(grid.low), float(grid.high))
     # An integer with step 1 equals its cell; any other value is within half a step of the middle of its cell.
     beside = 0.0 if total.expr.type is Type.INTEGER and grid.step == 1 else step / 2
     low, high = np.minimum(low, value) - beside, np.maximum(high, value) + beside
     margins = np.maximum(value - low, high - value)
-    # An extreme needs more rows than are skipped there.
-    missing = rows <= (walk.rows_set_aside if estimator.target.end_sign else 0)
     margins[missing] = np.nan
     if estimator.origin is not None:
         return ColumnEstimate(_dates(value, missing, estimator), margins)
@@ -141,7 +190,7 @@ def _dates(days: np.ndarray, missing: np.ndarray, estimator: Quantile) -> np.nda
 
 
 def _estimate_frequencies(
-    release: PlannedRelease, estimator: Frequencies, noise: Noise, looks: tuple[NodeCounts, ...], groups: int
+    release: PlannedRelease, estimator: Frequencies, noise: ReleaseNoise, looks: tuple[NodeCounts, ...], groups: int
 ) -> ColumnEstimate:
     total, step = _tree_total(release, estimator.total), _step(release, estimator.total)
     assert not isinstance(total.domain, Grid)
@@ -158,7 +207,7 @@ def _estimate_frequencies(
         {_json_key(value): round(Fraction(int(count)) * step) for value, count in zip(total.domain, row, strict=True)}
         for row in counts
     ]
-    margin = float(privacy.margin(noise, CONFIDENCE) * step)
+    margin = float(privacy.margin(additive(noise), CONFIDENCE) * step)
     return ColumnEstimate(
         _object_array([json.dumps(row, ensure_ascii=False) for row in counts_by_value]), np.full(groups, margin)
     )

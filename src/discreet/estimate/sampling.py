@@ -16,7 +16,7 @@ from statistics import NormalDist
 import numpy as np
 
 from discreet.estimate.estimators import CONFIDENCE, ColumnEstimate, VarianceStatistic
-from discreet.estimate.intervals import Noise
+from discreet.estimate.intervals import ReleaseNoise
 from discreet.estimate.planned_release import (
     Mean,
     Measure,
@@ -68,7 +68,7 @@ class SampledRelease:
     release: PlannedRelease
     sample: SimpleRandomSample
     noisy: np.ndarray
-    noises: tuple[Noise, ...]
+    noises: tuple[ReleaseNoise, ...]
 
     def errors(self, estimates: Mapping[str, ColumnEstimate]) -> dict[str, SamplingError]:
         """Return the sampling error of each measure, given its estimates."""

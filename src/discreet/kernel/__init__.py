@@ -10,6 +10,7 @@ expr, grid                 row-wise expressions, and the public grid for sums
 relation, question         the ownership algebra; totals by group with contribution bounds and a sensitivity
 sqlgen/                    the engine's SELECTs, written from the algebra only
 histogram_tree             noisy counts in a histogram tree, drawn for the nodes that are visited
+selection                  exact choices by exponential weights: quantiles and the widths of their margins
 fingerprint                fingerprints of totals
 refinement                 less noise for an earlier answer
 release                    charge, read, add noise, store, return

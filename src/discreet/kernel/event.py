@@ -22,7 +22,7 @@ class EventState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """One charged query; the ledger fills in id, time, state and loss.
+    """One charged query; the ledger fills in data set, id, time, state and loss.
 
     `fingerprints` identify each total of each part of the answer, so that it can be reused; they are "" for totals that
     are not part of this release. `follows` pairs a fingerprint with the receipt that must still be its latest.
@@ -37,6 +37,7 @@ class Event:
     by: str = OWNER
     fingerprints: tuple[tuple[str, ...], ...] = ()
     follows: tuple[tuple[str, str], ...] = ()
+    dataset: str = ""
     id: str = ""
     time: str = ""
     state: EventState | None = None

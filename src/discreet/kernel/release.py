@@ -32,9 +32,16 @@ from discreet.kernel.question import (
 )
 from discreet.kernel.refinement import Refinement, recall_values, refine
 from discreet.kernel.relation import PublicTable, Relation, Scan
+from discreet.kernel.selection import QuantileSelection
 
-Mechanism = Laplace | Gaussian | Refinement | PartitionSelection
+Mechanism = Laplace | Gaussian | Refinement | PartitionSelection | QuantileSelection
 REFINABLE = (Count, CountUnits, Sum, ClippedUnits, SelectionWeight)  # one integer per group with independent noise
+# The mechanisms that a total may have; None if it is not released.
+_ALLOWED_MECHANISMS = {
+    **dict.fromkeys(REFINABLE, Laplace | Gaussian | Refinement | None),
+    HistogramTree: Laplace | Gaussian | QuantileSelection,
+    SelectionWeight: PartitionSelection,
+}
 
 
 @dataclass(frozen=True)
@@ -100,23 +107,20 @@ class ReleaseRequest:
 
     question: Question
     noises: tuple[Mechanism | None, ...]
-    walks: tuple[TreeWalk, ...] = ()  # one per histogram tree; a walk sees only noisy counts
+    walks: tuple[TreeWalk, ...] = ()  # one per histogram tree with noise; a walk sees only noisy counts
 
     def __post_init__(self) -> None:
         totals = check_type(Question, self.question, "question").totals
         if len(self.noises) != len(totals) or not any(self.noises):
             raise ValueError("noises must contain one mechanism per total, and not only None")
-        if len(self.walks) != sum(isinstance(total, HistogramTree) for total in totals):
-            raise ValueError("walks must contain one walk per histogram tree")
-        allowed = (Mechanism | None if isinstance(total, REFINABLE) else Laplace | Gaussian for total in totals)
-        if not all(map(isinstance, self.noises, allowed)) or any(
-            isinstance(total, SelectionWeight) is not isinstance(noise, PartitionSelection)
-            for total, noise in zip(totals, self.noises, strict=True)
-        ):
+        allowed = [_ALLOWED_MECHANISMS.get(type(total), Laplace | Gaussian) for total in totals]
+        if not all(map(isinstance, self.noises, allowed)):
             raise TypeError(
-                "noises must be Laplace or Gaussian mechanisms; for counts and sums also Refinement or None; for a "
-                "selection weight PartitionSelection"
+                "noises must be Laplace or Gaussian mechanisms, or others that the type of the total allows"
             )
+        selections = sum(isinstance(noise, QuantileSelection) for noise in self.noises)
+        if len(self.walks) + selections != sum(isinstance(total, HistogramTree) for total in totals):
+            raise ValueError("walks must contain one walk per histogram tree with noise")
         if isinstance(self.noises[0], PartitionSelection):
             if any(isinstance(noise, Refinement) for noise in self.noises):
                 raise ValueError("noises: partition selection needs fresh noise")
@@ -140,13 +144,15 @@ class ReleaseRequest:
         Proof: each total is a vector of integers with the sensitivity that the question proves, and gets independent
             noise (_add_noise); their losses add up. Which groups are shown depends on their noisy selection weights
             alone (PartitionSelection.select), and what is shown of a hidden group is nothing. The number of clipped
-            units is a single number with a single noise, wherever it is shown. Of a histogram tree only a part is seen.
-            A total without noise is not released. A refined total costs what is added.
+            units is a single number with a single noise, wherever it is shown. Of a histogram tree a part is seen, or
+            selected cells: its sensitivity bounds a unit's weights by group. A total without a mechanism is not
+            released. A refined total costs what is added.
         Needs: _add_noise, partition_threshold, Question.sensitivity_of, Laplace.loss, Gaussian.loss,
-            PartitionSelection.loss, PartitionSelection.select, Loss.__add__, Laplace.perturb, Gaussian.perturb,
-            walk_noisy_tree, refine, Refinement.loss.
+            PartitionSelection.loss, PartitionSelection.select, QuantileSelection.loss, QuantileSelection.select,
+            Loss.__add__, Laplace.perturb, Gaussian.perturb, walk_noisy_tree, refine, Refinement.loss.
         Checked by: test_the_distribution_of_an_answer_on_neighbours_stays_within_its_loss,
-            test_the_distribution_of_a_tree_on_neighbours_stays_within_its_loss
+            test_the_distribution_of_a_tree_on_neighbours_stays_within_its_loss,
+            test_the_distribution_of_selected_quantiles_on_neighbours_stays_within_its_loss
         """
         losses = (noise.loss(self.question.sensitivity_of(total)) for total, noise in self.draws.values())
         return sum(losses, start=ZERO_LOSS)
@@ -158,7 +164,8 @@ class NoisyTotals:
 
     keys: list[GroupKey]
     values: np.ndarray
-    trees: tuple[tuple[NodeCounts, ...], ...] = ()  # for each histogram tree, the node counts by level
+    trees: tuple[tuple[NodeCounts, ...], ...] = ()  # for each histogram tree with noise, the node counts by level
+    quantiles: tuple[np.ndarray, ...] = ()  # for each selection, groups × quantiles × (cell, width of its margin)
     source: str = ""  # Catalog.source when they were drawn
 
 
@@ -186,8 +193,8 @@ def release_totals(  # noqa: PLR0913 - keyword-only
 
     With a `version`, the owner's name for the state of the data, the result can be reused for the same totals.
 
-    Claim: what is returned or raised depends on private data only through noise whose loss is at most `cost`, which is
-        charged before anything is read and is never refunded. A stored result is returned as it was stored.
+    Claim: what is returned or raised depends on private data only through mechanisms whose loss is at most `cost`,
+        which is charged before anything is read and is never refunded. A stored result is returned as it was stored.
     Proof: the order of the lines. Tables, owners and the cost are checked before the charge, against public facts.
         After it, any failure, including one of the ledger, raises the same fixed message; the stored result is noisy,
         and it is stored before it is returned.
@@ -271,6 +278,7 @@ def write_totals(parts: tuple[NoisyTotals, ...]) -> bytes:
     data = [
         {
             "keys": [[part.isoformat() if isinstance(part, date) else part for part in key] for key in noisy.keys],
+            "quantiles": [cells.tolist() for cells in noisy.quantiles],
             "source": noisy.source,
             "trees": [[[level.nodes.tolist(), level.counts.tolist()] for level in levels] for levels in noisy.trees],
             "values": noisy.values.tolist(),
@@ -302,7 +310,7 @@ def _add_noise(request: ReleaseRequest, engine: TotalsEngine, stored: Mapping[in
             column = column.max(initial=0, keepdims=True)
         if isinstance(noise, Refinement):
             noisy[:, index] = refine(stored[index][: len(column)], column, noise.before, noise.after)
-        elif not isinstance(total, HistogramTree) and isinstance(noise, Laplace | Gaussian):
+        elif isinstance(noise, Laplace | Gaussian) and not isinstance(total, HistogramTree):
             noisy[:, index] = noise.perturb(column)
     trees = [
         (engine_totals.cell_counts[index], total, noise)
@@ -310,7 +318,12 @@ def _add_noise(request: ReleaseRequest, engine: TotalsEngine, stored: Mapping[in
         if isinstance(total, HistogramTree) and isinstance(noise, Laplace | Gaussian)
     ]
     walked = tuple(walk_noisy_tree(*tree, found_rows, walk) for tree, walk in zip(trees, request.walks, strict=True))
-    return NoisyTotals(keys, noisy, walked)
+    selected = tuple(
+        noise.select(engine_totals.cell_counts[index], total.cell_count, found_rows)
+        for index, (total, noise) in request.draws.items()
+        if isinstance(total, HistogramTree) and isinstance(noise, QuantileSelection)
+    )
+    return NoisyTotals(keys, noisy, walked, selected)
 
 
 def _complete_groups(question: Question, engine_totals: EngineTotals) -> tuple[list[GroupKey], np.ndarray, np.ndarray]:

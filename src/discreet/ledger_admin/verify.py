@@ -15,10 +15,9 @@ from discreet.kernel.ledger.table import FORMAT, LedgerTable, check_answers
 from discreet.kernel.ledger.terms import (
     check_cost,
     check_delta_split,
-    loss_text,
+    join_terms,
     read_loss,
     read_terms,
-    round_for_ledger,
 )
 from discreet.kernel.loss import ZERO_LOSS, Loss
 from discreet.ledger_admin.postgres_schema import check_schema
@@ -82,15 +81,16 @@ def check_rows(rows: Iterable[LedgerRow]) -> Chain:
     """Recompute all rows and return their chain.
 
     Claim: if nothing is raised, the rows are those that Chain.next_row wrote, in order, with none missing before the
-        last; the totals are the sums of the losses, every charge was within the terms then in force, no key and no
-        receipt was charged twice, no answer was stored without a charge or twice, every charge that follows an earlier
-        one was the first to do so, with no acknowledgement in between, and only its arrival follows a move.
+        last; the totals are the sums of the losses, every charge was within the terms then in force, no data set
+        joined with other changes of the terms, no key and no receipt was charged twice, no answer was stored without a
+        charge or twice, every charge that follows an earlier one was the first to do so, with no acknowledgement in
+        between, and only its arrival follows a move.
     Proof: row by row, each of these is checked against the state after the previous rows, which were checked in the
         same way; the links by Chain.add.
-    Needs: Chain.add, link_problem, check_cost, check_delta_split, round_for_ledger; only the checkpoint attests the
-        last row.
+    Needs: Chain.add, Chain.totals_after, link_problem, check_cost, check_delta_split, join_terms; only the
+        checkpoint attests the last row.
     Checked by: test_any_changed_field_of_any_row_is_found, test_a_removed_row_is_found,
-        test_nothing_follows_a_move_but_its_arrival
+        test_nothing_follows_a_move_but_its_arrival, test_a_forged_join_that_widens_the_terms_is_found
     """
     chain = Chain()
     for row in rows:
@@ -109,37 +109,48 @@ def _row_problem(chain: Chain, row: LedgerRow) -> str | None:
     loss = read_loss(row.loss)
     problem = _PROBLEM_CHECKS[RowKind(row.kind)](chain, row, loss)
     if not problem and row.kind == RowKind.CHARGE:
-        check_cost(read_terms(chain.terms), row.by, loss, chain.spent(), chain.spent(row.by))
-    totals = [loss_text(round_for_ledger(chain.spent(who) + loss)) for who in (None, row.by)]
-    return problem or (None if [row.spent, row.spent_by] == totals else "has incorrect totals")
+        check_cost(read_terms(chain.terms), row.by, row.dataset, loss, chain.spent)
+    totals = chain.totals_after(row.by, row.dataset, loss)
+    return problem or (None if (row.spent, row.spent_by, row.spent_in) == totals else "has incorrect totals")
 
 
 def _terms_problem(chain: Chain, row: LedgerRow, loss: Loss) -> str | None:
     terms = read_terms(row.body)
     if chain.last is not GENESIS:
-        check_delta_split(read_terms(chain.terms).budget, terms.budget, chain.spent())
+        before = read_terms(chain.terms)
+        check_delta_split(before.budget, terms.budget, chain.spent())
+        if (before.name, set(before.datasets or ())) != (terms.name, set(terms.datasets or ())):
+            return "changes the name or the data sets of the account"
+    return None if loss == ZERO_LOSS else _CANNOT_BE_CHARGED
+
+
+def _join_problem(chain: Chain, row: LedgerRow, loss: Loss) -> str | None:
+    before, terms = read_terms(chain.terms), read_terms(row.body)
+    if terms != join_terms(before, row.dataset, (terms.datasets or {})[row.dataset]):
+        return "changes other terms than the data set that joins"
     return None if loss == ZERO_LOSS else _CANNOT_BE_CHARGED
 
 
 def _charge_problem(chain: Chain, row: LedgerRow, _loss: Loss) -> str | None:
     if not row.receipt or row.receipt in chain.charges:
         return "charges the same receipt twice"
-    if row.key is not None and (row.by, row.key) in chain.keys:
+    if row.key is not None and (row.by, row.dataset, row.key) in chain.keys:
         return "charges the same key twice"
     follows = json.loads(row.body).get("follows", ())
-    if any(chain.latest_receipts.get(fingerprint) != receipt for fingerprint, receipt in follows):
+    if any(chain.latest_receipts.get((row.dataset, total)) != receipt for total, receipt in follows):
         return "follows a charge that is not the latest with its fingerprint"
     return None
 
 
 def _settle_problem(chain: Chain, row: LedgerRow, loss: Loss) -> str | None:
-    if row.receipt is None or chain.charges.get(row.receipt, (0, ""))[1] != row.by or loss != ZERO_LOSS:
+    if chain.charges.get(row.receipt or "", (0,))[1:] != (row.by, row.dataset) or loss != ZERO_LOSS:
         return "settles a receipt that was not charged"
     return "settles the same receipt twice" if row.receipt in chain.settlements else None
 
 
-def _acknowledge_problem(_chain: Chain, _row: LedgerRow, _loss: Loss) -> str | None:
-    return None  # it may have any loss: the lost charges were spent already
+def _acknowledge_problem(_chain: Chain, row: LedgerRow, loss: Loss) -> str | None:
+    # It may have any loss: the lost charges were spent already, in unknown data sets.
+    return "charges lost charges to one data set" if row.dataset and loss != ZERO_LOSS else None
 
 
 def _move_problem(_chain: Chain, row: LedgerRow, loss: Loss) -> str | None:
@@ -158,6 +169,7 @@ def _arrive_problem(chain: Chain, row: LedgerRow, loss: Loss) -> str | None:
 _PROBLEM_CHECKS = {
     RowKind.CREATE: _terms_problem,
     RowKind.BUDGET: _terms_problem,
+    RowKind.JOIN: _join_problem,
     RowKind.CHARGE: _charge_problem,
     RowKind.SETTLE: _settle_problem,
     RowKind.ACKNOWLEDGE: _acknowledge_problem,

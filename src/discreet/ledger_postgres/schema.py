@@ -24,7 +24,7 @@ DECLARE
     old_part text;
     loss CONSTANT text := '^(-|[0-9]+(/[1-9][0-9]*)?)( [0-9]+(/[1-9][0-9]*)?){{2}}$';
 BEGIN
-    IF NEW.loss !~ loss OR NEW.spent !~ loss OR NEW.spent_by !~ loss THEN
+    IF NEW.loss !~ loss OR NEW.spent !~ loss OR NEW.spent_by !~ loss OR NEW.spent_in !~ loss THEN
         RAISE EXCEPTION 'a loss must be three fractions';
     END IF;
     SELECT r.seq, r.kind, r.spent, r.hash INTO last FROM {schema}.rows AS r ORDER BY r.seq DESC LIMIT 1;
@@ -59,15 +59,16 @@ TABLE_COLUMNS = {
     "answers": (f"receipt {_TEXT_TYPE} NOT NULL", "answer bytea NOT NULL"),
     "rows": (
         "seq bigint NOT NULL",
-        *(f"{name} {_TEXT_TYPE} NOT NULL" for name in ("time", "kind", '"by"')),
+        *(f"{name} {_TEXT_TYPE} NOT NULL" for name in ("time", "kind", '"by"', "dataset")),
         *(f"{name} {_TEXT_TYPE}" for name in ("key", "receipt")),
-        *(f"{name} {_TEXT_TYPE} NOT NULL" for name in ("body", "loss", "spent", "spent_by", "previous", "hash")),
+        *(f"{name} {_TEXT_TYPE} NOT NULL" for name in ("body", "loss", "spent", "spent_by", "spent_in")),
+        *(f"{name} {_TEXT_TYPE} NOT NULL" for name in ("previous", "hash")),
     ),
 }
 # The primary key of each table, and the other indexes: name, table, whether it is unique, columns.
 PRIMARY_KEYS = {"answers": ("receipt",), "rows": ("seq",)}
 INDEXES = (
-    ("rows_key", "rows", True, ("by", "key")),
+    ("rows_key", "rows", True, ("by", "dataset", "key")),
     ("rows_receipt", "rows", True, ("receipt", "kind")),
 )
 

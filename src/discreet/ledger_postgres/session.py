@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from discreet.kernel.errors import LedgerError
-from discreet.kernel.ledger.chain import LedgerRow, RowKind
+from discreet.kernel.ledger.chain import Chain, LedgerRow, RowKind
 from discreet.kernel.ledger.checkpoint import EMPTY_CHECKPOINT, Checkpoint, checkpoint_of
 from discreet.kernel.ledger.table import LedgerTable
 from discreet.ledger_postgres.location import PostgresLocation, ServerConnection, ledger_errors
@@ -69,9 +69,10 @@ class PostgresSession:
             and full_page_writes. Its command tag is checked, and so are warnings, which every connection enables:
             COMMIT also succeeds if it rolls back, or if it stopped waiting for a standby. A client that writes without
             the lock cannot write a second row with the same number, which is the primary key. The checkpoint is
-            written after the commit, by one process at a time, and never replaces a later one.
+            written after the commit, by one process at a time, and never replaces a later one. A reader advances it to
+            a row that the ledger has checked with all before it (LedgerTable.last_checked), and to no other.
         Needs: PostgresLocation, ServerConnection, create_statements, checkpoint_at, LedgerTable.add_row,
-            LedgerTable.last_row, write_checkpoint; PostgreSQL's atomic commit; a disk that keeps synced data; flock
+            write_checkpoint; PostgreSQL's atomic commit; a disk that keeps synced data; flock
             between processes of one machine.
         Checked by: test_concurrent_processes_end_exactly_at_the_limit,
             test_nothing_seen_is_lost_and_nothing_charged_twice_while_the_server_goes_away,
@@ -79,7 +80,8 @@ class PostgresSession:
             test_commits_are_durable_whatever_the_server_does_for_others, test_a_commit_that_did_not_happen_is_detected,
             test_a_client_that_shows_errors_only_still_detects_the_standby_warning,
             test_a_writer_without_the_lock_cannot_write_the_same_row,
-            test_a_checkpoint_goes_back_only_from_the_acknowledged_one
+            test_a_checkpoint_goes_back_only_from_the_acknowledged_one,
+            test_a_checkpoint_never_advances_to_a_row_that_was_not_checked
         """
         limits = {"standstill": IDLE_TIMEOUT, "queue": LOCK_TIMEOUT, "statement": STATEMENT_TIMEOUT}
         with self.thread_lock, ledger_errors(self.location):
@@ -108,16 +110,16 @@ class PostgresSession:
         """Create the checkpoint if this server opens the ledger for the first time; check that commits are durable.
 
         Claim: a checkpoint that was lost is not created again: the ledger may have lost rows since, so the owner must
-            acknowledge it.
-        Proof: the lock file is created before the first checkpoint is written, and is never removed.
+            acknowledge it. The first one names a row whose chain was checked.
+        Proof: the lock file is created before the first checkpoint is written, and is never removed. Chain.extend.
         Needs: PostgresLocation.has_checkpoint, PostgresLocation.lost_checkpoint, PostgresLocation.store_checkpoint,
-            checkpoint_at, LedgerTable.last_row.
+            checkpoint_at, Chain.extend, LedgerTable.rows.
         Checked by: test_a_server_that_lost_its_checkpoint_charges_nothing_until_acknowledged
         """
         with self.read_transaction() as table:
             self._check_durable(table)
             has_or_had_one = self.location.has_checkpoint or self.location.lost_checkpoint
-            checkpoint = None if has_or_had_one else checkpoint_at(table, table.last_row())
+            checkpoint = None if has_or_had_one else checkpoint_at(table, Chain().extend(table.rows()).last)
         if checkpoint:
             with ledger_errors(self.location):
                 self.location.store_checkpoint(checkpoint)
@@ -142,7 +144,7 @@ class PostgresSession:
         if table.last_appended:
             replaced = current if table.last_appended.kind == RowKind.ACKNOWLEDGE else None
             return checkpoint_at(table, table.last_appended), replaced
-        last = table.last_seen
+        last = table.last_checked
         if last is None or current is None or current.seq >= last.seq:
             return None
         known = table.row_at(current.seq)

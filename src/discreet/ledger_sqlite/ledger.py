@@ -4,21 +4,25 @@ import os
 from collections.abc import Mapping
 
 from discreet.kernel.ledger.ledger import Ledger, create_in, open_in
-from discreet.kernel.ledger.terms import Terms
+from discreet.kernel.ledger.terms import DatasetTerms, Terms
 from discreet.kernel.loss import Budget
 from discreet.ledger_sqlite.location import FileLocation, MemoryLocation
 from discreet.ledger_sqlite.session import SQLiteSession, ledger_errors
 
 
-def create_ledger(
+def create_ledger(  # noqa: PLR0913 - keyword-only except the path
     path: str | os.PathLike[str],
     *,
     name: str,
     budget: Budget,
     analysts: Mapping[str, Budget] | None = None,
     unit_declaration: str = "",
+    datasets: Mapping[str, DatasetTerms] | None = None,
+    dataset: str = "",
 ) -> Ledger:
-    """Create a ledger for the data set `name` at a path where none exists.
+    """Create a ledger at a path where none exists, for the data set `name` or the population `name` of `datasets`.
+
+    A population's ledger is opened for one of its data sets, `dataset`.
 
     >>> from tempfile import mkdtemp
     >>> path = mkdtemp() + "/ledger.sqlite"
@@ -27,14 +31,20 @@ def create_ledger(
     Traceback (most recent call last):
     discreet.kernel.errors.LedgerError: ...ledger.sqlite: the file already exists. Open it with open_ledger, ...
     """
-    terms, location = Terms(name, budget, analysts, unit_declaration), FileLocation(path)
+    terms, location = Terms(name, budget, analysts, unit_declaration, datasets), FileLocation(path)
     with ledger_errors(location):
         location.create()
-    return create_in(SQLiteSession(location), terms)
+    return create_in(SQLiteSession(location), terms, dataset)
 
 
-def memory_ledger(
-    *, name: str, budget: Budget, analysts: Mapping[str, Budget] | None = None, unit_declaration: str = ""
+def memory_ledger(  # noqa: PLR0913 - keyword-only
+    *,
+    name: str,
+    budget: Budget,
+    analysts: Mapping[str, Budget] | None = None,
+    unit_declaration: str = "",
+    datasets: Mapping[str, DatasetTerms] | None = None,
+    dataset: str = "",
 ) -> Ledger:
     """Create a ledger that exists only in memory, for trials.
 
@@ -47,14 +57,15 @@ def memory_ledger(
     Loss(epsilon=1/4, rho=1/32)
     >>> ledger.close()
     """
-    return create_in(SQLiteSession(MemoryLocation()), Terms(name, budget, analysts, unit_declaration))
+    terms = Terms(name, budget, analysts, unit_declaration, datasets)
+    return create_in(SQLiteSession(MemoryLocation()), terms, dataset)
 
 
-def open_ledger(path: str | os.PathLike[str], *, name: str) -> Ledger:
-    """Open the existing ledger of the data set `name`.
+def open_ledger(path: str | os.PathLike[str], *, name: str, dataset: str = "") -> Ledger:
+    """Open the existing ledger of the data set `name`, or of the population `name` for its data set `dataset`.
 
     >>> open_ledger("nowhere.sqlite", name="demo")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     discreet.kernel.errors.LedgerError: ...nowhere.sqlite: the ledger does not exist. Correct the path, ...
     """
-    return open_in(SQLiteSession(FileLocation(path)), name)
+    return open_in(SQLiteSession(FileLocation(path)), name, dataset)

@@ -6,11 +6,11 @@ from discreet.kernel.ledger.table import NOT_A_LEDGER, StorageDialect
 # not_below is a function of the location's connections, so no other program can append rows.
 SQLITE_SCHEMA = (
     """CREATE TABLE rows (
-        seq INTEGER PRIMARY KEY, time TEXT NOT NULL, kind TEXT NOT NULL, "by" TEXT NOT NULL, key TEXT,
-        receipt TEXT, body TEXT NOT NULL, loss TEXT NOT NULL, spent TEXT NOT NULL, spent_by TEXT NOT NULL,
-        previous TEXT NOT NULL, hash TEXT NOT NULL) STRICT""",
+        seq INTEGER PRIMARY KEY, time TEXT NOT NULL, kind TEXT NOT NULL, "by" TEXT NOT NULL,
+        dataset TEXT NOT NULL, key TEXT, receipt TEXT, body TEXT NOT NULL, loss TEXT NOT NULL, spent TEXT NOT NULL,
+        spent_by TEXT NOT NULL, spent_in TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL) STRICT""",
     "CREATE TABLE answers (receipt TEXT NOT NULL, answer BLOB NOT NULL) STRICT",
-    'CREATE INDEX rows_key ON rows ("by", key) WHERE key IS NOT NULL',
+    'CREATE INDEX rows_key ON rows ("by", dataset, key) WHERE key IS NOT NULL',
     "CREATE INDEX rows_receipt ON rows (receipt, kind) WHERE receipt IS NOT NULL",
     "CREATE INDEX answers_receipt ON answers (receipt)",
     *(
@@ -28,7 +28,7 @@ SQLITE_SCHEMA = (
         BEGIN SELECT RAISE(ABORT, 'the spent total must not decrease'); END""",
     """CREATE TRIGGER rows_once BEFORE INSERT ON rows
         WHEN EXISTS (SELECT 1 FROM rows WHERE receipt = NEW.receipt AND kind = NEW.kind)
-        OR EXISTS (SELECT 1 FROM rows WHERE "by" = NEW."by" AND key = NEW.key)
+        OR EXISTS (SELECT 1 FROM rows WHERE "by" = NEW."by" AND dataset = NEW.dataset AND key = NEW.key)
         BEGIN SELECT RAISE(ABORT, 'a receipt or key must not be reused'); END""",
     """CREATE TRIGGER answers_once BEFORE INSERT ON answers
         WHEN EXISTS (SELECT 1 FROM answers WHERE receipt = NEW.receipt)

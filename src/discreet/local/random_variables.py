@@ -1,27 +1,12 @@
-"""Exact Bernoulli variables and uniform integers, from the kernel's keystream."""
+"""Exact Bernoulli variables, from the kernel's keystream."""
 
 from fractions import Fraction
 
 import numpy as np
 
-from discreet.kernel.noise.keystream import RandomSource, random_integer, random_words, wipe
+from discreet.kernel.noise.keystream import RandomSource, random_words, wipe
 
 _DENSE_DIGITS = 8  # binary digits compared in all words; later ones only in words with undecided bits
-
-
-def uniform_integer(source: RandomSource, bound: int) -> int:
-    """Return a uniform integer from 0 to bound - 1.
-
-    Claim: each has probability 1/bound, exactly.
-    Proof: a uniform number of enough bits, drawn again until it is below bound.
-    Needs: Keystream.bytes.
-    Checked by: test_integers_below_a_count_are_uniform
-    """
-    bits = -(-bound.bit_length() // 8) * 8
-    while True:
-        drawn = random_integer(source, bits) >> (bits - bound.bit_length())
-        if drawn < bound:
-            return drawn
 
 
 def bernoulli_words(source: RandomSource, count: int, probability: Fraction) -> np.ndarray:

@@ -46,7 +46,7 @@ from discreet.policy.file_hazards import find_file_hazards
 from discreet.policy.guarantee import explain
 from discreet.policy.hazard_rules import RULES, Hazard
 from discreet.policy.hazards import hazards
-from discreet.policy.model import Policy, check_same_unit, read_policy, write_policy
+from discreet.policy.model import Policy, check_same_population, check_same_unit, read_policy, write_policy
 
 __all__ = [
     "RULES",
@@ -73,6 +73,7 @@ __all__ = [
     "UnitDeclaration",
     "Window",
     "WindowUnit",
+    "check_same_population",
     "check_same_unit",
     "draft",
     "dummy",

@@ -17,7 +17,7 @@ from discreet.policy.declarations import (
     declared_name,
     find_by_name,
 )
-from discreet.policy.entries import AnalystEntry, BudgetEntry
+from discreet.policy.entries import AnalystEntry, BudgetEntry, DatasetEntry
 from discreet.policy.parser import UncheckedPolicy, UncheckedTable
 from discreet.policy.problems import Problems, did_you_mean, shorten, with_article
 from discreet.policy.validators import format_number
@@ -29,6 +29,7 @@ def check_consistency(unchecked: UncheckedPolicy, problems: Problems) -> None:
     """Add every inconsistency between sections to `problems`."""
     if unchecked.budget_entry:
         _check_budget(unchecked.budget_entry, problems)
+        _check_dataset(unchecked, unchecked.budget_entry, problems)
         for who, analyst in unchecked.budget_entry.analysts.items():
             _check_analyst(who, analyst, unchecked.budget_entry, problems)
             _check_analyst_tables(who, analyst, unchecked.tables, problems)
@@ -41,12 +42,12 @@ def check_consistency(unchecked: UncheckedPolicy, problems: Problems) -> None:
     _check_common_sample(unchecked.tables, problems)
 
 
-def make_budget(entry: BudgetEntry, analyst: AnalystEntry | None = None) -> Budget:
-    """Return the total budget, or an analyst's, with the total delta unless the analyst has their own."""
-    if analyst is None:
+def make_budget(entry: BudgetEntry, limit: AnalystEntry | DatasetEntry | None = None) -> Budget:
+    """Return the total budget, or the limit of an analyst or data set, with the total delta unless it has its own."""
+    if limit is None:
         return Budget(entry.epsilon, entry.delta, discover=entry.discover_share)
-    delta = entry.delta if analyst.delta is None else analyst.delta
-    return Budget(analyst.epsilon, delta, discover=entry.discover_share)
+    delta = entry.delta if limit.delta is None else limit.delta
+    return Budget(limit.epsilon, delta, discover=entry.discover_share)
 
 
 def _check_budget(entry: BudgetEntry, problems: Problems) -> None:
@@ -60,9 +61,9 @@ def _check_budget(entry: BudgetEntry, problems: Problems) -> None:
         problems.add(("budget", "delta"), message)
 
 
-def _is_feasible(entry: BudgetEntry, analyst: AnalystEntry | None = None) -> bool:
+def _is_feasible(entry: BudgetEntry, limit: AnalystEntry | DatasetEntry | None = None) -> bool:
     try:
-        return bool(make_budget(entry, analyst))
+        return bool(make_budget(entry, limit))
     except (ValueError, OverflowError):
         return False
 
@@ -73,14 +74,29 @@ def _check_analyst(who: str, analyst: AnalystEntry, total: BudgetEntry, problems
         problems.add(path, f'"{OWNER}" is reserved: the owner has the total budget. Choose another name.')
     if not who.strip() or len(who) > 200 or not who.isprintable():
         problems.add(path, "the name must be one line of 1 to 200 characters. Choose another name.")
-    if analyst.epsilon > total.epsilon:
+    _check_limit(path, analyst, total, problems)
+
+
+def _check_dataset(unchecked: UncheckedPolicy, total: BudgetEntry, problems: Problems) -> None:
+    """Check the limit of a data set, which needs a population."""
+    if total.dataset and unchecked.data and unchecked.data.population is None:
+        message = "dataset is a limit under the budget of a population. Add population to [data], or remove it."
+        problems.add(("budget", "dataset"), message)
+    if total.dataset:
+        _check_limit(("budget", "dataset"), total.dataset, total, problems)
+
+
+def _check_limit(
+    path: tuple[str, ...], limit: AnalystEntry | DatasetEntry, total: BudgetEntry, problems: Problems
+) -> None:
+    if limit.epsilon > total.epsilon:
         message = f"epsilon must not exceed the total budget of {format_number(total.epsilon)}. Lower it."
         problems.add((*path, "epsilon"), message)
-    if analyst.delta is not None and analyst.delta != total.delta and not 0 < analyst.delta < total.delta:
+    if limit.delta is not None and limit.delta != total.delta and not 0 < limit.delta < total.delta:
         total_delta = format_number(total.delta) if total.delta else "(none)"
         message = f"delta must be greater than 0 and at most the total delta {total_delta}. Omit it to use that."
         problems.add((*path, "delta"), message)
-    elif _is_feasible(total) and not _is_feasible(total, analyst):
+    elif _is_feasible(total) and not _is_feasible(total, limit):
         problems.add((*path, "epsilon"), "epsilon is too small for this delta. Increase it.")
 
 

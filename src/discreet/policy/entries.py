@@ -113,9 +113,10 @@ Section = Annotated[Mapping[str, Any], as_validator(_parse_section)]
 
 
 class DataEntry(Entry):
-    """The section [data]: name, engine, ledger and time zone of the data set."""
+    """The section [data]: name, engine, ledger and time zone of the data set, and the population it belongs to."""
 
     name: TextLine = Field(description='Give the data set a name, such as name = "checkins".')
+    population: TextLine | None = None
     protects: TextLine = "person"
     version: TextLine | None = None
     timezone: TimeZoneName = "UTC"
@@ -127,6 +128,13 @@ class DataEntry(Entry):
     def version_label(self) -> str:
         """The label of the data under which answers are cached; unlike `version`, not a statement about the data."""
         return "1" if self.version is None else self.version
+
+
+class DatasetEntry(Entry):
+    """The limit of this data set under the budget of its population."""
+
+    epsilon: Epsilon = Field(description="Set the limit of this data set, such as epsilon = 0.5.")
+    delta: Delta | None = None
 
 
 class AnalystEntry(Entry):
@@ -148,6 +156,7 @@ class BudgetEntry(Entry):
     join_limit: PositiveCount = 1000
     failures: PositiveCount = 3
     analysts: Annotated[Mapping[str, AnalystEntry], as_validator(_parse_section)] = Field(default={})  # set by parser
+    dataset: Annotated[DatasetEntry | None, as_validator(_parse_section)] = None  # set by parser
 
     @property
     def discover_share(self) -> Fraction:

@@ -63,6 +63,8 @@ def _policies_sharing_ledger(policy: Policy, ledger: Path) -> Iterator[tuple[Pat
         data = values.get("data")
         if not isinstance(data, dict) or not isinstance(values.get("tables"), dict):
             continue
+        if policy.dataset and data.get("population") == policy.account:
+            continue
         name, ledger_path = data.get("name"), file.parent / str(data.get("ledger", "ledger.sqlite"))
         is_same_ledger = os.path.abspath(ledger_path) == os.path.abspath(ledger)  # noqa: PTH100 - without ".."
         if is_same_ledger and isinstance(name, str) and name != policy.data.name:

@@ -77,7 +77,7 @@ RULES = {
     ),
     "D019": (
         'the policy {other} uses the same ledger for another data set, "{name}".',
-        "Give each data set its own `ledger`.",
+        "If both are about the same people, give both the same `population`; otherwise each its own `ledger`.",
     ),
     "D020": (
         "other accounts on this machine can {act} the ledger's folder.",

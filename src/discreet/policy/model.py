@@ -113,6 +113,22 @@ class Policy:
         return {who: make_budget(self.budget_entry, analyst) for who, analyst in self.budget_entry.analysts.items()}
 
     @property
+    def dataset_limit(self) -> Budget | None:
+        """The limit of this data set under its population's budget; None if it has none of its own."""
+        entry = self.budget_entry.dataset
+        return make_budget(self.budget_entry, entry) if entry else None
+
+    @property
+    def account(self) -> str:
+        """The name that the ledger belongs to: that of the population, or of the data set."""
+        return self.data.population or self.data.name
+
+    @property
+    def dataset(self) -> str:
+        """The name of the data set within the ledger of its population; "" if the ledger is its own."""
+        return self.data.name if self.data.population else ""
+
+    @property
     def unit(self) -> PrivacyUnit:
         """The privacy unit of all private tables."""
         table = next(self.root_table(name) for name, table in self.tables.items() if not table.public)
@@ -163,6 +179,11 @@ class Policy:
         """Return the privacy unit of every private table as canonical JSON; see `check_same_unit`."""
         return canonical_json({"unit": _unit_record(self.unit), "tables": _table_unit_records(self.tables)})
 
+    def population_declaration(self) -> str:
+        """Return what all data sets of a population share: the unit, its noun, and the neighbouring relation."""
+        unit = _unit_record(self.unit)
+        return canonical_json({"unit": unit, "protects": self.data.protects, "neighbours": "add or remove"})
+
 
 def read_policy(path: str | PathLike[str]) -> Policy:
     """Read a policy file; a single PolicyError lists all its mistakes."""
@@ -179,6 +200,25 @@ def check_same_unit(fingerprint: str, policy: Policy) -> None:
             f"{where}: unit or window differs from the ledger's, so earlier charges would be for another privacy "
             "unit. Restore it, or start a new data set under another name."
         )
+
+
+def check_same_population(declaration: str, policy: Policy) -> None:
+    """Refuse a policy whose privacy unit or neighbouring relation differs from that of its population."""
+    old, new = json.loads(declaration), json.loads(policy.population_declaration())
+    changed = [
+        f"{name} {_describe(old.get(part))} in the ledger and {_describe(new[part])} in the policy"
+        for part, name in (("unit", "the unit is"), ("protects", "protects is"), ("neighbours", "neighbours are"))
+        if old.get(part) != new[part]
+    ]
+    if changed:
+        raise PolicyError(
+            f"population {shorten(policy.account)}: {'; '.join(changed)}. All data sets of a population must protect "
+            "the same unit, or their losses would not add up. Correct the policy, or give this data set its own ledger."
+        )
+
+
+def _describe(value: object) -> str:
+    return ", ".join(map(str, value.values())) if isinstance(value, dict) else str(value)
 
 
 def _unit_record(unit: PrivacyUnit) -> dict[str, str]:
@@ -216,7 +256,7 @@ def write_policy(policy: Policy) -> str:
     >>> Policy.parse(write_policy(policy)) == policy
     True
     """
-    left_out = {"analysts"} if policy.budget_entry.delta else {"analysts", "delta"}
+    left_out = {"analysts", "dataset"} if policy.budget_entry.delta else {"analysts", "dataset", "delta"}
     budget = {key: value for key, value in policy.budget_entry if key not in left_out and value is not None}
     sections = [
         _section_text("data", {key: value for key, value in policy.data if value is not None}),
@@ -225,6 +265,8 @@ def write_policy(policy: Policy) -> str:
     if policy.budget_entry.analysts:
         lines = [f"{key_text(who)} = {_analyst_text(analyst)}" for who, analyst in policy.budget_entry.analysts.items()]
         sections.append("\n".join(["[budget.analysts]", *lines]))
+    if limit := policy.budget_entry.dataset:
+        sections.append(_section_text("budget.dataset", {key: value for key, value in limit if value is not None}))
     tuning = {key: value for key, value in policy.tuning if value is not None}
     sections += [_section_text("tuning", tuning)] if tuning else []
     sections += [_table_text(table) for table in policy.tables.values()]

@@ -21,6 +21,7 @@ from discreet.policy.entries import (
     AnalystEntry,
     BudgetEntry,
     DataEntry,
+    DatasetEntry,
     PolicyEntry,
     TableEntry,
     ThroughEntry,
@@ -118,7 +119,9 @@ def _parse_budget(raw: dict[str, Any], problems: Problems) -> BudgetEntry | None
         who: problems.parse_entry(AnalystEntry, entry, (*path, who)) for who, entry in _section_items(raw_analysts)
     }
     analysts = {who: analyst for who, analyst in entries.items() if analyst}
-    return budget_entry.model_copy(update={"analysts": MappingProxyType(analysts)}) if budget_entry else None
+    dataset = problems.parse_entry(DatasetEntry, raw["dataset"], ("budget", "dataset")) if "dataset" in raw else None
+    parsed = {"analysts": MappingProxyType(analysts), "dataset": dataset}
+    return budget_entry.model_copy(update=parsed) if budget_entry else None
 
 
 def _section_items(value: Any) -> Iterable[tuple[str, Any]]:

@@ -6,16 +6,16 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from discreet import privacy
-from discreet.estimate.intervals import Noise
+from discreet.estimate.intervals import ReleaseNoise, additive
 from discreet.estimate.planned_release import PlannedRelease
-from discreet.estimate.quantiles import tree_walks
+from discreet.estimate.quantiles import quantile_selection, selected_levels, tree_walks
 from discreet.kernel.errors import Refused
 from discreet.kernel.fingerprint import digest
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.numbers import Number, as_positive, round_down
 from discreet.kernel.partition_selection import PartitionSelection, partition_threshold
-from discreet.kernel.question import Question, SelectedGroups
+from discreet.kernel.question import HistogramTree, Question, SelectedGroups
 from discreet.kernel.refinement import Refinement
 from discreet.kernel.release import ReleaseRequest
 from discreet.privacy.calibration import gaussian_for, laplace_for, threshold_for
@@ -108,18 +108,31 @@ def cost_shares(releases: tuple[PlannedRelease, ...], noise_type: NoiseType) -> 
     return tuple(all_shares)
 
 
-def noise_for(release: PlannedRelease, index: int, amount: Fraction, noise_type: NoiseType) -> Noise:
-    """Return the noise of a total for an epsilon (Laplace) or a rho (Gaussian)."""
-    sensitivity = release.question.sensitivity_of(release.question.totals[index])
+def noise_for(release: PlannedRelease, index: int, amount: Fraction, noise_type: NoiseType) -> ReleaseNoise:
+    """Return the mechanism of a total for an epsilon (Laplace noise) or a rho (Gaussian noise).
+
+    A selection of k quantiles costs 4·k times the epsilon, or 2·k times the rho, of noise of its scale.
+    """
+    total, levels = release.question.totals[index], selected_levels(release, index)
+    sensitivity = release.question.sensitivity_of(total)
+    shares = (4 if noise_type is Laplace else 2) * len(levels) or 1
     try:
-        return laplace_for(sensitivity, amount) if noise_type is Laplace else gaussian_for(sensitivity, rho=amount)
+        noise = (
+            laplace_for(sensitivity, amount / shares)
+            if noise_type is Laplace
+            else gaussian_for(sensitivity, rho=amount / shares)
+        )
     except ValueError:  # raised by the mechanism if there is no such scale
         raise Refused(_NO_SUCH_NOISE) from None
+    if not levels:
+        return noise
+    assert isinstance(total, HistogramTree)
+    return quantile_selection(levels, total.cell_count, noise.scale)
 
 
 def ask_for(
     release: PlannedRelease,
-    noises: Sequence[Noise],
+    noises: Sequence[ReleaseNoise],
     delta: Fraction,
     instead: Mapping[int, Refinement | None] = MappingProxyType({}),
 ) -> ReleaseRequest:
@@ -131,7 +144,7 @@ def ask_for(
     mechanisms = [instead.get(index, noise) for index, noise in enumerate(all_noises)]
     if isinstance(question.groups, SelectedGroups):
         try:
-            selection = _partition_selection(question, all_noises[0], delta)
+            selection = _partition_selection(question, additive(all_noises[0]), delta)
         except ValueError:  # there is no threshold for this delta
             raise Refused(_NO_SUCH_NOISE) from None
         return ReleaseRequest(question, (selection, *mechanisms[1:]), tree_walks(release, all_noises))
@@ -147,7 +160,7 @@ def round_shares(question: Question) -> tuple[Fraction, ...]:
     return (FIRST_ROUND_SHARE, 1 - FIRST_ROUND_SHARE) if several_keys else (Fraction(1),)
 
 
-def _partition_selection(question: Question, noise: Noise, delta: Fraction) -> PartitionSelection:
+def _partition_selection(question: Question, noise: Laplace | Gaussian, delta: Fraction) -> PartitionSelection:
     """Return the rounds of partition selection for the cost of this noise."""
     sensitivity = question.sensitivity_of(question.totals[0])
     cost = noise.loss(sensitivity)

@@ -7,7 +7,7 @@ from itertools import groupby
 
 import numpy as np
 
-from discreet.estimate.intervals import Noise
+from discreet.estimate.intervals import ReleaseNoise
 from discreet.kernel.loss import Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.question import GroupKey
@@ -26,7 +26,7 @@ class ReleasePiece:
     """Rows of a released table with the same noise."""
 
     noisy: NoisyTotals
-    noises: tuple[Noise, ...]
+    noises: tuple[ReleaseNoise, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ def combine_draws(history: ReleaseHistory) -> CombinedRelease:
     )
 
 
-def total_columns(history: ReleaseHistory, index: int) -> list[tuple[np.ndarray, Noise]]:
+def total_columns(history: ReleaseHistory, index: int) -> list[tuple[np.ndarray, ReleaseNoise]]:
     """Return the values of one total and their noise, one entry per piece; the total must have a draw."""
     if history.selects_partitions:
         return [(piece.noisy.values[:, index], piece.noises[index]) for piece in _pieces_by_key(history)]
@@ -93,7 +93,7 @@ def total_cost(releases: Sequence[CombinedRelease], noise_type: NoiseType) -> Lo
     return Loss(total, None, delta) if noise_type is Laplace else Loss(None, total, delta)
 
 
-def combined_noise(noises: Sequence[Noise]) -> Gaussian:
+def combined_noise(noises: Sequence[ReleaseNoise]) -> Gaussian:
     """Return noise that is at least as wide as that of the combined draws.
 
     >>> from discreet import privacy
@@ -107,7 +107,7 @@ def combined_noise(noises: Sequence[Noise]) -> Gaussian:
     return Gaussian(sqrt_up(variance + _ROUNDING_VARIANCE))
 
 
-def weighted_mean(columns: Sequence[np.ndarray], noises: Sequence[Noise]) -> np.ndarray:
+def weighted_mean(columns: Sequence[np.ndarray], noises: Sequence[ReleaseNoise]) -> np.ndarray:
     """Return the mean of draws, weighted by inverse variance and rounded to integers.
 
     >>> weighted_mean([np.array([100, 7]), np.array([130, 7])], [Gaussian(10), Gaussian(20)])
@@ -121,7 +121,7 @@ def weighted_mean(columns: Sequence[np.ndarray], noises: Sequence[Noise]) -> np.
     return np.array(total // _WEIGHT_UNITS, np.int64)
 
 
-def _inverse_variance_weights(noises: Sequence[Noise]) -> list[int]:
+def _inverse_variance_weights(noises: Sequence[ReleaseNoise]) -> list[int]:
     exact = [1 / noise.scale**2 for noise in noises]
     weights = [int(each / sum(exact) * _WEIGHT_UNITS) for each in exact]
     weights[weights.index(max(weights))] += _WEIGHT_UNITS - sum(weights)

@@ -59,8 +59,12 @@ def noise_type_for(policy: Policy) -> NoiseType:
 
 
 def data_version(policy: Policy) -> str:
-    """Return the policy's data version, with the time zone, which determines the meaning of stored times."""
-    return f"{policy.data.version_label} {policy.data.timezone}"
+    """Return the data version, with the time zone, which determines the meaning of stored times.
+
+    In a population it also names the data set, so that no fingerprint is that of another data set.
+    """
+    version, timezone = policy.data.version_label, policy.data.timezone
+    return canonical_json([version, timezone, policy.dataset]) if policy.dataset else f"{version} {timezone}"
 
 
 def read_cost_request(plan: QueryPlan, request: CostRequest, by: str, policy: Policy) -> Loss | dict[str, Fraction]:

@@ -11,7 +11,7 @@ import numpy as np
 from discreet import postprocess, privacy
 from discreet.estimate.estimators import CONFIDENCE, VarianceStatistic
 from discreet.estimate.estimators import NumberKind as Shown
-from discreet.estimate.intervals import Noise
+from discreet.estimate.intervals import ReleaseNoise, additive
 from discreet.estimate.planned_release import (
     Mean,
     Measure,
@@ -58,7 +58,7 @@ class ColumnForecast:
         """The indices of the totals that it uses."""
         return total_indices(self.measure.estimator)
 
-    def margin(self, noises: Mapping[int, Noise]) -> float:
+    def margin(self, noises: Mapping[int, ReleaseNoise]) -> float:
         """Return the 95 % margin with this noise; infinite if there would be no estimate."""
         all_noises = tuple(
             noises.get(index, next(iter(noises.values()))) for index in range(self.possible_totals.shape[1])
@@ -69,11 +69,11 @@ class ColumnForecast:
         widest = float(np.max(estimates[self.measure.name].margins, initial=0.0))
         return math.inf if math.isnan(widest) else widest
 
-    def meets(self, noises: Mapping[int, Noise], target: Fraction) -> bool:
+    def meets(self, noises: Mapping[int, ReleaseNoise], target: Fraction) -> bool:
         """Return whether the margin is at most `target`; for a single total, by the exact tail of its noise."""
         if len(self.total_indices) > 1:
             return self.margin(noises) <= float(target)
-        steps, noise = self.margin_in_steps(target), noises[self.total_indices[0]]
+        steps, noise = self.margin_in_steps(target), additive(noises[self.total_indices[0]])
         return steps >= 0 and 2 * tail_bounds(noise, steps + 1, _TAIL_BITS)[1] <= (1 - CONFIDENCE) * (1 << _TAIL_BITS)
 
     def margin_in_steps(self, target: Fraction) -> int:
@@ -132,7 +132,9 @@ def _plausible_totals(
     )
 
 
-def margin_times_count(release: PlannedRelease, measure: Measure, noises: Sequence[Noise]) -> tuple[float, float]:
+def margin_times_count(
+    release: PlannedRelease, measure: Measure, noises: Sequence[ReleaseNoise]
+) -> tuple[float, float]:
     """Return the margin of a mean or variance times the number of values in a large group, as smallest and largest.
 
     It is smallest for values in the middle of their range, and largest for values at its ends.
@@ -150,9 +152,9 @@ def margin_times_count(release: PlannedRelease, measure: Measure, noises: Sequen
         [_totals_of_group(release, estimator, count, *case) for case in _extreme_cases(release, estimator)], np.int64
     )
     margins = [
-        ColumnForecast("", 0, release, measure, type(noises[0]), rows[place : place + 1]).margin(
-            dict(enumerate(noises))
-        )
+        ColumnForecast(
+            "", 0, release, measure, type(additive(noises[estimator.count])), rows[place : place + 1]
+        ).margin(dict(enumerate(noises)))
         for place in range(len(rows))
     ]
     return count * min(margins), count * max(margins)
@@ -168,8 +170,8 @@ def _totals_from_history(name: str, history: ReleaseHistory, estimator: Mean | V
     """Return the totals released earlier, scaled down to the lower end of the count's interval."""
     columns = {index: total_columns(history, index)[0] for index in total_indices(estimator)}
     values, noise = columns[estimator.count]
-    _check_count(name, float(values.min() - privacy.margin(noise, CONFIDENCE)))
-    shrink = (values - privacy.margin(noise, CONFIDENCE)) / values
+    _check_count(name, float(values.min() - privacy.margin(additive(noise), CONFIDENCE)))
+    shrink = (values - privacy.margin(additive(noise), CONFIDENCE)) / values
     rows = np.zeros((len(values), len(history.fingerprints)), np.int64)
     for place, (column, _) in columns.items():
         rows[:, place] = np.rint(column * shrink)
@@ -208,7 +210,9 @@ def _smallest_count(
     if not history.draws_of(index):
         return None
     counts = [
-        (values, privacy.margin(noise, CONFIDENCE)) for values, noise in total_columns(history, index) if len(values)
+        (values, privacy.margin(additive(noise), CONFIDENCE))
+        for values, noise in total_columns(history, index)
+        if len(values)
     ]
     least = min((int(values.min()) - margin for values, margin in counts), default=0)
     return float(least * _step_of(release, index))

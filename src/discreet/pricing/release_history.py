@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.estimate.intervals import Noise
+from discreet.estimate.intervals import ReleaseNoise
 from discreet.estimate.planned_release import PlannedRelease
 from discreet.kernel.errors import Refused
 from discreet.kernel.event import Event
@@ -17,6 +17,7 @@ from discreet.kernel.ledger import Ledger
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.question import ClippedUnits, SelectedGroups
 from discreet.kernel.release import REFINABLE, NoisyTotals, ReleaseResult
+from discreet.kernel.selection import QuantileSelection
 from discreet.pricing.allocation import NoiseType
 from discreet.pricing.stored_totals import (
     Cuts,
@@ -41,7 +42,7 @@ class PastRelease:
     order: int
     receipt: str
     noisy: NoisyTotals  # one column per total of the current query, zeros where this draw has none
-    noises: Mapping[int, Noise]
+    noises: Mapping[int, ReleaseNoise]
     costs: Mapping[int, Fraction]  # the total epsilon, or the rho of this draw
     thresholds: Cuts = ()
     delta: Fraction = _ZERO
@@ -174,13 +175,15 @@ def _stored_draws(
             drawn = {
                 fingerprints.index(draw.fingerprint): draw
                 for draw in stored_draws(event)
-                if draw.part == part_index and draw.fingerprint in fingerprints and isinstance(draw.noise, noise_type)
+                if draw.part == part_index
+                and draw.fingerprint in fingerprints
+                and isinstance(draw.noise, (noise_type, QuantileSelection))
             }
             same = event.fingerprints[part_index] == fingerprints and _recorded(
                 event, "recipes", part_index
             ) == estimators_digest(release)
             if drawn and (combinable or same) and needed <= set(drawn):
-                noisy = _read_totals(written, release, drawn) if combinable else _read_whole(written, release)
+                noisy = (_read_totals if combinable else _read_whole)(written, release, drawn)
                 draws.append(_stored_draw(order, event, release, noisy, drawn))
     return tuple(draws)
 
@@ -195,8 +198,11 @@ def _read_totals(written: Any, release: PlannedRelease, drawn: Mapping[int, Stor
     return NoisyTotals(keys, columns, source=written.source if at_hand else written["source"])
 
 
-def _read_whole(written: Any, release: PlannedRelease) -> NoisyTotals:
-    return written if isinstance(written, NoisyTotals) else read_question_totals(written, release.question)
+def _read_whole(written: Any, release: PlannedRelease, drawn: Mapping[int, StoredDraw]) -> NoisyTotals:
+    if isinstance(written, NoisyTotals):
+        return written
+    selections = {index: draw.noise for index, draw in drawn.items() if isinstance(draw.noise, QuantileSelection)}
+    return read_question_totals(written, release.question, selections)
 
 
 def _stored_draw(
@@ -217,10 +223,11 @@ def _stored_draw(
 def _cost_of_total(event: Event, release: PlannedRelease, index: int, draw: StoredDraw) -> Fraction:
     """Return the cost of a total; for a rho, the requested one from the record, because its scale was rounded up."""
     recorded = _recorded(event, "paid", draw.part)
-    if isinstance(recorded, list) and isinstance(draw.noise, Gaussian):
+    in_rho = isinstance(draw.noise, Gaussian) or (event.loss is not None and event.loss.epsilon is None)
+    if isinstance(recorded, list) and in_rho:
         return Fraction(recorded[draw.position])
     loss = draw.noise.loss(release.question.sensitivity_of(release.question.totals[index]))
-    return loss.rho if loss.epsilon is None else loss.epsilon
+    return loss.rho if in_rho or loss.epsilon is None else loss.epsilon
 
 
 def _delta_share(event: Event) -> Fraction:

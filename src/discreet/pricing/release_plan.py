@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.estimate.intervals import Noise
+from discreet.estimate.intervals import ReleaseNoise
 from discreet.kernel.loss import ZERO_LOSS, Loss
 from discreet.kernel.mechanism import Laplace
 from discreet.kernel.partition_selection import PartitionSelection
@@ -48,7 +48,7 @@ class ReleasePlan:
     asks: tuple[ReleaseRequest, ...] = ()
     marginal_cost: Loss = ZERO_LOSS
     total_cost: Loss = ZERO_LOSS
-    noises: tuple[tuple[Noise, ...], ...] = ()
+    noises: tuple[tuple[ReleaseNoise, ...], ...] = ()
     thresholds: tuple[tuple[Cuts, ...], ...] = ()
     record: dict[str, list[object]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ def reusable_cost(history: ReleaseHistory, index: int) -> Fraction:
     )
 
 
-def noise_at_cost(history: ReleaseHistory, index: int, amount: Fraction) -> Noise:
+def noise_at_cost(history: ReleaseHistory, index: int, amount: Fraction) -> ReleaseNoise:
     """Return the noise of a total once its total cost is `amount`."""
     cost = history.cost_of(index) if history.combinable else Fraction(0)
     drawn = [draw.noises[index] for draw in history.draws_of(index)] if cost else []
@@ -190,14 +190,16 @@ def _build_ask(history: ReleaseHistory, new: FreshDraws, delta: Fraction) -> Rel
     return ask_for(history.release, noises, delta, {**refined, **not_released})
 
 
-def _refinement(draw: PastRelease, index: int, noise: Noise) -> Refinement:
+def _refinement(draw: PastRelease, index: int, noise: ReleaseNoise) -> Refinement:
     before = draw.noises[index]
     assert isinstance(before, Laplace)
     assert isinstance(noise, Laplace)
     return Refinement(draw.receipt, before, noise)
 
 
-def _resulting_noises(history: ReleaseHistory, new: FreshDraws, amounts: tuple[Fraction, ...]) -> tuple[Noise, ...]:
+def _resulting_noises(
+    history: ReleaseHistory, new: FreshDraws, amounts: tuple[Fraction, ...]
+) -> tuple[ReleaseNoise, ...]:
     """Return the noise of a release after the fresh draws."""
     indices = range(len(history.fingerprints))
     if not history.combinable:

@@ -1,12 +1,14 @@
 """Read stored answers of the ledger: which totals an event released, with which noise, and their noisy values."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date, datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from discreet.estimate.intervals import ReleaseNoise
 from discreet.kernel.errors import LedgerError
 from discreet.kernel.event import Event
 from discreet.kernel.expr import Type, Value
@@ -15,6 +17,8 @@ from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.question import GroupKey, HistogramTree, Question
 from discreet.kernel.refinement import recorded_draws
 from discreet.kernel.release import NoisyTotals
+from discreet.kernel.selection import QuantileSelection
+from discreet.privacy.selection import read_quantile_selection
 
 _UNKNOWN_FORMAT = "a stored answer has an unsupported format"
 
@@ -28,7 +32,7 @@ class StoredDraw(NamedTuple):
     fingerprint: str
     part: int
     position: int
-    noise: Laplace | Gaussian
+    noise: ReleaseNoise
     thresholds: Cuts = ()
 
 
@@ -40,7 +44,7 @@ def stored_draws(event: Event) -> list[StoredDraw]:
     ]
 
 
-def _read_mechanism(record: Any) -> tuple[Laplace | Gaussian, Cuts]:
+def _read_mechanism(record: Any) -> tuple[ReleaseNoise, Cuts]:
     match record["name"]:
         case "partition selection":  # its noise is that of the last round
             rounds = [json.loads(each) for each in record["rounds"]]
@@ -49,7 +53,9 @@ def _read_mechanism(record: Any) -> tuple[Laplace | Gaussian, Cuts]:
             return Laplace(record["scale"]), ()
         case "gaussian":
             return Gaussian(record["scale"]), ()
-    raise ValueError(f"{record['name']!r} is not an additive mechanism")
+        case "quantiles":
+            return read_quantile_selection(record), ()
+    raise ValueError(f"{record['name']!r} is not a mechanism of a release")
 
 
 def parse_totals(stored: bytes) -> list[Any]:
@@ -61,10 +67,16 @@ def parse_totals(stored: bytes) -> list[Any]:
     return parts if isinstance(parts, list) else []
 
 
-def read_question_totals(part: Any, question: Question) -> NoisyTotals:
-    """Return the released totals of one question."""
+def read_question_totals(
+    part: Any, question: Question, selections: Mapping[int, QuantileSelection] = MappingProxyType({})
+) -> NoisyTotals:
+    """Return the released totals of one question; `selections` are those of its quantiles, by index of the total."""
     keys, values = read_keys_and_values(part, question)
-    branchings = [total.branching for total in question.totals if isinstance(total, HistogramTree)]
+    branchings = [
+        total.branching
+        for index, total in enumerate(question.totals)
+        if isinstance(total, HistogramTree) and index not in selections
+    ]
     try:
         trees = tuple(
             tuple(
@@ -73,7 +85,11 @@ def read_question_totals(part: Any, question: Question) -> NoisyTotals:
             )
             for levels, branching in zip(part["trees"], branchings, strict=True)
         )
-        return NoisyTotals(keys, _int64_array(values, len(keys), len(question.totals)), trees)
+        quantiles = tuple(
+            _int64_array(cells, len(keys), len(selections[index].targets), 2)
+            for cells, index in zip(part["quantiles"], sorted(selections), strict=True)
+        )
+        return NoisyTotals(keys, _int64_array(values, len(keys), len(question.totals)), trees, quantiles)
     except (ValueError, KeyError, TypeError):
         raise LedgerError(_UNKNOWN_FORMAT) from None
 

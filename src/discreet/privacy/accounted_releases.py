@@ -11,10 +11,11 @@ from discreet.kernel.loss import ZERO_LOSS, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
 from discreet.kernel.numbers import Number, as_integer
 from discreet.kernel.partition_selection import Threshold
+from discreet.kernel.selection import QuantileSelection
 from discreet.local.randomized_response import RandomizedResponse
-from discreet.privacy.selection import Exponential, PermuteAndFlip
+from discreet.privacy.selection import Exponential, PermuteAndFlip, read_quantile_selection
 
-Mechanism = Laplace | Gaussian | Threshold | RandomizedResponse | Exponential | PermuteAndFlip
+Mechanism = Laplace | Gaussian | Threshold | RandomizedResponse | Exponential | PermuteAndFlip | QuantileSelection
 SensitivityLike = Sensitivity | Number | None
 ReleaseLike = Event | tuple[Mechanism, SensitivityLike]
 
@@ -50,9 +51,11 @@ def account_mechanism(mechanism: Mechanism, sensitivity: SensitivityLike = None)
         raise ValueError("sensitivity is missing: give the largest change of the input due to one unit")
     if isinstance(mechanism, Exponential | PermuteAndFlip):
         return AccountedRelease(mechanism.loss(sensitivity))
-    if isinstance(mechanism, Laplace | Gaussian):
+    if isinstance(mechanism, Laplace | Gaussian | QuantileSelection):
         if not isinstance(sensitivity, Sensitivity):
             sensitivity = Sensitivity(groups=1, size=as_integer(sensitivity, "sensitivity", minimum=1))
+        if isinstance(mechanism, QuantileSelection):
+            return AccountedRelease(mechanism.loss(sensitivity))
         return AccountedRelease(mechanism.loss(sensitivity), mechanism, sensitivity.l1, sensitivity.l2_squared)
     raise TypeError(f"mechanism must be one of Discreet's, not {type(mechanism).__name__}")
 
@@ -117,7 +120,10 @@ def _account_record(mechanism: Any, sensitivity: Any) -> AccountedRelease | None
         if mechanism["name"] == "refined":
             mechanism = {"name": "laplace", "scale": mechanism["scale"]}
         norms = Sensitivity.of_norms(int(sensitivity["l1"]), int(sensitivity["l2_squared"]))
-        return account_mechanism(_noise_of_record(mechanism), norms)
+        is_selection = mechanism["name"] == "quantiles"
+        return account_mechanism(
+            read_quantile_selection(mechanism) if is_selection else _noise_of_record(mechanism), norms
+        )
     except (KeyError, TypeError, ValueError):
         return None  # an unknown mechanism, or a record without its parameters
 

@@ -1,12 +1,10 @@
 """Private selection: the exponential mechanism and permute-and-flip, sampled exactly from the kernel's keystream."""
 
 import math
-from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -14,10 +12,10 @@ import numpy as np
 from discreet.kernel.event import canonical_json
 from discreet.kernel.loss import Loss
 from discreet.kernel.mechanism import Sensitivity
-from discreet.kernel.noise.keystream import RandomSource, random_integer, thread_keystream
+from discreet.kernel.noise.keystream import RandomSource, thread_keystream
 from discreet.kernel.noise.sampler import bernoulli_exp
 from discreet.kernel.numbers import Number, as_fraction, as_positive, exp_bounds
-from discreet.local.random_variables import uniform_integer
+from discreet.kernel.selection import QuantileSelection, RankTarget, choose_by_weight, uniform_integer
 
 Utilities = Sequence[Number] | np.ndarray
 
@@ -53,28 +51,15 @@ class Exponential:
         """Return the index of the chosen candidate.
 
         Claim: index i has probability exp(u_i/scale)/sum(exp(u_j/scale)), exactly.
-        Proof: with a uniform U, i is the first with U·(w_0 + … + w_n) < w_0 + … + w_i. Weights and U are enclosed
-            between integers; an index is returned only if the enclosures leave no other; otherwise both are extended
-            to twice the bits, with the bits of U kept.
-        Needs: _gaps, _exact_utilities, exp_bounds, Keystream.bytes.
+        Proof: it is chosen by the weights exp(-gap) of all candidates, which are enclosed between integers.
+        Needs: choose_by_weight, _gaps, _exact_utilities, exp_bounds.
         Checked by: test_selections_have_the_exact_distribution, test_undecided_selections_are_continued
         """
         return self._choose(_exact_utilities(utilities), thread_keystream())
 
     def _choose(self, utilities: list[Fraction], source: RandomSource) -> int:
         gaps = _gaps(utilities, self.scale)
-        bits, prefix = 64, random_integer(source, 64)
-        while True:
-            pairs = [exp_bounds(gap, bits) for gap in gaps]
-            lows = list(accumulate(low for low, _ in pairs))
-            highs = list(accumulate(high for _, high in pairs))
-            # U is in [prefix, prefix + 1)·2^-bits, and the sum of the weights in [lows[-1], highs[-1]]·2^-bits.
-            lower = prefix * lows[-1] >> bits  # U·sum >= lower
-            upper = -(-(prefix + 1) * highs[-1] >> bits)  # U·sum < upper
-            index = bisect_right(highs, lower)  # every earlier sum is surely at most U·sum
-            if index < len(gaps) and upper <= lows[index]:
-                return index
-            prefix, bits = prefix << bits | random_integer(source, bits), 2 * bits
+        return choose_by_weight([1] * len(gaps), lambda bits: [exp_bounds(gap, bits) for gap in gaps], source)
 
     def __str__(self) -> str:
         return canonical_json({"name": "exponential", "scale": str(self.scale)})
@@ -127,6 +112,18 @@ class PermuteAndFlip:
 
     def __str__(self) -> str:
         return canonical_json({"name": "permute-and-flip", "scale": str(self.scale)})
+
+
+def read_quantile_selection(record: Mapping[str, Any]) -> QuantileSelection:
+    """Return the quantile selection of a ledger record.
+
+    >>> import json
+    >>> mechanism = QuantileSelection(8, (RankTarget(Fraction(1, 2), offset=30),))
+    >>> read_quantile_selection(json.loads(str(mechanism))) == mechanism
+    True
+    """
+    targets = tuple(RankTarget(Fraction(level), int(offset)) for level, offset in record["targets"])
+    return QuantileSelection(record["scale"], targets)
 
 
 def probabilities(choice: Exponential | PermuteAndFlip, utilities: Utilities) -> list[float]:

@@ -234,3 +234,42 @@ def test_draws_are_int64_and_as_many_as_requested():
         found = inversion.draw(thread_keystream(), count)
         assert found.dtype == np.int64
         assert found.shape == (count,)
+
+
+@pytest.mark.parametrize(("first", "count"), [(-32768, 1), (-32768, 65534), (32766, 1), (0, 32767), (-32767, 65534)])
+def test_more_symbols_than_a_table_can_hold_are_refused(first, count):
+    """Sixteen bits would wrap, and other noise be drawn than was charged for."""
+    with pytest.raises(ValueError, match="too many symbols"):
+        InverseTransformSampler(lambda bits: Boundaries(first, [n << (bits - 17) for n in range(1, count + 1)]))
+
+
+def test_a_full_table_and_one_of_a_single_symbol_are_right():
+    full_table = InverseTransformSampler(lambda bits: Boundaries(-32767, [n << (bits - 16) for n in range(1, 65534)]))
+    source = Script(uint16s([0, 1, 65535, 40000]), uint64s([1 << 16, 1 << 16]))
+    assert full_table.draw(source, 4).tolist() == [-32767, -32766, 32766, 7233]
+    single = InverseTransformSampler(lambda _: Boundaries(5, []))
+    assert single.draw(Script(uint16s([0, 1, 65535])), 3).tolist() == [5, 5, 5]
+
+
+@pytest.mark.parametrize(("symbol", "kind"), [(7, np.int64), (2**62 - 1, np.int64), (2**62, object)])
+def test_a_symbol_found_with_more_bits_is_an_int64_if_it_fits(symbol, kind):
+    def boundaries(bits):
+        return Boundaries(0, [1 << (bits - 1)]) if bits == 64 else Boundaries(symbol, [(1 << (bits - 1)) + 5])
+
+    found = InverseTransformSampler(boundaries).draw(Script(uint16s([1 << 15]), uint64s([0]), (3).to_bytes(8)), 1)
+    assert found.dtype == kind
+    assert found.tolist() == [symbol]
+
+
+def test_used_random_words_are_wiped():
+    """What is left in memory must not give the noise away."""
+    handed = []
+
+    class Kept(Script):
+        def bytes(self, count):
+            handed.append(bytearray(super().bytes(count)))
+            return handed[-1]
+
+    inversion = InverseTransformSampler(lambda bits: Boundaries(0, [1 << (bits - 1)]))
+    inversion.draw(Kept(uint16s([1, 2, 30000])), 3)
+    assert handed == [bytearray(6)]

@@ -191,3 +191,25 @@ def test_threads_and_forks_never_share_a_stream():
 def test_life_is_one_object_in_a_process():
     assert process_token() is process_token()
     assert thread_keystream() is thread_keystream()
+
+
+def test_a_child_of_a_fork_that_bypassed_the_handlers_has_a_stream_of_its_own(monkeypatch):
+    """A fork in C calls no handler of Python: only the number of the process is another."""
+    token, stream = keystream.process_token(), keystream.thread_keystream()
+    assert keystream.process_token() is token
+    monkeypatch.setattr(keystream.os, "getpid", lambda: -1)
+    assert keystream.process_token() is not token
+    assert keystream.thread_keystream() is not stream
+
+
+def test_a_new_stream_returns_no_bytes_if_none_are_wanted():
+    assert Keystream().bytes(0) == b""
+
+
+def test_the_child_of_a_fork_has_other_streams_before_it_asks_for_one():
+    assert process_token() is keystream._thread_streams
+    code = (
+        "import os; from discreet.kernel.noise import keystream as k; before = k._thread_streams; child = os.fork(); "
+        "os._exit(k._thread_streams is before) if child == 0 else os._exit(os.waitpid(child, 0)[1] != 0)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -15,6 +15,7 @@ from discreet.kernel.noise import sampler as module
 from discreet.kernel.noise.distribution import NoiseDistribution
 from discreet.kernel.noise.inverse_transform import InverseTransformSampler
 from discreet.kernel.noise.sampler import Sampler, bernoulli_exp
+from discreet.kernel.numbers import exp_bounds
 
 RANDOM = random.Random(22)
 
@@ -456,3 +457,58 @@ def test_values_drawn_before_a_fork_in_a_signal_handler_are_not_used_by_the_chil
     keystream._reset_streams()
     ahead = set(drawn[-1].tolist()) - parents
     assert not ahead & {sampler.draw_one().item() for _ in range(20)}
+
+
+@pytest.mark.parametrize("scale", [60, 1000, Fraction(10**9, 7)])
+@pytest.mark.parametrize("kind", [laplace, gaussian])
+def test_a_coin_accepts_at_once_only_where_every_candidate_of_the_bucket_is_accepted(kind, scale):
+    """One unit more would accept candidates that exact arithmetic rejects: noise of another distribution."""
+    sampler = kind(scale)
+    width, last = 1 << sampler._low_bit_count, len(sampler._accept_below) - 1
+    assert last == sampler._table.last > 1
+    assert sampler._bucket_alpha == float(sampler._alpha * width)
+    assert sampler._bucket_beta == float(sampler._beta * width**2)
+    for bucket, below in enumerate(sampler._accept_below.tolist()):
+        gap = sampler._alpha * width + sampler._beta * width * (2 * bucket * width + width)
+        assert below == (0 if bucket == last else max(2 * (int((1 - gap) * 2**15 // 1) - 1), 0))
+        assert below << 48 <= exp_bounds(gap, 64)[0]
+
+
+@pytest.mark.parametrize("scale", [60, 1000])
+@pytest.mark.parametrize("further", [0, 1, 10**6])
+def test_no_coin_accepts_a_candidate_beyond_the_table_at_once(scale, further, monkeypatch):
+    sampler = gaussian(scale)
+    last = sampler._table.last
+    monkeypatch.setattr(sampler, "_table", Given([last + further]))
+    size = {0: 0, 1: 2, 2: 4}[(sampler._low_bit_count > 0) + (sampler._low_bit_count > 16)]
+    source = Script(uint16s([0]), bytes(size), uint64s([0]))
+    sampler._accepted_candidates(source, 1)
+    assert not source.data  # the word that decides was drawn
+
+
+@pytest.mark.parametrize("exponent", range(48, 64))
+@pytest.mark.parametrize("kind", [laplace, gaussian])
+def test_python_integers_are_used_by_scale_and_not_by_value(kind, exponent):
+    """Which kind is used takes another time: it must not depend on what was drawn."""
+    sampler = kind(2**exponent)
+    largest = sampler._table.last << sampler._digit_bits << sampler._low_bit_count
+    assert sampler._exceeds_int64 == (largest.bit_length() > 62)
+
+
+def test_a_given_source_is_the_only_one():
+    with pytest.raises(EndOfScriptError):
+        laplace(1, Script(b"")).draw(1)
+
+
+def test_used_coins_are_wiped():
+    handed = []
+
+    class Kept(Script):
+        def bytes(self, count):
+            handed.append(super().bytes(count))
+            return handed[-1]
+
+    sampler = laplace(1000)
+    sampler._table = sampler._digit = Given([0])
+    sampler._accepted_candidates(Kept(uint16s([2, 4, 6]), bytes(100)), 3)
+    assert handed[0] == bytes(6)

@@ -158,7 +158,7 @@ def _find_worst_case(prepared: PreparedQuery, pairs: list[CuratorPair]) -> _Wors
     # A tree releases only the branches with most values; alone, the unit appears on all levels.
     has_trees = any(request.walks for request in prepared.requests)
     pair, worst_test = max(
-        cases, key=lambda case: (round(case[1].loss_used(), 9), has_trees and case[0].placement.alone)
+        cases, key=lambda case: (round(case[1].loss_used(prepared.cost), 9), has_trees and case[0].placement.alone)
     )
     largest_share = max(shift.share_of_sensitivity for _, test in cases for shift in test.total_shifts())
     unique_group_case = max(
@@ -198,7 +198,7 @@ def _measure_answers(worst_case: _WorstCase, runs: int, error: float, random_sta
         claim=float(cost.rho if in_rho else result.claim or 0),
         delta=0.0 if in_rho else result.delta,
         lower_bound=rho if in_rho else result.epsilon_low,
-        cost_used=worst_case.test.loss_used() / float(cost.rho if cost.epsilon is None else cost.epsilon),
+        cost_used=worst_case.test.loss_used(cost) / float(cost.rho if cost.epsilon is None else cost.epsilon),
         event=f"{result.event}, {result.direction}",
     )
 

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.kernel.mechanism import Gaussian, Laplace
+from discreet.kernel.loss import Loss
+from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
 from discreet.kernel.partition_selection import PartitionSelection
 from discreet.kernel.question import ClippedUnits, GroupKey, HistogramTree, Question, SelectedGroups
 from discreet.kernel.release import EngineTotals, NoisyTotals, ReleaseRequest
+from discreet.kernel.selection import QuantileSelection, RankTarget, margin_boundaries, margin_widths
 
 _CERTAIN_LOG_RATIO = 1000.0  # log-likelihood ratio of a group that only the planted unit has
 
@@ -45,22 +47,90 @@ class _Change:
     shift: int
 
 
+class SelectionLikelihood:
+    """The log-likelihood of selected quantiles, given the counts of all cells of a group."""
+
+    def __init__(self, selection: QuantileSelection, counts: np.ndarray) -> None:
+        cells, self._selection = np.flatnonzero(counts), selection
+        self.weight, self._widths = int(counts.sum()), margin_widths(len(counts))
+        self._starts = np.concatenate([[0], cells, [len(counts) - 1]])
+        self._upto = np.concatenate([[0], np.cumsum(counts[cells])])
+        self._cells = [
+            self._log_probabilities(
+                target.level.denominator * np.cumsum(counts)[:-1].astype(float),
+                target.level.numerator * float(self.weight),
+                target,
+            )
+            for target in selection.targets
+        ]
+
+    def log_likelihood(self, shown: np.ndarray) -> float:
+        """Return the log-probability of cells and widths (targets × 2)."""
+        likelihood = 0.0
+        for target, cells, (cell, width) in zip(self._selection.targets, self._cells, shown.tolist(), strict=True):
+            edges = margin_boundaries(self._starts, self._upto, target, cell, self._widths).astype(float)
+            widths = self._log_probabilities(edges, float(target.level.denominator * target.offset), target)
+            likelihood += cells[cell] + widths[[*self._widths, self._widths[-1] + 1].index(width)]
+        return likelihood
+
+    def _log_probabilities(self, edges: np.ndarray, wanted: float, target: RankTarget) -> np.ndarray:
+        begins, ends = np.concatenate([[-np.inf], edges]), np.concatenate([edges, [np.inf]])
+        distances = np.maximum(0, np.maximum(begins - wanted, wanted - ends))
+        weights = -distances / (float(self._selection.scale) * target.factor)
+        log_probabilities: np.ndarray = weights - np.logaddexp.reduce(weights)
+        return log_probabilities
+
+
+@dataclass(frozen=True, eq=False)
+class _SelectionChange:
+    """The cells of one group that quantiles are selected from, without the unit and with it."""
+
+    request_index: int
+    total_index: int
+    key: GroupKey
+    position: int  # among the selections of its request
+    selection: QuantileSelection
+    without_unit: SelectionLikelihood
+    with_unit: SelectionLikelihood
+
+    @property
+    def shift(self) -> int:
+        return self.with_unit.weight - self.without_unit.weight
+
+    def selected(self, parts: tuple[NoisyTotals, ...]) -> np.ndarray | None:
+        """Return the selected cells and widths (targets × 2); None if the group was not released."""
+        noisy = parts[self.request_index]
+        if self.key not in noisy.keys:
+            return None
+        group: np.ndarray = noisy.quantiles[self.position][noisy.keys.index(self.key)]
+        return group
+
+    def log_likelihood_ratio(self, parts: tuple[NoisyTotals, ...]) -> float:
+        """Return the log-likelihood ratio of the selected cells and widths, with and without the unit."""
+        shown = self.selected(parts)
+        if shown is None:
+            return 0.0
+        return self.with_unit.log_likelihood(shown) - self.without_unit.log_likelihood(shown)
+
+
 @dataclass(frozen=True)
 class LikelihoodTest:
     """Test statistics for releases of one query; created by `compare_totals`."""
 
     requests: tuple[ReleaseRequest, ...]
     changes: tuple[_Change, ...]
+    selections: tuple[_SelectionChange, ...]
     unique_groups: frozenset[tuple[int, GroupKey]]  # groups that exist only with the unit
 
     def total_shifts(self) -> list[TotalShift]:
         """Return the change of each total by the unit."""
         shifts = []
+        all_changes: list[_Change | _SelectionChange] = [*self.changes, *self.selections]
         for request_index, request in enumerate(self.requests):
             for total_index, total in enumerate(request.question.totals):
                 changed = [
                     change.shift
-                    for change in self.changes
+                    for change in all_changes
                     if (change.request_index, change.total_index) == (request_index, total_index)
                 ]
                 allowed = request.question.sensitivity_of(total)
@@ -68,29 +138,46 @@ class LikelihoodTest:
                 shifts.append(TotalShift(l1, l2, allowed.l1, allowed.l2_squared))
         return shifts
 
-    def loss_used(self) -> float:
-        """Return the loss that this placement of the unit causes: epsilon with Laplace noise, rho with Gaussian."""
-        return sum(
+    def loss_used(self, cost: Loss) -> float:
+        """Return the loss that this placement of the unit causes, in the parameter of the cost: epsilon or rho."""
+        additive = sum(
             _privacy_loss(_noise_of(self.requests[change.request_index], change), change.shift)
             for change in self.changes
         )
+        selected = [change.selection.loss(Sensitivity(1, max(1, abs(change.shift)))) for change in self.selections]
+        return additive + sum(float((cost.epsilon is not None and loss.epsilon) or loss.rho) for loss in selected)
 
     def test_statistics(self, runs: Iterable[tuple[NoisyTotals, ...]]) -> np.ndarray:
         """Return three statistics for each run that may reveal the unit.
 
         The log-likelihood ratio, if the noise is as claimed; the number that the unit changes most; and its difference
-        from the same number of another group, which is revealing if groups share their noise.
+        from the same number of another group, which is revealing if groups share their noise. If the unit changes
+        only quantiles, the first of them takes the place of the number.
         """
         largest_change = max(self.changes, key=self._signal_to_noise, default=None)
         statistics = []
         for parts in runs:
-            log_ratio = sum(
-                self._log_likelihood_ratio(change, parts) for change in self.changes
-            ) + _CERTAIN_LOG_RATIO * self.shows_unique_group(parts)
+            log_ratio = (
+                sum(self._log_likelihood_ratio(change, parts) for change in self.changes)
+                + sum(change.log_likelihood_ratio(parts) for change in self.selections)
+                + _CERTAIN_LOG_RATIO * self.shows_unique_group(parts)
+            )
             statistics.append(
-                (log_ratio, *((0, 0) if largest_change is None else self._difference_statistics(largest_change, parts)))
+                (
+                    log_ratio,
+                    *(
+                        self._selected_statistics(parts)
+                        if largest_change is None
+                        else self._difference_statistics(largest_change, parts)
+                    ),
+                )
             )
         return np.array(statistics, float)
+
+    def _selected_statistics(self, parts: tuple[NoisyTotals, ...]) -> tuple[int, int]:
+        """Return the first selected cell that the unit can move, and its margin."""
+        shown = self.selections[0].selected(parts) if self.selections else None
+        return (0, 0) if shown is None else (int(shown[0, 0]), int(shown[0, 1]))
 
     def _difference_statistics(self, change: _Change, parts: tuple[NoisyTotals, ...]) -> tuple[int, int]:
         """Return a released number minus its exact value without the unit, and minus that number of another group."""
@@ -147,15 +234,44 @@ def compare_totals(
 ) -> LikelihoodTest:
     """Compare the exact totals of a query with and without the unit."""
     changes: list[_Change] = []
+    selections: list[_SelectionChange] = []
     unique_groups: set[tuple[int, GroupKey]] = set()
     for request_index, (request, with_unit, without) in enumerate(zip(requests, present, absent, strict=True)):
         changes += _changed_totals(request_index, request.question, with_unit, without)
         for total_index, total in enumerate(request.question.totals):
-            if isinstance(total, HistogramTree):
+            selection = request.noises[total_index]
+            if isinstance(selection, QuantileSelection):
+                selections += _changed_selections(request_index, total_index, request, with_unit, without)
+            elif isinstance(total, HistogramTree):
                 changes += _changed_tree_nodes(request_index, total_index, total, with_unit, without)
         if isinstance(request.question.groups, SelectedGroups):
             unique_groups |= {(request_index, key) for key in set(with_unit.keys) - set(without.keys)}
-    return LikelihoodTest(requests, tuple(changes), frozenset(unique_groups))
+    return LikelihoodTest(requests, tuple(changes), tuple(selections), frozenset(unique_groups))
+
+
+def _changed_selections(
+    request_index: int, total_index: int, request: ReleaseRequest, present: EngineTotals, absent: EngineTotals
+) -> list[_SelectionChange]:
+    total, selection = request.question.totals[total_index], request.noises[total_index]
+    assert isinstance(total, HistogramTree)
+    assert isinstance(selection, QuantileSelection)
+    position = sum(isinstance(noise, QuantileSelection) for noise in request.noises[:total_index])
+    before, after = (_dense_counts(totals, total_index, total.cell_count) for totals in (absent, present))
+    nothing = np.zeros(total.cell_count, np.int64)
+    changes = []
+    for key in sorted({*before, *after}, key=str):
+        counts = before.get(key, nothing), after.get(key, nothing)
+        if not np.array_equal(*counts):
+            sides = (SelectionLikelihood(selection, each) for each in counts)
+            changes.append(_SelectionChange(request_index, total_index, key, position, selection, *sides))
+    return changes
+
+
+def _dense_counts(totals: EngineTotals, total_index: int, cell_count: int) -> dict[GroupKey, np.ndarray]:
+    counts: dict[GroupKey, np.ndarray] = {}
+    for key, cell, weight in _leaf_counts(totals, total_index):
+        counts.setdefault(key, np.zeros(cell_count, np.int64))[cell] += weight
+    return counts
 
 
 def _privacy_loss(noise: Laplace | Gaussian, shift: int) -> float:

@@ -26,24 +26,27 @@ class RowKind(StrEnum):
     CHARGE = "charge"
     SETTLE = "settle"
     BUDGET = "budget"
+    JOIN = "join"
     ACKNOWLEDGE = "acknowledge"
     MOVE = "move"
     ARRIVE = "arrive"
 
 
 class LedgerRow(NamedTuple):
-    """One stored row; the fields are the columns."""
+    """One stored row; the fields are the columns. `dataset` is "" for rows that concern the whole account."""
 
     seq: int
     time: str
     kind: str
     by: str
+    dataset: str
     key: str | None
     receipt: str | None
     body: str
     loss: str
     spent: str
     spent_by: str
+    spent_in: str
     previous: str
     hash: str = ""
 
@@ -53,7 +56,9 @@ class LedgerRow(NamedTuple):
 
 
 # What the first row follows; it is not stored.
-GENESIS = LedgerRow(0, "", "", "", None, None, "", _NOTHING, _NOTHING, _NOTHING, "", "0" * 2 * _HASH_BYTES)
+GENESIS = LedgerRow(
+    0, "", "", "", "", None, None, "", _NOTHING, _NOTHING, _NOTHING, _NOTHING, "", "0" * 2 * _HASH_BYTES
+)
 
 
 def event_text(event: Event) -> str:
@@ -67,7 +72,8 @@ def read_event(row: LedgerRow, state: EventState) -> Event:
     """Return the event that a charge recorded."""
     record = json.loads(row.body)
     record |= {name: tuple(map(tuple, record[name])) for name in ("fingerprints", "follows") if name in record}
-    return Event(**record, by=row.by, id=row.receipt or "", time=row.time, state=state, loss=read_loss(row.loss))
+    record |= {"by": row.by, "dataset": row.dataset, "id": row.receipt or "", "time": row.time}
+    return Event(**record, state=state, loss=read_loss(row.loss))
 
 
 def moved_to(row: LedgerRow) -> str | None:
@@ -80,6 +86,12 @@ def moved_message(to: str) -> str:
     return f"the ledger was moved to {to}. Set this location in the policy. If the move was interrupted, run it again."
 
 
+def check_not_moved(last: LedgerRow) -> None:
+    """Raise LedgerError if the last row records a move."""
+    if (to := moved_to(last)) is not None:
+        raise LedgerError(moved_message(to))
+
+
 @dataclass
 class Chain:
     """An index of the verified rows of a ledger: hashes, totals and positions.
@@ -89,23 +101,29 @@ class Chain:
 
     last: LedgerRow = GENESIS
     terms: str = ""
-    charges: dict[str, tuple[int, str]] = field(default_factory=dict)  # by receipt: row and analyst
+    charges: dict[str, tuple[int, str, str]] = field(default_factory=dict)  # by receipt: row, analyst and data set
     settlements: dict[str, tuple[int, str]] = field(default_factory=dict)  # by receipt: row and hash of the answer
-    unsettled: dict[str, int] = field(default_factory=dict)  # by receipt: row; since the last acknowledgement
-    keys: dict[tuple[str, str | None], int] = field(default_factory=dict)
-    rows_by_fingerprint: dict[str, list[int]] = field(default_factory=dict)
-    latest_receipts: dict[str, str] = field(default_factory=dict)
-    _spent: dict[str | None, str] = field(default_factory=dict)  # by analyst; None for the total
+    unsettled: dict[str, dict[str, int]] = field(default_factory=dict)  # since the last acknowledgement: by data set
+    keys: dict[tuple[str, str, str | None], int] = field(default_factory=dict)  # by analyst, data set and key
+    rows_by_fingerprint: dict[tuple[str, str], list[int]] = field(default_factory=dict)  # by data set and fingerprint
+    latest_receipts: dict[tuple[str, str], str] = field(default_factory=dict)  # by data set and fingerprint
+    _spent: dict[tuple[str, ...], str] = field(default_factory=dict)  # (), ("by", analyst) or ("in", data set)
     _hashes: bytearray = field(default_factory=bytearray)
 
-    def spent(self, by: str | None = None) -> Loss:
-        """Return the total loss, or that of one analyst."""
-        return read_loss(self._spent.get(by, _NOTHING))
+    def spent(self, *scope: str) -> Loss:
+        """Return the total loss, that of one analyst, ("by", name), or that of one data set, ("in", name)."""
+        return read_loss(self._spent.get(scope, _NOTHING))
 
     def hash_at(self, seq: int) -> str | None:
         """Return the hash of row `seq`, None beyond the last row."""
         end = _HASH_BYTES * seq
         return GENESIS.hash if seq == 0 else self._hashes[end - _HASH_BYTES : end].hex() or None
+
+    def event_of(self, seq: int, row: LedgerRow | None) -> Event:
+        """Return the charge of row `seq`, which must have the hash in the chain."""
+        if row is None or row.hash != self.hash_at(seq):
+            raise LedgerError(f"row {seq} was modified or deleted while the ledger was open{RESTORE_HINT}")
+        return read_event(row, EventState.RELEASED if row.receipt in self.settlements else EventState.RESERVED)
 
     def next_row(  # noqa: PLR0913 - the content of a row
         self,
@@ -113,22 +131,28 @@ class Chain:
         by: str,
         body: str,
         *,
+        dataset: str = "",
         loss: Loss = ZERO_LOSS,
         receipt: str | None = None,
         key: str | None = None,
     ) -> LedgerRow:
         """Return the row to append after the last one.
 
-        Claim: the totals of the row are the previous totals plus its loss; no total decreases.
+        Claim: the totals of the row (of the account, its analyst and its data set) are the previous totals plus its
+            loss; no total decreases.
         Proof: a loss is never negative, and round_for_ledger() never rounds down.
         Needs: Chain.add, Chain.spent, round_for_ledger, Loss.__add__, loss_text, read_loss, LedgerRow.digest.
         Checked by: test_the_ledger_agrees_with_a_simple_model, test_refunds_are_stopped_by_triggers
         """
-        spent, spent_by = (loss_text(round_for_ledger(self.spent(who) + loss)) for who in (None, by))
         time = datetime.now(UTC).isoformat(timespec="milliseconds")
-        cost, seq = loss_text(loss), self.last.seq + 1
-        row = LedgerRow(seq, time, kind.value, by, key, receipt, body, cost, spent, spent_by, self.last.hash)
+        cost, seq, totals = loss_text(loss), self.last.seq + 1, self.totals_after(by, dataset, loss)
+        row = LedgerRow(seq, time, kind.value, by, dataset, key, receipt, body, cost, *totals, self.last.hash)
         return row._replace(hash=row.digest())
+
+    def totals_after(self, by: str, dataset: str, loss: Loss) -> tuple[str, str, str]:
+        """Return the totals after a row: of the account, of its analyst and of its data set."""
+        total, own, inside = (self.spent(*scope) for scope in ((), ("by", by), ("in", dataset)))
+        return _total_text(total + loss), _total_text(own + loss), _total_text(inside + loss)
 
     def add(self, row: LedgerRow) -> None:
         """Append the next row, which must contain the hash of the last one.
@@ -151,7 +175,7 @@ class Chain:
             problem = f"is not readable ({error})"
         if problem:
             raise LedgerError(f"row {row.seq} {problem}{RESTORE_HINT}")
-        self._spent[None], self._spent[row.by] = row.spent, row.spent_by
+        self._spent |= {(): row.spent, ("by", row.by): row.spent_by, ("in", row.dataset): row.spent_in}
         self._hashes += bytes.fromhex(row.hash)
         self.last = row
 
@@ -165,23 +189,27 @@ class Chain:
 
     def _index_row(self, row: LedgerRow) -> None:
         receipt = row.receipt or ""
-        if row.kind in (RowKind.CREATE, RowKind.BUDGET):
+        if row.kind in (RowKind.CREATE, RowKind.BUDGET, RowKind.JOIN):
             self.terms = row.body
         elif row.kind == RowKind.CHARGE:
             parts = json.loads(row.body).get("fingerprints", ())
             for fingerprint in dict.fromkeys(text for part in parts for text in part if text):
-                self.rows_by_fingerprint.setdefault(fingerprint, []).append(row.seq)
-                self.latest_receipts[fingerprint] = receipt
-            self.charges[receipt] = row.seq, row.by
-            self.unsettled[receipt] = row.seq
+                self.rows_by_fingerprint.setdefault((row.dataset, fingerprint), []).append(row.seq)
+                self.latest_receipts[row.dataset, fingerprint] = receipt
+            self.charges[receipt] = row.seq, row.by, row.dataset
+            self.unsettled.setdefault(row.dataset, {})[receipt] = row.seq
             if row.key is not None:
-                self.keys[row.by, row.key] = row.seq
+                self.keys[row.by, row.dataset, row.key] = row.seq
         elif row.kind == RowKind.SETTLE:
             self.settlements[receipt] = row.seq, json.loads(row.body)["sha256"]
-            self.unsettled.pop(receipt, None)
+            self.unsettled.get(row.dataset, {}).pop(receipt, None)
         elif row.kind == RowKind.ACKNOWLEDGE:
             self.latest_receipts.clear()  # a lost charge may have followed any of them
-            self.unsettled.clear()
+            self.unsettled = {name: rows for name, rows in self.unsettled.items() if row.dataset not in ("", name)}
+
+
+def _total_text(total: Loss) -> str:
+    return loss_text(round_for_ledger(total))
 
 
 def link_problem(last: LedgerRow, row: LedgerRow) -> str | None:

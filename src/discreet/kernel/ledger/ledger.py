@@ -1,4 +1,4 @@
-"""The ledger of one data set: charges, settlements and their checks, independent of the storage."""
+"""The ledger of a data set or of a population: charges, settlements and their checks, whatever the storage."""
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -7,16 +7,13 @@ from hashlib import sha256
 from typing import Self
 
 from discreet.kernel.errors import Failed, LedgerError, PolicyError, Refused
-from discreet.kernel.event import OWNER, Event, EventState, Receipt, bounded_text, canonical_json
+from discreet.kernel.event import OWNER, Event, Receipt, bounded_text, canonical_json
 from discreet.kernel.ledger.chain import (
-    RESTORE_HINT,
     Chain,
-    LedgerRow,
     RowKind,
+    check_not_moved,
     event_text,
-    moved_message,
     moved_to,
-    read_event,
 )
 from discreet.kernel.ledger.checkpoint import Checkpoint, check_checkpoint, rolled_back_loss
 from discreet.kernel.ledger.table import (
@@ -28,10 +25,12 @@ from discreet.kernel.ledger.table import (
     stored_answer,
 )
 from discreet.kernel.ledger.terms import (
+    DatasetTerms,
     Terms,
     check_analyst,
     check_cost,
     check_delta_split,
+    join_terms,
     read_terms,
     round_for_ledger,
     terms_text,
@@ -47,26 +46,28 @@ _ROLLED_BACK_EVENT = event_text(
 
 
 class Ledger:
-    """A durable, append-only account of the privacy loss of one data set; the session gives access to its storage.
+    """A durable, append-only account of the privacy loss of one data set, or of a population with several.
+
+    The session gives access to the storage. Of a population's account, this is the view of one data set: it charges
+    for it, and finds its answers, keys and failures only. `dataset` is "" if the account belongs to one data set.
 
     >>> from discreet.ledger_sqlite import memory_ledger
-    >>> def left(ledger: Ledger) -> str:
-    ...     return f"{ledger.spent().epsilon} of {ledger.terms.budget.epsilon}"
-    >>> left(memory_ledger(name="demo", budget=Budget(1)))
-    '0 of 1'
+    >>> memory_ledger(name="demo", budget=Budget(1)).terms.budget
+    Budget(epsilon=1)
     """
 
-    def __init__(self, session: LedgerSession) -> None:
-        self.session = session
+    def __init__(self, session: LedgerSession, dataset: str = "") -> None:
+        self.session, self.dataset = session, dataset
         self._chain = Chain()  # the committed rows read so far
 
     def charge(self, loss: Loss, event: Event, key: str | None = None) -> Receipt:
         """Charge a query before any data is read, or return the stored answer of an earlier charge with the same key.
 
         Claim: when it returns a receipt without an answer, the charge is durable, and the total spent, including
-            this charge, is within the budget; when it raises Refused, nothing has changed. One key of one analyst is
-            charged at most once. At most one charge follows a given earlier charge, whether that was settled or not,
-            even if the ledger was rolled back in between. No charge is ever refunded.
+            this charge, is within the budget, as are the limits of the analyst and of the data set; when it raises,
+            nothing has changed. One key of one analyst is charged at most once per data set. At most one charge follows
+            a given earlier charge, settled or not, even if the ledger was rolled back in between. No charge is ever
+            refunded.
         Proof: looking up the key, reading the totals, checking and appending are one transaction, which excludes all
             other threads, processes and machines and ends after the row is on disk. All lookups use the chain of all
             committed rows, which the same transaction updates and compares with the checkpoint: modified, deleted or
@@ -91,15 +92,15 @@ class Ledger:
         with self.write_transaction() as (table, chain):
             terms = read_terms(chain.terms)
             check_analyst(terms, by)
-            if (by, key) in chain.keys:
-                return _replay_answer(table, chain, chain.keys[by, key], event)
-            if any(chain.latest_receipts.get(fingerprint) != before for fingerprint, before in event.follows):
+            if (by, self.dataset, key) in chain.keys:
+                return _replay_answer(table, chain, chain.keys[by, self.dataset, key], event)
+            if any(chain.latest_receipts.get((self.dataset, total)) != before for total, before in event.follows):
                 raise Refused("another request charged for the same totals at the same time. Try again.")
-            check_cost(terms, by, cost, chain.spent(), chain.spent(by))
-            receipt = Receipt(secrets.token_hex(12))
-            row = chain.next_row(RowKind.CHARGE, by, event_text(event), loss=cost, receipt=receipt.id, key=key)
+            check_cost(terms, by, self.dataset, cost, chain.spent)
+            receipt, text = secrets.token_hex(12), event_text(event)
+            row = chain.next_row(RowKind.CHARGE, by, text, dataset=self.dataset, loss=cost, receipt=receipt, key=key)
             table.add_row(row)
-        return receipt
+        return Receipt(receipt)
 
     def settle(self, receipt: Receipt, answer: bytes) -> None:
         """Store the answer to a charge, once, before its first byte is sent.
@@ -121,58 +122,60 @@ class Ledger:
             if charged not in chain.charges or charged in chain.settlements:
                 raise LedgerError(f"receipt {charged!r} is unknown or already settled")
             table.add_answer(charged, answer)
-            body, by = canonical_json({"sha256": sha256(answer).hexdigest()}), chain.charges[charged][1]
-            table.add_row(chain.next_row(RowKind.SETTLE, by, body, receipt=charged))
+            body, (_, by, dataset) = canonical_json({"sha256": sha256(answer).hexdigest()}), chain.charges[charged]
+            table.add_row(chain.next_row(RowKind.SETTLE, by, body, dataset=dataset, receipt=charged))
 
-    def spent(self, by: str | None = None) -> Loss:
-        """Return the total loss, or that of one analyst's queries."""
+    def spent(self, by: str | None = None, *, dataset: str | None = None) -> Loss:
+        """Return the total loss, or that of one analyst's queries, or of the queries of one data set."""
+        scope = ("in", dataset) if dataset is not None else () if by is None else ("by", by)
         with self._read(_check_known_rows) as (_, chain):
-            return chain.spent(by)
+            return chain.spent(*scope)
 
     def events(self) -> list[Event]:
-        """Return all charges, oldest first."""
+        """Return all charges of all data sets, oldest first."""
         with self._read(_check_known_rows) as (table, chain):
             charges = (row for row in table.rows() if row.receipt and row.kind != RowKind.SETTLE)
-            return [_event_of(chain, row.seq, row) for row in charges]
+            return [chain.event_of(row.seq, row) for row in charges]
 
     def unsettled_events(self) -> list[Event]:
         """Return the charges without an answer since the last acknowledgement by the owner."""
         with self._read(_check_known_rows) as (table, chain):
-            return [_event_of(chain, seq, table.row_at(seq)) for seq in chain.unsettled.values()]
+            return [chain.event_of(seq, table.row_at(seq)) for seq in chain.unsettled.get(self.dataset, {}).values()]
 
     def answers(self, fingerprints: Iterable[str]) -> list[tuple[Event, bytes | None]]:
         """Return the charges with any of these fingerprints, oldest first, and their stored answers.
 
-        Claim: the list is complete; each charge is as it was recorded, and each answer as it was stored.
+        Claim: the list is complete for this data set and has no charges of another; each charge is as it was recorded,
+            and each answer as it was stored.
         Proof: the charges are found in the chain of all rows, which contains the row of the checkpoint; each row is
             read and has the hash that the chain has for it; each answer has the hash that its settlement names.
         Needs: Chain.add, check_checkpoint, LedgerTable.rows, LedgerTable.row_at, read_row, stored_answer.
         Checked by: test_a_changed_row_is_never_relied_upon, test_a_row_changed_while_open_is_never_relied_upon,
-            test_a_changed_or_missing_answer_is_never_recalled
+            test_a_changed_or_missing_answer_is_never_recalled, test_answers_and_keys_never_cross_data_sets
         """
         with self._read(check_checkpoint) as (table, chain):
-            seqs = {seq for fingerprint in fingerprints for seq in chain.rows_by_fingerprint.get(fingerprint, ())}
-            events = [_event_of(chain, seq, table.row_at(seq)) for seq in sorted(seqs)]
+            rows = chain.rows_by_fingerprint
+            seqs = {seq for fingerprint in fingerprints for seq in rows.get((self.dataset, fingerprint), ())}
+            events = [chain.event_of(seq, table.row_at(seq)) for seq in sorted(seqs)]
             return [(event, stored_answer(table, chain, event.id)) for event in events]
 
     def latest_receipt(self, fingerprint: str) -> str | None:
         """Return the receipt of the latest charge with a fingerprint; None after an acknowledgement."""
         with self._read(check_checkpoint) as (_, chain):
-            return chain.latest_receipts.get(fingerprint)
+            return chain.latest_receipts.get((self.dataset, fingerprint))
 
     def event_with_key(self, by: str, key: str) -> Event | None:
         """Return the charge of an analyst with a key; None if there is none."""
         with self._read(check_checkpoint) as (table, chain):
-            if (by, key) not in chain.keys:
+            seq = chain.keys.get((by, self.dataset, key))
+            if seq is None:
                 return None
-            event = _event_of(chain, chain.keys[by, key], table.row_at(chain.keys[by, key]))
+            event = chain.event_of(seq, table.row_at(seq))
             stored_answer(table, chain, event.id)  # which must be intact, too
             return event
 
     def verify(self) -> None:
         """Read all rows and answers again and compare them with the chain and the checkpoint.
-
-        `discreet ledger verify` also recomputes every total and state, and checks tables and triggers.
 
         Claim: if nothing is raised, all rows and answers up to the checkpoint at least, or up to the move to another
             location, are present and as they were written, and there are no other answers.
@@ -197,13 +200,26 @@ class Ledger:
     @property
     def moved_to(self) -> str | None:
         """The new location of a moved ledger, else None. A moved ledger can only be read and verified here."""
-        with self.session.read_transaction() as table:
-            return moved_to(table.last_row())
+        with self._read(_check_known_rows) as (_, chain):
+            return moved_to(chain.last)
+
+    def join(self, member: DatasetTerms) -> None:
+        """Add this data set to the population, and record it; a data set of other people has its own ledger."""
+        with self.write_transaction() as (table, chain):
+            terms = join_terms(read_terms(chain.terms), self.dataset, member)
+            table.add_row(chain.next_row(RowKind.JOIN, OWNER, terms_text(terms), dataset=self.dataset))
 
     def set_budget(
-        self, budget: Budget, *, analysts: Mapping[str, Budget] | None, unit_declaration: str | None = None
+        self,
+        budget: Budget,
+        *,
+        analysts: Mapping[str, Budget] | None,
+        unit_declaration: str | None = None,
+        member: DatasetTerms | None = None,
     ) -> None:
         """Change the budget and the limits of analysts, and record the change; the loss already spent stays.
+
+        `member` replaces the limit and the declaration of this data set of a population.
 
         Claim: the split of delta is never changed after an answer was seen.
         Proof: after the first charge, a budget with a delta can only be replaced by one with the same delta and the
@@ -215,7 +231,8 @@ class Ledger:
         with self.write_transaction() as (table, chain):
             before = read_terms(chain.terms)
             unit = before.unit_declaration if unit_declaration is None else unit_declaration
-            terms = Terms(before.name, budget, analysts, unit)
+            datasets = before.datasets if member is None else {**(before.datasets or {}), self.dataset: member}
+            terms = Terms(before.name, budget, analysts, unit, datasets)
             check_delta_split(before.budget, terms.budget, chain.spent())
             table.add_row(chain.next_row(RowKind.BUDGET, OWNER, terms_text(terms)))
 
@@ -223,8 +240,8 @@ class Ledger:
         """Let a ledger serve again after a rollback, a lost checkpoint or failures, and record the acknowledgement.
 
         Claim: afterwards the total spent is not below the total that the checkpoint recorded before the rollback.
-        Proof: the lost charges are charged to the owner in the same row. A ledger that does not belong to the
-            checkpoint is refused.
+        Proof: the lost charges are charged to the owner in the same row, and to no data set, because theirs is unknown.
+            A ledger that does not belong to the checkpoint is refused.
         Needs: rolled_back_loss, Chain.add, Chain.next_row, SQLiteSession.write_transaction,
             PostgresSession.write_transaction, LedgerTable.rows, LedgerTable.row_at; if the checkpoint is missing,
             charges lost with it cannot be known.
@@ -232,10 +249,11 @@ class Ledger:
         """
         with self.session.write_transaction() as table:
             chain, checkpoint = self._update_chain(table), self.session.location.checkpoint()
-            _check_not_moved(chain.last)
+            check_not_moved(chain.last)
             lost = rolled_back_loss(chain, checkpoint, table.row_at) if checkpoint else ZERO_LOSS
             receipt = None if lost == ZERO_LOSS else secrets.token_hex(12)
-            table.add_row(chain.next_row(RowKind.ACKNOWLEDGE, OWNER, _ROLLED_BACK_EVENT, loss=lost, receipt=receipt))
+            kind, of, text = RowKind.ACKNOWLEDGE, "" if receipt else self.dataset, _ROLLED_BACK_EVENT
+            table.add_row(chain.next_row(kind, OWNER, text, dataset=of, loss=lost, receipt=receipt))
 
     def close(self) -> None:
         """Close the ledger; it cannot be reopened through this object."""
@@ -252,7 +270,7 @@ class Ledger:
         """Run a transaction on a ledger that was not modified, rolled back or moved."""
         with self.session.write_transaction() as table:
             chain = self._update_chain(table)
-            _check_not_moved(chain.last)
+            check_not_moved(chain.last)
             check_checkpoint(chain, self.session.location.checkpoint())
             yield table, chain
 
@@ -271,11 +289,12 @@ class Ledger:
         rows = table.rows(max(1, last.seq))
         if last.seq and next(rows, None) != last:  # rolled back or rewritten
             self._chain, rows = Chain(), table.rows()
-        return self._chain.extend(rows)
+        table.last_checked = self._chain.extend(rows).last
+        return self._chain
 
 
-def create_in(session: LedgerSession, terms: Terms) -> Ledger:
-    """Create a ledger where there is none.
+def create_in(session: LedgerSession, terms: Terms, dataset: str = "") -> Ledger:
+    """Create a ledger where there is none, and return the view of a data set.
 
     Claim: the ledger begins with these terms and without a loss, and no other ledger was replaced by it.
     Proof: the tables and the first row are one transaction; a file that exists is not created, and neither are a schema
@@ -288,13 +307,13 @@ def create_in(session: LedgerSession, terms: Terms) -> Ledger:
     with closed_on_error(session), session.write_transaction() as table:
         table.create()
         table.add_row(Chain().next_row(RowKind.CREATE, OWNER, terms_text(terms)))
-    return Ledger(session)
+    return Ledger(session, dataset)
 
 
-def open_in(session: LedgerSession, name: str) -> Ledger:
-    """Open an existing ledger, which must belong to the data set `name`.
+def open_in(session: LedgerSession, name: str, dataset: str = "") -> Ledger:
+    """Open the existing ledger of the data set or population `name`, and return the view of a data set.
 
-    Claim: a ledger is never mistaken for an empty one, nor for that of another data set.
+    Claim: a ledger is never mistaken for an empty one, nor for that of another data set or population.
     Proof: a location without a ledger of this format is refused, and so is a first row with another name.
     Needs: open_ledger, open_postgres_ledger, has_postgres_ledger, LedgerTable.check_format, Chain.extend, read_terms,
         FileLocation.connect.
@@ -308,7 +327,7 @@ def open_in(session: LedgerSession, name: str) -> Ledger:
             stored = read_terms(Chain().extend([first] if first else []).terms).name
         if stored != name:
             raise PolicyError(f"name: the ledger {session.location} belongs to {stored!r}, not to {name!r}.")
-    return Ledger(session)
+    return Ledger(session, dataset)
 
 
 def _check_known_rows(chain: Chain, checkpoint: Checkpoint | None) -> None:
@@ -317,24 +336,12 @@ def _check_known_rows(chain: Chain, checkpoint: Checkpoint | None) -> None:
         check_checkpoint(chain, checkpoint)
 
 
-def _check_not_moved(last: LedgerRow) -> None:
-    if (to := moved_to(last)) is not None:
-        raise LedgerError(moved_message(to))
-
-
 def _replay_answer(table: LedgerTable, chain: Chain, seq: int, event: Event) -> Receipt:
     """Return the receipt and stored answer of an earlier charge; a charge without an answer is not run again."""
-    charge = _event_of(chain, seq, table.row_at(seq))
+    charge = chain.event_of(seq, table.row_at(seq))
     if event_text(charge) != event_text(event):
         raise Refused("key: already used for a different query. Use another key.")
     answer = stored_answer(table, chain, charge.id)
     if answer is None:
         raise Failed(UNKNOWN_OUTCOME)
     return Receipt(charge.id, answer)
-
-
-def _event_of(chain: Chain, seq: int, row: LedgerRow | None) -> Event:
-    """Return the charge of row `seq`, which must have the hash in the chain."""
-    if row is None or row.hash != chain.hash_at(seq):
-        raise LedgerError(f"row {seq} was modified or deleted while the ledger was open{RESTORE_HINT}")
-    return read_event(row, EventState.RELEASED if row.receipt in chain.settlements else EventState.RESERVED)

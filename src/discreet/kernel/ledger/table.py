@@ -10,7 +10,7 @@ from discreet.kernel.errors import LedgerError
 from discreet.kernel.ledger.chain import NO_ROWS, RESTORE_HINT, Chain, LedgerRow
 from discreet.kernel.ledger.checkpoint import Checkpoint
 
-FORMAT = 7  # of every ledger, in a file or a database; no other is read
+FORMAT = 8  # of every ledger, in a file or a database; no other is read
 RESERVED = -1  # in place of the format: a location that is reserved for a move
 NOT_A_LEDGER = "this is not a ledger, or its creation was interrupted. Correct the path or the URL."
 _FORMAT_PROBLEMS = {0: NOT_A_LEDGER, RESERVED: "a move to this location is unfinished. Run the move command again."}
@@ -42,7 +42,7 @@ class LedgerTable:
     def __init__(self, connection: Any, dialect: StorageDialect) -> None:
         self.connection, self.dialect = connection, dialect
         self.last_appended: LedgerRow | None = None  # the last row appended in this transaction
-        self.last_seen: LedgerRow | None = None  # the last row, as far as this transaction has read or appended
+        self.last_checked: LedgerRow | None = None  # the last row of the chain that this transaction has checked
         self._rows, self._answers = (f"{dialect.schema}.{name}" for name in ("rows", "answers"))
 
     def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -73,10 +73,10 @@ class LedgerTable:
 
     def last_row(self) -> LedgerRow:
         """Return the last row."""
-        self.last_seen = self._select("ORDER BY seq DESC LIMIT 1")
-        if self.last_seen is None:
+        row = self._select("ORDER BY seq DESC LIMIT 1")
+        if row is None:
             raise LedgerError(NO_ROWS)
-        return self.last_seen
+        return row
 
     def row_at(self, seq: int) -> LedgerRow | None:
         """Return the row with this number, or None."""
@@ -86,9 +86,7 @@ class LedgerTable:
         """Return the rows in order, beginning with number `start`; they are fetched in pages and checked one by one."""
         query = f"SELECT {_COLUMNS} FROM {self._rows} WHERE seq >= ? ORDER BY seq LIMIT ?"
         while page := self.query(query, start, _PAGE_ROWS):
-            for columns in page:
-                self.last_seen = read_row(columns)
-                yield self.last_seen
+            yield from map(read_row, page)
             if len(page) < _PAGE_ROWS:
                 return
             start = page[-1][0] + 1
@@ -105,7 +103,7 @@ class LedgerTable:
     def add_row(self, row: LedgerRow) -> None:
         """Insert a row."""
         self.query(f"INSERT INTO {self._rows} ({_COLUMNS}) VALUES ({_PLACEHOLDERS})", *row)
-        self.last_appended = self.last_seen = row
+        self.last_appended = row
 
     def add_answer(self, receipt: str, answer: bytes) -> None:
         """Insert an answer."""

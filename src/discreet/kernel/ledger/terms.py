@@ -1,8 +1,8 @@
 """The terms set by the owner: the budget of the data set, the limits of analysts, and the check of a cost."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
@@ -20,17 +20,26 @@ _NOT_PURE_HINT = (
 
 
 @dataclass(frozen=True)
-class Terms:
-    """The name of the data set, its budget, the limits of analysts, and the declaration of the privacy unit.
+class DatasetTerms:
+    """A data set of a population: its limit, None for that of the population alone, and its own unit declaration."""
 
-    `analysts` is None if anyone may ask. `unit_declaration` is the owner's text; it is compared when the data set is
-    opened again.
+    limit: Budget | None = None
+    unit_declaration: str = ""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The name of the account, its budget, the limits of analysts, and the declaration of the privacy unit.
+
+    An account belongs to one data set, or to a population with several `datasets`. `analysts` is None if anyone may
+    ask. `unit_declaration` is the owner's text; it is compared when a data set is opened again.
     """
 
     name: str
     budget: Budget
     analysts: Mapping[str, Budget] | None
     unit_declaration: str = ""
+    datasets: Mapping[str, DatasetTerms] | None = None
 
     def __post_init__(self) -> None:
         bounded_text(self.name, "name", max_length=200)
@@ -44,6 +53,9 @@ class Terms:
             check_type(Budget, limit, f"analysts[{who!r}]")
             if who == OWNER:
                 raise ValueError(f"analysts must not include {OWNER!r}: the owner has no separate limit")
+        for dataset, member in (self.datasets or {}).items():
+            bounded_text(dataset, "datasets: the name", max_length=200)
+            check_type(DatasetTerms, member, f"datasets[{dataset!r}]")
 
 
 class OverBudget(Refused):
@@ -68,22 +80,43 @@ def check_analyst(terms: Terms, by: str) -> None:
         raise Refused(f"by: {by!r} has no access to {terms.name!r}. The owner must add them under [budget.analysts].")
 
 
-def check_cost(terms: Terms, by: str, cost: Loss, spent: Loss, spent_by: Loss) -> None:
-    """Refuse a cost that exceeds the remaining total budget or the analyst's remaining limit.
+def check_cost(terms: Terms, by: str, dataset: str, cost: Loss, spent: Callable[..., Loss]) -> None:
+    """Refuse a cost that exceeds what remains of the total budget, of the analyst's limit or of the data set's.
 
-    Claim: if nothing is raised, the budget covers everything spent so far plus this cost.
-    Proof: covers() is checked for the recorded sum, which is not below the true sum.
-    Needs: Budget.covers, round_for_ledger; `spent` is everything that was spent.
-    Checked by: test_a_hundred_hundredths_fit_and_the_next_is_refused, test_analysts_have_limits_under_a_total
+    Claim: if nothing is raised, the budget covers everything spent so far plus this cost, and so do the limits of the
+        analyst and of the data set; a loss of an unknown data set counts for each of them.
+    Proof: covers() is checked for the recorded sums, which are not below the true sums.
+    Needs: Budget.covers, round_for_ledger; `spent` is Chain.spent, so spent() is everything that was spent.
+    Checked by: test_a_hundred_hundredths_fit_and_the_next_is_refused, test_analysts_have_limits_under_a_total,
+        test_three_limits_hold_over_all_interleavings_of_data_sets, test_lost_charges_count_for_every_data_set
     """
     check_analyst(terms, by)
-    limits = [("in total", terms.budget, spent)]
+    if dataset not in ({"": None} if terms.datasets is None else terms.datasets):
+        raise PolicyError(f"name: {dataset!r} is not a data set of {terms.name!r}.")
+    limits = [("in total", terms.budget, spent())]
     if terms.analysts is not None and by != OWNER:
-        limits.append((f"for {by}", terms.analysts[by], spent_by))
+        limits.append((f"for {by}", terms.analysts[by], spent("by", by)))
+    if terms.datasets and (limit := terms.datasets[dataset].limit):
+        limits.append((f"in {dataset}", limit, spent("in", dataset) + spent("in", "")))
     for scope, budget, before in limits:
         if not budget.covers(round_for_ledger(before + cost)):
             not_pure = budget.rho is None and (cost.epsilon is None or cost.delta)
             raise OverBudget(f"not enough budget left {scope}{_NOT_PURE_HINT if not_pure else ''}.")
+
+
+def join_terms(terms: Terms, dataset: str, member: DatasetTerms) -> Terms:
+    """Return the terms after a data set has joined the population.
+
+    Claim: joining widens nothing: the budget, the limits of analysts, the privacy unit of the population, and the other
+        data sets with their limits are unchanged.
+    Proof: only `datasets` is replaced, by itself and a data set that is not in it.
+    Needs: Terms.
+    Checked by: test_joining_changes_nothing_else, test_a_forged_join_that_widens_the_terms_is_found
+    """
+    if terms.datasets is None or dataset in terms.datasets:
+        problem = "belongs to one data set only" if terms.datasets is None else f"already has a data set {dataset!r}"
+        raise PolicyError(f"name: the ledger of {terms.name!r} {problem}.")
+    return replace(terms, datasets={**terms.datasets, dataset: member})
 
 
 def check_delta_split(old: Budget, new: Budget, spent: Loss) -> None:
@@ -108,7 +141,10 @@ def check_delta_split(old: Budget, new: Budget, spent: Loss) -> None:
 def terms_text(terms: Terms) -> str:
     """Write terms as canonical JSON."""
     analysts = None if terms.analysts is None else {who: _budget_data(each) for who, each in terms.analysts.items()}
-    return canonical_json(vars(terms) | {"budget": _budget_data(terms.budget), "analysts": analysts})
+    members = (terms.datasets or {}).items()
+    datasets = {name: [each.limit and _budget_data(each.limit), each.unit_declaration] for name, each in members}
+    own = {"budget": _budget_data(terms.budget), "analysts": analysts, "datasets": terms.datasets and datasets}
+    return canonical_json(vars(terms) | own)
 
 
 @lru_cache(maxsize=64)
@@ -116,7 +152,10 @@ def read_terms(text: str) -> Terms:
     """Parse the output of terms_text."""
     data = json.loads(text)
     analysts = data["analysts"] and {who: _read_budget(limit) for who, limit in data["analysts"].items()}
-    return Terms(**data | {"budget": _read_budget(data["budget"]), "analysts": analysts})
+    members = (data["datasets"] or {}).items()
+    datasets = {name: DatasetTerms(limit and _read_budget(limit), text) for name, (limit, text) in members}
+    own = {"budget": _read_budget(data["budget"]), "analysts": analysts, "datasets": data["datasets"] and datasets}
+    return Terms(**data | own)
 
 
 def loss_text(loss: Loss) -> str:

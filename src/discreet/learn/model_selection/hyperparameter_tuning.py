@@ -17,6 +17,7 @@ from discreet.kernel.ledger import Ledger
 from discreet.kernel.loss import Loss, zcdp_rho
 from discreet.kernel.noise.keystream import thread_keystream
 from discreet.kernel.numbers import Number, as_positive, check_type, round_down
+from discreet.kernel.selection import uniform_integer
 from discreet.learn.model_selection.evaluation import Score
 from discreet.learn.model_selection.trials import (
     Trials,
@@ -25,7 +26,6 @@ from discreet.learn.model_selection.trials import (
     tuned_epsilon,
     zcdp_tuned_epsilon,
 )
-from discreet.local.random_variables import uniform_integer
 from discreet.privacy.conversion import zcdp_epsilon
 
 __all__ = ["StepBudget", "Trials", "TuningResult", "tune", "tuned_epsilon", "zcdp_tuned_epsilon"]

@@ -31,6 +31,10 @@ timezone = "UTC"  # for dates and days, such as "Europe/Berlin"
 epsilon = "{mark}"  # total privacy budget of all analysts, never renewed: 1 is strong, above 10 is weak
 # delta = 1e-9  # far below one over the number of people; without it, groups must be declared (no partition selection)
 
+# For several data sets about the same people: population = "residents" in [data], the same ledger in each policy, and
+# [budget.dataset]
+# epsilon = 0.5  # the limit of this data set under the budget of the population
+
 # [budget.analysts]
 # ana = {{ epsilon = 0.5, each = 0.05 }}
 """

@@ -51,12 +51,13 @@ def write_dummy(policy: Policy, folder: str | Path, *, rows: int = DEFAULT_ROWS,
     path = Path(folder)
     _prepare_folder(path)
     tables = dummy(policy, rows, random_state=random_state)
-    names = _file_names(policy)
+    file_names = _file_names(policy)
     path.mkdir(parents=True, exist_ok=True)
-    sources = {name: _write_table(tables[name], policy.tables[name].source, names[name], path) for name in tables}
+    sources = {name: _write_table(tables[name], policy.tables[name].source, file_names[name], path) for name in tables}
     dummy_sources = {name: replace(table, source=sources[name]) for name, table in policy.tables.items()}
     local_settings = {"ledger": "ledger.sqlite", "engine": "duckdb", "connection": None}
-    data = policy.data.model_copy(update={"name": f"{policy.data.name[:190]}-dummy", **local_settings})
+    names = {key: f"{value[:190]}-dummy" for key in ("name", "population") if (value := getattr(policy.data, key))}
+    data = policy.data.model_copy(update={**names, **local_settings})
     text = write_policy(replace(policy, data=data, tables=MappingProxyType(dummy_sources), tuning=TuningEntry()))
     file = path / "policy.toml"
     file.write_text(f"{_HEADER}\n\n{text}")

@@ -16,6 +16,7 @@ from discreet.estimate.planned_release import (
     NoisySum,
     PlannedRelease,
     Quantile,
+    QuantileMethod,
     TotalsEstimator,
     Variance,
     centre_of,
@@ -44,7 +45,7 @@ from discreet.query.aggregation.contribution_bounds import (
     limit_selection,
 )
 from discreet.query.aggregation.group_keys import GroupedSelect, RowGrouping, group_rows
-from discreet.query.aggregation.quantile_aggregates import ValueAggregate
+from discreet.query.aggregation.quantile_aggregates import QuantileFunction, ValueAggregate
 from discreet.query.aggregation.rewrite import GroupRewriter
 from discreet.query.aggregation.sum_grids import SumTotals, sum_totals
 from discreet.query.bind_context import BindContext
@@ -56,6 +57,9 @@ _FULL_WEIGHT = Fraction(1)
 # When the count changes by one, a mean changes in proportion to its distance from the centre: at most half the range,
 # typically a quarter of it, hence this weight for squared margins.
 _COUNT_WEIGHT = Fraction(1, 4)
+_SELECTION_WEIGHT = Fraction(2)  # of one quantile and its margin, each of which is a selection
+_MAX_SELECTED = {Laplace: 1, Gaussian: 3}  # quantiles of an expression; for more, a tree is more accurate
+_MAX_SELECTED_GROUPS = 10_000  # a selection takes a fraction of a millisecond for each group
 
 
 class TotalsBuilder:
@@ -69,6 +73,7 @@ class TotalsBuilder:
         groups: PublicGroups | SelectedGroups,
     ) -> None:
         self._columns = columns
+        self._group_count = groups.key_count if isinstance(groups, PublicGroups) else 0
         self._noise_type = noise_type
         self._fits = fits
         self._weights: dict[Total, Fraction] = {}
@@ -92,7 +97,7 @@ class TotalsBuilder:
         return [
             self._additive_estimator(aggregate, counts, squared)
             if isinstance(aggregate, Aggregate)
-            else self._tree_estimator(aggregate)
+            else self._value_estimator(aggregate, [each for each in aggregates if isinstance(each, ValueAggregate)])
             for aggregate in aggregates
         ]
 
@@ -137,15 +142,34 @@ class TotalsBuilder:
             self._add_total(candidates.squares, _FULL_WEIGHT), total, divisor, scale.low, scale.high, aggregate.function
         )
 
-    def _tree_estimator(self, aggregate: ValueAggregate) -> TotalsEstimator:
+    def _value_estimator(self, aggregate: ValueAggregate, others: Sequence[ValueAggregate]) -> TotalsEstimator:
         if isinstance(aggregate.function, FrequencyFunction):
             total = HistogramTree(aggregate.expr, aggregate.values, branching=len(aggregate.values), depth=1)
             return Frequencies(self._add_total(total, _FULL_WEIGHT), aggregate.function)
         assert aggregate.scale is not None
         grid = Grid(aggregate.scale.low, aggregate.scale.high, aggregate.scale.step)
-        fan, depth = tree_shape_for(grid.last - grid.first + 1, power=2 if self._noise_type is Laplace else 1)
-        index = self._add_total(HistogramTree(aggregate.expr, grid, fan, depth), Fraction(depth))
-        return Quantile(index, QuantileTarget(aggregate.function.level), aggregate.kind, aggregate.origin)
+        cells, method = grid.last - grid.first + 1, self._quantile_method(aggregate, others)
+        if method is QuantileMethod.SELECTION:
+            fan, depth, weight = cells, 1, _SELECTION_WEIGHT
+        else:
+            fan, depth = tree_shape_for(cells, power=2 if self._noise_type is Laplace else 1)
+            weight = Fraction(depth)
+        index = self._add_total(HistogramTree(aggregate.expr, grid, fan, depth), weight)
+        return Quantile(index, QuantileTarget(aggregate.function.level), method, aggregate.kind, aggregate.origin)
+
+    def _quantile_method(self, aggregate: ValueAggregate, others: Sequence[ValueAggregate]) -> QuantileMethod:
+        """Return the more accurate method for the quantiles of an expression; all of them share it.
+
+        A selection pays for each quantile, a tree once for all. MIN and MAX are found by the tree.
+        """
+        levels = {
+            each.function.level
+            for each in others
+            if isinstance(each.function, QuantileFunction)
+            and (each.expr, each.scale) == (aggregate.expr, aggregate.scale)
+        }
+        few = len(levels) <= _MAX_SELECTED[self._noise_type] and not levels & {0, 1}
+        return QuantileMethod.SELECTION if few and self._group_count <= _MAX_SELECTED_GROUPS else QuantileMethod.TREE
 
     def _uncentred_sum(self, candidates: SumTotals, kind: NumberKind) -> NoisySum:
         return NoisySum(self._add_total(candidates.uncentred, _FULL_WEIGHT), kind)
@@ -269,12 +293,7 @@ def _planned_release(
         return True
 
     noise_type = Laplace if context.policy.budget.rho is None else Gaussian
-    builder = TotalsBuilder(
-        grouping.rows.columns_by_name(),
-        fits,
-        noise_type,
-        groups,
-    )
+    builder = TotalsBuilder(grouping.rows.columns_by_name(), fits, noise_type, groups)
     try:
         estimators = builder.estimators(list(labels))
         totals, weights = builder.totals_and_weights()
