@@ -162,18 +162,20 @@ def test_cache_eviction_does_not_depend_on_the_data(most):
     assert asked[1:] == asked[:1] * 3
 
 
-SELECTED = Question(replace(VISITS, max_rows=100), BY, SelectedGroups(5), ContributionBounds(1, 1), (CountUnits(),))
+SELECTED = Question(
+    replace(VISITS, max_rows=100), BY, SelectedGroups(5), ContributionBounds(1, 1), (SelectionWeight(),)
+)
 
 
-def test_with_partition_selection_the_votes_are_computed_together_with_every_missing_total():
-    """The first total counts the units that vote: another in its place would be counted, and released, as the votes."""
+def test_with_partition_selection_the_weights_are_computed_together_with_every_missing_total():
+    """The groups are those of the first total: without it, they would be those of another."""
     engine = Counting({"visits": ROWS})
-    known = TotalsCache(3 * _estimated_bytes(SELECTED, Count()))  # what the votes use is counted once
+    known = TotalsCache(3 * _estimated_bytes(SELECTED, Count()))  # what the weights use is counted once
     for totals in ((Count(),), (CountDistinct(X),), (Count(),), (CountDistinct(X), Count())):
-        question = replace(SELECTED, totals=(CountUnits(), *totals))
+        question = replace(SELECTED, totals=(SelectionWeight(), *totals))
         found = known.totals(question, engine.totals)
         assert seen(question, found) == seen(question, ReferenceEngine({"visits": ROWS}).totals(question))
-    assert engine.asked == [(CountUnits(), Count()), (CountUnits(), CountDistinct(X))]
+    assert engine.asked == [(SelectionWeight(), Count()), (SelectionWeight(), CountDistinct(X))]
 
 
 def test_totals_whose_groups_were_found_at_different_times_are_aligned_by_group():

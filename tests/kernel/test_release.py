@@ -603,12 +603,12 @@ def test_a_malformed_request_is_refused():
         ((), "one mechanism per"),
         ((Laplace(1),) * 2, "one mechanism per"),
         (("laplace",), "Laplace or Gaussian"),
-        (FOUND.noises[:1], "selection weight"),
+        (FOUND.noises[:1], "type of the total"),
     ):
         with pytest.raises((ValueError, TypeError), match=words):
             ReleaseRequest(question, noises)
     for first in (Laplace(1), None, FOUND.noises[0].rounds[0]):
-        with pytest.raises(TypeError, match="selection weight"):
+        with pytest.raises(TypeError, match="type of the total"):
             ReleaseRequest(FOUND.question, (first, Laplace(1)))
     for rounds in ([FOUND.noises[0].rounds[0]], (Laplace(1),), None):
         with pytest.raises((TypeError, AttributeError), match=r"rounds|Laplace"):
