@@ -233,7 +233,7 @@ class Runner:
         words = [word for word in module.split("/")[-2:] if word not in ("kernel", "engines", "rows", "postgres")]
         claim = self.modules[module].tests_of_claim(mutant.place[0]) if mutant.place else frozenset()
         named = [t for t in callers if t.id.rpartition("::")[2].split("[")[0] in claim]
-        first = next(file for file in self._files_of(module) if file.startswith("tests/"))
+        first = next((file for file in self._files_of(module) if file.startswith("tests/")), module)
         near = [t for t in callers if t not in named and (t.id.startswith(first) or _is_named(t, words))]
         others = [t for t in callers if t not in named and t not in near]
         quickest = [sorted(tests, key=lambda t: t.seconds) for tests in (named, near, others)]
