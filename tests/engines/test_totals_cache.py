@@ -167,10 +167,10 @@ SELECTED = Question(
 )
 
 
-def test_with_partition_selection_the_votes_are_computed_together_with_every_missing_total():
-    """The first total counts the units that vote: another in its place would be counted, and released, as the votes."""
+def test_with_partition_selection_the_weights_are_computed_together_with_every_missing_total():
+    """The groups are those of the first total: without it, they would be those of another."""
     engine = Counting({"visits": ROWS})
-    known = TotalsCache(3 * _estimated_bytes(SELECTED, Count()))  # what the votes use is counted once
+    known = TotalsCache(3 * _estimated_bytes(SELECTED, Count()))  # what the weights use is counted once
     for totals in ((Count(),), (CountDistinct(X),), (Count(),), (CountDistinct(X), Count())):
         question = replace(SELECTED, totals=(SelectionWeight(), *totals))
         found = known.totals(question, engine.totals)

@@ -365,7 +365,8 @@ def test_each_round_has_fresh_noise_and_leaves_out_what_is_shown(monkeypatch):
 
 def test_a_key_that_no_unit_counts_for_is_shown_in_a_later_round_only(monkeypatch):
     """A unit with too many keys counts once some of them are shown; its totals are those of the first reading."""
-    monkeypatch.setattr(Laplace, "perturb", lambda self, values: values.copy())
+    drawn = []
+    monkeypatch.setattr(Laplace, "perturb", lambda self, values: drawn.append(values.tolist()) or values.copy())
     question = Question(VISITS, BY_PLACE, SelectedGroups(2), ContributionBounds(3, 1), (SelectionWeight(), Count()))
     asked = selecting(question, (Laplace(1 << 20), 1 << 20), (Laplace(1 << 20), 1 << 19), others=(Laplace(1),))
     tables = database(u1=[("a", 1.0), ("b", 1.0), ("c", 1.0)], u2=[("a", 1.0)])
@@ -374,6 +375,7 @@ def test_a_key_that_no_unit_counts_for_is_shown_in_a_later_round_only(monkeypatc
     (part,) = told((asked,), Recorder(tables), ledger).parts
     assert part.keys == [("a",), ("b",), ("c",)]
     assert part.values[:, 1].tolist() == [2 << 20, 1 << 20, 1 << 20]
+    assert drawn[:2] == [[1 << 20], [math.isqrt(1 << 39)] * 2]  # "b" and "c" are no candidates of the first round
     (part,) = told((replace(asked, noises=(PartitionSelection(asked.noises[0].rounds[:1]), Laplace(1))),),
                    Recorder(tables), ledger).parts  # fmt: skip
     assert part.keys == [("a",)]
@@ -601,12 +603,12 @@ def test_a_malformed_request_is_refused():
         ((), "one mechanism per"),
         ((Laplace(1),) * 2, "one mechanism per"),
         (("laplace",), "Laplace or Gaussian"),
-        (FOUND.noises[:1], "selection weight"),
+        (FOUND.noises[:1], "type of the total"),
     ):
         with pytest.raises((ValueError, TypeError), match=words):
             ReleaseRequest(question, noises)
     for first in (Laplace(1), None, FOUND.noises[0].rounds[0]):
-        with pytest.raises(TypeError, match="selection weight"):
+        with pytest.raises(TypeError, match="type of the total"):
             ReleaseRequest(FOUND.question, (first, Laplace(1)))
     for rounds in ([FOUND.noises[0].rounds[0]], (Laplace(1),), None):
         with pytest.raises((TypeError, AttributeError), match=r"rounds|Laplace"):

@@ -345,7 +345,7 @@ def test_an_empty_request_is_refused():
 
 def test_the_total_used_for_partition_selection_is_always_drawn():
     question = Question(VISITS, BY, SelectedGroups(3), ContributionBounds(1, 1), (SelectionWeight(), Count()))
-    with pytest.raises(TypeError, match="selection weight"):
+    with pytest.raises(TypeError, match="type of the total"):
         ReleaseRequest(question, (None, Laplace(1)))
     first = selecting(replace(question, totals=(SelectionWeight(),)), (Laplace(1), 20))
     assert selecting(question, (Laplace(1), 20), others=(None,)).loss() == first.loss()

@@ -279,7 +279,7 @@ def law_of_release(asked, rows):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(QuantileSelection, "select", select)
-        release._add_noise(asked, ReferenceEngine({"visits": rows}).totals(asked.question), {})
+        release._add_noise(asked, ReferenceEngine({"visits": rows}), {})
     (mechanism,) = asked.noises
     return [law(mechanism, counts) for counts in seen]
 

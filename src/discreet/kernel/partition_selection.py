@@ -139,6 +139,7 @@ class PartitionSelection:
             for units that do not count, and is no candidate.
         Needs: SelectedGroups, select_key_weights, Threshold.passes, Laplace.perturb, Gaussian.perturb, _sort_keys.
         Checked by: test_each_round_has_fresh_noise_and_leaves_out_what_is_shown,
+            test_a_key_that_no_unit_counts_for_is_shown_in_a_later_round_only,
             test_the_distribution_of_two_rounds_stays_within_their_loss
         """
         shown: dict[GroupKey, int] = {}
