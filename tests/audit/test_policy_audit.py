@@ -134,7 +134,7 @@ def test_a_missing_row_bound_is_caught_in_the_totals_and_the_answers(monkeypatch
 
 @pytest.mark.long
 def test_a_missing_group_bound_is_caught(monkeypatch, few):
-    monkeypatch.setattr(counts_and_sums, "_joined_weights", lambda: ['1048576 AS ".w"', '1048576 AS ".v"'])
+    monkeypatch.setattr(counts_and_sums, "_joined_weight", lambda: '1048576 AS ".w"')
     wards = ", ".join(f'"{number}"' for number in range(12))
     policy = Policy.parse(PURE.replace('"A", "B", "C"', wards))
     # Twelve small moves tell little each: 600 runs at all but 1e-9 prove 1.1 ± 0.12 and miss one time in ten. So many

@@ -12,6 +12,7 @@ r0 from
   t0 = count(*), size 20971520, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where the key from lat is NULL, or the key from lon is NULL.
   Each visitor contributes at most 20 rows per group.
   Each visitor contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "y", r0.k1 AS "x", r0.m0 AS "n" FROM r0 ORDER BY "n" DESC
@@ -31,6 +32,7 @@ r0 from
   t0 = count_units(*), size 1048576, weight 1
   t1 = clipped_units(groups), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(DISTINCT visitor)
+  Rows are left out where the key from lat is NULL, or the key from lon is NULL.
   Each visitor contributes at most 1 row per group.
   Each visitor contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "y", r0.k1 AS "x", r0.m0 AS "people" FROM r0
@@ -46,6 +48,7 @@ r0 from
   t0 = count(*), size 20971520, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where the key from at is NULL.
   Each visitor contributes at most 20 rows per group.
   Each visitor contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "hour", r0.m0 AS "n" FROM r0 ORDER BY "n" DESC LIMIT 5
@@ -79,6 +82,7 @@ r0 from
   t0 = count(*), size 20971520, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where the key from at is NULL, or the key from at is NULL.
   Each visitor contributes at most 20 rows per group.
   Each visitor contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "weekday", r0.k1 AS "hour", r0.m0 AS "count" FROM r0 ORDER BY 1, 2
@@ -98,6 +102,7 @@ r0 from
   t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(*)
   m1 = NoisyCount(total=1): COUNT(DISTINCT visitor)
+  Rows are left out where kind is NULL.
   Each visitor contributes at most 20 rows per group.
 then SELECT r0.k0 AS "kind", r0.m0 AS "visits", r0.m1 AS "people" FROM r0
 */
@@ -117,6 +122,7 @@ r0 from
   t0 = count(*), size 20971520, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where borough is NULL.
   Each visitor contributes at most 20 rows per group.
   Each visitor contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "borough", r0.k1 AS "month", r0.m0 AS "n" FROM r0 ORDER BY "month", "borough"
@@ -140,6 +146,7 @@ r0 from
   m0 = Mean(total=0, count=1, low=202/5, high=41): AVG(lat)
   m1 = Mean(total=2, count=3, low=-743/10, high=-368/5): AVG(lon)
   m2 = Variance(squares=4, total=0, count=1, low=202/5, high=41, statistic=stddev_samp): STDDEV(lat)
+  Rows are left out where borough is NULL.
   Each visitor contributes at most 20 rows per group.
 then SELECT r0.k0 AS "borough", r0.m0 AS "lat", r0.m1 AS "lon", r0.m2 AS "north_south" FROM r0
 */
@@ -173,6 +180,7 @@ r0 from
   not clipped, groups 1, rows 1
   t0 = count(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where the key from places is NULL.
 then SELECT r0.k0 AS "places", r0.m0 AS "people" FROM r0 ORDER BY 1
 */
 
@@ -200,6 +208,7 @@ r0 from
   t0 = count_units(*), size 1048576, weight 1
   t1 = clipped_units(groups), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(DISTINCT visitor)
+  Rows are left out where the key from at is NULL.
   Each visitor contributes at most 1 row per group.
   Each visitor contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "month", r0.m0 AS "active" FROM r0 ORDER BY "month"
@@ -216,6 +225,7 @@ r0 from
   not clipped, groups 1, rows 1
   t0 = count(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where the key from first is NULL.
 then SELECT r0.k0 AS "month", r0.m0 AS "newcomers" FROM r0 ORDER BY "month"
 */
 
@@ -266,6 +276,7 @@ r0 from
   t0 = count_units(*), size 1048576, weight 1
   t1 = clipped_units(groups), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(DISTINCT a.visitor)
+  Rows are left out where venue is NULL or not declared, or venue is NULL or not declared.
   Each visitor contributes at most 1 row per group.
   Each visitor contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "one", r0.k1 AS "other", r0.m0 AS "people" FROM r0 ORDER BY "people" DESC
@@ -297,6 +308,7 @@ r0 from
   t1 = count(*), size 20971520, weight 1
   t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=1): COUNT(*)
+  Rows are left out where the key from note is NULL.
   Each visitor contributes at most 20 rows per group.
   Each visitor contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "beginning", r0.m0 AS "n" FROM r0 ORDER BY "n" DESC LIMIT 20
@@ -346,6 +358,7 @@ r0 from
   not clipped, groups 1, rows 1
   t0 = count(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where friends is NULL or not declared.
 then SELECT r0.k0 AS "friends", r0.m0 AS "people" FROM r0 ORDER BY "friends"
 */
 
@@ -396,6 +409,7 @@ r0 from
   t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisySum(total=0, kind=whole, count=None): SUM(CASE WHEN EXTRACT(HOUR FROM at) BETWEEN 6 AND 21 THEN 1 ELSE 0 END)
   m1 = NoisySum(total=1, kind=whole, count=None): SUM(CASE WHEN EXTRACT(HOUR FROM at) BETWEEN 6 AND 21 THEN 0 ELSE 1 END)
+  Rows are left out where borough is NULL.
   Each visitor contributes at most 20 rows per group.
   In SUM(CASE WHEN EXTRACT(HOUR FROM at) BETWEEN 6 AND 21 THEN 1 ELSE 0 END) and SUM(CASE WHEN EXTRACT(HOUR FROM at) BETWEEN 6 AND 21 THEN 0 ELSE 1 END), values are clamped to the range from 0 to 1.
 then SELECT r0.k0 AS "borough", r0.m0 AS "day", r0.m1 AS "night" FROM r0
@@ -433,6 +447,7 @@ r0 from
   t0 = count(*), size 20971520, weight 1
   t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where borough is NULL, or the key from at is NULL.
   Each visitor contributes at most 20 rows per group.
   Each visitor contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT borough, month, n FROM (SELECT r0.k0 AS "borough", r0.k1 AS "month", r0.m0 AS "n", RANK() OVER (PARTITION BY r0.k0 ORDER BY r0.m0 DESC) AS "place" FROM r0) AS t WHERE place = 1

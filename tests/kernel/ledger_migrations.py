@@ -21,7 +21,7 @@ from itertools import count
 from pathlib import Path
 
 from discreet.curator.ledger_location import address_without_user, move_ledger_to, open_ledger_at, parse_location_option
-from discreet.kernel.errors import DiscreetError, Failed, LedgerError, Refused
+from discreet.kernel.errors import DiscreetError, Failed, LedgerError, Refused, run_charged
 from discreet.kernel.event import Event
 from discreet.kernel.loss import Budget, Loss
 from discreet.ledger_admin.verify import verify_ledger
@@ -198,7 +198,8 @@ def work(source, target, worker, told):
         try:
             receipt = ledger.charge(CENT, event(key), key)
             told.write(f"charged {key}\n")
-            ledger.settle(receipt, key.encode())
+            # As a release does it: whatever happens after the charge is the same failure.
+            run_charged(key, partial(ledger.settle, receipt, key.encode()))
             told.write(f"settled {key}\n")
         except Refused:
             return
