@@ -3,6 +3,7 @@
 import math
 import random
 import time
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
@@ -24,8 +25,10 @@ from discreet.kernel.numbers import (
     log_down,
     log_up,
     odd_series_bounds,
+    power_down,
     round_down,
     round_up,
+    store_integer,
 )
 
 RANDOM = random.Random(20)
@@ -88,6 +91,52 @@ def test_log_bounds_enclose_the_value(bits):
     assert signs == {-1, 0, 1}
     low, high = log_bounds(Fraction(1), bits)
     assert low <= 0 <= high
+
+
+def beside(value, distance):
+    """Return fractions on both sides of an mpmath number, much closer to it than any enclosure here."""
+    sign, mantissa, exponent, _ = value._mpf_
+    near_value = (-1) ** sign * Fraction(int(mantissa)) * Fraction(2) ** exponent
+    return near_value * (1 - distance), near_value * (1 + distance)
+
+
+@pytest.mark.parametrize("bits", [*range(1, 9), 15, 63, 64, 128, 400])
+def test_exp_bounds_enclose_values_that_are_almost_integers(bits):
+    """An enclosure that is too narrow by any part of a unit ends on the wrong side of such a value."""
+    tops = (
+        range(1, 1 << bits)
+        if bits < 7
+        else [1, 2, (1 << bits) - 1, *(RANDOM.randrange(1, 1 << bits) for _ in range(99))]
+    )
+    with mpmath.workprec(2 * bits + 300):
+        for n in tops:
+            smaller, larger = beside(-mpmath.log(mpmath.ldexp(n, -bits)), Fraction(1, 1 << (bits + 200)))
+            for (low, high), (least, most) in (
+                (exp_bounds(smaller, bits), (n, n + 1)),
+                (exp_bounds(larger, bits), (n - 1, n)),
+            ):
+                assert low <= least < most <= high <= low + 2, (n, bits)
+
+
+@pytest.mark.parametrize("bits", [1, 2, 3, 8, 15, 63, 64, 128, 400])
+def test_log_bounds_enclose_values_that_are_almost_integers(bits):
+    tops = [
+        1,
+        2,
+        -1,
+        -2,
+        *(RANDOM.randrange(-60 << bits, 60 << bits) for _ in range(60)),
+        3000 << bits,
+        -(3000 << bits),
+    ]
+    with mpmath.workprec(2 * bits + 5000):
+        for n in tops:
+            smaller, larger = beside(mpmath.exp(mpmath.ldexp(n, -bits)), Fraction(1, 1 << (bits + 200)))
+            for (low, high), (least, most) in (
+                (log_bounds(larger, bits), (n, n + 1)),
+                (log_bounds(smaller, bits), (n - 1, n)),
+            ):
+                assert low <= least < most <= high <= low + 2, (n, bits)
 
 
 def test_rounded_logarithms_lie_on_their_side():
@@ -289,6 +338,41 @@ def test_integers_below_the_least_are_refused_by_name(value, least):
     with pytest.raises(ValueError, match=r"\bcount\b"):
         as_integer(value, "count", least)
     assert as_integer(least, "count", least) == least
+
+
+def test_a_stored_integer_of_a_frozen_record_is_pythons():
+    @dataclass(frozen=True)
+    class Record:
+        rows: int
+
+    record = Record(np.int8(100))
+    assert store_integer(record, "rows") == 100
+    assert (type(record.rows), record.rows) == (int, 100)
+    assert store_integer(Record(-5), "rows", minimum=-5) == -5
+    for bad, error in ((0, ValueError), (1.0, TypeError), (True, TypeError)):
+        with pytest.raises(error, match=r"\brows\b"):
+            store_integer(Record(bad), "rows")
+
+
+def test_numbers_are_rounded_in_the_named_direction():
+    third = Fraction(1, 3)
+    assert (round_up(third, 2), round_down(third, 2)) == (Fraction(34, 100), Fraction(33, 100))
+    assert (round_up(-third, 2), round_down(-third, 2)) == (Fraction(-33, 100), Fraction(-34, 100))
+    assert (round_up(third), round_down(third)) == (
+        Fraction(333_333_333_334, 10**12),
+        Fraction(333_333_333_333, 10**12),
+    )
+    assert round_up(Fraction(7, 100), 2) == round_down(Fraction(7, 100), 2) == Fraction(7, 100)
+
+
+@pytest.mark.parametrize("bits", [8, 64])
+def test_powers_are_rounded_down_and_little(bits):
+    one = 1 << bits
+    for x in (0, 1, one // 3, one - 1, one):
+        for exponent in (0, 1, 2, 3, 7, 64, 1000):
+            power, exact = power_down(x, exponent, bits), Fraction(x**exponent * one, one**exponent)
+            assert exact - 3 * exponent <= power <= exact
+    assert power_down(one // 3, 1, bits) == one // 3
 
 
 def test_a_number_with_inconsistent_conversions_is_read_once():
