@@ -118,6 +118,10 @@ def test_exp_bounds_enclose_values_that_are_almost_integers(bits):
                 assert low <= least < most <= high <= low + 2, (n, bits)
 
 
+def test_the_work_for_an_exponential_does_not_grow_with_the_exponent():
+    assert exp_bounds(Fraction(1 << 10**5), 64) == (0, 1)  # its powers would fill the memory
+
+
 @pytest.mark.parametrize("bits", [1, 2, 3, 8, 15, 63, 64, 128, 400])
 def test_log_bounds_enclose_values_that_are_almost_integers(bits):
     tops = [

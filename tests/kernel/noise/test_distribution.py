@@ -7,7 +7,8 @@ import mpmath
 import pytest
 from noise_reference import floors
 
-from discreet.kernel.noise.distribution import NoiseDistribution
+from discreet.kernel.noise import distribution
+from discreet.kernel.noise.distribution import NoiseDistribution, TailWeights
 from discreet.kernel.noise.sampler import Sampler
 
 SCALES = ["1/1000", "1/2", "0.3", "1", "10", "11.999", "12", "31.9", "32", "1000", "1000001", "1e12", f"{10**25}/3"]
@@ -92,6 +93,29 @@ def test_a_sum_of_two_tails_may_be_wrong_by_both_their_errors():
     one, both = law._one_sided_tails(64, 128), law._two_sided_tails(64, 128)
     assert both.total == one.weights[0] + one.weights[1]
     assert both.error >= 2 * one.error
+
+
+@pytest.mark.parametrize("n", [1, 77, 128, 254])
+def test_a_floor_within_the_error_of_a_boundary_is_decided_by_more_bits(n):
+    """R·2^8 is n and some units of 2^-64 of it, above or below; the claim decides from 4 errors and one unit on."""
+    bits, error = 8, 1000
+
+    def floors_and_rounds(units):
+        asked = []
+
+        def tails_at(precision):
+            asked.append(precision)
+            one, unit = 1 << precision, 1 << (precision - bits - 64)
+            return TailWeights([one, (n << (precision - bits)) + units * unit, one >> 60], one, error)
+
+        return distribution._tail_floors(bits, tails_at), asked
+
+    for far in (4 * error + 5, 10**6, 10**18):
+        assert floors_and_rounds(far) == ([n, 0], [bits + 64])
+        assert floors_and_rounds(-far) == ([n - 1, 0] if n > 1 else [0], [bits + 64])
+    for near in (0, 1, error, 2 * error, 4 * error - 5):
+        assert floors_and_rounds(near + 1) == ([n, 0], [bits + 64, bits + 128])
+        assert floors_and_rounds(-near - 1) == ([n - 1, 0] if n > 1 else [0], [bits + 64, bits + 128])
 
 
 def test_the_sampler_splits_scales_into_tables_of_moderate_size():
