@@ -224,7 +224,7 @@ def test_a_unit_split_over_two_partial_sums_would_leave_the_ball(way):
 
 def test_sums_of_the_maximum_number_of_units_fit_into_64_bits():
     """With room for noise as large as a million million balls."""
-    assert MAX_UNITS >= 10**12
+    assert MAX_UNITS == 1 << 42  # as the documentation says
     assert np.iinfo(np.int64).max > (MAX_UNITS + 10**12) * CLIP_RADIUS
 
     class Vast(Table):
@@ -540,6 +540,28 @@ def test_a_rule_of_another_shape_fails(rule):
     """Numpy would spread one number over all places."""
     with pytest.raises(Failed):
         noisy_sum(Table(np.zeros((3, 2))), rule, (), size=4, radius=2, reservation=reserve([Laplace(CLIP_RADIUS)]))
+
+
+@pytest.mark.parametrize(
+    "bad", [{"size": 0}, {"size": 5.0}, {"size": True}, {"radius": 0}, {"radius": -1}, {"combine": "mean"}]
+)
+def test_an_invalid_argument_is_refused_by_name_before_the_noise_is_taken(bad):
+    reservation, (name,) = reserve([Laplace(CLIP_RADIUS)]), bad
+    with pytest.raises((TypeError, ValueError), match=name):
+        noisy_sum(Table(np.zeros((1, 2))), wild, (1.0,), **{"size": 5, "radius": 1, "reservation": reservation, **bad})
+    assert reservation.next_noise
+
+
+def test_rules_are_tested_at_both_ends_in_the_middle_and_at_scattered_points():
+    low, high = np.array([-3.0, 0.0, 7.0]), np.array([5.0, 1e6, 7.0])
+    points = model_release._test_points(low, high)
+    assert len(points) % 2 == 1  # so that no vector width divides it
+    assert len(points) > 20
+    assert np.array_equal(points[:3], [low, high, (low + high) / 2])
+    assert ((low <= points) & (points <= high)).all()
+    scattered_points = (points[3:, :2] - low[:2]) / (high - low)[:2]
+    assert len(np.unique(scattered_points)) == scattered_points.size
+    assert all(set((column * 8).astype(int)) == set(range(8)) for column in scattered_points.T)
 
 
 def test_only_a_reservation_is_accepted():

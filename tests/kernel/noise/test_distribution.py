@@ -88,6 +88,11 @@ def test_weights_are_below_the_truth_by_no_more_than_stated(name, scale):
                 assert abs(ours - mpmath.ldexp(truth, precision)) <= found.error
 
 
+def test_the_rounding_error_of_a_weight_covers_that_of_every_step():
+    for k in range(2000):
+        assert sum(3 * i + 4 for i in range(k)) <= distribution._rounding_error([0] * (k + 1))
+
+
 def test_a_sum_of_two_tails_may_be_wrong_by_both_their_errors():
     law = NoiseDistribution(*parameters("gaussian", 5))
     one, both = law._one_sided_tails(64, 128), law._two_sided_tails(64, 128)
