@@ -132,6 +132,14 @@ def test_a_grid_that_doubles_cannot_represent_is_refused(args, words):
         Grid(*args)
 
 
+def test_the_largest_number_of_steps_is_accepted():
+    most = 1 << 40
+    assert Grid(0, most - 1, 1).last == most - 1
+    assert Grid(1 - most, 0, 1).first == 1 - most
+    assert Grid(0, 0, 1, most).last == -most
+    assert Grid(0, 0, 1, -most).first == most == Grid(0, 0, 1, -most).max_abs_index
+
+
 def test_numpy_numbers_become_python_numbers():
     grid = Grid(np.int64(0), np.float64(2), np.int32(1), np.int64(1 << 39))
     assert type(grid.offset) is int
