@@ -344,6 +344,12 @@ def test_integers_below_the_least_are_refused_by_name(value, least):
     assert as_integer(least, "count", least) == least
 
 
+def test_integers_are_at_least_0_unless_another_minimum_is_named():
+    assert as_integer(0, "count") == 0
+    with pytest.raises(ValueError, match=r"\bcount\b"):
+        as_integer(-1, "count")
+
+
 def test_a_stored_integer_of_a_frozen_record_is_pythons():
     @dataclass(frozen=True)
     class Record:
@@ -352,6 +358,7 @@ def test_a_stored_integer_of_a_frozen_record_is_pythons():
     record = Record(np.int8(100))
     assert store_integer(record, "rows") == 100
     assert (type(record.rows), record.rows) == (int, 100)
+    assert store_integer(Record(1), "rows") == 1
     assert store_integer(Record(-5), "rows", minimum=-5) == -5
     for bad, error in ((0, ValueError), (1.0, TypeError), (True, TypeError)):
         with pytest.raises(error, match=r"\brows\b"):
