@@ -100,7 +100,7 @@ def beside(value, distance):
     return near_value * (1 - distance), near_value * (1 + distance)
 
 
-@pytest.mark.parametrize("bits", [*range(1, 9), 15, 63, 64, 128, 400])
+@pytest.mark.parametrize("bits", [*range(1, 9), 15, 63, 64, 128, 400, 2000])
 def test_exp_bounds_enclose_values_that_are_almost_integers(bits):
     """An enclosure that is too narrow by any part of a unit ends on the wrong side of such a value."""
     tops = (
@@ -116,6 +116,16 @@ def test_exp_bounds_enclose_values_that_are_almost_integers(bits):
                 (exp_bounds(larger, bits), (n - 1, n)),
             ):
                 assert low <= least < most <= high <= low + 2, (n, bits)
+
+
+def test_guard_bits_of_the_exponential_cover_as_many_squarings_as_are_needed(monkeypatch):
+    precisions = []
+    terms = numbers._term_count
+    monkeypatch.setattr(numbers, "_term_count", lambda precision: precisions.append(precision) or terms(precision))
+    for bits in range(1, 600):
+        exp_bounds(Fraction(1), bits)
+        halvings = (2 * bits + 1).bit_length()  # the least that bring everything up to bits + 1 down to 1/2
+        assert precisions.pop() >= bits + halvings + 8 + bits.bit_length()
 
 
 def test_the_work_for_an_exponential_does_not_grow_with_the_exponent():
@@ -155,7 +165,7 @@ def test_rounded_logarithms_lie_on_their_side():
 def test_the_terms_that_the_exponential_leaves_out_are_below_a_unit(precision):
     terms = numbers._term_count(precision)
     assert Fraction(1, 2**terms * math.factorial(terms)) < Fraction(1, 2**precision)
-    assert terms <= precision + 2
+    assert Fraction(1, 2 ** (terms - 2) * math.factorial(terms - 2)) >= Fraction(1, 2**precision)  # and one more
 
 
 @pytest.mark.parametrize("precision", [1, 8, 64, 200, 1000])
