@@ -135,6 +135,17 @@ def test_cell_counts_of_another_type_are_refused():
         CellCounts(column(1, 2), column(1), column(1))
 
 
+@pytest.mark.parametrize("place", range(3))
+@pytest.mark.parametrize(
+    "bad", [[1], np.ones(1, np.int32), np.ones(1), np.ones(2, np.int64), np.ones((1, 1), np.int64)]
+)
+def test_each_column_of_cell_counts_is_a_vector_of_int64(place, bad):
+    columns = [column(1)] * 3
+    CellCounts(*columns)
+    with pytest.raises(TypeError, match="int64"):
+        CellCounts(*columns[:place], bad, *columns[place + 1 :])
+
+
 # The exact law of what is seen, on two neighbouring databases.
 
 

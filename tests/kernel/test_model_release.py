@@ -3,6 +3,7 @@
 import logging
 import math
 import pickle
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -447,6 +448,42 @@ def test_no_warning_discloses_a_row(recwarn):
     assert not recwarn.list
 
 
+def complaining(rows, public):
+    if (rows > 1).any():
+        warnings.warn("a row above 1", stacklevel=1)
+    return rows
+
+
+def test_no_warning_of_a_rule_discloses_a_row(recwarn):
+    noisy_sum(Table([[7.0, 2.0]]), complaining, (), size=2, radius=1, reservation=reserve([Laplace(CLIP_RADIUS)]))
+    assert not recwarn.list
+
+
+def first_column(rows, public):
+    return rows[:, :1]
+
+
+@both_noises
+def test_rows_without_units_are_counted_in_any_number_of_batches(noise):
+    points = np.arange(7.0)[:, np.newaxis] / 8 * np.ones(2)
+    for most in (1, 2, 3, 7):
+        reservation = reserve([noise])
+        found = noisy_sum(Table(points, None, most), first_column, (), size=1, radius=1, reservation=reservation)
+        assert found.tolist() == pytest.approx([21 / 8], abs=1e-4)
+
+
+def undefined(rows, public):
+    numbers = np.where(rows > 1, np.array([np.nan, np.inf]), 0.0)
+    return np.zeros((len(rows), 2), np.int64), numbers
+
+
+@both_noises
+def test_numbers_that_are_not_finite_count_nothing(noise):
+    for points in ([[2.0, 2.0]], [[2.0, 0.0], [0.0, 2.0]]):
+        found = noisy_sum(Table(points), undefined, (), size=2, radius=1, reservation=reserve([noise]))
+        assert found.tolist() == [0, 0]
+
+
 def test_an_empty_batch_is_skipped():
     class Gaps(Table):
         def batches(self, size):
@@ -459,7 +496,7 @@ def test_an_empty_batch_is_skipped():
         assert histograms(table, QUIET["l1"])[0].tolist() == pytest.approx([0, 3 if units is None else 2, 0, 0])
 
 
-@pytest.mark.parametrize("units", [[[1, 2, 1]], [[1, 2], [2, 3]], [[2], [], [1]], [[3], [4, 4], [4]]])
+@pytest.mark.parametrize("units", [[[1, 2, 1]], [[1, 2], [2, 3]], [[2], [], [1]], [[3], [4, 4], [4]], [[-1]]])
 def test_units_that_are_split_across_batches_are_detected(units, caplog):
     """Whoever cuts the batches: a unit in two of them, or in two places, could add too much."""
 

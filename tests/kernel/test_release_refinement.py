@@ -321,6 +321,14 @@ def test_an_impossible_refinement_is_refused(wrong):
         wrong()
 
 
+def test_a_refinement_has_a_difference_that_the_samplers_can_represent():
+    least = Fraction(1, 10**200)  # of the two epsilons, per unit of sensitivity
+    assert Refinement("r", Laplace(1), Laplace(1 / (1 + least))).after.scale < 1
+    for less in (least * Fraction(999, 1000), least / 10):
+        with pytest.raises(ValueError, match="smaller scale"):
+            Refinement("r", Laplace(1), Laplace(1 / (1 + less)))
+
+
 # Totals that are known already.
 
 
