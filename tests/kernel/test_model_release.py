@@ -533,7 +533,7 @@ def test_the_weight_of_a_unit_is_divided_evenly_over_its_rows(noise, rows):
 @both_noises
 @pytest.mark.parametrize("scale", [1.1, 1.9])
 def test_rows_that_fit_alone_are_clipped_together(noise, scale):
-    """Three rows of a unit at the same two places, each inside the ball; for 1.1, also the sum of their squared norms."""
+    """Three rows of a unit at the same two places, each inside the ball, and, for 1.1, their squares together."""
     one, three = Table([[0.5, 0.5]], [1]), Table([[0.5, 0.5]] * 3, [1] * 3)
     assert size_of(whole(scattered(one, noise, scale)), noise) < most_of(noise) * 0.96
     assert most_of(noise) * 0.99 < size_of(whole(scattered(three, noise, scale)), noise) <= most_of(noise)

@@ -163,9 +163,10 @@ def test_rounded_logarithms_lie_on_their_side():
 
 @pytest.mark.parametrize("precision", [1, 8, 64, 200, 1000])
 def test_the_terms_that_the_exponential_leaves_out_are_below_a_unit(precision):
-    terms = numbers._term_count(precision)
-    assert Fraction(1, 2**terms * math.factorial(terms)) < Fraction(1, 2**precision)
-    assert Fraction(1, 2 ** (terms - 2) * math.factorial(terms - 2)) >= Fraction(1, 2**precision)  # and one more
+    """The last that is summed is below a unit already, and the one before is not."""
+    last = numbers._term_count(precision) - 1
+    assert Fraction(1, 2**last * math.factorial(last)) < Fraction(1, 2**precision)
+    assert Fraction(1, 2 ** (last - 1) * math.factorial(last - 1)) >= Fraction(1, 2**precision)
 
 
 @pytest.mark.parametrize("precision", [1, 8, 64, 200, 1000])
