@@ -245,6 +245,10 @@ def test_a_refinement_that_was_charged_and_lost_is_not_refined_from(monkeypatch)
             told(ledger, finer(COUNT, first, [9], [4]))
     with pytest.raises(Refused, match="Try again"):
         told(ledger, finer(COUNT, first, [9], [4]))
+    lost = ledger.events()[-1]
+    assert ledger.latest_receipt(fingerprints_of(COUNT, "1")[0]) == lost.id
+    with pytest.raises(Refused, match="Try again"):  # nor from the lost one, whose values are not stored
+        told(ledger, finer(COUNT, lost, [4], [2]))
 
 
 def test_no_other_charge_comes_between_lookup_and_charge(monkeypatch):
@@ -275,15 +279,16 @@ def test_one_question_does_not_refine_a_draw_twice():
     assert len(ledger.events()) == 1
 
 
-def test_a_clamped_value_is_not_refined(monkeypatch):
+@pytest.mark.parametrize("end", [(1 << 63) - 1, -(1 << 63)])
+def test_a_clamped_value_is_not_refined(end, monkeypatch):
     """It may have been clamped, so that it no longer has the distribution: refused before the charge."""
-    ledger, end = opened(), (1 << 63) - 1
-    with monkeypatch.context() as patch:
-        patch.setattr(Laplace, "perturb", lambda self, values: np.full_like(values, end))
-        first = told(ledger, ReleaseRequest(COUNT, (Laplace(9),))).receipt
+    ledger, noises = opened(), (Laplace(8), Laplace(9))
+    with monkeypatch.context() as patch:  # one value of one group
+        patch.setattr(Laplace, "perturb", lambda self, values: np.where(np.arange(len(values)) == 1, end, values))
+        first = told(ledger, ReleaseRequest(TWO, noises)).receipt
     spent = ledger.spent()
     with pytest.raises(ValueError, match="clamped"):
-        told(ledger, finer(COUNT, first, [9], [4]))
+        told(ledger, finer(TWO, first, [8, 9], [2, 3]))
     assert ledger.spent() == spent
 
 
