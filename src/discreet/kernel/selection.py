@@ -58,8 +58,8 @@ def choose_by_weight(
         # U is in [prefix, prefix + 1)·2^-bits, and the sum of the weights in [lows[-1], highs[-1]]·2^-bits.
         lower = prefix * lows[-1] >> bits  # U·sum >= lower
         upper = -(-(prefix + 1) * highs[-1] >> bits)  # U·sum < upper
-        index = bisect_right(highs, lower)  # every earlier sum is surely at most U·sum
-        if index < len(highs) and upper <= lows[index]:
+        index = bisect_right(highs, lower)  # every earlier sum is surely at most U·sum; lower < highs[-1]
+        if upper <= lows[index]:
             return index
         prefix, bits = prefix << bits | random_integer(source, bits), 2 * bits
 
