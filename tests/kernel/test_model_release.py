@@ -313,6 +313,17 @@ def test_the_ball_holds_even_if_the_shrinking_is_wrong(monkeypatch):
     monkeypatch.setattr(model_release, "_shrink_factors", lambda norms, sizes, *, l1: np.ones(len(norms)))
     kept = model_release._clip_to_ball(np.array([[CLIP_RADIUS * 1.5, 0.0], [3.0, 4.0]]), l1=False)
     assert kept.tolist() == [[0, 0], [3, 4]]
+    for noise in QUIET.values():
+        with_another = Table([[0.5, 0.5]] * 4, [1, 2, 2, 2])  # whose three rows are outside together
+        assert whole(scattered(with_another, noise, 1.1)) == whole(scattered(Table([[0.5, 0.5]], [1]), noise, 1.1))
+
+
+@pytest.mark.parametrize("l1", [True, False])
+def test_the_boundary_belongs_to_the_ball(l1):
+    """And one step beyond it does not; what is not a number is nowhere."""
+    most = CLIP_RADIUS if l1 else CLIP_RADIUS**2
+    norms = np.array([0, most, most + 1, np.inf, np.nan])
+    assert model_release._is_in_ball(norms, l1=l1).tolist() == [True, True, False, False, False]
 
 
 def centred(rows, public):
