@@ -319,6 +319,19 @@ def test_the_ball_holds_even_if_the_shrinking_is_wrong(monkeypatch):
 
 
 @pytest.mark.parametrize("l1", [True, False])
+def test_vectors_of_any_length_are_shrunk_no_more_than_rounding_needs(l1):
+    """Equal numbers are all rounded in the same direction: the worst case of what rounding adds to the norm."""
+    for size in range(1, 300):
+        kept = model_release._clip_to_ball(np.full((2, size), [[1e9], [-1e12]]), l1=l1)
+        norms = np.abs(kept).sum(axis=1) if l1 else np.sqrt((kept * kept).sum(axis=1))
+        lost_by_rounding = size if l1 else math.sqrt(size)
+        assert (norms <= CLIP_RADIUS).all()
+        assert (norms >= CLIP_RADIUS - 2 - lost_by_rounding).all()
+    inside = np.array([[3.0, -4.0, CLIP_RADIUS / 2]])
+    assert model_release._clip_to_ball(inside.copy(), l1=l1).tolist() == inside.tolist()
+
+
+@pytest.mark.parametrize("l1", [True, False])
 def test_the_boundary_belongs_to_the_ball(l1):
     """And one step beyond it does not; what is not a number is nowhere."""
     most = CLIP_RADIUS if l1 else CLIP_RADIUS**2
