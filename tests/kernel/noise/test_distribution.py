@@ -97,7 +97,19 @@ def test_the_error_of_tails_covers_that_of_each_weight_and_all_that_are_left_out
     with mpmath.workprec(600):
         ratio = mpmath.exp(-mpmath.mpf(sum(law).numerator) / sum(law).denominator)
         claimed = len(tails.weights) * rounding + (tails.weights[-1] + rounding) / (1 - ratio)
-        assert claimed <= tails.error <= claimed + 2
+        assert claimed <= tails.error < claimed + 1
+
+
+@pytest.mark.parametrize("name", ["laplace", "gaussian"])
+@pytest.mark.parametrize("scale", ["1/10", "1", "20"])
+def test_each_weight_is_rounded_down_by_no_more_than_stated(name, scale):
+    law, precision = NoiseDistribution(*parameters(name, scale)), 128
+    with mpmath.workprec(600):
+        a, b = (mpmath.mpf(part.numerator) / part.denominator for part in law)
+        for weights in (law._weights(precision, minimum=1 << 24), law._weights(precision, count=5)):
+            assert len(weights) > 5 or weights[-1] <= 1 << 24
+            for k, weight in enumerate(weights):
+                assert 0 <= mpmath.ldexp(mpmath.exp(-a * k - b * k * k), precision) - weight <= 2 * (k + 2) ** 2
 
 
 def test_the_rounding_error_of_a_weight_covers_that_of_every_step():
@@ -112,9 +124,14 @@ def test_a_sum_of_two_tails_may_be_wrong_by_both_their_errors():
     assert both.error >= 2 * one.error
 
 
-@pytest.mark.parametrize("n", [1, 77, 128, 254])
-def test_a_floor_within_the_error_of_a_boundary_is_decided_by_more_bits(n):
-    """R·2^8 is n and some units of 2^-64 of it, above or below; the claim decides beyond 4 errors and one unit."""
+@pytest.mark.parametrize("place", range(3))
+@pytest.mark.parametrize("unbounded", [True, False])
+@pytest.mark.parametrize("integers", [[200, 120, 50], [254, 2, 1], [128, 77, 1]])
+def test_a_floor_within_the_error_of_a_boundary_is_decided_by_more_bits(place, unbounded, integers):
+    """One of R·2^8 is an integer and some units, above or below it, and the others lie between integers.
+
+    The claim decides beyond four errors and one unit.
+    """
     bits, error = 8, 1000
 
     def floors_and_rounds(units):
@@ -122,17 +139,24 @@ def test_a_floor_within_the_error_of_a_boundary_is_decided_by_more_bits(n):
 
         def tails_at(precision):
             asked.append(precision)
-            one, unit = 1 << precision, 1 << (precision - bits - 64)
-            return TailWeights([one, (n << (precision - bits)) + units * unit, one >> 60], one, error)
+            one, whole = 1 << precision, 1 << (precision - bits)
+            weights = [each * whole + whole // 2 for each in integers]
+            weights[place] = integers[place] * whole + units * (whole >> 64)
+            # What is above 0 and surely below 1 needs no more bits.
+            return TailWeights([one, *weights, *([error, error // 2] if unbounded else [])], one, error)
 
         return distribution._tail_floors(bits, tails_at), asked
 
+    def expected(moved):
+        floors = [each - moved * (index == place) for index, each in enumerate(integers)]
+        return floors[: floors.index(0) + 1] if 0 in floors else floors + [0] * unbounded
+
     for far in (4 * error + 2, 10**6, 10**18):
-        assert floors_and_rounds(far) == ([n, 0], [bits + 64])
-        assert floors_and_rounds(-far) == ([n - 1, 0] if n > 1 else [0], [bits + 64])
-    for near in (0, 1, error, 2 * error, 4 * error):
-        assert floors_and_rounds(near + 1) == ([n, 0], [bits + 64, bits + 128])
-        assert floors_and_rounds(-near - 1) == ([n - 1, 0] if n > 1 else [0], [bits + 64, bits + 128])
+        assert floors_and_rounds(far) == (expected(0), [bits + 64])
+        assert floors_and_rounds(-far) == (expected(1), [bits + 64])
+    for near in (1, 2, error, 2 * error, 4 * error + 1):
+        assert floors_and_rounds(near) == (expected(0), [bits + 64, bits + 128])
+        assert floors_and_rounds(-near) == (expected(1), [bits + 64, bits + 128])
 
 
 def test_the_sampler_splits_scales_into_tables_of_moderate_size():
