@@ -14,8 +14,12 @@ from hypothesis import strategies as st
 
 from discreet import privacy
 from discreet.kernel import partition_selection
+from discreet.kernel.expr import MAX_TEXT_LENGTH, Column, Type
+from discreet.kernel.loss import Loss
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
-from discreet.kernel.partition_selection import Threshold
+from discreet.kernel.partition_selection import PartitionSelection, Threshold
+from discreet.kernel.question import ContributionBounds, Question, SelectedGroups, SelectionWeight
+from discreet.kernel.relation import Scan, UnitKey
 
 NOISES = [Laplace(1), Laplace("5/2"), Gaussian(1), Gaussian("7/2")]
 
@@ -229,3 +233,58 @@ def test_it_is_written_as_canonical_json():
     data = json.loads(str(Threshold(Gaussian("1/2"), cut=7, groups=2, size=3, most=4)))
     assert json.loads(data.pop("noise")) == {"name": "gaussian", "scale": "1/2"}
     assert data == {"name": "threshold", "cut": "7", "groups": "2", "size": "3", "most": "4"}
+
+
+# Rounds.
+
+USER, PLACE, TOWN = Column("user", Type.INTEGER), Column("place", Type.TEXT), Column("town", Type.TEXT)
+QUESTION = Question(
+    Scan("visits", (USER, PLACE, TOWN), UnitKey((USER,)), max_rows=1000),
+    (("place", PLACE), ("town", TOWN)),
+    SelectedGroups(7),
+    ContributionBounds(1, 1),
+    (SelectionWeight(),),
+)
+
+
+def selected(rounds, monkeypatch, cut=1):
+    """Return the questions that are read, and what is shown, without noise; rounds are keys and their weights."""
+    monkeypatch.setattr(Laplace, "perturb", lambda self, values: values.copy())
+    asked, left = [], iter(rounds)
+
+    def read(question):
+        asked.append(question)
+        keys, weights = zip(*next(left), strict=True)
+        return list(keys), np.array(weights, np.int64)
+
+    shown = PartitionSelection(tuple(Threshold(Laplace(1), cut, groups=1) for _ in rounds)).select(QUESTION, read)
+    return asked, list(shown.items())
+
+
+def test_keys_that_sql_can_list_are_left_out_of_the_next_round(monkeypatch):
+    longest = "x" * MAX_TEXT_LENGTH
+    keys = [("b", None), (None, "a"), ("a", "é\0"), (longest, "b"), (longest + "x", "a"), ("a", "b")]
+    (first, second), shown = selected([[(key, 3) for key in keys], [(("c", "c"), 1)]], monkeypatch)
+    listed = [("a", "b"), ("b", None), (longest, "b"), (None, "a")]  # ascending, NULL last
+    assert first == QUESTION
+    assert (second.groups, second.totals) == (SelectedGroups(7, tuple(listed)), (SelectionWeight(),))
+    assert [key for key, _ in shown] == sorted([*keys, ("c", "c")], key=lambda key: [(x is None, x or "") for x in key])
+
+
+def test_a_weight_of_one_is_a_candidate_and_none_is_not(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(Threshold, "passes", lambda self, noisy: drawn.append(noisy.tolist()) or noisy >= 2)
+    _, shown = selected([[(("a", "a"), 0), (("b", "b"), 1), (("c", "c"), 2)]], monkeypatch)
+    assert drawn == [[1, 2]]
+    assert shown == [(("c", "c"), 2)]
+
+
+def test_a_key_that_is_shown_twice_keeps_its_first_weight(monkeypatch):
+    _, shown = selected([[(("a\0", "a"), 5)], [(("a\0", "a"), 9), (("b", "b"), 2)]], monkeypatch)
+    assert shown == [(("a\0", "a"), 5), (("b", "b"), 2)]
+
+
+def test_rounds_lose_what_all_their_noises_and_deltas_lose():
+    rounds = Threshold(Laplace(2), 30, groups=1, size=2), Threshold(Laplace(1), 20, groups=1, size=2)
+    moved = Sensitivity(1, 2)
+    assert PartitionSelection(rounds).loss(moved) == Loss(3, "5/2", sum(each.loss().delta for each in rounds))
