@@ -364,6 +364,41 @@ def test_a_rule_that_mixes_rows_is_stopped_before_anything_is_charged(rule):
     assert table.reads == 0
 
 
+def knows_descending_batches(rows, public):
+    return rows + float(rows[0, 0] > rows[-1, 0])
+
+
+def knows_large_batches(rows, public):
+    return rows + float(len(rows) > 23)
+
+
+def knows_the_low_end_alone(rows, public):
+    return rows + float(len(rows) == 1 and rows[0, 0] == 0)
+
+
+def knows_the_high_end_alone(rows, public):
+    return rows + float(len(rows) == 1 and rows[0, 0] == 1)
+
+
+def knows_a_middle_row_alone(rows, public):
+    return rows + float(len(rows) == 1 and 0 < rows[0, 0] < 1)
+
+
+ONE_WAY = [
+    knows_descending_batches,
+    knows_large_batches,
+    knows_the_low_end_alone,
+    knows_the_high_end_alone,
+    knows_a_middle_row_alone,
+]
+
+
+@pytest.mark.parametrize("rule", ONE_WAY)
+def test_a_rule_that_depends_on_other_rows_in_one_situation_only_is_stopped(rule):
+    with pytest.raises(ValueError, match="depends on other rows"):
+        check_row_wise(rule, (), np.zeros(2), np.ones(2))
+
+
 def lone(rows, public):
     return np.zeros((1, 2))
 
@@ -597,7 +632,7 @@ def float_indices(rows, public):
     return np.zeros((len(rows), 2)), np.ones((len(rows), 1))
 
 
-@pytest.mark.parametrize("rule", [strange_blocks, float_indices, lone_column])
+@pytest.mark.parametrize("rule", [strange_blocks, float_indices, lone_column, first_column])
 def test_a_rule_of_another_shape_fails(rule):
     """Numpy would spread one number over all places."""
     with pytest.raises(Failed):
