@@ -115,6 +115,56 @@ def test_a_candidate_that_is_not_accepted_is_drawn_again(monkeypatch):
     assert len(rings) == 3
 
 
+class Words:
+    """A source of known integers, the first bytes of each first."""
+
+    def __init__(self, *words):
+        self._left = b"".join(words)
+
+    def bytes(self, count):
+        out, self._left = self._left[:count], self._left[count:]
+        assert len(out) == count
+        return bytearray(out)
+
+
+@pytest.mark.parametrize("bound", [1, 2, 5, 8, 127, 128, 200, 255])
+def test_every_byte_gives_an_integer_or_is_drawn_again(bound):
+    last = bytes([(bound - 1) << -bound.bit_length() % 8])
+    drawn = Counter()
+    for byte in range(256):
+        words = Words(bytes([byte]), last)
+        drawn[selection.uniform_integer(words, bound)] += 1
+        assert len(words._left) == (byte >> -bound.bit_length() % 8 < bound)
+    again = 256 - (bound << -bound.bit_length() % 8)
+    assert drawn == Counter(dict.fromkeys(range(bound), 1 << -bound.bit_length() % 8)) + Counter({bound - 1: again})
+
+
+def test_integers_of_more_than_a_byte_use_as_many_bits_as_the_bound():
+    for word, expected in ((0, 0), (0x7F, 0), (0x80, 1), (299 << 7 | 5, 299)):
+        assert selection.uniform_integer(Words(word.to_bytes(2)), 300) == expected
+    assert selection.uniform_integer(Words((300 << 7).to_bytes(2), (511 << 7).to_bytes(2), bytes(2)), 300) == 0
+
+
+@pytest.mark.parametrize("loose", [0, 1, 3])
+def test_choices_by_weight_have_the_exact_boundaries(loose):
+    """Weights 1/3, 1 and 2/7 with counts 2, 0 and 5: words around each boundary, and loose enclosures."""
+    counts, weights = [2, 0, 5], [Fraction(1, 3), Fraction(1), Fraction(2, 7)]
+    edge = counts[0] * weights[0] / sum(c * w for c, w in zip(counts, weights, strict=True))
+
+    def enclose(bits):
+        exact = [weight * 2**bits for weight in weights]
+        return [(math.floor(each) - loose, math.ceil(each) + loose) for each in exact]
+
+    for bits in (64, 128):
+        floor = math.floor(edge * 2**bits)
+        for away in (-40, 40):
+            words = Words((floor + away).to_bytes(bits // 8))
+            assert selection.choose_by_weight(counts, enclose, words) == (0 if away < 0 else 2)
+            assert not words._left
+    for word, index in ((0, 0), (2**64 - 50, 2)):
+        assert selection.choose_by_weight(counts, enclose, Words(word.to_bytes(8))) == index
+
+
 # The loss, on all small databases.
 
 
