@@ -403,10 +403,15 @@ def lone(rows, public):
     return np.zeros((1, 2))
 
 
-def test_a_rule_gives_one_result_for_each_row_or_is_stopped_before_anything_is_charged():
+def lone_numbers(rows, public):
+    return np.zeros((len(rows), 2), np.int64), np.ones((1, 2))
+
+
+@pytest.mark.parametrize("rule", [lone, lone_numbers])
+def test_a_rule_gives_one_result_for_each_row_or_is_stopped_before_anything_is_charged(rule):
     table, reservation = Table(np.zeros((5, 2))), reserve([Laplace(CLIP_RADIUS)])
     with pytest.raises(ValueError, match="one result per row"):
-        noisy_sum(table, lone, (), size=2, radius=1, reservation=reservation)
+        noisy_sum(table, rule, (), size=2, radius=1, reservation=reservation)
     assert reservation.next_noise
     assert table.reads == 0
 
@@ -504,6 +509,15 @@ def test_no_warning_discloses_a_row(recwarn):
         radius=1,
         reservation=reserve([Laplace(CLIP_RADIUS)]),
     )
+    assert not recwarn.list
+
+
+def reciprocal(rows, public):
+    return 1 / rows
+
+
+def test_a_rule_may_divide_by_zero_at_the_test_points(recwarn):
+    assert check_row_wise(reciprocal, (), np.zeros(2), np.ones(2)) == 2
     assert not recwarn.list
 
 
