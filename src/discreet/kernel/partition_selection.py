@@ -140,6 +140,8 @@ class PartitionSelection:
         Needs: SelectedGroups, select_key_weights, Threshold.passes, Laplace.perturb, Gaussian.perturb, _sort_keys.
         Checked by: test_each_round_has_fresh_noise_and_leaves_out_what_is_shown,
             test_a_key_that_no_unit_counts_for_is_shown_in_a_later_round_only,
+            test_keys_that_sql_can_list_are_left_out_of_the_next_round,
+            test_a_weight_of_one_is_a_candidate_and_none_is_not,
             test_the_distribution_of_two_rounds_stays_within_their_loss
         """
         shown: dict[GroupKey, int] = {}
