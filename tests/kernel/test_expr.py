@@ -3,6 +3,7 @@
 import math
 import random
 import sys
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -509,3 +510,27 @@ def test_texts_cannot_be_doubled_until_the_memory_is_full(engine):
         text = evaluate(joined, {"name": text})
         assert found == [(text,)]
         assert len(text) == module.MAX_TEXT_LENGTH
+
+
+def test_a_dialect_may_write_an_operation_by_itself_and_by_the_type_of_the_first_argument():
+    own = {"join": "OWN({all})", "round": "ANY({all})", "round r": "REAL({0}; {rest})", "round i": "INTEGER({all})"}
+    own |= {"add": "ANY({all})", "length": lambda texts, exprs: f"{len(exprs)} OF {texts[0]}"}
+    dialect = replace(DUCKDB, operations={**DUCKDB.operations, "add r": "REAL({all})", "add i": "", **own})
+    for expr, sql in (
+        (Call("join", (NAME, NAME, NAME)), '(OWN("name", "name", "name"))'),
+        (Call("round", (X, ONE)), f'(REAL("x"; {DUCKDB.constant(1, INT)}))'),
+        (Call("add", (N, N)), '(ANY("n", "n"))'),
+        (Call("length", (NAME,)), '(1 OF "name")'),
+    ):
+        assert write_expr(expr, dialect) == sql
+
+
+def test_a_text_is_cut_off_before_it_is_searched_and_after_it_is_joined():
+    """Otherwise one long text could take a time that discloses it."""
+    cut = 'SUBSTRING("name", 1, 2000)'
+    for op in ("like", "like_any_case", "matches", "lower", "upper"):
+        constants = (of("a"),) * (len(SIGNATURES[op].split()) - 2)
+        for dialect in (DUCKDB, POSTGRES, SPARK):
+            written = write_expr(Call(op, (NAME, *constants)), replace(dialect, operations={op: "{all}"}))
+            assert written == f"({', '.join([cut, *(write_expr(text, dialect) for text in constants)])})"
+    assert write_expr(Call("join", (NAME, NAME)), DUCKDB) == 'SUBSTRING("name" || "name", 1, 2000)'
