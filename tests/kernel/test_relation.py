@@ -228,8 +228,8 @@ def shape(relation):
 
 
 def test_the_shape_of_each_node():
-    assert shape(VISITS) == (None, 100)
-    assert shape(EVENTS) == (1, 100)
+    assert shape(Scan("visits", (USER,), UnitKey((USER,)), 9)) == (None, 9)
+    assert shape(Scan("events", (USER,), EachRow(), 9)) == (1, 9)
     assert VISITS.shape.unit == (INT,)
     assert EVENTS.shape.unit is None
     assert shape(JoinPublic(EVENTS, TOWNS, (("name", "town"),), None, JoinKind.LEFT, 7)) == (7, 700)
@@ -404,6 +404,8 @@ def test_every_table_of_a_relation_is_found():
     tree = SemiJoinOnUnit(Derive(left, ()), PerUnit(Union(VISITS, VISITS), (), ()), SemiJoinKind.ANTI)
     assert tree.shape.tables == (VISITS, TOWNS, VISITS, VISITS, VISITS)
     assert child.shape.tables == (child,)
+    again = Scan("again", (USER, NAME, X), UnitKey((USER,)), max_rows=100)
+    assert Union(VISITS, again).shape.tables == (VISITS, again)
 
 
 def test_equal_relations_are_equal_whatever_their_shape():

@@ -28,7 +28,7 @@ from discreet.kernel.relation import (
     UnitKey,
     Where,
 )
-from discreet.kernel.sqlgen.relation_sql import select_rows, unit_columns
+from discreet.kernel.sqlgen.relation_sql import group_by, select_rows, unit_columns
 
 INT, REAL, BOOL, TEXT, _, _ = Type
 ARROW = {INT: pa.int64(), REAL: pa.float64(), BOOL: pa.bool_(), TEXT: pa.string()}
@@ -115,7 +115,7 @@ CASES = {
     "a public table, on nothing": JoinPublic(DAYS, TOWNS, (), None, INNER, 3),
     "a public table under a condition": JoinPublic(DAYS, TOWNS, (), less(SIZE, Constant(3, INT)), LEFT, 4),
     "a public table with a condition": JoinPublic(
-        EVENTS, PublicTable("towns", (("t", SIZE),), less(Column("t", INT), Constant(2, INT))), (), None, LEFT, 2
+        EVENTS, PublicTable("towns", (("t", SIZE),), less(Constant(1, INT), Column("t", INT))), (), None, LEFT, 2
     ),
     "a public table without columns": JoinPublic(Derive(EVENTS, ()), PublicTable("towns", ()), (), None, INNER, 2),
     "pairs of a unit": JoinOnUnit(DAYS, Derive(DAYS, named(other=N)), None, INNER, 50),
@@ -179,3 +179,16 @@ def test_computed_columns_are_fenced_off_where_an_engine_would_inline_them():
     for columns in (named(twice=twice), named(n=N, twice=twice)):
         assert select_rows(Derive(VISITS, columns), POSTGRES).endswith(fence)
     assert not select_rows(Derive(VISITS, named(n=N)), POSTGRES).endswith(fence)
+
+
+def test_no_column_hides_the_alias_of_the_outer_row():
+    """Within EXISTS, Spark would take s for the column S of the other side."""
+    other = f'(SELECT ".u0" FROM ({select_rows(OTHER, DUCKDB)}) AS o) AS o'
+    assert other in select_rows(SemiJoinOnUnit(VISITS, OTHER, SemiJoinKind.SEMI), DUCKDB)
+    plain = f"EXISTS (SELECT 1 FROM ({select_rows(VISITS, DUCKDB)}) AS o WHERE "
+    assert plain in select_rows(SemiJoinOnUnit(OTHER, VISITS, SemiJoinKind.SEMI), DUCKDB)
+
+
+def test_without_keys_there_is_no_group_by_clause():
+    assert group_by([]) == ""
+    assert group_by(["a", "b"]) == " GROUP BY a, b"
