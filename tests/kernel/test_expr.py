@@ -3,8 +3,10 @@
 import math
 import random
 import sys
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import duckdb
 import numpy as np
@@ -82,6 +84,7 @@ def test_a_call_has_the_type_of_its_signature(op, args, kind):
         ("least", (N,)),
         ("least", (N, X)),
         ("clip", (N, N, N)),
+        ("clip", (N, of(0.0, REAL), of(1.0, REAL))),
         ("inside", (N, ONE, of(None, INT))),
         ("one_of", (N, N)),
         ("one_of", (N,)),
@@ -100,7 +103,10 @@ def test_a_call_has_the_type_of_its_signature(op, args, kind):
         ("case", (FLAG, N, X)),
         ("case", (N, N, N)),
         ("case", ()),
+        ("case", (N,)),
         ("case", (FLAG, N, FLAG, N)),
+        ("case", (FLAG, N, N, N, N)),
+        ("case", (FLAG, X, FLAG, N, X)),
         ("is_null", ()),
         ("join", (NAME, N)),
     ],
@@ -181,6 +187,22 @@ def test_a_constant_has_exactly_its_declared_type(value, kind):
 def test_a_constant_that_not_every_engine_holds_is_refused(value, kind):
     with pytest.raises(ValueError):
         Constant(value, kind)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ((1 << 63) - 1, INT),
+        (-(1 << 63), INT),
+        (sys.float_info.max, REAL),
+        ("a" * 2000, TEXT),
+        ("\U0010ffff", TEXT),
+        (datetime(9999, 12, 31, 23, 59, 59, 999999), TIME),
+    ],
+    ids=["the largest integer", "the least integer", "the largest real", "a long text", "any character", "a timestamp"],
+)
+def test_a_constant_may_be_as_large_as_every_engine_holds(value, kind):
+    assert Constant(value, kind).value == value
 
 
 def test_null_is_of_every_type():
@@ -288,8 +310,9 @@ def test_an_expression_is_neither_too_long_nor_too_deep():
         doubled = Call("add", (doubled, doubled))
     with pytest.raises(ValueError, match="long"):
         Call("add", (doubled, Call("add", (doubled, doubled))))
+    assert Call("one_of", (N, *(ONE,) * 4998)).size == 5000
     with pytest.raises(ValueError, match="long"):
-        Call("one_of", (N, *(ONE,) * module._MAX_SIZE))
+        Call("one_of", (N, *(ONE,) * 4999))
 
 
 def test_the_size_counts_a_shared_part_as_often_as_it_appears():
@@ -447,22 +470,35 @@ def test_a_pattern_that_ends_with_a_single_backslash_is_refused(op, pattern):
         Call(op, (NAME, of(pattern)))
 
 
+@pytest.mark.parametrize("pattern", ["", "\\\\", "a\\\\", "a\\\\\\\\", "a\\b"])
+def test_a_pattern_may_end_with_escaped_backslashes(pattern):
+    assert Call("like", (NAME, of(pattern))).type is BOOL
+
+
 @pytest.mark.parametrize(
-    ("op", "args"),
+    ("op", "first", "low", "high"),
     [
-        ("round", (X, of(16, INT))),
-        ("round", (X, of(-16, INT))),
-        ("part", (NAME, of(0, INT), ONE)),
-        ("part", (NAME, of(-1, INT), ONE)),
-        ("part", (NAME, ONE, of(-1, INT))),
-        ("part", (NAME, ONE, of(100_001, INT))),
-        ("add_days", (Column("d", DATE), of(3_652_060, INT))),
-        ("add_seconds", (Column("t", TIME), of(10**11 + 1, INT))),
+        ("round", (of(1.5, REAL),), -15, 15),
+        ("part", (of("text"),), 1, 100_000),
+        ("part", (of("text"), ONE), 0, 100_000),
+        ("add_days", (of(date(2020, 1, 1), DATE),), -3_652_059, 3_652_059),
+        ("add_seconds", (of(datetime(2020, 1, 1), TIME),), -100_000_000_000, 100_000_000_000),
     ],
 )
-def test_constants_stay_within_what_every_engine_computes(op, args):
-    with pytest.raises(ValueError, match="must be an integer"):
-        Call(op, args)
+def test_constants_stay_within_what_every_engine_computes(op, first, low, high):
+    last = (ONE,) if op == "part" and len(first) == 1 else ()
+    for value in (low, high):
+        assert Call(op, (*first, of(value, INT), *last)).type is first[0].type
+    for value in (low - 1, high + 1):
+        with pytest.raises(ValueError, match="must be an integer"):
+            Call(op, (*first, of(value, INT), *last))
+
+
+def test_what_only_looks_like_an_expression_is_refused():
+    fake = SimpleNamespace(type=TEXT, name="name", args=(), size=1, depth=1)
+    for make in (lambda: Derive(NAMES, (("v", fake),)), lambda: Call("lower", (fake,))):
+        with pytest.raises(TypeError, match="expression"):
+            make()
 
 
 def test_texts_cannot_be_doubled_until_the_memory_is_full(engine):
@@ -474,3 +510,27 @@ def test_texts_cannot_be_doubled_until_the_memory_is_full(engine):
         text = evaluate(joined, {"name": text})
         assert found == [(text,)]
         assert len(text) == module.MAX_TEXT_LENGTH
+
+
+def test_a_dialect_may_write_an_operation_by_itself_and_by_the_type_of_the_first_argument():
+    own = {"join": "OWN({all})", "round": "ANY({all})", "round r": "REAL({0}; {rest})", "round i": "INTEGER({all})"}
+    own |= {"add": "ANY({all})", "length": lambda texts, exprs: f"{len(exprs)} OF {texts[0]}"}
+    dialect = replace(DUCKDB, operations={**DUCKDB.operations, "add r": "REAL({all})", "add i": "", **own})
+    for expr, sql in (
+        (Call("join", (NAME, NAME, NAME)), '(OWN("name", "name", "name"))'),
+        (Call("round", (X, ONE)), f'(REAL("x"; {DUCKDB.constant(1, INT)}))'),
+        (Call("add", (N, N)), '(ANY("n", "n"))'),
+        (Call("length", (NAME,)), '(1 OF "name")'),
+    ):
+        assert write_expr(expr, dialect) == sql
+
+
+def test_a_text_is_cut_off_before_it_is_searched_and_after_it_is_joined():
+    """Otherwise one long text could take a time that discloses it."""
+    cut = 'SUBSTRING("name", 1, 2000)'
+    for op in ("like", "like_any_case", "matches", "lower", "upper"):
+        constants = (of("a"),) * (len(SIGNATURES[op].split()) - 2)
+        for dialect in (DUCKDB, POSTGRES, SPARK):
+            written = write_expr(Call(op, (NAME, *constants)), replace(dialect, operations={op: "{all}"}))
+            assert written == f"({', '.join([cut, *(write_expr(text, dialect) for text in constants)])})"
+    assert write_expr(Call("join", (NAME, NAME)), DUCKDB) == 'SUBSTRING("name" || "name", 1, 2000)'

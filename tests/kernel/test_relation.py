@@ -228,8 +228,8 @@ def shape(relation):
 
 
 def test_the_shape_of_each_node():
-    assert shape(VISITS) == (None, 100)
-    assert shape(EVENTS) == (1, 100)
+    assert shape(Scan("visits", (USER,), UnitKey((USER,)), 9)) == (None, 9)
+    assert shape(Scan("events", (USER,), EachRow(), 9)) == (1, 9)
     assert VISITS.shape.unit == (INT,)
     assert EVENTS.shape.unit is None
     assert shape(JoinPublic(EVENTS, TOWNS, (("name", "town"),), None, JoinKind.LEFT, 7)) == (7, 700)
@@ -239,8 +239,11 @@ def test_the_shape_of_each_node():
     assert shape(PerUnit(VISITS, (("name", NAME),), ())) == (None, 100)
     one = Derive(PerUnit(VISITS, (), (("n", UnitAggregate(AggregateFunction.ROWS)),)), (("n", Column("n", INT)),))
     assert shape(JoinOnUnit(one, RENAMED, None, JoinKind.LEFT, 3)) == (3, 300)
+    assert shape(JoinOnUnit(RENAMED, one, None, JoinKind.LEFT, 3)) == (3, 300)
     assert shape(Union(one, one)) == (2, 200)
     assert shape(Union(VISITS, VISITS)) == (None, 200)
+    any_number = Derive(VISITS, (("n", USER),))
+    assert shape(Union(one, any_number)) == shape(Union(any_number, one)) == (None, 200)
     assert shape(SemiJoinOnUnit(one, VISITS, SemiJoinKind.ANTI)) == (1, 100)
     assert shape(Where(one, YES)) == (1, 100)
 
@@ -324,7 +327,9 @@ def test_a_grid_too_fine_for_so_many_rows_is_refused():
     many = Scan("t", (USER, X), UnitKey((USER,)), max_rows=1 << 30)
     with pytest.raises(ValueError, match="too small"):
         PerUnit(many, (), (("s", UnitAggregate(AggregateFunction.GRID_SUM, X, Grid(0, 1 << 33, 1))),))
-    PerUnit(many, (), (("s", UnitAggregate(AggregateFunction.GRID_SUM, X, Grid(0, 1 << 31, 1))),))
+    with pytest.raises(ValueError, match="too small"):  # exactly 2^62
+        PerUnit(many, (), (("s", UnitAggregate(AggregateFunction.GRID_SUM, X, Grid(0, 1 << 32, 1))),))
+    PerUnit(many, (), (("s", UnitAggregate(AggregateFunction.GRID_SUM, X, Grid(0, (1 << 32) - 1, 1))),))
 
 
 @pytest.mark.parametrize(
@@ -381,6 +386,17 @@ def test_a_relation_cannot_double_for_ever(grow):
         grow(relation)
 
 
+def test_a_relation_reads_two_hundred_tables_at_most():
+    most = chain(lambda relation: Union(relation, VISITS), 199)
+    assert len(most.shape.tables) == 200
+    with pytest.raises(ValueError, match="too many tables"):
+        Union(most, VISITS)
+
+
+def test_a_table_may_have_as_many_rows_as_a_sum_can_count():
+    assert Scan("t", (USER,), UnitKey((USER,)), (1 << 62) - 1).shape.max_rows == (1 << 62) - 1
+
+
 def test_every_table_of_a_relation_is_found():
     child = Scan("child", (Column("name2", TEXT),), ParentUnit("name2", NAMED, "name"), max_rows=9)
     joined = JoinPublic(Derive(VISITS, (("a", X),)), TOWNS, (), None, JoinKind.LEFT, 1)
@@ -388,6 +404,8 @@ def test_every_table_of_a_relation_is_found():
     tree = SemiJoinOnUnit(Derive(left, ()), PerUnit(Union(VISITS, VISITS), (), ()), SemiJoinKind.ANTI)
     assert tree.shape.tables == (VISITS, TOWNS, VISITS, VISITS, VISITS)
     assert child.shape.tables == (child,)
+    again = Scan("again", (USER, NAME, X), UnitKey((USER,)), max_rows=100)
+    assert Union(VISITS, again).shape.tables == (VISITS, again)
 
 
 def test_equal_relations_are_equal_whatever_their_shape():
@@ -395,6 +413,20 @@ def test_equal_relations_are_equal_whatever_their_shape():
     assert again == VISITS
     assert hash(UnitKey((USER,))) == hash(VISITS.owner)
     assert Scan("visits", (USER, NAME, X), UnitKey((Call("abs", (USER,)),)), max_rows=100) != VISITS
+
+
+def test_relations_can_be_compared_and_kept_in_sets():
+    """Their shapes are not compared: they hold mappings, and the relation itself."""
+
+    def each_kind():
+        scan = Scan("visits", (USER, NAME, X), UnitKey((USER,)), max_rows=100)
+        renamed = Derive(scan, (("other", X),))
+        yield from (scan, renamed, Where(scan, YES), JoinPublic(scan, TOWNS, (), None, JoinKind.LEFT, 1))
+        yield JoinOnUnit(scan, renamed, None, JoinKind.INNER, 1)
+        yield from (SemiJoinOnUnit(scan, renamed, SemiJoinKind.SEMI), PerUnit(scan, (), ()), Union(scan, scan))
+
+    assert list(each_kind()) == list(each_kind())
+    assert len({*each_kind(), *each_kind()}) == 8
 
 
 LIKE = Call("like", (NAME, Constant("a%", TEXT)))

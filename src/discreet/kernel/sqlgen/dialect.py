@@ -28,7 +28,8 @@ class Dialect:
         shifted and every bigint_sum below 2^63, PerUnit those of a grid; sum_or_null gives NULL where a sum does not
         fit. Names, which may be anything, are quoted, and quotes in them doubled.
     Needs: Question, PerUnit, quote_name.
-    Checked by: test_the_engine_equals_the_reference, test_a_name_cannot_inject_sql,
+    Checked by: test_operations_on_integers_are_exact, test_sums_of_integers_are_exact,
+        test_a_sum_that_does_not_fit_is_null, test_the_engine_equals_the_reference, test_a_name_cannot_inject_sql,
         test_only_integers_are_counted_and_summed
     """
 

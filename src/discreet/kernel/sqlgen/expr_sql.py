@@ -35,7 +35,8 @@ def apply_operation(call: Call, args: list[str], dialect: Dialect) -> str:
     Proof: texts are truncated before TEXT_SCANS and after a concatenation, and the operations of a dialect
         are total.
     Needs: Dialect.operations, TEXT_SCANS, MAX_TEXT_LENGTH.
-    Checked by: test_each_operation_means_the_same, test_one_long_text_does_not_affect_the_running_time
+    Checked by: test_each_operation_means_the_same,
+        test_a_text_is_cut_off_before_it_is_searched_and_after_it_is_joined
     """
     # Truncated, so that texts joined to themselves repeatedly do not exhaust memory.
     if call.op == "join" and "join" not in dialect.operations:

@@ -31,8 +31,9 @@ def select_rows(relation: Relation, dialect: Dialect) -> str:  # noqa: C901, PLR
         has no column that hides the alias s, so that the key of the outer row is compared.
     Needs: Where, Derive, PerUnit, Union, SemiJoinOnUnit, check_name, write_expr, write_key, unit_columns,
         unit_equalities, _write_unit_aggregate, _select_scan, _select_public_join, _select_unit_join.
-    Checked by: test_the_engine_equals_the_reference, test_postgresql_equals_the_reference,
-        test_spark_sql_equals_the_reference, test_columns_may_have_the_names_that_the_kernel_gives_tables
+    Checked by: test_the_sql_of_a_relation_gives_its_rows_and_their_owners, test_the_engine_equals_the_reference,
+        test_postgresql_equals_the_reference, test_spark_sql_equals_the_reference,
+        test_columns_may_have_the_names_that_the_kernel_gives_tables
     """
 
     def subquery(source: Relation, name: str = "s") -> str:
@@ -77,7 +78,8 @@ def _select_scan(scan: Scan, dialect: Dialect) -> str:
         their key, and a group is kept only if the least and the greatest owner agree in every part, which makes it one
         owner; so a row is joined with at most one group. EachRow has no key.
     Needs: UnitKey, ParentUnit, EachRow, _own_unit, _select_parent_units, write_expr, Dialect.min_or_max.
-    Checked by: test_situations, test_the_engine_equals_the_reference
+    Checked by: test_the_sql_of_a_relation_gives_its_rows_and_their_owners, test_the_engine_equals_the_reference,
+        test_situations
     """
     columns = [f"c.{quote_name(column.name)}" for column in scan.columns]
     source = f"{dialect.table_source(scan.table)} AS c"
@@ -129,7 +131,8 @@ def _select_public_join(join: JoinPublic, dialect: Dialect) -> str:
         `fanout` are used. ON compares `equal`, so all partners of a row are in one partition; the unit columns come
         from the private side. Which public rows are used depends on the public table alone.
     Needs: JoinPublic, PublicTable, select_rows, write_expr, order_list.
-    Checked by: test_the_engine_equals_the_reference, test_situations
+    Checked by: test_the_sql_of_a_relation_gives_its_rows_and_their_owners, test_the_engine_equals_the_reference,
+        test_situations
     """
     aliased = [f"{quote_name(column.name)} AS {quote_name(name)}" for name, column in join.table.columns]
     public = f"SELECT {_select_list(aliased)} FROM {dialect.table_source(join.table.table)} AS p"
@@ -156,7 +159,8 @@ def _select_unit_join(join: JoinOnUnit, dialect: Dialect) -> str:
     Proof: ON compares the whole unit, whatever else it compares; in a left join, a row without a partner keeps its own
         unit. Of each side at most `max_rows_per_unit` rows of a unit are left.
     Needs: JoinOnUnit, select_rows, unit_equalities, _select_first_rows, write_expr.
-    Checked by: test_the_engine_equals_the_reference, test_situations
+    Checked by: test_the_sql_of_a_relation_gives_its_rows_and_their_owners, test_the_engine_equals_the_reference,
+        test_situations
     """
     left, right = (
         f"({_select_first_rows(side, join.max_rows_per_unit, dialect)}) AS {name}"
@@ -178,7 +182,8 @@ def _select_first_rows(side: Relation, max_rows: int, dialect: Dialect) -> str:
     Proof: a unit in `.m` has more than max_rows rows; they are numbered within the unit, in an order of all columns:
         rows that tie are equal, so it does not matter which comes first. The other units have at most max_rows rows.
     Needs: select_rows, unit_equalities, order_list.
-    Checked by: test_the_engine_equals_the_reference, test_situations
+    Checked by: test_the_sql_of_a_relation_gives_its_rows_and_their_owners, test_the_engine_equals_the_reference,
+        test_situations
     """
     if side.shape.max_rows_per_unit is not None and side.shape.max_rows_per_unit <= max_rows:
         return select_rows(side, dialect)
