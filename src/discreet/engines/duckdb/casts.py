@@ -58,7 +58,7 @@ _TYPE_FAMILIES = {
 def default_type(native_type: str) -> Type | None:
     """Return the kernel type of an undeclared column; None if there is none.
 
-    >>> default_type("DECIMAL(18,2)"), default_type("BIGINT[]")
+    >>> default_type("DECIMAL(18,2)"), default_type("DECIMAL(18,2)[]")
     (<Type.REAL: 'r'>, None)
     """
     return DEFAULT_TYPES.get(_type_family(native_type))
