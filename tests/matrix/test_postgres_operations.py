@@ -20,6 +20,10 @@ from discreet.kernel.relation import Derive, EachRow, Scan
 from discreet.kernel.sqlgen.expr_sql import write_expr, write_key
 
 
+def test_each_operation_has_its_meaning(connection):
+    assert operations.without_meaning(POSTGRES, lambda sql: connection.execute(sql).fetchone()) == []
+
+
 @pytest.mark.long(only=["coalesce", "greatest", "least", "upper"])
 @pytest.mark.parametrize("op", SIGNATURES)
 def test_each_operation_means_the_same(connection, op):
