@@ -131,6 +131,15 @@ def test_a_column_of_an_aggregate_or_a_join_counts_as_it_is_computed():
     assert measured(Where(folded, condition)) == plain + len(write_expr(condition, DUCKDB))
 
 
+def test_the_nesting_of_a_column_counts_where_it_is_named_beside_others():
+    deep = Derive(VISITS, (("c", nested(4, "abs", X)), ("x", X)))
+    named = Call("add", (Column("c", Type.REAL), X))
+    relation = Where(deep, Call("is_null", (nested(4, "abs", named),)))
+    check_size(relation, replace(DUCKDB, max_nesting=11))  # level 1, and 1 + 4 + 1 + 4 operations
+    with pytest.raises(ValueError, match="nested"):
+        check_size(relation, replace(DUCKDB, max_nesting=10))
+
+
 VISITS_C = Derive(VISITS, (("user", USER), ("c", X)))
 
 
