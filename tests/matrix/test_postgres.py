@@ -151,6 +151,9 @@ def test_names_are_shortened_and_constants_are_not():
     short = found.split('"')[1]
     assert short.startswith(".")
     assert found.count(f'"{short}"') == 2
+    quotes = '"' + 63 * '""' + '"'  # a name of 63 characters
+    assert shorten_names(quotes) == quotes
+    assert shorten_names('"' + 64 * '""' + '"') != '"' + 64 * '""' + '"'
 
 
 def test_the_time_of_a_question_is_local():
