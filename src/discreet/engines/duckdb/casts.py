@@ -65,7 +65,11 @@ def default_type(native_type: str) -> Type | None:
 
 
 def can_cast(native_type: str, kind: Type) -> bool:
-    """Whether some value of DuckDB's type can be cast to a kernel type."""
+    """Whether some value of DuckDB's type can be cast to a kernel type.
+
+    >>> can_cast("HUGEINT", Type.INTEGER), can_cast("UHUGEINT", Type.REAL), can_cast("DATE", Type.INTEGER)
+    (True, True, False)
+    """
     return _type_family(native_type) in _casts_by_type("UTC")[kind]
 
 
