@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from discreet.engines.duckdb.casts import cast_select
 from discreet.engines.duckdb.engine import DuckDB, Tuning
 from discreet.engines.table_source import EngineError, TableSource
 from discreet.kernel.errors import DiscreetError, PolicyError
@@ -140,11 +141,12 @@ VALUES = {
         [date(1970, 1, 1)],
     ),
     "far dates": (
-        pa.array([0, 6_585_442, 2**31 - 1, -(2**31), -(2**31) + 1, 2_932_896, -719_162, -719_163], pa.int32()).view(
-            pa.date32()
-        ),
+        pa.array(
+            [0, 6_585_442, 2**31 - 1, 2**31 - 2, -(2**31), -(2**31) + 1, -(2**31) + 2, 2_932_896, -719_162, -719_163],
+            pa.int32(),
+        ).view(pa.date32()),
         D,
-        [date(1970, 1, 1), None, None, None, None, date.max, date.min, None],
+        [date(1970, 1, 1), *[None] * 6, date.max, date.min, None],
     ),
     "days of milliseconds": (
         pa.array([0, 86_400_000, 2**62], pa.int64()).view(pa.date64()),
@@ -190,12 +192,13 @@ VALUES = {
                     "infinity",
                 ),
                 *("20000-01-01", "0000-01-01", "epoch", "", "2026-01-31 25:00:00", "9999-12-31 23:59:59-12:00"),
+                *("2026-02-30 10:00", "2026-02-30 10:00Z"),
             ]
         ),
         S,
         [
             *(datetime(2026, 1, 31), datetime(2026, 1, 31, 10), datetime(2026, 1, 31, 10, 0, 0, 500_000)),
-            *(datetime(2026, 1, 31, 9), None, None, None, None, None, None, None),
+            *(datetime(2026, 1, 31, 9), *[None] * 9),
         ],
     ),
     "nothing": (pa.nulls(2), R, [None, None]),
@@ -245,6 +248,27 @@ def test_every_text_in_csv_is_unchanged_or_null(tmp_path, name):
     assert rows(place, x=kind)["x"] == seen
 
 
+@pytest.fixture(scope="module")
+def unoptimized():
+    with duckdb.connect(config={"threads": "1"}) as connection:
+        connection.execute("SET TimeZone = 'UTC'; PRAGMA disable_optimizer")
+        yield connection
+
+
+# The others the engine reads in its own way.
+PLAIN = [name for name in VALUES if name not in ("broken texts", "half reals", "wide decimals") and name[:5] != "far t"]
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_no_cast_relies_on_the_optimizer(unoptimized, name):
+    """It compares a date with a timestamp as two dates, for instance: the cast that it leaves out can fail."""
+    stored, kind, seen = VALUES[name]
+    unoptimized.register("given", pa.table({"x": stored}))
+    native = str(unoptimized.table("given").types[0])
+    found = unoptimized.execute(cast_select("given", {"x": ("x", native, kind)}, "UTC")).fetchall()
+    assert [value for (value,) in found] == seen
+
+
 def test_zero_keeps_its_value_whatever_its_sign(tmp_path):
     found = rows(parquet(tmp_path, x=pa.array([-0.0, 0.0])), x=R)["x"]
     assert found == [0.0, 0.0]
@@ -285,8 +309,9 @@ def test_instants_become_local_times_also_when_clocks_change(tmp_path, unit):
 
 def test_texts_with_a_time_zone_are_converted_and_others_are_local(tmp_path):
     lines = ["2026-03-29T01:00:00Z", "2026-03-29 03:00:00+02:00", "2026-03-29 03:00+02", "2026-03-29 02:30:00"]
+    lines.append("2026-02-29 03:00:00Z")
     found = rows(csv(tmp_path, "x\n" + "\n".join(lines) + "\n"), "Europe/Berlin", x=S)["x"]
-    assert found == [datetime(2026, 3, 29, 3)] * 3 + [datetime(2026, 3, 29, 2, 30)]  # a time that no clock showed
+    assert found == [*[datetime(2026, 3, 29, 3)] * 3, datetime(2026, 3, 29, 2, 30), None]  # the fourth, no clock showed
 
 
 def test_out_of_range_instants_are_null_in_every_zone(tmp_path):

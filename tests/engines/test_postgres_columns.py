@@ -191,6 +191,8 @@ HUGE += [
     "0.1",
     "1",
     "0",
+    "1.797693134862315807937289714053e308",  # the first that is too large, and the first that is not 0
+    "2.4703282292062327208828439643412e-324",
 ]
 
 
@@ -221,12 +223,12 @@ def test_values_that_only_postgresql_stores_are_unchanged_or_null(database):
         }
         found = seen(url, asked, "Asia/Tokyo")
     kept = {name: values[: len(columns[asked[name][0]][1])] for name, values in found.items()}
-    assert kept["huge_n"] == [*[None] * 9, None, None, None, 10**18, None, None, 1, 0]
+    assert kept["huge_n"] == [*[None] * 9, None, None, None, 10**18, None, None, 1, 0, None, None]
     assert kept["huge_r"] == [
         *[None] * 6,
-        *(0.0, 0.0, 1.7976931348623157e308, None, 5e-324, 0.0, 1e18, 1e19, 0.1, 1.0, 0.0),
+        *(0.0, 0.0, 1.7976931348623157e308, None, 5e-324, 0.0, 1e18, 1e19, 0.1, 1.0, 0.0, None, 5e-324),
     ]
-    assert kept["huge_b"] == [*[None] * 15, True, False]
+    assert kept["huge_b"] == [*[None] * 15, True, False, None, None]
     assert kept["day_d"] == kept["day_s"] == [None] * 4
     assert kept["time_d"] == kept["time_s"] == [None] * 3
     assert kept["instant_s"] == [None, None, datetime(2026, 1, 31, 19)]

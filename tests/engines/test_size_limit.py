@@ -27,6 +27,7 @@ from discreet.kernel.question import (
 )
 from discreet.kernel.relation import (
     Derive,
+    EachRow,
     JoinKind,
     JoinOnUnit,
     JoinPublic,
@@ -130,6 +131,15 @@ def test_a_column_of_an_aggregate_or_a_join_counts_as_it_is_computed():
     assert measured(Where(folded, condition)) == plain + len(write_expr(condition, DUCKDB))
 
 
+def test_the_nesting_of_a_column_counts_where_it_is_named_beside_others():
+    deep = Derive(VISITS, (("c", nested(4, "abs", X)), ("x", X)))
+    named = Call("add", (Column("c", Type.REAL), X))
+    relation = Where(deep, Call("is_null", (nested(4, "abs", named),)))
+    check_size(relation, replace(DUCKDB, max_nesting=11))  # level 1, and 1 + 4 + 1 + 4 operations
+    with pytest.raises(ValueError, match="nested"):
+        check_size(relation, replace(DUCKDB, max_nesting=10))
+
+
 VISITS_C = Derive(VISITS, (("user", USER), ("c", X)))
 
 
@@ -185,6 +195,34 @@ def test_the_limits_are_met_to_the_last_character_and_level(monkeypatch):
             check_size(deep, replace(DUCKDB, max_nesting=1 + levels))
     with pytest.raises(ValueError, match="nested"):
         check_size(counted(Where(Where(VISITS, YES), YES)), replace(DUCKDB, max_nesting=3))
+
+
+def test_what_is_measured_is_compared_with_a_quarter_of_a_million():
+    """Each SELECT counts for 800 characters, each search of a text for 1,250."""
+    names = ["user", "x", "name", "user"]  # the last one is the unit's key
+    scan = 800 + sum(len(f'"{name}"') for name in names)
+    assert measured(VISITS) == scan
+    like = Call("like", (NAME, Constant("a%", Type.TEXT)))
+    assert measured(Where(VISITS, like)) == scan + 800 + 1250 + len('"name"') + len("'a%'")
+
+    def padded(characters):
+        texts = [Constant("a" * length, Type.TEXT) for length in (*[1900] * 129, characters)]
+        return Where(VISITS, Call("or", tuple(Call("equal", (NAME, text)) for text in texts)))
+
+    left = 250_000 - measured(padded(0))
+    check_size(padded(left), DUCKDB)
+    with pytest.raises(ValueError, match="too long"):
+        check_size(padded(left + 1), DUCKDB)
+
+
+def test_the_nesting_is_compared_before_the_next_level_is_entered():
+    """Else Python would run out of stack, and the error would be another one."""
+    with pytest.raises(ValueError, match="nested"):
+        check_size(Where(VISITS, nested(600)), DUCKDB)
+    bare = Scan("visits", (), EachRow(), max_rows=9)
+    check_size(bare, replace(DUCKDB, max_nesting=1))
+    with pytest.raises(ValueError, match="nested"):
+        check_size(bare, replace(DUCKDB, max_nesting=0))
 
 
 def test_a_row_is_searched_at_most_two_hundred_times():

@@ -11,10 +11,13 @@ from postgres_under import compared
 from strategies import INT, REAL
 
 from discreet.engines.postgres.dialect import POSTGRES
+from discreet.engines.postgres.float_arithmetic import DIVIDE
 from discreet.engines.reference.evaluate import finite_or_null
 from discreet.kernel.expr import Call, Column, Constant
 from discreet.kernel.grid import Grid
 from discreet.kernel.sqlgen.expr_sql import write_grid_step
+
+OPERATORS = ["add", "subtract", "multiply", "divide", "power"]
 
 
 def borders():
@@ -60,8 +63,33 @@ def meeting():
                 yield math.ldexp(one, 1024 + power), math.ldexp(other, -power)
 
 
+# Pairs at which one case of the SQL ends, and few others show it.
+NARROW = [
+    *((0.0, 0.0), (math.inf, math.inf), (-math.inf, 2.0), (-math.inf, -1.0), (2.0**1023, 2.0**1023), (1e308, 8.5e307)),
+    *((1e308, -8.5e307), (2.0**-50, 5e-324), (1.5 * 2.0**-50, 5e-324), (2.0**-51, 1e160), (1.5 * 2.0**-52, 1.7e308)),
+]
+
+
+def test_arithmetic_is_that_of_doubles_at_some_boundaries(connection):
+    rng = random.Random("some")
+    values = borders()
+    pairs = [*((rng.choice(values), rng.choice(values)) for _ in range(700)), *rng.sample([*meeting()], 100), *NARROW]
+    schema = {"a": REAL, "b": REAL}
+    calls = [Call(op, tuple(Column(*column) for column in schema.items())) for op in OPERATORS]
+    compared(connection, calls, schema, [{"a": one, "b": other} for one, other in pairs])
+
+
+def test_no_number_is_divided_by_infinity(connection):
+    """Older versions raise an error there, as if the quotient were too small."""
+    divided = "CASE WHEN ABS({1}) = 'Infinity' AND ABS({0}) < 'Infinity' THEN {0} / 0 ELSE {0} / {1} END"
+    sql = DIVIDE.replace("{0} / {1}", divided).format("a", "b")
+    given = "VALUES (FLOAT8 '1', FLOAT8 'Infinity'), (-1, '-Infinity')"
+    assert sql.count("/ 0") == DIVIDE.count("{0} / {1}")
+    assert connection.execute(f"SELECT {sql} FROM ({given}) AS t(a, b)").fetchall() == [(0.0,), (0.0,)]
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("op", ["add", "subtract", "multiply", "divide", "power"])
+@pytest.mark.parametrize("op", OPERATORS)
 def test_arithmetic_is_that_of_doubles_at_every_boundary(connection, op):
     values = borders()
     pairs = [*((one, other) for one in values for other in values), *meeting()]

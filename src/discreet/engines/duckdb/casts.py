@@ -58,14 +58,18 @@ _TYPE_FAMILIES = {
 def default_type(native_type: str) -> Type | None:
     """Return the kernel type of an undeclared column; None if there is none.
 
-    >>> default_type("DECIMAL(18,2)"), default_type("BIGINT[]")
+    >>> default_type("DECIMAL(18,2)"), default_type("DECIMAL(18,2)[]")
     (<Type.REAL: 'r'>, None)
     """
     return DEFAULT_TYPES.get(_type_family(native_type))
 
 
 def can_cast(native_type: str, kind: Type) -> bool:
-    """Whether some value of DuckDB's type can be cast to a kernel type."""
+    """Whether some value of DuckDB's type can be cast to a kernel type.
+
+    >>> can_cast("HUGEINT", Type.INTEGER), can_cast("UHUGEINT", Type.REAL), can_cast("DATE", Type.INTEGER)
+    (True, True, False)
+    """
     return _type_family(native_type) in _casts_by_type("UTC")[kind]
 
 

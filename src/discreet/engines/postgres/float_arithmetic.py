@@ -37,7 +37,8 @@ def _checked_sum(sign: str) -> str:
     Proof: PostgreSQL raises where finite numbers give an infinite sum. Numbers up to 8e307 do not. Otherwise half of
         the sum, rounded, reaches 2^1023 exactly where the sum rounds to infinity; then the sum is not computed.
     Needs: PostgreSQL adds and compares doubles as IEEE does.
-    Checked by: test_arithmetic_is_that_of_doubles_at_every_boundary
+    Checked by: test_arithmetic_is_that_of_doubles_at_some_boundaries,
+        test_arithmetic_is_that_of_doubles_at_every_boundary
     """
     return (
         f"CASE WHEN ABS({{0}}) <= '8e307' AND ABS({{1}}) <= '8e307' THEN {{0}} {sign} {{1}} "
@@ -57,7 +58,8 @@ def _checked_product() -> str:
     Proof: between numbers of moderate size nothing over- or underflows. Above 1, both are scaled by 2^-512: their
         product reaches 1 exactly where the result is infinite. Below 1, the comments give the exact test for 0.
     Needs: PostgreSQL multiplies and compares doubles as IEEE does.
-    Checked by: test_arithmetic_is_that_of_doubles_at_every_boundary
+    Checked by: test_arithmetic_is_that_of_doubles_at_some_boundaries,
+        test_arithmetic_is_that_of_doubles_at_every_boundary
     """
     # The product rounds to zero if it is at most half of the least double, 2^-1074. In units of 2^-1074 the product is
     # `small` times `large`, which cannot overflow because `small` is capped at 2^-500 before scaling.
