@@ -1,0 +1,148 @@
+"""The SQL of every operation and every cast in Spark, as recorded in spark_sql.txt.
+
+That it means what the reference computes is shown on Sail (test_spark, test_spark_columns) and on Spark itself
+(tests/slow). Sail accepts and does things that Spark does not, and the reverse: no change of the SQL goes unnoticed.
+`DISCREET_GOLDEN=write pytest tests/matrix/test_spark_sql.py` writes the current SQL; review the difference.
+"""
+
+import os
+import re
+from pathlib import Path
+
+import operations
+import pytest
+from strategies import INT, TEXT
+
+from discreet.engines.reference.evaluate import lower_case, upper_case
+from discreet.engines.spark import casts, text_functions
+from discreet.engines.spark.dialect import SPARK
+from discreet.engines.spark.literals import constant
+from discreet.kernel.expr import SIGNATURES, Call, Column, Constant, Type
+from discreet.kernel.grid import Grid
+from discreet.kernel.sqlgen.expr_sql import write_expr, write_grid_step, write_key
+
+RECORDED = Path(__file__).with_name("spark_sql.txt")
+TEXT_COLUMN = Column("t", TEXT)
+LIKES = [
+    *(
+        "",
+        "a",
+        "a%",
+        "%a",
+        "%a%",
+        "a%b",
+        "%",
+        "%%",
+        "ab%cd%ef",
+        "%ab%cd%",
+        "ab%%c",
+        "%a%b%c%d%e%",
+        "a%b%c%d%ef",
+        "\\%a",
+    ),
+    *(
+        "_",
+        "a_",
+        "_%",
+        "%_",
+        "a_%",
+        "%_b",
+        "a_%b",
+        "%a_b%",
+        "_%_",
+        "%a%b%c%d%e%f%",
+        "a%b%c%d%e%f",
+        "É%_\\_\\\\",
+        "a\nb%",
+    ),
+]
+NATIVES = [
+    *(
+        "bigint",
+        "int",
+        "double",
+        "decimal(10,2)",
+        "boolean",
+        "string",
+        "STRING COLLATE UNICODE_CI",
+        "date",
+        "timestamp",
+    ),
+    *("timestamp_ntz", "void"),
+]
+
+
+def calls_of(op):
+    """Give calls of an operation on columns, for every typing and many constants."""
+    for typing in operations.typings(op):
+        columns = [Column(f"c{place}", kind) for place, (kind, fixed) in enumerate(typing) if not fixed]
+        kinds = [kind for kind, fixed in typing if fixed]
+        for held in operations.constants_of(op, kinds) if kinds else [[]]:
+            yield Call(op, (*columns, *held))
+
+
+def operation_lines():
+    some, many = Constant(3, INT), Constant(-1, INT)
+    calls = [call for op in SIGNATURES if op not in {"like", "like_any_case", "matches"} for call in calls_of(op)]
+    calls += [Call("divide", (Column("i", INT), Constant(value, INT))) for value in (0, -1, 7)]
+    calls += [Call("divide", (Column("r", Type.REAL), Constant(value, Type.REAL))) for value in (0.0, -1.0, 2.5)]
+    calls += [Call(op, (TEXT_COLUMN, Constant(text, TEXT))) for op in ("like", "like_any_case") for text in LIKES]
+    calls += [Call("least", (some, many, some, many, some)), Call("matches", (TEXT_COLUMN, Constant("^a.$", TEXT)))]
+    for call in calls:
+        fixed = [repr(arg.value) for arg in call.args if isinstance(arg, Constant)]
+        yield f"{call.op} {' '.join([*(arg.type.value for arg in call.args), *fixed])}: {write_expr(call, SPARK)}"
+
+
+def dialect_lines():
+    yield from (f"type {kind.name}: {sql}" for kind, sql in SPARK.types.items())
+    yield from (f"{name}: {value}" for name, value in vars(SPARK).items() if isinstance(value, str | int))
+    yield f"key: {write_key(Column('r', Type.REAL), SPARK)}"
+    yield from (f"grid {low}: {write_grid_step('x', Grid(low, 10, 0.5), SPARK)}" for low in (-10, 0))
+    yield from (f"{value}: {SPARK.min_or_max('MIN', value, INT)}" for value in ('".u0"', '"u"', '"v"'))
+
+
+def cast_lines():
+    for native in NATIVES:
+        kinds = [kind for kind in Type if casts.can_cast(native, kind)]
+        for zone, some in (("UTC", kinds), ("Etc/UTC", kinds[-1:]), ("Europe/Berlin", kinds[-2:])):
+            columns = {f"{kind.value}`": ("c", native, kind) for kind in some}
+            for converted, in_range in zip(*casts.cast_columns(columns, zone), strict=True):
+                yield f"{native} {zone}: {converted} | {in_range}"
+
+
+@pytest.fixture
+def few_letters(monkeypatch):
+    """Let only these letters have two cases: the list of all depends on Python, and takes a second to compute."""
+    pairs = {change: {x: change(x) for x in "AÉİéß" if change(x) != x} for change in (lower_case, upper_case)}
+    monkeypatch.setattr(text_functions, "changed_letters", pairs.get)
+    text_functions._translation.cache_clear()
+    yield
+    text_functions._translation.cache_clear()
+
+
+PARTS = {"operations": operation_lines, "dialect": dialect_lines, "casts": cast_lines}
+
+
+@pytest.mark.usefixtures("few_letters")
+@pytest.mark.parametrize("part", PARTS)
+def test_spark_has_the_recorded_sql(part):
+    now = list(dict.fromkeys(PARTS[part]()))
+    recorded = dict(text.split("\n", 1) for text in RECORDED.read_text().split("\n# ")) if RECORDED.exists() else {}
+    if os.environ.get("DISCREET_GOLDEN") == "write":
+        recorded[part] = "\n".join(now)
+        RECORDED.write_text("\n# ".join(f"{name}\n{recorded.get(name, '')}" for name in PARTS))
+    assert now == recorded[part].split("\n")
+
+
+@pytest.mark.parametrize("value", [True, False, 0, -7, 2**63 - 1, 0.1, -0.0, 1e300, "", "it's", "a.b", "${x}"])
+def test_a_constant_reads_back_as_its_value(value):
+    sql = constant(value, INT)
+    match sql:
+        case "TRUE" | "FALSE":
+            assert (sql == "TRUE") is value
+        case _ if hexadecimal := re.fullmatch(r"CAST\(X'(.*)' AS STRING\)", sql):
+            assert bytes.fromhex(hexadecimal[1]).decode() == value
+        case _ if number := re.fullmatch(r"CAST\('(.*)' AS (BIGINT|DOUBLE)\)", sql):
+            assert {"BIGINT": int, "DOUBLE": float}[number[2]](number[1]) == value
+        case _:
+            assert sql == f"'{value}'"
