@@ -166,6 +166,7 @@ def test_what_has_no_pattern_is_supported():
         ([(5, 9), (1, 4)], ((1, 9),)),
         ([(5, 9), (1, 3)], ((1, 3), (5, 9))),
         ([(1, 9), (2, 3), (5, 12)], ((1, 12),)),
+        ([(1, 2), (10, 20), (12, 15)], ((1, 2), (10, 20))),
         ([(0, 0), (1, 1), (3, 3)], ((0, 1), (3, 3))),
     ],
 )
@@ -175,3 +176,7 @@ def test_ranges_are_merged_and_complemented_exactly(ranges, merged):
     outside = {code for low, high in regex._complement(merged) for code in range(low, min(high, 20) + 1)}
     assert outside == set(range(21)) - inside
     assert regex._complement(regex._complement(merged)) == merged
+
+
+def test_an_underscore_stands_for_every_character():
+    assert write_regex(like_tree("_")) == r"\A[\x{0}-\x{10ffff}]\z"
