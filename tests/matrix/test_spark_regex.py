@@ -178,5 +178,6 @@ def test_ranges_are_merged_and_complemented_exactly(ranges, merged):
     assert regex._complement(regex._complement(merged)) == merged
 
 
-def test_an_underscore_stands_for_every_character():
+def test_an_underscore_stands_for_every_character_and_nothing_for_none():
+    assert write_regex(like_tree("")) == r"\A\z"
     assert write_regex(like_tree("_")) == r"\A[\x{0}-\x{10ffff}]\z"
