@@ -110,3 +110,31 @@ def test_every_pattern_is_checked_quickly_whatever_it_repeats():
     for pattern in ("(" * 400 + "a?" + "){99}" * 100, "(a?){99}" * 120, "((((((a{99}){99}){99}){99}){99}){99}){99}"):
         with pytest.raises(ValueError, match="regular expression"):
             check_regex(pattern)
+
+
+_LETTERS_1250 = "a{99}" * 12 + "a{62}"  # 1,250 letters and 1,249 pairs
+
+
+@pytest.mark.parametrize(
+    ("largest", "larger"),
+    [
+        ("a" * 1000, "a" * 1001),  # characters
+        (f"{_LETTERS_1250}|b", f"{_LETTERS_1250}|b|c"),  # transitions: 2,500
+        ("(a{25}){40}", "(a{11}){91}"),  # repeats of one letter: 1,000
+        ("b(a{25}){40}c", "b(a{11}){91}"),
+        ("(a{40}){25}b", "(a{11}){91}b"),
+        ("b|(a{40}){25}", "b|(a{11}){91}"),
+        ("((a{25}){40}){0}", "((a{11}){91}){0}"),  # engines expand the part before they drop it
+    ],
+)
+def test_the_largest_patterns_are_accepted_and_larger_ones_refused(largest, larger):
+    check_regex(largest)
+    with pytest.raises(ValueError, match="regular expression"):
+        check_regex(larger)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "repeats"), [("", 1), ("ab", 1), ("a{0}", 1), ("a{7}|b{9}", 9), ("(a{2,3}b+){5}", 15), ("a{4,}", 4)]
+)
+def test_repeats_are_those_of_the_most_repeated_letter(pattern, repeats):
+    assert expand_regex(pattern).repeats == repeats

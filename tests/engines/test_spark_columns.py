@@ -34,6 +34,7 @@ NATIVES = {
     "void": "nrbxds",
     **dict.fromkeys(("binary", "array<bigint>", "struct<a:int>", "map<string,int>", "variant", "time(6)"), ""),
     **dict.fromkeys(("interval day", "calendar_interval", "array<decimal(10,2)>", "geometry"), ""),
+    **dict.fromkeys(("array<string collate UNICODE_CI>", "struct<a:int,b:string collate UNICODE_CI>"), ""),
 }
 
 

@@ -21,12 +21,9 @@ from spark_under import EXACT, SAILS_OWN, SAILS_SITUATIONS, compared
 from strategies import BOOL, DATE, INT, REAL, TEXT, TIME, VISITS
 
 from discreet.engines.duckdb.dialect import DUCKDB
-from discreet.engines.reference.evaluate import evaluate, finite_or_null
-from discreet.engines.spark import regex_cost
+from discreet.engines.reference.evaluate import finite_or_null
 from discreet.engines.spark.dialect import SPARK
 from discreet.engines.spark.literals import requote_names, text_literal
-from discreet.engines.spark.regex import Alternation, Anchor, CharClass, Concatenation, Repetition, parse_regex
-from discreet.engines.spark.regex_cost import MAX_STEPS, search_steps
 from discreet.engines.sql_totals import compute_totals
 from discreet.engines.unsupported import unsupported_reason
 from discreet.kernel.expr import SIGNATURES, Call, Column, Constant, Type
@@ -378,84 +375,3 @@ def test_expressions_too_deep_for_sparks_parser_are_refused():
     deeper = Derive(VISITS, (("v", Call("negate", (deepest,))),))
     assert "too deeply nested" in unsupported_reason(deeper, SPARK)
     assert unsupported_reason(deeper, DUCKDB) == ""
-
-
-# How long a pattern may take.
-
-
-def tried(part, letters, at, then):
-    """Match as Java does, way by way, and count every step; `then` is what comes after."""
-    tried.steps += 1
-    match part:
-        case CharClass(ranges):
-            tried.steps += len(ranges) - 1  # they are looked through one by one
-            fits = at < len(letters) and any(low <= ord(letters[at]) <= high for low, high in ranges)
-            return fits and then(at + 1)
-        case Anchor(sign):
-            return at == (0 if sign == "A" else len(letters)) and then(at)
-        case Concatenation(parts):
-            if not parts:
-                return then(at)
-            return tried(parts[0], letters, at, lambda end: tried(Concatenation(parts[1:]), letters, end, then))
-        case Alternation(ways):
-            return any(tried(way, letters, at, then) for way in ways)
-        case Repetition(inner, least, most):
-
-            def again(count, begin):
-                more = most is None or count < most
-                if more and tried(
-                    inner, letters, begin, lambda end: (end > begin or count < least) and again(count + 1, end)
-                ):
-                    return True
-                return count >= least and then(begin)
-
-            return again(0, at)
-
-
-def searched(part, letters):
-    tried.steps = 0
-    found = any(tried(part, letters, at, lambda _end: True) for at in range(len(letters) + 1))
-    return found, tried.steps
-
-
-@pytest.mark.long
-def test_no_text_takes_more_matching_steps_than_computed(monkeypatch):
-    """With shorter texts, on which one can wait for a pattern that goes back again and again."""
-    longest, rng = 24, random.Random("steps")
-    monkeypatch.setattr(regex_cost, "MAX_TEXT_LENGTH", longest)
-    compared_patterns = 0
-    while compared_patterns < 300:
-        drawn = operations.pattern(rng)
-        with suppress(ValueError):
-            Call("matches", (TEXT_COLUMN, Constant(drawn, TEXT)))
-            told = search_steps(tree := parse_regex(drawn))
-            if told is None or told > 50_000:
-                continue
-            compared_patterns += 1
-            letters = [letter for letter in dict.fromkeys(drawn) if letter.isalnum()] or ["a"]
-            texts = ["".join(rng.choices(letters[:2], k=longest)) for _ in range(8)] + [letters[0] * longest]
-            for each in texts:
-                found, taken = searched(tree, each)
-                assert found == evaluate(Call("matches", (TEXT_COLUMN, Constant(drawn, TEXT))), {"t": each})
-                assert taken <= 3 * told + 50, (drawn, each)  # a row counts its parts, and one more for itself
-
-
-@pytest.mark.parametrize(
-    "pattern",
-    [
-        *("a.*b", "^a.*b.*c$", "^(ab)*$", "^(a|b|ab)*c", "(a?){30}b", "^((a{1,5}){1,5}){1,5}$", "^(a+)+$", "(a|aa){9}"),
-        "[acegikmoqsuwy02468]{90}x",  # many ranges for each letter
-    ],
-)
-def test_a_pattern_that_could_take_long_is_refused(pattern):
-    call = Call("matches", (TEXT_COLUMN, Constant(pattern, TEXT)))
-    assert "REGEXP_LIKE" in SPARK.unsupported_reason(call)
-    told = search_steps(parse_regex(pattern))
-    assert told is None or told > MAX_STEPS
-
-
-def test_like_needs_no_backtracking():
-    for pattern in ("%a%b%c%d%e%", "a%b%c%d", "_a%", "%a_b%", "a_%", "__", "%_", "%a_"):
-        assert SPARK.unsupported_reason(Call("like", (TEXT_COLUMN, Constant(pattern, TEXT)))) == ""
-    for pattern in ("%a_b%c%", "%_%_%a", "%a%b%c%d%e%f%g%"):
-        assert "LIKE" in SPARK.unsupported_reason(Call("like", (TEXT_COLUMN, Constant(pattern, TEXT))))
