@@ -142,9 +142,9 @@ class ReleaseRequest:
         Claim: it is the sum of the losses of all totals; that of partition selection has a delta.
         Proof: each total is a vector of integers with the sensitivity that the question proves, and gets independent
             noise (_add_noise); their losses add up. Which groups are shown depends on their noisy selection weights
-            alone (PartitionSelection.select), and what is shown of a hidden group is nothing. Of a
-            histogram tree a part is seen, or selected cells: its sensitivity bounds a unit's weights by group. A total without a mechanism is not
-            released. A refined total costs what is added.
+            alone (PartitionSelection.select), and what is shown of a hidden group is nothing. Of a histogram tree a
+            part is seen, or selected cells: its sensitivity bounds a unit's weights by group. A total without a
+            mechanism is not released. A refined total costs what is added.
         Needs: _add_noise, partition_threshold, Question.sensitivity_of, Laplace.loss, Gaussian.loss,
             PartitionSelection.loss, PartitionSelection.select, QuantileSelection.loss, QuantileSelection.select,
             Loss.__add__, Laplace.perturb, Gaussian.perturb, walk_noisy_tree, refine, Refinement.loss.
