@@ -16,8 +16,8 @@ from discreet.curator.curator import Curator
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.table_source import EngineError
 from discreet.kernel import mechanism, noise, release
-from discreet.kernel.errors import PolicyError
 from discreet.kernel.ball import Ball
+from discreet.kernel.errors import PolicyError
 from discreet.kernel.grid import Grid
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.numbers import as_fraction
