@@ -37,7 +37,7 @@ class Ball:
         Claim: for a sum N > limit this weight is below 2^20, and scales the terms into the ball: multiplied by the
             weight and divided by 2^20, their l1 norm is at most limit·2^shift, or their squared l2 norm at most
             limit·4^shift. A term times the weight is at most 2^20 times the radius.
-        Proof: the l1 norm of the terms is at most N·2^shift, the squared l2 norm at most N·4^shift, because y is rounded
+        Proof: the l1 norm of the terms is at most N·2^shift, the squared l2 norm at most N·4^shift, as y is rounded
             away from zero. l1: weight <= limit·2^20/N exactly, in integers. l2: with K = isqrt(limit·4^20) < 2^52 the
             quotient of the doubles K - 1 and sqrt(N) is at most (K-1)/sqrt(N)·(1+2^-51) <= K/sqrt(N), as conversion,
             root and quotient are rounded correctly (IEEE 754) with a relative error of 2^-53 each, and K·2^-51 <= 1. So
@@ -53,7 +53,7 @@ def ball_for(norm: Norm, size: int, groups: int, *, max_sum: int, max_terms: int
 
     `max_sum` bounds the sum of a unit's absolute terms, `max_terms` their number.
 
-    Claim: limit·4^shift is at most groups·size² (l2), limit·2^shift at most groups·size and limit below 2^42 (l1); every
+    Claim: limit·4^shift is at most groups·size² (l2), limit·2^shift at most groups·size, limit below 2^42 (l1); each
         sum of |y| or y² is below 2^63, and no cut is below the radius.
     Proof: l2: y < |x|/2^shift + 1, so the sum of |y| is at most D = floor(max_sum/2^shift) + max_terms + 1, and y is at
         most cut/2^shift + 1 = floor(2^62/D); the sum of y² is at most the product of both. l1: without a shift the sum
