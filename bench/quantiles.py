@@ -18,7 +18,7 @@ from discreet.kernel.grid import Grid
 from discreet.kernel.histogram_tree import CellCounts, walk_noisy_tree
 from discreet.kernel.loss import zcdp_rho
 from discreet.kernel.mechanism import Sensitivity
-from discreet.kernel.question import HistogramTree
+from discreet.kernel.totals import HistogramTree
 from discreet.privacy.calibration import gaussian_for, laplace_for
 
 CELLS = 65_536

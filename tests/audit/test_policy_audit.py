@@ -22,8 +22,8 @@ from discreet.kernel.grid import Grid
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.numbers import as_fraction
 from discreet.kernel.partition_selection import Threshold
-from discreet.kernel.question import Count
 from discreet.kernel.sqlgen import counts_and_sums
+from discreet.kernel.totals import Count
 from discreet.ledger_sqlite import memory_ledger
 from discreet.policy import Policy
 

@@ -8,16 +8,7 @@ import pytest
 from discreet.engines.reference.engine import ReferenceEngine
 from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, Type, UnitAggregate
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import (
-    ContributionBounds,
-    Count,
-    CountUnits,
-    PublicGroups,
-    Question,
-    SelectedGroups,
-    SelectionWeight,
-    Sum,
-)
+from discreet.kernel.question import ContributionBounds, PublicGroups, Question, SelectedGroups
 from discreet.kernel.relation import (
     Derive,
     EachRow,
@@ -34,6 +25,7 @@ from discreet.kernel.relation import (
     UnitKey,
     Where,
 )
+from discreet.kernel.totals import Count, CountUnits, SelectionWeight, Sum
 
 INT, REAL, TEXT = Type.INTEGER, Type.REAL, Type.TEXT
 USER, CITY, X, ID = Column("user", INT), Column("city", TEXT), Column("x", REAL), Column("id", INT)

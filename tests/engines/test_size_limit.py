@@ -16,15 +16,7 @@ from discreet.engines.spark.dialect import SPARK
 from discreet.engines.unsupported import unsupported_reason
 from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, Type, UnitAggregate
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import (
-    ContributionBounds,
-    Count,
-    CountDistinct,
-    HistogramTree,
-    PublicGroups,
-    Question,
-    Sum,
-)
+from discreet.kernel.question import ContributionBounds, PublicGroups, Question
 from discreet.kernel.relation import (
     Derive,
     EachRow,
@@ -43,6 +35,7 @@ from discreet.kernel.relation import (
 )
 from discreet.kernel.sqlgen.expr_sql import write_expr
 from discreet.kernel.sqlgen.question_sql import write_selects
+from discreet.kernel.totals import Count, CountDistinct, HistogramTree, Sum
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "matrix"))
 import operations

@@ -24,19 +24,9 @@ from discreet.kernel.errors import PolicyError
 from discreet.kernel.expr import Column, Type
 from discreet.kernel.grid import Grid
 from discreet.kernel.model_release import Combine, PartialSum
-from discreet.kernel.question import (
-    ContributionBounds,
-    Count,
-    CountDistinct,
-    CountUnits,
-    HistogramTree,
-    PublicGroups,
-    Question,
-    SelectedGroups,
-    SelectionWeight,
-    Sum,
-)
+from discreet.kernel.question import ContributionBounds, PublicGroups, Question, SelectedGroups
 from discreet.kernel.relation import EachRow, Scan, UnitKey
+from discreet.kernel.totals import Count, CountDistinct, CountUnits, HistogramTree, SelectionWeight, Sum
 from tests.engines.spark_servers import FOREVER, again, sail_at, shared
 from tests.servers.spark import session
 

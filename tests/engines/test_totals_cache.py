@@ -16,19 +16,9 @@ from discreet.engines.table_source import EngineError, TableSource
 from discreet.engines.totals_cache import TotalsCache, _estimated_bytes
 from discreet.kernel.expr import Column, Type
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import (
-    ContributionBounds,
-    Count,
-    CountDistinct,
-    CountUnits,
-    HistogramTree,
-    PublicGroups,
-    Question,
-    SelectedGroups,
-    SelectionWeight,
-    Sum,
-)
+from discreet.kernel.question import ContributionBounds, PublicGroups, Question, SelectedGroups
 from discreet.kernel.relation import Scan, UnitKey
+from discreet.kernel.totals import Count, CountDistinct, CountUnits, HistogramTree, SelectionWeight, Sum
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "matrix"))
 import strategies

@@ -7,7 +7,7 @@ from discreet.estimate.planned_release import FrequencyFunction
 from discreet.estimate.quantile_walk import QuantileTarget
 from discreet.kernel.expr import Call, Column, Constant, Type
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import Count, CountDistinct, CountUnits, HistogramTree, PublicGroups, Sum
+from discreet.kernel.question import PublicGroups
 from discreet.kernel.relation import (
     Derive,
     EachRow,
@@ -22,6 +22,7 @@ from discreet.kernel.relation import (
     UnitKey,
     Where,
 )
+from discreet.kernel.totals import Count, CountDistinct, CountUnits, HistogramTree, Sum
 
 
 def compact(plan):

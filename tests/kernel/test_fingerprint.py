@@ -11,18 +11,9 @@ import pytest
 from discreet.kernel.expr import Call, Column, Constant, Type
 from discreet.kernel.fingerprint import digest, fingerprints_of
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import (
-    ContributionBounds,
-    Count,
-    CountUnits,
-    HistogramTree,
-    PublicGroups,
-    Question,
-    SelectedGroups,
-    SelectionWeight,
-    Sum,
-)
+from discreet.kernel.question import ContributionBounds, PublicGroups, Question, SelectedGroups
 from discreet.kernel.relation import Derive, Scan, SemiJoinKind, SemiJoinOnUnit, UnitKey, Where
+from discreet.kernel.totals import Count, CountUnits, HistogramTree, SelectionWeight, Sum
 
 USER, PLACE, X = Column("user", Type.INTEGER), Column("place", Type.TEXT), Column("x", Type.REAL)
 VISITS = Scan("visits", (USER, PLACE, X), UnitKey((USER,)), max_rows=1000)

@@ -17,9 +17,10 @@ from discreet.kernel.expr import Column, Type
 from discreet.kernel.grid import Grid
 from discreet.kernel.histogram_tree import CellCounts, walk_noisy_tree
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.kernel.question import ContributionBounds, HistogramTree, PublicGroups, Question
+from discreet.kernel.question import ContributionBounds, PublicGroups, Question
 from discreet.kernel.relation import Scan, UnitKey
 from discreet.kernel.release import ReleaseRequest
+from discreet.kernel.totals import HistogramTree
 
 USER, X, PLACE = Column("user", Type.INTEGER), Column("x", Type.INTEGER), Column("place", Type.TEXT)
 VISITS = Scan(

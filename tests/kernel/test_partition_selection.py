@@ -18,8 +18,9 @@ from discreet.kernel.expr import MAX_TEXT_LENGTH, Column, Type
 from discreet.kernel.loss import Loss
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
 from discreet.kernel.partition_selection import PartitionSelection, Threshold
-from discreet.kernel.question import ContributionBounds, Question, SelectedGroups, SelectionWeight
+from discreet.kernel.question import ContributionBounds, Question, SelectedGroups
 from discreet.kernel.relation import Scan, UnitKey
+from discreet.kernel.totals import SelectionWeight
 
 NOISES = [Laplace(1), Laplace("5/2"), Gaussian(1), Gaussian("7/2")]
 

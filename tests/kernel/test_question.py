@@ -20,20 +20,17 @@ from discreet.engines.sql_totals import compute_totals as gathered
 from discreet.kernel.ball import Ball, Norm, ball_for
 from discreet.kernel.expr import Call, Column, Constant, Type
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import (
-    ContributionBounds,
+from discreet.kernel.question import ContributionBounds, PublicGroups, Question, SelectedGroups
+from discreet.kernel.relation import Derive, EachRow, JoinKind, JoinPublic, PerUnit, PublicTable, Scan, UnitKey
+from discreet.kernel.totals import (
     Count,
     CountDistinct,
     CountUnits,
     HistogramTree,
-    PublicGroups,
-    Question,
-    SelectedGroups,
     SelectionWeight,
     Sum,
     max_abs_contribution,
 )
-from discreet.kernel.relation import Derive, EachRow, JoinKind, JoinPublic, PerUnit, PublicTable, Scan, UnitKey
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "matrix"))
 import strategies

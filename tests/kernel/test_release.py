@@ -31,17 +31,7 @@ from discreet.kernel.grid import Grid
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.partition_selection import PartitionSelection, partition_threshold
-from discreet.kernel.question import (
-    ContributionBounds,
-    Count,
-    CountUnits,
-    HistogramTree,
-    PublicGroups,
-    Question,
-    SelectedGroups,
-    SelectionWeight,
-    Sum,
-)
+from discreet.kernel.question import ContributionBounds, PublicGroups, Question, SelectedGroups
 from discreet.kernel.relation import (
     Derive,
     EachRow,
@@ -67,6 +57,7 @@ from discreet.kernel.release import (
 )
 from discreet.kernel.reservation import reserve
 from discreet.kernel.sqlgen.question_sql import write_selects
+from discreet.kernel.totals import Count, CountUnits, HistogramTree, SelectionWeight, Sum
 from discreet.ledger_sqlite import memory_ledger
 from discreet.pricing.stored_totals import parse_totals, read_question_totals
 from discreet.privacy.tail_enclosures import tail_bounds

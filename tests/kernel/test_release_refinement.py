@@ -19,19 +19,11 @@ from discreet.kernel.grid import Grid
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
 from discreet.kernel.partition_selection import PartitionSelection, partition_threshold
-from discreet.kernel.question import (
-    ContributionBounds,
-    Count,
-    HistogramTree,
-    PublicGroups,
-    Question,
-    SelectedGroups,
-    SelectionWeight,
-    Sum,
-)
+from discreet.kernel.question import ContributionBounds, PublicGroups, Question, SelectedGroups
 from discreet.kernel.refinement import Refinement, recall_values
 from discreet.kernel.relation import EachRow, Scan, UnitKey
 from discreet.kernel.release import Catalog, ReleaseRequest, release_totals
+from discreet.kernel.totals import Count, HistogramTree, SelectionWeight, Sum
 from discreet.ledger_admin.verify import verify_ledger
 from discreet.ledger_sqlite import memory_ledger
 from discreet.pricing.stored_totals import stored_draws

@@ -17,10 +17,11 @@ from discreet.kernel.expr import Column, Type
 from discreet.kernel.grid import Grid
 from discreet.kernel.histogram_tree import CellCounts
 from discreet.kernel.mechanism import Laplace, Sensitivity
-from discreet.kernel.question import ContributionBounds, Count, HistogramTree, PublicGroups, Question
+from discreet.kernel.question import ContributionBounds, PublicGroups, Question
 from discreet.kernel.relation import Scan, UnitKey
 from discreet.kernel.release import ReleaseRequest
 from discreet.kernel.selection import QuantileSelection, RankTarget, margin_widths, select_candidate
+from discreet.kernel.totals import Count, HistogramTree
 
 HALF, QUARTER = Fraction(1, 2), Fraction(1, 4)
 

@@ -11,8 +11,9 @@ import strategies
 from discreet.engines.reference.engine import ReferenceEngine
 from discreet.engines.sql_totals import compute_totals
 from discreet.engines.unsupported import unsupported_reason
-from discreet.kernel.question import CountDistinct, HistogramTree, SelectedGroups
+from discreet.kernel.question import SelectedGroups
 from discreet.kernel.sqlgen.dialect import Dialect
+from discreet.kernel.totals import CountDistinct, HistogramTree
 
 
 @dataclass(frozen=True)

@@ -13,19 +13,9 @@ from discreet.engines.reference.evaluate import finite_or_null
 from discreet.kernel.ball import Norm
 from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, UnitAggregate
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import (
-    ContributionBounds,
-    Count,
-    CountDistinct,
-    CountUnits,
-    HistogramTree,
-    PublicGroups,
-    Question,
-    SelectedGroups,
-    SelectionWeight,
-    Sum,
-)
+from discreet.kernel.question import ContributionBounds, PublicGroups, Question, SelectedGroups
 from discreet.kernel.relation import Derive, JoinKind, JoinPublic, PerUnit, PublicTable, Scan, Union, Where
+from discreet.kernel.totals import Count, CountDistinct, CountUnits, HistogramTree, SelectionWeight, Sum
 
 N, X, PLACE = Column("n", INT), Column("x", REAL), Column("place", TEXT)
 ANY = ContributionBounds(groups=5, rows=5)

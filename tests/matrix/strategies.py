@@ -21,19 +21,7 @@ from discreet.kernel.expr import SIGNATURES, AggregateFunction, Call, Column, Co
 from discreet.kernel.grid import Grid
 from discreet.kernel.histogram_tree import CellCounts
 from discreet.kernel.partition_selection import _UNLISTABLE
-from discreet.kernel.question import (
-    ContributionBounds,
-    Count,
-    CountDistinct,
-    CountUnits,
-    HistogramTree,
-    PublicGroups,
-    Question,
-    SelectedGroups,
-    SelectionWeight,
-    Sum,
-    Total,
-)
+from discreet.kernel.question import ContributionBounds, PublicGroups, Question, SelectedGroups
 from discreet.kernel.relation import (
     Derive,
     EachRow,
@@ -52,6 +40,7 @@ from discreet.kernel.relation import (
     Where,
 )
 from discreet.kernel.release import EngineTotals
+from discreet.kernel.totals import Count, CountDistinct, CountUnits, HistogramTree, SelectionWeight, Sum, Total
 
 INT, REAL, BOOL, TEXT, DATE, TIME = Type
 

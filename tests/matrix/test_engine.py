@@ -21,17 +21,10 @@ from discreet.engines.sql_totals import compute_totals
 from discreet.engines.table_source import TableSource
 from discreet.kernel.expr import Call, Column, Constant, Type
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import (
-    ContributionBounds,
-    CountDistinct,
-    PublicGroups,
-    Question,
-    SelectedGroups,
-    SelectionWeight,
-    Sum,
-)
+from discreet.kernel.question import ContributionBounds, PublicGroups, Question, SelectedGroups
 from discreet.kernel.relation import Scan
 from discreet.kernel.sqlgen.expr_sql import write_expr
+from discreet.kernel.totals import CountDistinct, SelectionWeight, Sum
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,9 @@ from discreet.engines.postgres.text_functions import shorten_names
 from discreet.engines.sql_totals import compute_totals
 from discreet.kernel.expr import Call, Column, Constant
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import ContributionBounds, CountDistinct, PublicGroups, Question
+from discreet.kernel.question import ContributionBounds, PublicGroups, Question
 from discreet.kernel.sqlgen.expr_sql import write_expr
+from discreet.kernel.totals import CountDistinct
 from discreet.postgres.server import connect
 
 

@@ -28,20 +28,12 @@ from discreet.engines.sql_totals import compute_totals
 from discreet.engines.unsupported import unsupported_reason
 from discreet.kernel.expr import SIGNATURES, Call, Column, Constant, Type
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import (
-    ContributionBounds,
-    Count,
-    CountDistinct,
-    CountUnits,
-    PublicGroups,
-    Question,
-    SelectedGroups,
-    SelectionWeight,
-)
+from discreet.kernel.question import ContributionBounds, PublicGroups, Question, SelectedGroups
 from discreet.kernel.relation import Derive, SemiJoinKind, SemiJoinOnUnit
 from discreet.kernel.sqlgen.expr_sql import write_grid_step as steps_of
 from discreet.kernel.sqlgen.expr_sql import write_key
 from discreet.kernel.sqlgen.question_sql import write_selects
+from discreet.kernel.totals import Count, CountDistinct, CountUnits, SelectionWeight
 
 TEXT_COLUMN = Column("t", TEXT)
 

@@ -10,8 +10,9 @@ from servers import spark as servers
 from strategies import INT, VISITS
 
 from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, UnitAggregate
-from discreet.kernel.question import ContributionBounds, Count, PublicGroups, Question
+from discreet.kernel.question import ContributionBounds, PublicGroups, Question
 from discreet.kernel.relation import PerUnit, Where
+from discreet.kernel.totals import Count
 
 ENDS = [0, 5, -5, (1 << 63) - 1, -(1 << 63), 1 << 40, None]
 N = Column("n", INT)

@@ -376,7 +376,8 @@ from discreet.engines.interface import Tuning
 from discreet.engines.spark.engine import Spark
 from discreet.engines.table_source import TableSource
 from discreet.kernel.expr import Column, Type
-from discreet.kernel.question import ContributionBounds, Count, CountUnits, Question, SelectedGroups, SelectionWeight
+from discreet.kernel.question import ContributionBounds, Question, SelectedGroups
+from discreet.kernel.totals import Count, CountUnits, SelectionWeight
 from discreet.kernel.relation import Scan, UnitKey
 N = Type.INTEGER
 scan = Scan("t", (Column("unit", N), Column("key", N)), UnitKey((Column("unit", N),)), 10**9)

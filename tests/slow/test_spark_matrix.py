@@ -19,15 +19,11 @@ from discreet.engines.spark.dialect import SPARK
 from discreet.engines.spark.literals import requote_names
 from discreet.engines.unsupported import unsupported_reason
 from discreet.kernel.expr import SIGNATURES, Call, Column, Constant, Type
-from discreet.kernel.question import (
-    ContributionBounds,
-    Count,
-    PublicGroups,
-    Question,
-)
+from discreet.kernel.question import ContributionBounds, PublicGroups, Question
 from discreet.kernel.relation import Derive
 from discreet.kernel.sqlgen.dialect import quote_name
 from discreet.kernel.sqlgen.expr_sql import write_expr
+from discreet.kernel.totals import Count
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(no_spark() is not None, reason=str(no_spark()))]
 T = Column("t", TEXT)

@@ -17,8 +17,9 @@ from discreet.estimate.planned_release import Mean, NoisyCount, NoisySum, Varian
 from discreet.kernel.errors import PolicyError, Refused
 from discreet.kernel.expr import Call, Column, Type
 from discreet.kernel.mechanism import Laplace
-from discreet.kernel.question import Count, CountUnits, PublicGroups, SelectedGroups, SelectionWeight, Sum
+from discreet.kernel.question import PublicGroups, SelectedGroups
 from discreet.kernel.relation import EachRow, ParentUnit, PublicTable, Scan, UnitKey
+from discreet.kernel.totals import Count, CountUnits, SelectionWeight, Sum
 from discreet.policy import Policy
 from discreet.policy.catalog import scan_of
 from discreet.query.passes import plan_query

@@ -10,7 +10,7 @@ from discreet.kernel.expr import Column, Type
 from discreet.kernel.grid import Grid
 from discreet.kernel.histogram_tree import CellCounts, walk_noisy_tree
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.kernel.question import HistogramTree
+from discreet.kernel.totals import HistogramTree
 
 X = Column("x", Type.INTEGER)
 GROUPS = 1500

@@ -26,7 +26,8 @@ def usage_of_questions(questions: Iterable[Question]) -> ColumnUsage:
     """Return the columns that questions read, including those of their privacy units.
 
     >>> from discreet.kernel.expr import Column, Type
-    >>> from discreet.kernel.question import ContributionBounds, Count, PublicGroups
+    >>> from discreet.kernel.question import ContributionBounds, PublicGroups
+    >>> from discreet.kernel.totals import Count
     >>> user, age = Column("user", Type.INTEGER), Column("age", Type.INTEGER)
     >>> visits = Scan("visits", (user, age), UnitKey((user,)), max_rows=10**9)
     >>> bounds = ContributionBounds(groups=1, rows=20)

@@ -7,10 +7,11 @@ import pyarrow as pa
 
 from discreet.kernel.grid import Grid
 from discreet.kernel.histogram_tree import CellCounts
-from discreet.kernel.question import GroupKey, HistogramTree, Question, SelectedGroups
+from discreet.kernel.question import GroupKey, Question, SelectedGroups
 from discreet.kernel.release import EngineTotals
 from discreet.kernel.sqlgen.dialect import Dialect
 from discreet.kernel.sqlgen.question_sql import write_selects
+from discreet.kernel.totals import HistogramTree
 
 RunSelect = Callable[[str], pa.Table]
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from discreet.kernel.histogram_tree import CellCounts
-from discreet.kernel.question import GroupKey, HistogramTree, PublicGroups, Question, SelectedGroups, Total
+from discreet.kernel.question import GroupKey, PublicGroups, Question, SelectedGroups
 from discreet.kernel.release import EngineTotals
+from discreet.kernel.totals import HistogramTree, Total
 
 _ASSUMED_GROUPS = 400_000  # with partition selection, where the number of groups is private
 

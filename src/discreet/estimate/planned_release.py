@@ -23,7 +23,8 @@ from discreet.estimate.estimators import (
 from discreet.estimate.intervals import ReleaseNoise, additive
 from discreet.estimate.quantile_walk import QuantileTarget
 from discreet.kernel.expr import Type
-from discreet.kernel.question import ClippedUnits, Count, CountUnits, GroupKey, HistogramTree, Question, Sum
+from discreet.kernel.question import ClippedUnits, GroupKey, Question
+from discreet.kernel.totals import Count, CountUnits, HistogramTree, Sum
 from discreet.policy.declarations import SimpleRandomSample
 from discreet.postprocess import PostprocessPlan
 from discreet.postprocess.sql_expression import Origin, columns_read

@@ -16,9 +16,9 @@ from discreet.estimate.quantile_walk import QuantileWalk
 from discreet.kernel.expr import Type, Value
 from discreet.kernel.grid import Grid
 from discreet.kernel.histogram_tree import NodeCounts, NodeQuery, TreeWalk
-from discreet.kernel.question import HistogramTree
 from discreet.kernel.release import NoisyTotals
 from discreet.kernel.selection import QuantileSelection, RankTarget, margin_widths
+from discreet.kernel.totals import HistogramTree
 
 _Z = 1.96
 

@@ -31,7 +31,7 @@ from discreet.estimate.planned_release import (
 )
 from discreet.kernel.ball import Norm
 from discreet.kernel.expr import Type
-from discreet.kernel.question import Count, CountUnits, Sum
+from discreet.kernel.totals import Count, CountUnits, Sum
 from discreet.policy.declarations import SimpleRandomSample
 
 _Z = NormalDist().inv_cdf(float(1 + CONFIDENCE) / 2)

@@ -10,7 +10,8 @@ from hashlib import sha256
 from typing import Any
 
 from discreet.kernel.event import bounded_text
-from discreet.kernel.question import Count, CountUnits, Question, SelectionWeight, Sum
+from discreet.kernel.question import Question
+from discreet.kernel.totals import Count, CountUnits, SelectionWeight, Sum
 
 # To be changed whenever the same question gives other integers (weights, hashes, steps).
 SEMANTICS_VERSION = 2

@@ -7,7 +7,7 @@ import numpy as np
 
 from discreet.kernel.errors import require
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.kernel.question import HistogramTree
+from discreet.kernel.totals import HistogramTree
 
 NodeQuery = Callable[[np.ndarray], np.ndarray]
 TreeWalk = Callable[[NodeQuery, int], None]  # gets the node query and the number of groups, and chooses the nodes

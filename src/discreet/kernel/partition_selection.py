@@ -14,7 +14,8 @@ from discreet.kernel.expr import MAX_TEXT_LENGTH
 from discreet.kernel.loss import ZERO_LOSS, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
 from discreet.kernel.numbers import as_integer, power_down, round_up
-from discreet.kernel.question import GroupKey, Question, SelectedGroups, SelectionWeight
+from discreet.kernel.question import GroupKey, Question, SelectedGroups
+from discreet.kernel.totals import SelectionWeight
 
 KeyWeights = tuple[list[GroupKey], np.ndarray]  # keys, and the selection weight of each
 

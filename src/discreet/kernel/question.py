@@ -4,136 +4,31 @@ A unit's contributions to a total, one term per group, are scaled down together 
 sampling rows or groups, and deterministic.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import isqrt, prod
 
 from discreet.kernel.ball import WEIGHT_BITS, Ball, Norm, ball_for
 from discreet.kernel.errors import require
-from discreet.kernel.expr import Expr, NamedExprs, Type, Value, check_columns_exist, check_value, derived_schema
-from discreet.kernel.grid import Grid
+from discreet.kernel.expr import NamedExprs, Value, check_columns_exist, derived_schema
 from discreet.kernel.mechanism import Sensitivity
 from discreet.kernel.numbers import check_type, store_integer
 from discreet.kernel.relation import MAX_SUM, Relation
+from discreet.kernel.totals import (
+    Count,
+    CountUnits,
+    HistogramTree,
+    SelectionWeight,
+    Sum,
+    Total,
+    check_values,
+    max_abs_contribution,
+)
 
 GroupKey = tuple[Value, ...]
 
 _MAX_CONTRIBUTION = 1 << 42  # of a unit in a group, so that its product with a weight fits in 64 bits
-_MAX_CELLS = 1 << 20
 _MAX_KEYS = 1_000_000
 _MAX_TOTALS = 200
-
-
-@dataclass(frozen=True)
-class Count:
-    """The number of rows; with an expression, of those where it is not NULL."""
-
-    expr: Expr | None = None
-
-
-@dataclass(frozen=True)
-class CountUnits:
-    """The number of units; with an expression, of those with a row where it is not NULL."""
-
-    expr: Expr | None = None
-
-
-@dataclass(frozen=True)
-class Sum:
-    """The sum of (x^power - shift) over the grid indices x of an expression; power is 1 or 2."""
-
-    expr: Expr
-    grid: Grid
-    power: int = 1
-    shift: int = 0
-
-    def __post_init__(self) -> None:
-        require(
-            self.expr.type in (Type.INTEGER, Type.REAL) and self.power in (1, 2),
-            "a sum needs a numeric expression, and power 1 or 2",
-        )
-        require(
-            check_type(Grid, self.grid, "grid").max_abs_index ** self.power < MAX_SUM
-            and abs(store_integer(self, "shift", minimum=-MAX_SUM)) < MAX_SUM,
-            "the square of a step or the shift could exceed 64 bits. Use a larger step.",
-        )
-
-
-@dataclass(frozen=True)
-class CountDistinct:
-    """The number of distinct values; of a unit above the bounds, some count, chosen by a hash of unit and value."""
-
-    expr: Expr
-
-    def __post_init__(self) -> None:
-        require(
-            self.expr.type not in (Type.REAL, Type.TIMESTAMP),  # engines convert these to text differently
-            "count distinct supports only integer, text, date and boolean",
-        )
-
-
-@dataclass(frozen=True)
-class HistogramTree:
-    """The number of rows for each value of a list or step of a grid, and for each node of a tree above them.
-
-    The cells are the leaves of a tree of `depth` levels in which every node has `branching` children.
-    """
-
-    expr: Expr
-    domain: Grid | tuple[Value, ...]
-    branching: int
-    depth: int
-
-    def __post_init__(self) -> None:
-        leaves = store_integer(self, "branching") ** store_integer(self, "depth")
-        if isinstance(self.domain, Grid):
-            require(self.expr.type in (Type.INTEGER, Type.REAL), "a grid needs a numeric expression")
-        else:
-            require(
-                len(set(self.domain)) == len(self.domain) and None not in self.domain,
-                "domain must list distinct values without NULL",
-            )
-            _check_values(self.domain, self.expr)
-        require(
-            0 < self.cell_count <= leaves <= _MAX_CELLS,
-            f"branching and depth must give a leaf for every cell, and at most {_MAX_CELLS:,} leaves",
-        )
-
-    @property
-    def cell_count(self) -> int:
-        """The number of cells."""
-        return self.domain.last - self.domain.first + 1 if isinstance(self.domain, Grid) else len(self.domain)
-
-    @property
-    def first_step(self) -> int:
-        """The grid index of the first cell."""
-        return self.domain.first if isinstance(self.domain, Grid) else 0
-
-
-@dataclass(frozen=True)
-class SelectionWeight:
-    """The weight of a key in partition selection: a unit with k keys adds 1/sqrt(k) to each of them."""
-
-    expr: None = field(init=False, default=None)
-
-
-Total = Count | CountUnits | Sum | CountDistinct | HistogramTree | SelectionWeight
-
-
-def max_abs_contribution(total: Total) -> int:
-    """Return the largest absolute value that a row can contribute to a total; at least 1.
-
-    Claim: no row contributes more to a total, before it is weighted.
-    Proof: a row is one row, unit, value or cell, or else x^power - shift for a grid index x from `first` to `last`.
-        This is monotone in x, or on each side of x = 0: its extremes are at the ends, and at zero between them.
-    Needs: Grid.index, Grid.first, Grid.last.
-    Checked by: test_no_row_adds_more_than_max_abs_contribution, test_a_unit_attains_the_sensitivity
-    """
-    if not isinstance(total, Sum):
-        return 1
-    values = [total.grid.first, total.grid.last]
-    if total.power == 2:
-        values = [x * x for x in values] + [0] * (values[0] < 0 < values[1])
-    return max(1, *(abs(value - total.shift) for value in values))
 
 
 @dataclass(frozen=True)
@@ -233,7 +128,7 @@ class Question:
         if isinstance(self.groups, PublicGroups):
             require(len(self.groups.domains) == len(self.by), "domains must have one list of values per key")
             for (_, key), domain in zip(self.by, self.groups.domains, strict=True):
-                _check_values(domain, key)
+                check_values(domain, key)
         else:
             require(
                 not check_type(SelectedGroups, self.groups, "groups").shown or len(self.totals) == 1,
@@ -400,8 +295,3 @@ class Question:
         """
         parts = [self.sensitivity_of(total) for total in self.totals]
         return Sensitivity.of_norms(sum(part.l1 for part in parts), sum(part.l2_squared for part in parts))
-
-
-def _check_values(values: tuple[Value, ...], expr: Expr) -> None:
-    for value in values:
-        check_value(value, expr.type)

@@ -18,20 +18,11 @@ from discreet.kernel.loss import ZERO_LOSS, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.numbers import check_type
 from discreet.kernel.partition_selection import KeyWeights, PartitionSelection, partition_threshold
-from discreet.kernel.question import (
-    Count,
-    CountUnits,
-    GroupKey,
-    HistogramTree,
-    PublicGroups,
-    Question,
-    SelectionWeight,
-    Sum,
-    Total,
-)
+from discreet.kernel.question import GroupKey, PublicGroups, Question
 from discreet.kernel.refinement import Refinement, recall_values, refine
 from discreet.kernel.relation import PublicTable, Relation, Scan
 from discreet.kernel.selection import QuantileSelection
+from discreet.kernel.totals import Count, CountUnits, HistogramTree, SelectionWeight, Sum, Total
 
 Mechanism = Laplace | Gaussian | Refinement | PartitionSelection | QuantileSelection
 REFINABLE = (Count, CountUnits, Sum, SelectionWeight)  # one integer per group with independent noise

@@ -15,9 +15,10 @@ from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.numbers import Number, as_positive, round_down
 from discreet.kernel.partition_selection import PartitionSelection, partition_threshold
-from discreet.kernel.question import HistogramTree, Question, SelectedGroups
+from discreet.kernel.question import Question, SelectedGroups
 from discreet.kernel.refinement import Refinement
 from discreet.kernel.release import ReleaseRequest
+from discreet.kernel.totals import HistogramTree
 from discreet.privacy.calibration import gaussian_for, laplace_for, threshold_for
 
 Allocation = tuple[tuple[Fraction, ...], ...]  # an epsilon or a rho for each total of each release

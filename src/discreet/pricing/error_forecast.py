@@ -29,8 +29,9 @@ from discreet.estimate.planned_release import (
 )
 from discreet.kernel.errors import Refused
 from discreet.kernel.mechanism import Laplace
-from discreet.kernel.question import GroupKey, Question, SelectedGroups, SelectionWeight, Sum, max_abs_contribution
+from discreet.kernel.question import GroupKey, Question, SelectedGroups
 from discreet.kernel.relation import MAX_SUM
+from discreet.kernel.totals import SelectionWeight, Sum, max_abs_contribution
 from discreet.pricing.allocation import NoiseType
 from discreet.pricing.combined_release import total_columns
 from discreet.pricing.release_history import ReleaseHistory

@@ -14,10 +14,11 @@ from discreet.kernel.event import Event
 from discreet.kernel.expr import Type, Value
 from discreet.kernel.histogram_tree import NodeCounts
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.kernel.question import GroupKey, HistogramTree, Question
+from discreet.kernel.question import GroupKey, Question
 from discreet.kernel.refinement import recorded_draws
 from discreet.kernel.release import NoisyTotals
 from discreet.kernel.selection import QuantileSelection
+from discreet.kernel.totals import HistogramTree
 from discreet.privacy.selection import read_quantile_selection
 
 _UNKNOWN_FORMAT = "a stored answer has an unsupported format"

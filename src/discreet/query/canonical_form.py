@@ -12,18 +12,7 @@ from typing import Any
 
 from discreet.estimate.planned_release import Measure, PlannedRelease, with_indices
 from discreet.kernel.expr import TEXT_SCANS, Call, Column, Constant, Expr, NamedExprs, UnitAggregate
-from discreet.kernel.question import (
-    ClippedUnits,
-    Count,
-    CountDistinct,
-    CountUnits,
-    HistogramTree,
-    PublicGroups,
-    Question,
-    SelectedGroups,
-    Sum,
-    Total,
-)
+from discreet.kernel.question import ClippedUnits, PublicGroups, Question, SelectedGroups
 from discreet.kernel.relation import (
     Derive,
     JoinOnUnit,
@@ -37,6 +26,7 @@ from discreet.kernel.relation import (
     Where,
 )
 from discreet.kernel.release import REFINABLE
+from discreet.kernel.totals import Count, CountDistinct, CountUnits, HistogramTree, Sum, Total
 from discreet.query.relations.scope import rename_columns, unused_name
 
 ColumnNames = Mapping[str, str]  # from the columns of a relation to their canonical names

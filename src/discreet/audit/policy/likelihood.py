@@ -13,9 +13,10 @@ import numpy as np
 from discreet.kernel.loss import Loss
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
 from discreet.kernel.partition_selection import PartitionSelection
-from discreet.kernel.question import ClippedUnits, GroupKey, HistogramTree, Question, SelectedGroups
+from discreet.kernel.question import ClippedUnits, GroupKey, Question, SelectedGroups
 from discreet.kernel.release import EngineTotals, NoisyTotals, ReleaseRequest
 from discreet.kernel.selection import QuantileSelection, RankTarget, margin_boundaries, margin_widths
+from discreet.kernel.totals import HistogramTree
 
 _CERTAIN_LOG_RATIO = 1000.0  # log-likelihood ratio of a group that only the planted unit has
 

@@ -17,18 +17,7 @@ from discreet.engines.reference.histogram_and_distinct import count_distinct, hi
 from discreet.kernel.ball import WEIGHT_BITS, Ball, Norm
 from discreet.kernel.expr import AggregateFunction, Expr, Type, UnitAggregate, Value
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import (
-    Count,
-    CountDistinct,
-    CountUnits,
-    GroupKey,
-    HistogramTree,
-    PublicGroups,
-    Question,
-    SelectionWeight,
-    Sum,
-    Total,
-)
+from discreet.kernel.question import GroupKey, PublicGroups, Question
 from discreet.kernel.relation import (
     Derive,
     JoinKind,
@@ -46,6 +35,7 @@ from discreet.kernel.relation import (
     Where,
 )
 from discreet.kernel.release import EngineTotals
+from discreet.kernel.totals import Count, CountDistinct, CountUnits, HistogramTree, SelectionWeight, Sum, Total
 
 Row = dict[str, Value]
 UnitValues = tuple[Hashable, ...]  # the unit's key, or (table, row number) where each row is a unit
@@ -57,7 +47,8 @@ class ReferenceEngine:
     """An engine over tables given as lists of rows, by name.
 
     >>> from discreet.kernel.expr import Column
-    >>> from discreet.kernel.question import ContributionBounds, Count
+    >>> from discreet.kernel.question import ContributionBounds
+    >>> from discreet.kernel.totals import Count
     >>> user = Column("user", Type.INTEGER)
     >>> visits = Scan("visits", (user,), UnitKey((user,)), max_rows=100)
     >>> bounds = ContributionBounds(groups=1, rows=2)

@@ -12,7 +12,8 @@ from discreet.kernel.ball import WEIGHT_BITS
 from discreet.kernel.expr import Type, Value
 from discreet.kernel.grid import Grid
 from discreet.kernel.histogram_tree import CellCounts
-from discreet.kernel.question import CountDistinct, HistogramTree, Question
+from discreet.kernel.question import Question
+from discreet.kernel.totals import CountDistinct, HistogramTree
 
 RowsByGroup = Mapping[tuple[Value, ...], Mapping[tuple[Hashable, ...], list[dict[str, Value]]]]
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from discreet.kernel.ball import WEIGHT_BITS, Ball, Norm
 from discreet.kernel.expr import Call, Type
-from discreet.kernel.question import Count, CountUnits, PublicGroups, Question, Sum, Total
+from discreet.kernel.question import PublicGroups, Question
 from discreet.kernel.sqlgen.dialect import Dialect
 from discreet.kernel.sqlgen.expr_sql import write_expr, write_grid_step, write_key
 from discreet.kernel.sqlgen.relation_sql import (
@@ -21,6 +21,7 @@ from discreet.kernel.sqlgen.relation_sql import (
     unit_equalities,
     with_query,
 )
+from discreet.kernel.totals import Count, CountUnits, Sum, Total
 
 _COUNTS_AND_SUMS = (Count, CountUnits, Sum)
 

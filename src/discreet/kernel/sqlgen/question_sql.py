@@ -6,7 +6,7 @@ k0, k1, … are the keys of groups, v the counted value, .m a unit's rows in one
 from discreet.kernel.ball import WEIGHT_BITS
 from discreet.kernel.expr import Call, Column, Expr, Type
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import CountDistinct, HistogramTree, Question, SelectionWeight
+from discreet.kernel.question import Question
 from discreet.kernel.sqlgen.counts_and_sums import (
     key_names,
     output_columns,
@@ -24,6 +24,7 @@ from discreet.kernel.sqlgen.relation_sql import (
     with_query,
 )
 from discreet.kernel.sqlgen.selection_weights import select_key_weights
+from discreet.kernel.totals import CountDistinct, HistogramTree, SelectionWeight
 
 _TEXT_OPERATIONS = {Type.INTEGER: "write_integer", Type.BOOLEAN: "write_boolean", Type.DATE: "write_date"}
 

@@ -25,18 +25,8 @@ from discreet.estimate.quantile_walk import QuantileTarget, tree_shape_for
 from discreet.kernel.expr import Expr, Type
 from discreet.kernel.grid import Grid
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.kernel.question import (
-    Count,
-    CountDistinct,
-    CountUnits,
-    HistogramTree,
-    PublicGroups,
-    Question,
-    SelectedGroups,
-    SelectionWeight,
-    Sum,
-    Total,
-)
+from discreet.kernel.question import PublicGroups, Question, SelectedGroups
+from discreet.kernel.totals import Count, CountDistinct, CountUnits, HistogramTree, SelectionWeight, Sum, Total
 from discreet.query.aggregation.additive_aggregates import Aggregate, BasicFunction, bind_aggregate, count_operand
 from discreet.query.aggregation.contribution_bounds import (
     bounds_notes,

@@ -8,18 +8,7 @@ from sqlglot import exp
 
 from discreet.engines.column_usage import columns_of
 from discreet.kernel.expr import Call, Column, Expr, Type
-from discreet.kernel.question import (
-    ClippedUnits,
-    ContributionBounds,
-    Count,
-    CountDistinct,
-    CountUnits,
-    PublicGroups,
-    Question,
-    SelectedGroups,
-    SelectionWeight,
-    Sum,
-)
+from discreet.kernel.question import ClippedUnits, ContributionBounds, PublicGroups, Question, SelectedGroups
 from discreet.kernel.relation import (
     Derive,
     JoinOnUnit,
@@ -31,6 +20,7 @@ from discreet.kernel.relation import (
     Union,
     Where,
 )
+from discreet.kernel.totals import Count, CountDistinct, CountUnits, SelectionWeight, Sum
 from discreet.policy import PersonInWindow, RowUnit
 from discreet.policy.validators import format_number
 from discreet.query.aggregation.additive_aggregates import Aggregate, BasicFunction

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 from discreet.kernel.expr import Expr, Type
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import Sum, Total
 from discreet.kernel.relation import MAX_SUM
+from discreet.kernel.totals import Sum, Total
 from discreet.policy.column_domains import default_step
 
 _HALF_RANGE_STEPS = 1 << 12  # steps in half the range, for squares: a square has the square of this many
