@@ -19,6 +19,7 @@ _TAIL = 0.05  # bounds hold with 95 % confidence
 _STEP = math.sqrt(2)  # ratio of the ends of a bucket above the ladder
 _VISIBLE = 2.0  # a bucket with fewer deviations of noise is empty as far as can be told
 _PEAK = 3.0  # the largest bucket needs more, because it is the largest of many
+_SIMILAR = 0.001
 
 # Choice of a radius. These constants were tuned by simulation (see bench/bounds.py); no guarantee rests on them.
 _LARGE_PEAK = 10.0  # deviations of noise in the largest octave from which the decline of the tail can be fitted
@@ -132,15 +133,20 @@ def _lower_bound(buckets: ContributionBuckets, radius: float, tail: float) -> fl
 def _upper_bound(buckets: ContributionBuckets, weights: np.ndarray, tail: float) -> float:
     """Return an upper bound on Σ weight·count."""
     used = weights > 0
-    if not used.any():
-        return 0.0
     return max(0.0, float(weights[used] @ buckets.counts[used]) + _quantile(buckets, weights[used], tail))
 
 
 def _quantile(buckets: ContributionBuckets, weights: np.ndarray, tail: float) -> float:
-    """Return a value that the noise of Σ weight·count exceeds with at most this probability."""
-    noise = JointNoise.from_parts(*[(buckets.noise, Fraction(1))] * len(weights))
-    return float(noise.quantile(2 * tail, *weights)[0])
+    """Return a value that the noise of Σ weight·count exceeds with at most this probability.
+
+    It is a norm of the weights (JointNoise.quantile), so a sum of quantiles bounds the quantile of a sum. Weights of
+    similar size are taken together: partial fractions of very different scales would cancel.
+    """
+    if not len(weights):
+        return 0.0
+    similar = weights > _SIMILAR * weights.max()
+    noise = JointNoise.from_parts(*[(buckets.noise, Fraction(1))] * int(similar.sum()))
+    return float(noise.quantile(2 * tail, *weights[similar])[0]) + _quantile(buckets, weights[~similar], tail)
 
 
 def _upper_ends(lows: tuple[float, ...], most: float | None) -> np.ndarray:
