@@ -1,4 +1,4 @@
-"""Automatic contribution bounds: a private histogram is released first, and the query follows with the chosen bounds."""
+"""Automatic contribution bounds: a private histogram is released first, and then the query with the chosen bounds."""
 
 import json
 import threading
@@ -186,13 +186,14 @@ def test_a_crash_after_the_first_charge_leaves_a_histogram_for_the_next_attempt(
     charge = type(curator)._charge_and_release
 
     def fail_second(self, plan, *arguments):
-        if not any(release.histogram for release in plan.releases) or len(plan.answering):
+        if plan.answering:
             raise KeyboardInterrupt
         return charge(self, plan, *arguments)
 
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patched:
         patched.setattr(type(curator), "_charge_and_release", fail_second)
-        curator.ask(BY_WARD, epsilon=1, key="k")
+        with pytest.raises(KeyboardInterrupt):
+            curator.ask(BY_WARD, epsilon=1, key="k")
     assert len(curator.ledger.events()) == 1
     answer = curator.ask(BY_WARD, epsilon=1, key="k")
     assert len(curator.ledger.events()) == 2
@@ -334,8 +335,8 @@ def test_an_l2_histogram_counts_units_by_the_norm_over_all_groups():
         with curator._engine.prepare(usage_of_questions([question])) as reader:
             totals = reader.totals(question)
     counts = dict(zip((key for (key,) in totals.keys), totals.values[:, 0].tolist(), strict=True))
-    pairs = DATA.group_by(["patient", "ward"]).aggregate([([], "count_all")]).to_pandas()
-    norms = np.sqrt(pairs.assign(square=pairs["count_all"] ** 2).groupby("patient")["square"].sum())
+    pairs = DATA.group_by(["patient", "ward"]).aggregate([([], "count_all")])
+    norms = np.sqrt(np.bincount(pairs["patient"].to_numpy(), pairs["count_all"].to_numpy() ** 2.0))
     ends = [*lows[1:], np.inf]
     expected = {
         place: int(((norms >= low - 1e-9) & (norms < end - 1e-9)).sum())
