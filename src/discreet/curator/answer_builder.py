@@ -85,13 +85,12 @@ def build_answer(
         }
 
     sampling_widths = {column: error.margins for column, error in sampling.items()}
-    result, noise_margins, sampling_margins = postprocess.run_with_margins(
-        plan.postprocess, released, margins, redraw, sampling_widths
-    )
+    result = postprocess.run_with_margins(plan.postprocess, released, margins, redraw, sampling_widths)
+    noise_margins, sampling_margins = result.noise_margins, result.sampling_margins
     result_margins = combine_margins(noise_margins, sampling_margins)
     noises = [[piece.noises for piece in table.pieces] for table in tables]
     return Answer(
-        table=result,
+        table=result.table,
         margins=result_margins,
         noise={name: _noise_description(plan, noises, name) for name in result_margins},
         cost=cost_in_budget(total_cost(tables, noise_type_for(policy)), budget),

@@ -198,6 +198,7 @@ class TableEntry(Entry):
     groups: PositiveCount | None = None
     rows: PositiveCount | None = None
     rows_max: PositiveCount = DEFAULT_ROWS_MAX
+    contribution_max: PositiveCount | None = None
     sample: Literal["simple"] | None = None
     sample_size: PositiveCount | None = None
     population_size: PositiveCount | None = None
