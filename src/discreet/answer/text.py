@@ -205,8 +205,11 @@ def cost_sentence(answer: "Answer") -> str:
 
 
 def _reuse_phrase(answer: "Answer") -> str:
-    if answer.paid is None or answer.paid == answer.cost.loss:
+    cost = answer.cost.loss
+    if answer.paid is None or answer.paid == cost:
         return ""
+    if cost.epsilon is not None and (answer.paid.epsilon, answer.paid.delta) == (cost.epsilon, cost.delta):
+        return ""  # in several charges, whose rhos add up to less
     if answer.paid == ZERO_LOSS:
         return "cached answer, no charge"
     return f"partly reused from earlier answers, charged {_loss_text(answer.paid)}"

@@ -5,6 +5,7 @@ groups to the weight of `groups` groups. This is cheaper than sampling, has the 
 """
 
 from dataclasses import dataclass, field
+from enum import Enum
 from math import isqrt, prod
 
 from discreet.kernel.errors import require
@@ -144,12 +145,21 @@ def max_abs_contribution(total: Total) -> int:
     return max(1, *(abs(value - total.shift) for value in values))
 
 
+class Norm(Enum):
+    """The norm of a unit's vector of contributions that is bounded: l1 for Laplace noise, l2 for Gaussian noise."""
+
+    L1 = "l1"
+    L2 = "l2"
+
+
 @dataclass(frozen=True)
 class ContributionBounds:
     """Contribution bounds of a unit: maximum groups (l0) and maximum rows per group."""
 
     groups: int
     rows: int
+    norm: Norm = Norm.L1
+    cap_rows: bool = False
 
     def __post_init__(self) -> None:
         for name in ("groups", "rows"):

@@ -224,7 +224,7 @@ def _count_only_release(release: PlannedRelease, index: int) -> tuple[PlannedRel
     first = (SelectionWeight(),) if isinstance(question.groups, SelectedGroups) else ()
     totals = (*first, question.totals[index])
     count_question = prune_columns(Question(question.relation, question.by, question.groups, question.bounds, totals))
-    return replace(release, question=count_question, measures=(), weights=(), clipping_share=Fraction(0)), len(first)
+    return replace(release, question=count_question, measures=(), weights=()), len(first)
 
 
 def _step_of(release: PlannedRelease, index: int) -> Fraction:
