@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 
 from discreet.answer.bias import Bias
-from discreet.estimate.contribution_buckets import ContributionBuckets, RadiusGoal, choose_radius, clipped_rows
+from discreet.estimate.contribution_buckets import (
+    ContributionBuckets,
+    RadiusGoal,
+    _quantile,
+    choose_radius,
+    clipped_rows,
+)
 from discreet.kernel.mechanism import Gaussian, Laplace
 
 LADDER = tuple(2 ** (place / 2) for place in range(41))
@@ -51,6 +57,18 @@ def test_a_far_bucket_of_noise_does_not_lower_the_bound():
     near = clipped_rows(buckets_of([5000, 3000, 1000]), 1.0)
     far = clipped_rows(buckets_of([5000, 3000, 1000, *[0] * 20, -60]), 1.0)
     assert far == near
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("radius", [1.0, 1000.0])
+def test_a_wide_ladder_has_the_quantile_of_its_largest_weights(noise, radius):
+    lows = (math.sqrt(radius**2 + 1), *(radius * 2 ** (place / 2) for place in range(1, 41)))
+    weights = np.array(lows) - radius
+    quantile = _quantile(ContributionBuckets(lows, np.zeros(41, np.int64), noise), weights, 0.001)
+    draws = np.random.default_rng(5).standard_exponential((2, 20_000, 41))
+    drawn = draws[0] - draws[1] if isinstance(noise, Laplace) else np.random.default_rng(5).normal(size=(20_000, 41))
+    assert np.mean(drawn @ weights * float(noise.scale) > quantile) < 0.002
+    assert quantile < 1.1 * np.quantile(drawn @ weights, 0.999) * float(noise.scale)
 
 
 def test_a_bound_for_a_chosen_radius_is_lower_than_for_a_fixed_one():

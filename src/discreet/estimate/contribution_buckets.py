@@ -19,18 +19,19 @@ _TAIL = 0.05  # bounds hold with 95 % confidence
 _STEP = math.sqrt(2)  # ratio of the ends of a bucket above the ladder
 _VISIBLE = 2.0  # a bucket with fewer deviations of noise is empty as far as can be told
 _PEAK = 3.0  # the largest bucket needs more, because it is the largest of many
+_SIMILAR = 0.001
 
 # Choice of a radius. These constants were tuned by simulation (see bench/bounds.py); no guarantee rests on them.
-_LARGE_PEAK = 10.0  # deviations of noise in the largest bucket from which the decline of the tail can be fitted
-_FITTED = 5  # buckets before the last visible one whose decline is extrapolated, with all that follow
+_LARGE_PEAK = 10.0  # deviations of noise in the largest octave from which the decline of the tail can be fitted
+_FITTED = 3  # octaves before the last visible one whose decline is extrapolated, with all that follow
 _MISFIT = 0.15  # relative error of the fitted decline
-_LEAST_DECLINE, _FAR = 0.35, 10  # of the logarithm per bucket, so many buckets up: that of a finite mean is faster
+_LEAST_DECLINE, _FAR = 0.7, 5  # of the logarithm per octave, so many octaves up: faster for norms of a finite mean
 _FEWEST_UNITS = 0.25  # a tail ends where it has fewer units than this
-_EXTENSION = 12  # buckets above the ladder that a tail may reach
-_SLOPES = np.concatenate([np.arange(0, 1.5, 0.07), np.arange(1.5, 3.1, 0.2)])
-_CURVATURES = np.array([0, 0.004, 0.008, 0.015, 0.03, 0.06, 0.12, 0.25, 0.5])
-_WIDTHS = np.array([1.0, 1.5, 2.0, 3.0, 4.0, 5.5])  # of log-normal norms, in buckets
-_LOCATION_DECAY = 15.0  # buckets over which the prior of a location falls by a factor of e
+_EXTENSION = 6  # octaves above the ladder that a tail may reach
+_SLOPES = np.concatenate([np.arange(0, 3.0, 0.14), np.arange(3.0, 6.2, 0.4)])
+_CURVATURES = np.array([0, 0.016, 0.032, 0.06, 0.12, 0.24, 0.48, 1.0, 2.0])
+_WIDTHS = np.array([0.5, 0.75, 1.0, 1.5, 2.0, 2.75])  # of log-normal norms, in octaves
+_LOCATION_DECAY = 7.5  # octaves over which the prior of a location falls by a factor of e
 _MOST_BIAS = 0.5  # deviations of the noise
 _SAFETY = 2.0  # what a fit says of an invisible tail may be wrong by this factor
 _CONFIDENCE = 0.6  # share of the fits by which the bias is small enough
@@ -66,15 +67,20 @@ class ContributionBuckets:
 
         Noise alone exceeds two deviations now and then far above every contribution, but seldom without a gap.
         """
-        peak = last = int(np.argmax(self.counts))
-        if self.counts[peak] <= _PEAK * self.deviation:
+        if (self.counts <= _PEAK * self.deviation).all():
             return None
-        for place in range(peak + 1, len(self.counts)):
-            if self.counts[place] > _VISIBLE * self.deviation:
-                last = place
-            elif place == last + 2:
-                break
-        return peak, last
+        return _visible_run(self.counts, np.full(len(self.counts), self.deviation))
+
+
+def _visible_run(counts: np.ndarray, deviations: np.ndarray) -> tuple[int, int]:
+    """Return the place of the largest count and of the last visible one before two empty ones in a row."""
+    peak = last = int(np.argmax(counts))
+    for place in range(peak + 1, len(counts)):
+        if counts[place] > _VISIBLE * deviations[place]:
+            last = place
+        elif place == last + 2:
+            break
+    return peak, last
 
 
 class RadiusGoal(Enum):
@@ -127,15 +133,20 @@ def _lower_bound(buckets: ContributionBuckets, radius: float, tail: float) -> fl
 def _upper_bound(buckets: ContributionBuckets, weights: np.ndarray, tail: float) -> float:
     """Return an upper bound on Σ weight·count."""
     used = weights > 0
-    if not used.any():
-        return 0.0
     return max(0.0, float(weights[used] @ buckets.counts[used]) + _quantile(buckets, weights[used], tail))
 
 
 def _quantile(buckets: ContributionBuckets, weights: np.ndarray, tail: float) -> float:
-    """Return a value that the noise of Σ weight·count exceeds with at most this probability."""
-    noise = JointNoise.from_parts(*[(buckets.noise, Fraction(1))] * len(weights))
-    return float(noise.quantile(2 * tail, *weights)[0])
+    """Return a value that the noise of Σ weight·count exceeds with at most this probability.
+
+    It is a norm of the weights (JointNoise.quantile), so a sum of quantiles bounds the quantile of a sum. Weights of
+    similar size are taken together: partial fractions of very different scales would cancel.
+    """
+    if not len(weights):
+        return 0.0
+    similar = weights > _SIMILAR * weights.max()
+    noise = JointNoise.from_parts(*[(buckets.noise, Fraction(1))] * int(similar.sum()))
+    return float(noise.quantile(2 * tail, *weights[similar])[0]) + _quantile(buckets, weights[~similar], tail)
 
 
 def _upper_ends(lows: tuple[float, ...], most: float | None) -> np.ndarray:
@@ -145,10 +156,11 @@ def _upper_ends(lows: tuple[float, ...], most: float | None) -> np.ndarray:
     return np.where(np.array(lows) < most, np.minimum([*lows[1:], math.inf], most), 0.0)
 
 
-def _log_uniform_mean(lows: np.ndarray, ends: np.ndarray) -> np.ndarray:
-    """Return the mean of a number whose logarithm is uniform between the ends."""
-    ratio = np.maximum(ends / lows, 1 + 1e-9)
-    return np.asarray(lows * (ratio - 1) / np.log(ratio))
+def _log_uniform_excess(lows: np.ndarray, ends: np.ndarray, radius: np.ndarray | float) -> np.ndarray:
+    """Return the mean of (norm - radius)+ if the logarithm of the norm is uniform between the ends."""
+    ends = np.maximum(ends, lows * (1 + 1e-9))
+    reached = np.clip(radius, lows, ends)
+    return np.asarray((ends - reached - radius * np.log(ends / reached)) / np.log(ends / lows))
 
 
 def _visible_excess(buckets: ContributionBuckets, radius: float, ends: np.ndarray) -> float:
@@ -157,16 +169,13 @@ def _visible_excess(buckets: ContributionBuckets, radius: float, ends: np.ndarra
     if visible is None:
         return 0.0
     upto = visible[1] + 1
-    lows, ends = np.maximum(buckets.lows[:upto], radius), ends[:upto]
-    reached = ends > lows
-    share = np.log(ends[reached] / lows[reached]) / np.log(ends[reached] / np.array(buckets.lows)[:upto][reached])
-    excess = share * (_log_uniform_mean(lows[reached], ends[reached]) - radius)
-    return float(np.maximum(buckets.counts[:upto][reached], 0) @ excess)
+    excess = _log_uniform_excess(np.array(buckets.lows[:upto]), ends[:upto], radius)
+    return float(np.maximum(buckets.counts[:upto], 0) @ excess)
 
 
 @dataclass(frozen=True, eq=False)
 class _Fits:
-    """Possible numbers of units in each bucket (fits × buckets of the extended ladder), with their weights."""
+    """Possible numbers of units in each octave (fits × octaves, also above the ladder), with their weights."""
 
     counts: np.ndarray
     weights: np.ndarray
@@ -180,8 +189,8 @@ def choose_radius(buckets: ContributionBuckets, noise_ratio: float, cells: int, 
     radius at which most of the fits have a bias below half the noise's deviation, with a safety factor. A choice for
     the least error minimises the mean over the fits of the square root of the error, which limits the influence of
     unlikely ones; a quarter of the bias counts, because clipping removes rows from the numerator and the denominator
-    of a mean alike. If not even the largest bucket is clearly visible, the choice is blind: log-normal norms are fitted
-    to all buckets instead, and the least error is chosen for either goal.
+    of a mean alike. If not even the largest octave is clearly visible, the choice is blind: log-normal norms are fitted
+    to all octaves instead, and the least error is chosen for either goal.
 
     The bias of a cell is bounded as if all contributions had the same direction: Σ (norm - radius)+ divided by the
     root of the number of cells in l2, by their number in l1.
@@ -192,13 +201,13 @@ def choose_radius(buckets: ContributionBuckets, noise_ratio: float, cells: int, 
     >>> round(choice.radius), choice.blind
     (181, False)
     """
-    visible = buckets.visible()
-    blind = visible is None or float(buckets.counts[visible[0]]) < _LARGE_PEAK * buckets.deviation
-    fits = _fit_locations(buckets) if visible is None or blind else _fit_decline(buckets, *visible)
-    lows = _extended(buckets.lows)
-    radii, norms = lows[: len(buckets.lows)], _log_uniform_mean(lows, np.append(lows[1:], lows[-1] * _STEP))
+    octaves, variance = _octaves(buckets)
+    blind = bool((octaves < _LARGE_PEAK * np.sqrt(variance)).all())
+    fits = _fit_locations(octaves, variance) if blind else _fit_decline(octaves, variance)
+    radii = np.array(buckets.lows)
+    lows = radii[0] * 2.0 ** np.arange(fits.counts.shape[1])
     directions = cells if isinstance(buckets.noise, Laplace) else math.sqrt(cells)
-    bias = fits.counts @ np.maximum(norms[:, None] - radii, 0) / directions
+    bias = fits.counts @ _log_uniform_excess(lows[:, None], 2 * lows[:, None], radii) / directions
     noise = noise_ratio * radii
     if goal is RadiusGoal.MARGINS and not blind:
         small_enough = fits.weights @ (_SAFETY * bias <= _MOST_BIAS * noise) >= _CONFIDENCE
@@ -209,32 +218,34 @@ def choose_radius(buckets: ContributionBuckets, noise_ratio: float, cells: int, 
     return RadiusChoice(float(radii[place]), blind)
 
 
-def _extended(lows: tuple[float, ...]) -> np.ndarray:
-    """Return the ladder with further buckets above it."""
-    return np.concatenate([lows, lows[-1] * _STEP ** np.arange(1, _EXTENSION + 1)])
+def _octaves(buckets: ContributionBuckets) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of units with norms from each power of two to the next, and the variance of their noise.
+
+    Norms of few rows are roots of integers or integers, which fill narrower buckets unevenly.
+    """
+    octave = np.floor(np.log2(np.array(buckets.lows) / buckets.lows[0]) + 1e-9).astype(np.int64)
+    return np.bincount(octave, buckets.counts), np.maximum(np.bincount(octave), 1) * buckets.deviation**2
 
 
-def _fit_decline(buckets: ContributionBuckets, peak: int, last: int) -> _Fits:
-    """Fit log-quadratic declines to the last visible buckets and all above; what is visible stays as it is."""
+def _fit_decline(counts: np.ndarray, variance: np.ndarray) -> _Fits:
+    """Fit log-quadratic declines to the last visible octaves and all above; what is visible stays as it is."""
+    peak, last = _visible_run(counts, np.sqrt(variance))
     first = max(peak, last - _FITTED)
-    counts = buckets.counts.astype(float)
     places = np.arange(len(counts) + _EXTENSION - first)
     slopes, curvatures = (grid.reshape(-1, 1) for grid in np.meshgrid(_SLOPES, _CURVATURES))
     declining = (slopes + 2 * curvatures * _FAR >= _LEAST_DECLINE).ravel()
     shapes = np.exp(-(slopes * places + curvatures * places**2))[declining]
     misfit = np.where(np.arange(first, len(counts)) <= last, _MISFIT * np.maximum(counts[first:], 0), 0.0)
-    fitted, weights = _weighted_fits(shapes, counts[first:], buckets.deviation**2 + misfit**2)
+    fitted, weights = _weighted_fits(shapes, counts[first:], variance[first:] + misfit**2)
     seen = np.broadcast_to(np.maximum(counts[: last + 1], 0), (len(fitted), last + 1))
     return _Fits(np.concatenate([seen, _ended(fitted)[:, last + 1 - first :]], axis=1), weights)
 
 
-def _fit_locations(buckets: ContributionBuckets) -> _Fits:
+def _fit_locations(counts: np.ndarray, variance: np.ndarray) -> _Fits:
     """Fit log-normal norms of every location and several widths; lower locations are likelier beforehand."""
-    size = len(buckets.lows)
-    locations, widths = (grid.reshape(-1, 1) for grid in np.meshgrid(np.arange(size), _WIDTHS))
-    shapes = np.exp(-0.5 * ((np.arange(size + _EXTENSION) - locations) / widths) ** 2)
-    variance = np.full(size, buckets.deviation**2)
-    fitted, weights = _weighted_fits(shapes, buckets.counts.astype(float), variance, -locations[:, 0] / _LOCATION_DECAY)
+    locations, widths = (grid.reshape(-1, 1) for grid in np.meshgrid(np.arange(0, len(counts), 0.5), _WIDTHS))
+    shapes = np.exp(-0.5 * ((np.arange(len(counts) + _EXTENSION) - locations) / widths) ** 2)
+    fitted, weights = _weighted_fits(shapes, counts, variance, -locations[:, 0] / _LOCATION_DECAY)
     return _Fits(_ended(fitted), weights)
 
 
