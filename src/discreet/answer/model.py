@@ -182,7 +182,7 @@ class Answer:
             "noise": self.noise,
             "noise_margins": self.noise_margins,
             "sampling_margins": self.sampling_margins,
-            "bias": {name: [bias and bias.to_dict() for bias in column] for name, column in self.bias.items()},
+            "bias": {name: [bias.to_dict() if bias else None for bias in column] for name, column in self.bias.items()},
             "clipping": list(self.clipping),
             "bounds": list(self.bounds),
             "notes": list(self.notes),
@@ -219,12 +219,12 @@ class Answer:
         If the policy declares a sample, n_noise_margin and n_sampling_margin follow. If clipping may make the number
         too low, so do n_bias, the estimate of this bias (NULL if there is none), and n_bias_low, its lower bound.
         """
-        parts = {
+        parts: dict[str, dict[str, list[float | None]]] = {
             "margin": self.margins,
             "noise_margin": self.noise_margins,
             "sampling_margin": self.sampling_margins,
-            "bias": {name: [bias and bias.estimate for bias in column] for name, column in self.bias.items()},
-            "bias_low": {name: [bias and bias.low for bias in column] for name, column in self.bias.items()},
+            "bias": {name: [bias.estimate if bias else None for bias in column] for name, column in self.bias.items()},
+            "bias_low": {name: [bias.low if bias else None for bias in column] for name, column in self.bias.items()},
         }
         columns: dict[str, Any] = {}
         for name in self.table.column_names:
