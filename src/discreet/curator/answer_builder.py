@@ -14,6 +14,7 @@ from sqlglot import exp
 from discreet import postprocess, privacy
 from discreet.answer.margins import combine_margins
 from discreet.answer.model import Answer, Cost, ExplainedColumn, Explanation
+from discreet.estimate.clipping_report import clipping_report
 from discreet.estimate.estimators import VarianceStatistic, describe_noise
 from discreet.estimate.intervals import ReleaseNoise
 from discreet.estimate.planned_release import (
@@ -90,19 +91,22 @@ def build_answer(
         }
 
     sampling_widths = {column: error.margins for column, error in sampling.items()}
-    result, noise_margins, sampling_margins = postprocess.run_with_margins(
-        plan.postprocess, released, margins, redraw, sampling_widths
-    )
+    result = postprocess.run_with_margins(plan.postprocess, released, margins, redraw, sampling_widths)
+    noise_margins, sampling_margins = result.noise_margins, result.sampling_margins
     result_margins = combine_margins(noise_margins, sampling_margins)
+    clipping = clipping_report(plan, tables, policy, released, result)
     noises = [[piece.noises for piece in table.pieces] for table in tables]
     return Answer(
-        table=result,
+        table=result.table,
         margins=result_margins,
         noise={name: _noise_description(plan, noises, name) for name in result_margins},
         cost=cost_in_budget(total_cost(tables, noise_type_for(policy)), budget),
         receipt=Receipt(max((table.latest for table in tables), key=lambda draw: draw.order).receipt),
         bounds=_bound_sentences(plan, tables),
+        bias=clipping.bias,
+        clipping=clipping.sentences,
         notes=(
+            *clipping.notes,
             *_sampling_notes(plan, sampling, sampling_margins, policy),
             *_interpretation_notes(plan, released, noise_margins),
             *release_plan.notes,

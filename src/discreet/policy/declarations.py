@@ -118,6 +118,9 @@ def declared_bound(bound: Bound | None) -> int | None:
 class DeclaredTable:
     """A table; `groups` and `rows` are the default contribution bounds of a query, chosen privately if "auto" or None.
 
+    `contribution_max` is the owner's statement that no unit has more rows. It is not enforced: it only bounds the
+    clipping bias that answers report.
+
     Queries can use only the listed columns; a public table that lists none has all columns of its source.
     """
 
@@ -129,6 +132,7 @@ class DeclaredTable:
     rows_max: int
     columns: Mapping[str, DeclaredColumn]
     sample: SimpleRandomSample | None = None
+    contribution_max: int | None = None
 
     @property
     def public(self) -> bool:

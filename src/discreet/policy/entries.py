@@ -209,6 +209,7 @@ class TableEntry(Entry):
     groups: Annotated[Bound | None, as_validator(_parse_bound)] = None
     rows: Annotated[Bound | None, as_validator(_parse_bound)] = None
     rows_max: PositiveCount = DEFAULT_ROWS_MAX
+    contribution_max: PositiveCount | None = None
     sample: Literal["simple"] | None = None
     sample_size: PositiveCount | None = None
     population_size: PositiveCount | None = None

@@ -298,6 +298,7 @@ def _table_text(table: DeclaredTable) -> str:
         if value is not None
     ]
     lines += [f"rows_max = {table.rows_max}"] if table.rows_max != DEFAULT_ROWS_MAX else []
+    lines += [f"contribution_max = {table.contribution_max}"] if table.contribution_max else []
     if table.sample:
         sizes = {"sample_size": table.sample.size, "population_size": table.sample.population_size}
         lines += ['sample = "simple"', *(f"{key} = {size}" for key, size in sizes.items() if size)]
