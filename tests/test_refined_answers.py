@@ -68,7 +68,8 @@ def test_a_total_drawn_separately_by_two_parts_of_a_query_is_redrawn(curator):
         assert amount(curator.budget().spent) == amount(before) + amount(answer.paid)
         assert curator.ask(sql, epsilon=price).paid == ZERO_LOSS
         before = curator.budget().spent
-    assert not [event for event in curator.ledger.events() if event.follows]
+    refined = {fingerprint for event in curator.ledger.events() for fingerprint, _ in event.follows}
+    assert len(refined) <= 1  # the contribution histogram
     curator.ledger.verify()
 
 

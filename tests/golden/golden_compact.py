@@ -7,7 +7,7 @@ from discreet.estimate.planned_release import FrequencyFunction
 from discreet.estimate.quantile_walk import QuantileTarget
 from discreet.kernel.expr import Call, Column, Constant, Type
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import ClippedUnits, Count, CountDistinct, CountUnits, HistogramTree, PublicGroups, Sum
+from discreet.kernel.question import Count, CountDistinct, CountUnits, HistogramTree, PublicGroups, Sum
 from discreet.kernel.relation import (
     Derive,
     EachRow,
@@ -148,8 +148,6 @@ def _total(total):
         case HistogramTree(expr, places, fan, depth):
             listed = _ends(places) if isinstance(places, Grid) else _values(places)
             return f"histogram({_expr(expr)}, {listed}, {fan} to the {depth})"
-        case ClippedUnits(rows):
-            return f"clipped_units({'groups or rows' if rows else 'groups'})"
 
 
 def _ends(grid):

@@ -17,7 +17,7 @@ from discreet.kernel.expr import Column, Type
 from discreet.kernel.grid import Grid
 from discreet.kernel.histogram_tree import CellCounts, walk_noisy_tree
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.kernel.question import ClippedUnits, ContributionBounds, CountUnits, HistogramTree, PublicGroups, Question
+from discreet.kernel.question import ContributionBounds, HistogramTree, PublicGroups, Question
 from discreet.kernel.relation import Scan, UnitKey
 from discreet.kernel.release import ReleaseRequest
 
@@ -196,24 +196,6 @@ def test_each_level_is_charged():
     assert of(3).l1 == 3 * of(1).l1
     assert of(3).l2_squared == 3 * of(1).l2_squared
     assert Gaussian(100).loss(of(3)).rho == 3 * Gaussian(100).loss(of(1)).rho
-
-
-def test_the_number_of_clipped_units_is_one_number_with_one_noise():
-    question = Question(
-        VISITS,
-        (("place", PLACE),),
-        PublicGroups((("a", "b", "c"),)),
-        ContributionBounds(1, 1),
-        (CountUnits(), ClippedUnits()),
-    )
-    rows = [{"user": user, "x": 0, "place": place} for user in range(50) for place in "ab"]
-    asked = ReleaseRequest(question, (Laplace(1 << 40), Laplace(1)))
-    shown = release._add_noise(asked, ReferenceEngine({"visits": rows}), {})
-    assert len(set(shown.values[:, 1].tolist())) == 1
-    assert abs(shown.values[0, 1] - 50) < 40
-    assert question.sensitivity_of(ClippedUnits()).l1 == 1
-    nobody = release._add_noise(asked, ReferenceEngine({"visits": []}), {})
-    assert abs(nobody.values[0, 1]) < 40
 
 
 def test_invalid_cells_are_refused():

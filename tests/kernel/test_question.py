@@ -4,6 +4,7 @@ import random
 import sys
 from collections import Counter
 from fractions import Fraction
+from math import sqrt
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,10 +17,10 @@ from hypothesis import strategies as st
 from discreet.engines.duckdb.dialect import DUCKDB
 from discreet.engines.reference.engine import ReferenceEngine
 from discreet.engines.sql_totals import compute_totals as gathered
+from discreet.kernel.ball import Ball, Norm, ball_for
 from discreet.kernel.expr import Call, Column, Constant, Type
 from discreet.kernel.grid import Grid
 from discreet.kernel.question import (
-    ClippedUnits,
     ContributionBounds,
     Count,
     CountDistinct,
@@ -126,7 +127,7 @@ def totals_of(draw):
     cells = [HistogramTree(X, grid, branching=fan, depth=9 if fan == 3 else 1) for fan in (3, 1000)] + [
         HistogramTree(PLACE, (0, 1, 7), 3, 1)
     ]
-    others = [Count(), Count(X), CountUnits(X), CountDistinct(PLACE), ClippedUnits(), *cells, *sums]
+    others = [Count(), Count(X), CountUnits(X), CountDistinct(PLACE), *cells, *sums]
     return tuple(draw(st.lists(st.sampled_from([*others, CountUnits()]), min_size=1, max_size=4)))
 
 
@@ -138,7 +139,8 @@ def heavy(draw):
     keys = (
         PublicGroups((tuple(range(41)),)) if draw(st.booleans()) else SelectedGroups(draw(st.sampled_from([1, 5, 50])))
     )
-    limit = ContributionBounds(draw(st.integers(1, 4)), draw(st.integers(1, 3)))
+    norm, cap_rows = draw(st.sampled_from(Norm)), draw(st.booleans())
+    limit = ContributionBounds(draw(st.integers(1, 4)), draw(st.integers(1, 3)), norm, cap_rows)
     first = (SelectionWeight(),) if isinstance(keys, SelectedGroups) else ()
     question = Question(VISITS, BY_PLACE, keys, limit, first + totals_of(draw))
     return question, draw(rows), draw(rows), draw(rows)
@@ -158,7 +160,7 @@ def test_a_unit_with_many_rows_moves_totals_by_at_most_the_sensitivity(drawn):
 
 
 @pytest.mark.parametrize("block", range(3))
-def test_removing_a_unit_moves_cells_distinct_values_and_clipping_by_at_most_the_sensitivity(block):
+def test_removing_a_unit_moves_cells_and_distinct_values_by_at_most_the_sensitivity(block):
     """Many values and places of one unit, in all orders: what is chosen or scaled is this unit's alone."""
     moved = Counter()
     for seed in range(block * 40, block * 40 + 40):
@@ -170,7 +172,7 @@ def test_removing_a_unit_moves_cells_distinct_values_and_clipping_by_at_most_the
             CountDistinct(Call("to_integer", (X,))),
             tree,
         )
-        totals += (HistogramTree(PLACE, (0, 1, 2, 3), 4, 1), Count(X), ClippedUnits())
+        totals += (HistogramTree(PLACE, (0, 1, 2, 3), 4, 1), Count(X))
         limit = ContributionBounds(rng.randint(1, 3), rng.randint(1, 3))
         groups = PublicGroups((tuple(range(5)),)) if seed % 2 else SelectedGroups(rng.choice([1, 2, 50]))
         question = Question(VISITS, BY_PLACE, groups, limit, totals)
@@ -182,25 +184,122 @@ def test_removing_a_unit_moves_cells_distinct_values_and_clipping_by_at_most_the
         check_bound(full, less, question)
         for place, total in enumerate(totals):
             moved[type(total)] += any(differences(full, less, question, place))
-    assert all(moved[kind] > 5 for kind in (HistogramTree, CountDistinct, ClippedUnits))
+    assert all(moved[kind] > 5 for kind in (HistogramTree, CountDistinct))
 
 
+@pytest.mark.parametrize("cap_rows", [False, True])
+@pytest.mark.parametrize("norm", Norm)
 @pytest.mark.parametrize("rows", [1, 2, 7])
 @pytest.mark.parametrize("groups", [1, 2, 5])
 @pytest.mark.parametrize(
     "total", [Count(), Sum(X, Grid(-8, 3, "1/2")), Sum(X, Grid(-8, 3, 1), 2, 3)], ids=["count", "sum", "squares"]
 )
-def test_a_unit_attains_the_sensitivity(total, groups, rows):
+def test_a_unit_attains_the_sensitivity(total, groups, rows, norm, cap_rows):
     """A unit at the limit in every way: a smaller sensitivity would be a lie."""
-    question = Question(
-        VISITS, BY_PLACE, SelectedGroups(9), ContributionBounds(groups, rows), (SelectionWeight(), total)
-    )
+    bounds = ContributionBounds(groups, rows, norm, cap_rows)
+    question = Question(VISITS, BY_PLACE, SelectedGroups(9), bounds, (SelectionWeight(), total))
     unit = [(place, -100.0) for place in range(groups) for _ in range(rows)]
     full = by_reference(visits([], unit), question)
     sensitivity = question.sensitivity_of(total)
     changes = [full[key][1] for key in full]
-    assert sum(map(abs, changes)) == sensitivity.l1
-    assert sum(x * x for x in changes) == sensitivity.l2_squared
+    if norm is Norm.L1:
+        assert sum(map(abs, changes)) == sensitivity.l1
+    else:
+        assert sum(x * x for x in changes) == sensitivity.l2_squared
+
+
+def terms_of_one_unit(places, bounds, total=Count()):  # noqa: B008
+    """Return what one unit with these places adds to each group, and the sensitivity."""
+    question = Question(VISITS, BY_PLACE, SelectedGroups(99), bounds, (SelectionWeight(), total))
+    full = by_reference(visits([], [(place, 1.0) for place in places]), question)
+    return {key[0]: row[1] for key, row in full.items()}, question
+
+
+def test_contributions_to_all_groups_are_scaled_together():
+    """The direction of a unit's vector is kept; only its length is clipped."""
+    places = [0] * 30 + [1] * 40
+    terms, question = terms_of_one_unit(places, ContributionBounds(4, 5, Norm.L2))
+    assert [round(terms[place] / 2 ** question.fraction_bits(Count()), 3) for place in (0, 1)] == [6, 8]
+    terms, question = terms_of_one_unit(places, ContributionBounds(2, 5, Norm.L1))
+    assert [round(terms[place] / 2 ** question.fraction_bits(Count()), 3) for place in (0, 1)] == [4.286, 5.714]
+
+
+def test_a_group_may_take_up_the_whole_radius_unless_rows_are_capped():
+    terms, question = terms_of_one_unit([0] * 10, ContributionBounds(4, 5, Norm.L2))
+    assert terms[0] == 10 << question.fraction_bits(Count())
+    terms, question = terms_of_one_unit([0] * 10, ContributionBounds(4, 5, Norm.L2, cap_rows=True))
+    assert terms[0] == 5 << question.fraction_bits(Count())
+
+
+@pytest.mark.parametrize("norm", Norm)
+def test_a_cap_and_a_ball_never_clip_more_than_a_weight_by_the_number_of_groups(norm):
+    for seed in range(60):
+        rng = random.Random(f"never more {seed}")
+        groups, rows = rng.randint(1, 4), rng.randint(1, 5)
+        counts = {place: rng.randint(1, 12) for place in range(rng.randint(1, 12))}
+        places = [place for place, count in counts.items() for _ in range(count)]
+        terms, question = terms_of_one_unit(places, ContributionBounds(groups, rows, norm, cap_rows=True))
+        by_groups = min(1, Fraction(groups, len(counts)))
+        for place, count in counts.items():
+            before = min(count, rows) * by_groups * (1 - Fraction(1, 1 << 18))
+            assert Fraction(terms[place], 1 << question.fraction_bits(Count())) >= before - Fraction(1, 1 << 18)
+
+
+def test_gaussian_noise_on_an_l1_ball_and_laplace_noise_on_an_l2_ball_cost_what_their_own_norms_allow():
+    """An l2 ball has a larger l1 norm, and the other way round: neither is taken for the other."""
+    many = [place for place in range(40) for _ in range(3)]
+    for norm in Norm:
+        terms, question = terms_of_one_unit(many, ContributionBounds(4, 3, norm))
+        sensitivity = question.sensitivity_of(Count())
+        assert sum(terms.values()) <= sensitivity.l1
+        assert sum(term * term for term in terms.values()) <= sensitivity.l2_squared
+    radius = 12 << 20
+    l1_ball, l2_ball = (
+        Question(VISITS, BY_PLACE, PublicGroups((tuple(range(40)),)), ContributionBounds(4, 3, norm), (Count(),))
+        for norm in Norm
+    )
+    assert (l1_ball.sensitivity().l1, l1_ball.sensitivity().l2_squared) == (radius, radius**2)
+    assert l2_ball.sensitivity().l2_squared == radius**2 // 4
+    assert radius * 3 < l2_ball.sensitivity().l1 <= radius * 3.17  # sqrt(40) times the radius of 6
+
+
+@pytest.mark.long
+@given(
+    st.sampled_from(Norm),
+    st.integers(1, 1 << 30),
+    st.integers(1, 50),
+    st.lists(st.integers(0, 1 << 40), min_size=1, max_size=60),
+    st.integers(0, 1 << 20),
+)
+@settings(max_examples=300)
+def test_a_clipped_vector_is_in_the_ball(norm, size, groups, terms, spare):
+    largest = sum(terms) + spare + 1
+    ball = ball_for(norm, size, groups, max_sum=largest, max_terms=len(terms) + spare)
+    radius_squared = groups * size**2 if norm is Norm.L2 else (groups * size) ** 2
+    cut = [term if ball.cut is None else min(term, ball.cut) for term in terms]
+    assert ball.cut is None or ball.cut**2 >= radius_squared
+    steps = [-(-term >> ball.shift) for term in cut]
+    norms = sum(steps) if norm is Norm.L1 else sum(step * step for step in steps)
+    assert norms <= 1 << 62
+    weight = 1 << 20
+    if norms > ball.limit:
+        weight = ball.weight_numerator // norms if norm is Norm.L1 else int(ball.weight_numerator / sqrt(norms))
+        assert weight < 1 << 20
+    clipped = [term * weight for term in cut]
+    length = sum(clipped) ** 2 if norm is Norm.L1 else sum(term * term for term in clipped)
+    assert length <= radius_squared << 40
+    exact = sum(terms) ** 2 if norm is Norm.L1 else sum(term * term for term in terms)
+    if norms > ball.limit and exact > radius_squared and ball.cut is None and weight > 1 << 14 and not ball.shift:
+        assert length >= (radius_squared << 40) * 0.999  # and it reaches its surface
+
+
+@pytest.mark.parametrize("norms", [(1 << 52) + 1, 3 * (1 << 40), (1 << 61) - 1, 10**15 + 7])
+def test_a_weight_above_the_exact_quotient_is_caught(norms):
+    """Doubles round: without the one that is subtracted, a weight could exceed the quotient that the proof allows."""
+    for limit in (norms - 1, norms // 2, norms // 4, (norms // 7) | 1):
+        numerator = Ball(Norm.L2, limit).weight_numerator
+        weight = int(numerator / sqrt(norms))
+        assert weight**2 * norms <= limit << 40
 
 
 def weights_of(places, max_groups, shown=()):
@@ -244,7 +343,7 @@ def test_one_row_for_each_unit_needs_no_limit():
 
 def test_the_l0_bound_is_at_most_the_number_of_listed_keys():
     question = Question(VISITS, BY_PLACE, PublicGroups(((0, 1),)), ContributionBounds(5, 1), (Count(),))
-    assert (question.l0_bound, question.needs_l0_clipping, question.fraction_bits(Count())) == (2, False, 0)
+    assert (question.l0_bound, question.needs_l0_clipping, question.fraction_bits(CountUnits())) == (2, False, 0)
     wide = Question(VISITS, BY_PLACE, PublicGroups((tuple(range(9)),)), ContributionBounds(5, 1), (Count(),))
     assert (wide.l0_bound, wide.needs_l0_clipping, wide.fraction_bits(Count())) == (5, True, 20)
 
@@ -258,25 +357,36 @@ def test_the_l0_bound_is_at_most_the_number_of_listed_keys():
     st.integers(0, 1 << 38),
     st.sampled_from([1, 2]),
     st.integers(-(1 << 61), 1 << 61),
+    st.sampled_from(Norm),
+    st.booleans(),
 )
 @settings(max_examples=500)
-def test_no_intermediate_value_exceeds_64_bits(most, groups, rows, low, high, power, shift):  # noqa: PLR0917
+def test_no_intermediate_value_exceeds_64_bits(most, groups, rows, low, high, power, shift, norm, cap_rows):  # noqa: PLR0917
     """Whatever a question allows, the numbers that render writes fit, with as many rows as there may be."""
     scan = Scan("visits", (USER, PLACE, X), UnitKey((USER,)), max_rows=most)
     try:
         total = Sum(X, Grid(-low, high, 1), power, shift)
-        question = Question(
-            scan, BY_PLACE, SelectedGroups(9), ContributionBounds(groups, rows), (SelectionWeight(), total)
-        )
+        bounds = ContributionBounds(groups, rows, norm, cap_rows)
+        question = Question(scan, BY_PLACE, SelectedGroups(9), bounds, (SelectionWeight(), total))
     except ValueError:
         return
     for each in question.totals:
         fine, top = 1 << question.fraction_bits(each), max_abs_contribution(each)
         assert most * top * fine < 1 << 63  # a unit's sum in one group, made finer; and the sum of all units
-        term = question.max_count_per_group(each) * top * fine
+        term = question.max_term(each) * fine
         assert term <= 1 << 42  # a unit's term in one group
         assert term << 20 < 1 << 63  # and with a weight
         assert most * question.max_rows_per_group < 1 << 63  # what is left of a division, times the rows
+        if ball := question.ball_of(each):
+            largest = (most * top) << question.term_bits(each)  # the sum of a unit's terms, in one group or in many
+            for terms in ([largest], [largest - min(most - 1, 40), *[1] * min(most - 1, 40)]):
+                cut = [term if ball.cut is None else min(term, ball.cut) for term in terms]
+                steps = [-(-term >> ball.shift) for term in cut]
+                norms = sum(steps) if norm is Norm.L1 else sum(step * step for step in steps)
+                assert norms < 1 << 63
+                weight = ball.weight_numerator // norms if norm is Norm.L1 else int(ball.weight_numerator / sqrt(norms))
+                assert norms <= ball.limit or max(cut) * weight < 1 << 63
+                assert norms > ball.limit or max(cut) << 20 < 1 << 63
 
 
 @pytest.mark.long
@@ -307,7 +417,7 @@ def test_a_bound_is_an_integer_of_at_least_one(name, bad):
 
 def test_numbers_of_numpy_do_not_wrap():
     """An int64 of numpy that stayed in a question would make products wrap, and a sensitivity small."""
-    limit = ContributionBounds(np.int64(1 << 40), np.int64(4))
+    limit = ContributionBounds(np.int64(1 << 40), np.int64(4), cap_rows=True)
     total = Sum(X, Grid(0, 1, 1), 1, np.int64(-(1 << 38)))
     scan = Scan("visits", (USER, PLACE, X), UnitKey((USER,)), max_rows=np.int64(10_000))
     question = Question(scan, BY_PLACE, SelectedGroups(np.int64(5)), limit, (SelectionWeight(), total))
@@ -315,7 +425,7 @@ def test_numbers_of_numpy_do_not_wrap():
         Scan("visits", (USER, PLACE, X), UnitKey((USER,)), max_rows=10_000),
         BY_PLACE,
         SelectedGroups(5),
-        ContributionBounds(1 << 40, 4),
+        ContributionBounds(1 << 40, 4, cap_rows=True),
         (SelectionWeight(), Sum(X, Grid(0, 1, 1), 1, -(1 << 38))),
     )
     assert [question.sensitivity_of(each).l2_squared for each in question.totals] == [
@@ -355,9 +465,8 @@ def test_terms_get_as_many_fractional_bits_as_64_bits_allow():
     def bits(max_rows, top, rows=1):
         scan = Scan("visits", VISITS.columns, VISITS.owner, max_rows=max_rows)
         total = Sum(X, Grid(0, top, 1))
-        return Question(
-            scan, BY_PLACE, SelectedGroups(9), ContributionBounds(2, rows), (SelectionWeight(), total)
-        ).fraction_bits(total)
+        bounds = ContributionBounds(2, rows, cap_rows=True)
+        return Question(scan, BY_PLACE, SelectedGroups(9), bounds, (SelectionWeight(), total)).fraction_bits(total)
 
     assert [bits(10, top) for top in (1, 1 << 22, (1 << 22) + 1, 1 << 39)] == [20, 20, 19, 3]  # the term of a unit
     assert bits(10, 1 << 22, rows=4) == 18
@@ -387,7 +496,6 @@ NULL = Constant(None, INT)
         ({"bounds": SimpleNamespace(groups=1, rows=1)}, TypeError, "bounds must be"),
         ({"bounds": (1, 1)}, TypeError, "bounds must be"),
         ({"relation": SimpleNamespace(shape=VISITS.shape)}, TypeError, "relation must be"),
-        ({"relation": EVENTS, "totals": (ClippedUnits(),)}, ValueError, "can be clipped"),
         ({"groups": SelectedGroups(3), "totals": (CountUnits(),)}, ValueError, "partition selection"),
         ({"totals": (SelectionWeight(),)}, ValueError, "partition selection"),
         ({"groups": SelectedGroups(3), "totals": (SelectionWeight(),) * 2}, ValueError, "partition selection"),

@@ -20,7 +20,6 @@ from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
 from discreet.kernel.partition_selection import PartitionSelection, partition_threshold
 from discreet.kernel.question import (
-    ClippedUnits,
     ContributionBounds,
     Count,
     HistogramTree,
@@ -186,14 +185,6 @@ def test_the_kernel_refines_the_stored_numbers_of_the_same_totals(monkeypatch):
         (shown[:, 1].tolist(), [2, 1], Laplace(9), Laplace(3)),
     ]
     assert second.parts[0].values.tolist() == [[102, 102], [101, 101]]
-
-
-def test_the_number_of_clipped_units_is_refined_as_one_number():
-    question = Question(VISITS, BY, PublicGroups((("a", "b"),)), ContributionBounds(2, 1), (Count(), ClippedUnits()))
-    ledger = opened(100)
-    first = told(ledger, ReleaseRequest(question, (Laplace(1), Laplace(9))))
-    second = told(ledger, finer(question, first.receipt, [1, 9], ["1/2", "1/40"]))
-    assert second.parts[0].values[:, 1].tolist() == [0, 0]
 
 
 # Which draw.

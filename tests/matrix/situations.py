@@ -1,18 +1,19 @@
 """Questions and tables that random programs rarely draw; every engine must agree with the reference."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from itertools import product
 
 import compare
 import strategies
 from strategies import BOOL, DATE, EVENTS, INT, KINDS, REAL, STAYS, TEXT, TIME, VISITS
 
 from discreet.engines.reference.evaluate import finite_or_null
+from discreet.kernel.ball import Norm
 from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, UnitAggregate
 from discreet.kernel.grid import Grid
 from discreet.kernel.question import (
-    ClippedUnits,
     ContributionBounds,
     Count,
     CountDistinct,
@@ -118,21 +119,19 @@ def _wide():
     """The largest terms, weights and sums that a question may have."""
     scan = Scan("visits", VISITS.columns, VISITS.owner, max_rows=1 << 20)
     rows = [visit(n=n, place=place) for n in (-(1 << 62), 1 << 62) for place in "abcd"]
-    for limit in (
-        ContributionBounds(1, 1),
-        ContributionBounds(1 << 42, 1),
-        ContributionBounds(1, 1 << 20),
-        ContributionBounds(3, 1 << 20),
-    ):
+    capped = [(1, 1), (1 << 42, 1), (1, 1 << 20), (3, 1 << 20)]
+    limits = [ContributionBounds(*bounds, norm, cap_rows=True) for bounds in capped for norm in Norm]
+    limits += [
+        ContributionBounds(*bounds, norm) for bounds in ((1, 1), (4, 1), (1, 4), (1 << 10, 1 << 10)) for norm in Norm
+    ]
+    for limit in limits:
         total = Sum(N, Grid(-(1 << 20), 1 << 20, 1), power=2, shift=0)
-        widest = total if limit.rows * (1 << 40) <= 1 << 42 else Sum(N, Grid(-(1 << 22), 0, 1))
+        largest = limit.rows * (1 if limit.cap_rows else limit.groups)
+        narrow = Sum(N, Grid(-(1 << 22), 0, 1))
+        widest = total if largest << 40 <= 1 << 42 else narrow
         question = Question(scan, (("k", PLACE),), SelectedGroups(9), limit, (SelectionWeight(), Count(), widest))
-        yield (
-            f"the widest numbers fit: {limit.groups} groups, {limit.rows} rows",
-            small(visits=rows * 3),
-            question,
-            None,
-        )
+        name = f"{limit.groups} groups, {limit.rows} rows, {limit.norm}{', capped' if limit.cap_rows else ''}"
+        yield f"the widest numbers fit: {name}", small(visits=rows * 3), question, None
 
 
 def _finite():
@@ -232,7 +231,7 @@ def _heavy():
 
 
 def _clipped():
-    """Units above one bound and not above the other: their weights differ, and each is counted once."""
+    """Units above one bound and not above the other, with every norm, with and without a cap per group."""
     groups = {
         1: "aaa",  # too many rows in one group
         2: "abc",  # too many groups
@@ -243,14 +242,32 @@ def _clipped():
     rows = [visit(user=user, place=place, n=1) for user, places in groups.items() for place in places]
     for name, keys in (("listed", PublicGroups((("a", "b", "c", "d"),))), ("selected", SelectedGroups(3))):
         first = (SelectionWeight(),) if name == "selected" else ()
-        for by_rows in ((True, False), (True,), (False,)):
-            totals = (*first, Count(), Sum(N, Grid(-3, 3, 1), shift=2), *(ClippedUnits(each) for each in by_rows))
-            question = Question(VISITS, (("k", PLACE),), keys, ContributionBounds(2, 2), totals)
-            yield f"units above one bound: {name} {by_rows}", small(visits=rows), question, None
-    few = Question(
-        VISITS, (), PublicGroups(()), ContributionBounds(2, 2), (Count(), ClippedUnits(), ClippedUnits(by_rows=False))
-    )
-    yield "units above one bound: one group", small(visits=rows), few, {(): (10, 4, 0)}
+        totals = (*first, Count(), CountUnits(), Sum(N, Grid(-3, 3, 1), shift=2), Sum(N, Grid(-3, 3, "1/4096"), 2))
+        for norm, cap_rows in product(Norm, (False, True)):
+            question = Question(VISITS, (("k", PLACE),), keys, ContributionBounds(2, 2, norm, cap_rows), totals)
+            yield f"units above one bound: {name} {norm} {cap_rows}", small(visits=rows), question, None
+    for cap_rows, known in ((False, (10, 5)), (True, (10, 5))):
+        bounds = ContributionBounds(2, 2, Norm.L2, cap_rows)
+        few = Question(VISITS, (), PublicGroups(()), bounds, (Count(), CountUnits()))
+        yield f"units above one bound: one group {cap_rows}", small(visits=rows), few, {(): known}
+
+
+def _wide_vectors():
+    """Terms so large or so many that their squares are measured in coarse steps, after a cut."""
+    rows = [visit(user=user, place=f"p{place}", n=n) for user, place, n in product(range(3), range(7), (5, -3, 10**9))]
+    rows += [visit(user=9, place="p0", n=10**9) for _ in range(40)]
+    for most, rows_bound, norm in product((10**6, 10**12), (1, 3), Norm):
+        scan = replace(VISITS, max_rows=most)
+        top = min(10**9, (1 << 61) // most // 3)
+        totals = (Count(), Sum(N, Grid(-top, top, 1)), Sum(N, Grid(0, 1000, 1), 2, shift=7))
+        groups = PublicGroups((tuple(f"p{place}" for place in range(7)),))
+        bounds = ContributionBounds(2, rows_bound, norm)
+        yield (
+            f"wide vectors: {most} {rows_bound} {norm}",
+            small(visits=rows),
+            Question(scan, (("k", PLACE),), groups, bounds, totals),
+            None,
+        )
 
 
 def _later_rounds():
@@ -287,5 +304,17 @@ def _later_rounds():
         yield f"a later round: keys of type {kind.name.lower()}", small(visits=rows), question, None
 
 
-_ALL = (_statistics, _types, _wide, _finite, _empty, _names, _long_lists, _heavy, _clipped, _later_rounds)
+_ALL = (
+    _statistics,
+    _types,
+    _wide,
+    _finite,
+    _empty,
+    _names,
+    _long_lists,
+    _heavy,
+    _clipped,
+    _wide_vectors,
+    _later_rounds,
+)
 SITUATIONS = {name: Situation(*rest) for found in _ALL for name, *rest in found()}

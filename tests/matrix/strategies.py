@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from discreet.engines.reference.engine import ReferenceEngine
 from discreet.engines.reference.evaluate import evaluate, finite_or_null
+from discreet.kernel.ball import Norm
 from discreet.kernel.expr import SIGNATURES, AggregateFunction, Call, Column, Constant, Expr, Type, UnitAggregate, Value
 from discreet.kernel.grid import Grid
 from discreet.kernel.histogram_tree import CellCounts
 from discreet.kernel.partition_selection import _UNLISTABLE
 from discreet.kernel.question import (
-    ClippedUnits,
     ContributionBounds,
     Count,
     CountDistinct,
@@ -397,9 +397,12 @@ def question(rng: random.Random, tables: Tables, kind: int, depth: int = 3, inne
             )
             numbers = [expression(rng, schema, rng.choice([INT, REAL]), inner) for _ in range(2)]
             totals = tuple(total(rng, schema, numbers) for _ in range(rng.randint(1, 4)))
-            if rng.random() < 0.2:
-                totals = (*totals, ClippedUnits(rng.random() < 0.7))
-            limit = ContributionBounds(groups=rng.choice([1, 1, 2, 3, 100]), rows=rng.choice([1, 1, 2, 3, 100]))
+            limit = ContributionBounds(
+                groups=rng.choice([1, 1, 2, 3, 100]),
+                rows=rng.choice([1, 1, 2, 3, 100]),
+                norm=rng.choice(list(Norm)),
+                cap_rows=rng.random() < 0.5,
+            )
             if by and rng.random() < 0.4:
                 return Question(
                     source, by, SelectedGroups(rng.choice([1, 2, 3, 50])), limit, (SelectionWeight(), *totals)
@@ -517,9 +520,6 @@ def differences(one: Seen, other: Seen, question: Question, place: int) -> list[
     """
     total, both = question.totals[place], set(one) & set(other)
     hidden = isinstance(question.groups, SelectedGroups) and place > 0
-    if isinstance(total, ClippedUnits):
-        most = [max((row[place] for row in seen.values()), default=0) for seen in (one, other)]
-        return [most[0] - most[1]] if both or not hidden else []
     if isinstance(total, HistogramTree):
         left, right = one.cells[place], other.cells[place]
         nodes = [node for node in left | right if not hidden or node[0] in both]

@@ -10,7 +10,7 @@ from compare import comparable
 
 from discreet.engines.reference.engine import ReferenceEngine
 from discreet.estimate.planned_release import Measure, NoisyCount, PlannedRelease
-from discreet.kernel.question import ClippedUnits, PublicGroups, Question
+from discreet.kernel.question import PublicGroups, Question
 from discreet.query.canonical_form import canonical_release
 
 
@@ -18,7 +18,7 @@ def part_of(question):
     """Return a release with a measure for every total."""
     totals = range(len(question.totals))
     measures = tuple(Measure(f"m{place}", "", NoisyCount(place)) for place in totals)
-    weights = tuple(Fraction(1) for total in question.totals if not isinstance(total, ClippedUnits))
+    weights = tuple(Fraction(1) for _ in question.totals)
     return PlannedRelease("r0", question, tuple(name for name, _ in question.by), measures, weights, ())
 
 

@@ -11,7 +11,7 @@ import spark_under
 import strategies
 from servers.spark import no_spark, session, spark_local
 from spark_under import EXACT, compared
-from strategies import BOOL, INT, REAL, TEXT, VISITS
+from strategies import BOOL, INT, REAL, TEXT
 from test_errors import BATTERY, SCHEMA, check
 from test_spark import PATTERNS, TEXTS, borders
 
@@ -19,21 +19,15 @@ from discreet.engines.spark.dialect import SPARK
 from discreet.engines.spark.literals import requote_names
 from discreet.engines.unsupported import unsupported_reason
 from discreet.kernel.expr import SIGNATURES, Call, Column, Constant, Type
-from discreet.kernel.grid import Grid
 from discreet.kernel.question import (
-    ClippedUnits,
     ContributionBounds,
     Count,
     PublicGroups,
     Question,
-    SelectedGroups,
-    SelectionWeight,
-    Sum,
 )
 from discreet.kernel.relation import Derive
 from discreet.kernel.sqlgen.dialect import quote_name
 from discreet.kernel.sqlgen.expr_sql import write_expr
-from discreet.kernel.sqlgen.question_sql import write_selects
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(no_spark() is not None, reason=str(no_spark()))]
 T = Column("t", TEXT)
@@ -174,29 +168,6 @@ def test_no_text_takes_too_much_time_or_stack(spark):
 
 
 # How a question is computed.
-
-
-def moves(spark, sql):
-    """Return by what Spark moves rows between machines."""
-    plan = spark.sql(f"EXPLAIN {sql}").collect()[0][0]
-    return [line.split("hashpartitioning(")[1].split("#")[0] for line in plan.splitlines() if "Exchange" in line]
-
-
-@pytest.mark.parametrize(
-    "touched", [(), (ClippedUnits(by_rows=True),)], ids=["alone", "with the units that limits touch"]
-)
-def test_rows_move_once_to_their_units_and_once_to_their_groups(spark, engine, touched):
-    engine.load(situations.small(visits=[situations.visit(user=user, place="a", n=user) for user in range(9)]))
-    total = Sum(Column("n", INT), Grid(0, 500, "1/16"))
-    totals = (SelectionWeight(), Count(), total, *touched)
-    question = Question(
-        VISITS, (("city", Column("place", TEXT)),), SelectedGroups(50), ContributionBounds(5, 10), totals
-    )
-    (sql,) = write_selects(question, SPARK).values()
-    assert moves(spark, sql) == ["k0", ".u0"]
-    plan = spark.sql(f"EXPLAIN {sql}").collect()[0][0]
-    assert plan.count("Sort [") == 1
-    assert "Join" not in plan
 
 
 def test_types_are_the_kernels(spark):

@@ -11,6 +11,7 @@ n draws without replacement; variances of means are those of a ratio, linearised
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import isqrt
 from statistics import NormalDist
 
 import numpy as np
@@ -28,6 +29,7 @@ from discreet.estimate.planned_release import (
     estimate_measure,
     noisy_total,
 )
+from discreet.kernel.ball import Norm
 from discreet.kernel.expr import Type
 from discreet.kernel.question import Count, CountUnits, Sum
 from discreet.policy.declarations import SimpleRandomSample
@@ -119,9 +121,12 @@ class SampledRelease:
         """Return the maximum number of rows of a unit that count in a group, after clipping."""
         question = self.release.question
         total, most = question.totals[index], question.relation.shape.max_rows_per_unit
-        if question.needs_clipping:
-            return question.max_count_per_group(total)
-        return 1 if isinstance(total, CountUnits) else most or 1
+        if isinstance(total, CountUnits):
+            return 1
+        if not question.needs_clipping:
+            return most or 1
+        groups = question.bounds.groups if question.bounds.norm is Norm.L1 else isqrt(question.bounds.groups - 1) + 1
+        return question.max_rows_per_group * (1 if question.caps_terms(total) else groups)
 
     def _sample_total(self, index: int) -> np.ndarray:
         unexpanded = replace(self.release, sample=None)

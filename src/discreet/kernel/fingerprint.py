@@ -10,12 +10,12 @@ from hashlib import sha256
 from typing import Any
 
 from discreet.kernel.event import bounded_text
-from discreet.kernel.question import ClippedUnits, Count, CountUnits, Question, SelectionWeight, Sum
+from discreet.kernel.question import Count, CountUnits, Question, SelectionWeight, Sum
 
 # To be changed whenever the same question gives other integers (weights, hashes, steps).
-SEMANTICS_VERSION = 1
+SEMANTICS_VERSION = 2
 # These do not depend on the other totals of a question.
-_INDEPENDENT_TOTALS = (Count, CountUnits, Sum, ClippedUnits, SelectionWeight)
+_INDEPENDENT_TOTALS = (Count, CountUnits, Sum, SelectionWeight)
 
 
 def fingerprints_of(question: Question, version: str) -> tuple[str, ...]:

@@ -1,12 +1,14 @@
 """Questions: totals of a relation by group, with contribution bounds and hence a sensitivity.
 
-A unit with more than `rows` rows in a group is scaled down to the weight of `rows` rows, and one in more than `groups`
-groups to the weight of `groups` groups. This is cheaper than sampling, has the same expectation, and is deterministic.
+A unit's contributions to a total, one term per group, are scaled down together into a norm ball. This is cheaper than
+sampling rows or groups, and deterministic.
 """
 
 from dataclasses import dataclass, field
+from enum import Enum
 from math import isqrt, prod
 
+from discreet.kernel.ball import WEIGHT_BITS, Ball, Norm, ball_for
 from discreet.kernel.errors import require
 from discreet.kernel.expr import Expr, NamedExprs, Type, Value, check_columns_exist, check_value, derived_schema
 from discreet.kernel.grid import Grid
@@ -16,7 +18,6 @@ from discreet.kernel.relation import MAX_SUM, Relation
 
 GroupKey = tuple[Value, ...]
 
-WEIGHT_BITS = 20  # weights of clipped units are multiples of 2^-20
 _MAX_CONTRIBUTION = 1 << 42  # of a unit in a group, so that its product with a weight fits in 64 bits
 _MAX_CELLS = 1 << 20
 _MAX_KEYS = 1_000_000
@@ -110,21 +111,13 @@ class HistogramTree:
 
 
 @dataclass(frozen=True)
-class ClippedUnits:
-    """The number of units above the bound on groups or, with `by_rows`, rows per group; one number for all groups."""
-
-    by_rows: bool = True
-    expr: None = field(init=False, default=None)
-
-
-@dataclass(frozen=True)
 class SelectionWeight:
     """The weight of a key in partition selection: a unit with k keys adds 1/sqrt(k) to each of them."""
 
     expr: None = field(init=False, default=None)
 
 
-Total = Count | CountUnits | Sum | CountDistinct | HistogramTree | ClippedUnits | SelectionWeight
+Total = Count | CountUnits | Sum | CountDistinct | HistogramTree | SelectionWeight
 
 
 def max_abs_contribution(total: Total) -> int:
@@ -144,16 +137,30 @@ def max_abs_contribution(total: Total) -> int:
     return max(1, *(abs(value - total.shift) for value in values))
 
 
+class Norm(Enum):
+    """The norm of a unit's vector of contributions that is bounded: l1 for Laplace noise, l2 for Gaussian noise."""
+
+    L1 = "l1"
+    L2 = "l2"
+
+
 @dataclass(frozen=True)
 class ContributionBounds:
-    """Contribution bounds of a unit: maximum groups (l0) and maximum rows per group."""
+    """Contribution bounds of a unit: terms of `rows` rows in each of `groups` groups give the radius of the ball.
+
+    With `cap_rows` a term is first limited to that of `rows` rows; without it, one group may take up the whole radius.
+    """
 
     groups: int
     rows: int
+    norm: Norm = Norm.L1
+    cap_rows: bool = False
 
     def __post_init__(self) -> None:
         for name in ("groups", "rows"):
             require(store_integer(self, name) <= _MAX_CONTRIBUTION, f"{name} must be at most 2^42")
+        check_type(Norm, self.norm, "norm")
+        check_type(bool, self.cap_rows, "cap_rows")
 
 
 @dataclass(frozen=True)
@@ -203,14 +210,15 @@ class Question:
     >>> Question(visits, (), PublicGroups(()), ContributionBounds(groups=1, rows=20), (Count(),)).sensitivity().l1
     20
 
-    Claim: no sum of an engine exceeds 64 bits, whatever the rows, as long as there are at most `max_rows`.
+    Claim: no number of an engine exceeds 64 bits, whatever the rows, as long as there are at most `max_rows`.
     Proof: a step, its square and the shift are below 2^62 (Sum). Let `max` be max_abs_contribution(total). Sums of row
-        values, over a unit's rows or all rows, are at most max_rows·max < 2^62. A unit's term is at most rows·max <=
-        2^42, and 2^20 times that with a weight; the remainder of its division by m <= max_rows, times rows, is below
-        max_rows·rows < 2^62. A selection weight is at most 2^bits, the root of 4^bits <= 2^40. `fraction_bits` more
-        bits keep the first two products below these limits, since each is the number by which the limit exceeds the
-        product.
-    Needs: Sum, max_abs_contribution, Question.fraction_bits, Question.max_count_per_group, Question.max_rows_per_group,
+        values, over a unit's rows or all rows, are at most max_rows·max < 2^62. A term that keeps its full weight of
+        2^20 is at most _largest_term <= 2^42, one with a smaller weight has a product below 2^20 times the radius
+        (Ball.weight_numerator), and sums of |y| or y² are at most 2^62 (ball_for). With a cap, the remainder of a sum's
+        division by m <= max_rows, times rows, is below max_rows·rows < 2^62. A selection weight is at most 2^bits, the
+        root of 4^bits <= 2^40. `fraction_bits` more bits keep these products within their limits, since each is the
+        number by which the limit exceeds the product.
+    Needs: Sum, max_abs_contribution, Question.fraction_bits, Question.ball_of, Ball.weight_numerator, ball_for,
         ContributionBounds, store_integer; `max_rows` is a bound on the number of rows.
     Checked by: test_no_intermediate_value_exceeds_64_bits, test_too_wide_a_sum_is_refused,
         test_a_square_or_a_shift_that_could_exceed_64_bits_is_refused
@@ -252,16 +260,13 @@ class Question:
             raise TypeError(f"totals must not contain {type(total).__name__}")
         if total.expr is not None:
             check_columns_exist(total.expr, self.relation.shape.schema)
+        most = max_abs_contribution(total)
         require(
-            self.needs_clipping or not isinstance(total, ClippedUnits),
-            "no unit can be clipped, because each has one row",
-        )
-        rows, most = self.relation.shape.max_rows, max_abs_contribution(total)
-        require(
-            rows * max(most, self.max_rows_per_group) < MAX_SUM
-            and self.max_count_per_group(total) * most <= _MAX_CONTRIBUTION,
+            self.relation.shape.max_rows * max(most, self.max_rows_per_group) < MAX_SUM
+            and self._largest_term(total) <= _MAX_CONTRIBUTION,
             "the sum could exceed 64 bits. Use a larger step, a lower rows_max, or fewer rows per unit.",
         )
+        self.ball_of(total)
 
     @property
     def needs_clipping(self) -> bool:
@@ -306,59 +311,92 @@ class Question:
         rows, shape = self.bounds.rows, self.relation.shape
         return min(rows, shape.max_rows_per_unit or rows, shape.max_rows)
 
-    def max_count_per_group(self, total: Total) -> int:
-        """Return the maximum count that one unit contributes to a group."""
-        return 1 if isinstance(total, CountUnits | ClippedUnits | SelectionWeight) else self.max_rows_per_group
+    def caps_terms(self, total: Total) -> bool:
+        """Return whether a unit's term in one group is at most that of `rows` rows, or one for a unit."""
+        return self.bounds.cap_rows or not isinstance(total, Count | Sum)
+
+    def max_term(self, total: Total) -> int:
+        """Return the term of a unit with `rows` rows of the largest contribution, or of one unit, in one group."""
+        counts_units = isinstance(total, CountUnits | SelectionWeight)
+        return (1 if counts_units else self.max_rows_per_group) * max_abs_contribution(total)
+
+    def _largest_term(self, total: Total) -> int:
+        """Return a bound on the term of a unit within the bounds, whatever the number of its groups."""
+        return self.max_term(total) * (1 if self.caps_terms(total) else self.bounds.groups)
+
+    def needs_ball(self, total: Total) -> bool:
+        """Return whether the terms of a unit may exceed the ball although each of them is limited."""
+        if not isinstance(total, Count | CountUnits | Sum):
+            return False
+        return self.needs_l0_clipping if self.caps_terms(total) else self.needs_clipping and self._max_terms > 1
+
+    @property
+    def _max_terms(self) -> int:
+        return self.max_groups_per_unit or self.relation.shape.max_rows
+
+    def term_bits(self, total: Total) -> int:
+        """Return the number of fractional bits of a unit's terms before they are weighted."""
+        return self.fraction_bits(total) if isinstance(total, Sum) and self.caps_terms(total) else 0
+
+    def ball_of(self, total: Total) -> Ball | None:
+        """Return the ball of a unit's terms; None if it is not needed."""
+        if not self.needs_ball(total):
+            return None
+        bits, largest_sum = self.term_bits(total), self.relation.shape.max_rows * max_abs_contribution(total)
+        size = self.max_term(total) << bits
+        return ball_for(self.bounds.norm, size, self.l0_bound, max_sum=largest_sum << bits, max_terms=self._max_terms)
 
     def fraction_bits(self, total: Total) -> int:
         """Return the number of fractional bits of a total, which keep small weights from being rounded to zero."""
-        # In a cell even a single row may have a weight below 1, in partition selection every unit with two keys;
-        # elsewhere only a unit in too many groups does.
-        has_weights = self.needs_l0_clipping or (
+        # In a cell even a single row may have a weight below 1, in partition selection every unit with two keys.
+        has_weights = self.needs_ball(total) or (
             self.needs_clipping and isinstance(total, HistogramTree | SelectionWeight)
         )
-        if not has_weights or isinstance(total, CountDistinct | ClippedUnits):
+        if not has_weights:
             return 0
         most, rows = max_abs_contribution(total), self.relation.shape.max_rows
-        headroom = min(_MAX_CONTRIBUTION // (self.max_count_per_group(total) * most), (MAX_SUM - 1) // (rows * most))
+        headroom = min(_MAX_CONTRIBUTION // self._largest_term(total), (MAX_SUM - 1) // (rows * most))
         return min(WEIGHT_BITS, headroom.bit_length() - 1)
 
     def sensitivity_of(self, total: Total) -> Sensitivity:
         """Return the sensitivity of one total as a vector over all groups.
 
-        Claim: removing a unit's rows moves the totals by at most groups·size in l1 and groups·size² in squared l2.
+        Claim: removing a unit's rows moves the totals by at most this in l1 and in squared l2.
         Proof: the relation preserves ownership, so only terms of this unit change. Without clipping it has at most
             `max_rows_per_unit` rows, each of which moves one group by at most `max` = max_abs_contribution(total): one
-            group with all of them is the worst. With clipping, m of its values in a group sum to at most m·max and are
-            scaled by rows/m if m > rows, so a term is at most size; in k > groups groups each is multiplied by at most
-            groups/k and truncated towards zero: l1 <= groups·size, squared l2 <= k·(groups·size/k)² <= groups·size².
-            Otherwise there are at most `l0_bound` terms. CountDistinct: at most rows values of a unit count in a group
+            group with all of them is the worst. With clipping let size be max_term. Terms of a unit are scaled into the
+            ball with an l1 norm of l0_bound·size, or a squared l2 norm of l0_bound·size², and truncated towards zero;
+            k terms have an l1 norm of at most sqrt(k) times their l2 norm. Without a ball there are at most `l0_bound`
+            terms, each of which is at most size. CountDistinct: at most rows values of a unit count in a group
             and groups·rows in total, each as one or nothing; squared l2 is largest with rows in each of groups groups.
-            HistogramTree: on each level the weights of a group's nodes sum to its term in a count, and their squares
-            to at most the square of that. ClippedUnits: a unit adds one or nothing. SelectionWeight: a unit with k keys
+            HistogramTree: on each level the weights of a group's nodes sum to at most size, or groups/k of that in
+            k > groups groups, and their squares to at most the square of that. SelectionWeight: a unit with k keys
             adds floor(sqrt(size²/k)) to each, so at most size² in squared l2 and size·sqrt(k) in l1, with k at most
             `max_selection_keys`, or nothing.
         Needs: Scan, Where, Derive, JoinPublic, JoinOnUnit, SemiJoinOnUnit, PerUnit, Union, max_abs_contribution,
-            Count, CountUnits, Sum, CountDistinct, HistogramTree, ClippedUnits, SelectionWeight, Question.l0_bound,
-            Question.max_rows_per_group, Question.max_count_per_group, Question.max_selection_keys,
-            Question.fraction_bits, select_counts_and_sums, select_cell_counts, select_distinct_counts,
-            select_key_weights.
+            Count, CountUnits, Sum, CountDistinct, HistogramTree, SelectionWeight, Question.l0_bound,
+            Question.max_rows_per_group, Question.max_term, Question.ball_of, ball_for, Ball.weight_numerator,
+            Question.max_selection_keys, Question.fraction_bits, select_counts_and_sums, select_cell_counts,
+            select_distinct_counts, select_key_weights.
         Checked by: test_removing_a_unit_moves_totals_by_at_most_the_sensitivity, test_the_engine_equals_the_reference,
-            test_removing_a_unit_moves_cells_distinct_values_and_clipping_by_at_most_the_sensitivity
+            test_removing_a_unit_moves_cells_and_distinct_values_by_at_most_the_sensitivity,
+            test_a_unit_attains_the_sensitivity
         """
-        if isinstance(total, ClippedUnits):
-            return Sensitivity(1, 1)
-        if isinstance(total, SelectionWeight) and self.needs_clipping:
-            square = 1 << 2 * self.fraction_bits(total)
-            return Sensitivity.of_norms(isqrt(square * self.max_selection_keys), square)
-        if self.needs_clipping:
-            size = self.max_count_per_group(total) * max_abs_contribution(total) << self.fraction_bits(total)
-            one_level = Sensitivity(self.l0_bound, size)
-        else:
+        bits = self.fraction_bits(total)
+        if not self.needs_clipping:
             one_level = Sensitivity(1, (self.relation.shape.max_rows_per_unit or 1) * max_abs_contribution(total))
-        if not isinstance(total, HistogramTree) or total.depth == 1:
-            return one_level
-        return Sensitivity.of_norms(total.depth * one_level.l1, total.depth * one_level.l2_squared)
+        elif isinstance(total, SelectionWeight):
+            one_level = Sensitivity.of_norms(isqrt(self.max_selection_keys << 2 * bits), 1 << 2 * bits)
+        else:
+            groups, size = self.l0_bound, self.max_term(total) << bits
+            one_level = Sensitivity(groups, size)
+            if self.needs_ball(total) and self.bounds.norm is Norm.L1:
+                one_level = Sensitivity.of_norms(groups * size, (groups * size) ** 2)
+            elif self.needs_ball(total):
+                square = groups * size**2
+                one_level = Sensitivity.of_norms(isqrt(square * self._max_terms), square)
+        depth = total.depth if isinstance(total, HistogramTree) else 1
+        return Sensitivity.of_norms(depth * one_level.l1, depth * one_level.l2_squared)
 
     def sensitivity(self) -> Sensitivity:
         """Return the sensitivity of all totals together, each in its own steps.

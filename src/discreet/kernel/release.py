@@ -19,7 +19,6 @@ from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.numbers import check_type
 from discreet.kernel.partition_selection import KeyWeights, PartitionSelection, partition_threshold
 from discreet.kernel.question import (
-    ClippedUnits,
     Count,
     CountUnits,
     GroupKey,
@@ -35,7 +34,7 @@ from discreet.kernel.relation import PublicTable, Relation, Scan
 from discreet.kernel.selection import QuantileSelection
 
 Mechanism = Laplace | Gaussian | Refinement | PartitionSelection | QuantileSelection
-REFINABLE = (Count, CountUnits, Sum, ClippedUnits, SelectionWeight)  # one integer per group with independent noise
+REFINABLE = (Count, CountUnits, Sum, SelectionWeight)  # one integer per group with independent noise
 # The mechanisms that a total may have; None if it is not released.
 _ALLOWED_MECHANISMS = {
     **dict.fromkeys(REFINABLE, Laplace | Gaussian | Refinement | None),
@@ -143,10 +142,9 @@ class ReleaseRequest:
         Claim: it is the sum of the losses of all totals; that of partition selection has a delta.
         Proof: each total is a vector of integers with the sensitivity that the question proves, and gets independent
             noise (_add_noise); their losses add up. Which groups are shown depends on their noisy selection weights
-            alone (PartitionSelection.select), and what is shown of a hidden group is nothing. The number of clipped
-            units is a single number with a single noise, wherever it is shown. Of a histogram tree a part is seen, or
-            selected cells: its sensitivity bounds a unit's weights by group. A total without a mechanism is not
-            released. A refined total costs what is added.
+            alone (PartitionSelection.select), and what is shown of a hidden group is nothing. Of a histogram tree a
+            part is seen, or selected cells: its sensitivity bounds a unit's weights by group. A total without a
+            mechanism is not released. A refined total costs what is added.
         Needs: _add_noise, partition_threshold, Question.sensitivity_of, Laplace.loss, Gaussian.loss,
             PartitionSelection.loss, PartitionSelection.select, QuantileSelection.loss, QuantileSelection.select,
             Loss.__add__, Laplace.perturb, Gaussian.perturb, walk_noisy_tree, refine, Refinement.loss.
@@ -306,10 +304,8 @@ def _add_noise(request: ReleaseRequest, engine: TotalsEngine, stored: Mapping[in
         noisy[:, 0] = list(shown.values())
     for index, (total, noise) in request.draws.items():
         column = np.ascontiguousarray(values[:, index])
-        if isinstance(total, ClippedUnits):  # a single number, which the engine repeats in every row
-            column = column.max(initial=0, keepdims=True)
         if isinstance(noise, Refinement):
-            noisy[:, index] = refine(stored[index][: len(column)], column, noise.before, noise.after)
+            noisy[:, index] = refine(stored[index], column, noise.before, noise.after)
         elif isinstance(noise, Laplace | Gaussian) and not isinstance(total, HistogramTree):
             noisy[:, index] = noise.perturb(column)
     trees = [

@@ -7,18 +7,17 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from datetime import date, datetime
 from itertools import product
-from math import isqrt
+from math import isqrt, sqrt
 from typing import Any
 
 import numpy as np
 
 from discreet.engines.reference.evaluate import evaluate, finite_or_null, sort_key
 from discreet.engines.reference.histogram_and_distinct import count_distinct, histogram_cells
+from discreet.kernel.ball import WEIGHT_BITS, Ball, Norm
 from discreet.kernel.expr import AggregateFunction, Expr, Type, UnitAggregate, Value
 from discreet.kernel.grid import Grid
 from discreet.kernel.question import (
-    WEIGHT_BITS,
-    ClippedUnits,
     Count,
     CountDistinct,
     CountUnits,
@@ -93,17 +92,17 @@ class ReferenceEngine:
         """Compute the exact totals of a question."""
         groups = _rows_by_group(question, self.owned_rows(question.relation))
         sums: dict[GroupKey, list[int]] = {} if question.by else {(): [0] * len(question.totals)}
-        groups_per_unit = _groups_per_unit(groups)
-        for key, units in groups.items():
-            terms = [_unit_terms(question, rows, groups_per_unit[unit]) for unit, rows in units.items()]
-            sums[key] = [sum(column) for column in zip(*terms, strict=True)]
+        for key in groups:
+            sums[key] = [0] * len(question.totals)
+        for rows_by_key in _rows_by_unit_and_group(groups).values():
+            for index, total in enumerate(question.totals):
+                for key, term in _unit_terms(question, total, rows_by_key).items():
+                    sums[key][index] += term
         index_by_key = {key: index for index, key in enumerate(sums)}
         values = np.array(list(sums.values()), np.int64).reshape(len(sums), len(question.totals))
         cell_counts = {}
         for index, total in enumerate(question.totals):
-            if isinstance(total, ClippedUnits):
-                values[:, index] = _clipped_units(question, total, groups, groups_per_unit)
-            elif isinstance(total, CountDistinct):
+            if isinstance(total, CountDistinct):
                 distinct = count_distinct(question, total, groups)
                 values[:, index] = [distinct.get(key, 0) for key in sums]
             elif isinstance(total, HistogramTree):
@@ -261,29 +260,13 @@ def _grid_step(value: Any, grid: Grid) -> int:
     return grid.index(float(value)) - grid.offset
 
 
-def _groups_per_unit(groups: RowsByGroup) -> dict[UnitValues, int]:
-    """Return the number of groups of each unit."""
-    groups_per_unit = defaultdict[UnitValues, int](int)
-    for units in groups.values():
-        for unit in units:
-            groups_per_unit[unit] += 1
-    return groups_per_unit
-
-
-def _clipped_units(
-    question: Question, total: ClippedUnits, groups: RowsByGroup, groups_per_unit: Mapping[UnitValues, int]
-) -> int:
-    """Return the number of units that exceed the contribution bounds."""
-    clipped = {
-        unit
-        for unit, number in groups_per_unit.items()
-        if number > question.bounds.groups and question.needs_l0_clipping
-    }
-    if total.by_rows:
-        clipped |= {
-            unit for units in groups.values() for unit, rows in units.items() if len(rows) > question.max_rows_per_group
-        }
-    return len(clipped)
+def _rows_by_unit_and_group(groups: RowsByGroup) -> dict[UnitValues, dict[GroupKey, list[Row]]]:
+    """Return the rows of each unit, by group."""
+    rows_by_unit = defaultdict[UnitValues, dict[GroupKey, list[Row]]](dict)
+    for key, units in groups.items():
+        for unit, rows in units.items():
+            rows_by_unit[unit][key] = rows
+    return rows_by_unit
 
 
 def _rows_by_group(question: Question, rows: list[OwnedRow]) -> RowsByGroup:
@@ -298,27 +281,36 @@ def _rows_by_group(question: Question, rows: list[OwnedRow]) -> RowsByGroup:
     return rows_by_group
 
 
-def _unit_terms(question: Question, rows: list[Row], group_count: int) -> list[int]:
-    """Return a unit's contribution to each total in one group; totals other than counts and sums get 0 here."""
-    terms = []
-    for total in question.totals:
-        if not isinstance(total, Count | CountUnits | Sum | SelectionWeight):
-            terms.append(0)
-            continue
-        values = _row_terms(total, rows)
-        if not question.needs_clipping:
-            terms.append(sum(values))
-            continue
-        if isinstance(total, SelectionWeight):
-            square = 4 ** question.fraction_bits(total) if group_count <= question.max_selection_keys else 0
-            terms.append(isqrt(square // group_count))
-            continue
-        term = _clip_to_row_bound(question, total, values)
-        if group_count > question.bounds.groups:
-            weight = (question.bounds.groups << WEIGHT_BITS) // group_count
-            term = _divide_towards_zero(term * weight, 1 << WEIGHT_BITS)
-        terms.append(term)
-    return terms
+def _unit_terms(question: Question, total: Total, rows_by_key: Mapping[GroupKey, list[Row]]) -> dict[GroupKey, int]:
+    """Return a unit's contribution to a total in each of its groups; only counts, sums and selection weights have one.
+
+    The terms are scaled by one weight if they exceed the ball.
+    """
+    if not isinstance(total, Count | CountUnits | Sum | SelectionWeight):
+        return {}
+    values = {key: _row_terms(total, rows) for key, rows in rows_by_key.items()}
+    if not question.needs_clipping:
+        return {key: sum(terms) for key, terms in values.items()}
+    bits = question.fraction_bits(total)
+    if isinstance(total, SelectionWeight):
+        square = 4**bits if len(values) <= question.max_selection_keys else 0
+        return {key: isqrt(square // len(values)) for key in values}
+    terms = {key: _limit_term(question, total, each) for key, each in values.items()}
+    ball = question.ball_of(total)
+    if ball is None:
+        return terms
+    divisor = 1 << (WEIGHT_BITS - bits + question.term_bits(total))
+    weight = _ball_weight(ball, terms.values())
+    return {key: _divide_towards_zero(term * weight, divisor) for key, term in terms.items()}
+
+
+def _ball_weight(ball: Ball, terms: Iterable[int]) -> int:
+    """Return the weight that scales terms into a ball, in units of 2^-20."""
+    steps = [-(-abs(term) >> ball.shift) for term in terms]
+    norm = sum(steps) if ball.norm is Norm.L1 else sum(step * step for step in steps)
+    if norm <= ball.limit:
+        return 1 << WEIGHT_BITS
+    return ball.weight_numerator // norm if ball.norm is Norm.L1 else int(ball.weight_numerator / sqrt(norm))
 
 
 def _row_terms(total: Total, rows: list[Row]) -> list[int]:
@@ -331,11 +323,15 @@ def _row_terms(total: Total, rows: list[Row]) -> list[int]:
     return [_grid_step(value, total.grid) ** total.power - total.shift for value in values]
 
 
-def _clip_to_row_bound(question: Question, total: Total, values: list[int]) -> int:
-    """Return a unit's contribution in one group, scaled down if it has more rows than the bound."""
-    scale = 1 << question.fraction_bits(total)
+def _limit_term(question: Question, total: Total, values: list[int]) -> int:
+    """Return a unit's term in one group: of at most `rows` rows with a cap, else limited so that its square fits."""
     if isinstance(total, CountUnits):
-        return scale if values else 0
+        return bool(values)
+    if not question.caps_terms(total):
+        ball = question.ball_of(total)
+        limit = ball.cut if ball else question.max_term(total)
+        return sum(values) if limit is None else max(-limit, min(limit, sum(values)))
+    scale = 1 << question.term_bits(total)
     if len(values) > question.max_rows_per_group:
         return _divide_towards_zero(sum(values) * scale * question.max_rows_per_group, len(values))
     return sum(values) * scale

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from discreet.engines.reference.evaluate import evaluate, finite_or_null, sort_key
+from discreet.kernel.ball import WEIGHT_BITS
 from discreet.kernel.expr import Type, Value
 from discreet.kernel.grid import Grid
 from discreet.kernel.histogram_tree import CellCounts
-from discreet.kernel.question import WEIGHT_BITS, CountDistinct, HistogramTree, Question
+from discreet.kernel.question import CountDistinct, HistogramTree, Question
 
 RowsByGroup = Mapping[tuple[Value, ...], Mapping[tuple[Hashable, ...], list[dict[str, Value]]]]
 

@@ -1,22 +1,15 @@
-"""The SELECT of a question's counts and sums, with each unit's contribution clipped.
+"""The SELECT of a question's counts and sums, with each unit's contributions clipped.
 
 k0, k1, … are the keys of groups; v0, v1, … the contributions of rows to a total; m, m0, … their number for one unit in
-one group, s0, s1, … their sum; x0, x1, … a unit's term; .w a unit's weight; t0, t1, … the totals.
+one group, s0, s1, … their sum; x0, x1, … a unit's term; .n0, .n1, … the sum of its |y| or y² over all groups (Ball);
+.w0, .w1, … its weight; t0, t1, … the totals.
 """
 
 from collections.abc import Mapping
 
+from discreet.kernel.ball import WEIGHT_BITS, Ball, Norm
 from discreet.kernel.expr import Call, Type
-from discreet.kernel.question import (
-    WEIGHT_BITS,
-    ClippedUnits,
-    Count,
-    CountUnits,
-    PublicGroups,
-    Question,
-    Sum,
-    Total,
-)
+from discreet.kernel.question import Count, CountUnits, PublicGroups, Question, Sum, Total
 from discreet.kernel.sqlgen.dialect import Dialect
 from discreet.kernel.sqlgen.expr_sql import write_expr, write_grid_step, write_key
 from discreet.kernel.sqlgen.relation_sql import (
@@ -29,18 +22,17 @@ from discreet.kernel.sqlgen.relation_sql import (
     with_query,
 )
 
-_COUNTS_AND_SUMS = (Count, CountUnits, Sum, ClippedUnits)
+_COUNTS_AND_SUMS = (Count, CountUnits, Sum)
 
 
 def select_counts_and_sums(question: Question, dialect: Dialect) -> str:
     """Return one SELECT of the keys, counts and sums of the groups of a question.
 
     Claim: each total is the sum over units of the terms whose bounds Question.sensitivity_of proves.
-    Proof: rows → the values of one unit in one group, counted and summed (`.pairs`) → terms scaled by rows/m
-        (_clipped_term) and, in more than `groups` groups, by the unit's weight (_sum_terms) → sums. Without
-        clipping, a unit has one row, and its term is that row's contribution. No intermediate result exceeds 64 bits,
-        as Question checks.
-    Needs: Question.sensitivity_of, select_keyed_rows, _row_value, _select_terms, _pair_aggregates, _clipped_term,
+    Proof: rows → the values of one unit in one group, counted and summed → terms, each limited (_write_term) → terms
+        weighted by unit so that they are in the ball (_sum_terms) → sums. Without clipping, a unit has one row, and its
+        term is that row's contribution. No intermediate result exceeds 64 bits, as Question checks.
+    Needs: Question.sensitivity_of, select_keyed_rows, _row_value, _select_terms, _pair_aggregates, _write_term,
         _sum_terms, _unclipped_total, Dialect.
     Checked by: test_the_engine_equals_the_reference, test_postgresql_equals_the_reference,
         test_spark_sql_equals_the_reference, test_removing_a_unit_moves_totals_by_at_most_the_sensitivity
@@ -50,15 +42,13 @@ def select_counts_and_sums(question: Question, dialect: Dialect) -> str:
     values = {text: f"v{place}" for place, text in enumerate(dict.fromkeys(filter(None, texts.values())))}
     names = {index: values.get(text or "") for index, text in texts.items()}
     keyed = select_keyed_rows(question, [f"{text} AS {name}" for text, name in values.items()], dialect)
-    if question.needs_clipping:
-        begin, source = _select_terms(question, totals, names, keyed, dialect)
-        sums = {index: _sum_terms(question, total, index, dialect) for index, total in totals.items()}
-    else:
-        begin, source = "", keyed
-        sums = {index: _unclipped_total(total, names[index], dialect) for index, total in totals.items()}
     keys = key_names(question)
-    alias = "p" if question.needs_clipping else "r"
-    return f"{begin}SELECT {output_columns(keys, sums)} FROM ({source}) AS {alias}{group_by(keys)}"
+    if not question.needs_clipping:
+        sums = {index: _unclipped_total(total, names[index], dialect) for index, total in totals.items()}
+        return f"SELECT {output_columns(keys, sums)} FROM ({keyed}) AS r{group_by(keys)}"
+    begin, source = _select_terms(question, totals, names, keyed, dialect)
+    sums = {index: _sum_terms(question, total, index, dialect) for index, total in totals.items()}
+    return f"{begin}SELECT {output_columns(keys, sums)} FROM {source}{group_by(keys)}"
 
 
 def _select_terms(
@@ -68,51 +58,56 @@ def _select_terms(
     units, keys = unit_columns(question.relation), key_names(question)
     aggregates = [text for index, total in totals.items() for text in _pair_aggregates(total, names[index], dialect)]
     columns = comma_list(units, keys, list(dict.fromkeys(aggregates)))
-    pairs = f"SELECT {columns} FROM ({keyed}) AS r{group_by([*units, *keys])}"
-    terms = [
-        f"{_clipped_term(question, total, names[index], dialect)} AS x{index}"
-        for index, total in totals.items()
-        if not isinstance(total, ClippedUnits)
-    ]
-    clipped = [total for total in totals.values() if isinstance(total, ClippedUnits)]
-    with_pairs = f"WITH {with_query('.pairs', pairs, dialect)}"
-    if not question.needs_l0_clipping:
-        outputs = comma_list(keys, terms) or "1 AS one"
-        if not clipped:
-            return "", f"SELECT {outputs} FROM ({pairs}) AS p"
-        return f"{with_pairs} ", f'SELECT {outputs} FROM ".pairs" AS p'
-    weight, excess = group_weight(question, dialect), ""
-    if any(total.by_rows for total in clipped):  # then some of the units are not in too many groups
-        weight, excess = f"LEAST({weight}, {1 << WEIGHT_BITS})", f" OR MAX(m) > {question.max_rows_per_group}"
-    heavy = select_heavy_units(question, f'{weight} AS ".w"') + excess
-    joined = f'".pairs" AS p LEFT JOIN ".heavy" AS h ON {conjunction(unit_equalities(question.relation, "p", "h"))}'
-    source = f"SELECT {comma_list(keys, terms, [_joined_weight()])} FROM {joined}"
-    return f"{with_pairs}, {with_query('.heavy', heavy, dialect)} ", source
-
-
-def select_heavy_units(question: Question, weights: str) -> str:
-    """Return the units in more groups than the bound, with their weights; ends with the condition.
-
-    Claim: every unit in more than `groups` groups is listed, once.
-    Proof: `.pairs` has one row for each group of a unit, so COUNT(*) by unit is the number of its groups.
-    Needs: unit_columns.
-    Checked by: test_the_engine_equals_the_reference, test_a_missing_group_bound_is_caught
-    """
-    units = unit_columns(question.relation)
+    values = f"SELECT {columns} FROM ({keyed}) AS r{group_by([*units, *keys])}"
+    terms = [f"{_write_term(question, total, names[at], dialect)} AS x{at}" for at, total in totals.items()]
+    balls = {index: ball for index, total in totals.items() if (ball := question.ball_of(total)) is not None}
+    if not balls:
+        return "", f"(SELECT {comma_list(keys, terms)} FROM ({values}) AS g) AS p"
+    pairs = f"SELECT {comma_list(units, keys, terms)} FROM ({values}) AS g"
+    heavy = with_query(".heavy", _select_heavy_units(question, balls, dialect), dialect)
+    equal = conjunction(unit_equalities(question.relation, "p", "h"))
     return (
-        f'SELECT {comma_list(units)}, {weights} FROM ".pairs"{group_by(units)} '
-        f"HAVING COUNT(*) > {question.bounds.groups}"
+        f"WITH {with_query('.pairs', pairs, dialect)}, {heavy} ",
+        f'".pairs" AS p LEFT JOIN ".heavy" AS h ON {equal}',
     )
 
 
-def group_weight(question: Question, dialect: Dialect) -> str:
-    """Return the weight floor(groups·2^20/k) of a unit in k groups."""
-    return dialect.quotient.format(question.bounds.groups << WEIGHT_BITS, "COUNT(*)")
+def _select_heavy_units(question: Question, balls: Mapping[int, Ball], dialect: Dialect) -> str:
+    """Return the units whose terms of some total exceed its ball, with their weights.
+
+    Claim: every such unit is listed once, with the weight of Ball.weight_numerator for each total whose ball its terms
+        exceed, and 2^20 for the others.
+    Proof: `.pairs` has one row for each group of a unit, so the sums by unit are those of its terms over all groups.
+    Needs: Ball, Ball.weight_numerator, unit_columns, _write_step.
+    Checked by: test_the_engine_equals_the_reference, test_a_missing_ball_is_caught
+    """
+    units = unit_columns(question.relation)
+    norms = [
+        f'{dialect.sum_or_zero.format(_write_step(f"x{index}", ball, dialect))} AS ".n{index}"'
+        for index, ball in balls.items()
+    ]
+    real, integer = dialect.types[Type.REAL], dialect.types[Type.INTEGER]
+    weights = []
+    for index, ball in balls.items():
+        norm = f'".n{index}"'
+        quotient = dialect.quotient.format(ball.weight_numerator, norm)
+        if ball.norm is Norm.L2:
+            root = f"SQRT(CAST({norm} AS {real}))"
+            quotient = f"CAST(FLOOR(CAST({ball.weight_numerator} AS {real}) / {root}) AS {integer})"
+        weights.append(f'CASE WHEN {norm} > {ball.limit} THEN {quotient} ELSE {1 << WEIGHT_BITS} END AS ".w{index}"')
+    exceeds = " OR ".join(f'".n{index}" > {ball.limit}' for index, ball in balls.items())
+    measured = f'SELECT {comma_list(units, norms)} FROM ".pairs"{group_by(units)}'
+    return f"SELECT {comma_list(units, weights)} FROM ({measured}) AS n WHERE {exceeds}"
 
 
-def _joined_weight() -> str:
-    """Return the weight of every unit; the default is 1. COALESCE is faster than CASE."""
-    return f'COALESCE(h.".w", {1 << WEIGHT_BITS}) AS ".w"'
+def _write_step(term: str, ball: Ball, dialect: Dialect) -> str:
+    """Return |y| or y² for a term, where y is the term in steps of 2^shift, rounded away from zero."""
+    if ball.norm is Norm.L1:
+        return f"ABS({term})"
+    if not ball.shift:
+        return f"{term} * {term}"
+    step = dialect.right_shift.format(f"(ABS({term}) + {(1 << ball.shift) - 1})", ball.shift)
+    return f"({step}) * ({step})"
 
 
 def select_keyed_rows(question: Question, computed_columns: list[str], dialect: Dialect) -> str:
@@ -159,7 +154,7 @@ def _unclipped_total(total: Total, name: str | None, dialect: Dialect) -> str:
 
 def _pair_aggregates(total: Total, name: str | None, dialect: Dialect) -> list[str]:
     """Return the aggregates of one unit in one group: the number of values, and their sum."""
-    if total in (CountUnits(), ClippedUnits(by_rows=False)):
+    if total == CountUnits():
         return []
     count = f"COUNT({name or '*'}) AS {_count_name(name)}"
     return (
@@ -175,24 +170,32 @@ def _sum_name(total: Sum, name: str | None) -> str:
     return f'"s{(name or "")[1:]} {total.power} {total.shift}"'
 
 
-def _clipped_term(question: Question, total: Total, name: str | None, dialect: Dialect) -> str:
-    """Return a unit's term in one group, clipped by rows, in units of 2^-bits of the total's step.
+def _write_term(question: Question, total: Total, name: str | None, dialect: Dialect) -> str:
+    """Return a unit's term in one group, limited, in units of 2^-term_bits of the total's step.
 
-    Claim: its absolute value is at most rows·2^bits times the largest contribution of a row.
-    Proof: m values sum to s with |s| <= m·max. For m <= rows the term is s·2^bits. For m > rows it is the sign of s
-        times floor(|s|·2^bits·rows/m): with |s|·2^bits = q·m + r it is q·rows + floor(r·rows/m), in which no product
-        exceeds 64 bits. Counts are at most min(m, rows), units 0 or 1.
-    Needs: Question.fraction_bits, Question.max_rows_per_group, max_abs_contribution, Dialect.quotient, Dialect.sign.
+    Claim: with caps_terms or without a ball, its absolute value is at most max_term·2^term_bits; else at most ball.cut.
+    Proof: m values sum to s with |s| <= m·max. With a cap, the term for m <= rows is s·2^bits; for m > rows it is the
+        sign of s times floor(|s|·2^bits·rows/m): with |s|·2^bits = q·m + r it is q·rows + floor(r·rows/m), in which no
+        product exceeds 64 bits. Counts are at most min(m, rows), units 0 or 1. Without a cap, LEAST and GREATEST.
+    Needs: Question.term_bits, Question.max_rows_per_group, Question.max_term, Question.ball_of, max_abs_contribution,
+        Dialect.quotient, Dialect.sign.
     Checked by: test_the_engine_equals_the_reference,
         test_a_missing_row_bound_is_caught_in_the_totals_and_the_answers
     """
-    bits, max_rows, count = question.fraction_bits(total), question.max_rows_per_group, _count_name(name)
-    scale = f" * {1 << bits}" if bits else ""
+    max_rows, count = question.max_rows_per_group, _count_name(name)
     if isinstance(total, CountUnits):
-        return f"CASE WHEN {count} > 0 THEN {1 << bits} ELSE 0 END" if total.expr else str(1 << bits)
+        return f"CASE WHEN {count} > 0 THEN 1 ELSE 0 END" if total.expr else "1"
+    if not question.caps_terms(total):
+        ball, term = question.ball_of(total), _sum_name(total, name) if isinstance(total, Sum) else count
+        limit = ball.cut if ball else question.max_term(total)
+        if limit is not None:
+            term = f"LEAST({term}, {limit})"
+            term = f"GREATEST({term}, {-limit})" if isinstance(total, Sum) else term
+        return term
     if not isinstance(total, Sum):
-        return f"LEAST({count}, {max_rows}){scale}"
-    scaled_sum = f"{_sum_name(total, name)}{scale}"
+        return f"LEAST({count}, {max_rows})"
+    bits = question.term_bits(total)
+    scaled_sum = f"{_sum_name(total, name)}{f' * {1 << bits}' if bits else ''}"
     size, rest = f"({dialect.quotient.format(f'ABS({scaled_sum})', count)})", f"(ABS({scaled_sum}) % {count})"
     rest_share = dialect.quotient.format(f"({rest} * {max_rows})", count)
     lowered = f"{dialect.sign.format(scaled_sum)} * ({size} * {max_rows} + {rest_share})"
@@ -200,34 +203,22 @@ def _clipped_term(question: Question, total: Total, name: str | None, dialect: D
 
 
 def _sum_terms(question: Question, total: Total, index: int, dialect: Dialect) -> str:
-    """Return one total of a group as the sum of its units' terms, each clipped by groups, too.
+    """Return one total of a group as the sum of its units' terms, each multiplied by the unit's weight.
 
-    Claim: the k > groups terms of a unit are multiplied by at most groups/k, and rounded towards zero.
-    Proof: a weight is at most groups·2^20/k, and 2^20 for other units, so the product shifted by 20 bits is at most
-        the term times groups/k; a shift rounds down, so sums shift their absolute value. Where `.heavy` also lists
-        units in fewer groups, LEAST keeps their weight at 2^20. A unit adds one to ClippedUnits, or nothing: it is in
-        `.heavy` once, or DISTINCT.
-    Needs: select_heavy_units, group_weight, _joined_weight, _count_clipped_units, Dialect.right_shift, Dialect.sign.
-    Checked by: test_the_engine_equals_the_reference, test_a_missing_group_bound_is_caught
+    Claim: a term is multiplied by weight·2^(fraction_bits - term_bits - 20), and rounded towards zero.
+    Proof: a unit that is not in `.heavy` has the weight 2^20. A shift rounds down, so sums shift their absolute value.
+    Needs: _select_heavy_units, Question.ball_of, Question.fraction_bits, Question.term_bits, Dialect.right_shift,
+        Dialect.sign.
+    Checked by: test_the_engine_equals_the_reference, test_a_missing_ball_is_caught
     """
-    if isinstance(total, ClippedUnits):
-        return _count_clipped_units(question, total)
-    if not question.needs_l0_clipping:
+    if question.ball_of(total) is None:
         return dialect.sum_or_zero.format(f"x{index}")
+    weight = f'COALESCE(h.".w{index}", {1 << WEIGHT_BITS})'  # faster than CASE
+    shift = WEIGHT_BITS - question.fraction_bits(total) + question.term_bits(total)
     if not isinstance(total, Sum):
-        return dialect.sum_or_zero.format(dialect.right_shift.format(f'(x{index} * ".w")', WEIGHT_BITS))
-    size = dialect.right_shift.format(f'(ABS(x{index}) * ".w")', WEIGHT_BITS)
+        return dialect.sum_or_zero.format(dialect.right_shift.format(f"(x{index} * {weight})", shift))
+    size = dialect.right_shift.format(f"(ABS(x{index}) * {weight})", shift)
     return dialect.sum_or_zero.format(f"{dialect.sign.format(f'x{index}')} * ({size})")
-
-
-def _count_clipped_units(question: Question, total: ClippedUnits) -> str:
-    """Return the number of units above the bounds on groups or rows per group; the same in every group."""
-    if question.needs_l0_clipping:
-        in_too_many_groups = f' WHERE ".w" < {1 << WEIGHT_BITS}'
-        return f'(SELECT COUNT(*) FROM ".heavy"{"" if total.by_rows else in_too_many_groups})'
-    above = f"m > {question.max_rows_per_group}" if total.by_rows else "FALSE"
-    units = comma_list(unit_columns(question.relation))
-    return f'(SELECT COUNT(*) FROM (SELECT DISTINCT {units} FROM ".pairs" WHERE {above}) AS u)'
 
 
 def key_names(question: Question) -> list[str]:

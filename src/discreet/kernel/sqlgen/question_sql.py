@@ -3,15 +3,14 @@
 k0, k1, … are the keys of groups, v the counted value, .m a unit's rows in one group, .k its groups, .w a row's weight.
 """
 
+from discreet.kernel.ball import WEIGHT_BITS
 from discreet.kernel.expr import Call, Column, Expr, Type
 from discreet.kernel.grid import Grid
-from discreet.kernel.question import WEIGHT_BITS, CountDistinct, HistogramTree, Question, SelectionWeight
+from discreet.kernel.question import CountDistinct, HistogramTree, Question, SelectionWeight
 from discreet.kernel.sqlgen.counts_and_sums import (
-    group_weight,
     key_names,
     output_columns,
     select_counts_and_sums,
-    select_heavy_units,
     select_keyed_rows,
 )
 from discreet.kernel.sqlgen.dialect import Dialect
@@ -63,11 +62,12 @@ def select_cell_counts(question: Question, total: HistogramTree, dialect: Dialec
 
     Claim: a unit's weights in a group's cells sum to at most rows·2^bits, and to groups/k of that in k > groups groups.
     Proof: a unit with m values in a group, more than rows, gives each the weight floor(rows·2^bits/m), else 2^bits. In
-        k > groups groups with values every weight is multiplied by floor(groups·2^20/k)/2^20 and rounded down.
-        `.weights` has one row for each unit and group with less than full weight, so a row is joined with at most one.
-    Needs: Question.fraction_bits, select_keyed_rows, select_heavy_units, unit_equalities, Dialect.null_safe_equal.
+        k > groups groups with values (`.pairs` has one row for each) every weight is multiplied by
+        floor(groups·2^20/k)/2^20 and rounded down. `.weights` has one row for each unit and group with less than full
+        weight, so a row is joined with at most one.
+    Needs: Question.fraction_bits, select_keyed_rows, _weights_below_full, unit_equalities, Dialect.null_safe_equal.
     Checked by: test_the_engine_equals_the_reference,
-        test_removing_a_unit_moves_cells_distinct_values_and_clipping_by_at_most_the_sensitivity
+        test_removing_a_unit_moves_cells_and_distinct_values_by_at_most_the_sensitivity
     """
     keys, relation = key_names(question), question.relation
     keyed = select_keyed_rows(question, [f"{_write_cell(total, dialect)} AS v"], dialect)
@@ -99,7 +99,11 @@ def _weights_below_full(question: Question, row_weight: str, dialect: Dialect) -
     if not question.needs_l0_clipping:
         weights = f'SELECT {comma_list(units, keys)}, {row_weight} AS ".w" FROM ".pairs" WHERE ".m" > {rows}'
         return with_query(".weights", weights, dialect)
-    heavy = select_heavy_units(question, f'{group_weight(question, dialect)} AS ".k"')
+    weight = dialect.quotient.format(question.bounds.groups << WEIGHT_BITS, "COUNT(*)")
+    heavy = (
+        f'SELECT {comma_list(units)}, {weight} AS ".k" FROM ".pairs"{group_by(units)} '
+        f"HAVING COUNT(*) > {question.bounds.groups}"
+    )
     lighter = dialect.right_shift.format(f'(({row_weight}) * COALESCE(h.".k", {1 << WEIGHT_BITS}))', WEIGHT_BITS)
     weights = (
         f'SELECT {comma_list([f"p.{name}" for name in (*units, *keys)])}, {lighter} AS ".w" FROM ".pairs" AS p '
