@@ -11,8 +11,8 @@ import pytest
 import discreet as dc
 from discreet.engines.column_usage import usage_of_questions
 from discreet.estimate.contribution_histogram import Contribution
+from discreet.kernel.ball import Norm
 from discreet.kernel.loss import ZERO_LOSS
-from discreet.kernel.question import Norm
 from discreet.policy import Policy
 from discreet.policy.model import write_policy
 

@@ -12,7 +12,8 @@ from discreet.estimate.contribution_buckets import ContributionBuckets, clipped_
 from discreet.estimate.contribution_histogram import Contribution, effective_bounds, squared_radius
 from discreet.estimate.intervals import ReleaseNoise
 from discreet.estimate.planned_release import Measure, NoisyCount, PlannedRelease, estimate_measure
-from discreet.kernel.question import Count, CountUnits, Norm, PublicGroups, Sum, Total
+from discreet.kernel.ball import Norm
+from discreet.kernel.question import Count, CountUnits, PublicGroups, Sum, Total
 
 
 @dataclass(frozen=True, eq=False)

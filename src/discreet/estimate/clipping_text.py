@@ -12,7 +12,8 @@ from discreet.estimate.clipped_release import ClippedRelease, MeasuredClipping
 from discreet.estimate.contribution_buckets import clipped_rows
 from discreet.estimate.contribution_histogram import Contribution
 from discreet.estimate.planned_release import Frequencies, Mean, Measure, NoisyCount, NoisySum, Quantile, Variance
-from discreet.kernel.question import Count, CountDistinct, CountUnits, Norm, Sum
+from discreet.kernel.ball import Norm
+from discreet.kernel.question import Count, CountDistinct, CountUnits, Sum
 
 _HIDDEN_FACTOR = 2.0  # undetected units are taken to be at most this far above the bounds
 _DEVIATIONS = 2.0  # of the noise that undetected units may hide behind

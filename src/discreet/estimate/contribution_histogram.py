@@ -10,8 +10,9 @@ from enum import Enum
 from fractions import Fraction
 from math import isqrt, sqrt
 
+from discreet.kernel.ball import Norm
 from discreet.kernel.expr import Expr
-from discreet.kernel.question import ContributionBounds, Norm, Question
+from discreet.kernel.question import ContributionBounds, Question
 
 
 class Contribution(Enum):

@@ -5,7 +5,6 @@ sampling rows or groups, and deterministic.
 """
 
 from dataclasses import dataclass, field
-from enum import Enum
 from math import isqrt, prod
 
 from discreet.kernel.ball import WEIGHT_BITS, Ball, Norm, ball_for
@@ -135,13 +134,6 @@ def max_abs_contribution(total: Total) -> int:
     if total.power == 2:
         values = [x * x for x in values] + [0] * (values[0] < 0 < values[1])
     return max(1, *(abs(value - total.shift) for value in values))
-
-
-class Norm(Enum):
-    """The norm of a unit's vector of contributions that is bounded: l1 for Laplace noise, l2 for Gaussian noise."""
-
-    L1 = "l1"
-    L2 = "l2"
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,14 @@ from discreet.estimate.planned_release import (
     column_origins,
     noisy_sources,
 )
+from discreet.kernel.ball import Norm
 from discreet.kernel.errors import Refused
 from discreet.kernel.event import Event
 from discreet.kernel.fingerprint import fingerprints_of
 from discreet.kernel.ledger import Ledger
 from discreet.kernel.loss import Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.kernel.question import Count, CountUnits, Norm, PublicGroups, SelectedGroups, Sum, max_abs_contribution
+from discreet.kernel.question import Count, CountUnits, PublicGroups, SelectedGroups, Sum, max_abs_contribution
 from discreet.policy import Policy
 from discreet.pricing.allocation import NoiseType, allocate_cost
 from discreet.pricing.combined_release import combine_draws
@@ -116,6 +117,7 @@ def _bounds_at(release: PlannedRelease, radii: Mapping[Contribution, float], *, 
     rows = None if automatic.rows else bounds.rows
     if Contribution.GROUPS in radii:
         groups, _ = bounds_for_radius(radii[Contribution.GROUPS], norm, rows=1)
+        groups = min(groups, possible.groups or groups)
     if Contribution.ROWS in radii:
         radius = radii[Contribution.ROWS]
         if groups is None and rows is None and isinstance(question.groups, SelectedGroups) and not bounds.cap_rows:

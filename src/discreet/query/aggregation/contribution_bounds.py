@@ -15,13 +15,13 @@ from discreet.estimate.contribution_histogram import (
     squared_radius,
 )
 from discreet.estimate.estimators import VarianceStatistic
+from discreet.kernel.ball import Norm
 from discreet.kernel.expr import Call, Column, Expr, Type
 from discreet.kernel.question import (
     ContributionBounds,
     Count,
     CountDistinct,
     HistogramTree,
-    Norm,
     PublicGroups,
     Question,
     SelectedGroups,

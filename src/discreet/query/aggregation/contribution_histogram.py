@@ -16,13 +16,13 @@ from discreet.estimate.contribution_histogram import (
     squared_radius,
 )
 from discreet.estimate.planned_release import PlannedRelease
+from discreet.kernel.ball import Norm
 from discreet.kernel.errors import Refused
 from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, Expr, Type, UnitAggregate, Value
 from discreet.kernel.question import (
     ContributionBounds,
     Count,
     CountUnits,
-    Norm,
     PublicGroups,
     Question,
     Sum,
