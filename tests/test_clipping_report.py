@@ -213,7 +213,7 @@ def test_too_little_to_be_seen_is_stated_with_what_could_be_hidden():
     assert one.removed.low == 0
     line = clipping_sentence(one, PATIENTS)
     assert line.startswith("Clipping removed fewer than about ")
-    assert line.endswith(" rows (below detection at this epsilon).")
+    assert line.endswith(" rows, unless some patients are far above the bounds (below detection at this epsilon).")
     assert any("unnoticed" in note for note in clipping_notes([one], PATIENTS))
     louder = clipped([9000], histogram=buckets([3, -2, 1, 0, 4, -1, 0, 2], Gaussian(50)))
     rows = [
@@ -222,6 +222,7 @@ def test_too_little_to_be_seen_is_stated_with_what_could_be_hidden():
     assert rows[1] == pytest.approx(10 * rows[0], rel=0.1)
     declared = dataclasses.replace(one, contribution_max=200)
     assert not any("unnoticed" in note for note in clipping_notes([declared], PATIENTS))
+    assert "unless" not in clipping_sentence(declared, PATIENTS)
 
 
 def test_a_blind_choice_of_bounds_is_stated():

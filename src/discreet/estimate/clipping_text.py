@@ -56,7 +56,8 @@ def clipping_sentence(clipped: ClippedRelease, words: ReportWords) -> str:
     noun = "rows" if measured.contribution is Contribution.ROWS else words.units
     if removed.low < 1:
         limit = f"fewer than about {round_up(_undetected(clipped, measured, removed))} {noun}"
-        return f"{_subject(clipped, limit)} (below detection at this epsilon).{blind}"
+        caveat = "" if removed.high is not None else f", unless some {words.units} are far above the bounds"
+        return f"{_subject(clipped, limit)}{caveat} (below detection at this epsilon).{blind}"
     lower_bound = _subject(clipped, f"at least {round_down(removed.low)} {noun}{_share_phrase(clipped, removed)}")
     return f"{lower_bound}: {_effects(clipped, words)}{_suggestion(clipped, measured, removed)}.{blind}"
 
