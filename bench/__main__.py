@@ -7,6 +7,7 @@ from bench import (
     anonymity,
     attacks,
     audit,
+    bounds,
     learning,
     ledger,
     local,
@@ -18,7 +19,21 @@ from bench import (
     start,
 )
 
-PARTS = (noise, ledger, start, learning, local, anonymity, queries, quantiles, selection, attacks, membership, audit)
+PARTS = (
+    noise,
+    ledger,
+    start,
+    learning,
+    local,
+    anonymity,
+    queries,
+    quantiles,
+    bounds,
+    selection,
+    attacks,
+    membership,
+    audit,
+)
 
 for part in [import_module(f"bench.{sys.argv[1]}")] if sys.argv[1:] else PARTS:
     print(f"\n{part.__doc__.strip().splitlines()[0]}\n")

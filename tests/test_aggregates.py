@@ -1,7 +1,6 @@
 """Aggregates that choose values: quantiles, ends, the most frequent, different values; and whom the limits touch."""
 
 import json
-import re
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 
@@ -263,18 +262,6 @@ def heavy(people, rows):
     return pa.concat_tables([table, pa.Table.from_pylist(more, schema=table.schema)])
 
 
-def test_the_answer_reports_how_many_units_were_clipped():
-    with opened(data=heavy(1000, 5)) as curator:
-        (touched,) = curator.ask("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", epsilon=SURE).clipping
-        assert touched.startswith(("100 ±", "99 ±", "101 ±"))
-        assert "patients have more than 3 rows in a group or more than 2 groups and are clipped" in touched
-        nobody = curator.ask("SELECT COUNT(DISTINCT patient) AS n FROM visits", epsilon=SURE)
-        assert not nobody.clipping
-    with opened(data=heavy(1000, 1)) as curator:
-        (below,) = curator.ask("SELECT COUNT(*) AS n FROM visits", epsilon=SURE, rows=100).clipping
-        assert re.match(r"Fewer than about \d+ patients have more than 100 rows in a group \(below detection", below)
-
-
 def test_the_clipping_report_can_be_switched_off_and_has_its_share_of_the_cost():
     sql = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
     with (
@@ -282,7 +269,6 @@ def test_the_clipping_report_can_be_switched_off_and_has_its_share_of_the_cost()
         opened(report="bounds_report = 0") as silent,
         opened(report="bounds_report = 0.5") as half,
     ):
-        assert not silent.ask(sql, epsilon=1).clipping
         margins = [each.explain(sql, epsilon=1).columns[0].margin for each in (silent, curator, half)]
     assert margins[1] == pytest.approx(margins[0] / 0.98, rel=0.02)
     assert margins[2] == pytest.approx(margins[0] * 2, rel=0.02)

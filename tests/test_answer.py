@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from discreet.answer.bias import POSSIBLE_BIAS, Bias
 from discreet.answer.model import Answer, Cost, ExplainedColumn, Explanation
 from discreet.answer.text import escape_unprintable, is_reliable, key_texts, round_to_margin, short_number
 from discreet.kernel.event import Receipt
@@ -57,6 +58,8 @@ def test_margins_may_be_arrays_and_non_finite_ones_are_none():
         ({"noise": {}}, "same columns"),
         ({"margins": {"n": [1.0, 2.0]}}, "each of the 1 rows"),
         ({"table": pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["n", "n"])}, "the same name"),
+        ({"bias": {"m": [None]}}, "bias must name noisy columns"),
+        ({"bias": {"n": [None, None]}}, "each of the 1 rows"),
     ],
 )
 def test_inconsistent_parts_of_an_answer_are_refused(changes, told):
@@ -147,6 +150,76 @@ def test_margins_are_in_a_column_after_the_noisy_one():
     assert table.column("n_margin_1").to_pylist() == [3.0, 3.0]
     assert table.column("x_margin").to_pylist() == [None, 1.0]
     assert table.schema.field("x_margin").type == pa.float64()
+
+
+# Clipping bias
+
+
+def visits(bias=None):
+    biases = bias or [Bias(0, 320.0), Bias(0, 12.5)]
+    return answer({"clinic": ["A", "B"], "n": [1731, 100]}, {"n": [20, 20]}, bias={"n": biases})
+
+
+def test_bias_is_in_two_columns_after_the_margin():
+    one = answer(
+        {"k": ["a", "b"], "n": [9, 8], "s": [1.5, 2.5], "m": [1, 2]},
+        {"n": [1, 1], "s": [1, 1], "m": [1, 1]},
+        bias={"n": [Bias(3, 4.5, 9), None], "s": [POSSIBLE_BIAS, POSSIBLE_BIAS]},
+    )
+    table = one.with_margins()
+    assert table.column_names[1:5] == ["n", "n_margin", "n_bias", "n_bias_low"]
+    assert table.column_names[5:] == ["s", "s_margin", "s_bias", "s_bias_low", "m", "m_margin"]
+    assert (table["n_bias"].to_pylist(), table["n_bias_low"].to_pylist()) == ([4.5, None], [3, None])
+    assert (table["s_bias"].to_pylist(), table["s_bias_low"].to_pylist()) == ([None, None], [0, 0])
+
+
+def test_the_columns_of_an_answer_do_not_depend_on_its_rows():
+    empty = answer({"n": pa.array([], pa.int64())}, {"n": []}, bias={"n": []})
+    assert empty.with_margins().column_names == ["n", "n_margin", "n_bias", "n_bias_low"]
+
+
+def test_bias_is_plain_data_for_json():
+    data = json.loads(json.dumps(visits([Bias(3, 4.5, 9), None]).to_dict()))
+    assert data["bias"] == {"n": [{"low": 3, "estimate": 4.5, "high": 9}, None]}
+    assert json.loads(visits().to_arrow().schema.metadata[b"discreet"])["bias"] == visits().to_dict()["bias"]
+
+
+@pytest.mark.parametrize(
+    ("bias", "reliable"),
+    [
+        (None, True),
+        (Bias(0), True),
+        (Bias(5), True),
+        (Bias(5.5), False),
+        (Bias(0, 5), True),
+        (Bias(0, 5.5), False),
+        (Bias(5.5, 1), False),
+        (Bias(0, 1, high=50), True),
+    ],
+)
+def test_a_number_is_reliable_when_margin_and_bias_are_at_most_a_quarter_of_it(bias, reliable):
+    assert is_reliable(100, 20, bias) is reliable
+    assert visits([None, bias]).reliable == {"n": [True, reliable]}
+    assert ("~100 ± 20" in repr(visits([None, bias]))) is not reliable
+
+
+def test_the_sign_for_unreliable_numbers_is_explained_with_the_bias_where_it_counts():
+    assert "~ unreliable: margin and bias exceed 25 % of the value" in " ".join(repr(visits()).split())
+    margin_only = answer({"n": [3]}, {"n": [1]}, bias={"n": [POSSIBLE_BIAS]})
+    assert "~ unreliable: the margin exceeds 25 % of the value" in " ".join(repr(margin_only).split())
+
+
+def test_details_state_the_bias_of_each_column():
+    assert "Clipping bias of n: estimate 13 to 320 per row." in visits().details()
+    assert "Clipping bias of n: at least 3, estimate 4.5, at most 9." in visits([Bias(3, 4.5, 9), None]).details()
+    assert "Clipping bias of n: possible, not measured." in visits([POSSIBLE_BIAS, POSSIBLE_BIAS]).details()
+    assert "Clipping bias" not in visits([None, None]).details()
+
+
+def test_html_has_the_bias_of_a_number_as_its_title():
+    html = visits([Bias(300, 320.0), None])._repr_html_()
+    assert 'title="clipping bias: at least 300, estimate 320"' in html
+    assert html.count("title=") == 1
 
 
 # Numbers for people

@@ -1,5 +1,6 @@
 """The picture of an answer shows every number where it belongs, says what its bars mean, and can be read."""
 
+import dataclasses
 import datetime as dt
 
 import numpy as np
@@ -7,6 +8,7 @@ import pyarrow as pa
 import pytest
 from readable import flaws
 
+from discreet.answer.bias import Bias
 from discreet.answer.model import Answer, Cost
 from discreet.kernel.event import Receipt
 from discreet.kernel.loss import Loss
@@ -234,3 +236,36 @@ def test_drawing_leaves_the_users_settings_alone():
 def test_nan_is_not_drawn_and_affects_nothing_else():
     (axes,) = counts(["a", "b"], [np.nan, 3.0]).plot().axes
     assert np.isfinite(axes.get_ylim()).all()
+
+
+def with_bias(one, *estimates):
+    return dataclasses.replace(one, bias={"n": [Bias(0, estimate) for estimate in estimates]})
+
+
+def thin_lines(axes):
+    return [line for line in axes.lines if line.get_linewidth() == 0.8 and len(line.get_xdata()) == 2]
+
+
+def test_a_thin_line_goes_from_the_value_up_by_a_bias_that_exceeds_the_margin():
+    figure = with_bias(counts(["a", "b", "c"], [1000, 800, 600]), 320.0, 30.0, None).plot()
+    (axes,) = figure.axes
+    assert [list(line.get_ydata()) for line in thin_lines(axes)] == [[1000, 1320]]
+    assert axes.get_ylim()[1] >= 1320
+    assert "clipping bias" in notes(figure)
+    assert flaws(figure) == []
+    assert "clipping bias" not in notes(with_bias(counts(["a"], [1000]), 20.0).plot())
+
+
+def test_the_bias_of_horizontal_bars_and_of_lines_is_drawn_too():
+    keys = [f"a rather long name {i}" for i in range(15)]
+    (bars,) = with_bias(counts(keys, [1000] * 15), *[90.0] * 15).plot().axes
+    assert [list(line.get_xdata()) for line in thin_lines(bars)] == [[1000, 1090]] * 15
+    figure = with_bias(counts([*DAYS, None], [1000] * 11), *[90.0] * 11).plot()
+    assert [len(thin_lines(axes)) for axes in figure.axes] == [10, 1]
+    assert flaws(figure) == []
+
+
+def test_the_bias_of_many_days_is_one_line():
+    days = [dt.date(2009, 1, 1) + dt.timedelta(days=day) for day in range(100)]
+    (axes,) = with_bias(counts(days, [1000] * 100), *[90.0] * 100).plot().axes
+    assert any(np.all(np.asarray(line.get_ydata()) == 1090) for line in axes.lines)

@@ -21,10 +21,11 @@ from tools.pictures import bounds, learning  # noqa: E402
 from tools.pictures.tour import sampling_figure  # noqa: E402
 
 PATIENTS = 4000
-FOUND = {
-    "0.1": [bounds.Point(1, 900.0, 30.0, 905.0), bounds.Point(10, 90.0, 300.0, 310.0)],
-    "1": [bounds.Point(1, 900.0, 3.0, 901.0), bounds.Point(10, 90.0, 30.0, 101.0)],
-}
+FOUND = bounds.Comparison(
+    former=[bounds.Point(1, 900.0, 30.0), bounds.Point(10, 400.0, 300.0)],
+    ball=[bounds.Point(1, 800.0, 30.0), bounds.Point(10, 90.0, 300.0)],
+    chosen=[10.0, 10.0, 14.0],
+)
 
 
 def title(figure):
@@ -44,7 +45,7 @@ def test_one_command_draws_every_picture_and_the_pages_show_them_all():
 
 
 def test_the_command_writes_what_is_asked_for_and_names_what_it_does_not_know(tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(tool.PICTURES, "bounds", (lambda: {"1": FOUND["1"]}, bounds.bounds_figure))
+    monkeypatch.setitem(tool.PICTURES, "bounds", (lambda: FOUND, bounds.bounds_figure))
     assert tool.main(["bounds"], tmp_path) == 0
     assert [path.name for path in tmp_path.iterdir()] == ["bounds.svg"]
     assert tool.main(["bound"], tmp_path) == 2
@@ -146,8 +147,8 @@ def test_privacy_and_sampling_cross_where_the_title_says():
 
 
 @pytest.fixture(scope="module")
-def measured():
-    return bounds.measured(bounds.simulated(PATIENTS), limits=(1, 20, 366), epsilons=("1",), rounds=1)["1"]
+def visits():
+    return bounds.simulated(PATIENTS)
 
 
 def test_a_few_patients_come_nearly_every_day_and_most_hardly_ever():
@@ -157,44 +158,36 @@ def test_a_few_patients_come_nearly_every_day_and_most_hardly_ever():
     assert 0 < (visits > 100).sum() <= bounds.PATIENTS / 1000
 
 
-def test_each_patient_goes_to_one_clinic_as_often_as_they_do():
-    table = bounds.simulated(PATIENTS)
-    patient, clinic = table["patient"].to_numpy(), table["clinic"].to_numpy()
-    assert np.array_equal(np.bincount(patient), bounds.visits_of(PATIENTS))
-    assert np.array_equal(clinic, patient % bounds.CLINICS)
+def test_half_of_the_visits_are_to_the_own_clinic_of_a_patient(visits):
+    assert np.array_equal(visits.sum(axis=1), bounds.visits_of(PATIENTS))
+    own = visits[np.arange(PATIENTS), np.arange(PATIENTS) % bounds.CLINICS].sum()
+    assert own / visits.sum() == pytest.approx(0.5 + 0.5 / bounds.CLINICS, abs=0.03)
 
 
-def test_the_bias_of_a_bound_is_the_number_of_clipped_rows(measured):
-    visits = bounds.visits_of(PATIENTS)
-    for point in measured:
-        beyond = np.maximum(visits - point.rows, 0)
-        lost = [beyond[clinic :: bounds.CLINICS].sum() for clinic in range(bounds.CLINICS)]
-        # At the price of this comparison, noise of scale 0.4 remains: 10 is passed with a chance below 1e-9.
-        assert point.taken == pytest.approx(np.quantile(lost, 0.95), abs=10)
+def test_a_ball_scales_a_patient_to_its_radius_and_the_former_rule_caps_rows():
+    patient = np.array([[3, 4]])
+    assert bounds.clipped_to_ball(patient, 2.5) == pytest.approx([1.5, 2.0])
+    assert bounds.clipped_to_ball(patient, 6.0) == pytest.approx([3.0, 4.0])
+    assert bounds.clipped_by_former_rule(patient, 2 * np.sqrt(2)) == pytest.approx([2.0, 2.0])
 
 
-def test_the_margin_grows_with_the_bound_and_is_that_of_laplace_noise(measured):
-    for point in measured:
-        # ln 20 times the scale; a fiftieth of the price goes to the bounds report
-        assert point.margin == pytest.approx(point.rows * np.log(20) / 0.98, rel=0.02, abs=1)
+def test_bias_falls_with_the_radius_and_noise_rises_for_both_rules(visits):
+    found = bounds.measured(visits, radii=bounds.RADII[::4], choices=3)
+    for points in (found.former, found.ball):
+        assert [point.bias for point in points] == sorted((point.bias for point in points), reverse=True)
+        assert [point.noise / point.radius for point in points] == pytest.approx([points[0].noise] * len(points))
+    assert all(ball.bias <= former.bias for ball, former in zip(found.ball, found.former, strict=True))
+    assert set(found.chosen) <= set(bounds.RADII[::4])
 
 
-def test_the_error_is_bias_where_bounds_are_small_and_noise_where_they_are_large(measured):
-    small, _, large = measured
-    # 20 numbers with noise of scale 1 in the first, 373 in the last: chances below 1e-9 on both sides.
-    assert small.error == pytest.approx(small.taken, abs=30)
-    assert large.taken <= 10
-    assert 40 < large.error < 30 * 373
-
-
-def test_the_picture_of_bounds_marks_the_smallest_error_at_each_epsilon():
-    assert bounds.best(FOUND["0.1"]).rows == 10
+def test_the_picture_of_bounds_marks_the_smallest_errors_and_the_chosen_radii():
     figure = bounds.bounds_figure(FOUND)
-    assert [axes.get_title(loc="left") for axes in figure.axes] == ["epsilon 0.1", "epsilon 1"]
-    assert [axes.texts[0].get_text() for axes in figure.axes] == ["rows = 10", "rows = 10"]
-    assert figure.axes[1].lines[2].get_ydata().tolist() == [901.0, 101.0]
-    assert "10 at epsilon 0.1, 10 at epsilon 1" in title(figure)
-    assert flaws(bounds.bounds_figure({"1": FOUND["1"]})) == []
+    before, now = figure.axes
+    assert [axes.texts[0].get_text() for axes in figure.axes] == ["500", "313"]
+    assert before.lines[2].get_ydata()[1] == 500
+    assert [patch.get_label() for patch in now.patches] == ["chosen automatically (9 of 10)"]
+    assert "chosen automatically, 10," in title(figure)
+    assert flaws(figure) == []
 
 
 # Learning

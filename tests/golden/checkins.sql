@@ -8,13 +8,20 @@ r0 from
     checkins of visitor
   by k0 = divide(floor(multiply(lat, 10.0)), 10.0): 40.4, 40.5, 40.6, 40.7, 40.8, 40.9, 41.0
   by k1 = divide(floor(multiply(lon, 10.0)), 10.0): -74.3, -74.2, -74.1, -74.0, -73.9, -73.8, -73.7, -73.6
-  clipped, groups 5, rows 20, l0 clipped
-  t0 = count(*), size 20971520, weight 1
-  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  clipped, groups 5, rows 20, l0 clipped, l2 norm
+  t0 = count(*), size 6266440, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where the key from lat is NULL, or the key from lon is NULL.
-  Each visitor contributes at most 20 rows per group.
-  Each visitor contributes to at most 5 groups; contributions to more groups are clipped.
+  Each visitor's rows per group are clipped together: an l2 norm of at most 44.72 over all groups, such as 20 rows in each of 5 groups.
+h0 from
+  per unit: f0 = sum(multiply(least(f0, 2147483647), least(f0, 2147483647)))
+    per unit and k0 = divide(floor(multiply(lat, 10.0)), 10.0), k1 = divide(floor(multiply(lon, 10.0)), 10.0): f0 = rows()
+      where and(one_of(divide(floor(multiply(lat, 10.0)), 10.0), 40.4, 40.5, 40.6, 40.7, 40.8, 40.9, 41.0), one_of(divide(floor(multiply(lon, 10.0)), 10.0), -73.6, -73.7, -73.8, -73.9, -74.0, -74.1, -74.2, -74.3))
+        derive lat = inside(lat, 40.4, 41.0), lon = inside(lon, -74.3, -73.6)
+          checkins of visitor
+  units by the norm of their rows
+  36 buckets from 44.73, 63.25, 89.44, … 8.29e+06; 1/50 of the cost
+  about r0, radius 44.72
 then SELECT r0.k0 AS "y", r0.k1 AS "x", r0.m0 AS "n" FROM r0 ORDER BY "n" DESC
 */
 
@@ -28,13 +35,20 @@ r0 from
       checkins of visitor
   by k0 = floor(divide(add(lon, 74.3), 0.1)): 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0
   by k1 = floor(divide(subtract(lat, 40.4), 0.1)): 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0
-  clipped, groups 5, rows 1, l0 clipped
-  t0 = count_units(*), size 1048576, weight 1
-  t1 = clipped_units(groups), size 1, 1/50 of the cost
+  clipped, groups 5, rows 1, l0 clipped, l2 norm
+  t0 = count_units(*), size 313322, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT visitor)
   Rows are left out where the key from lat is NULL, or the key from lon is NULL.
-  Each visitor contributes at most 1 row per group.
   Each visitor contributes to at most 5 groups; contributions to more groups are clipped.
+h0 from
+  per unit: f0 = rows()
+    per unit and k0 = floor(divide(add(lon, 74.3), 0.1)), k1 = floor(divide(subtract(lat, 40.4), 0.1)): 
+      where and(not(is_null(lat)), not(is_null(lon)), one_of(floor(divide(subtract(lat, 40.4), 0.1)), 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0), one_of(floor(divide(add(lon, 74.3), 0.1)), 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0))
+        derive lat = inside(lat, 40.4, 41.0), lon = inside(lon, -74.3, -73.6)
+          checkins of visitor
+  units by the norm of their groups
+  4 buckets from 2.449, 3.162, 4.472, … 6.325; 1/50 of the cost
+  about r0, radius 2.236
 then SELECT r0.k0 AS "y", r0.k1 AS "x", r0.m0 AS "people" FROM r0
 */
 
@@ -44,13 +58,19 @@ SELECT EXTRACT(HOUR FROM at) AS hour, COUNT(*) AS n FROM checkins GROUP BY hour 
 r0 from
   checkins of visitor
   by k0 = hour(at): 0, 1, 2, … 23 (24)
-  clipped, groups 5, rows 20, l0 clipped
-  t0 = count(*), size 20971520, weight 1
-  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  clipped, groups 5, rows 20, l0 clipped, l2 norm
+  t0 = count(*), size 9572145, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where the key from at is NULL.
-  Each visitor contributes at most 20 rows per group.
-  Each visitor contributes to at most 5 groups; contributions to more groups are clipped.
+  Each visitor's rows per group are clipped together: an l2 norm of at most 44.72 over all groups, such as 20 rows in each of 5 groups.
+h0 from
+  per unit: f0 = sum(multiply(least(f0, 2147483647), least(f0, 2147483647)))
+    per unit and k0 = hour(at): f0 = rows()
+      where and(at_most(hour(at), 23), at_most(0, hour(at)))
+        checkins of visitor
+  units by the norm of their rows
+  36 buckets from 44.73, 63.25, 89.44, … 8.29e+06; 1/50 of the cost
+  about r0, radius 44.72
 then SELECT r0.k0 AS "hour", r0.m0 AS "n" FROM r0 ORDER BY "n" DESC LIMIT 5
 */
 
@@ -61,13 +81,20 @@ FROM checkins GROUP BY part;
 r0 from
   checkins of visitor
   by k0 = case(at_most(6, isodow(at)), 'weekend', 'week'): weekend, week
-  clipped, groups 2, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 2, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   t1 = count_units(*), size 1, weight 1
-  t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(*)
   m1 = NoisyCount(total=1): COUNT(DISTINCT visitor)
-  Each visitor contributes at most 20 rows per group.
+  Each visitor's rows per group are clipped together: an l2 norm of at most 28.28 over all groups, such as 20 rows in each of 2 groups.
+h0 from
+  per unit: f0 = sum(multiply(least(f0, 2147483647), least(f0, 2147483647)))
+    per unit and k0 = case(at_most(6, isodow(at)), 'weekend', 'week'): f0 = rows()
+      where one_of(case(at_most(6, isodow(at)), 'weekend', 'week'), 'week', 'weekend')
+        checkins of visitor
+  units by the norm of their rows
+  37 buckets from 28.3, 40, 56.57, … 7.415e+06; 1/50 of the cost
+  about r0, radius 28.28
 then SELECT r0.k0 AS "part", r0.m0 AS "count", r0.m1 AS "count_1" FROM r0
 */
 
@@ -78,13 +105,19 @@ r0 from
   checkins of visitor
   by k0 = dow(at): 0, 1, 2, 3, 4, 5, 6
   by k1 = hour(at): 0, 1, 2, … 23 (24)
-  clipped, groups 5, rows 20, l0 clipped
-  t0 = count(*), size 20971520, weight 1
-  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  clipped, groups 5, rows 20, l0 clipped, l2 norm
+  t0 = count(*), size 3617930, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where the key from at is NULL, or the key from at is NULL.
-  Each visitor contributes at most 20 rows per group.
-  Each visitor contributes to at most 5 groups; contributions to more groups are clipped.
+  Each visitor's rows per group are clipped together: an l2 norm of at most 44.72 over all groups, such as 20 rows in each of 5 groups.
+h0 from
+  per unit: f0 = sum(multiply(least(f0, 2147483647), least(f0, 2147483647)))
+    per unit and k0 = dow(at), k1 = hour(at): f0 = rows()
+      where and(at_most(dow(at), 6), at_most(hour(at), 23), at_most(0, dow(at)), at_most(0, hour(at)))
+        checkins of visitor
+  units by the norm of their rows
+  36 buckets from 44.73, 63.25, 89.44, … 8.29e+06; 1/50 of the cost
+  about r0, radius 44.72
 then SELECT r0.k0 AS "weekday", r0.k1 AS "hour", r0.m0 AS "count" FROM r0 ORDER BY 1, 2
 */
 
@@ -96,14 +129,23 @@ r0 from
     derive venue
       checkins of visitor
   by k0 = kind: cafe, museum, park
-  clipped, groups 3, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 3, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   t1 = count_units(*), size 1, weight 1
-  t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(*)
   m1 = NoisyCount(total=1): COUNT(DISTINCT visitor)
   Rows are left out where kind is NULL.
-  Each visitor contributes at most 20 rows per group.
+  Each visitor's rows per group are clipped together: an l2 norm of at most 34.64 over all groups, such as 20 rows in each of 3 groups.
+h0 from
+  per unit: f0 = sum(multiply(least(f0, 2147483647), least(f0, 2147483647)))
+    per unit and k0 = kind: f0 = rows()
+      where one_of(kind, 'cafe', 'museum', 'park')
+        inner join venues (id, kind) on venue = id, fanout 1
+          derive venue
+            checkins of visitor
+  units by the norm of their rows
+  37 buckets from 34.66, 48.99, 69.28, … 9.081e+06; 1/50 of the cost
+  about r0, radius 34.64
 then SELECT r0.k0 AS "kind", r0.m0 AS "visits", r0.m1 AS "people" FROM r0
 */
 
@@ -118,13 +160,21 @@ r0 from
         checkins of visitor
   by k0 = borough: Bronx, Queens
   by k1 = trunc_month(at): 2010-01-01 00:00:00, 2010-02-01 00:00:00, 2010-03-01 00:00:00, … 2010-10-01 00:00:00 (10)
-  clipped, groups 5, rows 20, l0 clipped
-  t0 = count(*), size 20971520, weight 1
-  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  clipped, groups 5, rows 20, l0 clipped, l2 norm
+  t0 = count(*), size 10485760, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where borough is NULL.
-  Each visitor contributes at most 20 rows per group.
-  Each visitor contributes to at most 5 groups; contributions to more groups are clipped.
+  Each visitor's rows per group are clipped together: an l2 norm of at most 44.72 over all groups, such as 20 rows in each of 5 groups.
+h0 from
+  per unit: f0 = sum(multiply(least(f0, 2147483647), least(f0, 2147483647)))
+    per unit and k0 = borough, k1 = trunc_month(at): f0 = rows()
+      where and(at_most(2010-01-01 00:00:00, at), one_of(borough, 'Bronx', 'Queens'), one_of(trunc_month(at), 2010-01-01 00:00:00, 2010-10-01 00:00:00, 2010-02-01 00:00:00, 2010-03-01 00:00:00, 2010-04-01 00:00:00, 2010-05-01 00:00:00, 2010-06-01 00:00:00, 2010-07-01 00:00:00, 2010-08-01 00:00:00, 2010-09-01 00:00:00))
+        inner join venues (id, borough) on venue = id, fanout 1
+          derive at, venue
+            checkins of visitor
+  units by the norm of their rows
+  36 buckets from 44.73, 63.25, 89.44, … 8.29e+06; 1/50 of the cost
+  about r0, radius 44.72
 then SELECT r0.k0 AS "borough", r0.k1 AS "month", r0.m0 AS "n" FROM r0 ORDER BY "month", "borough"
 */
 
@@ -136,18 +186,27 @@ r0 from
     derive venue, lat = inside(lat, 40.4, 41.0), lon = inside(lon, -74.3, -73.6)
       checkins of visitor
   by k0 = borough: Bronx, Queens
-  clipped, groups 2, rows 20
+  clipped, groups 2, rows 20, l2 norm, rows capped
   t0 = sum(lat, 202/5 to 41 by 1/10000 around 407/10), size 60000, weight 2
   t1 = count(lat), size 20, weight 1/2
   t2 = sum(lon, -743/10 to -368/5 by 1/10000 around -1479/20), size 70000, weight 1
   t3 = count(lon), size 20, weight 1/4
   t4 = sum(lat squared less 4500000, 202/5 to 41 by 1/10000 around 407/10), size 90000000, weight 1
-  t5 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = Mean(total=0, count=1, low=202/5, high=41): AVG(lat)
   m1 = Mean(total=2, count=3, low=-743/10, high=-368/5): AVG(lon)
   m2 = Variance(squares=4, total=0, count=1, low=202/5, high=41, statistic=stddev_samp): STDDEV(lat)
   Rows are left out where borough is NULL.
   Each visitor contributes at most 20 rows per group.
+h0 from
+  per unit: f0 = sum(multiply(least(f0, 2147483647), least(f0, 2147483647)))
+    per unit and k0 = borough: f0 = rows()
+      where one_of(borough, 'Bronx', 'Queens')
+        inner join venues (id, borough) on venue = id, fanout 1
+          derive venue
+            checkins of visitor
+  units by the norm of their rows
+  37 buckets from 28.3, 40, 56.57, … 7.415e+06; 1/50 of the cost
+  about r0, radius 28.28
 then SELECT r0.k0 AS "borough", r0.m0 AS "lat", r0.m1 AS "lon", r0.m2 AS "north_south" FROM r0
 */
 
@@ -204,13 +263,19 @@ SELECT DATE_TRUNC('month', at) AS month, COUNT(DISTINCT visitor) AS active FROM 
 r0 from
   checkins of visitor
   by k0 = trunc_month(at): 2009-03-01 00:00:00, 2009-04-01 00:00:00, 2009-05-01 00:00:00, … 2010-10-01 00:00:00 (20)
-  clipped, groups 5, rows 1, l0 clipped
-  t0 = count_units(*), size 1048576, weight 1
-  t1 = clipped_units(groups), size 1, 1/50 of the cost
+  clipped, groups 5, rows 1, l0 clipped, l2 norm
+  t0 = count_units(*), size 524288, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT visitor)
   Rows are left out where the key from at is NULL.
-  Each visitor contributes at most 1 row per group.
   Each visitor contributes to at most 5 groups; contributions to more groups are clipped.
+h0 from
+  per unit: f0 = rows()
+    per unit and k0 = trunc_month(at): 
+      where one_of(trunc_month(at), 2009-10-01 00:00:00, 2009-11-01 00:00:00, 2009-12-01 00:00:00, 2009-03-01 00:00:00, 2009-04-01 00:00:00, 2009-05-01 00:00:00, 2009-06-01 00:00:00, 2009-07-01 00:00:00, 2009-08-01 00:00:00, 2009-09-01 00:00:00, 2010-01-01 00:00:00, 2010-10-01 00:00:00, 2010-02-01 00:00:00, 2010-03-01 00:00:00, 2010-04-01 00:00:00, 2010-05-01 00:00:00, 2010-06-01 00:00:00, 2010-07-01 00:00:00, 2010-08-01 00:00:00, 2010-09-01 00:00:00)
+        checkins of visitor
+  units by the norm of their groups
+  3 buckets from 2.449, 3.162, 4.472, … 4.472; 1/50 of the cost
+  about r0, radius 2.236
 then SELECT r0.k0 AS "month", r0.m0 AS "active" FROM r0 ORDER BY "month"
 */
 
@@ -253,7 +318,7 @@ r0 from
       checkins of visitor
       where equal(venue, 'v4')
         checkins of visitor
-  clipped, groups 1, rows 1
+  clipped, groups 1, rows 1, l2 norm
   t0 = count_units(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT visitor)
 then SELECT r0.m0 AS "count" FROM r0
@@ -272,13 +337,23 @@ r0 from
         checkins of visitor
   by k0 = venue: v1, v2, v3, v4
   by k1 = venue_1: v1, v2, v3, v4
-  clipped, groups 5, rows 1, l0 clipped
-  t0 = count_units(*), size 1048576, weight 1
-  t1 = clipped_units(groups), size 1, 1/50 of the cost
+  clipped, groups 5, rows 1, l0 clipped, l2 norm
+  t0 = count_units(*), size 586171, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT a.visitor)
   Rows are left out where venue is NULL or not declared, or venue is NULL or not declared.
-  Each visitor contributes at most 1 row per group.
   Each visitor contributes to at most 5 groups; contributions to more groups are clipped.
+h0 from
+  per unit: f0 = rows()
+    per unit and k0 = venue, k1 = venue_1: 
+      where and(less(venue, venue_1), one_of(venue, 'v1', 'v2', 'v3', 'v4'), one_of(venue_1, 'v1', 'v2', 'v3', 'v4'))
+        inner join on the unit, most 100
+          derive venue
+            checkins of visitor
+          derive venue_1 = venue
+            checkins of visitor
+  units by the norm of their groups
+  2 buckets from 2.449, 3.162, … 3.162; 1/50 of the cost
+  about r0, radius 2.236
 then SELECT r0.k0 AS "one", r0.k1 AS "other", r0.m0 AS "people" FROM r0 ORDER BY "people" DESC
 */
 
@@ -288,11 +363,18 @@ SELECT COUNT(*) FROM checkins WHERE LOWER(note) LIKE '%coffee%';
 r0 from
   where like(lower(note), '%coffee%')
     checkins of visitor
-  clipped, groups 1, rows 20
+  clipped, groups 1, rows 20, l2 norm
   t0 = count(*), size 20, weight 1
-  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(*)
-  Each visitor contributes at most 20 rows per group.
+  Each visitor contributes at most 20 rows.
+h0 from
+  per unit: f0 = sum(multiply(least(f0, 2147483647), least(f0, 2147483647)))
+    per unit: f0 = rows()
+      where like(lower(note), '%coffee%')
+        checkins of visitor
+  units by the norm of their rows
+  38 buckets from 20.02, 28.28, 40, … 7.415e+06; 1/50 of the cost
+  about r0, radius 20
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -303,14 +385,20 @@ r0 from
   where not(is_null(part(note, 1, 5)))
     checkins of visitor
   by k0 = part(note, 1, 5): partition selection
-  clipped, groups 5, rows 20, l0 clipped
+  clipped, groups 5, rows 20, l0 clipped, l2 norm
   t0 = None, size 82897, weight 1
-  t1 = count(*), size 20971520, weight 1
-  t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  t1 = count(*), size 14829, weight 1
   m0 = NoisyCount(total=1): COUNT(*)
   Rows are left out where the key from note is NULL.
-  Each visitor contributes at most 20 rows per group.
-  Each visitor contributes to at most 5 groups; contributions to more groups are clipped.
+  Each visitor's rows per group are clipped together: an l2 norm of at most 44.72 over all groups, such as 20 rows in each of 5 groups.
+h0 from
+  per unit: f0 = sum(multiply(least(f0, 2147483647), least(f0, 2147483647)))
+    per unit and k0 = part(note, 1, 5): f0 = rows()
+      where not(is_null(part(note, 1, 5)))
+        checkins of visitor
+  units by the norm of their rows
+  36 buckets from 44.73, 63.25, 89.44, … 8.29e+06; 1/50 of the cost
+  about r0, radius 44.72
 then SELECT r0.k0 AS "beginning", r0.m0 AS "n" FROM r0 ORDER BY "n" DESC LIMIT 20
 */
 
@@ -325,11 +413,22 @@ r0 from
     per unit: f0 = least(visitor)
       friends of visitor
   by k0 = case(is_null(f0), 'alone', 'with friends'): alone, with friends
-  clipped, groups 2, rows 50
-  t0 = count(*), size 50, weight 1
-  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  clipped, groups 2, rows 50, l2 norm
+  t0 = count(*), size 52428800, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each visitor contributes at most 50 rows per group.
+  Each visitor's rows per group are clipped together: an l2 norm of at most 70.71 over all groups, such as 50 rows in each of 2 groups.
+h0 from
+  per unit: f0 = sum(multiply(least(f0, 2147483647), least(f0, 2147483647)))
+    per unit and k0 = case(is_null(f0), 'alone', 'with friends'): f0 = rows()
+      where one_of(case(is_null(f0), 'alone', 'with friends'), 'alone', 'with friends')
+        left join on the unit, most 100
+          derive visitor
+            checkins of visitor
+          per unit: f0 = least(visitor)
+            friends of visitor
+  units by the norm of their rows
+  2 buckets from 70.72, 100, … 100; 1/50 of the cost
+  about r0, radius 70.71
 then SELECT r0.k0 AS "kind", r0.m0 AS "count" FROM r0
 */
 
@@ -340,7 +439,7 @@ r0 from
   units with no row in the second
     checkins of visitor
     friends of visitor
-  clipped, groups 1, rows 1
+  clipped, groups 1, rows 1, l2 norm
   t0 = count_units(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT visitor)
 then SELECT r0.m0 AS "count" FROM r0
@@ -368,13 +467,21 @@ SELECT AVG(CLIP(SQRT(POWER((lat - 40.75) * 111.2, 2) + POWER((lon + 73.98) * 84.
 r0 from
   derive lat = inside(lat, 40.4, 41.0), lon = inside(lon, -74.3, -73.6)
     checkins of visitor
-  clipped, groups 1, rows 20
+  clipped, groups 1, rows 20, l2 norm
   t0 = sum(clip(sqrt(add(power(multiply(add(lon, 73.98), 84.2), 2.0), power(multiply(subtract(lat, 40.75), 111.2), 2.0))), 0.0, 60.0), 0 to 50.3836 by 1/32768 around 3225/128), size 16512000, weight 1
   t1 = count(clip(sqrt(add(power(multiply(add(lon, 73.98), 84.2), 2.0), power(multiply(subtract(lat, 40.75), 111.2), 2.0))), 0.0, 60.0)), size 20, weight 1/4
-  t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = Mean(total=0, count=1, low=0, high=50.3836): AVG(CLIP(SQRT(POWER((lat - 40.75) * 111.2, 2) + POWER((lon + 73.98) * 84.2, 2)), 0, 60))
-  Each visitor contributes at most 20 rows per group.
+  Each visitor contributes at most 20 rows.
   In AVG(CLIP(SQRT(POWER((lat - 40.75) * 111.2, 2) + POWER((lon + 73.98) * 84.2, 2)), 0, 60)), values are clamped to the range from 0 to 50.3836 and rounded to steps of 3.05176e-5.
+h0 from
+  per unit: f0 = sum(multiply(least(f0, 2147483647), least(f0, 2147483647)))
+    per unit: f0 = rows()
+      where not(is_null(clip(sqrt(add(power(multiply(add(lon, 73.98), 84.2), 2.0), power(multiply(subtract(lat, 40.75), 111.2), 2.0))), 0.0, 60.0)))
+        derive lat = inside(lat, 40.4, 41.0), lon = inside(lon, -74.3, -73.6)
+          checkins of visitor
+  units by the norm of their rows where clip(sqrt(add(power(multiply(add(lon, 73.98), 84.2), 2.0), power(multiply(subtract(lat, 40.75), 111.2), 2.0))), 0.0, 60.0) is not NULL
+  38 buckets from 20.02, 28.28, 40, … 7.415e+06; 1/50 of the cost
+  about r0, radius 20
 then SELECT r0.m0 AS "km" FROM r0
 */
 
@@ -385,11 +492,19 @@ r0 from
   where and(at_most(lat, 40.8), at_most(lon, -73.93), at_most(-74.02, lon), at_most(40.7, lat))
     derive lat = inside(lat, 40.4, 41.0), lon = inside(lon, -74.3, -73.6)
       checkins of visitor
-  clipped, groups 1, rows 20
+  clipped, groups 1, rows 20, l2 norm
   t0 = count(*), size 20, weight 1
-  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = NoisyCount(total=0): COUNT(*)
-  Each visitor contributes at most 20 rows per group.
+  Each visitor contributes at most 20 rows.
+h0 from
+  per unit: f0 = sum(multiply(least(f0, 2147483647), least(f0, 2147483647)))
+    per unit: f0 = rows()
+      where and(at_most(lat, 40.8), at_most(lon, -73.93), at_most(-74.02, lon), at_most(40.7, lat))
+        derive lat = inside(lat, 40.4, 41.0), lon = inside(lon, -74.3, -73.6)
+          checkins of visitor
+  units by the norm of their rows
+  38 buckets from 20.02, 28.28, 40, … 7.415e+06; 1/50 of the cost
+  about r0, radius 20
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -403,15 +518,24 @@ r0 from
     derive at, venue
       checkins of visitor
   by k0 = borough: Bronx, Queens
-  clipped, groups 2, rows 20
-  t0 = sum(case(and(at_most(hour(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999)), 21), at_most(6, hour(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999)))), 1, 0), 0 to 1 by 1), size 20, weight 1
-  t1 = sum(case(and(at_most(hour(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999)), 21), at_most(6, hour(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999)))), 0, 1), 0 to 1 by 1), size 20, weight 1
-  t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  clipped, groups 2, rows 20, l2 norm
+  t0 = sum(case(and(at_most(hour(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999)), 21), at_most(6, hour(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999)))), 1, 0), 0 to 1 by 1), size 20971520, weight 1
+  t1 = sum(case(and(at_most(hour(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999)), 21), at_most(6, hour(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999)))), 0, 1), 0 to 1 by 1), size 20971520, weight 1
   m0 = NoisySum(total=0, kind=whole, count=None): SUM(CASE WHEN EXTRACT(HOUR FROM at) BETWEEN 6 AND 21 THEN 1 ELSE 0 END)
   m1 = NoisySum(total=1, kind=whole, count=None): SUM(CASE WHEN EXTRACT(HOUR FROM at) BETWEEN 6 AND 21 THEN 0 ELSE 1 END)
   Rows are left out where borough is NULL.
-  Each visitor contributes at most 20 rows per group.
+  Each visitor's rows per group are clipped together: an l2 norm of at most 28.28 over all groups, such as 20 rows in each of 2 groups.
   In SUM(CASE WHEN EXTRACT(HOUR FROM at) BETWEEN 6 AND 21 THEN 1 ELSE 0 END) and SUM(CASE WHEN EXTRACT(HOUR FROM at) BETWEEN 6 AND 21 THEN 0 ELSE 1 END), values are clamped to the range from 0 to 1.
+h0 from
+  per unit: f0 = sum(multiply(least(f0, 2147483647), least(f0, 2147483647)))
+    per unit and k0 = borough: f0 = rows()
+      where one_of(borough, 'Bronx', 'Queens')
+        inner join venues (id, borough) on venue = id, fanout 1
+          derive venue
+            checkins of visitor
+  units by the norm of their rows
+  37 buckets from 28.3, 40, 56.57, … 7.415e+06; 1/50 of the cost
+  about r0, radius 28.28
 then SELECT r0.k0 AS "borough", r0.m0 AS "day", r0.m1 AS "night" FROM r0
 */
 
@@ -423,12 +547,18 @@ r0 from
   where at_most(2010-09-01 00:00:00, at)
     checkins of visitor
   by k0 = to_date(at): 2010-09-01, 2010-09-02, 2010-09-03, … 2010-10-31 (61)
-  clipped, groups 5, rows 20, l0 clipped
-  t0 = count(*), size 20971520, weight 1
-  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  clipped, groups 5, rows 20, l0 clipped, l2 norm
+  t0 = count(*), size 6004128, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each visitor contributes at most 20 rows per group.
-  Each visitor contributes to at most 5 groups; contributions to more groups are clipped.
+  Each visitor's rows per group are clipped together: an l2 norm of at most 44.72 over all groups, such as 20 rows in each of 5 groups.
+h0 from
+  per unit: f0 = sum(multiply(least(f0, 2147483647), least(f0, 2147483647)))
+    per unit and k0 = to_date(at): f0 = rows()
+      where and(at_most(2010-09-01 00:00:00, at), at_most(to_date(at), 2010-10-31), at_most(2010-09-01, to_date(at)))
+        checkins of visitor
+  units by the norm of their rows
+  36 buckets from 44.73, 63.25, 89.44, … 8.29e+06; 1/50 of the cost
+  about r0, radius 44.72
 then SELECT day, AVG(n) OVER (ORDER BY day ROWS BETWEEN 6 PRECEDING AND CURRENT ROW) AS week FROM (SELECT r0.k0 AS "day", r0.m0 AS "n" FROM r0) AS t ORDER BY day
 */
 
@@ -443,13 +573,21 @@ r0 from
       checkins of visitor
   by k0 = borough: Bronx, Queens
   by k1 = month(at): 1, 2, 3, … 12 (12)
-  clipped, groups 5, rows 20, l0 clipped
-  t0 = count(*), size 20971520, weight 1
-  t1 = clipped_units(groups or rows), size 1, 1/50 of the cost
+  clipped, groups 5, rows 20, l0 clipped, l2 norm
+  t0 = count(*), size 9572145, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where borough is NULL, or the key from at is NULL.
-  Each visitor contributes at most 20 rows per group.
-  Each visitor contributes to at most 5 groups; contributions to more groups are clipped.
+  Each visitor's rows per group are clipped together: an l2 norm of at most 44.72 over all groups, such as 20 rows in each of 5 groups.
+h0 from
+  per unit: f0 = sum(multiply(least(f0, 2147483647), least(f0, 2147483647)))
+    per unit and k0 = borough, k1 = month(at): f0 = rows()
+      where and(at_most(month(at), 12), at_most(1, month(at)), one_of(borough, 'Bronx', 'Queens'))
+        inner join venues (id, borough) on venue = id, fanout 1
+          derive at, venue
+            checkins of visitor
+  units by the norm of their rows
+  36 buckets from 44.73, 63.25, 89.44, … 8.29e+06; 1/50 of the cost
+  about r0, radius 44.72
 then SELECT borough, month, n FROM (SELECT r0.k0 AS "borough", r0.k1 AS "month", r0.m0 AS "n", RANK() OVER (PARTITION BY r0.k0 ORDER BY r0.m0 DESC) AS "place" FROM r0) AS t WHERE place = 1
 */
 

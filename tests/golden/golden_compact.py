@@ -37,6 +37,9 @@ def _release(release):
     question = release.question
     yield f"{release.name} from"
     yield from (f"  {line}" for line in _relation(question.relation))
+    if release.histogram:
+        yield from _histogram(release.histogram)
+        return
     for place, (name, expr) in enumerate(question.by):
         public = isinstance(question.groups, PublicGroups)
         values = _values(question.groups.domains[place]) if public else "partition selection"
@@ -44,14 +47,25 @@ def _release(release):
     bounds = question.bounds
     clipped = "clipped" if question.needs_clipping else "not clipped"
     l0 = ", l0 clipped" if question.needs_l0_clipping else ""
-    yield f"  {clipped}, groups {bounds.groups}, rows {bounds.rows}{l0}"
+    ball = f", {bounds.norm.value} norm" if question.needs_clipping else ""
+    cap = ", rows capped" if bounds.cap_rows else ""
+    automatic = ", chosen automatically" if release.automatic else ""
+    yield f"  {clipped}, groups {bounds.groups}, rows {bounds.rows}{l0}{ball}{cap}{automatic}"
     shares = [f"weight {weight}" for weight in release.weights]
-    shares += [f"{release.clipping_share} of the cost"] if release.clipping_share else []
     for place, (total, share) in enumerate(zip(question.totals, shares, strict=True)):
         yield f"  t{place} = {_total(total)}, size {_size(question, total)}, {share}"
     for measure in release.measures:
         yield f"  {measure.name} = {_estimator(measure.estimator)}: {measure.label}"
     yield from (f"  {note}" for note in release.bounds_notes)
+
+
+def _histogram(histogram):
+    lows = ", ".join(f"{low:.4g}" for low in histogram.lows[:3])
+    counted = f" where {_expr(histogram.expr)} is not NULL" if histogram.expr else ""
+    yield f"  units by the norm of their {histogram.contribution.value}{counted}"
+    yield f"  {len(histogram.lows)} buckets from {lows}, … {histogram.lows[-1]:.4g}; {histogram.share} of the cost"
+    for target in histogram.targets:
+        yield f"  about {target.release}, radius {'to be chosen' if target.radius is None else f'{target.radius:.4g}'}"
 
 
 def _values(values):

@@ -8,12 +8,11 @@ r0 from
     encounters of patient_id
   by k0 = urgent: False, True
   by k1 = trunc_month(admitted): 2025-01-01 00:00:00, 2025-02-01 00:00:00, 2025-03-01 00:00:00, … 2026-06-01 00:00:00 (18)
-  clipped, groups 4, rows 12, l0 clipped
-  t0 = count(*), size 12582912, weight 1
+  clipped, groups 4, rows 12, l0 clipped, l2 norm
+  t0 = count(*), size 4194304, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where urgent is NULL.
-  Each patient contributes at most 12 rows per group.
-  Each patient contributes to at most 4 groups; contributions to more groups are clipped.
+  Each patient's rows per group are clipped together: an l2 norm of at most 24 over all groups, such as 12 rows in each of 4 groups.
 then SELECT r0.k0 AS "month", r0.k1 AS "urgent", r0.m0 AS "count" FROM r0 ORDER BY 1, 2
 */
 
@@ -24,7 +23,7 @@ SELECT CASE WHEN age < 18 THEN 'child' WHEN age < 65 THEN 'adult' ELSE 'senior' 
 r0 from
   encounters of patient_id
   by k0 = case(less(age, 18), 'child', less(age, 65), 'adult', 'senior'): child, adult, senior
-  clipped, groups 3, rows 12
+  clipped, groups 3, rows 12, l2 norm, rows capped
   t0 = sum(days, 0 to 365 by 1/2 around 365/2), size 4380, weight 2
   t1 = count(days), size 12, weight 1/2
   t2 = sum(days squared less 4263200, 0 to 365 by 1/16 around 365/2), size 51158400, weight 1
@@ -45,13 +44,13 @@ r0 from
   inner join icd10 (code, chapter) on icd = code, fanout 1
     encounters of patient_id
   by k0 = chapter: 1, 2
-  clipped, groups 2, rows 12
-  t0 = sum(case(less(30, clip(days, 0, 365)), 1, 0), 0 to 1 by 1/2 around 1/2), size 12, weight 1/4
-  t1 = count(*), size 12, weight 5/4
+  clipped, groups 2, rows 12, l2 norm
+  t0 = sum(case(less(30, clip(days, 0, 365)), 1, 0), 0 to 1 by 1/2 around 1/2), size 12582912, weight 1/4
+  t1 = count(*), size 12582912, weight 5/4
   m0 = NoisySum(total=0, kind=whole, count=1): SUM(CASE WHEN days > 30 THEN 1 ELSE 0 END)
   m1 = NoisyCount(total=1): COUNT(*)
   Rows are left out where chapter is NULL or not declared.
-  Each patient contributes at most 12 rows per group.
+  Each patient's rows per group are clipped together: an l2 norm of at most 16.97 over all groups, such as 12 rows in each of 2 groups.
   In SUM(CASE WHEN days > 30 THEN 1 ELSE 0 END), values are clamped to the range from 0 to 1.
 then SELECT r0.k0 AS "chapter", 100.0 * r0.m0 / r0.m1 AS "percent" FROM r0 WHERE r0.m1 > 100 ORDER BY "percent" DESC
 */
@@ -78,12 +77,11 @@ r0 from
   where urgent
     encounters of patient_id
   by k0 = hour(admitted): 0, 1, 2, … 23 (24)
-  clipped, groups 4, rows 12, l0 clipped
-  t0 = count(*), size 12582912, weight 1
+  clipped, groups 4, rows 12, l0 clipped, l2 norm
+  t0 = count(*), size 5136952, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where the key from admitted is NULL.
-  Each patient contributes at most 12 rows per group.
-  Each patient contributes to at most 4 groups; contributions to more groups are clipped.
+  Each patient's rows per group are clipped together: an l2 norm of at most 24 over all groups, such as 12 rows in each of 4 groups.
 then SELECT r0.k0 AS "hour", r0.m0 AS "count" FROM r0 ORDER BY "hour"
 */
 
@@ -99,7 +97,7 @@ r0 from
       derive age, id
         encounters of patient_id
   by k0 = multiply(divide(age, 10), 10): 0, 10, 20, … 110 (12)
-  clipped, groups 12, rows 50
+  clipped, groups 12, rows 50, l2 norm, rows capped
   t0 = sum(value, 0 to 500 by 1/100 around 250), size 1250000, weight 1
   t1 = count(value), size 50, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=500): AVG(CLIP(l.value, 0, 500))
@@ -115,15 +113,15 @@ r0 from
   derive loinc, value = inside(value, 0.0, 10000.0)
     labs of encounter → encounters.id, of patient_id
   by k0 = loinc: 2345-7, 718-7
-  clipped, groups 2, rows 50
-  t0 = count(case(less(200.0, value), 1, NULL)), size 50, weight 1
-  t1 = count(case(less(value, 60.0), 1, NULL)), size 50, weight 1
-  t2 = count(*), size 50, weight 1
+  clipped, groups 2, rows 50, l2 norm
+  t0 = count(case(less(200.0, value), 1, NULL)), size 52428800, weight 1
+  t1 = count(case(less(value, 60.0), 1, NULL)), size 52428800, weight 1
+  t2 = count(*), size 52428800, weight 1
   m0 = NoisyCount(total=0): COUNT(*) FILTER(WHERE value > 200)
   m1 = NoisyCount(total=1): COUNT(*) FILTER(WHERE value < 60)
   m2 = NoisyCount(total=2): COUNT(*)
   Rows are left out where loinc is NULL or not declared.
-  Each patient contributes at most 50 rows per group.
+  Each patient's rows per group are clipped together: an l2 norm of at most 70.71 over all groups, such as 50 rows in each of 2 groups.
 then SELECT r0.k0 AS "loinc", r0.m0 AS "high", r0.m1 AS "low", r0.m2 AS "n" FROM r0
 */
 
@@ -137,7 +135,7 @@ r0 from
         encounters of patient_id
       derive encounter, value = inside(value, 0.0, 10000.0)
         labs of encounter → encounters.id, of patient_id
-  clipped, groups 1, rows 1
+  clipped, groups 1, rows 1, l2 norm
   t0 = count_units(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT e.patient_id)
 then SELECT r0.m0 AS "count" FROM r0
@@ -195,10 +193,10 @@ SELECT COUNT(*) FROM encounters WHERE discharged IS NULL;
 r0 from
   where is_null(discharged)
     encounters of patient_id
-  clipped, groups 1, rows 12
+  clipped, groups 1, rows 12, l2 norm
   t0 = count(*), size 12, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each patient contributes at most 12 rows per group.
+  Each patient contributes at most 12 rows.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -210,11 +208,10 @@ r0 from
   where and(at_most(admitted, 2026-02-28 00:00:00), at_most(2025-12-01 00:00:00, admitted))
     encounters of patient_id
   by k0 = trunc_week(admitted): 2025-12-01 00:00:00, 2025-12-08 00:00:00, 2025-12-15 00:00:00, … 2026-02-23 00:00:00 (13)
-  clipped, groups 4, rows 12, l0 clipped
-  t0 = count(*), size 12582912, weight 1
+  clipped, groups 4, rows 12, l0 clipped, l2 norm
+  t0 = count(*), size 6979743, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each patient contributes at most 12 rows per group.
-  Each patient contributes to at most 4 groups; contributions to more groups are clipped.
+  Each patient's rows per group are clipped together: an l2 norm of at most 24 over all groups, such as 12 rows in each of 4 groups.
 then SELECT r0.k0 AS "week", r0.m0 AS "n" FROM r0 ORDER BY "week"
 */
 
@@ -223,14 +220,14 @@ SELECT AVG(days) FILTER (WHERE urgent) / AVG(days) FILTER (WHERE NOT urgent) AS 
 /*
 r0 from
   encounters of patient_id
-  clipped, groups 1, rows 12
+  clipped, groups 1, rows 12, l2 norm
   t0 = sum(case(urgent, days, NULL), 0 to 365 by 1/2 around 365/2), size 4380, weight 1
   t1 = count(case(urgent, days, NULL)), size 12, weight 1/4
   t2 = sum(case(not(urgent), days, NULL), 0 to 365 by 1/2 around 365/2), size 4380, weight 1
   t3 = count(case(not(urgent), days, NULL)), size 12, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=365): AVG(days) FILTER(WHERE urgent)
   m1 = Mean(total=2, count=3, low=0, high=365): AVG(days) FILTER(WHERE NOT urgent)
-  Each patient contributes at most 12 rows per group.
+  Each patient contributes at most 12 rows.
   In AVG(days) FILTER(WHERE urgent) and AVG(days) FILTER(WHERE NOT urgent), values are clamped to the range from 0 to 365.
 then SELECT r0.m0 / r0.m1 AS "ratio" FROM r0
 */
@@ -255,10 +252,10 @@ SELECT COUNT(*) FROM encounters WHERE admitted < '2026-01-15' AND (discharged >=
 r0 from
   where and(less(admitted, 2026-01-15 00:00:00), or(is_null(discharged), at_most(2026-01-15 00:00:00, discharged)))
     encounters of patient_id
-  clipped, groups 1, rows 12
+  clipped, groups 1, rows 12, l2 norm
   t0 = count(*), size 12, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each patient contributes at most 12 rows per group.
+  Each patient contributes at most 12 rows.
 then SELECT r0.m0 AS "count" FROM r0
 */
 

@@ -6,13 +6,12 @@ SELECT at::date AS day, COUNT(*) AS hits, SUM(bytes) / 1000000.0 AS megabytes FR
 r0 from
   hits of user_id, trunc_day(at)
   by k0 = to_date(at): 2026-01-01, 2026-01-02, 2026-01-03, … 2026-01-31 (31)
-  clipped, groups 1, rows 100, l0 clipped
+  clipped, groups 1, rows 100, l0 clipped, l1 norm
   t0 = count(*), size 104857600, weight 1
   t1 = sum(bytes, 0 to 100000000 by 64), size 5000000000, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   m1 = NoisySum(total=1, kind=whole, count=None): SUM(bytes)
-  Each user's day contributes at most 100 rows per group.
-  Each user's day contributes to at most 1 group; contributions to more groups are clipped.
+  Each user's day's rows per group are clipped together: at most 100 rows' worth over all groups (l1 norm).
   In SUM(bytes), values are clamped to the range from 0 to 1e+8 and rounded to steps of 64.
 then SELECT r0.k0 AS "day", r0.m0 AS "hits", r0.m1 / 1000000.0 AS "megabytes" FROM r0 ORDER BY "day"
 */
@@ -23,12 +22,12 @@ SELECT EXTRACT(HOUR FROM at) AS hour, AVG(CASE WHEN status >= 400 THEN 1.0 ELSE 
 r0 from
   hits of user_id, trunc_day(at)
   by k0 = hour(at): 0, 1, 2, … 23 (24)
-  clipped, groups 10, rows 100, l0 clipped
-  t0 = sum(case(at_most(400, clip(status, 200, 500)), 1.0, 0.0), 0 to 1 by 9.53674e-07 around 1/2), size 3355443200, weight 1
-  t1 = count(*), size 104857600, weight 1/4
+  clipped, groups 10, rows 100, l0 clipped, l1 norm, rows capped
+  t0 = sum(case(at_most(400, clip(status, 200, 500)), 1.0, 0.0), 0 to 1 by 9.53674e-07 around 1/2), size 33554432000, weight 1
+  t1 = count(*), size 1048576000, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=1): AVG(CASE WHEN status >= 400 THEN 1.0 ELSE 0.0 END)
   Each user's day contributes at most 100 rows per group.
-  Each user's day contributes to at most 10 groups; contributions to more groups are clipped.
+  Each user's day's rows per group are clipped together: at most 1,000 rows' worth over all groups (l1 norm).
   In AVG(CASE WHEN status >= 400 THEN 1.0 ELSE 0.0 END), values are clamped to the range from 0 to 1 and rounded to steps of 9.53674e-7.
 then SELECT r0.k0 AS "hour", r0.m0 AS "errors" FROM r0 ORDER BY "hour"
 */
@@ -40,11 +39,11 @@ r0 from
   where not(equal(status, 200))
     hits of user_id, trunc_day(at)
   by k0 = status: 404, 500
-  clipped, groups 2, rows 100
-  t0 = count(*), size 100, weight 1
+  clipped, groups 2, rows 100, l1 norm
+  t0 = count(*), size 209715200, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where status is not declared.
-  Each user's day contributes at most 100 rows per group.
+  Each user's day's rows per group are clipped together: at most 200 rows' worth over all groups (l1 norm).
 then SELECT r0.k0 AS "status", r0.m0 AS "n" FROM r0 ORDER BY "n" DESC
 */
 
@@ -54,13 +53,12 @@ SELECT at::date AS day, 100.0 * COUNT(*) FILTER (WHERE mobile) / COUNT(*) AS per
 r0 from
   hits of user_id, trunc_day(at)
   by k0 = to_date(at): 2026-01-01, 2026-01-02, 2026-01-03, … 2026-01-31 (31)
-  clipped, groups 1, rows 100, l0 clipped
+  clipped, groups 1, rows 100, l0 clipped, l1 norm
   t0 = count(case(mobile, 1, NULL)), size 104857600, weight 1
   t1 = count(*), size 104857600, weight 1
   m0 = NoisyCount(total=0): COUNT(*) FILTER(WHERE mobile)
   m1 = NoisyCount(total=1): COUNT(*)
-  Each user's day contributes at most 100 rows per group.
-  Each user's day contributes to at most 1 group; contributions to more groups are clipped.
+  Each user's day's rows per group are clipped together: at most 100 rows' worth over all groups (l1 norm).
 then SELECT r0.k0 AS "day", 100.0 * r0.m0 / r0.m1 AS "percent" FROM r0 ORDER BY 1
 */
 
@@ -71,7 +69,7 @@ SELECT CASE WHEN path LIKE '/api/%' THEN 'api' WHEN path LIKE '%.png' OR path LI
 r0 from
   hits of user_id, trunc_day(at)
   by k0 = case(like(path, '/api/%'), 'api', or(like(path, '%.jpg'), like(path, '%.png')), 'picture', 'page'): api, picture, page
-  clipped, groups 3, rows 100
+  clipped, groups 3, rows 100, l1 norm, rows capped
   t0 = count(*), size 100, weight 1
   t1 = sum(bytes, 0 to 100000000 by 64 around 50003968), size 78131200, weight 1
   t2 = count(bytes), size 100, weight 1/4
@@ -88,10 +86,10 @@ SELECT COUNT(*) FROM hits WHERE path ~ '^/products/[0-9]+$';
 r0 from
   where matches(path, '^/products/[0-9]+$')
     hits of user_id, trunc_day(at)
-  clipped, groups 1, rows 100
+  clipped, groups 1, rows 100, l1 norm
   t0 = count(*), size 100, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each user's day contributes at most 100 rows per group.
+  Each user's day contributes at most 100 rows.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -101,7 +99,7 @@ SELECT at::date AS day, COUNT(DISTINCT (user_id, at::date)) AS people FROM hits 
 r0 from
   hits of user_id, trunc_day(at)
   by k0 = to_date(at): 2026-01-01, 2026-01-02, 2026-01-03, … 2026-01-31 (31)
-  clipped, groups 1, rows 1, l0 clipped
+  clipped, groups 1, rows 1, l0 clipped, l1 norm
   t0 = count_units(*), size 1048576, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT (user_id, CAST(at AS DATE)))
   Each user's day contributes to at most 1 group; contributions to more groups are clipped.
@@ -163,10 +161,10 @@ r0 from
   units with a row in the second
     hits of user_id, trunc_day(at)
     logins of account, trunc_day(to_timestamp(day))
-  clipped, groups 1, rows 100
+  clipped, groups 1, rows 100, l1 norm
   t0 = count(*), size 100, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each user's day contributes at most 100 rows per group.
+  Each user's day contributes at most 100 rows.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -176,12 +174,11 @@ SELECT EXTRACT(HOUR FROM at) * 60 + EXTRACT(MINUTE FROM at) AS minute, COUNT(*) 
 r0 from
   hits of user_id, trunc_day(at)
   by k0 = add(minute(at), multiply(hour(at), 60)): 0, 1, 2, … 1439 (1440)
-  clipped, groups 10, rows 100, l0 clipped
-  t0 = count(*), size 104857600, weight 1
+  clipped, groups 10, rows 100, l0 clipped, l1 norm
+  t0 = count(*), size 1048576000, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where the key from at is NULL.
-  Each user's day contributes at most 100 rows per group.
-  Each user's day contributes to at most 10 groups; contributions to more groups are clipped.
+  Each user's day's rows per group are clipped together: at most 1,000 rows' worth over all groups (l1 norm).
 then SELECT r0.k0 AS "minute", r0.m0 AS "n" FROM r0 ORDER BY "n" DESC LIMIT 3
 */
 

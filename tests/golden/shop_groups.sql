@@ -6,11 +6,11 @@ SELECT category, COUNT(*) FROM orders GROUP BY category;
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  clipped, groups 3, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 3, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where category is NULL or not declared.
-  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 34.64 over all groups, such as 20 rows in each of 3 groups.
 then SELECT r0.k0 AS "category", r0.m0 AS "count" FROM r0
 */
 
@@ -20,11 +20,11 @@ SELECT category AS c, COUNT(*) AS n FROM orders GROUP BY c;
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  clipped, groups 3, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 3, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where category is NULL or not declared.
-  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 34.64 over all groups, such as 20 rows in each of 3 groups.
 then SELECT r0.k0 AS "c", r0.m0 AS "n" FROM r0
 */
 
@@ -34,11 +34,11 @@ SELECT category AS c, COUNT(*) AS n FROM orders GROUP BY 1 ORDER BY 2 DESC;
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  clipped, groups 3, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 3, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where category is NULL or not declared.
-  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 34.64 over all groups, such as 20 rows in each of 3 groups.
 then SELECT r0.k0 AS "c", r0.m0 AS "n" FROM r0 ORDER BY 2 DESC
 */
 
@@ -48,11 +48,11 @@ SELECT category AS c, COUNT(*) AS n FROM orders GROUP BY ALL;
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  clipped, groups 3, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 3, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where category is NULL or not declared.
-  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 34.64 over all groups, such as 20 rows in each of 3 groups.
 then SELECT r0.k0 AS "c", r0.m0 AS "n" FROM r0
 */
 
@@ -62,7 +62,7 @@ SELECT region, AVG(amount) FROM orders GROUP BY region;
 r0 from
   orders of user
   by k0 = region: east, north, south
-  clipped, groups 3, rows 20
+  clipped, groups 3, rows 20, l2 norm, rows capped
   t0 = sum(amount, 0 to 500 by 1/100 around 250), size 500000, weight 1
   t1 = count(amount), size 20, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=500): AVG(amount)
@@ -78,12 +78,11 @@ SELECT rating, COUNT(*) FROM orders GROUP BY rating;
 r0 from
   orders of user
   by k0 = rating: 1, 2, 3, 4, 5, None
-  clipped, groups 5, rows 20, l0 clipped
-  t0 = count(*), size 20971520, weight 1
+  clipped, groups 5, rows 20, l0 clipped, l2 norm
+  t0 = count(*), size 19144291, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where rating is not declared.
-  Each customer contributes at most 20 rows per group.
-  Each customer contributes to at most 5 groups; contributions to more groups are clipped.
+  Each customer's rows per group are clipped together: an l2 norm of at most 44.72 over all groups, such as 20 rows in each of 5 groups.
 then SELECT r0.k0 AS "rating", r0.m0 AS "count" FROM r0
 */
 
@@ -94,12 +93,11 @@ r0 from
   orders of user
   by k0 = category: food, books, toys
   by k1 = paid: False, True
-  clipped, groups 5, rows 20, l0 clipped
-  t0 = count(*), size 20971520, weight 1
+  clipped, groups 5, rows 20, l0 clipped, l2 norm
+  t0 = count(*), size 19144291, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where category is NULL or not declared, or paid is NULL.
-  Each customer contributes at most 20 rows per group.
-  Each customer contributes to at most 5 groups; contributions to more groups are clipped.
+  Each customer's rows per group are clipped together: an l2 norm of at most 44.72 over all groups, such as 20 rows in each of 5 groups.
 then SELECT r0.k0 AS "category", r0.k1 AS "paid", r0.m0 AS "count" FROM r0
 */
 
@@ -109,12 +107,11 @@ SELECT DATE_TRUNC('month', time) AS month, SUM(amount) FROM orders GROUP BY mont
 r0 from
   orders of user
   by k0 = trunc_month(time): 2025-01-01 00:00:00, 2025-02-01 00:00:00, 2025-03-01 00:00:00, … 2025-12-01 00:00:00 (12)
-  clipped, groups 5, rows 20, l0 clipped
-  t0 = sum(amount, 0 to 500 by 1/100), size 65536000000, weight 1
+  clipped, groups 5, rows 20, l0 clipped, l2 norm
+  t0 = sum(amount, 0 to 500 by 1/100), size 42303306096, weight 1
   m0 = NoisySum(total=0, kind=real, count=None): SUM(amount)
   Rows are left out where the key from time is NULL.
-  Each customer contributes at most 20 rows per group.
-  Each customer contributes to at most 5 groups; contributions to more groups are clipped.
+  Each customer's rows per group are clipped together: an l2 norm of at most 44.72 over all groups, such as 20 rows in each of 5 groups.
   In SUM(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.k0 AS "month", r0.m0 AS "sum" FROM r0 ORDER BY "month"
 */
@@ -128,11 +125,11 @@ r0 from
     orders of user
   by k0 = category: food, books
   by k1 = trunc_month(time): 2025-03-01 00:00:00, 2025-04-01 00:00:00
-  clipped, groups 4, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 4, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where category is not declared.
-  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 40 over all groups, such as 20 rows in each of 4 groups.
 then SELECT r0.k0 AS "month", r0.k1 AS "category", r0.m0 AS "count" FROM r0
 */
 
@@ -142,12 +139,11 @@ SELECT EXTRACT(hour FROM time) AS hour, COUNT(*) FROM orders GROUP BY hour;
 r0 from
   orders of user
   by k0 = hour(time): 0, 1, 2, … 23 (24)
-  clipped, groups 5, rows 20, l0 clipped
-  t0 = count(*), size 20971520, weight 1
+  clipped, groups 5, rows 20, l0 clipped, l2 norm
+  t0 = count(*), size 9572145, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where the key from time is NULL.
-  Each customer contributes at most 20 rows per group.
-  Each customer contributes to at most 5 groups; contributions to more groups are clipped.
+  Each customer's rows per group are clipped together: an l2 norm of at most 44.72 over all groups, such as 20 rows in each of 5 groups.
 then SELECT r0.k0 AS "hour", r0.m0 AS "count" FROM r0
 */
 
@@ -157,12 +153,11 @@ SELECT quantity, COUNT(*) FROM orders GROUP BY quantity;
 r0 from
   orders of user
   by k0 = quantity: 1, 2, 3, … 10 (10)
-  clipped, groups 5, rows 20, l0 clipped
-  t0 = count(*), size 20971520, weight 1
+  clipped, groups 5, rows 20, l0 clipped, l2 norm
+  t0 = count(*), size 14829104, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where quantity is NULL or not declared.
-  Each customer contributes at most 20 rows per group.
-  Each customer contributes to at most 5 groups; contributions to more groups are clipped.
+  Each customer's rows per group are clipped together: an l2 norm of at most 44.72 over all groups, such as 20 rows in each of 5 groups.
 then SELECT r0.k0 AS "quantity", r0.m0 AS "count" FROM r0
 */
 
@@ -172,11 +167,11 @@ SELECT quantity / 5 AS fives, COUNT(*) FROM orders GROUP BY fives;
 r0 from
   orders of user
   by k0 = divide(quantity, 5): 0, 1, 2
-  clipped, groups 3, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 3, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where the key from quantity is NULL.
-  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 34.64 over all groups, such as 20 rows in each of 3 groups.
 then SELECT r0.k0 AS "fives", r0.m0 AS "count" FROM r0
 */
 
@@ -187,7 +182,7 @@ FROM orders GROUP BY size;
 r0 from
   orders of user
   by k0 = case(less(amount, 10.0), 'small', less(amount, 100.0), 'middle', 'large'): small, middle, large
-  clipped, groups 3, rows 20
+  clipped, groups 3, rows 20, l2 norm, rows capped
   t0 = count(*), size 20, weight 1
   t1 = sum(amount, 0 to 500 by 1/100 around 250), size 500000, weight 1
   t2 = count(amount), size 20, weight 1/4
@@ -204,11 +199,11 @@ SELECT amount > 100 AS dear, COUNT(*) FROM orders GROUP BY 1;
 r0 from
   orders of user
   by k0 = less(100.0, amount): False, True
-  clipped, groups 2, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 2, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where the key from amount is NULL.
-  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 28.28 over all groups, such as 20 rows in each of 2 groups.
 then SELECT r0.k0 AS "dear", r0.m0 AS "count" FROM r0
 */
 
@@ -218,12 +213,11 @@ SELECT FLOOR(amount / 100) AS hundreds, COUNT(*) FROM orders GROUP BY hundreds;
 r0 from
   orders of user
   by k0 = floor(divide(amount, 100.0)): 0.0, 1.0, 2.0, 3.0, 4.0, 5.0
-  clipped, groups 5, rows 20, l0 clipped
-  t0 = count(*), size 20971520, weight 1
+  clipped, groups 5, rows 20, l0 clipped, l2 norm
+  t0 = count(*), size 19144291, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where the key from amount is NULL.
-  Each customer contributes at most 20 rows per group.
-  Each customer contributes to at most 5 groups; contributions to more groups are clipped.
+  Each customer's rows per group are clipped together: an l2 norm of at most 44.72 over all groups, such as 20 rows in each of 5 groups.
 then SELECT r0.k0 AS "hundreds", r0.m0 AS "count" FROM r0
 */
 
@@ -234,16 +228,16 @@ r0 from
   where not(is_null(city))
     orders of user
   by k0 = city: partition selection
-  clipped, groups 5, rows 20, l0 clipped
+  clipped, groups 5, rows 20, l0 clipped, l2 norm, rows capped
   t0 = None, size 82897, weight 1
-  t1 = count(*), size 20971520, weight 1
-  t2 = sum(amount, 0 to 500 by 1/100 around 250), size 65536000000, weight 1
-  t3 = count(amount), size 20971520, weight 1/4
+  t1 = count(*), size 1482, weight 1
+  t2 = sum(amount, 0 to 500 by 1/100 around 250), size 4634095, weight 1
+  t3 = count(amount), size 1482, weight 1/4
   m0 = NoisyCount(total=1): COUNT(*)
   m1 = Mean(total=2, count=3, low=0, high=500): AVG(amount)
   Rows are left out where city is NULL.
   Each customer contributes at most 20 rows per group.
-  Each customer contributes to at most 5 groups; contributions to more groups are clipped.
+  Each customer's rows per group are clipped together: an l2 norm of at most 44.72 over all groups, such as 20 rows in each of 5 groups.
   In AVG(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.k0 AS "city", r0.m0 AS "count", r0.m1 AS "avg" FROM r0
 */
@@ -255,9 +249,9 @@ r0 from
   where not(is_null(city))
     orders of user
   by k0 = city: partition selection
-  clipped, groups 5, rows 1, l0 clipped
+  clipped, groups 5, rows 1, l0 clipped, l2 norm
   t0 = None, size 82897, weight 1
-  t1 = count_units(*), size 1048576, weight 1
+  t1 = count_units(*), size 74, weight 1
   m0 = NoisyCount(total=1): COUNT(DISTINCT user)
   Rows are left out where city is NULL.
   Each customer contributes to at most 5 groups; contributions to more groups are clipped.
@@ -272,13 +266,12 @@ r0 from
     orders of user
   by k0 = category: partition selection
   by k1 = city: partition selection
-  clipped, groups 5, rows 20, l0 clipped
+  clipped, groups 5, rows 20, l0 clipped, l2 norm
   t0 = None, size 82897, weight 1
-  t1 = count(*), size 20971520, weight 1
+  t1 = count(*), size 1482, weight 1
   m0 = NoisyCount(total=1): COUNT(*)
   Rows are left out where city is NULL, or category is NULL.
-  Each customer contributes at most 20 rows per group.
-  Each customer contributes to at most 5 groups; contributions to more groups are clipped.
+  Each customer's rows per group are clipped together: an l2 norm of at most 44.72 over all groups, such as 20 rows in each of 5 groups.
 then SELECT r0.k0 AS "city", r0.k1 AS "category", r0.m0 AS "count" FROM r0
 */
 
@@ -288,10 +281,10 @@ SELECT category FROM orders GROUP BY category;
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  clipped, groups 3, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 3, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   Rows are left out where category is NULL or not declared.
-  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 34.64 over all groups, such as 20 rows in each of 3 groups.
 then SELECT r0.k0 AS "category" FROM r0
 */
 
@@ -302,10 +295,9 @@ r0 from
   where not(is_null(city))
     orders of user
   by k0 = city: partition selection
-  clipped, groups 5, rows 20, l0 clipped
+  clipped, groups 5, rows 20, l0 clipped, l2 norm
   t0 = None, size 82897, weight 1
   Rows are left out where city is NULL.
-  Each customer contributes to at most 5 groups; contributions to more groups are clipped.
 then SELECT r0.k0 AS "city" FROM r0
 */
 
@@ -315,11 +307,11 @@ SELECT COUNT(*) FROM orders GROUP BY category;
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  clipped, groups 3, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 3, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where category is NULL or not declared.
-  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 34.64 over all groups, such as 20 rows in each of 3 groups.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -329,11 +321,11 @@ SELECT UPPER(category) AS name, COUNT(*) FROM orders GROUP BY category ORDER BY 
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  clipped, groups 3, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 3, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where category is NULL or not declared.
-  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 34.64 over all groups, such as 20 rows in each of 3 groups.
 then SELECT UPPER(r0.k0) AS "name", r0.m0 AS "count" FROM r0 ORDER BY UPPER(r0.k0)
 */
 
@@ -342,10 +334,10 @@ SELECT 'all' AS label, COUNT(*) FROM orders GROUP BY label;
 /*
 r0 from
   orders of user
-  clipped, groups 1, rows 20
+  clipped, groups 1, rows 20, l2 norm
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each customer contributes at most 20 rows per group.
+  Each customer contributes at most 20 rows.
 then SELECT 'all' AS "label", r0.m0 AS "count" FROM r0
 */
 
@@ -355,7 +347,7 @@ SELECT category, COUNT(*) AS n FROM orders GROUP BY category HAVING COUNT(*) > 1
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  clipped, groups 3, rows 20
+  clipped, groups 3, rows 20, l2 norm, rows capped
   t0 = count(*), size 20, weight 1
   t1 = sum(amount, 0 to 500 by 1/100 around 250), size 500000, weight 1
   t2 = count(amount), size 20, weight 1/4
@@ -373,11 +365,11 @@ SELECT category, COUNT(*) AS n FROM orders GROUP BY category HAVING n > 100;
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  clipped, groups 3, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 3, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where category is NULL or not declared.
-  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 34.64 over all groups, such as 20 rows in each of 3 groups.
 then SELECT r0.k0 AS "category", r0.m0 AS "n" FROM r0 WHERE (r0.m0) > 100
 */
 
@@ -387,11 +379,11 @@ SELECT LOWER(category) AS category, COUNT(*) FROM orders GROUP BY category;
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  clipped, groups 3, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 3, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where category is NULL or not declared.
-  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 34.64 over all groups, such as 20 rows in each of 3 groups.
 then SELECT LOWER(r0.k0) AS "category", r0.m0 AS "count" FROM r0
 */
 
@@ -404,12 +396,11 @@ r0 from
   orders of user
   by k0 = category: food, books, toys
   by k1 = paid: False, True
-  clipped, groups 2, rows 3, l0 clipped
-  t0 = count(*), size 3145728, weight 1
+  clipped, groups 2, rows 3, l0 clipped, l2 norm
+  t0 = count(*), size 1816186, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where category is NULL or not declared, or paid is NULL.
-  Each customer contributes at most 3 rows per group.
-  Each customer contributes to at most 2 groups; contributions to more groups are clipped.
+  Each customer's rows per group are clipped together: an l2 norm of at most 4.243 over all groups, such as 3 rows in each of 2 groups.
 then SELECT r0.k0 AS "category", r0.k1 AS "paid", r0.m0 AS "count" FROM r0
 */
 
@@ -420,13 +411,12 @@ r0 from
   where not(is_null(city))
     orders of user
   by k0 = city: partition selection
-  clipped, groups 2, rows 7, l0 clipped
+  clipped, groups 2, rows 7, l0 clipped, l2 norm
   t0 = None, size 131072, weight 1
-  t1 = count(*), size 7340032, weight 1
+  t1 = count(*), size 328, weight 1
   m0 = NoisyCount(total=1): COUNT(*)
   Rows are left out where city is NULL.
-  Each customer contributes at most 7 rows per group.
-  Each customer contributes to at most 2 groups; contributions to more groups are clipped.
+  Each customer's rows per group are clipped together: an l2 norm of at most 9.899 over all groups, such as 7 rows in each of 2 groups.
 then SELECT r0.k0 AS "city", r0.m0 AS "count" FROM r0
 */
 
@@ -438,11 +428,11 @@ within: 50
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  clipped, groups 3, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 3, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where category is NULL or not declared.
-  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 34.64 over all groups, such as 20 rows in each of 3 groups.
 then SELECT r0.k0 AS "category", r0.m0 AS "n" FROM r0
 */
 
@@ -513,12 +503,11 @@ r0 from
   where not(is_null(floor(weight)))
     orders of user
   by k0 = floor(weight): partition selection
-  clipped, groups 5, rows 20, l0 clipped
+  clipped, groups 5, rows 20, l0 clipped, l2 norm
   t0 = None, size 82897, weight 1
-  t1 = count(*), size 20971520, weight 1
+  t1 = count(*), size 1482, weight 1
   m0 = NoisyCount(total=1): COUNT(*)
   Rows are left out where the key from weight is NULL.
-  Each customer contributes at most 20 rows per group.
-  Each customer contributes to at most 5 groups; contributions to more groups are clipped.
+  Each customer's rows per group are clipped together: an l2 norm of at most 44.72 over all groups, such as 20 rows in each of 5 groups.
 then SELECT r0.k0 AS "kilos", r0.m0 AS "count" FROM r0
 */

@@ -8,11 +8,11 @@ r0 from
     derive region
       orders of user
   by k0 = country: A, B
-  clipped, groups 2, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 2, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where country is NULL.
-  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 28.28 over all groups, such as 20 rows in each of 2 groups.
 then SELECT r0.k0 AS "country", r0.m0 AS "count" FROM r0
 */
 
@@ -24,11 +24,11 @@ r0 from
     derive region
       orders of user
   by k0 = country: A, B
-  clipped, groups 2, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 2, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where country is NULL.
-  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 28.28 over all groups, such as 20 rows in each of 2 groups.
 then SELECT r0.k0 AS "country", r0.m0 AS "count" FROM r0
 */
 
@@ -41,11 +41,11 @@ r0 from
       derive amount, region
         orders of user
   by k0 = country: A, B
-  clipped, groups 2, rows 20
-  t0 = sum(amount, 0 to 500 by 1/100), size 1000000, weight 1
+  clipped, groups 2, rows 20, l2 norm
+  t0 = sum(amount, 0 to 500 by 1/100), size 65536000000, weight 1
   m0 = NoisySum(total=0, kind=real, count=None): SUM(o.amount)
   Rows are left out where country is NULL.
-  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 28.28 over all groups, such as 20 rows in each of 2 groups.
   In SUM(o.amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.k0 AS "country", r0.m0 AS "sum" FROM r0
 */
@@ -58,10 +58,10 @@ r0 from
     derive region
       orders of user
   by k0 = country: A, B, None
-  clipped, groups 3, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 3, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 34.64 over all groups, such as 20 rows in each of 3 groups.
 then SELECT r0.k0 AS "country", r0.m0 AS "count" FROM r0
 */
 
@@ -73,10 +73,10 @@ r0 from
     derive region
       orders of user
   by k0 = country: A, B, None
-  clipped, groups 3, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 3, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 34.64 over all groups, such as 20 rows in each of 3 groups.
 then SELECT r0.k0 AS "country", r0.m0 AS "count" FROM r0
 */
 
@@ -88,7 +88,7 @@ r0 from
     derive category
       orders of user
   by k0 = category: food, books, toys
-  clipped, groups 3, rows 20
+  clipped, groups 3, rows 20, l2 norm, rows capped
   t0 = sum(price, 3/2 to 30 by 1/65536 around 63/4), size 18677760, weight 1
   t1 = count(price), size 20, weight 1/4
   m0 = Mean(total=0, count=1, low=3/2, high=30): AVG(price)
@@ -105,11 +105,11 @@ r0 from
     derive c0 = lower(region)
       orders of user
   by k0 = country: A, B
-  clipped, groups 2, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 2, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where country is NULL.
-  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 28.28 over all groups, such as 20 rows in each of 2 groups.
 then SELECT r0.k0 AS "country", r0.m0 AS "count" FROM r0
 */
 
@@ -120,10 +120,10 @@ r0 from
   left join prices (category_1 = category, price, year) on category = category_1 and and(equal(year, 2025), less(price, amount)), fanout 2
     derive amount, category
       orders of user
-  clipped, groups 1, rows 20
+  clipped, groups 1, rows 20, l2 norm
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each customer contributes at most 20 rows per group.
+  Each customer contributes at most 20 rows.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -135,10 +135,10 @@ r0 from
     inner join prices (price) on anything, fanout 4
       derive amount
         orders of user
-  clipped, groups 1, rows 20
+  clipped, groups 1, rows 20, l2 norm
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each customer contributes at most 20 rows per group.
+  Each customer contributes at most 20 rows.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -150,11 +150,11 @@ r0 from
     derive user
       orders of user
   by k0 = year: 2024, 2025
-  clipped, groups 2, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 2, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where year is NULL.
-  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 28.28 over all groups, such as 20 rows in each of 2 groups.
 then SELECT r0.k0 AS "year", r0.m0 AS "count" FROM r0
 */
 
@@ -166,11 +166,11 @@ r0 from
     derive region
       orders of user
   by k0 = name: east, north, south
-  clipped, groups 3, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 3, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where name is NULL.
-  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 34.64 over all groups, such as 20 rows in each of 3 groups.
 then SELECT r0.k0 AS "name", r0.m0 AS "count" FROM r0
 */
 
@@ -182,11 +182,11 @@ r0 from
     derive region
       orders of user
   by k0 = name: east, north, south
-  clipped, groups 3, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 3, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where place is NULL.
-  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 34.64 over all groups, such as 20 rows in each of 3 groups.
 then SELECT r0.k0 AS "place", r0.m0 AS "count" FROM r0
 */
 
@@ -200,11 +200,11 @@ r0 from
         orders of user
   by k0 = country: A, B
   by k1 = year: 2024, 2025
-  clipped, groups 4, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 4, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where country is NULL, or year is NULL.
-  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 40 over all groups, such as 20 rows in each of 4 groups.
 then SELECT r0.k0 AS "country", r0.k1 AS "year", r0.m0 AS "count" FROM r0
 */
 
@@ -219,11 +219,11 @@ r0 from
       derive time_1 = time
         visits of visitor
   by k0 = category: food, books, toys
-  clipped, groups 3, rows 50
-  t0 = count(*), size 50, weight 1
+  clipped, groups 3, rows 50, l2 norm
+  t0 = count(*), size 52428800, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where category is NULL or not declared.
-  Each customer contributes at most 50 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 86.6 over all groups, such as 50 rows in each of 3 groups.
 then SELECT r0.k0 AS "category", r0.m0 AS "count" FROM r0
 */
 
@@ -237,11 +237,11 @@ r0 from
     derive category, seconds
       visits of visitor
   by k0 = category: food, books, toys, None
-  clipped, groups 4, rows 50
-  t0 = count(*), size 50, weight 1
+  clipped, groups 4, rows 50, l2 norm
+  t0 = count(*), size 52428800, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where category is not declared.
-  Each customer contributes at most 50 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 100 over all groups, such as 50 rows in each of 4 groups.
 then SELECT r0.k0 AS "category", r0.m0 AS "count" FROM r0
 */
 
@@ -255,11 +255,11 @@ r0 from
     derive visitor
       visits of visitor
   by k0 = category: food, books, toys
-  clipped, groups 3, rows 50
-  t0 = count(*), size 50, weight 1
+  clipped, groups 3, rows 50, l2 norm
+  t0 = count(*), size 52428800, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where category is NULL or not declared.
-  Each customer contributes at most 50 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 86.6 over all groups, such as 50 rows in each of 3 groups.
 then SELECT r0.k0 AS "category", r0.m0 AS "count" FROM r0
 */
 
@@ -272,10 +272,10 @@ r0 from
       orders of user
     derive visitor
       visits of visitor
-  clipped, groups 1, rows 50
+  clipped, groups 1, rows 50, l2 norm
   t0 = count(*), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each customer contributes at most 50 rows per group.
+  Each customer contributes at most 50 rows.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -289,10 +289,10 @@ r0 from
         orders of user
       derive category_1 = category, time_1 = time
         orders of user
-  clipped, groups 1, rows 20
+  clipped, groups 1, rows 20, l2 norm
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each customer contributes at most 20 rows per group.
+  Each customer contributes at most 20 rows.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -304,10 +304,10 @@ r0 from
     orders of user
     where equal(page, '/home')
       visits of visitor
-  clipped, groups 1, rows 20
+  clipped, groups 1, rows 20, l2 norm
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each customer contributes at most 20 rows per group.
+  Each customer contributes at most 20 rows.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -319,7 +319,7 @@ r0 from
     orders of user
     visits of visitor
   by k0 = category: food, books, toys
-  clipped, groups 3, rows 1
+  clipped, groups 3, rows 1, l2 norm
   t0 = count_units(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT user)
   Rows are left out where category is NULL or not declared.
@@ -334,10 +334,10 @@ r0 from
     orders of user
     where less(100, seconds)
       visits of visitor
-  clipped, groups 1, rows 20
+  clipped, groups 1, rows 20, l2 norm
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each customer contributes at most 20 rows per group.
+  Each customer contributes at most 20 rows.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -349,10 +349,10 @@ r0 from
     units with no row in the second
       orders of user
       visits of visitor
-  clipped, groups 1, rows 20
+  clipped, groups 1, rows 20, l2 norm
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each customer contributes at most 20 rows per group.
+  Each customer contributes at most 20 rows.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -365,10 +365,10 @@ r0 from
     where less(5, f0)
       per unit: f0 = rows()
         orders of user
-  clipped, groups 1, rows 20
+  clipped, groups 1, rows 20, l2 norm
   t0 = sum(amount, 0 to 500 by 1/100), size 1000000, weight 1
   m0 = NoisySum(total=0, kind=real, count=None): SUM(amount)
-  Each customer contributes at most 20 rows per group.
+  Each customer contributes at most 20 rows.
   In SUM(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.m0 AS "sum" FROM r0
 */
@@ -379,10 +379,10 @@ SELECT COUNT(*) FROM orders WHERE user = 17;
 r0 from
   where equal(user, 17)
     orders of user
-  clipped, groups 1, rows 20
+  clipped, groups 1, rows 20, l2 norm
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each customer contributes at most 20 rows per group.
+  Each customer contributes at most 20 rows.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -392,10 +392,10 @@ SELECT COUNT(*) FROM orders WHERE city IN (SELECT name FROM regions);
 r0 from
   where one_of(city, 'east', 'north', 'south')
     orders of user
-  clipped, groups 1, rows 20
+  clipped, groups 1, rows 20, l2 norm
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each customer contributes at most 20 rows per group.
+  Each customer contributes at most 20 rows.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -525,11 +525,11 @@ SELECT CATEGORY, Count(*) FROM ORDERS GROUP BY Category;
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  clipped, groups 3, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 3, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where category is NULL or not declared.
-  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 34.64 over all groups, such as 20 rows in each of 3 groups.
 then SELECT r0.k0 AS "category", r0.m0 AS "count" FROM r0
 */
 
@@ -549,11 +549,11 @@ r0 from
     derive region
       orders of user
   by k0 = country: A, B
-  clipped, groups 2, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 2, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where country is NULL.
-  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 28.28 over all groups, such as 20 rows in each of 2 groups.
 then SELECT r0.k0 AS "country", r0.m0 AS "count" FROM r0
 */
 

@@ -7,7 +7,7 @@ r0 from
   where less(100.0, amount)
     orders of user
   by k0 = category: food, books, toys
-  clipped, groups 3, rows 20
+  clipped, groups 3, rows 20, l2 norm, rows capped
   t0 = sum(amount, 100 to 500 by 1/100 around 300), size 400000, weight 1
   t1 = count(*), size 20, weight 1/4
   m0 = Mean(total=0, count=1, low=100, high=500): AVG(amount)
@@ -24,7 +24,7 @@ r0 from
   derive c0 = multiply(amount, subtract(1.0, discount)), c1 = case(less(5, quantity), 'many', 'few')
     orders of user
   by k0 = c1: many, few
-  clipped, groups 2, rows 20
+  clipped, groups 2, rows 20, l2 norm, rows capped
   t0 = sum(c0, 0 to 500 by 1/4096 around 250), size 20480000, weight 1
   t1 = count(c0), size 20, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=500): AVG(net)
@@ -105,7 +105,7 @@ r0 from
   per unit and k0 = category: f0 = count(case(paid, 1, NULL))
     orders of user
   by k0 = k0: food, books, toys
-  clipped, groups 3, rows 1
+  clipped, groups 3, rows 1, l2 norm, rows capped
   t0 = sum(f0, 0 to 9 by 1/2 around 9/2), size 9, weight 1
   t1 = count(*), size 1, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=9): AVG(CLIP(n, 0, 9))
@@ -121,10 +121,10 @@ SELECT COUNT(*) FROM (SELECT DISTINCT user, city FROM orders) AS t;
 r0 from
   per unit and k0 = city: 
     orders of user
-  clipped, groups 1, rows 20
+  clipped, groups 1, rows 20, l2 norm
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each customer contributes at most 20 rows per group.
+  Each customer contributes at most 20 rows.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -154,13 +154,13 @@ r0 from
         visits of visitor
       per unit: f0 = rows()
         orders of user
-  clipped, groups 1, rows 50
+  clipped, groups 1, rows 50, l2 norm
   t0 = count(*), size 50, weight 1
   t1 = sum(seconds, 0 to 3600 by 1 around 1800), size 90000, weight 1
   t2 = count(seconds), size 50, weight 1/4
   m0 = NoisyCount(total=0): COUNT(*)
   m1 = Mean(total=1, count=2, low=0, high=3600): AVG(seconds)
-  Each customer contributes at most 50 rows per group.
+  Each customer contributes at most 50 rows.
   In AVG(seconds), values are clamped to the range from 0 to 3600.
 then SELECT r0.m0 AS "count", r0.m1 AS "avg" FROM r0
 */
@@ -176,12 +176,12 @@ r0 from
     derive c0 = 'visit'
       visits of visitor
   by k0 = c0: order, visit
-  clipped, groups 2, rows 50
-  t0 = count(*), size 50, weight 1
+  clipped, groups 2, rows 50, l2 norm
+  t0 = count(*), size 52428800, weight 1
   t1 = count_units(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   m1 = NoisyCount(total=1): COUNT(DISTINCT who)
-  Each customer contributes at most 50 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 70.71 over all groups, such as 50 rows in each of 2 groups.
 then SELECT r0.k0 AS "kind", r0.m0 AS "count", r0.m1 AS "count_1" FROM r0
 */
 
@@ -192,19 +192,19 @@ SELECT a.category, a.n * 1.0 / b.n AS ratio FROM a JOIN b ON a.category = b.cate
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  clipped, groups 3, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 3, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where category is NULL or not declared.
-  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 34.64 over all groups, such as 20 rows in each of 3 groups.
 r1 from
   visits of visitor
   by k0 = category: food, books, toys
-  clipped, groups 3, rows 50
-  t0 = count(*), size 50, weight 1
+  clipped, groups 3, rows 50, l2 norm
+  t0 = count(*), size 52428800, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where category is NULL or not declared.
-  Each customer contributes at most 50 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 86.6 over all groups, such as 50 rows in each of 3 groups.
 then WITH a AS (SELECT r0.k0 AS "category", r0.m0 AS "n" FROM r0), b AS (SELECT r1.k0 AS "category", r1.m0 AS "n" FROM r1) SELECT a.category, a.n * 1.0 / b.n AS ratio FROM a JOIN b ON a.category = b.category ORDER BY ratio
 */
 
@@ -213,17 +213,17 @@ SELECT (SELECT COUNT(*) FROM orders WHERE paid) * 1.0 / (SELECT COUNT(*) FROM or
 /*
 r0 from
   orders of user
-  clipped, groups 1, rows 20
+  clipped, groups 1, rows 20, l2 norm
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each customer contributes at most 20 rows per group.
+  Each customer contributes at most 20 rows.
 r1 from
   where paid
     orders of user
-  clipped, groups 1, rows 20
+  clipped, groups 1, rows 20, l2 norm
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each customer contributes at most 20 rows per group.
+  Each customer contributes at most 20 rows.
 then SELECT (SELECT r1.m0 AS "count" FROM r1 LIMIT 1) * 1.0 / (SELECT r0.m0 AS "count" FROM r0 LIMIT 1) AS share, (SELECT r0.m0 AS "count" FROM r0 LIMIT 1) AS n
 */
 
@@ -232,18 +232,18 @@ SELECT category, COUNT(*) AS n, COUNT(*) * 1.0 / (SELECT COUNT(*) FROM orders) A
 /*
 r0 from
   orders of user
-  clipped, groups 1, rows 20
+  clipped, groups 1, rows 20, l2 norm
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each customer contributes at most 20 rows per group.
+  Each customer contributes at most 20 rows.
 r1 from
   orders of user
   by k0 = category: food, books, toys
-  clipped, groups 3, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 3, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where category is NULL or not declared.
-  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 34.64 over all groups, such as 20 rows in each of 3 groups.
 then SELECT r1.k0 AS "category", r1.m0 AS "n", r1.m0 * 1.0 / (SELECT r0.m0 AS "count" FROM r0 LIMIT 1) AS "share" FROM r1
 */
 
@@ -253,11 +253,11 @@ SELECT category, COUNT(*) AS n, SUM(COUNT(*)) OVER () AS total, RANK() OVER (ORD
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  clipped, groups 3, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 3, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where category is NULL or not declared.
-  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 34.64 over all groups, such as 20 rows in each of 3 groups.
 then SELECT r0.k0 AS "category", r0.m0 AS "n", SUM(r0.m0) OVER () AS "total", RANK() OVER (ORDER BY r0.m0 DESC) AS "place" FROM r0
 */
 
@@ -267,11 +267,11 @@ SELECT MAX(n), AVG(n) FROM (SELECT category, COUNT(*) AS n FROM orders GROUP BY 
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  clipped, groups 3, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 3, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where category is NULL or not declared.
-  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 34.64 over all groups, such as 20 rows in each of 3 groups.
 then SELECT MAX(n), AVG(n) FROM (SELECT r0.k0 AS "category", r0.m0 AS "n" FROM r0) AS t
 */
 
@@ -280,17 +280,17 @@ SELECT 'all' AS what, COUNT(*) AS n FROM orders UNION ALL SELECT 'paid', COUNT(*
 /*
 r0 from
   orders of user
-  clipped, groups 1, rows 20
+  clipped, groups 1, rows 20, l2 norm
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each customer contributes at most 20 rows per group.
+  Each customer contributes at most 20 rows.
 r1 from
   where paid
     orders of user
-  clipped, groups 1, rows 20
+  clipped, groups 1, rows 20, l2 norm
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each customer contributes at most 20 rows per group.
+  Each customer contributes at most 20 rows.
 then SELECT 'all' AS "what", r0.m0 AS "n" FROM r0 UNION ALL SELECT 'paid' AS "?column?", r1.m0 AS "count" FROM r1 ORDER BY n
 */
 
@@ -299,16 +299,16 @@ WITH r0 AS (SELECT COUNT(*) AS n FROM orders), r1 AS (SELECT COUNT(*) AS n FROM 
 /*
 r2 from
   orders of user
-  clipped, groups 1, rows 20
+  clipped, groups 1, rows 20, l2 norm
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each customer contributes at most 20 rows per group.
+  Each customer contributes at most 20 rows.
 r3 from
   visits of visitor
-  clipped, groups 1, rows 50
+  clipped, groups 1, rows 50, l2 norm
   t0 = count(*), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each customer contributes at most 50 rows per group.
+  Each customer contributes at most 50 rows.
 then WITH r0 AS (SELECT r2.m0 AS "n" FROM r2), r1 AS (SELECT r3.m0 AS "n" FROM r3) SELECT r0.n + r1.n AS n FROM r0, r1
 */
 
@@ -317,10 +317,10 @@ WITH unused AS (SELECT user FROM orders) SELECT COUNT(*) FROM visits;
 /*
 r0 from
   visits of visitor
-  clipped, groups 1, rows 50
+  clipped, groups 1, rows 50, l2 norm
   t0 = count(*), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each customer contributes at most 50 rows per group.
+  Each customer contributes at most 50 rows.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -467,10 +467,10 @@ WITH unused AS (SELECT COUNT(*) AS n FROM orders), also AS (SELECT n FROM unused
 /*
 r1 from
   visits of visitor
-  clipped, groups 1, rows 50
+  clipped, groups 1, rows 50, l2 norm
   t0 = count(*), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each customer contributes at most 50 rows per group.
+  Each customer contributes at most 50 rows.
 then SELECT r1.m0 AS "count" FROM r1
 */
 
@@ -479,11 +479,11 @@ WITH t AS (SELECT amount AS x FROM orders) SELECT AVG(x) FROM (WITH t AS (SELECT
 /*
 r0 from
   visits of visitor
-  clipped, groups 1, rows 50
+  clipped, groups 1, rows 50, l2 norm
   t0 = sum(seconds, 0 to 3600 by 1 around 1800), size 90000, weight 1
   t1 = count(seconds), size 50, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=3600): AVG(x)
-  Each customer contributes at most 50 rows per group.
+  Each customer contributes at most 50 rows.
   In AVG(x), values are clamped to the range from 0 to 3600.
 then SELECT r0.m0 AS "avg" FROM r0
 */
@@ -503,12 +503,12 @@ r0 from
       orders of user
     derive c0 = visitor
       visits of visitor
-  clipped, groups 1, rows 50
+  clipped, groups 1, rows 50, l2 norm
   t0 = count_units(*), size 1, weight 1
   t1 = count(*), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT who)
   m1 = NoisyCount(total=1): COUNT(*)
-  Each customer contributes at most 50 rows per group.
+  Each customer contributes at most 50 rows.
 then SELECT r0.m0 AS "count", r0.m1 AS "count_1" FROM r0
 */
 
@@ -518,11 +518,11 @@ SELECT category, COUNT(*) AS n, COUNT(*) FILTER (WHERE COUNT(*) > 10) OVER () AS
 r0 from
   orders of user
   by k0 = category: food, books, toys
-  clipped, groups 3, rows 20
-  t0 = count(*), size 20, weight 1
+  clipped, groups 3, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where category is NULL or not declared.
-  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 34.64 over all groups, such as 20 rows in each of 3 groups.
 then SELECT r0.k0 AS "category", r0.m0 AS "n", COUNT(*) FILTER(WHERE r0.m0 > 10) OVER () AS "large" FROM r0
 */
 

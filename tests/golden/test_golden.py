@@ -75,10 +75,10 @@ def run(path):
 
 
 def asked(plan, dialect):
-    """Return the SELECTs of a plan, with the names of their releases."""
+    """Return the SELECTs of a plan, with the names of their releases; contribution histograms are all alike."""
     return [
         (f"{part.name}{'' if place is None else f'.{place}'}", text)
-        for part in plan.releases
+        for part in plan.answering
         for place, text in write_selects(part.question, dialect).items()
     ]
 

@@ -5,10 +5,10 @@ SELECT MEDIAN(price) FROM items;
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  clipped, groups 1, rows 40
+  clipped, groups 1, rows 40, l2 norm
   t0 = histogram(price, 0 to 100000 by 2, 50001 to the 1), size 41943040, weight 2
   m0 = Quantile(total=0, target=1/2, method=selection, kind=real, origin=None): MEDIAN(price)
-  Each customer contributes at most 40 rows per group.
+  Each customer contributes at most 40 rows.
   In MEDIAN(price), values are clamped to the range from 0 to 100000 and rounded to steps of 2.
 then SELECT r0.m0 AS "median" FROM r0
 */
@@ -20,7 +20,7 @@ SELECT mode, PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY price) AS q1, PERCENTI
 r0 from
   items of purchase → purchases.purchase, of customer
   by k0 = mode: AIR, MAIL, RAIL, SHIP, TRUCK
-  clipped, groups 5, rows 40
+  clipped, groups 5, rows 40, l2 norm
   t0 = histogram(price, 0 to 100000 by 2, 50001 to the 1), size 41943040, weight 6
   m0 = Quantile(total=0, target=1/4, method=selection, kind=real, origin=None): PERCENTILE_CONT(0.25) WITHIN GROUP (ORDER BY price)
   m1 = Quantile(total=0, target=1/2, method=selection, kind=real, origin=None): PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY price)
@@ -36,11 +36,11 @@ SELECT QUANTILE_CONT(price, 0.75) - QUANTILE_CONT(price, 0.25) AS spread FROM it
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  clipped, groups 1, rows 40
+  clipped, groups 1, rows 40, l2 norm
   t0 = histogram(price, 0 to 100000 by 2, 50001 to the 1), size 41943040, weight 4
   m0 = Quantile(total=0, target=3/4, method=selection, kind=real, origin=None): QUANTILE_CONT(price, 0.75)
   m1 = Quantile(total=0, target=1/4, method=selection, kind=real, origin=None): QUANTILE_CONT(price, 0.25)
-  Each customer contributes at most 40 rows per group.
+  Each customer contributes at most 40 rows.
   In QUANTILE_CONT(price, 0.75) and QUANTILE_CONT(price, 0.25), values are clamped to the range from 0 to 100000 and rounded to steps of 2.
 then SELECT r0.m0 - r0.m1 AS "spread" FROM r0
 */
@@ -50,10 +50,10 @@ SELECT PERCENTILE_CONT(0.95) WITHIN GROUP (ORDER BY CLIP(received - shipped, 0, 
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  clipped, groups 1, rows 40
+  clipped, groups 1, rows 40, l2 norm
   t0 = histogram(clip(days_between(clip(shipped, 1992-01-01, 1998-12-31), clip(received, 1992-01-01, 1998-12-31)), 0, 60), 0 to 60 by 1, 61 to the 1), size 41943040, weight 2
   m0 = Quantile(total=0, target=19/20, method=selection, kind=integer, origin=None): PERCENTILE_CONT(0.95) WITHIN GROUP (ORDER BY CLIP(received - shipped, 0, 60))
-  Each customer contributes at most 40 rows per group.
+  Each customer contributes at most 40 rows.
   In PERCENTILE_CONT(0.95) WITHIN GROUP (ORDER BY CLIP(received - shipped, 0, 60)), values are clamped to the range from 0 to 60.
 then SELECT r0.m0 AS "days" FROM r0
 */
@@ -63,10 +63,10 @@ SELECT PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY quantity) FROM items;
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  clipped, groups 1, rows 40
+  clipped, groups 1, rows 40, l2 norm
   t0 = histogram(quantity, 1 to 50 by 1, 50 to the 1), size 41943040, weight 2
   m0 = Quantile(total=0, target=9/10, method=selection, kind=integer, origin=None): PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY quantity)
-  Each customer contributes at most 40 rows per group.
+  Each customer contributes at most 40 rows.
   In PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY quantity), values are clamped to the range from 1 to 50.
 then SELECT r0.m0 AS "percentile_disc" FROM r0
 */
@@ -76,10 +76,10 @@ SELECT PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY quantity DESC) FROM items;
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  clipped, groups 1, rows 40
+  clipped, groups 1, rows 40, l2 norm
   t0 = histogram(quantity, 1 to 50 by 1, 50 to the 1), size 41943040, weight 2
   m0 = Quantile(total=0, target=1/10, method=selection, kind=integer, origin=None): PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY quantity DESC)
-  Each customer contributes at most 40 rows per group.
+  Each customer contributes at most 40 rows.
   In PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY quantity DESC), values are clamped to the range from 1 to 50.
 then SELECT r0.m0 AS "percentile_cont" FROM r0
 */
@@ -89,15 +89,21 @@ SELECT MIN(price), MAX(price), COUNT(*) FROM items;
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  clipped, groups 1, rows 40
+  clipped, groups 1, rows 40, l2 norm
   t0 = histogram(price, 0 to 100000 by 2, 9 to the 5), size 209715200, weight 10
   t1 = count(*), size 40, weight 1
-  t2 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = Quantile(total=0, target=0, method=tree, kind=real, origin=None): MIN(price)
   m1 = Quantile(total=0, target=1, method=tree, kind=real, origin=None): MAX(price)
   m2 = NoisyCount(total=1): COUNT(*)
-  Each customer contributes at most 40 rows per group.
+  Each customer contributes at most 40 rows.
   In MIN(price) and MAX(price), values are clamped to the range from 0 to 100000 and rounded to steps of 2.
+h0 from
+  per unit: f0 = sum(multiply(least(f0, 2147483647), least(f0, 2147483647)))
+    per unit: f0 = rows()
+      items of purchase → purchases.purchase, of customer
+  units by the norm of their rows
+  35 buckets from 40.01, 56.57, 80, … 5.243e+06; 1/50 of the cost
+  about r0, radius 40
 then SELECT r0.m0 AS "min", r0.m1 AS "max", r0.m2 AS "count" FROM r0
 */
 
@@ -107,7 +113,7 @@ SELECT segment, MAX(total) AS largest FROM purchases GROUP BY segment ORDER BY l
 r0 from
   purchases of customer
   by k0 = segment: AUTOMOBILE, BUILDING, MACHINERY
-  clipped, groups 3, rows 10
+  clipped, groups 3, rows 10, l2 norm
   t0 = histogram(total, 0 to 500000 by 8, 5 to the 7), size 220200960, weight 7
   m0 = Quantile(total=0, target=1, method=tree, kind=real, origin=None): MAX(total)
   Rows are left out where segment is NULL or not declared.
@@ -121,10 +127,10 @@ SELECT MAX(day) FROM purchases;
 /*
 r0 from
   purchases of customer
-  clipped, groups 1, rows 10
+  clipped, groups 1, rows 10, l2 norm
   t0 = histogram(days_between(1992-01-01, clip(day, 1992-01-01, 1998-12-31)), 0 to 2556 by 1, 5 to the 5), size 52428800, weight 5
   m0 = Quantile(total=0, target=1, method=tree, kind=date, origin=1992-01-01): MAX(day)
-  Each customer contributes at most 10 rows per group.
+  Each customer contributes at most 10 rows.
 then SELECT r0.m0 AS "max" FROM r0
 */
 
@@ -133,10 +139,10 @@ SELECT MODE() WITHIN GROUP (ORDER BY mode) AS usual FROM items;
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  clipped, groups 1, rows 40
+  clipped, groups 1, rows 40, l2 norm
   t0 = histogram(mode, AIR, MAIL, RAIL, SHIP, TRUCK, 5 to the 1), size 41943040, weight 1
   m0 = Frequencies(total=0, function=mode 1): MODE() WITHIN GROUP (ORDER BY mode)
-  Each customer contributes at most 40 rows per group.
+  Each customer contributes at most 40 rows.
 then SELECT r0.m0 AS "usual" FROM r0
 */
 
@@ -146,7 +152,7 @@ SELECT returned, MODE(mode) AS usual FROM items GROUP BY returned;
 r0 from
   items of purchase → purchases.purchase, of customer
   by k0 = returned: A, N, R
-  clipped, groups 3, rows 40
+  clipped, groups 3, rows 40, l2 norm
   t0 = histogram(mode, AIR, MAIL, RAIL, SHIP, TRUCK, 5 to the 1), size 41943040, weight 1
   m0 = Frequencies(total=0, function=mode 1): MODE(mode)
   Rows are left out where returned is NULL or not declared.
@@ -159,10 +165,10 @@ SELECT APPROX_TOP_K(nation, 2) FROM purchases;
 /*
 r0 from
   purchases of customer
-  clipped, groups 1, rows 10
+  clipped, groups 1, rows 10, l2 norm
   t0 = histogram(nation, FRANCE, GERMANY, JAPAN, PERU, 4 to the 1), size 10485760, weight 1
   m0 = Frequencies(total=0, function=top 2): APPROX_TOP_K(nation, 2)
-  Each customer contributes at most 10 rows per group.
+  Each customer contributes at most 10 rows.
 then SELECT r0.m0 AS "approx_top_k" FROM r0
 */
 
@@ -171,7 +177,7 @@ SELECT COUNT(DISTINCT nation) AS nations FROM purchases;
 /*
 r0 from
   purchases of customer
-  clipped, groups 1, rows 10
+  clipped, groups 1, rows 10, l2 norm
   t0 = count_distinct(nation), size 10, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT nation)
   Each customer contributes at most 10 distinct values per group, chosen by a hash.
@@ -184,7 +190,7 @@ SELECT segment, COUNT(DISTINCT day) AS days FROM purchases GROUP BY segment;
 r0 from
   purchases of customer
   by k0 = segment: AUTOMOBILE, BUILDING, MACHINERY
-  clipped, groups 3, rows 10
+  clipped, groups 3, rows 10, l2 norm
   t0 = count_distinct(day), size 10, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT day)
   Rows are left out where segment is NULL or not declared.
@@ -197,7 +203,7 @@ SELECT APPROX_COUNT_DISTINCT(part) FROM items;
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  clipped, groups 1, rows 40
+  clipped, groups 1, rows 40, l2 norm
   t0 = count_distinct(part), size 40, weight 1
   m0 = NoisyCount(total=0): APPROX_DISTINCT(part)
   Each customer contributes at most 40 distinct values per group, chosen by a hash.
@@ -216,17 +222,24 @@ SELECT segment, AVG(total) AS mean, MEDIAN(total) AS middle, AVG(total) - MEDIAN
 r0 from
   purchases of customer
   by k0 = segment: AUTOMOBILE, BUILDING, MACHINERY
-  clipped, groups 3, rows 10
+  clipped, groups 3, rows 10, l2 norm, rows capped
   t0 = histogram(total, 0 to 500000 by 8, 62501 to the 1), size 10485760, weight 2
   t1 = count(total), size 10, weight 1/4
   t2 = sum(total, 0 to 500000 by 1 around 249984), size 2500160, weight 1
-  t3 = clipped_units(groups or rows), size 1, 1/50 of the cost
   m0 = Mean(total=2, count=1, low=0, high=500000): AVG(total)
   m1 = Quantile(total=0, target=1/2, method=selection, kind=real, origin=None): MEDIAN(total)
   Rows are left out where segment is NULL or not declared.
   Each customer contributes at most 10 rows per group.
   In AVG(total), values are clamped to the range from 0 to 500000 and rounded to steps of 1.
   In MEDIAN(total), values are clamped to the range from 0 to 500000 and rounded to steps of 8.
+h0 from
+  per unit: f0 = sum(multiply(least(f0, 2147483647), least(f0, 2147483647)))
+    per unit and k0 = segment: f0 = rows()
+      where one_of(segment, 'AUTOMOBILE', 'BUILDING', 'MACHINERY')
+        purchases of customer
+  units by the norm of their rows
+  33 buckets from 17.35, 24.49, 34.64, … 1.135e+06; 1/50 of the cost
+  about r0, radius 17.32
 then SELECT r0.k0 AS "segment", r0.m0 AS "mean", r0.m1 AS "middle", r0.m0 - r0.m1 AS "skew" FROM r0
 */
 
@@ -235,12 +248,12 @@ SELECT MEDIAN(price) FILTER (WHERE returned = 'R') AS returned, MEDIAN(price) FI
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  clipped, groups 1, rows 40
+  clipped, groups 1, rows 40, l2 norm
   t0 = histogram(case(equal(returned, 'R'), price, NULL), 0 to 100000 by 2, 50001 to the 1), size 41943040, weight 2
   t1 = histogram(case(not(equal(returned, 'R')), price, NULL), 0 to 100000 by 2, 50001 to the 1), size 41943040, weight 2
   m0 = Quantile(total=0, target=1/2, method=selection, kind=real, origin=None): PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY price) FILTER(WHERE returned = 'R')
   m1 = Quantile(total=1, target=1/2, method=selection, kind=real, origin=None): PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY price) FILTER(WHERE returned <> 'R')
-  Each customer contributes at most 40 rows per group.
+  Each customer contributes at most 40 rows.
   In PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY price) FILTER(WHERE returned = 'R') and PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY price) FILTER(WHERE returned <> 'R'), values are clamped to the range from 0 to 100000 and rounded to steps of 2.
 then SELECT r0.m0 AS "returned", r0.m1 AS "kept" FROM r0
 */
@@ -256,10 +269,10 @@ SELECT EXP(MEDIAN(LN(price + 1))) - 1 AS middle FROM items;
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  clipped, groups 1, rows 40
+  clipped, groups 1, rows 40, l2 norm
   t0 = histogram(ln(add(clip(price, 0.0, 100000.0), 1.0)), 0 to 11.5129 by 1/4096, 47158 to the 1), size 41943040, weight 2
   m0 = Quantile(total=0, target=1/2, method=selection, kind=real, origin=None): MEDIAN(LN(price + 1))
-  Each customer contributes at most 40 rows per group.
+  Each customer contributes at most 40 rows.
   In MEDIAN(LN(price + 1)), values are clamped to the range from 0 to 11.5129 and rounded to steps of 0.000244141.
 then SELECT EXP(r0.m0) - 1 AS "middle" FROM r0
 */
@@ -270,7 +283,7 @@ SELECT mode, MEDIAN(quantity) AS m FROM items GROUP BY mode HAVING MEDIAN(quanti
 r0 from
   items of purchase → purchases.purchase, of customer
   by k0 = mode: AIR, MAIL, RAIL, SHIP, TRUCK
-  clipped, groups 5, rows 40
+  clipped, groups 5, rows 40, l2 norm
   t0 = histogram(quantity, 1 to 50 by 1, 50 to the 1), size 41943040, weight 2
   m0 = Quantile(total=0, target=1/2, method=selection, kind=integer, origin=None): MEDIAN(quantity)
   Rows are left out where mode is NULL or not declared.
@@ -318,7 +331,7 @@ r0 from
   where equal(status, 'F')
     purchases of customer
   by k0 = segment: AUTOMOBILE, BUILDING, MACHINERY
-  clipped, groups 3, rows 10
+  clipped, groups 3, rows 10, l2 norm
   t0 = histogram(total, 0 to 500000 by 8, 62501 to the 1), size 10485760, weight 2
   m0 = Quantile(total=0, target=1/2, method=selection, kind=real, origin=None): MEDIAN(total)
   Rows are left out where segment is NULL or not declared.
@@ -328,7 +341,7 @@ r1 from
   where equal(status, 'O')
     purchases of customer
   by k0 = segment: AUTOMOBILE, BUILDING, MACHINERY
-  clipped, groups 3, rows 10
+  clipped, groups 3, rows 10, l2 norm
   t0 = histogram(total, 0 to 500000 by 8, 62501 to the 1), size 10485760, weight 2
   m0 = Quantile(total=0, target=1/2, method=selection, kind=real, origin=None): MEDIAN(total)
   Rows are left out where segment is NULL or not declared.

@@ -6,11 +6,10 @@ SELECT at::date AS day, COUNT(*) FROM hits GROUP BY day;
 r0 from
   hits of user_id, trunc_day(at)
   by k0 = to_date(at): 2026-01-01, 2026-01-02, 2026-01-03, … 2026-01-31 (31)
-  clipped, groups 1, rows 100, l0 clipped
+  clipped, groups 1, rows 100, l0 clipped, l1 norm
   t0 = count(*), size 104857600, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each user's day contributes at most 100 rows per group.
-  Each user's day contributes to at most 1 group; contributions to more groups are clipped.
+  Each user's day's rows per group are clipped together: at most 100 rows' worth over all groups (l1 norm).
 then SELECT r0.k0 AS "day", r0.m0 AS "count" FROM r0
 */
 
@@ -21,12 +20,11 @@ r0 from
   hits of user_id, trunc_day(at)
   by k0 = status: 200, 404, 500
   by k1 = month(at): 1, 2, 3, … 12 (12)
-  clipped, groups 3, rows 100, l0 clipped
-  t0 = count(*), size 104857600, weight 1
+  clipped, groups 3, rows 100, l0 clipped, l1 norm
+  t0 = count(*), size 314572800, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where status is NULL or not declared.
-  Each user's day contributes at most 100 rows per group.
-  Each user's day contributes to at most 3 groups; contributions to more groups are clipped.
+  Each user's day's rows per group are clipped together: at most 300 rows' worth over all groups (l1 norm).
 then SELECT r0.k0 AS "month", r0.k1 AS "status", r0.m0 AS "count" FROM r0
 */
 
@@ -36,11 +34,10 @@ SELECT EXTRACT(hour FROM at) AS hour, COUNT(*) FROM hits GROUP BY hour;
 r0 from
   hits of user_id, trunc_day(at)
   by k0 = hour(at): 0, 1, 2, … 23 (24)
-  clipped, groups 10, rows 100, l0 clipped
-  t0 = count(*), size 104857600, weight 1
+  clipped, groups 10, rows 100, l0 clipped, l1 norm
+  t0 = count(*), size 1048576000, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each user's day contributes at most 100 rows per group.
-  Each user's day contributes to at most 10 groups; contributions to more groups are clipped.
+  Each user's day's rows per group are clipped together: at most 1,000 rows' worth over all groups (l1 norm).
 then SELECT r0.k0 AS "hour", r0.m0 AS "count" FROM r0
 */
 
@@ -49,7 +46,7 @@ SELECT COUNT(DISTINCT (user_id, at::date)) FROM hits;
 /*
 r0 from
   hits of user_id, trunc_day(at)
-  clipped, groups 1, rows 1
+  clipped, groups 1, rows 1, l1 norm
   t0 = count_units(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT (user_id, CAST(at AS DATE)))
 then SELECT r0.m0 AS "count" FROM r0
@@ -60,7 +57,7 @@ SELECT COUNT(DISTINCT (user_id, DATE_TRUNC('day', at))) FILTER (WHERE mobile) AS
 /*
 r0 from
   hits of user_id, trunc_day(at)
-  clipped, groups 1, rows 1
+  clipped, groups 1, rows 1, l1 norm
   t0 = count_units(case(mobile, 1, NULL)), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT (user_id, DATE_TRUNC('DAY', at))) FILTER(WHERE mobile)
 then SELECT r0.m0 AS "mobile" FROM r0
@@ -120,11 +117,11 @@ r0 from
     derive account
       logins of account, trunc_day(to_timestamp(day))
   by k0 = status: 200, 404, 500
-  clipped, groups 3, rows 100
-  t0 = count(*), size 100, weight 1
+  clipped, groups 3, rows 100, l1 norm
+  t0 = count(*), size 157286400, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where status is NULL or not declared.
-  Each user's day contributes at most 100 rows per group.
+  Each user's day's rows per group are clipped together: at most 300 rows' worth over all groups (l1 norm).
 then SELECT r0.k0 AS "status", r0.m0 AS "count" FROM r0
 */
 
@@ -135,10 +132,10 @@ r0 from
   units with a row in the second
     hits of user_id, trunc_day(at)
     logins of account, trunc_day(to_timestamp(day))
-  clipped, groups 1, rows 100
+  clipped, groups 1, rows 100, l1 norm
   t0 = count(*), size 100, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each user's day contributes at most 100 rows per group.
+  Each user's day contributes at most 100 rows.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -149,10 +146,10 @@ r0 from
   units with no row in the second
     hits of user_id, trunc_day(at)
     logins of account, trunc_day(to_timestamp(day))
-  clipped, groups 1, rows 100
+  clipped, groups 1, rows 100, l1 norm
   t0 = count(*), size 100, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Each user's day contributes at most 100 rows per group.
+  Each user's day contributes at most 100 rows.
 then SELECT r0.m0 AS "count" FROM r0
 */
 
@@ -162,12 +159,12 @@ SELECT AVG(bytes), SUM(bytes) FROM hits WHERE status = 200;
 r0 from
   where equal(status, 200)
     hits of user_id, trunc_day(at)
-  clipped, groups 1, rows 100
+  clipped, groups 1, rows 100, l1 norm
   t0 = sum(bytes, 0 to 100000000 by 64 around 50003968), size 78131200, weight 5/4
   t1 = count(bytes), size 100, weight 1/2
   m0 = Mean(total=0, count=1, low=0, high=100000000): AVG(bytes)
   m1 = NoisySum(total=0, kind=whole, count=1): SUM(bytes)
-  Each user's day contributes at most 100 rows per group.
+  Each user's day contributes at most 100 rows.
   In AVG(bytes) and SUM(bytes), values are clamped to the range from 0 to 1e+8 and rounded to steps of 64.
 then SELECT r0.m0 AS "avg", r0.m1 AS "sum" FROM r0
 */
@@ -215,11 +212,10 @@ r0 from
   logins of account, trunc_day(to_timestamp(day))
   by k0 = dow(to_timestamp(day)): 0, 1, 2, 3, 4, 5, 6
   by k1 = less('m', account): False, True
-  clipped, groups 1, rows 5, l0 clipped
+  clipped, groups 1, rows 5, l0 clipped, l1 norm
   t0 = count(*), size 5242880, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where the key from account is NULL.
-  Each user's day contributes at most 5 rows per group.
-  Each user's day contributes to at most 1 group; contributions to more groups are clipped.
+  Each user's day's rows per group are clipped together: at most 5 rows' worth over all groups (l1 norm).
 then SELECT r0.k0 AS "weekday", r0.k1 AS "late", r0.m0 AS "count" FROM r0
 */

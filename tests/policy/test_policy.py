@@ -26,6 +26,7 @@ from discreet.policy import (
     Window,
     WindowUnit,
     check_same_unit,
+    write_policy,
 )
 
 
@@ -326,3 +327,10 @@ def test_a_new_table_of_the_same_people_keeps_the_guarantee():
 def test_the_realistic_policies_keep_their_fingerprint(text):
     policy = Policy.parse(text)
     check_same_unit(policy.unit_fingerprint(), Policy.parse(text))
+
+
+def test_the_largest_contribution_is_read_and_written():
+    policy = Policy.parse(SMALL.replace("rows = 10", "rows = 10\ncontribution_max = 366"))
+    assert policy.tables["visits"].contribution_max == 366
+    assert Policy.parse(write_policy(policy)).tables["visits"].contribution_max == 366
+    assert Policy.parse(SMALL).tables["visits"].contribution_max is None

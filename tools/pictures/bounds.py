@@ -1,37 +1,52 @@
-"""The picture of clipping bias against noise, for bounds on the rows per patient.
+"""The picture of clipping bias against noise over the radius, for the former rule of clipping and for the norm ball.
 
-Everything is measured by queries to a curator about simulated patients, a few of whom come nearly every day. The true
-counts are known only because the data is simulated.
+Everything is computed from simulated patients, a few of whom come nearly every day; the true counts are known only
+because the data is simulated. The chosen radii come from contribution histograms with noise.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 import discreet as dc
+from discreet.estimate.contribution_buckets import ContributionBuckets, RadiusGoal, choose_radius
 from discreet.plotting import BLUE, INK, ORANGE, add_legend, format_plain_numbers, panels, set_title, style
 
-SQL = "SELECT clinic, COUNT(*) AS n FROM visits GROUP BY clinic ORDER BY clinic"
 CLINICS = 20
 PATIENTS = 100_000
 MOST_VISITS = 366  # one on each day of a year
-LIMITS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200, 366)
-EPSILONS = ("0.1", "1")
-ROUNDS = 40  # answers for each bound and epsilon, with one count per clinic
-_LARGE_EPSILON = 1000  # noise of at most a row or two, so that the difference from the truth is clipping bias
+EPSILON, DELTA = Fraction(1), Fraction(1, 10**7)
+HISTOGRAM_SHARE = Fraction(1, 20)
+GROUPS = (1, 2, 3, 5, 8, 12, 20)  # the former rule is shown with the best of them at each radius
+RADII = tuple(2 ** (place / 2) for place in range(18))
+CHOICES = 200  # releases of the histogram
 
 
 @dataclass(frozen=True)
 class Point:
-    """Effects of a bound on a count: clipping bias, margin of error from noise, and total error."""
+    """Effects of a radius on a clinic's count, as root mean squares: clipping bias, noise, and both together."""
 
-    rows: int
-    taken: float
-    margin: float
-    error: float
+    radius: float
+    bias: float
+    noise: float
+
+    @property
+    def error(self) -> float:
+        """Root mean square of bias and noise together."""
+        return math.hypot(self.bias, self.noise)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The two rules of clipping at every radius, and the radii that were chosen from histograms."""
+
+    former: Sequence[Point]
+    ball: Sequence[Point]
+    chosen: Sequence[float]
 
 
 def visits_of(patients: int) -> np.ndarray:
@@ -40,59 +55,57 @@ def visits_of(patients: int) -> np.ndarray:
     return np.minimum(MOST_VISITS, chance**-0.5).astype(np.int64)
 
 
-def simulated(patients: int = PATIENTS) -> pa.Table:
-    """Return a table of visits; each patient goes to one clinic."""
+def simulated(patients: int = PATIENTS) -> np.ndarray:
+    """Return visits by patient and clinic; every second visit is to the patient's own clinic, others are anywhere."""
+    rng = np.random.default_rng(366)
     patient = np.repeat(np.arange(patients), visits_of(patients))
-    return pa.table({"patient": patient, "clinic": patient % CLINICS})
+    clinic = np.where(rng.random(len(patient)) < 0.5, patient % CLINICS, rng.integers(0, CLINICS, len(patient)))
+    return np.bincount(patient * CLINICS + clinic, minlength=patients * CLINICS).reshape(patients, CLINICS)
 
 
-def measured(
-    visits: pa.Table, limits: Sequence[int] = LIMITS, epsilons: Sequence[str] = EPSILONS, rounds: int = ROUNDS
-) -> dict[str, list[Point]]:
-    """Ask with every bound at every epsilon, and compare with the true counts."""
-    truth = np.bincount(visits["clinic"].to_numpy(), minlength=CLINICS)
-    asked = [(epsilon, rows) for epsilon in epsilons for rows in limits]
-    with _curator(visits) as curator:
-        margins = {each: _margin(curator, *each) for each in asked}  # before cached answers make them smaller
-        taken = {rows: truth - _asked(curator, _LARGE_EPSILON, rows) for rows in limits}
-    errors = {each: list[np.ndarray]() for each in asked}
-    for _ in range(rounds):
-        with _curator(visits) as curator:  # a new ledger, to avoid cached answers
-            for (epsilon, rows), found in errors.items():
-                found.append(np.abs(_asked(curator, epsilon, rows) - truth))
-    return {
-        epsilon: [
-            Point(rows, _most(taken[rows]), margins[epsilon, rows], _most(errors[epsilon, rows])) for rows in limits
-        ]
-        for epsilon in epsilons
-    }
+def clipped_by_former_rule(visits: np.ndarray, radius: float) -> np.ndarray:
+    """Return the counts if rows are capped in each group, and patients with k groups have the weight groups/k."""
+    reached = np.maximum((visits > 0).sum(axis=1), 1)
+    counts = [np.minimum(1, limit / reached) @ np.minimum(visits, radius / math.sqrt(limit)) for limit in GROUPS]
+    return max(counts, key=np.sum)
 
 
-def _most(numbers: object) -> float:
-    """Return the 95 % quantile."""
-    return float(np.quantile(np.array(numbers), 0.95))
+def clipped_to_ball(visits: np.ndarray, radius: float) -> np.ndarray:
+    """Return the counts if each patient's visits are scaled to an l2 norm of at most the radius."""
+    counts: np.ndarray = np.minimum(1, radius / np.maximum(_norms(visits), 1)) @ visits
+    return counts
 
 
-def _curator(visits: pa.Table) -> dc.Curator:
-    return dc.open(
-        visits,
-        table="visits",
-        unit="patient",
-        budget=1_000_000,
-        columns={"clinic": (0, CLINICS - 1)},
-        groups=1,
-        ledger=":memory:",
-    )
+def measured(visits: np.ndarray, radii: Sequence[float] = RADII, choices: int = CHOICES) -> Comparison:
+    """Compare both rules with the true counts, and choose radii from histograms."""
+    rho = dc.privacy.cost_of(dc.Budget(EPSILON, DELTA), EPSILON).rho
+    former = _points(visits, radii, clipped_by_former_rule, _deviation(rho))
+    rest = _deviation(rho * (1 - HISTOGRAM_SHARE))
+    ball = _points(visits, radii, clipped_to_ball, rest)
+    noise = dc.gaussian_for(dc.Sensitivity(1, 1), rho=rho * HISTOGRAM_SHARE)
+    counts = np.histogram(_norms(visits), [*radii, math.inf])[0].astype(np.int64)
+    released = (ContributionBuckets(tuple(radii), noise.perturb(counts), noise) for _ in range(choices))
+    chosen = [choose_radius(buckets, rest, CLINICS, RadiusGoal.MARGINS).radius for buckets in released]
+    return Comparison(former, ball, chosen)
 
 
-def _margin(curator: dc.Curator, epsilon: str, rows: int) -> float:
-    (column,) = curator.explain(SQL, epsilon=epsilon, rows=rows).columns
-    assert column.margin is not None
-    return column.margin
+def _deviation(rho: Fraction) -> float:
+    """Return the standard deviation of the noise, divided by the radius."""
+    return float(dc.gaussian_for(dc.Sensitivity(1, 1), rho=rho).scale)
 
 
-def _asked(curator: dc.Curator, epsilon: str | int, rows: int) -> np.ndarray:
-    return curator.ask(SQL, epsilon=epsilon, rows=rows).to_arrow()["n"].to_numpy()
+def _norms(visits: np.ndarray) -> np.ndarray:
+    return np.sqrt((visits**2).sum(axis=1)) * (1 + 1e-12)  # a norm on the ladder is not below it
+
+
+def _points(
+    visits: np.ndarray, radii: Sequence[float], clipped: Callable[[np.ndarray, float], np.ndarray], deviation: float
+) -> list[Point]:
+    truth = visits.sum(axis=0)
+    return [
+        Point(radius, float(np.sqrt(np.mean((truth - clipped(visits, radius)) ** 2))), deviation * radius)
+        for radius in radii
+    ]
 
 
 def best(points: Sequence[Point]) -> Point:
@@ -100,27 +113,31 @@ def best(points: Sequence[Point]) -> Point:
     return min(points, key=lambda point: point.error)
 
 
-def bounds_figure(found: Mapping[str, Sequence[Point]]) -> Any:
-    """Draw a panel for each epsilon: bias decreases with the bound, noise increases, the error has a minimum."""
-    figure, every = panels(len(found), sharey=True)
-    top = max(max(point.error, point.margin, point.taken) for points in found.values() for point in points)
-    leasts = {epsilon: best(points) for epsilon, points in found.items()}
+def bounds_figure(found: Comparison) -> Any:
+    """Draw a panel for each rule: bias decreases with the radius, noise increases, the error has a minimum."""
+    figure, every = panels(2, sharey=True)
+    rules = {"before: rows capped, weight groups/k": found.former, "now: norm ball": found.ball}
+    top = max(max(point.bias, point.noise) for points in rules.values() for point in points)
+    low, middle, high = np.quantile(found.chosen, [0.05, 0.5, 0.95])
     with style():
-        for axes, (epsilon, points) in zip(every, found.items(), strict=True):
-            rows, least = [point.rows for point in points], leasts[epsilon]
-            axes.plot(rows, [point.taken for point in points], color=BLUE, ls="--", label="clipping bias")
-            axes.plot(rows, [point.margin for point in points], color=ORANGE, ls="-.", label="noise (95 % margin)")
-            axes.plot(rows, [point.error for point in points], ".-", color=INK, lw=1, label="total error")
-            axes.plot([least.rows], [least.error], "o", color=INK, ms=6)
+        for axes, (name, points) in zip(every, rules.items(), strict=True):
+            radii = [point.radius for point in points]
+            axes.plot(radii, [point.bias for point in points], color=BLUE, ls="--", label="clipping bias")
+            axes.plot(radii, [point.noise for point in points], color=ORANGE, ls="-.", label="noise")
+            axes.plot(radii, [point.error for point in points], ".-", color=INK, lw=1, label="total error")
+            least = best(points)
+            axes.plot([least.radius], [least.error], "o", color=INK, ms=6)
             above = {"textcoords": "offset points", "ha": "center", "fontsize": 8}
-            axes.annotate(f"rows = {least.rows}", (least.rows, least.error), (0, 10), **above)
-            axes.set(xscale="log", yscale="log", xlabel="maximum rows per patient", ylim=(10, 2 * top))
-            axes.set_title(f"epsilon {epsilon}")
+            axes.annotate(f"{least.error:,.0f}", (least.radius, least.error), (0, 9), **above)
+            axes.set(xscale="log", yscale="log", xlabel="radius: rows times root of groups", ylim=(4, 2 * top))
+            axes.set_title(name)
             format_plain_numbers(axes.xaxis, axes.yaxis)
-        every[0].set_ylabel("visits to a clinic, at 95 %")
-        add_legend(figure, every[:1])
-        said = ", ".join(f"{least.rows} at epsilon {epsilon}" for epsilon, least in leasts.items())
-        set_title(figure, f"The bound on rows that minimises the error grows with epsilon: {said}")
+        every[1].axvspan(low, high, color=BLUE, alpha=0.15, lw=0, label="chosen automatically (9 of 10)")
+        every[0].set_ylabel("visits to a clinic, root mean square")
+        add_legend(figure, every)
+        set_title(
+            figure, f"The radius chosen automatically, {middle:,.0f}, keeps the bias of the norm ball below the noise"
+        )
     return figure
 
 

@@ -5,6 +5,8 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from discreet.answer.text import (
+    Cell,
+    bias_text,
     cost_forecast_sentences,
     detail_sentences,
     display_columns,
@@ -29,7 +31,10 @@ def answer_html(answer: "Answer") -> str:
         f"<th{cell_style}>{escape(column.name)}</th>" for column, cell_style in zip(columns, cell_styles, strict=True)
     )
     rows = [
-        "".join(f"<td{side}>{escape(str(cell))}</td>" for cell, side in zip(row, cell_styles, strict=True))
+        "".join(
+            f"<td{side}{_bias_title(cell)}>{escape(str(cell))}</td>"
+            for cell, side in zip(row, cell_styles, strict=True)
+        )
         for row in zip(*(column.cells for column in columns), strict=True)
     ]
     body = "".join(f"<tr>{row}</tr>" for row in rows)
@@ -49,6 +54,11 @@ def explanation_html(explanation: "Explanation") -> str:
     sql = _collapsible("What the engine runs", sql_block if explanation.sql else "")
     items = "".join(f"<li>{escape(escape_unprintable(line))}</li>" for line in error_forecast_sentences(explanation))
     return f"{_paragraphs(cost_forecast_sentences(explanation))}<ul>{items}</ul>{_paragraphs(sentences)}{sql}"
+
+
+def _bias_title(cell: Cell) -> str:
+    """Return the attribute that shows the clipping bias of a number when the pointer is over it."""
+    return f' title="clipping bias: {bias_text(cell.bias)}"' if cell.bias else ""
 
 
 def _collapsible(title: str, html: str) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
+from discreet.answer.bias import Bias
 from discreet.answer.frames import FrameKind, as_frame, as_pandas, as_polars
 from discreet.answer.html import answer_html, explanation_html
 from discreet.answer.margins import CellDifference, cell_difference
@@ -55,8 +56,9 @@ class Answer:
 
     `margins` and `noise` have an entry for each noisy column. A margin is the 95 % margin of error from privacy noise
     of one number; None if it is unknown. `cost` is the cost of the answer; `paid` is what was charged now: less, or
-    nothing, if earlier answers were reused. `remaining` is the epsilon that the analyst can still spend. `clipping`
-    states how many units exceed the contribution bounds, `bounds` lists them; `details()` has all of it as text.
+    nothing, if earlier answers were reused. `remaining` is the epsilon that the analyst can still spend. `bias` has an
+    entry for each noisy column that clipping may make too low: the bias of each number, None where clipping cannot
+    matter. `clipping` states the bias as text, `bounds` lists the contribution bounds; `details()` has all of it.
 
     If the policy declares a sample, `noise_margins` and `sampling_margins` have the parts of each margin; a part from
     sampling is None if it is unknown, and the margin is that of the noise alone. The sampling errors of the rows of a
@@ -89,6 +91,7 @@ class Answer:
     cost: Cost
     receipt: Receipt
     bounds: tuple[str, ...] = ()
+    bias: dict[str, list[Bias | None]] = field(default_factory=dict)
     clipping: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     frame_kind: FrameKind = FrameKind.ARROW
@@ -110,6 +113,8 @@ class Answer:
         if any(len(column) != rows for column in margins.values()):
             raise ValueError(f"margins must have one entry for each of the {rows} rows")
         object.__setattr__(self, "margins", margins)
+        if not set(self.bias) <= set(margins) or any(len(column) != rows for column in self.bias.values()):
+            raise ValueError(f"bias must name noisy columns, with one entry for each of the {rows} rows")
         if self.sampling_margins.keys() != self.noise_margins.keys() or not self.noise_margins.keys() <= set(margins):
             raise ValueError("noise_margins and sampling_margins must name the same noisy columns")
 
@@ -125,14 +130,19 @@ class Answer:
 
     @property
     def reliable(self) -> dict[str, list[bool | None]]:
-        """Whether each margin is at most 25 % of its value; None without a value or a margin."""
+        """Whether margin and clipping bias are at most 25 % of each value; None without a value or a margin."""
         return {
             name: [
-                is_reliable(value, margin)
-                for value, margin in zip(self.table.column(name).to_pylist(), column, strict=True)
+                is_reliable(value, margin, bias)
+                for value, margin, bias in zip(
+                    self.table.column(name).to_pylist(), column, self._bias_of(name), strict=True
+                )
             ]
             for name, column in self.margins.items()
         }
+
+    def _bias_of(self, name: str) -> list[Bias | None]:
+        return self.bias.get(name, [None] * len(self))
 
     @property
     def value(self) -> Any:
@@ -172,6 +182,7 @@ class Answer:
             "noise": self.noise,
             "noise_margins": self.noise_margins,
             "sampling_margins": self.sampling_margins,
+            "bias": {name: [bias.to_dict() if bias else None for bias in column] for name, column in self.bias.items()},
             "clipping": list(self.clipping),
             "bounds": list(self.bounds),
             "notes": list(self.notes),
@@ -205,16 +216,23 @@ class Answer:
     def with_margins(self) -> pa.Table:
         """Return the table with a column n_margin after each noisy column n, and the metadata of `to_arrow`.
 
-        If the policy declares a sample, n_noise_margin and n_sampling_margin follow.
+        If the policy declares a sample, n_noise_margin and n_sampling_margin follow. If clipping may make the number
+        too low, so do n_bias, the estimate of this bias (NULL if there is none), and n_bias_low, its lower bound.
         """
-        parts = {"margin": self.margins, "noise_margin": self.noise_margins, "sampling_margin": self.sampling_margins}
+        parts: dict[str, dict[str, list[float | None]]] = {
+            "margin": self.margins,
+            "noise_margin": self.noise_margins,
+            "sampling_margin": self.sampling_margins,
+            "bias": {name: [bias.estimate if bias else None for bias in column] for name, column in self.bias.items()},
+            "bias_low": {name: [bias.low if bias else None for bias in column] for name, column in self.bias.items()},
+        }
         columns: dict[str, Any] = {}
         for name in self.table.column_names:
             columns[name] = self.table.column(name)
-            for suffix, margins in parts.items():
-                if name in margins:
+            for suffix, numbers in parts.items():
+                if name in numbers:
                     new_name = _unused_name(f"{name}_{suffix}", [*self.table.column_names, *columns])
-                    columns[new_name] = pa.array(margins[name], pa.float64())
+                    columns[new_name] = pa.array(numbers[name], pa.float64())
         return self._with_metadata(pa.table(columns))
 
     def differs(self, row_a: int, row_b: int, column: str | None = None) -> CellDifference:

@@ -35,6 +35,7 @@ _MAX_ERROR_BARS = 60  # with more points, margins are drawn as a band
 _MAX_LEGEND_LENGTH = 20  # letters of a name beside its colour
 _WIDE_MARGIN_FACTOR = 10  # times the usual margin; wider margins are ignored for the scale of the axis
 _ERROR_BAR_NOTE = "Error bars: {legend}."
+_BIAS_NOTE = "Thin line upwards: estimated clipping bias, where it exceeds the margin."
 _NO_BAR_NOTE = "No bar: margin unknown."
 _ARROW_NOTE = "Arrow: the value or its margin of error extends beyond the axis."
 _OMITTED_NOTE = "The {shown} largest of {all:,} groups, chosen by noisy values: they tend to be overstated."
@@ -77,7 +78,8 @@ def answer_figure(answer: "Answer") -> "Figure":
         notes: dict[str, None] = {}
         for axes, name in zip(grid, measures, strict=True):
             margins = np.array(answer.margins[name], np.float64)  # None is nan: no error bar
-            notes |= dict.fromkeys(_draw_measure(axes, layout, _to_floats(numbers[name]), margins))
+            biases = _visible_bias(answer, name, margins)
+            notes |= dict.fromkeys(_draw_measure(axes, layout, _to_floats(numbers[name]), margins, biases))
             is_single_value = not keys and len(answer) == 1
             measure_label = (
                 f"{truncate(name)}: {_value_with_margin(numbers[name][0], answer.margins[name][0])}"
@@ -95,6 +97,13 @@ def answer_figure(answer: "Answer") -> "Figure":
         figure.supxlabel("\n".join(footnotes), x=0.01, ha="left", fontsize=7.5, color=GREY)
         set_title(figure, _figure_title(measures, keys))
         return figure
+
+
+def _visible_bias(answer: "Answer", name: str, margins: np.ndarray) -> np.ndarray:
+    """Return the estimated bias of each row, NaN where there is none or it is within the margin."""
+    column = answer.bias.get(name, [None] * len(answer))
+    biases = np.array([bias.estimate if bias else None for bias in column], np.float64)
+    return np.where(biases > np.nan_to_num(margins), biases, np.nan)
 
 
 def _value_with_margin(value: Any, margin: float | None) -> str:
@@ -228,11 +237,13 @@ def _make_panels(layout: _Layout, count: int) -> tuple["Figure", list[list[Any]]
     return figure, [[axes] for axes in all_axes[:count]]
 
 
-def _draw_measure(panel: list[Any], layout: _Layout, values: np.ndarray, margins: np.ndarray) -> list[str]:
-    """Draw one measure; return the note to print below it."""
+def _draw_measure(
+    panel: list[Any], layout: _Layout, values: np.ndarray, margins: np.ndarray, biases: np.ndarray
+) -> list[str]:
+    """Draw one measure; return the notes to print below it."""
     axes, shown_rows = panel[0], [row for points in layout.series.values() for _, row in points]
     shown_rows += [row for rows in layout.nulls.values() for row in rows]
-    low, high = _axis_limits(values[shown_rows], margins[shown_rows])
+    low, high = _axis_limits(values[shown_rows], margins[shown_rows], biases[shown_rows])
     (axes.set_xlim if layout.horizontal else axes.set_ylim)(low, high)
     colours = COLOURS if len(layout.series) > 1 else (BLUE,)
     for number, (name, points) in enumerate(layout.series.items()):
@@ -245,20 +256,23 @@ def _draw_measure(panel: list[Any], layout: _Layout, values: np.ndarray, margins
                 offset = 0.1 * (number - (len(layout.series) - 1) / 2)
                 error_bar_style = {"fmt": MARKERS[number], "ecolor": INK, "elinewidth": 0.8, **line_style}
                 panel[1].errorbar([offset] * len(nulls), values[nulls], margins[nulls], **error_bar_style)
+                _draw_bias(panel[1], [offset] * len(nulls), values[nulls], biases[nulls], horizontal=False)
                 _mark_out_of_range(panel[1], [offset] * len(nulls), values[nulls], margins[nulls], horizontal=False)
         else:
             _draw_bars(axes, layout, positions, (values[rows], margins[rows]), line_style)
+        _draw_bias(axes, positions, values[rows], biases[rows], horizontal=layout.horizontal)
         _mark_out_of_range(axes, positions, values[rows], margins[rows], horizontal=layout.horizontal)
     (axes.axvline if layout.horizontal else axes.axhline)(0, color=INK, lw=0.5)
     format_plain_numbers(axes.xaxis if layout.horizontal else axes.yaxis)
     out_of_range = (values + margins)[shown_rows] > high, (values - margins)[shown_rows] < low
     notes = [_ERROR_BAR_NOTE] if np.isfinite(margins[shown_rows]).any() else []
+    notes += [_BIAS_NOTE] if np.isfinite(biases[shown_rows]).any() else []
     notes += [_NO_BAR_NOTE] if (np.isnan(margins[shown_rows]) & np.isfinite(values[shown_rows])).any() else []
     return notes + ([_ARROW_NOTE] if np.any(out_of_range) else [])
 
 
-def _axis_limits(values: np.ndarray, margins: np.ndarray) -> tuple[float, float]:
-    """Return the ends of the axis: all values and margins, except those of points that are much wider than usual."""
+def _axis_limits(values: np.ndarray, margins: np.ndarray, biases: np.ndarray) -> tuple[float, float]:
+    """Return the ends of the axis: all values, biases and margins, except margins that are much wider than usual."""
     sorted_margins = np.sort(margins[np.isfinite(margins)])
     median_margin = float(sorted_margins[(sorted_margins.size - 1) // 2]) if sorted_margins.size else 0.0
     has_wide_margin = (
@@ -272,6 +286,7 @@ def _axis_limits(values: np.ndarray, margins: np.ndarray) -> tuple[float, float]
     known_margins = np.nan_to_num(margins)
     ends = np.nanmin(values - known_margins), np.nanmax(values + known_margins)
     low, high = min(low, max(ends[0], low - headroom)), max(high, min(ends[1], high + headroom))
+    high = max(high, float(np.nanmax(np.nan_to_num(values + biases, nan=high), initial=high)))
     span = (high - low) or 1.0
     return low - 0.05 * span * (low < 0), high + 0.05 * span
 
@@ -302,6 +317,19 @@ def _draw_bars(
     else:
         axes.bar(positions, values, size, **bar_style)
         axes.errorbar(positions, values, yerr=margins, **error_bar_style)
+
+
+def _draw_bias(axes: Any, positions: list[Any], values: np.ndarray, biases: np.ndarray, *, horizontal: bool) -> None:
+    """Draw a thin line with a cap from each value up to value + bias; above a band of margins, one line for all."""
+    if len(positions) > _MAX_ERROR_BARS:
+        axes.plot(positions, values + biases, color=RED, lw=0.8, ls="--")
+        return
+    for position, value, bias in zip(positions, values, biases, strict=True):
+        if np.isfinite(value) and np.isfinite(bias):
+            along, across = [value, value + bias], [position, position]
+            ends = (along, across) if horizontal else (across, along)
+            axes.plot(*ends, color=RED, lw=0.8, zorder=3)
+            axes.plot(ends[0][1:], ends[1][1:], "|" if horizontal else "_", color=RED, ms=6, mew=0.8, zorder=3)
 
 
 def _mark_out_of_range(

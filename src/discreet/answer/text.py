@@ -4,13 +4,14 @@ import json
 import math
 import textwrap
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from discreet.answer.bias import Bias
 from discreet.kernel.loss import ZERO_LOSS, Loss
 
 if TYPE_CHECKING:
@@ -24,16 +25,18 @@ _COLUMN_GAP = "  "
 _MIDNIGHT = time()
 MARGIN_LEGEND = "± is the 95 % margin of error from privacy noise"
 UNRELIABLE_LEGEND = "~ unreliable: the margin exceeds 25 % of the value"
+UNRELIABLE_WITH_BIAS_LEGEND = "~ unreliable: margin and bias exceed 25 % of the value"
 UNKNOWN_MARGIN_LEGEND = "± ?: margin unknown"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One entry of the table: a text, or a noisy number with its margin and whether that is too wide."""
+    """One entry of the table: a text, or a noisy number with its margin, its bias and whether these are too large."""
 
     value: str
     margin: str = ""
     unreliable: bool = False
+    bias: Bias | None = None
 
     def __str__(self) -> str:
         return f"{'~' if self.unreliable else ''}{self.value}" + (f" ± {self.margin}" if self.margin else "")
@@ -87,13 +90,55 @@ def round_to_margin(value: float, margin: float | None) -> tuple[str, str]:
     return value_text, f"{margin_units * 10.0**exponent:,.{-exponent}f}"
 
 
-def is_reliable(value: Any, margin: float | None) -> bool | None:
-    """Return whether a margin is at most 25 % of its value; None without a number or a margin.
+def is_reliable(value: Any, margin: float | None, bias: Bias | None = None) -> bool | None:
+    """Return whether margin and bias are at most 25 % of the value; None without a number or a margin.
 
-    >>> is_reliable(100, 25), is_reliable(-3, 25), is_reliable(None, 25)
-    (True, False, None)
+    >>> is_reliable(100, 25), is_reliable(-3, 25), is_reliable(None, 25), is_reliable(100, 25, Bias(0, estimate=1))
+    (True, False, None, False)
     """
-    return margin <= abs(float(value)) / 4 if is_number(value) and margin is not None else None
+    if not is_number(value) or margin is None:
+        return None
+    return margin + (bias.magnitude if bias else 0.0) <= abs(float(value)) / 4
+
+
+def bias_text(bias: Bias) -> str:
+    """Write how much too low a number is.
+
+    >>> bias_text(Bias(3900, estimate=4021.5, high=9800)), bias_text(Bias(0, estimate=40)), bias_text(Bias(0))
+    ('at least 3,900, estimate 4,100, at most 9,800', 'estimate 40', 'possible, not measured')
+    """
+    parts = [f"at least {round_down(bias.low)}"] if bias.low > 0 else []
+    parts += [] if bias.estimate is None else [f"estimate {round_up(bias.estimate)}"]
+    parts += [] if bias.high is None else [f"at most {round_up(bias.high)}"]
+    return ", ".join(parts) or "possible, not measured"
+
+
+def round_down(number: float) -> str:
+    """Write a positive number to its two leading digits, rounded down.
+
+    >>> round_down(3961), round_down(0.123), round_down(0)
+    ('3,900', '0.12', '0')
+    """
+    return _two_digits(number, math.floor)
+
+
+def round_up(number: float) -> str:
+    """Write a positive number to its two leading digits, rounded up.
+
+    >>> round_up(3961), round_up(0.123), round_up(7)
+    ('4,000', '0.13', '7')
+    """
+    return _two_digits(number, math.ceil)
+
+
+def _two_digits(number: float, rounding: Callable[[float], int]) -> str:
+    if number <= 0:
+        return "0"
+    exponent = math.floor(math.log10(number)) - 1
+    units = rounding(round(number / 10.0**exponent, 6))
+    return (
+        f"{units * 10**exponent:,}" if exponent >= 0 else f"{units * 10.0**exponent:,.{-exponent}f}".removesuffix(".0")
+    )
 
 
 def escape_unprintable(text: str) -> str:
@@ -115,7 +160,11 @@ def display_columns(answer: "Answer") -> list[DisplayColumn]:
         if margins is None:
             cells = [Cell(text) for text in key_texts(values)]
         else:
-            cells = [_noisy_cell(value, margin) for value, margin in zip(values, margins[:MAX_ROWS], strict=True)]
+            biases = answer.bias.get(name, [None] * len(answer))[:MAX_ROWS]
+            cells = [
+                _noisy_cell(value, margin, bias)
+                for value, margin, bias in zip(values, margins[:MAX_ROWS], biases, strict=True)
+            ]
         right_aligned = margins is not None or any(is_number(value) for value in values)
         columns.append(DisplayColumn(truncate(name), cells, right_aligned))
     return columns
@@ -125,7 +174,9 @@ def legend(answer: "Answer", columns: Sequence[DisplayColumn]) -> str:
     """Return the sentence that explains the signs that occur, if any does."""
     cells = [cell for column in columns for cell in column.cells if cell.margin]
     parts = [margin_legend(answer)] if any(cell.margin != "?" for cell in cells) else []
-    parts += [UNRELIABLE_LEGEND] if any(cell.unreliable for cell in cells) else []
+    unreliable = [cell for cell in cells if cell.unreliable]
+    with_bias = any(cell.bias and cell.bias.magnitude for cell in unreliable)
+    parts += [UNRELIABLE_WITH_BIAS_LEGEND if with_bias else UNRELIABLE_LEGEND] if unreliable else []
     parts += [UNKNOWN_MARGIN_LEGEND] if any(cell.margin == "?" for cell in cells) else []
     return f"{'; '.join(parts)}." if parts else ""
 
@@ -154,8 +205,11 @@ def cost_sentence(answer: "Answer") -> str:
 
 
 def _reuse_phrase(answer: "Answer") -> str:
-    if answer.paid is None or answer.paid == answer.cost.loss:
+    cost = answer.cost.loss
+    if answer.paid is None or answer.paid == cost:
         return ""
+    if cost.epsilon is not None and (answer.paid.epsilon, answer.paid.delta) == (cost.epsilon, cost.delta):
+        return ""  # in several charges, whose rhos add up to less
     if answer.paid == ZERO_LOSS:
         return "cached answer, no charge"
     return f"partly reused from earlier answers, charged {_loss_text(answer.paid)}"
@@ -167,7 +221,7 @@ def _loss_text(loss: Loss) -> str:
 
 
 def answer_text(answer: "Answer") -> str:
-    """Return the table and at most three lines below it: margin of error, clipping, cost."""
+    """Return the table and at most three lines below it: margin of error, clipping bias, cost."""
     columns = display_columns(answer)
     lines = _table_lines(columns)
     lines += [line for line in (hidden_rows_note(answer), "" if len(answer) else "(no rows)") if line]
@@ -175,12 +229,12 @@ def answer_text(answer: "Answer") -> str:
 
 
 def summary_sentences(answer: "Answer", columns: Sequence[DisplayColumn]) -> list[str]:
-    """Return the lines below a table: the margin of error, the clipping, the cost and the remaining budget."""
+    """Return the lines below a table: the margin of error, the clipping bias, the cost and the remaining budget."""
     return [line for line in (legend(answer, columns), " ".join(answer.clipping), cost_sentence(answer)) if line]
 
 
 def details_text(answer: "Answer") -> str:
-    """Return the noise, the contribution bounds, the notes, the exact cost and the ledger entry."""
+    """Return the noise, the clipping bias, the contribution bounds, the notes, the exact cost and the ledger entry."""
     return "\n".join(_wrap_sentences(detail_sentences(answer)))
 
 
@@ -192,7 +246,26 @@ def detail_sentences(answer: "Answer") -> list[str]:
     cost = ", ".join(f"{name} {short_number(number)}" for name, number in amounts.items() if number is not None)
     noise = [f"Noise of {truncate(name)}: {description}." for name, description in answer.noise.items()]
     receipt = f"Privacy cost: {cost}. Ledger entry: {escape_unprintable(answer.receipt.id)}."
-    return [*margin_part_sentences(answer), *answer.notes, *answer.bounds, *noise, receipt]
+    parts = [*margin_part_sentences(answer), *bias_sentences(answer)]
+    return [*parts, *answer.notes, *answer.bounds, *noise, receipt]
+
+
+def bias_sentences(answer: "Answer") -> list[str]:
+    """Return the clipping bias of each column, over all rows."""
+    return [
+        f"Clipping bias of {truncate(name)}: {text}."
+        for name, column in answer.bias.items()
+        if (text := _bias_range([bias for bias in column if bias is not None]))
+    ]
+
+
+def _bias_range(biases: Sequence[Bias]) -> str:
+    if len(set(biases)) <= 1:
+        return bias_text(biases[0]) if biases else ""
+    sizes = sorted(bias.estimate for bias in biases if bias.estimate is not None)
+    if not sizes:
+        return bias_text(biases[0])
+    return f"estimate {' to '.join(dict.fromkeys(map(round_up, (sizes[0], sizes[-1]))))} per row"
 
 
 def margin_part_sentences(answer: "Answer") -> list[str]:
@@ -290,13 +363,14 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
-def _noisy_cell(value: Any, margin: float | None) -> Cell:
+def _noisy_cell(value: Any, margin: float | None, bias: Bias | None) -> Cell:
     if isinstance(value, date) and margin is not None:
         return Cell(key_texts([value])[0], f"{math.ceil(margin):,} days")
     if not is_number(value):
         return Cell(key_texts([value])[0], "" if value is None or margin is None else f"{math.ceil(margin):,} each")
     number = value if isinstance(value, int) else float(value)
-    return Cell(*round_to_margin(number, margin), unreliable=is_reliable(number, margin) is False)
+    unreliable = is_reliable(number, margin, bias) is False
+    return Cell(*round_to_margin(number, margin), unreliable=unreliable, bias=bias)
 
 
 def key_texts(values: list[Any]) -> list[str]:

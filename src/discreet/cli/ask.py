@@ -25,6 +25,7 @@ from discreet.kernel.event import OWNER
 from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.numbers import as_positive
 from discreet.policy import Policy as DeclaredPolicy
+from discreet.policy.declarations import AUTO, Bound
 from discreet.pricing.remaining_budget import remaining_budget
 from discreet.query.syntax.parse import parse_query
 
@@ -53,8 +54,10 @@ FormatOption = Annotated[
     str,
     typer.Option(help="Output format.", metavar="|".join(Format), autocompletion=lambda: list(Format)),
 ]
-Groups = Annotated[int | None, typer.Option(help="Maximum number of groups per unit.", min=1)]
-Rows = Annotated[int | None, typer.Option(help="Maximum number of rows per unit and group.", min=1)]
+Groups = Annotated[str | None, typer.Option(help="Maximum number of groups per unit, or auto.", metavar="NUMBER|auto")]
+Rows = Annotated[
+    str | None, typer.Option(help="Maximum number of rows per unit and group, or auto.", metavar="NUMBER|auto")
+]
 
 
 def ask(  # noqa: PLR0913, PLR0917 - options of a command
@@ -77,11 +80,12 @@ def ask(  # noqa: PLR0913, PLR0917 - options of a command
 ) -> None:
     """Run a query at a privacy cost, and print the private answer with its margins of error."""
     output_format, query, cost_arguments = _parse_format(format), _read_sql(sql), _cost_arguments(epsilon, rho, margin)
+    bounds = _bound_arguments(groups, rows)
     with _open_policy(policy, cost_arguments, log) as curator:
         if _is_explain_statement(query):
-            typer.echo(repr(curator.explain(query, by=by, groups=groups, rows=rows, **cost_arguments)))
+            typer.echo(repr(curator.explain(query, by=by, **bounds, **cost_arguments)))
         else:
-            answer = curator.ask(query, by=by, key=key, groups=groups, rows=rows, **cost_arguments)
+            answer = curator.ask(query, by=by, key=key, **bounds, **cost_arguments)
             _print_answer(answer, output_format)
             if details:
                 typer.echo(answer.details(), err=output_format is not Format.TABLE)
@@ -99,9 +103,22 @@ def explain(  # noqa: PLR0913, PLR0917 - options of a command
     log: LogOption = None,
 ) -> None:
     """Show what a query would cost and how accurate its answer would be; free, and no private data is read."""
-    cost_arguments = _cost_arguments(epsilon, rho, margin)
+    cost_arguments, bounds = _cost_arguments(epsilon, rho, margin), _bound_arguments(groups, rows)
     with _open_policy(policy, cost_arguments, log) as curator:
-        typer.echo(repr(curator.explain(_read_sql(sql), by=by, groups=groups, rows=rows, **cost_arguments)))
+        typer.echo(repr(curator.explain(_read_sql(sql), by=by, **bounds, **cost_arguments)))
+
+
+def _bound_arguments(groups: str | None, rows: str | None) -> dict[str, Bound | None]:
+    """Parse --groups and --rows."""
+    return {name: _parse_bound(name, text) for name, text in (("groups", groups), ("rows", rows))}
+
+
+def _parse_bound(name: str, text: str | None) -> Bound | None:
+    if text is None or text == AUTO:
+        return text
+    if not text.isdecimal() or not int(text):
+        usage_error(f"--{name}: {text!r} is not a positive integer. Write --{name} 5, or --{name} auto.")
+    return int(text)
 
 
 def _parse_format(word: str) -> Format:

@@ -167,7 +167,9 @@ def _shorten_fraction(value: Any) -> str:
 
 def _query_text(event: dc.Event) -> str:
     try:
-        return str(json.loads(event.question)["sql"])
+        record = json.loads(event.question)
+        purpose = f"{str(record['purpose']).capitalize()} for: " if "purpose" in record else ""
+        return f"{purpose}{record['sql']}"
     except (ValueError, KeyError, TypeError):
         return event.question  # not written by `ask`
 

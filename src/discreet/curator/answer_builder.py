@@ -14,6 +14,7 @@ from sqlglot import exp
 from discreet import postprocess, privacy
 from discreet.answer.margins import combine_margins
 from discreet.answer.model import Answer, Cost, ExplainedColumn, Explanation
+from discreet.estimate.clipping_report import clipping_report
 from discreet.estimate.estimators import VarianceStatistic, describe_noise
 from discreet.estimate.intervals import ReleaseNoise
 from discreet.estimate.planned_release import (
@@ -25,7 +26,6 @@ from discreet.estimate.planned_release import (
     QueryPlan,
     Variance,
     assemble_table,
-    clipped_units_note,
     column_origins,
     describes_population,
     noisy_columns,
@@ -53,6 +53,8 @@ _NEGATIVE_COUNT_NOTE = "Negative counts are noise around small counts; setting t
 _NULL_NOTE = "NULL: too few values in the group at this epsilon."
 _QUANTILE_MARGIN_TEXT = "the margin spans the values whose rank is within about {0:,.2g} rows of the quantile"
 _VALUE_COUNTS_MARGIN_TEXT = "values whose counts differ by less than the noise may be in another order"
+_PENDING_NOISE_TEXT = "noise in proportion to the contribution bounds"
+_PENDING_MARGIN_TEXT = "the margin depends on the contribution bounds, which will be chosen privately"
 _SEVERAL_DRAWS_NOTE = "Groups that only one of several releases selected have that release's wider margin."
 _PROPAGATION_NOTE = (
     "The sampling error of a number computed from several aggregates is an upper bound for any correlation of them."
@@ -69,7 +71,11 @@ def build_answer(
     plan: QueryPlan, tables: Sequence[CombinedRelease], release_plan: ReleasePlan, policy: Policy, budget: Budget
 ) -> Answer:
     """Return the answer to a query from its released totals; `budget` is that of the analyst who asks."""
-    releases = [(part, table, _row_positions(part, table)) for part, table in zip(plan.releases, tables, strict=True)]
+    releases = [
+        (part, table, _row_positions(part, table))
+        for part, table in zip(plan.releases, tables, strict=True)
+        if not part.histogram
+    ]
     released: dict[str, pa.Table] = {}
     margins: dict[tuple[str, str], np.ndarray] = {}
     sampling: dict[tuple[str, str], SamplingError] = {}
@@ -85,20 +91,22 @@ def build_answer(
         }
 
     sampling_widths = {column: error.margins for column, error in sampling.items()}
-    result, noise_margins, sampling_margins = postprocess.run_with_margins(
-        plan.postprocess, released, margins, redraw, sampling_widths
-    )
+    result = postprocess.run_with_margins(plan.postprocess, released, margins, redraw, sampling_widths)
+    noise_margins, sampling_margins = result.noise_margins, result.sampling_margins
     result_margins = combine_margins(noise_margins, sampling_margins)
+    clipping = clipping_report(plan, tables, policy, released, result)
     noises = [[piece.noises for piece in table.pieces] for table in tables]
     return Answer(
-        table=result,
+        table=result.table,
         margins=result_margins,
         noise={name: _noise_description(plan, noises, name) for name in result_margins},
         cost=cost_in_budget(total_cost(tables, noise_type_for(policy)), budget),
         receipt=Receipt(max((table.latest for table in tables), key=lambda draw: draw.order).receipt),
         bounds=_bound_sentences(plan, tables),
-        clipping=tuple(_clipping_sentences(plan, tables, policy.data.protects)),
+        bias=clipping.bias,
+        clipping=clipping.sentences,
         notes=(
+            *clipping.notes,
             *_sampling_notes(plan, sampling, sampling_margins, policy),
             *_interpretation_notes(plan, released, noise_margins),
             *release_plan.notes,
@@ -157,17 +165,6 @@ def _assemble_pieces(
     return (whole if (order == np.arange(len(order))).all() else whole.take(pa.array(order))), joined, errors
 
 
-def _clipping_sentences(plan: QueryPlan, tables: Sequence[CombinedRelease], unit_noun: str) -> list[str]:
-    """State how many units exceed the contribution bounds, once for each release that reports it."""
-    largest = [max(table.pieces, key=lambda piece: len(piece.noisy.keys)) for table in tables]
-    texts = [
-        clipped_units_note(part, piece.noises, piece.noisy.values, unit_noun)
-        for part, piece, table in zip(plan.releases, largest, tables, strict=True)
-        if not table.clipping_unknown
-    ]
-    return list(dict.fromkeys(text for text in texts if text))
-
-
 def _sampling_notes(
     plan: QueryPlan,
     sampling: Mapping[tuple[str, str], SamplingError],
@@ -213,8 +210,8 @@ def _interpretation_notes(
         and not any(isinstance(measure.estimator, Quantile) for _, measure in noisy_sources(plan, origin))
     ]
     truncated = any(margin == 0 for name in computed for margin in margins.get(name, ()))
-    negative = any(_has_negative_counts(part, tables[part.name]) for part in plan.releases) and not rows_selected
-    missing = any(_has_nulls(part, tables[part.name]) for part in plan.releases)
+    negative = any(_has_negative_counts(part, tables[part.name]) for part in plan.answering) and not rows_selected
+    missing = any(_has_nulls(part, tables[part.name]) for part in plan.answering)
     conditions = (
         (_SELECTION_NOTE, rows_selected),
         (_INTEGER_DIVISION_NOTE, truncated),
@@ -263,11 +260,10 @@ def build_explanation(
         groups=" ".join(
             _groups_sentence(part, thresholds)
             for part, thresholds in zip(plan.releases, release_plan.thresholds, strict=True)
+            if not part.histogram and not (part in plan.pending and thresholds)
         ),
         bounds=tuple(dict.fromkeys(sentence for part in plan.releases for sentence in part.bounds_notes)),
-        sql=";\n".join(
-            text for part in plan.releases for text in write_selects(part.question, display_dialect).values()
-        ),
+        sql=";\n".join(_engine_sql(plan, display_dialect)),
         notes=(
             *([_FORECAST_NOTE] if any(part.sample for part in plan.releases) else []),
             *release_plan.notes,
@@ -275,6 +271,17 @@ def build_explanation(
         ),
         paid=release_plan.marginal_cost,
     )
+
+
+def _engine_sql(plan: QueryPlan, dialect: Dialect) -> Iterator[str]:
+    """Yield the SELECTs of a plan; those of histograms, which are long, only where bounds are chosen from them."""
+    pending = {part.name for part in plan.pending}
+    for part in plan.releases:
+        targets = {target.release for target in part.histogram.targets} if part.histogram else set()
+        if part.histogram and not targets & pending:
+            yield "-- and a contribution histogram, for the report on clipping"
+        elif part.name not in pending:
+            yield from write_selects(part.question, dialect).values()
 
 
 def _redraw_piece(part: PlannedRelease, times: int, piece: ReleasePiece, rows: np.ndarray) -> pa.Table:
@@ -323,6 +330,8 @@ def _describe_mechanism(part: PlannedRelease, index: int, noises: tuple[ReleaseN
 
 def _explain_column(plan: QueryPlan, release_plan: ReleasePlan, name: str) -> ExplainedColumn:
     origin = column_origins(plan)[name]
+    if any(part in plan.pending for part, _ in noisy_sources(plan, origin)):
+        return ExplainedColumn(name, _PENDING_NOISE_TEXT, margin_depends_on=_PENDING_MARGIN_TEXT)
     noise = _noise_description(plan, [[part_noises] for part_noises in release_plan.noises], name)
     if not isinstance(origin, postprocess.ColumnOrigin):
         return ExplainedColumn(name, noise, margin_depends_on="the margin follows from the columns it is computed from")

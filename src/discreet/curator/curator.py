@@ -1,8 +1,11 @@
 """The curator: reserves budget, reads the data and releases differentially private answers."""
 
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
+from types import MappingProxyType
 from typing import NamedTuple, Self
 
 from discreet import pricing
@@ -13,19 +16,22 @@ from discreet.curator.fit import E, fit_on_query
 from discreet.curator.in_flight_keys import InFlightKeys
 from discreet.engines.column_usage import usage_of_questions
 from discreet.engines.interface import Engine
-from discreet.engines.unsupported import check_supported
+from discreet.engines.unsupported import check_supported, unsupported_reason
+from discreet.estimate.contribution_histogram import ChosenBounds
 from discreet.estimate.planned_release import PlannedRelease, QueryPlan
 from discreet.kernel import release
 from discreet.kernel.errors import FAILED, Failed, LedgerError, PolicyError, Refused
 from discreet.kernel.event import OWNER, bounded_text
 from discreet.kernel.ledger import Ledger
 from discreet.kernel.ledger.terms import OverBudget
-from discreet.kernel.loss import Budget, Loss
+from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
 from discreet.kernel.numbers import Number
 from discreet.policy import Policy
 from discreet.policy.catalog import catalog_of
+from discreet.policy.declarations import AUTO, Bound
 from discreet.pricing import AccuracyTarget, CostRequest, Margins, ReleaseHistory, ReleasePlan
 from discreet.pricing.allocation import largest_epsilon
+from discreet.pricing.automatic_bounds import Replan
 from discreet.pricing.remaining_budget import BudgetLimit, remaining_text, shortage_text
 from discreet.query.passes import plan_query
 
@@ -104,26 +110,29 @@ class Curator:
         rho: Number | None = None,
         margin: Margins | None = None,
         key: str | None = None,
-        groups: int | None = None,
-        rows: int | None = None,
+        groups: Bound | None = None,
+        rows: Bound | None = None,
     ) -> Answer:
         """Answer a query at a given cost or within a given margin of error; cached answers are not charged again.
 
         Requests with the same `key` get the same answer and are charged once. While the first of them is being
-        answered, the others wait for it, up to the time limit.
+        answered, the others wait for it, up to the time limit. Contribution bounds that are "auto" are chosen privately
+        from a histogram, which is released first for a part of the cost if it is not in the ledger.
         """
-        plan = self._plan_query(sql, by, groups, rows)
+        replan = partial(self._plan_query, sql, by, groups, rows)
+        plan = replan()
         request = pricing.read_cost_request(plan, CostRequest(epsilon, rho, margin), by, self.policy)
         if plan.explain:
             raise Refused("EXPLAIN: ask() does not run EXPLAIN. Use explain(), which is free.")
         request_record = pricing.request_record(plan, self.policy.data.version_label, pricing.recorded_request(request))
         if key is None:
-            return self._answer_plan(plan, request, request_record, by, None)
+            return self._answer_plan(plan, request, request_record, by, None, replan)
         _check_texts(key=key)
         with self._in_flight_keys.exclusive(by, key):
             if (receipt := pricing.receipt_for_key(self.ledger, by, key, request_record)) is not None:
+                plan = self._with_chosen_bounds(plan, request, replan) or plan
                 return self._build_answer(plan, ReleasePlan(), self._release_history(plan.releases, until=receipt), by)
-            return self._answer_plan(plan, request, request_record, by, key)
+            return self._answer_plan(plan, request, request_record, by, key, replan)
 
     def explain(  # noqa: PLR0913 - as ask
         self,
@@ -133,12 +142,14 @@ class Curator:
         epsilon: Number | None = None,
         rho: Number | None = None,
         margin: Margins | None = None,
-        groups: int | None = None,
-        rows: int | None = None,
+        groups: Bound | None = None,
+        rows: Bound | None = None,
     ) -> Explanation:
         """Return the cost and the expected margins of error of a query. This is free and reads no private data."""
-        plan = self._plan_query(sql, by, groups, rows)
+        replan = partial(self._plan_query, sql, by, groups, rows)
+        plan = replan()
         request = pricing.read_cost_request(plan, CostRequest(epsilon, rho, margin), by, self.policy)
+        plan = self._with_chosen_bounds(plan, request, replan) or plan
         target = pricing.accuracy_target(plan, request, self.policy, self._release_history)
         release_plan = pricing.plan_release(target.histories, target.allocation, target.delta)
         over_budget_note = pricing.over_budget_note(
@@ -204,15 +215,42 @@ class Curator:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _plan_query(self, sql: str, by: str, groups: int | None, rows: int | None) -> QueryPlan:
+    def _plan_query(
+        self,
+        sql: str,
+        by: str,
+        groups: Bound | None,
+        rows: Bound | None,
+        chosen_bounds: Mapping[str, ChosenBounds] = MappingProxyType({}),
+    ) -> QueryPlan:
         self._check_request(sql, by)
         for name, bound in (("groups", groups), ("rows", rows)):
-            if bound is not None and (type(bound) is not int or not 1 <= bound <= 1 << 42):
-                raise Refused(f"{name}: the contribution bound must be an integer from 1 to 2^42.")
-        plan = plan_query(sql, self.policy, self._engine, by=by, groups=groups, rows=rows)
+            if bound not in (None, AUTO) and (type(bound) is not int or not 1 <= bound <= 1 << 42):
+                raise Refused(f'{name}: the contribution bound must be an integer from 1 to 2^42, or "auto".')
+        plan = plan_query(sql, self.policy, self._engine, by=by, groups=groups, rows=rows, chosen_bounds=chosen_bounds)
+        return self._without_unsupported_reports(plan)
+
+    def _without_unsupported_reports(self, plan: QueryPlan) -> QueryPlan:
+        """Refuse what the engine does not support; leave out histograms that would only report on clipping."""
+        automatic = {release.name for release in plan.releases if release.automatic}
+        releases = []
         for part in plan.releases:
-            check_supported(part.question, self._engine.dialect)
-        return plan
+            targets = {target.release for target in part.histogram.targets} if part.histogram else automatic
+            if part.histogram is None or targets & automatic:
+                check_supported(part.question, self._engine.dialect)
+            elif unsupported_reason(part.question, self._engine.dialect):
+                continue
+            releases.append(part)
+        return replace(plan, releases=tuple(releases))
+
+    def _with_chosen_bounds(
+        self, plan: QueryPlan, request: Loss | dict[str, Fraction], replan: Replan
+    ) -> QueryPlan | None:
+        """Return a plan with its automatic bounds, chosen from the ledger; None if a histogram is missing there."""
+        if not plan.pending:
+            return plan
+        chosen = pricing.choose_bounds(plan, request, self.policy, self.ledger, self._release_history)
+        return None if chosen is None else pricing.plan_with_bounds(replan, chosen)
 
     def _check_request(self, sql: str, by: str) -> None:
         _check_texts(sql=sql, by=by)
@@ -225,15 +263,23 @@ class Curator:
                 "The owner must add them under [budget.analysts]."
             )
 
-    def _answer_plan(
+    def _answer_plan(  # noqa: PLR0913, PLR0917 - the request and its plan
         self,
         plan: QueryPlan,
         request: Loss | dict[str, Fraction],
         request_record: dict[str, object],
         by: str,
         key: str | None,
+        replan: Replan,
     ) -> Answer:
         """Answer a planned query from the ledger if possible, and charge for what is missing."""
+        bounded, paid_before = self._with_chosen_bounds(plan, request, replan), ZERO_LOSS
+        if bounded is None:
+            paid_before = self._release_histograms(plan, request, request_record, by)
+            bounded = self._with_chosen_bounds(plan, request, replan)
+        if bounded is None:
+            raise Failed(FAILED)  # the histogram is charged, but the ledger does not return it
+        plan = bounded
         target = pricing.accuracy_target(plan, request, self.policy, self._release_history)
         release_plan = pricing.plan_release(target.histories, target.allocation, target.delta)
         if not release_plan.asks:
@@ -242,7 +288,25 @@ class Curator:
             history = self._charge_and_release(
                 plan, target, release_plan, pricing.record_text(request_record, release_plan), by, key
             )
+        release_plan = replace(release_plan, marginal_cost=paid_before + release_plan.marginal_cost)
         return self._build_answer(plan, release_plan, history, by)
+
+    def _release_histograms(
+        self, plan: QueryPlan, request: Loss | dict[str, Fraction], request_record: dict[str, object], by: str
+    ) -> Loss:
+        """Release the missing histograms of automatic bounds, if the budget covers the whole query; return the cost."""
+        target = pricing.accuracy_target(plan, request, self.policy, self._release_history)
+        whole = pricing.plan_release(target.histories, target.allocation, target.delta)
+        self._check_budget(target, whole, by)  # nobody pays for a histogram and is then refused
+        missing = pricing.missing_histograms(plan, self._release_history)
+        places = [plan.releases.index(release) for release in missing]
+        histories = tuple(target.histories[place] for place in places)
+        target = AccuracyTarget(tuple(target.allocation[place] for place in places), Fraction(0), histories)
+        histogram_plan = pricing.plan_release(histories, target.allocation, target.delta)
+        record = pricing.record_text(request_record | {"purpose": "contribution histogram"}, histogram_plan)
+        with self._circuit_breaker.guard():
+            self._charge_and_release(replace(plan, releases=missing), target, histogram_plan, record, by, None)
+        return histogram_plan.marginal_cost
 
     def _release_history(
         self, parts: tuple[PlannedRelease, ...], until: str | None = None, fresh: release.ReleaseResult | None = None
@@ -256,6 +320,7 @@ class Curator:
         self, plan: QueryPlan, release_plan: ReleasePlan, history: tuple[ReleaseHistory, ...], by: str
     ) -> Answer:
         """Build the answer from the noisy totals in the ledger, whether they are new or cached."""
+        plan, history = pricing.without_missing_histograms(plan, history)
         releases = list(map(pricing.combine_draws, history))
         answer = answer_builder.build_answer(plan, releases, release_plan, self.policy, self._budget_of(by))
         try:

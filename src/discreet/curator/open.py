@@ -24,6 +24,7 @@ from discreet.kernel.numbers import Number
 from discreet.ledger_sqlite import memory_ledger
 from discreet.policy import Policy
 from discreet.policy.catalog import kernel_type
+from discreet.policy.declarations import Bound
 from discreet.policy.entries import size_in_bytes
 
 _OWNER_LOG = logging.getLogger("discreet.owner")
@@ -49,8 +50,8 @@ def open_curator(
     unit: str | Mapping[str, Any],
     budget: Number | tuple[Number, Number] | Budget,
     columns: Mapping[str, Any],
-    groups: int | Mapping[str, int] | None = None,
-    rows: int | Mapping[str, int] | None = None,
+    groups: Bound | Mapping[str, Bound] | None = None,
+    rows: Bound | Mapping[str, Bound] | None = None,
     public: Mapping[str, Any] | None = None,
     ledger: str | PathLike[str] | None = None,
     name: str | None = None,
@@ -68,8 +69,8 @@ def open_curator(  # noqa: PLR0913 - a policy, or the arguments that replace one
     unit: str | Mapping[str, Any] | None = None,
     budget: Number | tuple[Number, Number] | Budget | None = None,
     columns: Mapping[str, Any] | None = None,
-    groups: int | Mapping[str, int] | None = None,
-    rows: int | Mapping[str, int] | None = None,
+    groups: Bound | Mapping[str, Bound] | None = None,
+    rows: Bound | Mapping[str, Bound] | None = None,
     public: Mapping[str, Any] | None = None,
     ledger: str | PathLike[str] | None = None,
     name: str | None = None,

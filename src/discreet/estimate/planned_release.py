@@ -9,10 +9,14 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 
-from discreet import privacy
 from discreet.estimate import estimators
+from discreet.estimate.contribution_histogram import (
+    UNBOUNDED,
+    AutomaticBounds,
+    ContributionHistogram,
+    PossibleContribution,
+)
 from discreet.estimate.estimators import (
-    CONFIDENCE,
     ColumnEstimate,
     Moments,
     NoisyTotal,
@@ -23,7 +27,7 @@ from discreet.estimate.estimators import (
 from discreet.estimate.intervals import ReleaseNoise, additive
 from discreet.estimate.quantile_walk import QuantileTarget
 from discreet.kernel.expr import Type
-from discreet.kernel.question import ClippedUnits, GroupKey, Question
+from discreet.kernel.question import GroupKey, Question
 from discreet.kernel.totals import Count, CountUnits, HistogramTree, Sum
 from discreet.policy.declarations import SimpleRandomSample
 from discreet.postprocess import PostprocessPlan
@@ -136,10 +140,11 @@ class Measure:
 class PlannedRelease:
     """One release: a question, and the table made from its noisy totals.
 
-    `weights` are those of the squared margins that the allocation of the cost minimises. With a `clipping_share`, the
-    last total counts clipped units, for this share of the cost. `keys` names the key columns of the table, and
-    `key_order` has their indices in the analyst's order, by which rows are sorted. If a `sample` declares its size,
-    counts and sums are expanded to the population.
+    `weights` are those of the squared margins that the allocation of the cost minimises. `keys` names the key columns
+    of the table, and `key_order` has their indices in the analyst's order, by which rows are sorted. If a `sample`
+    declares its size, counts and sums are expanded to the population. `possible` bounds a unit's contribution before
+    clipping. A release with a `histogram` has no measures: it serves other releases. With `automatic` bounds, those of
+    the question are placeholders until they are chosen.
     """
 
     name: str
@@ -148,9 +153,11 @@ class PlannedRelease:
     measures: tuple[Measure, ...]
     weights: tuple[Fraction, ...]
     bounds_notes: tuple[str, ...]
-    clipping_share: Fraction = Fraction(0)
     key_order: tuple[int, ...] = ()
     sample: SimpleRandomSample | None = None
+    possible: PossibleContribution = UNBOUNDED
+    histogram: ContributionHistogram | None = None
+    automatic: AutomaticBounds | None = None
 
 
 @dataclass(frozen=True)
@@ -164,6 +171,16 @@ class QueryPlan:
     releases: tuple[PlannedRelease, ...]
     outer_sql: str
     postprocess: PostprocessPlan
+
+    @property
+    def answering(self) -> tuple[PlannedRelease, ...]:
+        """The releases whose tables the answer is computed from; the others are contribution histograms."""
+        return tuple(release for release in self.releases if release.histogram is None)
+
+    @property
+    def pending(self) -> tuple[PlannedRelease, ...]:
+        """The releases whose automatic contribution bounds are not chosen yet."""
+        return tuple(release for release in self.releases if release.automatic and not release.automatic.chosen)
 
 
 def release_schema(release: PlannedRelease) -> pa.Schema:
@@ -323,31 +340,3 @@ def noisy_sources(plan: QueryPlan, origin: Origin) -> list[tuple[PlannedRelease,
         for measure in release.measures
         if (release.name, measure.name) in columns
     ]
-
-
-def clipped_units_note(
-    release: PlannedRelease, noises: tuple[ReleaseNoise, ...], noisy: np.ndarray, unit: str
-) -> str | None:
-    """State how many units exceed the contribution bounds; None if that was not counted, or no group is shown."""
-    indices = [index for index, total in enumerate(release.question.totals) if isinstance(total, ClippedUnits)]
-    if not indices or not len(noisy):
-        return None
-    (place,) = indices
-    count, margin, exceeded = (
-        int(noisy[0, place]),
-        privacy.margin(additive(noises[place]), CONFIDENCE),
-        _exceeded_bounds(release.question, place),
-    )
-    if count <= margin:
-        upper = max(0, count) + margin
-        return f"Fewer than about {upper:,} {unit}s have {exceeded} (below detection at this epsilon)."
-    return f"{count:,} ± {margin:,} {unit}s have {exceeded} and are clipped: counts and sums are too low."
-
-
-def _exceeded_bounds(question: Question, index: int) -> str:
-    """State which contribution bounds are exceeded."""
-    total = question.totals[index]
-    rows = f"more than {question.max_rows_per_group:,} row{'s' if question.max_rows_per_group > 1 else ''} in a group"
-    groups = f"more than {question.bounds.groups:,} group{'s' if question.bounds.groups > 1 else ''}"
-    ways = [rows] if isinstance(total, ClippedUnits) and total.by_rows else []
-    return " or ".join([*ways, *([groups] if question.needs_l0_clipping else [])])

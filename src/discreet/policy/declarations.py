@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from discreet.policy.column_domains import DeclaredColumn
 
@@ -105,11 +105,21 @@ class SimpleRandomSample:
 
 
 Named = TypeVar("Named")
+AUTO: Literal["auto"] = "auto"
+Bound = int | Literal["auto"]  # a contribution bound, or that it is chosen automatically
+
+
+def declared_bound(bound: Bound | None) -> int | None:
+    """Return a contribution bound if it is a number, else None."""
+    return None if bound == AUTO else bound
 
 
 @dataclass(frozen=True)
 class DeclaredTable:
-    """A table; `groups` and `rows` are the default contribution bounds of a query.
+    """A table; `groups` and `rows` are the default contribution bounds of a query, chosen privately if "auto" or None.
+
+    `contribution_max` is the owner's statement that no unit has more rows. It is not enforced: it only bounds the
+    clipping bias that answers report.
 
     Queries can use only the listed columns; a public table that lists none has all columns of its source.
     """
@@ -117,11 +127,12 @@ class DeclaredTable:
     name: str
     source: str
     unit: UnitDeclaration | NoUnit
-    groups: int | None
-    rows: int | None
+    groups: Bound | None
+    rows: Bound | None
     rows_max: int
     columns: Mapping[str, DeclaredColumn]
     sample: SimpleRandomSample | None = None
+    contribution_max: int | None = None
 
     @property
     def public(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainValidator, ValidationInfo
 
-from discreet.policy.declarations import Window
+from discreet.policy.declarations import AUTO, Bound, Window
 from discreet.policy.problems import Entry, format_value
 from discreet.policy.validators import (
     Identifier,
@@ -20,6 +20,7 @@ from discreet.policy.validators import (
     as_validator,
     format_number,
     parse_connection,
+    parse_count,
     parse_number,
 )
 
@@ -75,6 +76,15 @@ def _parse_each(value: Any, info: ValidationInfo) -> Fraction:
 
 def _parse_engine_connection(value: Any, info: ValidationInfo) -> str:
     return parse_connection(value, "connection", info.data.get("engine"))
+
+
+def _parse_bound(value: Any, name: str) -> Bound:
+    if value == AUTO:
+        return AUTO
+    try:
+        return parse_count(value, name)
+    except ValueError:
+        raise ValueError(f'{name} must be an integer from 1 to 2^62, or "auto", not {format_value(value)}.') from None
 
 
 def _parse_size(value: Any, name: str) -> str:
@@ -153,6 +163,7 @@ class BudgetEntry(Entry):
     delta: Delta = Fraction(0)
     discover: Portion | None = None
     bounds_report: Portion = Fraction(1, 50)
+    bounds_share: Portion = Fraction(1, 20)
     join_limit: PositiveCount = 1000
     failures: PositiveCount = 3
     analysts: Annotated[Mapping[str, AnalystEntry], as_validator(_parse_section)] = Field(default={})  # set by parser
@@ -195,9 +206,10 @@ class TableEntry(Entry):
     public: bool = False
     window: Annotated[Window | None, as_validator(_parse_window)] = None
     time: Identifier | None = None
-    groups: PositiveCount | None = None
-    rows: PositiveCount | None = None
+    groups: Annotated[Bound | None, as_validator(_parse_bound)] = None
+    rows: Annotated[Bound | None, as_validator(_parse_bound)] = None
     rows_max: PositiveCount = DEFAULT_ROWS_MAX
+    contribution_max: PositiveCount | None = None
     sample: Literal["simple"] | None = None
     sample_size: PositiveCount | None = None
     population_size: PositiveCount | None = None

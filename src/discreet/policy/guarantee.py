@@ -146,7 +146,7 @@ def _unprotected_sentences(policy: Policy) -> list[str]:
             "such as where they live, is protected least."
         )
     sentences.append(
-        f"Less protected: groups. For {_EXAMPLE_GROUP_SIZE} {_pluralise(_protected_noun(policy))} together the bound "
+        f"Less protected: groups. For {_EXAMPLE_GROUP_SIZE} {pluralise(protected_noun(policy))} together the bound "
         f"is {_EXAMPLE_GROUP_SIZE} times epsilon{larger}: a belief of {_percent_rounded_up(0.5)} that they are in the "
         f"data can become {_percent_rounded_up(max_posterior(0.5, _EXAMPLE_GROUP_SIZE * epsilon))}."
     )
@@ -166,7 +166,8 @@ def _unprotected_sentences(policy: Policy) -> list[str]:
     return sentences
 
 
-def _protected_noun(policy: Policy) -> str:
+def protected_noun(policy: Policy) -> str:
+    """Return the noun for one privacy unit, such as "patient", or "week" for each week of a patient."""
     match policy.unit:
         case RowUnit():
             return "row"
@@ -175,10 +176,10 @@ def _protected_noun(policy: Policy) -> str:
     return policy.data.protects
 
 
-def _pluralise(word: str) -> str:
+def pluralise(word: str) -> str:
     """Return the plural of a noun.
 
-    >>> _pluralise("person"), _pluralise("visitor"), _pluralise("family")
+    >>> pluralise("person"), pluralise("visitor"), pluralise("family")
     ('people', 'visitors', 'families')
     """
     if word == "person":

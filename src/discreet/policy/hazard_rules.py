@@ -60,8 +60,8 @@ RULES = {
         "Choose round bounds from the meaning of the column.",
     ),
     "D015": (
-        "{missing} not set, so every query must state its contribution bounds per {who}, and some clients cannot.",
-        "Add `groups` and `rows`; they affect accuracy, not privacy.",
+        "{missing} not set: bounds per {who} are chosen automatically, for a part of the cost; quantiles are refused.",
+        'Add `groups` and `rows`, or write "auto"; they affect accuracy, not privacy.',
     ),
     "D016": (
         "the noise of a sum grows with the range: about ±{margin} at epsilon 1.",

@@ -6,7 +6,15 @@ from datetime import datetime
 from fractions import Fraction
 
 from discreet.policy.column_domains import Between, DeclaredColumn, Keys, NoDomain, References, default_step
-from discreet.policy.declarations import ColumnUnit, DeclaredTable, NoUnit, ParentTableUnit, RowUnit, WindowUnit
+from discreet.policy.declarations import (
+    ColumnUnit,
+    DeclaredTable,
+    NoUnit,
+    ParentTableUnit,
+    RowUnit,
+    WindowUnit,
+    declared_bound,
+)
 from discreet.policy.entries import DEFAULT_ROWS_MAX
 from discreet.policy.hazard_rules import Hazard, make_hazard
 from discreet.policy.model import Policy
@@ -109,7 +117,7 @@ def _range_hazards(table: DeclaredTable, column: DeclaredColumn, range_: Between
         yield make_hazard("D014", table.name, column.name)
     if largest >= _WIDE_RANGE:
         # At epsilon 1 the Laplace scale is one unit's largest contribution; 95 % of the noise is within 3 scales.
-        margin = 3 * largest * (table.groups or 1) * (table.rows or 1)
+        margin = 3 * largest * (declared_bound(table.groups) or 1) * (declared_bound(table.rows) or 1)
         yield make_hazard("D016", table.name, column.name, margin=format_number(margin))
     is_default_step = range_.step == default_step(low, high)  # an owner is unlikely to choose this one
     if is_default_step and (column.type != "integer" or range_.step > 1):

@@ -293,9 +293,12 @@ def _table_text(table: DeclaredTable) -> str:
     path = f"tables.{key_text(table.name)}"
     lines = [f"[{path}]", f"source = {value_text(table.source)}", *_unit_lines(table)]
     lines += [
-        f"{key} = {value}" for key, value in (("groups", table.groups), ("rows", table.rows)) if value is not None
+        f"{key} = {value_text(value)}"
+        for key, value in (("groups", table.groups), ("rows", table.rows))
+        if value is not None
     ]
     lines += [f"rows_max = {table.rows_max}"] if table.rows_max != DEFAULT_ROWS_MAX else []
+    lines += [f"contribution_max = {table.contribution_max}"] if table.contribution_max else []
     if table.sample:
         sizes = {"sample_size": table.sample.size, "population_size": table.sample.population_size}
         lines += ['sample = "simple"', *(f"{key} = {size}" for key, size in sizes.items() if size)]

@@ -32,6 +32,7 @@ from discreet.policy.toml import KeyPath
 from discreet.policy.validators import parse_identifier
 
 _SAMPLE_KEYS = ("sample", "sample_size", "population_size")
+_PRIVATE_KEYS = frozenset({"unit", "window", "time", "groups", "rows", "contribution_max", *_SAMPLE_KEYS})
 _UNIT_HINT = 'Write unit = "column" to protect people, unit = "row" for single rows, or public = true.'
 
 
@@ -61,6 +62,7 @@ class UncheckedTable:
             rows=self.entry.rows or default_bound,
             rows_max=self.entry.rows_max,
             sample=self.sample,
+            contribution_max=self.entry.contribution_max,
             columns=MappingProxyType(
                 {key: _resolve_domain(column, tables) for key, column in self.columns.items() if column}
             ),
@@ -167,10 +169,11 @@ def _parse_unit(
     entry: TableEntry, columns: Mapping[str, DeclaredColumn | None], path: KeyPath, problems: Problems
 ) -> UnitDeclaration | NoUnit | None:
     if entry.public:
-        for key in sorted(entry.model_fields_set & {"unit", "window", "time", "groups", "rows", *_SAMPLE_KEYS}):
+        for key in sorted(entry.model_fields_set & _PRIVATE_KEYS):
             problems.add((*path, key), f"{key} is not allowed in a public table. Remove {key} or public.")
         return NoUnit()
     _check_sample(entry, path, problems)
+    _check_contribution_max(entry, path, problems)
     if not columns:
         problems.add(path, "columns is missing. List the columns that queries may use.")
     match entry.unit:
@@ -208,6 +211,16 @@ def _check_sample(entry: TableEntry, path: KeyPath, problems: Problems) -> None:
             problems.add((*path, key), f"{key} needs {other}. Write both, or neither.")
     if entry.sample_size and entry.population_size and entry.sample_size > entry.population_size:
         problems.add((*path, "sample_size"), "sample_size must not exceed population_size. Correct one of them.")
+
+
+def _check_contribution_max(entry: TableEntry, path: KeyPath, problems: Problems) -> None:
+    """Refuse a statement that contradicts the unit or the number of rows of the table."""
+    if entry.contribution_max and entry.unit == "row":
+        message = 'contribution_max is not allowed with unit = "row": each unit has one row. Remove it.'
+        problems.add((*path, "contribution_max"), message)
+    elif entry.contribution_max and entry.contribution_max > entry.rows_max:
+        message = "contribution_max must not exceed rows_max, the rows of all units together. Correct one of them."
+        problems.add((*path, "contribution_max"), message)
 
 
 def _check_no_window(entry: TableEntry, path: KeyPath, reason: str, problems: Problems) -> None:

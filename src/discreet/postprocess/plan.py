@@ -33,7 +33,8 @@ from discreet.postprocess.sql_expression import (
 )
 from discreet.query.syntax.source_position import refuse
 
-__all__ = ["DRAW", "ROW", "ColumnOrigin", "ConstantOrigin", "MixedOrigin", "PostprocessPlan", "RowWiseOrigin"]
+__all__ = ["DRAW", "ROW", "ColumnOrigin", "ConstantOrigin", "MixedOrigin", "PostprocessPlan"]
+__all__ += ["PostprocessResult", "RowWiseOrigin"]
 __all__ += ["compile_query", "margins", "run", "run_with_margins"]
 
 RowMargins = dict[str, list[float | None]]
@@ -67,6 +68,20 @@ class PostprocessPlan:
     schema: pa.Schema
     slots: tuple[str, ...]
     tables: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class PostprocessResult:
+    """The result of a compiled query: its table, and the margins of its noisy columns from noise and from sampling.
+
+    `source_rows` has, for each column that is a released column unchanged, the row that each value comes from; -1 where
+    an outer join has none.
+    """
+
+    table: pa.Table
+    noise_margins: RowMargins
+    sampling_margins: RowMargins
+    source_rows: dict[str, np.ndarray]
 
 
 def compile_query(query: exp.Expr, tables: Mapping[str, pa.Schema]) -> PostprocessPlan:
@@ -118,17 +133,18 @@ def run_with_margins(
     column_margins: Mapping[ReleasedColumn, np.ndarray],
     redraw: Redraw,
     sampling: Mapping[ReleasedColumn, np.ndarray] = NO_SAMPLING,
-) -> tuple[pa.Table, RowMargins, RowMargins]:
-    """Run a compiled query; return its table, and the margins of its noisy columns from noise and from sampling.
+) -> PostprocessResult:
+    """Run a compiled query; return its table with the margins of its noisy columns from noise and from sampling.
 
     See `margins`. `sampling` has the margins of the released columns from sampling, NaN where they are unknown.
     """
     result, noisy = _run_sandboxed(plan, tables), set(column_margins)
     from_noise = _margins_by_row(plan, result, column_margins, _derived_margins(plan, tables, noisy, redraw))
-    if not sampling:
-        return _visible_columns(plan, result), from_noise, {}
-    propagated = _propagated_margins(plan, tables, noisy, sampling)
-    return _visible_columns(plan, result), from_noise, _margins_by_row(plan, result, sampling, propagated)
+    from_sampling: RowMargins = {}
+    if sampling:
+        propagated = _propagated_margins(plan, tables, noisy, sampling)
+        from_sampling = _margins_by_row(plan, result, sampling, propagated)
+    return PostprocessResult(_visible_columns(plan, result), from_noise, from_sampling, _source_rows(plan, result))
 
 
 def margins(
@@ -143,7 +159,15 @@ def margins(
     n times each, with columns `draw` (from 0) and `row` (in the released table). Columns without noise are left out;
     columns with an unknown margin have None in every row.
     """
-    return run_with_margins(plan, tables, column_margins, redraw)[1]
+    return run_with_margins(plan, tables, column_margins, redraw).noise_margins
+
+
+def _source_rows(plan: PostprocessPlan, result: pa.Table) -> dict[str, np.ndarray]:
+    return {
+        name: result.column(f"h{origin.slot}").fill_null(-1).to_numpy().astype(np.int64)
+        for name, origin in zip(plan.names, plan.origins, strict=True)
+        if isinstance(origin, ColumnOrigin)
+    }
 
 
 def _margins_by_row(

@@ -7,9 +7,17 @@ combined_release  several draws of the same totals as one table
 release_plan      which totals need fresh noise, and the marginal cost
 error_forecast    the margin of a column before it is released
 accuracy          the smallest cost for given margins
+automatic_bounds  contribution bounds chosen from released histograms
 """
 
 from discreet.pricing.accuracy import Margins
+from discreet.pricing.automatic_bounds import (
+    buckets_of,
+    choose_bounds,
+    missing_histograms,
+    plan_with_bounds,
+    without_missing_histograms,
+)
 from discreet.pricing.combined_release import CombinedRelease, ReleasePiece, combine_draws, total_cost
 from discreet.pricing.cost_request import (
     AccuracyTarget,
@@ -39,17 +47,22 @@ __all__ = [
     "ReleasePlan",
     "accuracy_target",
     "affordable_note",
+    "buckets_of",
+    "choose_bounds",
     "combine_draws",
     "data_version",
     "look_up_histories",
     "margin_times_count",
+    "missing_histograms",
     "noise_type_for",
     "over_budget_note",
     "plan_release",
+    "plan_with_bounds",
     "read_cost_request",
     "receipt_for_key",
     "record_text",
     "recorded_request",
     "request_record",
     "total_cost",
+    "without_missing_histograms",
 ]

@@ -89,24 +89,26 @@ def allocate_cost(releases: tuple[PlannedRelease, ...], cost: Loss) -> Allocatio
 
 
 def cost_shares(releases: tuple[PlannedRelease, ...], noise_type: NoiseType) -> Allocation:
-    """Return each total's share of the cost; the count of clipped units has a fixed share.
+    """Return each total's share of the cost; contribution histograms have a fixed share.
 
     For weights w of the squared margins, Σ w·margin² is smallest if the shares of a rho are proportional to the square
     root of w, and the shares of an epsilon to its cube root.
     """
-    clipping_shares = [release.clipping_share / len(releases) for release in releases]
+    histograms = [release.histogram for release in releases if release.histogram]
+    fixed_shares = [histogram.share / len(histograms) for histogram in histograms]
     power = 1 / 3 if noise_type is Laplace else 1 / 2
+    answering = tuple(release for release in releases if not release.histogram)
     rest = iter(
         _normalised_shares(
-            [float(weight) ** power for release in releases for weight in release.weights],
-            _total_fingerprints(releases),
+            [float(weight) ** power for release in answering for weight in release.weights],
+            _total_fingerprints(answering),
         )
     )
-    all_shares = []
-    for release, clipping_share in zip(releases, clipping_shares, strict=True):
-        shares = [(1 - sum(clipping_shares)) * next(rest) for _ in release.weights]
-        all_shares.append(tuple([*shares, clipping_share] if clipping_share else shares))
-    return tuple(all_shares)
+    fixed = iter(fixed_shares)
+    return tuple(
+        (next(fixed),) if release.histogram else tuple((1 - sum(fixed_shares)) * next(rest) for _ in release.weights)
+        for release in releases
+    )
 
 
 def noise_for(release: PlannedRelease, index: int, amount: Fraction, noise_type: NoiseType) -> ReleaseNoise:

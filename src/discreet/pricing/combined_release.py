@@ -31,25 +31,18 @@ class ReleasePiece:
 
 @dataclass(frozen=True, eq=False)
 class CombinedRelease:
-    """One release from all of its draws: its rows, thresholds, the cost of each total, and the newest draw.
-
-    With `clipping_unknown`, the number of clipped units was not released.
-    """
+    """One release from all of its draws: its rows, thresholds, the cost of each total, and the newest draw."""
 
     pieces: tuple[ReleasePiece, ...]
     thresholds: tuple[Cuts, ...]
     costs: dict[str, Fraction]
     delta: Fraction
     latest: PastRelease
-    clipping_unknown: bool = False
 
 
 def combine_draws(history: ReleaseHistory) -> CombinedRelease:
-    """Return the most accurate table from all draws; every total except the clipped-unit count must have a draw."""
+    """Return the most accurate table from all draws; every total must have one."""
     indices = range(len(history.fingerprints))
-    clipping_unknown = (
-        history.combinable and history.clipping_index is not None and not history.draws_of(history.clipping_index)
-    )
     if not history.combinable:
         draw = max(history.draws, key=lambda each: (sum(each.costs.values()), each.order))
         used, pieces = [draw], [ReleasePiece(draw.noisy, tuple(draw.noises[index] for index in indices))]
@@ -57,9 +50,7 @@ def combine_draws(history: ReleaseHistory) -> CombinedRelease:
         used, pieces = list(history.draws), _pieces_by_key(history)
     else:
         used = [draw for place in indices for draw in history.draws_used(place)]
-        columns = [total_columns(history, place)[0] for place in indices if history.draws_of(place)]
-        if clipping_unknown:  # the clipped-unit count is last
-            columns.append((np.zeros_like(columns[0][0]), columns[0][1]))
+        columns = [total_columns(history, place)[0] for place in indices]
         values = np.stack([numbers for numbers, _ in columns], axis=1)
         pieces = [ReleasePiece(NoisyTotals(used[0].noisy.keys, values), tuple(noise for _, noise in columns))]
     costs = {
@@ -70,9 +61,7 @@ def combine_draws(history: ReleaseHistory) -> CombinedRelease:
         costs = {f"{fingerprint} {history.release.name}": amount for fingerprint, amount in costs.items()}
     thresholds = tuple(dict.fromkeys(draw.thresholds for draw in used if draw.thresholds))
     delta = sum((draw.delta for draw in used), Fraction(0))
-    return CombinedRelease(
-        tuple(pieces), thresholds, costs, delta, max(used, key=lambda draw: draw.order), clipping_unknown
-    )
+    return CombinedRelease(tuple(pieces), thresholds, costs, delta, max(used, key=lambda draw: draw.order))
 
 
 def total_columns(history: ReleaseHistory, index: int) -> list[tuple[np.ndarray, ReleaseNoise]]:
@@ -151,11 +140,8 @@ def _combine_piece(draws: Sequence[PastRelease], keys: list[GroupKey]) -> Releas
     """Combine draws that have the same keys in the same order into one piece."""
     combined_columns = []
     for index in range(draws[0].noisy.values.shape[1]):
-        available = [draw for draw in draws if index in draw.noises]
-        noises = [
-            draw.noises[index if available else 0] for draw in available or draws[:1]
-        ]  # the clipped-unit count may be missing
-        columns = [draw.noisy.values[: len(keys), index] for draw in available or draws[:1]]
+        noises = [draw.noises[index] for draw in draws]
+        columns = [draw.noisy.values[: len(keys), index] for draw in draws]
         combined_columns.append((weighted_mean(columns, noises), combined_noise(noises)))
     values = np.stack([column for column, _ in combined_columns], axis=1)
     return ReleasePiece(NoisyTotals(keys, values), tuple(noise for _, noise in combined_columns))

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from discreet.estimate.planned_release import PlannedRelease, QueryPlan
@@ -14,6 +14,7 @@ from discreet.kernel.loss import ZERO_LOSS, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.numbers import Number
 from discreet.policy import Policy
+from discreet.policy.declarations import AUTO, Bound
 from discreet.pricing.accuracy import Margins, allocation_for_margins, margins_within, read_margins, round_up_digits
 from discreet.pricing.allocation import (
     Allocation,
@@ -94,12 +95,19 @@ def accuracy_target(
     plan: QueryPlan, request: Loss | dict[str, Fraction], policy: Policy, look_up: HistoryLookup
 ) -> AccuracyTarget:
     """Return the accuracy target of a request, given earlier releases."""
-    histories, releases = look_up(plan.releases), plan.releases
+    histories, releases = _histories_of(plan, look_up), plan.releases
     delta = selection_delta(policy.budget, releases, plan.options.delta) / max(1, selection_count(releases))
     if isinstance(request, Loss):
         return AccuracyTarget(allocate_cost(releases, request), delta, histories)
     forecasts = tuple(forecast_column(plan, histories, name, look_up) for name in request)
     return AccuracyTarget(allocation_for_margins(plan, histories, forecasts, request), delta, histories, forecasts)
+
+
+def _histories_of(plan: QueryPlan, look_up: HistoryLookup) -> tuple[ReleaseHistory, ...]:
+    """Return the earlier releases; none of a question whose bounds are placeholders, because it is not asked."""
+    return tuple(
+        replace(history, draws=()) if history.release in plan.pending else history for history in look_up(plan.releases)
+    )
 
 
 def over_budget_note(target: AccuracyTarget, remaining: Loss | None, policy: Policy) -> str:
@@ -144,8 +152,16 @@ def _format_margin(margin: float) -> str:
 
 def request_record(plan: QueryPlan, version: str, request: object) -> dict[str, object]:
     """Return the record of a request."""
-    limits = [[release.question.bounds.groups, release.question.bounds.rows] for release in plan.releases]
+    limits = [_requested_limits(release) for release in plan.answering]
     return {"sql": plan.sql, "version": version, "limits": limits, "price": request}
+
+
+def _requested_limits(release: PlannedRelease) -> list[Bound]:
+    bounds, automatic = release.question.bounds, release.automatic
+    return [
+        AUTO if automatic and automatic.groups else bounds.groups,
+        AUTO if automatic and automatic.rows else bounds.rows,
+    ]
 
 
 def record_text(record: dict[str, object], plan: ReleasePlan) -> str:

@@ -118,7 +118,8 @@ def _plausible_totals(
     """Return plausible totals of groups, conservative given public information."""
     estimator, indices = measure.estimator, total_indices(measure.estimator)
     assert isinstance(estimator, Mean | Variance)
-    counting = f"COUNT{measure.label[measure.label.find('(') :]}"
+    # With a limit on rows, a mean has another count than COUNT.
+    counting = measure.label if release.question.bounds.cap_rows else f"COUNT{measure.label[measure.label.find('(') :]}"
     if history.shareable and all(history.draws_of(index) for index in indices):
         return _totals_from_history(name, history, estimator)
     count = _smallest_count(release, estimator.count, history, look_up)
@@ -225,7 +226,7 @@ def _count_only_release(release: PlannedRelease, index: int) -> tuple[PlannedRel
     first = (SelectionWeight(),) if isinstance(question.groups, SelectedGroups) else ()
     totals = (*first, question.totals[index])
     count_question = prune_columns(Question(question.relation, question.by, question.groups, question.bounds, totals))
-    return replace(release, question=count_question, measures=(), weights=(), clipping_share=Fraction(0)), len(first)
+    return replace(release, question=count_question, measures=(), weights=()), len(first)
 
 
 def _step_of(release: PlannedRelease, index: int) -> Fraction:

@@ -15,7 +15,7 @@ from discreet.kernel.event import Event
 from discreet.kernel.fingerprint import digest, fingerprints_of
 from discreet.kernel.ledger import Ledger
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.kernel.question import ClippedUnits, SelectedGroups
+from discreet.kernel.question import SelectedGroups
 from discreet.kernel.release import REFINABLE, NoisyTotals, ReleaseResult
 from discreet.kernel.selection import QuantileSelection
 from discreet.pricing.allocation import NoiseType
@@ -69,12 +69,6 @@ class ReleaseHistory:
         return all(isinstance(total, REFINABLE) for total in self.release.question.totals)
 
     @property
-    def clipping_index(self) -> int | None:
-        """The index of the clipped-unit count, which is never charged on its own."""
-        totals = enumerate(self.release.question.totals)
-        return next((index for index, total in totals if isinstance(total, ClippedUnits)), None)
-
-    @property
     def selects_partitions(self) -> bool:
         """Whether groups come from partition selection, separately in each draw."""
         return isinstance(self.release.question.groups, SelectedGroups)
@@ -99,10 +93,8 @@ class ReleaseHistory:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every total except the clipped-unit count has a draw."""
-        return bool(self.draws) and all(
-            self.draws_of(at) for at in range(len(self.fingerprints)) if at != self.clipping_index
-        )
+        """Whether every total has a draw."""
+        return all(self.draws_of(at) for at in range(len(self.fingerprints)))
 
     def cost_of(self, index: int) -> Fraction:
         """Return the cost of a total so far: the largest epsilon, or the sum of all rho."""
@@ -145,7 +137,7 @@ def look_up_histories(  # noqa: PLR0913 - the last three are optional
                 source,
             )
         )
-    if until is not None and not all(history.is_complete for history in histories):
+    if until is not None and not all(history.is_complete for history in histories if not history.release.histogram):
         raise Refused(_OTHER_MEANING)
     return tuple(histories)
 
@@ -161,14 +153,10 @@ def _stored_draws(
     stored: Sequence[tuple[Event, list[Any]]],
     noise_type: NoiseType,
 ) -> tuple[PastRelease, ...]:
-    """Return the usable draws; with partition selection, those that have all totals except the clipped-unit count."""
+    """Return the usable draws; with partition selection, those that have all totals."""
     combinable = all(isinstance(total, REFINABLE) for total in release.question.totals)
     needs_all = not combinable or isinstance(release.question.groups, SelectedGroups)
-    needed = (
-        {index for index, total in enumerate(release.question.totals) if not isinstance(total, ClippedUnits)}
-        if needs_all
-        else set()
-    )
+    needed = set(range(len(release.question.totals))) if needs_all else set()
     draws = []
     for order, (event, written_parts) in enumerate(stored):
         for part_index, written in enumerate(written_parts):

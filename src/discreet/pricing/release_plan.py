@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.estimate.intervals import ReleaseNoise
+from discreet.estimate.planned_release import PlannedRelease
 from discreet.kernel.loss import ZERO_LOSS, Loss
 from discreet.kernel.mechanism import Laplace
 from discreet.kernel.partition_selection import PartitionSelection
@@ -50,14 +51,14 @@ class ReleasePlan:
     total_cost: Loss = ZERO_LOSS
     noises: tuple[tuple[ReleaseNoise, ...], ...] = ()
     thresholds: tuple[tuple[Cuts, ...], ...] = ()
-    record: dict[str, list[object]] = field(default_factory=dict)
+    record: dict[str, object] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
 def plan_release(histories: Sequence[ReleaseHistory], allocation: Allocation, delta: Fraction) -> ReleasePlan:
     """Return the draws needed to reach the allocation; `delta` is per release with partition selection."""
     shared = _shared_allocation(histories, allocation)
-    fresh = list(map(_fresh_draws, histories, shared))
+    fresh = _without_lone_histograms(histories, list(map(_fresh_draws, histories, shared)))
     noises = tuple(map(_resulting_noises, histories, fresh, shared))
     fresh = _without_duplicates(histories, fresh)
     asks = {
@@ -75,6 +76,7 @@ def plan_release(histories: Sequence[ReleaseHistory], allocation: Allocation, de
     estimators_record = [
         "" if histories[number].combinable else estimators_digest(histories[number].release) for number in asks
     ]
+    automatic_record = [_chosen_bounds(histories[number].release) for number in asks]
     new_delta = delta * sum(bool(_cuts_of(ask)) for ask in asks.values())
     return ReleasePlan(
         tuple(asks.values()),
@@ -82,9 +84,16 @@ def plan_release(histories: Sequence[ReleaseHistory], allocation: Allocation, de
         _total_cost(histories, fresh, new_delta),
         noises,
         tuple(tuple(cuts for cuts in dict.fromkeys(each) if cuts) for each in thresholds),
-        {"paid": [*amounts_record], "recipes": [*estimators_record]},
+        {"paid": [*amounts_record], "recipes": [*estimators_record]}
+        | ({"automatic": automatic_record} if any(automatic_record) else {}),
         tuple(dict.fromkeys(note for each, new in zip(histories, fresh, strict=True) for note in _notes(each, new))),
     )
+
+
+def _chosen_bounds(release: PlannedRelease) -> object:
+    """Return the record of automatic contribution bounds; None if they were declared."""
+    bounds, automatic = release.question.bounds, release.automatic
+    return [bounds.groups, bounds.rows, automatic.blind] if automatic else None
 
 
 def _cuts_of(request: ReleaseRequest) -> Cuts:
@@ -145,6 +154,18 @@ def _without_duplicates(histories: Sequence[ReleaseHistory], fresh: Sequence[Fre
     return deduplicated
 
 
+def _without_lone_histograms(histories: Sequence[ReleaseHistory], fresh: Sequence[FreshDraws]) -> list[FreshDraws]:
+    """Drop the draws of contribution histograms whose releases are part of the query and not drawn themselves."""
+    drawn = {history.release.name: bool(new.amounts) for history, new in zip(histories, fresh, strict=True)}
+
+    def is_alone(history: ReleaseHistory) -> bool:
+        targets = history.release.histogram.targets if history.release.histogram else ()
+        served = [drawn[target.release] for target in targets if target.release in drawn]
+        return bool(served) and not any(served)
+
+    return [FreshDraws() if is_alone(history) else new for history, new in zip(histories, fresh, strict=True)]
+
+
 def _fresh_draws(history: ReleaseHistory, amounts: tuple[Fraction, ...]) -> FreshDraws:
     all_amounts = dict(enumerate(amounts))
     if not history.combinable:
@@ -153,8 +174,6 @@ def _fresh_draws(history: ReleaseHistory, amounts: tuple[Fraction, ...]) -> Fres
         )
         return FreshDraws() if reusable else FreshDraws(all_amounts)
     missing = {place: amount for place, amount in all_amounts.items() if amount > history.cost_of(place)}
-    if set(missing) <= {history.clipping_index}:
-        return FreshDraws()
     if history.noise_type is Laplace:
         refined = {place: finer for place in missing if (finer := _refinable_draw(history, place))}
         return FreshDraws(missing, {} if history.selects_partitions else refined)

@@ -1,10 +1,12 @@
 """The public information that a query is bound against, and the releases planned so far."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from discreet.estimate.contribution_histogram import ChosenBounds
 from discreet.estimate.planned_release import PlannedRelease
 from discreet.policy import DeclaredTable, Policy
+from discreet.policy.declarations import Bound
 from discreet.query.table_sources import PublicTables
 
 
@@ -12,8 +14,8 @@ from discreet.query.table_sources import PublicTables
 class RequestedBounds:
     """Contribution bounds given with the query; None where the policy decides."""
 
-    groups: int | None = None
-    rows: int | None = None
+    groups: Bound | None = None
+    rows: Bound | None = None
 
 
 class PlannedReleases:
@@ -47,6 +49,7 @@ class BindContext:
     by: str
     requested_bounds: RequestedBounds = RequestedBounds()
     releases: PlannedReleases = field(default_factory=PlannedReleases, compare=False)
+    chosen_bounds: Mapping[str, ChosenBounds] = field(default_factory=dict, compare=False)  # by AutomaticBounds.key
 
     @property
     def max_join_fanout(self) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 from discreet.estimate.planned_release import Measure, PlannedRelease, with_indices
 from discreet.kernel.expr import TEXT_SCANS, Call, Column, Constant, Expr, NamedExprs, UnitAggregate
-from discreet.kernel.question import ClippedUnits, PublicGroups, Question, SelectedGroups
+from discreet.kernel.question import PublicGroups, Question, SelectedGroups
 from discreet.kernel.relation import (
     Derive,
     JoinOnUnit,
@@ -75,17 +75,16 @@ def _canonical_totals(
     """Return the distinct totals, their weights, and the new index of each total.
 
     Totals with independent noise are cached one by one, so their order matters only next to a histogram tree. The
-    first total stays first if it selects partitions, and the count of clipped units stays last.
+    first total stays first if it selects partitions.
     """
     totals = [_canonical_total(total, names) for total in release.question.totals]
     first = 1 if isinstance(release.question.groups, SelectedGroups) else 0
-    sortable = [total for total in totals[first:] if not isinstance(total, ClippedUnits)]
-    reports = [total for total in totals if isinstance(total, ClippedUnits)]
+    sortable = totals[first:]
     if not all(isinstance(total, REFINABLE) for total in totals):
         sortable.sort(key=lambda total: (_TOTAL_ORDER.index(type(total)), repr(total)))
-    distinct = list(dict.fromkeys([*totals[:first], *sortable, *reports]))
+    distinct = list(dict.fromkeys([*totals[:first], *sortable]))
     indices = [distinct.index(total) for total in totals]
-    weights = [Fraction(0)] * (len(distinct) - len(reports))
+    weights = [Fraction(0)] * len(distinct)
     for index, weight in zip(indices, release.weights, strict=False):
         weights[index] += weight
     return tuple(distinct), tuple(weights), indices

@@ -6,27 +6,28 @@ expressions/       expressions on single rows: binding, ranges and domains
 relations/         the SELECTs below the release: tables, joins, conditions, subqueries, aggregation per unit
 aggregation/       the release: groups, aggregates and contribution bounds, as one question to the kernel
 column_pruning, canonical_form     the smallest question, in a form that equal queries share
+aggregation/contribution_histogram the histograms that report on clipping, or that bounds are chosen from
 discreet.postprocess               the query over the released tables
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TypeVar
 
 from sqlglot import exp
 
 from discreet import postprocess as after
 from discreet.engines.table_source import UNAVAILABLE_MESSAGE, EngineError
-from discreet.estimate.planned_release import (
-    PlannedRelease,
-    QueryPlan,
-    release_schema,
-)
+from discreet.estimate.contribution_histogram import ChosenBounds
+from discreet.estimate.planned_release import PlannedRelease, QueryPlan, release_schema
 from discreet.kernel.errors import PolicyError, Refused
 from discreet.kernel.event import OWNER
 from discreet.policy import ColumnUnit, Policy, WindowUnit
+from discreet.policy.declarations import Bound
 from discreet.postprocess import PostprocessPlan
+from discreet.query.aggregation.contribution_histogram import with_histograms
 from discreet.query.bind_context import BindContext, PlannedReleases, RequestedBounds
 from discreet.query.canonical_form import canonical_release
 from discreet.query.column_pruning import prune_columns
@@ -98,6 +99,11 @@ def normalise_questions(draft: QueryDraft) -> QueryDraft:
     )
 
 
+def add_histograms(draft: QueryDraft) -> QueryDraft:
+    """Add the contribution histograms that report on clipping, or that automatic bounds are chosen from."""
+    return replace(draft, releases=with_histograms(draft.releases, draft.context.policy.budget_entry))
+
+
 def plan_postprocessing(draft: QueryDraft) -> QueryDraft:
     """Compile the query over the released tables, before anything is charged."""
     assert draft.outer_query is not None
@@ -134,6 +140,7 @@ PASSES: tuple[Callable[[QueryDraft], QueryDraft], ...] = (
     find_releases,
     normalise_questions,
     plan_postprocessing,
+    add_histograms,
 )
 
 
@@ -149,13 +156,16 @@ def plan_query(  # noqa: PLR0913 - the query, its context, and two bounds
     public_tables: PublicTables,
     *,
     by: str = OWNER,
-    groups: int | None = None,
-    rows: int | None = None,
+    groups: Bound | None = None,
+    rows: Bound | None = None,
+    chosen_bounds: Mapping[str, ChosenBounds] = MappingProxyType({}),
 ) -> QueryPlan:
-    """Plan a query, without reading private data; Refused if it cannot be answered."""
-    draft = run_reader(
-        lambda: _run_passes(QueryDraft(sql, BindContext(policy, public_tables, by, RequestedBounds(groups, rows))))
-    )
+    """Plan a query, without reading private data; Refused if it cannot be answered.
+
+    `chosen_bounds` has the automatic contribution bounds that are already chosen, by AutomaticBounds.key.
+    """
+    context = BindContext(policy, public_tables, by, RequestedBounds(groups, rows), chosen_bounds=chosen_bounds)
+    draft = run_reader(lambda: _run_passes(QueryDraft(sql, context)))
     assert draft.parsed is not None
     assert draft.postprocess is not None
     parsed = draft.parsed

@@ -13,7 +13,7 @@ import numpy as np
 from discreet.kernel.loss import Loss
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
 from discreet.kernel.partition_selection import PartitionSelection
-from discreet.kernel.question import ClippedUnits, GroupKey, Question, SelectedGroups
+from discreet.kernel.question import GroupKey, Question, SelectedGroups
 from discreet.kernel.release import EngineTotals, NoisyTotals, ReleaseRequest
 from discreet.kernel.selection import QuantileSelection, RankTarget, margin_boundaries, margin_widths
 from discreet.kernel.totals import HistogramTree
@@ -289,11 +289,7 @@ def _changed_totals(
     for total_index, total in enumerate(question.totals):
         if isinstance(total, HistogramTree):
             continue
-        # The number of clipped units is one number, repeated in every group.
         pairs = [(key, [rows[key][total_index] if key in rows else 0 for rows in (before, after)]) for key in keys]
-        if isinstance(total, ClippedUnits):
-            repeated_counts = [max((values[side] for _, values in pairs), default=0) for side in (0, 1)]
-            pairs = [(key, repeated_counts) for key in keys[:1]]
         changes += [_Change(request_index, total_index, key, None, a, b - a) for key, (a, b) in pairs if a != b]
     return changes
 
@@ -331,8 +327,6 @@ def _sum_to_level(cells: list[tuple[GroupKey, int, int]], width: int) -> dict[tu
 def _released_value(change: _Change, parts: tuple[NoisyTotals, ...], request: ReleaseRequest) -> int | None:
     """Return a released number; the last threshold if the group was not released; None if nothing was released."""
     noisy, total = parts[change.request_index], request.question.totals[change.total_index]
-    if isinstance(total, ClippedUnits):
-        return int(noisy.values[0, change.total_index]) if len(noisy.values) else None
     try:
         row = noisy.keys.index(change.key)
     except ValueError:

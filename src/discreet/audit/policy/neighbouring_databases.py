@@ -21,6 +21,7 @@ from discreet.policy import (
     WindowUnit,
 )
 from discreet.policy import dummy as dummy_data
+from discreet.policy.declarations import declared_bound
 
 _ROWS_PER_TABLE = 400  # enough for groups above the threshold
 _DEFAULT_GROUPS, _DEFAULT_ROWS = 2, 3  # for tables without contribution bounds
@@ -82,8 +83,8 @@ def contribution_bounds(table: DeclaredTable) -> tuple[int, int]:
     """
     is_row_unit = isinstance(table.unit, RowUnit)
     groups, rows = (
-        table.groups or (1 if is_row_unit else _DEFAULT_GROUPS),
-        table.rows or (1 if is_row_unit else _DEFAULT_ROWS),
+        declared_bound(table.groups) or (1 if is_row_unit else _DEFAULT_GROUPS),
+        declared_bound(table.rows) or (1 if is_row_unit else _DEFAULT_ROWS),
     )
     return min(groups, _MAX_GROUPS), min(rows, _MAX_ROWS)
 

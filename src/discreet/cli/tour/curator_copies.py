@@ -1,13 +1,15 @@
 """Copies of a curator with separate ledgers, so that the same query draws fresh noise."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Any, cast
 
 from discreet.curator.curator import Curator
 from discreet.engines.column_usage import ColumnUsage
 from discreet.engines.interface import Engine
+from discreet.estimate.contribution_histogram import ChosenBounds
 from discreet.estimate.planned_release import QueryPlan
 from discreet.kernel.event import OWNER
 from discreet.kernel.loss import Budget
@@ -15,6 +17,7 @@ from discreet.kernel.release import ReleaseResult, release_totals
 from discreet.ledger_sqlite import memory_ledger
 from discreet.policy import Policy
 from discreet.policy.catalog import catalog_of
+from discreet.policy.declarations import Bound
 from discreet.pricing.allocation import allocate_noise, requested_cost
 from discreet.query.passes import plan_query
 
@@ -48,10 +51,17 @@ class _CuratorCopy(Curator):
 
     plans: dict[tuple[Any, ...], QueryPlan]
 
-    def _plan_query(self, sql: str, by: str, groups: int | None, rows: int | None) -> QueryPlan:
-        arguments = (sql, by, groups, rows)
+    def _plan_query(
+        self,
+        sql: str,
+        by: str,
+        groups: Bound | None,
+        rows: Bound | None,
+        chosen_bounds: Mapping[str, ChosenBounds] = MappingProxyType({}),
+    ) -> QueryPlan:
+        arguments = (sql, by, groups, rows, *chosen_bounds.items())
         if arguments not in self.plans:
-            self.plans[arguments] = super()._plan_query(*arguments)
+            self.plans[arguments] = super()._plan_query(sql, by, groups, rows, chosen_bounds)
         return self.plans[arguments]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet.kernel.errors import PolicyError
 from discreet.policy.column_domains import Between, ColumnType, DeclaredColumn, Keys, NoDomain, References
-from discreet.policy.declarations import ColumnUnit, DeclaredTable, WindowUnit
+from discreet.policy.declarations import ColumnUnit, DeclaredTable, WindowUnit, declared_bound
 from discreet.policy.drafting.schemas import read_schemas
 from discreet.policy.dummy_data.dummy_values import Rng, draw_distinct
 from discreet.policy.model import Policy
@@ -49,7 +49,7 @@ def assign_owners(table: DeclaredTable, rows: int, owners: int, rng: Rng) -> Any
 
 
 def _max_rows_per_unit(table: DeclaredTable) -> int:
-    return (table.groups or 1) * (table.rows or _USUAL_ROWS_PER_UNIT)
+    return (declared_bound(table.groups) or 1) * (declared_bound(table.rows) or _USUAL_ROWS_PER_UNIT)
 
 
 def _mean_rows_per_unit(table: DeclaredTable) -> int:

@@ -1,7 +1,6 @@
 """Build a release from a SELECT with aggregates: one question, and a SELECT over the released table."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 from sqlglot import exp
@@ -30,9 +29,9 @@ from discreet.kernel.totals import Count, CountDistinct, CountUnits, HistogramTr
 from discreet.query.aggregation.additive_aggregates import Aggregate, BasicFunction, bind_aggregate, count_operand
 from discreet.query.aggregation.contribution_bounds import (
     bounds_notes,
-    clipped_units_total,
     contribution_bounds_for,
     limit_selection,
+    possible_contribution,
 )
 from discreet.query.aggregation.group_keys import GroupedSelect, RowGrouping, group_rows
 from discreet.query.aggregation.quantile_aggregates import QuantileFunction, ValueAggregate
@@ -272,7 +271,8 @@ def _planned_release(
     select: exp.Select, labels: dict[Aggregate | ValueAggregate, str], grouping: RowGrouping, context: BindContext
 ) -> PlannedRelease:
     relation = grouping.rows.relation
-    limit = contribution_bounds_for(grouping, list(labels), context, select)
+    possible = possible_contribution(grouping, list(labels))
+    limit, automatic = contribution_bounds_for(grouping, list(labels), possible, context, select)
     groups = limit_selection(grouping, limit)
 
     def fits(total: Total) -> bool:
@@ -288,10 +288,6 @@ def _planned_release(
         estimators = builder.estimators(list(labels))
         totals, weights = builder.totals_and_weights()
         question = Question(relation, grouping.by, groups, limit, totals)
-        clipped_units = clipped_units_total(question, grouping)
-        clipping_share = context.policy.budget_entry.bounds_report if clipped_units else Fraction(0)
-        if clipped_units and clipping_share:
-            question = replace(question, totals=(*totals, clipped_units))
     except ValueError as error:
         hint = "Select fewer aggregates, or values with a smaller range."
         raise refuse(select, "SELECT", f"the query cannot be computed exactly: {error}", hint) from None
@@ -300,6 +296,8 @@ def _planned_release(
         for index, (label, estimator) in enumerate(zip(labels.values(), estimators, strict=True))
     )
     keys = tuple(name for name, _ in grouping.by)
-    notes = bounds_notes(question, labels, grouping.rows, context)
+    notes = bounds_notes(question, labels, grouping.rows, context, automatic)
     sample = context.policy.sample
-    return PlannedRelease("", question, keys, measures, weights, notes, clipping_share, sample=sample)
+    return PlannedRelease(
+        "", question, keys, measures, weights, notes, sample=sample, possible=possible, automatic=automatic
+    )

@@ -2,13 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from math import prod
 
 from sqlglot import exp
 
 from discreet.engines.column_usage import columns_of
+from discreet.estimate.contribution_histogram import (
+    AutomaticBounds,
+    PossibleContribution,
+    effective_bounds,
+    squared_radius,
+)
+from discreet.estimate.estimators import VarianceStatistic
+from discreet.kernel.ball import Norm
 from discreet.kernel.expr import Call, Column, Expr, Type
-from discreet.kernel.question import ClippedUnits, ContributionBounds, PublicGroups, Question, SelectedGroups
+from discreet.kernel.question import ContributionBounds, PublicGroups, Question, SelectedGroups
 from discreet.kernel.relation import (
     Derive,
     JoinOnUnit,
@@ -20,8 +29,9 @@ from discreet.kernel.relation import (
     Union,
     Where,
 )
-from discreet.kernel.totals import Count, CountDistinct, CountUnits, SelectionWeight, Sum
+from discreet.kernel.totals import Count, CountDistinct, HistogramTree, SelectionWeight, Sum
 from discreet.policy import PersonInWindow, RowUnit
+from discreet.policy.declarations import AUTO, Bound, declared_bound
 from discreet.policy.validators import format_number
 from discreet.query.aggregation.additive_aggregates import Aggregate, BasicFunction
 from discreet.query.aggregation.group_keys import MAX_SELECTION_GROUPS, RowGrouping, has_null_group
@@ -33,10 +43,18 @@ from discreet.query.syntax.source_position import refuse
 
 
 def bounds_notes(
-    question: Question, labels: Mapping[Aggregate | ValueAggregate, str], rows: PrivateSource, context: BindContext
+    question: Question,
+    labels: Mapping[Aggregate | ValueAggregate, str],
+    rows: PrivateSource,
+    context: BindContext,
+    automatic: AutomaticBounds | None = None,
 ) -> tuple[str, ...]:
     """State which rows are left out, how much one unit contributes at most, and how values are clamped."""
-    return (*_left_out_notes(question, rows), *_contribution_notes(question, context), *_clamping_notes(labels, rows))
+    if automatic and not automatic.chosen:
+        contribution = [_PENDING_NOTE]
+    else:
+        contribution = [*_contribution_notes(question, context), *([_CHOSEN_NOTE] if automatic else [])]
+    return (*_left_out_notes(question, rows), *contribution, *_clamping_notes(labels, rows))
 
 
 def _left_out_notes(question: Question, rows: PrivateSource) -> list[str]:
@@ -63,22 +81,48 @@ def _may_be_undeclared(expr: Expr, columns: Sequence[ColumnInfo]) -> bool:
     return any(column.declared_values is not None for column in columns)
 
 
+_PENDING_NOTE = (
+    "The contribution bounds will be chosen privately, from a histogram of contributions that is released first for a "
+    "part of the cost."
+)
+_CHOSEN_NOTE = "These contribution bounds were chosen automatically, from a private histogram of contributions."
+
+
 def _contribution_notes(question: Question, context: BindContext) -> list[str]:
     unit = unit_phrase(context)
     if not question.needs_clipping:
         return []
-    notes = []
-    if any(not isinstance(total, CountUnits | CountDistinct | SelectionWeight) for total in question.totals):
-        notes.append(f"Each {unit} contributes at most {_rows_phrase(question.max_rows_per_group)} per group.")
-    if any(isinstance(total, CountDistinct) for total in question.totals):
-        most = question.max_rows_per_group
+    notes, most, kinds = [], question.max_rows_per_group, {type(total) for total in question.totals}
+    summed, capped = kinds & {Count, Sum}, question.bounds.cap_rows
+    one_group = question.max_groups_per_unit == 1
+    if (summed and capped) or HistogramTree in kinds:
+        notes.append(f"Each {unit} contributes at most {_rows_phrase(most)}{'' if one_group else ' per group'}.")
+    elif summed and one_group:
+        notes.append(f"Each {unit} contributes at most {_rows_phrase(most)}.")
+    if summed and not one_group and (question.needs_l0_clipping or not capped):
+        notes.append(f"Each {unit}'s rows per group are clipped together: {_norm_phrase(question)}.")
+    if CountDistinct in kinds:
         values = "1 distinct value" if most == 1 else f"{most:,} distinct values"
         notes.append(f"Each {unit} contributes at most {values} per group, chosen by a hash.")
-    if question.needs_l0_clipping:
+    if question.needs_l0_clipping and kinds - {Count, Sum, SelectionWeight}:
         groups = question.bounds.groups
         most_groups = "1 group" if groups == 1 else f"{groups:,} groups"
         notes.append(f"Each {unit} contributes to at most {most_groups}; contributions to more groups are clipped.")
     return notes
+
+
+def _norm_phrase(question: Question) -> str:
+    """State the radius of the ball in words."""
+    bounds = effective_bounds(question)
+    if bounds.norm is Norm.L1:
+        worth = bounds.rows * bounds.groups
+        rows = "1 row's" if worth == 1 else f"{worth:,} rows'"
+        return f"at most {rows} worth over all groups (l1 norm)"
+    example = (
+        f"{_rows_phrase(bounds.rows)} in {'1 group' if bounds.groups == 1 else f'each of {bounds.groups:,} groups'}"
+    )
+    radius = squared_radius(bounds) ** 0.5
+    return f"an l2 norm of at most {radius:,.4g} over all groups, such as {example}"
 
 
 def unit_phrase(context: BindContext) -> str:
@@ -129,42 +173,77 @@ def _contains_clip(expr: Expr) -> bool:
     return isinstance(expr, Call) and (expr.op == "clip" or any(map(_contains_clip, expr.args)))
 
 
-_BOUND_HINT = "Pass {0}=…, write OPTIONS({1}=…), or ask the owner to declare {0} for the table."
+_BOUND_HINT = (
+    "Pass groups=… and rows=…, write OPTIONS(max_groups_contributed=…, max_rows_contributed=…), or ask the owner to "
+    "declare groups and rows for the table."
+)
+_MEANS_AND_VARIANCES = (BasicFunction.AVG, *VarianceStatistic)
+
+
+def possible_contribution(
+    grouping: RowGrouping, aggregates: Sequence[Aggregate | ValueAggregate]
+) -> PossibleContribution:
+    """Return how much a unit can contribute before clipping."""
+    only_units = bool(aggregates) and all(aggregate.function is BasicFunction.COUNT_UNITS for aggregate in aggregates)
+    rows = 1 if only_units else _max_rows_per_key(grouping.rows.relation, _key_columns(grouping))
+    return PossibleContribution(_max_groups(grouping), rows)
 
 
 def contribution_bounds_for(
-    grouping: RowGrouping, aggregates: Sequence[Aggregate | ValueAggregate], context: BindContext, node: exp.Expr
-) -> ContributionBounds:
-    """Return the contribution bounds of a question; Refused if a necessary bound is missing."""
+    grouping: RowGrouping,
+    aggregates: Sequence[Aggregate | ValueAggregate],
+    possible: PossibleContribution,
+    context: BindContext,
+    node: exp.Expr,
+) -> tuple[ContributionBounds, AutomaticBounds | None]:
+    """Return the contribution bounds of a question, and which of them are chosen automatically.
+
+    Bounds that are not chosen yet are 1 here. They are for counts, sums, means and variances; else Refused.
+    """
     relation = grouping.rows.relation
     max_rows_per_unit = relation.shape.max_rows_per_unit
+    norm = Norm.L1 if context.policy.budget.rho is None else Norm.L2
+    # In a single group, a limit on rows is the ball itself.
+    cap_rows = possible.groups != 1 and any(aggregate.function in _MEANS_AND_VARIANCES for aggregate in aggregates)
     if relation.shape.unit is None or max_rows_per_unit == 1:
-        return ContributionBounds(1, 1)
-    only_units = bool(aggregates) and all(aggregate.function is BasicFunction.COUNT_UNITS for aggregate in aggregates)
-    possible_groups, possible_rows = (
-        _max_groups(grouping),
-        1 if only_units else _max_rows_per_key(relation, _key_columns(grouping)),
-    )
-    groups = (
+        return ContributionBounds(1, 1, norm), None
+    requested = context.requested_bounds
+    groups: Bound = (
         1
-        if possible_groups == 1
-        else context.requested_bounds.groups or _policy_bound(relation, "groups", context) or max_rows_per_unit
+        if possible.groups == 1
+        else requested.groups or _policy_bound(relation, "groups", context) or max_rows_per_unit or AUTO
     )
-    rows = (
+    rows: Bound = (
         1
-        if possible_rows == 1
-        else context.requested_bounds.rows
-        or _policy_bound(relation, "rows", context)
-        or possible_rows
-        or max_rows_per_unit
+        if possible.rows == 1
+        else requested.rows or _policy_bound(relation, "rows", context) or possible.rows or max_rows_per_unit or AUTO
     )
-    if groups is None:
-        cause = f"there is no bound on the number of groups per {unit_phrase(context)}"
-        raise refuse(node, "GROUP BY", cause, _BOUND_HINT.format("groups", "max_groups_contributed"))
-    if rows is None:
-        cause = f"there is no bound on the number of rows per {unit_phrase(context)}"
-        raise refuse(node, "SELECT", cause, _BOUND_HINT.format("rows", "max_rows_contributed"))
-    return ContributionBounds(min(groups, possible_groups or groups), min(rows, possible_rows or rows))
+    automatic = None
+    if AUTO in (groups, rows):
+        _check_automatic(aggregates, context, node)
+        key = sha256(repr((relation, grouping.by, grouping.groups, tuple(aggregates))).encode()).hexdigest()
+        automatic = AutomaticBounds(key, groups == AUTO, rows == AUTO)
+        if (chosen := context.chosen_bounds.get(key)) is not None:
+            groups, rows = chosen.groups, chosen.rows
+            automatic = replace(automatic, chosen=True, blind=chosen.blind)
+    most_groups, most_rows = declared_bound(groups) or 1, declared_bound(rows) or 1
+    most_groups, most_rows = (
+        min(most_groups, possible.groups or most_groups),
+        min(most_rows, possible.rows or most_rows),
+    )
+    return ContributionBounds(most_groups, most_rows, norm, cap_rows), automatic
+
+
+def _check_automatic(aggregates: Sequence[Aggregate | ValueAggregate], context: BindContext, node: exp.Expr) -> None:
+    """Refuse automatic bounds where they cannot be chosen."""
+    if not context.policy.budget_entry.bounds_share:
+        cause = "automatic contribution bounds are switched off by the policy (bounds_share = 0)"
+        raise refuse(node, "SELECT", cause, _BOUND_HINT)
+    distinct = any(aggregate.function is BasicFunction.COUNT_DISTINCT for aggregate in aggregates)
+    if distinct or any(isinstance(aggregate, ValueAggregate) for aggregate in aggregates):
+        what = "COUNT(DISTINCT …) of values" if distinct else "quantiles, MIN, MAX and most frequent values"
+        cause = f"contribution bounds cannot be chosen automatically for {what}"
+        raise refuse(node, "SELECT", cause, _BOUND_HINT)
 
 
 # A threshold has to allow for units with many keys of their own. Units far above the bound are few, and weigh little.
@@ -176,28 +255,21 @@ def limit_selection(grouping: RowGrouping, bounds: ContributionBounds) -> Public
     if isinstance(grouping.groups, PublicGroups):
         return grouping.groups
     one_row = grouping.rows.relation.shape.max_rows_per_unit == 1
-    most = max(bounds.groups, min(MAX_SELECTION_GROUPS, _SELECTION_GROUPS_PER_BOUND * bounds.groups))
-    return replace(grouping.groups, max_groups=1 if one_row or _max_groups(grouping) == 1 else most)
+    one_group = one_row or _max_groups(grouping) == 1
+    return replace(grouping.groups, max_groups=1 if one_group else selection_limit(bounds.groups))
 
 
-def clipped_units_total(question: Question, grouping: RowGrouping) -> ClippedUnits | None:
-    """Return the total that counts clipped units; None if no unit can be clipped, or nothing is summed.
-
-    Quantiles depend little on the weight of single units, and counting clipped units would need a separate scan.
-    """
-    if not question.needs_clipping or not any(isinstance(total, Count | CountUnits | Sum) for total in question.totals):
-        return None
-    possible_rows = _max_rows_per_key(question.relation, _key_columns(grouping))
-    rows = any(isinstance(total, Count | Sum) for total in question.totals) and (
-        possible_rows is None or possible_rows > question.max_rows_per_group
-    )
-    return ClippedUnits(rows) if rows or question.needs_l0_clipping else None
+def selection_limit(groups: int) -> int:
+    """Return the maximum number of groups of a unit that counts in partition selection, given the bound on groups."""
+    return max(groups, min(MAX_SELECTION_GROUPS, _SELECTION_GROUPS_PER_BOUND * groups))
 
 
-def _policy_bound(relation: Relation, name: str, context: BindContext) -> int | None:
-    """Return the largest bound that the policy declares for the private tables involved."""
-    bounds = [getattr(context.policy.tables[table], name) for table in _private_tables(relation)]
-    return max((limit for limit in bounds if limit is not None), default=None)
+def _policy_bound(relation: Relation, name: str, context: BindContext) -> Bound | None:
+    """Return the largest bound that the policy declares for the private tables involved; "auto" if one says so."""
+    declared = [getattr(context.policy.tables[table], name) for table in _private_tables(relation)]
+    if AUTO in declared:
+        return AUTO
+    return max((bound for bound in declared if bound is not None), default=None)
 
 
 def _private_tables(relation: Relation) -> set[str]:

@@ -12,6 +12,7 @@ from sqlglot.parsers.postgres import PostgresParser
 
 from discreet.kernel.errors import Refused
 from discreet.kernel.numbers import as_positive
+from discreet.policy.declarations import AUTO, Bound
 from discreet.policy.problems import did_you_mean, shorten
 from discreet.query.syntax.source_position import end_sentence, line_of
 from discreet.query.syntax.syntax_tree import check_counts
@@ -122,8 +123,8 @@ class PrivacyOptions:
 
     epsilon: Fraction | None = None
     delta: Fraction | None = None
-    groups: int | None = None
-    rows: int | None = None
+    groups: Bound | None = None
+    rows: Bound | None = None
     unit: str | None = None
 
 
@@ -297,13 +298,15 @@ class TokenStream:
         if key in _NUMBER_OPTIONS:
             return self._positive_number(value, key)
         if key in _COUNT_OPTIONS:
+            if value.token_type is not TokenType.NUMBER and value.text.lower() == AUTO:
+                return AUTO
             if (
                 value.token_type is not TokenType.NUMBER
                 or not value.text.isdecimal()
                 or len(value.text) > 9
                 or not int(value.text)
             ):
-                raise self._refuse(value, f"{key} must be a positive integer", f"Write {key} = 5.")
+                raise self._refuse(value, f"{key} must be a positive integer or 'auto'", f"Write {key} = 5, or 'auto'.")
             return int(value.text)
         if value.token_type not in (TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING):
             raise self._refuse(value, f"{key} must be a column name", f"Write {key} = person.")

@@ -1,0 +1,160 @@
+"""A release whose contributions may be clipped, and the clipping bias of its released columns."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from discreet.answer.bias import POSSIBLE_BIAS, Bias
+from discreet.estimate.contribution_buckets import ContributionBuckets, clipped_rows
+from discreet.estimate.contribution_histogram import Contribution, effective_bounds, squared_radius
+from discreet.estimate.intervals import ReleaseNoise
+from discreet.estimate.planned_release import Measure, NoisyCount, PlannedRelease, estimate_measure
+from discreet.kernel.ball import Norm
+from discreet.kernel.question import PublicGroups
+from discreet.kernel.totals import Count, CountUnits, Sum, Total
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredClipping:
+    """The contribution histogram of a release, and the radius of the ball that its contributions were clipped to.
+
+    `counted` is the count that it is about: the histogram bounds what clipping removed from it, over all groups.
+    """
+
+    buckets: ContributionBuckets
+    radius: float
+    counted: Total
+
+    @property
+    def contribution(self) -> Contribution:
+        """What was clipped: rows, or the groups of units that are counted once in each."""
+        return Contribution.ROWS if isinstance(self.counted, Count) else Contribution.GROUPS
+
+
+@dataclass(frozen=True, eq=False)
+class ClippedRelease:
+    """A release whose contributions may be clipped, and the clipping if it was measured."""
+
+    release: PlannedRelease
+    table: pa.Table
+    noises: tuple[ReleaseNoise, ...]
+    measured: MeasuredClipping | None = None
+    contribution_max: int | None = None
+
+    @cached_property
+    def removed(self) -> Bias | None:
+        """What clipping removed from the measured count, over all groups; None if it was not measured.
+
+        The histogram bounds the excess of the norms. In one group, or in the l1 norm, that is what is removed. In the
+        l2 norm, at least that is removed from all groups together; the estimate assumes that the units above the bounds
+        are spread over the groups as all rows are. Only in one group is there an upper bound.
+        """
+        if self.measured is None:
+            return None
+        buckets = self.measured.buckets
+        candidates = len(buckets.lows) if self.release.automatic else 1  # radii that one was chosen from
+        excess = clipped_rows(buckets, self.measured.radius, self.contribution_max, candidates)
+        estimate = None if excess.estimate is None else float(excess.estimate) * self.spread
+        return Bias(float(excess.low), estimate, excess.high if self.has_one_group else None)
+
+    @cached_property
+    def spread(self) -> float:
+        """The l1 norm of a typical contribution, as a multiple of the norm that is bounded."""
+        if self.has_one_group or self.release.question.bounds.norm is Norm.L1:
+            return 1.0
+        most = math.sqrt(min(self.cell_count, self.release.possible.groups or self.cell_count))
+        counts = np.zeros(1) if self.count is None else np.maximum(self.table.column(self.count.name).to_numpy(), 0)
+        return min(most, float(counts.sum() / np.linalg.norm(counts))) if counts.any() else most
+
+    @property
+    def has_one_group(self) -> bool:
+        """Whether the question has one group, whatever the data."""
+        groups = self.release.question.groups
+        return isinstance(groups, PublicGroups) and groups.key_count == 1
+
+    @property
+    def cell_count(self) -> int:
+        """The number of groups: of the declared ones, or of those shown."""
+        groups = self.release.question.groups
+        return groups.key_count if isinstance(groups, PublicGroups) else max(1, int(self.table.num_rows))
+
+    @property
+    def count(self) -> Measure | None:
+        """The measured count, if it is among the measures."""
+        return next(filter(self.is_measured, self.release.measures), None)
+
+    @property
+    def count_in_all_groups(self) -> float | None:
+        """The sum of the measured count over all groups; None without it, or if some groups may be hidden."""
+        if not self.count or not isinstance(self.release.question.groups, PublicGroups):
+            return None
+        return float(self.table.column(self.count.name).to_numpy().sum())
+
+    @property
+    def count_margin(self) -> float | None:
+        """The margin of error of the measured count in a group; None without it."""
+        if not self.count:
+            return None
+        zeros = np.zeros((1, len(self.release.question.totals)), np.int64)
+        return float(estimate_measure(self.release, self.count.estimator, zeros, self.noises).margins[0])
+
+    @property
+    def expansion(self) -> float:
+        """How many units of the population each unit stands for."""
+        sample = self.release.sample
+        return float(sample.expansion) if sample and sample.size else 1.0
+
+    def is_measured(self, measure: Measure) -> bool:
+        """Return whether a measure is the count that the histogram is about."""
+        estimator = measure.estimator
+        if self.measured is None or not isinstance(estimator, NoisyCount):
+            return False
+        return self.release.question.totals[estimator.total] == self.measured.counted
+
+    def counts_units(self, measure: Measure) -> bool:
+        """Return whether a measure is COUNT(DISTINCT unit)."""
+        estimator, totals = measure.estimator, self.release.question.totals
+        return isinstance(estimator, NoisyCount) and isinstance(totals[estimator.total], CountUnits)
+
+    def may_bias(self, measure: Measure) -> bool:
+        """Return whether clipping can change a measure; a number of units is clipped by groups only."""
+        return not self.counts_units(measure) or _can_exceed_groups(self.release)
+
+    def bias_of(self, measure: Measure) -> list[Bias]:
+        """Return the bias of a measure that clipping can change, in each row of the released table."""
+        rows = int(self.table.num_rows)
+        if self.removed is None or not self.is_measured(measure) or self.counts_units(measure):
+            return [POSSIBLE_BIAS] * rows
+        removed = self.removed.scaled(self.expansion)
+        return [removed] * rows if self.has_one_group else self._spread(measure, removed.estimate)
+
+    def _spread(self, measure: Measure, estimate: float | None) -> list[Bias]:
+        """Return the share of each group in the estimate, in proportion to its released count."""
+        counts = np.maximum(self.table.column(measure.name).to_numpy(), 0).astype(np.float64)
+        if estimate is None or not counts.any():
+            return [POSSIBLE_BIAS] * len(counts)
+        return [Bias(0, share) for share in (estimate * (counts / counts.sum())).tolist()]
+
+
+def can_be_clipped(release: PlannedRelease) -> bool:
+    """Return whether a unit can contribute more than the bounds allow; never to a histogram, with one row per unit."""
+    question, possible = release.question, release.possible
+    if not question.needs_clipping:
+        return False
+    if question.bounds.cap_rows or not all(isinstance(total, Count | CountUnits | Sum) for total in question.totals):
+        too_many_rows = possible.rows is None or possible.rows > question.max_rows_per_group
+        return too_many_rows or _can_exceed_groups(release)
+    shape = question.relation.shape
+    norm = min(shape.max_rows, shape.max_rows_per_unit or shape.max_rows) ** 2
+    if possible.rows is not None and possible.groups is not None:
+        weight = possible.groups if question.bounds.norm is Norm.L2 else possible.groups**2
+        norm = min(norm, possible.rows**2 * weight)
+    return norm > squared_radius(effective_bounds(question))
+
+
+def _can_exceed_groups(release: PlannedRelease) -> bool:
+    question, possible = release.question, release.possible
+    return question.needs_l0_clipping and (possible.groups is None or possible.groups > question.bounds.groups)

@@ -1,0 +1,161 @@
+"""The clipping report in words: one line below the table, and what it means."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.answer.bias import Bias
+from discreet.answer.text import round_down, round_up
+from discreet.estimate.clipped_release import ClippedRelease, MeasuredClipping
+from discreet.estimate.contribution_buckets import clipped_rows
+from discreet.estimate.contribution_histogram import Contribution
+from discreet.estimate.planned_release import Frequencies, Mean, Measure, NoisyCount, NoisySum, Quantile, Variance
+from discreet.kernel.ball import Norm
+from discreet.kernel.totals import Count, CountDistinct, CountUnits, Sum
+
+_HIDDEN_FACTOR = 2.0  # undetected units are taken to be at most this far above the bounds
+_DEVIATIONS = 2.0  # of the noise that undetected units may hide behind
+_BOUND_STEPS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)  # suggested bounds are these times a power of ten
+_POWERS = 8
+_WEIGHTED = {Mean: "averages", Variance: "variances", Quantile: "quantiles", Frequencies: "frequencies"}
+
+_ESTIMATE_NOTE = (
+    "The lower bound of the clipping bias holds with 95 % confidence; the estimate is a best guess, not a bound."
+)
+_GROUPS_NOTE = (
+    "The lower bound is for all groups together, not for a single one; the estimate of a group is in proportion to its "
+    "count."
+)
+_HIDDEN_NOTE = "Below detection, a few {units} far above the bounds may be clipped unnoticed."
+
+
+@dataclass(frozen=True)
+class ReportWords:
+    """What the report says of the query and the policy: the noun for units, and whether ratios are computed.
+
+    `reason` is why clipping was not measured, if the policy says so.
+    """
+
+    units: str = "units"
+    ratios: bool = False
+    reason: str = ""
+
+
+def clipping_sentence(clipped: ClippedRelease, words: ReportWords) -> str:
+    """State how much clipping removed, and what that does to the numbers; nothing if they are quantiles only."""
+    removed, measured, automatic = clipped.removed, clipped.measured, clipped.release.automatic
+    if not any(isinstance(total, Count | CountUnits | Sum) for total in clipped.release.question.totals):
+        return ""
+    if removed is None or measured is None:
+        return f"Clipping was not measured{words.reason}: {_effects(clipped, words)}."
+    blind = (
+        f" Too few {words.units} to choose the bounds well at this epsilon." if automatic and automatic.blind else ""
+    )
+    noun = "rows" if measured.contribution is Contribution.ROWS else words.units
+    if removed.low < 1 and (removed.estimate or 0.0) < 1:
+        limit = f"fewer than about {round_up(_undetected(clipped, measured, removed))} {noun}"
+        caveat = "" if removed.high is not None else f", unless some {words.units} are far above the bounds"
+        return f"{_subject(clipped, limit)}{caveat} (below detection at this epsilon).{blind}"
+    if removed.low < 1:
+        amount = _subject(clipped, f"about {round_up(removed.magnitude)} {noun}")
+        amount += " by estimate, too few to prove at this epsilon"
+    else:
+        amount = _subject(clipped, f"at least {round_down(removed.low)} {noun}{_share_phrase(clipped, removed)}")
+    return f"{amount}: {_effects(clipped, words)}{_suggestion(clipped, measured, removed)}.{blind}"
+
+
+def clipping_notes(releases: Sequence[ClippedRelease], words: ReportWords) -> Iterator[str]:
+    """Yield what the report means, and what it does not."""
+    reports = [(clipped, removed) for clipped in releases if (removed := clipped.removed)]
+    if reports:
+        yield _ESTIMATE_NOTE
+    if any(clipped.count and not clipped.has_one_group for clipped, _ in reports):
+        yield _GROUPS_NOTE
+    if any(removed.low < 1 and removed.high is None for _, removed in reports):
+        yield _HIDDEN_NOTE.format(units=words.units)
+    if nouns := list(dict.fromkeys(noun for clipped in releases for noun in _weighted_nouns(clipped, words))):
+        yield f"{words.units.capitalize()} with many rows count for less in {_enumerate(nouns)}, because of clipping."
+
+
+def _subject(clipped: ClippedRelease, amount: str) -> str:
+    """State what was removed from the count, or what is above the bounds if only other numbers are shown."""
+    if not clipped.count:
+        return f"{amount.capitalize()} are above the bounds"
+    return f"Clipping removed {amount}{'' if clipped.has_one_group else ' over all groups'}"
+
+
+def _share_phrase(clipped: ClippedRelease, removed: Bias) -> str:
+    """Return the share of the count that was removed, at least."""
+    remaining = clipped.count_in_all_groups
+    if remaining is None or remaining <= 0:
+        return ""
+    low = removed.low * clipped.expansion
+    return f" ({round_down(100 * low / (remaining + low))} %)"
+
+
+def _effects(clipped: ClippedRelease, words: ReportWords) -> str:
+    """Return what clipping does to the numbers of a release."""
+    measures = [measure for measure in clipped.release.measures if clipped.may_bias(measure)]
+    is_detected = clipped.removed is not None and clipped.removed.low >= 1
+    certain = _count_noun(clipped, clipped.count) if clipped.count and is_detected else None
+    counts = [_count_noun(clipped, measure) for measure in measures if isinstance(measure.estimator, NoisyCount)]
+    parts = [f"{noun} {'are' if noun == certain else 'may be'} too low" for noun in dict.fromkeys(counts)]
+    parts += ["sums may be biased"] if any(isinstance(measure.estimator, NoisySum) for measure in measures) else []
+    weighted = _weighted_nouns(clipped, words)
+    parts += [f"{words.units} with many rows count for less in {_enumerate(weighted)}"] if weighted else []
+    return _enumerate(parts)
+
+
+def _weighted_nouns(clipped: ClippedRelease, words: ReportWords) -> list[str]:
+    """Return the numbers in which clipping changes the weight of a unit."""
+    kinds = [type(measure.estimator) for measure in clipped.release.measures]
+    return [noun for kind, noun in _WEIGHTED.items() if kind in kinds] + ["ratios"] * words.ratios
+
+
+def _count_noun(clipped: ClippedRelease, measure: Measure) -> str:
+    assert isinstance(measure.estimator, NoisyCount)
+    total = clipped.release.question.totals[measure.estimator.total]
+    return "distinct counts" if isinstance(total, CountUnits | CountDistinct) else "counts"
+
+
+def _enumerate(names: Sequence[str]) -> str:
+    return " and ".join([*([", ".join(names[:-1])] if names[1:] else []), *names[-1:]])
+
+
+def _undetected(clipped: ClippedRelease, measured: MeasuredClipping, removed: Bias) -> float:
+    """Return about how much units just above the bounds can have lost unnoticed."""
+    if removed.high is not None:
+        return removed.high
+    lows = np.array(measured.buckets.lows)
+    excess = np.minimum([*lows[1:], math.inf], _HIDDEN_FACTOR * measured.radius) - measured.radius
+    near = (excess > 0) & (lows < _HIDDEN_FACTOR * measured.radius)
+    hidden = _DEVIATIONS * measured.buckets.deviation * math.sqrt(float(np.sum(excess[near] ** 2)))
+    return (removed.estimate or 0.0) + hidden * clipped.spread
+
+
+def _suggestion(clipped: ClippedRelease, measured: MeasuredClipping, removed: Bias) -> str:
+    """Return advice on the bounds, unless they are automatic or the bias is within the margin."""
+    if clipped.release.automatic or _is_small(clipped, removed.estimate, 1.0):
+        return ""
+    bounds = clipped.release.question.bounds
+    name, bound = ("rows", bounds.rows) if measured.contribution is Contribution.ROWS else ("groups", bounds.groups)
+    for candidate in sorted({math.ceil(step * 10**power) for power in range(_POWERS) for step in _BOUND_STEPS}):
+        factor = candidate / bound
+        if name == "groups" and bounds.norm is Norm.L2:
+            factor = math.sqrt(factor)  # the l2 norm of k groups
+        if factor <= 1:
+            continue
+        excess = clipped_rows(measured.buckets, measured.radius * factor).estimate
+        if _is_small(clipped, excess and excess * clipped.spread, factor):
+            return f'; consider {name} = {candidate:,} or {name} = "auto"'
+    return f'; consider {name} = "auto"'
+
+
+def _is_small(clipped: ClippedRelease, removed: float | None, factor: float) -> bool:
+    """Return whether the mean bias of a group is at most its margin, with a radius `factor` times as large."""
+    margin = clipped.count_margin
+    if margin is None or removed is None:
+        return False
+    return removed * clipped.expansion / clipped.cell_count <= margin * factor

@@ -1,0 +1,275 @@
+"""The contribution histogram: bounds and an estimate of the clipping bias, and the choice of a radius.
+
+The histogram counts units by the norm of their contribution to a count: the l2 norm if the noise is Gaussian, the l1
+norm if it is Laplace. Everything here is post-processing of noisy counts, so floats are safe.
+"""
+
+import math
+from dataclasses import dataclass
+from enum import Enum, auto
+from fractions import Fraction
+
+import numpy as np
+
+from discreet.answer.bias import Bias
+from discreet.estimate.intervals import JointNoise
+from discreet.kernel.mechanism import Gaussian, Laplace
+
+_TAIL = 0.05  # bounds hold with 95 % confidence
+_STEP = math.sqrt(2)  # ratio of the ends of a bucket above the ladder
+_VISIBLE = 2.0  # a bucket with fewer deviations of noise is empty as far as can be told
+_PEAK = 3.0  # the largest bucket needs more, because it is the largest of many
+_SIMILAR = 0.001
+
+# Choice of a radius. These constants were tuned by simulation (see bench/bounds.py); no guarantee rests on them.
+_LARGE_PEAK = 10.0  # deviations of noise in the largest octave from which the decline of the tail can be fitted
+_FITTED = 3  # octaves before the last visible one whose decline is extrapolated, with all that follow
+_MISFIT = 0.15  # relative error of the fitted decline
+_LEAST_DECLINE, _FAR = 0.7, 5  # of the logarithm per octave, so many octaves up: faster for norms of a finite mean
+_FEWEST_UNITS = 0.25  # a tail ends where it has fewer units than this
+_EXTENSION = 6  # octaves above the ladder that a tail may reach
+_SLOPES = np.concatenate([np.arange(0, 3.0, 0.14), np.arange(3.0, 6.2, 0.4)])
+_CURVATURES = np.array([0, 0.016, 0.032, 0.06, 0.12, 0.24, 0.48, 1.0, 2.0])
+_WIDTHS = np.array([0.5, 0.75, 1.0, 1.5, 2.0, 2.75])  # of log-normal norms, in octaves
+_LOCATION_DECAY = 7.5  # octaves over which the prior of a location falls by a factor of e
+_MOST_BIAS = 0.5  # deviations of the noise
+_SAFETY = 2.0  # what a fit says of an invisible tail may be wrong by this factor
+_CONFIDENCE = 0.6  # share of the fits by which the bias is small enough
+_WEIGHT_IN_MEANS = 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class ContributionBuckets:
+    """Noisy numbers of units, by the norm of their contribution.
+
+    >>> buckets = ContributionBuckets((1.0, 2.0, 4.0, 8.0), np.array([9000, 800, 120, -7]), Gaussian(10))
+    >>> buckets.visible()
+    (0, 2)
+    """
+
+    lows: tuple[float, ...]  # lower end of each bucket, as a norm of row counts, increasing; the last bucket is open
+    counts: np.ndarray  # noisy numbers of units (int64)
+    noise: Laplace | Gaussian  # of each count
+
+    def __post_init__(self) -> None:
+        if len(self.lows) != len(self.counts) or not len(self.lows):
+            raise ValueError("lows and counts must have the same length, at least 1")
+        if not (np.diff(self.lows) > 0).all() or self.lows[0] <= 0:
+            raise ValueError("lows must be positive and increasing")
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the noise of each count."""
+        return float(self.noise.scale) * (math.sqrt(2) if isinstance(self.noise, Laplace) else 1.0)
+
+    def visible(self) -> tuple[int, int] | None:
+        """Return the largest bucket and the last one before two empty buckets in a row; None if all may be empty.
+
+        Noise alone exceeds two deviations now and then far above every contribution, but seldom without a gap.
+        """
+        if (self.counts <= _PEAK * self.deviation).all():
+            return None
+        return _visible_run(self.counts, np.full(len(self.counts), self.deviation))
+
+
+def _visible_run(counts: np.ndarray, deviations: np.ndarray) -> tuple[int, int]:
+    """Return the place of the largest count and of the last visible one before two empty ones in a row."""
+    peak = last = int(np.argmax(counts))
+    for place in range(peak + 1, len(counts)):
+        if counts[place] > _VISIBLE * deviations[place]:
+            last = place
+        elif place == last + 2:
+            break
+    return peak, last
+
+
+class RadiusGoal(Enum):
+    """What a radius is chosen for."""
+
+    MARGINS = auto()  # the bias stays small beside the noise, so that margins of error hold: counts and sums
+    LEAST_ERROR = auto()  # least expected error: questions with means, which clipping biases less than it does counts
+
+
+@dataclass(frozen=True)
+class RadiusChoice:
+    """A radius, and whether the histogram was too noisy to see how contributions decline."""
+
+    radius: float
+    blind: bool
+
+
+def clipped_rows(buckets: ContributionBuckets, radius: float, most: float | None = None, candidates: int = 1) -> Bias:
+    """Return how many rows were removed, over all groups, by clipping contributions to the radius: Σ (norm - radius)+.
+
+    The bounds hold whatever the data. `most` is a declared limit on the norm of a contribution, without which there is
+    no upper bound. If the radius was chosen from this histogram, `candidates` is the number of radii that it was
+    chosen from. The estimate assumes that norms are log-uniform within a bucket, and omits invisible buckets.
+
+    >>> buckets = ContributionBuckets((4.0, 8.0, 16.0), np.array([700, 300, 50]), Gaussian(10))
+    >>> bias = clipped_rows(buckets, radius=4, most=32)
+    >>> round(bias.low), round(bias.estimate), round(bias.high)
+    (1508, 4456, 8426)
+    """
+    tail = _TAIL / candidates if most is None else _TAIL / candidates / 2
+    low = _lower_bound(buckets, radius, tail)
+    ends = _upper_ends(buckets.lows, most)
+    high = None if most is None else max(low, _upper_bound(buckets, np.maximum(ends - radius, 0), tail))
+    estimate = max(low, _visible_excess(buckets, radius, ends))
+    return Bias(low, estimate if high is None else min(estimate, high), high)
+
+
+def _lower_bound(buckets: ContributionBuckets, radius: float, tail: float) -> float:
+    """Return the largest of the lower bounds from all prefixes of the buckets, each unit at its bucket's lower end."""
+    lows, counts = np.array(buckets.lows), buckets.counts.astype(float)
+    above = np.flatnonzero(lows > radius)
+    weights, totals = lows[above] - radius, np.cumsum((lows[above] - radius) * counts[above])
+    bound = 0.0
+    for place, total in enumerate(totals):
+        if total > bound:  # otherwise the prefix cannot raise the bound
+            bound = max(bound, total - _quantile(buckets, weights[: place + 1], tail / len(above)))
+    return bound
+
+
+def _upper_bound(buckets: ContributionBuckets, weights: np.ndarray, tail: float) -> float:
+    """Return an upper bound on Σ weight·count."""
+    used = weights > 0
+    return max(0.0, float(weights[used] @ buckets.counts[used]) + _quantile(buckets, weights[used], tail))
+
+
+def _quantile(buckets: ContributionBuckets, weights: np.ndarray, tail: float) -> float:
+    """Return a value that the noise of Σ weight·count exceeds with at most this probability.
+
+    It is a norm of the weights (JointNoise.quantile), so a sum of quantiles bounds the quantile of a sum. Weights of
+    similar size are taken together: partial fractions of very different scales would cancel.
+    """
+    if not len(weights):
+        return 0.0
+    similar = weights > _SIMILAR * weights.max()
+    noise = JointNoise.from_parts(*[(buckets.noise, Fraction(1))] * int(similar.sum()))
+    return float(noise.quantile(2 * tail, *weights[similar])[0]) + _quantile(buckets, weights[~similar], tail)
+
+
+def _upper_ends(lows: tuple[float, ...], most: float | None) -> np.ndarray:
+    """Return the upper ends of the buckets, 0 for those above the limit; without one, the last is a guess."""
+    if most is None:
+        return np.array([*lows[1:], lows[-1] * _STEP])
+    return np.where(np.array(lows) < most, np.minimum([*lows[1:], math.inf], most), 0.0)
+
+
+def _log_uniform_excess(lows: np.ndarray, ends: np.ndarray, radius: np.ndarray | float) -> np.ndarray:
+    """Return the mean of (norm - radius)+ if the logarithm of the norm is uniform between the ends."""
+    ends = np.maximum(ends, lows * (1 + 1e-9))
+    reached = np.clip(radius, lows, ends)
+    return np.asarray((ends - reached - radius * np.log(ends / reached)) / np.log(ends / lows))
+
+
+def _visible_excess(buckets: ContributionBuckets, radius: float, ends: np.ndarray) -> float:
+    """Return the estimate of Σ (norm - radius)+ over the buckets from the radius up to two empty ones in a row.
+
+    On a ladder of 60 buckets, noise that looks like a unit occurs somewhere above every contribution in one of three
+    histograms, and a single unit up there would outweigh all others.
+    """
+    reached = np.flatnonzero(ends > radius)
+    first = last = int(reached[0]) - 1 if len(reached) else len(ends)
+    for place in range(first + 1, len(ends)):
+        if buckets.counts[place] > _VISIBLE * buckets.deviation:
+            last = place
+        elif place >= last + 2:
+            break
+    seen = slice(first + 1, last + 1)
+    excess = _log_uniform_excess(np.array(buckets.lows)[seen], ends[seen], radius)
+    return float(np.maximum(buckets.counts[seen], 0) @ excess)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fits:
+    """Possible numbers of units in each octave (fits × octaves, also above the ladder), with their weights."""
+
+    counts: np.ndarray
+    weights: np.ndarray
+
+
+def choose_radius(buckets: ContributionBuckets, noise_ratio: float, cells: int, goal: RadiusGoal) -> RadiusChoice:
+    """Choose a radius among the lower ends of the buckets, for noise of deviation noise_ratio·radius in each cell.
+
+    Few units, but large ones, decide about the bias, and they are too few to be visible. So the decline of the visible
+    tail is extrapolated: many curves are fitted and weighted by their likelihood. A choice for margins is the least
+    radius at which most of the fits have a bias below half the noise's deviation, with a safety factor. A choice for
+    the least error minimises the mean over the fits of the square root of the error, which limits the influence of
+    unlikely ones; a quarter of the bias counts, because clipping removes rows from the numerator and the denominator
+    of a mean alike. If not even the largest octave is clearly visible, the choice is blind: log-normal norms are fitted
+    to all octaves instead, and the least error is chosen for either goal.
+
+    The bias of a cell is bounded as if all contributions had the same direction: Σ (norm - radius)+ divided by the
+    root of the number of cells in l2, by their number in l1.
+
+    >>> lows = tuple(2 ** (place / 2) for place in range(24))
+    >>> counts = np.array([round(50_000 * 0.5**place) for place in range(24)])
+    >>> choice = choose_radius(ContributionBuckets(lows, counts, Gaussian(22)), 5.1, 1, RadiusGoal.MARGINS)
+    >>> round(choice.radius), choice.blind
+    (181, False)
+    """
+    octaves, variance = _octaves(buckets)
+    blind = bool((octaves < _LARGE_PEAK * np.sqrt(variance)).all())
+    fits = _fit_locations(octaves, variance) if blind else _fit_decline(octaves, variance)
+    radii = np.array(buckets.lows)
+    lows = radii[0] * 2.0 ** np.arange(fits.counts.shape[1])
+    directions = cells if isinstance(buckets.noise, Laplace) else math.sqrt(cells)
+    bias = fits.counts @ _log_uniform_excess(lows[:, None], 2 * lows[:, None], radii) / directions
+    noise = noise_ratio * radii
+    if goal is RadiusGoal.MARGINS and not blind:
+        small_enough = fits.weights @ (_SAFETY * bias <= _MOST_BIAS * noise) >= _CONFIDENCE
+        place = int(np.argmax(small_enough)) if small_enough.any() else len(radii) - 1
+    else:
+        weight = 1.0 if goal is RadiusGoal.MARGINS else _WEIGHT_IN_MEANS
+        place = int(np.argmin(fits.weights @ np.sqrt(np.hypot(weight * bias, noise))))
+    return RadiusChoice(float(radii[place]), blind)
+
+
+def _octaves(buckets: ContributionBuckets) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of units with norms from each power of two to the next, and the variance of their noise.
+
+    Norms of few rows are roots of integers or integers, which fill narrower buckets unevenly.
+    """
+    octave = np.floor(np.log2(np.array(buckets.lows) / buckets.lows[0]) + 1e-9).astype(np.int64)
+    return np.bincount(octave, buckets.counts), np.maximum(np.bincount(octave), 1) * buckets.deviation**2
+
+
+def _fit_decline(counts: np.ndarray, variance: np.ndarray) -> _Fits:
+    """Fit log-quadratic declines to the last visible octaves and all above; what is visible stays as it is."""
+    peak, last = _visible_run(counts, np.sqrt(variance))
+    first = max(peak, last - _FITTED)
+    places = np.arange(len(counts) + _EXTENSION - first)
+    slopes, curvatures = (grid.reshape(-1, 1) for grid in np.meshgrid(_SLOPES, _CURVATURES))
+    declining = (slopes + 2 * curvatures * _FAR >= _LEAST_DECLINE).ravel()
+    shapes = np.exp(-(slopes * places + curvatures * places**2))[declining]
+    misfit = np.where(np.arange(first, len(counts)) <= last, _MISFIT * np.maximum(counts[first:], 0), 0.0)
+    fitted, weights = _weighted_fits(shapes, counts[first:], variance[first:] + misfit**2)
+    seen = np.broadcast_to(np.maximum(counts[: last + 1], 0), (len(fitted), last + 1))
+    return _Fits(np.concatenate([seen, _ended(fitted)[:, last + 1 - first :]], axis=1), weights)
+
+
+def _fit_locations(counts: np.ndarray, variance: np.ndarray) -> _Fits:
+    """Fit log-normal norms of every location and several widths; lower locations are likelier beforehand."""
+    locations, widths = (grid.reshape(-1, 1) for grid in np.meshgrid(np.arange(0, len(counts), 0.5), _WIDTHS))
+    shapes = np.exp(-0.5 * ((np.arange(len(counts) + _EXTENSION) - locations) / widths) ** 2)
+    fitted, weights = _weighted_fits(shapes, counts, variance, -locations[:, 0] / _LOCATION_DECAY)
+    return _Fits(_ended(fitted), weights)
+
+
+def _weighted_fits(
+    shapes: np.ndarray, counts: np.ndarray, variance: np.ndarray, log_prior: np.ndarray | float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scale each shape to the counts, never below zero, and weight it by its likelihood."""
+    observed = shapes[:, : len(counts)]
+    sizes = np.maximum((observed / variance) @ counts / ((observed**2 / variance).sum(axis=1)), 0)
+    fitted = sizes[:, None] * shapes
+    log_weights = log_prior - 0.5 * ((counts - fitted[:, : len(counts)]) ** 2 / variance).sum(axis=1)
+    weights = np.exp(log_weights - log_weights.max())
+    return fitted, weights / weights.sum()
+
+
+def _ended(fitted: np.ndarray) -> np.ndarray:
+    """End each tail where less than a fraction of a unit remains."""
+    remaining = np.flip(np.cumsum(np.flip(fitted, axis=1), axis=1), axis=1)
+    return np.where(remaining >= _FEWEST_UNITS, fitted, 0.0)

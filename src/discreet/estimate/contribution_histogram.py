@@ -1,0 +1,159 @@
+"""Contribution histograms: the number of units by the norm of their contribution, as releases of their own.
+
+A histogram is an ordinary question with one row per unit, hence with a sensitivity of 1. The answer's report on
+clipping is computed from it, and with automatic bounds the radius of the ball is chosen from it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+from math import isqrt, sqrt
+
+from discreet.kernel.ball import Norm
+from discreet.kernel.expr import Expr
+from discreet.kernel.question import ContributionBounds, Question
+
+
+class Contribution(Enum):
+    """What a histogram measures of a unit: its rows in each group, or in how many groups it has a row."""
+
+    ROWS = "rows"
+    GROUPS = "groups"
+
+
+@dataclass(frozen=True)
+class HistogramTarget:
+    """A release that a histogram is about, and the radius to which it clips contributions (None: not chosen yet)."""
+
+    release: str
+    radius: float | None
+
+
+@dataclass(frozen=True)
+class ContributionHistogram:
+    """What a release measures whose groups are the numbers of buckets.
+
+    Bucket j has units whose norm is at least `lows[j]` and below the next of them; the last bucket is open. Rows count
+    where `expr` is not NULL. It has a fixed `share` of the cost of the query.
+    """
+
+    contribution: Contribution
+    expr: Expr | None
+    lows: tuple[float, ...]
+    share: Fraction
+    targets: tuple[HistogramTarget, ...]
+
+
+@dataclass(frozen=True)
+class PossibleContribution:
+    """Maximum groups of a unit, and maximum rows in one of them, before clipping; None if unbounded."""
+
+    groups: int | None = None
+    rows: int | None = None
+
+
+UNBOUNDED = PossibleContribution()
+
+
+@dataclass(frozen=True)
+class AutomaticBounds:
+    """Which contribution bounds of a release are chosen from a histogram, and whether that has been done.
+
+    `key` identifies the release in another plan of the same query. A `blind` choice was made from a histogram that is
+    too noisy to tell.
+    """
+
+    key: str
+    groups: bool
+    rows: bool
+    chosen: bool = False
+    blind: bool = False
+
+
+@dataclass(frozen=True)
+class ChosenBounds:
+    """Contribution bounds that were chosen from a histogram."""
+
+    groups: int
+    rows: int
+    blind: bool = False
+
+
+def squared_radius(bounds: ContributionBounds) -> int:
+    """Return the square of the radius of the ball, as a norm of row counts.
+
+    >>> squared_radius(ContributionBounds(2, 4, Norm.L2)), squared_radius(ContributionBounds(2, 4, Norm.L1))
+    (32, 64)
+    """
+    return bounds.rows**2 * (bounds.groups if bounds.norm is Norm.L2 else bounds.groups**2)
+
+
+def effective_bounds(question: Question) -> ContributionBounds:
+    """Return the contribution bounds that a question applies: its own, or what is possible if that is less."""
+    bounds = question.bounds
+    return ContributionBounds(question.l0_bound, question.max_rows_per_group, bounds.norm, bounds.cap_rows)
+
+
+def bucket_ends(norm: Norm, first: int, step_from: int, top: int) -> tuple[int, ...]:
+    """Return the lower ends of buckets, as squared l2 norms or as l1 norms, in steps of sqrt(2) of the norm.
+
+    The first bucket begins at `first`, the others at steps from `step_from`, up to `top`; all are squared norms.
+
+    >>> bucket_ends(Norm.L2, 1, 1, 64), bucket_ends(Norm.L1, 1, 1, 64), bucket_ends(Norm.L2, 17, 16, 100)
+    ((1, 2, 4, 8, 16, 32, 64), (1, 2, 3, 4, 6, 8), (17, 32, 64))
+    """
+    squares = [first, *(square for power in range(1, 128) if first < (square := step_from << power) <= top)]
+    ends = squares if norm is Norm.L2 else [isqrt(square - 1) + 1 for square in squares]
+    return tuple(dict.fromkeys(ends))
+
+
+def norm_of(end: int, norm: Norm) -> float:
+    """Return the norm for the end of a bucket."""
+    return sqrt(end) if norm is Norm.L2 else float(end)
+
+
+def bounds_for_radius(
+    radius: float, norm: Norm, *, groups: int | None = None, rows: int | None = None
+) -> tuple[int, int]:
+    """Return the contribution bounds (groups, rows) of a ball of at least this radius; those that are given stay.
+
+    An l2 radius is rounded up to a power of sqrt(2) and is rows·sqrt(groups); an l1 radius is rows·groups.
+
+    >>> bounds_for_radius(8, Norm.L2), bounds_for_radius(8 * 2**0.5, Norm.L2), bounds_for_radius(8, Norm.L2, groups=4)
+    ((1, 8), (2, 8), (4, 4))
+    >>> bounds_for_radius(8, Norm.L2, rows=1), bounds_for_radius(8, Norm.L1), bounds_for_radius(8, Norm.L1, groups=3)
+    ((64, 1), (1, 8), (3, 3))
+    """
+    if norm is Norm.L1:
+        whole = _round_up(radius)
+        if rows is not None:
+            return groups or -(-whole // rows), rows
+        return groups or 1, -(-whole // (groups or 1))
+    square = 1 << _round_up_power(radius)
+    if rows is not None:
+        return groups or -(-square // rows**2), rows
+    if groups is not None:
+        return groups, isqrt((square - 1) // groups) + 1
+    power = square.bit_length() - 1
+    return 1 + power % 2, 1 << power // 2
+
+
+_SLACK = 1 - 1e-9  # a radius on the ladder is a float
+
+
+def _round_up(radius: float) -> int:
+    return max(1, -int(-radius * _SLACK // 1))
+
+
+def _round_up_power(radius: float) -> int:
+    """Return the smallest power of sqrt(2) that is at least a radius."""
+    return next(power for power in range(128) if sqrt(2.0**power) >= radius * _SLACK)
+
+
+def merge_targets(histograms: Sequence[ContributionHistogram]) -> ContributionHistogram:
+    """Return equal histograms as one that is about all of their targets, for the largest of their shares."""
+    first = histograms[0]
+    targets = dict.fromkeys(target for histogram in histograms for target in histogram.targets)
+    share = max(histogram.share for histogram in histograms)
+    return ContributionHistogram(first.contribution, first.expr, first.lows, share, tuple(targets))

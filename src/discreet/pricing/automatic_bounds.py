@@ -1,0 +1,279 @@
+"""Automatic contribution bounds: chosen from released contribution histograms, and kept once a question is answered.
+
+Every choice is a function of released numbers, the query, the policy and the ledger, so it needs no budget of its own.
+"""
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from statistics import NormalDist
+
+from discreet.estimate.contribution_buckets import ContributionBuckets, RadiusChoice, RadiusGoal, choose_radius
+from discreet.estimate.contribution_histogram import ChosenBounds, Contribution, bounds_for_radius
+from discreet.estimate.estimators import CONFIDENCE
+from discreet.estimate.intervals import additive
+from discreet.estimate.planned_release import (
+    NoisyCount,
+    NoisySum,
+    PlannedRelease,
+    QueryPlan,
+    column_origins,
+    noisy_sources,
+)
+from discreet.kernel.ball import Norm
+from discreet.kernel.errors import Refused
+from discreet.kernel.event import Event
+from discreet.kernel.fingerprint import fingerprints_of
+from discreet.kernel.ledger import Ledger
+from discreet.kernel.loss import Loss
+from discreet.kernel.mechanism import Gaussian, Laplace
+from discreet.kernel.question import PublicGroups, SelectedGroups
+from discreet.kernel.totals import Count, CountUnits, Sum, max_abs_contribution
+from discreet.policy import Policy
+from discreet.pricing.allocation import NoiseType, allocate_cost
+from discreet.pricing.combined_release import combine_draws
+from discreet.pricing.cost_request import data_version, noise_type_for
+from discreet.pricing.release_history import ReleaseHistory
+from discreet.pricing.stored_totals import stored_draws
+from discreet.query.aggregation.contribution_bounds import selection_limit
+
+HistoryLookup = Callable[[tuple[PlannedRelease, ...]], tuple[ReleaseHistory, ...]]
+Replan = Callable[..., QueryPlan]  # with the chosen bounds, or without
+_SELECTION_POWER = 2  # with partition selection, an l2 radius is that of about 2^2 groups, so that several count
+_SERVED_TOTALS = {Contribution.ROWS: (Count, Sum), Contribution.GROUPS: (CountUnits,)}
+_NO_MARGIN = (
+    "margin: the contribution bounds are chosen automatically, from a histogram that is not released yet, so the cost "
+    "of this margin is not known. Give epsilon for the first answer, or declare groups and rows."
+)
+
+
+def choose_bounds(
+    plan: QueryPlan, request: Loss | dict[str, Fraction], policy: Policy, ledger: Ledger, look_up: HistoryLookup
+) -> dict[str, ChosenBounds] | None:
+    """Return the automatic bounds of a plan, by AutomaticBounds.key; None if a histogram has to be released first.
+
+    A question that was answered with automatic bounds keeps them, so that asking it again is free.
+    """
+    chosen = {}
+    for release in plan.pending:
+        assert release.automatic is not None
+        bounds = _kept_bounds(plan, release, policy, ledger) or _bounds_from_histograms(
+            plan, release, request, policy, look_up
+        )
+        if bounds is None:
+            if isinstance(request, dict):
+                raise Refused(_NO_MARGIN)
+            return None
+        chosen[release.automatic.key] = bounds
+    return chosen
+
+
+def plan_with_bounds(replan: Replan, chosen: Mapping[str, ChosenBounds]) -> QueryPlan:
+    """Plan a query with the chosen bounds, or with the largest smaller ones for which its sums fit in 64 bits."""
+    while True:
+        try:
+            return replan(chosen)
+        except Refused:
+            smaller = {key: replace(bounds, rows=max(1, bounds.rows // 2)) for key, bounds in chosen.items()}
+            if smaller == chosen:
+                raise
+            chosen = smaller
+
+
+def missing_histograms(plan: QueryPlan, look_up: HistoryLookup) -> tuple[PlannedRelease, ...]:
+    """Return the histograms that automatic bounds are chosen from and that are not released yet."""
+    pending = {release.name for release in plan.pending}
+    needed = tuple(
+        release
+        for release in plan.releases
+        if release.histogram and any(target.release in pending for target in release.histogram.targets)
+    )
+    return tuple(history.release for history in look_up(needed) if not history.draws)
+
+
+def buckets_of(history: ReleaseHistory) -> ContributionBuckets:
+    """Return a released histogram."""
+    assert history.release.histogram is not None
+    (piece,) = combine_draws(history).pieces
+    return ContributionBuckets(history.release.histogram.lows, piece.noisy.values[:, 0], additive(piece.noises[0]))
+
+
+def _histograms_by_contribution(plan: QueryPlan, release: PlannedRelease) -> dict[Contribution, PlannedRelease]:
+    return {
+        each.histogram.contribution: each
+        for each in plan.releases
+        if each.histogram and any(target.release == release.name for target in each.histogram.targets)
+    }
+
+
+def _bounds_at(release: PlannedRelease, radii: Mapping[Contribution, float], *, blind: bool = False) -> ChosenBounds:
+    """Return the bounds of a release for the radii that its histograms give."""
+    question, automatic, possible = release.question, release.automatic, release.possible
+    assert automatic is not None
+    norm, bounds = question.bounds.norm, question.bounds
+    groups = None if automatic.groups else bounds.groups
+    rows = None if automatic.rows else bounds.rows
+    if Contribution.GROUPS in radii:
+        groups, _ = bounds_for_radius(radii[Contribution.GROUPS], norm, rows=1)
+        groups = min(groups, possible.groups or groups)
+    if Contribution.ROWS in radii:
+        radius = radii[Contribution.ROWS]
+        if groups is None and rows is None and isinstance(question.groups, SelectedGroups) and not bounds.cap_rows:
+            groups = _selection_groups(radius, norm)
+        groups, rows = bounds_for_radius(radius, norm, groups=groups, rows=rows)
+    groups, rows = groups or 1, rows or 1
+    return ChosenBounds(min(groups, possible.groups or groups), min(rows, possible.rows or rows), blind)
+
+
+def _selection_groups(radius: float, norm: Norm) -> int | None:
+    """Return a number of groups whose square root divides an l2 radius; None if the radius is too small."""
+    groups, rows = bounds_for_radius(radius, norm)
+    return groups << _SELECTION_POWER if norm is Norm.L2 and rows > 1 else None
+
+
+def _kept_bounds(plan: QueryPlan, release: PlannedRelease, policy: Policy, ledger: Ledger) -> ChosenBounds | None:
+    """Return the automatic bounds with which totals of this question were released first; None if none were.
+
+    Each of its histograms must have served one of these totals, so that none of the bounds is that of another question.
+    """
+    version, histograms = data_version(policy), _histograms_by_contribution(plan, release)
+    candidates = {
+        fingerprint: (bounds, total)
+        for bounds in _candidate_bounds(release, histograms)
+        for fingerprint, total in zip(_fingerprints_at(release, bounds, version), release.question.totals, strict=False)
+    }
+    served: dict[tuple[int, int], set[Contribution]] = {}
+    for event, answer in ledger.answers(candidates):
+        for draw in stored_draws(event) if answer is not None else ():
+            bounds, total = candidates.get(draw.fingerprint, (None, None))
+            recorded = _recorded_bounds(event, draw.part)
+            if bounds is None or recorded is None or (recorded.groups, recorded.rows) != (bounds.groups, bounds.rows):
+                continue
+            contributions = served.setdefault((bounds.groups, bounds.rows), set())
+            contributions |= {each for each, kinds in _SERVED_TOTALS.items() if isinstance(total, kinds)}
+            if contributions >= set(histograms):
+                return recorded
+    return None
+
+
+def _candidate_bounds(
+    release: PlannedRelease, histograms: Mapping[Contribution, PlannedRelease]
+) -> Iterator[ChosenBounds]:
+    """Yield all bounds that may be chosen for a release."""
+    ladders = [[(kind, low) for low in each.histogram.lows] for kind, each in histograms.items() if each.histogram]
+    yield from dict.fromkeys(_bounds_at(release, dict(radii)) for radii in product(*ladders))
+
+
+def _fingerprints_at(release: PlannedRelease, bounds: ChosenBounds, version: str) -> tuple[str, ...]:
+    question = release.question
+    try:
+        limited = replace(question.bounds, groups=bounds.groups, rows=bounds.rows)
+        groups = question.groups
+        if isinstance(groups, SelectedGroups) and groups.max_groups > 1:
+            groups = replace(groups, max_groups=selection_limit(bounds.groups))
+        return fingerprints_of(replace(question, bounds=limited, groups=groups), version)
+    except ValueError:  # sums could exceed 64 bits
+        return ()
+
+
+def _recorded_bounds(event: Event, part: int) -> ChosenBounds | None:
+    """Return the automatic bounds of one part of an event; None if its bounds were declared."""
+    try:
+        groups, rows, blind = json.loads(event.question)["automatic"][part]
+        return ChosenBounds(int(groups), int(rows), bool(blind))
+    except (ValueError, KeyError, IndexError, TypeError):
+        return None
+
+
+def _bounds_from_histograms(
+    plan: QueryPlan,
+    release: PlannedRelease,
+    request: Loss | dict[str, Fraction],
+    policy: Policy,
+    look_up: HistoryLookup,
+) -> ChosenBounds | None:
+    """Choose the bounds of a release from its histograms; None if one of them is not released."""
+    choices: dict[Contribution, RadiusChoice] = {}
+    for contribution, histogram in _histograms_by_contribution(plan, release).items():
+        (history,) = look_up((histogram,))
+        if not history.draws:
+            return None
+        goal = RadiusGoal.LEAST_ERROR if release.question.bounds.cap_rows else RadiusGoal.MARGINS
+        groups = release.question.groups
+        cells = groups.key_count if isinstance(groups, PublicGroups) else 1
+        buckets = buckets_of(history)
+        deviation = _requested_deviation(plan, release, contribution, request, noise_type_for(policy))
+        if deviation is not None:
+            choices[contribution] = _radius_for_deviation(buckets, deviation, cells, goal)
+            continue
+        cost = request if isinstance(request, Loss) else _cost_of_first_request(history, policy)
+        ratio = _noise_ratio(plan, release, contribution, cost)
+        choices[contribution] = choose_radius(buckets, ratio, cells, goal)
+    radii = {contribution: choice.radius for contribution, choice in choices.items()}
+    return _bounds_at(release, radii, blind=any(choice.blind for choice in choices.values()))
+
+
+def _radius_for_deviation(buckets: ContributionBuckets, deviation: float, cells: int, goal: RadiusGoal) -> RadiusChoice:
+    """Return the least radius that would be chosen if noise had this standard deviation at that radius."""
+    for low in buckets.lows:
+        choice = choose_radius(buckets, deviation / low, cells, goal)
+        if choice.radius <= low:
+            return replace(choice, radius=low)
+    return choose_radius(buckets, deviation / buckets.lows[-1], cells, goal)
+
+
+def _noise_ratio(plan: QueryPlan, release: PlannedRelease, contribution: Contribution, cost: Loss) -> float:
+    """Return the standard deviation of the noise of a count, divided by the radius."""
+    amounts = allocate_cost(plan.releases, cost)[plan.releases.index(release)]
+    kinds = _SERVED_TOTALS[contribution]
+    amount = max(
+        float(amount)
+        for amount, total in zip(amounts, release.question.totals, strict=True)
+        if isinstance(total, kinds)
+    )
+    return math.sqrt(2) / amount if cost.epsilon is not None else 1 / math.sqrt(2 * amount)
+
+
+def _cost_of_first_request(history: ReleaseHistory, policy: Policy) -> Loss:
+    """Return the cost of the request for which a histogram was released, from its share of it."""
+    cost = history.cost_of(0) / policy.budget_entry.bounds_share
+    return Loss(cost) if history.noise_type is Laplace else Loss(None, cost)
+
+
+def _requested_deviation(
+    plan: QueryPlan,
+    release: PlannedRelease,
+    contribution: Contribution,
+    request: Loss | dict[str, Fraction],
+    noise_type: NoiseType,
+) -> float | None:
+    """Return the standard deviation of noise, in rows, for the smallest margin requested for a count or sum."""
+    deviations = []
+    for name, margin in request.items() if isinstance(request, dict) else ():
+        for part, measure in noisy_sources(plan, column_origins(plan)[name]):
+            if part is not release or not isinstance(measure.estimator, NoisyCount | NoisySum):
+                continue
+            total = release.question.totals[measure.estimator.total]
+            if isinstance(total, CountUnits) is (contribution is Contribution.GROUPS):
+                step = total.grid.step if isinstance(total, Sum) else 1
+                rows = float(margin / (max_abs_contribution(total) * step))
+                deviations.append(rows / _margin_in_deviations(noise_type))
+    return min(deviations, default=None)
+
+
+def _margin_in_deviations(noise_type: NoiseType) -> float:
+    """Return the 95 % margin of noise with a standard deviation of 1."""
+    if noise_type is Gaussian:
+        return NormalDist().inv_cdf(float(1 + CONFIDENCE) / 2)
+    return -math.log(float(1 - CONFIDENCE)) / math.sqrt(2)
+
+
+def without_missing_histograms(
+    plan: QueryPlan, histories: Sequence[ReleaseHistory]
+) -> tuple[QueryPlan, tuple[ReleaseHistory, ...]]:
+    """Return a plan and its histories without the histograms that were never released."""
+    known = tuple(history for history in histories if history.draws or not history.release.histogram)
+    return replace(plan, releases=tuple(history.release for history in known)), known

@@ -1,0 +1,213 @@
+"""Build contribution histograms: questions that count units by the norm of their contribution to another release."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import date, timedelta
+from fractions import Fraction
+
+from discreet.estimate.contribution_histogram import (
+    Contribution,
+    ContributionHistogram,
+    HistogramTarget,
+    bucket_ends,
+    effective_bounds,
+    merge_targets,
+    norm_of,
+    squared_radius,
+)
+from discreet.estimate.planned_release import PlannedRelease
+from discreet.kernel.ball import Norm
+from discreet.kernel.errors import Refused
+from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, Expr, Type, UnitAggregate, Value
+from discreet.kernel.question import ContributionBounds, PublicGroups, Question
+from discreet.kernel.relation import MAX_SUM, PerUnit, Relation, Where
+from discreet.kernel.totals import Count, CountUnits, Sum
+from discreet.policy.entries import BudgetEntry
+from discreet.query.canonical_form import canonical_release
+from discreet.query.column_pruning import prune_columns
+from discreet.query.relations.predicates import conjunction
+
+_MAX_LISTED = 4_000  # values of a key in a condition
+_MAX_SQUARED_NORM = 1 << 62
+_MAX_SQUARABLE = 1 << 31  # a number of rows whose square fits in 64 bits
+_ROWS, _NORM = "rows", "norm"
+
+
+def with_histograms(releases: tuple[PlannedRelease, ...], budget: BudgetEntry) -> tuple[PlannedRelease, ...]:
+    """Return the releases, and the contribution histograms that serve them, each once."""
+    by_question: dict[Question, list[PlannedRelease]] = {}
+    for release in releases:
+        for histogram in _histograms_of(release, budget):
+            by_question.setdefault(histogram.question, []).append(histogram)
+    used = {release.name.lower() for release in releases}
+    names = (name for number in range(len(used) + len(by_question)) if (name := f"h{number}") not in used)
+    shared = [
+        replace(equal[0], name=name, histogram=merge_targets([each.histogram for each in equal if each.histogram]))
+        for name, equal in zip(names, by_question.values(), strict=False)
+    ]
+    return (*releases, *shared)
+
+
+def _histograms_of(release: PlannedRelease, budget: BudgetEntry) -> Iterator[PlannedRelease]:
+    """Yield the histograms of a release: those that its bounds are chosen from, or the one that reports on clipping."""
+    if release.automatic:
+        for contribution in automatic_contributions(release):
+            histogram = _histogram_release(release, contribution, budget.bounds_share)
+            if histogram is None:
+                raise Refused(
+                    "GROUP BY: a key has too many declared values for automatic contribution bounds. "
+                    "Declare groups and rows."
+                )
+            yield histogram
+    elif budget.bounds_report and (reported := _reported_contribution(release)):
+        histogram = _histogram_release(release, reported, budget.bounds_report)
+        if histogram is not None:
+            yield histogram
+
+
+def automatic_contributions(release: PlannedRelease) -> tuple[Contribution, ...]:
+    """Return what automatic bounds are chosen from; the number of groups if units are counted in several groups."""
+    totals, automatic = release.question.totals, release.automatic
+    assert automatic is not None
+    counts_units = any(isinstance(total, CountUnits) for total in totals) and release.possible.groups != 1
+    of_groups = automatic.groups and counts_units
+    of_rows = _counted_rows(release.question) and (automatic.rows or not of_groups)
+    return ((Contribution.GROUPS,) if of_groups else ()) + ((Contribution.ROWS,) if of_rows else ())
+
+
+def _reported_contribution(release: PlannedRelease) -> Contribution | None:
+    """Return what a report on clipping measures; None if no unit can be clipped, or nothing is counted or summed.
+
+    Quantiles depend little on the weight of single units.
+    """
+    question = release.question
+    if not question.needs_clipping:
+        return None
+    if _counted_rows(question):
+        return Contribution.ROWS if _max_squared_norm(release) > squared_radius(effective_bounds(question)) else None
+    counts_units = any(isinstance(total, CountUnits) for total in question.totals)
+    return Contribution.GROUPS if counts_units and question.needs_l0_clipping and release.possible.groups != 1 else None
+
+
+def _counted_rows(question: Question) -> bool:
+    return any(isinstance(total, Count | Sum) for total in question.totals)
+
+
+def _max_squared_norm(release: PlannedRelease, contribution: Contribution = Contribution.ROWS) -> int:
+    """Return the largest square of the norm of a unit's contribution."""
+    question, possible = release.question, release.possible
+    shape = question.relation.shape
+    most = min(shape.max_rows, shape.max_rows_per_unit or shape.max_rows)
+    rows = 1 if contribution is Contribution.GROUPS else possible.rows
+    groups = min(filter(None, (possible.groups, question.max_groups_per_unit)), default=None)
+    if rows is None or groups is None:
+        return most**2 if contribution is Contribution.ROWS or question.bounds.norm is Norm.L1 else most
+    return min(most**2, rows**2 * (groups if question.bounds.norm is Norm.L2 else groups**2))
+
+
+def _histogram_release(release: PlannedRelease, contribution: Contribution, share: Fraction) -> PlannedRelease | None:
+    """Return the histogram of one release; None if its keys cannot be listed in a condition."""
+    question = release.question
+    norm, bounds = question.bounds.norm, effective_bounds(question)
+    if contribution is Contribution.GROUPS:
+        bounds = replace(bounds, rows=1)
+    rows = _counted(question, contribution)
+    relation = _rows_in_groups(question, rows)
+    if relation is None:
+        return None
+    measured = _with_norm(relation, question, contribution)
+    # The kernel cannot compute larger bounds, and squares of larger norms do not fit.
+    limit = min(_MAX_SQUARED_NORM, (MAX_SUM // question.relation.shape.max_rows) ** 2)
+    top = min(limit, _max_squared_norm(release, contribution))
+    square = 1 if release.automatic else squared_radius(bounds)
+    ends = bucket_ends(norm, square if release.automatic else square + 1, square, top)
+    key = _bucket_number(Column(_NORM, Type.INTEGER), ends)
+    groups = PublicGroups((tuple(range(len(ends))),))
+    counted = Question(measured, (("bucket", key),), groups, ContributionBounds(1, 1), (Count(),))
+    chosen = release.automatic is None or release.automatic.chosen
+    histogram = ContributionHistogram(
+        contribution,
+        rows,
+        tuple(norm_of(end, norm) for end in ends),
+        share,
+        (HistogramTarget(release.name, squared_radius(bounds) ** 0.5 if chosen else None),),
+    )
+    return canonical_release(PlannedRelease("", prune_columns(counted), ("bucket",), (), (), (), histogram=histogram))
+
+
+def _counted(question: Question, contribution: Contribution) -> Expr | None:
+    """Return the expression whose rows are counted; None for all rows.
+
+    All rows are counted where the bias is not computed from the histogram, so that more queries share it.
+    """
+    exprs = {total.expr for total in question.totals if isinstance(total, Count)}
+    single = len(exprs) == 1 and contribution is Contribution.ROWS and not question.bounds.cap_rows
+    return exprs.pop() if single else None
+
+
+def _rows_in_groups(question: Question, expr: Expr | None) -> Relation | None:
+    """Return the rows that a question counts; None if its keys cannot be listed in a condition."""
+    conditions: list[Expr] = [] if expr is None else [Call("not", (Call("is_null", (expr,)),))]
+    if isinstance(question.groups, PublicGroups):
+        for (_, key), domain in zip(question.by, question.groups.domains, strict=True):
+            condition = _is_listed(key, domain)
+            if condition is None:
+                return None
+            conditions.append(condition)
+    condition = conjunction(conditions)
+    return question.relation if condition is None else Where(question.relation, condition)
+
+
+def _is_listed(key: Expr, domain: tuple[Value, ...]) -> Expr | None:
+    """Return the condition that a key is in its domain; None if that would be too long."""
+    values = [value for value in domain if value is not None]
+    listed: list[Expr] = []
+    if values and (ends := _contiguous_range(values)):
+        low, high = (Constant(end, key.type) for end in ends)
+        listed = [Call("and", (Call("at_most", (low, key)), Call("at_most", (key, high))))]
+    elif values:
+        if len(values) > _MAX_LISTED:
+            return None
+        listed = [Call("one_of", (key, *(Constant(value, key.type) for value in values)))]
+    listed += [Call("is_null", (key,))] if None in domain else []
+    return listed[0] if len(listed) == 1 else Call("or", tuple(listed))
+
+
+def _contiguous_range(values: Sequence[Value]) -> tuple[Value, Value] | None:
+    """Return the ends of a long list of consecutive integers or days; None for any other list."""
+    kinds = {type(value) for value in values}
+    if len(values) < 3 or kinds not in ({int}, {date}):
+        return None
+    low, high = min(values), max(values)  # type: ignore[type-var]
+    steps = (high - low) // timedelta(days=1) if kinds == {date} else high - low  # type: ignore[operator]
+    return (low, high) if steps == len(values) - 1 else None
+
+
+def _with_norm(relation: Relation, question: Question, contribution: Contribution) -> Relation:
+    """Return one row for each unit, with its l1 norm or the square of its l2 norm."""
+    rows = UnitAggregate(AggregateFunction.ROWS)
+    if contribution is Contribution.GROUPS:  # the square of sqrt(k) is k
+        return PerUnit(PerUnit(relation, question.by, ()), (), ((_NORM, rows),))
+    if question.bounds.norm is Norm.L1 or not question.by:
+        norm = UnitAggregate(AggregateFunction.ROWS)
+        counted = PerUnit(relation, (), ((_NORM, norm),))
+        if question.bounds.norm is Norm.L1:
+            return counted
+        return PerUnit(counted, (), ((_NORM, UnitAggregate(AggregateFunction.SUM, _square(_NORM))),))
+    by_group = PerUnit(relation, question.by, ((_ROWS, rows),))
+    return PerUnit(by_group, (), ((_NORM, UnitAggregate(AggregateFunction.SUM, _square(_ROWS))),))
+
+
+def _square(name: str) -> Expr:
+    """Return the square of a number of rows; above 2^31 rows, that of 2^31."""
+    rows = Call("least", (Column(name, Type.INTEGER), Constant(_MAX_SQUARABLE - 1, Type.INTEGER)))
+    return Call("multiply", (rows, rows))
+
+
+def _bucket_number(norm: Expr, ends: tuple[int, ...]) -> Expr:
+    """Return the number of a norm's bucket: NULL below the first, the last one if the norm does not fit in 64 bits."""
+    branches: list[Expr] = []
+    for number, end in enumerate(ends):
+        below = Call("less", (norm, Constant(end, Type.INTEGER)))
+        branches += [below, Constant(number - 1 if number else None, Type.INTEGER)]
+    return Call("case", (*branches, Constant(len(ends) - 1, Type.INTEGER)))

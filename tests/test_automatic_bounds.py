@@ -1,0 +1,426 @@
+"""Automatic contribution bounds: a private histogram is released first, and then the query with the chosen bounds."""
+
+import json
+import threading
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import discreet as dc
+from discreet.cli.main import app
+from discreet.engines.column_usage import usage_of_questions
+from discreet.estimate.contribution_histogram import Contribution
+from discreet.kernel.ball import Norm
+from discreet.kernel.loss import ZERO_LOSS
+from discreet.policy import Policy
+from discreet.policy.model import write_policy
+
+POLICY = """
+[data]
+name = "visits"
+protects = "patient"
+ledger = "{ledger}"
+version = "1"
+[budget]
+epsilon = 20
+{delta}
+{budget}
+[budget.analysts]
+ann = {{ epsilon = 8 }}
+bob = {{ epsilon = 8 }}
+[tables.visits]
+source = "visits"
+unit = "patient"
+{bounds}
+rows_max = 100_000
+[tables.visits.columns]
+patient = {{ type = "integer" }}
+ward = {{ type = "text", in = ["A", "B", "C"] }}
+street = {{ type = "text" }}
+cost = {{ type = "integer", between = [0, 100] }}
+"""
+AUTO = 'groups = "auto"\nrows = "auto"'
+DELTA = "delta = 1e-6"
+TOTAL = "SELECT COUNT(*) AS n FROM visits"
+BY_WARD = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
+
+
+def heavy_tailed(units=2_000):
+    rng = np.random.default_rng(7)
+    rows = np.minimum((rng.pareto(1.5, units) + 1).astype(int), 200)
+    unit = np.repeat(np.arange(units), rows)
+    return pa.table(
+        {
+            "patient": unit,
+            "ward": np.array(["A", "B", "C"])[rng.integers(0, 3, len(unit))],
+            "street": np.array([f"s{number}" for number in range(20)])[rng.integers(0, 20, len(unit))],
+            "cost": rng.integers(0, 100, len(unit)),
+        }
+    )
+
+
+DATA = heavy_tailed()
+
+
+def opened(delta="", budget="", bounds=AUTO, ledger=":memory:", data=DATA):
+    text = POLICY.format(delta=delta, budget=budget, bounds=bounds, ledger=ledger)
+    return dc.open(Policy.parse(text), data={"visits": data})
+
+
+@pytest.fixture(params=["", DELTA], ids=["pure", "delta"])
+def curator(request):
+    with opened(request.param) as found:
+        yield found
+
+
+def amount(loss):
+    return loss.rho if loss.epsilon is None else loss.epsilon
+
+
+def asked(curator, epsilon):
+    return amount(dc.privacy.cost_of(curator.policy.budget, epsilon))
+
+
+def bounds_of(curator, sql, **more):
+    """Return the bounds that the newest answer to a query was released with."""
+    curator.ask(sql, **more)
+    (bounds,) = {tuple(each) for each in chosen_bounds(curator)[-1] if each}
+    return bounds
+
+
+def chosen_bounds(curator):
+    records = [json.loads(event.question) for event in curator.ledger.events()]
+    return [record["automatic"] for record in records if "automatic" in record]
+
+
+def test_the_histogram_and_the_query_together_cost_what_was_asked(curator):
+    answer = curator.ask(BY_WARD, epsilon=1)
+    first, second = curator.ledger.events()
+    assert amount(first.loss) == asked(curator, 1) / 20
+    assert amount(first.loss) + amount(second.loss) == asked(curator, 1) == amount(answer.cost.loss)
+    assert amount(answer.paid) == amount(answer.cost.loss)
+    assert json.loads(first.question)["purpose"] == "contribution histogram"
+    assert "reused" not in repr(answer)
+    curator.ledger.verify()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        TOTAL,
+        BY_WARD,
+        "SELECT ward, SUM(cost) AS s, AVG(cost) AS a FROM visits GROUP BY ward",
+        "SELECT ward, COUNT(*) AS n, COUNT(DISTINCT patient) AS u FROM visits GROUP BY ward",
+        "SELECT ward, COUNT(DISTINCT patient) AS u FROM visits GROUP BY ward",
+        "SELECT COUNT(*) AS n FROM (SELECT * FROM visits UNION ALL SELECT * FROM visits) AS v",
+    ],
+)
+def test_a_repeated_query_is_free_and_has_the_same_answer(curator, sql):
+    first = curator.ask(sql, epsilon=1)
+    again = curator.ask(sql, epsilon=1)
+    assert again.paid == ZERO_LOSS
+    assert again.table == first.table
+    assert amount(first.cost.loss) == asked(curator, 1)
+
+
+def test_groups_from_partition_selection_have_automatic_bounds_too():
+    with opened(DELTA) as curator:
+        sql = "SELECT street, COUNT(*) AS n FROM visits GROUP BY street"
+        answer = curator.ask(sql, epsilon=4)
+        assert len(answer) > 3
+        assert curator.ask(sql, epsilon=4).paid == ZERO_LOSS
+        ((groups, rows, _),) = chosen_bounds(curator)[0]
+        assert groups > 1 <= rows
+
+
+def test_a_join_has_automatic_bounds_unless_it_limits_the_rows_of_a_unit(curator):
+    """A join with a private table limits them, so its bounds are public."""
+    joined = "SELECT COUNT(*) AS n FROM visits AS a JOIN visits AS b ON a.patient = b.patient"
+    curator.ask(joined, epsilon=1, groups="auto", rows="auto")
+    assert chosen_bounds(curator)
+
+
+def test_more_units_with_many_rows_raise_the_bounds():
+    small = pa.table({name: DATA.column(name) for name in DATA.column_names})
+    one_each = small.take(pa.array(np.unique(DATA["patient"].to_numpy(), return_index=True)[1]))
+    with opened(DELTA) as heavy, opened(DELTA, data=one_each) as light:
+        _, many, _ = bounds_of(heavy, TOTAL, epsilon=4)
+        _, few, _ = bounds_of(light, TOTAL, epsilon=4)
+    assert many > few
+
+
+def test_a_stored_histogram_serves_other_questions_and_other_analysts(curator):
+    curator.ask(BY_WARD, epsilon=1, by="ann")
+    before = len(curator.ledger.events())
+    answer = curator.ask("SELECT ward, SUM(cost) AS s FROM visits GROUP BY ward", epsilon=1, by="bob")
+    assert len(curator.ledger.events()) == before + 1
+    assert amount(answer.paid) == asked(curator, 1) * 19 / 20
+    assert amount(curator.ledger.spent("ann")) == asked(curator, 1)
+
+
+def test_a_higher_epsilon_keeps_the_bounds_and_refines_the_answer(curator):
+    bounds = bounds_of(curator, BY_WARD, epsilon=1)
+    answer = curator.ask(BY_WARD, epsilon=2)
+    assert amount(answer.paid) == asked(curator, 2) - asked(curator, 1)
+    assert amount(answer.cost.loss) == asked(curator, 2)
+    ((groups, rows, blind), _) = chosen_bounds(curator)[-1]
+    assert (groups, rows, blind) == bounds
+    assert curator.ask(BY_WARD, epsilon=1).paid == ZERO_LOSS
+
+
+def test_an_answer_with_declared_bounds_does_not_decide_about_automatic_ones():
+    with opened(DELTA) as curator:
+        curator.ask(TOTAL, epsilon=1, rows=1)
+        _, rows, _ = bounds_of(curator, TOTAL, epsilon=1)
+        assert rows > 1
+
+
+def test_without_enough_budget_for_the_whole_query_nothing_is_charged(curator):
+    with pytest.raises(dc.Refused, match="not enough budget"):
+        curator.ask(BY_WARD, epsilon=9, by="ann")
+    assert curator.ledger.events() == []
+
+
+def test_a_crash_after_the_first_charge_leaves_a_histogram_for_the_next_attempt(curator, monkeypatch):
+    charge = type(curator)._charge_and_release
+
+    def fail_second(self, plan, *arguments):
+        if plan.answering:
+            raise KeyboardInterrupt
+        return charge(self, plan, *arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(curator), "_charge_and_release", fail_second)
+        with pytest.raises(KeyboardInterrupt):
+            curator.ask(BY_WARD, epsilon=1, key="k")
+    assert len(curator.ledger.events()) == 1
+    answer = curator.ask(BY_WARD, epsilon=1, key="k")
+    assert len(curator.ledger.events()) == 2
+    assert amount(curator.ledger.spent()) == asked(curator, 1)
+    assert curator.ask(BY_WARD, epsilon=1, key="k").table == answer.table
+    assert len(curator.ledger.events()) == 2
+
+
+def test_a_key_returns_its_answer_after_a_more_accurate_one(curator):
+    first = curator.ask(BY_WARD, epsilon=1, key="k")
+    curator.ask(BY_WARD, epsilon=2)
+    assert curator.ask(BY_WARD, epsilon=1, key="k").table == first.table
+    with pytest.raises(dc.Refused, match="different query"):
+        curator.ask(BY_WARD, epsilon=1, key="k", rows=3)
+
+
+def test_concurrent_requests_with_one_key_are_charged_once(curator):
+    tables = []
+    threads = [
+        threading.Thread(target=lambda: tables.append(curator.ask(TOTAL, epsilon=1, key="k").table)) for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(tables) == 3
+    assert all(table == tables[0] for table in tables)
+    assert amount(curator.ledger.spent()) == asked(curator, 1)
+
+
+def test_a_failure_to_read_the_histogram_is_charged_and_discloses_nothing(curator, monkeypatch):
+    def fail(*_):
+        raise OSError("secret")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(curator._engine), "totals", fail, raising=False)
+        with pytest.raises(dc.Failed) as failure:
+            curator.ask(BY_WARD, epsilon=1)
+    assert "secret" not in str(failure.value)
+    assert amount(curator.ledger.spent()) == asked(curator, 1) / 20
+
+
+def test_explain_reads_nothing_and_knows_margins_only_after_the_histogram(curator, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(type(curator._engine), "totals", lambda *_: pytest.fail("read"), raising=False)
+        before = curator.explain(BY_WARD, epsilon=1)
+    assert amount(before.paid) == amount(before.cost.loss) == asked(curator, 1)
+    (column,) = before.columns
+    assert column.margin is None
+    assert "chosen privately" in column.margin_depends_on
+    assert any("chosen privately" in sentence for sentence in before.bounds)
+    assert curator.ledger.events() == []
+    answer = curator.ask(BY_WARD, epsilon=1)
+    after = curator.explain(BY_WARD, epsilon=1)
+    assert after.paid == ZERO_LOSS
+    assert after.columns[0].margin == answer.margins["n"][0]
+    assert any("chosen automatically" in sentence for sentence in answer.bounds)
+
+
+def test_a_margin_needs_a_stored_histogram(curator):
+    for act in (curator.ask, curator.explain):
+        with pytest.raises(dc.Refused, match="histogram that is not released yet"):
+            act(BY_WARD, margin=500)
+    assert curator.ledger.events() == []
+    curator.ask("SELECT ward, SUM(cost) AS s FROM visits GROUP BY ward", epsilon=1)
+    answer = curator.ask(BY_WARD, margin=500)
+    assert max(answer.margins["n"]) <= 500
+    assert curator.ask(BY_WARD, margin=500).paid == ZERO_LOSS
+
+
+@pytest.mark.parametrize(
+    "aggregate", ["MEDIAN(cost)", "MODE(ward)", "MAX(cost)", "COUNT(DISTINCT street)", "COUNT(*), MEDIAN(cost)"]
+)
+def test_other_aggregates_are_refused_with_a_hint_before_the_charge(curator, aggregate):
+    with pytest.raises(dc.Refused, match=r"automatically.*declare groups and rows"):
+        curator.ask(f"SELECT {aggregate} FROM visits", epsilon=1)
+    assert curator.ledger.events() == []
+    curator.ask(f"SELECT {aggregate} FROM visits", epsilon=1, groups=1, rows=2)
+
+
+def test_the_owner_can_switch_automatic_bounds_off():
+    with opened(budget="bounds_share = 0") as curator:
+        with pytest.raises(dc.Refused, match="bounds_share"):
+            curator.ask(TOTAL, epsilon=1)
+        curator.ask(TOTAL, epsilon=1, rows=2)
+
+
+def test_the_share_of_the_histogram_is_that_of_the_policy():
+    with opened(budget="bounds_share = 0.25") as curator:
+        curator.ask(TOTAL, epsilon=1)
+        assert [event.loss.epsilon for event in curator.ledger.events()] == [Fraction(1, 4), Fraction(3, 4)]
+
+
+@pytest.mark.parametrize("bounds", ["", AUTO, 'groups = 2\nrows = "auto"', 'groups = "auto"\nrows = 3'])
+def test_bounds_of_a_table_that_are_missing_or_auto_are_chosen(bounds):
+    with opened(DELTA, bounds=bounds) as curator:
+        groups, rows, _ = bounds_of(curator, BY_WARD, epsilon=2)
+        assert groups == 2 or "groups = 2" not in bounds
+        assert rows == 3 or "rows = 3" not in bounds
+
+
+@pytest.mark.parametrize("wrong", ["automatic", 0, 1.5, True, b"auto"])
+def test_other_words_for_a_bound_are_refused(curator, wrong):
+    with pytest.raises(dc.Refused, match=r'rows: .* or "auto"'):
+        curator.ask(TOTAL, epsilon=1, rows=wrong)
+    with pytest.raises(dc.PolicyError, match='"auto"'):
+        Policy.from_dict(
+            {
+                "data": {"name": "visits"},
+                "budget": {"epsilon": 1},
+                "tables": {"v": {"source": "v", "unit": "p", "rows": "often", "columns": {"p": {"type": "integer"}}}},
+            }
+        )
+
+
+@pytest.mark.parametrize("word", ["'auto'", "auto", "AUTO"])
+def test_options_in_the_text_can_be_auto(word):
+    with opened(bounds="groups = 2\nrows = 2") as curator:
+        options = (
+            f"WITH DIFFERENTIAL_PRIVACY OPTIONS(epsilon=1, max_groups_contributed={word}, max_rows_contributed={word})"
+        )
+        curator.ask(f"SELECT {options} ward, COUNT(*) AS n FROM visits GROUP BY ward")
+        assert chosen_bounds(curator)
+
+
+def test_a_policy_writes_auto_back():
+    policy = Policy.parse(POLICY.format(delta="", budget="bounds_share = 0.1", bounds=AUTO, ledger=":memory:"))
+    text = write_policy(policy)
+    assert Policy.parse(text) == policy
+    assert 'rows = "auto"' in text
+    assert "bounds_share = 0.1" in text
+
+
+def test_an_l2_histogram_counts_units_by_the_norm_over_all_groups():
+    with opened(DELTA, budget="bounds_report = 0.5", bounds="groups = 1\nrows = 2") as curator:
+        plan = curator._plan_query(BY_WARD, "owner", None, None)
+        (histogram,) = [release for release in plan.releases if release.histogram]
+        question, lows = histogram.question, histogram.histogram.lows
+        with curator._engine.prepare(usage_of_questions([question])) as reader:
+            totals = reader.totals(question)
+    counts = dict(zip((key for (key,) in totals.keys), totals.values[:, 0].tolist(), strict=True))
+    pairs = DATA.group_by(["patient", "ward"]).aggregate([([], "count_all")])
+    norms = np.sqrt(np.bincount(pairs["patient"].to_numpy(), pairs["count_all"].to_numpy() ** 2.0))
+    ends = [*lows[1:], np.inf]
+    expected = {
+        place: int(((norms >= low - 1e-9) & (norms < end - 1e-9)).sum())
+        for place, (low, end) in enumerate(zip(lows, ends, strict=True))
+    }
+    assert {place: counts.get(place, 0) for place in expected} == expected
+    assert lows[0] == pytest.approx(5**0.5)
+    assert histogram.histogram.targets[0].radius == 2
+    assert question.sensitivity().l1 == 1
+
+
+def histograms(curator, sql, **more):
+    plan = curator._plan_query(sql, "owner", more.get("groups"), more.get("rows"))
+    return [release.histogram for release in plan.releases if release.histogram]
+
+
+def test_a_histogram_exists_only_where_contributions_can_be_clipped():
+    with opened(DELTA, bounds="groups = 2\nrows = 2") as curator:
+        assert not histograms(curator, "SELECT COUNT(DISTINCT patient) AS n FROM visits")
+        assert not histograms(curator, "SELECT MEDIAN(cost) FROM visits")
+        assert not histograms(curator, "SELECT COUNT(*) FROM (SELECT patient, COUNT(*) FROM visits GROUP BY 1) AS p")
+        (of_groups,) = histograms(curator, "SELECT ward, COUNT(DISTINCT patient) AS n FROM visits GROUP BY ward")
+        assert of_groups.contribution is Contribution.GROUPS
+        (of_rows,) = histograms(curator, BY_WARD)
+        assert of_rows.contribution is Contribution.ROWS
+        assert not histograms(curator, TOTAL, rows=100_000)
+
+
+def test_releases_with_equal_histograms_share_one():
+    count, total = "(SELECT COUNT(*) AS n FROM visits) AS a", "(SELECT SUM(cost) AS s FROM visits) AS b"
+    sql = f"SELECT a.n, b.s FROM {count} CROSS JOIN {total}"
+    with opened(DELTA, bounds="groups = 2\nrows = 2") as curator:
+        (shared,) = histograms(curator, sql)
+        assert len(shared.targets) == 2
+        answer = curator.ask(sql, epsilon=1)
+        assert amount(answer.cost.loss) == asked(curator, 1)
+
+
+def test_the_norm_follows_the_noise_and_only_means_limit_rows_per_group():
+    for delta, norm in (("", Norm.L1), (DELTA, Norm.L2)):
+        with opened(delta, bounds="groups = 2\nrows = 2") as curator:
+            plan = curator._plan_query(BY_WARD, "owner", None, None)
+            assert plan.releases[0].question.bounds.norm is norm
+            assert not plan.releases[0].question.bounds.cap_rows
+            for mean in ("AVG(cost)", "VAR_POP(cost)", "STDDEV(cost)"):
+                sql = f"SELECT ward, COUNT(*) AS n, {mean} AS m FROM visits GROUP BY ward"
+                bounds = curator._plan_query(sql, "owner", None, None).releases[0]
+                assert bounds.question.bounds.cap_rows
+                assert bounds.bounds_notes[1] == "Each patient contributes at most 2 rows per group."
+
+
+def test_the_notes_state_the_norm_in_words():
+    notes = {}
+    for delta in ("", DELTA):
+        with opened(delta, bounds="groups = 2\nrows = 4") as curator:
+            notes[delta] = " ".join(curator.explain(BY_WARD, epsilon=1).bounds)
+            assert "Each patient contributes at most 4 rows." in curator.explain(TOTAL, epsilon=1).bounds
+    assert "at most 8 rows' worth over all groups (l1 norm)" in notes[""]
+    assert "an l2 norm of at most 5.657 over all groups, such as 4 rows in each of 2 groups" in notes[DELTA]
+
+
+def test_a_database_connection_takes_automatic_bounds_from_the_text_or_the_policy(curator):
+    options = "WITH DIFFERENTIAL_PRIVACY OPTIONS(max_rows_contributed='auto')"
+    with dc.connect(curator, epsilon=1) as connection:
+        cursor = connection.cursor()
+        cursor.execute(f"SELECT {options} COUNT(*) AS n FROM visits")
+        assert len(cursor.fetchall()) == 1
+        cursor.execute(TOTAL)
+        assert cursor.answer.paid == ZERO_LOSS
+
+
+def test_the_command_line_takes_auto_and_names_the_histogram_in_the_ledger(tmp_path):
+    pq.write_table(DATA, tmp_path / "visits.parquet")
+    text = POLICY.format(delta="", budget="", bounds="groups = 1\nrows = 1", ledger="ledger.sqlite")
+    policy = tmp_path / "policy.toml"
+    policy.write_text(text.replace('source = "visits"', 'source = "visits.parquet"'))
+    command = ["ask", str(policy), BY_WARD, "--epsilon", "1", "--groups", "auto", "--rows"]
+    runner = CliRunner()
+    answered = runner.invoke(app, [*command, "auto", "--details"])
+    assert answered.exit_code == 0
+    assert "chosen automatically" in " ".join(answered.output.split())
+    assert runner.invoke(app, [*command, "many"]).exit_code == 2
+    shown = runner.invoke(app, ["ledger", "show", str(policy)])
+    assert shown.output.count("Contribution histogram for: ") == 1
