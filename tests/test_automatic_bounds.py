@@ -6,9 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
 import discreet as dc
+from discreet.cli.main import app
 from discreet.engines.column_usage import usage_of_questions
 from discreet.estimate.contribution_histogram import Contribution
 from discreet.kernel.ball import Norm
@@ -396,3 +399,28 @@ def test_the_notes_state_the_norm_in_words():
             assert "Each patient contributes at most 4 rows." in curator.explain(TOTAL, epsilon=1).bounds
     assert "at most 8 rows' worth over all groups (l1 norm)" in notes[""]
     assert "an l2 norm of at most 5.657 over all groups, such as 4 rows in each of 2 groups" in notes[DELTA]
+
+
+def test_a_database_connection_takes_automatic_bounds_from_the_text_or_the_policy(curator):
+    options = "WITH DIFFERENTIAL_PRIVACY OPTIONS(max_rows_contributed='auto')"
+    with dc.connect(curator, epsilon=1) as connection:
+        cursor = connection.cursor()
+        cursor.execute(f"SELECT {options} COUNT(*) AS n FROM visits")
+        assert len(cursor.fetchall()) == 1
+        cursor.execute(TOTAL)
+        assert cursor.answer.paid == ZERO_LOSS
+
+
+def test_the_command_line_takes_auto_and_names_the_histogram_in_the_ledger(tmp_path):
+    pq.write_table(DATA, tmp_path / "visits.parquet")
+    text = POLICY.format(delta="", budget="", bounds="groups = 1\nrows = 1", ledger="ledger.sqlite")
+    policy = tmp_path / "policy.toml"
+    policy.write_text(text.replace('source = "visits"', 'source = "visits.parquet"'))
+    command = ["ask", str(policy), BY_WARD, "--epsilon", "1", "--groups", "auto", "--rows"]
+    runner = CliRunner()
+    answered = runner.invoke(app, [*command, "auto", "--details"])
+    assert answered.exit_code == 0
+    assert "chosen automatically" in " ".join(answered.output.split())
+    assert runner.invoke(app, [*command, "many"]).exit_code == 2
+    shown = runner.invoke(app, ["ledger", "show", str(policy)])
+    assert shown.output.count("Contribution histogram for: ") == 1

@@ -213,7 +213,7 @@ def test_too_little_to_be_seen_is_stated_with_what_could_be_hidden():
     assert one.removed.low == 0
     line = clipping_sentence(one, PATIENTS)
     assert line.startswith("Clipping removed fewer than about ")
-    assert line.endswith(" rows (below detection at this epsilon).")
+    assert line.endswith(" rows, unless some patients are far above the bounds (below detection at this epsilon).")
     assert any("unnoticed" in note for note in clipping_notes([one], PATIENTS))
     louder = clipped([9000], histogram=buckets([3, -2, 1, 0, 4, -1, 0, 2], Gaussian(50)))
     rows = [
@@ -222,6 +222,16 @@ def test_too_little_to_be_seen_is_stated_with_what_could_be_hidden():
     assert rows[1] == pytest.approx(10 * rows[0], rel=0.1)
     declared = dataclasses.replace(one, contribution_max=200)
     assert not any("unnoticed" in note for note in clipping_notes([declared], PATIENTS))
+    assert "unless" not in clipping_sentence(declared, PATIENTS)
+
+
+def test_an_estimate_that_is_not_proved_is_stated_as_such():
+    one = clipped([9000], histogram=buckets([200, 100, 0, 0, 0, 0, 0, 0], Gaussian(60)))
+    assert one.removed.low == 0
+    assert one.removed.estimate > 1
+    line = clipping_sentence(one, PATIENTS)
+    assert " rows by estimate, too few to prove at this epsilon: counts may be too low" in line
+    assert "at least" not in line
 
 
 def test_a_blind_choice_of_bounds_is_stated():
@@ -354,7 +364,9 @@ def test_the_bias_follows_the_rows_of_the_answer(bounds_used):
         backwards = curator.ask(f"{sql} ORDER BY clinic DESC LIMIT 2", epsilon=20)
     assert len(forwards.bias["n"]) == 4
     assert backwards.bias["n"] == forwards.bias["n"][:1:-1]
-    assert len({bias.estimate for bias in forwards.bias["n"]}) == 4
+    shares = [bias.estimate / count for bias, (_, count, _) in zip(forwards.bias["n"], forwards, strict=True)]
+    assert shares == pytest.approx([shares[0]] * 4)
+    assert shares[0] > 0
     assert forwards.bias["m"] == [POSSIBLE_BIAS] * 4
     assert all(bias.low == 0 for bias in forwards.bias["n"])
     assert bounds_used

@@ -158,3 +158,15 @@ def test_a_histogram_that_is_not_a_ladder_is_refused():
         ContributionBuckets((1.0, 2.0), np.array([1]), NOISES[0])
     with pytest.raises(ValueError, match="increasing"):
         ContributionBuckets((2.0, 2.0), np.array([1, 1]), NOISES[0])
+
+
+def test_a_spike_of_noise_far_above_the_radius_does_not_count_in_the_estimate():
+    lows = tuple(8 * 2 ** (place / 2) for place in range(60))
+    counts = np.zeros(60, np.int64)
+    counts[[0, 1, 50]] = 60, 40, 80
+    spiked = ContributionBuckets(lows, counts, Laplace(12))
+    counts_below = counts.copy()
+    counts_below[50] = 0
+    plain = ContributionBuckets(lows, counts_below, Laplace(12))
+    assert clipped_rows(spiked, 8).estimate == clipped_rows(plain, 8).estimate > 0
+    assert clipped_rows(spiked, 64).estimate == 0

@@ -121,7 +121,7 @@ def asked(connection, sql, parameters=()):
 
 
 def number(connection, condition, parameters=()):
-    ((found, margin),) = asked(connection, f"SELECT COUNT(*) AS n FROM data WHERE {condition}", parameters)
+    ((found, margin, *_),) = asked(connection, f"SELECT COUNT(*) AS n FROM data WHERE {condition}", parameters)
     assert margin == 0
     return found
 
@@ -169,7 +169,7 @@ def test_type_constructors_follow_the_specification():
     assert dbapi.NUMBER == dbapi.NUMBER
 
 
-def test_a_margin_follows_each_noisy_column_and_types_are_described(connection):
+def test_margin_and_bias_follow_each_noisy_column_and_types_are_described(connection):
     cursor = connection.cursor()
     sql = (
         "SELECT new, COUNT(*) AS n, AVG(cost) AS m, 'x' AS word, CAST('2026-01-31' AS DATE) AS d FROM data GROUP BY new"
@@ -177,9 +177,10 @@ def test_a_margin_follows_each_noisy_column_and_types_are_described(connection):
     assert cursor.execute(sql) is cursor
     names = [column[0] for column in cursor.description]
     codes = [column[1] for column in cursor.description]
-    assert names == ["new", "n", "n_margin", "m", "m_margin", "word", "d"]
-    assert codes == ["boolean", "integer", "real", "real", "real", "text", "date"]
-    assert [code == dbapi.NUMBER for code in codes] == [True] * 5 + [False] * 2
+    bias = [["n_bias", "n_bias_low"], ["m_bias", "m_bias_low"]]
+    assert names == ["new", "n", "n_margin", *bias[0], "m", "m_margin", *bias[1], "word", "d"]
+    assert codes == ["boolean", "integer", *["real"] * 7, "text", "date"]
+    assert [code == dbapi.NUMBER for code in codes] == [True] * 9 + [False] * 2
     assert all(len(column) == 7 for column in cursor.description)
     assert cursor.rowcount == 2
     assert [row[2] for row in cursor.fetchall()] == cursor.answer.margins["n"]
@@ -378,7 +379,7 @@ def test_a_parameter_cannot_be_a_name(connection, sql):
 
 def test_a_value_may_equal_a_name_that_is_written(connection):
     sql = 'SELECT COUNT(*) AS "plain" FROM data WHERE ward = ?'
-    assert asked(connection, sql, ["plain"]) == [(1, 0)]
+    assert asked(connection, sql, ["plain"]) == [(1, 0, 0, 0)]
 
 
 def test_a_value_begins_no_second_statement(connection):
@@ -596,7 +597,7 @@ def test_a_spent_budget_refuses_queries(curator):
 def test_pandas_reads_from_a_connection(connection):
     with pytest.warns(UserWarning, match="SQLAlchemy"):
         frame = pd.read_sql("SELECT new, COUNT(*) AS n FROM data WHERE age > ? GROUP BY new", connection, params=[80])
-    assert list(frame.columns) == ["new", "n", "n_margin"]
+    assert list(frame.columns) == ["new", "n", "n_margin", "n_bias", "n_bias_low"]
     assert frame["n"].sum() == number(connection, "age > 80")
 
 

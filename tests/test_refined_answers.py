@@ -223,7 +223,7 @@ def test_quantiles_are_redrawn_at_full_cost_and_a_note_states_it(curator):
     second = curator.ask(sql, epsilon=2)
     assert second.paid == second.loss == dc.privacy.cost_of(curator.policy.budget, 2)
     assert any("full cost is charged" in note for note in second.notes)
-    assert second.notes == said.notes
+    assert set(said.notes) <= set(second.notes)
     assert not any("full cost is charged" in note for note in first.notes)
     again = curator.ask(sql, epsilon=1)
     assert (again.table, again.paid) == (second.table, ZERO_LOSS)

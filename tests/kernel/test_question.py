@@ -380,7 +380,8 @@ def test_no_intermediate_value_exceeds_64_bits(most, groups, rows, low, high, po
         if ball := question.ball_of(each):
             largest = (most * top) << question.term_bits(each)  # the sum of a unit's terms, in one group or in many
             for terms in ([largest], [largest - min(most - 1, 40), *[1] * min(most - 1, 40)]):
-                cut = [term if ball.cut is None else min(term, ball.cut) for term in terms]
+                limit = question.max_term(each) << question.term_bits(each) if cap_rows else ball.cut
+                cut = [term if limit is None else min(term, limit) for term in terms]
                 steps = [-(-term >> ball.shift) for term in cut]
                 norms = sum(steps) if norm is Norm.L1 else sum(step * step for step in steps)
                 assert norms < 1 << 63

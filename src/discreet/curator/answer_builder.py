@@ -263,12 +263,7 @@ def build_explanation(
             if not part.histogram and not (part in plan.pending and thresholds)
         ),
         bounds=tuple(dict.fromkeys(sentence for part in plan.releases for sentence in part.bounds_notes)),
-        sql=";\n".join(
-            text
-            for part in plan.releases
-            if part not in plan.pending
-            for text in write_selects(part.question, display_dialect).values()
-        ),
+        sql=";\n".join(_engine_sql(plan, display_dialect)),
         notes=(
             *([_FORECAST_NOTE] if any(part.sample for part in plan.releases) else []),
             *release_plan.notes,
@@ -276,6 +271,17 @@ def build_explanation(
         ),
         paid=release_plan.marginal_cost,
     )
+
+
+def _engine_sql(plan: QueryPlan, dialect: Dialect) -> Iterator[str]:
+    """Yield the SELECTs of a plan; those of histograms, which are long, only where bounds are chosen from them."""
+    pending = {part.name for part in plan.pending}
+    for part in plan.releases:
+        targets = {target.release for target in part.histogram.targets} if part.histogram else set()
+        if part.histogram and not targets & pending:
+            yield "-- and a contribution histogram, for the report on clipping"
+        elif part.name not in pending:
+            yield from write_selects(part.question, dialect).values()
 
 
 def _redraw_piece(part: PlannedRelease, times: int, piece: ReleasePiece, rows: np.ndarray) -> pa.Table:

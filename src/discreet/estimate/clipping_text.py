@@ -54,11 +54,16 @@ def clipping_sentence(clipped: ClippedRelease, words: ReportWords) -> str:
         f" Too few {words.units} to choose the bounds well at this epsilon." if automatic and automatic.blind else ""
     )
     noun = "rows" if measured.contribution is Contribution.ROWS else words.units
-    if removed.low < 1:
+    if removed.low < 1 and (removed.estimate or 0.0) < 1:
         limit = f"fewer than about {round_up(_undetected(clipped, measured, removed))} {noun}"
-        return f"{_subject(clipped, limit)} (below detection at this epsilon).{blind}"
-    lower_bound = _subject(clipped, f"at least {round_down(removed.low)} {noun}{_share_phrase(clipped, removed)}")
-    return f"{lower_bound}: {_effects(clipped, words)}{_suggestion(clipped, measured, removed)}.{blind}"
+        caveat = "" if removed.high is not None else f", unless some {words.units} are far above the bounds"
+        return f"{_subject(clipped, limit)}{caveat} (below detection at this epsilon).{blind}"
+    if removed.low < 1:
+        amount = _subject(clipped, f"about {round_up(removed.magnitude)} {noun}")
+        amount += " by estimate, too few to prove at this epsilon"
+    else:
+        amount = _subject(clipped, f"at least {round_down(removed.low)} {noun}{_share_phrase(clipped, removed)}")
+    return f"{amount}: {_effects(clipped, words)}{_suggestion(clipped, measured, removed)}.{blind}"
 
 
 def clipping_notes(releases: Sequence[ClippedRelease], words: ReportWords) -> Iterator[str]:

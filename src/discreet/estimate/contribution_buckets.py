@@ -164,13 +164,21 @@ def _log_uniform_excess(lows: np.ndarray, ends: np.ndarray, radius: np.ndarray |
 
 
 def _visible_excess(buckets: ContributionBuckets, radius: float, ends: np.ndarray) -> float:
-    """Return the estimate of Σ (norm - radius)+ over the visible buckets."""
-    visible = buckets.visible()
-    if visible is None:
-        return 0.0
-    upto = visible[1] + 1
-    excess = _log_uniform_excess(np.array(buckets.lows[:upto]), ends[:upto], radius)
-    return float(np.maximum(buckets.counts[:upto], 0) @ excess)
+    """Return the estimate of Σ (norm - radius)+ over the buckets from the radius up to two empty ones in a row.
+
+    On a ladder of 60 buckets, noise that looks like a unit occurs somewhere above every contribution in one of three
+    histograms, and a single unit up there would outweigh all others.
+    """
+    reached = np.flatnonzero(ends > radius)
+    first = last = int(reached[0]) - 1 if len(reached) else len(ends)
+    for place in range(first + 1, len(ends)):
+        if buckets.counts[place] > _VISIBLE * buckets.deviation:
+            last = place
+        elif place >= last + 2:
+            break
+    seen = slice(first + 1, last + 1)
+    excess = _log_uniform_excess(np.array(buckets.lows)[seen], ends[seen], radius)
+    return float(np.maximum(buckets.counts[seen], 0) @ excess)
 
 
 @dataclass(frozen=True, eq=False)

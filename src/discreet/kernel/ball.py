@@ -7,6 +7,7 @@ from math import isqrt
 from discreet.kernel.relation import MAX_SUM
 
 WEIGHT_BITS = 20  # weights of clipped units are multiples of 2^-20
+_MAX_LIMIT_BITS = 42  # of an l1 radius, which is multiplied by 2^20
 _CUT_RADII = 16  # a single term is first cut to this many radii, if the sum of squares could otherwise be too large
 
 
@@ -34,13 +35,13 @@ class Ball:
         """The weight of a unit with a sum N above the limit is the floor of this over N (l1) or over sqrt(N) (l2).
 
         Claim: for a sum N > limit this weight is below 2^20, and scales the terms into the ball: multiplied by the
-            weight and divided by 2^20, their l1 norm is at most limit, or their squared l2 norm at most limit·4^shift.
-            A term times the weight is at most 2^20 times the radius.
-        Proof: l1: weight <= limit·2^20/N exactly, in integers. l2: with K = isqrt(limit·4^20) < 2^52 the quotient of
-            the doubles K - 1 and sqrt(N) is at most (K-1)/sqrt(N)·(1+2^-51) <= K/sqrt(N), as conversion, root and
-            quotient are rounded correctly (IEEE 754) with a relative error of 2^-53 each, and K·2^-51 <= 1. So
-            weight² <= limit·4^20/N, and the squared l2 norm of the terms is at most N·4^shift, because y is rounded
-            away from zero. One term alone is at most its norm.
+            weight and divided by 2^20, their l1 norm is at most limit·2^shift, or their squared l2 norm at most
+            limit·4^shift. A term times the weight is at most 2^20 times the radius.
+        Proof: the l1 norm of the terms is at most N·2^shift, the squared l2 norm at most N·4^shift, as y is rounded
+            away from zero. l1: weight <= limit·2^20/N exactly, in integers. l2: with K = isqrt(limit·4^20) < 2^52 the
+            quotient of the doubles K - 1 and sqrt(N) is at most (K-1)/sqrt(N)·(1+2^-51) <= K/sqrt(N), as conversion,
+            root and quotient are rounded correctly (IEEE 754) with a relative error of 2^-53 each, and K·2^-51 <= 1. So
+            weight² <= limit·4^20/N. One term alone is at most its norm.
         Needs: ball_for.
         Checked by: test_a_clipped_vector_is_in_the_ball, test_a_weight_above_the_exact_quotient_is_caught
         """
@@ -52,10 +53,11 @@ def ball_for(norm: Norm, size: int, groups: int, *, max_sum: int, max_terms: int
 
     `max_sum` bounds the sum of a unit's absolute terms, `max_terms` their number.
 
-    Claim: limit·4^shift is at most groups·size² (l2), limit is groups·size (l1); no sum of |y| or y² exceeds 2^62, and
-        no cut is below the radius.
+    Claim: limit·4^shift is at most groups·size² (l2), limit·2^shift at most groups·size, limit below 2^42 (l1); each
+        sum of |y| or y² is below 2^63, and no cut is below the radius.
     Proof: l2: y < |x|/2^shift + 1, so the sum of |y| is at most D = floor(max_sum/2^shift) + max_terms + 1, and y is at
-        most cut/2^shift + 1 = floor(2^62/D); the sum of y² is at most the product of both. l1: x is at most max_sum.
+        most cut/2^shift + 1 = floor(2^62/D); the sum of y² is at most the product of both. l1: without a shift the sum
+        is at most max_sum, with one at most max_sum/2 + max_terms, and both numbers are below 2^62.
     Needs: nothing.
     Checked by: test_a_clipped_vector_is_in_the_ball, test_no_intermediate_value_exceeds_64_bits
 
@@ -63,7 +65,8 @@ def ball_for(norm: Norm, size: int, groups: int, *, max_sum: int, max_terms: int
     Ball(norm=<Norm.L2: 'l2'>, limit=500, shift=0, cut=None)
     """
     if norm is Norm.L1:
-        return Ball(norm, groups * size)
+        shift = max(0, (groups * size).bit_length() - _MAX_LIMIT_BITS)
+        return Ball(norm, groups * size >> shift, shift)
     square = groups * size**2
     enough = min(max_sum, _CUT_RADII * (isqrt(square) + 1))
     for shift in range((square.bit_length() + 1) // 2):

@@ -206,7 +206,7 @@ class Question:
     Proof: a step, its square and the shift are below 2^62 (Sum). Let `max` be max_abs_contribution(total). Sums of row
         values, over a unit's rows or all rows, are at most max_rows·max < 2^62. A term that keeps its full weight of
         2^20 is at most _largest_term <= 2^42, one with a smaller weight has a product below 2^20 times the radius
-        (Ball.weight_numerator), and sums of |y| or y² are at most 2^62 (ball_for). With a cap, the remainder of a sum's
+        (Ball.weight_numerator), and sums of |y| or y² are below 2^63 (ball_for). With a cap, the remainder of a sum's
         division by m <= max_rows, times rows, is below max_rows·rows < 2^62. A selection weight is at most 2^bits, the
         root of 4^bits <= 2^40. `fraction_bits` more bits keep these products within their limits, since each is the
         number by which the limit exceeds the product.

@@ -102,12 +102,12 @@ def _select_heavy_units(question: Question, balls: Mapping[int, Ball], dialect: 
 
 def _write_step(term: str, ball: Ball, dialect: Dialect) -> str:
     """Return |y| or y² for a term, where y is the term in steps of 2^shift, rounded away from zero."""
-    if ball.norm is Norm.L1:
-        return f"ABS({term})"
-    if not ball.shift:
+    if ball.norm is Norm.L2 and not ball.shift:
         return f"{term} * {term}"
-    step = dialect.right_shift.format(f"(ABS({term}) + {(1 << ball.shift) - 1})", ball.shift)
-    return f"({step}) * ({step})"
+    step = f"ABS({term})"
+    if ball.shift:
+        step = f"({dialect.right_shift.format(f'({step} + {(1 << ball.shift) - 1})', ball.shift)})"
+    return step if ball.norm is Norm.L1 else f"{step} * {step}"
 
 
 def select_keyed_rows(question: Question, computed_columns: list[str], dialect: Dialect) -> str:
@@ -215,9 +215,10 @@ def _sum_terms(question: Question, total: Total, index: int, dialect: Dialect) -
         return dialect.sum_or_zero.format(f"x{index}")
     weight = f'COALESCE(h.".w{index}", {1 << WEIGHT_BITS})'  # faster than CASE
     shift = WEIGHT_BITS - question.fraction_bits(total) + question.term_bits(total)
+    size = f"({'ABS' if isinstance(total, Sum) else ''}(x{index}) * {weight})"
+    size = dialect.right_shift.format(size, shift) if shift else size
     if not isinstance(total, Sum):
-        return dialect.sum_or_zero.format(dialect.right_shift.format(f"(x{index} * {weight})", shift))
-    size = dialect.right_shift.format(f"(ABS(x{index}) * {weight})", shift)
+        return dialect.sum_or_zero.format(size)
     return dialect.sum_or_zero.format(f"{dialect.sign.format(f'x{index}')} * ({size})")
 
 
