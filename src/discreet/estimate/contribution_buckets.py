@@ -16,6 +16,7 @@ from discreet.estimate.intervals import JointNoise
 from discreet.kernel.mechanism import Gaussian, Laplace
 
 _TAIL = 0.05  # bounds hold with 95 % confidence
+_TAIL_DECAY = 0.8  # ratio of the probabilities of failure of a prefix and of the next shorter one
 _STEP = math.sqrt(2)  # ratio of the ends of a bucket above the ladder
 _VISIBLE = 2.0  # a bucket with fewer deviations of noise is empty as far as can be told
 _PEAK = 3.0  # the largest bucket needs more, because it is the largest of many
@@ -108,7 +109,7 @@ def clipped_rows(buckets: ContributionBuckets, radius: float, most: float | None
     >>> buckets = ContributionBuckets((4.0, 8.0, 16.0), np.array([700, 300, 50]), Gaussian(10))
     >>> bias = clipped_rows(buckets, radius=4, most=32)
     >>> round(bias.low), round(bias.estimate), round(bias.high)
-    (1508, 4456, 8426)
+    (1502, 4456, 8426)
     """
     tail = _TAIL / candidates if most is None else _TAIL / candidates / 2
     low = _lower_bound(buckets, radius, tail)
@@ -119,14 +120,20 @@ def clipped_rows(buckets: ContributionBuckets, radius: float, most: float | None
 
 
 def _lower_bound(buckets: ContributionBuckets, radius: float, tail: float) -> float:
-    """Return the largest of the lower bounds from all prefixes of the buckets, each unit at its bucket's lower end."""
+    """Return the largest of the lower bounds from all prefixes of the buckets, each unit at its bucket's lower end.
+
+    Long prefixes get a smaller part of the probability of failure, because noise in a high bucket can be mistaken for
+    billions of rows.
+    """
     lows, counts = np.array(buckets.lows), buckets.counts.astype(float)
     above = np.flatnonzero(lows > radius)
     weights, totals = lows[above] - radius, np.cumsum((lows[above] - radius) * counts[above])
+    tails = _TAIL_DECAY ** np.arange(len(above))
+    tails *= tail / tails.sum() if len(above) else 1.0
     bound = 0.0
-    for place, total in enumerate(totals):
+    for place, total in enumerate(totals.tolist()):
         if total > bound:  # otherwise the prefix cannot raise the bound
-            bound = max(bound, total - _quantile(buckets, weights[: place + 1], tail / len(above)))
+            bound = max(bound, total - _quantile(buckets, weights[: place + 1], float(tails[place])))
     return bound
 
 
