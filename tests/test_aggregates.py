@@ -212,7 +212,7 @@ def test_minimum_and_maximum_are_described_as_quantiles(curator):
 
 def test_the_cost_is_as_requested_whatever_the_query(curator):
     columns = "MEDIAN(age), MODE(ok), HISTOGRAM(ok), COUNT(DISTINCT code), AVG(cost), COUNT(*)"
-    sql = f"SELECT ward, {columns} FROM visits GROUP BY 1"
+    sql = f"SELECT ward, {columns} FROM visits WHERE age < 99 GROUP BY 1"  # nothing of it is stored
     before = curator.ledger.spent()
     curator.ask(sql, epsilon="1/3")
     spent = curator.ledger.spent()

@@ -13,11 +13,12 @@ from typer.testing import CliRunner
 import discreet as dc
 from discreet.cli.main import app
 from discreet.engines.column_usage import usage_of_questions
-from discreet.estimate.contribution_histogram import Contribution
+from discreet.estimate.contribution_histogram import ChosenBounds, Contribution
 from discreet.kernel.ball import Norm
 from discreet.kernel.loss import ZERO_LOSS
 from discreet.policy import Policy
 from discreet.policy.model import write_policy
+from discreet.pricing import plan_with_bounds
 
 POLICY = """
 [data]
@@ -424,3 +425,53 @@ def test_the_command_line_takes_auto_and_names_the_histogram_in_the_ledger(tmp_p
     assert runner.invoke(app, [*command, "many"]).exit_code == 2
     shown = runner.invoke(app, ["ledger", "show", str(policy)])
     assert shown.output.count("Contribution histogram for: ") == 1
+
+
+def test_a_histogram_is_never_charged_alone(tmp_path):
+    ledger = tmp_path / "ledger.sqlite"
+    with opened(budget="bounds_report = 0", bounds="groups = 1\nrows = 2", ledger=ledger) as curator:
+        first = curator.ask(TOTAL, epsilon=1)
+        assert not histograms(curator, TOTAL)
+    with opened(bounds="groups = 1\nrows = 2", ledger=ledger) as curator:
+        again = curator.ask(TOTAL, epsilon="1/2")
+        assert (again.paid, again.table) == (ZERO_LOSS, first.table)
+        assert len(histograms(curator, TOTAL)) == len(curator.ledger.events()) == 1
+
+
+def test_chosen_bounds_are_lowered_until_sums_fit_in_64_bits():
+    def replan(chosen):
+        if chosen["key"].rows > 8:
+            raise dc.Refused("the sum could exceed 64 bits.")
+        return chosen["key"]
+
+    assert plan_with_bounds(replan, {"key": ChosenBounds(2, 1000)}) == ChosenBounds(2, 7)
+    with pytest.raises(dc.Refused, match="never"):
+        plan_with_bounds(lambda _: (_ for _ in ()).throw(dc.Refused("never")), {"key": ChosenBounds(2, 9)})
+
+
+@pytest.mark.parametrize(
+    ("domain", "measured"),
+    [
+        ('{ type = "integer", between = [0, 9_999] }', True),
+        (f'{{ type = "text", in = {json.dumps([f"w{number}" for number in range(4_001)])} }}', False),
+    ],
+    ids=["range", "list"],
+)
+def test_keys_with_long_lists_of_values_have_no_histogram(domain, measured):
+    text = POLICY.format(delta=DELTA, budget="", bounds="groups = 1\nrows = 2", ledger=":memory:")
+    text = text.replace('ward = { type = "text", in = ["A", "B", "C"] }', f"cost_code = {domain}")
+    with dc.open(Policy.parse(text), data={"visits": DATA.append_column("cost_code", DATA["cost"])}) as curator:
+        sql = "SELECT cost_code, COUNT(*) AS n FROM visits GROUP BY cost_code"
+        assert bool(histograms(curator, sql)) is measured
+        if measured:
+            assert histograms(curator, sql, groups="auto", rows="auto")
+        else:
+            with pytest.raises(dc.Refused, match="too many declared values"):
+                curator.ask(sql, epsilon=1, groups="auto", rows="auto")
+
+
+def test_a_report_that_the_engine_does_not_support_is_left_out(monkeypatch):
+    monkeypatch.setattr("discreet.curator.curator.unsupported_reason", lambda *_: "too long")
+    with opened(bounds="groups = 1\nrows = 2") as curator:
+        assert not histograms(curator, TOTAL)
+        assert amount(curator.ask(TOTAL, epsilon=1).paid) == 1
