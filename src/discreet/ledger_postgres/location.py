@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.kernel.errors import LedgerError, PolicyError
-from discreet.kernel.ledger.checkpoint import EMPTY_CHECKPOINT, Checkpoint, read_checkpoint, write_checkpoint
+from discreet.kernel.ledger.checkpoint import EMPTY_CHECKPOINT, Checkpoint
 from discreet.ledger_postgres.schema import postgres_dialect, schema_name
+from discreet.ledger_sqlite.checkpoint_file import read_checkpoint, write_checkpoint
 from discreet.postgres.server import ServerUnreachable, connect, driver, server_ambiguity, server_description
 
 if TYPE_CHECKING:

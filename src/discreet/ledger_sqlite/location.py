@@ -8,9 +8,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from discreet.kernel.errors import LedgerError
-from discreet.kernel.ledger.checkpoint import Checkpoint, read_checkpoint, sync_folder, write_checkpoint
+from discreet.kernel.ledger.checkpoint import Checkpoint
 from discreet.kernel.ledger.table import FORMAT, LedgerTable, closed_on_error
-from discreet.kernel.ledger.terms import is_at_least, read_loss
+from discreet.kernel.ledger.terms import read_loss
+from discreet.ledger_sqlite.checkpoint_file import read_checkpoint, sync_folder, write_checkpoint
 from discreet.ledger_sqlite.schema import SQLITE_DIALECT
 
 
@@ -130,4 +131,4 @@ def _connect(address: str) -> sqlite3.Connection:
 
 
 def _not_below(new: str, old: str | None) -> bool:
-    return old is None or is_at_least(read_loss(new), read_loss(old))
+    return old is None or read_loss(new).includes(read_loss(old))
