@@ -135,7 +135,7 @@ _WRITER_LOCK = threading.Lock()  # held during a fork: a child would inherit the
 def _file_lock(path: Path) -> Iterator[None]:
     """Hold the lock file; the wait is limited, because the process that holds it may hang."""
     with _WRITER_LOCK:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             end = time.monotonic() + CHECKPOINT_LOCK_TIMEOUT
             while not _try_lock(descriptor):

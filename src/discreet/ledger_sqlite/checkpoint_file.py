@@ -24,7 +24,7 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
     """Replace the checkpoint atomically: even after a crash, a reader finds either the old one or the new one."""
     fresh = path.with_name(path.name + ".new")
     text = canonical_json({name: part for name, part in vars(checkpoint).items() if part}).encode()
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
@@ -34,7 +34,7 @@ def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Make the directory entries of a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

@@ -36,7 +36,7 @@ class FileLocation:
                 "the ledger file is missing, but its checkpoint exists. Restore the ledger from a backup."
             )
         try:
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         except FileExistsError:
             raise LedgerError("the file already exists. Open it with open_ledger, or choose another path.") from None
         except FileNotFoundError:
@@ -68,7 +68,7 @@ class FileLocation:
     @contextmanager
     def exclusive_lock(self) -> Iterator[None]:
         """Wait for the lock file: waiting for SQLite's own lock can starve, flock does not."""
-        descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             self._check_identity()
