@@ -313,6 +313,7 @@ def test_a_child_drops_the_connection_of_its_parent_without_ending_it():
         server.execute_first("BEGIN")
         connection = server.connection
         reading, writing = os.pipe()
+        os.set_blocking(reading, False)
         connection.pgconn = SimpleNamespace(socket=writing)
         server.abandon()
         assert os.read(reading, 1) == b"", "the other end is closed"
@@ -493,6 +494,7 @@ def test_a_transaction_begins_with_its_limits_and_the_lock(session):
         assert (table.connection, table.dialect) == (connection, session.location.dialect)
     assert not session.thread_lock.locked()
     assert [statement for statement, _ in connection.asked] == [begin, sessions._DURABILITY_QUERY, "COMMIT"]
+    assert "WHERE oid IN (to_regclass(%(rows)s), to_regclass(%(answers)s))" in connection.asked[1][0]
     schema = session.location.schema
     assert connection.asked[1][1] == {"rows": f"{schema}.rows", "answers": f"{schema}.answers"}
     connection.asked.clear()

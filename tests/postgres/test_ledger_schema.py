@@ -232,6 +232,13 @@ def test_a_table_that_a_crash_empties_stops_charges(place):
         place.open()
 
 
+def test_other_tables_of_the_database_may_be_emptied_by_a_crash(place):
+    place.run(["CREATE UNLOGGED TABLE public.elsewhere (x int)"])
+    with place.open() as ledger:
+        ledger.charge(CENT, EVENT)
+    place.run(["DROP TABLE public.elsewhere"])
+
+
 def test_a_schema_of_another_version_is_named(place):
     place.run([f"COMMENT ON SCHEMA {place.schema} IS 'Discreet ledger, format 3'"])
     with pytest.raises(LedgerError, match="format 3 is not supported"):
