@@ -5,6 +5,7 @@ import json
 import os
 import sqlite3
 import stat
+import threading
 import warnings
 from pathlib import Path
 
@@ -251,51 +252,59 @@ def test_closing_waits_for_the_transaction_of_another_thread_and_closes_the_conn
 # Forks.
 
 
-def test_before_a_fork_transactions_end_and_files_are_closed(ledger):
+@pytest.fixture
+def memory():
     with memory_ledger(name="demo", budget=Budget(1)) as memory:
-        both, connection = (ledger.session, memory.session), ledger.session._connection
-        session._before_fork()
-        assert session._FORK_LOCK.locked()
-        assert all(each.thread_lock.locked() for each in both)
-        assert ledger.session._connection is None
-        assert memory.session._connection is not None
-        assert_closed(connection)
-        session._after_fork()
-        assert not session._FORK_LOCK.locked()
-        assert not any(each.thread_lock.locked() for each in both)
-        assert not session._LOCKED_SESSIONS
-        session._before_fork()
-        session._after_fork_in_child()
-        assert not session._FORK_LOCK.locked()
-        assert not any(each.thread_lock.locked() for each in both)
-        assert memory.session.stop_reason is not None
-        ledger.charge(CENT, EVENT)
+        yield memory
 
 
-def test_in_a_child_a_file_is_opened_anew_and_memory_is_refused(ledger):
-    with memory_ledger(name="demo", budget=Budget(1)) as memory:
+@pytest.fixture
+def locks(ledger, memory):
+    """Return a function that tells which locks are held; afterwards none is, so that closing never waits."""
+    both = (ledger.session, memory.session)
+    yield lambda: [lock.locked() for lock in (session._FORK_LOCK, *(each.thread_lock for each in both))]
+    session._LOCKED_SESSIONS.clear()
+    for each in both:
+        each.thread_lock = threading.Lock()
+    if session._FORK_LOCK.locked():
+        session._FORK_LOCK.release()
 
-        def is_any_locked():
-            return any(
-                lock.locked() for lock in (session._FORK_LOCK, *(each.session.thread_lock for each in (ledger, memory)))
-            )
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of forks in a process with threads
-            child = os.fork()
-        if child == 0:
-            outcome = 1
-            try:
-                if is_any_locked():
-                    os._exit(2)
-                ledger.charge(CENT, EVENT)
-                with pytest.raises(LedgerError, match="belongs to the process that created it"):
-                    memory.charge(CENT, EVENT)
-                outcome = 0
-            finally:
-                os._exit(outcome)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        assert not is_any_locked()
-        memory.charge(CENT, EVENT)
-        ledger.charge(CENT, EVENT)
-        assert (memory.spent(), ledger.spent()) == (CENT, CENT + CENT)
+def test_before_a_fork_transactions_end_and_files_are_closed(ledger, memory, locks):
+    connection = ledger.session._connection
+    session._before_fork()
+    assert locks() == [True, True, True]
+    assert (ledger.session._connection, memory.session._connection is None) == (None, False)
+    assert_closed(connection)
+    session._after_fork()
+    assert locks() == [False, False, False]
+    assert not session._LOCKED_SESSIONS
+    ledger.charge(CENT, EVENT)
+    memory.charge(CENT, EVENT)
+    session._before_fork()
+    session._after_fork_in_child()
+    assert locks() == [False, False, False]
+    assert (ledger.session.stop_reason, memory.session.stop_reason is None) == (None, False)
+    ledger.charge(CENT, EVENT)
+
+
+def test_in_a_child_a_file_is_opened_anew_and_memory_is_refused(ledger, memory, locks):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of forks in a process with threads
+        child = os.fork()
+    if child == 0:
+        outcome = 1
+        try:
+            if any(locks()):
+                os._exit(2)
+            ledger.charge(CENT, EVENT)
+            with pytest.raises(LedgerError, match="belongs to the process that created it"):
+                memory.charge(CENT, EVENT)
+            outcome = 0
+        finally:
+            os._exit(outcome)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert not any(locks())
+    memory.charge(CENT, EVENT)
+    ledger.charge(CENT, EVENT)
+    assert (memory.spent(), ledger.spent()) == (CENT, CENT + CENT)

@@ -248,11 +248,11 @@ def test_waiting_for_the_checkpoint_ends_when_it_is_free_or_after_a_time(locatio
     assert location.checkpoint() == TWO
 
 
-def test_a_child_does_not_inherit_a_lock_that_a_thread_holds():
+def test_a_child_does_not_inherit_a_lock_that_a_thread_holds(path):
     held_now = threading.Event()
 
     def hold():
-        with locations._WRITER_LOCK:
+        with locations._file_lock(path):
             held_now.set()
             time.sleep(0.2)
 
@@ -668,7 +668,7 @@ def test_a_closed_session_stays_closed(session, monkeypatch):
             raise AssertionError("it was used")
 
 
-def test_a_child_opens_a_connection_of_its_own(session):
+def test_a_child_opens_a_connection_of_its_own(session, monkeypatch):
     connection = session.server.connection
     reading, writing = os.pipe()
     connection.pgconn = SimpleNamespace(socket=writing)
@@ -682,8 +682,10 @@ def test_a_child_opens_a_connection_of_its_own(session):
             os._exit(0 if fine else 1)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         assert session.server.connection is connection
+        monkeypatch.setattr(sessions, "_OPEN_SESSIONS", {session})
+        sessions._after_fork_in_child()
+        assert (session.server.connection, connection.closed, session.thread_lock.locked()) == (None, False, False)
     os.close(reading)
-    os.close(writing)
 
 
 # Locks of keys.
