@@ -122,6 +122,26 @@ def test_the_name_of_a_new_file_is_durable(path, monkeypatch):
     assert seen == [(path.parent, True)]
 
 
+@pytest.mark.parametrize("content", [b"", b"anything"])
+def test_a_file_that_exists_is_never_made_a_ledger(path, content):
+    path.write_bytes(content)
+    with pytest.raises(LedgerError, match="the file already exists"):
+        create_ledger(path, name="demo", budget=Budget(1))
+    assert path.read_bytes() == content
+
+
+def test_a_file_that_was_replaced_or_linked_while_open_is_not_written(ledger, path, tmp_path):
+    (tmp_path / "link").hardlink_to(path)
+    with pytest.raises(LedgerError, match="several hard links"):
+        ledger.charge(CENT, EVENT)
+    (tmp_path / "link").unlink()
+    ledger.charge(CENT, EVENT)
+    create_ledger(tmp_path / "other", name="demo", budget=Budget(1)).close()
+    (tmp_path / "other").replace(path)
+    with pytest.raises(LedgerError, match="replaced while it was open"):
+        ledger.charge(CENT, EVENT)
+
+
 class OtherSettings:
     """A connection that reads another value of a setting than was set."""
 
