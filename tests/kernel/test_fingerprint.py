@@ -94,8 +94,23 @@ def test_nesting_matters_and_only_parts_of_a_question_have_fingerprints():
     shapes = [(1, 2, 3), ((1, 2), 3), (1, (2, 3)), ((1,), 2, 3), (1, 2), (), ((),)]
     assert len(set(map(digest, shapes))) == len(shapes)
     for wrong in ([1], {1: 2}, object(), b"1"):
-        with pytest.raises(TypeError):
+        with pytest.raises(TypeError, match="cannot contain"):
             digest(wrong)
+
+
+def test_the_version_of_the_data_is_a_text_of_bounded_length():
+    assert fingerprints_of(BASE, "v" * 1000) != fingerprints_of(BASE, "v" * 999)
+    for wrong, error in (("", ValueError), ("v" * 1001, ValueError), (1, TypeError)):
+        with pytest.raises(error, match=r"^version must"):
+            fingerprints_of(BASE, wrong)
+
+
+def test_answers_that_are_stored_stay_found():
+    """A change of these means that every stored answer is charged again."""
+    assert digest((1, "a", None)) == "dd152614c5682dbf33996bdb0c6fe37000500fa6ac83dc63ca9eb5cd75d3f8fa"
+    assert fingerprints_of(Question(VISITS, (), PublicGroups(()), ContributionBounds(1, 1), (Count(),)), "1") == (
+        "1b8e3200e479b517a0ff04e32c2a347b9cc22dcbffaca1bfda1701941fc607c5",
+    )
 
 
 def test_a_deep_expression_has_a_fingerprint():

@@ -8,8 +8,8 @@ import sys
 from kernel.ledger_locations import place_at
 
 from discreet.kernel.event import Event
-from discreet.kernel.ledger.checkpoint import read_checkpoint
 from discreet.kernel.loss import Loss
+from discreet.ledger_sqlite.checkpoint_file import read_checkpoint
 
 EVENT = Event(mechanism="{}", sensitivity="{}", question="count")
 

@@ -13,13 +13,13 @@ from kernel.ledger_locations import place_of
 
 from discreet.kernel.errors import LedgerError, PolicyError, Refused
 from discreet.kernel.event import Event
-from discreet.kernel.ledger.checkpoint import read_checkpoint
 from discreet.kernel.loss import Budget, Loss
 from discreet.ledger_admin.verify import verify_ledger
 from discreet.ledger_postgres.ledger import create_postgres_ledger, open_postgres_ledger
 from discreet.ledger_postgres.location import PostgresLocation
 from discreet.ledger_postgres.schema import schema_name
 from discreet.ledger_postgres.session import milestones
+from discreet.ledger_sqlite.checkpoint_file import read_checkpoint
 
 HERE = Path(__file__).parent
 CENT = Loss("1/100")

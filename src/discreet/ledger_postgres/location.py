@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.kernel.errors import LedgerError, PolicyError
-from discreet.kernel.ledger.checkpoint import EMPTY_CHECKPOINT, Checkpoint, read_checkpoint, write_checkpoint
+from discreet.kernel.ledger.checkpoint import EMPTY_CHECKPOINT, Checkpoint
 from discreet.ledger_postgres.schema import postgres_dialect, schema_name
+from discreet.ledger_sqlite.checkpoint_file import read_checkpoint, write_checkpoint
 from discreet.postgres.server import ServerUnreachable, connect, driver, server_ambiguity, server_description
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ _WRITER_LOCK = threading.Lock()  # held during a fork: a child would inherit the
 def _file_lock(path: Path) -> Iterator[None]:
     """Hold the lock file; the wait is limited, because the process that holds it may hang."""
     with _WRITER_LOCK:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             end = time.monotonic() + CHECKPOINT_LOCK_TIMEOUT
             while not _try_lock(descriptor):

@@ -8,9 +8,10 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from discreet.kernel.errors import LedgerError
-from discreet.kernel.ledger.checkpoint import Checkpoint, read_checkpoint, sync_folder, write_checkpoint
+from discreet.kernel.ledger.checkpoint import Checkpoint
 from discreet.kernel.ledger.table import FORMAT, LedgerTable, closed_on_error
-from discreet.kernel.ledger.terms import is_at_least, read_loss
+from discreet.kernel.ledger.terms import read_loss
+from discreet.ledger_sqlite.checkpoint_file import read_checkpoint, sync_folder, write_checkpoint
 from discreet.ledger_sqlite.schema import SQLITE_DIALECT
 
 
@@ -35,7 +36,7 @@ class FileLocation:
                 "the ledger file is missing, but its checkpoint exists. Restore the ledger from a backup."
             )
         try:
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         except FileExistsError:
             raise LedgerError("the file already exists. Open it with open_ledger, or choose another path.") from None
         except FileNotFoundError:
@@ -67,7 +68,7 @@ class FileLocation:
     @contextmanager
     def exclusive_lock(self) -> Iterator[None]:
         """Wait for the lock file: waiting for SQLite's own lock can starve, flock does not."""
-        descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             self._check_identity()
@@ -130,4 +131,4 @@ def _connect(address: str) -> sqlite3.Connection:
 
 
 def _not_below(new: str, old: str | None) -> bool:
-    return old is None or is_at_least(read_loss(new), read_loss(old))
+    return old is None or read_loss(new).includes(read_loss(old))

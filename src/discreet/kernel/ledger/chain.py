@@ -151,8 +151,9 @@ class Chain:
 
     def totals_after(self, by: str, dataset: str, loss: Loss) -> tuple[str, str, str]:
         """Return the totals after a row: of the account, of its analyst and of its data set."""
-        total, own, inside = (self.spent(*scope) for scope in ((), ("by", by), ("in", dataset)))
-        return _total_text(total + loss), _total_text(own + loss), _total_text(inside + loss)
+        before = (self.spent(*scope) for scope in ((), ("by", by), ("in", dataset)))
+        total, own, inside = (loss_text(round_for_ledger(spent + loss)) for spent in before)
+        return total, own, inside
 
     def add(self, row: LedgerRow) -> None:
         """Append the next row, which must contain the hash of the last one.
@@ -206,10 +207,6 @@ class Chain:
         elif row.kind == RowKind.ACKNOWLEDGE:
             self.latest_receipts.clear()  # a lost charge may have followed any of them
             self.unsettled = {name: rows for name, rows in self.unsettled.items() if row.dataset not in ("", name)}
-
-
-def _total_text(total: Loss) -> str:
-    return loss_text(round_for_ledger(total))
 
 
 def link_problem(last: LedgerRow, row: LedgerRow) -> str | None:

@@ -1,13 +1,9 @@
 """The checkpoint: a separate record of the last committed row, which reveals a rollback."""
 
-import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from discreet.kernel.errors import LedgerError
-from discreet.kernel.event import canonical_json
 from discreet.kernel.ledger.chain import GENESIS, Chain, LedgerRow, moved_message, moved_to
 from discreet.kernel.ledger.terms import read_loss, shortfall
 from discreet.kernel.loss import ZERO_LOSS, Loss
@@ -39,38 +35,6 @@ def checkpoint_of(row: LedgerRow, earlier: tuple[tuple[int, str], ...] = ()) -> 
 
 
 EMPTY_CHECKPOINT = checkpoint_of(GENESIS)  # every ledger agrees with it
-
-
-def read_checkpoint(path: Path) -> Checkpoint | None:
-    """Read a checkpoint file; None if it is missing or invalid."""
-    try:
-        data = json.loads(path.read_text())
-        read_loss(data["spent"])
-        earlier = tuple((int(seq), str(prefix)) for seq, prefix in data.get("earlier", ()))
-        return Checkpoint(int(data["seq"]), str(data["hash"]), data["spent"], str(data.get("moved", "")), earlier)
-    except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
-        return None
-
-
-def write_checkpoint(path: Path, checkpoint: Checkpoint) -> None:
-    """Replace the checkpoint atomically: even after a crash, a reader finds either the old one or the new one."""
-    fresh = path.with_name(path.name + ".new")
-    text = canonical_json({name: part for name, part in vars(checkpoint).items() if part}).encode()
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the directory entries of a folder durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def check_checkpoint(chain: Chain, checkpoint: Checkpoint | None) -> None:

@@ -124,9 +124,7 @@ def check_delta_split(old: Budget, new: Budget, spent: Loss) -> None:
 
     A pure budget may get a delta if the new budget covers the loss already spent; a delta cannot be removed.
     """
-    if spent == ZERO_LOSS:
-        return
-    if old.delta and (old.delta, old.discover) != (new.delta, new.discover):
+    if spent != ZERO_LOSS and old.delta and (old.delta, old.discover) != (new.delta, new.discover):
         raise PolicyError(
             "budget: delta and its share for partition selection cannot change after the first charge, because a split "
             "chosen after seeing answers would add up the failure probabilities of both. Change only epsilon."
@@ -173,16 +171,9 @@ def read_loss(text: str) -> Loss:
     return Loss.of_bounds(None if epsilon == "-" else Fraction(epsilon), Fraction(rho), Fraction(delta))
 
 
-def is_at_least(new: Loss, old: Loss) -> bool:
-    """Return whether every part of the new loss is at least the old one; a missing epsilon counts as infinite."""
-    if old.epsilon is None or new.epsilon is None:
-        return new.epsilon is None and new.rho >= old.rho and new.delta >= old.delta
-    return new.epsilon >= old.epsilon and new.rho >= old.rho and new.delta >= old.delta
-
-
 def shortfall(now: Loss, then: Loss) -> Loss:
     """Return the loss to add to `now` so that it is at least `then`."""
-    if is_at_least(now, then):
+    if now.includes(then):
         return ZERO_LOSS
     both_pure = now.epsilon is not None and then.epsilon is not None
     epsilon = max(_ZERO, then.epsilon - now.epsilon) if both_pure else None  # type: ignore[operator]
