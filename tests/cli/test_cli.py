@@ -52,12 +52,14 @@ def test_queries_are_answered_explained_and_charged(tmp_path, policy_file, run):
     assert "±" in asked.stdout
     csv = run("ask", policy_file, COUNT, "--epsilon", "1/2", "--format", "csv", cwd=tmp_path)
     header, *rows = csv.stdout.splitlines()
-    assert header == '"ward","n","n_margin"'
+    assert header == '"ward","n","n_margin","n_bias","n_bias_low"'
     assert [row.split(",")[0] for row in rows] == ['"A"', '"B"']
     assert "charged epsilon 0.25" in csv.stderr
     once = ("--epsilon", "1/8", "--rows", "1")
     plain = run("ask", policy_file, "-", *once, "--format", "json", cwd=tmp_path, input=COUNT)
-    assert [sorted(row) for row in json.loads(plain.stdout)["rows"]] == [["n", "n_margin", "ward"]] * 2
+    assert [sorted(row) for row in json.loads(plain.stdout)["rows"]] == [
+        ["n", "n_bias", "n_bias_low", "n_margin", "ward"]
+    ] * 2
     shown = run("budget", policy_file, cwd=tmp_path)
     assert "epsilon 0.625" in shown.stdout
     assert "ana" in shown.stdout
@@ -73,7 +75,7 @@ def test_queries_are_answered_explained_and_charged(tmp_path, policy_file, run):
 
 def test_parquet_goes_to_standard_output(tmp_path, policy_file):
     asked = run("ask", policy_file, COUNT, "--epsilon", "1/4", "--format", "parquet", cwd=tmp_path, text=False)
-    assert pq.read_table(io.BytesIO(asked.stdout)).column_names == ["ward", "n", "n_margin"]
+    assert pq.read_table(io.BytesIO(asked.stdout)).column_names == ["ward", "n", "n_margin", "n_bias", "n_bias_low"]
 
 
 def test_exit_codes_distinguish_refusals_from_mistakes(tmp_path, policy_file):

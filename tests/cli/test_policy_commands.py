@@ -192,7 +192,7 @@ def test_dummy_data_is_written_and_queried(clinic):
     sql = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
     asked = run("ask", "fake/policy.toml", sql, "--epsilon", "1/2", "--format", "csv", cwd=clinic)
     assert asked.returncode == 0, asked.stderr
-    assert asked.stdout.startswith('"ward","n","n_margin"\n"A",')
+    assert asked.stdout.startswith('"ward","n","n_margin","n_bias","n_bias_low"\n"A",')
     again = run("dummy", "policy.toml", "--out", "fake", cwd=clinic)
     assert (again.returncode, again.stdout) == (2, "")
     assert "fake/policy.toml already exists" in again.stderr
