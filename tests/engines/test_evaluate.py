@@ -84,6 +84,12 @@ def test_each_operation_means_the_same_in_the_engine(engine, op):
         compare(engine, calls, schema, rows)
 
 
+def test_a_number_is_rounded_once_in_the_engine(engine):
+    """Not to a half first, and from there to an even integer."""
+    rows = [{"x": x} for x in (2.54, 3.46, -2.54, 0.54, 2.5, 3.5)]
+    compare(engine, [Call("to_integer", (Column("x", REAL),))], {"x": REAL}, rows)
+
+
 def test_a_key_is_finite_and_zero_has_one_sign_in_the_engine(engine):
     """Two zeros with different texts would have different hashes."""
     key = write_key(Column("x", REAL), DUCKDB)
