@@ -84,6 +84,20 @@ def test_each_operation_means_the_same_in_the_engine(engine, op):
         compare(engine, calls, schema, rows)
 
 
+def test_a_number_is_rounded_once_in_the_engine(engine):
+    """Not to a half first, and from there to an even integer."""
+    rows = [{"x": x} for x in (2.54, 3.46, -2.54, 0.54, 2.5, 3.5)]
+    compare(engine, [Call("to_integer", (Column("x", REAL),))], {"x": REAL}, rows)
+
+
+def test_a_key_is_finite_and_zero_has_one_sign_in_the_engine(engine):
+    """Two zeros with different texts would have different hashes."""
+    key = write_key(Column("x", REAL), DUCKDB)
+    rows = ", ".join(f"(CAST('{x}' AS DOUBLE))" for x in (-0.0, INF, -INF, NAN, 1.5))
+    found = engine.execute(f"SELECT {key}, CAST({key} AS VARCHAR) FROM (VALUES {rows}) AS t(x)").fetchall()
+    assert found == [(0.0, "0.0"), (None, None), (None, None), (None, None), (1.5, "1.5")]
+
+
 @pytest.mark.parametrize("op", SIGNATURES)
 def test_a_null_keeps_its_type_in_the_engine(engine, op):
     """Else a column of a UNION would become another's type."""

@@ -12,10 +12,15 @@ from strategies import DATE, INT, REAL, TIME
 
 from discreet.engines.postgres.dialect import POSTGRES
 from discreet.kernel.expr import SIGNATURES, Call, Column, Constant
-from discreet.kernel.sqlgen.expr_sql import write_expr
+from discreet.kernel.grid import Grid
+from discreet.kernel.sqlgen.expr_sql import write_expr, write_grid_step
 
 
-def test_each_operation_has_its_meaning(connection):
+@pytest.mark.parametrize("group", ["changes of case", "others"])  # the former need lists of all letters
+def test_each_operation_has_its_meaning(connection, monkeypatch, group):
+    changes = ("lower", "upper", "like_any_case")
+    cases = [case for case in operations.MEANINGS if (case[0] in changes) == (group == "changes of case")]
+    monkeypatch.setattr(operations, "MEANINGS", cases)
     assert operations.without_meaning(POSTGRES, lambda sql: connection.execute(sql).fetchall()[0]) == []
 
 
@@ -48,6 +53,14 @@ def test_dates_and_times_are_shifted_to_the_ends_of_the_calendar(connection):
 
 MORE = 3_652_059  # days, or seconds: more days than the calendar has
 ENDS = [(date.min, operator.add), (date.max, operator.sub)]
+
+
+@pytest.mark.parametrize("step", ["1", "3/2", "2", "5/2"])
+def test_a_tiny_number_is_no_step_of_a_grid(connection, step):
+    """A quotient that is too small for a double would raise."""
+    sql = write_grid_step("x", Grid(-30, 30, step), POSTGRES)
+    found = connection.execute(f"SELECT {sql} FROM (VALUES (FLOAT8 '5e-324'), ('-5e-324')) AS t(x)").fetchall()
+    assert found == [(0,), (0,)]
 
 
 @pytest.mark.parametrize("op", ["multiply", "inside"])
