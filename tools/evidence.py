@@ -102,8 +102,9 @@ def of_mission(_: Path) -> tuple[list[str], Callable[[str], Counts]]:
 
 def of_bench(_: Path) -> tuple[list[str], Callable[[str], Counts]]:
     """Return how to measure speed and accuracy, and to count the parts."""
-    parts = re.search(r"^PARTS = \((.*?)\)", (ROOT / "bench" / "__main__.py").read_text(encoding="utf-8"), re.MULTILINE)
-    names = parts[1].split(", ") if parts else []
+    text = (ROOT / "bench" / "__main__.py").read_text(encoding="utf-8")
+    parts = re.search(r"^PARTS = \((.*?)\)", text, re.MULTILINE | re.DOTALL)
+    names = re.findall(r"\w+", parts[1]) if parts else []
     heads = [_first_line(ROOT / "bench" / f"{name}.py") for name in names]
     return ["-m", "bench"], lambda printed: Counts(
         sum(f"\n{head}\n" in printed for head in heads if head), 0, Counter()

@@ -1,6 +1,7 @@
 """The reference engine on small tables, with totals computed by hand from the definitions."""
 
 import math
+from dataclasses import replace
 from datetime import date, datetime
 
 import pytest
@@ -153,7 +154,7 @@ def test_unlisted_keys_do_not_count():
         VISITS,
         BY_CITY,
         PublicGroups((("a", None),)),
-        ContributionBounds(groups=2, rows=9),
+        ContributionBounds(groups=2, rows=9, cap_rows=True),
         (Count(), CountUnits(), Count(X)),
     )
     assert totals_of(question) == {("a",): (3, 2, 3)}
@@ -164,15 +165,18 @@ def test_rows_above_the_bound_are_scaled_to_the_bound():
         VISITS,
         (),
         PublicGroups(()),
-        ContributionBounds(groups=1, rows=1),
+        ContributionBounds(groups=1, rows=1, cap_rows=True),
         (Count(), Sum(X, WHOLE), Sum(X, WHOLE, 2, 1)),
     )
     assert totals_of(question) == {(): (2, -1 + 9, ((1 - 1) + (9 - 1)) // 2 + 80)}
+    uncapped = replace(question, bounds=ContributionBounds(groups=1, rows=1))
+    assert totals_of(uncapped) == {(): (2, -2 + 9, (1 - 1) + (9 - 1) + 80)}  # limited to 1, 9 and 80
 
 
 def test_sums_are_scaled_towards_zero():
     tables = {"visits": [{"user": 1, "city": "a", "x": x} for x in (-1.0, -1.0, -1.0, 0.0)]}
-    question = Question(VISITS, (), PublicGroups(()), ContributionBounds(groups=1, rows=1), (Sum(X, WHOLE),))
+    bounds = ContributionBounds(groups=1, rows=1, cap_rows=True)
+    question = Question(VISITS, (), PublicGroups(()), bounds, (Sum(X, WHOLE),))
     assert totals_of(question, tables) == {(): (0,)}  # -3/4
 
 
@@ -183,7 +187,7 @@ def test_a_unit_in_too_many_groups_is_scaled_to_the_bound():
         BY_CITY,
         SelectedGroups(max_groups=3),
         ContributionBounds(groups=1, rows=1),
-        (SelectionWeight(), CountUnits(), Sum(X, WHOLE)),
+        (SelectionWeight(), CountUnits(), Sum(X, Grid(-1, 1, 1))),
     )
     third = (1 << 20) // 3
     assert question.fraction_bits(question.totals[1]) == 20

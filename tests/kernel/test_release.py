@@ -187,7 +187,7 @@ PURE = {
     "a count": (counted(VISITS, ONE, ContributionBounds(1, 2), (Count(),), ["1"]), WITH, 30, 1),
     "an event": (counted(EVENTS, ONE, ContributionBounds(1, 1), (Count(),), ["1"]), [("a", 9.0)], 30, 1),
     "a mean": (counted(VISITS, ONE, ContributionBounds(1, 1), (Count(), SUM), ["1", "3/2"]), WITH, 22, 1),
-    "a histogram": (counted(VISITS, TWO, ContributionBounds(2, 1), (Count(),), ["1"]), BOTH, 22, 1),
+    "a histogram": (counted(VISITS, TWO, ContributionBounds(2, 1, cap_rows=True), (Count(),), ["1"]), BOTH, 22, 1),
     "a unit in more groups than the limit": (
         counted(COARSE, TWO, ContributionBounds(1, 1), (CountUnits(),), ["2"]),
         BOTH,
@@ -422,7 +422,9 @@ def test_listed_keys_are_shown_in_their_order_and_selected_ones_sorted(monkeypat
     monkeypatch.setattr(Laplace, "perturb", lambda self, values: values.copy())
     tables = database(u1=[("b", 1.0)], u2=[(None, 1.0)], u3=[("é", 1.0)], u4=[("a", 1.0)], u5=[("B", 1.0)])
     listed = ReleaseRequest(
-        Question(VISITS, BY_PLACE, PublicGroups((("z", "b", None),)), ContributionBounds(3, 1), (Count(),)),
+        Question(
+            VISITS, BY_PLACE, PublicGroups((("z", "b", None),)), ContributionBounds(3, 1, cap_rows=True), (Count(),)
+        ),
         (Laplace(1),),
     )
     (part,) = told((listed,), Recorder(tables), ledger_of()).parts
@@ -499,7 +501,9 @@ def test_a_row_of_its_own_is_shown_with_probability_at_most_delta():
 
 def test_the_threshold_depends_on_the_keys_that_count():
     def of(relation, most=5):
-        question = Question(relation, BY_PLACE, SelectedGroups(most), ContributionBounds(2, 1), (SelectionWeight(),))
+        question = Question(
+            relation, BY_PLACE, SelectedGroups(most), ContributionBounds(2, 1, cap_rows=True), (SelectionWeight(),)
+        )
         threshold = partition_threshold(question, Laplace(1), 7)
         return threshold.groups, threshold.size, threshold.most
 

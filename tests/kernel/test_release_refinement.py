@@ -35,7 +35,9 @@ EVENTS = Scan("events", (USER, PLACE, X), EachRow(), max_rows=10_000)
 CATALOG = Catalog({"visits": VISITS, "events": EVENTS}, {}, "here")
 BY = (("place", PLACE),)
 COUNT = Question(VISITS, (), PublicGroups(()), ContributionBounds(1, 1), (Count(),))
-TWO = Question(VISITS, BY, PublicGroups((("a", "b"),)), ContributionBounds(2, 1), (Count(), Sum(X, Grid(-2, 2, 1))))
+TWO = Question(
+    VISITS, BY, PublicGroups((("a", "b"),)), ContributionBounds(2, 1, cap_rows=True), (Count(), Sum(X, Grid(-2, 2, 1)))
+)
 TREE = Question(VISITS, (), PublicGroups(()), ContributionBounds(1, 1), (HistogramTree(X, Grid(0, 3, 1), 4, 1),))
 ROWS = [{"user": user, "place": place, "x": 1.0} for user, place in ((1, "a"), (2, "a"), (3, "b"))]
 

@@ -104,7 +104,8 @@ def _refuses_some_rows(self, sql, **given):
 def _leaves_out_a_group(self, sql, **given):
     found = ASK(self, sql, **given)
     rows = len(found) - self._engine.query("SELECT COUNT(*) AS n FROM orders").column("n")[0].as_py() // 200
-    return replace(found, table=found.table.slice(0, rows), margins={"n": found.margins["n"][:rows]})
+    margins, bias = ({name: column[:rows] for name, column in part.items()} for part in (found.margins, found.bias))
+    return replace(found, table=found.table.slice(0, rows), margins=margins, bias=bias)
 
 
 def _shows_a_word(self, sql, **given):

@@ -90,7 +90,8 @@ def connect(
 ) -> "Connection":
     """Connect to the data of a policy, or to an open curator, which stays open (PEP 249).
 
-    `epsilon` is the cost of a query that does not state one. Margins of error are columns: n is followed by n_margin.
+    `epsilon` is the cost of a query that does not state one. Margins of error and the clipping bias are columns: n is
+    followed by n_margin and, if clipping may make it too low, by n_bias and n_bias_low.
 
     >>> import discreet as dc, pyarrow as pa
     >>> visits = pa.table({"patient": [1, 1, 2], "ward": ["A", "B", "A"]})
@@ -100,7 +101,7 @@ def connect(
     ...         cursor = connection.cursor()
     ...         _ = cursor.execute("SELECT COUNT(*) AS n FROM data WHERE ward = ?", ["A"])
     ...         [column[0] for column in cursor.description], len(cursor.fetchall()), cursor.answer.loss.epsilon
-    (['n', 'n_margin'], 1, Fraction(1, 4))
+    (['n', 'n_margin', 'n_bias', 'n_bias_low'], 1, Fraction(1, 4))
     """
     with translate_errors():
         curator = policy if isinstance(policy, Curator) else open_curator(policy)
