@@ -145,10 +145,11 @@ def test_integers_of_more_than_a_byte_use_as_many_bits_as_the_bound():
     assert selection.uniform_integer(Words((300 << 7).to_bytes(2), (511 << 7).to_bytes(2), bytes(2)), 300) == 0
 
 
+@pytest.mark.parametrize("weights", ["1/3 1 2/7", "1 7 1/2"])
 @pytest.mark.parametrize("loose", [0, 1, 3])
-def test_choices_by_weight_have_the_exact_boundaries(loose):
-    """Weights 1/3, 1 and 2/7 with counts 2, 0 and 5: words around each boundary, and loose enclosures."""
-    counts, weights = [2, 0, 5], [Fraction(1, 3), Fraction(1), Fraction(2, 7)]
+def test_choices_by_weight_have_the_exact_boundaries(loose, weights):
+    """Words around the boundary of counts 2, 0 and 5, with enclosures that are exact, close or loose."""
+    counts, weights = [2, 0, 5], [Fraction(each) for each in weights.split()]
     edge = counts[0] * weights[0] / sum(c * w for c, w in zip(counts, weights, strict=True))
 
     def enclose(bits):
