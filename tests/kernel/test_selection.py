@@ -392,6 +392,28 @@ def test_selected_quantiles_are_those_of_their_own_group():
     assert shown[[0, 2, 3], 0].tolist() == [[7, 0], [900, 0], [500, 0]]
 
 
+def test_each_group_is_selected_from_its_own_cells_and_weights(monkeypatch):
+    counts = {0: (3, 0, 0, 5, 0), 1: (0, 1, 0, 0, 2), 2: (0, 0, 0, 0, 0), 3: (0, 0, 0, 0, 7), 4: (1, 1, 1, 1, 1)}
+    entries = [(group, cell, weight) for group, row in counts.items() for cell, weight in enumerate(row) if weight]
+    tally = CellCounts(*(np.array(each, np.int64) for each in zip(*entries[::-1], strict=True)))
+    level, offset, asked = Fraction(2, 3), 4, []
+
+    def select(starts, boundaries, wanted, unit, _):
+        asked.append((starts.tolist(), boundaries.tolist(), wanted, unit))
+        return 1 + len(asked) % 2  # a cell of 2, then the width with index 1
+
+    monkeypatch.setattr(selection, "select_candidate", select)
+    groups = np.array([3, 0, 4, 2, 1])
+    shown = QuantileSelection(6, (RankTarget(level, offset),)).select(tally, 5, groups)
+    assert shown.tolist() == [[[2, 1]]] * 5
+    widths = margin_widths(5)
+    for group, cells, margins in zip(groups.tolist(), asked[::2], asked[1::2], strict=True):
+        starts, boundaries = of_counts(counts[group])
+        assert cells == (starts.tolist(), boundaries.tolist(), (2 * sum(counts[group]), 3), Fraction(12))
+        ranks = selection.margin_boundaries(starts, boundaries, RankTarget(level, offset), 2, widths)
+        assert margins == (list(range(len(widths) + 1)), ranks.tolist(), (3 * offset, 1), Fraction(12))
+
+
 @pytest.mark.parametrize("cells", [1, 2, 9, 10, 1000, 65_536])
 def test_widths_grow_by_an_eighth_and_end_with_the_whole_grid(cells):
     widths = margin_widths(cells)
