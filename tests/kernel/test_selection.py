@@ -73,14 +73,8 @@ def of_counts(counts):
     return starts, np.concatenate([[0], np.cumsum(np.array(counts)[cells])]).astype(np.int64)
 
 
-@given(
-    st.lists(st.integers(0, 5), min_size=1, max_size=9),
-    st.fractions(Fraction(1, 9), Fraction(8, 9), max_denominator=9),
-    st.fractions(Fraction(1, 50), 40),
-)
-@settings(max_examples=60, deadline=None)
-def test_selected_cells_and_widths_have_their_exact_distribution(counts, level, scale):
-    """Every path of the sampler, in fractions: each candidate once, with the exponent of its distance."""
+def check_distribution(counts, level, scale):
+    """Compare every path of the sampler, in fractions: each candidate once, with the exponent of its distance."""
     num, den = level.numerator, level.denominator
     total, upto = sum(counts), list(itertools.accumulate(counts))
     unit = scale * max(num, den - num)
@@ -103,6 +97,23 @@ def test_selected_cells_and_widths_have_their_exact_distribution(counts, level, 
     edges = selection.margin_boundaries(starts, boundaries, target, cell, widths)
     got = exponents(np.arange(len(widths) + 1), edges, (den * offset, 1), unit)
     assert got == {index: den * distance / unit for index, distance in expected.items()}
+
+
+@given(
+    st.lists(st.integers(0, 5), min_size=1, max_size=9),
+    st.fractions(Fraction(1, 9), Fraction(8, 9), max_denominator=9),
+    st.fractions(Fraction(1, 50), 40),
+)
+@settings(max_examples=60, deadline=None)
+def test_selected_cells_and_widths_have_their_exact_distribution(counts, level, scale):
+    check_distribution(counts, level, scale)
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(5, 2), Fraction(30)])
+@pytest.mark.parametrize("level", [HALF, Fraction(2, 9)])
+@pytest.mark.parametrize("counts", [(2, 0, 0, 5, 1, 0, 4), (0, 0, 3), (9, 0, 0, 0, 0, 0, 0, 0, 1)])
+def test_the_distribution_of_given_counts_is_exact(counts, level, scale):
+    check_distribution(counts, level, scale)
 
 
 def test_a_candidate_that_is_not_accepted_is_drawn_again(monkeypatch):
