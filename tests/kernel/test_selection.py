@@ -110,8 +110,10 @@ def test_selected_cells_and_widths_have_their_exact_distribution(counts, level, 
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(5, 2), Fraction(30)])
-@pytest.mark.parametrize("level", [HALF, Fraction(2, 9)])
-@pytest.mark.parametrize("counts", [(2, 0, 0, 5, 1, 0, 4), (0, 0, 3), (9, 0, 0, 0, 0, 0, 0, 0, 1)])
+@pytest.mark.parametrize("level", [HALF, Fraction(2, 9), Fraction(8, 9)])
+@pytest.mark.parametrize(
+    "counts", [(2, 0, 0, 5, 1, 0, 4), (0, 0, 3), (9, 0, 0, 0, 0, 0, 0, 0, 1), (0, 0, 1, 4, 0, 2, 0, 0, 0)]
+)
 def test_the_distribution_of_given_counts_is_exact(counts, level, scale):
     check_distribution(counts, level, scale)
 
