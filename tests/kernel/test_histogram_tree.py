@@ -102,12 +102,23 @@ def test_a_level_cannot_be_drawn_twice():
         np.zeros((1, 1), np.int64),
         np.zeros(2, np.int64),
         np.zeros((2, 1)),
+        column(0, 1)[:, None],
+        column(0, -1)[:, None],
     ],
-    ids=["beyond", "below", "too few", "flat", "floats"],
+    ids=["beyond", "below", "too few", "flat", "floats", "one beyond", "one below"],
 )
 def test_nodes_that_do_not_exist_are_refused(nodes):
     with pytest.raises(ValueError, match="nodes"):
         walk_noisy_tree(tally(), tree(4, 3), Laplace(1), np.arange(2), lambda look, _: look(nodes))
+
+
+@pytest.mark.parametrize(("groups", "walkers"), [(0, 1), (2, 0)])
+def test_a_walk_without_nodes_sees_nothing(groups, walkers):
+    def walk(look, count):
+        assert look(np.zeros((count, walkers), np.int64)).shape == (groups, walkers, 4)
+
+    (level,) = walk_noisy_tree(tally((0, 0, 1)), tree(4, 1), Laplace(1), np.arange(groups), walk)
+    assert level.counts.size == 0
 
 
 def test_changing_the_returned_counts_does_not_change_the_stored_ones():

@@ -166,6 +166,7 @@ def test_blocks_cover_all_numbers_of_groups():
         assert all(a[1] + 1 == b[0] for a, b in itertools.pairwise(blocks))
         assert all(first <= last <= first + first // 16 for first, last in blocks)
     assert len(partition_selection._blocks(1, 10**6)) < 6000
+    assert partition_selection._blocks(3, 100) == [(k, k) for k in range(3, 101)]  # up to 100, delta is exact
 
 
 @pytest.mark.parametrize(

@@ -74,14 +74,8 @@ def of_counts(counts):
     return starts, np.concatenate([[0], np.cumsum(np.array(counts)[cells])]).astype(np.int64)
 
 
-@given(
-    st.lists(st.integers(0, 5), min_size=1, max_size=9),
-    st.fractions(Fraction(1, 9), Fraction(8, 9), max_denominator=9),
-    st.fractions(Fraction(1, 50), 40),
-)
-@settings(max_examples=60, deadline=None)
-def test_selected_cells_and_widths_have_their_exact_distribution(counts, level, scale):
-    """Every path of the sampler, in fractions: each candidate once, with the exponent of its distance."""
+def check_distribution(counts, level, scale):
+    """Compare every path of the sampler, in fractions: each candidate once, with the exponent of its distance."""
     num, den = level.numerator, level.denominator
     total, upto = sum(counts), list(itertools.accumulate(counts))
     unit = scale * max(num, den - num)
@@ -104,6 +98,25 @@ def test_selected_cells_and_widths_have_their_exact_distribution(counts, level, 
     edges = selection.margin_boundaries(starts, boundaries, target, cell, widths)
     got = exponents(np.arange(len(widths) + 1), edges, (den * offset, 1), unit)
     assert got == {index: den * distance / unit for index, distance in expected.items()}
+
+
+@given(
+    st.lists(st.integers(0, 5), min_size=1, max_size=9),
+    st.fractions(Fraction(1, 9), Fraction(8, 9), max_denominator=9),
+    st.fractions(Fraction(1, 50), 40),
+)
+@settings(max_examples=60, deadline=None)
+def test_selected_cells_and_widths_have_their_exact_distribution(counts, level, scale):
+    check_distribution(counts, level, scale)
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 3), Fraction(5, 2), Fraction(30)])
+@pytest.mark.parametrize("level", [HALF, Fraction(2, 9), Fraction(8, 9)])
+@pytest.mark.parametrize(
+    "counts", [(2, 0, 0, 5, 1, 0, 4), (0, 0, 3), (9, 0, 0, 0, 0, 0, 0, 0, 1), (0, 0, 1, 4, 0, 2, 0, 0, 0)]
+)
+def test_the_distribution_of_given_counts_is_exact(counts, level, scale):
+    check_distribution(counts, level, scale)
 
 
 def test_a_candidate_that_is_not_accepted_is_drawn_again(monkeypatch):
@@ -146,10 +159,11 @@ def test_integers_of_more_than_a_byte_use_as_many_bits_as_the_bound():
     assert selection.uniform_integer(Words((300 << 7).to_bytes(2), (511 << 7).to_bytes(2), bytes(2)), 300) == 0
 
 
+@pytest.mark.parametrize("weights", ["1/3 1 2/7", "1 7 1/2"])
 @pytest.mark.parametrize("loose", [0, 1, 3])
-def test_choices_by_weight_have_the_exact_boundaries(loose):
-    """Weights 1/3, 1 and 2/7 with counts 2, 0 and 5: words around each boundary, and loose enclosures."""
-    counts, weights = [2, 0, 5], [Fraction(1, 3), Fraction(1), Fraction(2, 7)]
+def test_choices_by_weight_have_the_exact_boundaries(loose, weights):
+    """Words around the boundary of counts 2, 0 and 5, with enclosures that are exact, close or loose."""
+    counts, weights = [2, 0, 5], [Fraction(each) for each in weights.split()]
     edge = counts[0] * weights[0] / sum(c * w for c, w in zip(counts, weights, strict=True))
 
     def enclose(bits):
@@ -390,6 +404,28 @@ def test_selected_quantiles_are_those_of_their_own_group():
     tally = CellCounts(np.array([2, 0, 0, 1]), cells, np.array([10**6] * 4))
     shown = QuantileSelection(2, (RankTarget(Fraction(9, 10), 50),)).select(tally, 1000, np.array([2, 3, 0, 1]))
     assert shown[[0, 2, 3], 0].tolist() == [[7, 0], [900, 0], [500, 0]]
+
+
+def test_each_group_is_selected_from_its_own_cells_and_weights(monkeypatch):
+    counts = {0: (3, 0, 0, 5, 0), 1: (0, 1, 0, 0, 2), 2: (0, 0, 0, 0, 0), 3: (0, 0, 0, 0, 7), 4: (1, 1, 1, 1, 1)}
+    entries = [(group, cell, weight) for group, row in counts.items() for cell, weight in enumerate(row) if weight]
+    tally = CellCounts(*(np.array(each, np.int64) for each in zip(*entries[::-1], strict=True)))
+    level, offset, asked = Fraction(2, 3), 4, []
+
+    def select(starts, boundaries, wanted, unit, _):
+        asked.append((starts.tolist(), boundaries.tolist(), wanted, unit))
+        return 1 + len(asked) % 2  # a cell of 2, then the width with index 1
+
+    monkeypatch.setattr(selection, "select_candidate", select)
+    groups = np.array([3, 0, 4, 2, 1])
+    shown = QuantileSelection(6, (RankTarget(level, offset),)).select(tally, 5, groups)
+    assert shown.tolist() == [[[2, 1]]] * 5
+    widths = margin_widths(5)
+    for group, cells, margins in zip(groups.tolist(), asked[::2], asked[1::2], strict=True):
+        starts, boundaries = of_counts(counts[group])
+        assert cells == (starts.tolist(), boundaries.tolist(), (2 * sum(counts[group]), 3), Fraction(12))
+        ranks = selection.margin_boundaries(starts, boundaries, RankTarget(level, offset), 2, widths)
+        assert margins == (list(range(len(widths) + 1)), ranks.tolist(), (3 * offset, 1), Fraction(12))
 
 
 @pytest.mark.parametrize("cells", [1, 2, 9, 10, 1000, 65_536])

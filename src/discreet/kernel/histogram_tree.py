@@ -46,6 +46,7 @@ def walk_noisy_tree(
         draw per node however often it is named, so the noise cannot be averaged out. The walk gets only these numbers.
     Needs: Laplace.perturb, Gaussian.perturb, Question.sensitivity_of.
     Checked by: test_a_node_has_one_noise_however_often_it_is_named, test_a_level_cannot_be_drawn_twice,
+        test_nodes_have_the_weights_of_the_cells_below_them, test_nodes_that_do_not_exist_are_refused,
         test_the_distribution_of_a_tree_on_neighbours_stays_within_its_loss
     """
     size, levels = tree.branching**tree.depth, list[NodeCounts]()

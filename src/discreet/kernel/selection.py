@@ -203,7 +203,7 @@ def select_candidate(
         a product proportional to exp(-d/unit).
     Needs: choose_by_weight, uniform_integer, bernoulli_exp, exp_bounds.
     Checked by: test_selected_cells_and_widths_have_their_exact_distribution,
-        test_every_candidate_is_selected_with_its_probability
+        test_the_distribution_of_given_counts_is_exact, test_every_candidate_is_selected_with_its_probability
     """
     (target, denominator), width, last = wanted, max(1, int(unit / 2)), int(starts[-1])
     reaches = range(width, (_RINGS + 1) * width, width)

@@ -113,7 +113,7 @@ def test_each_weight_is_rounded_down_by_no_more_than_stated(name, scale):
 
 
 def test_the_rounding_error_of_a_weight_covers_that_of_every_step():
-    for k in range(2000):
+    for k in (*range(20), 100, 1000):
         assert sum(3 * i + 4 for i in range(k)) <= distribution._rounding_error([0] * (k + 1))
 
 

@@ -108,7 +108,8 @@ def _tail_floors(bits: int, tails_at: Callable[[int], TailWeights]) -> list[int]
         4·error·inverse + total of weights[k]·inverse. A floor is used only if both ends of this interval have the same
         one; else the guard bits are doubled. At the lower end 0 is safe, because R(k) is never 0.
     Needs: NoiseDistribution._one_sided_tails, NoiseDistribution._two_sided_tails, NoiseDistribution._digit_tails.
-    Checked by: test_boundaries_agree_with_an_independent_computation
+    Checked by: test_boundaries_agree_with_an_independent_computation,
+        test_a_floor_within_the_error_of_a_boundary_is_decided_by_more_bits
     """
     guard = 64
     while True:
