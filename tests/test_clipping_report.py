@@ -213,8 +213,8 @@ def test_too_little_to_be_seen_is_stated_with_what_could_be_hidden():
     one = clipped([9000], histogram=buckets([3, -2, 1, 0, 4, -1, 0, 2]))
     assert one.removed.low == 0
     line = clipping_sentence(one, PATIENTS)
-    assert line.startswith("Clipping removed fewer than about ")
-    assert line.endswith(" rows, unless some patients are far above the bounds (below detection at this epsilon).")
+    assert line.startswith("Fewer than about ")
+    assert line.endswith(" patients exceed the bounds (below detection at this epsilon).")
     assert any("unnoticed" in note for note in clipping_notes([one], PATIENTS))
     louder = clipped([9000], histogram=buckets([3, -2, 1, 0, 4, -1, 0, 2], Gaussian(50)))
     rows = [

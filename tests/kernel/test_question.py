@@ -242,6 +242,18 @@ def test_a_cap_and_a_ball_never_clip_more_than_a_weight_by_the_number_of_groups(
             assert Fraction(terms[place], 1 << question.fraction_bits(Count())) >= before - Fraction(1, 1 << 18)
 
 
+@pytest.mark.parametrize("norm", Norm)
+def test_a_mean_has_the_same_weight_above_and_below(norm):
+    """Units with many rows count for less, but their own mean stays what it is."""
+    total = Sum(X, Grid(-4, 4, 1))
+    bounds = ContributionBounds(1, 1, norm, cap_rows=True)
+    question = Question(VISITS, BY_PLACE, PublicGroups((tuple(range(9)),)), bounds, (Count(), total))
+    full = by_reference(visits([(place, 3.0) for place in range(9) for _ in range(5)]), question)
+    bits = [question.fraction_bits(each) for each in question.totals]
+    for count, summed in full.values():
+        assert summed / 2 ** bits[1] == pytest.approx(3 * count / 2 ** bits[0], rel=1e-4)
+
+
 def test_gaussian_noise_on_an_l1_ball_and_laplace_noise_on_an_l2_ball_cost_what_their_own_norms_allow():
     """An l2 ball has a larger l1 norm, and the other way round: neither is taken for the other."""
     many = [place for place in range(40) for _ in range(3)]
@@ -375,9 +387,9 @@ def test_no_intermediate_value_exceeds_64_bits(most, groups, rows, low, high, po
         assert term << 20 < 1 << 63  # and with a weight
         assert most * question.max_rows_per_group < 1 << 63  # what is left of a division, times the rows
         if ball := question.ball_of(each):
-            largest = (most * top) << question.term_bits(each)  # the sum of a unit's terms, in one group or in many
+            largest = most * (1 if cap_rows else top)  # the sum of a unit's terms or row counts
             for terms in ([largest], [largest - min(most - 1, 40), *[1] * min(most - 1, 40)]):
-                limit = question.max_term(each) << question.term_bits(each) if cap_rows else ball.cut
+                limit = question.max_rows_per_group if cap_rows else ball.cut
                 cut = [term if limit is None else min(term, limit) for term in terms]
                 steps = [-(-term >> ball.shift) for term in cut]
                 norms = sum(steps) if norm is Norm.L1 else sum(step * step for step in steps)

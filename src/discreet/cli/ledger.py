@@ -61,7 +61,7 @@ def acknowledge(where: LedgerArgument, name: NameOption = None) -> None:
 
 @app.command("set-budget", cls=PlainCommand)
 def set_budget(policy: Annotated[Path, typer.Argument(metavar="POLICY", help="The policy file.")]) -> None:
-    """Make the [budget] of a policy the terms of its ledger, for a whole population too; the change is recorded."""
+    """Apply the budget section of a policy to its ledger, also for a whole population; the change is recorded."""
     with exit_on_error(), _open_policy_ledger(declared := Policy.load(policy)) as ledger:
         changes = set_budget_of_policy(ledger, declared)
         typer.echo(f"{policy}: {'; '.join(changes)}. Recorded." if changes else f"{policy}: nothing differs")

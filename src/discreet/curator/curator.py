@@ -283,6 +283,7 @@ class Curator:
         target = pricing.accuracy_target(plan, request, self.policy, self._release_history)
         release_plan = pricing.plan_release(target.histories, target.allocation, target.delta)
         if not release_plan.asks:
+            release_plan = replace(release_plan, marginal_cost=paid_before)
             return self._build_answer(plan, release_plan, target.histories, by)
         with self._circuit_breaker.guard():
             history = self._charge_and_release(
@@ -297,7 +298,7 @@ class Curator:
         """Release the missing histograms of automatic bounds, if the budget covers the whole query; return the cost."""
         target = pricing.accuracy_target(plan, request, self.policy, self._release_history)
         whole = pricing.plan_release(target.histories, target.allocation, target.delta)
-        self._check_budget(target, whole, by)  # nobody pays for a histogram and is then refused
+        self._check_budget(target, whole, by)  # so that only a concurrent charge can refuse what follows
         missing = pricing.missing_histograms(plan, self._release_history)
         places = [plan.releases.index(release) for release in missing]
         histories = tuple(target.histories[place] for place in places)

@@ -15,8 +15,7 @@ from discreet.estimate.planned_release import Frequencies, Mean, Measure, NoisyC
 from discreet.kernel.ball import Norm
 from discreet.kernel.totals import Count, CountDistinct, CountUnits, Sum
 
-_HIDDEN_FACTOR = 2.0  # undetected units are taken to be at most this far above the bounds
-_DEVIATIONS = 2.0  # of the noise that undetected units may hide behind
+_DEVIATIONS = 2.0  # of the noise behind which units may be hidden
 _BOUND_STEPS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)  # suggested bounds are these times a power of ten
 _POWERS = 8
 _WEIGHTED = {Mean: "averages", Variance: "variances", Quantile: "quantiles", Frequencies: "frequencies"}
@@ -55,9 +54,11 @@ def clipping_sentence(clipped: ClippedRelease, words: ReportWords) -> str:
     )
     noun = "rows" if measured.contribution is Contribution.ROWS else words.units
     if removed.low < 1 and (removed.estimate or 0.0) < 1:
-        limit = f"fewer than about {round_up(_undetected(clipped, measured, removed))} {noun}"
-        caveat = "" if removed.high is not None else f", unless some {words.units} are far above the bounds"
-        return f"{_subject(clipped, limit)}{caveat} (below detection at this epsilon).{blind}"
+        if removed.high is not None:
+            limit = f"fewer than about {round_up(removed.high)} {noun}"
+            return f"{_subject(clipped, limit)} (below detection at this epsilon).{blind}"
+        hidden = round_up(_most_exceeding(measured))
+        return f"Fewer than about {hidden} {words.units} exceed the bounds (below detection at this epsilon).{blind}"
     if removed.low < 1:
         amount = _subject(clipped, f"about {round_up(removed.magnitude)} {noun}")
         amount += " by estimate, too few to prove at this epsilon"
@@ -124,15 +125,10 @@ def _enumerate(names: Sequence[str]) -> str:
     return " and ".join([*([", ".join(names[:-1])] if names[1:] else []), *names[-1:]])
 
 
-def _undetected(clipped: ClippedRelease, measured: MeasuredClipping, removed: Bias) -> float:
-    """Return about how much units just above the bounds can have lost unnoticed."""
-    if removed.high is not None:
-        return removed.high
-    lows = np.array(measured.buckets.lows)
-    excess = np.minimum([*lows[1:], math.inf], _HIDDEN_FACTOR * measured.radius) - measured.radius
-    near = (excess > 0) & (lows < _HIDDEN_FACTOR * measured.radius)
-    hidden = _DEVIATIONS * measured.buckets.deviation * math.sqrt(float(np.sum(excess[near] ** 2)))
-    return (removed.estimate or 0.0) + hidden * clipped.spread
+def _most_exceeding(measured: MeasuredClipping) -> float:
+    """Return about how many units can exceed the bounds: all above the radius, and two deviations of their noise."""
+    above = measured.buckets.counts[np.array(measured.buckets.lows) >= measured.radius]
+    return max(0.0, float(above.sum())) + _DEVIATIONS * measured.buckets.deviation * math.sqrt(len(above))
 
 
 def _suggestion(clipped: ClippedRelease, measured: MeasuredClipping, removed: Bias) -> str:

@@ -72,5 +72,6 @@ def ball_for(norm: Norm, size: int, groups: int, *, max_sum: int, max_terms: int
     for shift in range((square.bit_length() + 1) // 2):
         cut = (MAX_SUM // ((max_sum >> shift) + max_terms + 1) - 1) << shift
         if cut >= enough:
-            return Ball(norm, square >> 2 * shift, shift, None if cut >= max_sum else cut)
+            limit = min(square >> 2 * shift, MAX_SUM)  # no sum exceeds that
+            return Ball(norm, limit, shift, None if cut >= max_sum else cut)
     raise ValueError("a unit can have too many groups to measure its norm in 64 bits. Use a lower rows_max.")

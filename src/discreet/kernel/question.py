@@ -225,13 +225,17 @@ class Question:
         """Return the number of fractional bits of a unit's terms before they are weighted."""
         return self.fraction_bits(total) if isinstance(total, Sum) and self.caps_terms(total) else 0
 
+    def weighs_by_rows(self, total: Total) -> bool:
+        """Return whether a unit's weight is that of its row counts, so that a mean has one weight above and below."""
+        return self.bounds.cap_rows and isinstance(total, Count | Sum)
+
     def ball_of(self, total: Total) -> Ball | None:
-        """Return the ball of a unit's terms; None if it is not needed."""
+        """Return the ball that determines a unit's weight: of its terms, or of its row counts; None if not needed."""
         if not self.needs_ball(total):
             return None
-        bits, largest_sum = self.term_bits(total), self.relation.shape.max_rows * max_abs_contribution(total)
-        size = self.max_term(total) << bits
-        return ball_for(self.bounds.norm, size, self.l0_bound, max_sum=largest_sum << bits, max_terms=self._max_terms)
+        measured = Count() if self.weighs_by_rows(total) else total
+        size, largest_sum = self.max_term(measured), self.relation.shape.max_rows * max_abs_contribution(measured)
+        return ball_for(self.bounds.norm, size, self.l0_bound, max_sum=largest_sum, max_terms=self._max_terms)
 
     def fraction_bits(self, total: Total) -> int:
         """Return the number of fractional bits of a total, which keep small weights from being rounded to zero."""
@@ -253,18 +257,20 @@ class Question:
             `max_rows_per_unit` rows, each of which moves one group by at most `max` = max_abs_contribution(total): one
             group with all of them is the worst. With clipping let size be max_term. Terms of a unit are scaled into the
             ball with an l1 norm of l0_bound·size, or a squared l2 norm of l0_bound·size², and truncated towards zero;
-            k terms have an l1 norm of at most sqrt(k) times their l2 norm. Without a ball there are at most `l0_bound`
-            terms, each of which is at most size. CountDistinct: at most rows values of a unit count in a group
-            and groups·rows in total, each as one or nothing; squared l2 is largest with rows in each of groups groups.
+            k terms have an l1 norm of at most sqrt(k) times their l2 norm. With cap_rows the weight scales the unit's
+            row counts, each at most rows, into the ball of counts; a term is at most max times the row count of its
+            group, so the same weight scales the terms into a ball that is larger by max. Without a ball there are at
+            most `l0_bound` terms, each at most size. CountDistinct: at most rows values of a unit count in a group and
+            groups·rows in total, each as one or nothing; squared l2 is largest with rows in each of groups groups.
             HistogramTree: on each level the weights of a group's nodes sum to at most size, or groups/k of that in
             k > groups groups, and their squares to at most the square of that. SelectionWeight: a unit with k keys
             adds floor(sqrt(size²/k)) to each, so at most size² in squared l2 and size·sqrt(k) in l1, with k at most
             `max_selection_keys`, or nothing.
         Needs: Scan, Where, Derive, JoinPublic, JoinOnUnit, SemiJoinOnUnit, PerUnit, Union, max_abs_contribution,
             Count, CountUnits, Sum, CountDistinct, HistogramTree, SelectionWeight, Question.l0_bound,
-            Question.max_rows_per_group, Question.max_term, Question.ball_of, ball_for, Ball.weight_numerator,
-            Question.max_selection_keys, Question.fraction_bits, select_counts_and_sums, select_cell_counts,
-            select_distinct_counts, select_key_weights.
+            Question.max_rows_per_group, Question.max_term, Question.ball_of, Question.weighs_by_rows, ball_for,
+            Ball.weight_numerator, Question.max_selection_keys, Question.fraction_bits, select_counts_and_sums,
+            select_cell_counts, select_distinct_counts, select_key_weights.
         Checked by: test_removing_a_unit_moves_totals_by_at_most_the_sensitivity, test_the_engine_equals_the_reference,
             test_removing_a_unit_moves_cells_and_distinct_values_by_at_most_the_sensitivity,
             test_a_unit_attains_the_sensitivity

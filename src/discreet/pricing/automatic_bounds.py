@@ -26,7 +26,7 @@ from discreet.estimate.planned_release import (
 from discreet.kernel.ball import Norm
 from discreet.kernel.errors import Refused
 from discreet.kernel.event import Event
-from discreet.kernel.fingerprint import fingerprints_of
+from discreet.kernel.fingerprint import fingerprints_of, rows_digest
 from discreet.kernel.ledger import Ledger
 from discreet.kernel.loss import Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
@@ -140,10 +140,14 @@ def _kept_bounds(plan: QueryPlan, release: PlannedRelease, policy: Policy, ledge
     Each of its histograms must have served one of these totals, so that none of the bounds is that of another question.
     """
     version, histograms = data_version(policy), _histograms_by_contribution(plan, release)
+    listed = isinstance(release.question.groups, PublicGroups)  # then the groups do not depend on the bounds
+    rows = rows_digest(release.question, version) if listed else None
     candidates = {
         fingerprint: (bounds, total)
         for bounds in _candidate_bounds(release, histograms)
-        for fingerprint, total in zip(_fingerprints_at(release, bounds, version), release.question.totals, strict=False)
+        for fingerprint, total in zip(
+            _fingerprints_at(release, bounds, version, rows), release.question.totals, strict=False
+        )
     }
     served: dict[tuple[int, int], set[Contribution]] = {}
     for event, answer in ledger.answers(candidates):
@@ -167,14 +171,14 @@ def _candidate_bounds(
     yield from dict.fromkeys(_bounds_at(release, dict(radii)) for radii in product(*ladders))
 
 
-def _fingerprints_at(release: PlannedRelease, bounds: ChosenBounds, version: str) -> tuple[str, ...]:
+def _fingerprints_at(release: PlannedRelease, bounds: ChosenBounds, version: str, rows: str | None) -> tuple[str, ...]:
     question = release.question
     try:
         limited = replace(question.bounds, groups=bounds.groups, rows=bounds.rows)
         groups = question.groups
         if isinstance(groups, SelectedGroups) and groups.max_groups > 1:
             groups = replace(groups, max_groups=selection_limit(bounds.groups))
-        return fingerprints_of(replace(question, bounds=limited, groups=groups), version)
+        return fingerprints_of(replace(question, bounds=limited, groups=groups), version, rows)
     except ValueError:  # sums could exceed 64 bits
         return ()
 

@@ -291,7 +291,8 @@ def _unit_terms(question: Question, total: Total, rows_by_key: Mapping[GroupKey,
     if ball is None:
         return terms
     divisor = 1 << (WEIGHT_BITS - bits + question.term_bits(total))
-    weight = _ball_weight(ball, terms.values())
+    capped = [min(len(rows), question.max_rows_per_group) for rows in rows_by_key.values()]
+    weight = _ball_weight(ball, capped if question.weighs_by_rows(total) else terms.values())
     return {key: _divide_towards_zero(term * weight, divisor) for key, term in terms.items()}
 
 

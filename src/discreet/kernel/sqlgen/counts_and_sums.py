@@ -1,8 +1,8 @@
 """The SELECT of a question's counts and sums, with each unit's contributions clipped.
 
 k0, k1, … are the keys of groups; v0, v1, … the contributions of rows to a total; m, m0, … their number for one unit in
-one group, s0, s1, … their sum; x0, x1, … a unit's term; .n0, .n1, … the sum of its |y| or y² over all groups (Ball);
-.w0, .w1, … its weight; t0, t1, … the totals.
+one group, s0, s1, … their sum; x0, x1, … a unit's term, xr its row count; .nx0, … the sum of its |y| or y² over all
+groups (Ball); .wx0, … its weight; t0, t1, … the totals.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ def select_counts_and_sums(question: Question, dialect: Dialect) -> str:
         weighted by unit so that they are in the ball (_sum_terms) → sums. Without clipping, a unit has one row, and its
         term is that row's contribution. No intermediate result exceeds 64 bits, as Question checks.
     Needs: Question.sensitivity_of, select_keyed_rows, _row_value, _select_terms, _pair_aggregates, _write_term,
-        _sum_terms, _unclipped_total, Dialect.
+        _measured, _sum_terms, _unclipped_total, Dialect.
     Checked by: test_the_engine_equals_the_reference, test_postgresql_equals_the_reference,
         test_spark_sql_equals_the_reference, test_removing_a_unit_moves_totals_by_at_most_the_sensitivity
     """
@@ -58,12 +58,19 @@ def _select_terms(
     """Return the WITH clause, and the terms of each unit in each group with its weights."""
     units, keys = unit_columns(question.relation), key_names(question)
     aggregates = [text for index, total in totals.items() for text in _pair_aggregates(total, names[index], dialect)]
+    aggregates += ["COUNT(*) AS m"] if question.bounds.cap_rows else []
     columns = comma_list(units, keys, list(dict.fromkeys(aggregates)))
     values = f"SELECT {columns} FROM ({keyed}) AS r{group_by([*units, *keys])}"
     terms = [f"{_write_term(question, total, names[at], dialect)} AS x{at}" for at, total in totals.items()]
-    balls = {index: ball for index, total in totals.items() if (ball := question.ball_of(total)) is not None}
+    balls = {
+        _measured(question, index): ball
+        for index, total in totals.items()
+        if (ball := question.ball_of(total)) is not None
+    }
     if not balls:
         return "", f"(SELECT {comma_list(keys, terms)} FROM ({values}) AS g) AS p"
+    if "xr" in balls:
+        terms.append(f"LEAST(m, {question.max_rows_per_group}) AS xr")
     pairs = f"SELECT {comma_list(units, keys, terms)} FROM ({values}) AS g"
     heavy = with_query(".heavy", _select_heavy_units(question, balls, dialect), dialect)
     equal = conjunction(unit_equalities(question.relation, "p", "h"))
@@ -73,30 +80,35 @@ def _select_terms(
     )
 
 
-def _select_heavy_units(question: Question, balls: Mapping[int, Ball], dialect: Dialect) -> str:
-    """Return the units whose terms of some total exceed its ball, with their weights.
+def _measured(question: Question, index: int) -> str:
+    """Return the column whose norm determines the weight of a unit in a total: its term, or its row count."""
+    return "xr" if question.weighs_by_rows(question.totals[index]) else f"x{index}"
 
-    Claim: every such unit is listed once, with the weight of Ball.weight_numerator for each total whose ball its terms
-        exceed, and 2^20 for the others.
+
+def _select_heavy_units(question: Question, balls: Mapping[str, Ball], dialect: Dialect) -> str:
+    """Return the units that exceed a ball in some measured column, with their weights.
+
+    Claim: every such unit is listed once, with the weight of Ball.weight_numerator for each ball that it exceeds, and
+        2^20 for the others.
     Proof: `.pairs` has one row for each group of a unit, so the sums by unit are those of its terms over all groups.
     Needs: Ball, Ball.weight_numerator, unit_columns, _write_step.
     Checked by: test_the_engine_equals_the_reference, test_a_missing_ball_is_caught
     """
     units = unit_columns(question.relation)
     norms = [
-        f'{dialect.sum_or_zero.format(_write_step(f"x{index}", ball, dialect))} AS ".n{index}"'
-        for index, ball in balls.items()
+        f'{dialect.sum_or_zero.format(_write_step(column, ball, dialect))} AS ".n{column}"'
+        for column, ball in balls.items()
     ]
     real, integer = dialect.types[Type.REAL], dialect.types[Type.INTEGER]
     weights = []
-    for index, ball in balls.items():
-        norm = f'".n{index}"'
+    for column, ball in balls.items():
+        norm = f'".n{column}"'
         quotient = dialect.quotient.format(ball.weight_numerator, norm)
         if ball.norm is Norm.L2:
             root = f"SQRT(CAST({norm} AS {real}))"
             quotient = f"CAST(FLOOR(CAST({ball.weight_numerator} AS {real}) / {root}) AS {integer})"
-        weights.append(f'CASE WHEN {norm} > {ball.limit} THEN {quotient} ELSE {1 << WEIGHT_BITS} END AS ".w{index}"')
-    exceeds = " OR ".join(f'".n{index}" > {ball.limit}' for index, ball in balls.items())
+        weights.append(f'CASE WHEN {norm} > {ball.limit} THEN {quotient} ELSE {1 << WEIGHT_BITS} END AS ".w{column}"')
+    exceeds = " OR ".join(f'".n{column}" > {ball.limit}' for column, ball in balls.items())
     measured = f'SELECT {comma_list(units, norms)} FROM ".pairs"{group_by(units)}'
     return f"SELECT {comma_list(units, weights)} FROM ({measured}) AS n WHERE {exceeds}"
 
@@ -214,7 +226,7 @@ def _sum_terms(question: Question, total: Total, index: int, dialect: Dialect) -
     """
     if question.ball_of(total) is None:
         return dialect.sum_or_zero.format(f"x{index}")
-    weight = f'COALESCE(h.".w{index}", {1 << WEIGHT_BITS})'  # faster than CASE
+    weight = f'COALESCE(h.".w{_measured(question, index)}", {1 << WEIGHT_BITS})'  # faster than CASE
     shift = WEIGHT_BITS - question.fraction_bits(total) + question.term_bits(total)
     size = f"({'ABS' if isinstance(total, Sum) else ''}(x{index}) * {weight})"
     size = dialect.right_shift.format(size, shift) if shift else size

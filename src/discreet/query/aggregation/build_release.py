@@ -1,6 +1,7 @@
 """Build a release from a SELECT with aggregates: one question, and a SELECT over the released table."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from sqlglot import exp
@@ -48,6 +49,7 @@ _FULL_WEIGHT = Fraction(1)
 _COUNT_WEIGHT = Fraction(1, 4)
 _SELECTION_WEIGHT = Fraction(2)  # of one quantile and its margin, each of which is a selection
 _MAX_SELECTED = {Laplace: 1, Gaussian: 3}  # quantiles of an expression; for more, a tree is more accurate
+_MOST_CHOSEN_GROUPS, _MOST_CHOSEN_ROWS = 8, 1 << 20  # automatic bounds are rarely larger
 _MAX_SELECTED_GROUPS = 10_000  # a selection takes a fraction of a millisecond for each group
 
 
@@ -60,8 +62,11 @@ class TotalsBuilder:
         fits: Callable[[Total], bool],
         noise_type: type[Laplace | Gaussian],
         groups: PublicGroups | SelectedGroups,
+        *,
+        same_weights: bool,
     ) -> None:
         self._columns = columns
+        self._same_weights = same_weights
         self._group_count = groups.key_count if isinstance(groups, PublicGroups) else 0
         self._noise_type = noise_type
         self._fits = fits
@@ -121,7 +126,7 @@ class TotalsBuilder:
             kind = NumberKind.WHOLE if expr.type is Type.INTEGER else NumberKind.REAL
             return (
                 self._centred_sum(candidates, count, kind)
-                if count in counts and _centring_helps(candidates)
+                if self._same_weights and count in counts and _centring_helps(candidates)
                 else self._uncentred_sum(candidates, kind)
             )
         total, divisor = self._add_total(candidates.centred, _FULL_WEIGHT), self._add_total(Count(count), _COUNT_WEIGHT)
@@ -275,15 +280,20 @@ def _planned_release(
     limit, automatic = contribution_bounds_for(grouping, list(labels), possible, context, select)
     groups = limit_selection(grouping, limit)
 
+    # The steps of a sum must not depend on a chosen radius, or the same query would not find its earlier answers.
+    widest = replace(limit, groups=max(limit.groups, _MOST_CHOSEN_GROUPS), rows=max(limit.rows, _MOST_CHOSEN_ROWS))
+
     def fits(total: Total) -> bool:
         try:
-            Question(relation, (), PublicGroups(()), limit, (total,))
+            Question(relation, (), PublicGroups(()), widest if automatic else limit, (total,))
         except ValueError:
             return False
         return True
 
     noise_type = Laplace if context.policy.budget.rho is None else Gaussian
-    builder = TotalsBuilder(grouping.rows.columns_by_name(), fits, noise_type, groups)
+    # Where a sum and its count are clipped each in a ball of its own, the count does not belong to the sum.
+    same_weights = limit.cap_rows or relation.shape.unit is None or relation.shape.max_rows_per_unit == 1
+    builder = TotalsBuilder(grouping.rows.columns_by_name(), fits, noise_type, groups, same_weights=same_weights)
     try:
         estimators = builder.estimators(list(labels))
         totals, weights = builder.totals_and_weights()

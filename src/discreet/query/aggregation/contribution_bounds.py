@@ -203,8 +203,8 @@ def contribution_bounds_for(
     relation = grouping.rows.relation
     max_rows_per_unit = relation.shape.max_rows_per_unit
     norm = Norm.L1 if context.policy.budget.rho is None else Norm.L2
-    # In a single group, a limit on rows is the ball itself.
-    cap_rows = possible.groups != 1 and any(aggregate.function in _MEANS_AND_VARIANCES for aggregate in aggregates)
+    # A mean needs the same weight above and below, in a single group too.
+    cap_rows = any(aggregate.function in _MEANS_AND_VARIANCES for aggregate in aggregates)
     if relation.shape.unit is None or max_rows_per_unit == 1:
         return ContributionBounds(1, 1, norm), None
     requested = context.requested_bounds
