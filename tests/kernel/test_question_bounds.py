@@ -208,3 +208,12 @@ def test_a_question_has_up_to_200_totals_and_a_later_round_of_selection_only_the
     assert later.max_selection_keys == 3
     Question(VISITS, by, SelectedGroups(3), bounds, (SelectionWeight(), Count(), SUM))
     Question(VISITS, by, TWO, bounds, (Count(), SUM, TREE))
+
+
+def test_a_question_takes_only_totals_of_columns_that_exist_and_a_weight_only_with_a_key():
+    bounds = ContributionBounds(1, 1)
+    for totals, error in ((("count",), TypeError), ((Count(OTHER),), ValueError)):
+        with pytest.raises(error, match=r"totals|other"):
+            Question(VISITS, (), ALONE, bounds, totals)
+    with pytest.raises(ValueError, match="key"):
+        Question(VISITS, (), SELECTED, bounds, (SelectionWeight(),))
