@@ -204,6 +204,8 @@ def test_a_question_has_up_to_200_totals_and_a_later_round_of_selection_only_the
     bounds = ContributionBounds(1, 1)
     by = (("place", PLACE),)
     assert len(Question(VISITS, (), ALONE, bounds, (Count(),) * 200).totals) == 200
+    with pytest.raises(ValueError, match="totals"):
+        Question(VISITS, (), ALONE, bounds, (Count(),) * 201)
     later = Question(VISITS, by, SelectedGroups(3, ((1,),)), bounds, (SelectionWeight(),))
     assert later.max_selection_keys == 3
     Question(VISITS, by, SelectedGroups(3), bounds, (SelectionWeight(), Count(), SUM))
