@@ -123,6 +123,8 @@ def other_questions():
     unclipped = (Count(), CountUnits(), Count(N), Count(x), Sum(N, Grid(-3, 8, 1), 2, shift=9), Sum(N, Grid(-3, 8, 1)))
     yield "rows of their own", question(unclipped, relation=EVENTS)
     yield "rows of their own, summed reals", question((Count(x), Sum(x, Grid(-4, 4, "1/2"))), relation=EVENTS)
+    yield "rows of their own, only counted", question((Count(),), PublicGroups(()), by=(), relation=EVENTS)
+    yield "units, only counted", question((CountUnits(),))
     yield "rows of their own, without NULL", question((Count(),), WITHOUT_NULL, relation=EVENTS)
     yield "rows of their own, selected", question((Count(),), SelectedGroups(3), relation=EVENTS)
     yield "rows of their own, in one group", question(unclipped, PublicGroups(()), by=(), relation=EVENTS)
@@ -215,3 +217,12 @@ def test_a_question_is_checked_before_its_selects_are_written_and_finished():
     assert [f"{text};" for text in seen[1:]] == list(selects.values())
     assert list(selects) == [0, None, 2, 3]
     assert list(write_selects(question(SUMS), DUCKDB)) == [None]
+
+
+def test_no_list_of_keys_is_empty():
+    """An empty list is a syntax error on some engines."""
+    lists = []
+    dialect = replace(DUCKDB, write_in_list=lambda _name, values, _kind: lists.append(values) or "TRUE")
+    for groups in (ONLY_NULL, LISTED):
+        write_selects(question((Count(),), groups), dialect)
+    assert lists == [["a", "b", "c", "d"]]
