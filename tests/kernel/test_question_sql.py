@@ -57,6 +57,7 @@ ROWS = [
     *visits(7, *product("abcd", (0, 1))),
     *visits(8, *(("a", BIG) for _ in range(9)), ("b", 3)),
     *visits(9, *(("b", -BIG) for _ in range(9)), ("c", 3), ("d", -BIG)),
+    *visits(10, ("a", 41), ("a", 42), ("b", None)),  # a NULL takes no value's place
 ]
 TABLES = {name: [] for name in strategies.SCHEMAS} | {
     "visits": ROWS,
@@ -143,7 +144,7 @@ def other_questions():
     own = (replace(grid, expr=N), replace(places, expr=PLACE))
     yield "cells of rows of their own", question(own, both, (2, 2), flags, EVENTS)
     for expr in (N, PLACE, DAY, FLAG):
-        for bounds in ((1, 1), (2, 2), (3, 1), (1, 4)):
+        for bounds in ((1, 1), (1, 2), (2, 2), (3, 1), (1, 4)):
             yield f"distinct {expr.name} {bounds}", question((CountDistinct(expr), Count()), LISTED, bounds)
     for number, unit in enumerate((UnitKey((PLACE,)), UnitKey((DAY,)), DAILY, UnitKey((FLAG, N)))):
         relation = replace(VISITS, owner=unit)
