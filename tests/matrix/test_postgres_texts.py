@@ -8,6 +8,7 @@ import pytest
 from postgres_under import compared, fill
 from strategies import INT, TEXT
 
+from discreet.engines.postgres import text_functions
 from discreet.engines.postgres.dialect import POSTGRES
 from discreet.kernel.expr import Call, Column, Constant
 from discreet.kernel.sqlgen.expr_sql import write_expr
@@ -22,6 +23,18 @@ def test_every_letter_has_the_upper_case_of_the_reference(connection):
     texts = ["".join(known[at : at + 100]) for at in range(0, len(known), 100)]
     texts += [f"{one}a{other}" for one, other in zip(cased, reversed(cased), strict=True)]
     calls = [Call(op, (Column("t", TEXT),)) for op in ("lower", "upper")]
+    compared(connection, calls, {"t": TEXT}, [{"t": text} for text in texts])
+
+
+def test_some_letters_have_the_case_of_the_reference(connection, monkeypatch):
+    """Also the last of Latin-1, whose upper case is beyond it. With a short list of letters, which is made quickly."""
+    letters = "aAéÉÿŸßẞµ\u039cāĀ"
+    changed = lambda change: {letter: change(letter) for letter in letters if change(letter) != letter}  # noqa: E731
+    monkeypatch.setattr(text_functions, "changed_letters", changed)
+    t = Column("t", TEXT)
+    calls = [Call(op, (t,)) for op in ("lower", "upper")]
+    calls += [Call("like_any_case", (t, Constant(pattern, TEXT))) for pattern in ("É%", "_ÿ", "Āb%")]
+    texts = [*letters, *(f"{one}b{other}" for one in letters for other in letters), "é1", "zŸ", "āBc", ""]
     compared(connection, calls, {"t": TEXT}, [{"t": text} for text in texts])
 
 
