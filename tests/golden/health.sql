@@ -45,9 +45,9 @@ r0 from
     encounters of patient_id
   by k0 = chapter: 1, 2
   clipped, groups 2, rows 12, l2 norm
-  t0 = sum(case(less(30, clip(days, 0, 365)), 1, 0), 0 to 1 by 1/2 around 1/2), size 12582912, weight 1/4
-  t1 = count(*), size 12582912, weight 5/4
-  m0 = NoisySum(total=0, kind=whole, count=1): SUM(CASE WHEN days > 30 THEN 1 ELSE 0 END)
+  t0 = sum(case(less(30, clip(days, 0, 365)), 1, 0), 0 to 1 by 1), size 12582912, weight 1
+  t1 = count(*), size 12582912, weight 1
+  m0 = NoisySum(total=0, kind=whole, count=None): SUM(CASE WHEN days > 30 THEN 1 ELSE 0 END)
   m1 = NoisyCount(total=1): COUNT(*)
   Rows are left out where chapter is NULL or not declared.
   Each patient's rows per group are clipped together: an l2 norm of at most 16.97 over all groups, such as 12 rows in each of 2 groups.
@@ -220,7 +220,7 @@ SELECT AVG(days) FILTER (WHERE urgent) / AVG(days) FILTER (WHERE NOT urgent) AS 
 /*
 r0 from
   encounters of patient_id
-  clipped, groups 1, rows 12, l2 norm
+  clipped, groups 1, rows 12, l2 norm, rows capped
   t0 = sum(case(urgent, days, NULL), 0 to 365 by 1/2 around 365/2), size 4380, weight 1
   t1 = count(case(urgent, days, NULL)), size 12, weight 1/4
   t2 = sum(case(not(urgent), days, NULL), 0 to 365 by 1/2 around 365/2), size 4380, weight 1

@@ -102,7 +102,7 @@ SELECT AVG(CLIP(n, 0, 30)) FROM (SELECT encounter, COUNT(*) AS n FROM labs GROUP
 r0 from
   per unit and k0 = encounter: f0 = rows()
     labs of encounter → encounters.id, of patient_id
-  clipped, groups 1, rows 50, l2 norm
+  clipped, groups 1, rows 50, l2 norm, rows capped
   t0 = sum(f0, 1 to 30 by 1/2 around 31/2), size 1450, weight 1
   t1 = count(*), size 50, weight 1/4
   m0 = Mean(total=0, count=1, low=1, high=30): AVG(CLIP(n, 0, 30))
@@ -188,7 +188,7 @@ SELECT AVG(CLIP(discharged::date - admitted::date, 0, 60)) AS stay FROM encounte
 r0 from
   where not(is_null(discharged))
     encounters of patient_id
-  clipped, groups 1, rows 12, l2 norm
+  clipped, groups 1, rows 12, l2 norm, rows capped
   t0 = sum(clip(days_between(to_date(clip(admitted, 2015-01-01 00:00:00, 2026-06-30 23:59:59.999999)), to_date(clip(discharged, 2015-01-01 00:00:00, 2026-06-30 23:59:59.999999))), 0, 60), 0 to 60 by 1 around 30), size 360, weight 1
   t1 = count(clip(days_between(to_date(clip(admitted, 2015-01-01 00:00:00, 2026-06-30 23:59:59.999999)), to_date(clip(discharged, 2015-01-01 00:00:00, 2026-06-30 23:59:59.999999))), 0, 60)), size 12, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=60): AVG(CLIP(CAST(discharged AS DATE) - CAST(admitted AS DATE), 0, 60))

@@ -69,7 +69,7 @@ SELECT AVG(amount) AS mean FROM orders;
 /*
 r0 from
   orders of user
-  clipped, groups 1, rows 20, l2 norm
+  clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = sum(amount, 0 to 500 by 1/100 around 250), size 500000, weight 1
   t1 = count(amount), size 20, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=500): AVG(amount)
@@ -83,7 +83,7 @@ SELECT SUM(amount), AVG(amount), COUNT(amount) FROM orders;
 /*
 r0 from
   orders of user
-  clipped, groups 1, rows 20, l2 norm
+  clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = sum(amount, 0 to 500 by 1/100 around 250), size 500000, weight 5/4
   t1 = count(amount), size 20, weight 3/2
   m0 = NoisySum(total=0, kind=real, count=1): SUM(amount)
@@ -100,9 +100,9 @@ SELECT SUM(quantity), COUNT(quantity) FROM orders;
 r0 from
   orders of user
   clipped, groups 1, rows 20, l2 norm
-  t0 = sum(quantity, 1 to 10 by 1/2 around 11/2), size 180, weight 16/79
-  t1 = count(quantity), size 20, weight 99/76
-  m0 = NoisySum(total=0, kind=whole, count=1): SUM(quantity)
+  t0 = sum(quantity, 1 to 10 by 1), size 200, weight 1
+  t1 = count(quantity), size 20, weight 1
+  m0 = NoisySum(total=0, kind=whole, count=None): SUM(quantity)
   m1 = NoisyCount(total=1): COUNT(quantity)
   Each customer contributes at most 20 rows.
   In SUM(quantity), values are clamped to the range from 1 to 10.
@@ -114,7 +114,7 @@ SELECT VAR_POP(amount), VAR_SAMP(amount), STDDEV_POP(amount), STDDEV(amount), VA
 /*
 r0 from
   orders of user
-  clipped, groups 1, rows 20, l2 norm
+  clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = sum(amount, 0 to 500 by 1/100 around 250), size 500000, weight 5
   t1 = count(amount), size 20, weight 5/4
   t2 = sum(amount squared less 4882812, 0 to 500 by 2/25 around 250), size 97656260, weight 4
@@ -146,7 +146,7 @@ SELECT AVG(CASE WHEN paid THEN 1.0 ELSE 0 END) AS share FROM orders;
 /*
 r0 from
   orders of user
-  clipped, groups 1, rows 20, l2 norm
+  clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = sum(case(paid, 1.0, 0.0), 0 to 1 by 9.53674e-07 around 1/2), size 10485760, weight 1
   t1 = count(*), size 20, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=1): AVG(CASE WHEN paid THEN 1.0 ELSE 0 END)
@@ -159,7 +159,7 @@ SELECT AVG(CLIP(weight, 0, 30)) FROM orders;
 /*
 r0 from
   orders of user
-  clipped, groups 1, rows 20, l2 norm
+  clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = sum(weight, 0 to 30 by 1/65536 around 15), size 19660800, weight 1
   t1 = count(weight), size 20, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=30): AVG(CLIP(weight, 0, 30))
@@ -187,7 +187,7 @@ SELECT AVG(LN(quantity)) FROM orders;
 /*
 r0 from
   orders of user
-  clipped, groups 1, rows 20, l2 norm
+  clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = sum(ln(to_real(clip(quantity, 1, 10))), 0 to 2.30259 by 1/524288 around 1179/1024), size 12072960, weight 1
   t1 = count(ln(to_real(clip(quantity, 1, 10)))), size 20, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=2.30259): AVG(LN(quantity))
@@ -203,7 +203,7 @@ r0 from
   where less(10.0, lat)
     derive lat = inside(lat, -90.0, 90.0)
       orders of user
-  clipped, groups 1, rows 20, l2 norm
+  clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = sum(lat, 10 to 90 by 1/10000 around 31248/625), size 8000640, weight 1
   t1 = count(*), size 20, weight 5/4
   m0 = Mean(total=0, count=1, low=10, high=90): AVG(lat)
@@ -217,7 +217,7 @@ SELECT AVG(amount) FILTER (WHERE category = 'toys') AS toys FROM orders;
 /*
 r0 from
   orders of user
-  clipped, groups 1, rows 20, l2 norm
+  clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = sum(case(equal(category, 'toys'), amount, NULL), 0 to 500 by 1/100 around 250), size 500000, weight 1
   t1 = count(case(equal(category, 'toys'), amount, NULL)), size 20, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=500): AVG(amount) FILTER(WHERE category = 'toys')
@@ -248,7 +248,7 @@ SELECT AVG(COALESCE(rating, 0)), COUNT(*) FROM orders;
 /*
 r0 from
   orders of user
-  clipped, groups 1, rows 20, l2 norm
+  clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = sum(coalesce(clip(rating, 1, 5), 0), 0 to 5 by 1/2 around 5/2), size 100, weight 1
   t1 = count(*), size 20, weight 5/4
   m0 = Mean(total=0, count=1, low=0, high=5): AVG(COALESCE(rating, 0))

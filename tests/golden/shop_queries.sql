@@ -154,7 +154,7 @@ r0 from
         visits of visitor
       per unit: f0 = rows()
         orders of user
-  clipped, groups 1, rows 50, l2 norm
+  clipped, groups 1, rows 50, l2 norm, rows capped
   t0 = count(*), size 50, weight 1
   t1 = sum(seconds, 0 to 3600 by 1 around 1800), size 90000, weight 1
   t2 = count(seconds), size 50, weight 1/4
@@ -479,7 +479,7 @@ WITH t AS (SELECT amount AS x FROM orders) SELECT AVG(x) FROM (WITH t AS (SELECT
 /*
 r0 from
   visits of visitor
-  clipped, groups 1, rows 50, l2 norm
+  clipped, groups 1, rows 50, l2 norm, rows capped
   t0 = sum(seconds, 0 to 3600 by 1 around 1800), size 90000, weight 1
   t1 = count(seconds), size 50, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=3600): AVG(x)

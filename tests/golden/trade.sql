@@ -750,7 +750,7 @@ SELECT AVG(LN(price + 1)) AS log_price, EXP(AVG(LN(price + 1))) - 1 AS geometric
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  clipped, groups 1, rows 40, l2 norm
+  clipped, groups 1, rows 40, l2 norm, rows capped
   t0 = sum(ln(add(clip(price, 0.0, 100000.0), 1.0)), 0 to 11.5129 by 1/131072 around 2947/512), size 30183640, weight 1
   t1 = count(ln(add(clip(price, 0.0, 100000.0), 1.0))), size 40, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=11.5129): AVG(LN(price + 1))
@@ -759,9 +759,8 @@ r0 from
 h0 from
   per unit: f0 = sum(multiply(least(f0, 2147483647), least(f0, 2147483647)))
     per unit: f0 = rows()
-      where not(is_null(ln(add(clip(price, 0.0, 100000.0), 1.0))))
-        items of purchase → purchases.purchase, of customer
-  units by the norm of their rows where ln(add(clip(price, 0.0, 100000.0), 1.0)) is not NULL
+      items of purchase → purchases.purchase, of customer
+  units by the norm of their rows
   35 buckets from 40.01, 56.57, 80, … 5.243e+06; 1/50 of the cost
   about r0, radius 40
 then SELECT r0.m0 AS "log_price", EXP(r0.m0) - 1 AS "geometric" FROM r0

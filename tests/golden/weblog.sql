@@ -159,7 +159,7 @@ SELECT AVG(bytes), SUM(bytes) FROM hits WHERE status = 200;
 r0 from
   where equal(status, 200)
     hits of user_id, trunc_day(at)
-  clipped, groups 1, rows 100, l1 norm
+  clipped, groups 1, rows 100, l1 norm, rows capped
   t0 = sum(bytes, 0 to 100000000 by 64 around 50003968), size 78131200, weight 5/4
   t1 = count(bytes), size 100, weight 1/2
   m0 = Mean(total=0, count=1, low=0, high=100000000): AVG(bytes)
