@@ -292,3 +292,24 @@ def test_a_group_with_too_few_rows_has_no_minimum_or_maximum():
     with opened(data=visits(40)) as curator:
         found = [curator.ask(sql.format(-n), epsilon="1/10").table.to_pylist() for n in range(1, 21)]
     assert sum(each == [{"low": None, "high": None}] for each in found) >= 10
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("budget", [90, (90, "1e-7")], ids=["pure", "delta"])
+@pytest.mark.parametrize("value", [40.0, 60.0])
+def test_clipping_does_not_move_a_mean_away_from_the_centre_of_its_range(budget, value):
+    """Every value is the same, so every unit's mean is too, whatever the bounds, in one group and in several."""
+    units = np.repeat(np.arange(400), 60)
+    table = pa.table(
+        {"unit": units, "g": units * 7 % 3, "h": np.arange(len(units)) % 4, "x": np.full(len(units), value)}
+    )
+    columns = {"g": [0, 1, 2], "h": [0, 1, 2, 3], "x": (0, 100)}
+    with dc.open(table, unit="unit", budget=budget, columns=columns, groups=2, rows=10, ledger=":memory:") as curator:
+        for select in ("AVG(x) AS m", "g, AVG(x) AS m", "h, AVG(x) AS m, COUNT(*) AS n, SUM(x) AS s"):
+            group = f" GROUP BY {select[0]}" if select[1] == "," else ""
+            answer = curator.ask(f"SELECT {select} FROM data{group}", epsilon=9)
+            for mean, margin in zip(answer.table.column("m").to_pylist(), answer.margins["m"], strict=True):
+                assert abs(mean - value) <= 4 * margin + 0.01
+                assert margin < 5
+        answer = curator.ask("SELECT SUM(x) AS s, COUNT(x) AS n FROM data", epsilon=9)
+        assert answer.table.column("s")[0].as_py() > 0.9 * 400 * 10 * value

@@ -475,3 +475,27 @@ def test_a_report_that_the_engine_does_not_support_is_left_out(monkeypatch):
     with opened(bounds="groups = 1\nrows = 2") as curator:
         assert not histograms(curator, TOTAL)
         assert amount(curator.ask(TOTAL, epsilon=1).paid) == 1
+
+
+def test_a_question_keeps_its_bounds_whatever_the_range_of_its_sum():
+    """The steps of a sum over a wide range depend on bounds; they must not depend on the chosen ones."""
+    table = pa.table({"unit": np.repeat(np.arange(3000), np.arange(3000) % 40 + 1)})
+    table = table.append_column("x", pa.array(np.arange(len(table)) % 1000))
+    columns = {"x": (0, 1 << 34)}
+    with dc.open(table, unit="unit", budget=(30, "1e-7"), columns=columns, ledger=":memory:") as curator:
+        sql = "SELECT SUM(x) AS s FROM data"
+        answers = [curator.ask(sql, epsilon=epsilon, key=f"k{epsilon}") for epsilon in (1, 8)]
+        assert curator.ask(sql, epsilon=8).paid.rho == 0
+        again = curator.ask(sql, epsilon=1, key="k1")
+        assert again.table == answers[0].table
+
+
+@pytest.mark.long
+def test_a_charged_histogram_is_part_of_what_was_paid():
+    table = pa.table({"unit": np.repeat(np.arange(3000), 3)})
+    with dc.open(table, unit="unit", budget=8, columns={}, ledger=":memory:") as curator:
+        for rows in (1 << power for power in range(8)):
+            curator.ask("SELECT COUNT(*) AS n FROM data", epsilon="1/2", rows=rows)
+        before = curator.budget().spent.epsilon
+        paid = curator.ask("SELECT COUNT(*) AS n FROM data", epsilon="1/2", rows="auto").paid.epsilon
+        assert curator.budget().spent.epsilon - before == paid > 0

@@ -137,9 +137,11 @@ def test_the_ball_of_a_total_is_that_of_its_largest_terms_and_sums():
     assert ask(VISITS, NINE, (2, 4, L1)).ball_of(Count()) == Ball(L1, 8)
     assert ask(VISITS, TWO, (5, 4, L2)).ball_of(Count()) == Ball(L2, 32)  # only two groups exist
     for groups, max_terms in ((NINE, 9), (SELECTED, 10_000)):
-        ball = ball_for(L2, 28 * ONE, 2, max_sum=70_000 * ONE, max_terms=max_terms)
-        assert ball.cut is not None
-        assert ask(VISITS, groups, (2, 4, L2, True), SUM).ball_of(SUM) == ball
+        ball = ball_for(L2, 28, 2, max_sum=70_000, max_terms=max_terms)
+        assert ask(VISITS, groups, (2, 4, L2), SUM).ball_of(SUM) == ball
+        rows = ball_for(L2, 4, 2, max_sum=10_000, max_terms=max_terms)  # a mean weighs units by their row counts
+        assert rows != ball
+        assert ask(VISITS, groups, (2, 4, L2, True), SUM).ball_of(SUM) == rows
 
 
 def test_a_question_whose_ball_cannot_be_measured_is_refused():
