@@ -610,7 +610,7 @@ def test_threads_share_a_connection_and_cannot_overspend_it(tmp_path):
     def work(connection, mine):
         for age in mine:
             try:
-                ((_, margin),) = asked(connection, "SELECT COUNT(*) AS n FROM data WHERE age > ?", [age])
+                ((_, margin, *_),) = asked(connection, "SELECT COUNT(*) AS n FROM data WHERE age > ?", [age])
                 outcomes.append(margin > 0)
             except dc.Refused:
                 outcomes.append(False)

@@ -133,7 +133,8 @@ class Checker:
             self._check_answer(query, one, said)
             self._same("columns", one.table.schema, other.table.schema)
             self._same("names of noise", one.noise.keys(), other.noise.keys())
-            self._same("bounds", one.bounds, other.bounds)
+            if not any("chosen privately" in sentence for sentence in said.bounds):  # by noisy numbers
+                self._same("bounds", one.bounds, other.bounds)
             self._check_rows(query, one, other)
             return "answered", [took, both - took]
         self._same("words", _said(one), _said(other))
