@@ -220,7 +220,7 @@ def test_too_little_to_be_seen_is_stated_with_what_could_be_hidden():
     rows = [
         int(text.split("about ")[1].split()[0].replace(",", "")) for text in (line, clipping_sentence(louder, PATIENTS))
     ]
-    assert rows[1] == pytest.approx(10 * rows[0], rel=0.1)
+    assert rows[1] > 5 * rows[0]
     declared = dataclasses.replace(one, contribution_max=200)
     assert not any("unnoticed" in note for note in clipping_notes([declared], PATIENTS))
     assert "unless" not in clipping_sentence(declared, PATIENTS)

@@ -379,7 +379,7 @@ def test_a_parameter_cannot_be_a_name(connection, sql):
 
 def test_a_value_may_equal_a_name_that_is_written(connection):
     sql = 'SELECT COUNT(*) AS "plain" FROM data WHERE ward = ?'
-    assert asked(connection, sql, ["plain"]) == [(1, 0, 0, 0)]
+    assert asked(connection, sql, ["plain"]) == [(1, 0, None, 0)]
 
 
 def test_a_value_begins_no_second_statement(connection):

@@ -135,7 +135,7 @@ r0 from
         encounters of patient_id
       derive encounter, value = inside(value, 0.0, 10000.0)
         labs of encounter → encounters.id, of patient_id
-  clipped, groups 1, rows 1, l2 norm
+  clipped, groups 1, rows 1, l2 norm, rows capped
   t0 = count_units(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT e.patient_id)
 then SELECT r0.m0 AS "count" FROM r0
@@ -193,7 +193,7 @@ SELECT COUNT(*) FROM encounters WHERE discharged IS NULL;
 r0 from
   where is_null(discharged)
     encounters of patient_id
-  clipped, groups 1, rows 12, l2 norm
+  clipped, groups 1, rows 12, l2 norm, rows capped
   t0 = count(*), size 12, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each patient contributes at most 12 rows.
@@ -252,7 +252,7 @@ SELECT COUNT(*) FROM encounters WHERE admitted < '2026-01-15' AND (discharged >=
 r0 from
   where and(less(admitted, 2026-01-15 00:00:00), or(is_null(discharged), at_most(2026-01-15 00:00:00, discharged)))
     encounters of patient_id
-  clipped, groups 1, rows 12, l2 norm
+  clipped, groups 1, rows 12, l2 norm, rows capped
   t0 = count(*), size 12, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each patient contributes at most 12 rows.

@@ -89,7 +89,7 @@ r0 from
         labs of encounter → encounters.id, of patient_id
       derive encounter_1 = encounter, taken_1 = taken
         labs of encounter → encounters.id, of patient_id
-  clipped, groups 1, rows 50, l2 norm
+  clipped, groups 1, rows 50, l2 norm, rows capped
   t0 = count(*), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each patient contributes at most 50 rows.
@@ -209,7 +209,7 @@ r0 from
           labs of encounter → encounters.id, of patient_id
         derive id
           encounters of patient_id
-  clipped, groups 1, rows 1, l2 norm
+  clipped, groups 1, rows 1, l2 norm, rows capped
   t0 = count_units(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT patient_id)
 then SELECT r0.m0 AS "count" FROM r0
@@ -266,7 +266,7 @@ SELECT COUNT(*) FROM lab_flags;
 /*
 r0 from
   lab_flags of lab_id → labs.lab_id, of encounter → encounters.id, of patient_id
-  clipped, groups 1, rows 1, l2 norm, chosen automatically
+  clipped, groups 1, rows 1, l2 norm, rows capped, chosen automatically
   t0 = count(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   The contribution bounds will be chosen privately, from a histogram of contributions that is released first for a part of the cost.

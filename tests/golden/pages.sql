@@ -53,11 +53,12 @@ SELECT at::date AS day, 100.0 * COUNT(*) FILTER (WHERE mobile) / COUNT(*) AS per
 r0 from
   hits of user_id, trunc_day(at)
   by k0 = to_date(at): 2026-01-01, 2026-01-02, 2026-01-03, … 2026-01-31 (31)
-  clipped, groups 1, rows 100, l0 clipped, l1 norm
+  clipped, groups 1, rows 100, l0 clipped, l1 norm, rows capped
   t0 = count(case(mobile, 1, NULL)), size 104857600, weight 1
   t1 = count(*), size 104857600, weight 1
   m0 = NoisyCount(total=0): COUNT(*) FILTER(WHERE mobile)
   m1 = NoisyCount(total=1): COUNT(*)
+  Each user's day contributes at most 100 rows per group.
   Each user's day's rows per group are clipped together: at most 100 rows' worth over all groups (l1 norm).
 then SELECT r0.k0 AS "day", 100.0 * r0.m0 / r0.m1 AS "percent" FROM r0 ORDER BY 1
 */
@@ -86,7 +87,7 @@ SELECT COUNT(*) FROM hits WHERE path ~ '^/products/[0-9]+$';
 r0 from
   where matches(path, '^/products/[0-9]+$')
     hits of user_id, trunc_day(at)
-  clipped, groups 1, rows 100, l1 norm
+  clipped, groups 1, rows 100, l1 norm, rows capped
   t0 = count(*), size 100, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each user's day contributes at most 100 rows.
@@ -99,7 +100,7 @@ SELECT at::date AS day, COUNT(DISTINCT (user_id, at::date)) AS people FROM hits 
 r0 from
   hits of user_id, trunc_day(at)
   by k0 = to_date(at): 2026-01-01, 2026-01-02, 2026-01-03, … 2026-01-31 (31)
-  clipped, groups 1, rows 1, l0 clipped, l1 norm
+  clipped, groups 1, rows 1, l0 clipped, l1 norm, rows capped
   t0 = count_units(*), size 1048576, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT (user_id, CAST(at AS DATE)))
   Each user's day contributes to at most 1 group; contributions to more groups are clipped.
@@ -161,7 +162,7 @@ r0 from
   units with a row in the second
     hits of user_id, trunc_day(at)
     logins of account, trunc_day(to_timestamp(day))
-  clipped, groups 1, rows 100, l1 norm
+  clipped, groups 1, rows 100, l1 norm, rows capped
   t0 = count(*), size 100, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each user's day contributes at most 100 rows.

@@ -334,7 +334,7 @@ SELECT 'all' AS label, COUNT(*) FROM orders GROUP BY label;
 /*
 r0 from
   orders of user
-  clipped, groups 1, rows 20, l2 norm
+  clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each customer contributes at most 20 rows.

@@ -120,7 +120,7 @@ r0 from
   left join prices (category_1 = category, price, year) on category = category_1 and and(equal(year, 2025), less(price, amount)), fanout 2
     derive amount, category
       orders of user
-  clipped, groups 1, rows 20, l2 norm
+  clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each customer contributes at most 20 rows.
@@ -135,7 +135,7 @@ r0 from
     inner join prices (price) on anything, fanout 4
       derive amount
         orders of user
-  clipped, groups 1, rows 20, l2 norm
+  clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each customer contributes at most 20 rows.
@@ -272,7 +272,7 @@ r0 from
       orders of user
     derive visitor
       visits of visitor
-  clipped, groups 1, rows 50, l2 norm
+  clipped, groups 1, rows 50, l2 norm, rows capped
   t0 = count(*), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each customer contributes at most 50 rows.
@@ -289,7 +289,7 @@ r0 from
         orders of user
       derive category_1 = category, time_1 = time
         orders of user
-  clipped, groups 1, rows 20, l2 norm
+  clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each customer contributes at most 20 rows.
@@ -304,7 +304,7 @@ r0 from
     orders of user
     where equal(page, '/home')
       visits of visitor
-  clipped, groups 1, rows 20, l2 norm
+  clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each customer contributes at most 20 rows.
@@ -334,7 +334,7 @@ r0 from
     orders of user
     where less(100, seconds)
       visits of visitor
-  clipped, groups 1, rows 20, l2 norm
+  clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each customer contributes at most 20 rows.
@@ -349,7 +349,7 @@ r0 from
     units with no row in the second
       orders of user
       visits of visitor
-  clipped, groups 1, rows 20, l2 norm
+  clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each customer contributes at most 20 rows.
@@ -379,7 +379,7 @@ SELECT COUNT(*) FROM orders WHERE user = 17;
 r0 from
   where equal(user, 17)
     orders of user
-  clipped, groups 1, rows 20, l2 norm
+  clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each customer contributes at most 20 rows.
@@ -392,7 +392,7 @@ SELECT COUNT(*) FROM orders WHERE city IN (SELECT name FROM regions);
 r0 from
   where one_of(city, 'east', 'north', 'south')
     orders of user
-  clipped, groups 1, rows 20, l2 norm
+  clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each customer contributes at most 20 rows.

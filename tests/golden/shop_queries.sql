@@ -121,7 +121,7 @@ SELECT COUNT(*) FROM (SELECT DISTINCT user, city FROM orders) AS t;
 r0 from
   per unit and k0 = city: 
     orders of user
-  clipped, groups 1, rows 20, l2 norm
+  clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each customer contributes at most 20 rows.
@@ -213,14 +213,14 @@ SELECT (SELECT COUNT(*) FROM orders WHERE paid) * 1.0 / (SELECT COUNT(*) FROM or
 /*
 r0 from
   orders of user
-  clipped, groups 1, rows 20, l2 norm
+  clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each customer contributes at most 20 rows.
 r1 from
   where paid
     orders of user
-  clipped, groups 1, rows 20, l2 norm
+  clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each customer contributes at most 20 rows.
@@ -232,7 +232,7 @@ SELECT category, COUNT(*) AS n, COUNT(*) * 1.0 / (SELECT COUNT(*) FROM orders) A
 /*
 r0 from
   orders of user
-  clipped, groups 1, rows 20, l2 norm
+  clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each customer contributes at most 20 rows.
@@ -280,14 +280,14 @@ SELECT 'all' AS what, COUNT(*) AS n FROM orders UNION ALL SELECT 'paid', COUNT(*
 /*
 r0 from
   orders of user
-  clipped, groups 1, rows 20, l2 norm
+  clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each customer contributes at most 20 rows.
 r1 from
   where paid
     orders of user
-  clipped, groups 1, rows 20, l2 norm
+  clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each customer contributes at most 20 rows.
@@ -299,13 +299,13 @@ WITH r0 AS (SELECT COUNT(*) AS n FROM orders), r1 AS (SELECT COUNT(*) AS n FROM 
 /*
 r2 from
   orders of user
-  clipped, groups 1, rows 20, l2 norm
+  clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each customer contributes at most 20 rows.
 r3 from
   visits of visitor
-  clipped, groups 1, rows 50, l2 norm
+  clipped, groups 1, rows 50, l2 norm, rows capped
   t0 = count(*), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each customer contributes at most 50 rows.
@@ -317,7 +317,7 @@ WITH unused AS (SELECT user FROM orders) SELECT COUNT(*) FROM visits;
 /*
 r0 from
   visits of visitor
-  clipped, groups 1, rows 50, l2 norm
+  clipped, groups 1, rows 50, l2 norm, rows capped
   t0 = count(*), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each customer contributes at most 50 rows.
@@ -467,7 +467,7 @@ WITH unused AS (SELECT COUNT(*) AS n FROM orders), also AS (SELECT n FROM unused
 /*
 r1 from
   visits of visitor
-  clipped, groups 1, rows 50, l2 norm
+  clipped, groups 1, rows 50, l2 norm, rows capped
   t0 = count(*), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each customer contributes at most 50 rows.
@@ -503,7 +503,7 @@ r0 from
       orders of user
     derive c0 = visitor
       visits of visitor
-  clipped, groups 1, rows 50, l2 norm
+  clipped, groups 1, rows 50, l2 norm, rows capped
   t0 = count_units(*), size 1, weight 1
   t1 = count(*), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT who)

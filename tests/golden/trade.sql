@@ -479,7 +479,7 @@ r0 from
           items of purchase → purchases.purchase, of customer
         derive purchase_1 = purchase
           purchases of customer
-  clipped, groups 1, rows 1, l2 norm
+  clipped, groups 1, rows 1, l2 norm, rows capped
   t0 = count_units(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT customer)
 then SELECT r0.m0 AS "count" FROM r0
@@ -642,7 +642,7 @@ r0 from
         items of purchase → purchases.purchase, of customer
       derive part_1 = part, purchase_1 = purchase
         items of purchase → purchases.purchase, of customer
-  clipped, groups 1, rows 40, l2 norm
+  clipped, groups 1, rows 40, l2 norm, rows capped
   t0 = count(*), size 40, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each customer contributes at most 40 rows.
@@ -701,7 +701,7 @@ r0 from
   Each customer's rows per group are clipped together: an l2 norm of at most 17.32 over all groups, such as 10 rows in each of 3 groups.
 r1 from
   purchases of customer
-  clipped, groups 1, rows 10, l2 norm
+  clipped, groups 1, rows 10, l2 norm, rows capped
   t0 = count(*), size 10, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each customer contributes at most 10 rows.

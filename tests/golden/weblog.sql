@@ -6,9 +6,10 @@ SELECT at::date AS day, COUNT(*) FROM hits GROUP BY day;
 r0 from
   hits of user_id, trunc_day(at)
   by k0 = to_date(at): 2026-01-01, 2026-01-02, 2026-01-03, … 2026-01-31 (31)
-  clipped, groups 1, rows 100, l0 clipped, l1 norm
+  clipped, groups 1, rows 100, l0 clipped, l1 norm, rows capped
   t0 = count(*), size 104857600, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Each user's day contributes at most 100 rows per group.
   Each user's day's rows per group are clipped together: at most 100 rows' worth over all groups (l1 norm).
 then SELECT r0.k0 AS "day", r0.m0 AS "count" FROM r0
 */
@@ -46,7 +47,7 @@ SELECT COUNT(DISTINCT (user_id, at::date)) FROM hits;
 /*
 r0 from
   hits of user_id, trunc_day(at)
-  clipped, groups 1, rows 1, l1 norm
+  clipped, groups 1, rows 1, l1 norm, rows capped
   t0 = count_units(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT (user_id, CAST(at AS DATE)))
 then SELECT r0.m0 AS "count" FROM r0
@@ -57,7 +58,7 @@ SELECT COUNT(DISTINCT (user_id, DATE_TRUNC('day', at))) FILTER (WHERE mobile) AS
 /*
 r0 from
   hits of user_id, trunc_day(at)
-  clipped, groups 1, rows 1, l1 norm
+  clipped, groups 1, rows 1, l1 norm, rows capped
   t0 = count_units(case(mobile, 1, NULL)), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT (user_id, DATE_TRUNC('DAY', at))) FILTER(WHERE mobile)
 then SELECT r0.m0 AS "mobile" FROM r0
@@ -132,7 +133,7 @@ r0 from
   units with a row in the second
     hits of user_id, trunc_day(at)
     logins of account, trunc_day(to_timestamp(day))
-  clipped, groups 1, rows 100, l1 norm
+  clipped, groups 1, rows 100, l1 norm, rows capped
   t0 = count(*), size 100, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each user's day contributes at most 100 rows.
@@ -146,7 +147,7 @@ r0 from
   units with no row in the second
     hits of user_id, trunc_day(at)
     logins of account, trunc_day(to_timestamp(day))
-  clipped, groups 1, rows 100, l1 norm
+  clipped, groups 1, rows 100, l1 norm, rows capped
   t0 = count(*), size 100, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each user's day contributes at most 100 rows.
@@ -212,10 +213,11 @@ r0 from
   logins of account, trunc_day(to_timestamp(day))
   by k0 = dow(to_timestamp(day)): 0, 1, 2, 3, 4, 5, 6
   by k1 = less('m', account): False, True
-  clipped, groups 1, rows 5, l0 clipped, l1 norm
+  clipped, groups 1, rows 5, l0 clipped, l1 norm, rows capped
   t0 = count(*), size 5242880, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where the key from account is NULL.
+  Each user's day contributes at most 5 rows per group.
   Each user's day's rows per group are clipped together: at most 5 rows' worth over all groups (l1 norm).
 then SELECT r0.k0 AS "weekday", r0.k1 AS "late", r0.m0 AS "count" FROM r0
 */

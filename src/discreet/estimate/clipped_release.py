@@ -57,7 +57,7 @@ class ClippedRelease:
         buckets = self.measured.buckets
         candidates = len(buckets.lows) if self.release.automatic else 1  # radii that one was chosen from
         excess = clipped_rows(buckets, self.measured.radius, self.contribution_max, candidates)
-        estimate = None if excess.estimate is None else float(excess.estimate) * self.spread
+        estimate = float(excess.estimate) * self.spread if excess.estimate else None  # nothing visible is no estimate
         return Bias(float(excess.low), estimate, excess.high if self.has_one_group else None)
 
     @cached_property

@@ -116,8 +116,6 @@ def clipped_rows(buckets: ContributionBuckets, radius: float, most: float | None
     ends = _upper_ends(buckets.lows, most)
     high = None if most is None else max(low, _upper_bound(buckets, np.maximum(ends - radius, 0), tail))
     estimate = max(low, _visible_excess(buckets, radius, ends))
-    if not estimate:  # nothing is visible, which is not an estimate of zero
-        return Bias(low, None, high)
     return Bias(low, estimate if high is None else min(estimate, high), high)
 
 

@@ -118,8 +118,9 @@ def _plausible_totals(
     """Return plausible totals of groups, conservative given public information."""
     estimator, indices = measure.estimator, total_indices(measure.estimator)
     assert isinstance(estimator, Mean | Variance)
-    # With a limit on rows, a mean has another count than COUNT.
-    counting = measure.label if release.question.bounds.cap_rows else f"COUNT{measure.label[measure.label.find('(') :]}"
+    # Over several groups, a mean has another count than COUNT: one with a limit on the rows of each group.
+    own_count = release.question.bounds.cap_rows and release.possible.groups != 1
+    counting = measure.label if own_count else f"COUNT{measure.label[measure.label.find('(') :]}"
     if history.shareable and all(history.draws_of(index) for index in indices):
         return _totals_from_history(name, history, estimator)
     count = _smallest_count(release, estimator.count, history, look_up)
