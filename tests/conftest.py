@@ -41,6 +41,8 @@ LONG_EXAMPLES = {  # of src: an example cannot carry a marker
     "discreet.audit.policy.curator_pairs.open_curator_pairs",
     "discreet.engines.postgres.text_functions.like_any_case",
     "discreet.engines.postgres.text_functions.upper",
+    "discreet.curator.open.open_curator",  # the first in its process, which loads everything
+    "discreet.engines.postgres.text_functions.lower",
 }
 REAL_NOISE = (HERE / "kernel" / "noise", HERE / "slow")  # where random bytes, and what comes of very many, are tested
 

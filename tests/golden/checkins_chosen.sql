@@ -6,7 +6,7 @@ SELECT MEDIAN(lat) AS lat, MEDIAN(lon) AS lon FROM checkins;
 r0 from
   derive lat = inside(lat, 40.4, 41.0), lon = inside(lon, -74.3, -73.6)
     checkins of visitor
-  clipped, groups 1, rows 20, l2 norm, rows capped
+  clipped, groups 1, rows 20, l2 norm
   t0 = histogram(lat, 202/5 to 41 by 1/10000, 6001 to the 1), size 20971520, weight 2
   t1 = histogram(lon, -743/10 to -368/5 by 1/10000, 7001 to the 1), size 20971520, weight 2
   m0 = Quantile(total=0, target=1/2, method=selection, kind=real, origin=None): MEDIAN(lat)
@@ -50,7 +50,7 @@ SELECT APPROX_TOP_K(venue, 3) FROM checkins;
 /*
 r0 from
   checkins of visitor
-  clipped, groups 1, rows 20, l2 norm, rows capped
+  clipped, groups 1, rows 20, l2 norm
   t0 = histogram(venue, v1, v2, v3, v4, 4 to the 1), size 20971520, weight 1
   m0 = Frequencies(total=0, function=top 3): APPROX_TOP_K(venue, 3)
   Each visitor contributes at most 20 rows.
@@ -62,7 +62,7 @@ SELECT COUNT(DISTINCT venue) AS visited FROM checkins;
 /*
 r0 from
   checkins of visitor
-  clipped, groups 1, rows 20, l2 norm, rows capped
+  clipped, groups 1, rows 20, l2 norm
   t0 = count_distinct(venue), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT venue)
   Each visitor contributes at most 20 distinct values per group, chosen by a hash.
@@ -90,7 +90,7 @@ SELECT MIN(at), MAX(at) FROM checkins;
 /*
 r0 from
   checkins of visitor
-  clipped, groups 1, rows 20, l2 norm, rows capped
+  clipped, groups 1, rows 20, l2 norm
   t0 = histogram(days_between(2009-03-01, to_date(clip(at, 2009-03-01 00:00:00, 2010-10-31 23:59:59.999999))), 0 to 609 by 1, 5 to the 4), size 83886080, weight 8
   m0 = Quantile(total=0, target=0, method=tree, kind=timestamp, origin=2009-03-01): MIN(at)
   m1 = Quantile(total=0, target=1, method=tree, kind=timestamp, origin=2009-03-01): MAX(at)
@@ -105,7 +105,7 @@ r0 from
   where not(is_null(lat))
     derive lat = inside(lat, 40.4, 41.0)
       checkins of visitor
-  clipped, groups 1, rows 20, l2 norm, rows capped
+  clipped, groups 1, rows 20, l2 norm
   t0 = histogram(lat, 202/5 to 41 by 1/10000, 6001 to the 1), size 20971520, weight 4
   m0 = Quantile(total=0, target=1/4, method=selection, kind=real, origin=None): QUANTILE_CONT(lat, 0.25)
   m1 = Quantile(total=0, target=3/4, method=selection, kind=real, origin=None): QUANTILE_CONT(lat, 0.75)

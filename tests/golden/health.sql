@@ -135,7 +135,7 @@ r0 from
         encounters of patient_id
       derive encounter, value = inside(value, 0.0, 10000.0)
         labs of encounter → encounters.id, of patient_id
-  clipped, groups 1, rows 1, l2 norm, rows capped
+  clipped, groups 1, rows 1, l2 norm
   t0 = count_units(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT e.patient_id)
 then SELECT r0.m0 AS "count" FROM r0

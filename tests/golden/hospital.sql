@@ -209,7 +209,7 @@ r0 from
           labs of encounter → encounters.id, of patient_id
         derive id
           encounters of patient_id
-  clipped, groups 1, rows 1, l2 norm, rows capped
+  clipped, groups 1, rows 1, l2 norm
   t0 = count_units(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT patient_id)
 then SELECT r0.m0 AS "count" FROM r0

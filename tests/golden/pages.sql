@@ -6,11 +6,12 @@ SELECT at::date AS day, COUNT(*) AS hits, SUM(bytes) / 1000000.0 AS megabytes FR
 r0 from
   hits of user_id, trunc_day(at)
   by k0 = to_date(at): 2026-01-01, 2026-01-02, 2026-01-03, … 2026-01-31 (31)
-  clipped, groups 1, rows 100, l0 clipped, l1 norm
+  clipped, groups 1, rows 100, l0 clipped, l1 norm, rows capped
   t0 = count(*), size 104857600, weight 1
   t1 = sum(bytes, 0 to 100000000 by 64), size 5000000000, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   m1 = NoisySum(total=1, kind=whole, count=None): SUM(bytes)
+  Each user's day contributes at most 100 rows per group.
   Each user's day's rows per group are clipped together: at most 100 rows' worth over all groups (l1 norm).
   In SUM(bytes), values are clamped to the range from 0 to 1e+8 and rounded to steps of 64.
 then SELECT r0.k0 AS "day", r0.m0 AS "hits", r0.m1 / 1000000.0 AS "megabytes" FROM r0 ORDER BY "day"
@@ -100,7 +101,7 @@ SELECT at::date AS day, COUNT(DISTINCT (user_id, at::date)) AS people FROM hits 
 r0 from
   hits of user_id, trunc_day(at)
   by k0 = to_date(at): 2026-01-01, 2026-01-02, 2026-01-03, … 2026-01-31 (31)
-  clipped, groups 1, rows 1, l0 clipped, l1 norm, rows capped
+  clipped, groups 1, rows 1, l0 clipped, l1 norm
   t0 = count_units(*), size 1048576, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT (user_id, CAST(at AS DATE)))
   Each user's day contributes to at most 1 group; contributions to more groups are clipped.

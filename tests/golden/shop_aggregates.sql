@@ -33,7 +33,7 @@ SELECT COUNT(DISTINCT user) FILTER (WHERE paid) AS a, COUNT(DISTINCT CASE WHEN p
 /*
 r0 from
   orders of user
-  clipped, groups 1, rows 1, l2 norm, rows capped
+  clipped, groups 1, rows 1, l2 norm
   t0 = count_units(case(paid, 1, NULL)), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT user) FILTER(WHERE paid)
 then SELECT r0.m0 AS "a", r0.m0 AS "b" FROM r0
@@ -99,10 +99,10 @@ SELECT SUM(quantity), COUNT(quantity) FROM orders;
 /*
 r0 from
   orders of user
-  clipped, groups 1, rows 20, l2 norm
-  t0 = sum(quantity, 1 to 10 by 1), size 200, weight 1
-  t1 = count(quantity), size 20, weight 1
-  m0 = NoisySum(total=0, kind=whole, count=None): SUM(quantity)
+  clipped, groups 1, rows 20, l2 norm, rows capped
+  t0 = sum(quantity, 1 to 10 by 1/2 around 11/2), size 180, weight 16/79
+  t1 = count(quantity), size 20, weight 99/76
+  m0 = NoisySum(total=0, kind=whole, count=1): SUM(quantity)
   m1 = NoisyCount(total=1): COUNT(quantity)
   Each customer contributes at most 20 rows.
   In SUM(quantity), values are clamped to the range from 1 to 10.
@@ -231,7 +231,7 @@ SELECT SUM(amount) / COUNT(*) AS mean, 100.0 * COUNT(*) FILTER (WHERE paid) / NU
 /*
 r0 from
   orders of user
-  clipped, groups 1, rows 20, l2 norm
+  clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = sum(amount, 0 to 500 by 1/100), size 1000000, weight 1
   t1 = count(*), size 20, weight 1
   t2 = count(case(paid, 1, NULL)), size 20, weight 1
@@ -263,7 +263,7 @@ SELECT COUNT(*), COUNT(*) + 1, COUNT(rating), SUM(quantity)::real, CASE WHEN COU
 /*
 r0 from
   orders of user
-  clipped, groups 1, rows 20, l2 norm
+  clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = count(*), size 20, weight 1
   t1 = count(rating), size 20, weight 1
   t2 = sum(quantity, 1 to 10 by 1), size 200, weight 1
@@ -318,7 +318,7 @@ SELECT COUNT(DISTINCT city) FROM orders;
 /*
 r0 from
   orders of user
-  clipped, groups 1, rows 20, l2 norm, rows capped
+  clipped, groups 1, rows 20, l2 norm
   t0 = count_distinct(city), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT city)
   Each customer contributes at most 20 distinct values per group, chosen by a hash.
@@ -330,7 +330,7 @@ SELECT MEDIAN(amount) FROM orders;
 /*
 r0 from
   orders of user
-  clipped, groups 1, rows 20, l2 norm, rows capped
+  clipped, groups 1, rows 20, l2 norm
   t0 = histogram(amount, 0 to 500 by 1/100, 50001 to the 1), size 20971520, weight 2
   m0 = Quantile(total=0, target=1/2, method=selection, kind=real, origin=None): MEDIAN(amount)
   Each customer contributes at most 20 rows.
@@ -343,7 +343,7 @@ SELECT PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY amount) FROM orders;
 /*
 r0 from
   orders of user
-  clipped, groups 1, rows 20, l2 norm, rows capped
+  clipped, groups 1, rows 20, l2 norm
   t0 = histogram(amount, 0 to 500 by 1/100, 50001 to the 1), size 20971520, weight 2
   m0 = Quantile(total=0, target=9/10, method=selection, kind=real, origin=None): PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY amount)
   Each customer contributes at most 20 rows.
@@ -356,7 +356,7 @@ SELECT QUANTILE_CONT(amount, 0.5) FROM orders;
 /*
 r0 from
   orders of user
-  clipped, groups 1, rows 20, l2 norm, rows capped
+  clipped, groups 1, rows 20, l2 norm
   t0 = histogram(amount, 0 to 500 by 1/100, 50001 to the 1), size 20971520, weight 2
   m0 = Quantile(total=0, target=1/2, method=selection, kind=real, origin=None): QUANTILE_CONT(amount, 0.5)
   Each customer contributes at most 20 rows.
@@ -369,7 +369,7 @@ SELECT MIN(amount), MAX(amount) FROM orders;
 /*
 r0 from
   orders of user
-  clipped, groups 1, rows 20, l2 norm, rows capped
+  clipped, groups 1, rows 20, l2 norm
   t0 = histogram(amount, 0 to 500 by 1/100, 9 to the 5), size 104857600, weight 10
   m0 = Quantile(total=0, target=0, method=tree, kind=real, origin=None): MIN(amount)
   m1 = Quantile(total=0, target=1, method=tree, kind=real, origin=None): MAX(amount)
@@ -383,7 +383,7 @@ SELECT MODE() WITHIN GROUP (ORDER BY category) FROM orders;
 /*
 r0 from
   orders of user
-  clipped, groups 1, rows 20, l2 norm, rows capped
+  clipped, groups 1, rows 20, l2 norm
   t0 = histogram(category, food, books, toys, 3 to the 1), size 20971520, weight 1
   m0 = Frequencies(total=0, function=mode 1): MODE() WITHIN GROUP (ORDER BY category)
   Each customer contributes at most 20 rows.

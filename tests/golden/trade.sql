@@ -479,7 +479,7 @@ r0 from
           items of purchase → purchases.purchase, of customer
         derive purchase_1 = purchase
           purchases of customer
-  clipped, groups 1, rows 1, l2 norm, rows capped
+  clipped, groups 1, rows 1, l2 norm
   t0 = count_units(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT customer)
 then SELECT r0.m0 AS "count" FROM r0

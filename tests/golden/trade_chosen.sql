@@ -5,7 +5,7 @@ SELECT MEDIAN(price) FROM items;
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  clipped, groups 1, rows 40, l2 norm, rows capped
+  clipped, groups 1, rows 40, l2 norm
   t0 = histogram(price, 0 to 100000 by 2, 50001 to the 1), size 41943040, weight 2
   m0 = Quantile(total=0, target=1/2, method=selection, kind=real, origin=None): MEDIAN(price)
   Each customer contributes at most 40 rows.
@@ -36,7 +36,7 @@ SELECT QUANTILE_CONT(price, 0.75) - QUANTILE_CONT(price, 0.25) AS spread FROM it
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  clipped, groups 1, rows 40, l2 norm, rows capped
+  clipped, groups 1, rows 40, l2 norm
   t0 = histogram(price, 0 to 100000 by 2, 50001 to the 1), size 41943040, weight 4
   m0 = Quantile(total=0, target=3/4, method=selection, kind=real, origin=None): QUANTILE_CONT(price, 0.75)
   m1 = Quantile(total=0, target=1/4, method=selection, kind=real, origin=None): QUANTILE_CONT(price, 0.25)
@@ -50,7 +50,7 @@ SELECT PERCENTILE_CONT(0.95) WITHIN GROUP (ORDER BY CLIP(received - shipped, 0, 
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  clipped, groups 1, rows 40, l2 norm, rows capped
+  clipped, groups 1, rows 40, l2 norm
   t0 = histogram(clip(days_between(clip(shipped, 1992-01-01, 1998-12-31), clip(received, 1992-01-01, 1998-12-31)), 0, 60), 0 to 60 by 1, 61 to the 1), size 41943040, weight 2
   m0 = Quantile(total=0, target=19/20, method=selection, kind=integer, origin=None): PERCENTILE_CONT(0.95) WITHIN GROUP (ORDER BY CLIP(received - shipped, 0, 60))
   Each customer contributes at most 40 rows.
@@ -63,7 +63,7 @@ SELECT PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY quantity) FROM items;
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  clipped, groups 1, rows 40, l2 norm, rows capped
+  clipped, groups 1, rows 40, l2 norm
   t0 = histogram(quantity, 1 to 50 by 1, 50 to the 1), size 41943040, weight 2
   m0 = Quantile(total=0, target=9/10, method=selection, kind=integer, origin=None): PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY quantity)
   Each customer contributes at most 40 rows.
@@ -76,7 +76,7 @@ SELECT PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY quantity DESC) FROM items;
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  clipped, groups 1, rows 40, l2 norm, rows capped
+  clipped, groups 1, rows 40, l2 norm
   t0 = histogram(quantity, 1 to 50 by 1, 50 to the 1), size 41943040, weight 2
   m0 = Quantile(total=0, target=1/10, method=selection, kind=integer, origin=None): PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY quantity DESC)
   Each customer contributes at most 40 rows.
@@ -127,7 +127,7 @@ SELECT MAX(day) FROM purchases;
 /*
 r0 from
   purchases of customer
-  clipped, groups 1, rows 10, l2 norm, rows capped
+  clipped, groups 1, rows 10, l2 norm
   t0 = histogram(days_between(1992-01-01, clip(day, 1992-01-01, 1998-12-31)), 0 to 2556 by 1, 5 to the 5), size 52428800, weight 5
   m0 = Quantile(total=0, target=1, method=tree, kind=date, origin=1992-01-01): MAX(day)
   Each customer contributes at most 10 rows.
@@ -139,7 +139,7 @@ SELECT MODE() WITHIN GROUP (ORDER BY mode) AS usual FROM items;
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  clipped, groups 1, rows 40, l2 norm, rows capped
+  clipped, groups 1, rows 40, l2 norm
   t0 = histogram(mode, AIR, MAIL, RAIL, SHIP, TRUCK, 5 to the 1), size 41943040, weight 1
   m0 = Frequencies(total=0, function=mode 1): MODE() WITHIN GROUP (ORDER BY mode)
   Each customer contributes at most 40 rows.
@@ -165,7 +165,7 @@ SELECT APPROX_TOP_K(nation, 2) FROM purchases;
 /*
 r0 from
   purchases of customer
-  clipped, groups 1, rows 10, l2 norm, rows capped
+  clipped, groups 1, rows 10, l2 norm
   t0 = histogram(nation, FRANCE, GERMANY, JAPAN, PERU, 4 to the 1), size 10485760, weight 1
   m0 = Frequencies(total=0, function=top 2): APPROX_TOP_K(nation, 2)
   Each customer contributes at most 10 rows.
@@ -177,7 +177,7 @@ SELECT COUNT(DISTINCT nation) AS nations FROM purchases;
 /*
 r0 from
   purchases of customer
-  clipped, groups 1, rows 10, l2 norm, rows capped
+  clipped, groups 1, rows 10, l2 norm
   t0 = count_distinct(nation), size 10, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT nation)
   Each customer contributes at most 10 distinct values per group, chosen by a hash.
@@ -203,7 +203,7 @@ SELECT APPROX_COUNT_DISTINCT(part) FROM items;
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  clipped, groups 1, rows 40, l2 norm, rows capped
+  clipped, groups 1, rows 40, l2 norm
   t0 = count_distinct(part), size 40, weight 1
   m0 = NoisyCount(total=0): APPROX_DISTINCT(part)
   Each customer contributes at most 40 distinct values per group, chosen by a hash.
@@ -248,7 +248,7 @@ SELECT MEDIAN(price) FILTER (WHERE returned = 'R') AS returned, MEDIAN(price) FI
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  clipped, groups 1, rows 40, l2 norm, rows capped
+  clipped, groups 1, rows 40, l2 norm
   t0 = histogram(case(equal(returned, 'R'), price, NULL), 0 to 100000 by 2, 50001 to the 1), size 41943040, weight 2
   t1 = histogram(case(not(equal(returned, 'R')), price, NULL), 0 to 100000 by 2, 50001 to the 1), size 41943040, weight 2
   m0 = Quantile(total=0, target=1/2, method=selection, kind=real, origin=None): PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY price) FILTER(WHERE returned = 'R')
@@ -269,7 +269,7 @@ SELECT EXP(MEDIAN(LN(price + 1))) - 1 AS middle FROM items;
 /*
 r0 from
   items of purchase → purchases.purchase, of customer
-  clipped, groups 1, rows 40, l2 norm, rows capped
+  clipped, groups 1, rows 40, l2 norm
   t0 = histogram(ln(add(clip(price, 0.0, 100000.0), 1.0)), 0 to 11.5129 by 1/4096, 47158 to the 1), size 41943040, weight 2
   m0 = Quantile(total=0, target=1/2, method=selection, kind=real, origin=None): MEDIAN(LN(price + 1))
   Each customer contributes at most 40 rows.

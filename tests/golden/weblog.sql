@@ -47,7 +47,7 @@ SELECT COUNT(DISTINCT (user_id, at::date)) FROM hits;
 /*
 r0 from
   hits of user_id, trunc_day(at)
-  clipped, groups 1, rows 1, l1 norm, rows capped
+  clipped, groups 1, rows 1, l1 norm
   t0 = count_units(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT (user_id, CAST(at AS DATE)))
 then SELECT r0.m0 AS "count" FROM r0
@@ -58,7 +58,7 @@ SELECT COUNT(DISTINCT (user_id, DATE_TRUNC('day', at))) FILTER (WHERE mobile) AS
 /*
 r0 from
   hits of user_id, trunc_day(at)
-  clipped, groups 1, rows 1, l1 norm, rows capped
+  clipped, groups 1, rows 1, l1 norm
   t0 = count_units(case(mobile, 1, NULL)), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT (user_id, DATE_TRUNC('DAY', at))) FILTER(WHERE mobile)
 then SELECT r0.m0 AS "mobile" FROM r0

@@ -203,11 +203,11 @@ def contribution_bounds_for(
     relation = grouping.rows.relation
     max_rows_per_unit = relation.shape.max_rows_per_unit
     norm = Norm.L1 if context.policy.budget.rho is None else Norm.L2
-    # A mean needs the same weight above and below. In a single group a cap of a count is its ball, so that a mean can
-    # use the count of an earlier query; a sum is clipped less by its own ball.
+    # A mean needs the same weight above and below. In a single group the cap of a count is its ball, so that a mean can
+    # use the count of an earlier query; a sum alone is clipped less by its own ball.
     has_mean = any(aggregate.function in _MEANS_AND_VARIANCES for aggregate in aggregates)
-    has_sum = any(aggregate.function is BasicFunction.SUM for aggregate in aggregates)
-    cap_rows = has_mean or (possible.groups == 1 and not has_sum)
+    has_count = not aggregates or any(aggregate.function is BasicFunction.COUNT for aggregate in aggregates)
+    cap_rows = has_mean or (possible.groups == 1 and has_count)
     if relation.shape.unit is None or max_rows_per_unit == 1:
         return ContributionBounds(1, 1, norm), None
     requested = context.requested_bounds
