@@ -72,6 +72,7 @@ def waits(future):
 
 
 @pytest.mark.long(only=["postgres"])
+@pytest.mark.long
 def test_threads_wait_for_the_first_and_get_the_same_bytes(policy):
     with opened(policy) as curator, ThreadPoolExecutor(9) as pool:
         held = HeldUp(curator)
