@@ -71,7 +71,6 @@ def waits(future):
     return not future.done()
 
 
-@pytest.mark.long(only=["postgres"])
 @pytest.mark.long
 def test_threads_wait_for_the_first_and_get_the_same_bytes(policy):
     with opened(policy) as curator, ThreadPoolExecutor(9) as pool:
