@@ -363,7 +363,7 @@ SELECT COUNT(*) FROM checkins WHERE LOWER(note) LIKE '%coffee%';
 r0 from
   where like(lower(note), '%coffee%')
     checkins of visitor
-  clipped, groups 1, rows 20, l2 norm
+  clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each visitor contributes at most 20 rows.
@@ -467,7 +467,7 @@ SELECT AVG(CLIP(SQRT(POWER((lat - 40.75) * 111.2, 2) + POWER((lon + 73.98) * 84.
 r0 from
   derive lat = inside(lat, 40.4, 41.0), lon = inside(lon, -74.3, -73.6)
     checkins of visitor
-  clipped, groups 1, rows 20, l2 norm
+  clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = sum(clip(sqrt(add(power(multiply(add(lon, 73.98), 84.2), 2.0), power(multiply(subtract(lat, 40.75), 111.2), 2.0))), 0.0, 60.0), 0 to 50.3836 by 1/32768 around 3225/128), size 16512000, weight 1
   t1 = count(clip(sqrt(add(power(multiply(add(lon, 73.98), 84.2), 2.0), power(multiply(subtract(lat, 40.75), 111.2), 2.0))), 0.0, 60.0)), size 20, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=50.3836): AVG(CLIP(SQRT(POWER((lat - 40.75) * 111.2, 2) + POWER((lon + 73.98) * 84.2, 2)), 0, 60))
@@ -476,10 +476,9 @@ r0 from
 h0 from
   per unit: f0 = sum(multiply(least(f0, 2147483647), least(f0, 2147483647)))
     per unit: f0 = rows()
-      where not(is_null(clip(sqrt(add(power(multiply(add(lon, 73.98), 84.2), 2.0), power(multiply(subtract(lat, 40.75), 111.2), 2.0))), 0.0, 60.0)))
-        derive lat = inside(lat, 40.4, 41.0), lon = inside(lon, -74.3, -73.6)
-          checkins of visitor
-  units by the norm of their rows where clip(sqrt(add(power(multiply(add(lon, 73.98), 84.2), 2.0), power(multiply(subtract(lat, 40.75), 111.2), 2.0))), 0.0, 60.0) is not NULL
+      derive lat = inside(lat, 40.4, 41.0)
+        checkins of visitor
+  units by the norm of their rows
   38 buckets from 20.02, 28.28, 40, … 7.415e+06; 1/50 of the cost
   about r0, radius 20
 then SELECT r0.m0 AS "km" FROM r0
@@ -492,7 +491,7 @@ r0 from
   where and(at_most(lat, 40.8), at_most(lon, -73.93), at_most(-74.02, lon), at_most(40.7, lat))
     derive lat = inside(lat, 40.4, 41.0), lon = inside(lon, -74.3, -73.6)
       checkins of visitor
-  clipped, groups 1, rows 20, l2 norm
+  clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each visitor contributes at most 20 rows.
