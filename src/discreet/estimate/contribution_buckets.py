@@ -132,8 +132,9 @@ def _lower_bound(buckets: ContributionBuckets, radius: float, tail: float) -> fl
     tails *= tail / tails.sum() if len(above) else 1.0
     bound = 0.0
     for place, total in enumerate(totals.tolist()):
-        if total > bound:  # otherwise the prefix cannot raise the bound
-            bound = max(bound, total - _quantile(buckets, weights[: place + 1], float(tails[place])))
+        prefix, prefix_tail = weights[: place + 1], float(tails[place])
+        if total - _quantile(buckets, prefix[-1:], prefix_tail) > bound:  # the noise of one bucket is less than of all
+            bound = max(bound, total - _quantile(buckets, prefix, prefix_tail))
     return bound
 
 
