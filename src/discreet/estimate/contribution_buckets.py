@@ -130,11 +130,12 @@ def _lower_bound(buckets: ContributionBuckets, radius: float, tail: float) -> fl
     weights, totals = lows[above] - radius, np.cumsum((lows[above] - radius) * counts[above])
     tails = _TAIL_DECAY ** np.arange(len(above))
     tails *= tail / tails.sum() if len(above) else 1.0
-    bound = 0.0
+    bound, of_one = 0.0, JointNoise.from_parts((buckets.noise, Fraction(1)))
     for place, total in enumerate(totals.tolist()):
-        prefix, prefix_tail = weights[: place + 1], float(tails[place])
-        if total - _quantile(buckets, prefix[-1:], prefix_tail) > bound:  # the noise of one bucket is less than of all
-            bound = max(bound, total - _quantile(buckets, prefix, prefix_tail))
+        prefix_tail = float(tails[place])
+        # The noise of all buckets is larger than that of the last one, so most prefixes cannot raise the bound.
+        if total > bound and total - float(of_one.quantile(2 * prefix_tail, weights[place])[0]) > bound:
+            bound = max(bound, total - _quantile(buckets, weights[: place + 1], prefix_tail))
     return bound
 
 
