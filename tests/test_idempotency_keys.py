@@ -1,4 +1,4 @@
-"""Whoever uses the key of a question that is being answered waits for the answer; nobody waits for a dead one."""
+"""A request with the key of a query that is being answered, or for the same totals, waits for the answer."""
 
 import os
 import signal
@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from blocked_query import TOML, number, opened
+from blocked_query import SQL, TOML, number, opened
 
 import discreet as dc
-from discreet.curator.in_flight_keys import InFlightKeys
+from discreet.curator.in_flight_locks import InFlightLocks
 from discreet.kernel.ledger import UNKNOWN_OUTCOME
 from discreet.policy import Policy
 
@@ -85,17 +85,50 @@ def test_threads_wait_for_the_first_and_get_the_same_bytes(policy):
         assert curator.ledger.spent().epsilon == dc.Loss("1/10").epsilon
 
 
-def test_other_keys_and_other_questions_wait_for_nobody(policy):
+def test_other_queries_wait_for_nobody(policy):
     with opened(policy) as curator, ThreadPoolExecutor(1) as pool:
         held = HeldUp(curator)
         first = pool.submit(number, curator)
         assert held.reading.wait(120)
         curator._engine.totals = held._totals
-        number(curator, key="other")
-        number(curator, key=None)
+        curator.ask(f"{SQL} WHERE patient > 3", epsilon="1/10")
         assert not first.done()
         held.go.set()
         first.result(120)
+
+
+@pytest.mark.long
+def test_equal_queries_at_the_same_moment_are_charged_once(policy):
+    """Whoever asks, with or without a key, in another order of words, and also for less accuracy."""
+    with opened(policy) as curator, opened(policy) as elsewhere, ThreadPoolExecutor(5) as pool:
+        held = HeldUp(curator)
+        first = pool.submit(number, curator, key=None)
+        assert held.reading.wait(120)
+        others = [
+            pool.submit(number, curator, key=None),
+            pool.submit(number, curator, key="other"),
+            pool.submit(curator.ask, "SELECT COUNT(*) AS visits FROM visits", epsilon="1/20"),
+        ]
+        others += [pool.submit(number, elsewhere, key=None)] if curator.policy.data.ledger != ":memory:" else []
+        assert all(map(waits, [first, *others]))
+        held.go.set()
+        for answer in (first, *others):
+            answer.result(120)
+        assert len(curator.ledger.events()) == 1
+
+
+def test_when_the_first_of_equal_queries_fails_the_next_one_is_charged_itself(policy, caplog):
+    def broken(question):
+        raise RuntimeError("no disk")
+
+    with opened(policy) as curator:
+        totals, curator._engine.totals = curator._engine.totals, broken
+        with pytest.raises(dc.Failed):
+            number(curator, key=None)
+        curator._engine.totals = totals
+        number(curator, key=None)
+        assert len(curator.ledger.events()) == 2
+        assert "no disk" in caplog.text
 
 
 def test_a_failed_first_query_is_not_waited_for(policy, caplog):
@@ -175,16 +208,16 @@ number(curator)
 
 def test_nobody_waits_beyond_the_time_limit(policy):
     with opened(policy) as curator:
-        impatient = InFlightKeys(curator.ledger, seconds=0.01)
-        with impatient.exclusive("owner", "k"):
+        impatient = InFlightLocks(curator.ledger, seconds=0.01)
+        with impatient.exclusive_key("owner", "k"):
             with (
                 pytest.raises(dc.Refused, match=r"still running.*time limit"),
-                impatient.exclusive("owner", "k"),
+                impatient.exclusive_key("owner", "k"),
             ):
                 pass
-            with impatient.exclusive("owner", "other"), impatient.exclusive("ana", "k"):
+            with impatient.exclusive_key("owner", "other"), impatient.exclusive_key("ana", "k"):
                 pass
-        with impatient.exclusive("owner", "k"):
+        with impatient.exclusive_key("owner", "k"):
             pass
         impatient.close()
 
@@ -192,10 +225,14 @@ def test_nobody_waits_beyond_the_time_limit(policy):
 @shared
 def test_nobody_waits_beyond_the_time_limit_for_another_process(policy):
     with opened(policy) as curator:
-        one, two = (InFlightKeys(curator.ledger, seconds=0.01) for _ in range(2))
-        with one.exclusive("owner", "k"), pytest.raises(dc.Refused, match="time limit"), two.exclusive("owner", "k"):
+        one, two = (InFlightLocks(curator.ledger, seconds=0.01) for _ in range(2))
+        with (
+            one.exclusive_key("owner", "k"),
+            pytest.raises(dc.Refused, match="time limit"),
+            two.exclusive_key("owner", "k"),
+        ):
             pass
-        with two.exclusive("owner", "k"):
+        with two.exclusive_key("owner", "k"):
             pass
         one.close()
         two.close()
@@ -204,8 +241,8 @@ def test_nobody_waits_beyond_the_time_limit_for_another_process(policy):
 @pytest.mark.parametrize("policy", ["file"], indirect=True)
 def test_the_lock_of_a_key_leaves_no_file_and_has_one_that_only_the_owner_reads(policy):
     with opened(policy) as curator:
-        in_flight = InFlightKeys(curator.ledger, seconds=1)
-        with in_flight.exclusive("owner", "k"):
+        in_flight = InFlightLocks(curator.ledger, seconds=1)
+        with in_flight.exclusive_key("owner", "k"):
             (lock,) = policy.parent.glob("visits.sqlite.key-*")
             assert lock.stat().st_mode & 0o777 == 0o600
         assert not list(policy.parent.glob("*.key-*"))
@@ -220,13 +257,13 @@ def test_the_lock_is_exclusive_although_its_file_is_removed(policy):
         def enter(in_flight):
             nonlocal inside, most
             for _ in range(20):
-                with in_flight.exclusive("owner", "k"):
+                with in_flight.exclusive_key("owner", "k"):
                     inside += 1
                     most = max(most, inside)
                     time.sleep(0)
                     inside -= 1
 
-        threads = [threading.Thread(target=enter, args=[InFlightKeys(curator.ledger, seconds=600)]) for _ in range(4)]
+        threads = [threading.Thread(target=enter, args=[InFlightLocks(curator.ledger, seconds=600)]) for _ in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -239,11 +276,11 @@ def test_a_lost_connection_of_locks_is_opened_again(policy, postgres):
     from discreet.postgres.server import connect
 
     with opened(policy) as curator:
-        in_flight = InFlightKeys(curator.ledger, seconds=1)
-        with in_flight.exclusive("owner", "k"), connect(postgres.url()) as connection:
+        in_flight = InFlightLocks(curator.ledger, seconds=1)
+        with in_flight.exclusive_key("owner", "k"), connect(postgres.url()) as connection:
             pid = in_flight._database_locks.server.connection.info.backend_pid
             connection.execute("SELECT pg_terminate_backend(%s)", [pid])
-        with in_flight.exclusive("owner", "k"):
+        with in_flight.exclusive_key("owner", "k"):
             pass
         in_flight.close()
 

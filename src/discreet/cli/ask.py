@@ -18,7 +18,7 @@ from discreet.answer.model import Answer
 from discreet.answer.text import cost_sentence
 from discreet.cli.owner_log import LogOption, log_for_owner
 from discreet.cli.terminal import exit_on_error, format_budget, format_fraction, format_rounded_down, usage_error
-from discreet.curator.curator import Curator, RemainingBudget
+from discreet.curator.curator import Curator
 from discreet.curator.open import open_curator
 from discreet.kernel.errors import Refused
 from discreet.kernel.event import OWNER
@@ -26,7 +26,7 @@ from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.numbers import as_positive
 from discreet.policy import Policy as DeclaredPolicy
 from discreet.policy.declarations import AUTO, Bound
-from discreet.pricing.remaining_budget import remaining_budget
+from discreet.pricing.remaining_budget import RemainingBudget, remaining_budget
 from discreet.query.syntax.parse import parse_query
 
 _OPTIONS = ("epsilon", "rho", "margin", "by", "key", "groups", "rows")

@@ -6,14 +6,14 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from types import MappingProxyType
-from typing import NamedTuple, Self
+from typing import Self
 
 from discreet import pricing
 from discreet.answer.model import Answer, Explanation
 from discreet.curator import answer_builder
 from discreet.curator.circuit_breaker import GRACE_SECONDS, CircuitBreaker
 from discreet.curator.fit import E, fit_on_query
-from discreet.curator.in_flight_keys import InFlightKeys
+from discreet.curator.in_flight_locks import InFlightLocks
 from discreet.engines.column_usage import usage_of_questions
 from discreet.engines.interface import Engine
 from discreet.engines.unsupported import check_supported, unsupported_reason
@@ -22,6 +22,7 @@ from discreet.estimate.planned_release import PlannedRelease, QueryPlan
 from discreet.kernel import release
 from discreet.kernel.errors import FAILED, Failed, LedgerError, PolicyError, Refused
 from discreet.kernel.event import OWNER, bounded_text
+from discreet.kernel.fingerprint import fingerprints_of
 from discreet.kernel.ledger import Ledger
 from discreet.kernel.ledger.terms import OverBudget
 from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
@@ -32,41 +33,16 @@ from discreet.policy.declarations import AUTO, Bound
 from discreet.pricing import AccuracyTarget, CostRequest, Margins, ReleaseHistory, ReleasePlan
 from discreet.pricing.allocation import largest_epsilon
 from discreet.pricing.automatic_bounds import Replan
-from discreet.pricing.remaining_budget import BudgetLimit, remaining_text, shortage_text
+from discreet.pricing.remaining_budget import (
+    BudgetLimit,
+    BudgetStatus,
+    RemainingBudget,
+    remaining_text,
+    shortage_text,
+)
 from discreet.query.passes import plan_query
 
 _LOG = logging.getLogger("discreet")
-
-
-class RemainingBudget(NamedTuple):
-    """The most that one more query may cost: epsilon, the corresponding rho, and delta for partition selection.
-
-    With a delta budget, epsilon is the largest whose rho is covered by the remaining budget, rounded down to three
-    digits.
-    """
-
-    epsilon: Fraction
-    rho: Fraction
-    delta: Fraction
-
-    def __repr__(self) -> str:
-        return (
-            f"RemainingBudget(epsilon={_decimal(self.epsilon)}, rho={_decimal(self.rho)}, delta={_decimal(self.delta)})"
-        )
-
-
-class BudgetStatus(NamedTuple):
-    """A budget, the part of it that is spent, and what remains for one more query under all budgets that apply."""
-
-    total: Budget
-    spent: Loss
-    remaining: RemainingBudget
-
-    def __repr__(self) -> str:
-        spent = {"epsilon": self.spent.epsilon, "rho": self.spent.rho, "delta": self.spent.delta}
-        spent_text = ", ".join(f"{name}={_decimal(value)}" for name, value in spent.items() if value is not None)
-        total = f"Budget(epsilon={_decimal(self.total.epsilon)}, delta={_decimal(self.total.delta)})"
-        return f"BudgetStatus(total={total}, spent=Loss({spent_text}), remaining={self.remaining})"
 
 
 class Curator:
@@ -99,7 +75,7 @@ class Curator:
         self.policy, self.ledger, self._engine, self.frame_kind = policy, ledger, engine, Answer.frame_kind
         self._catalog = catalog_of(policy, engine.columns, engine.location)
         self._circuit_breaker = CircuitBreaker(policy, ledger, engine.seconds)
-        self._in_flight_keys = InFlightKeys(ledger, engine.seconds + GRACE_SECONDS)
+        self._in_flight_locks = InFlightLocks(ledger, engine.seconds + GRACE_SECONDS)
 
     def ask(  # noqa: PLR0913 - keyword-only, most with a default
         self,
@@ -115,9 +91,9 @@ class Curator:
     ) -> Answer:
         """Answer a query at a given cost or within a given margin of error; cached answers are not charged again.
 
-        Requests with the same `key` get the same answer and are charged once. While the first of them is being
-        answered, the others wait for it, up to the time limit. Contribution bounds that are "auto" are chosen privately
-        from a histogram, which is released first for a part of the cost if it is not in the ledger.
+        Requests with the same `key` get the same answer and are charged once. While a query is being answered, equal
+        ones and those with its key wait for it, up to the time limit. Contribution bounds that are "auto" are chosen
+        privately from a histogram, which is released first for a part of the cost if it is not in the ledger.
         """
         replan = partial(self._plan_query, sql, by, groups, rows)
         plan = replan()
@@ -128,7 +104,7 @@ class Curator:
         if key is None:
             return self._answer_plan(plan, request, request_record, by, None, replan)
         _check_texts(key=key)
-        with self._in_flight_keys.exclusive(by, key):
+        with self._in_flight_locks.exclusive_key(by, key):
             if (receipt := pricing.receipt_for_key(self.ledger, by, key, request_record)) is not None:
                 plan = self._with_chosen_bounds(plan, request, replan) or plan
                 return self._build_answer(plan, ReleasePlan(), self._release_history(plan.releases, until=receipt), by)
@@ -150,8 +126,7 @@ class Curator:
         plan = replan()
         request = pricing.read_cost_request(plan, CostRequest(epsilon, rho, margin), by, self.policy)
         plan = self._with_chosen_bounds(plan, request, replan) or plan
-        target = pricing.accuracy_target(plan, request, self.policy, self._release_history)
-        release_plan = pricing.plan_release(target.histories, target.allocation, target.delta)
+        target, release_plan = self._plan_release(plan, request)
         over_budget_note = pricing.over_budget_note(
             target, self._remaining_if_exceeded(release_plan.marginal_cost, by), self.policy
         )
@@ -205,7 +180,7 @@ class Curator:
 
     def close(self) -> None:
         """Close the engine and the ledger."""
-        self._in_flight_keys.close()
+        self._in_flight_locks.close()
         self._engine.close()
         self.ledger.close()
 
@@ -272,7 +247,35 @@ class Curator:
         key: str | None,
         replan: Replan,
     ) -> Answer:
-        """Answer a planned query from the ledger if possible, and charge for what is missing."""
+        """Answer a planned query from the ledger if possible, and charge for what is missing.
+
+        A charge waits until equal queries are answered, so that only the first of them pays.
+        """
+        bounded = self._with_chosen_bounds(plan, request, replan)
+        if bounded is not None:
+            target, release_plan = self._plan_release(bounded, request)
+            if not release_plan.asks:
+                return self._build_answer(bounded, release_plan, target.histories, by)
+        version = pricing.data_version(self.policy)
+        fingerprints = {name for part in plan.releases for name in fingerprints_of(part.question, version)}
+        with self._in_flight_locks.exclusive_query(fingerprints):
+            return self._charge_and_answer(plan, request, request_record, by, key, replan)
+
+    def _plan_release(self, plan: QueryPlan, request: Loss | dict[str, Fraction]) -> tuple[AccuracyTarget, ReleasePlan]:
+        """Plan what has to be drawn for a request, given the ledger."""
+        target = pricing.accuracy_target(plan, request, self.policy, self._release_history)
+        return target, pricing.plan_release(target.histories, target.allocation, target.delta)
+
+    def _charge_and_answer(  # noqa: PLR0913, PLR0917 - the request and its plan
+        self,
+        plan: QueryPlan,
+        request: Loss | dict[str, Fraction],
+        request_record: dict[str, object],
+        by: str,
+        key: str | None,
+        replan: Replan,
+    ) -> Answer:
+        """Charge for what is not in the ledger by now, and answer."""
         bounded, paid_before = self._with_chosen_bounds(plan, request, replan), ZERO_LOSS
         if bounded is None:
             paid_before = self._release_histograms(plan, request, request_record, by)
@@ -280,8 +283,7 @@ class Curator:
         if bounded is None:
             raise Failed(FAILED)  # the histogram is charged, but the ledger does not return it
         plan = bounded
-        target = pricing.accuracy_target(plan, request, self.policy, self._release_history)
-        release_plan = pricing.plan_release(target.histories, target.allocation, target.delta)
+        target, release_plan = self._plan_release(plan, request)
         if not release_plan.asks:
             release_plan = replace(release_plan, marginal_cost=paid_before)
             return self._build_answer(plan, release_plan, target.histories, by)
@@ -296,8 +298,7 @@ class Curator:
         self, plan: QueryPlan, request: Loss | dict[str, Fraction], request_record: dict[str, object], by: str
     ) -> Loss:
         """Release the missing histograms of automatic bounds, if the budget covers the whole query; return the cost."""
-        target = pricing.accuracy_target(plan, request, self.policy, self._release_history)
-        whole = pricing.plan_release(target.histories, target.allocation, target.delta)
+        target, whole = self._plan_release(plan, request)
         self._check_budget(target, whole, by)  # so that only a concurrent charge can refuse what follows
         missing = pricing.missing_histograms(plan, self._release_history)
         places = [plan.releases.index(release) for release in missing]
@@ -395,10 +396,6 @@ class Curator:
         if all(limit.covers(cost) for limit in limits):
             return None
         return min((limit.remaining for limit in limits), key=lambda rest: rest.rho)
-
-
-def _decimal(number: Fraction) -> str:
-    return f"{float(number):.6g}"
 
 
 def _check_texts(**texts: str) -> None:

@@ -27,6 +27,37 @@ class BudgetLimit(NamedTuple):
         return remaining_budget(self.budget, self.spent)
 
 
+class RemainingBudget(NamedTuple):
+    """The most that one more query may cost: epsilon, the corresponding rho, and delta for partition selection.
+
+    With a delta budget, epsilon is the largest whose rho is covered by the remaining budget, rounded down to three
+    digits.
+    """
+
+    epsilon: Fraction
+    rho: Fraction
+    delta: Fraction
+
+    def __repr__(self) -> str:
+        return (
+            f"RemainingBudget(epsilon={_decimal(self.epsilon)}, rho={_decimal(self.rho)}, delta={_decimal(self.delta)})"
+        )
+
+
+class BudgetStatus(NamedTuple):
+    """A budget, the part of it that is spent, and what remains for one more query under all budgets that apply."""
+
+    total: Budget
+    spent: Loss
+    remaining: RemainingBudget
+
+    def __repr__(self) -> str:
+        spent = {"epsilon": self.spent.epsilon, "rho": self.spent.rho, "delta": self.spent.delta}
+        spent_text = ", ".join(f"{name}={_decimal(value)}" for name, value in spent.items() if value is not None)
+        total = f"Budget(epsilon={_decimal(self.total.epsilon)}, delta={_decimal(self.total.delta)})"
+        return f"BudgetStatus(total={total}, spent=Loss({spent_text}), remaining={self.remaining})"
+
+
 def remaining_budget(budget: Budget, spent: Loss) -> Loss:
     """Return the remaining budget: an epsilon if the budget is pure, else a rho and a delta.
 
@@ -76,3 +107,7 @@ def _decimal_text(part: Fraction, rounding: str) -> str:
     """Write a number as a decimal of six significant digits."""
     quotient = Context(prec=6, rounding=rounding).divide(Decimal(part.numerator), Decimal(part.denominator))
     return f"{float(quotient):.12g}"
+
+
+def _decimal(number: Fraction) -> str:
+    return f"{float(number):.6g}"

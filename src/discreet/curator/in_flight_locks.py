@@ -1,9 +1,9 @@
-"""Locks for idempotency keys: a second request with the same key waits for the first.
+"""Locks for requests that are being answered: a second one with the same key, or an equal query, waits for the first.
 
-The lock of a key is held while its query is being answered: a condition variable within this process, a file next to
-the ledger for other processes, an advisory lock in the database for other servers. A process that dies releases its
-locks at once, so the holder of a lock knows that no other request with this key is running, and that a charge without
-an answer has an unknown outcome.
+A lock is held while a query is being answered: a condition variable within this process, a file next to the ledger for
+other processes, an advisory lock in the database for other servers. A process that dies releases its locks at once, so
+the holder of a key's lock knows that no other request with this key is running, and that a charge without an answer has
+an unknown outcome.
 """
 
 import fcntl
@@ -11,11 +11,11 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from discreet.kernel.errors import LedgerError, Refused
 from discreet.kernel.event import canonical_json
@@ -25,8 +25,15 @@ from discreet.ledger_sqlite.location import FileLocation, MemoryLocation
 _RETRY_PAUSES = 0.002, 0.1  # first and longest pause between two attempts, in seconds
 
 
-class InFlightKeys:
-    """Locks on the keys that are in use, within this process and across processes; `seconds` is the longest wait."""
+class _Deadline(NamedTuple):
+    """When waiting ends, and how."""
+
+    time: float
+    refusal: Refused
+
+
+class InFlightLocks:
+    """Locks on keys and queries in use, within this process and across processes; `seconds` is the longest wait."""
 
     def __init__(self, ledger: Ledger, seconds: float) -> None:
         self._timeout = seconds
@@ -39,19 +46,37 @@ class InFlightKeys:
         _INSTANCES.add(self)
 
     @contextmanager
-    def exclusive(self, by: str, key: str) -> Iterator[None]:
-        """Hold the lock of one analyst's key; wait for it until the time limit, then refuse.
+    def exclusive_key(self, by: str, key: str) -> Iterator[None]:
+        """Hold the lock of one analyst's idempotency key; wait for it until the time limit, then refuse.
 
         >>> from discreet.ledger_sqlite import memory_ledger
         >>> from discreet.kernel.loss import Budget
-        >>> in_flight = InFlightKeys(memory_ledger(name="demo", budget=Budget(1)), seconds=0)
-        >>> with in_flight.exclusive("ana", "k"), in_flight.exclusive("ana", "k"):  # doctest: +ELLIPSIS
+        >>> in_flight = InFlightLocks(memory_ledger(name="demo", budget=Budget(1)), seconds=0)
+        >>> with in_flight.exclusive_key("ana", "k"), in_flight.exclusive_key("ana", "k"):  # doctest: +ELLIPSIS
         ...     pass
         Traceback (most recent call last):
         discreet.kernel.errors.Refused: key: an earlier query with this key is still running...
         """
-        name = sha256(canonical_json([by, self._dataset, key]).encode()).hexdigest()[:32]
-        deadline = time.monotonic() + self._timeout
+        waiting_for = "key: an earlier query with this key"
+        with self._exclusive(canonical_json([by, self._dataset, key]), waiting_for, "Retry later with the same key."):
+            yield
+
+    @contextmanager
+    def exclusive_query(self, fingerprints: Iterable[str]) -> Iterator[None]:
+        """Hold the lock of all queries for the same totals; wait for it until the time limit, then refuse."""
+        with self._exclusive(canonical_json([self._dataset, *sorted(fingerprints)]), "an equal query", "Retry later."):
+            yield
+
+    @contextmanager
+    def _exclusive(self, identity: str, waiting_for: str, hint: str) -> Iterator[None]:
+        refusal = Refused(
+            f"{waiting_for} is still running after the time limit of {self._timeout:g} seconds. "
+            f"This one was not charged. {hint}"
+        )
+        name, deadline = (
+            sha256(identity.encode()).hexdigest()[:32],
+            _Deadline(time.monotonic() + self._timeout, refusal),
+        )
         with self._lock_in_process(name, deadline), self._lock_across_processes(name, deadline):
             yield
 
@@ -61,10 +86,10 @@ class InFlightKeys:
             self._database_locks.close()
 
     @contextmanager
-    def _lock_in_process(self, name: str, deadline: float) -> Iterator[None]:
+    def _lock_in_process(self, name: str, deadline: _Deadline) -> Iterator[None]:
         with self._unlocked:
-            if not self._unlocked.wait_for(lambda: name not in self._locked_names, deadline - time.monotonic()):
-                raise self._timeout_refusal()
+            if not self._unlocked.wait_for(lambda: name not in self._locked_names, deadline.time - time.monotonic()):
+                raise deadline.refusal
             self._locked_names.add(name)
         try:
             yield
@@ -73,7 +98,7 @@ class InFlightKeys:
                 self._locked_names.discard(name)
                 self._unlocked.notify_all()
 
-    def _lock_across_processes(self, name: str, deadline: float) -> Any:
+    def _lock_across_processes(self, name: str, deadline: _Deadline) -> Any:
         match self._ledger_location:
             case MemoryLocation():
                 return nullcontext()
@@ -82,10 +107,10 @@ class InFlightKeys:
         from discreet.ledger_postgres.key_locks import KeyLocks  # noqa: PLC0415 - an extra
 
         self._database_locks = self._database_locks or KeyLocks(self._ledger_location)
-        return self._database_locks.exclusive_lock(name, lambda attempt: self._wait_until(attempt, deadline))
+        return self._database_locks.exclusive_lock(name, lambda attempt: _wait_until(attempt, deadline))
 
     @contextmanager
-    def _lock_file(self, path: Path, deadline: float) -> Iterator[None]:
+    def _lock_file(self, path: Path, deadline: _Deadline) -> Iterator[None]:
         """Lock a file that exists only while in use; a killed process leaves it behind, empty and unlocked."""
         try:
             while (descriptor := self._open_and_lock(path, deadline)) is None:
@@ -98,12 +123,12 @@ class InFlightKeys:
             path.unlink(missing_ok=True)
             self._close_descriptor(descriptor)
 
-    def _open_and_lock(self, path: Path, deadline: float) -> int | None:
+    def _open_and_lock(self, path: Path, deadline: _Deadline) -> int | None:
         """Open and lock a file; None if it was removed meanwhile."""
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._descriptors.add(descriptor)
         try:
-            self._wait_until(lambda: _try_flock(descriptor), deadline)
+            _wait_until(lambda: _try_flock(descriptor), deadline)
             if _is_same_file(descriptor, path):
                 return descriptor
         except BaseException:
@@ -116,20 +141,6 @@ class InFlightKeys:
         self._descriptors.discard(descriptor)
         os.close(descriptor)
 
-    def _wait_until(self, attempt: Callable[[], bool], deadline: float) -> None:
-        pause, longest = _RETRY_PAUSES
-        while not attempt():
-            if time.monotonic() > deadline:
-                raise self._timeout_refusal()
-            time.sleep(pause)
-            pause = min(2 * pause, longest)
-
-    def _timeout_refusal(self) -> Refused:
-        return Refused(
-            "key: an earlier query with this key is still running after the time limit of "
-            f"{self._timeout:g} seconds. This one was not charged. Retry later with the same key."
-        )
-
     def _reset_after_fork(self) -> None:
         """Drop all locks in a forked child: threads that hold keys exist only in the parent, which keeps its locks."""
         for descriptor in self._descriptors:
@@ -137,6 +148,15 @@ class InFlightKeys:
         self._locked_names, self._unlocked, self._descriptors = set(), threading.Condition(), set()
         if self._database_locks:
             self._database_locks.abandon_connection()
+
+
+def _wait_until(attempt: Callable[[], bool], deadline: _Deadline) -> None:
+    pause, longest = _RETRY_PAUSES
+    while not attempt():
+        if time.monotonic() > deadline.time:
+            raise deadline.refusal
+        time.sleep(pause)
+        pause = min(2 * pause, longest)
 
 
 def _try_flock(descriptor: int) -> bool:
@@ -154,7 +174,7 @@ def _is_same_file(descriptor: int, path: Path) -> bool:
         return False
 
 
-_INSTANCES: weakref.WeakSet[InFlightKeys] = weakref.WeakSet()
+_INSTANCES: weakref.WeakSet[InFlightLocks] = weakref.WeakSet()
 
 
 def _reset_all_after_fork() -> None:
