@@ -19,7 +19,6 @@ import pytest  # noqa: E402
 sys.path.insert(0, str(Path(__file__).parent))
 
 from cpu_time import CpuTime, of_process  # noqa: E402
-from seeded_noise import seeded  # noqa: E402
 from servers import spark as spark_servers  # noqa: E402
 from servers.postgres import Cluster, binaries  # noqa: E402
 
@@ -77,6 +76,15 @@ def pytest_collection_modifyitems(items):
                 item.own_markers.remove(mark)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    gc.disable()  # nearly everything that is allocated now stays
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish():
     gc.freeze()  # thousands of tests that are never garbage need not be looked through again and again
 
@@ -90,6 +98,8 @@ def pytest_runtest_protocol(item):
     """Let noise be the same in every run: no test fails by chance, and what fails does so again."""
     if any(item.path.is_relative_to(folder) for folder in REAL_NOISE):
         return (yield)
+    from seeded_noise import seeded  # not above: it takes seconds, and the process that runs no tests needs none of it
+
     with seeded():
         return (yield)
 

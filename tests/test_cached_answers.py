@@ -15,7 +15,7 @@ from discreet.policy import Policy
 
 sys.path.insert(0, str(Path(__file__).parent))
 from kernel.ledger_locations import FilePlace
-from test_curator import DELTA, POLICY, opened, tables
+from test_curator import DELTA, POLICY, opened, opened_with_shared_engine, tables
 
 COUNT = "SELECT COUNT(*) AS n FROM sales"
 BY_CITY = "SELECT city, COUNT(*) AS n, SUM(pieces) AS s FROM sales GROUP BY city"
@@ -23,7 +23,7 @@ BY_CITY = "SELECT city, COUNT(*) AS n, SUM(pieces) AS s FROM sales GROUP BY city
 
 @pytest.fixture(params=["", DELTA], ids=["pure", "delta"])
 def curator(request):
-    with opened(request.param) as found:
+    with opened_with_shared_engine(request.param) as found:
         yield found
 
 

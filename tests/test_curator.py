@@ -5,6 +5,7 @@ import json
 import os
 import re
 from fractions import Fraction
+from functools import cache
 
 import duckdb
 import pyarrow as pa
@@ -13,6 +14,12 @@ import pyarrow.parquet
 import pytest
 
 import discreet as dc
+from discreet.curator.curator import Curator
+from discreet.curator.ledger_terms import policy_terms
+from discreet.curator.open import engine_sources
+from discreet.engines.duckdb.engine import DuckDB
+from discreet.engines.totals_cache import TotalsCache
+from discreet.ledger_sqlite import memory_ledger
 from discreet.policy import Policy
 
 POLICY = """
@@ -69,6 +76,24 @@ def tables(rows=600):
         "staff": pa.table({"person": [1, 2, 3]}),
         "regions": pa.table({"name": cities, "region": ["west", "west", "south"]}),
     }
+
+
+class _SharedEngine(DuckDB):
+    def close(self):
+        """Stay open for the next test."""
+
+
+@cache
+def _usual_engine():
+    policy = Policy.parse(POLICY.format(delta=""))
+    return _SharedEngine(engine_sources(policy, tables()))
+
+
+def opened_with_shared_engine(delta=""):
+    """Open a curator of the usual data, with a ledger of its own; to open an engine takes longer than a query."""
+    policy, engine = Policy.parse(POLICY.format(delta=delta)), _usual_engine()
+    engine._totals_cache = TotalsCache(engine.tuning.totals_cache)
+    return Curator(policy, engine, memory_ledger(**policy_terms(policy)))
 
 
 def opened(delta="", data=None, **changes):

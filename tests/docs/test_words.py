@@ -51,7 +51,7 @@ BANNED = (
     "equal strangers",
     "what it costs in words",
 )
-_PHRASES = re.compile("|".join(rf"(?<!\w){re.escape(phrase)}(?!\w)" for phrase in BANNED))
+_PHRASES = re.compile(rf"\b(?:{'|'.join(map(re.escape, BANNED))})(?!\w)")
 
 
 def _strings(path):

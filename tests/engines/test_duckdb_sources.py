@@ -6,6 +6,7 @@ import os
 import random
 import tempfile
 import threading
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -655,14 +656,19 @@ def test_public_files_that_differ_must_be_declared(tmp_path):
     assert "differ in columns or types" in refused(str(tmp_path / "*.parquet"))
 
 
-@pytest.fixture
-def locked(tmp_path):
+@pytest.fixture(scope="module")
+def locked_folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("locked")
+
+
+@pytest.fixture(scope="module")
+def locked(locked_folder):
     """An engine with every kind of source, and a file that is none of its business."""
-    (tmp_path / "other.csv").write_text("a\nother people's\n")
-    path = database(tmp_path, "CREATE TABLE t AS SELECT 1 AS a")
+    (locked_folder / "other.csv").write_text("a\nother people's\n")
+    path = database(locked_folder, "CREATE TABLE t AS SELECT 1 AS a")
     sources = {
-        "p": TableSource(parquet(tmp_path, a=[1]), {"a": N}),
-        "c": TableSource(csv(tmp_path, "a\n1\n"), {"a": N}),
+        "p": TableSource(parquet(locked_folder, a=[1]), {"a": N}),
+        "c": TableSource(csv(locked_folder, "a\n1\n"), {"a": N}),
         "d": TableSource(f"{path}/t", {"a": N}),
         "f": TableSource(pa.table({"a": [1]}), {"a": N}),
     }
@@ -699,13 +705,13 @@ FORBIDDEN = [
 
 
 @pytest.mark.parametrize("statement", FORBIDDEN)
-def test_the_locked_engine_reaches_nothing_else(locked, tmp_path, statement):
+def test_the_locked_engine_reaches_nothing_else(locked, locked_folder, statement):
     visible_variable = pa.table({"a": [1]})
     assert visible_variable.num_rows == 1
-    before = {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    before = {path.name: path.stat().st_mtime_ns for path in locked_folder.iterdir()}
     with pytest.raises(duckdb.Error):
-        locked._connection.sql(statement.format(folder=tmp_path, other=tmp_path / "other.csv")).fetchall()
-    assert {path.name: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
+        locked._connection.sql(statement.format(folder=locked_folder, other=locked_folder / "other.csv")).fetchall()
+    assert {path.name: path.stat().st_mtime_ns for path in locked_folder.iterdir()} == before
     for table in "pcdf":
         assert locked.query(f"SELECT a FROM {table}").to_pydict() == {"a": [1]}
 
@@ -727,13 +733,13 @@ def test_the_locked_engine_reaches_nothing_else(locked, tmp_path, statement):
         "not SQL",
     ],
 )
-def test_a_question_is_one_select(locked, tmp_path, statement):
+def test_a_question_is_one_select(locked, locked_folder, statement):
     with pytest.raises(EngineError):
-        locked.query(statement.format(folder=tmp_path, other=tmp_path / "other.csv"))
+        locked.query(statement.format(folder=locked_folder, other=locked_folder / "other.csv"))
     assert locked.query("SELECT COUNT(*) AS n FROM f").to_pydict() == {"n": [1]}
 
 
-def test_the_configuration_is_what_the_lock_down_says(locked, tmp_path):
+def test_the_configuration_is_what_the_lock_down_says(locked, locked_folder):
     wanted = {
         "enable_external_access": "false",
         "lock_configuration": "true",
@@ -755,14 +761,19 @@ def test_the_configuration_is_what_the_lock_down_says(locked, tmp_path):
         "data.duckdb",
         "data.duckdb.wal",
     )  # the last two by DuckDB itself, since it holds them
-    assert set(known) == {str(tmp_path / name) for name in names}
+    assert set(known) == {str(locked_folder / name) for name in names}
 
 
 def test_a_question_that_takes_too_long_is_stopped_and_the_next_is_answered():
-    with DuckDB({"t": TableSource(pa.table({"a": [1]}), {"a": N})}, tuning=Tuning(seconds=0.05)) as engine:
+    tuning = Tuning(seconds=0.05, threads=1)
+    with DuckDB({"t": TableSource(pa.table({"a": [1]}), {"a": N})}, tuning=tuning) as engine:
         with pytest.raises(EngineError, match="time"):
             engine.query("SELECT COUNT(*) FROM range(1000000000) a, range(1000000000) b WHERE hash(a.range) = b.range")
-        assert engine.query("SELECT a FROM t").to_pydict() == {"a": [1]}
+        found = None
+        while found is None:  # on a busy machine, any question may take too long
+            with suppress(EngineError):
+                found = engine.query("SELECT a FROM t")
+        assert found.to_pydict() == {"a": [1]}
 
 
 def test_a_question_that_takes_too_much_memory_is_stopped_and_the_next_is_answered(tmp_path):

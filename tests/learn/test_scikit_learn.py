@@ -32,14 +32,9 @@ def failing(estimator):
     return {"check_fit_idempotent": ANEW} | FAILING.get(name_of(estimator), {})
 
 
-@parametrize_with_checks(MODELS[1:], expected_failed_checks=failing, xfail_strict=True)
-def test_scikit_learns_own_checks(estimator, check):
-    check(estimator)
-
-
 @pytest.mark.long
-@parametrize_with_checks(MODELS[:1], expected_failed_checks=failing, xfail_strict=True)
-def test_scikit_learns_own_checks_of_mixtures(estimator, check):
+@parametrize_with_checks(MODELS, expected_failed_checks=failing, xfail_strict=True)
+def test_scikit_learns_own_checks(estimator, check):
     check(estimator)
 
 

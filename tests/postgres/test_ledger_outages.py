@@ -255,13 +255,14 @@ def test_a_client_that_hangs_during_a_charge_is_disconnected(place, ledger, work
 
 
 def test_a_charge_that_waits_too_long_fails_with_the_reason(place, ledger, monkeypatch):
-    monkeypatch.setattr(ledger_session, "LOCK_TIMEOUT", 1)
+    monkeypatch.setattr(ledger_session, "LOCK_TIMEOUT", 1)  # of the lock that the other holds all the time
     with connect(place.url) as other:
         other.execute("BEGIN")
         other.execute("SELECT pg_advisory_xact_lock(%s)", [ledger.session.location.lock_number])
         with pytest.raises(LedgerError, match="timed out waiting for the lock"):
             ledger.charge(CENT, EVENT)
         assert ledger.spent() == ZERO_LOSS, "readers wait for nobody"
+    monkeypatch.undo()
     ledger.charge(CENT, EVENT)
 
 

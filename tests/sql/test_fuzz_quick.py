@@ -1,7 +1,10 @@
 """A few hundred queries made at random, as in tests/slow/test_fuzz.py, and faults that the checks must notice."""
 
 import logging
+import os
+import selectors
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from fuzzing import checking, driving
@@ -20,7 +23,8 @@ import json, os, sys, time
 seed, start, stop, step, out = sys.argv[1], *map(int, sys.argv[2:])
 for number in range(start, stop, step):
     if number == 4:
-        time.sleep(60)
+        open(os.path.join(os.path.dirname(__file__), str(os.fstat(out).st_ino)), "w").close()
+        time.sleep(600)
     if number == 7:
         print("words", flush=True)
         os._exit(9)
@@ -191,7 +195,18 @@ def test_a_query_that_hangs_or_crashes_does_not_stop_the_others(monkeypatch, tmp
     worker = tmp_path / "worker.py"
     worker.write_text(WORKER)
     monkeypatch.setattr(driving, "_WORKER", worker)
-    monkeypatch.setattr(driving, "_SILENT", 8)  # far more than a process takes to start on a busy machine
+
+    class Watch(selectors.DefaultSelector):
+        """Nothing comes any more once the worker at the other end of the pipe says that it hangs."""
+
+        def select(self, timeout):
+            (pipe,) = self.get_map()
+            while not (ready := super().select(0.01)) and not (tmp_path / str(os.fstat(pipe).st_ino)).exists():
+                assert timeout >= 60
+            return ready
+
+    watch = SimpleNamespace(DefaultSelector=Watch, EVENT_READ=selectors.EVENT_READ)
+    monkeypatch.setattr(driving, "selectors", watch)
     report = driving.checked("seed", 12, workers=2)
     assert sorted(report.seconds) == list(range(12))
     assert sorted(report.problems) == [(4, driving.HUNG), (7, "the worker ended with 9")]

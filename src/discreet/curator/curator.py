@@ -311,11 +311,22 @@ class Curator:
         return histogram_plan.marginal_cost
 
     def _release_history(
-        self, parts: tuple[PlannedRelease, ...], until: str | None = None, fresh: release.ReleaseResult | None = None
+        self,
+        parts: tuple[PlannedRelease, ...],
+        until: str | None = None,
+        fresh: release.ReleaseResult | None = None,
+        earlier: tuple[ReleaseHistory, ...] = (),
     ) -> tuple[ReleaseHistory, ...]:
         state, kind = pricing.data_version(self.policy), pricing.noise_type_for(self.policy)
         return pricing.look_up_histories(
-            parts, self.ledger, state, kind, source=self._catalog.source, until=until, just_released=fresh
+            parts,
+            self.ledger,
+            state,
+            kind,
+            source=self._catalog.source,
+            until=until,
+            just_released=fresh,
+            earlier=earlier,
         )
 
     def _build_answer(
@@ -365,7 +376,7 @@ class Curator:
                 self._check_budget(target, release_plan, by)  # another request may have spent the budget meanwhile
                 raise
         try:
-            return self._release_history(plan.releases, fresh=released)
+            return self._release_history(plan.releases, fresh=released, earlier=target.histories)
         except LedgerError:  # after the charge there is only one failure message
             _LOG.exception("query %s: the answer is stored, but the ledger cannot be read", released.receipt.id)
         raise Failed(FAILED)

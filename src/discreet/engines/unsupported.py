@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from discreet.engines.size_limit import parts_of
 from discreet.kernel.errors import Refused
-from discreet.kernel.expr import Call, Constant, Expr
+from discreet.kernel.expr import Call, Column, Constant, Expr
 from discreet.kernel.question import PublicGroups, Question
 from discreet.kernel.relation import Relation
 from discreet.kernel.sqlgen.dialect import Dialect
@@ -38,6 +38,6 @@ def unsupported_reason(question_or_relation: Question | Relation, dialect: Diale
 def _calls_of(node: Question | Relation | Expr) -> Iterator[Call]:
     if isinstance(node, Call):
         yield node
-    for part in parts_of(node):
-        if not isinstance(part, Constant):
+    for part in node.args if isinstance(node, Call) else parts_of(node):
+        if not isinstance(part, Column | Constant):
             yield from _calls_of(part)

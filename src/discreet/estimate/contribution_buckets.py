@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass
 from enum import Enum, auto
 from fractions import Fraction
+from statistics import NormalDist
 
 import numpy as np
 
@@ -130,13 +131,22 @@ def _lower_bound(buckets: ContributionBuckets, radius: float, tail: float) -> fl
     weights, totals = lows[above] - radius, np.cumsum((lows[above] - radius) * counts[above])
     tails = _TAIL_DECAY ** np.arange(len(above))
     tails *= tail / tails.sum() if len(above) else 1.0
-    bound, of_one = 0.0, JointNoise.from_parts((buckets.noise, Fraction(1)))
-    for place, total in enumerate(totals.tolist()):
-        prefix_tail = float(tails[place])
-        # The noise of all buckets is larger than that of the last one, so most prefixes cannot raise the bound.
-        if total > bound and total - float(of_one.quantile(2 * prefix_tail, weights[place])[0]) > bound:
-            bound = max(bound, total - _quantile(buckets, weights[: place + 1], prefix_tail))
+    # A quantile is at least that of the largest weight alone. The most promising prefixes first: few are computed.
+    limits = totals - _single_quantiles(buckets, tails) * weights
+    bound = 0.0
+    for place in np.argsort(-limits).tolist():
+        if limits[place] <= bound:
+            break
+        bound = max(bound, float(totals[place]) - _quantile(buckets, weights[: place + 1], float(tails[place])))
     return bound
+
+
+def _single_quantiles(buckets: ContributionBuckets, tails: np.ndarray) -> np.ndarray:
+    """Return a value that the noise of one count exceeds with at least each of these probabilities."""
+    scale = float(buckets.noise.scale)
+    if isinstance(buckets.noise, Laplace):
+        return np.asarray(-scale * np.log(2 * tails))
+    return scale * np.array([NormalDist().inv_cdf(1 - tail) for tail in tails.tolist()])
 
 
 def _upper_bound(buckets: ContributionBuckets, weights: np.ndarray, tail: float) -> float:
@@ -154,7 +164,8 @@ def _quantile(buckets: ContributionBuckets, weights: np.ndarray, tail: float) ->
     if not len(weights):
         return 0.0
     similar = weights > _SIMILAR * weights.max()
-    noise = JointNoise.from_parts(*[(buckets.noise, Fraction(1))] * int(similar.sum()))
+    one, parts = JointNoise.from_parts((buckets.noise, Fraction(1))), int(similar.sum())
+    noise = JointNoise(one.distribution, one.scales * parts, one.slacks * parts)
     return float(noise.quantile(2 * tail, *weights[similar])[0]) + _quantile(buckets, weights[~similar], tail)
 
 

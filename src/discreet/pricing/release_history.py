@@ -102,7 +102,7 @@ class ReleaseHistory:
         return max(costs, default=_ZERO) if self.noise_type is Laplace else sum(costs, _ZERO)
 
 
-def look_up_histories(  # noqa: PLR0913 - the last three are optional
+def look_up_histories(  # noqa: PLR0913 - the last four are optional
     releases: Sequence[PlannedRelease],
     ledger: Ledger,
     version: str,
@@ -111,12 +111,17 @@ def look_up_histories(  # noqa: PLR0913 - the last three are optional
     source: str = "",
     until: str | None = None,
     just_released: ReleaseResult | None = None,
+    earlier: Sequence[ReleaseHistory] = (),
 ) -> tuple[ReleaseHistory, ...]:
     """Return the earlier draws of each release from the ledger, up to the receipt `until`.
 
-    `just_released` is used directly, instead of reading it back, unless it is itself a stored answer.
+    `just_released` is used directly, instead of reading it back, unless it is itself a stored answer. `earlier` are
+    histories of the same releases, whose fingerprints are known.
     """
-    fingerprints_by_release = [fingerprints_of(release.question, version) for release in releases]
+    known = {id(history.release.question): history.fingerprints for history in earlier}
+    fingerprints_by_release = [
+        known.get(id(release.question)) or fingerprints_of(release.question, version) for release in releases
+    ]
     answers = ledger.answers({fingerprint for fingerprints in fingerprints_by_release for fingerprint in fingerprints})
     at_hand = {just_released.receipt.id: list(just_released.parts)} if just_released else {}
     stored = [(event, at_hand.get(event.id) or parse_totals(answer)) for event, answer in answers if answer is not None]

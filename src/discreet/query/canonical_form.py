@@ -27,7 +27,7 @@ from discreet.kernel.relation import (
 )
 from discreet.kernel.release import REFINABLE
 from discreet.kernel.totals import Count, CountDistinct, CountUnits, HistogramTree, Sum, Total
-from discreet.query.relations.scope import rename_columns, unused_name
+from discreet.query.relations.scope import rename_columns, unused_name, with_args
 
 ColumnNames = Mapping[str, str]  # from the columns of a relation to their canonical names
 _COMMUTATIVE = ("equal", "add", "multiply", "least", "greatest")  # operands may be reordered
@@ -116,7 +116,7 @@ def _sort_operands(expr: Expr) -> Expr:
         args = _sort_exprs(args)
     elif expr.op == "one_of":
         args = (args[0], *_sort_exprs(set(args[1:])))
-    return Call(expr.op, args)
+    return with_args(expr, args)
 
 
 def _sort_exprs(exprs: Iterable[Expr]) -> tuple[Expr, ...]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from fractions import Fraction
+from functools import lru_cache
 
 from discreet.estimate.contribution_histogram import (
     Contribution,
@@ -30,7 +31,7 @@ from discreet.query.relations.predicates import conjunction
 _MAX_LISTED = 4_000  # values of a key in a condition
 _MAX_SQUARED_NORM = 1 << 62
 _MAX_SQUARABLE = 1 << 31  # a number of rows whose square fits in 64 bits
-_ROWS, _NORM = "rows", "norm"
+_ROWS, _NORM = "rows", "f0"  # as the canonical form calls the last, so that expressions of it need no change
 
 
 def with_histograms(releases: tuple[PlannedRelease, ...], budget: BudgetEntry) -> tuple[PlannedRelease, ...]:
@@ -121,7 +122,7 @@ def _histogram_release(release: PlannedRelease, contribution: Contribution, shar
     top = min(limit, _max_squared_norm(release, contribution))
     square = 1 if release.automatic else squared_radius(bounds)
     ends = bucket_ends(norm, square if release.automatic else square + 1, square, top)
-    key = _bucket_number(Column(_NORM, Type.INTEGER), ends)
+    key = _bucket_number(ends)
     groups = PublicGroups((tuple(range(len(ends))),))
     counted = Question(measured, (("bucket", key),), groups, ContributionBounds(1, 1), (Count(),))
     chosen = release.automatic is None or release.automatic.chosen
@@ -204,8 +205,10 @@ def _square(name: str) -> Expr:
     return Call("multiply", (rows, rows))
 
 
-def _bucket_number(norm: Expr, ends: tuple[int, ...]) -> Expr:
+@lru_cache(maxsize=64)
+def _bucket_number(ends: tuple[int, ...]) -> Expr:
     """Return the number of a norm's bucket: NULL below the first, the last one if the norm does not fit in 64 bits."""
+    norm = Column(_NORM, Type.INTEGER)
     branches: list[Expr] = []
     for number, end in enumerate(ends):
         below = Call("less", (norm, Constant(end, Type.INTEGER)))

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from fractions import Fraction
+from operator import is_
 from typing import cast
 
 from sqlglot import exp
@@ -247,11 +248,17 @@ def unused_name(name: str, taken: Iterable[str]) -> str:
 def rename_columns(expr: Expr, names: Mapping[str, str]) -> Expr:
     """Return an expression with its columns renamed."""
     match expr:
-        case Column(name, kind):
-            return Column(names.get(name, name), kind)
-        case Call(op, args):
-            return Call(op, tuple(rename_columns(arg, names) for arg in args))
+        case Column(name, kind) if names.get(name, name) != name:
+            return Column(names[name], kind)
+        case Call():
+            return with_args(expr, tuple(rename_columns(arg, names) for arg in expr.args))
     return expr
+
+
+def with_args(call: Call, args: tuple[Expr, ...]) -> Call:
+    """Return a call with other arguments; itself if they are its own, because every new call is checked anew."""
+    same = len(args) == len(call.args) and all(map(is_, args, call.args))
+    return call if same else Call(call.op, args)
 
 
 def _new_names(names: Iterable[str], taken: Iterable[str], alias: str | None) -> dict[str, str]:
