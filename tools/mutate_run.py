@@ -38,6 +38,8 @@ CAP = 3.0  # CPU seconds of tests, beyond those named after the module, that a m
 NEAR = 5.0  # and of those named after it or in the first file; those that the claim names are always run
 PATIENCE = 4  # times the CPU seconds of a test: a mutant that takes more, and two seconds, is noticed
 _MEMORY = 12 << 30  # bytes of addresses: a mutant that drops a bound must not take the machine with it
+# Signals that code under test does not send itself: whoever sent one stopped the run, and no test noticed anything.
+_FROM_OUTSIDE = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 _STILL = 300  # seconds without any progress: it waits for something that never comes
 _LOADED = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
 _OPTIONS = ("-q", "-n", "0", "-p", "no:cacheprovider", "--tb=no", "--no-header", "-s", "-m", "not slow")
@@ -390,7 +392,7 @@ def _limited(seconds: int) -> None:
 
 
 def _waited(child: int) -> str | None:
-    """Wait for a child; return why it ended unless it says that all went well."""
+    """Wait for a child; return why it ended unless it says that all went well. One that was stopped has no outcome."""
     used, since, pause = -1.0, time.monotonic(), 0.001
     while True:
         ended, status = os.waitpid(child, os.WNOHANG)
@@ -408,6 +410,8 @@ def _waited(child: int) -> str | None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)  # what it has started
     if os.WIFSIGNALED(status):
+        if os.WTERMSIG(status) in _FROM_OUTSIDE:
+            raise RuntimeError(f"the tests were stopped by signal {os.WTERMSIG(status)}")
         return "no end: the CPU limit" if os.WTERMSIG(status) == signal.SIGXCPU else f"signal {os.WTERMSIG(status)}"
     return None if os.WEXITSTATUS(status) == 0 else f"exit code {os.WEXITSTATUS(status)}"
 
