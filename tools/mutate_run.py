@@ -36,7 +36,7 @@ ROOT = Path(__file__).resolve().parent.parent
 STORE = ROOT / ".mutants"
 CAP = 3.0  # CPU seconds of tests, beyond those named after the module, that a mutant is put to
 NEAR = 5.0  # and of those named after it or in the first file; those that the claim names are always run
-PATIENCE = 4  # times the CPU seconds of a test: a mutant that takes more, and two seconds, is noticed
+PATIENCE = 4  # times the CPU seconds of a test: a mutant that takes more, and five seconds, is noticed
 _MEMORY = 12 << 30  # bytes of addresses: a mutant that drops a bound must not take the machine with it
 # Signals that code under test does not send itself: whoever sent one stopped the run, and no test noticed anything.
 _FROM_OUTSIDE = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
@@ -81,6 +81,7 @@ class Runner:
         self.broken: list[str] = []
         self._failed: str | None = None
         self._passed = False
+        self._running: Timed | None = None  # with a mutant
         self._folder = Path(tempfile.mkdtemp(prefix="mutants-"))
         self._folder.chmod(0o755)  # PostgreSQL runs as somebody else if this process is root's
         self._copy: Path | None = None
@@ -116,6 +117,12 @@ class Runner:
         gc.freeze()
         self._work(self)
         return True
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_call(self) -> None:
+        """Limit the CPU seconds of a test of a mutant; this runs in children."""
+        if self._running:
+            _limited(int(time.process_time() + PATIENCE * self._running.seconds) + 5)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take down how the running test ended; this runs in children."""
@@ -284,7 +291,8 @@ class Runner:
             cache.cache_clear()
         items = [self._items[test.id] for test in tests]
         for test, item, following in zip(tests, items, [*items[1:], None], strict=False):
-            _limited(int(time.process_time() + PATIENCE * test.seconds) + 2)
+            self._running = test
+            _limited(int(time.process_time()) + _limit_of(tests))  # while fixtures are set up that tests share
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if self._failed:
                 tell({"failed": self._failed})

@@ -174,6 +174,31 @@ def test_a_crash_and_the_end_of_the_processor_time_are_outcomes_of_a_mutant():
     assert "CPU" in ended_by(signal.SIGXCPU)
 
 
+def test_the_time_to_set_up_a_shared_fixture_is_not_taken_from_a_test(monkeypatch, tmp_path):
+    """A quick test that needs a loaded engine first would seem to have no end, and every mutant to be noticed."""
+    now, limits = 0, []
+
+    def protocol(item, nextitem):
+        nonlocal now
+        now += 10  # the fixture
+        runner.pytest_runtest_call()
+
+    monkeypatch.setattr(mutate_run.time, "process_time", lambda: now)
+    monkeypatch.setattr(mutate_run, "_limited", limits.append)
+    module = made(tmp_path, "def g(a):\n    return a\n")
+    runner = object.__new__(mutate_run.Runner)
+    item = SimpleNamespace(config=SimpleNamespace(hook=SimpleNamespace(pytest_runtest_protocol=protocol)))
+    runner.modules, runner._items, runner._caches, runner._failed = {"kernel/code": module}, {"t": item}, [], None
+    runner._live = {("kernel/code", "g", 1): [lambda a: a]}
+    runner._changed(module.mutants[0], [mutate_run.Timed("t", 0.5, frozenset())], print)
+    assert limits[0] > 10
+    assert limits[1] - now == 2 + 5
+    limits.clear()
+    runner._running = None
+    runner.pytest_runtest_call()
+    assert limits == []  # without a mutant a test takes as long as it takes
+
+
 IN_PLACE = """
 import mutate
 from mutate_run import Runner
