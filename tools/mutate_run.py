@@ -111,6 +111,7 @@ class Runner:
             raise RuntimeError(f"tests load another discreet: {discreet.__file__}")
         self._items = {item.nodeid: item for item in session.items}
         self._prepare_clusters()
+        _load_libraries()
         gc.unfreeze()  # tests may have frozen what they loaded, and frozen objects are not listed
         self._find_functions()
         gc.collect()
@@ -468,20 +469,17 @@ class Fresh:
         self._process.communicate()
 
 
-def _serve_fresh() -> None:
-    """Read jobs from standard input, and write how each ended."""
-    for name in (
-        "hypothesis",
-        "numpy",
-        "scipy.stats",
-        "pyarrow.parquet",
-        "duckdb",
-        "psycopg",
-        "sqlglot",
-        "cryptography",
-    ):
+def _load_libraries() -> None:
+    """Load what tests would load in every copy of this process: pandas alone takes longer than most tests."""
+    names = "hypothesis numpy scipy.stats pandas pyarrow.compute pyarrow.parquet duckdb psycopg sqlglot cryptography"
+    for name in names.split():
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+
+
+def _serve_fresh() -> None:
+    """Read jobs from standard input, and write how each ended."""
+    _load_libraries()
     if "discreet" in sys.modules:
         raise RuntimeError("discreet is loaded already")
     for line in sys.stdin:
