@@ -36,8 +36,10 @@ ROOT = Path(__file__).resolve().parent.parent
 STORE = ROOT / ".mutants"
 CAP = 3.0  # CPU seconds of tests, beyond those named after the module, that a mutant is put to
 NEAR = 5.0  # and of those named after it or in the first file; those that the claim names are always run
-PATIENCE = 4  # times the CPU seconds of a test: a mutant that takes more, and two seconds, is noticed
+PATIENCE = 4  # times the CPU seconds of a test: a mutant that takes more, and five seconds, is noticed
 _MEMORY = 12 << 30  # bytes of addresses: a mutant that drops a bound must not take the machine with it
+# Signals that code under test does not send itself: whoever sent one stopped the run, and no test noticed anything.
+_FROM_OUTSIDE = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 _STILL = 300  # seconds without any progress: it waits for something that never comes
 _LOADED = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
 _OPTIONS = ("-q", "-n", "0", "-p", "no:cacheprovider", "--tb=no", "--no-header", "-s", "-m", "not slow")
@@ -79,6 +81,7 @@ class Runner:
         self.broken: list[str] = []
         self._failed: str | None = None
         self._passed = False
+        self._running: Timed | None = None  # with a mutant
         self._folder = Path(tempfile.mkdtemp(prefix="mutants-"))
         self._folder.chmod(0o755)  # PostgreSQL runs as somebody else if this process is root's
         self._copy: Path | None = None
@@ -108,12 +111,19 @@ class Runner:
             raise RuntimeError(f"tests load another discreet: {discreet.__file__}")
         self._items = {item.nodeid: item for item in session.items}
         self._prepare_clusters()
+        _load_libraries()
         gc.unfreeze()  # tests may have frozen what they loaded, and frozen objects are not listed
         self._find_functions()
         gc.collect()
         gc.freeze()
         self._work(self)
         return True
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_call(self) -> None:
+        """Limit the CPU seconds of a test of a mutant; this runs in children."""
+        if self._running:
+            _limited(int(time.process_time() + PATIENCE * self._running.seconds) + 5)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take down how the running test ended; this runs in children."""
@@ -282,7 +292,8 @@ class Runner:
             cache.cache_clear()
         items = [self._items[test.id] for test in tests]
         for test, item, following in zip(tests, items, [*items[1:], None], strict=False):
-            _limited(int(time.process_time() + PATIENCE * test.seconds) + 2)
+            self._running = test
+            _limited(int(time.process_time()) + _limit_of(tests))  # while fixtures are set up that tests share
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if self._failed:
                 tell({"failed": self._failed})
@@ -390,7 +401,7 @@ def _limited(seconds: int) -> None:
 
 
 def _waited(child: int) -> str | None:
-    """Wait for a child; return why it ended unless it says that all went well."""
+    """Wait for a child; return why it ended unless it says that all went well. One that was stopped has no outcome."""
     used, since, pause = -1.0, time.monotonic(), 0.001
     while True:
         ended, status = os.waitpid(child, os.WNOHANG)
@@ -408,6 +419,8 @@ def _waited(child: int) -> str | None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGKILL)  # what it has started
     if os.WIFSIGNALED(status):
+        if os.WTERMSIG(status) in _FROM_OUTSIDE:
+            raise RuntimeError(f"the tests were stopped by signal {os.WTERMSIG(status)}")
         return "no end: the CPU limit" if os.WTERMSIG(status) == signal.SIGXCPU else f"signal {os.WTERMSIG(status)}"
     return None if os.WEXITSTATUS(status) == 0 else f"exit code {os.WEXITSTATUS(status)}"
 
@@ -456,20 +469,17 @@ class Fresh:
         self._process.communicate()
 
 
-def _serve_fresh() -> None:
-    """Read jobs from standard input, and write how each ended."""
-    for name in (
-        "hypothesis",
-        "numpy",
-        "scipy.stats",
-        "pyarrow.parquet",
-        "duckdb",
-        "psycopg",
-        "sqlglot",
-        "cryptography",
-    ):
+def _load_libraries() -> None:
+    """Load what tests would load in every copy of this process: pandas alone takes longer than most tests."""
+    names = "hypothesis numpy scipy.stats pandas pyarrow.compute pyarrow.parquet duckdb psycopg sqlglot cryptography"
+    for name in names.split():
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+
+
+def _serve_fresh() -> None:
+    """Read jobs from standard input, and write how each ended."""
+    _load_libraries()
     if "discreet" in sys.modules:
         raise RuntimeError("discreet is loaded already")
     for line in sys.stdin:

@@ -2,11 +2,14 @@
 
 import ast
 import os
+import signal
 import subprocess
 import sys
 import textwrap
+from types import SimpleNamespace
 
 import mutate
+import mutate_run
 import pytest
 from mutate_edits import Module
 
@@ -145,6 +148,55 @@ def test_a_survivor_fails_unless_it_is_listed_or_among_those_allowed_in_an_unset
     monkeypatch.setattr(run, "_known", [mutate.Known("kernel/code", "g", "why", "return a + b", "return a - b")])
     monkeypatch.setattr(run, "_unsettled", {"kernel/code": 1})
     assert run.unexplained() == []
+
+
+def ended_by(number):
+    """Return how a child ends that gets a signal."""
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as child:
+        child.send_signal(number)
+        return mutate_run._waited(child.pid)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
+def test_a_mutant_that_is_stopped_from_outside_leaves_no_result(number, monkeypatch, tmp_path):
+    """A stored result is not tried again, so this one would count as noticed by a test for ever."""
+    monkeypatch.setattr(mutate, "RESULTS", tmp_path / "results.jsonl")
+    (mutant,) = made(tmp_path, "def g(a):\n    return a\n").mutants
+    run = mutate.Run([mutant], {})
+    runner = SimpleNamespace(broken=[], in_place=lambda each: mutate_run.Outcome(each, ended_by(number), 0.0))
+    with pytest.raises(RuntimeError, match="stopped"):
+        run.work(runner)
+    assert mutate.results() == {}
+
+
+def test_a_crash_and_the_end_of_the_processor_time_are_outcomes_of_a_mutant():
+    assert "signal" in ended_by(signal.SIGSEGV)
+    assert "CPU" in ended_by(signal.SIGXCPU)
+
+
+def test_the_time_to_set_up_a_shared_fixture_is_not_taken_from_a_test(monkeypatch, tmp_path):
+    """A quick test that needs a loaded engine first would seem to have no end, and every mutant to be noticed."""
+    now, limits = 0, []
+
+    def protocol(item, nextitem):
+        nonlocal now
+        now += 10  # the fixture
+        runner.pytest_runtest_call()
+
+    monkeypatch.setattr(mutate_run.time, "process_time", lambda: now)
+    monkeypatch.setattr(mutate_run, "_limited", limits.append)
+    module = made(tmp_path, "def g(a):\n    return a\n")
+    runner = object.__new__(mutate_run.Runner)
+    item = SimpleNamespace(config=SimpleNamespace(hook=SimpleNamespace(pytest_runtest_protocol=protocol)))
+    runner.modules, runner._items, runner._caches, runner._failed = {"kernel/code": module}, {"t": item}, [], None
+    runner._live = {("kernel/code", "g", 1): [lambda a: a]}
+    runner._changed(module.mutants[0], [mutate_run.Timed("t", 0.5, frozenset())], print)
+    assert limits[0] > 10
+    assert limits[1] - now == 2 + 5
+    limits.clear()
+    runner._running = None
+    runner.pytest_runtest_call()
+    assert limits == []  # without a mutant a test takes as long as it takes
 
 
 IN_PLACE = """
