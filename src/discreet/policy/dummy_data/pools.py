@@ -36,7 +36,7 @@ def draw_units(policy: Policy, rows: int, rng: Rng) -> list[Any]:
 
 
 def assign_owners(table: DeclaredTable, rows: int, owners: int, rng: Rng) -> Any:
-    """Return the index of each row's owner; a few owners exceed the contribution bounds, by a row or up to a quarter."""
+    """Return the index of each row's owner; a few exceed the contribution bounds, by a row or up to a quarter."""
     owners = min(owners, max(2, rows // _mean_rows_per_unit(table)))
     bound = min(_max_rows_per_unit(table), max(rows // 4, 1))
     exceeding = min(max(2, owners // _UNITS_PER_EXCEEDING_UNIT), owners - 1)
