@@ -100,10 +100,10 @@ def _show_refinement(recorder: Recorder, curator: dc.Curator) -> None:
         rows.append((label, f"{answer.value:,} ± {answer.margin:.0f}", f"{costs[-1]:g}", f"{float(spent):g}"))
     recorder.add_table(("request", "answer ± 95 %", "charged", "spent in total"), rows)
     recorder.add_paragraph(
-        f"Budget: epsilon {BUDGET}, without a delta. Then the noise is Laplace noise: the margin of one count is smaller "
-        "than with a delta, but fewer queries fit into the budget. Repeating the query was charged "
-        f"{costs[1]:g}. Refining the answer was charged {costs[2]:g}, because the earlier charge counts towards it. For "
-        "a requested margin, the smallest sufficient epsilon is computed before any data is read."
+        f"Budget: epsilon {BUDGET}, without a delta. Then the noise is Laplace noise: the margin of one count is "
+        "smaller than with a delta, but fewer queries fit into the budget. Repeating the query was charged "
+        f"{costs[1]:g}. Refining the answer was charged {costs[2]:g}, because the earlier charge counts towards it. "
+        "For a requested margin, the smallest sufficient epsilon is computed before any data is read."
     )
 
 
