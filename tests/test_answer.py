@@ -290,7 +290,8 @@ def test_an_answer_prints_a_table_and_three_lines():
         "± is the 95 % margin of error from privacy noise; ~ unreliable: the margin",
         "exceeds 25 % of the value; ± ?: margin unknown.",
         "12 ± 3 visitors are clipped.",
-        "Cost: epsilon 0.1 at delta 1e-9 (1.19 % of the budget); epsilon 2.999 remains.",
+        "Cost: epsilon 0.1 at delta 1e-9 (1.19 % of the budget's rho); epsilon 2.999",
+        "remains for one more query.",
     ]
     assert one.details().splitlines() == [
         "Negative counts are noise.",
@@ -407,7 +408,7 @@ def test_html_shows_what_text_shows():
             "epsilon 0.1 plus delta 1e-9 for partition selection (100 % of the budget)",
         ),
         (Cost(Loss(None, "1/8000")), "rho 0.000125"),
-        (GAUSSIAN, "epsilon 0.1 at delta 1e-9 (1.19 % of the budget)"),
+        (GAUSSIAN, "epsilon 0.1 at delta 1e-9 (1.19 % of the budget's rho)"),
         (
             Cost(Loss(None, "1/8", "1e-12"), Fraction(2), Fraction(1, 10**9)),
             "epsilon 2 at delta 1e-9 plus delta 1e-12 for partition selection",
@@ -437,7 +438,8 @@ def explanation():
 
 def test_an_explanation_prints_cost_margins_groups_bounds_and_sql():
     assert repr(explanation()).splitlines() == [
-        "Would cost epsilon 0.1 at delta 1e-9 (1.19 % of the budget). No data was read.",
+        "Would cost epsilon 0.1 at delta 1e-9 (1.19 % of the budget's rho). No data was",
+        "read.",
         "",
         "n: ± 62 (95 %); discrete Gaussian, scale 30.",
         "mean: ± 5 at 1,000 visitors, ± 0.5 at 10,000; discrete Gaussian, scale 900.",
@@ -470,8 +472,9 @@ def test_an_explanation_is_plain_data_for_json():
         "delta": "0",
         "at_delta": "1/1000000000",
         "share": "1/84",
+        "share_of": "rho",
     }
     assert [column["margin"] for column in data["columns"]] == [61.9, None, None]
     assert data["sql"] == "SELECT city\nFROM visits"
     pure = Explanation(cost=Cost(Loss("1/10")), columns=()).to_dict()["cost"]
-    assert (pure["epsilon"], pure["at_delta"], pure["share"]) == ("1/10", "0", None)
+    assert (pure["epsilon"], pure["at_delta"], pure["share"], pure["share_of"]) == ("1/10", "0", None, None)

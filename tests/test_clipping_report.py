@@ -171,6 +171,27 @@ def test_a_release_is_clipped_only_if_a_unit_can_have_a_larger_norm(possible, cl
     assert can_be_clipped(release) is clips
 
 
+@pytest.mark.parametrize("norm", Norm)
+def test_nothing_is_clipped_if_the_owner_states_that_nobody_has_more_rows_than_the_bounds_allow(norm):
+    without_groups, with_groups = clipped([9000], norm=norm).release, clipped([9000] * 9, norm=norm).release
+    assert (can_be_clipped(without_groups, 8), can_be_clipped(without_groups, 9)) == (False, True)
+    radius = 16 if norm is Norm.L1 else 8
+    assert (can_be_clipped(with_groups, radius), can_be_clipped(with_groups, radius + 1)) == (False, True)
+    units = clipped([9000] * 9, (UNITS,), histogram=buckets(), counted=UNITS, norm=norm)
+    assert [
+        dataclasses.replace(units, contribution_max=most).may_bias(units.release.measures[0]) for most in (4, 5)
+    ] == [
+        False,
+        True,
+    ]
+
+
+def test_no_clipping_is_reported_that_the_owner_s_statement_rules_out():
+    with opened(extra="contribution_max = 3") as curator:  # not true of these data, so that a histogram would show it
+        answer = curator.ask("SELECT COUNT(*) AS n FROM visits", epsilon=20)
+    assert (answer.bias, answer.clipping) == ({}, ())
+
+
 # One line of text
 
 

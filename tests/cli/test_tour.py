@@ -15,7 +15,7 @@ import pytest
 
 import discreet as dc
 from discreet.cli import demo
-from discreet.cli.tour import averaging_attack, chapter_ask, chapter_attack, chapter_learn, plot
+from discreet.cli.tour import averaging_attack, chapter_ask, chapter_attack, chapter_budget, chapter_learn, plot
 from discreet.cli.tour.curator_copies import CuratorCopies
 from discreet.cli.tour.differencing_game import (
     GuessingResult,
@@ -267,6 +267,23 @@ def test_repeats_are_free_refining_costs_the_difference_and_a_margin_determines_
     assert finer[1:] == ("12", "0.15", "0.25")
     assert within[1] == "5"
     assert float(within[2]) == pytest.approx(float(within[3]) - 0.25, abs=1e-3)
+
+
+def test_no_query_is_shown_with_two_margins():
+    assert chapter_budget.COUNT_SQL not in [query.sql for query in chapter_ask.QUERIES]
+    (average,) = re.findall(r"AVG\(\w+\)", chapter_ask.PRINTED_SQL)
+    assert not any(average in query.sql for query in chapter_ask.QUERIES)
+
+
+def test_the_printed_answer_has_no_clipping_because_each_resident_has_one_row(told):
+    _, _, printed = told[0].stdout.partition("An answer as Discreet prints it")
+    printed, _, _ = printed.partition("Groups that the policy does not list")
+    assert "± is the 95 % margin of error" in printed
+    assert not re.search("[Cc]lipping|exceed the bounds", printed)
+
+
+def test_every_sentence_of_the_tour_ends_once(told):
+    assert not re.search(r"[^.]\.\.(?!\.)", told[0].stdout)
 
 
 def test_the_kernel_keeps_its_guarantees(told):

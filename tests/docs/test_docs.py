@@ -1,8 +1,10 @@
 """The documents are true: their examples run, and what is public is in them."""
 
+import csv
 import doctest
 import inspect
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -74,6 +76,18 @@ def test_the_readme_s_session_prints_what_the_readme_shows(readme_session):
         assert abs(noisy[2] - mean) <= 9 * mean_margin
         assert noisy[1] == pytest.approx(count_margin, rel=0.1)
         assert noisy[3] == pytest.approx(mean_margin, rel=0.5)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("readme_session")
+def test_the_readme_s_answer_contains_the_true_counts_that_it_states():
+    with Path("trial/visits.csv").open() as file:
+        true_counts = Counter(row["ward"] for row in csv.DictReader(file))
+    (stated,) = re.findall(rf"true counts are ({NUMBER}), ({NUMBER}) and ({NUMBER}):", (ROOT / "README.md").read_text())
+    assert [f"{true_counts[ward]:,}" for ward in "ABC"] == list(stated)
+    (shown,) = (block for block in blocks("") if block.startswith("ward"))
+    for ward, (count, margin, _, _) in numbers(shown).items():
+        assert abs(count - true_counts[ward]) <= margin
 
 
 def test_the_readme_is_short():

@@ -127,6 +127,15 @@ def test_some_people_exceed_the_contribution_bounds():
     assert max(days.values()) > 5  # in one day
 
 
+@pytest.mark.parametrize("bounds", [(1, 1), (2, 5), (3, 10), (1, 40)])
+def test_nobody_exceeds_the_contribution_bounds_by_much_and_little_is_clipped(bounds):
+    text = SMALL.replace("groups = 3\nrows = 10", "groups = {}\nrows = {}".format(*bounds))
+    rows = Counter(dummy(Policy.parse(text), 20_000)["visits"].column("patient").to_pylist())
+    bound = bounds[0] * bounds[1]
+    assert bound < max(rows.values()) <= max(bound + 1, 1.5 * bound)
+    assert sum(max(0, count - bound) for count in rows.values()) < 0.002 * 20_000
+
+
 def test_children_are_unevenly_spread():
     made = dummy(Policy.parse(HOSPITAL.replace("groups = 20\nrows = 50", "groups = 2\nrows = 3")), 500)
     assert max(Counter(made["labs"].column("encounter").to_pylist()).values()) > 6

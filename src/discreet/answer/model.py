@@ -47,7 +47,17 @@ class Cost:
             text = f"epsilon {short_number(self.epsilon)} at delta {short_number(self.delta)}{own_delta}"
         else:
             text = f"rho {short_number(self.loss.rho)}{own_delta}"
-        return text if self.share is None else f"{text} ({short_number(100 * self.share, digits=3)} % of the budget)"
+        if self.share is None:
+            return text
+        whole = "the budget's rho" if self.share_of == "rho" else "the budget"
+        return f"{text} ({short_number(100 * self.share, digits=3)} % of {whole})"
+
+    @property
+    def share_of(self) -> str | None:
+        """The number of the budget that `share` is a share of, in which costs add up: "epsilon" or "rho"."""
+        if self.share is None:
+            return None
+        return "epsilon" if self.epsilon is None else "rho"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -340,6 +350,7 @@ def _cost_to_dict(cost: Cost) -> dict[str, str | None]:
         "delta": str(loss.delta),
         "at_delta": str(cost.delta) if loss.epsilon is None else "0",
         "share": _fraction_text(cost.share),
+        "share_of": cost.share_of,
     }
 
 

@@ -200,7 +200,9 @@ def cost_sentence(answer: "Answer") -> str:
     """State the cost of an answer, what was charged now if that is less, and the remaining budget."""
     parts = [f"Cost: {answer.cost}", _reuse_phrase(answer)]
     if answer.remaining is not None:
-        parts.append(f"epsilon {_short_number_below(answer.remaining)} remains")
+        # With a delta, epsilons do not add up: what remains is for one query, and less is left for two.
+        purpose = "" if answer.cost.epsilon is None else " for one more query"
+        parts.append(f"epsilon {_short_number_below(answer.remaining)} remains{purpose}")
     return f"{'; '.join(part for part in parts if part)}."
 
 

@@ -121,7 +121,7 @@ class ClippedRelease:
 
     def may_bias(self, measure: Measure) -> bool:
         """Return whether clipping can change a measure; a number of units is clipped by groups only."""
-        return not self.counts_units(measure) or _can_exceed_groups(self.release)
+        return not self.counts_units(measure) or _can_exceed_groups(self.release, self.contribution_max)
 
     def bias_of(self, measure: Measure) -> list[Bias]:
         """Return the bias of a measure that clipping can change, in each row of the released table."""
@@ -139,22 +139,30 @@ class ClippedRelease:
         return [Bias(0, share) for share in (estimate * (counts / counts.sum())).tolist()]
 
 
-def can_be_clipped(release: PlannedRelease) -> bool:
-    """Return whether a unit can contribute more than the bounds allow; never to a histogram, with one row per unit."""
+def can_be_clipped(release: PlannedRelease, contribution_max: int | None = None) -> bool:
+    """Return whether a unit can contribute more than the bounds allow; never to a histogram, with one row per unit.
+
+    `contribution_max` is the largest number of rows of a unit by the owner's statement.
+    """
     question, possible = release.question, release.possible
     if not question.needs_clipping:
         return False
     if question.bounds.cap_rows or not all(isinstance(total, Count | CountUnits | Sum) for total in question.totals):
-        too_many_rows = possible.rows is None or possible.rows > question.max_rows_per_group
-        return too_many_rows or _can_exceed_groups(release)
+        rows = _least(possible.rows, contribution_max)
+        too_many_rows = rows is None or rows > question.max_rows_per_group
+        return too_many_rows or _can_exceed_groups(release, contribution_max)
     shape = question.relation.shape
-    norm = min(shape.max_rows, shape.max_rows_per_unit or shape.max_rows) ** 2
+    norm = min(shape.max_rows, _least(shape.max_rows_per_unit, contribution_max) or shape.max_rows) ** 2
     if possible.rows is not None and possible.groups is not None:
         weight = possible.groups if question.bounds.norm is Norm.L2 else possible.groups**2
         norm = min(norm, possible.rows**2 * weight)
     return norm > squared_radius(effective_bounds(question))
 
 
-def _can_exceed_groups(release: PlannedRelease) -> bool:
-    question, possible = release.question, release.possible
-    return question.needs_l0_clipping and (possible.groups is None or possible.groups > question.bounds.groups)
+def _can_exceed_groups(release: PlannedRelease, contribution_max: int | None) -> bool:
+    groups = _least(release.possible.groups, contribution_max)  # each group of a unit has a row
+    return release.question.needs_l0_clipping and (groups is None or groups > release.question.bounds.groups)
+
+
+def _least(*limits: int | None) -> int | None:
+    return min((limit for limit in limits if limit is not None), default=None)

@@ -69,9 +69,9 @@ def _clipped_releases(
     measured = dict(_measured_clipping(plan, tables))
     clipped = {}
     for part, table in zip(plan.releases, tables, strict=True):
-        if can_be_clipped(part):
+        most = contribution_max(part.question.relation, policy)
+        if can_be_clipped(part, most):
             piece = max(table.pieces, key=lambda each: len(each.noisy.keys))
-            most = contribution_max(part.question.relation, policy)
             clipped[part.name] = ClippedRelease(part, released[part.name], piece.noises, measured.get(part.name), most)
     return clipped
 

@@ -38,6 +38,8 @@ QUERIES = (
         "SELECT COUNT(*) FROM (SELECT person FROM visits GROUP BY person HAVING COUNT(*) >= 5) AS often",
     ),
 )
+# Not the mean age again, which would have another margin beside the count.
+PRINTED_SQL = "SELECT ward, COUNT(*) AS n, AVG(income) AS income FROM people GROUP BY ward ORDER BY n LIMIT 3"
 TrueValues = dict[DemoQuery, dict[GroupKey, float]]
 
 
@@ -89,8 +91,8 @@ def _show_comparison(recorder: Recorder, curator: dc.Curator, true_values: TrueV
         "cost: the smaller it is, the more noise is added. ± is the "
         f"{CONFIDENCE:.0%} margin of error from this noise; {sum(within)} of {len(within)} answers are within it. The "
         f"{len(true_values)} queries spent {float(spent.rho / total.rho):.2%} of a budget of epsilon "
-        f"{float(total.epsilon):g}. Each resident lives in one ward, so a query about all wards costs no more than a "
-        "query about one of them (parallel composition)."
+        f"{float(total.epsilon):g} with a delta, in which counts and averages get Gaussian noise. Each resident lives "
+        "in one ward, so a query about all wards costs no more than a query about one of them (parallel composition)."
     )
 
 
@@ -130,10 +132,9 @@ def _sampling_error(answers: int) -> float:
 
 
 def _show_printed_answer(recorder: Recorder, curator: dc.Curator) -> None:
-    sql = "SELECT ward, COUNT(*) AS n, AVG(age) FROM people GROUP BY ward ORDER BY n LIMIT 3"
     recorder.add_section("An answer as Discreet prints it")
-    recorder.add_code(sql)
-    recorder.add_code(repr(curator.ask(sql, epsilon=EPSILON)))
+    recorder.add_code(PRINTED_SQL)
+    recorder.add_code(repr(curator.ask(PRINTED_SQL, epsilon=EPSILON)))
 
 
 def _show_partition_selection(recorder: Recorder, curator: dc.Curator, town: Town) -> None:

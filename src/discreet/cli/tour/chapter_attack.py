@@ -37,8 +37,9 @@ def show_chapter(context: TourContext) -> None:
     recorder.add_section("The same two counts, private")
     recorder.add_paragraph(
         f"The attacker asks the same two queries on {plays} copies of the town for each epsilon, the cost of both "
-        f"answers together. In each copy, a coin toss decides whether the Governor has {SECRET_ILLNESS}. The attacker "
-        "guesses yes if the first answer exceeds the second by 1 or more."
+        "answers together and the whole budget. It has no delta, so the noise is Laplace noise. In each copy, a coin "
+        f"toss decides whether the Governor has {SECRET_ILLNESS}. The attacker guesses yes if the first answer exceeds "
+        "the second by 1 or more."
     )
     results = recorder.wait(games, "attacking copies of the town")
     _show_private(recorder, results, play_non_private(town, plays))

@@ -66,7 +66,7 @@ def _compare_with_ledger(path: Path, seen_answers: dict[str, str]) -> tuple[str,
 
 EPSILON = "0.1"
 BUDGET = "1"
-COUNT_SQL = "SELECT COUNT(*) FROM people WHERE ill = 'diabetes'"
+COUNT_SQL = "SELECT COUNT(*) FROM people WHERE ill = 'asthma'"  # asked nowhere else: its noise is of another kind
 REQUESTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("epsilon 0.1", {"epsilon": "0.1"}),
     ("the same query again", {"epsilon": "0.1"}),
@@ -100,9 +100,10 @@ def _show_refinement(recorder: Recorder, curator: dc.Curator) -> None:
         rows.append((label, f"{answer.value:,} ± {answer.margin:.0f}", f"{costs[-1]:g}", f"{float(spent):g}"))
     recorder.add_table(("request", "answer ± 95 %", "charged", "spent in total"), rows)
     recorder.add_paragraph(
-        f"Budget: epsilon {BUDGET}. Repeating the query was charged {costs[1]:g}. Refining the answer was charged "
-        f"{costs[2]:g}, because the earlier charge counts towards it. For a requested margin, the smallest sufficient "
-        "epsilon is computed before any data is read."
+        f"Budget: epsilon {BUDGET}, without a delta. Then the noise is Laplace noise: the margin of one count is "
+        "smaller than with a delta, but fewer queries fit into the budget. Repeating the query was charged "
+        f"{costs[1]:g}. Refining the answer was charged {costs[2]:g}, because the earlier charge counts towards it. "
+        "For a requested margin, the smallest sufficient epsilon is computed before any data is read."
     )
 
 

@@ -138,7 +138,7 @@ def _show_budget(recorder: Recorder) -> None:
                 answered += 1
         spent = ledger.spent().epsilon
     recorder.add_paragraph("Answered: ", good(str(answered)), f"; spent: epsilon {spent}, without rounding error.")
-    recorder.add_paragraph(f"Query {answered + 1}: ", warn(f"{refusal.split('. ')[0]}."))
+    recorder.add_paragraph(f"Query {answered + 1}: ", warn(f"{refusal.split('. ')[0].rstrip('.')}."))
 
 
 def _show_speed(recorder: Recorder) -> None:

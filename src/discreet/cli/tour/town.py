@@ -35,6 +35,7 @@ source = "people.parquet"
 unit   = "person"
 groups = 1
 rows   = 1
+contribution_max = 1
 rows_max = 1_000_000
 [tables.people.columns]
 person = { type = "integer" }

@@ -34,7 +34,7 @@ def dummy(policy: Policy, rows: int = DEFAULT_ROWS, *, random_state: int = 0) ->
     """Return dummy tables that fit a policy, with this many rows in each private one; the real data is never read.
 
     Values lie in their ranges and lists, units and keys are the same across tables, references are valid, NULLs occur
-    where the policy makes them a group, and a few units exceed the contribution bounds.
+    where the policy makes them a group, and a few units exceed the contribution bounds slightly.
 
     >>> policy = Policy.from_dict({
     ...     "data": {"name": "visits"}, "budget": {"epsilon": 1},

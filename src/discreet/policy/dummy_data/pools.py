@@ -18,7 +18,7 @@ from discreet.policy.model import Policy
 
 _USUAL_ROWS_PER_UNIT = 5  # mean rows per unit, if the bounds allow it
 _BOUND_TO_MEAN_RATIO = 4  # the bounds allow this many times the mean
-_UNITS_PER_EXCEEDING_UNIT = 200  # one unit in this many exceeds the bounds
+_UNITS_PER_EXCEEDING_UNIT = 1000  # one unit in this many exceeds the bounds
 
 
 def draw_units(policy: Policy, rows: int, rng: Rng) -> list[Any]:
@@ -36,16 +36,16 @@ def draw_units(policy: Policy, rows: int, rng: Rng) -> list[Any]:
 
 
 def assign_owners(table: DeclaredTable, rows: int, owners: int, rng: Rng) -> Any:
-    """Return the index of each row's owner; most stay within the contribution bounds, a few exceed them twofold."""
+    """Return the index of each row's owner; a few exceed the contribution bounds, by a row or up to a quarter."""
     owners = min(owners, max(2, rows // _mean_rows_per_unit(table)))
-    rows_above_bounds = min(2 * _max_rows_per_unit(table) + 1, max(rows // 4, 1))
-    exceeding = np.repeat(np.arange(min(max(2, owners // _UNITS_PER_EXCEEDING_UNIT), owners)), rows_above_bounds)[
-        : rows // 2
-    ]
-    one_each = np.arange(owners)[: max(rows - len(exceeding), 0)]
-    weights = rng.gamma(2, size=owners) + 0.1
-    others = rng.choice(owners, size=max(rows - len(exceeding) - len(one_each), 0), p=weights / weights.sum())
-    return np.concatenate([exceeding, one_each, others])[:rows]
+    bound = min(_max_rows_per_unit(table), max(rows // 4, 1))
+    exceeding = min(max(2, owners // _UNITS_PER_EXCEEDING_UNIT), owners - 1)
+    excess = rng.integers(1, max(1, bound // 4), size=exceeding, endpoint=True)
+    exceeding_rows = np.repeat(np.arange(exceeding), bound + excess)[: rows // 2]
+    one_each = np.arange(exceeding, owners)[: rows - len(exceeding_rows)]
+    weights = rng.gamma(3, size=owners - exceeding) + 0.1
+    others = rng.choice(owners - exceeding, size=rows - len(exceeding_rows) - len(one_each), p=weights / weights.sum())
+    return np.concatenate([exceeding_rows, one_each, exceeding + others])
 
 
 def _max_rows_per_unit(table: DeclaredTable) -> int:
