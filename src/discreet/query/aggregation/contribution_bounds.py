@@ -68,7 +68,8 @@ def left_out_note(question: Question, rows: PrivateSource) -> str:
         ways = ["NULL"] if not (null_is_shown or never_null(expr, columns)) else []
         infos = [columns[name] for name in names]
         if domains and _may_be_undeclared(expr, infos, domains[index]):
-            ways.append("not declared" if any(info.values() is not None for info in infos) else "outside its range")
+            has_range = all(info.bound.low is not None and info.declared_values is None for info in infos)
+            ways.append("outside its range" if has_range else "not declared")
         if ways:
             subject = ", ".join(sorted(columns[name].name for name in names))
             conditions.append(
