@@ -389,7 +389,7 @@ def test_the_norm_follows_the_noise_and_only_means_limit_rows_per_group():
                 sql = f"SELECT ward, COUNT(*) AS n, {mean} AS m FROM visits GROUP BY ward"
                 bounds = curator._plan_query(sql, "owner", None, None).releases[0]
                 assert bounds.question.bounds.cap_rows
-                assert bounds.bounds_notes[1] == "Each patient contributes at most 2 rows per group."
+                assert bounds.bounds_notes[0] == "Each patient contributes at most 2 rows per group."
 
 
 def test_the_notes_state_the_norm_in_words():

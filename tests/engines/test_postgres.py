@@ -196,6 +196,8 @@ def test_public_tables_expose_their_columns_values_and_fanout(url):
             assert each.fanout("r", ()) == 4
             assert each.fanout("r", ("region",)) == 3
             assert each.fanout("r", ("region", "size")) == 2
+            assert sorted(each.rows("r", ("size", "name"), 9).column("name").drop_null().to_pylist()) == ["A", "B", "Ä"]
+            assert each.rows("r", ("size",), 2).num_rows == 2
             with pytest.raises(KeyError, match="column nothing of table r"):
                 each.values("r", "nothing")
 

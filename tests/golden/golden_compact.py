@@ -56,7 +56,7 @@ def _release(release):
         yield f"  t{place} = {_total(total)}, size {_size(question, total)}, {share}"
     for measure in release.measures:
         yield f"  {measure.name} = {_estimator(measure.estimator)}: {measure.label}"
-    yield from (f"  {note}" for note in release.bounds_notes)
+    yield from (f"  {note}" for note in (release.left_out, *release.bounds_notes) if note)
 
 
 def _histogram(histogram):

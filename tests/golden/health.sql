@@ -11,7 +11,7 @@ r0 from
   clipped, groups 4, rows 12, l0 clipped, l2 norm
   t0 = count(*), size 4194304, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Rows are left out where urgent is NULL.
+  Rows are left out where the key from admitted is outside its range, or urgent is NULL.
   Each patient's rows per group are clipped together: an l2 norm of at most 24 over all groups, such as 12 rows in each of 4 groups.
 then SELECT r0.k0 AS "month", r0.k1 AS "urgent", r0.m0 AS "count" FROM r0 ORDER BY 1, 2
 */
@@ -49,7 +49,7 @@ r0 from
   t1 = count(*), size 12582912, weight 1
   m0 = NoisySum(total=0, kind=whole, count=None): SUM(CASE WHEN days > 30 THEN 1 ELSE 0 END)
   m1 = NoisyCount(total=1): COUNT(*)
-  Rows are left out where chapter is NULL or not declared.
+  Rows are left out where chapter is NULL or outside its range.
   Each patient's rows per group are clipped together: an l2 norm of at most 16.97 over all groups, such as 12 rows in each of 2 groups.
   In SUM(CASE WHEN days > 30 THEN 1 ELSE 0 END), values are clamped to the range from 0 to 1.
 then SELECT r0.k0 AS "chapter", 100.0 * r0.m0 / r0.m1 AS "percent" FROM r0 WHERE r0.m1 > 100 ORDER BY "percent" DESC
@@ -101,7 +101,7 @@ r0 from
   t0 = sum(value, 0 to 500 by 1/100 around 250), size 1250000, weight 1
   t1 = count(value), size 50, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=500): AVG(CLIP(l.value, 0, 500))
-  Rows are left out where the key from age is NULL.
+  Rows are left out where the key from age is NULL or outside its range.
   Each patient contributes at most 50 rows per group.
 then SELECT r0.k0 AS "decade", r0.m0 AS "glucose" FROM r0 ORDER BY "decade"
 */
@@ -211,6 +211,7 @@ r0 from
   clipped, groups 4, rows 12, l0 clipped, l2 norm
   t0 = count(*), size 6979743, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where the key from admitted is outside its range.
   Each patient's rows per group are clipped together: an l2 norm of at most 24 over all groups, such as 12 rows in each of 4 groups.
 then SELECT r0.k0 AS "week", r0.m0 AS "n" FROM r0 ORDER BY "week"
 */

@@ -74,7 +74,7 @@ r0 from
   clipped, groups 6, rows 50, l2 norm
   t0 = count(case(equal(flag, 'critical'), 1, NULL)), size 6553600, weight 1
   m0 = NoisyCount(total=0): COUNT(*) FILTER(WHERE f.flag = 'critical')
-  Rows are left out where the key from age is NULL.
+  Rows are left out where the key from age is NULL or outside its range.
   Each patient's rows per group are clipped together: an l2 norm of at most 122.5 over all groups, such as 50 rows in each of 6 groups.
 then SELECT r0.k0 AS "twenties", r0.m0 AS "critical" FROM r0
 */
@@ -143,7 +143,7 @@ r0 from
   t2 = count(days), size 12, weight 1/4
   m0 = NoisyCount(total=0): COUNT(*)
   m1 = Mean(total=1, count=2, low=0, high=365): AVG(days)
-  Rows are left out where chapter is NULL or not declared.
+  Rows are left out where chapter is NULL or outside its range.
   Each patient contributes at most 12 rows per group.
   In AVG(days), values are clamped to the range from 0 to 365.
 then SELECT r0.k0 AS "chapter", r0.m0 AS "count", r0.m1 AS "avg" FROM r0
@@ -162,7 +162,7 @@ r0 from
   t2 = sum(days squared less 4263200, 0 to 365 by 1/16 around 365/2), size 483923001529, weight 1
   m0 = Mean(total=0, count=1, low=0, high=365): AVG(days)
   m1 = Variance(squares=2, total=0, count=1, low=0, high=365, statistic=stddev_samp): STDDEV(days)
-  Rows are left out where the key from age is NULL.
+  Rows are left out where the key from age is NULL or outside its range.
   Each patient contributes at most 12 rows per group.
   Each patient's rows per group are clipped together: an l2 norm of at most 24 over all groups, such as 12 rows in each of 4 groups.
   In AVG(days) and STDDEV(days), values are clamped to the range from 0 to 365.
@@ -178,6 +178,7 @@ r0 from
   clipped, groups 4, rows 12, l0 clipped, l2 norm
   t0 = count(*), size 6979743, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where the key from discharged is outside its range.
   Each patient's rows per group are clipped together: an l2 norm of at most 24 over all groups, such as 12 rows in each of 4 groups.
 then SELECT r0.k0 AS "year", r0.m0 AS "count" FROM r0
 */

@@ -45,7 +45,7 @@ r0 from
   t0 = sum(kwh, 0 to 64 by 1/16384 around 32), size 524288, weight 1
   t1 = count(kwh), size 1, weight 1/4
   m0 = Mean(total=0, count=1, low=0, high=64): AVG(kwh)
-  Rows are left out where the key from at is NULL, or phase is NULL or not declared.
+  Rows are left out where the key from at is NULL, or phase is NULL or outside its range.
   In AVG(kwh), values are clamped to the range from 0 to 64 and rounded to steps of 6.10352e-5.
 then SELECT r0.k0 AS "hour", r0.k1 AS "phase", r0.m0 AS "avg" FROM r0
 */

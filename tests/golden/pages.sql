@@ -11,6 +11,7 @@ r0 from
   t1 = sum(bytes, 0 to 100000000 by 64), size 5000000000, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   m1 = NoisySum(total=1, kind=whole, count=None): SUM(bytes)
+  Rows are left out where the key from at is outside its range.
   Each user's day contributes at most 100 rows per group.
   Each user's day's rows per group are clipped together: at most 100 rows' worth over all groups (l1 norm).
   In SUM(bytes), values are clamped to the range from 0 to 1e+8 and rounded to steps of 64.
@@ -59,6 +60,7 @@ r0 from
   t1 = count(*), size 104857600, weight 1
   m0 = NoisyCount(total=0): COUNT(*) FILTER(WHERE mobile)
   m1 = NoisyCount(total=1): COUNT(*)
+  Rows are left out where the key from at is outside its range.
   Each user's day contributes at most 100 rows per group.
   Each user's day's rows per group are clipped together: at most 100 rows' worth over all groups (l1 norm).
 then SELECT r0.k0 AS "day", 100.0 * r0.m0 / r0.m1 AS "percent" FROM r0 ORDER BY 1
@@ -104,6 +106,7 @@ r0 from
   clipped, groups 1, rows 1, l0 clipped, l1 norm
   t0 = count_units(*), size 1048576, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT (user_id, CAST(at AS DATE)))
+  Rows are left out where the key from at is outside its range.
   Each user's day contributes to at most 1 group; contributions to more groups are clipped.
 then SELECT r0.k0 AS "day", r0.m0 AS "people" FROM r0 ORDER BY "day"
 */
@@ -119,7 +122,7 @@ r0 from
   not clipped, groups 1, rows 1
   t0 = count(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Rows are left out where the key from n is NULL.
+  Rows are left out where the key from n is NULL or outside its range.
 then SELECT r0.k0 AS "hits", r0.m0 AS "days" FROM r0 ORDER BY 1
 */
 

@@ -110,7 +110,7 @@ r0 from
   clipped, groups 5, rows 20, l0 clipped, l2 norm
   t0 = sum(amount, 0 to 500 by 1/100), size 42303306096, weight 1
   m0 = NoisySum(total=0, kind=real, count=None): SUM(amount)
-  Rows are left out where the key from time is NULL.
+  Rows are left out where the key from time is NULL or outside its range.
   Each customer's rows per group are clipped together: an l2 norm of at most 44.72 over all groups, such as 20 rows in each of 5 groups.
   In SUM(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
 then SELECT r0.k0 AS "month", r0.m0 AS "sum" FROM r0 ORDER BY "month"
@@ -128,7 +128,7 @@ r0 from
   clipped, groups 4, rows 20, l2 norm
   t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Rows are left out where category is not declared.
+  Rows are left out where the key from time is outside its range, or category is not declared.
   Each customer's rows per group are clipped together: an l2 norm of at most 40 over all groups, such as 20 rows in each of 4 groups.
 then SELECT r0.k0 AS "month", r0.k1 AS "category", r0.m0 AS "count" FROM r0
 */
@@ -156,7 +156,7 @@ r0 from
   clipped, groups 5, rows 20, l0 clipped, l2 norm
   t0 = count(*), size 14829104, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Rows are left out where quantity is NULL or not declared.
+  Rows are left out where quantity is NULL or outside its range.
   Each customer's rows per group are clipped together: an l2 norm of at most 44.72 over all groups, such as 20 rows in each of 5 groups.
 then SELECT r0.k0 AS "quantity", r0.m0 AS "count" FROM r0
 */
@@ -170,7 +170,7 @@ r0 from
   clipped, groups 3, rows 20, l2 norm
   t0 = count(*), size 20971520, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Rows are left out where the key from quantity is NULL.
+  Rows are left out where the key from quantity is NULL or outside its range.
   Each customer's rows per group are clipped together: an l2 norm of at most 34.64 over all groups, such as 20 rows in each of 3 groups.
 then SELECT r0.k0 AS "fives", r0.m0 AS "count" FROM r0
 */
@@ -216,7 +216,7 @@ r0 from
   clipped, groups 5, rows 20, l0 clipped, l2 norm
   t0 = count(*), size 19144291, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Rows are left out where the key from amount is NULL.
+  Rows are left out where the key from amount is NULL or outside its range.
   Each customer's rows per group are clipped together: an l2 norm of at most 44.72 over all groups, such as 20 rows in each of 5 groups.
 then SELECT r0.k0 AS "hundreds", r0.m0 AS "count" FROM r0
 */

@@ -530,7 +530,7 @@ r0 from
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where category is NULL or not declared.
   Each customer's rows per group are clipped together: an l2 norm of at most 34.64 over all groups, such as 20 rows in each of 3 groups.
-then SELECT r0.k0 AS "category", r0.m0 AS "count" FROM r0
+then SELECT r0.k0 AS "CATEGORY", r0.m0 AS "count" FROM r0
 */
 
 -- a table that was not granted does not exist

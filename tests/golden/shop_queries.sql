@@ -58,7 +58,7 @@ r0 from
   not clipped, groups 1, rows 1
   t0 = count(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Rows are left out where n is not declared.
+  Rows are left out where n is outside its range.
 then SELECT r0.k0 AS "n", r0.m0 AS "people" FROM r0
 */
 
@@ -339,19 +339,76 @@ refused: line 1, SELECT: this query would return individual rows. Aggregate them
 -- only public tables
 SELECT name FROM regions;
 /*
-refused: line 1, FROM: this query reads only public tables. Query them directly; this needs no budget.
+then SELECT name FROM regions
 */
 
 -- an aggregate of public tables
 SELECT COUNT(*) FROM regions;
 /*
-refused: line 1, SELECT: this query reads only public tables, where only columns and WHERE are supported. Query the public table directly, which needs no budget, or join it with a private one.
+then SELECT COUNT(*) FROM regions
 */
 
 -- no table at all
 SELECT 1 + 1 AS two;
 /*
-refused: line 1, SELECT: the query reads no table. Write SELECT … FROM a table of the policy.
+then SELECT 1 + 1 AS two
+*/
+
+-- the tables of the policy
+SHOW TABLES;
+/*
+then SELECT table_name, is_private FROM "information_schema.tables" AS tables
+*/
+
+-- the columns of a table
+DESCRIBE Orders;
+/*
+then SELECT column_name, data_type, is_nullable, minimum, maximum, declared_values FROM "information_schema.columns" AS columns WHERE table_name = 'orders'
+*/
+
+-- the columns of a table that the analyst may not query
+-- @by ana
+SHOW COLUMNS FROM visits;
+/*
+refused: line 1, FROM: table "visits" does not exist. Available: orders, regions, prices.
+*/
+
+-- the policy and a public table together
+SELECT r.name, t.table_name FROM regions AS r JOIN information_schema.tables AS t ON t.is_private = 'NO';
+/*
+then SELECT r.name, t.table_name FROM regions AS r JOIN "information_schema.tables" AS t ON t.is_private = 'NO'
+*/
+
+-- a WITH query has the name of a private table
+WITH orders AS (SELECT country, SUM(people) AS People FROM regions GROUP BY country) SELECT * FROM orders;
+/*
+then WITH orders AS (SELECT country, SUM(people) AS People FROM regions GROUP BY country) SELECT * FROM orders
+*/
+
+-- a private table that is not used
+WITH unused AS (SELECT * FROM orders) SELECT name FROM regions;
+/*
+refused: line 1, FROM: this query reads only public tables. Leave out the private tables, and it is free.
+*/
+
+-- a table of information_schema that does not exist
+SELECT * FROM information_schema.table_constraints;
+/*
+refused: line 1, FROM: table "information_schema.table_constraints" does not exist. Available: tables, columns.
+*/
+
+-- names as they are written
+SELECT Category AS Kind, COUNT(*) AS N FROM Orders GROUP BY CATEGORY ORDER BY n DESC;
+/*
+r0 from
+  orders of user
+  by k0 = category: food, books, toys
+  clipped, groups 3, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
+  m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where category is NULL or not declared.
+  Each customer's rows per group are clipped together: an l2 norm of at most 34.64 over all groups, such as 20 rows in each of 3 groups.
+then SELECT r0.k0 AS "Kind", r0.m0 AS "N" FROM r0 ORDER BY "N" DESC
 */
 
 -- a private row compared with a released number

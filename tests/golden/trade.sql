@@ -182,7 +182,7 @@ r0 from
   clipped, groups 8, rows 40, l0 clipped, l2 norm
   t0 = sum(multiply(clip(price, 0.0, 100000.0), subtract(1.0, clip(discount, 0.0, 0.1))), 0 to 100000 by 1/16), size 198162237625, weight 1
   m0 = NoisySum(total=0, kind=real, count=None): SUM(price * (1 - discount))
-  Rows are left out where nation is not declared, or the key from shipped is NULL.
+  Rows are left out where nation is not declared, or the key from shipped is NULL or outside its range.
   Each customer's rows per group are clipped together: an l2 norm of at most 113.1 over all groups, such as 40 rows in each of 8 groups.
   In SUM(price * (1 - discount)), values are clamped to the range from 0 to 100000 and rounded to steps of 0.0625.
 h0 from
@@ -219,7 +219,7 @@ r0 from
   t1 = sum(c1, 0 to 100000 by 1/16), size 262144000000, weight 1
   m0 = NoisySum(total=0, kind=real, count=None): SUM(CASE WHEN nation = 'JAPAN' THEN volume ELSE 0 END)
   m1 = NoisySum(total=1, kind=real, count=None): SUM(volume)
-  Rows are left out where year is NULL or not declared.
+  Rows are left out where year is NULL or outside its range.
   Each customer's rows per group are clipped together: an l2 norm of at most 105.8 over all groups, such as 40 rows in each of 7 groups.
   In SUM(CASE WHEN nation = 'JAPAN' THEN volume ELSE 0 END) and SUM(volume), values are clamped to the range from 0 to 100000 and rounded to steps of 0.0625.
 h0 from
@@ -349,7 +349,7 @@ r0 from
   not clipped, groups 1, rows 1
   t0 = count(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Rows are left out where n is not declared.
+  Rows are left out where n is outside its range.
 then SELECT r0.k0 AS "n", r0.m0 AS "customers" FROM r0 ORDER BY "customers" DESC, "n" DESC
 */
 
@@ -517,6 +517,7 @@ r0 from
   clipped, groups 4, rows 10, l0 clipped, l2 norm
   t0 = sum(total, 0 to 500000 by 1), size 378372272416, weight 1
   m0 = NoisySum(total=0, kind=real, count=None): SUM(total)
+  Rows are left out where the key from day is outside its range.
   Each customer's rows per group are clipped together: an l2 norm of at most 20 over all groups, such as 10 rows in each of 4 groups.
   In SUM(total), values are clamped to the range from 0 to 500000 and rounded to steps of 1.
 h0 from
@@ -539,7 +540,7 @@ r0 from
   clipped, groups 4, rows 10, l0 clipped, l2 norm
   t0 = sum(total, 0 to 500000 by 1), size 495405594062, weight 1
   m0 = NoisySum(total=0, kind=real, count=None): SUM(total)
-  Rows are left out where the key from day is NULL.
+  Rows are left out where the key from day is NULL or outside its range.
   Each customer's rows per group are clipped together: an l2 norm of at most 20 over all groups, such as 10 rows in each of 4 groups.
   In SUM(total), values are clamped to the range from 0 to 500000 and rounded to steps of 1.
 h0 from
@@ -741,7 +742,7 @@ r0 from
   not clipped, groups 1, rows 1
   t0 = count(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Rows are left out where the key from first is NULL.
+  Rows are left out where the key from first is NULL or outside its range.
 then SELECT r0.k0 AS "year", r0.m0 AS "newcomers" FROM r0 ORDER BY "year"
 */
 

@@ -9,6 +9,7 @@ r0 from
   clipped, groups 1, rows 100, l0 clipped, l1 norm, rows capped
   t0 = count(*), size 104857600, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where the key from at is outside its range.
   Each user's day contributes at most 100 rows per group.
   Each user's day's rows per group are clipped together: at most 100 rows' worth over all groups (l1 norm).
 then SELECT r0.k0 AS "day", r0.m0 AS "count" FROM r0
@@ -91,7 +92,7 @@ r0 from
   t0 = sum(f1, 1 to 100 by 1/2 around 101/2), size 99, weight 1
   t1 = count(*), size 1, weight 1/4
   m0 = Mean(total=0, count=1, low=1, high=100): AVG(CLIP(n, 0, 100))
-  Rows are left out where day is not declared.
+  Rows are left out where day is outside its range.
   In AVG(CLIP(n, 0, 100)), values are clamped to the range from 1 to 100.
 then SELECT r0.k0 AS "day", r0.m0 AS "avg" FROM r0
 */

@@ -1,6 +1,7 @@
 """Drafts take what schemas define, read no row, and mark every value that the owner must supply."""
 
 import gzip
+import json
 import os
 import re
 import tomllib
@@ -378,3 +379,32 @@ def test_a_unique_column_of_a_duckdb_file_is_declared_so_but_not_the_unit(tmp_pa
         'bill = { type = "integer", unique = true }',
         'mail = { type = "text", unique = true }',
     ]
+
+
+def nullable(text):
+    """The columns for which a comment offers null = true."""
+    return [line.partition(" = ")[0] for line in text.splitlines() if "null = true makes NULL a group" in line]
+
+
+def test_null_is_offered_for_every_nullable_column_of_a_file(tmp_path):
+    fields = [pa.field("patient", pa.int64()), pa.field("ward", pa.string()), pa.field("cost", pa.float64())]
+    fields += [pa.field("day", pa.date32(), nullable=False)]
+    pq.write_table(pa.schema(fields).empty_table(), tmp_path / "visits.parquet")
+    (tmp_path / "stays.csv").write_text("patient,ward\n")
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as connection:
+        connection.execute("CREATE TABLE bills (patient INT, mail TEXT UNIQUE, part INT NOT NULL, day DATE)")
+    assert nullable(drafted(tmp_path, "visits.parquet", unit="patient")) == ["ward", "cost"]
+    assert nullable(drafted(tmp_path, "stays.csv", unit="patient")) == ["ward"]
+    assert nullable(drafted(tmp_path, "shop.duckdb", unit="patient")) == ["day"]  # a unique column has no NULL group
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"": {"s": {"t": {"a": {"type": "string", "nullable": True}, "b": {"type": "string", "nullable": False}}}}},
+        {"tableSchema": {"columns": [{"name": "a", "required": False}, {"name": "b", "required": True}]}},
+    ],
+)
+def test_null_is_offered_where_metadata_allows_it(tmp_path, metadata):
+    (tmp_path / "meta.json").write_text(json.dumps(metadata))
+    assert nullable(draft(metadata=tmp_path / "meta.json", base=tmp_path)) == ["a"]

@@ -98,3 +98,9 @@ def test_a_column_that_the_database_keeps_unique_is_declared_so_but_not_the_unit
     text = draft([database, "bills"], unit="patient_id")
     found = [line for line in lines(text) if "unique" in line]
     assert found == ['bill = { type = "integer", unique = true }', 'mail = { type = "text", unique = true }']
+
+
+def test_null_is_offered_for_every_nullable_column_of_a_database(database):
+    text = draft([database, "bills"], unit="patient_id")
+    offered = [line.split(" = ")[0] for line in text.splitlines() if "null = true makes NULL a group" in line]
+    assert offered == ["day", "room", "part"]  # bill is a primary key, and mail is unique

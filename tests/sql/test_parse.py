@@ -98,7 +98,9 @@ REFUSALS = [  # a text, the place that the refusal names, and words of its cause
     ("EXPLAIN", "line 1", "empty", "SELECT"),
     ("SELECT 1;\nSELECT 2", "line 1, column 9", "one statement", "one query at a time"),
     ("insert into t values (1)", "line 1, column 1", 'syntax error at or near "INSERT"', "SELECT"),
-    ("\n  SHOW TABLES", "line 2, column 3", 'at or near "SHOW"', "policy lists the tables"),
+    ("\n  SHOW DATABASES", "line 2, column 8", 'at or near "DATABASES"', "SHOW TABLES, or DESCRIBE"),
+    ("DESCRIBE a b", "line 1, column 1", 'at or near "DESCRIBE"', "SHOW TABLES, or DESCRIBE"),
+    ("SUMMARIZE t", "line 1, column 1", 'at or near "SUMMARIZE"', "what the policy declares"),
     ("EXPLAIN ANALYZE SELECT 1", "line 1, column 9", 'at or near "ANALYZE"', "EXPLAIN without ANALYZE"),
     ("EXPLAIN (ANALYZE) SELECT 1", "line 1, column 9", 'at or near "ANALYZE"', "EXPLAIN without ANALYZE"),
     ("VALUES (1)", "line 1, column 1", 'at or near "VALUES"', "Begin with SELECT"),
@@ -149,7 +151,7 @@ def test_a_refusal_names_position_cause_and_hint(text, place, cause, hint):
 
 WORDS = """
     UPDATE DELETE MERGE COPY CREATE DROP ALTER TRUNCATE GRANT REVOKE SET RESET PRAGMA ATTACH DETACH CALL EXECUTE PREPARE
-    DEALLOCATE DESCRIBE SUMMARIZE BEGIN COMMIT ROLLBACK VACUUM LOAD INSTALL USE EXPORT IMPORT CHECKPOINT DO LISTEN LOCK
+    DEALLOCATE SUMMARIZE BEGIN COMMIT ROLLBACK VACUUM LOAD INSTALL USE EXPORT IMPORT CHECKPOINT DO LISTEN LOCK
     COMMENT FROM TABLE KILL
 """
 

@@ -16,7 +16,7 @@ from discreet.answer.margins import CellDifference, cell_difference
 from discreet.answer.plot import answer_figure
 from discreet.answer.text import answer_text, details_text, explanation_text, is_reliable, short_number
 from discreet.kernel.event import Receipt
-from discreet.kernel.loss import Loss
+from discreet.kernel.loss import ZERO_LOSS, Loss
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped, unused-ignore]
@@ -40,6 +40,8 @@ class Cost:
     share: Fraction | None = None
 
     def __str__(self) -> str:
+        if self.loss == ZERO_LOSS:
+            return "none (no private data was read)"
         own_delta = f" plus delta {short_number(self.loss.delta)} for partition selection" if self.loss.delta else ""
         if self.loss.epsilon is not None:
             text = f"epsilon {short_number(self.loss.epsilon)}{own_delta}"
@@ -68,7 +70,9 @@ class Answer:
     of one number; None if it is unknown. `cost` is the cost of the answer; `paid` is what was charged now: less, or
     nothing, if earlier answers were reused. `remaining` is the epsilon that the analyst can still spend. `bias` has an
     entry for each noisy column that clipping may make too low: the bias of each number, None where clipping cannot
-    matter. `clipping` states the bias as text, `bounds` lists the contribution bounds; `details()` has all of it.
+    matter. `left_out` says which rows are in no group (not whether there are any), `clipping` states the bias as text,
+    `bounds` lists the contribution bounds; `details()` has all of it. The answer to a query that reads no private data
+    has no noisy column, costs nothing and has no `receipt`.
 
     If the policy declares a sample, `noise_margins` and `sampling_margins` have the parts of each margin; a part from
     sampling is None if it is unknown, and the margin is that of the noise alone. The sampling errors of the rows of a
@@ -99,9 +103,10 @@ class Answer:
     margins: dict[str, list[float | None]]
     noise: dict[str, str]
     cost: Cost
-    receipt: Receipt
+    receipt: Receipt | None
     bounds: tuple[str, ...] = ()
     bias: dict[str, list[Bias | None]] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
     clipping: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     frame_kind: FrameKind = FrameKind.ARROW
@@ -188,11 +193,12 @@ class Answer:
             "cost": _cost_to_dict(self.cost),
             "paid": _loss_to_dict(self.paid),
             "remaining": _fraction_text(self.remaining),
-            "receipt": self.receipt.id,
+            "receipt": self.receipt.id if self.receipt else None,
             "noise": self.noise,
             "noise_margins": self.noise_margins,
             "sampling_margins": self.sampling_margins,
             "bias": {name: [bias.to_dict() if bias else None for bias in column] for name, column in self.bias.items()},
+            "left_out": list(self.left_out),
             "clipping": list(self.clipping),
             "bounds": list(self.bounds),
             "notes": list(self.notes),

@@ -231,8 +231,18 @@ def answer_text(answer: "Answer") -> str:
 
 
 def summary_sentences(answer: "Answer", columns: Sequence[DisplayColumn]) -> list[str]:
-    """Return the lines below a table: the margin of error, the clipping bias, the cost and the remaining budget."""
-    return [line for line in (legend(answer, columns), " ".join(answer.clipping), cost_sentence(answer)) if line]
+    """Return the lines below a table: the margin of error, what the numbers miss, the cost and the remaining budget.
+
+    Rows that are in no group and contributions that are clipped are the two ways in which counts are too low.
+    """
+    return [
+        line for line in (legend(answer, columns), " ".join(missing_sentences(answer)), cost_sentence(answer)) if line
+    ]
+
+
+def missing_sentences(answer: "Answer") -> list[str]:
+    """Say what the numbers miss: rows without a group, and clipped contributions."""
+    return [*answer.left_out, *answer.clipping]
 
 
 def details_text(answer: "Answer") -> str:
@@ -247,7 +257,9 @@ def detail_sentences(answer: "Answer") -> list[str]:
     amounts = {"epsilon": epsilon, "rho": loss.rho, "delta": loss.delta or None}
     cost = ", ".join(f"{name} {short_number(number)}" for name, number in amounts.items() if number is not None)
     noise = [f"Noise of {truncate(name)}: {description}." for name, description in answer.noise.items()]
-    receipt = f"Privacy cost: {cost}. Ledger entry: {escape_unprintable(answer.receipt.id)}."
+    receipt = (
+        f"Privacy cost: {cost}. Ledger entry: {escape_unprintable(answer.receipt.id) if answer.receipt else 'none'}."
+    )
     parts = [*margin_part_sentences(answer), *bias_sentences(answer)]
     return [*parts, *answer.notes, *answer.bounds, *noise, receipt]
 
@@ -334,6 +346,8 @@ def explanation_text(explanation: "Explanation") -> str:
 def cost_forecast_sentences(explanation: "Explanation") -> list[str]:
     """State what a query would cost."""
     charge, cost = explanation.paid, explanation.cost
+    if cost.loss == ZERO_LOSS:
+        return ["No charge: this query reads no private data."]
     if charge is None or charge == cost.loss:
         return [f"Would cost {cost}. No data was read."]
     if charge == ZERO_LOSS:

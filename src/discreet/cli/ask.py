@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from discreet.answer.model import Answer
-from discreet.answer.text import cost_sentence
+from discreet.answer.text import cost_sentence, missing_sentences
 from discreet.cli.owner_log import LogOption, log_for_owner
 from discreet.cli.terminal import exit_on_error, format_budget, format_fraction, format_rounded_down, usage_error
 from discreet.curator.curator import Curator
@@ -26,6 +26,7 @@ from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.numbers import as_positive
 from discreet.policy import Policy as DeclaredPolicy
 from discreet.policy.declarations import AUTO, Bound
+from discreet.pricing.allocation import CostMissing
 from discreet.pricing.remaining_budget import RemainingBudget, remaining_budget
 from discreet.query.syntax.parse import parse_query
 
@@ -81,7 +82,7 @@ def ask(  # noqa: PLR0913, PLR0917 - options of a command
     """Run a query at a privacy cost, and print the private answer with its margins of error."""
     output_format, query, cost_arguments = _parse_format(format), _read_sql(sql), _cost_arguments(epsilon, rho, margin)
     bounds = _bound_arguments(groups, rows)
-    with _open_policy(policy, cost_arguments, log) as curator:
+    with _open_policy(policy, log) as curator:
         if _is_explain_statement(query):
             typer.echo(repr(curator.explain(query, by=by, **bounds, **cost_arguments)))
         else:
@@ -104,7 +105,7 @@ def explain(  # noqa: PLR0913, PLR0917 - options of a command
 ) -> None:
     """Show what a query would cost and how accurate its answer would be; free, and no private data is read."""
     cost_arguments, bounds = _cost_arguments(epsilon, rho, margin), _bound_arguments(groups, rows)
-    with _open_policy(policy, cost_arguments, log) as curator:
+    with _open_policy(policy, log) as curator:
         typer.echo(repr(curator.explain(_read_sql(sql), by=by, **bounds, **cost_arguments)))
 
 
@@ -163,7 +164,7 @@ def budget(policy: PolicyFile, log: LogOption = None) -> None:
     from rich.console import Console  # noqa: PLC0415 - no other command here needs it
     from rich.table import Table  # noqa: PLC0415
 
-    with _open_policy(policy, {}, log) as curator:
+    with _open_policy(policy, log) as curator:
         rows = {"everyone": curator.budget()}
         rows |= {f"in {name}": curator.budget(dataset=name) for name in curator.datasets}
         rows |= {who: curator.budget(who) for who in curator.policy.budget_entry.analysts}
@@ -186,15 +187,14 @@ def budget(policy: PolicyFile, log: LogOption = None) -> None:
 
 
 @contextmanager
-def _open_policy(file: Path, cost_arguments: dict[str, Any], log: Path | None) -> Iterator[Curator]:
+def _open_policy(file: Path, log: Path | None) -> Iterator[Curator]:
     with exit_on_error(), log_for_owner(policy := DeclaredPolicy.load(file), log), open_curator(policy) as curator:
         try:
             yield curator
+        except CostMissing as refusal:
+            usage_error(_with_option_names(str(refusal)))
         except Refused as refusal:
-            text = _with_option_names(str(refusal))
-            if not cost_arguments and text.startswith("--epsilon:"):  # a missing cost is a usage error
-                usage_error(text)
-            raise Refused(text) from None
+            raise Refused(_with_option_names(str(refusal))) from None
 
 
 def _with_option_names(refusal: str) -> str:
@@ -210,7 +210,7 @@ def _read_sql(sql: str) -> str:
 def _print_answer(answer: Answer, output_format: Format) -> None:
     table = answer.with_margins()
     if output_format is not Format.TABLE:
-        typer.echo("\n".join([*answer.clipping, cost_sentence(answer)]), err=True)
+        typer.echo("\n".join([*missing_sentences(answer), cost_sentence(answer)]), err=True)
     match output_format:
         case Format.TABLE:
             text = repr(answer)

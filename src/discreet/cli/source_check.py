@@ -173,7 +173,10 @@ def spark_catalog(url: str, table_names: Sequence[str]) -> CatalogSketch:
         TableSketch(
             _table_name(location),
             location,
-            tuple(ColumnSketch(name, spark_columns.policy_type(native), native) for name, native in columns),
+            tuple(
+                ColumnSketch(name, spark_columns.policy_type(native), native, nullable=True)  # as all columns of Spark
+                for name, native in columns
+            ),
         )
         for location, columns in list_schemas(url, table_names).items()
     )

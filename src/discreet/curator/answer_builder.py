@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from hashlib import sha256
 
@@ -35,8 +36,9 @@ from discreet.estimate.planned_release import (
 )
 from discreet.estimate.quantiles import extreme_notes, rank_margin, redraw_estimate, value_estimates
 from discreet.estimate.sampling import SampledRelease, SamplingError
+from discreet.kernel.errors import Failed, Refused
 from discreet.kernel.event import Receipt
-from discreet.kernel.loss import Budget, Loss
+from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
 from discreet.kernel.mechanism import Laplace
 from discreet.kernel.question import GroupKey, SelectedGroups
 from discreet.kernel.selection import QuantileSelection
@@ -58,6 +60,10 @@ _PENDING_MARGIN_TEXT = "the margin depends on the contribution bounds, which wil
 _SEVERAL_DRAWS_NOTE = "Groups that only one of several releases selected have that release's wider margin."
 _PROPAGATION_NOTE = (
     "The sampling error of a number computed from several aggregates is an upper bound for any correlation of them."
+)
+_NO_COST = Cost(ZERO_LOSS, share=Fraction(0))
+_FREE_LIMIT_TEXT = (
+    "line 1: the query exceeded the limits on time, memory or rows. Nothing was charged. Simplify it, or add LIMIT."
 )
 _FORECAST_NOTE = "Margins here are from privacy noise; those of the answer include the sampling error too."
 _MARGIN_FORMULAS = {
@@ -102,6 +108,7 @@ def build_answer(
         noise={name: _noise_description(plan, noises, name) for name in result_margins},
         cost=cost_in_budget(total_cost(tables, noise_type_for(policy)), budget),
         receipt=Receipt(max((table.latest for table in tables), key=lambda draw: draw.order).receipt),
+        left_out=plan.left_out,
         bounds=_bound_sentences(plan, tables),
         bias=clipping.bias,
         clipping=clipping.sentences,
@@ -117,6 +124,20 @@ def build_answer(
         sampling_margins=sampling_margins,
         uncorrelated_sampling=frozenset(_uncorrelated_columns(plan, sampling)),
     )
+
+
+def build_free_answer(plan: QueryPlan, tables: Mapping[str, pa.Table]) -> Answer:
+    """Return the answer to a query that reads no private table."""
+    try:
+        table = postprocess.run(plan.postprocess, tables)
+    except Failed:
+        raise Refused(_FREE_LIMIT_TEXT) from None
+    return Answer(table, margins={}, noise={}, cost=_NO_COST, receipt=None)
+
+
+def free_explanation() -> Explanation:
+    """Return the explanation of a query that reads no private table."""
+    return Explanation(_NO_COST, columns=())
 
 
 def _row_positions(part: PlannedRelease, table: CombinedRelease) -> list[np.ndarray]:
@@ -262,7 +283,7 @@ def build_explanation(
             for part, thresholds in zip(plan.releases, release_plan.thresholds, strict=True)
             if not part.histogram and not (part in plan.pending and thresholds)
         ),
-        bounds=tuple(dict.fromkeys(sentence for part in plan.releases for sentence in part.bounds_notes)),
+        bounds=(*plan.left_out, *dict.fromkeys(note for part in plan.releases for note in part.bounds_notes)),
         sql=";\n".join(_engine_sql(plan, display_dialect)),
         notes=(
             *([_FORECAST_NOTE] if any(part.sample for part in plan.releases) else []),
@@ -383,7 +404,7 @@ def _bound_sentences(plan: QueryPlan, tables: Sequence[CombinedRelease]) -> tupl
     bound_texts = [sentence for part in plan.releases for sentence in part.bounds_notes]
     bound_texts += [text for part, table in releases for text in extreme_notes(part, table.pieces[0].noises)]
     group_texts = [_groups_sentence(part, table.thresholds) for part, table in releases if table.thresholds]
-    return tuple(dict.fromkeys([*bound_texts, *group_texts]))
+    return (*plan.left_out, *dict.fromkeys([*bound_texts, *group_texts]))
 
 
 def _has_nulls(part: PlannedRelease, table: pa.Table) -> bool:

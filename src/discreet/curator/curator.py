@@ -40,7 +40,8 @@ from discreet.pricing.remaining_budget import (
     remaining_text,
     shortage_text,
 )
-from discreet.query.passes import plan_query
+from discreet.query.free_query import read_public_rows
+from discreet.query.passes import plan_query, run_reader
 
 _LOG = logging.getLogger("discreet")
 
@@ -94,12 +95,17 @@ class Curator:
         Requests with the same `key` get the same answer and are charged once. While a query is being answered, equal
         ones and those with its key wait for it, up to the time limit. Contribution bounds that are "auto" are chosen
         privately from a histogram, which is released first for a part of the cost if it is not in the ledger.
+
+        A query that reads no private table (SHOW TABLES, DESCRIBE, information_schema, public tables, constants) needs
+        no cost, and leaves no trace in the ledger.
         """
         replan = partial(self._plan_query, sql, by, groups, rows)
         plan = replan()
-        request = pricing.read_cost_request(plan, CostRequest(epsilon, rho, margin), by, self.policy)
         if plan.explain:
             raise Refused("EXPLAIN: ask() does not run EXPLAIN. Use explain(), which is free.")
+        if plan.is_free:
+            return self._answer_without_charge(plan)
+        request = pricing.read_cost_request(plan, CostRequest(epsilon, rho, margin), by, self.policy)
         request_record = pricing.request_record(plan, self.policy.data.version_label, pricing.recorded_request(request))
         if key is None:
             return self._answer_plan(plan, request, request_record, by, None, replan)
@@ -124,6 +130,8 @@ class Curator:
         """Return the cost and the expected margins of error of a query. This is free and reads no private data."""
         replan = partial(self._plan_query, sql, by, groups, rows)
         plan = replan()
+        if plan.is_free:
+            return answer_builder.free_explanation()
         request = pricing.read_cost_request(plan, CostRequest(epsilon, rho, margin), by, self.policy)
         plan = self._with_chosen_bounds(plan, request, replan) or plan
         target, release_plan = self._plan_release(plan, request)
@@ -293,6 +301,17 @@ class Curator:
             )
         release_plan = replace(release_plan, marginal_cost=paid_before + release_plan.marginal_cost)
         return self._build_answer(plan, release_plan, history, by)
+
+    def _answer_without_charge(self, plan: QueryPlan) -> Answer:
+        """Answer a query on public tables and the policy; whatever fails is a refusal, because nothing is charged."""
+        assert plan.catalog is not None
+        tables = dict(plan.catalog)
+        for name, columns in plan.postprocess.tables:
+            if name not in tables:
+                types = self._catalog.public[name]  # an error for a private table, whatever the plan says
+                read = partial(read_public_rows, self._engine, name, {column: types[column] for column in columns})
+                tables[name] = run_reader(read)
+        return replace(answer_builder.build_free_answer(plan, tables), frame_kind=self.frame_kind)
 
     def _release_histograms(
         self, plan: QueryPlan, request: Loss | dict[str, Fraction], request_record: dict[str, object], by: str

@@ -197,23 +197,35 @@ def _column_entry(table: str, name: str, entry: Any, frame: InputFrame) -> dict[
         case {"type": _}:
             return {key: _policy_value(value) for key, value in entry.items()}
         case Mapping():
-            return {
-                "type": _column_type(table, name, frame, "columns"),
-                **{key: _policy_value(entry[key]) for key in entry},
-            }
+            kind = _listed_type(_column_type(table, name, frame, "columns"), entry.get("in"))
+            return {"type": kind, **{key: _policy_value(entry[key]) for key in entry}}
         case tuple():
             kind = _column_type(table, name, frame, "columns")
             if kind in _ORDERED_TYPES:
                 return {"type": kind, "between": _policy_value(entry)}
             cause = f'{with_article(kind)} column cannot have a range. Declare the type: {{"type": …, "between": […]}}'
         case list():
-            kind = _column_type(table, name, frame, "columns")
-            if len(entry) != 2 or kind not in _ORDERED_TYPES:
+            kind = _listed_type(_column_type(table, name, frame, "columns"), entry)
+            if len(entry) != 2 or kind not in _ORDERED_TYPES or (kind == "integer" and _are_neighbours(entry)):
                 return {"type": kind, "in": _policy_value(entry)}
             cause = 'a list of two values is ambiguous. Write (low, high) for a range, {"in": [first, second]} for keys'
         case _:
             cause = f"{type(entry).__name__} is not a declaration. {_COLUMN_HINT.removesuffix('.')}"
     raise PolicyError(f"columns: table {shorten(table)}, column {shorten(name)}: {cause}.")
+
+
+def _listed_type(kind: str, values: Any) -> str:
+    """Return the type of a column with listed values; pandas stores integers with missing values as reals."""
+    return "integer" if kind == "real" and isinstance(values, list) and _are_integers(values) else kind
+
+
+def _are_neighbours(values: list[Any]) -> bool:
+    """Return whether two values are all integers between them, so that a list and a range mean the same."""
+    return _are_integers(values) and abs(int(values[0]) - int(values[1])) == 1
+
+
+def _are_integers(values: list[Any]) -> bool:
+    return all(isinstance(value, int | np.integer) and not isinstance(value, bool) for value in values)
 
 
 def _column_type(table: str, name: str, frame: InputFrame, argument: str) -> str:

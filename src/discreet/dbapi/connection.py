@@ -1,6 +1,7 @@
 """Connections, with the statements SET, RESET, SHOW and EXPLAIN."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from os import PathLike
@@ -19,11 +20,13 @@ from discreet.kernel.loss import Budget
 from discreet.kernel.numbers import Number, as_positive
 from discreet.policy import Policy
 from discreet.policy.problems import shorten
-from discreet.query.syntax.parse import ParsedQuery, check_text, parse_query, tokenise
+from discreet.pricing.allocation import CostMissing
+from discreet.query.syntax.parse import check_text, parse_query, tokenise
 
 _COMMANDS = ("EXPLAIN", "SET", "RESET", "SHOW")
 _SETTINGS = ("epsilon", "rho")
 _VALUES = (TokenType.NUMBER, TokenType.STRING, TokenType.SLASH)
+_CATALOG_WORDS = ("TABLES", "COLUMNS")  # after SHOW: statements that the curator answers
 _EXAMPLES = {"SET": "SET epsilon = 0.1", "RESET": "RESET epsilon", "SHOW": "SHOW epsilon"}
 
 
@@ -48,7 +51,10 @@ def split_command(text: str) -> tuple[str, str]:
     first = next(iter(tokenise(text)), None)
     if first is None or text[first.start : first.end + 1].upper() not in _COMMANDS:
         return "", text
-    return first.text.upper(), text[: first.start] + " " * len(first.text) + text[first.end + 1 :]
+    command, rest = first.text.upper(), text[: first.start] + " " * len(first.text) + text[first.end + 1 :]
+    if command == "SHOW" and any(token.text.upper() in _CATALOG_WORDS for token in tokenise(rest)[:1]):
+        return "", text
+    return command, rest
 
 
 def parse_setting(command: str, rest: str) -> tuple[str, str | None]:
@@ -83,6 +89,15 @@ def cost_setting(name: str, value: object, budget: Budget) -> CostSetting:
 
 
 _NO_COST = "epsilon: there is no default. State the cost of an answer: SET epsilon = 0.1, or connect(…, epsilon=0.1)."
+
+
+@contextmanager
+def _stating_missing_cost() -> Iterator[None]:
+    """Say in SQL how a missing cost is given."""
+    try:
+        yield
+    except CostMissing:
+        raise QuestionRefused(_NO_COST) from None
 
 
 def connect(
@@ -152,7 +167,7 @@ class Connection:
         self._check_open()
         if not isinstance(operation, str):
             raise QuestionRefused(f"operation: expected SQL as a string, not {type(operation).__name__}.")
-        with translate_errors():
+        with translate_errors(), _stating_missing_cost():
             command, rest = split_command(operation)
             text = bind(rest, parameters)
             match command:
@@ -167,21 +182,12 @@ class Connection:
                     return self._show(parse_setting(command, text)[0])
             parsed = parse_query(text)
             refuse_bound_names(text, parsed.query, parameters)
-            cost = self._cost_for(parsed)
+            cost = CostSetting() if parsed.options.epsilon or parsed.within else self._cost
             if command == "EXPLAIN":
                 explanation = self.curator.explain(text, by=self.by, epsilon=cost.epsilon, rho=cost.rho)
                 return Result(pa.table({"explanation": repr(explanation).splitlines()}))
             answer = self.curator.ask(text, by=self.by, epsilon=cost.epsilon, rho=cost.rho)
             return Result(answer.with_margins(), answer)
-
-    def _cost_for(self, parsed: ParsedQuery) -> CostSetting:
-        """Return the cost of a query; empty if the query states it, or the policy has a default."""
-        cost = self._cost
-        if parsed.options.epsilon is not None or parsed.within is not None:
-            return CostSetting()
-        if cost == CostSetting() and self._policy_epsilon() is None:
-            raise QuestionRefused(_NO_COST)
-        return cost
 
     def _policy_epsilon(self) -> Fraction | None:
         analyst = self.curator.policy.budget_entry.analysts.get(self.by)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+import pyarrow as pa
 
 from discreet.engines.column_usage import ColumnUsage
 from discreet.kernel.expr import Type
@@ -61,6 +62,9 @@ class Engine(Protocol):
 
     def fanout(self, table: str, columns: tuple[str, ...]) -> int:
         """Return the largest number of rows of a PUBLIC table that are equal in these columns; NULL equals nothing."""
+
+    def rows(self, table: str, columns: tuple[str, ...], limit: int) -> pa.Table:
+        """Return these columns of a PUBLIC table, at most `limit` rows."""
 
     def batches(
         self, relation: Relation, columns: tuple[str, ...], size: int

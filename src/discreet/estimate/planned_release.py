@@ -144,7 +144,7 @@ class PlannedRelease:
     of the table, and `key_order` has their indices in the analyst's order, by which rows are sorted. If a `sample`
     declares its size, counts and sums are expanded to the population. `possible` bounds a unit's contribution before
     clipping. A release with a `histogram` has no measures: it serves other releases. With `automatic` bounds, those of
-    the question are placeholders until they are chosen.
+    the question are placeholders until they are chosen. `left_out` says which rows are in no group.
     """
 
     name: str
@@ -158,11 +158,16 @@ class PlannedRelease:
     possible: PossibleContribution = UNBOUNDED
     histogram: ContributionHistogram | None = None
     automatic: AutomaticBounds | None = None
+    left_out: str = ""
 
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """The plan of a query: its releases, and their post-processing (as SQL in `outer_sql`)."""
+    """The plan of a query: its releases, and their post-processing (as SQL in `outer_sql`).
+
+    A query that reads no private table has no release; its post-processing reads public tables and the tables of
+    `catalog`, which describe the policy.
+    """
 
     sql: str
     explain: bool
@@ -171,11 +176,22 @@ class QueryPlan:
     releases: tuple[PlannedRelease, ...]
     outer_sql: str
     postprocess: PostprocessPlan
+    catalog: Mapping[str, pa.Table] | None = None
+
+    @property
+    def is_free(self) -> bool:
+        """Whether no private table is read, so that nothing is charged."""
+        return self.catalog is not None
 
     @property
     def answering(self) -> tuple[PlannedRelease, ...]:
         """The releases whose tables the answer is computed from; the others are contribution histograms."""
         return tuple(release for release in self.releases if release.histogram is None)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Which rows are in no group, by the policy alone."""
+        return tuple(dict.fromkeys(release.left_out for release in self.answering if release.left_out))
 
     @property
     def pending(self) -> tuple[PlannedRelease, ...]:

@@ -130,7 +130,7 @@ class Env:
             )
         if isinstance(node, exp.Any | exp.All | exp.Array):
             return self.refuse(node, f"{function_label(node)} is not supported", "Use IN (…)")
-        cause = f"{function_label(node)} is not supported on aggregated results"
+        cause = f"{function_label(node)} is not supported"
         return self.refuse(node, cause, "Leave it out")
 
 

@@ -84,7 +84,7 @@ def allowed_call(node: exp.Expr, env: Env, rules: Mapping[type[exp.Expr], CallRu
     """Translate a call by a rule; calls and arguments without one are refused."""
     rule = rules.get(type(node))
     if rule is None:
-        cause = f"{function_label(node)} is not supported on aggregated results"
+        cause = f"{function_label(node)} is not supported"
         raise env.refuse(node, cause, "Use COUNT, SUM, AVG, MIN, MAX, STDDEV, VARIANCE, MEDIAN or PERCENTILE_CONT")
     surplus = [name for name, given in node.args.items() if given and name not in rule.arguments.split()]
     if surplus:

@@ -37,12 +37,12 @@ def identifier_name(identifier: exp.Expr) -> str:
 
 
 def output_name(node: exp.Expr) -> str:
-    """Return the name that PostgreSQL gives an output column.
+    """Return the name of an output column: as the query writes it, or else PostgreSQL's.
 
     >>> from sqlglot import parse_one
     >>> query = parse_one("SELECT a AS Total, t.b, COUNT(*), a + 1, CASE WHEN a THEN 1 END, 1::int", read="postgres")
     >>> [output_name(each) for each in query.selects]
-    ['total', 'b', 'count', '?column?', 'case', 'int4']
+    ['Total', 'b', 'count', '?column?', 'case', 'int4']
     """
     return _ranked_name(node)[0] or _UNNAMED
 
@@ -67,9 +67,9 @@ def _ranked_name(node: exp.Expr | None) -> tuple[str | None, int]:  # noqa: PLR0
     """Return a name and its rank: 2 for columns and functions, which take precedence over 1 for types and CASE."""
     match node:
         case exp.Alias():
-            return identifier_name(node.args["alias"]), 2
+            return node.args["alias"].name, 2
         case exp.Column() if isinstance(node.this, exp.Identifier):
-            return identifier_name(node.this), 2
+            return node.this.name, 2
         case exp.Paren() | exp.Window() | exp.Filter() | exp.WithinGroup():
             return _ranked_name(node.this)
         case exp.Cast() if "name" not in node.meta:
@@ -228,9 +228,15 @@ class Scope:
 
 
 def matches_name(identifier: exp.Expr, name: str) -> bool:
-    """Return whether an identifier matches a name, ignoring case unless it is quoted."""
+    """Return whether an identifier matches a name, ignoring case unless it is quoted.
+
+    Names are kept as they are written, and PostgreSQL folds those without quotes, so "total" also matches Total.
+
+    >>> [matches_name(exp.to_identifier(text, quoted=True), "Total") for text in ("Total", "total", "TOTAL")]
+    [True, True, False]
+    """
     if identifier.args.get("quoted"):
-        return identifier.name == name
+        return identifier.name in (name, name.lower())
     return identifier.name.lower() == name.lower()
 
 
@@ -261,7 +267,7 @@ def rename_columns(relation: PlannedRelation, columns: Sequence[exp.Expr], node:
             f"the table has {len(relation.fields)} columns, but {len(columns)} names were given",
             "Give as many names, or fewer",
         )
-    names = [identifier_name(column) for column in columns]
+    names = [column.name for column in columns]
     fields = [
         PlannedColumn(names[index] if index < len(names) else field.name, field.kind, field.origin, field.width)
         for index, field in enumerate(relation.fields)

@@ -8,6 +8,7 @@ from discreet.estimate.planned_release import QueryPlan, noisy_columns
 from discreet.kernel.errors import Refused
 from discreet.kernel.mechanism import Laplace
 from discreet.kernel.numbers import Number, as_positive
+from discreet.policy.declarations import declared_name
 from discreet.pricing.allocation import Allocation, cost_shares
 from discreet.pricing.combined_release import combine_draws
 from discreet.pricing.error_forecast import ColumnForecast
@@ -35,6 +36,7 @@ def read_margins(plan: QueryPlan, margin: Margins) -> dict[str, Fraction]:
                 f'margin: several columns are noisy ({", ".join(names)}). Name the column: {{"{names[0]}": …}}.'
             )
         margin = {names[0]: margin}
+    margin = {name if name in names else declared_name(names, str(name)) or name: margin[name] for name in margin}
     unknown = [str(name) for name in margin if name not in names]
     if unknown or not margin:
         which = f"{unknown[0]!r} is not a noisy column" if unknown else "no column is named"

@@ -33,6 +33,15 @@ _NO_SUCH_NOISE = (
 _SHARE_UNITS = 1 << 30  # shares are multiples of 1 / this
 
 
+class CostMissing(Refused):
+    """Neither the query nor the call nor the policy states a cost."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "epsilon: the cost of the answer is missing; there is no default. Give epsilon=0.1, for example."
+        )
+
+
 def requested_cost(
     budget: Budget,
     releases: tuple[PlannedRelease, ...],
@@ -45,7 +54,7 @@ def requested_cost(
     if epsilon is not None and rho is not None:
         raise Refused("epsilon: epsilon and rho are both given. Give one of them.")
     if epsilon is None and rho is None:
-        raise Refused("epsilon: the cost of the answer is missing; there is no default. Give epsilon=0.1, for example.")
+        raise CostMissing
     if rho is not None and budget.rho is None:
         raise Refused("rho: the budget is pure epsilon-DP. Give epsilon instead.")
     try:

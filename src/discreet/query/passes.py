@@ -1,6 +1,7 @@
 """The passes from SQL text to a query plan; a query that cannot be answered is refused.
 
 syntax/            text to syntax tree, and source positions for refusals
+free_query         queries that read no private table, which need no release
 resolve            which SELECT is the release: private rows below it, released tables above it
 expressions/       expressions on single rows: binding, ranges and domains
 relations/         the SELECTs below the release: tables, joins, conditions, subqueries, aggregation per unit
@@ -32,6 +33,7 @@ from discreet.query.bind_context import BindContext, PlannedReleases, RequestedB
 from discreet.query.canonical_form import canonical_release
 from discreet.query.column_pruning import prune_columns
 from discreet.query.expressions.declared_values import UndeclaredValue
+from discreet.query.free_query import FreeQuery, free_query
 from discreet.query.relations.scope import PrivateSource
 from discreet.query.resolve import resolve_query, split_at_releases
 from discreet.query.syntax import parse
@@ -52,6 +54,7 @@ class QueryDraft:
     parsed: parse.ParsedQuery | None = None
     outer_query: exp.Expr | None = None
     releases: tuple[PlannedRelease, ...] = ()
+    free: FreeQuery | None = None
     postprocess: PostprocessPlan | None = None
 
 
@@ -76,8 +79,11 @@ def _check_unit_option(name: str | None, context: BindContext) -> None:
 
 
 def find_releases(draft: QueryDraft) -> QueryDraft:
-    """Split the query into releases and the query over them."""
+    """Split the query into releases and the query over them; without private tables there are no releases."""
     assert draft.parsed is not None
+    free = free_query(draft.parsed, draft.context)
+    if free is not None:
+        return replace(draft, outer_query=free.query, free=free)
     outer_query = split_at_releases(
         draft.parsed.query, draft.context
     )  # modifies the tree, which is not used afterwards
@@ -107,12 +113,9 @@ def add_histograms(draft: QueryDraft) -> QueryDraft:
 def plan_postprocessing(draft: QueryDraft) -> QueryDraft:
     """Compile the query over the released tables, before anything is charged."""
     assert draft.outer_query is not None
-    return replace(
-        draft,
-        postprocess=after.compile_query(
-            draft.outer_query, {release.name: release_schema(release) for release in draft.releases}
-        ),
-    )
+    released = {release.name: release_schema(release) for release in draft.releases}
+    schemas = released if draft.free is None else draft.free.schemas
+    return replace(draft, postprocess=after.compile_query(draft.outer_query, schemas))
 
 
 def run_reader(reader: Callable[[], T]) -> T:
@@ -170,7 +173,16 @@ def plan_query(  # noqa: PLR0913 - the query, its context, and two bounds
     assert draft.postprocess is not None
     parsed = draft.parsed
     outer_sql = draft.outer_query.sql(dialect="postgres") if draft.outer_query is not None else ""
-    return QueryPlan(sql, parsed.explain, parsed.options, parsed.within, draft.releases, outer_sql, draft.postprocess)
+    return QueryPlan(
+        sql,
+        parsed.explain,
+        parsed.options,
+        parsed.within,
+        draft.releases,
+        outer_sql,
+        draft.postprocess,
+        None if draft.free is None else draft.free.catalog,
+    )
 
 
 def plan_row_query(sql: str, policy: Policy, public_tables: PublicTables, *, by: str = OWNER) -> PrivateSource:

@@ -83,7 +83,7 @@ def split_at_releases(query: exp.Expr, context: BindContext) -> exp.Query:
         return source.query
     if isinstance(source, PublicSource):
         cause = "this query reads only public tables"
-        raise refuse(query, "FROM", cause, "Query them directly; this needs no budget.")
+        raise refuse(query, "FROM", cause, "Leave out the private tables, and it is free.")
     raise _single_rows_refusal(query)
 
 
@@ -253,7 +253,7 @@ def _resolve_released(query: exp.Query, ctes: CteSources, context: BindContext) 
         return limit_to_one_row(source.query, context.releases.planned)
     if isinstance(source, PublicSource):
         cause = "joining a public table with aggregated results is not supported yet"
-        raise refuse(query, "SELECT", cause, "Join it before aggregating, or query it directly.")
+        raise refuse(query, "SELECT", cause, "Join it before aggregating, or query it alone, which is free.")
     cause = "individual rows cannot be combined with aggregated results"
     raise refuse(query, "SELECT", cause, "Aggregate them in the inner query.")
 

@@ -43,6 +43,12 @@ class PublicTables(Protocol):
         """Return the maximum number of rows with equal values in these columns; without columns, the number of rows."""
 
 
+def column_types(public_tables: PublicTables, table: DeclaredTable) -> Mapping[str, Type]:
+    """Return the columns of a table: those declared; all of a public table that declares none."""
+    declared = {name: kernel_type(column.type) for name, column in table.columns.items()}
+    return declared or public_tables.columns(table.name)
+
+
 def private_source(policy: Policy, public_tables: PublicTables, table: DeclaredTable, alias: str) -> PrivateSource:
     """Return a private table as a source of a query, with out-of-range values set to NULL if the policy says so."""
     scan = scan_of(policy, table.name)
@@ -61,9 +67,7 @@ def private_source(policy: Policy, public_tables: PublicTables, table: DeclaredT
 
 def public_source(policy: Policy, public_tables: PublicTables, table: DeclaredTable, alias: str) -> PublicSource:
     """Return a public table as a source of a query."""
-    types = {name: kernel_type(declared.type) for name, declared in table.columns.items()} or public_tables.columns(
-        table.name
-    )
+    types = column_types(public_tables, table)
     columns = tuple((name, Column(name, kind)) for name, kind in types.items())
     infos = tuple(_public_column(policy, public_tables, table, column) for _, column in columns)
     return PublicSource(PublicTable(table.name, columns), View(alias, infos))
@@ -175,9 +179,7 @@ def _referenced_values(policy: Policy, public_tables: PublicTables, name: str, c
     """Return the values of the public column that a column references."""
     target = policy.table(name)
     assert target is not None
-    types = {each: kernel_type(there.type) for each, there in target.columns.items()} or public_tables.columns(
-        target.name
-    )
+    types = column_types(public_tables, target)
     spelling = declared_name(types, column)
     if spelling is None:
         raise PolicyError(f'references: column "{column}" of table "{name}" does not exist.')

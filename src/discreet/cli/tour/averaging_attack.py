@@ -45,7 +45,7 @@ def repeat_query(town: Town, times: int) -> RepeatedQuery:
     sql, _ = differencing_queries(town.governor())
     with town.open_with_budget(BUDGET) as curator, CuratorCopies(curator).open_copy() as copy:
         answers = (copy.ask(sql, epsilon=EPSILON) for _ in range(times))
-        distinct_answers = {(answer.value, answer.receipt.id) for answer in answers}
+        distinct_answers = {(answer.value, answer.receipt) for answer in answers}
         return RepeatedQuery(sql, times, len(distinct_answers), len(copy.ledger.events()), copy.budget().spent.epsilon)
 
 

@@ -158,15 +158,19 @@ class DuckDB:
 
     def query(self, sql: str) -> pa.Table:
         """Run one SELECT of the kernel; EngineError if it fails, exceeds the time limit or runs out of memory."""
+        return self._query(sql, self._file_stamps)
+
+    def _query(self, sql: str, stamps: Mapping[str, tuple[FileStamp, ...]]) -> pa.Table:
         with self._connection_lock:
-            self._check_open()
+            self._check_process()
+            self._check_files(stamps)
             try:
                 rows = self._run(sql)
             except EngineError:
                 raise
             except Exception as error:  # from DuckDB or Arrow, or from Python while it decodes their messages
                 raise EngineError(f"the engine failed: {error}") from error
-            self._check_files()
+            self._check_files(stamps)
         return rows
 
     def batches(
@@ -210,6 +214,12 @@ class DuckDB:
         grouped = f"{rows} GROUP BY {', '.join(names)}" if names else rows
         return int(self.query(f"SELECT COALESCE(MAX(n), 0) AS n FROM ({grouped})").column("n")[0].as_py())  # noqa: S608
 
+    def rows(self, table: str, columns: tuple[str, ...], limit: int) -> pa.Table:
+        """Return these columns of a PUBLIC table, at most `limit` rows; files of other tables are not looked at."""
+        names = ", ".join(quote_name(self._require_column(table, column)) for column in columns)
+        sql = f"SELECT {names} FROM {quote_name(table)} LIMIT {limit:d}"  # noqa: S608 - names in quotes
+        return self._query(sql, {table: self._file_stamps[table]})
+
     def close(self) -> None:
         """Cancel a running question and release all resources; closing twice does nothing."""
         if not self._finalizer.alive or os.getpid() != self._pid:
@@ -245,9 +255,9 @@ class DuckDB:
             raise EngineError("the engine accepts only a single SELECT statement.")
         return self._connection.sql(statements[0]).to_arrow_table()
 
-    def _check_files(self) -> None:
+    def _check_files(self, stamps_by_table: Mapping[str, tuple[FileStamp, ...]] | None = None) -> None:
         """Fail if a file is not the one that was opened, whose columns were checked: answers use one snapshot."""
-        for table, stamps in self._file_stamps.items():
+        for table, stamps in (self._file_stamps if stamps_by_table is None else stamps_by_table).items():
             changed = next((stamp.path for stamp in stamps if not stamp.is_current), None)
             if changed is not None:
                 raise SourceChanged(f"table {table}: {changed} was changed or removed. Reopen the engine.")

@@ -145,6 +145,12 @@ class Postgres:
             largest = reader.run_select(f"SELECT COALESCE(MAX(n), 0) AS n FROM ({grouped}) AS g")  # noqa: S608 - quoted names
         return int(largest.column("n")[0].as_py())
 
+    def rows(self, table: str, columns: tuple[str, ...], limit: int) -> pa.Table:
+        """Return these columns of a PUBLIC table, at most `limit` rows."""
+        names = ", ".join(self._quoted_columns(table, columns))
+        with self.prepare({table: frozenset(columns)}) as reader:
+            return reader.run_select(f"SELECT {names} FROM {self.dialect.table_source(table)} AS t LIMIT {limit:d}")  # noqa: S608
+
     def close(self) -> None:
         """Cancel a running question and release all resources; closing twice does nothing."""
         if not self._finalizer.alive or not self._session.is_own_process:

@@ -222,6 +222,12 @@ class Spark:
         largest = self.query(largest_sql, {table: frozenset(columns)})
         return int(largest.column("n")[0].as_py())
 
+    def rows(self, table: str, columns: tuple[str, ...], limit: int) -> pa.Table:
+        """Return these columns of a PUBLIC table, at most `limit` rows."""
+        names = ", ".join(self._quoted_columns(table, columns))
+        sql = f"SELECT {names} FROM {self._views.tables[table].view} LIMIT {limit:d}"  # noqa: S608 - names in quotes
+        return self.query(sql, {table: frozenset(columns)})
+
     def close(self) -> None:
         """Cancel a running question and release all resources; closing twice does nothing."""
         if not self._finalizer.alive or not self._session.is_own_process:

@@ -150,6 +150,7 @@ def _column_sketch(entry: dict[str, Any], unit: str | None, links: dict[str, tup
         high=high,
         keys=() if kind == "boolean" else keys or (),
         references=links.get(name),
+        nullable=entry.get("nullable") is True or entry.get("required") is False,
         notes=(*notes, *unknown_key_notes(entry, (*_COLUMN_NOTES, *_COLUMN_TERMS))),
     )
 

@@ -46,6 +46,7 @@ _UNIT_COMMENT = (
     'the column that identifies people; "row" for single rows; or public = true instead of unit, groups, rows'
 )
 _SAMPLE_COMMENT = 'sample = "simple"  # if the units are a simple random sample: margins then include sampling error'
+_NULL_COMMENT = "null = true makes NULL a group"
 _TEXT_COMMENT = "add in = [..] if its values are few and known; otherwise grouping needs partition selection"
 
 
@@ -144,11 +145,13 @@ def _data_column_lines(column: ColumnSketch, table: TableSketch, roles: Roles) -
     if bounded and not has_domain:
         example = "2024-01-01, 2024-12-31" if column.type in ("date", "timestamp") else "0, 100"
         entry = _column_entry_text(column, between=_PLACEHOLDER_RANGE)
-        yield f"{name} = {entry}  # from its meaning, such as [{example}]"
+        comments = [f"from its meaning, such as [{example}]"]
     else:
         needs_no_comment = has_domain or open_ended or column.guessed  # guessed types have one comment per table
-        comment = _TEXT_COMMENT if column.type == "text" and not needs_no_comment else ""
-        yield f"{name} = {_column_entry_text(column)}" + (f"  # {comment}" if comment else "")
+        entry = _column_entry_text(column)
+        comments = [_TEXT_COMMENT] if column.type == "text" and not needs_no_comment else []
+    comments += [_NULL_COMMENT] if column.nullable and not column.unique else []
+    yield f"{name} = {entry}" + (f"  # {'; '.join(comments)}" if comments else "")
     if degrees and not has_domain:
         entry = _column_entry_text(column, between=f"[-{degrees}, {degrees}]", step="0.0001", outside='"null"')
         yield f"# {name} = {entry}  # suggestion from its name: replaces the line above if the values are degrees"

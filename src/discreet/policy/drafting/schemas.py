@@ -74,7 +74,8 @@ def _file_columns(file: Path) -> tuple[ColumnSketch, ...]:
     try:
         if suffix in _PARQUET_SUFFIXES:
             return tuple(_arrow_column(field) for field in pq.read_schema(file))
-        return tuple(ColumnSketch(name, "text", guessed=True) for name in _csv_header(file, _DELIMITERS[suffix]))
+        names = _csv_header(file, _DELIMITERS[suffix])
+        return tuple(ColumnSketch(name, "text", guessed=True, nullable=True) for name in names)
     except PolicyError:
         raise
     except (OSError, EOFError, ValueError, csv.Error):  # Arrow's are ValueErrors and may quote the file
@@ -82,7 +83,7 @@ def _file_columns(file: Path) -> tuple[ColumnSketch, ...]:
 
 
 def _arrow_column(field: pa.Field) -> ColumnSketch:
-    return ColumnSketch(field.name, _arrow_type(field.type), str(field.type))
+    return ColumnSketch(field.name, _arrow_type(field.type), str(field.type), nullable=field.nullable)
 
 
 def _arrow_type(dtype: pa.DataType) -> str | None:
@@ -168,8 +169,8 @@ def _duckdb_tables(file: Path, table_name: str | None) -> Iterator[TableSketch]:
         ) from None
     with connection:
         rows = connection.execute(
-            "SELECT c.schema_name, c.table_name, c.column_name, c.is_generated, c.data_type FROM duckdb_columns() c "
-            "SEMI JOIN duckdb_tables() t USING (database_oid, schema_oid, table_oid) "
+            "SELECT c.schema_name, c.table_name, c.column_name, c.is_generated, c.data_type, c.is_nullable "
+            "FROM duckdb_columns() c SEMI JOIN duckdb_tables() t USING (database_oid, schema_oid, table_oid) "
             "WHERE c.database_name = current_database() ORDER BY c.schema_name, c.table_name, c.column_index"
         ).fetchall()
         unique_rows = connection.execute(
@@ -179,12 +180,12 @@ def _duckdb_tables(file: Path, table_name: str | None) -> Iterator[TableSketch]:
         ).fetchall()
     unique = set(unique_rows)
     tables: dict[str, list[ColumnSketch]] = {}
-    for schema, table, column, is_generated, native in rows:
+    for schema, table, column, is_generated, native, nullable in rows:
         name = table if schema == "main" else f"{schema}.{table}"
         kind = None if is_generated or native.endswith("]") else _DUCKDB_TYPES.get(native.partition("(")[0])
         # The part in parentheses may contain values: an ENUM lists them.
         stored, is_unique = native.partition("(")[0].lower(), (schema, table, column) in unique
-        tables.setdefault(name, []).append(ColumnSketch(column, kind, stored, unique=is_unique))
+        tables.setdefault(name, []).append(ColumnSketch(column, kind, stored, unique=is_unique, nullable=nullable))
     if table_name is not None:
         tables = {name: columns for name, columns in tables.items() if name.lower() == table_name.lower()}
     if not tables:
@@ -225,6 +226,11 @@ _POSTGRES_UNIQUE_SQL = """
 """
 
 
+_POSTGRES_NOT_NULL_SQL = """
+    SELECT attrelid::bigint, attname::text FROM pg_attribute WHERE attrelid = ANY(%s::oid[]) AND attnotnull
+"""
+
+
 def is_postgres_url(location: str) -> bool:
     """Whether a location is a PostgreSQL URL.
 
@@ -240,12 +246,15 @@ def read_postgres_schemas(url: str, table_names: Sequence[str] = ()) -> list[Tab
         parse_location(url, "the URL")
     except ValueError as error:
         raise PolicyError(str(error)) from None
-    names, columns, unique = _read_postgres_catalog(url)
+    names, columns, unique, not_null = _read_postgres_catalog(url)
     tables: dict[str, list[ColumnSketch]] = {name: [] for name in names.values()}
     for table, column, _, _, native in columns:
         family = TYPE_FAMILIES.get(native)
         kind = _POSTGRES_TYPES.get(family, family) if family else None
-        tables[names[table]].append(ColumnSketch(column, kind, native, unique=(table, column) in unique))
+        key = (table, column)
+        tables[names[table]].append(
+            ColumnSketch(column, kind, native, unique=key in unique, nullable=key not in not_null)
+        )
     selected = [_find_postgres_table(name, list(tables), url) for name in table_names] or [
         name for name, table_columns in tables.items() if table_columns
     ]
@@ -256,21 +265,24 @@ def read_postgres_schemas(url: str, table_names: Sequence[str] = ()) -> list[Tab
     return [TableSketch(_policy_table_name(name), name, tuple(tables[name])) for name in selected]
 
 
-def _read_postgres_catalog(url: str) -> tuple[dict[int, str], list[tuple[Any, ...]], set[tuple[int, str]]]:
-    """Return the names of tables by oid, all of their columns, and the unique columns."""
+def _read_postgres_catalog(
+    url: str,
+) -> tuple[dict[int, str], list[tuple[Any, ...]], set[tuple[int, str]], set[tuple[int, str]]]:
+    """Return the names of tables by oid, all of their columns, those that are unique, and those that are NOT NULL."""
     with connect(url, default_transaction_read_only="on", search_path="pg_catalog") as connection:
         try:
             names = dict(connection.execute(_POSTGRES_TABLES_SQL).fetchall())
             columns = connection.execute(
                 COLUMNS_QUERY.format(tables="attrelid = ANY(%s::oid[])"), [list(names)]
             ).fetchall()
-            unique = {
-                (table, column) for table, column in connection.execute(_POSTGRES_UNIQUE_SQL, [list(names)]).fetchall()
-            }
+            unique, not_null = (
+                {(table, column) for table, column in connection.execute(sql, [list(names)]).fetchall()}
+                for sql in (_POSTGRES_UNIQUE_SQL, _POSTGRES_NOT_NULL_SQL)
+            )
         except driver().Error as error:
             message = f"cannot read the server's catalog (SQLSTATE {error.sqlstate}). See the server log."
             raise PolicyError(f"{server_description(url)}: {message}") from None
-    return names, columns, unique
+    return names, columns, unique, not_null
 
 
 def _policy_table_name(qualified_name: str) -> str:

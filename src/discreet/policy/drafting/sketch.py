@@ -15,7 +15,8 @@ class ColumnSketch:
     """A column; `low`, `high` and `keys` are TOML texts, and a column whose type is None cannot be used in queries.
 
     `stored_type` is the source's name for the type; `guessed` means that the source defines no type; `references` is
-    the table and column of a foreign key; `unique` means that the database has a uniqueness constraint.
+    the table and column of a foreign key; `unique` means that the database has a uniqueness constraint; `nullable` that
+    the schema allows NULL.
     """
 
     name: str
@@ -28,6 +29,7 @@ class ColumnSketch:
     references: tuple[str, str] | None = None
     notes: tuple[str, ...] = ()
     unique: bool = False
+    nullable: bool = False
 
 
 @dataclass(frozen=True)

@@ -83,5 +83,6 @@ def _column_sketch(name: str, entry: dict[str, Any]) -> ColumnSketch:
         shorten(str(entry.get("type"))),
         low=None if is_unit else low,
         high=None if is_unit else high,
+        nullable=entry.get("nullable") is True,
         notes=(*notes, *unknown_key_notes(entry, (*_COLUMN_OPTIONS, *_KNOWN_KEYS))),
     )

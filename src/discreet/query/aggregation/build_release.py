@@ -31,6 +31,7 @@ from discreet.query.aggregation.additive_aggregates import Aggregate, BasicFunct
 from discreet.query.aggregation.contribution_bounds import (
     bounds_notes,
     contribution_bounds_for,
+    left_out_note,
     limit_selection,
     possible_contribution,
 )
@@ -306,8 +307,15 @@ def _planned_release(
         for index, (label, estimator) in enumerate(zip(labels.values(), estimators, strict=True))
     )
     keys = tuple(name for name, _ in grouping.by)
-    notes = bounds_notes(question, labels, grouping.rows, context, automatic)
-    sample = context.policy.sample
     return PlannedRelease(
-        "", question, keys, measures, weights, notes, sample=sample, possible=possible, automatic=automatic
+        "",
+        question,
+        keys,
+        measures,
+        weights,
+        bounds_notes(question, labels, grouping.rows, context, automatic),
+        sample=context.policy.sample,
+        possible=possible,
+        automatic=automatic,
+        left_out=left_out_note(question, grouping.rows),
     )

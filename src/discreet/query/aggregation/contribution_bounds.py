@@ -16,7 +16,7 @@ from discreet.estimate.contribution_histogram import (
 )
 from discreet.estimate.estimators import VarianceStatistic
 from discreet.kernel.ball import Norm
-from discreet.kernel.expr import Call, Column, Expr, Type
+from discreet.kernel.expr import Call, Column, Expr, Type, Value
 from discreet.kernel.question import ContributionBounds, PublicGroups, Question, SelectedGroups
 from discreet.kernel.relation import (
     Derive,
@@ -37,6 +37,7 @@ from discreet.query.aggregation.additive_aggregates import Aggregate, BasicFunct
 from discreet.query.aggregation.group_keys import MAX_SELECTION_GROUPS, RowGrouping, has_null_group
 from discreet.query.aggregation.quantile_aggregates import ValueAggregate
 from discreet.query.bind_context import BindContext
+from discreet.query.expressions.public_domains import domain_of
 from discreet.query.relations.ownership import is_constant_per_unit, never_null, stays_in_range
 from discreet.query.relations.scope import ColumnInfo, PrivateSource
 from discreet.query.syntax.source_position import refuse
@@ -49,15 +50,15 @@ def bounds_notes(
     context: BindContext,
     automatic: AutomaticBounds | None = None,
 ) -> tuple[str, ...]:
-    """State which rows are left out, how much one unit contributes at most, and how values are clamped."""
+    """State how much one unit contributes at most, and how values are clamped."""
     if automatic and not automatic.chosen:
         contribution = [_PENDING_NOTE]
     else:
         contribution = [*_contribution_notes(question, context), *([_CHOSEN_NOTE] if automatic else [])]
-    return (*_left_out_notes(question, rows), *contribution, *_clamping_notes(labels, rows))
+    return (*contribution, *_clamping_notes(labels, rows))
 
 
-def _left_out_notes(question: Question, rows: PrivateSource) -> list[str]:
+def left_out_note(question: Question, rows: PrivateSource) -> str:
     """State which keys form no group, from the query and the policy alone: whether there are such rows is private."""
     columns, conditions = rows.columns_by_name(), []
     domains = question.groups.domains if isinstance(question.groups, PublicGroups) else None
@@ -65,20 +66,24 @@ def _left_out_notes(question: Question, rows: PrivateSource) -> list[str]:
         null_is_shown = None in domains[index] if domains else has_null_group(expr, columns)
         names = [name for name in columns_of(expr) if name in columns]
         ways = ["NULL"] if not (null_is_shown or never_null(expr, columns)) else []
-        ways += ["not declared"] if domains and _may_be_undeclared(expr, [columns[name] for name in names]) else []
+        infos = [columns[name] for name in names]
+        if domains and _may_be_undeclared(expr, infos, domains[index]):
+            has_range = all(info.bound.low is not None and info.declared_values is None for info in infos)
+            ways.append("outside its range" if has_range else "not declared")
         if ways:
             subject = ", ".join(sorted(columns[name].name for name in names))
             conditions.append(
                 f"{subject if isinstance(expr, Column) else f'the key from {subject}'} is {' or '.join(ways)}"
             )
-    return [f"Rows are left out where {', or '.join(conditions)}."] if conditions else []
+    return f"Rows are left out where {', or '.join(conditions)}." if conditions else ""
 
 
-def _may_be_undeclared(expr: Expr, columns: Sequence[ColumnInfo]) -> bool:
-    """Return whether a key from declared columns may have another value; a boolean and a CASE of ranges may not."""
-    if isinstance(expr, Column):
-        return expr.type is not Type.BOOLEAN and not all(column.in_range for column in columns)
-    return any(column.declared_values is not None for column in columns)
+def _may_be_undeclared(expr: Expr, columns: Sequence[ColumnInfo], domain: Sequence[Value]) -> bool:
+    """Return whether a key may have a value outside its domain: columns may, whatever the policy declares."""
+    if all(column.in_range for column in columns):
+        return False
+    unrestricted = domain_of(expr, {})  # a boolean, a CASE of constants or a month has the same values in any case
+    return unrestricted is None or not set(unrestricted) - {None} <= set(domain)
 
 
 _PENDING_NOTE = (

@@ -52,7 +52,7 @@ def _bind_table(node: exp.Table, ctes: CteSources, context: BindContext) -> Boun
     if cte is not None:
         alias = node.args.get("alias") or exp.TableAlias(this=identifier.copy())
         return alias_source(cte, alias, node)
-    table = _policy_table(node, context)
+    table = policy_table(node, context)
     alias = node.args.get("alias")
     name = alias.this.name if alias is not None and alias.this is not None else table.name
     make_source = public_source if table.public else private_source
@@ -60,7 +60,8 @@ def _bind_table(node: exp.Table, ctes: CteSources, context: BindContext) -> Boun
     return alias_source(source, alias, node) if alias is not None and alias.args.get("columns") else source
 
 
-def _policy_table(node: exp.Table, context: BindContext) -> DeclaredTable:
+def policy_table(node: exp.Table, context: BindContext) -> DeclaredTable:
+    """Return the table of this name that the analyst may query."""
     tables = {table.name: table for table in context.visible_tables}
     table_found = next((table for name, table in tables.items() if same_name(node.this, name)), None)
     if table_found is None:

@@ -125,7 +125,7 @@ def select_public(select: exp.Select, items: Sequence[FromItem]) -> PublicSource
             select,
             "SELECT",
             cause,
-            "Query the public table directly, which needs no budget, or join it with a private one.",
+            "Query it alone, which is free, or join it with a private table.",
         )
     columns = []
     for each in select_list:

@@ -12,6 +12,7 @@ from sqlglot import exp
 from discreet.kernel.expr import Call, Column, Constant, Expr, Type, Value
 from discreet.kernel.relation import Derive, PublicTable, Relation
 from discreet.policy.declarations import Window
+from discreet.postprocess.name_resolution import matches_name
 from discreet.query.expressions.binder import ColumnLookup, NameLookup, bind_expr
 from discreet.query.expressions.bound_expr import BoundExpr, RangeEnd
 from discreet.query.expressions.declared_values import DeclaredLists
@@ -112,10 +113,8 @@ BoundSource = PrivateSource | PublicSource | ReleasedSource
 
 
 def same_name(identifier: exp.Expr, name: str) -> bool:
-    """Return whether an identifier matches a name, ignoring case unless it is quoted."""
-    if identifier.args.get("quoted"):
-        return identifier.name == name
-    return identifier.name.lower() == name.lower()
+    """Return whether an identifier matches a name; see `matches_name`."""
+    return matches_name(identifier, name)
 
 
 def find_column(views: Iterable[View], node: exp.Column, clause: str) -> ColumnInfo:

@@ -107,10 +107,14 @@ _OPENING_OF |= {TokenType.R_BRACE: TokenType.L_BRACE, TokenType.END: TokenType.C
 _FIRST_WORDS = frozenset({"SELECT", "WITH", "("})
 _SELECT_HINT = "Write a SELECT query."
 _STATEMENT_HINTS = {
-    **dict.fromkeys(("SHOW", "DESCRIBE", "DESC", "PRAGMA", "SUMMARIZE"), "The policy lists the tables and columns."),
+    **dict.fromkeys(("PRAGMA", "SUMMARIZE"), "SHOW TABLES and DESCRIBE show what the policy declares."),
     **dict.fromkeys(("FROM", "TABLE", "VALUES"), "Begin with SELECT."),
     "ANALYZE": "EXPLAIN without ANALYZE shows the cost and the margins of error, and is free.",
 }
+_SHOW_TABLES = "SELECT table_name, is_private FROM information_schema.tables"
+_DESCRIBE = (
+    "SELECT column_name, data_type, is_nullable, minimum, maximum, declared_values FROM information_schema.columns"
+)
 _NUMBER_OPTIONS = {"epsilon": "epsilon", "delta": "delta"}
 _COUNT_OPTIONS = {"max_groups_contributed": "groups", "max_rows_contributed": "rows"}
 _TOKENIZER_OFFSET = re.compile(r" from \d+:(\d+)$")  # line and offset where the tokenizer stopped
@@ -130,12 +134,16 @@ class PrivacyOptions:
 
 @dataclass(frozen=True)
 class ParsedQuery:
-    """A parsed query: its syntax tree, whether it is an EXPLAIN, its privacy options, and its WITHIN margin."""
+    """A parsed query: its syntax tree, whether it is an EXPLAIN, its privacy options, and its WITHIN margin.
+
+    `described` is the table of a DESCRIBE, whose tree selects the columns of all tables.
+    """
 
     query: exp.Expression
     explain: bool
     options: PrivacyOptions
     within: Fraction | None
+    described: exp.Table | None = None
 
 
 def parse_query(text: str) -> ParsedQuery:
@@ -144,15 +152,23 @@ def parse_query(text: str) -> ParsedQuery:
     >>> parsed = parse_query("EXPLAIN SELECT count(*) FROM visits WITHIN 50;")
     >>> parsed.query.sql(), parsed.explain, parsed.within
     ('SELECT COUNT(*) FROM visits', True, Fraction(50, 1))
+    >>> parse_query("SHOW TABLES").query.sql()
+    'SELECT table_name, is_private FROM information_schema.tables'
     """
     check_text(text)
     text = text.replace("\ufeff", " ", 1) if text.startswith("\ufeff") else text  # a byte order mark
-    first = tokenise(text)
-    explain = bool(first) and first[0].text.upper() == "EXPLAIN"
-    if explain:  # the tokenizer takes the rest for one string; spaces keep the positions
-        text = text[: first[0].start] + " " * len(first[0].text) + text[first[0].end + 1 :]
-    stream = TokenStream(text, tokenise(text) if explain else first)
+    tokens, words = tokenise(text), set()
+    for word in ("EXPLAIN", "SHOW"):  # the tokenizer takes the rest for one string; spaces keep the positions
+        if tokens and tokens[0].text.upper() == word:
+            words.add(word)
+            text = text[: tokens[0].start] + " " * len(word) + text[tokens[0].end + 1 :]
+            tokens = tokenise(text)
+    explain, stream = "EXPLAIN" in words, TokenStream(text, tokens)
     stream.take_semicolons()
+    if "SHOW" in words or stream.describes:
+        described = stream.take_described_table()
+        catalog_sql = _SHOW_TABLES if described is None else _DESCRIBE
+        return ParsedQuery(build_tree(catalog_sql, tokenise(catalog_sql)), explain, PrivacyOptions(), None, described)
     stream.check_statement()
     stream.check_nesting()
     within = stream.take_within()
@@ -213,6 +229,27 @@ class TokenStream:
         for token in self.tokens:
             if token.token_type is TokenType.SEMICOLON:
                 raise self._refuse(token, "only one statement is allowed", "Send one query at a time.")
+
+    @property
+    def describes(self) -> bool:
+        """Whether the statement is DESCRIBE or DESC."""
+        return self._word_at(0) in ("DESCRIBE", "DESC")
+
+    def take_described_table(self) -> exp.Table | None:
+        """Return the table of DESCRIBE t or [SHOW] COLUMNS FROM t; None for [SHOW] TABLES."""
+        words = [self._word_at(at) for at in range(len(self.tokens))]
+        if words == ["TABLES"]:
+            return None
+        leading = 1 if self.describes else 2
+        expected = self.describes or words[:2] in (["COLUMNS", "FROM"], ["COLUMNS", "IN"])
+        name = self.tokens[-1] if expected and len(words) == leading + 1 else None
+        if name is None or not (name.token_type is TokenType.IDENTIFIER or words[-1].isidentifier()):
+            place = self.tokens[0] if self.tokens else Token(TokenType.VAR, "")
+            cause = f'syntax error at or near "{shorten(place.text)}"'
+            raise self._refuse(place, cause, "Write SHOW TABLES, or DESCRIBE and the name of one table.")
+        identifier = exp.to_identifier(name.text, quoted=name.token_type is TokenType.IDENTIFIER)
+        identifier.meta["line"] = name.line
+        return exp.Table(this=identifier)
 
     def check_statement(self) -> None:
         """Refuse everything except SELECT and WITH."""
