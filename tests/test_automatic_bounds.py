@@ -180,6 +180,36 @@ def test_an_answer_with_declared_bounds_does_not_decide_about_automatic_ones():
         assert rows > 1
 
 
+@pytest.mark.parametrize(
+    ("sql", "declared"), [(BY_WARD, (2, 3)), (TOTAL, (1, 3)), ("SELECT AVG(cost) AS a FROM visits", (1, 3))]
+)
+def test_a_blind_choice_takes_the_bounds_that_the_policy_declares(sql, declared):
+    with opened(DELTA, bounds="groups = 2\nrows = 3", data=heavy_tailed(100)) as curator:
+        answer = curator.ask(sql, epsilon=1, groups="auto", rows="auto")
+        assert chosen_bounds(curator)[-1][0] == [*declared, True]
+        assert "those that the policy declares were used" in " ".join(repr(answer).split())
+        assert any("too noisy to choose from" in note for note in answer.bounds)
+        assert not any("chosen automatically" in note for note in answer.bounds)
+        assert curator.ask(sql, epsilon=1, groups="auto", rows="auto").paid == ZERO_LOSS
+        paid = curator.ask(sql, epsilon=2, groups="auto", rows="auto").paid
+        assert amount(paid) == asked(curator, 2) - asked(curator, 1)
+
+
+@pytest.mark.parametrize("bounds", ["", "groups = 2"])
+def test_a_blind_choice_without_declared_bounds_is_a_guess_and_says_so(bounds):
+    with opened(DELTA, bounds=bounds, data=heavy_tailed(100)) as curator:
+        answer = curator.ask(BY_WARD, epsilon=1, groups="auto", rows="auto")
+        assert chosen_bounds(curator)[-1][0][-1] is True
+        assert "Too few patients to choose the bounds well" in " ".join(repr(answer).split())
+
+
+def test_a_histogram_that_can_tell_overrides_declared_bounds():
+    with opened(DELTA, bounds="groups = 1\nrows = 1") as curator:
+        _, rows, blind = bounds_of(curator, TOTAL, epsilon=8, rows="auto")
+        assert rows > 1
+        assert not blind
+
+
 def test_without_enough_budget_for_the_whole_query_nothing_is_charged(curator):
     with pytest.raises(dc.Refused, match="not enough budget"):
         curator.ask(BY_WARD, epsilon=9, by="ann")

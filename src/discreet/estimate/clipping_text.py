@@ -44,14 +44,12 @@ class ReportWords:
 
 def clipping_sentence(clipped: ClippedRelease, words: ReportWords) -> str:
     """State how much clipping removed, and what that does to the numbers; nothing if they are quantiles only."""
-    removed, measured, automatic = clipped.removed, clipped.measured, clipped.release.automatic
+    removed, measured = clipped.removed, clipped.measured
     if not any(isinstance(total, Count | CountUnits | Sum) for total in clipped.release.question.totals):
         return ""
     if removed is None or measured is None:
         return f"Clipping was not measured{words.reason}: {_effects(clipped, words)}."
-    blind = (
-        f" Too few {words.units} to choose the bounds well at this epsilon." if automatic and automatic.blind else ""
-    )
+    blind = _blind_sentence(clipped, words)
     noun = "rows" if measured.contribution is Contribution.ROWS else words.units
     if removed.low < 1 and (removed.estimate or 0.0) < 1:
         if removed.high is not None:
@@ -65,6 +63,16 @@ def clipping_sentence(clipped: ClippedRelease, words: ReportWords) -> str:
     else:
         amount = _subject(clipped, f"at least {round_down(removed.low)} {noun}{_share_phrase(clipped, removed)}")
     return f"{amount}: {_effects(clipped, words)}{_suggestion(clipped, measured, removed)}.{blind}"
+
+
+def _blind_sentence(clipped: ClippedRelease, words: ReportWords) -> str:
+    """Say so if automatic bounds were chosen blindly, and what was used instead."""
+    automatic = clipped.release.automatic
+    if automatic is None or not automatic.blind:
+        return ""
+    if automatic.uses_declared(clipped.release.question.bounds):
+        return f" Too few {words.units} to choose the bounds at this epsilon: those that the policy declares were used."
+    return f" Too few {words.units} to choose the bounds well at this epsilon."
 
 
 def clipping_notes(releases: Sequence[ClippedRelease], words: ReportWords) -> Iterator[str]:

@@ -10,6 +10,7 @@ from sqlglot import exp
 from discreet.engines.column_usage import columns_of
 from discreet.estimate.contribution_histogram import (
     AutomaticBounds,
+    ChosenBounds,
     PossibleContribution,
     effective_bounds,
     squared_radius,
@@ -53,7 +54,10 @@ def bounds_notes(
     if automatic and not automatic.chosen:
         contribution = [_PENDING_NOTE]
     else:
-        contribution = [*_contribution_notes(question, context), *([_CHOSEN_NOTE] if automatic else [])]
+        chosen = (
+            [] if automatic is None else [_DECLARED_NOTE if automatic.uses_declared(question.bounds) else _CHOSEN_NOTE]
+        )
+        contribution = [*_contribution_notes(question, context), *chosen]
     return (*_left_out_notes(question, rows), *contribution, *_clamping_notes(labels, rows))
 
 
@@ -86,6 +90,10 @@ _PENDING_NOTE = (
     "part of the cost."
 )
 _CHOSEN_NOTE = "These contribution bounds were chosen automatically, from a private histogram of contributions."
+_DECLARED_NOTE = (
+    "The private histogram of contributions was too noisy to choose from, so the contribution bounds are those that "
+    "the policy declares."
+)
 
 
 def _contribution_notes(question: Question, context: BindContext) -> list[str]:
@@ -225,7 +233,8 @@ def contribution_bounds_for(
     if AUTO in (groups, rows):
         _check_automatic(aggregates, context, node)
         key = sha256(repr((relation, grouping.by, grouping.groups, tuple(aggregates))).encode()).hexdigest()
-        automatic = AutomaticBounds(key, groups == AUTO, rows == AUTO)
+        declared = _declared_instead(groups, rows, relation, context, possible)
+        automatic = AutomaticBounds(key, groups == AUTO, rows == AUTO, declared)
         if (chosen := context.chosen_bounds.get(key)) is not None:
             groups, rows = chosen.groups, chosen.rows
             automatic = replace(automatic, chosen=True, blind=chosen.blind)
@@ -235,6 +244,19 @@ def contribution_bounds_for(
         min(most_rows, possible.rows or most_rows),
     )
     return ContributionBounds(most_groups, most_rows, norm, cap_rows), automatic
+
+
+def _declared_instead(
+    groups: Bound, rows: Bound, relation: Relation, context: BindContext, possible: PossibleContribution
+) -> ChosenBounds | None:
+    """Return the bounds with the policy's numbers instead of "auto"; None if it does not have them."""
+    most_groups = declared_bound(_policy_bound(relation, "groups", context) if groups == AUTO else groups)
+    most_rows = declared_bound(_policy_bound(relation, "rows", context) if rows == AUTO else rows)
+    if most_groups is None or most_rows is None:
+        return None
+    return ChosenBounds(
+        min(most_groups, possible.groups or most_groups), min(most_rows, possible.rows or most_rows), blind=True
+    )
 
 
 def _check_automatic(aggregates: Sequence[Aggregate | ValueAggregate], context: BindContext, node: exp.Expr) -> None:
