@@ -422,6 +422,48 @@ def test_the_norm_follows_the_noise_and_only_means_limit_rows_per_group():
                 assert bounds.bounds_notes[1] == "Each patient contributes at most 2 rows per group."
 
 
+@pytest.mark.parametrize(
+    ("ratio", "is_mean"),
+    [
+        ("SUM(cost) / COUNT(*)", True),
+        ("1.0 * SUM(cost) / NULLIF(COUNT(cost), 0)", True),
+        ("ROUND(SUM(cost) FILTER (WHERE cost > 5) / CAST(COUNT(*) AS REAL))", True),
+        ("COUNT(*) / SUM(cost)", False),
+        ("SUM(cost) / COUNT(DISTINCT patient)", False),
+        ("SUM(cost) / SUM(COUNT(*)) OVER ()", False),
+        ("SUM(cost) / 2, COUNT(*)", False),
+    ],
+)
+def test_a_sum_divided_by_a_count_of_rows_is_clipped_as_a_mean(ratio, is_mean):
+    with opened(DELTA, bounds="groups = 1\nrows = 2") as curator:
+        plan = curator._plan_query(f"SELECT ward, {ratio} FROM visits GROUP BY ward", "owner", None, None)
+        assert plan.releases[0].question.bounds.cap_rows is is_mean
+
+
+def test_a_sum_divided_by_a_count_is_as_accurate_as_a_mean():
+    """Costs are far below the largest one, so a sum in a ball of its own would keep what the count loses."""
+    rows = np.bincount(DATA["patient"].to_numpy())
+    cost = np.where(rows[DATA["patient"].to_numpy()] > 5, 10, 20)
+    data = DATA.set_column(DATA.column_names.index("cost"), "cost", pa.array(cost))
+    with opened(DELTA, budget="bounds_report = 0", bounds="groups = 1\nrows = 2", data=data) as curator:
+        by_hand, mean = (
+            np.array([row[1] for row in curator.ask(f"SELECT ward, {item} FROM visits GROUP BY ward", epsilon=8)])
+            for item in ("1.0 * SUM(cost) / COUNT(*)", "AVG(cost)")
+        )
+    assert np.abs(by_hand - mean).max() < 2
+
+
+def test_the_notes_say_that_a_ratio_of_separate_totals_is_biased():
+    def notes(sql):
+        return curator.ask(sql, epsilon=1).details()
+
+    with opened(DELTA, bounds="groups = 1\nrows = 2") as curator:
+        inner = "(SELECT ward, SUM(cost) AS s, COUNT(*) AS n FROM visits GROUP BY ward) AS t"
+        assert "clipped separately" in notes(f"SELECT s / n AS mean FROM {inner}")
+        assert "clipped separately" not in notes(f"SELECT s, n FROM {inner}")
+        assert "clipped separately" not in notes("SELECT ward, SUM(cost) / COUNT(*) AS mean FROM visits GROUP BY ward")
+
+
 def test_the_notes_state_the_norm_in_words():
     notes = {}
     for delta in ("", DELTA):

@@ -27,6 +27,10 @@ _GROUPS_NOTE = (
     "The lower bound is for all groups together, not for a single one; the estimate of a group is in proportion to its "
     "count."
 )
+_RATIOS_NOTE = (
+    "Counts and sums are clipped separately, which biases ratios of them. AVG(...), or a SUM divided by a COUNT in one "
+    "SELECT list, is clipped alike above and below."
+)
 _HIDDEN_NOTE = "Below detection, a few {units} far above the bounds may be clipped unnoticed."
 
 
@@ -86,6 +90,8 @@ def clipping_notes(releases: Sequence[ClippedRelease], words: ReportWords) -> It
         yield _HIDDEN_NOTE.format(units=words.units)
     if nouns := list(dict.fromkeys(noun for clipped in releases for noun in _weighted_nouns(clipped, words))):
         yield f"{words.units.capitalize()} with many rows count for less in {_enumerate(nouns)}, because of clipping."
+    if words.ratios and any(not clipped.release.question.bounds.cap_rows for clipped in releases):
+        yield _RATIOS_NOTE
 
 
 def _subject(clipped: ClippedRelease, amount: str) -> str:
