@@ -1,218 +1,209 @@
-"""Contribution bounds: total error and coverage of counts with declared and with automatic bounds.
+"""Contribution bounds: total error and coverage of counts and sums, with declared and with automatic bounds.
 
-The error is against the true counts, without clipping: bias and noise together, as the root mean square over cells and
-releases. Coverage is the share of cells whose margin contains the true count. The yardstick is the rule that bounds had
-before, computed in numpy: rows are capped in each group, then a unit with k groups has the weight groups/k. Bounds are
-declared in two ways: so that 95 % of units keep them, and by the rule of thumb that docs/choosing.md used to give,
-applied to the true data, which nobody may do: as many people above `rows` as the margin at `rows=1`.
+The error is against the true numbers, without clipping: bias and noise together, as the root mean square over cells and
+releases. Coverage is the share of cells whose margin contains the true number. The yardstick is the rule that bounds
+had before, computed in numpy: rows are capped in each group, then a unit with k groups has the weight groups/k.
 """
 
 import math
-import os
 import statistics
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 import discreet as dc
+from bench.populations import declared_sets, heavy_tailed_sets, small_sets
+from discreet.curator.curator import Curator
+from discreet.curator.ledger_terms import policy_terms
 from discreet.policy import Policy
 from discreet.privacy import cost_of
 
-EPSILON, DELTA = Fraction(1), Fraction(1, 10**7)
-ROUND_NUMBERS = [digit * 10**power for power in range(7) for digit in (1, 2, 3, 5, 8)]
-AUTOMATIC_BAR, COVERAGE_BAR, BALL_BAR = 0.2, 0.85, 0.5
-
-
-@dataclass(frozen=True)
-class Population:
-    """Rows of units in cells, and their numbers per unit and cell."""
-
-    name: str
-    unit: np.ndarray
-    cell: np.ndarray
-    cells: int
-
-    @property
-    def truth(self):
-        return np.bincount(self.cell, minlength=self.cells)
-
-    def contributions(self):
-        """Return the unit (from 0), the cell and the rows of each pair that occurs."""
-        _, unit = np.unique(self.unit, return_inverse=True)
-        pairs, rows = np.unique(unit * self.cells + self.cell, return_counts=True)
-        return pairs // self.cells, pairs % self.cells, rows
+DELTA = Fraction(1, 10**7)
+SETTINGS = [
+    (statistic, epsilon, delta)
+    for statistic in ("COUNT", "SUM")
+    for delta in (DELTA, Fraction(0))
+    for epsilon in (Fraction(1, 2), Fraction(1))
+]
+AUTO, GUIDE = ("auto", "auto"), (1, 5)
+ROUND_NUMBERS = [digit * 10**power for power in range(7) for digit in (1, 2, 5)]
+BALL_BAR, AUTOMATIC_BAR, COVERAGE_BAR, SMALL_BAR = 0.5, 0.2, 0.85, 1.1
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Root mean square error over cells and releases, and the share of cells whose margin contains the truth."""
+    """Root mean square error over cells and releases, and the cells whose margin contains the truth."""
 
     error: float
-    coverage: float
+    covered: np.ndarray
 
 
-def populations():
-    rng = np.random.default_rng(20_261_118)
-    sizes = {
-        "log-normal, sigma 1.5": np.ceil(np.exp(rng.normal(1, 1.5, 100_000))),
-        "Pareto, alpha 1.5": np.floor(rng.random(100_000) ** (-1 / 1.5)),
-        "Pareto, alpha 2.5": np.floor(rng.random(200_000) ** (-1 / 2.5)),
-    }
-    for name, size in sizes.items():
-        unit = np.repeat(np.arange(len(size)), size.astype(np.int64))
-        yield Population(f"{name}, total", unit, np.zeros_like(unit), 1)
-        yield Population(f"{name}, 20 even cells", unit, rng.integers(0, 20, len(unit)), 20)
-        home = np.searchsorted(np.cumsum(1 / np.arange(1, 101)), rng.random(len(size)) * 5.187)
-        away = rng.integers(0, 100, len(unit))
-        yield Population(
-            f"{name}, 100 cells, 4 of 5 at home", unit, np.where(rng.random(len(unit)) < 0.8, home[unit], away), 100
-        )
-    if folder := os.environ.get("DISCREET_DATA"):
-        yield from checkins(Path(folder))
-        ratings = pq.read_table(Path(folder) / "movielens_latest_small_ratings.parquet")
-        stars = (2 * ratings["rating"].to_numpy() - 1).astype(np.int64)
-        yield Population("MovieLens ratings (610 people)", ratings["userId"].to_numpy(), stars, 10)
+class Bench:
+    """Releases of a population, all from one open engine, each with a ledger of its own so that nothing is reused."""
+
+    def __init__(self, population, declared=AUTO):
+        self.population = population
+        groups, rows = declared
+        value = {"type": "integer", "between": [0, population.largest]}
+        cell = {"type": "integer", "between": [0, max(1, population.cells - 1)]}
+        columns = {"unit": {"type": "integer"}, "cell": cell, "value": value}
+        table = {"source": "d.parquet", "unit": "unit", "groups": groups, "rows": rows, "rows_max": 10**8}
+        budgets = {
+            DELTA: {"epsilon": 1000, "delta": str(DELTA), "discover": 0},
+            Fraction(0): {"epsilon": 1000},
+        }
+        self.policies = {
+            delta: Policy.from_dict(
+                {
+                    "data": {"name": "bench", "ledger": ":memory:"},
+                    "budget": budget,
+                    "tables": {"data": table | {"columns": columns}},
+                }
+            )
+            for delta, budget in budgets.items()
+        }
+        frame = pa.table({name: getattr(population, name).astype(np.int64) for name in columns})
+        self.curator = dc.open(self.policies[DELTA], data={"data": frame})
+
+    def measure(self, statistic, epsilon, delta, bounds, rounds):
+        policy, truth = self.policies[delta], self.population.truth(statistic)
+        sql = f"SELECT {'COUNT(*)' if statistic == 'COUNT' else 'SUM(value)'} AS n FROM data"
+        if self.population.cells > 1:
+            sql = f"{sql.replace('SELECT', 'SELECT cell,')} GROUP BY cell ORDER BY cell"
+        distances, margins = [], []
+        for _ in range(rounds):
+            curator = Curator(policy, self.curator._engine, dc.memory_ledger(**policy_terms(policy)))
+            answer = curator.ask(sql, epsilon=epsilon, groups=bounds[0], rows=bounds[1])
+            distances.append(np.abs(answer.to_arrow()["n"].to_numpy() - truth))
+            margins.append(np.array(answer.margins["n"], float))
+        return Measured(math.sqrt(np.mean(np.square(distances))), np.array(distances) <= np.array(margins))
 
 
-def checkins(folder):
-    table = pq.read_table(folder / "gowalla_nyc_checkins.parquet")
-    user, seconds = table["user"].to_numpy(), table["time"].to_numpy().astype("datetime64[s]").astype(np.int64)
-    west = np.searchsorted(np.quantile(table["lon"].to_numpy(), np.arange(1, 10) / 10), table["lon"].to_numpy())
-    yield Population("Gowalla check-ins, total", user, np.zeros_like(seconds), 1)
-    yield Population("Gowalla check-ins by weekday", user, (seconds // 86_400 + 3) % 7, 7)
-    yield Population("Gowalla check-ins by hour", user, seconds // 3600 % 24, 24)
-    yield Population("Gowalla check-ins by area", user, west, 10)
-
-
-def noise_deviation(delta):
+def noise_deviation(epsilon, delta):
     """Return the standard deviation of the noise of a count of units in one group each, for the whole cost."""
     if not delta:
-        return math.sqrt(2) / float(EPSILON)
-    return 1 / math.sqrt(2 * float(cost_of(dc.Budget(EPSILON, delta), EPSILON).rho))
+        return math.sqrt(2) / float(epsilon)
+    return 1 / math.sqrt(2 * float(cost_of(dc.Budget(1000, delta), epsilon).rho))
 
 
-def radius_of(groups, rows, delta):
-    return rows * (math.sqrt(groups) if delta else groups)
+class FormerRule:
+    """The error of the former rule: rows capped in each group, then weights groups/k."""
+
+    def __init__(self, population):
+        self.population, self._biases = population, {}
+
+    def error(self, statistic, epsilon, delta, bounds):
+        groups, rows = bounds
+        radius = (
+            rows * (math.sqrt(groups) if delta else groups) * (self.population.largest if statistic == "SUM" else 1)
+        )
+        return math.hypot(self._bias(statistic, bounds), noise_deviation(epsilon, delta) * radius)
+
+    def _bias(self, statistic, bounds):
+        """Return the root mean square over cells of what is clipped."""
+        if (statistic, bounds) not in self._biases:
+            unit, cell, counts, sums = self.population.contributions
+            kept = np.minimum(1, bounds[1] / counts) * np.minimum(1, bounds[0] / np.bincount(unit))[unit]
+            removed = np.bincount(cell, (1 - kept) * (sums if statistic == "SUM" else counts), self.population.cells)
+            self._biases[statistic, bounds] = math.sqrt(np.mean(removed**2))
+        return self._biases[statistic, bounds]
+
+    def best_error(self, statistic, epsilon, delta):
+        """Return the least error of any bounds, which only somebody who knows the true data could choose."""
+        most_rows = self.population.contributions[2].max()
+        groups = [limit for limit in ROUND_NUMBERS if limit < self.population.cells] + [self.population.cells]
+        rows = [limit for limit in ROUND_NUMBERS if limit < 2 * most_rows]
+        return min(self.error(statistic, epsilon, delta, (few, many)) for few in groups for many in rows)
 
 
 def bounds_for_most(population):
     """Return groups and rows that 95 % of units, and of their groups, keep."""
-    unit, _, rows = population.contributions()
-    groups = np.quantile(np.bincount(unit), 0.95)
-    return min(population.cells, _round_up(groups)), _round_up(np.quantile(rows, 0.95))
-
-
-def bounds_by_rule(population, delta):
-    """Return the groups and rows that as many exceed, in a typical group, as the margin at rows = 1."""
-    unit, _, rows = population.contributions()
-    margin = noise_deviation(delta) * (1.96 if delta else math.log(20) / math.sqrt(2))
-    per_unit = np.bincount(unit)
-    groups = next(
-        limit
-        for limit in ROUND_NUMBERS
-        if limit >= population.cells or (per_unit > limit).sum() <= margin * population.cells
+    unit, _, rows, _ = population.contributions
+    groups, most = (
+        next(limit for limit in ROUND_NUMBERS if limit >= number)
+        for number in (np.quantile(np.bincount(unit), 0.95), np.quantile(rows, 0.95))
     )
-    groups = min(groups, population.cells)
-    allowed = margin * radius_of(groups, 1, delta) * population.cells
-    return groups, next(limit for limit in ROUND_NUMBERS if (rows > limit).sum() <= allowed)
+    return min(population.cells, groups), most
 
 
-def _round_up(number):
-    return next(limit for limit in ROUND_NUMBERS if limit >= number)
-
-
-def former_error(population, groups, rows, delta):
-    """Return the error of the former rule: rows capped in each group, then weights groups/k."""
-    unit, cell, counts = population.contributions()
-    weights = np.minimum(1, groups / np.bincount(unit))[unit]
-    kept = np.bincount(cell, np.minimum(counts, rows) * weights, population.cells)
-    noise = noise_deviation(delta) * radius_of(groups, rows, delta)
-    return math.sqrt(np.mean((population.truth - kept) ** 2) + noise**2)
-
-
-def curator_for(population, delta):
-    """Open a curator with a new ledger, so that nothing is cached."""
-    budget = {"epsilon": 1000, **({"delta": str(delta), "discover": 0} if delta else {})}
-    columns = {"unit": {"type": "integer"}, "cell": {"type": "integer", "between": [0, max(1, population.cells - 1)]}}
-    table = {"source": "data.parquet", "unit": "unit", "rows_max": 10**8, "columns": columns}
-    policy = Policy.from_dict(
-        {"data": {"name": "bench", "ledger": ":memory:"}, "budget": budget, "tables": {"data": table}}
+def main(rounds="4"):
+    print(
+        f"Errors of {rounds} releases beside those of the former rule with several bounds\n"
+        f"{'':<54} | {'former':>9} {'now':>9} {'ratio':>6} | {'/ 95 %':>6} {'/ best':>6} {'covered':>7}"
     )
-    frame = pa.table({"unit": population.unit.astype(np.int64), "cell": population.cell.astype(np.int64)})
-    return dc.open(policy, data={"data": frame})
+    compare_declared(int(rounds))
+    compare_automatic(int(rounds))
+    compare_small(5 * int(rounds))
 
 
-def measure(population, delta, bounds, rounds):
-    """Ask a new curator in every round, with each of the bounds."""
-    found = {each: [] for each in bounds}
-    for _ in range(rounds):
-        with curator_for(population, delta) as curator:
-            for (groups, rows), answers in found.items():
-                answers.append(_asked(curator, population, groups, rows))
-    truth = population.truth
-    return {
-        each: Measured(
-            math.sqrt(np.mean([(counts - truth) ** 2 for counts, _ in answers])),
-            float(np.mean([np.abs(counts - truth) <= margins for counts, margins in answers])),
+def print_line(population, setting, former, measured, others=()):
+    statistic, epsilon, delta = setting
+    name = f"{population.name:<42}{statistic:>6}{'zCDP' if delta else 'pure':>5}{float(epsilon):>4}"
+    ratios = "".join(f" {measured.error / other:>6.2f}" for other in others) or " " * 14
+    print(
+        f"{name[:57]:<57} | {former:>9,.0f} {measured.error:>9,.0f} {measured.error / former:>6.2f} |{ratios} "
+        f"{measured.covered.mean():>7.0%}",
+        flush=True,
+    )
+
+
+def compare_declared(rounds):
+    print("\nThe norm ball beside the former rule, with the same declared bounds")
+    ratios = []
+    for population, bounds in declared_sets():
+        bench, former_rule = Bench(population, bounds), FormerRule(population)
+        for setting in SETTINGS:
+            former, ball = former_rule.error(*setting, bounds), bench.measure(*setting, bounds, rounds)
+            ratios.append(ball.error / former)
+            print_line(population, setting, former, ball)
+        bench.curator.close()
+    print(f"median {statistics.median(ratios):.2f} (bar {BALL_BAR}), largest {max(ratios):.2f} (bar 1)")
+
+
+def compare_automatic(rounds):
+    print(f"\nAutomatic bounds beside the former rule with groups = {GUIDE[0]}, rows = {GUIDE[1]}")
+    columns = {"guide": [], "most": [], "best": []}
+    covered = {"COUNT": [], "SUM": []}
+    for population in heavy_tailed_sets():
+        bench, former_rule, most = Bench(population), FormerRule(population), bounds_for_most(population)
+        for setting in SETTINGS:
+            chosen = bench.measure(*setting, AUTO, rounds)
+            former = {
+                "guide": former_rule.error(*setting, GUIDE),
+                "most": former_rule.error(*setting, most),
+                "best": former_rule.best_error(*setting),
+            }
+            for name, error in former.items():
+                columns[name].append(chosen.error / error)
+            covered[setting[0]].append(chosen.covered)
+            print_line(population, setting, former["guide"], chosen, (former["most"], former["best"]))
+        bench.curator.close()
+    guide, most, best = (statistics.median(values) for values in columns.values())
+    print(
+        f"median {guide:.2f} (bar {AUTOMATIC_BAR}); beside bounds for 95 % of units {most:.2f}; beside the best bounds "
+        f"{best:.2f}"
+    )
+    for statistic, cells in covered.items():
+        pooled = np.concatenate([each.ravel() for each in cells])
+        median = statistics.median(each.mean() for each in cells)
+        print(
+            f"truth within the margin, {statistic}: {pooled.mean():.0%} of cells (bar {COVERAGE_BAR:.0%}), "
+            f"median set {median:.0%}"
         )
-        for each, answers in found.items()
-    }
 
 
-def _asked(curator, population, groups, rows):
-    sql = "SELECT COUNT(*) AS n FROM data"
-    if population.cells > 1:
-        sql = "SELECT cell, COUNT(*) AS n FROM data GROUP BY cell ORDER BY cell"
-    answer = curator.ask(sql, epsilon=EPSILON, groups=groups, rows=rows)
-    return answer.to_arrow()["n"].to_numpy(), np.array(answer.margins["n"], float)
-
-
-def main(rounds="10"):
-    automatic, summary = ("auto", "auto"), {"automatic": [], "by rule": [], "coverage": [], "ball": []}
-    print(
-        f"COUNT(*) at epsilon {EPSILON}, {rounds} releases\n"
-        f"{'':<47}{'':>5} | {'for 95 %: bounds':>17}{'former':>9}{'ball':>9}{'ratio':>6} | {'by rule: bounds':>17}"
-        f"{'former':>9} | {'automatic':>9}{'/95 %':>6}{'/rule':>6}{'covered':>8}"
-    )
-    for population in populations():
-        for delta in (DELTA, Fraction(0)):
-            usual, rule = bounds_for_most(population), bounds_by_rule(population, delta)
-            former = {each: former_error(population, *each, delta) for each in (usual, rule)}
-            found = measure(population, delta, dict.fromkeys((usual, automatic)), int(rounds))
-            chosen, ball = found[automatic], found[usual].error / former[usual]
-            summary["automatic"].append(chosen.error / former[usual])
-            summary["by rule"].append(chosen.error / former[rule])
-            summary["coverage"].append(chosen.coverage)
-            summary["ball"].append(ball)
-            declared = f"{_text(usual)}{former[usual]:>9,.0f}{found[usual].error:>9,.0f}{ball:>6.2f}"
-            informed = f"{_text(rule)}{former[rule]:>9,.0f}"
-            ratios = "".join(f"{summary[name][-1]:>6.2f}" for name in ("automatic", "by rule"))
-            print(
-                f"{population.name:<47}{'zCDP' if delta else 'pure':>5} | {declared} | {informed} | "
-                f"{chosen.error:>9,.0f}{ratios}{chosen.coverage:>8.2f}",
-                flush=True,
-            )
-    _print_summary(summary)
-
-
-def _text(bounds):
-    groups, rows = bounds
-    return f"{groups:>9,} of {rows:>4,}"
-
-
-def _print_summary(summary):
-    median = {name: statistics.median(values) for name, values in summary.items()}
-    print(
-        f"\nautomatic beside the former rule with bounds for 95 % of units: median {median['automatic']:.2f} "
-        f"(bar {AUTOMATIC_BAR}), worst {max(summary['automatic']):.2f}"
-        f"\nautomatic beside the former rule with the best informed bounds: median {median['by rule']:.2f}, "
-        f"worst {max(summary['by rule']):.2f}"
-        f"\ncoverage of the truth with automatic bounds: median {median['coverage']:.2f} (bar {COVERAGE_BAR}), "
-        f"worst {min(summary['coverage']):.2f}"
-        f"\nball beside the former rule, same declared bounds: median {median['ball']:.2f} (bar {BALL_BAR}), "
-        f"worst {max(summary['ball']):.2f} (bar 1)"
-    )
+def compare_small(rounds):
+    print("\nAutomatic beside declared bounds, few people")
+    ratios = []
+    for population in small_sets():
+        declared = bounds_for_most(population)
+        bench = Bench(population, declared)
+        for setting in SETTINGS:
+            known, chosen = (bench.measure(*setting, bounds, rounds) for bounds in ((None, None), AUTO))
+            ratios.append(chosen.error / known.error)
+            print_line(population, setting, known.error, chosen)
+        bench.curator.close()
+    if ratios:
+        print(f"median {statistics.median(ratios):.2f}, largest {max(ratios):.2f} (bar {SMALL_BAR})")

@@ -180,6 +180,36 @@ def test_an_answer_with_declared_bounds_does_not_decide_about_automatic_ones():
         assert rows > 1
 
 
+@pytest.mark.parametrize(
+    ("sql", "declared"), [(BY_WARD, (2, 3)), (TOTAL, (1, 3)), ("SELECT AVG(cost) AS a FROM visits", (1, 3))]
+)
+def test_a_blind_choice_takes_the_bounds_that_the_policy_declares(sql, declared):
+    with opened(DELTA, bounds="groups = 2\nrows = 3", data=heavy_tailed(100)) as curator:
+        answer = curator.ask(sql, epsilon=1, groups="auto", rows="auto")
+        assert chosen_bounds(curator)[-1][0] == [*declared, True]
+        assert "those that the policy declares were used" in " ".join(repr(answer).split())
+        assert any("too noisy to choose from" in note for note in answer.bounds)
+        assert not any("chosen automatically" in note for note in answer.bounds)
+        assert curator.ask(sql, epsilon=1, groups="auto", rows="auto").paid == ZERO_LOSS
+        paid = curator.ask(sql, epsilon=2, groups="auto", rows="auto").paid
+        assert amount(paid) == asked(curator, 2) - asked(curator, 1)
+
+
+@pytest.mark.parametrize("bounds", ["", "groups = 2"])
+def test_a_blind_choice_without_declared_bounds_is_a_guess_and_says_so(bounds):
+    with opened(DELTA, bounds=bounds, data=heavy_tailed(100)) as curator:
+        answer = curator.ask(BY_WARD, epsilon=1, groups="auto", rows="auto")
+        assert chosen_bounds(curator)[-1][0][-1] is True
+        assert "Too few patients to choose the bounds well" in " ".join(repr(answer).split())
+
+
+def test_a_histogram_that_can_tell_overrides_declared_bounds():
+    with opened(DELTA, bounds="groups = 1\nrows = 1") as curator:
+        _, rows, blind = bounds_of(curator, TOTAL, epsilon=8, rows="auto")
+        assert rows > 1
+        assert not blind
+
+
 def test_without_enough_budget_for_the_whole_query_nothing_is_charged(curator):
     with pytest.raises(dc.Refused, match="not enough budget"):
         curator.ask(BY_WARD, epsilon=9, by="ann")
@@ -390,6 +420,48 @@ def test_the_norm_follows_the_noise_and_only_means_limit_rows_per_group():
                 bounds = curator._plan_query(sql, "owner", None, None).releases[0]
                 assert bounds.question.bounds.cap_rows
                 assert bounds.bounds_notes[0] == "Each patient contributes at most 2 rows per group."
+
+
+@pytest.mark.parametrize(
+    ("ratio", "is_mean"),
+    [
+        ("SUM(cost) / COUNT(*)", True),
+        ("1.0 * SUM(cost) / NULLIF(COUNT(cost), 0)", True),
+        ("ROUND(SUM(cost) FILTER (WHERE cost > 5) / CAST(COUNT(*) AS REAL))", True),
+        ("COUNT(*) / SUM(cost)", False),
+        ("SUM(cost) / COUNT(DISTINCT patient)", False),
+        ("SUM(cost) / SUM(COUNT(*)) OVER ()", False),
+        ("SUM(cost) / 2, COUNT(*)", False),
+    ],
+)
+def test_a_sum_divided_by_a_count_of_rows_is_clipped_as_a_mean(ratio, is_mean):
+    with opened(DELTA, bounds="groups = 1\nrows = 2") as curator:
+        plan = curator._plan_query(f"SELECT ward, {ratio} FROM visits GROUP BY ward", "owner", None, None)
+        assert plan.releases[0].question.bounds.cap_rows is is_mean
+
+
+def test_a_sum_divided_by_a_count_is_as_accurate_as_a_mean():
+    """Costs are far below the largest one, so a sum in a ball of its own would keep what the count loses."""
+    rows = np.bincount(DATA["patient"].to_numpy())
+    cost = np.where(rows[DATA["patient"].to_numpy()] > 5, 10, 20)
+    data = DATA.set_column(DATA.column_names.index("cost"), "cost", pa.array(cost))
+    with opened(DELTA, budget="bounds_report = 0", bounds="groups = 1\nrows = 2", data=data) as curator:
+        by_hand, mean = (
+            np.array([row[1] for row in curator.ask(f"SELECT ward, {item} FROM visits GROUP BY ward", epsilon=8)])
+            for item in ("1.0 * SUM(cost) / COUNT(*)", "AVG(cost)")
+        )
+    assert np.abs(by_hand - mean).max() < 2
+
+
+def test_the_notes_say_that_a_ratio_of_separate_totals_is_biased():
+    def notes(sql):
+        return curator.ask(sql, epsilon=1).details()
+
+    with opened(DELTA, bounds="groups = 1\nrows = 2") as curator:
+        inner = "(SELECT ward, SUM(cost) AS s, COUNT(*) AS n FROM visits GROUP BY ward) AS t"
+        assert "clipped separately" in notes(f"SELECT s / n AS mean FROM {inner}")
+        assert "clipped separately" not in notes(f"SELECT s, n FROM {inner}")
+        assert "clipped separately" not in notes("SELECT ward, SUM(cost) / COUNT(*) AS mean FROM visits GROUP BY ward")
 
 
 def test_the_notes_state_the_norm_in_words():

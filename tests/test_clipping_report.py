@@ -16,7 +16,7 @@ from discreet.estimate.clipped_release import ClippedRelease, MeasuredClipping, 
 from discreet.estimate.clipping_report import contribution_max
 from discreet.estimate.clipping_text import ReportWords, clipping_notes, clipping_sentence
 from discreet.estimate.contribution_buckets import ContributionBuckets, clipped_rows
-from discreet.estimate.contribution_histogram import AutomaticBounds, PossibleContribution
+from discreet.estimate.contribution_histogram import AutomaticBounds, ChosenBounds, PossibleContribution
 from discreet.estimate.estimators import NumberKind
 from discreet.estimate.planned_release import Mean, Measure, NoisyCount, NoisySum, PlannedRelease
 from discreet.kernel.expr import Column, Constant, Type
@@ -260,6 +260,10 @@ def test_a_blind_choice_of_bounds_is_stated():
     automatic = AutomaticBounds("k", groups=False, rows=True, chosen=True, blind=True)
     line = clipping_sentence(clipped([9], histogram=buckets([1] * 8), automatic=automatic), PATIENTS)
     assert line.endswith("Too few patients to choose the bounds well at this epsilon.")
+    bounds = clipped([9]).release.question.bounds
+    declared = dataclasses.replace(automatic, declared=ChosenBounds(bounds.groups, bounds.rows, blind=True))
+    line = clipping_sentence(clipped([9], histogram=buckets([1] * 8), automatic=declared), PATIENTS)
+    assert line.endswith("to choose the bounds at this epsilon: those that the policy declares were used.")
 
 
 def test_what_was_not_measured_is_stated():

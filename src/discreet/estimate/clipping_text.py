@@ -27,6 +27,10 @@ _GROUPS_NOTE = (
     "The lower bound is for all groups together, not for a single one; the estimate of a group is in proportion to its "
     "count."
 )
+_RATIOS_NOTE = (
+    "Counts and sums are clipped separately, which biases ratios of them. AVG(...), or a SUM divided by a COUNT in one "
+    "SELECT list, is clipped alike above and below."
+)
 _HIDDEN_NOTE = "Below detection, a few {units} far above the bounds may be clipped unnoticed."
 
 
@@ -44,14 +48,12 @@ class ReportWords:
 
 def clipping_sentence(clipped: ClippedRelease, words: ReportWords) -> str:
     """State how much clipping removed, and what that does to the numbers; nothing if they are quantiles only."""
-    removed, measured, automatic = clipped.removed, clipped.measured, clipped.release.automatic
+    removed, measured = clipped.removed, clipped.measured
     if not any(isinstance(total, Count | CountUnits | Sum) for total in clipped.release.question.totals):
         return ""
     if removed is None or measured is None:
         return f"Clipping was not measured{words.reason}: {_effects(clipped, words)}."
-    blind = (
-        f" Too few {words.units} to choose the bounds well at this epsilon." if automatic and automatic.blind else ""
-    )
+    blind = _blind_sentence(clipped, words)
     noun = "rows" if measured.contribution is Contribution.ROWS else words.units
     if removed.low < 1 and (removed.estimate or 0.0) < 1:
         if removed.high is not None:
@@ -67,6 +69,16 @@ def clipping_sentence(clipped: ClippedRelease, words: ReportWords) -> str:
     return f"{amount}: {_effects(clipped, words)}{_suggestion(clipped, measured, removed)}.{blind}"
 
 
+def _blind_sentence(clipped: ClippedRelease, words: ReportWords) -> str:
+    """Say so if automatic bounds were chosen blindly, and what was used instead."""
+    automatic = clipped.release.automatic
+    if automatic is None or not automatic.blind:
+        return ""
+    if automatic.uses_declared(clipped.release.question.bounds):
+        return f" Too few {words.units} to choose the bounds at this epsilon: those that the policy declares were used."
+    return f" Too few {words.units} to choose the bounds well at this epsilon."
+
+
 def clipping_notes(releases: Sequence[ClippedRelease], words: ReportWords) -> Iterator[str]:
     """Yield what the report means, and what it does not."""
     reports = [(clipped, removed) for clipped in releases if (removed := clipped.removed)]
@@ -78,6 +90,8 @@ def clipping_notes(releases: Sequence[ClippedRelease], words: ReportWords) -> It
         yield _HIDDEN_NOTE.format(units=words.units)
     if nouns := list(dict.fromkeys(noun for clipped in releases for noun in _weighted_nouns(clipped, words))):
         yield f"{words.units.capitalize()} with many rows count for less in {_enumerate(nouns)}, because of clipping."
+    if words.ratios and any(not clipped.release.question.bounds.cap_rows for clipped in releases):
+        yield _RATIOS_NOTE
 
 
 def _subject(clipped: ClippedRelease, amount: str) -> str:

@@ -60,20 +60,25 @@ UNBOUNDED = PossibleContribution()
 class AutomaticBounds:
     """Which contribution bounds of a release are chosen from a histogram, and whether that has been done.
 
-    `key` identifies the release in another plan of the same query. A `blind` choice was made from a histogram that is
-    too noisy to tell.
+    `key` identifies the release in another plan of the same query. A `blind` choice was made without a histogram that
+    could tell: then the `declared` bounds are used, if the policy has numbers for all that is chosen.
     """
 
     key: str
     groups: bool
     rows: bool
+    declared: "ChosenBounds | None" = None
     chosen: bool = False
     blind: bool = False
+
+    def uses_declared(self, bounds: ContributionBounds) -> bool:
+        """Return whether the choice was blind, and the bounds are the declared ones."""
+        return self.blind and self.declared == ChosenBounds(bounds.groups, bounds.rows, blind=True)
 
 
 @dataclass(frozen=True)
 class ChosenBounds:
-    """Contribution bounds that were chosen from a histogram."""
+    """Contribution bounds that were chosen from a histogram, or blindly if it was too noisy."""
 
     groups: int
     rows: int

@@ -167,6 +167,8 @@ def _candidate_bounds(
     release: PlannedRelease, histograms: Mapping[Contribution, PlannedRelease]
 ) -> Iterator[ChosenBounds]:
     """Yield all bounds that may be chosen for a release."""
+    if release.automatic and release.automatic.declared:
+        yield release.automatic.declared
     ladders = [[(kind, low) for low in each.histogram.lows] for kind, each in histograms.items() if each.histogram]
     yield from dict.fromkeys(_bounds_at(release, dict(radii)) for radii in product(*ladders))
 
@@ -216,8 +218,10 @@ def _bounds_from_histograms(
         cost = request if isinstance(request, Loss) else _cost_of_first_request(history, policy)
         ratio = _noise_ratio(plan, release, contribution, cost)
         choices[contribution] = choose_radius(buckets, ratio, cells, goal)
+    assert release.automatic is not None
     radii = {contribution: choice.radius for contribution, choice in choices.items()}
-    return _bounds_at(release, radii, blind=any(choice.blind for choice in choices.values()))
+    blind = any(choice.blind for choice in choices.values())
+    return (release.automatic.declared if blind else None) or _bounds_at(release, radii, blind=blind)
 
 
 def _radius_for_deviation(buckets: ContributionBuckets, deviation: float, cells: int, goal: RadiusGoal) -> RadiusChoice:

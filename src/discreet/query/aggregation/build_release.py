@@ -212,7 +212,7 @@ def build_release(grouped: GroupedSelect, context: BindContext, resolve_query: R
         cause = "the SELECT list has only constants"
         raise refuse(grouped.select, "SELECT", cause, "Add an aggregate such as COUNT(*), or group by a column.")
     planned = context.releases.add(
-        _planned_release(grouped.select, labels, group_rows(grouped.rows, grouped.keys, context), context)
+        _planned_release(grouped, labels, group_rows(grouped.rows, grouped.keys, context), context)
     )
     outer.set("from_", exp.From(this=exp.Table(this=exp.to_identifier(planned.name))))
     for column in outer.find_all(exp.Column):
@@ -274,11 +274,11 @@ def _rewrite_order_term(ordered: exp.Expr, items: Sequence[SelectItem], rewriter
 
 
 def _planned_release(
-    select: exp.Select, labels: dict[Aggregate | ValueAggregate, str], grouping: RowGrouping, context: BindContext
+    grouped: GroupedSelect, labels: dict[Aggregate | ValueAggregate, str], grouping: RowGrouping, context: BindContext
 ) -> PlannedRelease:
     relation = grouping.rows.relation
     possible = possible_contribution(grouping, list(labels))
-    limit, automatic = contribution_bounds_for(grouping, list(labels), possible, context, select)
+    limit, automatic = contribution_bounds_for(grouping, list(labels), possible, context, grouped)
     groups = limit_selection(grouping, limit)
 
     # The steps of a sum must not depend on a chosen radius, or the same query would not find its earlier answers.
@@ -301,7 +301,7 @@ def _planned_release(
         question = Question(relation, grouping.by, groups, limit, totals)
     except ValueError as error:
         hint = "Select fewer aggregates, or values with a smaller range."
-        raise refuse(select, "SELECT", f"the query cannot be computed exactly: {error}", hint) from None
+        raise refuse(grouped.select, "SELECT", f"the query cannot be computed exactly: {error}", hint) from None
     measures = tuple(
         Measure(f"m{index}", label, estimator)
         for index, (label, estimator) in enumerate(zip(labels.values(), estimators, strict=True))

@@ -1,6 +1,6 @@
 """Contribution bounds: from the query, else from the policy; and the notes that state them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from math import prod
@@ -10,6 +10,7 @@ from sqlglot import exp
 from discreet.engines.column_usage import columns_of
 from discreet.estimate.contribution_histogram import (
     AutomaticBounds,
+    ChosenBounds,
     PossibleContribution,
     effective_bounds,
     squared_radius,
@@ -34,7 +35,7 @@ from discreet.policy import PersonInWindow, RowUnit
 from discreet.policy.declarations import AUTO, Bound, declared_bound
 from discreet.policy.validators import format_number
 from discreet.query.aggregation.additive_aggregates import Aggregate, BasicFunction
-from discreet.query.aggregation.group_keys import MAX_SELECTION_GROUPS, RowGrouping, has_null_group
+from discreet.query.aggregation.group_keys import MAX_SELECTION_GROUPS, GroupedSelect, RowGrouping, has_null_group
 from discreet.query.aggregation.quantile_aggregates import ValueAggregate
 from discreet.query.bind_context import BindContext
 from discreet.query.expressions.public_domains import domain_of
@@ -54,7 +55,10 @@ def bounds_notes(
     if automatic and not automatic.chosen:
         contribution = [_PENDING_NOTE]
     else:
-        contribution = [*_contribution_notes(question, context), *([_CHOSEN_NOTE] if automatic else [])]
+        chosen = (
+            [] if automatic is None else [_DECLARED_NOTE if automatic.uses_declared(question.bounds) else _CHOSEN_NOTE]
+        )
+        contribution = [*_contribution_notes(question, context), *chosen]
     return (*contribution, *_clamping_notes(labels, rows))
 
 
@@ -91,6 +95,10 @@ _PENDING_NOTE = (
     "part of the cost."
 )
 _CHOSEN_NOTE = "These contribution bounds were chosen automatically, from a private histogram of contributions."
+_DECLARED_NOTE = (
+    "The private histogram of contributions was too noisy to choose from, so the contribution bounds are those that "
+    "the policy declares."
+)
 
 
 def _contribution_notes(question: Question, context: BindContext) -> list[str]:
@@ -199,7 +207,7 @@ def contribution_bounds_for(
     aggregates: Sequence[Aggregate | ValueAggregate],
     possible: PossibleContribution,
     context: BindContext,
-    node: exp.Expr,
+    select: GroupedSelect,
 ) -> tuple[ContributionBounds, AutomaticBounds | None]:
     """Return the contribution bounds of a question, and which of them are chosen automatically.
 
@@ -210,7 +218,9 @@ def contribution_bounds_for(
     norm = Norm.L1 if context.policy.budget.rho is None else Norm.L2
     # A mean needs the same weight above and below. In a single group the cap of a count is its ball, so that a mean can
     # use the count of an earlier query; a sum alone is clipped less by its own ball.
-    has_mean = any(aggregate.function in _MEANS_AND_VARIANCES for aggregate in aggregates)
+    has_mean = divides_sum_by_count(select) or any(
+        aggregate.function in _MEANS_AND_VARIANCES for aggregate in aggregates
+    )
     has_count = not aggregates or any(aggregate.function is BasicFunction.COUNT for aggregate in aggregates)
     cap_rows = has_mean or (possible.groups == 1 and has_count)
     if relation.shape.unit is None or max_rows_per_unit == 1:
@@ -228,9 +238,10 @@ def contribution_bounds_for(
     )
     automatic = None
     if AUTO in (groups, rows):
-        _check_automatic(aggregates, context, node)
+        _check_automatic(aggregates, context, select.select)
         key = sha256(repr((relation, grouping.by, grouping.groups, tuple(aggregates))).encode()).hexdigest()
-        automatic = AutomaticBounds(key, groups == AUTO, rows == AUTO)
+        declared = _declared_instead(groups, rows, relation, context, possible)
+        automatic = AutomaticBounds(key, groups == AUTO, rows == AUTO, declared)
         if (chosen := context.chosen_bounds.get(key)) is not None:
             groups, rows = chosen.groups, chosen.rows
             automatic = replace(automatic, chosen=True, blind=chosen.blind)
@@ -240,6 +251,37 @@ def contribution_bounds_for(
         min(most_rows, possible.rows or most_rows),
     )
     return ContributionBounds(most_groups, most_rows, norm, cap_rows), automatic
+
+
+def divides_sum_by_count(select: GroupedSelect) -> bool:
+    """Return whether the SELECT list has a mean in the form of a sum divided by a count of rows."""
+    return any(
+        any(isinstance(each, exp.Sum) for each in _aggregates_in(division.this))
+        and any(
+            isinstance(each, exp.Count) and not isinstance(each.this, exp.Distinct)
+            for each in _aggregates_in(division.expression)
+        )
+        for item in select.items
+        for division in item.node.find_all(exp.Div)
+    )
+
+
+def _aggregates_in(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Yield the parts of an expression, but not those of window functions and subqueries."""
+    return node.walk(prune=lambda part: isinstance(part, exp.Window | exp.Query))
+
+
+def _declared_instead(
+    groups: Bound, rows: Bound, relation: Relation, context: BindContext, possible: PossibleContribution
+) -> ChosenBounds | None:
+    """Return the bounds with the policy's numbers instead of "auto"; None if it does not have them."""
+    most_groups = declared_bound(_policy_bound(relation, "groups", context) if groups == AUTO else groups)
+    most_rows = declared_bound(_policy_bound(relation, "rows", context) if rows == AUTO else rows)
+    if most_groups is None or most_rows is None:
+        return None
+    return ChosenBounds(
+        min(most_groups, possible.groups or most_groups), min(most_rows, possible.rows or most_rows), blind=True
+    )
 
 
 def _check_automatic(aggregates: Sequence[Aggregate | ValueAggregate], context: BindContext, node: exp.Expr) -> None:
