@@ -399,7 +399,7 @@ refused: line 1, HISTOGRAM: HISTOGRAM(amount) needs a list of declared values, a
 -- values of single rows are never gathered
 SELECT STRING_AGG(city, ',') FROM orders;
 /*
-refused: line 1, SELECT: STRING_AGG would disclose values of individual rows. Supported: COUNT, COUNT(DISTINCT x), SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP, MEDIAN, PERCENTILE_CONT, QUANTILE_CONT, MIN, MAX, MODE, TOP_K and HISTOGRAM.
+refused: line 1, SELECT: STRING_AGG would disclose values of individual rows. Supported: COUNT, COUNT(DISTINCT x), SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP, CORR, COVAR_POP, COVAR_SAMP, REGR_SLOPE, REGR_INTERCEPT, REGR_R2, MEDIAN, PERCENTILE_CONT, QUANTILE_CONT, MIN, MAX, MODE, TOP_K and HISTOGRAM.
 */
 
 -- SUM(DISTINCT x) would need to see who shares a value

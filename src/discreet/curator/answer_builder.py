@@ -22,6 +22,7 @@ from discreet.estimate.planned_release import (
     Frequencies,
     Mean,
     NoisyCount,
+    PairMeasure,
     PlannedRelease,
     Quantile,
     QueryPlan,
@@ -54,7 +55,10 @@ _INTEGER_DIVISION_NOTE = "A margin of 0: integer division truncates. Write 1.0 *
 _NEGATIVE_COUNT_NOTE = "Negative counts are noise around small counts; setting them to 0 would bias sums."
 _NULL_NOTE = "NULL: too few values in the group at this epsilon."
 _QUANTILE_MARGIN_TEXT = "the margin spans the values whose rank is within about {0:,.2g} rows of the quantile"
-_VALUE_COUNTS_MARGIN_TEXT = "values whose counts differ by less than the noise may be in another order"
+_MARGIN_TEXTS = {
+    Frequencies: "values whose counts differ by less than the noise may be in another order",
+    PairMeasure: "the margin depends on the number of value pairs in the group and on their variances",
+}
 _PENDING_NOISE_TEXT = "noise in proportion to the contribution bounds"
 _PENDING_MARGIN_TEXT = "the margin depends on the contribution bounds, which will be chosen privately"
 _SEVERAL_DRAWS_NOTE = "Groups that only one of several releases selected have that release's wider margin."
@@ -362,8 +366,8 @@ def _explain_column(plan: QueryPlan, release_plan: ReleasePlan, name: str) -> Ex
     if isinstance(measure.estimator, Quantile):
         rank = rank_margin(part, measure.estimator, noises[measure.estimator.total])
         return ExplainedColumn(name, noise, margin_depends_on=_QUANTILE_MARGIN_TEXT.format(rank))
-    if isinstance(measure.estimator, Frequencies):
-        return ExplainedColumn(name, noise, margin_depends_on=_VALUE_COUNTS_MARGIN_TEXT)
+    if isinstance(measure.estimator, Frequencies | PairMeasure):
+        return ExplainedColumn(name, noise, margin_depends_on=_MARGIN_TEXTS[type(measure.estimator)])
     if isinstance(measure.estimator, Mean | Variance):
         smallest, largest = margin_times_count(part, measure, noises)
         return ExplainedColumn(
@@ -409,7 +413,8 @@ def _bound_sentences(plan: QueryPlan, tables: Sequence[CombinedRelease]) -> tupl
 
 def _has_nulls(part: PlannedRelease, table: pa.Table) -> bool:
     """Whether a mean, a variance or a quantile is missing for some group."""
-    names = [measure.name for measure in part.measures if isinstance(measure.estimator, Mean | Variance | Quantile)]
+    nullable = Mean | Variance | PairMeasure | Quantile
+    names = [measure.name for measure in part.measures if isinstance(measure.estimator, nullable)]
     return any(table.column(name).null_count for name in names)
 
 

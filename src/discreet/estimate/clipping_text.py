@@ -11,14 +11,29 @@ from discreet.answer.text import round_down, round_up
 from discreet.estimate.clipped_release import ClippedRelease, MeasuredClipping
 from discreet.estimate.contribution_buckets import clipped_rows
 from discreet.estimate.contribution_histogram import Contribution
-from discreet.estimate.planned_release import Frequencies, Mean, Measure, NoisyCount, NoisySum, Quantile, Variance
+from discreet.estimate.planned_release import (
+    Frequencies,
+    Mean,
+    Measure,
+    NoisyCount,
+    NoisySum,
+    PairMeasure,
+    Quantile,
+    Variance,
+)
 from discreet.kernel.ball import Norm
 from discreet.kernel.totals import Count, CountDistinct, CountUnits, Sum
 
 _DEVIATIONS = 2.0  # of the noise behind which units may be hidden
 _BOUND_STEPS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)  # suggested bounds are these times a power of ten
 _POWERS = 8
-_WEIGHTED = {Mean: "averages", Variance: "variances", Quantile: "quantiles", Frequencies: "frequencies"}
+_WEIGHTED = {
+    Mean: "averages",
+    Variance: "variances",
+    PairMeasure: "correlations and regressions",
+    Quantile: "quantiles",
+    Frequencies: "frequencies",
+}
 
 _ESTIMATE_NOTE = (
     "The lower bound of the clipping bias holds with 95 % confidence; the estimate is a best guess, not a bound."

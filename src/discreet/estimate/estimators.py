@@ -104,7 +104,7 @@ class ColumnEstimate:
 
 
 @dataclass(frozen=True, eq=False)
-class _Interval:
+class Interval:
     """An estimate clamped to its possible range, and its confidence interval."""
 
     low: np.ndarray
@@ -113,11 +113,19 @@ class _Interval:
 
     @property
     def margins(self) -> np.ndarray:
+        """The distances from the estimates to the farther ends."""
         widest: np.ndarray = np.maximum(self.value - self.low, self.high - self.value)
         return widest
 
-    def sqrt(self) -> "_Interval":
-        return _Interval(np.sqrt(self.low), np.sqrt(self.value), np.sqrt(self.high))
+    def sqrt(self) -> "Interval":
+        """Return the interval of the square root."""
+        return Interval(np.sqrt(self.low), np.sqrt(self.value), np.sqrt(self.high))
+
+    def square(self) -> "Interval":
+        """Return the interval of the square."""
+        one, other = self.low**2, self.high**2
+        low = np.where(self.low * self.high < 0, 0.0, np.minimum(one, other))
+        return Interval(low, self.value**2, np.maximum(one, other))
 
 
 def describe_noise(total: NoisyTotal) -> str:
@@ -165,7 +173,7 @@ def sum_from_centre(total: NoisyTotal, count: NoisyTotal, *, centre: Fraction, k
     """
     if not centre:
         return sum_of(total, kind=kind)
-    margin = _joint_noise(total, count).quantile(_TAIL, 1.0, abs(float(centre))).item()
+    margin = joint_noise(total, count).quantile(_TAIL, 1.0, abs(float(centre))).item()
     if kind is NumberKind.REAL:
         return _with_constant_margin(total.scaled_values + float(centre) * count.scaled_values, margin)
     values, rounding = _rounded_sum((total.values, total.step), (count.values, centre * count.step))
@@ -221,19 +229,19 @@ def _max_variance(within: ValueRange, ddof: int) -> float:
 
 def _unclamped_variance(moments: Moments, within: ValueRange, ddof: int) -> np.ndarray:
     """Return a variance before clamping to its possible range."""
-    size, raw = _nan_unless_positive(moments.count.scaled_values), _unclamped_ratio(moments.total, moments.count)
+    size, raw = nan_unless_positive(moments.count.scaled_values), _unclamped_ratio(moments.total, moments.count)
     middle = np.clip(raw, *within.centred_ends)
     # Around another centre, the sum of squares is larger by n times the squared distance from the mean.
     around = moments.squares.scaled_values + size * (float(moments.shift) + middle * (middle - 2 * raw))
-    unclamped: np.ndarray = around / _nan_unless_positive(size - ddof)
+    unclamped: np.ndarray = around / nan_unless_positive(size - ddof)
     return unclamped
 
 
-def _variance_interval(moments: Moments, within: ValueRange, ddof: int) -> _Interval:
+def _variance_interval(moments: Moments, within: ValueRange, ddof: int) -> Interval:
     tail, shift = _TAIL - _MEAN_TAIL, float(moments.shift)
-    noises = _joint_noise(moments.squares, moments.total, moments.count)
-    size = _nan_unless_positive(moments.count.scaled_values)
-    degrees = _nan_unless_positive(size - ddof)
+    noises = joint_noise(moments.squares, moments.total, moments.count)
+    size = nan_unless_positive(moments.count.scaled_values)
+    degrees = nan_unless_positive(size - ddof)
     middle, raw = (
         _ratio_interval(moments.total, moments.count, within, _MEAN_TAIL),
         _unclamped_ratio(moments.total, moments.count),
@@ -254,35 +262,56 @@ def _variance_interval(moments: Moments, within: ValueRange, ddof: int) -> _Inte
 
 
 def _unclamped_ratio(total: NoisyTotal, count: NoisyTotal) -> np.ndarray:
-    ratio: np.ndarray = total.scaled_values / _nan_unless_positive(count.scaled_values)
+    ratio: np.ndarray = total.scaled_values / nan_unless_positive(count.scaled_values)
     return ratio
 
 
-def _ratio_interval(total: NoisyTotal, count: NoisyTotal, within: ValueRange, tail: float) -> _Interval:
-    """Return sum/count, and the interval of all t for which |sum - t·count| is at most the quantile of its noise."""
-    least, most = within.centred_ends
-    noises, size, ratio = (
-        _joint_noise(total, count),
-        _nan_unless_positive(count.scaled_values),
-        _unclamped_ratio(total, count),
-    )
-    slope = noises.quantile(tail, 0.0, 1.0).item()
-    up = largest_deviation(size, lambda d: noises.quantile(tail, 1.0, ratio + d), slope, most - ratio)
-    down = largest_deviation(size, lambda d: noises.quantile(tail, 1.0, ratio - d), slope, ratio - least)
-    return _clamp_interval(ratio, down, up, (least, most))
+def _ratio_interval(total: NoisyTotal, count: NoisyTotal, within: ValueRange, tail: float) -> Interval:
+    size, one = nan_unless_positive(count.scaled_values), np.ones(len(count.values))
+    numerator = LinearNoise(total.scaled_values, np.stack([one, 0 * one]))
+    divisor = LinearNoise(size, np.stack([0 * one, one]))
+    return quotient_interval(numerator, divisor, joint_noise(total, count), within.centred_ends, tail)
 
 
-def _clamp_interval(unclamped: np.ndarray, down: np.ndarray, up: np.ndarray, ends: tuple[float, float]) -> _Interval:
+@dataclass(frozen=True, eq=False)
+class LinearNoise:
+    """A number per group, and the weights (totals × groups) with which noise enters it, to first order."""
+
+    value: np.ndarray
+    weights: np.ndarray
+
+
+def quotient_interval(
+    numerator: LinearNoise, divisor: LinearNoise, noises: JointNoise, ends: tuple[float, float], tail: float = _TAIL
+) -> Interval:
+    """Return N/D, and Fieller's interval: all t for which |N - t·D| is at most the quantile of its noise."""
+    ratio = numerator.value / divisor.value
+    weights = numerator.weights - ratio * divisor.weights
+    slope = noises.quantile(tail, *divisor.weights)
+
+    def deviation(sign: int, end: float) -> np.ndarray:
+        def push(d: np.ndarray) -> np.ndarray:
+            return noises.quantile(tail, *(weights - sign * d * divisor.weights))
+
+        return largest_deviation(divisor.value, push, slope, sign * (end - ratio))
+
+    down, up = deviation(-1, ends[0]), deviation(1, ends[1])
+    return _clamp_interval(ratio, down, up, ends)
+
+
+def _clamp_interval(unclamped: np.ndarray, down: np.ndarray, up: np.ndarray, ends: tuple[float, float]) -> Interval:
     """Clamp an estimate to its possible range; its interval keeps its width and is clamped too."""
     value = np.clip(unclamped, *ends)
-    return _Interval(np.maximum(value - down, ends[0]), value, np.minimum(value + up, ends[1]))
+    return Interval(np.maximum(value - down, ends[0]), value, np.minimum(value + up, ends[1]))
 
 
-def _nan_unless_positive(sizes: np.ndarray) -> np.ndarray:
+def nan_unless_positive(sizes: np.ndarray) -> np.ndarray:
+    """Return sizes with NaN for those that are not above 0."""
     return np.where(sizes > 0, sizes, np.nan)
 
 
-def _joint_noise(*totals: NoisyTotal) -> JointNoise:
+def joint_noise(*totals: NoisyTotal) -> JointNoise:
+    """Return the independent noise of several totals."""
     return JointNoise.from_parts(*((total.noise, total.step) for total in totals))
 
 

@@ -20,6 +20,7 @@ Noise = Laplace | Gaussian
 ReleaseNoise = Noise | QuantileSelection
 
 _MIN_SEPARATION = 1e-4  # closer scales are separated upwards, because the partial fractions would cancel
+_MAX_FRACTIONS = 3  # parts; the partial fractions of more would cancel
 _NEWTON_STEPS = 2  # one step gives a relative error of 1e-3, two steps 1e-7
 _MAX_CHORD_STEPS = 5  # for groups hardly larger than their noise; two suffice for large groups
 _TOLERANCE = 1e-4
@@ -87,8 +88,11 @@ def _gaussian_quantile(scales: np.ndarray, tail: float) -> np.ndarray:
 def _laplace_quantile(scales: np.ndarray, tail: float) -> np.ndarray:
     """Solve P[|sum| > x] = tail, a sum of exponentials by partial fractions of the characteristic function.
 
-    The logarithm of the probability is concave, so every Newton step ends at or above the solution.
+    The logarithm of the probability is concave, so every Newton step ends at or above the solution. More than three
+    parts have the quantile of one part with their variance: it is larger, by at most 8 % at a tail of 5 %.
     """
+    if len(scales) > _MAX_FRACTIONS:
+        return _single_laplace_quantile(scales, tail)
     order = list(scales)
     for i, j in combinations(range(len(order)), 2):  # np.sort is much slower on such a short axis
         order[i], order[j] = np.minimum(order[i], order[j]), np.maximum(order[i], order[j])
@@ -100,7 +104,7 @@ def _laplace_quantile(scales: np.ndarray, tail: float) -> np.ndarray:
     shares = np.ones_like(scales)
     for i, j in permutations(range(len(scales)), 2):
         shares[i] *= squares[i] / (squares[i] - squares[j])
-    quantile: np.ndarray = np.sqrt(squares.sum(axis=0)) * -math.log(tail)
+    quantile = _single_laplace_quantile(scales, tail)
     for _ in range(_NEWTON_STEPS):
         parts = shares * np.exp(-quantile / scales)
         beyond = parts.sum(axis=0)
@@ -108,8 +112,13 @@ def _laplace_quantile(scales: np.ndarray, tail: float) -> np.ndarray:
     return quantile
 
 
+def _single_laplace_quantile(scales: np.ndarray, tail: float) -> np.ndarray:
+    quantile: np.ndarray = np.sqrt((scales * scales).sum(axis=0)) * -math.log(tail)
+    return quantile
+
+
 def largest_deviation(
-    pull: np.ndarray, push: Callable[[np.ndarray], np.ndarray], slope: float, limit: np.ndarray
+    pull: np.ndarray, push: Callable[[np.ndarray], np.ndarray], slope: float | np.ndarray, limit: np.ndarray
 ) -> np.ndarray:
     """Return the largest d with pull·d <= push(d), rounded up by at most 1 %.
 

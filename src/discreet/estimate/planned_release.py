@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import Enum
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +26,7 @@ from discreet.estimate.estimators import (
     VarianceStatistic,
 )
 from discreet.estimate.intervals import ReleaseNoise, additive
+from discreet.estimate.pair_statistics import PairStatistic, PairTotals, Squares, pair_estimate
 from discreet.estimate.quantile_walk import QuantileTarget
 from discreet.kernel.expr import Type
 from discreet.kernel.question import GroupKey, Question
@@ -82,6 +84,21 @@ class Variance:
     statistic: VarianceStatistic
 
 
+@dataclass(frozen=True)
+class PairMeasure:
+    """A statistic of value pairs, from the sums of products, values and (where needed) squares, and the count."""
+
+    products: int
+    x: int
+    y: int
+    count: int
+    x_squares: int | None
+    y_squares: int | None
+    x_ends: tuple[Fraction, Fraction]
+    y_ends: tuple[Fraction, Fraction]
+    statistic: PairStatistic
+
+
 class QuantileMethod(Enum):
     """How a quantile is found: by a walk in a tree of noisy counts, or by the exponential mechanism."""
 
@@ -124,7 +141,7 @@ class Frequencies:
     function: FrequencyFunction
 
 
-TotalsEstimator = NoisyCount | NoisySum | Mean | Variance | Quantile | Frequencies
+TotalsEstimator = NoisyCount | NoisySum | Mean | Variance | PairMeasure | Quantile | Frequencies
 
 
 @dataclass(frozen=True)
@@ -252,23 +269,21 @@ def describes_population(release: PlannedRelease, estimator: TotalsEstimator) ->
     )
 
 
+_INDEX_NAMES = ("products", "squares", "total", "x", "y", "count", "x_squares", "y_squares")
+
+
 def total_indices(estimator: TotalsEstimator) -> tuple[int, ...]:
     """Return the indices of the totals that an estimator uses."""
-    match estimator:
-        case NoisyCount(total) | NoisySum(total, _, None) | Quantile(total) | Frequencies(total):
-            return (total,)
-        case NoisySum(total, _, int(count)) | Mean(total, count):
-            return total, count
-        case Variance(squares, total, count):
-            return squares, total, count
-    raise TypeError(f"unknown estimator type {type(estimator).__name__}")
+    return tuple(_indices_by_name(estimator).values())
 
 
 def with_indices(estimator: TotalsEstimator, indices: Sequence[int]) -> TotalsEstimator:
     """Return an estimator with the indices of its totals replaced."""
-    names = ("squares", "total", "count")
-    old_indices = {name: getattr(estimator, name) for name in names if getattr(estimator, name, None) is not None}
-    return replace(estimator, **{name: indices[index] for name, index in old_indices.items()})
+    return replace(estimator, **{name: indices[index] for name, index in _indices_by_name(estimator).items()})
+
+
+def _indices_by_name(estimator: TotalsEstimator) -> dict[str, Any]:
+    return {name: index for name in _INDEX_NAMES if (index := getattr(estimator, name, None)) is not None}
 
 
 def centre_of(total: Sum) -> Fraction:
@@ -301,20 +316,30 @@ def _arrow_column(estimate: ColumnEstimate, kind: pa.DataType) -> pa.Array:
     return pa.array(estimate.values, kind, mask=missing)
 
 
+def _summed(release: PlannedRelease, index: int) -> Sum:
+    total = release.question.totals[index]
+    assert isinstance(total, Sum)
+    return total
+
+
+def _shift_of(release: PlannedRelease, index: int) -> Fraction:
+    """Return what is subtracted from every square, in the units of the answer."""
+    total = _summed(release, index)
+    return total.shift * total.grid.step**2
+
+
 def estimate_measure(
     release: PlannedRelease, estimator: TotalsEstimator, noisy: np.ndarray, noises: tuple[ReleaseNoise, ...]
 ) -> ColumnEstimate:
     """Return the estimate of a measure that does not come from a histogram tree."""
-    if isinstance(estimator, Variance):
+    if isinstance(estimator, Variance | PairMeasure):
         release = replace(release, sample=None)  # its degrees of freedom are those of the sample
-    totals = release.question.totals
 
     def total(place: int) -> NoisyTotal:
         return noisy_total(release, place, noisy, noises)
 
-    def middle(place: int) -> Fraction:
-        kernel_total = totals[place]
-        return centre_of(kernel_total) if isinstance(kernel_total, Sum) else Fraction(0)
+    def within(place: int, low: Fraction, high: Fraction) -> ValueRange:
+        return ValueRange(low, high, centre_of(_summed(release, place)))
 
     match estimator:
         case NoisyCount(index):
@@ -322,18 +347,19 @@ def estimate_measure(
         case NoisySum(index, kind, None):
             return estimators.sum_of(total(index), kind=kind)
         case NoisySum(index, kind, int(count)):
-            return estimators.sum_from_centre(total(index), total(count), centre=middle(index), kind=kind)
-        case Mean(index, count, low, high):
-            within = ValueRange(low, high, middle(index))
-            return estimators.mean(total(index), total(count), within=within)
-        case Variance(squares, index, count, low, high, statistic):
-            asked = totals[squares]
-            assert isinstance(asked, Sum)
-            shift = asked.shift * asked.grid.step**2
-            moments = Moments(total(squares), total(index), total(count), shift)
-            return estimators.variance_estimate(
-                moments, within=ValueRange(low, high, middle(index)), statistic=statistic
+            return estimators.sum_from_centre(
+                total(index), total(count), centre=centre_of(_summed(release, index)), kind=kind
             )
+        case Mean(index, count, low, high):
+            return estimators.mean(total(index), total(count), within=within(index, low, high))
+        case Variance(squares, index, count, low, high, statistic):
+            moments = Moments(total(squares), total(index), total(count), _shift_of(release, squares))
+            return estimators.variance_estimate(moments, within=within(index, low, high), statistic=statistic)
+        case PairMeasure(products, x, y, count, x_squares, y_squares, x_ends, y_ends, pair_statistic):
+            places = [place for place in (x_squares, y_squares) if place is not None]
+            squares_of = [Squares(total(place), _shift_of(release, place)) for place in places]
+            pairs = PairTotals(total(products), total(x), total(y), total(count), *squares_of)
+            return pair_estimate(pairs, within(x, *x_ends), within(y, *y_ends), pair_statistic)
     raise TypeError(f"unknown estimator type {type(estimator).__name__}")
 
 

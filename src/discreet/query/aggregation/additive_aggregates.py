@@ -1,4 +1,4 @@
-"""Additive aggregates (counts, sums, means, variances), and the public range of their values."""
+"""Additive aggregates (counts, sums, means, variances, statistics of pairs), and the public range of their values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from discreet.estimate.estimators import VarianceStatistic
+from discreet.estimate.pair_statistics import PairStatistic
 from discreet.kernel.expr import Call, Constant, Expr, Type
 from discreet.query.aggregation.quantile_aggregates import (
     ValueAggregate,
@@ -19,7 +20,7 @@ from discreet.query.aggregation.quantile_aggregates import (
 from discreet.query.aggregation.sum_grids import Scale
 from discreet.query.expressions.bound_expr import BoundExpr
 from discreet.query.relations.ownership import is_unit_or_null, never_null, unit_key_index, unit_key_names
-from discreet.query.relations.predicates import bind_condition
+from discreet.query.relations.predicates import bind_condition, conjunction
 from discreet.query.relations.scope import (
     ColumnInfo,
     PrivateSource,
@@ -58,6 +59,23 @@ class Aggregate:
     scale: Scale | None = None
 
 
+@dataclass(frozen=True)
+class PairAggregate:
+    """A statistic of value pairs; `x` and `y` are their means over the rows where both are not NULL."""
+
+    function: PairStatistic
+    x: Aggregate
+    y: Aggregate
+
+    @property
+    def counted(self) -> Expr:
+        """The simpler of two expressions that are not NULL in the same rows."""
+        operands = [each.expr for each in (self.x, self.y) if each.expr is not None]
+        return min(operands, key=lambda expr: (expr.size, repr(expr)))
+
+
+SelectedAggregate = Aggregate | PairAggregate | ValueAggregate
+
 _SUMMING: dict[type[exp.Expr], AggregateFunction] = {
     exp.Sum: BasicFunction.SUM,
     exp.Avg: BasicFunction.AVG,
@@ -67,11 +85,22 @@ _SUMMING: dict[type[exp.Expr], AggregateFunction] = {
     exp.StddevSamp: VarianceStatistic.STDDEV_SAMP,
     exp.StddevPop: VarianceStatistic.STDDEV_POP,
 }
+_PAIRS: dict[type[exp.Expr], PairStatistic | None] = {
+    exp.CovarPop: PairStatistic.COVAR_POP,
+    exp.CovarSamp: PairStatistic.COVAR_SAMP,
+    exp.Corr: PairStatistic.CORR,
+    exp.RegrSlope: PairStatistic.REGR_SLOPE,
+    exp.RegrIntercept: PairStatistic.REGR_INTERCEPT,
+    exp.RegrR2: PairStatistic.REGR_R2,
+    **dict.fromkeys((exp.RegrCount, exp.RegrAvgx, exp.RegrAvgy)),
+}
 
 
-def bind_aggregate(node: exp.Expr, rows: PrivateSource) -> Aggregate | ValueAggregate:
+def bind_aggregate(node: exp.Expr, rows: PrivateSource) -> SelectedAggregate:
     """Bind an aggregate call and its FILTER."""
     call, when = split_filter(node, rows)
+    if type(call) in _PAIRS:
+        return _bind_pair(call, rows, when)
     if not isinstance(call, exp.Count | exp.CountIf | exp.ApproxDistinct) and type(call) not in _SUMMING:
         for argument in _aggregate_arguments(call):
             _check_argument(argument)
@@ -87,12 +116,42 @@ def bind_aggregate(node: exp.Expr, rows: PrivateSource) -> Aggregate | ValueAggr
     if isinstance(call, exp.CountIf):
         test = bind_condition(call.this, rows.views, "COUNT_IF")
         return Aggregate(BasicFunction.COUNT, null_unless(null_unless(_ONE, test), when))
-    function = _SUMMING[type(call)]
-    if isinstance(call.this, exp.Distinct):
+    bound, scale = _bind_summed(call, call.this, rows)
+    return Aggregate(_SUMMING[type(call)], null_unless(without_clip(bound.expr), when), scale)
+
+
+def _bind_summed(call: exp.Expr, node: exp.Expr, rows: PrivateSource) -> tuple[BoundExpr, Scale]:
+    """Bind an operand whose values are summed."""
+    name = function_name(call)
+    if isinstance(node, exp.Distinct):
         hint = "Leave out DISTINCT, or aggregate per unit in a subquery first."
-        raise refuse(call, "SELECT", f"{function_name(call)}(DISTINCT …) is not supported", hint)
-    bound = bind_value(call.this, clamped_lookup(rows.views, function_name(call)), function_name(call))
-    return Aggregate(function, null_unless(without_clip(bound.expr), when), _summation_scale(call, bound, rows))
+        raise refuse(call, "SELECT", f"{name}(DISTINCT …) is not supported", hint)
+    bound = bind_value(node, clamped_lookup(rows.views, name), name)
+    return bound, _summation_scale(call, node, bound, rows)
+
+
+def _bind_pair(call: exp.Expr, rows: PrivateSource, when: Expr | None) -> Aggregate | PairAggregate:
+    """Bind a statistic of pairs, which come as (y, x), over the rows where both are not NULL."""
+    if call.this is None or call.args.get("expression") is None:
+        name = function_name(call)
+        raise refuse(call, name, f"{name} takes two expressions", f"Write {name}(y, x).")
+    check_arguments(call)
+    columns = rows.columns_by_name()
+    operands = [_bind_summed(call, node, rows) for node in (call.this, call.expression)]
+    exprs = [without_clip(bound.expr) for bound, _ in operands]
+    present = [None if never_null(expr, columns) else Call("not", (Call("is_null", (expr,)),)) for expr in exprs]
+    y, x = (
+        Aggregate(BasicFunction.AVG, null_unless(expr, conjunction([each for each in (other, when) if each])), scale)
+        for expr, other, (_, scale) in zip(exprs, reversed(present), operands, strict=True)
+    )
+    match call:
+        case exp.RegrAvgx():
+            return x
+        case exp.RegrAvgy():
+            return y
+    statistic = _PAIRS[type(call)]
+    pair = PairAggregate(statistic or PairStatistic.CORR, x, y)
+    return pair if statistic else Aggregate(BasicFunction.COUNT, count_operand(pair.counted, columns))
 
 
 def split_filter(node: exp.Expr, rows: PrivateSource) -> tuple[exp.Expr, Expr | None]:
@@ -184,8 +243,9 @@ def _tuple_items(node: exp.Expr) -> list[exp.Expr]:
     return list(bare.expressions) if isinstance(bare, exp.Tuple) else [bare]
 
 
-def _summation_scale(call: exp.Expr, bound: BoundExpr, rows: PrivateSource) -> Scale:
-    name, text = function_name(call), short_sql(call.this)
+def _summation_scale(call: exp.Expr, node: exp.Expr, bound: BoundExpr, rows: PrivateSource) -> Scale:
+    name, text = function_name(call), short_sql(node)
+    clipped = f"CLIP({text}, low, high)" if type(call) in _PAIRS else f"{name}(CLIP({text}, low, high))"
     if is_unit_or_null(bound.expr, rows.columns_by_name()):
         cause = f"{name} of the privacy unit's own column would disclose individuals"
         raise refuse(call, name, cause, "Count units with COUNT(DISTINCT …).")
@@ -193,13 +253,13 @@ def _summation_scale(call: exp.Expr, bound: BoundExpr, rows: PrivateSource) -> S
         hint = f"Count rows with COUNT(*) FILTER (WHERE …), or write {name}(CASE WHEN … THEN 1 ELSE 0 END)."
         raise refuse(call, name, f"{name} needs a number", hint)
     if bound.low is None or bound.high is None:
-        cause = f"{name}({text}) needs bounds"
-        hint = f"Write {name}(CLIP({text}, low, high)) with bounds of your choice, or ask the owner to declare between."
+        cause = f"{text} in {name} needs bounds" if type(call) in _PAIRS else f"{name}({text}) needs bounds"
+        hint = f"Write {clipped} with bounds of your choice, or ask the owner to declare between."
         raise refuse(call, name, cause, hint)
     assert isinstance(bound.low, Fraction)
     assert isinstance(bound.high, Fraction)
     if any(size and not 1 / _MAX_MAGNITUDE < size < _MAX_MAGNITUDE for size in _magnitudes(bound.low, bound.high)):
-        hint = f"Write {name}(CLIP({text}, low, high)) with bounds of an ordinary size."
+        hint = f"Write {clipped} with bounds of an ordinary size."
         raise refuse(call, name, f"the range of {text} is too wide or too narrow to compute with", hint)
     return Scale.with_default_step(bound.low, bound.high, bound.step, bound.type)
 
@@ -217,7 +277,8 @@ def _unsupported_refusal(call: exp.Expr) -> Exception:
     name = function_name(call.this if isinstance(call, exp.WithinGroup) else call)
     cause = f"{name} would disclose values of individual rows" if name in _ROW_REVEALING else f"{name} is not supported"
     hint = (
-        "Supported: COUNT, COUNT(DISTINCT x), SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP, MEDIAN, "
-        "PERCENTILE_CONT, QUANTILE_CONT, MIN, MAX, MODE, TOP_K and HISTOGRAM."
+        "Supported: COUNT, COUNT(DISTINCT x), SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP, CORR, COVAR_POP, "
+        "COVAR_SAMP, REGR_SLOPE, REGR_INTERCEPT, REGR_R2, MEDIAN, PERCENTILE_CONT, QUANTILE_CONT, MIN, MAX, MODE, "
+        "TOP_K and HISTOGRAM."
     )
     return refuse(call, "SELECT", cause, hint)

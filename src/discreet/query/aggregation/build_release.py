@@ -14,6 +14,7 @@ from discreet.estimate.planned_release import (
     Measure,
     NoisyCount,
     NoisySum,
+    PairMeasure,
     PlannedRelease,
     Quantile,
     QuantileMethod,
@@ -26,8 +27,15 @@ from discreet.kernel.expr import Expr, Type
 from discreet.kernel.grid import Grid
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.question import PublicGroups, Question, SelectedGroups
-from discreet.kernel.totals import Count, CountDistinct, CountUnits, HistogramTree, SelectionWeight, Sum, Total
-from discreet.query.aggregation.additive_aggregates import Aggregate, BasicFunction, bind_aggregate, count_operand
+from discreet.kernel.totals import Count, CountDistinct, CountUnits, HistogramTree, SelectionWeight, Total
+from discreet.query.aggregation.additive_aggregates import (
+    Aggregate,
+    BasicFunction,
+    PairAggregate,
+    SelectedAggregate,
+    bind_aggregate,
+    count_operand,
+)
 from discreet.query.aggregation.contribution_bounds import (
     bounds_notes,
     contribution_bounds_for,
@@ -38,7 +46,7 @@ from discreet.query.aggregation.contribution_bounds import (
 from discreet.query.aggregation.group_keys import GroupedSelect, RowGrouping, group_rows
 from discreet.query.aggregation.quantile_aggregates import QuantileFunction, ValueAggregate
 from discreet.query.aggregation.rewrite import GroupRewriter
-from discreet.query.aggregation.sum_grids import SumTotals, sum_totals
+from discreet.query.aggregation.sum_grids import Scale, SumTotals, max_magnitude, product_total, sum_totals
 from discreet.query.bind_context import BindContext
 from discreet.query.relations.scope import ColumnInfo, ReleasedSource, same_name
 from discreet.query.relations.select_list import SelectItem
@@ -72,6 +80,7 @@ class TotalsBuilder:
         self._noise_type = noise_type
         self._fits = fits
         self._weights: dict[Total, Fraction] = {}
+        self._squared: set[Expr | None] = set()
         self._unit_count: Total = CountUnits()
         if isinstance(groups, SelectedGroups):
             self._weights[SelectionWeight()] = _FULL_WEIGHT
@@ -79,20 +88,26 @@ class TotalsBuilder:
                 self._unit_count = SelectionWeight()
         self._indices = {total: index for index, total in enumerate(self._weights)}
 
-    def estimators(self, aggregates: Sequence[Aggregate | ValueAggregate]) -> list[TotalsEstimator]:
+    def estimators(self, aggregates: Sequence[SelectedAggregate]) -> list[TotalsEstimator]:
         """Return the estimator of each aggregate."""
         additive = [aggregate for aggregate in aggregates if isinstance(aggregate, Aggregate)]
+        pairs = [aggregate for aggregate in aggregates if isinstance(aggregate, PairAggregate)]
+        values = [aggregate for aggregate in aggregates if isinstance(aggregate, ValueAggregate)]
         counting = [
             each
             for each in additive
             if each.function not in (BasicFunction.COUNT_UNITS, BasicFunction.SUM, BasicFunction.COUNT_DISTINCT)
         ]
-        counts = {self._count_operand(each.expr) for each in counting}
-        squared = {each.expr for each in additive if isinstance(each.function, VarianceStatistic)}
+        counts = {self._count_operand(expr) for expr in [each.expr for each in counting] + [p.counted for p in pairs]}
+        self._squared = {each.expr for each in additive if isinstance(each.function, VarianceStatistic)}
+        self._squared |= {each.x.expr for each in pairs if each.function.uses_x_squares}
+        self._squared |= {each.y.expr for each in pairs if each.function.uses_y_squares}
         return [
-            self._additive_estimator(aggregate, counts, squared)
+            self._additive_estimator(aggregate, counts)
             if isinstance(aggregate, Aggregate)
-            else self._value_estimator(aggregate, [each for each in aggregates if isinstance(each, ValueAggregate)])
+            else self._pair_estimator(aggregate)
+            if isinstance(aggregate, PairAggregate)
+            else self._value_estimator(aggregate, values)
             for aggregate in aggregates
         ]
 
@@ -109,9 +124,10 @@ class TotalsBuilder:
         self._weights[total] = self._weights.get(total, Fraction(0)) + weight
         return self._indices.setdefault(total, len(self._indices))
 
-    def _additive_estimator(
-        self, aggregate: Aggregate, counts: set[Expr | None], squared: set[Expr | None]
-    ) -> TotalsEstimator:
+    def _sum_totals(self, expr: Expr, scale: Scale) -> SumTotals:
+        return sum_totals(expr, scale, self._fits, squared=expr in self._squared)
+
+    def _additive_estimator(self, aggregate: Aggregate, counts: set[Expr | None]) -> TotalsEstimator:
         if aggregate.function is BasicFunction.COUNT:
             return NoisyCount(self._add_total(Count(self._count_operand(aggregate.expr)), _FULL_WEIGHT))
         if aggregate.function is BasicFunction.COUNT_UNITS:
@@ -122,7 +138,7 @@ class TotalsBuilder:
         if aggregate.function is BasicFunction.COUNT_DISTINCT:
             return NoisyCount(self._add_total(CountDistinct(expr), _FULL_WEIGHT))
         assert scale is not None
-        candidates, count = sum_totals(expr, scale, self._fits, squared=expr in squared), self._count_operand(expr)
+        candidates, count = self._sum_totals(expr, scale), self._count_operand(expr)
         if aggregate.function is BasicFunction.SUM:
             kind = NumberKind.WHOLE if expr.type is Type.INTEGER else NumberKind.REAL
             return (
@@ -136,6 +152,23 @@ class TotalsBuilder:
         return Variance(
             self._add_total(candidates.squares, _FULL_WEIGHT), total, divisor, scale.low, scale.high, aggregate.function
         )
+
+    def _pair_estimator(self, pair: PairAggregate) -> TotalsEstimator:
+        scales = [aggregate.scale for aggregate in (pair.x, pair.y) if aggregate.scale is not None]
+        sums = [
+            self._sum_totals(aggregate.expr, scale)
+            for aggregate, scale in zip((pair.x, pair.y), scales, strict=True)
+            if aggregate.expr is not None
+        ]
+        product = self._add_total(product_total(sums[0].centred, sums[1].centred, self._fits), _FULL_WEIGHT)
+        x, y = (self._add_total(each.centred, _FULL_WEIGHT) for each in sums)
+        count = self._add_total(Count(self._count_operand(pair.counted)), _COUNT_WEIGHT)
+        uses = pair.function.uses_x_squares, pair.function.uses_y_squares
+        squares = [
+            self._add_total(each.squares, _FULL_WEIGHT) if used else None for each, used in zip(sums, uses, strict=True)
+        ]
+        ends = [(scale.low, scale.high) for scale in scales]
+        return PairMeasure(product, x, y, count, squares[0], squares[1], ends[0], ends[1], pair.function)
 
     def _value_estimator(self, aggregate: ValueAggregate, others: Sequence[ValueAggregate]) -> TotalsEstimator:
         if isinstance(aggregate.function, FrequencyFunction):
@@ -170,8 +203,8 @@ class TotalsBuilder:
         return NoisySum(self._add_total(candidates.uncentred, _FULL_WEIGHT), kind)
 
     def _centred_sum(self, candidates: SumTotals, count: Expr | None, kind: NumberKind) -> NoisySum:
-        reference = _max_magnitude(candidates.uncentred) ** 2
-        total = self._add_total(candidates.centred, _max_magnitude(candidates.centred) ** 2 / reference)
+        reference = max_magnitude(candidates.uncentred) ** 2
+        total = self._add_total(candidates.centred, max_magnitude(candidates.centred) ** 2 / reference)
         return NoisySum(total, kind, self._add_total(Count(count), centre_of(candidates.centred) ** 2 / reference))
 
 
@@ -182,13 +215,9 @@ def _centring_helps(candidates: SumTotals) -> bool:
     and for |c|, with variances that add up, and h² + c² < (|c| + h)² unless c = 0.
     """
     return (
-        _max_magnitude(candidates.centred) ** 2 + centre_of(candidates.centred) ** 2
-        < _max_magnitude(candidates.uncentred) ** 2
+        max_magnitude(candidates.centred) ** 2 + centre_of(candidates.centred) ** 2
+        < max_magnitude(candidates.uncentred) ** 2
     )
-
-
-def _max_magnitude(total: Sum) -> Fraction:
-    return total.grid.max_abs_index * total.grid.step
 
 
 _PENDING_TABLE = "released"  # placeholder for the table name, which is assigned later
@@ -197,8 +226,8 @@ ResolveSubquery = Callable[[exp.Query], exp.Query]
 
 def build_release(grouped: GroupedSelect, context: BindContext, resolve_query: ResolveSubquery) -> ReleasedSource:
     """Rewrite a SELECT to read a released table; HAVING, ORDER BY and later clauses are computed from noisy values."""
-    labels: dict[Aggregate | ValueAggregate, str] = {}
-    columns_by_aggregate: dict[Aggregate | ValueAggregate, str] = {}
+    labels: dict[SelectedAggregate, str] = {}
+    columns_by_aggregate: dict[SelectedAggregate, str] = {}
 
     def measure(node: exp.Expr) -> str:
         aggregate = bind_aggregate(node, grouped.rows)
@@ -274,7 +303,7 @@ def _rewrite_order_term(ordered: exp.Expr, items: Sequence[SelectItem], rewriter
 
 
 def _planned_release(
-    grouped: GroupedSelect, labels: dict[Aggregate | ValueAggregate, str], grouping: RowGrouping, context: BindContext
+    grouped: GroupedSelect, labels: dict[SelectedAggregate, str], grouping: RowGrouping, context: BindContext
 ) -> PlannedRelease:
     relation = grouping.rows.relation
     possible = possible_contribution(grouping, list(labels))

@@ -16,6 +16,7 @@ from discreet.estimate.contribution_histogram import (
     squared_radius,
 )
 from discreet.estimate.estimators import VarianceStatistic
+from discreet.estimate.pair_statistics import PairStatistic
 from discreet.kernel.ball import Norm
 from discreet.kernel.expr import Call, Column, Expr, Type, Value
 from discreet.kernel.question import ContributionBounds, PublicGroups, Question, SelectedGroups
@@ -34,7 +35,7 @@ from discreet.kernel.totals import Count, CountDistinct, HistogramTree, Selectio
 from discreet.policy import PersonInWindow, RowUnit
 from discreet.policy.declarations import AUTO, Bound, declared_bound
 from discreet.policy.validators import format_number
-from discreet.query.aggregation.additive_aggregates import Aggregate, BasicFunction
+from discreet.query.aggregation.additive_aggregates import BasicFunction, PairAggregate, SelectedAggregate
 from discreet.query.aggregation.group_keys import MAX_SELECTION_GROUPS, GroupedSelect, RowGrouping, has_null_group
 from discreet.query.aggregation.quantile_aggregates import ValueAggregate
 from discreet.query.bind_context import BindContext
@@ -46,7 +47,7 @@ from discreet.query.syntax.source_position import refuse
 
 def bounds_notes(
     question: Question,
-    labels: Mapping[Aggregate | ValueAggregate, str],
+    labels: Mapping[SelectedAggregate, str],
     rows: PrivateSource,
     context: BindContext,
     automatic: AutomaticBounds | None = None,
@@ -152,10 +153,15 @@ def _rows_phrase(number: int) -> str:
     return "1 row" if number == 1 else f"{number:,} rows"
 
 
-def _clamping_notes(labels_by_aggregate: Mapping[Aggregate | ValueAggregate, str], rows: PrivateSource) -> list[str]:
+def _clamping_notes(labels_by_aggregate: Mapping[SelectedAggregate, str], rows: PrivateSource) -> list[str]:
     """State how values are clamped and rounded, unless they cannot lie outside the range."""
     columns, labels_by_range = rows.columns_by_name(), dict[str, list[str]]()
-    for aggregate, label in labels_by_aggregate.items():
+    operands = [
+        (operand, label)
+        for aggregate, label in labels_by_aggregate.items()
+        for operand in ((aggregate.y, aggregate.x) if isinstance(aggregate, PairAggregate) else (aggregate,))
+    ]
+    for aggregate, label in operands:
         if (
             aggregate.scale is None
             or aggregate.expr is None
@@ -190,12 +196,10 @@ _BOUND_HINT = (
     "Pass groups=… and rows=…, write OPTIONS(max_groups_contributed=…, max_rows_contributed=…), or ask the owner to "
     "declare groups and rows for the table."
 )
-_MEANS_AND_VARIANCES = (BasicFunction.AVG, *VarianceStatistic)
+_MEANS_AND_VARIANCES = (BasicFunction.AVG, *VarianceStatistic, *PairStatistic)
 
 
-def possible_contribution(
-    grouping: RowGrouping, aggregates: Sequence[Aggregate | ValueAggregate]
-) -> PossibleContribution:
+def possible_contribution(grouping: RowGrouping, aggregates: Sequence[SelectedAggregate]) -> PossibleContribution:
     """Return how much a unit can contribute before clipping."""
     only_units = bool(aggregates) and all(aggregate.function is BasicFunction.COUNT_UNITS for aggregate in aggregates)
     rows = 1 if only_units else _max_rows_per_key(grouping.rows.relation, _key_columns(grouping))
@@ -204,7 +208,7 @@ def possible_contribution(
 
 def contribution_bounds_for(
     grouping: RowGrouping,
-    aggregates: Sequence[Aggregate | ValueAggregate],
+    aggregates: Sequence[SelectedAggregate],
     possible: PossibleContribution,
     context: BindContext,
     select: GroupedSelect,
@@ -284,7 +288,7 @@ def _declared_instead(
     )
 
 
-def _check_automatic(aggregates: Sequence[Aggregate | ValueAggregate], context: BindContext, node: exp.Expr) -> None:
+def _check_automatic(aggregates: Sequence[SelectedAggregate], context: BindContext, node: exp.Expr) -> None:
     """Refuse automatic bounds where they cannot be chosen."""
     if not context.policy.budget_entry.bounds_share:
         cause = "automatic contribution bounds are switched off by the policy (bounds_share = 0)"

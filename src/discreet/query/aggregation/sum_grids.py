@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from discreet.kernel.expr import Expr, Type
+from discreet.kernel.expr import Call, Constant, Expr, Type
 from discreet.kernel.grid import Grid
 from discreet.kernel.relation import MAX_SUM
 from discreet.kernel.totals import Sum, Total
@@ -74,6 +74,29 @@ def sum_totals(expr: Expr, scale: Scale, fits: Callable[[Total], bool], *, squar
         if fits(totals.uncentred) and fits(totals.centred) and (not squared or fits(totals.squares)):
             return totals
     raise ValueError("the sum could exceed 64 bits")
+
+
+def product_total(x: Sum, y: Sum, fits: Callable[[Total], bool]) -> Sum:
+    """Return the sum of (x - centre)·(y - centre), with the centres of two centred sums."""
+    largest = max_magnitude(x) * max_magnitude(y)
+    product = Call("multiply", (_centred_value(x), _centred_value(y)))
+    scale = Scale.with_default_step(-largest, largest, None, Type.REAL)
+    return sum_totals(product, scale, fits, squared=False).uncentred
+
+
+def _centred_value(total: Sum) -> Expr:
+    """Return the clamped value minus the centre, as a real."""
+    value = total.expr if total.expr.type is Type.REAL else Call("to_real", (total.expr,))
+    low, high, centre = (
+        Constant(float(end), Type.REAL)
+        for end in (total.grid.low, total.grid.high, total.grid.offset * total.grid.step)
+    )
+    return Call("subtract", (Call("clip", (value, low, high)), centre))
+
+
+def max_magnitude(total: Sum) -> Fraction:
+    """Return the largest absolute value of a term."""
+    return total.grid.max_abs_index * total.grid.step
 
 
 def _sum_totals_on(expr: Expr, scale: Scale, factor: int) -> SumTotals:
