@@ -352,3 +352,18 @@ def test_integers_with_missing_values_in_a_pandas_frame_may_have_listed_values(s
 def test_lists_that_may_be_ranges_or_are_not_whole_are_refused(listed):
     with pytest.raises(PolicyError, match="Kids"):
         dc.open(FRAME, unit="ID", budget=1, columns={"Kids": listed}, groups=1, rows=1, ledger=":memory:")
+
+
+def test_the_lines_below_the_table_say_which_rows_are_in_no_group(survey):
+    """By the query and the policy alone: the sentence is the same for data with and without such rows."""
+    sql = "SELECT Kids, COUNT(*) AS n FROM survey GROUP BY Kids"
+    sentence = "Rows are left out where Kids is NULL or not declared."
+    answer = survey.ask(sql, epsilon=3)
+    assert answer.left_out == (sentence,)
+    below = repr(answer).split("\n\n")[1]
+    assert sentence in below
+    assert below.endswith("remains.")  # the cost is the last line
+    assert sentence in " ".join(answer.details().split())
+    assert sentence in repr(survey.explain(sql, epsilon=1))
+    assert answer.to_dict()["left_out"] == [sentence]
+    assert survey.ask("SELECT COUNT(*) AS n FROM survey", epsilon=3).left_out == ()

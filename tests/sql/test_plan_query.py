@@ -524,4 +524,4 @@ def test_margins_are_given_for_every_measure_and_group():
 
 def test_names_of_the_result_are_those_of_the_select_list():
     plan = shop('SELECT COUNT(*), COUNT(*), AVG(amount) AS "Mean Amount", SUM(quantity) AS Total FROM orders')
-    assert list(plan.postprocess.names) == ["count", "count_1", "Mean Amount", "total"]
+    assert list(plan.postprocess.names) == ["count", "count_1", "Mean Amount", "Total"]

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol, TypeVar
 
 from sqlglot import exp
 
@@ -176,14 +177,14 @@ class Scope:
     def find_columns(self, node: exp.Column) -> list[NamedColumn]:
         """Return the columns that match a name."""
         table, name = node.args.get("table"), node.this.name.lower()
-        if table is None:
-            return [named for named in self._by_name.get(name, ()) if matches_name(node.this, named.name)]
-        candidates = [*self._by_name.get(name, ()), *self.behind_using]
-        return [
-            named
-            for named in candidates
-            if named.source is not None and matches_name(table, named.source) and matches_name(node.this, named.name)
-        ]
+        candidates = list(self._by_name.get(name, ()))
+        if table is not None:
+            candidates = [
+                named
+                for named in [*candidates, *self.behind_using]
+                if named.source is not None and matches_name(table, named.source)
+            ]
+        return matching(node.this, candidates)
 
     @cached_property
     def _by_name(self) -> dict[str, list[NamedColumn]]:
@@ -238,6 +239,24 @@ def matches_name(identifier: exp.Expr, name: str) -> bool:
     if identifier.args.get("quoted"):
         return identifier.name in (name, name.lower())
     return identifier.name.lower() == name.lower()
+
+
+class HasName(Protocol):
+    """Anything with a name."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+
+
+Named = TypeVar("Named", bound=HasName)
+
+
+def matching(identifier: exp.Expr, candidates: Sequence[Named]) -> list[Named]:
+    """Return the candidates that an identifier matches; if it is quoted, those with the same spelling first of all."""
+    matches = [each for each in candidates if matches_name(identifier, each.name)]
+    same = [each for each in matches if identifier.args.get("quoted") and each.name == identifier.name]
+    return same or matches
 
 
 def add_source(scope: Scope, alias: str | None, ref: str, relation: PlannedRelation) -> Scope:

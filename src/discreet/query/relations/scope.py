@@ -12,7 +12,7 @@ from sqlglot import exp
 from discreet.kernel.expr import Call, Column, Constant, Expr, Type, Value
 from discreet.kernel.relation import Derive, PublicTable, Relation
 from discreet.policy.declarations import Window
-from discreet.postprocess.name_resolution import matches_name
+from discreet.postprocess.name_resolution import matches_name, matching
 from discreet.query.expressions.binder import ColumnLookup, NameLookup, bind_expr
 from discreet.query.expressions.bound_expr import BoundExpr, RangeEnd
 from discreet.query.expressions.declared_values import DeclaredLists
@@ -156,12 +156,10 @@ def has_column(views: Iterable[View], node: exp.Column) -> bool:
 
 
 def _candidates(views: Iterable[View], name: exp.Identifier, *, qualified: bool) -> list[ColumnInfo]:
-    return [
-        info
-        for view in views
-        for info in view.columns
-        if same_name(name, info.name) and (qualified or info.name.lower() not in view.using_columns)
+    infos = [
+        info for view in views for info in view.columns if qualified or info.name.lower() not in view.using_columns
     ]
+    return matching(name, infos)
 
 
 def name_hint(name: str, names: list[str]) -> str:
