@@ -90,6 +90,7 @@ def test_several_numbers_of_guesses_cost_confidence():
     assert several.details["guess counts tried"] == 7
 
 
+@pytest.mark.long
 def test_false_alarms_of_several_numbers_are_still_as_rare_as_stated():
     alarms = 0
     for seed in range(400):

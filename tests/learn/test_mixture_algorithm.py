@@ -280,6 +280,7 @@ def test_covariances_are_of_the_wanted_kind(kind):
         assert np.allclose(diagonals, diagonals[:, :1])
 
 
+@pytest.mark.long(but=["0-1-0", "3-1/1000-1e-6"])
 @pytest.mark.parametrize("delta", ["0", "1e-6"])
 @pytest.mark.parametrize(("count", "epsilon"), [(0, "1"), (3, "1/1000"), (2000, "1/100")])
 def test_a_mixture_is_valid_however_large_the_noise(count, epsilon, delta):

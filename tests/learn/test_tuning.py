@@ -56,7 +56,7 @@ def neighbours():
             yield dict(enumerate(p)), dict(enumerate(q))
 
 
-@pytest.mark.long(only=["1/5-60-geometric", "1/5-60-logarithmic"])
+@pytest.mark.long(only=[f"{law}-{kind}" for law in ("1/5-60", "1/1000-30") for kind in ("geometric", "logarithmic")])
 @LAWS
 @pytest.mark.parametrize(("gamma", "most"), [("1/5", 60), ("1/1000", 30), ("1/2", 3), ("1/2", 1)])
 def test_the_best_of_a_random_number_stays_within_the_claim(law, gamma, most):
@@ -99,7 +99,7 @@ def test_a_limit_is_free_if_numbers_beyond_it_are_drawn_again_and_not_if_one_sto
     assert max_divergence(best_of(stopped, p), best_of(stopped, q)) > 2 * tuned_epsilon(E0, trials)
 
 
-@pytest.mark.long(only=["1/20-logarithmic"])
+@pytest.mark.long(but=["1/5-geometric"])
 @LAWS
 @pytest.mark.parametrize("gamma", ["1/5", "1/20"])
 def test_the_best_of_zcdp_trials_stays_within_the_claim(law, gamma):

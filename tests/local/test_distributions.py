@@ -61,7 +61,7 @@ def test_probabilities_add_up_to_one(name, epsilon):
         assert all(isinstance(p, Fraction) and p > 0 for p in distribution.values())
 
 
-@pytest.mark.long(only=["1/10-Hadamard of 20", "6-Hadamard of 20"])
+@pytest.mark.long(only=[f"{epsilon}-Hadamard of 20" for epsilon in ("1/10", "3", "6")])
 @each
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_worst_log_ratio_of_every_oracle_is_the_claimed_epsilon(name, epsilon):

@@ -49,7 +49,7 @@ def surprise(oracle, distribution, value, people):
     return stats.chisquare([seen[report] for report in distribution], expected * people / expected.sum()).pvalue
 
 
-@pytest.mark.long(only=["2", "5"])
+@pytest.mark.long(but=["1/2"])
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_the_worst_log_ratio_of_local_hashing_is_the_claimed_epsilon(epsilon):
     for oracle in small(epsilon):
@@ -201,7 +201,7 @@ def test_errors_and_margins_of_local_hashing_are_those_of_the_theory(protocol, e
     assert 0 <= np.mean(margins) / (1.96 * np.sqrt(variance).mean()) - 1 < 0.08
 
 
-@pytest.mark.long(but=["ParityHashing"])
+@pytest.mark.long
 @pytest.mark.parametrize("protocol", [OLH, ParityHashing])
 def test_margins_of_local_hashing_hold_for_few_people(protocol):
     oracle, values = protocol(4, 1), np.array([0] * 25 + [1] * 5)

@@ -185,7 +185,7 @@ def test_the_hybrid_equals_duchis_scheme_until_it_gains():
         assert min(worst) == worst[-1]
 
 
-@pytest.mark.long(but=["1-binary", "4-binary", "4-window"])
+@pytest.mark.long(but=["1-binary", "4-binary"])
 @every_scheme
 @pytest.mark.parametrize("epsilon", ["1", "4"])
 def test_errors_are_within_five_percent_of_theory(scheme_of, epsilon):

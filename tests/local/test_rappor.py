@@ -192,7 +192,7 @@ def test_errors_of_the_basic_kind_are_those_of_theory_and_margins_hold():
         assert 0.94 < (abs(errors) <= margins).mean() < 0.99
 
 
-@pytest.mark.long(but=["1-settings0", "6-settings0"])
+@pytest.mark.long
 @pytest.mark.parametrize("settings", [{"bits": 32, "cohorts": 16}, {"bits": 64, "cohorts": 8, "hashes": 2}])
 @pytest.mark.parametrize("epsilon", ["1", "6"])
 def test_errors_of_a_filter_are_those_of_theory_and_margins_hold(settings, epsilon):

@@ -71,7 +71,7 @@ def test_reports_are_drawn_from_the_distribution_and_another_would_be_noticed(si
     assert fit(oracle, 1, 200_000, oracle.distribution(0)) < BY_CHANCE
 
 
-@pytest.mark.long(only=["1/2"])
+@pytest.mark.long(only=["1/2", "1"])
 @pytest.mark.parametrize("epsilon", ["1/2", "1", "4"])
 def test_errors_are_those_of_theory_and_margins_hold(epsilon):
     oracle, values = SubsetSelection(128, epsilon), uneven(128, 2000)

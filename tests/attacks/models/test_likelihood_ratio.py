@@ -50,7 +50,7 @@ def test_shadows_of_other_people_do_as_well():
     assert attacks.likelihood_ratio(simulate_purchases(3, people=600), shadowing="offline", **FEW).success > 0.95
 
 
-@pytest.mark.long(but=["label-0.6"])
+@pytest.mark.long
 @pytest.mark.parametrize(("fix", "least"), [("rounded", 0.95), ("top", 0.95), ("label", 0.6)])
 def test_easy_fixes_still_leak(fix, least):
     assert attacks.likelihood_ratio(PEOPLE, defence="easy", fix=fix, **FEW).success > least

@@ -18,7 +18,7 @@ PEOPLE = simulate_purchases(4, people=800)
 FEW = {"shadows": 2, "targets": 2, "random_state": 6}
 
 
-@pytest.mark.long(only=["forest"])
+@pytest.mark.long(but=["logistic"])
 @pytest.mark.parametrize("attacker", ["network", "forest", "logistic"])
 def test_an_oracle_learns_who_was_in_a_forest(attacker):
     result = attacks.shadow(PEOPLE, attacker=attacker, **FEW)
@@ -26,6 +26,7 @@ def test_an_oracle_learns_who_was_in_a_forest(attacker):
     assert result.implied.low > 0.5
 
 
+@pytest.mark.long
 def test_a_network_learns_who_was_in_a_network():
     assert attacks.shadow(PEOPLE, attacker="network", target="network", **FEW).success > 0.7
 
