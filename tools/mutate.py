@@ -5,8 +5,7 @@
 MODULE is a name such as kernel/loss, or the beginning of several (kernel/ledger); without one, all of them. A run
 continues where the last one ended: outcomes are kept in .mutants, by the code of the function and the change, and only
 survivors that are not listed are tried again. A survivor that tests/slow/mutation_survivors.toml does not list makes it
-end with 1. Modules whose survivors have not all been examined are under [unsettled] there, with the number that may
-survive unlisted; more make it end with 1 too, except in a sample, which cannot count them.
+end with 1.
 The tests of seals are not among those run: they would notice any change, whatever it means.
 """
 
@@ -17,7 +16,6 @@ import random
 import sys
 import time
 import tomllib
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,11 +61,6 @@ def modules() -> dict[str, Module]:
 def survivors(path: Path = SURVIVORS) -> list[Known]:
     """Return the listed survivors."""
     return [Known(**entry) for entry in tomllib.loads(path.read_text(encoding="utf-8")).get("survivor", [])]
-
-
-def unsettled(path: Path = SURVIVORS) -> dict[str, int]:
-    """Return the modules with survivors that nobody has examined, and how many these may be."""
-    return dict(tomllib.loads(path.read_text(encoding="utf-8")).get("unsettled", {}))
 
 
 def stale(known: list[Known], found: dict[str, Module]) -> list[Known]:
@@ -120,7 +113,7 @@ class Run:
     """Mutants that are tried one after the other, and what became of them."""
 
     def __init__(self, chosen: list[Mutant], done: dict[str, str | None]) -> None:
-        self._known, self._unsettled = survivors(), unsettled()
+        self._known = survivors()
         stored = results()
         self.chosen = chosen
         # A listed survivor is tried once: a second time tells nothing.
@@ -149,21 +142,18 @@ class Run:
         return any(entry.is_of(mutant) for entry in self._known)
 
     def unexplained(self) -> list[Mutant]:
-        """Return the survivors without an entry, unless the module is not settled and has no more than allowed."""
-        unlisted = [mutant for mutant in self.survived if not self.lists(mutant)]
-        number = Counter(mutant.module for mutant in unlisted)
-        return [mutant for mutant in unlisted if number[mutant.module] > self._unsettled.get(mutant.module, 0)]
+        """Return the survivors without an entry."""
+        return [mutant for mutant in self.survived if not self.lists(mutant)]
 
     def counts(self) -> dict[str, int]:
         """Return how many mutants had which end."""
-        listed, unexplained = sum(map(self.lists, self.survived)), len(self.unexplained())
+        unexplained = len(self.unexplained())
         return {
             "mutants": len(self.chosen),
             "killed": len(self.chosen) - len(self.survived),
             "tried earlier": len(self.chosen) - len(self.todo),
-            "survived, listed": listed,
+            "survived, listed": len(self.survived) - unexplained,
             "survived, not listed": unexplained,
-            "survived, in modules not settled": len(self.survived) - listed - unexplained,
             "tests that fail without a mutant": len(self.broken),
         }
 
@@ -188,11 +178,8 @@ def _run(every: dict[str, Module], chosen: list[Mutant], asked: argparse.Namespa
     if run.todo:
         files = list(dict.fromkeys(file for mutant in run.todo for file in tests_of(mutant.module)))
         Runner(every, tests_of, run.work).serve(files)
-    unexplained = run.unexplained()
-    for mutant in run.survived:
-        if not run.lists(mutant):
-            word = "NOT NOTICED" if mutant in unexplained else "not noticed, in a module that is not settled:"
-            print(f"{word} src/discreet/{mutant.module}.py:{mutant.line} {mutant.name}")
+    for mutant in run.unexplained():
+        print(f"NOT NOTICED src/discreet/{mutant.module}.py:{mutant.line} {mutant.name}")
     for test in run.broken:
         print(f"FAILS WITHOUT A MUTANT {test}")
     counts = run.counts()

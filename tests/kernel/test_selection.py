@@ -119,6 +119,21 @@ def test_the_distribution_of_given_counts_is_exact(counts, level, scale):
     check_distribution(counts, level, scale)
 
 
+@pytest.mark.parametrize("counts", [(0, 300, 0, 500), (700, 0, 0, 1), (1, 900)])
+def test_candidates_beyond_all_rings_have_their_exact_distribution_too(counts):
+    """One that cannot be selected, and could be without some unit, would disclose that the unit is there."""
+    check_distribution(counts, HALF, Fraction(2))
+
+
+def test_far_candidates_are_selected_if_there_are_enough_of_them():
+    """One cell is the median, and 2^62 others are 97 half ranks away, where the weight of each is exp(-97/3)."""
+    others, unit = (1 << 62) - 1, Fraction(29_999, 10_000)
+    assert others * math.exp(-97 / unit) > 30_000
+    starts, boundaries = np.array([0, 5, others]), np.array([0, 97])
+    drawn = [select_candidate(starts, boundaries, (97, 2), unit, selection.thread_keystream()) for _ in range(3)]
+    assert set(drawn) != {5}
+
+
 def test_a_candidate_that_is_not_accepted_is_drawn_again(monkeypatch):
     coins, rings = iter([False, False, True]), []
     starts, boundaries = of_counts([3, 0, 2])

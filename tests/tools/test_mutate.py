@@ -133,21 +133,15 @@ def test_every_listed_survivor_can_still_be_made_and_has_a_reason(module):
     assert [entry for entry in known if len(entry.reason) < 20] == []
 
 
-def test_unsettled_modules_are_in_scope_and_have_survivors():
-    assert set(mutate.unsettled()) <= set(mutate.modules())
-    assert min(mutate.unsettled().values(), default=1) > 0
-
-
-def test_a_survivor_fails_unless_it_is_listed_or_among_those_allowed_in_an_unsettled_module(monkeypatch, tmp_path):
+def test_a_survivor_fails_unless_it_is_listed(monkeypatch, tmp_path):
     mutants = made(tmp_path, "def g(a, b):\n    return a + b\n").mutants
     run = mutate.Run(mutants, {})
     run.survived = mutants
-    for allowed, expected in ({}, mutants), ({"kernel/code": 1}, mutants), ({"kernel/code": 2}, []):
-        monkeypatch.setattr(run, "_unsettled", allowed)
-        assert run.unexplained() == expected
+    assert run.unexplained() == mutants
     monkeypatch.setattr(run, "_known", [mutate.Known("kernel/code", "g", "why", "return a + b", "return a - b")])
-    monkeypatch.setattr(run, "_unsettled", {"kernel/code": 1})
-    assert run.unexplained() == []
+    (left,) = run.unexplained()
+    assert left.after != "return a - b"
+    assert (run.counts()["survived, listed"], run.counts()["survived, not listed"]) == (1, 1)
 
 
 def ended_by(number):
