@@ -157,7 +157,7 @@ def test_more_units_with_many_rows_raise_the_bounds():
 def test_a_stored_histogram_serves_other_questions_and_other_analysts(curator):
     curator.ask(BY_WARD, epsilon=1, by="ann")
     before = len(curator.ledger.events())
-    answer = curator.ask("SELECT ward, SUM(cost) AS s FROM visits GROUP BY ward", epsilon=1, by="bob")
+    answer = curator.ask("SELECT ward, AVG(cost) AS a FROM visits GROUP BY ward", epsilon=1, by="bob")
     assert len(curator.ledger.events()) == before + 1
     assert amount(answer.paid) == asked(curator, 1) * 19 / 20
     assert amount(curator.ledger.spent("ann")) == asked(curator, 1)
@@ -292,7 +292,7 @@ def test_a_margin_needs_a_stored_histogram(curator):
         with pytest.raises(dc.Refused, match="histogram that is not released yet"):
             act(BY_WARD, margin=500)
     assert curator.ledger.events() == []
-    curator.ask("SELECT ward, SUM(cost) AS s FROM visits GROUP BY ward", epsilon=1)
+    curator.ask("SELECT ward, AVG(cost) AS a FROM visits GROUP BY ward", epsilon=1)
     answer = curator.ask(BY_WARD, margin=500)
     assert max(answer.margins["n"]) <= 500
     assert curator.ask(BY_WARD, margin=500).paid == ZERO_LOSS
@@ -560,6 +560,94 @@ def test_a_question_keeps_its_bounds_whatever_the_range_of_its_sum():
         assert curator.ask(sql, epsilon=8).paid.rho == 0
         again = curator.ask(sql, epsilon=1, key="k1")
         assert again.table == answers[0].table
+
+
+SUM_BY_WARD = "SELECT ward, SUM(cost) AS s FROM visits GROUP BY ward"
+
+
+def skewed(units=4_000):
+    """Many small costs, far below the declared maximum of 100, and half of them NULL."""
+    data = heavy_tailed(units)
+    cost = [None if row % 2 else row % 4 + 1 for row in range(len(data))]
+    return data.set_column(data.column_names.index("cost"), "cost", pa.array(cost, pa.int64()))
+
+
+@pytest.mark.parametrize("delta", ["", DELTA], ids=["pure", "delta"])
+def test_a_histogram_of_sums_counts_units_by_the_norm_of_their_sums(delta):
+    data = skewed(300)
+    with opened(delta, data=data) as curator:
+        (histogram,) = [
+            each for each in curator._plan_query(SUM_BY_WARD, "owner", None, None).releases if each.histogram
+        ]
+        with curator._engine.prepare(usage_of_questions([histogram.question])) as reader:
+            totals = reader.totals(histogram.question)
+    counts = dict(zip((key for (key,) in totals.keys), totals.values[:, 0].tolist(), strict=True))
+    sums = data.group_by(["patient", "ward"]).aggregate([("cost", "sum")])
+    terms = np.nan_to_num(sums["cost_sum"].to_numpy(zero_copy_only=False).astype(float))
+    norms = np.bincount(sums["patient"].to_numpy(), terms**2) ** 0.5 if delta else None
+    norms = np.bincount(sums["patient"].to_numpy(), terms) if norms is None else norms
+    lows = histogram.histogram.lows
+    expected = [
+        int(((norms >= low - 1e-9) & (norms < end - 1e-9)).sum())
+        for low, end in zip(lows, [*lows[1:], np.inf], strict=True)
+    ]
+    assert [counts.get(place, 0) for place in range(len(lows))] == expected
+    assert sum(expected) < 300  # sums of zero count nowhere
+    assert histogram.histogram.contribution is Contribution.SUMS
+    assert histogram.question.sensitivity().l1 == 1
+
+
+@pytest.mark.parametrize(
+    "sql", [SUM_BY_WARD, "SELECT SUM(cost) AS s, COUNT(*) AS n FROM visits"], ids=["groups", "one"]
+)
+def test_the_noise_of_a_sum_fits_the_sums_that_occur(sql):
+    """The declared maximum of 100 is 25 times the largest cost, so a radius in rows would make noise too large."""
+    data = skewed()
+    truth = data.filter(data["cost"].is_valid())["cost"].to_numpy().sum()
+    with opened(DELTA, data=data) as curator:
+        answer = curator.ask(sql, epsilon=8)
+        *_, (limit,) = chosen_bounds(curator)[-1][0]
+        assert 10 < limit < 2_000
+        assert abs(answer.to_arrow()["s"].to_numpy().sum() - truth) < 0.1 * truth
+        assert any("contributes to SUM(cost)" in note for note in answer.bounds)
+        assert not any("at most 1 row." in note for note in answer.bounds)
+
+
+@pytest.mark.parametrize("sql", [SUM_BY_WARD, "SELECT ward, COUNT(*) AS n, SUM(cost) AS s FROM visits GROUP BY ward"])
+def test_a_sum_keeps_its_limit_when_it_is_refined_or_asked_with_a_margin(curator, sql):
+    first = curator.ask(sql, epsilon=1)
+    refined = curator.ask(sql, epsilon=2)
+    assert amount(refined.paid) == asked(curator, 2) - asked(curator, 1)
+    kept, again = chosen_bounds(curator)
+    assert [bounds for bounds in again if bounds] == [bounds for bounds in kept if bounds][: len(again)]
+    assert curator.ask(sql, epsilon=1).paid == ZERO_LOSS
+    margin = max(first.margins["s"])
+    assert curator.ask(sql, margin={"s": margin}).paid == ZERO_LOSS
+
+
+def test_a_count_keeps_its_bounds_in_a_query_with_a_sum(curator):
+    groups, rows, _ = bounds_of(curator, BY_WARD, epsilon=1)
+    curator.ask("SELECT ward, COUNT(*) AS n, SUM(cost) AS s FROM visits GROUP BY ward", epsilon=2)
+    latest = [bounds for bounds in chosen_bounds(curator)[-1] if bounds]
+    assert all(bounds[:2] == [groups, rows] for bounds in latest)
+
+
+def test_a_blind_limit_of_a_sum_is_that_of_the_declared_bounds():
+    with opened(DELTA, bounds="groups = 2\nrows = 3", data=heavy_tailed(100)) as curator:
+        answer = curator.ask(SUM_BY_WARD, epsilon=1, groups="auto", rows="auto")
+        groups, _, blind, (limit,) = chosen_bounds(curator)[-1][0]
+        assert blind
+        assert limit * groups**0.5 == pytest.approx(300 * 2**0.5, rel=0.01)
+        assert "those that the policy declares were used" in " ".join(repr(answer).split())
+
+
+def test_a_sum_of_one_sign_reports_a_lower_bound_of_its_bias():
+    data = heavy_tailed(4_000)
+    with opened(DELTA, data=data) as curator:
+        answer = curator.ask("SELECT SUM(cost) AS s FROM visits", epsilon=8)
+        (bias,) = answer.bias["s"]
+        assert bias.low >= 0
+        assert "SUM(cost)" in " ".join(answer.clipping) or "below detection" in " ".join(answer.clipping)
 
 
 @pytest.mark.long

@@ -34,7 +34,11 @@ def excess(norm, total=Count(), groups=3, rows=4):  # noqa: B008
 
 
 @pytest.mark.parametrize("norm", Norm)
-@pytest.mark.parametrize("total", [Count(), Sum(X, Grid(0, 900, 1))], ids=["count", "sum"])
+@pytest.mark.parametrize(
+    "total",
+    [Count(), Sum(X, Grid(0, 900, 1)), Sum(X, Grid(0, 900, 1), max_term=50)],
+    ids=["count", "sum", "sum with its own limit"],
+)
 def test_a_sound_ball_is_reached_and_never_left(norm, total):
     assert 0.98 < excess(norm, total) <= 1
 
@@ -49,6 +53,13 @@ def test_a_radius_of_the_wrong_norm_is_caught(monkeypatch):
         ),
     )
     assert excess(Norm.L1) > 2
+
+
+def test_noise_for_the_limit_of_a_sum_that_is_clipped_by_rows_is_caught(monkeypatch):
+    """The ball of rows times the largest value is far larger than the limit that the noise is for."""
+    sound, limited = Question.ball_of, Sum(X, Grid(0, 900, 1), max_term=50)
+    monkeypatch.setattr(Question, "ball_of", lambda question, total: sound(question, replace(total, max_term=None)))
+    assert excess(Norm.L2, limited) > 2
 
 
 def test_a_cap_without_a_ball_is_caught(monkeypatch):

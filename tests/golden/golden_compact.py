@@ -61,7 +61,7 @@ def _release(release):
 
 def _histogram(histogram):
     lows = ", ".join(f"{low:.4g}" for low in histogram.lows[:3])
-    counted = f" where {_expr(histogram.expr)} is not NULL" if histogram.expr else ""
+    counted = f" where {_expr(histogram.measured.expr)} is not NULL" if histogram.measured.expr else ""
     yield f"  units by the norm of their {histogram.contribution.value}{counted}"
     yield f"  {len(histogram.lows)} buckets from {lows}, … {histogram.lows[-1]:.4g}; {histogram.share} of the cost"
     for target in histogram.targets:

@@ -48,6 +48,8 @@ TOTALS = (
     Sum(X, Grid(-2, 2, 1, offset=1)),
     Sum(X, Grid(-2, 2, 1), power=2),
     Sum(X, Grid(-2, 2, 1), power=2, shift=1),
+    Sum(X, Grid(-2, 2, 1), max_term=2),
+    Sum(X, Grid(-2, 2, 1), max_term=3),
 )
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from discreet.engines.duckdb.dialect import DUCKDB
 from discreet.engines.reference.engine import ReferenceEngine
 from discreet.engines.sql_totals import compute_totals as gathered
-from discreet.kernel.ball import Ball, Norm, ball_for
+from discreet.kernel.ball import WEIGHT_BITS, Ball, Norm, ball_for
 from discreet.kernel.expr import Call, Column, Constant, Type
 from discreet.kernel.grid import Grid
 from discreet.kernel.question import ContributionBounds, PublicGroups, Question, SelectedGroups
@@ -189,20 +189,53 @@ def test_removing_a_unit_moves_cells_and_distinct_values_by_at_most_the_sensitiv
 @pytest.mark.parametrize("rows", [1, 2, 7])
 @pytest.mark.parametrize("groups", [1, 2, 5])
 @pytest.mark.parametrize(
-    "total", [Count(), Sum(X, Grid(-8, 3, "1/2")), Sum(X, Grid(-8, 3, 1), 2, 3)], ids=["count", "sum", "squares"]
+    "total",
+    [Count(), Sum(X, Grid(-8, 3, "1/2")), Sum(X, Grid(-8, 3, 1), 2, 3), Sum(X, Grid(-8, 3, 1), max_term=5)],
+    ids=["count", "sum", "squares", "sum with its own limit"],
 )
 def test_a_unit_attains_the_sensitivity(total, groups, rows, norm, cap_rows):
     """A unit at the limit in every way: a smaller sensitivity would be a lie."""
+    if cap_rows and isinstance(total, Sum) and total.max_term:
+        return  # refused
     bounds = ContributionBounds(groups, rows, norm, cap_rows)
     question = Question(VISITS, BY_PLACE, SelectedGroups(9), bounds, (SelectionWeight(), total))
     unit = [(place, -100.0) for place in range(groups) for _ in range(rows)]
     full = by_reference(visits([], unit), question)
     sensitivity = question.sensitivity_of(total)
     changes = [full[key][1] for key in full]
-    if norm is Norm.L1:
-        assert sum(map(abs, changes)) == sensitivity.l1
+    moved = sum(map(abs, changes)) if norm is Norm.L1 else sum(x * x for x in changes)
+    limit = sensitivity.l1 if norm is Norm.L1 else sensitivity.l2_squared
+    if isinstance(total, Sum) and total.max_term:  # this unit is above the limit, and weights are rounded down
+        assert limit * (1 - 1e-4) < moved <= limit
     else:
-        assert sum(x * x for x in changes) == sensitivity.l2_squared
+        assert moved == limit
+
+
+def test_a_limit_of_a_sum_decides_about_its_sensitivity_whatever_the_rows_and_values():
+    for norm, radius in ((Norm.L1, 3 * 7), (Norm.L2, 3**0.5 * 7)):
+        for rows in (1, 50):
+            total, bounds = Sum(X, Grid(-900, 900, 1), max_term=7), ContributionBounds(3, rows, norm)
+            sensitivity = Question(VISITS, BY_PLACE, PublicGroups((tuple(range(9)),)), bounds, (total,)).sensitivity()
+            steps = sensitivity.l1 if norm is Norm.L1 else sensitivity.l2_squared**0.5
+            assert steps / (1 << WEIGHT_BITS) == pytest.approx(radius)
+    alone = Question(VISITS, (), ALONE, ContributionBounds(1, 50), (total,))
+    assert alone.sensitivity().l1 == 7
+    assert by_reference(visits([], [(0, 400.0), (0, 500.0)]), alone)[()] == [7]
+    assert by_reference(visits([], [(0, -400.0), (0, 398.0)]), alone)[()] == [-2]
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1.5, "7", True])
+def test_a_limit_of_a_sum_is_a_positive_integer(limit):
+    with pytest.raises((ValueError, TypeError), match="max_term"):
+        Sum(X, Grid(0, 9, 1), max_term=limit)
+
+
+def test_a_limit_of_a_sum_is_refused_where_rows_are_capped_or_it_could_exceed_64_bits():
+    limited = Sum(X, Grid(0, 9, 1), max_term=7)
+    with pytest.raises(ValueError, match="max_term"):
+        Question(VISITS, (), ALONE, ContributionBounds(1, 1, cap_rows=True), (limited,))
+    with pytest.raises(ValueError, match="64 bits"):
+        Question(VISITS, (), ALONE, ContributionBounds(1, 1), (Sum(X, Grid(0, 9, 1), max_term=(1 << 42) + 1),))
 
 
 def terms_of_one_unit(places, bounds, total=Count()):  # noqa: B008
@@ -368,13 +401,14 @@ def test_the_l0_bound_is_at_most_the_number_of_listed_keys():
     st.integers(-(1 << 61), 1 << 61),
     st.sampled_from(Norm),
     st.booleans(),
+    st.none() | st.integers(1, 1 << 43),
 )
 @settings(max_examples=500)
-def test_no_intermediate_value_exceeds_64_bits(most, groups, rows, low, high, power, shift, norm, cap_rows):  # noqa: PLR0917
+def test_no_intermediate_value_exceeds_64_bits(most, groups, rows, low, high, power, shift, norm, cap_rows, limit):  # noqa: PLR0917
     """Whatever a question allows, the numbers that render writes fit, with as many rows as there may be."""
     scan = Scan("visits", (USER, PLACE, X), UnitKey((USER,)), max_rows=most)
     try:
-        total = Sum(X, Grid(-low, high, 1), power, shift)
+        total = Sum(X, Grid(-low, high, 1), power, shift, limit)
         bounds = ContributionBounds(groups, rows, norm, cap_rows)
         question = Question(scan, BY_PLACE, SelectedGroups(9), bounds, (SelectionWeight(), total))
     except ValueError:

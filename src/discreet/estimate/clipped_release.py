@@ -1,7 +1,7 @@
 """A release whose contributions may be clipped, and the clipping bias of its released columns."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -9,29 +9,41 @@ import pyarrow as pa
 
 from discreet.answer.bias import POSSIBLE_BIAS, Bias
 from discreet.estimate.contribution_buckets import ContributionBuckets, clipped_rows
-from discreet.estimate.contribution_histogram import Contribution, effective_bounds, squared_radius
+from discreet.estimate.contribution_histogram import (
+    Contribution,
+    Measured,
+    contribution_to,
+    effective_bounds,
+    squared_radius,
+)
 from discreet.estimate.intervals import ReleaseNoise
-from discreet.estimate.planned_release import Measure, NoisyCount, PlannedRelease, estimate_measure
+from discreet.estimate.planned_release import Measure, NoisyCount, NoisySum, PlannedRelease, estimate_measure
 from discreet.kernel.ball import Norm
 from discreet.kernel.question import PublicGroups
-from discreet.kernel.totals import Count, CountUnits, Sum, Total
+from discreet.kernel.totals import Count, CountUnits, Sum, max_abs_contribution
 
 
 @dataclass(frozen=True, eq=False)
 class MeasuredClipping:
     """The contribution histogram of a release, and the radius of the ball that its contributions were clipped to.
 
-    `counted` is the count that it is about: the histogram bounds what clipping removed from it, over all groups.
+    `counted` is the total that it is about: the histogram bounds what clipping removed from it, over all groups; of a
+    sum only if its values have one sign.
     """
 
     buckets: ContributionBuckets
     radius: float
-    counted: Total
+    counted: Measured
 
     @property
     def contribution(self) -> Contribution:
-        """What was clipped: rows, or the groups of units that are counted once in each."""
-        return Contribution.ROWS if isinstance(self.counted, Count) else Contribution.GROUPS
+        """What was clipped: rows, sums, or the groups of units that are counted once in each."""
+        return contribution_to(self.counted)
+
+    @property
+    def step(self) -> float:
+        """The unit of the radius: the step of a sum, else 1."""
+        return float(self.counted.grid.step) if isinstance(self.counted, Sum) else 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +68,8 @@ class ClippedRelease:
             return None
         buckets = self.measured.buckets
         candidates = len(buckets.lows) if self.release.automatic else 1  # radii that one was chosen from
-        excess = clipped_rows(buckets, self.measured.radius, self.contribution_max, candidates)
+        most = self.contribution_max and self.contribution_max * max_abs_contribution(self.measured.counted)
+        excess = clipped_rows(buckets, self.measured.radius, most, candidates).scaled(self.measured.step)
         estimate = float(excess.estimate) * self.spread if excess.estimate else None  # nothing visible is no estimate
         return Bias(float(excess.low), estimate, excess.high if self.has_one_group else None)
 
@@ -83,7 +96,7 @@ class ClippedRelease:
 
     @property
     def count(self) -> Measure | None:
-        """The measured count, if it is among the measures."""
+        """The measured count or sum, if it is among the measures."""
         return next(filter(self.is_measured, self.release.measures), None)
 
     @property
@@ -108,11 +121,14 @@ class ClippedRelease:
         return float(sample.expansion) if sample and sample.size else 1.0
 
     def is_measured(self, measure: Measure) -> bool:
-        """Return whether a measure is the count that the histogram is about."""
+        """Return whether a measure is the count, or the sum of values above zero, that the histogram is about."""
         estimator = measure.estimator
-        if self.measured is None or not isinstance(estimator, NoisyCount):
+        if self.measured is None or not isinstance(estimator, NoisyCount | NoisySum):
             return False
-        return self.release.question.totals[estimator.total] == self.measured.counted
+        total = self.release.question.totals[estimator.total]
+        if isinstance(total, Sum):
+            return replace(total, max_term=None) == self.measured.counted and total.grid.first >= 0
+        return total == self.measured.counted
 
     def counts_units(self, measure: Measure) -> bool:
         """Return whether a measure is COUNT(DISTINCT unit)."""

@@ -19,13 +19,15 @@ from discreet.estimate.contribution_histogram import Contribution
 from discreet.estimate.intervals import additive
 from discreet.estimate.planned_release import QueryPlan, column_origins, noisy_sources
 from discreet.kernel.relation import Derive, JoinPublic, PerUnit, Relation, Scan, SemiJoinOnUnit, Union, Where
-from discreet.kernel.totals import Count, CountUnits
 from discreet.policy import Policy
 from discreet.policy.guarantee import pluralise, protected_noun
 from discreet.postprocess import PostprocessResult
 
 if TYPE_CHECKING:
     from discreet.pricing import CombinedRelease
+
+
+_PRECEDENCE = (Contribution.GROUPS, Contribution.SUMS, Contribution.ROWS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,21 +79,20 @@ def _clipped_releases(
 
 
 def _measured_clipping(plan: QueryPlan, tables: Sequence["CombinedRelease"]) -> Iterator[tuple[str, MeasuredClipping]]:
-    """Yield the clipping of each release that has a histogram, by name; rows if both rows and groups are measured."""
+    """Yield the clipping of each release that has a histogram, by name; the last one counts, by precedence."""
     measured = sorted(
         (
             (part.histogram, table.pieces[0])
             for part, table in zip(plan.releases, tables, strict=True)
             if part.histogram
         ),
-        key=lambda pair: pair[0].contribution is Contribution.ROWS,
+        key=lambda pair: _PRECEDENCE.index(pair[0].contribution),
     )
     for histogram, piece in measured:
         buckets = ContributionBuckets(histogram.lows, piece.noisy.values[:, 0], additive(piece.noises[0]))
-        counted = Count(histogram.expr) if histogram.contribution is Contribution.ROWS else CountUnits()
         for target in histogram.targets:
             if target.radius is not None:
-                yield target.release, MeasuredClipping(buckets, target.radius, counted)
+                yield target.release, MeasuredClipping(buckets, target.radius, histogram.measured)
 
 
 def _biased_columns(

@@ -69,7 +69,7 @@ def clipping_sentence(clipped: ClippedRelease, words: ReportWords) -> str:
     if removed is None or measured is None:
         return f"Clipping was not measured{words.reason}: {_effects(clipped, words)}."
     blind = _blind_sentence(clipped, words)
-    noun = "rows" if measured.contribution is Contribution.ROWS else words.units
+    noun = _measured_noun(clipped, measured, words)
     if removed.low < 1 and (removed.estimate or 0.0) < 1:
         if removed.high is not None:
             limit = f"fewer than about {round_up(removed.high)} {noun}"
@@ -84,12 +84,19 @@ def clipping_sentence(clipped: ClippedRelease, words: ReportWords) -> str:
     return f"{amount}: {_effects(clipped, words)}{_suggestion(clipped, measured, removed)}.{blind}"
 
 
+def _measured_noun(clipped: ClippedRelease, measured: MeasuredClipping, words: ReportWords) -> str:
+    """Return what was clipped: rows, units, or a part of a sum."""
+    if measured.contribution is Contribution.SUMS:
+        return f"of {clipped.count.label if clipped.count else 'the sums'}"
+    return "rows" if measured.contribution is Contribution.ROWS else words.units
+
+
 def _blind_sentence(clipped: ClippedRelease, words: ReportWords) -> str:
     """Say so if automatic bounds were chosen blindly, and what was used instead."""
     automatic = clipped.release.automatic
     if automatic is None or not automatic.blind:
         return ""
-    if automatic.uses_declared(clipped.release.question.bounds):
+    if automatic.uses_declared(clipped.release.question):
         return f" Too few {words.units} to choose the bounds at this epsilon: those that the policy declares were used."
     return f" Too few {words.units} to choose the bounds well at this epsilon."
 
@@ -129,7 +136,8 @@ def _effects(clipped: ClippedRelease, words: ReportWords) -> str:
     """Return what clipping does to the numbers of a release."""
     measures = [measure for measure in clipped.release.measures if clipped.may_bias(measure)]
     is_detected = clipped.removed is not None and clipped.removed.low >= 1
-    certain = _count_noun(clipped, clipped.count) if clipped.count and is_detected else None
+    counted = clipped.count and isinstance(clipped.count.estimator, NoisyCount)
+    certain = _count_noun(clipped, clipped.count) if clipped.count and counted and is_detected else None
     counts = [_count_noun(clipped, measure) for measure in measures if isinstance(measure.estimator, NoisyCount)]
     parts = [f"{noun} {'are' if noun == certain else 'may be'} too low" for noun in dict.fromkeys(counts)]
     parts += ["sums may be biased"] if any(isinstance(measure.estimator, NoisySum) for measure in measures) else []

@@ -11,14 +11,17 @@ from fractions import Fraction
 from math import isqrt, sqrt
 
 from discreet.kernel.ball import Norm
-from discreet.kernel.expr import Expr
 from discreet.kernel.question import ContributionBounds, Question
+from discreet.kernel.totals import Count, CountUnits, Sum
+
+Measured = Count | CountUnits | Sum  # the total that a histogram is about
 
 
 class Contribution(Enum):
-    """What a histogram measures of a unit: its rows in each group, or in how many groups it has a row."""
+    """What a histogram measures of a unit: its rows or its sum in each group, or in how many groups it has a row."""
 
     ROWS = "rows"
+    SUMS = "sums"
     GROUPS = "groups"
 
 
@@ -34,15 +37,26 @@ class HistogramTarget:
 class ContributionHistogram:
     """What a release measures whose groups are the numbers of buckets.
 
-    Bucket j has units whose norm is at least `lows[j]` and below the next of them; the last bucket is open. Rows count
-    where `expr` is not NULL. It has a fixed `share` of the cost of the query.
+    Bucket j has units whose norm is at least `lows[j]` and below the next of them; the last bucket is open. The norm is
+    that of a unit's terms of the `measured` total, of a sum in steps. It has a fixed `share` of the cost of the query.
     """
 
-    contribution: Contribution
-    expr: Expr | None
+    measured: Measured
     lows: tuple[float, ...]
     share: Fraction
     targets: tuple[HistogramTarget, ...]
+
+    @property
+    def contribution(self) -> Contribution:
+        """What it measures of a unit."""
+        return contribution_to(self.measured)
+
+
+def contribution_to(measured: Measured) -> Contribution:
+    """Return what a histogram of a total measures of a unit."""
+    if isinstance(measured, Sum):
+        return Contribution.SUMS
+    return Contribution.ROWS if isinstance(measured, Count) else Contribution.GROUPS
 
 
 @dataclass(frozen=True)
@@ -71,18 +85,32 @@ class AutomaticBounds:
     chosen: bool = False
     blind: bool = False
 
-    def uses_declared(self, bounds: ContributionBounds) -> bool:
+    def uses_declared(self, question: Question) -> bool:
         """Return whether the choice was blind, and the bounds are the declared ones."""
-        return self.blind and self.declared == ChosenBounds(bounds.groups, bounds.rows, blind=True)
+        if not self.blind or self.declared is None:
+            return False
+        bounds = ChosenBounds(question.bounds.groups, question.bounds.rows, blind=True)
+        return self.declared == bounds or bool(limited_sums(question, self))
 
 
 @dataclass(frozen=True)
 class ChosenBounds:
-    """Contribution bounds that were chosen from a histogram, or blindly if it was too noisy."""
+    """Contribution bounds that were chosen from a histogram, or blindly if it was too noisy.
+
+    `sums` has the largest term of each sum with a ball of its own (limited_sums), in steps.
+    """
 
     groups: int
     rows: int
     blind: bool = False
+    sums: tuple[int, ...] = ()
+
+
+def limited_sums(question: Question, automatic: AutomaticBounds | None) -> tuple[int, ...]:
+    """Return the indices of the sums whose largest term is chosen automatically, whatever the number of their rows."""
+    if automatic is None or not automatic.rows or question.bounds.cap_rows:
+        return ()
+    return tuple(index for index, total in enumerate(question.totals) if isinstance(total, Sum))
 
 
 def squared_radius(bounds: ContributionBounds) -> int:
@@ -161,4 +189,4 @@ def merge_targets(histograms: Sequence[ContributionHistogram]) -> ContributionHi
     first = histograms[0]
     targets = dict.fromkeys(target for histogram in histograms for target in histogram.targets)
     share = max(histogram.share for histogram in histograms)
-    return ContributionHistogram(first.contribution, first.expr, first.lows, share, tuple(targets))
+    return ContributionHistogram(first.measured, first.lows, share, tuple(targets))

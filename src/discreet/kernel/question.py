@@ -147,6 +147,10 @@ class Question:
             raise TypeError(f"totals must not contain {type(total).__name__}")
         if total.expr is not None:
             check_columns_exist(total.expr, self.relation.shape.schema)
+        require(
+            not (self.bounds.cap_rows and isinstance(total, Sum) and total.max_term),
+            "max_term needs a ball of the sum itself, so rows must not be capped",
+        )
         most = max_abs_contribution(total)
         require(
             self.relation.shape.max_rows * max(most, self.max_rows_per_group) < MAX_SUM
@@ -203,7 +207,12 @@ class Question:
         return self.bounds.cap_rows or not isinstance(total, Count | Sum)
 
     def max_term(self, total: Total) -> int:
-        """Return the term of a unit with `rows` rows of the largest contribution, or of one unit, in one group."""
+        """Return the term of a unit with `rows` rows of the largest contribution, or of one unit, in one group.
+
+        A sum can have a limit of its own instead, unless terms are capped by rows.
+        """
+        if isinstance(total, Sum) and total.max_term is not None:
+            return total.max_term
         counts_units = isinstance(total, CountUnits | SelectionWeight)
         return (1 if counts_units else self.max_rows_per_group) * max_abs_contribution(total)
 
@@ -259,7 +268,8 @@ class Question:
             ball with an l1 norm of l0_bound·size, or a squared l2 norm of l0_bound·size², and truncated towards zero;
             k terms have an l1 norm of at most sqrt(k) times their l2 norm. With cap_rows the weight scales the unit's
             row counts, each at most rows, into the ball of counts; a term is at most max times the row count of its
-            group, so the same weight scales the terms into a ball that is larger by max. Without a ball there are at
+            group, so the same weight scales the terms into a ball that is larger by max, and size is rows·max, as no
+            sum has a limit of its own then. Without a ball there are at
             most `l0_bound` terms, each at most size. CountDistinct: at most rows values of a unit count in a group and
             groups·rows in total, each as one or nothing; squared l2 is largest with rows in each of groups groups.
             HistogramTree: on each level the weights of a group's nodes sum to at most size, or groups/k of that in

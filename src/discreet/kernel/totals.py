@@ -27,12 +27,16 @@ class CountUnits:
 
 @dataclass(frozen=True)
 class Sum:
-    """The sum of (x^power - shift) over the grid indices x of an expression; power is 1 or 2."""
+    """The sum of (x^power - shift) over the grid indices x of an expression; power is 1 or 2.
+
+    `max_term` bounds a unit's sum in one group, in steps; None: the sum of `rows` rows of the largest contribution.
+    """
 
     expr: Expr
     grid: Grid
     power: int = 1
     shift: int = 0
+    max_term: int | None = None
 
     def __post_init__(self) -> None:
         require(
@@ -44,6 +48,8 @@ class Sum:
             and abs(store_integer(self, "shift", minimum=-MAX_SUM)) < MAX_SUM,
             "the square of a step or the shift could exceed 64 bits. Use a larger step.",
         )
+        if self.max_term is not None:
+            store_integer(self, "max_term")
 
 
 @dataclass(frozen=True)

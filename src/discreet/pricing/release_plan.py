@@ -13,6 +13,7 @@ from discreet.kernel.mechanism import Laplace
 from discreet.kernel.partition_selection import PartitionSelection
 from discreet.kernel.refinement import Refinement
 from discreet.kernel.release import ReleaseRequest
+from discreet.kernel.totals import Sum
 from discreet.pricing.allocation import Allocation, ask_for, noise_for
 from discreet.pricing.combined_release import combined_noise
 from discreet.pricing.release_history import PastRelease, ReleaseHistory, estimators_digest
@@ -93,7 +94,10 @@ def plan_release(histories: Sequence[ReleaseHistory], allocation: Allocation, de
 def _chosen_bounds(release: PlannedRelease) -> object:
     """Return the record of automatic contribution bounds; None if they were declared."""
     bounds, automatic = release.question.bounds, release.automatic
-    return [bounds.groups, bounds.rows, automatic.blind] if automatic else None
+    if automatic is None:
+        return None
+    sums = [total.max_term for total in release.question.totals if isinstance(total, Sum) and total.max_term]
+    return [bounds.groups, bounds.rows, automatic.blind, *([sums] if sums else [])]
 
 
 def _cuts_of(request: ReleaseRequest) -> Cuts:

@@ -28,6 +28,7 @@ from discreet.kernel.event import OWNER
 from discreet.policy import ColumnUnit, Policy, WindowUnit
 from discreet.policy.declarations import Bound
 from discreet.postprocess import PostprocessPlan
+from discreet.query.aggregation.contribution_bounds import with_limited_sums
 from discreet.query.aggregation.contribution_histogram import with_histograms
 from discreet.query.bind_context import BindContext, PlannedReleases, RequestedBounds
 from discreet.query.canonical_form import canonical_release
@@ -105,6 +106,11 @@ def normalise_questions(draft: QueryDraft) -> QueryDraft:
     )
 
 
+def limit_sums(draft: QueryDraft) -> QueryDraft:
+    """Give sums the largest terms that were chosen for them; only now, in canonical form, is their order known."""
+    return replace(draft, releases=tuple(with_limited_sums(release, draft.context) for release in draft.releases))
+
+
 def add_histograms(draft: QueryDraft) -> QueryDraft:
     """Add the contribution histograms that report on clipping, or that automatic bounds are chosen from."""
     return replace(draft, releases=with_histograms(draft.releases, draft.context.policy.budget_entry))
@@ -142,6 +148,7 @@ PASSES: tuple[Callable[[QueryDraft], QueryDraft], ...] = (
     parse_text,
     find_releases,
     normalise_questions,
+    limit_sums,
     plan_postprocessing,
     add_histograms,
 )

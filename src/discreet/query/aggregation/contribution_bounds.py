@@ -13,11 +13,14 @@ from discreet.estimate.contribution_histogram import (
     ChosenBounds,
     PossibleContribution,
     effective_bounds,
+    limited_sums,
     squared_radius,
 )
 from discreet.estimate.estimators import VarianceStatistic
 from discreet.estimate.pair_statistics import PairStatistic
+from discreet.estimate.planned_release import NoisySum, PlannedRelease
 from discreet.kernel.ball import Norm
+from discreet.kernel.errors import Refused
 from discreet.kernel.expr import Call, Column, Expr, Type, Value
 from discreet.kernel.question import ContributionBounds, PublicGroups, Question, SelectedGroups
 from discreet.kernel.relation import (
@@ -56,10 +59,8 @@ def bounds_notes(
     if automatic and not automatic.chosen:
         contribution = [_PENDING_NOTE]
     else:
-        chosen = (
-            [] if automatic is None else [_DECLARED_NOTE if automatic.uses_declared(question.bounds) else _CHOSEN_NOTE]
-        )
-        contribution = [*_contribution_notes(question, context), *chosen]
+        chosen = [] if automatic is None else [_DECLARED_NOTE if automatic.uses_declared(question) else _CHOSEN_NOTE]
+        contribution = [*_contribution_notes(question, context, automatic), *chosen]
     return (*contribution, *_clamping_notes(labels, rows))
 
 
@@ -102,11 +103,48 @@ _DECLARED_NOTE = (
 )
 
 
-def _contribution_notes(question: Question, context: BindContext) -> list[str]:
+def with_limited_sums(release: PlannedRelease, context: BindContext) -> PlannedRelease:
+    """Return a release whose sums have the largest terms that were chosen for them, and a note that states them."""
+    question, automatic = release.question, release.automatic
+    chosen = context.chosen_bounds.get(automatic.key) if automatic else None
+    if chosen is None or not chosen.sums:
+        return release
+    totals, notes = list(question.totals), []
+    for index, size in zip(limited_sums(question, automatic), chosen.sums, strict=True):
+        total = question.totals[index]
+        assert isinstance(total, Sum)
+        total = totals[index] = replace(total, max_term=size)
+        labels = [
+            measure.label
+            for measure in release.measures
+            if isinstance(measure.estimator, NoisySum) and measure.estimator.total == index
+        ]
+        notes.append(
+            f"Each {unit_phrase(context)} contributes to {_join_words(labels)} {_size_phrase(question, total)}."
+        )
+    try:
+        limited = replace(question, totals=tuple(totals))
+    except ValueError as error:
+        raise Refused(f"SELECT: the query cannot be computed exactly: {error}") from None
+    return replace(release, question=limited, bounds_notes=(*notes, *release.bounds_notes))
+
+
+def _size_phrase(question: Question, total: Sum) -> str:
+    """State the radius of a sum's ball, in the units of its values."""
+    groups, norm = effective_bounds(question).groups, question.bounds.norm
+    radius = float((total.max_term or 0) * total.grid.step) * (groups if norm is Norm.L1 else groups**0.5)
+    if question.max_groups_per_unit == 1:
+        return f"at most {radius:,.4g}"
+    return f"an {norm.value} norm of at most {radius:,.4g} over all groups"
+
+
+def _contribution_notes(question: Question, context: BindContext, automatic: AutomaticBounds | None) -> list[str]:
     unit = unit_phrase(context)
     if not question.needs_clipping:
         return []
     notes, most, kinds = [], question.max_rows_per_group, {type(total) for total in question.totals}
+    if limited_sums(question, automatic):
+        kinds -= {Sum}  # stated by with_limited_sums
     summed, capped = kinds & {Count, Sum}, question.bounds.cap_rows
     one_group = question.max_groups_per_unit == 1
     if (summed and capped) or HistogramTree in kinds:
@@ -226,7 +264,7 @@ def contribution_bounds_for(
         aggregate.function in _MEANS_AND_VARIANCES for aggregate in aggregates
     )
     has_count = not aggregates or any(aggregate.function is BasicFunction.COUNT for aggregate in aggregates)
-    cap_rows = has_mean or (possible.groups == 1 and has_count)
+    has_sum = any(aggregate.function is BasicFunction.SUM for aggregate in aggregates)
     if relation.shape.unit is None or max_rows_per_unit == 1:
         return ContributionBounds(1, 1, norm), None
     requested = context.requested_bounds
@@ -241,6 +279,7 @@ def contribution_bounds_for(
         else requested.rows or _policy_bound(relation, "rows", context) or possible.rows or max_rows_per_unit or AUTO
     )
     automatic = None
+    cap_rows = has_mean or (possible.groups == 1 and has_count and not (has_sum and rows == AUTO))
     if AUTO in (groups, rows):
         _check_automatic(aggregates, context, select.select)
         key = sha256(repr((relation, grouping.by, grouping.groups, tuple(aggregates))).encode()).hexdigest()

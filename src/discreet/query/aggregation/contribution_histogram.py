@@ -10,8 +10,11 @@ from discreet.estimate.contribution_histogram import (
     Contribution,
     ContributionHistogram,
     HistogramTarget,
+    Measured,
     bucket_ends,
+    contribution_to,
     effective_bounds,
+    limited_sums,
     merge_targets,
     norm_of,
     squared_radius,
@@ -20,9 +23,9 @@ from discreet.estimate.planned_release import PlannedRelease
 from discreet.kernel.ball import Norm
 from discreet.kernel.errors import Refused
 from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, Expr, Type, UnitAggregate, Value
-from discreet.kernel.question import ContributionBounds, PublicGroups, Question
+from discreet.kernel.question import ContributionBounds, PublicGroups, Question, SelectedGroups
 from discreet.kernel.relation import MAX_SUM, PerUnit, Relation, Where
-from discreet.kernel.totals import Count, CountUnits, Sum
+from discreet.kernel.totals import Count, CountUnits, Sum, max_abs_contribution
 from discreet.policy.entries import BudgetEntry
 from discreet.query.canonical_form import canonical_release
 from discreet.query.column_pruning import prune_columns
@@ -31,6 +34,7 @@ from discreet.query.relations.predicates import conjunction
 _MAX_LISTED = 4_000  # values of a key in a condition
 _MAX_SQUARED_NORM = 1 << 62
 _MAX_SQUARABLE = 1 << 31  # a number of rows whose square fits in 64 bits
+_MAX_SUM = 1 << 42  # the largest term of a sum in the kernel, in steps
 _ROWS, _NORM = "rows", "f0"  # as the canonical form calls the last, so that expressions of it need no change
 
 
@@ -52,8 +56,8 @@ def with_histograms(releases: tuple[PlannedRelease, ...], budget: BudgetEntry) -
 def _histograms_of(release: PlannedRelease, budget: BudgetEntry) -> Iterator[PlannedRelease]:
     """Yield the histograms of a release: those that its bounds are chosen from, or the one that reports on clipping."""
     if release.automatic:
-        for contribution in automatic_contributions(release):
-            histogram = _histogram_release(release, contribution, budget.bounds_share)
+        for measured in _automatic_choices(release):
+            histogram = _histogram_release(release, measured, budget.bounds_share)
             if histogram is None:
                 raise Refused(
                     "GROUP BY: a key has too many declared values for automatic contribution bounds. "
@@ -66,17 +70,28 @@ def _histograms_of(release: PlannedRelease, budget: BudgetEntry) -> Iterator[Pla
             yield histogram
 
 
-def automatic_contributions(release: PlannedRelease) -> tuple[Contribution, ...]:
-    """Return what automatic bounds are chosen from; the number of groups if units are counted in several groups."""
-    totals, automatic = release.question.totals, release.automatic
+def _automatic_choices(release: PlannedRelease) -> Iterator[Measured]:
+    """Yield what automatic bounds are chosen from; the number of groups if units are counted in several groups.
+
+    Sums with a ball of their own have a histogram each, and need none of rows unless groups are selected.
+    """
+    question, automatic = release.question, release.automatic
     assert automatic is not None
-    counts_units = any(isinstance(total, CountUnits) for total in totals) and release.possible.groups != 1
-    of_groups = automatic.groups and counts_units
-    of_rows = _counted_rows(release.question) and (automatic.rows or not of_groups)
-    return ((Contribution.GROUPS,) if of_groups else ()) + ((Contribution.ROWS,) if of_rows else ())
+    counts_units = any(isinstance(total, CountUnits) for total in question.totals) and release.possible.groups != 1
+    if of_groups := automatic.groups and counts_units:
+        yield CountUnits()
+    limited = limited_sums(question, automatic)
+    only_limited = bool(limited) and not any(isinstance(total, Count) for total in question.totals)
+    needs_rows = _counted_rows(question) and (not only_limited or isinstance(question.groups, SelectedGroups))
+    if needs_rows and (automatic.rows or not of_groups):
+        yield _counted(question)
+    for index in limited:
+        total = question.totals[index]
+        assert isinstance(total, Sum)
+        yield _without_limit(total)
 
 
-def _reported_contribution(release: PlannedRelease) -> Contribution | None:
+def _reported_contribution(release: PlannedRelease) -> Measured | None:
     """Return what a report on clipping measures; None if no unit can be clipped, or nothing is counted or summed.
 
     Quantiles depend little on the weight of single units.
@@ -85,17 +100,21 @@ def _reported_contribution(release: PlannedRelease) -> Contribution | None:
     if not question.needs_clipping:
         return None
     if _counted_rows(question):
-        return Contribution.ROWS if _max_squared_norm(release) > squared_radius(effective_bounds(question)) else None
+        exceeds = _max_squared_norm(release, Count()) > squared_radius(effective_bounds(question))
+        return _counted(question) if exceeds else None
     counts_units = any(isinstance(total, CountUnits) for total in question.totals)
-    return Contribution.GROUPS if counts_units and question.needs_l0_clipping and release.possible.groups != 1 else None
+    return CountUnits() if counts_units and question.needs_l0_clipping and release.possible.groups != 1 else None
 
 
 def _counted_rows(question: Question) -> bool:
     return any(isinstance(total, Count | Sum) for total in question.totals)
 
 
-def _max_squared_norm(release: PlannedRelease, contribution: Contribution = Contribution.ROWS) -> int:
+def _max_squared_norm(release: PlannedRelease, measured: Measured) -> int:
     """Return the largest square of the norm of a unit's contribution."""
+    contribution = contribution_to(measured)
+    if contribution is Contribution.SUMS:
+        return min(_MAX_SUM, release.question.relation.shape.max_rows * max_abs_contribution(measured)) ** 2
     question, possible = release.question, release.possible
     shape = question.relation.shape
     most = min(shape.max_rows, shape.max_rows_per_unit or shape.max_rows)
@@ -106,29 +125,27 @@ def _max_squared_norm(release: PlannedRelease, contribution: Contribution = Cont
     return min(most**2, rows**2 * (groups if question.bounds.norm is Norm.L2 else groups**2))
 
 
-def _histogram_release(release: PlannedRelease, contribution: Contribution, share: Fraction) -> PlannedRelease | None:
+def _histogram_release(release: PlannedRelease, measured: Measured, share: Fraction) -> PlannedRelease | None:
     """Return the histogram of one release; None if its keys cannot be listed in a condition."""
     question = release.question
-    norm, bounds = question.bounds.norm, effective_bounds(question)
-    if contribution is Contribution.GROUPS:
-        bounds = replace(bounds, rows=1)
-    rows = _counted(question, contribution)
-    relation = _rows_in_groups(question, rows)
+    norm, bounds = question.bounds.norm, _bounds_of(question, measured)
+    relation = _rows_in_groups(question, measured.expr if isinstance(measured, Count) else None)
     if relation is None:
         return None
-    measured = _with_norm(relation, question, contribution)
     # The kernel cannot compute larger bounds, and squares of larger norms do not fit.
-    limit = min(_MAX_SQUARED_NORM, (MAX_SUM // question.relation.shape.max_rows) ** 2)
-    top = min(limit, _max_squared_norm(release, contribution))
+    limit = _MAX_SQUARED_NORM
+    if not isinstance(measured, Sum):
+        limit = min(limit, (MAX_SUM // question.relation.shape.max_rows) ** 2)
+    top = min(limit, _max_squared_norm(release, measured))
     square = 1 if release.automatic else squared_radius(bounds)
     ends = bucket_ends(norm, square if release.automatic else square + 1, square, top)
     key = _bucket_number(ends)
     groups = PublicGroups((tuple(range(len(ends))),))
-    counted = Question(measured, (("bucket", key),), groups, ContributionBounds(1, 1), (Count(),))
+    units = _with_norm(relation, question, measured)
+    counted = Question(units, (("bucket", key),), groups, ContributionBounds(1, 1), (Count(),))
     chosen = release.automatic is None or release.automatic.chosen
     histogram = ContributionHistogram(
-        contribution,
-        rows,
+        measured,
         tuple(norm_of(end, norm) for end in ends),
         share,
         (HistogramTarget(release.name, squared_radius(bounds) ** 0.5 if chosen else None),),
@@ -136,14 +153,28 @@ def _histogram_release(release: PlannedRelease, contribution: Contribution, shar
     return canonical_release(PlannedRelease("", prune_columns(counted), ("bucket",), (), (), (), histogram=histogram))
 
 
-def _counted(question: Question, contribution: Contribution) -> Expr | None:
-    """Return the expression whose rows are counted; None for all rows.
+def _counted(question: Question) -> Count:
+    """Return the count of rows that a histogram is about.
 
     All rows are counted where the bias is not computed from the histogram, so that more queries share it.
     """
     exprs = {total.expr for total in question.totals if isinstance(total, Count)}
-    single = len(exprs) == 1 and contribution is Contribution.ROWS and not question.bounds.cap_rows
-    return exprs.pop() if single else None
+    return Count(exprs.pop()) if len(exprs) == 1 and not question.bounds.cap_rows else Count()
+
+
+def _bounds_of(question: Question, measured: Measured) -> ContributionBounds:
+    """Return the bounds whose squared_radius is that of the measured total: in rows, groups or steps."""
+    bounds = effective_bounds(question)
+    if isinstance(measured, CountUnits):
+        return replace(bounds, rows=1)
+    limits = [
+        total.max_term for total in question.totals if isinstance(total, Sum) and _without_limit(total) == measured
+    ]
+    return replace(bounds, rows=limits[0] or 1) if limits else bounds
+
+
+def _without_limit(total: Sum) -> Sum:
+    return replace(total, max_term=None)
 
 
 def _rows_in_groups(question: Question, expr: Expr | None) -> Relation | None:
@@ -184,25 +215,33 @@ def _contiguous_range(values: Sequence[Value]) -> tuple[Value, Value] | None:
     return (low, high) if steps == len(values) - 1 else None
 
 
-def _with_norm(relation: Relation, question: Question, contribution: Contribution) -> Relation:
+def _with_norm(relation: Relation, question: Question, measured: Measured) -> Relation:
     """Return one row for each unit, with its l1 norm or the square of its l2 norm."""
     rows = UnitAggregate(AggregateFunction.ROWS)
-    if contribution is Contribution.GROUPS:  # the square of sqrt(k) is k
+    if isinstance(measured, CountUnits):  # the square of sqrt(k) is k
         return PerUnit(PerUnit(relation, question.by, ()), (), ((_NORM, rows),))
+    if isinstance(measured, Sum):
+        steps = UnitAggregate(AggregateFunction.GRID_SUM, measured.expr, measured.grid)
+        by_group = PerUnit(relation, question.by, ((_ROWS, steps),))
+        size = Call("coalesce", (Call("abs", (Column(_ROWS, Type.INTEGER),)), Constant(0, Type.INTEGER)))
+        power = size if question.bounds.norm is Norm.L1 else _square(size)
+        return PerUnit(by_group, (), ((_NORM, UnitAggregate(AggregateFunction.SUM, power)),))
     if question.bounds.norm is Norm.L1 or not question.by:
         norm = UnitAggregate(AggregateFunction.ROWS)
         counted = PerUnit(relation, (), ((_NORM, norm),))
         if question.bounds.norm is Norm.L1:
             return counted
-        return PerUnit(counted, (), ((_NORM, UnitAggregate(AggregateFunction.SUM, _square(_NORM))),))
+        square = _square(Column(_NORM, Type.INTEGER))
+        return PerUnit(counted, (), ((_NORM, UnitAggregate(AggregateFunction.SUM, square)),))
     by_group = PerUnit(relation, question.by, ((_ROWS, rows),))
-    return PerUnit(by_group, (), ((_NORM, UnitAggregate(AggregateFunction.SUM, _square(_ROWS))),))
+    square = _square(Column(_ROWS, Type.INTEGER))
+    return PerUnit(by_group, (), ((_NORM, UnitAggregate(AggregateFunction.SUM, square)),))
 
 
-def _square(name: str) -> Expr:
-    """Return the square of a number of rows; above 2^31 rows, that of 2^31."""
-    rows = Call("least", (Column(name, Type.INTEGER), Constant(_MAX_SQUARABLE - 1, Type.INTEGER)))
-    return Call("multiply", (rows, rows))
+def _square(number: Expr) -> Expr:
+    """Return the square of a number of rows or steps; above 2^31, that of 2^31."""
+    least = Call("least", (number, Constant(_MAX_SQUARABLE - 1, Type.INTEGER)))
+    return Call("multiply", (least, least))
 
 
 @lru_cache(maxsize=64)
