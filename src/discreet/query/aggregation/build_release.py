@@ -61,6 +61,9 @@ _MOST_CHOSEN_GROUPS, _MOST_CHOSEN_ROWS = 8, 1 << 20  # automatic bounds are rare
 _MAX_SELECTED_GROUPS = 10_000  # a selection takes a fraction of a millisecond for each group
 
 
+_SUBTOTALS_NOTE = "Subtotals are over the groups that are shown."
+
+
 class TotalsBuilder:
     """Collects the totals of one question in order of first use, with their weights."""
 
@@ -240,7 +243,7 @@ def build_release(grouped: GroupedSelect, context: BindContext, resolve_query: R
         cause = "the SELECT list has only constants"
         raise refuse(grouped.select, "SELECT", cause, "Add an aggregate such as COUNT(*), or group by a column.")
     planned = context.releases.add(
-        _planned_release(grouped.select, labels, group_rows(grouped.rows, grouped.keys, context), context)
+        _planned_release(grouped, labels, group_rows(grouped.rows, grouped.keys, context), context)
     )
     outer.set("from_", exp.From(this=exp.Table(this=exp.to_identifier(planned.name))))
     for column in outer.find_all(exp.Column):
@@ -301,11 +304,23 @@ def _rewrite_order_term(ordered: exp.Expr, items: Sequence[SelectItem], rewriter
     return copy
 
 
+def _check_subtotals(grouped: GroupedSelect, labels: Mapping[SelectedAggregate, str], *, one_group: bool) -> None:
+    """Refuse aggregates that cannot be computed for several groups together from those of each."""
+    hint = "Leave it out, or write one SELECT per grouping set and combine them with UNION ALL."
+    for aggregate, label in labels.items():
+        counts_units = aggregate.function is BasicFunction.COUNT_UNITS and not one_group
+        if isinstance(aggregate, ValueAggregate) or aggregate.function is BasicFunction.COUNT_DISTINCT or counts_units:
+            raise refuse(grouped.select, "GROUP BY", f"subtotals of {label} do not follow from its groups", hint)
+
+
 def _planned_release(
-    select: exp.Select, labels: dict[SelectedAggregate, str], grouping: RowGrouping, context: BindContext
+    grouped: GroupedSelect, labels: dict[SelectedAggregate, str], grouping: RowGrouping, context: BindContext
 ) -> PlannedRelease:
-    relation = grouping.rows.relation
+    select, relation = grouped.select, grouping.rows.relation
     possible = possible_contribution(grouping, list(labels))
+    grouping_sets = tuple(tuple(f"k{place}" for place in places) for places in grouped.grouping_sets)
+    if grouping_sets:
+        _check_subtotals(grouped, labels, one_group=possible.groups == 1)
     limit, automatic = contribution_bounds_for(grouping, list(labels), possible, context, select)
     groups = limit_selection(grouping, limit)
 
@@ -336,7 +351,15 @@ def _planned_release(
     )
     keys = tuple(name for name, _ in grouping.by)
     notes = bounds_notes(question, labels, grouping.rows, context, automatic)
-    sample = context.policy.sample
     return PlannedRelease(
-        "", question, keys, measures, weights, notes, sample=sample, possible=possible, automatic=automatic
+        "",
+        question,
+        keys,
+        measures,
+        weights,
+        (*notes, *([_SUBTOTALS_NOTE] if grouping_sets else [])),
+        sample=context.policy.sample,
+        possible=possible,
+        automatic=automatic,
+        grouping_sets=grouping_sets,
     )
