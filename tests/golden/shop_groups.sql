@@ -469,13 +469,31 @@ refused: line 1, SELECT: column "user" must appear in GROUP BY or be used in an 
 -- ROLLUP
 SELECT category, COUNT(*) FROM orders GROUP BY ROLLUP (category);
 /*
-refused: line 1, GROUP BY: ROLLUP, CUBE and GROUPING SETS are not supported. Write one SELECT per grouping set, and combine them with UNION ALL.
+r0 from
+  orders of user
+  by k0 = category: food, books, toys
+  clipped, groups 3, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
+  m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where category is NULL or not declared.
+  Each customer's rows per group are clipped together: an l2 norm of at most 34.64 over all groups, such as 20 rows in each of 3 groups.
+  Subtotals are over the groups that are shown.
+then SELECT r0.k0 AS "category", r0.m0 AS "count" FROM r0
 */
 
 -- GROUPING SETS
 SELECT category, COUNT(*) FROM orders GROUP BY GROUPING SETS ((category), ());
 /*
-refused: line 1, GROUP BY: ROLLUP, CUBE and GROUPING SETS are not supported. Write one SELECT per grouping set, and combine them with UNION ALL.
+r0 from
+  orders of user
+  by k0 = category: food, books, toys
+  clipped, groups 3, rows 20, l2 norm
+  t0 = count(*), size 20971520, weight 1
+  m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where category is NULL or not declared.
+  Each customer's rows per group are clipped together: an l2 norm of at most 34.64 over all groups, such as 20 rows in each of 3 groups.
+  Subtotals are over the groups that are shown.
+then SELECT r0.k0 AS "category", r0.m0 AS "count" FROM r0
 */
 
 -- an ordinal beyond the list

@@ -101,3 +101,47 @@ SELECT REGR_SLOPE(amount) FROM orders;
 /*
 refused: line 1, REGR_SLOPE: REGR_SLOPE takes two expressions. Write REGR_SLOPE(y, x).
 */
+
+-- subtotals are computed from the finest groups
+SELECT category, paid, GROUPING(category, paid) AS level, COUNT(*) AS n, AVG(amount) FROM orders GROUP BY ROLLUP (category, paid);
+/*
+r0 from
+  orders of user
+  by k0 = category: food, books, toys
+  by k1 = paid: False, True
+  clipped, groups 5, rows 20, l0 clipped, l2 norm, rows capped
+  t0 = count(*), size 19144291, weight 1
+  t1 = sum(amount, 0 to 500 by 1/100 around 250), size 59825909214, weight 1
+  t2 = count(amount), size 19144291, weight 1/4
+  m0 = NoisyCount(total=0): COUNT(*)
+  m1 = Mean(total=1, count=2, low=0, high=500): AVG(amount)
+  Rows are left out where category is NULL or not declared, or paid is NULL.
+  Each customer contributes at most 20 rows per group.
+  Each customer's rows per group are clipped together: an l2 norm of at most 44.72 over all groups, such as 20 rows in each of 5 groups.
+  In AVG(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
+  Subtotals are over the groups that are shown.
+then SELECT r0.k0 AS "category", r0.k1 AS "paid", (1 * r0.g1 + 2 * r0.g0) AS "level", r0.m0 AS "n", r0.m1 AS "avg" FROM r0
+*/
+
+-- grouping sets are crossed with each other and with plain keys
+SELECT category, paid, rating, COUNT(*) FROM orders GROUP BY category, CUBE (paid, rating) HAVING GROUPING(rating) = 1;
+/*
+r0 from
+  orders of user
+  by k0 = category: food, books, toys
+  by k1 = paid: False, True
+  by k2 = rating: 1, 2, 3, 4, 5, None
+  clipped, groups 5, rows 20, l0 clipped, l2 norm
+  t0 = count(*), size 7815624, weight 1
+  m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where category is NULL or not declared, or paid is NULL, or rating is not declared.
+  Each customer's rows per group are clipped together: an l2 norm of at most 44.72 over all groups, such as 20 rows in each of 5 groups.
+  Subtotals are over the groups that are shown.
+then SELECT r0.k0 AS "category", r0.k1 AS "paid", r0.k2 AS "rating", r0.m0 AS "count" FROM r0 WHERE (1 * r0.g2) = 1
+*/
+
+-- a quantile of several groups does not follow from theirs
+SELECT category, MEDIAN(amount) FROM orders GROUP BY ROLLUP (category);
+/*
+refused: line 1, GROUP BY: subtotals of MEDIAN(amount) do not follow from its groups. Leave it out, or write one SELECT per grouping set and combine them with UNION ALL.
+*/

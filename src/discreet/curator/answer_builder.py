@@ -17,6 +17,7 @@ from discreet.answer.margins import combine_margins
 from discreet.answer.model import Answer, Cost, ExplainedColumn, Explanation
 from discreet.estimate.clipping_report import clipping_report
 from discreet.estimate.estimators import VarianceStatistic, describe_noise
+from discreet.estimate.grouping_sets import ReleasedCells, assemble_subtotals
 from discreet.estimate.intervals import ReleaseNoise
 from discreet.estimate.planned_release import (
     Frequencies,
@@ -30,6 +31,7 @@ from discreet.estimate.planned_release import (
     assemble_table,
     column_origins,
     describes_population,
+    estimate_measure,
     noisy_columns,
     noisy_sources,
     noisy_total,
@@ -55,6 +57,7 @@ _INTEGER_DIVISION_NOTE = "A margin of 0: integer division truncates. Write 1.0 *
 _NEGATIVE_COUNT_NOTE = "Negative counts are noise around small counts; setting them to 0 would bias sums."
 _NULL_NOTE = "NULL: too few values in the group at this epsilon."
 _QUANTILE_MARGIN_TEXT = "the margin spans the values whose rank is within about {0:,.2g} rows of the quantile"
+_SUBTOTAL_MARGIN_TEXT = "± {0:,.3g} in a group (95 %), about √k times that in a subtotal over k groups"
 _MARGIN_TEXTS = {
     Frequencies: "values whose counts differ by less than the noise may be in another order",
     PairMeasure: "the margin depends on the number of value pairs in the group and on their variances",
@@ -95,10 +98,7 @@ def build_answer(
         sampling |= {(part.name, name): error for name, error in column_sampling.items()}
 
     def redraw(times: int) -> Mapping[str, pa.Table]:
-        return {
-            part.name: pa.concat_tables(map(partial(_redraw_piece, part, times), table.pieces, rows))
-            for part, table, rows in releases
-        }
+        return {part.name: _redraw(part, times, table, rows) for part, table, rows in releases}
 
     sampling_widths = {column: error.margins for column, error in sampling.items()}
     result = postprocess.run_with_margins(plan.postprocess, released, margins, redraw, sampling_widths)
@@ -170,6 +170,8 @@ def _assemble_pieces(
     part: PlannedRelease, table: CombinedRelease, rows: Sequence[np.ndarray]
 ) -> tuple[pa.Table, dict[str, np.ndarray], dict[str, SamplingError]]:
     """Return the released table, and the margins and sampling errors of its measures row by row."""
+    if part.grouping_sets:
+        return *assemble_subtotals(part, _released_cells(table, rows)), {}
     piece_tables, piece_margins, piece_errors = [], [], []
     for piece in table.pieces:
         noisy = piece.noisy
@@ -309,16 +311,44 @@ def _engine_sql(plan: QueryPlan, dialect: Dialect) -> Iterator[str]:
             yield from write_selects(part.question, dialect).values()
 
 
-def _redraw_piece(part: PlannedRelease, times: int, piece: ReleasePiece, rows: np.ndarray) -> pa.Table:
-    """Return rows of a released table with fresh noise, `times` times over, to see how far results move."""
-    noisy, groups = piece.noisy, len(rows)
-    # Seeded by the released values, so that a cached answer has the same margins again.
-    rng = np.random.default_rng(int.from_bytes(sha256(noisy.values.tobytes()).digest()[:8]))
-    values = np.tile(noisy.values, (times, 1))
+def _released_cells(table: CombinedRelease, rows: Sequence[np.ndarray]) -> ReleasedCells:
+    """Return all groups of a release in the order of its rows."""
+    order = np.argsort(np.concatenate(rows))
+    keys = [key for piece in table.pieces for key in piece.noisy.keys]
+    values = np.concatenate([piece.noisy.values for piece in table.pieces])
+    noise_of = np.repeat(np.arange(len(rows)), [len(each) for each in rows])
+    noises = [piece.noises for piece in table.pieces]
+    return ReleasedCells([keys[row] for row in order], values[order], noises, noise_of[order])
+
+
+def _redraw(part: PlannedRelease, times: int, table: CombinedRelease, rows: Sequence[np.ndarray]) -> pa.Table:
+    """Return a released table with fresh noise, `times` times over, to see how far results move."""
+    if not part.grouping_sets:
+        return pa.concat_tables(map(partial(_redraw_piece, part, times), table.pieces, rows))
+    cells = _released_cells(table, rows)
+    values = np.zeros((times, *cells.values.shape), np.int64)
+    for piece, piece_rows in zip(table.pieces, rows, strict=True):
+        values[:, piece_rows] = _redraw_totals(piece, times, _seeded_rng(piece)).reshape(times, len(piece_rows), -1)
+    return assemble_subtotals(part, replace(cells, values=np.concatenate(values)), times)[0]
+
+
+def _seeded_rng(piece: ReleasePiece) -> np.random.Generator:
+    """Return a generator seeded by the released values, so that a cached answer has the same margins again."""
+    return np.random.default_rng(int.from_bytes(sha256(piece.noisy.values.tobytes()).digest()[:8]))
+
+
+def _redraw_totals(piece: ReleasePiece, times: int, rng: np.random.Generator) -> np.ndarray:
+    values = np.tile(piece.noisy.values, (times, 1))
     for column, noise in enumerate(piece.noises):
         scale, size = float(noise.scale), len(values)
         sample = rng.laplace(0, scale, size) if isinstance(noise, Laplace) else rng.normal(0, scale, size)
         values[:, column] += np.rint(np.clip(sample, -_MAX_REDRAW_SHIFT, _MAX_REDRAW_SHIFT)).astype(np.int64)
+    return values
+
+
+def _redraw_piece(part: PlannedRelease, times: int, piece: ReleasePiece, rows: np.ndarray) -> pa.Table:
+    noisy, groups, rng = piece.noisy, len(rows), _seeded_rng(piece)
+    values = _redraw_totals(piece, times, rng)
     selected_values = value_estimates(part, piece.noises, noisy)
     redrawn_values = {name: redraw_estimate(estimate, times, rng) for name, estimate in selected_values.items()}
     table, _ = assemble_table(part, noisy.keys * times, values, piece.noises, redrawn_values)
@@ -375,9 +405,9 @@ def _explain_column(plan: QueryPlan, release_plan: ReleasePlan, name: str) -> Ex
             noise,
             margin_depends_on=_MARGIN_FORMULAS[_statistic_name(measure.estimator)].format(smallest, largest),
         )
-    single_measure = replace(part, measures=(measure,))  # the others may need data
-    _, estimates = assemble_table(single_measure, [tuple(None for _ in part.keys)], zeros, noises)
-    return ExplainedColumn(name, noise, margin=float(estimates[measure.name].margins[0]))
+    margin = float(estimate_measure(part, measure.estimator, zeros, noises).margins[0])
+    in_subtotals = _SUBTOTAL_MARGIN_TEXT.format(margin) if part.grouping_sets else ""
+    return ExplainedColumn(name, noise, None if in_subtotals else margin, in_subtotals)
 
 
 def _statistic_name(recipe: Mean | Variance) -> str:

@@ -17,7 +17,14 @@ from discreet.estimate.contribution_histogram import (
     squared_radius,
 )
 from discreet.estimate.intervals import ReleaseNoise
-from discreet.estimate.planned_release import Measure, NoisyCount, NoisySum, PlannedRelease, estimate_measure
+from discreet.estimate.planned_release import (
+    Measure,
+    NoisyCount,
+    NoisySum,
+    PlannedRelease,
+    estimate_measure,
+    grouping_column,
+)
 from discreet.kernel.ball import Norm
 from discreet.kernel.question import PublicGroups
 from discreet.kernel.totals import Count, CountUnits, Sum, max_abs_contribution
@@ -57,6 +64,14 @@ class ClippedRelease:
     contribution_max: int | None = None
 
     @cached_property
+    def groups(self) -> pa.Table:
+        """The rows of the released table that are groups; of several grouping sets, those of the first."""
+        if not self.release.grouping_sets or not self.table.num_rows:
+            return self.table
+        levels = np.stack([self.table.column(grouping_column(key)).to_numpy() for key in self.release.keys])
+        return self.table.filter(pa.array((levels == levels[:, :1]).all(axis=0)))
+
+    @cached_property
     def removed(self) -> Bias | None:
         """What clipping removed from the measured count, over all groups; None if it was not measured.
 
@@ -79,7 +94,7 @@ class ClippedRelease:
         if self.has_one_group or self.release.question.bounds.norm is Norm.L1:
             return 1.0
         most = math.sqrt(min(self.cell_count, self.release.possible.groups or self.cell_count))
-        counts = np.zeros(1) if self.count is None else np.maximum(self.table.column(self.count.name).to_numpy(), 0)
+        counts = np.zeros(1) if self.count is None else np.maximum(self.groups.column(self.count.name).to_numpy(), 0)
         return min(most, float(counts.sum() / np.linalg.norm(counts))) if counts.any() else most
 
     @property
@@ -92,7 +107,7 @@ class ClippedRelease:
     def cell_count(self) -> int:
         """The number of groups: of the declared ones, or of those shown."""
         groups = self.release.question.groups
-        return groups.key_count if isinstance(groups, PublicGroups) else max(1, int(self.table.num_rows))
+        return groups.key_count if isinstance(groups, PublicGroups) else max(1, int(self.groups.num_rows))
 
     @property
     def count(self) -> Measure | None:
@@ -104,7 +119,7 @@ class ClippedRelease:
         """The sum of the measured count over all groups; None without it, or if some groups may be hidden."""
         if not self.count or not isinstance(self.release.question.groups, PublicGroups):
             return None
-        return float(self.table.column(self.count.name).to_numpy().sum())
+        return float(self.groups.column(self.count.name).to_numpy().sum())
 
     @property
     def count_margin(self) -> float | None:
@@ -152,7 +167,8 @@ class ClippedRelease:
         counts = np.maximum(self.table.column(measure.name).to_numpy(), 0).astype(np.float64)
         if estimate is None or not counts.any():
             return [POSSIBLE_BIAS] * len(counts)
-        return [Bias(0, share) for share in (estimate * (counts / counts.sum())).tolist()]
+        all_groups = np.maximum(self.groups.column(measure.name).to_numpy(), 0).sum()
+        return [Bias(0, share) for share in (estimate * (counts / max(all_groups, 1))).tolist()]
 
 
 def can_be_clipped(release: PlannedRelease, contribution_max: int | None = None) -> bool:

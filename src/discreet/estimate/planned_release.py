@@ -160,8 +160,9 @@ class PlannedRelease:
     `weights` are those of the squared margins that the allocation of the cost minimises. `keys` names the key columns
     of the table, and `key_order` has their indices in the analyst's order, by which rows are sorted. If a `sample`
     declares its size, counts and sums are expanded to the population. `possible` bounds a unit's contribution before
-    clipping. A release with a `histogram` has no measures: it serves other releases. With `automatic` bounds, those of
-    the question are placeholders until they are chosen. `left_out` says which rows are in no group.
+    clipping. With `grouping_sets`, each a tuple of keys, the table has the rows of these and a column for each key that
+    is 1 in subtotals over it. A release with a `histogram` has no measures: it serves other releases. With `automatic`
+    bounds, those of the question are placeholders until they are chosen. `left_out` says which rows are in no group.
     """
 
     name: str
@@ -176,6 +177,7 @@ class PlannedRelease:
     histogram: ContributionHistogram | None = None
     automatic: AutomaticBounds | None = None
     left_out: str = ""
+    grouping_sets: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -217,11 +219,16 @@ class QueryPlan:
 
 
 def release_schema(release: PlannedRelease) -> pa.Schema:
-    """Return the schema of a released table: the keys, then the measures."""
+    """Return the schema of a released table: the keys, then the measures, then the columns for GROUPING."""
     keys = [(name, ARROW_TYPES[expr.type]) for name, (_, expr) in zip(release.keys, release.question.by, strict=True)]
-    return pa.schema(
-        [*keys, *((measure.name, _arrow_type(release, measure.estimator)) for measure in release.measures)]
-    )
+    measures = [(measure.name, _arrow_type(release, measure.estimator)) for measure in release.measures]
+    summed = [(grouping_column(name), pa.int64()) for name in release.keys if release.grouping_sets]
+    return pa.schema([*keys, *measures, *summed])
+
+
+def grouping_column(key: str) -> str:
+    """Return the name of the column that is 1 in subtotals over a key."""
+    return f"g{key.removeprefix('k')}"
 
 
 def assemble_table(
@@ -243,7 +250,7 @@ def assemble_table(
         for measure in release.measures
     }
     columns += [
-        _arrow_column(estimates_by_name[measure.name], _arrow_type(release, measure.estimator))
+        arrow_column(estimates_by_name[measure.name].values, _arrow_type(release, measure.estimator))
         for measure in release.measures
     ]
     return pa.Table.from_arrays(columns, schema=release_schema(release)), estimates_by_name
@@ -305,15 +312,17 @@ def _arrow_type(release: PlannedRelease, estimator: TotalsEstimator) -> pa.DataT
             return ARROW_TYPES[total.expr.type]
         case Frequencies():
             return pa.string()
-    whole = isinstance(estimator, NoisyCount) or (
-        isinstance(estimator, NoisySum) and estimator.kind is NumberKind.WHOLE
-    )
-    return pa.int64() if whole else pa.float64()
+    return pa.int64() if is_whole(estimator) else pa.float64()
 
 
-def _arrow_column(estimate: ColumnEstimate, kind: pa.DataType) -> pa.Array:
-    missing = np.isnan(estimate.values) if estimate.values.dtype == np.float64 else None
-    return pa.array(estimate.values, kind, mask=missing)
+def is_whole(estimator: TotalsEstimator) -> bool:
+    """Return whether an estimator gives integers."""
+    return isinstance(estimator, NoisyCount) or (isinstance(estimator, NoisySum) and estimator.kind is NumberKind.WHOLE)
+
+
+def arrow_column(values: np.ndarray, kind: pa.DataType) -> pa.Array:
+    """Return estimates as a column, with NULL for NaN."""
+    return pa.array(values, kind, mask=np.isnan(values) if values.dtype == np.float64 else None)
 
 
 def _summed(release: PlannedRelease, index: int) -> Sum:

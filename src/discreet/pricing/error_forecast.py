@@ -10,7 +10,6 @@ import numpy as np
 
 from discreet import postprocess, privacy
 from discreet.estimate.estimators import CONFIDENCE, VarianceStatistic
-from discreet.estimate.estimators import NumberKind as Shown
 from discreet.estimate.intervals import ReleaseNoise, additive
 from discreet.estimate.planned_release import (
     Mean,
@@ -20,16 +19,17 @@ from discreet.estimate.planned_release import (
     PlannedRelease,
     QueryPlan,
     Variance,
-    assemble_table,
     centre_of,
     column_origins,
+    estimate_measure,
+    is_whole,
     noisy_sources,
     noisy_total,
     total_indices,
 )
 from discreet.kernel.errors import Refused
 from discreet.kernel.mechanism import Laplace
-from discreet.kernel.question import GroupKey, Question, SelectedGroups
+from discreet.kernel.question import Question, SelectedGroups
 from discreet.kernel.relation import MAX_SUM
 from discreet.kernel.totals import SelectionWeight, Sum, max_abs_contribution
 from discreet.pricing.allocation import NoiseType
@@ -64,10 +64,8 @@ class ColumnForecast:
         all_noises = tuple(
             noises.get(index, next(iter(noises.values()))) for index in range(self.possible_totals.shape[1])
         )
-        alone = replace(self.release, measures=(self.measure,))
-        keys: list[GroupKey] = [tuple(None for _ in self.release.keys)] * len(self.possible_totals)
-        _, estimates = assemble_table(alone, keys, self.possible_totals, all_noises)
-        widest = float(np.max(estimates[self.measure.name].margins, initial=0.0))
+        estimate = estimate_measure(self.release, self.measure.estimator, self.possible_totals, all_noises)
+        widest = float(np.max(estimate.margins, initial=0.0))
         return math.inf if math.isnan(widest) else widest
 
     def meets(self, noises: Mapping[int, ReleaseNoise], target: Fraction) -> bool:
@@ -82,8 +80,7 @@ class ColumnForecast:
         (index,) = self.total_indices
         step = _step_of(self.release, index)
         estimator = self.measure.estimator
-        whole = isinstance(estimator, NoisyCount) or (isinstance(estimator, NoisySum) and estimator.kind is Shown.WHOLE)
-        rounding = Fraction(step.denominator // 2, step.denominator) if whole else Fraction(0)
+        rounding = Fraction(step.denominator // 2, step.denominator) if is_whole(estimator) else Fraction(0)
         return math.floor((target - rounding) / step)
 
 
@@ -98,6 +95,11 @@ def forecast_column(
             "its aggregates as separate columns, or give epsilon."
         )
     ((release, measure),) = noisy_sources(plan, origin)
+    if release.grouping_sets:
+        raise Refused(
+            f"margin: {name!r} has wider margins in subtotals than in groups. Give epsilon; explain() shows the margin "
+            "of a group."
+        )
     release_index = plan.releases.index(release)
     match measure.estimator:
         case NoisyCount() | NoisySum():

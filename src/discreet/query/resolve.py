@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from discreet.estimate.planned_release import PlannedRelease
 from discreet.query.aggregation.build_release import build_release
-from discreet.query.aggregation.group_keys import GroupedSelect, bind_group_keys
+from discreet.query.aggregation.group_keys import GroupedSelect, bind_group_keys, bind_grouping_sets
 from discreet.query.bind_context import BindContext
 from discreet.query.relations.from_clause import CteSources, FromItem, alias_source, bind_source, join_sources
 from discreet.query.relations.per_unit import group_by_unit, is_per_unit
@@ -218,7 +218,9 @@ def _resolve_private_select(
             raise refuse(select.args["having"], "HAVING", "HAVING needs an aggregate", "Use WHERE.")
         return project(select_list, rows)
     keys = bind_group_keys(select, select_list, rows) if has_group_by or not has_aggregate else []
-    grouped_select = GroupedSelect(select, select_list, keys, rows)
+    grouping_sets = bind_grouping_sets(select, select_list, rows, keys)
+    grouped_select = GroupedSelect(select, select_list, keys, rows, grouping_sets)
+    _check_grouping_sets(grouped_select, context)
     if is_per_unit(keys, rows):
         if select.parent is None:
             cause = "each group would be a single privacy unit, and such groups are never released"
@@ -226,6 +228,15 @@ def _resolve_private_select(
             raise refuse(keys[0].node, "GROUP BY" if has_group_by else "SELECT DISTINCT", cause, hint)
         return group_by_unit(grouped_select)
     return build_release(grouped_select, context, partial(_resolve_released, ctes=ctes, context=context))
+
+
+def _check_grouping_sets(grouped: GroupedSelect, context: BindContext) -> None:
+    per_unit = is_per_unit(grouped.keys, grouped.rows)
+    if grouped.grouping_sets and (per_unit or context.policy.sample):
+        where = "for groups of one unit" if per_unit else "where the policy declares a sample"
+        hint = "Write one SELECT per grouping set, and combine them with UNION ALL."
+        group = grouped.select.args["group"]
+        raise refuse(group, "GROUP BY", f"ROLLUP, CUBE and GROUPING SETS are not supported {where}", hint)
 
 
 def _check_where_aliases(select: exp.Select, conditions: list[exp.Expr], views: list[View]) -> None:

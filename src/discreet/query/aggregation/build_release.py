@@ -62,6 +62,9 @@ _MOST_CHOSEN_GROUPS, _MOST_CHOSEN_ROWS = 8, 1 << 20  # automatic bounds are rare
 _MAX_SELECTED_GROUPS = 10_000  # a selection takes a fraction of a millisecond for each group
 
 
+_SUBTOTALS_NOTE = "Subtotals are over the groups that are shown."
+
+
 class TotalsBuilder:
     """Collects the totals of one question in order of first use, with their weights."""
 
@@ -302,11 +305,23 @@ def _rewrite_order_term(ordered: exp.Expr, items: Sequence[SelectItem], rewriter
     return copy
 
 
+def _check_subtotals(grouped: GroupedSelect, labels: Mapping[SelectedAggregate, str], *, one_group: bool) -> None:
+    """Refuse aggregates that cannot be computed for several groups together from those of each."""
+    hint = "Leave it out, or write one SELECT per grouping set and combine them with UNION ALL."
+    for aggregate, label in labels.items():
+        counts_units = aggregate.function is BasicFunction.COUNT_UNITS and not one_group
+        if isinstance(aggregate, ValueAggregate) or aggregate.function is BasicFunction.COUNT_DISTINCT or counts_units:
+            raise refuse(grouped.select, "GROUP BY", f"subtotals of {label} do not follow from its groups", hint)
+
+
 def _planned_release(
     grouped: GroupedSelect, labels: dict[SelectedAggregate, str], grouping: RowGrouping, context: BindContext
 ) -> PlannedRelease:
     relation = grouping.rows.relation
     possible = possible_contribution(grouping, list(labels))
+    grouping_sets = tuple(tuple(f"k{place}" for place in places) for places in grouped.grouping_sets)
+    if grouping_sets:
+        _check_subtotals(grouped, labels, one_group=possible.groups == 1)
     limit, automatic = contribution_bounds_for(grouping, list(labels), possible, context, grouped)
     groups = limit_selection(grouping, limit)
 
@@ -336,15 +351,17 @@ def _planned_release(
         for index, (label, estimator) in enumerate(zip(labels.values(), estimators, strict=True))
     )
     keys = tuple(name for name, _ in grouping.by)
+    notes = bounds_notes(question, labels, grouping.rows, context, automatic)
     return PlannedRelease(
         "",
         question,
         keys,
         measures,
         weights,
-        bounds_notes(question, labels, grouping.rows, context, automatic),
+        (*notes, *([_SUBTOTALS_NOTE] if grouping_sets else [])),
         sample=context.policy.sample,
         possible=possible,
         automatic=automatic,
         left_out=left_out_note(question, grouping.rows),
+        grouping_sets=grouping_sets,
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from math import prod
 
 from sqlglot import exp
@@ -21,6 +22,8 @@ from discreet.query.relations.select_list import SelectItem
 from discreet.query.syntax.source_position import build_or_refuse, refuse, sql_of
 from discreet.query.syntax.syntax_tree import first_aggregate, first_subquery, first_window
 
+_SET_NODES = (exp.Rollup, exp.Cube, exp.GroupingSets)
+_MAX_GROUPING_SETS = 64
 _MAX_DECLARED_KEYS = 1_000_000
 _ROUNDING_OPS = ("floor", "ceil", "round", "sign")
 MAX_SELECTION_GROUPS = 1024  # of a unit that counts in partition selection
@@ -42,6 +45,7 @@ class GroupedSelect:
     items: Sequence[SelectItem]
     keys: Sequence[GroupKey]
     rows: PrivateSource
+    grouping_sets: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,20 +63,59 @@ def bind_group_keys(select: exp.Select, items: Sequence[SelectItem], rows: Priva
     if group is None:
         nodes = [output.node for output in items]
         return _distinct_keys([_bind_key(node, rows, "SELECT DISTINCT") for node in nodes])
-    grouping_sets = next(
-        (each for each in group.walk() if isinstance(each, exp.Rollup | exp.Cube | exp.GroupingSets)), None
-    )
-    if grouping_sets is not None:
-        hint = "Write one SELECT per grouping set, and combine them with UNION ALL."
-        raise refuse(group, "GROUP BY", "ROLLUP, CUBE and GROUPING SETS are not supported", hint)
     if group.args.get("all"):
         nodes = [output.node for output in items if first_aggregate(output.node) is None]
         nodes = [node for node in nodes if next(node.find_all(exp.Column), None) is not None]
     else:
-        nodes = [
-            _resolve_term(part, items, rows) for expression in group.expressions for part in _flat_terms(expression)
-        ]
+        nodes = [_resolve_term(part, items, rows) for terms in _grouping_sets(group) for part in terms]
     return _distinct_keys([_bind_key(node, rows, "GROUP BY") for node in nodes])
+
+
+def bind_grouping_sets(
+    select: exp.Select, items: Sequence[SelectItem], rows: PrivateSource, keys: Sequence[GroupKey]
+) -> tuple[tuple[int, ...], ...]:
+    """Return the grouping sets, as indices of keys; none if all keys are the only one."""
+    group = select.args.get("group")
+    if group is None or not any(isinstance(node, _SET_NODES) for node in group.walk()):
+        return ()
+    places = {key.bound.expr: place for place, key in enumerate(keys)}
+    bound_sets = (
+        [_bind_key(_resolve_term(part, items, rows), rows, "GROUP BY").bound.expr for part in terms]
+        for terms in _grouping_sets(group)
+    )
+    sets = tuple(tuple(sorted({places[expr] for expr in exprs if expr in places})) for exprs in bound_sets)
+    return () if sets == (tuple(range(len(keys))),) else sets
+
+
+def _grouping_sets(group: exp.Expr) -> list[list[exp.Expr]]:
+    """Return the terms of each grouping set; a plain GROUP BY is one set."""
+    sets: list[list[exp.Expr]] = [[]]
+    for element in group.expressions:
+        wider = _element_sets(element)
+        if len(sets) * len(wider) > _MAX_GROUPING_SETS:
+            raise _too_many_sets(group)
+        sets = [[*one, *other] for one in sets for other in wider]
+    return sets
+
+
+def _element_sets(node: exp.Expr) -> list[list[exp.Expr]]:
+    if not isinstance(node, _SET_NODES):
+        return [_flat_terms(node)]
+    if isinstance(node, exp.GroupingSets):
+        return [terms for element in node.expressions for terms in _element_sets(element)]
+    parts = [_flat_terms(element) for element in node.expressions]
+    if len(parts) > _MAX_GROUPING_SETS or (isinstance(node, exp.Cube) and 2 ** len(parts) > _MAX_GROUPING_SETS):
+        raise _too_many_sets(node)
+    if isinstance(node, exp.Rollup):
+        chosen = [parts[:length] for length in range(len(parts), -1, -1)]
+    else:
+        chosen = [list(some) for length in range(len(parts), -1, -1) for some in combinations(parts, length)]
+    return [[term for part in some for term in part] for some in chosen]
+
+
+def _too_many_sets(node: exp.Expr) -> Exception:
+    cause = f"at most {_MAX_GROUPING_SETS} grouping sets are supported"
+    return refuse(node, "GROUP BY", cause, "List those that you need with GROUPING SETS.")
 
 
 def _flat_terms(node: exp.Expr) -> list[exp.Expr]:

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 
 from sqlglot import exp
 
+from discreet.estimate.planned_release import grouping_column
 from discreet.kernel.errors import Refused
 from discreet.query.aggregation.group_keys import GroupedSelect
 from discreet.query.expressions.declared_values import UndeclaredValue
@@ -46,7 +48,10 @@ class GroupRewriter:
         if isinstance(node, exp.Window):
             return self._rewrite_window(node, clause)
         if is_aggregate(node):
-            return self._positioned_column(self.measure_column(node), node)
+            grouping = isinstance(node, exp.Grouping)
+            return (
+                self._grouping(node, clause) if grouping else self._positioned_column(self.measure_column(node), node)
+            )
         if (index := self._key_index(node, clause)) is not None:
             return self._positioned_column(self.key_column(index), node)
         if isinstance(node, exp.Star):
@@ -54,6 +59,23 @@ class GroupRewriter:
         if isinstance(node, exp.Column):
             return self._refuse_ungrouped(node, clause)
         return None
+
+    def _grouping(self, node: exp.Expr, clause: str) -> exp.Expr:
+        """Return GROUPING(a, b): a bit for each key, 1 in subtotals over it."""
+        places = [self._key_index(argument, clause) for argument in node.expressions]
+        if None in places or not places:
+            cause = "the arguments of GROUPING must be expressions of GROUP BY"
+            raise refuse(node, clause, cause, "Name keys, such as GROUPING(city).")
+        if not self.grouped.grouping_sets:
+            return exp.Literal.number(0)
+        bits: list[exp.Expr] = [
+            exp.Mul(
+                this=exp.Literal.number(1 << power),
+                expression=self._positioned_column(grouping_column(self.key_column(place or 0)), node),
+            )
+            for power, place in enumerate(reversed(places))
+        ]
+        return exp.paren(reduce(lambda one, other: exp.Add(this=one, expression=other), bits))
 
     def expand_aliases(self, node: exp.Expr) -> exp.Expr:
         """Replace aliases of the SELECT list, unless a column of FROM has the same name."""
