@@ -200,7 +200,7 @@ def _open_policy(file: Path, log: Path | None) -> Iterator[Curator]:
 def _with_option_names(refusal: str) -> str:
     """Replace the argument names in a refusal by option names."""
     named = re.sub(rf"^({'|'.join(_OPTIONS)}):", r"--\1:", refusal)
-    return re.sub(r'\bepsilon="?([0-9./]+)"?', r"--epsilon \1", named)
+    return re.sub(r'\b(epsilon|groups|rows)="?([0-9./…]+)"?', r"--\1 \2", named)
 
 
 def _read_sql(sql: str) -> str:

@@ -290,7 +290,7 @@ def build_explanation(
             if not part.histogram and not (part in plan.pending and thresholds)
         ),
         bounds=(*plan.left_out, *dict.fromkeys(note for part in plan.releases for note in part.bounds_notes)),
-        sql=";\n".join(_engine_sql(plan, display_dialect)),
+        sql=";\n".join(dict.fromkeys(_engine_sql(plan, display_dialect))),
         notes=(
             *([_FORECAST_NOTE] if any(part.sample for part in plan.releases) else []),
             *release_plan.notes,
@@ -301,12 +301,13 @@ def build_explanation(
 
 
 def _engine_sql(plan: QueryPlan, dialect: Dialect) -> Iterator[str]:
-    """Yield the SELECTs of a plan; those of histograms, which are long, only where bounds are chosen from them."""
+    """Yield the SELECTs of a plan; instead of those of histograms, which are long, a comment."""
     pending = {part.name for part in plan.pending}
     for part in plan.releases:
-        targets = {target.release for target in part.histogram.targets} if part.histogram else set()
-        if part.histogram and not targets & pending:
-            yield "-- and a contribution histogram, for the report on clipping"
+        if part.histogram:
+            chooses = any(target.release in pending for target in part.histogram.targets)
+            purpose = "from which the bounds are chosen" if chooses else "for the report on clipping"
+            yield f"-- {'first' if chooses else 'and'} a contribution histogram, {purpose}"
         elif part.name not in pending:
             yield from write_selects(part.question, dialect).values()
 
