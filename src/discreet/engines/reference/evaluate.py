@@ -224,9 +224,16 @@ def _like(text: str, pattern: str) -> bool:
 
 @lru_cache(maxsize=1000)
 def _like_pattern(pattern: str) -> re.Pattern[str]:
-    wild = {"%": ".*", "_": "."}
-    parts = re.findall(r"\\.|[^\\]", pattern, re.DOTALL)
-    return re.compile("".join(wild.get(part) or re.escape(part[-1]) for part in parts), re.DOTALL)
+    """Compile a pattern of LIKE; what is between two % is matched where it occurs first, and never tried elsewhere."""
+    pieces = [""]
+    for part in re.findall(r"\\.|[^\\]", pattern, re.DOTALL):
+        if part == "%":
+            pieces.append("")
+        else:
+            pieces[-1] += "." if part == "_" else re.escape(part[-1])
+    start, *others = pieces
+    between, end = "".join(f"(?>.*?{piece})" for piece in others[:-1]), f".*{others[-1]}" if others else ""
+    return re.compile(f"{start}{between}{end}", re.DOTALL)
 
 
 @lru_cache(maxsize=1000)
