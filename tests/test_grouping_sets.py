@@ -75,6 +75,7 @@ def test_subtotals_add_up_to_what_is_shown_and_cost_nothing(curator):
     assert any("Subtotals" in note for note in answer.bounds)
 
 
+@pytest.mark.long
 def test_ratios_of_subtotals_are_those_of_all_rows(curator):
     columns = "AVG(age) AS mean, STDDEV_POP(age) AS sd, CORR(cost, age) AS r, 1.0 * SUM(age) / COUNT(*) AS q"
     answer = curator.ask(f"SELECT ward, sex, {columns} FROM visits GROUP BY CUBE (ward, sex)", epsilon=SURE)
@@ -109,7 +110,7 @@ def test_subtotals_are_over_the_groups_that_are_shown():
 
 
 def test_margins_of_subtotals_cover_as_often_as_they_say(curator):
-    """Fresh answers by conditions that change nothing: 100 groups of six, and few margins are missed."""
+    """Fresh answers by conditions that change nothing: 48 subtotals, of which few are beyond their margins."""
     inside, count = 0, 0
     truth = {None: 3000} | dict(visits()["ward"].value_counts())
     for number in range(12):
