@@ -14,6 +14,7 @@ import pyarrow.parquet
 import pytest
 
 import discreet as dc
+from discreet.curator.in_flight_locks import InFlightLocks
 from discreet.kernel.loss import ZERO_LOSS, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.policy import Policy
@@ -317,6 +318,7 @@ def test_losing_a_race_to_another_process_costs_nothing(monkeypatch):
 
         def late(self, *arguments):
             monkeypatch.setattr(type(curator), "_charge_and_release", genuine)
+            monkeypatch.setattr(curator, "_in_flight_locks", InFlightLocks(curator.ledger, seconds=1))  # lost locks
             curator.ask(COUNT, epsilon=2)
             return genuine(self, *arguments)
 
