@@ -81,8 +81,8 @@ def test_values_are_those_of_the_rows_where_both_are_known(curator):
     answer = curator.ask(sql, epsilon=SURE)
     for ward, row in zip("AB", answer.table.to_pylist(), strict=True):
         for name, truth in truths(frame[frame["ward"] == ward]).items():
-            assert row[name.lower()] == pytest.approx(truth, rel=1e-3), name
-    assert all(margin is not None for name in names for margin in answer.margins[name.lower()])
+            assert row[name] == pytest.approx(truth, rel=1e-3), name
+    assert all(margin is not None for name in names for margin in answer.margins[name])
 
 
 def test_a_filter_and_bounds_of_the_query_apply_to_both_values(curator):

@@ -146,7 +146,12 @@ def test_a_survivor_fails_unless_it_is_listed(monkeypatch, tmp_path):
 
 def ended_by(number):
     """Return how a child ends that gets a signal."""
-    with subprocess.Popen(["sleep", "60"], start_new_session=True) as child:
+    # It would otherwise ignore what this process ignores, such as SIGHUP under nohup.
+    code = (
+        "import signal, time; [signal.signal(n, signal.SIG_DFL) for n in (1, 2, 15)]; print(flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-S", "-c", code], start_new_session=True, stdout=subprocess.PIPE) as child:
+        child.stdout.readline()
         child.send_signal(number)
         return mutate_run._waited(child.pid)
 

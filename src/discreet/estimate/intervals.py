@@ -20,7 +20,7 @@ Noise = Laplace | Gaussian
 ReleaseNoise = Noise | QuantileSelection
 
 _MIN_SEPARATION = 1e-4  # closer scales are separated upwards, because the partial fractions would cancel
-_MAX_FRACTIONS = 3  # parts; the partial fractions of more would cancel
+_MAX_SIMILAR_FRACTIONS, _WIDE_SEPARATION = 3, 1.2  # more parts with closer scales would cancel
 _NEWTON_STEPS = 2  # one step gives a relative error of 1e-3, two steps 1e-7
 _MAX_CHORD_STEPS = 5  # for groups hardly larger than their noise; two suffice for large groups
 _TOLERANCE = 1e-4
@@ -89,31 +89,34 @@ def _laplace_quantile(scales: np.ndarray, tail: float) -> np.ndarray:
     """Solve P[|sum| > x] = tail, a sum of exponentials by partial fractions of the characteristic function.
 
     The logarithm of the probability is concave, so every Newton step ends at or above the solution. More than three
-    parts have the quantile of one part with their variance: it is larger, by at most 8 % at a tail of 5 %.
+    parts of similar scales, whose fractions would cancel, have the quantile of one part with their variance: it is
+    larger, by at most 8 % at a tail of 5 %.
     """
-    if len(scales) > _MAX_FRACTIONS:
-        return _single_laplace_quantile(scales, tail)
     order = list(scales)
     for i, j in combinations(range(len(order)), 2):  # np.sort is much slower on such a short axis
         order[i], order[j] = np.minimum(order[i], order[j]), np.maximum(order[i], order[j])
     order[0] = np.maximum(order[0], _MIN_SEPARATION * order[-1])
     for i, j in pairwise(range(len(order))):
         order[j] = np.maximum(order[j], (1 + _MIN_SEPARATION) * order[i])
-    scales = np.stack(order)
+    separated = np.stack(order)
+    quantile: np.ndarray = np.sqrt((scales * scales).sum(axis=0)) * -math.log(tail)
+    if len(order) <= _MAX_SIMILAR_FRACTIONS:
+        return _solve_fractions(separated, quantile, tail)
+    solvable = (separated[1:] >= _WIDE_SEPARATION * separated[:-1]).all(axis=0)
+    quantile[solvable] = _solve_fractions(separated[:, solvable], quantile[solvable], tail)
+    return quantile
+
+
+def _solve_fractions(scales: np.ndarray, quantile: np.ndarray, tail: float) -> np.ndarray:
+    """Solve by Newton's method, from an upper bound of the quantile."""
     squares = scales * scales
     shares = np.ones_like(scales)
     for i, j in permutations(range(len(scales)), 2):
         shares[i] *= squares[i] / (squares[i] - squares[j])
-    quantile = _single_laplace_quantile(scales, tail)
     for _ in range(_NEWTON_STEPS):
         parts = shares * np.exp(-quantile / scales)
         beyond = parts.sum(axis=0)
         quantile = quantile + np.log(beyond / tail) * beyond / (parts / scales).sum(axis=0)
-    return quantile
-
-
-def _single_laplace_quantile(scales: np.ndarray, tail: float) -> np.ndarray:
-    quantile: np.ndarray = np.sqrt((scales * scales).sum(axis=0)) * -math.log(tail)
     return quantile
 
 
