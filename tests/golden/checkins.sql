@@ -163,7 +163,7 @@ r0 from
   clipped, groups 5, rows 20, l0 clipped, l2 norm
   t0 = count(*), size 10485760, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Rows are left out where borough is NULL.
+  Rows are left out where borough is NULL, or the key from at is outside its range.
   Each visitor's rows per group are clipped together: an l2 norm of at most 44.72 over all groups, such as 20 rows in each of 5 groups.
 h0 from
   per unit: f0 = sum(multiply(least(f0, 2147483647), least(f0, 2147483647)))
@@ -239,7 +239,7 @@ r0 from
   not clipped, groups 1, rows 1
   t0 = count(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Rows are left out where the key from places is NULL.
+  Rows are left out where the key from places is NULL or outside its range.
 then SELECT r0.k0 AS "places", r0.m0 AS "people" FROM r0 ORDER BY 1
 */
 
@@ -266,7 +266,7 @@ r0 from
   clipped, groups 5, rows 1, l0 clipped, l2 norm
   t0 = count_units(*), size 524288, weight 1
   m0 = NoisyCount(total=0): COUNT(DISTINCT visitor)
-  Rows are left out where the key from at is NULL.
+  Rows are left out where the key from at is NULL or outside its range.
   Each visitor contributes to at most 5 groups; contributions to more groups are clipped.
 h0 from
   per unit: f0 = rows()
@@ -290,7 +290,7 @@ r0 from
   not clipped, groups 1, rows 1
   t0 = count(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Rows are left out where the key from first is NULL.
+  Rows are left out where the key from first is NULL or outside its range.
 then SELECT r0.k0 AS "month", r0.m0 AS "newcomers" FROM r0 ORDER BY "month"
 */
 
@@ -457,7 +457,7 @@ r0 from
   not clipped, groups 1, rows 1
   t0 = count(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
-  Rows are left out where friends is NULL or not declared.
+  Rows are left out where friends is NULL or outside its range.
 then SELECT r0.k0 AS "friends", r0.m0 AS "people" FROM r0 ORDER BY "friends"
 */
 
@@ -549,6 +549,7 @@ r0 from
   clipped, groups 5, rows 20, l0 clipped, l2 norm
   t0 = count(*), size 6004128, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where the key from at is outside its range.
   Each visitor's rows per group are clipped together: an l2 norm of at most 44.72 over all groups, such as 20 rows in each of 5 groups.
 h0 from
   per unit: f0 = sum(multiply(least(f0, 2147483647), least(f0, 2147483647)))

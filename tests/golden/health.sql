@@ -44,13 +44,13 @@ r0 from
   inner join icd10 (code, chapter) on icd = code, fanout 1
     encounters of patient_id
   by k0 = chapter: 1, 2
-  clipped, groups 2, rows 12, l2 norm
-  t0 = sum(case(less(30, clip(days, 0, 365)), 1, 0), 0 to 1 by 1), size 12582912, weight 1
-  t1 = count(*), size 12582912, weight 1
-  m0 = NoisySum(total=0, kind=whole, count=None): SUM(CASE WHEN days > 30 THEN 1 ELSE 0 END)
+  clipped, groups 2, rows 12, l2 norm, rows capped
+  t0 = sum(case(less(30, clip(days, 0, 365)), 1, 0), 0 to 1 by 1/2 around 1/2), size 12, weight 1/4
+  t1 = count(*), size 12, weight 5/4
+  m0 = NoisySum(total=0, kind=whole, count=1): SUM(CASE WHEN days > 30 THEN 1 ELSE 0 END)
   m1 = NoisyCount(total=1): COUNT(*)
   Rows are left out where chapter is NULL or outside its range.
-  Each patient's rows per group are clipped together: an l2 norm of at most 16.97 over all groups, such as 12 rows in each of 2 groups.
+  Each patient contributes at most 12 rows per group.
   In SUM(CASE WHEN days > 30 THEN 1 ELSE 0 END), values are clamped to the range from 0 to 1.
 then SELECT r0.k0 AS "chapter", 100.0 * r0.m0 / r0.m1 AS "percent" FROM r0 WHERE r0.m1 > 100 ORDER BY "percent" DESC
 */
