@@ -696,6 +696,15 @@ def connections(server):
     return [number for (number,) in server.execute(asked).fetchall()]
 
 
+def only_connection(server):
+    """Return the one connection of the engine, once the server has ended those of earlier tests."""
+    for _ in range(600):
+        if len(found := connections(server)) == 1:
+            return found[0]
+        time.sleep(0.1)
+    raise AssertionError(found)
+
+
 def test_a_question_that_is_under_way_is_stopped_by_closing(admin, url):
     with Postgres(SLOW, url=url) as engine, connect(admin) as server:
         failed = in_thread(lambda: engine.fanout("slow", ()))
@@ -723,7 +732,7 @@ def test_a_question_whose_connection_is_ended_fails_and_the_next_one_works(admin
         server.execute("SELECT pg_terminate_backend(%s)", [running(server)])
         assert "the server ended the connection (SQLSTATE 57P01" in failed()
         assert engine.totals(COUNT).values.tolist() == [[211]]
-        (process,) = connections(server)
+        process = only_connection(server)
         server.execute("SELECT pg_terminate_backend(%s)", [process])  # between two questions: nobody sees it
         assert engine.totals(COUNT).values.tolist() == [[211]]
 
@@ -772,7 +781,7 @@ def test_an_unresponsive_server_does_not_block_the_engine(admin, url, monkeypatc
     """A process that no longer answers keeps its connection open: only the engine's own clock ends the question."""
     limit_next = session.Snapshot._set_statement_timeout
     with Postgres(SLOW, url=url) as engine, connect(admin) as server:
-        (process,) = connections(server)
+        process = only_connection(server)
 
         def stopped(snapshot):
             limit_next(snapshot)
@@ -793,7 +802,7 @@ def test_an_unresponsive_server_does_not_block_the_engine(admin, url, monkeypatc
 
 def test_a_server_that_was_unresponsive_before_does_not_block_the_engine(admin, url, monkeypatch):
     with Postgres(VISITS, url=url) as engine, connect(admin) as server:
-        (process,) = connections(server)
+        process = only_connection(server)
         os.kill(process, signal.SIGSTOP)
         try:
             with monkeypatch.context() as patched:
@@ -857,7 +866,7 @@ def test_a_child_process_does_not_share_the_connection(engine):
 def test_an_unreferenced_engine_closes_its_connection(admin, url):
     with connect(admin) as server:
         engine = Postgres(VISITS, url=url)
-        assert len(connections(server)) == 1
+        only_connection(server)
         del engine
         for _ in range(4800):
             if not connections(server):
