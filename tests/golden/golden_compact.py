@@ -2,6 +2,9 @@
 
 from fractions import Fraction
 from itertools import chain
+from types import MappingProxyType
+
+from sqlglot import exp
 
 from discreet.estimate.planned_release import FrequencyFunction
 from discreet.estimate.quantile_walk import QuantileTarget
@@ -23,14 +26,113 @@ from discreet.kernel.relation import (
     Where,
 )
 from discreet.kernel.totals import Count, CountDistinct, CountUnits, HistogramTree, Sum
+from discreet.query.syntax.resolved_query import (
+    NestedQuery,
+    ResolvedSetOperation,
+    TableSource,
+    ValuesSource,
+    WithQuery,
+    columns_in,
+    reference_of,
+    rewrite,
+)
 
 
-def compact(plan):
-    """Return a plan as text."""
-    lines = list(chain.from_iterable(_release(release) for release in plan.releases))
-    around = [f"explain: {plan.explain}"] if plan.explain else []
-    around += [f"within: {plan.within}"] if plan.within else []
-    return "\n".join([*around, *lines, f"then {plan.outer_sql}"])
+def compact(draft):
+    """Return a planned query as text."""
+    lines = list(chain.from_iterable(_release(release) for release in draft.planned))
+    around = [f"explain: {draft.parsed.explain}"] if draft.parsed.explain else []
+    around += [f"within: {draft.parsed.within}"] if draft.parsed.within else []
+    names = {key: release.name for key, release in draft.releases.items()}
+    return "\n".join([*around, *lines, f"then {query_sql(draft.outer, names)}"])
+
+
+def query_sql(query, names=MappingProxyType({})):
+    """Return a resolved query as SQL; `names` has the tables' names by their keys."""
+    return _syntax_tree(query, names).sql(dialect="postgres")
+
+
+def _syntax_tree(query, names):
+    tables = {}  # of released columns, by their sources
+
+    def written(node):
+        if isinstance(node, NestedQuery):
+            inner = exp.Subquery(this=_syntax_tree(node.query, names))
+            return inner.this if isinstance(node.parent, exp.Exists) else inner
+        if isinstance(node, exp.Column) and columns_in(node) and reference_of(node).source in tables:
+            return exp.column(node.this.copy(), tables[reference_of(node).source])
+        return None
+
+    def clause(kind, node):
+        return None if node is None else kind(this=rewrite(node, written))
+
+    def order(terms):
+        if not terms:
+            return None
+        nodes = [
+            exp.Literal.number(term.index + 1) if term.index is not None else rewrite(term.expression, written)
+            for term in terms
+        ]
+        return exp.Order(
+            expressions=[
+                exp.Ordered(this=node, desc=term.node.args.get("desc"), nulls_first=term.node.args.get("nulls_first"))
+                for node, term in zip(nodes, terms, strict=True)
+            ]
+        )
+
+    if isinstance(query, ResolvedSetOperation):
+        tree = type(query.node)(
+            this=_syntax_tree(query.left, names),
+            expression=_syntax_tree(query.right, names),
+            distinct=query.node.args.get("distinct"),
+            order=order(query.order),
+        )
+    else:
+        begin = [_source_tree(item, names) for item in query.sources]
+        tables |= {
+            item.ref: names.get(item.source.key, item.source.key)
+            for item in query.sources
+            if isinstance(item.source, TableSource)
+        }
+        tree = exp.Select(
+            expressions=[
+                exp.alias_(rewrite(item.node, written), exp.to_identifier(item.name, quoted=True))
+                for item in query.items
+            ],
+            distinct=exp.Distinct() if query.distinct else None,
+            from_=exp.From(this=begin[0]) if begin else None,
+            joins=[
+                exp.Join(this=node, side=item.join.side, on=item.join.on and rewrite(item.join.on, written))
+                for item, node in zip(query.sources[1:], begin[1:], strict=True)
+            ],
+            where=clause(exp.Where, query.where),
+            group=query.group and exp.Group(expressions=[rewrite(term, written) for term in query.group.sets[0]]),
+            having=clause(exp.Having, query.having),
+            qualify=clause(exp.Qualify, query.qualify),
+            order=order(query.order),
+        )
+    tree.set("limit", query.limit and query.limit.copy())
+    tree.set("offset", query.offset and query.offset.copy())
+    ctes = [
+        exp.CTE(this=_syntax_tree(each.query, names), alias=exp.TableAlias(this=exp.to_identifier(each.alias)))
+        for each in query.with_queries
+    ]
+    if ctes:
+        tree.set("with_", exp.With(expressions=ctes))
+    return tree
+
+
+def _source_tree(item, names):
+    alias = exp.TableAlias(this=exp.to_identifier(item.alias)) if item.alias else None
+    match item.source:
+        case TableSource(key):
+            name = names.get(key, key)
+            return exp.Table(this=exp.to_identifier(name), alias=alias if item.alias != name else None)
+        case WithQuery(_, name):
+            return exp.Table(this=exp.to_identifier(name), alias=alias if item.alias != name else None)
+        case ValuesSource(rows):
+            return exp.Values(expressions=[exp.Tuple(expressions=list(row)) for row in rows], alias=alias)
+    return exp.Subquery(this=_syntax_tree(item.source, names), alias=alias)
 
 
 def _release(release):

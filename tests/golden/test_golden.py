@@ -23,7 +23,8 @@ from discreet.kernel.relation import PublicTable, Scan
 from discreet.kernel.sqlgen.dialect import quote_name
 from discreet.kernel.sqlgen.question_sql import write_selects
 from discreet.postgres.server import connect, driver
-from discreet.query.passes import plan_query
+from discreet.query.bind_context import BindContext, RequestedBounds
+from discreet.query.passes import draft_query, plan_of
 
 HERE = Path(__file__).parent
 WRITES = os.environ.get("DISCREET_GOLDEN") == "write"
@@ -59,12 +60,12 @@ def policy_of(text):
 
 def outcome(case, policy):
     """Return the outcome of a query as text, and the plan unless it was refused."""
-    limits = {name: int(case.said[name]) for name in ("groups", "rows") if name in case.said}
+    limits = RequestedBounds(*(int(case.said[name]) if name in case.said else None for name in ("groups", "rows")))
     try:
-        plan = plan_query(case.sql, policy, PUBLIC, by=case.said.get("by", "owner"), **limits)
+        draft = draft_query(case.sql, BindContext(policy, PUBLIC, case.said.get("by", "owner"), limits))
     except Refused as refusal:
         return f"refused: {refusal}", None
-    return compact(plan), plan
+    return compact(draft), plan_of(draft)
 
 
 @cache

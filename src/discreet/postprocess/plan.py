@@ -5,20 +5,18 @@ empty tables before anything is charged; it runs on the noisy tables after the r
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
-from sqlglot import exp
 
 from discreet.kernel.errors import Failed, Refused
 from discreet.postprocess.derived_margins import DRAW, ROW, Redraw, propagate_margins, simulate_margins
-from discreet.postprocess.name_resolution import PlannedColumn, make_unique
-from discreet.postprocess.planner import Planner, QueryContext
-from discreet.postprocess.released_tables import released_table
+from discreet.postprocess.from_tables import PlannedColumn, released_table
+from discreet.postprocess.planner import QueryContext, check_table_count, plan_query
 from discreet.postprocess.sandbox import ERRORS, ResultTooLarge, compute, sandbox_table
 from discreet.postprocess.sql_expression import (
     ColumnOrigin,
@@ -31,6 +29,8 @@ from discreet.postprocess.sql_expression import (
     columns_read,
     depends_on_rows,
 )
+from discreet.query.syntax.names import distinct_names
+from discreet.query.syntax.resolved_query import ResolvedQuery
 from discreet.query.syntax.source_position import refuse
 
 __all__ = ["DRAW", "ROW", "ColumnOrigin", "ConstantOrigin", "MixedOrigin", "PostprocessPlan"]
@@ -59,7 +59,8 @@ class PostprocessPlan:
     """A compiled query over released tables.
 
     `names`, `schema` and `origins` describe its columns; hidden columns after them hold the row numbers of the tables
-    in `slots`. In the SQL, `tables` are named t0, t1 … and their columns c0, c1 ….
+    in `slots`. `selected_by` are the released columns that decide which rows there are, by conditions or by LIMIT after
+    sorting. In the SQL, `tables` are named t0, t1 … and their columns c0, c1 ….
     """
 
     sql: str
@@ -67,6 +68,7 @@ class PostprocessPlan:
     origins: tuple[Origin, ...]
     schema: pa.Schema
     slots: tuple[str, ...]
+    selected_by: frozenset[ReleasedColumn]
     tables: tuple[tuple[str, tuple[str, ...]], ...]
 
 
@@ -84,20 +86,29 @@ class PostprocessResult:
     source_rows: dict[str, np.ndarray]
 
 
-def compile_query(query: exp.Expr, tables: Mapping[str, pa.Schema]) -> PostprocessPlan:
+def compile_query(
+    query: ResolvedQuery, tables: Mapping[str, pa.Schema], names: Mapping[Hashable, str] | None = None
+) -> PostprocessPlan:
     """Compile a query over released tables; Refused if it uses anything that is not on the allow-list.
 
+    `names` has the tables' names by the keys of the query's sources, if these differ.
+
     >>> from sqlglot import parse_one
-    >>> plan = parse_one("SELECT city, 100 * n / 7 FROM r0 ORDER BY n DESC", read="postgres")
-    >>> plan = compile_query(plan, {"r0": pa.schema([("city", pa.string()), ("n", pa.int64())])})
+    >>> from discreet.query.syntax.resolve import resolve_query
+    >>> from discreet.query.syntax.resolved_query import TableSource
+    >>> table, sql = TableSource("r0", ("city", "n")), "SELECT city, 100 * n / 7 FROM r0 ORDER BY n DESC"
+    >>> query = resolve_query(parse_one(sql, read="postgres"), lambda _: table)
+    >>> plan = compile_query(query, {"r0": pa.schema([("city", pa.string()), ("n", pa.int64())])})
     >>> plan.names
     ('city', '?column?')
     >>> run(plan, {"r0": pa.table({"city": ["a", "b"], "n": [1, 2]})}).to_pylist()
     [{'city': 'b', '?column?': 28}, {'city': 'a', '?column?': 14}]
     """
-    names = {name: released_table(index, name, schema) for index, (name, schema) in enumerate(tables.items())}
+    relations = {name: released_table(index, name, schema) for index, (name, schema) in enumerate(tables.items())}
+    by_key = {key: relations[name] for key, name in (names or dict(zip(tables, tables, strict=True))).items()}
+    check_table_count(query)
     try:
-        planned = Planner().plan(query, QueryContext(names, outermost=True))
+        planned = plan_query(query, QueryContext(by_key, outermost=True))
     except Refused:
         raise
     except Exception:  # noqa: BLE001 - a tree that the rules fail on is not supported
@@ -107,18 +118,24 @@ def compile_query(query: exp.Expr, tables: Mapping[str, pa.Schema]) -> Postproce
     for field in planned.fields:
         if field.kind is SqlType.INTERVAL:
             hint = "Use EXTRACT(EPOCH FROM …) for seconds"
-            raise refuse(query, "SELECT", "intervals cannot be returned", hint)
+            raise refuse(query.node, "SELECT", "intervals cannot be returned", hint)
     columns = tuple((name, tuple(schema.names)) for name, schema in tables.items())
     empty = {name: schema.empty_table() for name, schema in tables.items()}
     try:
         bound = compute(planned.sql, _sandbox_tables(columns, empty)).schema
     except ERRORS:
         raise Refused(_NOT_COMPUTABLE) from None
-    unique_names = make_unique([field.name for field in planned.fields])
+    unique_names = tuple(distinct_names([(field.name, True) for field in planned.fields]))
     types = [_column_type(field, bound[place].type) for place, field in enumerate(planned.fields)]
     schema = pa.schema(list(zip(unique_names, types, strict=True)))
     return PostprocessPlan(
-        planned.sql, unique_names, tuple(field.origin for field in planned.fields), schema, planned.slots, columns
+        planned.sql,
+        unique_names,
+        tuple(field.origin for field in planned.fields),
+        schema,
+        planned.slots,
+        planned.selected_by,
+        columns,
     )
 
 
