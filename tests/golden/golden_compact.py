@@ -1,8 +1,8 @@
 """A short text form of a query plan: the questions to the kernel, and the post-processing."""
 
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
-from types import MappingProxyType
 
 from sqlglot import exp
 
@@ -28,11 +28,13 @@ from discreet.kernel.relation import (
 from discreet.kernel.totals import Count, CountDistinct, CountUnits, HistogramTree, Sum
 from discreet.query.syntax.resolved_query import (
     NestedQuery,
+    ResolvedSelect,
     ResolvedSetOperation,
     TableSource,
     ValuesSource,
     WithQuery,
     columns_in,
+    inner_queries,
     reference_of,
     rewrite,
 )
@@ -47,92 +49,108 @@ def compact(draft):
     return "\n".join([*around, *lines, f"then {query_sql(draft.outer, names)}"])
 
 
-def query_sql(query, names=MappingProxyType({})):
-    """Return a resolved query as SQL; `names` has the tables' names by their keys."""
-    return _syntax_tree(query, names).sql(dialect="postgres")
+def resolved_sql(query):
+    """Return a resolved query as SQL, with the unique names of its sources."""
+    return _syntax_tree(query, _Names({}, dict(_items(query)))).sql(dialect="postgres")
+
+
+def query_sql(query, names):
+    """Return a query over released tables as SQL; `names` has their names by their keys."""
+    return _syntax_tree(query, _Names(names, {})).sql(dialect="postgres")
+
+
+@dataclass(frozen=True)
+class _Names:
+    tables: dict  # names by keys
+    items: dict  # sources by their unique names, to show these
+
+    def column(self, node, released):
+        """Return a column with the name of its source; None to write it as the query does."""
+        if not isinstance(node, exp.Column) or not columns_in(node):
+            return None
+        reference = reference_of(node)
+        if reference.source in self.items:
+            return exp.column(self.items[reference.source].columns[reference.index], reference.source)
+        return exp.column(node.this.copy(), released[reference.source]) if reference.source in released else None
+
+
+def _items(query):
+    for inner in inner_queries(query):
+        yield from _items(inner)
+    if isinstance(query, ResolvedSelect):
+        yield from ((item.ref, item) for item in query.sources)
 
 
 def _syntax_tree(query, names):
-    tables = {}  # of released columns, by their sources
+    released = {}
+
+    def replacement(node):
+        if isinstance(node, NestedQuery):
+            inner = _syntax_tree(node.query, names)
+            return inner if isinstance(node.parent, exp.Exists) else exp.Subquery(this=inner)
+        return names.column(node, released)
 
     def written(node):
-        if isinstance(node, NestedQuery):
-            inner = exp.Subquery(this=_syntax_tree(node.query, names))
-            return inner.this if isinstance(node.parent, exp.Exists) else inner
-        if isinstance(node, exp.Column) and columns_in(node) and reference_of(node).source in tables:
-            return exp.column(node.this.copy(), tables[reference_of(node).source])
-        return None
-
-    def clause(kind, node):
-        return None if node is None else kind(this=rewrite(node, written))
-
-    def order(terms):
-        if not terms:
-            return None
-        nodes = [
-            exp.Literal.number(term.index + 1) if term.index is not None else rewrite(term.expression, written)
-            for term in terms
-        ]
-        return exp.Order(
-            expressions=[
-                exp.Ordered(this=node, desc=term.node.args.get("desc"), nulls_first=term.node.args.get("nulls_first"))
-                for node, term in zip(nodes, terms, strict=True)
-            ]
-        )
+        return None if node is None else rewrite(node, replacement)
 
     if isinstance(query, ResolvedSetOperation):
-        tree = type(query.node)(
-            this=_syntax_tree(query.left, names),
-            expression=_syntax_tree(query.right, names),
-            distinct=query.node.args.get("distinct"),
-            order=order(query.order),
-        )
+        sides = {"this": _syntax_tree(query.left, names), "expression": _syntax_tree(query.right, names)}
+        tree = type(query.node)(**sides, distinct=query.node.args.get("distinct"))
     else:
-        begin = [_source_tree(item, names) for item in query.sources]
-        tables |= {
-            item.ref: names.get(item.source.key, item.source.key)
-            for item in query.sources
-            if isinstance(item.source, TableSource)
-        }
+        tables = [item for item in query.sources if isinstance(item.source, TableSource)]
+        released |= {item.ref: names.tables[item.source.key] for item in tables if item.source.key in names.tables}
+        sources = [_source_tree(item, names) for item in query.sources]
+        joins = [
+            exp.Join(this=node, side=item.join.side, on=written(item.join.on))
+            for item, node in zip(query.sources[1:], sources[1:], strict=True)
+        ]
+        clauses = {"where": exp.Where, "having": exp.Having, "qualify": exp.Qualify}
+        clauses = {name: kind(this=written(node)) for name, kind in clauses.items() if (node := getattr(query, name))}
+        if query.group:
+            sets = [exp.Tuple(expressions=[written(term) for term in terms]) for terms in query.group.sets]
+            keys = [exp.GroupingSets(expressions=sets)] if query.group.has_sets else sets[0].expressions
+            clauses["group"] = exp.Group(expressions=keys)
         tree = exp.Select(
             expressions=[
-                exp.alias_(rewrite(item.node, written), exp.to_identifier(item.name, quoted=True))
-                for item in query.items
+                exp.alias_(written(item.node), exp.to_identifier(item.name, quoted=True)) for item in query.items
             ],
             distinct=exp.Distinct() if query.distinct else None,
-            from_=exp.From(this=begin[0]) if begin else None,
-            joins=[
-                exp.Join(this=node, side=item.join.side, on=item.join.on and rewrite(item.join.on, written))
-                for item, node in zip(query.sources[1:], begin[1:], strict=True)
-            ],
-            where=clause(exp.Where, query.where),
-            group=query.group and exp.Group(expressions=[rewrite(term, written) for term in query.group.sets[0]]),
-            having=clause(exp.Having, query.having),
-            qualify=clause(exp.Qualify, query.qualify),
-            order=order(query.order),
+            from_=exp.From(this=sources[0]) if sources else None,
+            joins=joins,
+            **clauses,
         )
-    tree.set("limit", query.limit and query.limit.copy())
-    tree.set("offset", query.offset and query.offset.copy())
-    ctes = [
-        exp.CTE(this=_syntax_tree(each.query, names), alias=exp.TableAlias(this=exp.to_identifier(each.alias)))
-        for each in query.with_queries
-    ]
+    if query.order:
+        tree.set("order", exp.Order(expressions=[_ordered(term, written(term.expression)) for term in query.order]))
+    for name in ("limit", "offset"):
+        if (clause := getattr(query, name)) is not None:
+            tree.set(name, clause.copy())
+    ctes = [exp.CTE(this=_syntax_tree(each.query, names), alias=_alias(each.alias)) for each in query.with_queries]
     if ctes:
         tree.set("with_", exp.With(expressions=ctes))
     return tree
 
 
+def _ordered(term, node):
+    directions = {name: term.node.args.get(name) for name in ("desc", "nulls_first")}
+    return exp.Ordered(this=exp.Literal.number(term.index + 1) if node is None else node, **directions)
+
+
+def _alias(name):
+    return exp.TableAlias(this=exp.to_identifier(name))
+
+
 def _source_tree(item, names):
-    alias = exp.TableAlias(this=exp.to_identifier(item.alias)) if item.alias else None
+    name = item.ref if item.ref in names.items else item.alias
     match item.source:
         case TableSource(key):
-            name = names.get(key, key)
-            return exp.Table(this=exp.to_identifier(name), alias=alias if item.alias != name else None)
-        case WithQuery(_, name):
-            return exp.Table(this=exp.to_identifier(name), alias=alias if item.alias != name else None)
+            table = names.tables.get(key, key)
+        case WithQuery(_, table):
+            pass
         case ValuesSource(rows):
-            return exp.Values(expressions=[exp.Tuple(expressions=list(row)) for row in rows], alias=alias)
-    return exp.Subquery(this=_syntax_tree(item.source, names), alias=alias)
+            return exp.Values(expressions=[exp.Tuple(expressions=list(row)) for row in rows], alias=_alias(name))
+        case _:
+            return exp.Subquery(this=_syntax_tree(item.source, names), alias=_alias(name) if name else None)
+    return exp.Table(this=exp.to_identifier(table), alias=_alias(name) if name and name != table else None)
 
 
 def _release(release):

@@ -339,7 +339,7 @@ refused: line 1, SELECT: this query would return individual rows. Aggregate them
 -- only public tables
 SELECT name FROM regions;
 /*
-then SELECT regions.name AS "name" FROM regions
+then SELECT name AS "name" FROM regions
 */
 
 -- an aggregate of public tables
@@ -357,13 +357,13 @@ then SELECT 1 + 1 AS "two"
 -- the tables of the policy
 SHOW TABLES;
 /*
-then SELECT "information_schema.tables".table_name AS "table_name", "information_schema.tables".is_private AS "is_private" FROM "information_schema.tables" AS tables
+then SELECT table_name AS "table_name", is_private AS "is_private" FROM "information_schema.tables" AS tables
 */
 
 -- the columns of a table
 DESCRIBE Orders;
 /*
-then SELECT "information_schema.columns".column_name AS "column_name", "information_schema.columns".data_type AS "data_type", "information_schema.columns".is_nullable AS "is_nullable", "information_schema.columns".minimum AS "minimum", "information_schema.columns".maximum AS "maximum", "information_schema.columns".declared_values AS "declared_values" FROM "information_schema.columns" AS columns WHERE "information_schema.columns".table_name = 'orders'
+then SELECT column_name AS "column_name", data_type AS "data_type", is_nullable AS "is_nullable", minimum AS "minimum", maximum AS "maximum", declared_values AS "declared_values" FROM "information_schema.columns" AS columns WHERE table_name = 'orders'
 */
 
 -- the columns of a table that the analyst may not query
@@ -376,19 +376,19 @@ refused: line 1, FROM: table "visits" does not exist. Available: orders, regions
 -- the policy and a public table together
 SELECT r.name, t.table_name FROM regions AS r JOIN information_schema.tables AS t ON t.is_private = 'NO';
 /*
-then SELECT regions.name AS "name", "information_schema.tables".table_name AS "table_name" FROM regions AS r JOIN "information_schema.tables" AS t ON "information_schema.tables".is_private = 'NO'
+then SELECT r.name AS "name", t.table_name AS "table_name" FROM regions AS r JOIN "information_schema.tables" AS t ON t.is_private = 'NO'
 */
 
 -- a WITH query has the name of a private table
 WITH orders AS (SELECT country, SUM(people) AS People FROM regions GROUP BY country) SELECT * FROM orders;
 /*
-then WITH orders AS (SELECT regions.country AS "country", SUM(regions.people) AS "People" FROM regions GROUP BY regions.country) SELECT "orders"."country" AS "country", "orders"."People" AS "People" FROM orders
+then WITH orders AS (SELECT country AS "country", SUM(people) AS "People" FROM regions GROUP BY country) SELECT "orders"."country" AS "country", "orders"."People" AS "People" FROM orders
 */
 
 -- a private table that is not used
 WITH unused AS (SELECT * FROM orders) SELECT name FROM regions;
 /*
-then SELECT regions.name AS "name" FROM regions
+then SELECT name AS "name" FROM regions
 */
 
 -- a table of information_schema that does not exist

@@ -369,7 +369,7 @@ def _group_by(group: exp.Expr, items: Sequence[SelectItem], expressions: _Expres
 
     def term(node: exp.Expr) -> exp.Expr:
         index = _position(node, len(items), "GROUP BY")
-        return expressions.resolve(node, "GROUP BY", items) if index is None else items[index].node
+        return expressions.resolve(node, "GROUP BY", items).unnest() if index is None else items[index].node
 
     has_sets = any(isinstance(node, _SET_NODES) for node in group.expressions)
     return GroupBy(group, tuple(tuple(map(term, terms)) for terms in _grouping_sets(group)), has_sets)
