@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.eliminate_ctes import eliminate_ctes
 from sqlglot.optimizer.qualify import qualify
 
 from discreet.kernel.errors import Refused
@@ -109,10 +110,7 @@ def test_names_are_resolved_as_in_postgresql(sql, expected):
         ("SELECT a FROM t ORDER BY 2", "line 1, ORDER BY: ORDER BY position 2 is not in the SELECT list."),
         ("SELECT a AS k, b AS k FROM t ORDER BY k", 'line 1, ORDER BY: column reference "k" is ambiguous.'),
         ("SELECT k FROM (SELECT a AS k, b AS k FROM t) AS x", 'line 1, SELECT: column reference "k" is ambiguous.'),
-        (
-            "SELECT a FROM t JOIN u ON u.a = v.a JOIN t AS v ON true",
-            'line 1, ON: missing FROM-clause entry for table "v"',
-        ),
+        ("SELECT b FROM t JOIN u ON u.a = v.a JOIN t AS v ON true", "line 1, ON: missing FROM-clause entry"),
         ("SELECT a FROM t AS x(p, q, r, s)", "line 1, FROM: the table has 3 columns, but 4 names were given."),
         ("SELECT a FROM t UNION SELECT a, d FROM u", "line 1, UNION: the two sides have different numbers of columns"),
         ("SELECT a FROM t UNION SELECT a FROM u ORDER BY d", "line 1, ORDER BY: after UNION"),
@@ -157,9 +155,7 @@ def references(query):
 
 def oracle(query, schema):
     """Yield the same from sqlglot's own resolver."""
-    tree = qualify(
-        query.copy(), schema=schema, dialect="postgres", validate_qualify_columns=True, quote_identifiers=False
-    )
+    tree = eliminate_ctes(qualify(query.copy(), schema=schema, dialect="postgres", quote_identifiers=False))
     return {
         (column.table.lower(), column.name.lower())
         for column in tree.find_all(exp.Column)
