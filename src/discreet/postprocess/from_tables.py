@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 from sqlglot import exp
@@ -28,6 +29,7 @@ from discreet.query.syntax.resolved_query import (
     WithQuery,
 )
 
+DRAWS = "draws"  # the table with the numbers of all draws
 _RELEASED_TEXT_WIDTH = 100  # assumed characters of a released text, to bound the length of concatenations
 
 
@@ -47,7 +49,8 @@ class PlannedRelation:
 
     Its columns are c0, c1 …; hidden columns h0, h1 … hold the row numbers of the tables in `slots`, and hidden column w
     numbers the rows if `is_ordered`. `is_single_row`: there is at most one row. `selected_by` are the released columns
-    that decide which rows there are.
+    that decide which rows there are. Hidden columns i0, i1 …, as many as `identity`, and the row numbers identify a row
+    in every draw of the noise. Over several draws, hidden column d has the number of the draw.
     """
 
     sql: str
@@ -56,6 +59,7 @@ class PlannedRelation:
     is_ordered: bool = False
     is_single_row: bool = False
     selected_by: frozenset[ReleasedColumn] = frozenset()
+    identity: int = 0
 
 
 TablesByKey = Mapping[Hashable, PlannedRelation]  # tables by the keys of their sources, WITH queries by their names
@@ -79,10 +83,11 @@ class PlannedSource:
 
 @dataclass(frozen=True)
 class PlannedFrom:
-    """The sources of a FROM, and its SQL."""
+    """The sources of a FROM, and its SQL; `draw` is the SQL of the number of the draw, if there are several."""
 
     sources: tuple[PlannedSource, ...] = ()
     sql: str = ""
+    draw: str | None = None
 
     @property
     def slots(self) -> tuple[str, ...]:
@@ -93,6 +98,11 @@ class PlannedFrom:
     def row_numbers(self) -> list[str]:
         """The SQL of the row numbers."""
         return [f"{source.ref}.h{index}" for source in self.sources for index in range(len(source.relation.slots))]
+
+    @property
+    def identity(self) -> list[str]:
+        """The SQL of what identifies a row besides the row numbers."""
+        return [f"{source.ref}.i{index}" for source in self.sources for index in range(source.relation.identity)]
 
     def column(self, reference: Reference) -> SqlExpr | None:
         """Return a column; None if it belongs to another query."""
@@ -133,14 +143,23 @@ def plan_from(
     tables: TablesByKey,
     plan_query: Callable[[ResolvedQuery], PlannedRelation],
     make_env: Callable[[PlannedFrom], Env],
+    *,
+    draws: bool,
 ) -> PlannedFrom:
-    """Plan the sources and joins of a FROM."""
+    """Plan the sources and joins of a FROM; over several draws, rows of the same draw are joined."""
     begin = PlannedFrom()
+    if draws and not select.sources:
+        return PlannedFrom(sql=f" FROM {DRAWS}", draw=f"{DRAWS}.d")
     for item in select.sources:
         relation, text = _plan_source(item, tables, plan_query, make_env)
+        if draws and isinstance(item.source, ValuesSource):
+            text = f"(SELECT * FROM {DRAWS} CROSS JOIN {text} AS v)"
         source = PlannedSource(item.ref, relation, len(begin.slots), _places(item, relation))
-        wider = PlannedFrom((*begin.sources, source), "")
-        begin = replace(wider, sql=f"{begin.sql}{_join_sql(item, wider, f'{text} AS {item.ref}', make_env)}")
+        wider, own = PlannedFrom((*begin.sources, source)), f"{item.ref}.d"
+        same_draw = f"{begin.draw} = {own}" if draws and begin.sources else ""
+        join = _join_sql(item, f"{text} AS {item.ref}", same_draw, partial(make_env, wider))
+        draw = f"coalesce({begin.draw}, {own})" if same_draw else own
+        begin = replace(wider, sql=begin.sql + join, draw=draw if draws else None)
     return begin
 
 
@@ -171,13 +190,15 @@ def _places(item: FromItem, relation: PlannedRelation) -> tuple[int, ...]:
     return tuple(by_name.get(name, -1) for name in item.source.columns)
 
 
-def _join_sql(item: FromItem, wider: PlannedFrom, text: str, make_env: Callable[[PlannedFrom], Env]) -> str:
+def _join_sql(item: FromItem, text: str, same_draw: str, make_env: Callable[[], Env]) -> str:
     if item.join is None:
         return f" FROM {text}"
-    if item.join.on is None:
+    conditions = [same_draw] if same_draw else []
+    if item.join.on is not None:
+        conditions.append(replace(make_env(), clause="JOIN").condition(item.join.on).sql)
+    if not conditions:
         return f" CROSS JOIN {text}"
-    condition = replace(make_env(wider), clause="JOIN").condition(item.join.on).sql
-    return f" {item.join.side or 'INNER'} JOIN {text} ON {condition}"
+    return f" {item.join.side or 'INNER'} JOIN {text} ON {' AND '.join(conditions)}"
 
 
 def _plan_values(rows: Sequence[Sequence[exp.Expr]], names: Sequence[str], node: exp.Expr, env: Env) -> PlannedRelation:

@@ -1,4 +1,4 @@
-"""Aggregates and groups over released tables; they combine rows, so their results have no margin."""
+"""Aggregates and groups over released tables."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -224,6 +224,16 @@ class PlainRows:
         return self.begin.slots
 
     @property
+    def identity(self) -> list[str]:
+        """The SQL of what identifies a row besides the row numbers."""
+        return self.begin.identity
+
+    @property
+    def draw(self) -> str | None:
+        """The SQL of the number of the draw."""
+        return self.begin.draw
+
+    @property
     def is_single_row(self) -> bool:
         """Whether there is at most one row."""
         sources = self.begin.sources
@@ -272,13 +282,27 @@ class RowGroups:
     @property
     def env(self) -> Env:
         """The environment of clauses over groups."""
-        return replace(self.rows.env, replacement=self._replacement, column=self._ungrouped_column)
+        return replace(self.rows.env, replacement=self._replacement, column=self._ungrouped_column, draw=self.draw)
+
+    @property
+    def identity(self) -> list[str]:
+        """The SQL of the keys, which identify a group."""
+        return [f"CAST({self.ref}.c{index} AS VARCHAR)" for index in range(len(self.keys))]
+
+    @property
+    def draw(self) -> str | None:
+        """The SQL of the number of the draw."""
+        return f"{self.ref}.d" if self.rows.draw else None
 
     @property
     def sql(self) -> str:
         """FROM, with the grouping subquery, and WHERE as SQL."""
         columns = [f"{value.sql} AS c{index}" for index, value in enumerate((*self.keys, *self.aggregate_columns))]
-        by = f" GROUP BY {', '.join(str(place + 1) for place in range(len(self.keys)))}" if self.keys else ""
+        keys = [str(place + 1) for place in range(len(self.keys))]
+        if self.rows.draw:
+            columns.append(f"{self.rows.draw} AS d")
+            keys.append(self.rows.draw)
+        by = f" GROUP BY {', '.join(keys)}" if keys else ""
         inner = f"SELECT {', '.join(columns or ['count(*) AS c0'])}{self.rows.sql}{by}"
         return f" FROM ({inner}) AS {self.ref}{_where_sql(self.conditions)}"
 

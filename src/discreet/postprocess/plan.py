@@ -14,11 +14,20 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.kernel.errors import Failed, Refused
-from discreet.postprocess.derived_margins import DRAW, ROW, Redraw, propagate_margins, simulate_margins
-from discreet.postprocess.from_tables import PlannedColumn, released_table
-from discreet.postprocess.planner import QueryContext, check_table_count, plan_query
+from discreet.postprocess.derived_margins import (
+    DRAW,
+    ROW,
+    QueryOverDraws,
+    Redraw,
+    propagate_margins,
+    redrawn_margins,
+    simulate_margins,
+)
+from discreet.postprocess.from_tables import PlannedColumn, PlannedRelation, TablesByKey, released_table
+from discreet.postprocess.planner import NotRepeatable, QueryContext, check_table_count, plan_query
 from discreet.postprocess.sandbox import ERRORS, ResultTooLarge, compute, sandbox_table
 from discreet.postprocess.sql_expression import (
+    NUMERIC_TYPES,
     ColumnOrigin,
     ConstantOrigin,
     MixedOrigin,
@@ -60,7 +69,8 @@ class PostprocessPlan:
 
     `names`, `schema` and `origins` describe its columns; hidden columns after them hold the row numbers of the tables
     in `slots`. `selected_by` are the released columns that decide which rows there are, by conditions or by LIMIT after
-    sorting. In the SQL, `tables` are named t0, t1 … and their columns c0, c1 ….
+    sorting. `draws` computes the columns that combine rows or tables for several draws of the noise; None if there are
+    none, or if that is not possible. In the SQL, `tables` are named t0, t1 … and their columns c0, c1 ….
     """
 
     sql: str
@@ -69,6 +79,7 @@ class PostprocessPlan:
     schema: pa.Schema
     slots: tuple[str, ...]
     selected_by: frozenset[ReleasedColumn]
+    draws: QueryOverDraws | None
     tables: tuple[tuple[str, tuple[str, ...]], ...]
 
 
@@ -135,8 +146,26 @@ def compile_query(
         schema,
         planned.slots,
         planned.selected_by,
+        _query_over_draws(query, by_key, planned),
         columns,
     )
+
+
+def _query_over_draws(query: ResolvedQuery, tables: TablesByKey, planned: PlannedRelation) -> QueryOverDraws | None:
+    columns = [index for index, field in enumerate(planned.fields) if isinstance(field.origin, MixedOrigin)]
+    columns = [index for index in columns if _may_have_margin(planned.fields[index])]
+    if not columns:
+        return None
+    try:
+        sql = plan_query(query, QueryContext(tables, outermost=True, draws=True)).sql
+    except NotRepeatable:
+        return None
+    hidden = [f"h{place}" for place in range(len(planned.slots))] + [f"i{place}" for place in range(planned.identity)]
+    return QueryOverDraws(sql, tuple(columns), tuple(hidden))
+
+
+def _may_have_margin(field: PlannedColumn) -> bool:
+    return bool(columns_read([field.origin])) and field.kind in NUMERIC_TYPES
 
 
 def run(plan: PostprocessPlan, tables: Mapping[str, pa.Table]) -> pa.Table:
@@ -157,6 +186,7 @@ def run_with_margins(
     """
     result, noisy = _run_sandboxed(plan, tables), set(column_margins)
     from_noise = _margins_by_row(plan, result, column_margins, _derived_margins(plan, tables, noisy, redraw))
+    from_noise |= _redrawn_margins(plan, tables, result, noisy, redraw)
     from_sampling: RowMargins = {}
     if sampling:
         propagated = _propagated_margins(plan, tables, noisy, sampling)
@@ -256,6 +286,23 @@ def _derived_margins(
         place: widths
         for name, listed in columns_by_table.items()
         for place, widths in zip(listed, simulated[name], strict=True)
+    }
+
+
+def _redrawn_margins(
+    plan: PostprocessPlan, tables: Mapping[str, pa.Table], result: pa.Table, noisy: set[ReleasedColumn], redraw: Redraw
+) -> RowMargins:
+    """Return the margins of columns that combine rows or tables, by computing the whole query for every draw."""
+    if plan.draws is None or not columns_read(plan.origins[index] for index in plan.draws.columns) & noisy:
+        return {}
+    try:
+        margins_by_column = redrawn_margins(plan.draws, dict(plan.tables), tables, result, redraw)
+    except (*ERRORS, ResultTooLarge):  # the answer is still valid without them
+        return {}
+    return {
+        plan.names[index]: [float(width) if math.isfinite(width) else None for width in widths]
+        for index, widths in zip(plan.draws.columns, margins_by_column, strict=True)
+        if columns_read([plan.origins[index]]) & noisy
     }
 
 

@@ -44,11 +44,19 @@ _MAX_TABLES = 100
 
 @dataclass(frozen=True)
 class QueryContext:
-    """The tables and queries that a query can name, and the enclosing expression."""
+    """The tables and queries that a query can name, and the enclosing expression.
+
+    With `draws`, the tables have the rows of several draws of the noise, and the query is computed for each draw.
+    """
 
     tables: TablesByKey
     outer: Env | None = None
     outermost: bool = False
+    draws: bool = False
+
+
+class NotRepeatable(Exception):  # noqa: N818 - an outcome
+    """The query cannot be computed for several draws at once."""
 
 
 def check_table_count(query: ResolvedQuery) -> None:
@@ -70,7 +78,7 @@ def plan_query(query: ResolvedQuery, context: QueryContext) -> PlannedRelation:
     """Plan a SELECT or a set operation."""
     texts, tables = [], dict(context.tables)
     for each in query.with_queries:
-        tables[each.ref] = plan_query(each.query, QueryContext(tables))
+        tables[each.ref] = plan_query(each.query, QueryContext(tables, draws=context.draws))
         texts.append(f"{each.ref} AS MATERIALIZED ({tables[each.ref].sql})")
     context = replace(context, tables=tables)
     relation = (
@@ -88,20 +96,20 @@ def _environment(begin: PlannedFrom, context: QueryContext) -> Env:
         outer_expr = context.outer.translate(node)
         return replace(outer_expr, origin=_untracked_origin(outer_expr.origin))
 
-    return Env("SELECT", RULES, column, partial(_plan_subquery, tables=context.tables))
+    return Env("SELECT", RULES, column, partial(_plan_subquery, tables=context.tables), draw=begin.draw)
 
 
 def _plan_subquery(node: exp.Expr, env: Env, tables: TablesByKey) -> SqlExpr:
     """Plan a subquery in an expression: EXISTS (…), IN (…), or a scalar."""
-    context = QueryContext(tables, env)
-    if isinstance(node, exp.Exists):
-        planned = plan_query(node.this.query, context)
-        return SqlExpr(
-            f"EXISTS ({planned.sql})", SqlType.BOOLEAN, MixedOrigin(planned.selected_by, depends_on_rows=True)
-        )
-    nested = node.args["query"] if isinstance(node, exp.In) else node
+    context = QueryContext(tables, env, draws=env.draw is not None)
+    nested = node.args["query"] if isinstance(node, exp.In) else node.this if isinstance(node, exp.Exists) else node
     assert isinstance(nested, NestedQuery)
     planned, ref = plan_query(nested.query, context), f"{nested.query.ref}q"
+    begin = f"FROM ({planned.sql}) AS {ref}" + (f" WHERE {ref}.d = {env.draw}" if env.draw else "")
+    if isinstance(node, exp.Exists):
+        return SqlExpr(
+            f"EXISTS (SELECT 1 {begin})", SqlType.BOOLEAN, MixedOrigin(planned.selected_by, depends_on_rows=True)
+        )
     if len(planned.fields) != 1:
         raise env.refuse(node, f"the subquery must return one column, not {len(planned.fields)}", "Select one")
     (field,) = planned.fields
@@ -109,18 +117,16 @@ def _plan_subquery(node: exp.Expr, env: Env, tables: TablesByKey) -> SqlExpr:
     column = SqlExpr(f"{ref}.c0", field.kind, MixedOrigin(reads), field.width)
     if isinstance(node, exp.In):
         (one, other), _ = coerce_together([env.translate(node.this), column], node, env.clause)
-        return mixed_expr(
-            f"({one.sql} IN (SELECT {other.sql} FROM ({planned.sql}) AS {ref}))", SqlType.BOOLEAN, one, other
-        )
+        return mixed_expr(f"({one.sql} IN (SELECT {other.sql} {begin}))", SqlType.BOOLEAN, one, other)
     if not planned.is_single_row:
         cause = "the subquery may return more than one row"
         raise env.refuse(node, cause, "Aggregate it without GROUP BY, or add LIMIT 1")
-    return mixed_expr(f"(SELECT {column.sql} FROM ({planned.sql}) AS {ref})", column.kind, column, width=column.width)
+    return mixed_expr(f"(SELECT {column.sql} {begin})", column.kind, column, width=column.width)
 
 
 def _plan_select(select: ResolvedSelect, context: QueryContext) -> PlannedRelation:
-    inner = partial(plan_query, context=QueryContext(context.tables))
-    begin = plan_from(select, context.tables, inner, partial(_environment, context=context))
+    inner = partial(plan_query, context=QueryContext(context.tables, draws=context.draws))
+    begin = plan_from(select, context.tables, inner, partial(_environment, context=context), draws=context.draws)
     rows = _plan_rows(select, PlainRows(_environment(begin, context), begin))
     env = replace(rows.env, window=window_expr)
     values = [null_unless_finite(env.translate(item.node)) for item in select.items]
@@ -129,7 +135,10 @@ def _plan_select(select: ResolvedSelect, context: QueryContext) -> PlannedRelati
     last = _conditions(select.qualify, "QUALIFY", env)
     hidden = [] if select.distinct else rows.row_numbers
     columns = [f"{value.sql} AS c{index}" for index, value in enumerate(values)]
+    identity = _as_texts([value.sql for value in values]) if select.distinct else rows.identity
     columns += [f"{sql} AS h{place}" for place, sql in enumerate(hidden)]
+    columns += [f"{sql} AS i{place}" for place, sql in enumerate(identity)]
+    columns += [f"{rows.draw} AS d"] if rows.draw else []
     word = "SELECT DISTINCT" if select.distinct else "SELECT"
     sql = f"{word} {', '.join(columns)}{rows.sql}" + "".join(f" QUALIFY {condition.sql}" for condition in last)
     origins = [_untracked_origin(value.origin) if select.distinct else value.origin for value in values]
@@ -141,8 +150,20 @@ def _plan_select(select: ResolvedSelect, context: QueryContext) -> PlannedRelati
     selected_by = rows.selected_by | columns_read(condition.origin for condition in last)
     if select.limit is not None:
         selected_by |= columns_read(value.origin for value in order_exprs)
-    relation = PlannedRelation(sql, fields, slots, is_single_row=rows.is_single_row, selected_by=selected_by)
-    return _order_and_limit(relation, select, order, hidden, outermost=context.outermost)
+    relation = PlannedRelation(
+        sql,
+        fields,
+        slots,
+        is_single_row=rows.is_single_row,
+        selected_by=selected_by,
+        identity=len(identity),
+    )
+    return _order_and_limit(relation, select, order, hidden, context)
+
+
+def _as_texts(sqls: Sequence[str]) -> list[str]:
+    """Return values as texts, to identify a row by them."""
+    return [f"CAST({sql} AS VARCHAR)" for sql in sqls]
 
 
 def _plan_rows(select: ResolvedSelect, rows: PlainRows) -> PlainRows | RowGroups:
@@ -180,31 +201,57 @@ def _plan_set_operation(query: ResolvedSetOperation, context: QueryContext) -> P
             columns_read(value.origin for value in operands), any(depends_on_rows(each.origin) for each in pair)
         )
         fields.append(PlannedColumn(pair[0].name, kind, origin, max(each.width for each in pair)))
-    texts = [
-        f"SELECT {', '.join(f'{values[side].sql} AS c{place}' for place, values in enumerate(columns))} "
-        f"FROM ({sides[side].sql}) AS {refs[side]}"
-        for side in (0, 1)
-    ]
+    is_union_all = isinstance(query.node, exp.Union) and not query.node.args.get("distinct")
+    identities = _union_identities(sides, refs) if is_union_all else ([], [])
+    texts = []
+    for side, ref in enumerate(refs):
+        selected = [f"{values[side].sql} AS c{place}" for place, values in enumerate(columns)]
+        selected += [f"{sql} AS i{place}" for place, sql in enumerate(identities[side])]
+        selected += [f"{ref}.d AS d"] if context.draws else []
+        texts.append(f"SELECT {', '.join(selected)} FROM ({sides[side].sql}) AS {ref}")
     word = f"{query.node.key.upper()}{'' if query.node.args.get('distinct') else ' ALL'}"
+    own = [] if is_union_all else _as_texts([f"{query.ref}.c{place}" for place in range(len(fields))])
+    listed = ", ".join(["*", *(f"{sql} AS i{place}" for place, sql in enumerate(own))])
     selected_by = sides[0].selected_by | sides[1].selected_by
     if query.limit is not None:
         selected_by |= columns_read(fields[term.index or 0].origin for term in query.order)
     relation = PlannedRelation(
-        f"SELECT * FROM ({texts[0]} {word} {texts[1]}) AS {query.ref}", tuple(fields), selected_by=selected_by
+        f"SELECT {listed} FROM ({texts[0]} {word} {texts[1]}) AS {query.ref}",
+        tuple(fields),
+        selected_by=selected_by,
+        identity=len(own or identities[0]),
     )
     order = [f"{(term.index or 0) + 1} {sort_direction(term.node)}" for term in query.order]
-    return _order_and_limit(relation, query, order, [], outermost=context.outermost)
+    return _order_and_limit(relation, query, order, [], context)
+
+
+def _union_identities(sides: Sequence[PlannedRelation], refs: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the SQL of what identifies the rows of each side of UNION ALL: the side, and then the row in it."""
+    left, right = (
+        _as_texts([f"{ref}.h{index}" for index in range(len(side.slots))])
+        + [f"{ref}.i{index}" for index in range(side.identity)]
+        for side, ref in zip(sides, refs, strict=True)
+    )
+    nothing = "CAST(NULL AS VARCHAR)"
+    return ["'a'", *left, *[nothing] * len(right)], ["'b'", *[nothing] * len(left), *right]
 
 
 def _order_and_limit(
-    relation: PlannedRelation, query: ResolvedQuery, order: Sequence[str], hidden: Sequence[str], *, outermost: bool
+    relation: PlannedRelation, query: ResolvedQuery, order: Sequence[str], hidden: Sequence[str], context: QueryContext
 ) -> PlannedRelation:
-    """Add ORDER BY where it matters: in the outermost query, before LIMIT, or if an outer query depends on it."""
-    row_limit, sql = row_limit_of(query), relation.sql
+    """Add ORDER BY where it matters: in the outermost query, before LIMIT, or if an outer query depends on it.
+
+    Over several draws, the outermost query has all rows, in any order.
+    """
+    row_limit, sql, outermost = row_limit_of(query), relation.sql, context.outermost
+    single = relation.is_single_row or (row_limit.limit is not None and row_limit.limit <= 1)
+    if context.draws:
+        if row_limit and not outermost:
+            raise NotRepeatable
+        return replace(relation, is_single_row=single)
     terms = [*order, *hidden] if outermost or row_limit or order else []
     sql += f" ORDER BY {', '.join(terms)}" if terms else ""
     sql += row_limit.sql
-    single = relation.is_single_row or (row_limit.limit is not None and row_limit.limit <= 1)
     if order and not outermost:
         sql = f"SELECT *, row_number() OVER () AS w FROM ({sql}) AS {query.ref}o"
     return replace(relation, sql=sql, is_single_row=single, is_ordered=bool(order) and not outermost)

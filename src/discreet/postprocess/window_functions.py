@@ -1,4 +1,4 @@
-"""Window functions over released tables; they combine rows, so their results have no margin."""
+"""Window functions over released tables."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -27,6 +27,7 @@ def window_expr(node: exp.Window, env: Env) -> SqlExpr:
             node, f"{function_label(node.this)} OVER (…) is not supported", "Aggregate in a subquery, and join it"
         )
     partition = [env.translate(each) for each in node.args.get("partition_by") or ()]
+    keys = [*([env.draw] if env.draw else []), *(key.sql for key in partition)]
     order, spec = node.args.get("order"), node.args.get("spec")
     terms = (
         [(env.translate(expression.this), sort_direction(expression)) for expression in order.expressions]
@@ -34,7 +35,7 @@ def window_expr(node: exp.Window, env: Env) -> SqlExpr:
         else []
     )
     clauses = [
-        f"PARTITION BY {', '.join(key.sql for key in partition)}" if partition else "",
+        f"PARTITION BY {', '.join(keys)}" if keys else "",
         f"ORDER BY {', '.join(f'{term.sql} {how}' for term, how in terms)}" if terms else "",
         _frame(spec, env) if spec is not None else "",
     ]
