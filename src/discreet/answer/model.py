@@ -76,7 +76,8 @@ class Answer:
 
     If the policy declares a sample, `noise_margins` and `sampling_margins` have the parts of each margin; a part from
     sampling is None if it is unknown, and the margin is that of the noise alone. The sampling errors of the rows of a
-    column in `uncorrelated_sampling` are uncorrelated.
+    column in `uncorrelated_sampling` are uncorrelated. Noise is independent in every row, except in the columns of
+    `correlated_noise`, which combine rows or tables.
 
     >>> answer = Answer(
     ...     pa.table({"city": ["Bonn", "Trier"], "n": [1731, 40]}),
@@ -115,6 +116,7 @@ class Answer:
     noise_margins: dict[str, list[float | None]] = field(default_factory=dict)
     sampling_margins: dict[str, list[float | None]] = field(default_factory=dict)
     uncorrelated_sampling: frozenset[str] = frozenset()
+    correlated_noise: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if self.paid is None:
