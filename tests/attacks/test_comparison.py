@@ -157,7 +157,7 @@ def test_one_call_compares_all_defences():
     ]
     assert all(result.details["data"] == "given" for result in made.results)
     assert made.results[0].success > made.results[1].success > made.results[2].success
-    assert "curator at 1/10" in str(made)
+    assert "curator at 0.1" in str(made)
 
 
 @pytest.mark.long

@@ -69,7 +69,7 @@ class Comparison:
         return [self._result_cells(result) for result in self.results]
 
     def _result_cells(self, result: AttackResult) -> tuple[str, ...]:
-        name = result.defence if result.epsilon is None else f"{result.defence} at {result.epsilon}"
+        name = result.defence if result.epsilon is None else f"{result.defence} at {float(result.epsilon):.4g}"
         baseline = percent(result.evidence.baseline)
         return name, percent(result.success), result.interval_text, baseline, result.ceiling_text, str(result.implied)
 
