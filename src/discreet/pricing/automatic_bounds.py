@@ -259,7 +259,7 @@ class _Choice:
         if not history.draws:
             return None
         question = self.release.question
-        goal = RadiusGoal.LEAST_ERROR if question.bounds.cap_rows else RadiusGoal.MARGINS
+        goal = RadiusGoal.MEANS if question.bounds.cap_rows else RadiusGoal.MARGINS
         cells = question.groups.key_count if isinstance(question.groups, PublicGroups) else 1
         buckets = buckets_of(history)
         if (deviation := self._requested_deviation(served)) is not None:
