@@ -200,7 +200,7 @@ def test_the_line_states_the_lower_bound_its_share_and_better_bounds():
     line = clipping_sentence(one, PATIENTS)
     low = one.removed.low
     assert line.startswith(
-        f"Clipping removed at least {round_down(low)} rows ({round_down(100 * low / (9000 + low))} %): "
+        f"Clipping removed at least {round_down(low)} rows ({round_down(100 * low / (9000 + low))} %, 95 % confidence): "
     )
     assert "counts are too low; consider rows = " in line
     assert line.endswith(' or rows = "auto".')

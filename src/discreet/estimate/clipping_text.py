@@ -124,12 +124,10 @@ def _subject(clipped: ClippedRelease, amount: str) -> str:
 
 
 def _share_phrase(clipped: ClippedRelease, removed: Bias) -> str:
-    """Return the share of the count that was removed, at least."""
-    remaining = clipped.count_in_all_groups
-    if remaining is None or remaining <= 0:
-        return ""
-    low = removed.low * clipped.expansion
-    return f" ({round_down(100 * low / (remaining + low))} %)"
+    """Return the share of the count that was removed, at least, and how certain that is."""
+    remaining, low = clipped.count_in_all_groups, removed.low * clipped.expansion
+    share = f"{round_down(100 * low / (remaining + low))} %, " if remaining and remaining > 0 else ""
+    return f" ({share}95 % confidence)"
 
 
 def _effects(clipped: ClippedRelease, words: ReportWords) -> str:
