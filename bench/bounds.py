@@ -34,7 +34,7 @@ BALL_BAR, AUTOMATIC_BAR, COVERAGE_BAR, SMALL_BAR = 0.5, 0.2, 0.85, 1.1
 
 @dataclass(frozen=True)
 class Measured:
-    """Root mean square error over cells and releases, the cells whose margin contains the truth, and the mean margin."""
+    """Root mean square error over cells and releases, the cells whose margin contains the truth, the mean margin."""
 
     error: float
     covered: np.ndarray
@@ -211,6 +211,6 @@ def compare_small(rounds):
         bench.curator.close()
     if errors:
         print(
-            f"errors: median {statistics.median(errors):.2f}; margins: median {statistics.median(margins):.3f}, largest "
-            f"{max(margins):.3f} (bar {SMALL_BAR})"
+            f"errors: median {statistics.median(errors):.2f}; margins: median {statistics.median(margins):.3f}, "
+            f"largest {max(margins):.3f} (bar {SMALL_BAR})"
         )

@@ -59,7 +59,7 @@ def bounds_notes(
     if automatic and not automatic.chosen:
         contribution = [_PENDING_NOTE]
     else:
-        chosen = [] if automatic is None else [_DECLARED_NOTE if automatic.uses_declared(question) else _CHOSEN_NOTE]
+        chosen = [] if automatic is None else [_DECLARED_NOTE if automatic.uses_declared else _CHOSEN_NOTE]
         contribution = [*_contribution_notes(question, context, automatic), *chosen]
     return (*contribution, *_clamping_notes(labels, rows))
 

@@ -7,12 +7,10 @@ from fractions import Fraction
 from functools import lru_cache
 
 from discreet.estimate.contribution_histogram import (
-    Contribution,
     ContributionHistogram,
     HistogramTarget,
     Measured,
     bucket_ends,
-    contribution_to,
     effective_bounds,
     limited_sums,
     merge_targets,
@@ -112,16 +110,15 @@ def _counted_rows(question: Question) -> bool:
 
 def _max_squared_norm(release: PlannedRelease, measured: Measured) -> int:
     """Return the largest square of the norm of a unit's contribution."""
-    contribution = contribution_to(measured)
-    if contribution is Contribution.SUMS:
+    if isinstance(measured, Sum):
         return min(_MAX_SUM, release.question.relation.shape.max_rows * max_abs_contribution(measured)) ** 2
     question, possible = release.question, release.possible
     shape = question.relation.shape
     most = min(shape.max_rows, shape.max_rows_per_unit or shape.max_rows)
-    rows = 1 if contribution is Contribution.GROUPS else possible.rows
+    rows = 1 if isinstance(measured, CountUnits) else possible.rows
     groups = min(filter(None, (possible.groups, question.max_groups_per_unit)), default=None)
     if rows is None or groups is None:
-        return most**2 if contribution is Contribution.ROWS or question.bounds.norm is Norm.L1 else most
+        return most**2 if isinstance(measured, Count) or question.bounds.norm is Norm.L1 else most
     return min(most**2, rows**2 * (groups if question.bounds.norm is Norm.L2 else groups**2))
 
 
