@@ -60,7 +60,7 @@ class ContributionBuckets:
 class RadiusGoal(Enum):
     """What a radius is chosen for: how many times the bias counts beside the noise."""
 
-    MARGINS = 5.0  # counts and sums: the bias stays small beside the noise, so that margins of error hold
+    MARGINS = 6.0  # counts and sums: the bias stays small beside the noise, so that margins of error hold
     MEANS = 0.25  # clipping removes rows from the numerator and the denominator alike
 
 
@@ -195,7 +195,7 @@ def choose_radius(buckets: ContributionBuckets, noise_ratio: float, cells: int, 
     >>> counts = np.array([round(50_000 * 0.5**place) for place in range(24)])
     >>> choice = choose_radius(ContributionBuckets(lows, counts, Gaussian(22)), 5.1, 1, RadiusGoal.MARGINS)
     >>> round(choice.radius), choice.blind
-    (181, False)
+    (256, False)
     """
     octaves, variance = _octaves(buckets)
     blind = bool((octaves < _LARGE_PEAK * np.sqrt(variance)).all())

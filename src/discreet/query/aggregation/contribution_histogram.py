@@ -33,7 +33,7 @@ _MAX_LISTED = 4_000  # values of a key in a condition
 _MAX_SQUARED_NORM = 1 << 62
 _MAX_SQUARABLE = 1 << 31  # a number of rows whose square fits in 64 bits
 _MAX_SUM = 1 << 42  # the largest term of a sum in the kernel, in steps
-_ROWS, _NORM = "rows", "f0"  # as the canonical form calls the last, so that expressions of it need no change
+_SIZE, _NORM = "size", "f0"  # as the canonical form calls the last, so that expressions of it need no change
 
 
 def with_histograms(releases: tuple[PlannedRelease, ...], budget: BudgetEntry) -> tuple[PlannedRelease, ...]:
@@ -214,25 +214,18 @@ def _contiguous_range(values: Sequence[Value]) -> tuple[Value, Value] | None:
 
 def _with_norm(relation: Relation, question: Question, measured: Measured) -> Relation:
     """Return one row for each unit, with its l1 norm or the square of its l2 norm."""
-    rows = UnitAggregate(AggregateFunction.ROWS)
+    rows, is_l1 = UnitAggregate(AggregateFunction.ROWS), question.bounds.norm is Norm.L1
     if isinstance(measured, CountUnits):  # the square of sqrt(k) is k
         return PerUnit(PerUnit(relation, question.by, ()), (), ((_NORM, rows),))
+    if isinstance(measured, Count) and is_l1:
+        return PerUnit(relation, (), ((_NORM, rows),))
+    size: Expr = Column(_SIZE, Type.INTEGER)
+    term = rows
     if isinstance(measured, Sum):
-        steps = UnitAggregate(AggregateFunction.GRID_SUM, measured.expr, measured.grid)
-        by_group = PerUnit(relation, question.by, ((_ROWS, steps),))
-        size = Call("coalesce", (Call("abs", (Column(_ROWS, Type.INTEGER),)), Constant(0, Type.INTEGER)))
-        power = size if question.bounds.norm is Norm.L1 else _square(size)
-        return PerUnit(by_group, (), ((_NORM, UnitAggregate(AggregateFunction.SUM, power)),))
-    if question.bounds.norm is Norm.L1 or not question.by:
-        norm = UnitAggregate(AggregateFunction.ROWS)
-        counted = PerUnit(relation, (), ((_NORM, norm),))
-        if question.bounds.norm is Norm.L1:
-            return counted
-        square = _square(Column(_NORM, Type.INTEGER))
-        return PerUnit(counted, (), ((_NORM, UnitAggregate(AggregateFunction.SUM, square)),))
-    by_group = PerUnit(relation, question.by, ((_ROWS, rows),))
-    square = _square(Column(_ROWS, Type.INTEGER))
-    return PerUnit(by_group, (), ((_NORM, UnitAggregate(AggregateFunction.SUM, square)),))
+        term = UnitAggregate(AggregateFunction.GRID_SUM, measured.expr, measured.grid)
+        size = Call("coalesce", (Call("abs", (size,)), Constant(0, Type.INTEGER)))
+    by_group = PerUnit(relation, question.by, ((_SIZE, term),))
+    return PerUnit(by_group, (), ((_NORM, UnitAggregate(AggregateFunction.SUM, size if is_l1 else _square(size))),))
 
 
 def _square(number: Expr) -> Expr:
