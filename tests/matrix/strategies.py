@@ -78,8 +78,52 @@ LIKES = ["", "%b", "%c%", "%", "_", "a%", "%a", "a_", "\\%", "%\\_%", "\\\\", "�
 SPANS = {
     "round": [[-15, -2, -1, 0, 1, 2, 15]],
     "part": [[1, 2, 2000], [0, 1, 3, 2000]],
+    **dict.fromkeys(("keep_last", "drop_last"), [[1, 2, 7, 1999, 100_000]]),
     "add_days": [[0, 1, -1, 366, 3_652_059, -3_652_059]],
     "add_seconds": [[0, 1, -1, 86_400, 10**11, -(10**11)]],
+}
+SEARCHES: dict[str, list[list[Value]]] = {  # lists of constants
+    "position": [
+        ["a"],
+        ["b"],
+        ["c"],
+        ["é"],
+        ["\u0301"],
+        ["👩"],
+        ["'"],
+        ["\\"],
+        ["%"],
+        ["A"],
+        [" "],
+        ["ab" * 900],
+        ["."],
+    ],
+    "replace": [
+        ["a", ""],
+        ["a", "bb"],
+        ["ab", "a"],
+        ["👩", "é"],
+        ["'", "''"],
+        ["\\", "\\\\"],
+        ["b", "b" * 8],
+        ["$", "\\1"],
+        [".", "$0"],
+    ],
+    "split_part": [
+        *(
+            [1, "a"],
+            [2, "a"],
+            [-1, "a"],
+            [-2, "a"],
+            [2, "ab"],
+            [-2, "ba"],
+            [1000, "b"],
+            [-1001, "b"],
+            [2, "-"],
+            [1, "é"],
+        ),
+        *([-1, "."], [2, "|"], [1, "\\"], [-1, "'"], [2000, "ab"], [-2000, "ab"], [1, "👩"]),
+    ],
 }
 NAMES = ["a", "b c", 'q"q', "select", "k0", "t0", "v0", "x0", "s", "p", "é", "user", "n", "one", "'", "--", "m1", ";"]
 
@@ -225,6 +269,7 @@ def _arguments(rng: random.Random, schema: Mapping[str, Type], op: str, kind: Ty
         wanted += [wanted[-1]] * rng.randint(0, 2)
     free = kind if result in {"N", "A"} else rng.choice([INT, REAL] if "N" in wanted[0] else list(Type))
     constants = iter(SPANS.get(op, ()))
+    searched = iter(rng.choice(SEARCHES.get(op, [()])))
     for pattern in wanted:
         found = Type(pattern[0]) if pattern[0] in "irbtds" else free
         if "!" not in pattern:
@@ -233,6 +278,8 @@ def _arguments(rng: random.Random, schema: Mapping[str, Type], op: str, kind: Ty
             yield Constant(rng.choice(PATTERNS), TEXT)
         elif op in {"like", "like_any_case"}:
             yield Constant(rng.choice(LIKES), TEXT)
+        elif op in SEARCHES:
+            yield Constant(next(searched), found)
         elif op in SPANS:
             yield Constant(rng.choice(next(constants)), INT)
         else:

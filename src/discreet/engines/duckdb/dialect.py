@@ -6,7 +6,7 @@ from datetime import date, datetime
 
 from discreet.engines.common_sql import COMMON_OPERATIONS, case_when, constant_regex, in_list, nearest_step
 from discreet.engines.size_limit import check_size
-from discreet.kernel.expr import Constant, Expr, Type, Value
+from discreet.kernel.expr import MAX_TEXT_LENGTH, Constant, Expr, Type, Value
 from discreet.kernel.sqlgen.dialect import Dialect, Operation
 
 _INTEGER_PATTERN = "'[+-]?[0-9]{{1,18}}'"
@@ -72,6 +72,11 @@ _OPERATIONS: dict[str, str | Operation] = {
     "trim_right": "RTRIM({0}, ' ')",
     "length": "LENGTH({0})",
     "part": "SUBSTRING({0}, {1}, {2})",
+    "keep_last": "RIGHT({0}, {1})",
+    "drop_last": "LEFT({0}, -{1})",
+    "position": "STRPOS({0}, {1})",
+    "replace": f"SUBSTRING(REPLACE({{0}}, {{1}}, {{2}}), 1, {MAX_TEXT_LENGTH})",
+    "split_part": "SPLIT_PART({0}, {2}, {1})",
     "like": "{0} LIKE {1} ESCAPE '\\'",
     "like_any_case": "{0} ILIKE {1} ESCAPE '\\'",
     "matches": _matches,

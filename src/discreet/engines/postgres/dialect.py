@@ -48,6 +48,16 @@ def _substring(args: Sequence[str], exprs: Sequence[Expr]) -> str:
     return f"SUBSTR({args[0]}, {constant_integer(exprs[1])}, {constant_integer(exprs[2])})"
 
 
+def _split_part(args: Sequence[str], exprs: Sequence[Expr]) -> str:
+    text, _, delimiter = args
+    number = constant_integer(exprs[1])
+    if number > 0:
+        return f"SPLIT_PART({text}, {delimiter}, {number})"
+    # PostgreSQL 13 counts from the start only. No array has a place 0 or less.
+    fields = f"STRING_TO_ARRAY({text}, {delimiter})"
+    return f"CASE WHEN {text} IS NOT NULL THEN COALESCE(({fields})[CARDINALITY({fields}) + {number + 1}], '') END"
+
+
 def _concatenate(args: Sequence[str], _: Sequence[Expr]) -> str:
     # Also truncate the arguments: the concatenation of two valid texts may exceed PostgreSQL's limit.
     parts = " || ".join(f"SUBSTR({arg}, 1, {MAX_TEXT_LENGTH})" for arg in args)
@@ -140,6 +150,11 @@ _OPERATIONS: dict[str, str | Operation] = {
     "length": "CAST(CHAR_LENGTH({0}) AS BIGINT)",
     "join": _concatenate,
     "part": _substring,
+    "keep_last": "RIGHT({0}, CAST({1} AS INTEGER))",
+    "drop_last": "LEFT({0}, -CAST({1} AS INTEGER))",
+    "position": "CAST(STRPOS({0}, {1}) AS BIGINT)",
+    "replace": f"SUBSTR(REPLACE({{0}}, {{1}}, {{2}}), 1, {MAX_TEXT_LENGTH})",
+    "split_part": _split_part,
     "like": texts.like,
     "like_any_case": texts.like_any_case,
     "matches": texts.matches,
