@@ -16,10 +16,12 @@ from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, Type
 from discreet.kernel.grid import Grid
 from discreet.kernel.relation import (
     Derive,
+    Direction,
     EachRow,
     JoinKind,
     JoinOnUnit,
     JoinPublic,
+    NumberRows,
     ParentUnit,
     PerUnit,
     PublicTable,
@@ -115,6 +117,8 @@ NODES = {
     "JoinOnUnit with a window": (lambda rng: strategies._join_own(rng, WINDOWS, 2), WINDOWS),
     "SemiJoinOnUnit": (lambda rng: strategies._semi_own(rng, UNITS, 2), UNITS),
     "PerUnit": (lambda rng: strategies._per_unit(rng, UNITS, 2), UNITS),
+    "NumberRows": (lambda rng: strategies._number_rows(rng, UNITS, 2), UNITS),
+    "NumberRows with a window": (lambda rng: strategies._number_rows(rng, WINDOWS, 2), WINDOWS),
     "Union": (lambda rng: strategies._union(rng, UNITS, 2), UNITS),
     "Union of PerUnit": (lambda rng: Union(*(strategies._per_unit(rng, UNITS, 1),) * 2), UNITS),
 }
@@ -175,7 +179,7 @@ def test_each_node_preserves_ownership(name):
 class Careless(ReferenceEngine):
     """An engine that joins, looks up, aggregates and limits over all units, and keeps the rows of several owners."""
 
-    def owned_rows(self, relation):
+    def owned_rows(self, relation):  # noqa: PLR0911 - one case per node
         exact = ReferenceEngine(self._tables)
         match relation:
             case JoinOnUnit(left, right):
@@ -187,6 +191,9 @@ class Careless(ReferenceEngine):
             case PerUnit(source):
                 rows = exact.owned_rows(source)
                 return [(unit, {"n": len(rows)}) for unit in {unit for unit, _ in rows}]
+            case NumberRows(source, name, _, _, last):
+                rows = list(enumerate(exact.owned_rows(source)[:last], 1))
+                return [(unit, {**row, name: number}) for number, (unit, row) in rows]
             case Where(source):
                 return exact.owned_rows(source)[:3]
             case Scan(table, columns, ParentUnit()):
@@ -196,7 +203,9 @@ class Careless(ReferenceEngine):
         return exact.owned_rows(relation)
 
 
-@pytest.mark.parametrize("name", ["JoinOnUnit", "SemiJoinOnUnit", "PerUnit", "Where", "Scan of ParentUnit"])
+@pytest.mark.parametrize(
+    "name", ["JoinOnUnit", "SemiJoinOnUnit", "PerUnit", "NumberRows", "Where", "Scan of ParentUnit"]
+)
 def test_a_node_that_looks_at_other_units_is_noticed(name):
     make, kind = NODES[name]
     noticed = 0
@@ -246,6 +255,44 @@ def test_the_shape_of_each_node():
     assert shape(Union(one, any_number)) == shape(Union(any_number, one)) == (None, 200)
     assert shape(SemiJoinOnUnit(one, VISITS, SemiJoinKind.ANTI)) == (1, 100)
     assert shape(Where(one, YES)) == (1, 100)
+    assert shape(NumberRows(VISITS, "n", (), ())) == (None, 100)
+    assert shape(NumberRows(VISITS, "n", (), (), 3)) == (3, 100)
+    assert shape(NumberRows(VISITS, "n", (NAME,), (), 3)) == (None, 100)
+    assert shape(NumberRows(one, "m", (), (), 3)) == (1, 100)
+    assert shape(NumberRows(Union(one, one), "m", (), (), 1)) == (1, 200)
+    assert shape(NumberRows(Union(one, one), "m", (), ())) == (2, 200)
+
+
+def test_rows_are_numbered_within_a_unit_only():
+    rows = [{"user": user, "name": name, "x": x} for user, name, x in ((1, "b", 2.0), (1, "a", 1.0), (2, "a", None))]
+    by_x = ((Call("is_null", (X,)), Direction.DESCENDING), (X, Direction.DESCENDING))
+    numbered = ReferenceEngine({"visits": [*rows, {"user": 2, "name": "a", "x": 0.0}]})
+    found = numbered.owned_rows(NumberRows(VISITS, "n", (), by_x))
+    assert [(row["user"], row["x"], row["n"]) for _, row in found] == [
+        (1, 2.0, 1),
+        (1, 1.0, 2),
+        (2, None, 1),
+        (2, 0.0, 2),
+    ]
+    first = numbered.owned_rows(NumberRows(VISITS, "n", (NAME,), by_x, 1))
+    assert [(row["user"], row["name"], row["x"]) for _, row in first] == [(1, "b", 2.0), (1, "a", 1.0), (2, "a", None)]
+    tied = numbered.owned_rows(NumberRows(VISITS, "n", (), (), 1))
+    assert [(row["user"], row["name"]) for _, row in tied] == [(1, "a"), (2, "a")]
+
+
+def test_rows_are_numbered_by_columns_that_exist_in_a_direction():
+    with pytest.raises(ValueError, match="does not exist"):
+        NumberRows(VISITS, "n", (Column("nobody", INT),), ())
+    with pytest.raises(ValueError, match="does not exist"):
+        NumberRows(VISITS, "n", (), ((Column("nobody", INT), Direction.ASCENDING),))
+    with pytest.raises(TypeError, match="order"):
+        NumberRows(VISITS, "n", (), ((X, "DESC; SELECT"),))
+    with pytest.raises(ValueError, match="last"):
+        NumberRows(VISITS, "n", (), (), 0)
+    with pytest.raises(ValueError, match="its own unit"):
+        NumberRows(EVENTS, "n", (), ())
+    with pytest.raises(ValueError, match="distinct"):
+        NumberRows(VISITS, "USER", (), ())
 
 
 def test_only_rows_of_the_same_kind_of_unit_are_joined():

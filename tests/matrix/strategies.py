@@ -24,10 +24,12 @@ from discreet.kernel.partition_selection import _UNLISTABLE
 from discreet.kernel.question import ContributionBounds, PublicGroups, Question, SelectedGroups
 from discreet.kernel.relation import (
     Derive,
+    Direction,
     EachRow,
     JoinKind,
     JoinOnUnit,
     JoinPublic,
+    NumberRows,
     ParentUnit,
     PerUnit,
     PublicTable,
@@ -78,7 +80,8 @@ LIKES = ["", "%b", "%c%", "%", "_", "a%", "%a", "a_", "\\%", "%\\_%", "\\\\", "Ã
 SPANS = {
     "round": [[-15, -2, -1, 0, 1, 2, 15]],
     "part": [[1, 2, 2000], [0, 1, 3, 2000]],
-    **dict.fromkeys(("keep_last", "drop_last"), [[1, 2, 7, 1999, 100_000]]),
+    "keep_last": [[1, 2, 7, 1999, 100_000]],
+    "drop_last": [[1, 2, 7, 1999, 100_000]],
     "add_days": [[0, 1, -1, 366, 3_652_059, -3_652_059]],
     "add_seconds": [[0, 1, -1, 86_400, 10**11, -(10**11)]],
 }
@@ -295,7 +298,7 @@ def relation(rng: random.Random, kind: int, depth: int = 3) -> Relation:
         return rng.choice(KINDS[kind])
     nodes = [_where, _derive, _join_public]
     if KINDS[kind][0].shape.unit is not None:
-        nodes += [_join_own, _semi_own, _per_unit, _union]
+        nodes += [_join_own, _semi_own, _per_unit, _number_rows, _union]
     return rng.choice(nodes)(rng, kind, depth)
 
 
@@ -376,6 +379,18 @@ def _per_unit(rng: random.Random, kind: int, depth: int) -> Relation:
     cut = rng.randint(0, len(names)) if rng.random() < 0.6 else 0
     keys = tuple((name, expression(rng, schema, rng.choice(list(Type)), depth=1)) for name in names[:cut])
     return PerUnit(source, keys, tuple((name, folded(rng, schema)) for name in names[cut:]))
+
+
+def _number_rows(rng: random.Random, kind: int, depth: int) -> Relation:
+    source = relation(rng, kind, depth - 1)
+    schema = source.shape.schema
+    name = next(name for name in (*NAMES, "number") if name.casefold() not in {other.casefold() for other in schema})
+    keys = tuple(expression(rng, schema, rng.choice(list(Type)), depth=1) for _ in range(rng.choice([0, 0, 0, 1, 2])))
+    order = tuple(
+        (expression(rng, schema, rng.choice(list(Type)), depth=1), rng.choice(list(Direction)))
+        for _ in range(rng.choice([0, 1, 1, 2]))
+    )
+    return NumberRows(source, name, keys, order, rng.choice([None, 1, 1, 2, 3]))
 
 
 def folded(rng: random.Random, schema: Mapping[str, Type]) -> UnitAggregate:

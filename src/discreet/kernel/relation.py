@@ -3,7 +3,7 @@
 A unit is a tuple of key values, the same in every table. A relation *preserves ownership* if removing a unit's rows
 from the private tables removes this unit's rows from the relation and changes no other row, and if a unit has at most
 `shape.max_rows_per_unit` rows in it. A node validates itself when it is created, and none can break the property: no
-node joins rows of two units, numbers or sorts rows across units, or limits a relation to some of its rows.
+node joins rows of two units, numbers or sorts rows across units, or limits a relation to some rows of all units.
 """
 
 from dataclasses import dataclass, field, replace
@@ -64,6 +64,13 @@ class SemiJoinKind(Enum):
 
     SEMI = "some"
     ANTI = "none"
+
+
+class Direction(Enum):
+    """The direction of an order."""
+
+    ASCENDING = "ASC"
+    DESCENDING = "DESC"
 
 
 @dataclass(frozen=True)
@@ -307,6 +314,38 @@ class PerUnit:
 
 
 @dataclass(frozen=True)
+class NumberRows:
+    """The rows with their numbers within their unit and `keys`, as column `name`; only up to number `last`, if given.
+
+    They are numbered in the order of `order`, then of all columns; NULL comes last.
+
+    Claim: preserves ownership.
+    Proof: the number of a row, and whether it stays, depends on its unit's rows. Rows that tie are equal in all
+        columns, so it does not matter which comes first. Each row stays one row at most; without keys, a unit has one
+        row for each number, so at most `last`.
+    Needs: check_columns_exist, check_type, store_integer, schema_of, Call.
+    Checked by: test_each_node_preserves_ownership, test_rows_are_numbered_within_a_unit_only
+    """
+
+    source: "Relation"
+    name: str
+    keys: tuple[Expr, ...]
+    order: tuple[tuple[Expr, Direction], ...]
+    last: int | None = None
+    shape: Shape = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        shape = _shape_of(self.source)
+        require(shape.unit is not None, "rows cannot be numbered, because every row is its own unit")
+        for expr in (*self.keys, *(expr for expr, kind in self.order if check_type(Direction, kind, "order"))):
+            check_columns_exist(expr, shape.schema)
+        schema, per_unit = schema_of((*shape.schema.items(), (self.name, Type.INTEGER))), shape.max_rows_per_unit
+        last = None if self.last is None else store_integer(self, "last")
+        per_unit = per_unit if last is None or self.keys else min(last, per_unit or last)
+        vars(self)["shape"] = replace(shape, schema=schema, max_rows_per_unit=per_unit)
+
+
+@dataclass(frozen=True)
 class Union:
     """The rows of two relations with the same columns.
 
@@ -329,7 +368,7 @@ class Union:
         vars(self)["shape"] = Shape(left.schema, left.unit, per_unit, rows, tables)
 
 
-Relation = Scan | Where | Derive | JoinPublic | JoinOnUnit | SemiJoinOnUnit | PerUnit | Union
+Relation = Scan | Where | Derive | JoinPublic | JoinOnUnit | SemiJoinOnUnit | PerUnit | NumberRows | Union
 
 
 def _shape_of(source: "Relation") -> Shape:

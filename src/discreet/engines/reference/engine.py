@@ -20,9 +20,11 @@ from discreet.kernel.grid import Grid
 from discreet.kernel.question import GroupKey, PublicGroups, Question
 from discreet.kernel.relation import (
     Derive,
+    Direction,
     JoinKind,
     JoinOnUnit,
     JoinPublic,
+    NumberRows,
     ParentUnit,
     PerUnit,
     PublicTable,
@@ -129,6 +131,8 @@ class ReferenceEngine:
                 ]
             case PerUnit():
                 return self._per_unit(relation)
+            case NumberRows():
+                return self._number_rows(relation)
             case Union(left, right):
                 return self.owned_rows(left) + self.owned_rows(right)
 
@@ -169,6 +173,16 @@ class ReferenceEngine:
         rows = [{name: row[column.name] for name, column in table.columns} for row in self._tables[table.table]]
         return [row for row in rows if table.condition is None or evaluate(table.condition, row) is True]
 
+    def _number_rows(self, relation: NumberRows) -> list[OwnedRow]:
+        rows_by_key = defaultdict[tuple[UnitValues, GroupKey], list[Row]](list)
+        for unit, row in self.owned_rows(relation.source):
+            rows_by_key[unit, tuple(finite_or_null(evaluate(key, row)) for key in relation.keys)].append(row)
+        return [
+            (unit, {**row, relation.name: number})
+            for (unit, _), rows in rows_by_key.items()
+            for number, row in enumerate(_ordered_rows(relation, rows)[: relation.last], 1)
+        ]
+
     def _per_unit(self, relation: PerUnit) -> list[OwnedRow]:
         rows_by_key = defaultdict[tuple[UnitValues, GroupKey], list[Row]](list)
         for unit, row in self.owned_rows(relation.source):
@@ -182,6 +196,15 @@ class ReferenceEngine:
             )
             for (unit, key), rows in rows_by_key.items()
         ]
+
+
+def _ordered_rows(relation: NumberRows, rows: list[Row]) -> list[Row]:
+    """Return rows in the order of a node, then of all their values, NULL last."""
+    ordered = _first_rows(rows, len(rows))
+    for expr, direction in reversed(relation.order):  # sorting is stable
+        ordered.sort(key=lambda row: sort_key(evaluate(expr, row)), reverse=direction is Direction.DESCENDING)
+        ordered.sort(key=lambda row: evaluate(expr, row) is None)
+    return ordered
 
 
 def _type_of(values: list[Value]) -> Type:
