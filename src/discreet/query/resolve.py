@@ -17,6 +17,7 @@ from discreet.query.relations.from_clause import CteSources, FromItem, alias_sou
 from discreet.query.relations.per_unit import group_by_unit, is_per_unit
 from discreet.query.relations.predicates import conjuncts
 from discreet.query.relations.projection import check_row_clauses, project, select_public
+from discreet.query.relations.row_numbers import limit_row_numbers, project_numbered
 from discreet.query.relations.scope import (
     BoundSource,
     PrivateSource,
@@ -202,21 +203,20 @@ def _resolve_private_select(
     conditions = conjuncts(select.args["where"].this if select.args.get("where") else None)
     _check_where_aliases(select, conditions, [view for item in items for view in item.views])
     rows, unused = join_sources(items, conditions, context)
-    rows = apply_where(rows, unused, context, inner)
+    rows = limit_row_numbers(apply_where(rows, unused, context, inner))
     select_list = select_items(select, rows.views)
     distinct = select.args.get("distinct")
     if distinct is not None and distinct.args.get("on"):
-        distinct_hint = "Use GROUP BY, with MIN or MAX per unit."
+        distinct_hint = "Use GROUP BY, with MIN, MAX or ARG_MAX per unit, or ROW_NUMBER() OVER (PARTITION BY …) = 1."
         raise refuse(distinct, "SELECT", "DISTINCT ON is not supported on private rows", distinct_hint)
     has_aggregate = any(first_aggregate(node) is not None for node in _clauses_with_aggregates(select))
     has_group_by = select.args.get("group") is not None
     if not has_group_by and not has_aggregate and distinct is None:
         if select.parent is None:
             raise _row_query_refusal(select, select_list, rows)
-        check_row_clauses(select)
         if select.args.get("having"):
             raise refuse(select.args["having"], "HAVING", "HAVING needs an aggregate", "Use WHERE.")
-        return project(select_list, rows)
+        return project_numbered(select, select_list, rows)
     keys = bind_group_keys(select, select_list, rows) if has_group_by or not has_aggregate else []
     grouping_sets = bind_grouping_sets(select, select_list, rows, keys)
     grouped_select = GroupedSelect(select, select_list, keys, rows, grouping_sets)

@@ -30,7 +30,7 @@ def select_rows(relation: Relation, dialect: Dialect) -> str:  # noqa: C901, PLR
         column that check_name accepts, which never begins with a dot. PerUnit groups by the whole key first, Union
         takes it from each side, the joins below from the side whose rows are kept. NumberRows keeps it, and its numbers
         begin anew for each unit; columns that the order does not name complete it, so that rows that tie are equal. In
-        SemiJoinOnUnit the other side has no column that hides the alias s, so that the key of the outer row is compared.
+        SemiJoinOnUnit the other side has no column that hides the alias s: the key of the outer row is compared.
     Needs: Where, Derive, PerUnit, NumberRows, Union, SemiJoinOnUnit, check_name, write_expr, write_key, unit_columns,
         unit_equalities, order_list, _write_unit_aggregate, _select_scan, _select_public_join, _select_unit_join.
     Checked by: test_the_sql_of_a_relation_gives_its_rows_and_their_owners, test_the_engine_equals_the_reference,
