@@ -600,7 +600,7 @@ refused: line 1, SELECT: this query would return individual rows. Aggregate them
 -- the last visit of each person
 SELECT DISTINCT ON (visitor) visitor, at FROM checkins ORDER BY visitor, at DESC;
 /*
-refused: line 1, SELECT: DISTINCT ON is not supported on private rows. Use GROUP BY, with MIN or MAX per unit.
+refused: line 1, SELECT: DISTINCT ON is not supported on private rows. Use GROUP BY, with MIN, MAX or ARG_MAX per unit, or ROW_NUMBER() OVER (PARTITION BY …) = 1.
 */
 
 -- friends of friends

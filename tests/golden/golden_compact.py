@@ -10,9 +10,11 @@ from discreet.kernel.grid import Grid
 from discreet.kernel.question import PublicGroups
 from discreet.kernel.relation import (
     Derive,
+    Direction,
     EachRow,
     JoinOnUnit,
     JoinPublic,
+    NumberRows,
     ParentUnit,
     PerUnit,
     Scan,
@@ -103,6 +105,11 @@ def _relation(relation, depth=0):
         case PerUnit(source, keys, values):
             folds = ", ".join(f"{name} = {_unit_aggregate(aggregate)}" for name, aggregate in values)
             yield f"{indent}per unit{' and ' if keys else ''}{_named(keys)}: {folds}"
+            yield from _relation(source, below)
+        case NumberRows(source, name, keys, order, last):
+            by = "".join(f", {_expr(key)}" for key in keys)
+            ordered = ", ".join(f"{_expr(expr)}{' desc' * (kind is Direction.DESCENDING)}" for expr, kind in order)
+            yield f"{indent}{name} = number of a row by unit{by}{f', up to {last}' if last else ''}: {ordered}"
             yield from _relation(source, below)
         case Union(left, right):
             yield f"{indent}union"

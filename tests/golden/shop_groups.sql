@@ -511,7 +511,7 @@ refused: line 1, GROUP BY: aggregate functions are not allowed in GROUP BY. Aggr
 -- DISTINCT ON
 SELECT DISTINCT ON (city) city, amount FROM orders;
 /*
-refused: line 1, SELECT: DISTINCT ON is not supported on private rows. Use GROUP BY, with MIN or MAX per unit.
+refused: line 1, SELECT: DISTINCT ON is not supported on private rows. Use GROUP BY, with MIN, MAX or ARG_MAX per unit, or ROW_NUMBER() OVER (PARTITION BY …) = 1.
 */
 
 -- FLOOR of a real without a range is discovered

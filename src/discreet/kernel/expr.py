@@ -22,7 +22,7 @@ MAX_TEXT_LENGTH = 2_000  # characters of constants, joined texts and inputs of T
 # exceed Python's recursion limit.
 _MAX_SIZE = 5_000
 _MAX_DEPTH = 200
-_MAX_GROWTH = 8  # of a text in which another is replaced, before it is cut off again: bounds the memory per row
+MAX_GROWTH = 8  # of a text in which another is replaced, before it is cut off again: bounds the memory per row
 
 
 class Type(Enum):
@@ -261,9 +261,8 @@ def _check_constants(op: str, args: tuple[Expr, ...]) -> None:
     if op in ("position", "replace", "split_part"):
         texts = [value for value in constants if isinstance(value, str)]
         require(
-            len(texts[0]) > 0 and len(texts[-1]) <= _MAX_GROWTH * len(texts[0]) and 0 not in constants,
-            f"{op}: the text to find must not be empty, its replacement must not be more than {_MAX_GROWTH} times as "
-            "long, and the number of a field must not be 0",
+            len(texts[0]) > 0 and len(texts[-1]) <= MAX_GROWTH * len(texts[0]) and 0 not in constants,
+            f"{op}: the text to find is empty, its replacement is too long, or the number of the field is 0",
         )
     for value, (low, high) in zip(constants, _CONSTANT_RANGES.get(op, ()), strict=False):
         require(

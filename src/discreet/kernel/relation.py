@@ -320,10 +320,10 @@ class NumberRows:
     They are numbered in the order of `order`, then of all columns; NULL comes last.
 
     Claim: preserves ownership.
-    Proof: the number of a row, and whether it stays, depends on its unit's rows. Rows that tie are equal in all
-        columns, so it does not matter which comes first. Each row stays one row at most; without keys, a unit has one
-        row for each number, so at most `last`.
-    Needs: check_columns_exist, check_type, store_integer, schema_of, Call.
+    Proof: the number of a row, and whether it stays, depends on its unit's rows. Rows that tie in `full_order` are
+        equal in all columns, a zero's sign apart, so it does not matter which comes first. No row becomes several;
+        without keys a unit has one row for each number, so at most `last`.
+    Needs: NumberRows.full_order, check_columns_exist, check_type, store_integer, schema_of, Call.
     Checked by: test_each_node_preserves_ownership, test_rows_are_numbered_within_a_unit_only
     """
 
@@ -343,6 +343,12 @@ class NumberRows:
         last = None if self.last is None else store_integer(self, "last")
         per_unit = per_unit if last is None or self.keys else min(last, per_unit or last)
         vars(self)["shape"] = replace(shape, schema=schema, max_rows_per_unit=per_unit)
+
+    @property
+    def full_order(self) -> tuple[tuple[Expr, Direction], ...]:
+        """The order, completed by the columns that it does not name."""
+        columns = (Column(name, kind) for name, kind in self.source.shape.schema.items())
+        return (*self.order, *((column, Direction.ASCENDING) for column in columns if column not in dict(self.order)))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from discreet.engines.portable_regex import check_regex
-from discreet.kernel.expr import Constant
+from discreet.kernel.expr import MAX_GROWTH, Constant
 from discreet.query.expressions.bound_expr import BoundExpr
 from discreet.query.expressions.coercion import (
     BOOLEAN,
@@ -78,6 +78,9 @@ def bind_replace(node: exp.Expression, reader: ExprReader) -> BoundExpr:
     """Bind REPLACE(text, old, new)."""
     text = reader.bind_as(node.this, TEXT)
     old, new = (str(reader.constant_value(node.args[name], TEXT)) for name in ("expression", "replacement"))
+    if old and len(new) > MAX_GROWTH * len(old):
+        cause = f"the replacement must not be more than {MAX_GROWTH} times as long as the text that it replaces"
+        raise reader.refuse(node, cause, "Write a shorter one.")
     return bound_call("replace", text, bound_constant(old, TEXT), bound_constant(new, TEXT)) if old else text
 
 

@@ -31,27 +31,29 @@ def bind_width_bucket(node: exp.Expression, reader: ExprReader) -> BoundExpr:
     if not 1 <= count <= _MAX_BUCKETS or values[0] == values[1]:
         cause = f"WIDTH_BUCKET takes two different bounds, and from 1 to {_MAX_BUCKETS:,} buckets"
         raise reader.refuse(node, cause, _HINT)
-    if values[0] > values[1]:  # type: ignore[operator]
-        value, *bounds = (bound_call("negate", each) for each in (value, *bounds))
     low, high = bounds
     return _equal_width_bucket(value, low, high, count)
 
 
 def _equal_width_bucket(value: BoundExpr, low: BoundExpr, high: BoundExpr, count: int) -> BoundExpr:
-    """Return the number of the bucket: 0 below the range, count + 1 above it; computed as PostgreSQL does."""
-    first, last = (_constant_number(end) for end in (low, high))
-    offset = bound_call("subtract", bound_call("clip", value, low, high), low)
+    """Return the number of the bucket: 0 before the first bound, count + 1 from the second on, as PostgreSQL does."""
+    width = _constant_number(high) - _constant_number(low)
+    if width > 0:
+        before, beyond = bound_call("less", value, low), bound_call("at_most", high, value)
+        offset = bound_call("subtract", bound_call("clip", value, low, high), low)
+    else:
+        before, beyond = bound_call("less", low, value), bound_call("at_most", value, high)
+        offset = bound_call("subtract", low, bound_call("clip", value, high, low))
     if value.type is INTEGER:
         scaled = bound_call("multiply", offset, bound_constant(count, INTEGER))
-        index = bound_call("divide", scaled, bound_constant(int(last - first), INTEGER))
+        index = bound_call("divide", scaled, bound_constant(int(abs(width)), INTEGER))
     else:
-        share = bound_call("divide", offset, bound_constant(float(last - first), REAL))
-        index = bound_call(
-            "to_integer", bound_call("floor", bound_call("multiply", share, bound_constant(float(count), REAL)))
-        )
+        share = bound_call("divide", offset, bound_constant(float(abs(width)), REAL))
+        scaled = bound_call("multiply", share, bound_constant(float(count), REAL))
+        index = bound_call("to_integer", bound_call("floor", scaled))
     zero, one, top, above = (bound_constant(number, INTEGER) for number in (0, 1, count - 1, count + 1))
-    within = bound_call("add", bound_call("least", index, top), one)
-    return bound_call("case", bound_call("less", value, low), zero, bound_call("at_most", high, value), above, within)
+    within = bound_call("add", bound_call("clip", index, zero, top), one)  # LEAST would ignore NULL
+    return bound_call("case", before, zero, beyond, above, within)
 
 
 def _constant_number(bound: BoundExpr) -> float:

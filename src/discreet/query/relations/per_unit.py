@@ -170,9 +170,8 @@ def _first_value(node: exp.Expr, rows: PrivateSource, name: str) -> _FirstValue:
     label = function_name(call)
     if call.args.get("count") or call.expression is None:
         raise refuse(call, label, f"{label} takes two expressions", f"Write {label}(x, y).")
-    value = bind_value(call.this, clamped_lookup(rows.views, label), label)
-    by = bind_value(call.expression, stored_lookup(rows.views, label), label)
-    columns, expr = rows.columns_by_name(), without_clip(value.expr)
+    value, by = (bind_value(each, stored_lookup(rows.views, label), label) for each in (call.this, call.expression))
+    columns = rows.columns_by_name()
     present = [Call("not", (Call("is_null", (each.expr,)),)) for each in (value, by)]
     order = complete_order(((Column("by", by.type), _ARGUMENTS[type(call)]),), {name: value.type})
 
@@ -183,7 +182,8 @@ def _first_value(node: exp.Expr, rows: PrivateSource, name: str) -> _FirstValue:
 
     bound = BoundExpr(Column(name, value.type), value.low, value.high, value.step)
     return _FirstValue(
-        build_or_refuse(build, call, label), ColumnInfo(name, bound, values=lambda: key_domain(expr, columns))
+        build_or_refuse(build, call, label),
+        ColumnInfo(name, bound, lambda: key_domain(value.expr, columns), unique=is_unique(value.expr, columns)),
     )
 
 

@@ -153,17 +153,12 @@ def _order_of(window: exp.Window, rows: PrivateSource, clause: str) -> Order:
 
 
 def complete_order(order: Iterable[tuple[Expr, Direction]], schema: Schema) -> Order:
-    """Return an order that all columns complete: which rows come first does not depend on the engine."""
+    """Return an order that all columns complete in their present order, which other passes may change."""
     columns = ((Column(name, kind), Direction.ASCENDING) for name, kind in schema.items())
     directions: dict[Expr, Direction] = {}
     for expr, direction in (*order, *columns):
-        directions.setdefault(_with_one_zero(expr), direction)
+        directions.setdefault(expr, direction)
     return tuple(directions.items())
-
-
-def _with_one_zero(expr: Expr) -> Expr:
-    """Return an expression without negative zero, which Spark sorts before zero."""
-    return Call("add", (expr, Constant(0.0, Type.REAL))) if expr.type is Type.REAL else expr
 
 
 def _expand_aliases(node: exp.Expr, items: Sequence[SelectItem], rows: PrivateSource) -> exp.Expr:
