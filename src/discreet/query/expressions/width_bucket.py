@@ -32,6 +32,8 @@ def bind_width_bucket(node: exp.Expression, reader: ExprReader) -> BoundExpr:
         cause = f"WIDTH_BUCKET takes two different bounds, and from 1 to {_MAX_BUCKETS:,} buckets"
         raise reader.refuse(node, cause, _HINT)
     low, high = bounds
+    if abs(_constant_number(high) - _constant_number(low)) * count >= 1 << 63 and value.type is INTEGER:
+        raise reader.refuse(node, "the bounds are too far apart", "Write CAST(x AS DOUBLE PRECISION).")
     return _equal_width_bucket(value, low, high, count)
 
 
