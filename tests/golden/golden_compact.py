@@ -10,7 +10,6 @@ from discreet.kernel.grid import Grid
 from discreet.kernel.question import PublicGroups
 from discreet.kernel.relation import (
     Derive,
-    Direction,
     EachRow,
     JoinOnUnit,
     JoinPublic,
@@ -108,7 +107,7 @@ def _relation(relation, depth=0):
             yield from _relation(source, below)
         case NumberRows(source, name, keys, order, last):
             by = "".join(f", {_expr(key)}" for key in keys)
-            ordered = ", ".join(f"{_expr(expr)}{' desc' * (kind is Direction.DESCENDING)}" for expr, kind in order)
+            ordered = ", ".join(f"{_expr(expr)}{' desc' * falls}" for expr, falls in order)
             yield f"{indent}{name} = number of a row by unit{by}{f', up to {last}' if last else ''}: {ordered}"
             yield from _relation(source, below)
         case Union(left, right):

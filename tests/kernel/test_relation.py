@@ -16,7 +16,6 @@ from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, Type
 from discreet.kernel.grid import Grid
 from discreet.kernel.relation import (
     Derive,
-    Direction,
     EachRow,
     JoinKind,
     JoinOnUnit,
@@ -255,44 +254,51 @@ def test_the_shape_of_each_node():
     assert shape(Union(one, any_number)) == shape(Union(any_number, one)) == (None, 200)
     assert shape(SemiJoinOnUnit(one, VISITS, SemiJoinKind.ANTI)) == (1, 100)
     assert shape(Where(one, YES)) == (1, 100)
-    assert shape(NumberRows(VISITS, "n", (), ())) == (None, 100)
-    assert shape(NumberRows(VISITS, "n", (), (), 3)) == (3, 100)
-    assert shape(NumberRows(VISITS, "n", (NAME,), (), 3)) == (None, 100)
-    assert shape(NumberRows(one, "m", (), (), 3)) == (1, 100)
-    assert shape(NumberRows(Union(one, one), "m", (), (), 1)) == (1, 200)
-    assert shape(NumberRows(Union(one, one), "m", (), ())) == (2, 200)
+    twice, by = Union(one, one), ((Column("n", INT), False),)
+    assert shape(numbered(VISITS)) == (None, 100)
+    assert shape(numbered(VISITS, last=3)) == (3, 100)
+    assert shape(numbered(VISITS, keys=(NAME,), last=3)) == (None, 100)
+    assert shape(NumberRows(one, "m", (), by, 3)) == (1, 100)
+    assert shape(NumberRows(twice, "m", (), by, 1)) == (1, 200)
+    assert shape(NumberRows(twice, "m", (), by)) == (2, 200)
+
+
+def numbered(source, *order, keys=(), last=None):
+    """Number rows in an order, then in that of all columns."""
+    return NumberRows(source, "n", keys, strategies.completed(order, source), last)
 
 
 def test_rows_are_numbered_within_a_unit_only():
-    rows = [{"user": user, "name": name, "x": x} for user, name, x in ((1, "b", 2.0), (1, "a", 1.0), (2, "a", None))]
-    by_x = ((Call("is_null", (X,)), Direction.DESCENDING), (X, Direction.DESCENDING))
-    numbered = ReferenceEngine({"visits": [*rows, {"user": 2, "name": "a", "x": 0.0}]})
-    found = numbered.owned_rows(NumberRows(VISITS, "n", (), by_x))
-    assert [(row["user"], row["x"], row["n"]) for _, row in found] == [
-        (1, 2.0, 1),
-        (1, 1.0, 2),
-        (2, None, 1),
-        (2, 0.0, 2),
-    ]
-    first = numbered.owned_rows(NumberRows(VISITS, "n", (NAME,), by_x, 1))
-    assert [(row["user"], row["name"], row["x"]) for _, row in first] == [(1, "b", 2.0), (1, "a", 1.0), (2, "a", None)]
-    tied = numbered.owned_rows(NumberRows(VISITS, "n", (), (), 1))
+    values = ((1, "b", 2.0), (1, "a", 1.0), (2, "a", None), (2, "a", 0.0))
+    engine = ReferenceEngine({"visits": [{"user": user, "name": name, "x": x} for user, name, x in values]})
+    null_first, by_x = (Call("is_null", (X,)), True), (X, True)
+    found = [(row["user"], row["x"], row["n"]) for _, row in engine.owned_rows(numbered(VISITS, null_first, by_x))]
+    assert found == [(1, 2.0, 1), (1, 1.0, 2), (2, None, 1), (2, 0.0, 2)]
+    found = [(row["user"], row["x"], row["n"]) for _, row in engine.owned_rows(numbered(VISITS, by_x, last=1))]
+    assert found == [(1, 2.0, 1), (2, 0.0, 1)]
+    found = [(row["name"], row["x"]) for _, row in engine.owned_rows(numbered(VISITS, by_x, keys=(NAME,), last=1))]
+    assert found == [("b", 2.0), ("a", 1.0), ("a", 0.0)]
+    tied = engine.owned_rows(numbered(VISITS, last=1))
     assert [(row["user"], row["name"]) for _, row in tied] == [(1, "a"), (2, "a")]
 
 
-def test_rows_are_numbered_by_columns_that_exist_in_a_direction():
+def test_rows_are_numbered_in_an_order_of_all_columns():
+    everything = strategies.completed((), VISITS)
+    for missing in everything:
+        with pytest.raises(ValueError, match="all columns"):
+            NumberRows(VISITS, "n", (), tuple(term for term in everything if term is not missing))
+    with pytest.raises(ValueError, match="all columns"):
+        NumberRows(VISITS, "n", (), ((Call("abs", (X,)), False), *everything[:2]))
     with pytest.raises(ValueError, match="does not exist"):
-        NumberRows(VISITS, "n", (Column("nobody", INT),), ())
+        numbered(VISITS, keys=(Column("nobody", INT),))
     with pytest.raises(ValueError, match="does not exist"):
-        NumberRows(VISITS, "n", (), ((Column("nobody", INT), Direction.ASCENDING),))
-    with pytest.raises(TypeError, match="order"):
-        NumberRows(VISITS, "n", (), ((X, "DESC; SELECT"),))
+        numbered(VISITS, (Column("nobody", INT), False))
     with pytest.raises(ValueError, match="last"):
-        NumberRows(VISITS, "n", (), (), 0)
+        numbered(VISITS, last=0)
     with pytest.raises(ValueError, match="its own unit"):
-        NumberRows(EVENTS, "n", (), ())
+        numbered(EVENTS)
     with pytest.raises(ValueError, match="distinct"):
-        NumberRows(VISITS, "USER", (), ())
+        NumberRows(VISITS, "USER", (), everything)
 
 
 def test_only_rows_of_the_same_kind_of_unit_are_joined():

@@ -16,7 +16,6 @@ from discreet.kernel.grid import Grid
 from discreet.kernel.question import ContributionBounds, PublicGroups, Question, SelectedGroups
 from discreet.kernel.relation import (
     Derive,
-    Direction,
     JoinKind,
     JoinPublic,
     NumberRows,
@@ -316,17 +315,17 @@ def _numbered():
     rows += [visit(user=3, n=1), visit(user=3, n=1), visit(user=None, n=0)]
     number = Column("number", INT)
     source = Derive(VISITS, (("x", Column('x"q', REAL)), ("n", N), ("place", PLACE)))
-    null_first = ((Call("is_null", (PLACE,)), Direction.DESCENDING), (PLACE, Direction.DESCENDING))
+    null_first = ((Call("is_null", (PLACE,)), True), (PLACE, True))
     orders = {
-        "an integer": ((N, Direction.DESCENDING),),
-        "a text": ((PLACE, Direction.ASCENDING),),
+        "an integer": ((N, True),),
+        "a text": ((PLACE, False),),
         "a text from the end, NULL first": null_first,
-        "a real": ((X, Direction.DESCENDING), (PLACE, Direction.ASCENDING)),
+        "a real": ((X, True), (PLACE, False)),
         "nothing": (),
     }
     for name, order in orders.items():
         for last, keys in ((1, ()), (3, ()), (None, ()), (1, (N,)), (2, (PLACE,))):
-            relation = NumberRows(source, "number", keys, order, last)
+            relation = NumberRows(source, "number", keys, strategies.completed(order, source), last)
             by = (("k", number), ("n", N), ("place", PLACE), ("x", X))
             totals, bounds = (SelectionWeight(), Count()), ContributionBounds(99, 9)
             question = Question(relation, by, SelectedGroups(50), bounds, totals)

@@ -24,7 +24,6 @@ from discreet.kernel.partition_selection import _UNLISTABLE
 from discreet.kernel.question import ContributionBounds, PublicGroups, Question, SelectedGroups
 from discreet.kernel.relation import (
     Derive,
-    Direction,
     EachRow,
     JoinKind,
     JoinOnUnit,
@@ -381,16 +380,22 @@ def _per_unit(rng: random.Random, kind: int, depth: int) -> Relation:
     return PerUnit(source, keys, tuple((name, folded(rng, schema)) for name in names[cut:]))
 
 
+def completed(order, source: Relation):
+    """Return an order that all columns of a relation complete."""
+    columns = (Column(name, kind) for name, kind in source.shape.schema.items())
+    return (*order, *((column, False) for column in columns if column not in dict(order)))
+
+
 def _number_rows(rng: random.Random, kind: int, depth: int) -> Relation:
     source = relation(rng, kind, depth - 1)
     schema = source.shape.schema
     name = next(name for name in (*NAMES, "number") if name.casefold() not in {other.casefold() for other in schema})
     keys = tuple(expression(rng, schema, rng.choice(list(Type)), depth=1) for _ in range(rng.choice([0, 0, 0, 1, 2])))
     order = tuple(
-        (expression(rng, schema, rng.choice(list(Type)), depth=1), rng.choice(list(Direction)))
+        (expression(rng, schema, rng.choice(list(Type)), depth=1), rng.random() < 0.5)
         for _ in range(rng.choice([0, 1, 1, 2]))
     )
-    return NumberRows(source, name, keys, order, rng.choice([None, 1, 1, 2, 3]))
+    return NumberRows(source, name, keys, completed(order, source), rng.choice([None, 1, 1, 2, 3]))
 
 
 def folded(rng: random.Random, schema: Mapping[str, Type]) -> UnitAggregate:

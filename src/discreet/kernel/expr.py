@@ -255,15 +255,16 @@ def _case_type(args: tuple[Expr, ...]) -> Type:
 def _check_constants(op: str, args: tuple[Expr, ...]) -> None:
     """Raise ValueError if an engine could fail because of a constant after the first argument."""
     constants = [arg.value for arg in args if isinstance(arg, Constant)]
-    if op in ("like", "like_any_case"):
-        text = str(constants[0])
-        require((len(text) - len(text.rstrip("\\"))) % 2 == 0, "the pattern must not end with a single backslash")
-    if op in ("position", "replace", "split_part"):
-        texts = [value for value in constants if isinstance(value, str)]
-        require(
-            len(texts[0]) > 0 and len(texts[-1]) <= MAX_GROWTH * len(texts[0]) and 0 not in constants,
-            f"{op}: the text to find is empty, its replacement is too long, or the number of the field is 0",
-        )
+    texts = [value for value in constants if isinstance(value, str)]
+    require(
+        op not in ("like", "like_any_case") or (len(texts[0]) - len(texts[0].rstrip("\\"))) % 2 == 0,
+        "the pattern must not end with a single backslash",
+    )
+    require(
+        op not in ("position", "replace", "split_part")
+        or (len(texts[0]) > 0 and len(texts[-1]) <= MAX_GROWTH * len(texts[0]) and 0 not in constants),
+        f"{op}: the text to find is empty, its replacement is too long, or the number of the field is 0",
+    )
     for value, (low, high) in zip(constants, _CONSTANT_RANGES.get(op, ()), strict=False):
         require(
             isinstance(value, int) and low <= value <= high,

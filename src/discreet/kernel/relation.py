@@ -66,13 +66,6 @@ class SemiJoinKind(Enum):
     ANTI = "none"
 
 
-class Direction(Enum):
-    """The direction of an order."""
-
-    ASCENDING = "ASC"
-    DESCENDING = "DESC"
-
-
 @dataclass(frozen=True)
 class UnitKey:
     """The unit is given by columns of the row: a person, or a person and a time window."""
@@ -317,38 +310,38 @@ class PerUnit:
 class NumberRows:
     """The rows with their numbers within their unit and `keys`, as column `name`; only up to number `last`, if given.
 
-    They are numbered in the order of `order`, then of all columns; NULL comes last.
+    They are numbered in an order that names all columns, each perhaps descending; NULL comes last.
 
     Claim: preserves ownership.
-    Proof: the number of a row, and whether it stays, depends on its unit's rows. Rows that tie in `full_order` are
-        equal in all columns, a zero's sign apart, so it does not matter which comes first. No row becomes several;
-        without keys a unit has one row for each number, so at most `last`.
-    Needs: NumberRows.full_order, check_columns_exist, check_type, store_integer, schema_of, Call.
-    Checked by: test_each_node_preserves_ownership, test_rows_are_numbered_within_a_unit_only
+    Proof: the number of a row, and whether it stays, depends on its unit's rows. Rows that tie are equal in all
+        columns, a zero's sign apart, so it does not matter which comes first. No row becomes several; without keys a
+        unit has one row for each number, so at most `last`.
+    Needs: check_columns_exist, store_integer, schema_of, Call.
+    Checked by: test_each_node_preserves_ownership, test_rows_are_numbered_within_a_unit_only,
+        test_rows_are_numbered_in_an_order_of_all_columns
     """
 
     source: "Relation"
     name: str
     keys: tuple[Expr, ...]
-    order: tuple[tuple[Expr, Direction], ...]
+    order: tuple[tuple[Expr, bool], ...]  # expressions, and whether they are descending
     last: int | None = None
     shape: Shape = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         shape = _shape_of(self.source)
         require(shape.unit is not None, "rows cannot be numbered, because every row is its own unit")
-        for expr in (*self.keys, *(expr for expr, kind in self.order if check_type(Direction, kind, "order"))):
+        for expr in (*self.keys, *dict(self.order)):
             check_columns_exist(expr, shape.schema)
-        schema, per_unit = schema_of((*shape.schema.items(), (self.name, Type.INTEGER))), shape.max_rows_per_unit
+        require({Column(*each) for each in shape.schema.items()} <= {*dict(self.order)}, "order must name all columns")
         last = None if self.last is None else store_integer(self, "last")
-        per_unit = per_unit if last is None or self.keys else min(last, per_unit or last)
-        vars(self)["shape"] = replace(shape, schema=schema, max_rows_per_unit=per_unit)
-
-    @property
-    def full_order(self) -> tuple[tuple[Expr, Direction], ...]:
-        """The order, completed by the columns that it does not name."""
-        columns = (Column(name, kind) for name, kind in self.source.shape.schema.items())
-        return (*self.order, *((column, Direction.ASCENDING) for column in columns if column not in dict(self.order)))
+        vars(self)["shape"] = replace(
+            shape,
+            schema=schema_of((*shape.schema.items(), (self.name, Type.INTEGER))),
+            max_rows_per_unit=min(last, shape.max_rows_per_unit or last)
+            if last and not self.keys
+            else shape.max_rows_per_unit,
+        )
 
 
 @dataclass(frozen=True)

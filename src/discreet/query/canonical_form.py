@@ -225,7 +225,7 @@ class _Renamer:
         source, inner = self.relation(relation.source, taken)
         name = self._unused_name("n", [*taken, *source.shape.schema])
         keys = _sort_exprs({_canonical_expr(key, inner) for key in relation.keys})
-        order = tuple((_canonical_expr(expr, inner), direction) for expr, direction in relation.order)
+        order = tuple((_canonical_expr(expr, inner), descending) for expr, descending in relation.order)
         return NumberRows(source, name, keys, order, relation.last), {**inner, relation.name: name}
 
     def _reserve_name(self, prefix: str, used: list[str]) -> str:

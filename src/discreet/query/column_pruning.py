@@ -43,8 +43,8 @@ def _prune_relation(relation: Relation, needed: set[str], wide: bool = True) -> 
             folded = [value for value in values if value[0] in needed]
             reads = _columns_read(*(expr for _, expr in keys), *(each.expr for _, each in folded))
             return PerUnit(_prune_relation(source, reads), keys, tuple(folded))
-        case NumberRows(source):  # its order is that of all columns
-            return replace(relation, source=_prune_relation(source, set(source.shape.schema)))
+        case NumberRows(source):  # its order names all columns
+            return replace(relation, source=_exact_columns(source, source.shape.schema))
         case Scan():
             return relation
     return _prune_join(relation, needed, wide)

@@ -127,8 +127,9 @@ def _duckdb_dialect() -> Dialect:
     Proof: integers are computed in 128 bits, which hold every sum, difference and product of 64-bit ones, and TRY_CAST
         gives NULL outside 64 bits; divisors are compared with 0 first. Doubles follow IEEE and do not raise, except
         that SQRT, LN, LOG10, EXP and POW get only arguments that are allowed or finite. A text is cast after a pattern
-        has accepted it, and with TRY_CAST. Dates and times that are shifted are compared with the calendar's ends.
-        Regular expressions are portable. Quotes in a text are doubled, and nothing else ends a literal.
+        has accepted it, and with TRY_CAST. A text is split at a number other than 0. Dates and times that are shifted
+        are compared with the calendar's ends. Regular expressions are portable. Quotes in a text are doubled, and
+        nothing else ends a literal.
     Needs: COMMON_OPERATIONS, case_when, constant_regex, check_size, in_list, nearest_step.
     Checked by: test_the_engine_equals_the_reference, test_duckdb_never_raises_because_of_a_row,
         test_a_constant_cannot_inject_sql

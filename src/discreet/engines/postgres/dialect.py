@@ -249,8 +249,8 @@ def _postgres_dialect() -> Dialect:
     Proof: PostgreSQL raises outside the range of a type, so an argument is compared first, or becomes NULL by
         _null_from: sums of integers up to 2^61 and products up to 2^31 fit, larger ones are computed as NUMERIC; the
         calendar's ends are shifted in Python. Reals are those of float_arithmetic. A text is cast only if a pattern
-        that matches nothing but valid values has matched it. What is computed once is of the same row.
-        Literals do not depend on a setting of the server.
+        that matches nothing but valid values has matched it, and split at a number above 0, or as an array. What is
+        computed once is of the same row. Literals do not depend on a setting of the server.
     Needs: COMMON_OPERATIONS, ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, round_to_places, cast_if_matches,
         text_literal, array_literal, lower, upper, like, like_any_case, matches, shorten_names,
         check_size, in_list, _compute_once.

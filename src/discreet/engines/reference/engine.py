@@ -6,6 +6,7 @@ It is slow and keeps everything in lists. A row is a dictionary, paired with the
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from datetime import date, datetime
+from functools import partial
 from itertools import product
 from math import isqrt, sqrt
 from typing import Any
@@ -20,7 +21,6 @@ from discreet.kernel.grid import Grid
 from discreet.kernel.question import GroupKey, PublicGroups, Question
 from discreet.kernel.relation import (
     Derive,
-    Direction,
     JoinKind,
     JoinOnUnit,
     JoinPublic,
@@ -199,11 +199,12 @@ class ReferenceEngine:
 
 
 def _ordered_rows(relation: NumberRows, rows: list[Row]) -> list[Row]:
-    """Return rows in the order of a node, then of all their values, NULL last."""
-    ordered = _first_rows(rows, len(rows))
-    for expr, direction in reversed(relation.order):  # sorting is stable
-        ordered.sort(key=lambda row: sort_key(evaluate(expr, row)), reverse=direction is Direction.DESCENDING)
-        ordered.sort(key=lambda row: evaluate(expr, row) is None)
+    """Return rows in the order of a node, NULL last."""
+    ordered = list(rows)
+    for expr, descending in reversed(relation.order):  # sorting is stable
+        values = partial(evaluate, expr)
+        ordered.sort(key=lambda row: sort_key(values(row)), reverse=descending)
+        ordered.sort(key=lambda row: values(row) is None)
     return ordered
 
 

@@ -199,8 +199,9 @@ def _spark_dialect() -> Dialect:
         search takes a bounded time, or is refused.
     Proof: integers are computed by `try_` functions, which give NULL outside 64 bits; divisors are compared with 0 and
         -1 first. Doubles follow IEEE; functions get only arguments that are allowed. A text is cast with TRY_CAST and
-        only after a pattern has accepted it. Shifted dates and times are compared with the calendar's ends. A text
-        literal has letters, digits and a few signs, or the digits of its bytes. unsupported_pattern bounds searches.
+        only after a pattern has accepted it, and split at a number other than 0. Shifted dates and times are compared
+        with the calendar's ends. A text literal has letters, digits and a few signs, or the digits of its bytes.
+        unsupported_pattern bounds searches.
     Needs: COMMON_OPERATIONS, case_when, constant, real_literal, text_literal, requote_names, lower, upper, like,
         like_any_case, matches, unsupported_pattern, largest_double_where, check_size, in_list, nearest_step.
     Checked by: test_spark_sql_equals_the_reference, test_spark_sql_never_raises_because_of_a_row,

@@ -29,9 +29,8 @@ def select_rows(relation: Relation, dialect: Dialect) -> str:  # noqa: C901, PLR
     Proof: node by node. Where, Derive and PerUnit take the key from their source unchanged; an expression names a
         column that check_name accepts, which never begins with a dot. PerUnit groups by the whole key first, Union
         takes it from each side, the joins below from the side whose rows are kept. NumberRows keeps it, and its numbers
-        begin anew for each unit; columns that the order does not name complete it, so that rows that tie are equal, a
-        zero's sign apart, which no operation shows. In SemiJoinOnUnit the other side has no column that hides the alias
-        s, so that the key of the outer row is compared.
+        begin anew for each unit. In SemiJoinOnUnit the other side has no column that hides the alias s, so that the key
+        of the outer row is compared.
     Needs: Where, Derive, PerUnit, NumberRows, Union, SemiJoinOnUnit, check_name, write_expr, write_key, unit_columns,
         unit_equalities, _row_number, _write_unit_aggregate, _select_scan, _select_public_join, _select_unit_join.
     Checked by: test_the_sql_of_a_relation_gives_its_rows_and_their_owners, test_the_engine_equals_the_reference,
@@ -67,12 +66,15 @@ def select_rows(relation: Relation, dialect: Dialect) -> str:  # noqa: C901, PLR
             aliased = [f"{sql} AS {quote_name(name)}" for sql, (name, _) in zip(texts, (*keys, *values), strict=True)]
             units = unit_columns(source)
             return f"SELECT {comma_list(units, aliased)} FROM {subquery(source)} GROUP BY {comma_list(units, key)}"
-        case NumberRows(source, name, keys, _, last):
+        case NumberRows(source, name, keys, order, last):
             partition = [*unit_columns(source), *(write_key(key, dialect) for key in keys)]
-            terms = [(_write_sort_key(expr, dialect), kind.value) for expr, kind in relation.full_order]
-            by = ", ".join(f"{term} {direction} NULLS LAST" for term, direction in terms) or "1"
-            number = f"CAST({_row_number(partition, by)} AS BIGINT)"
-            rows = f"SELECT *, {number} AS {quote_name(name)} FROM {subquery(source)}"
+            terms = [
+                # A negative zero, which no result shows, equals zero; some engines would sort it before zero.
+                f"{write_expr(expr, dialect)}{' + 0.0' * (expr.type is Type.REAL)} {'DESC' if falls else 'ASC'}"
+                for expr, falls in order
+            ]
+            number = _row_number(partition, ", ".join(f"{term} NULLS LAST" for term in terms) or "1")
+            rows = f"SELECT *, CAST({number} AS BIGINT) AS {quote_name(name)} FROM {subquery(source)}"
             return f"SELECT * FROM ({rows}) AS s WHERE {quote_name(name)} <= {last}" if last else rows
         case Union(left, right):
             names = comma_list(unit_columns(left), _own_columns(left))
@@ -240,11 +242,6 @@ def _own_columns(relation: Relation, alias: str = "") -> list[str]:
 
 def _row_number(partition: list[str], order: str) -> str:
     return f"ROW_NUMBER() OVER ({f'PARTITION BY {comma_list(partition)} ' if partition else ''}ORDER BY {order})"
-
-
-def _write_sort_key(expr: Expr, dialect: Dialect) -> str:
-    """Return what rows are sorted by: a negative zero, which no result shows, equals zero on every engine."""
-    return write_expr(expr, dialect) + " + 0.0" * (expr.type is Type.REAL)
 
 
 def order_list(names: list[str]) -> str:

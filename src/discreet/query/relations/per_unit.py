@@ -8,7 +8,7 @@ from functools import partial
 from sqlglot import exp
 
 from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, Expr, Type, UnitAggregate
-from discreet.kernel.relation import Derive, Direction, JoinKind, JoinOnUnit, NumberRows, PerUnit, Relation, Where
+from discreet.kernel.relation import Derive, JoinKind, JoinOnUnit, NumberRows, PerUnit, Relation, Where
 from discreet.query.aggregation.additive_aggregates import check_arguments, split_filter
 from discreet.query.aggregation.group_keys import GroupedSelect, GroupKey, has_null_group, key_domain
 from discreet.query.aggregation.quantile_aggregates import function_name, null_unless
@@ -47,10 +47,7 @@ _EXTREMES: dict[type[exp.Expr], AggregateFunction] = {
     exp.LogicalAnd: AggregateFunction.MIN,
     exp.LogicalOr: AggregateFunction.MAX,
 }
-_ARGUMENTS: dict[type[exp.Expr], Direction] = {
-    exp.ArgMin: Direction.ASCENDING,
-    exp.ArgMax: Direction.DESCENDING,
-}
+_ARGUMENTS: dict[type[exp.Expr], bool] = {exp.ArgMin: False, exp.ArgMax: True}  # whether the order is descending
 CombineParts = Callable[[tuple[Expr, ...]], Expr]
 
 

@@ -13,7 +13,6 @@ from sqlglot import exp
 from discreet.kernel.expr import Call, Column, Constant, Expr, Schema, Type
 from discreet.kernel.relation import (
     Derive,
-    Direction,
     JoinOnUnit,
     JoinPublic,
     NumberRows,
@@ -41,7 +40,7 @@ from discreet.query.syntax.syntax_tree import WINDOW_HINT, first_window
 
 _ALIAS = "row numbers"  # the internal source of the number columns, while the SELECT list is bound
 _MAX_LAST = 1_000_000  # a larger limit bounds no contribution
-Order = tuple[tuple[Expr, Direction], ...]
+Order = tuple[tuple[Expr, bool], ...]  # expressions, and whether they are descending
 
 
 def project_numbered(select: exp.Select, items: Sequence[SelectItem], rows: PrivateSource) -> PrivateSource:
@@ -143,21 +142,20 @@ def _partition_keys(window: exp.Window, rows: PrivateSource, clause: str) -> tup
 
 
 def _order_of(window: exp.Window, rows: PrivateSource, clause: str) -> Order:
-    order: list[tuple[Expr, Direction]] = []
+    order: list[tuple[Expr, bool]] = []
     for node in window.args["order"].expressions if window.args.get("order") else ():
         expr = bind_value(node.this, stored_lookup(rows.views, clause), clause).expr
         if node.args.get("nulls_first") and not never_null(expr, rows.columns_by_name()):
-            order.append((Call("is_null", (expr,)), Direction.DESCENDING))
-        order.append((expr, Direction.DESCENDING if node.args.get("desc") else Direction.ASCENDING))
+            order.append((Call("is_null", (expr,)), True))
+        order.append((expr, bool(node.args.get("desc"))))
     return complete_order(order, rows.relation.shape.schema)
 
 
-def complete_order(order: Iterable[tuple[Expr, Direction]], schema: Schema) -> Order:
-    """Return an order that all columns complete in their present order, which other passes may change."""
-    columns = ((Column(name, kind), Direction.ASCENDING) for name, kind in schema.items())
-    directions: dict[Expr, Direction] = {}
-    for expr, direction in (*order, *columns):
-        directions.setdefault(expr, direction)
+def complete_order(order: Iterable[tuple[Expr, bool]], schema: Schema) -> Order:
+    """Return an order that all columns complete: rows that tie are equal, so the engine cannot choose among them."""
+    directions: dict[Expr, bool] = {}
+    for expr, descending in (*order, *((Column(name, kind), False) for name, kind in schema.items())):
+        directions.setdefault(expr, descending)
     return tuple(directions.items())
 
 
