@@ -203,7 +203,7 @@ refused: line 1, SELECT: window functions are not allowed on private rows. Aggre
 -- a frame does not number rows
 SELECT COUNT(*) FROM (SELECT ROW_NUMBER() OVER (PARTITION BY user ORDER BY time ROWS UNBOUNDED PRECEDING) AS n FROM orders) AS t;
 /*
-refused: line 1, SELECT: ROW_NUMBER() takes PARTITION BY and ORDER BY, written after OVER. Leave out everything else.
+refused: line 1, SELECT: ROW_NUMBER() takes PARTITION BY and ORDER BY only. Leave out everything else.
 */
 
 -- QUALIFY without a window function

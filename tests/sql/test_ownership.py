@@ -292,6 +292,7 @@ def test_the_first_row_of_each_unit_is_the_same_however_it_is_written(order, fir
         f"(SELECT *, {number} AS n FROM orders) t WHERE 2 > n",
         f"(SELECT * FROM orders QUALIFY {number} = 1) t",
         f"(SELECT category, {number} AS place FROM orders QUALIFY place <= 1) t",
+        f"(SELECT * FROM orders QUALIFY ROW_NUMBER() OVER w = 1 WINDOW w AS (PARTITION BY user ORDER BY {order})) t",
     ):
         found = totals(f"SELECT category, COUNT(*) FROM {inner} GROUP BY category")
         assert {key: count for (key,), count in found.items() if count} == first, inner
@@ -356,7 +357,7 @@ def test_numbers_of_rows_are_groups():
         ("SELECT RANK() OVER (PARTITION BY user ORDER BY time) AS n FROM orders", "ROW_NUMBER"),
         ("SELECT SUM(amount) OVER (PARTITION BY user ORDER BY time) AS n FROM orders", "ROW_NUMBER"),
         ("SELECT 1 AS n FROM orders WHERE ROW_NUMBER() OVER (PARTITION BY user ORDER BY time) = 1", "ROW_NUMBER"),
-        ("SELECT ROW_NUMBER() OVER w AS n FROM orders WINDOW w AS (PARTITION BY user)", "ROW_NUMBER"),
+        ("SELECT ROW_NUMBER() OVER w AS n FROM orders WINDOW w AS (PARTITION BY city)", "PARTITION BY orders.user"),
         ("SELECT ROW_NUMBER() OVER (PARTITION BY user ROWS 1 PRECEDING) AS n FROM orders", "PARTITION BY and ORDER BY"),
         ("SELECT 1 AS n FROM orders QUALIFY amount > 1", "QUALIFY needs a window function"),
         ("SELECT 1 AS n FROM orders QUALIFY RANK() OVER (PARTITION BY user ORDER BY time) = 1", "ROW_NUMBER"),

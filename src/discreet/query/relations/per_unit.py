@@ -15,6 +15,17 @@ from discreet.query.aggregation.quantile_aggregates import function_name, null_u
 from discreet.query.aggregation.rewrite import GroupRewriter
 from discreet.query.aggregation.sum_grids import Scale, finest_grid
 from discreet.query.expressions.bound_expr import BoundExpr
+from discreet.query.relations.bound_sources import (
+    ColumnInfo,
+    PrivateSource,
+    ValuesLookup,
+    View,
+    bind_value,
+    clamped_lookup,
+    no_values,
+    stored_lookup,
+    without_clip,
+)
 from discreet.query.relations.ownership import (
     determines_unit,
     is_constant_per_unit,
@@ -26,18 +37,7 @@ from discreet.query.relations.ownership import (
 from discreet.query.relations.predicates import conjuncts, filter_rows
 from discreet.query.relations.projection import check_row_clauses, project
 from discreet.query.relations.row_numbers import complete_order
-from discreet.query.relations.scope import (
-    ColumnInfo,
-    PrivateSource,
-    ValuesLookup,
-    View,
-    bind_value,
-    clamped_lookup,
-    no_values,
-    stored_lookup,
-    without_clip,
-)
-from discreet.query.relations.select_list import SelectItem
+from discreet.query.syntax.resolved_query import NestedQuery, Reference, computed_column
 from discreet.query.syntax.source_position import build_or_refuse, refuse
 
 _ONE = Constant(1, Type.INTEGER)
@@ -149,18 +149,10 @@ def _per_unit_sum(call: exp.Expr, rows: PrivateSource, when: Expr | None) -> Per
     return PerUnitAggregate((aggregate,), _sum_range(bound, rows), lambda parts: _steps_to_value(parts[0], step))
 
 
-@dataclass(frozen=True)
-class _FirstValue:
-    """The value of a unit's first row in an order: ARG_MIN or ARG_MAX."""
-
-    relation: Relation  # with at most one row per unit, and one column
-    column: ColumnInfo
-
-
-def _first_value(node: exp.Expr, rows: PrivateSource, name: str) -> _FirstValue:
+def _first_value(node: exp.Expr, rows: PrivateSource, name: str) -> tuple[Relation, ColumnInfo]:
     """Bind ARG_MIN(x, y) or ARG_MAX(x, y): x where y is least or greatest; of equal ones, the least x.
 
-    Rows where x or y is NULL are left out, as in DuckDB.
+    Rows where x or y is NULL are left out, as in DuckDB. The relation has at most one row per unit.
     """
     call, when = split_filter(node, rows)
     check_arguments(call)
@@ -178,10 +170,8 @@ def _first_value(node: exp.Expr, rows: PrivateSource, name: str) -> _FirstValue:
         return Derive(NumberRows(derived, "number", (), order, last=1), ((name, Column(name, value.type)),))
 
     bound = BoundExpr(Column(name, value.type), value.low, value.high, value.step)
-    return _FirstValue(
-        build_or_refuse(build, call, label),
-        ColumnInfo(name, bound, lambda: key_domain(value.expr, columns), unique=is_unique(value.expr, columns)),
-    )
+    info = ColumnInfo(name, bound, lambda: key_domain(value.expr, columns), unique=is_unique(value.expr, columns))
+    return build_or_refuse(build, call, label), info
 
 
 def _sum_range(bound: BoundExpr, rows: PrivateSource) -> BoundExpr:
@@ -205,7 +195,7 @@ def _mean_of(parts: tuple[Expr, ...], step: Fraction | None) -> Expr:
     return Call("divide", (total, Call("to_real", (parts[1],))))
 
 
-_UNIT_ALIAS = "a unit's rows"  # the internal source of the per-unit columns, while the SELECT list is bound
+_UNIT_REF = "unit"  # the source of the per-unit columns, while the SELECT list is bound
 
 
 def is_per_unit(keys: Sequence[GroupKey], rows: PrivateSource) -> bool:
@@ -215,32 +205,25 @@ def is_per_unit(keys: Sequence[GroupKey], rows: PrivateSource) -> bool:
 
 def group_by_unit(grouped: GroupedSelect) -> PrivateSource:
     """Bind a SELECT that groups by the unit."""
-    select, items = grouped.select, grouped.items
+    select = grouped.select
     check_row_clauses(select)
-    if select.args.get("distinct") and select.args.get("group"):
+    if select.distinct and select.group:
         hint = "Leave out DISTINCT: there is already one row per unit and key."
-        raise refuse(select, "SELECT", "DISTINCT cannot be combined with GROUP BY the unit", hint)
+        raise refuse(select.node, "SELECT", "DISTINCT cannot be combined with GROUP BY the unit", hint)
     builder = _PerUnitBuilder(grouped.keys, grouped.rows)
-    rewriter = GroupRewriter(grouped, "k{}".format, builder.add_aggregate, _refuse_subquery, _unit_column)
-    output = [SelectItem(item.name, rewriter.rewrite(item.node, "SELECT"), item.is_named) for item in items]
-    having = select.args.get("having")
-    conditions = [
-        rewriter.rewrite(node, "HAVING") for node in conjuncts(having and rewriter.expand_aliases(having.this))
-    ]
+    rewriter = GroupRewriter(grouped, builder.key_column, builder.add_aggregate, builder.key_column, _refuse_subquery)
+    output = [replace(item, node=rewriter.rewrite(item.node, "SELECT")) for item in select.items]
+    conditions = [rewriter.rewrite(node, "HAVING") for node in conjuncts(select.having)]
     return project(output, filter_rows(builder.build(), conditions, "HAVING"))
 
 
-def _refuse_subquery(query: exp.Query) -> exp.Query:
+def _refuse_subquery(query: NestedQuery) -> exp.Expr:
     cause = "private rows cannot be combined with the result of a subquery"
     raise refuse(query, "SELECT", cause, "Run the inner query first, then write its result as a constant.")
 
 
-def _unit_column(name: str) -> exp.Column:
-    return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(_UNIT_ALIAS, quoted=True))
-
-
-def _join_first_value(relation: Relation, value: _FirstValue) -> Relation:
-    return JoinOnUnit(relation, value.relation, None, JoinKind.LEFT, max_rows_per_unit=1)
+def _join_first_value(relation: Relation, value: Relation) -> Relation:
+    return JoinOnUnit(relation, value, None, JoinKind.LEFT, max_rows_per_unit=1)
 
 
 class _PerUnitBuilder:
@@ -252,9 +235,14 @@ class _PerUnitBuilder:
         self._columns = rows.columns_by_name()
         self._aggregates: dict[UnitAggregate, str] = {}
         self._computed: dict[Expr, ColumnInfo] = {}
-        self._first_values: dict[exp.Expr, _FirstValue] = {}
+        self._indices: dict[Expr, int] = {}  # of the computed columns
+        self._first_values: dict[exp.Expr, tuple[Relation, ColumnInfo]] = {}
 
-    def add_aggregate(self, node: exp.Expr) -> str:
+    def key_column(self, index: int, node: exp.Expr) -> exp.Column:
+        """Return the column of a key."""
+        return computed_column(f"k{index}", Reference(_UNIT_REF, index), node)
+
+    def add_aggregate(self, node: exp.Expr) -> exp.Column:
         """Return the column of an aggregate, adding it if necessary."""
         if type(node.this if isinstance(node, exp.Filter) else node) in _ARGUMENTS:
             return self._add_first_value(node)
@@ -262,6 +250,7 @@ class _PerUnitBuilder:
         names = {folded: self._aggregates.setdefault(folded, f"f{len(self._aggregates)}") for folded in aggregate.parts}
         expr = aggregate.combine(tuple(Column(names[folded], folded.type) for folded in aggregate.parts))
         if expr not in self._computed:
+            self._indices[expr] = len(self._keys) + len(self._computed)
             name = expr.name if isinstance(expr, Column) else f"a{len(self._computed)}"
             low = aggregate.lower if aggregate.bound.low is None else aggregate.bound.low
             self._computed[expr] = ColumnInfo(
@@ -272,16 +261,20 @@ class _PerUnitBuilder:
                 never_null=aggregate.never_null,
                 lower=aggregate.lower,
             )
-        return self._computed[expr].name
+        return computed_column(self._computed[expr].name, Reference(_UNIT_REF, self._indices[expr]), node)
 
-    def _add_first_value(self, node: exp.Expr) -> str:
+    def _add_first_value(self, node: exp.Expr) -> exp.Column:
         if any(unit_key_index(key.bound.expr, self._columns) is None for key in self._keys):
             cause = f"{function_name(node.find(*_ARGUMENTS) or node)} is supported only if the unit is the only key"
             hint = "Write ROW_NUMBER() OVER (PARTITION BY unit, key ORDER BY …) AS n in a subquery, and WHERE n = 1."
             raise refuse(node, "SELECT", cause, hint)
         if node not in self._first_values:
-            self._first_values[node] = _first_value(node, self._rows, f"g{len(self._first_values)}")
-        return self._first_values[node].column.name
+            relation, info = _first_value(node, self._rows, f"g{len(self._first_values)}")
+            self._first_values[node] = relation, info
+            self._indices[info.column] = len(self._keys) + len(self._computed)
+            self._computed[info.column] = info
+        column = self._first_values[node][1].column
+        return computed_column(column.name, Reference(_UNIT_REF, self._indices[column]), node)
 
     def build(self) -> PrivateSource:
         """Return the source with one row per unit and key."""
@@ -299,16 +292,15 @@ class _PerUnitBuilder:
         relation: Relation = build_or_refuse(
             lambda: PerUnit(self._rows.relation, tuple(keys), tuple(values)), first, "GROUP BY"
         )
-        for value in self._first_values.values():
+        for value, _ in self._first_values.values():
             relation = build_or_refuse(partial(_join_first_value, relation, value), first, "GROUP BY")
-            infos.append(value.column)
         computed = [each for each in self._computed.items() if not isinstance(each[0], Column)]
         if not computed:
-            return PrivateSource(relation, (View(_UNIT_ALIAS, (*infos, *self._computed.values())),))
+            return PrivateSource(relation, (View(_UNIT_REF, None, (*infos, *self._computed.values())),))
         plain_columns = tuple((name, Column(name, kind)) for name, kind in relation.shape.schema.items())
         columns = (*plain_columns, *((each.name, expr) for expr, each in computed))
         derived = build_or_refuse(lambda: Derive(relation, columns), first, "GROUP BY")
-        return PrivateSource(derived, (View(_UNIT_ALIAS, (*infos, *self._computed.values())),))
+        return PrivateSource(derived, (View(_UNIT_REF, None, (*infos, *self._computed.values())),))
 
     def _key_info(self, name: str, key: GroupKey, key_index: int | None) -> ColumnInfo:
         expr, columns = key.bound.expr, self._columns

@@ -4,7 +4,7 @@ The number of a row is a column like any other. Where conditions limit it, only 
 bounds the unit's contribution: `WHERE n = 1` leaves one row.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 
@@ -21,38 +21,32 @@ from discreet.kernel.relation import (
     Where,
 )
 from discreet.query.expressions.bound_expr import BoundExpr
-from discreet.query.relations.ownership import determines_unit, never_null, unit_key_index, unit_key_names
-from discreet.query.relations.predicates import conjuncts, filter_rows
-from discreet.query.relations.projection import check_row_clauses, project
-from discreet.query.relations.scope import (
+from discreet.query.relations.bound_sources import (
     ColumnInfo,
     PrivateSource,
     View,
     bind_value,
-    has_column,
-    same_name,
     stored_lookup,
     unused_name,
 )
-from discreet.query.relations.select_list import SelectItem
+from discreet.query.relations.ownership import determines_unit, never_null, unit_key_index, unit_key_names
+from discreet.query.relations.predicates import conjuncts, filter_rows
+from discreet.query.relations.projection import project
+from discreet.query.syntax.resolved_query import Reference, ResolvedSelect, computed_column, rewrite
 from discreet.query.syntax.source_position import build_or_refuse, refuse
 from discreet.query.syntax.syntax_tree import WINDOW_HINT, first_window
 
-_ALIAS = "row numbers"  # the internal source of the number columns, while the SELECT list is bound
 _MAX_LAST = 1_000_000  # a larger limit bounds no contribution
 Order = tuple[tuple[Expr, bool], ...]  # expressions, and whether they are descending
 
 
-def project_numbered(select: exp.Select, items: Sequence[SelectItem], rows: PrivateSource) -> PrivateSource:
+def project_numbered(select: ResolvedSelect, rows: PrivateSource) -> PrivateSource:
     """Return the rows of a SELECT without aggregates, in which ROW_NUMBER() may number the rows of each unit."""
-    check_row_clauses(select, allowed="qualify")
-    qualify = select.args.get("qualify")
     numbering = _Numbering(rows)
-    output = [replace(item, node=numbering.rewrite(item.node, "SELECT")) for item in items]
-    conditions = [_expand_aliases(node, items, rows) for node in conjuncts(qualify and qualify.this)]
-    if conditions and all(first_window(node) is None for node in conditions):
-        raise refuse(qualify, "QUALIFY", "QUALIFY needs a window function", "Use WHERE.")
-    conditions = [numbering.rewrite(node, "QUALIFY") for node in conditions]
+    output = [replace(item, node=numbering.rewrite(item.node, "SELECT")) for item in select.items]
+    if select.qualify is not None and first_window(select.qualify) is None:
+        raise refuse(select.qualify, "QUALIFY", "QUALIFY needs a window function", "Use WHERE.")
+    conditions = [numbering.rewrite(node, "QUALIFY") for node in conjuncts(select.qualify)]
     return project(output, limit_row_numbers(filter_rows(numbering.rows, conditions, "QUALIFY")))
 
 
@@ -93,38 +87,37 @@ class _Numbering:
     def rewrite(self, node: exp.Expr, clause: str) -> exp.Expr:
         """Return an expression with a column in place of each ROW_NUMBER()."""
 
-        def replace_part(part: exp.Expr) -> exp.Expr:
+        def replacement(part: exp.Expr) -> exp.Expr | None:
             if not isinstance(part, exp.Window) or not isinstance(part.this, exp.RowNumber):
-                return part
-            column = _number_column(self._add_number(part, clause))
-            column.meta.update(part.meta)
-            return column
+                return None
+            name = self._add_number(part, clause)
+            return computed_column(name, Reference(name, 0), part)
 
-        return node if first_window(node) is None else node.transform(replace_part)
+        return rewrite(node, replacement)
 
     def _add_number(self, window: exp.Window, clause: str) -> str:
+        """Return the name of a number, which is that of its source, too."""
         surplus = [name for name, given in window.args.items() if given and name not in _WINDOW_ARGUMENTS]
         if surplus:
-            cause = "ROW_NUMBER() takes PARTITION BY and ORDER BY, written after OVER"
+            cause = "ROW_NUMBER() takes PARTITION BY and ORDER BY only"
             raise refuse(window, clause, cause, "Leave out everything else.")
         keys = _partition_keys(window, self._source, clause)
         order = _order_of(window, self._source, clause)
         if (keys, order) not in self._names:
             relation = self.rows.relation
             name = unused_name("row_number", relation.shape.schema)
-            numbered = build_or_refuse(lambda: NumberRows(relation, name, keys, order), window, clause)
-            bound = BoundExpr(Column(name, Type.INTEGER))
-            info = ColumnInfo(name, bound, never_null=True, lower=Fraction(1))
-            self.rows = PrivateSource(numbered, (*self.rows.views, View(_ALIAS, (info,))))
+            numbered = build_or_refuse(lambda: self._numbered(name, keys, order), window, clause)
+            info = ColumnInfo(name, BoundExpr(Column(name, Type.INTEGER)), never_null=True, lower=Fraction(1))
+            self.rows = PrivateSource(numbered, (*self.rows.views, View(name, None, (info,))))
             self._names[keys, order] = name
         return self._names[keys, order]
 
+    def _numbered(self, name: str, keys: tuple[Expr, ...], order: Order) -> Relation:
+        schema = self.rows.relation.shape.schema  # with earlier numbers
+        return NumberRows(self.rows.relation, name, keys, complete_order(order, schema))
+
 
 _WINDOW_ARGUMENTS = ("this", "partition_by", "order", "over")
-
-
-def _number_column(name: str) -> exp.Column:
-    return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(_ALIAS, quoted=True))
 
 
 def _partition_keys(window: exp.Window, rows: PrivateSource, clause: str) -> tuple[Expr, ...]:
@@ -157,14 +150,3 @@ def complete_order(order: Iterable[tuple[Expr, bool]], schema: Schema) -> Order:
     for expr, descending in (*order, *((Column(name, kind), False) for name, kind in schema.items())):
         directions.setdefault(expr, descending)
     return tuple(directions.items())
-
-
-def _expand_aliases(node: exp.Expr, items: Sequence[SelectItem], rows: PrivateSource) -> exp.Expr:
-    """Return a condition of QUALIFY in which names of the SELECT list stand for their expressions."""
-
-    def expand(part: exp.Expr) -> exp.Expr:
-        if not isinstance(part, exp.Column) or part.table or has_column(rows.views, part):
-            return part
-        return next((item.node.copy() for item in items if item.is_named and same_name(part.this, item.name)), part)
-
-    return node.transform(expand)
