@@ -16,6 +16,7 @@ from discreet.kernel.relation import (
     EachRow,
     JoinOnUnit,
     JoinPublic,
+    NumberRows,
     ParentUnit,
     PerUnit,
     Scan,
@@ -225,6 +226,11 @@ def _relation(relation, depth=0):
         case PerUnit(source, keys, values):
             folds = ", ".join(f"{name} = {_unit_aggregate(aggregate)}" for name, aggregate in values)
             yield f"{indent}per unit{' and ' if keys else ''}{_named(keys)}: {folds}"
+            yield from _relation(source, below)
+        case NumberRows(source, name, keys, order, last):
+            by = "".join(f", {_expr(key)}" for key in keys)
+            ordered = ", ".join(f"{_expr(expr)}{' desc' * falls}" for expr, falls in order)
+            yield f"{indent}{name} = number of a row by unit{by}{f', up to {last}' if last else ''}: {ordered}"
             yield from _relation(source, below)
         case Union(left, right):
             yield f"{indent}union"

@@ -263,5 +263,5 @@ then SELECT r0.m0 AS "count" FROM r0
 -- days between two stays need windows
 SELECT AVG(gap) FROM (SELECT admitted - LAG(discharged) OVER (PARTITION BY patient_id ORDER BY admitted) AS gap FROM encounters) AS t;
 /*
-refused: line 1, SELECT: window functions are not allowed on private rows. Aggregate first, then use window functions on the result.
+refused: line 1, SELECT: window functions are not allowed on private rows. Aggregate first, then use window functions on the result. For the first rows of each unit, write SELECT *, ROW_NUMBER() OVER (PARTITION BY unit ORDER BY …) AS n in a subquery, and WHERE n = 1 around it.
 */

@@ -196,7 +196,7 @@ refused: line 1, GROUP BY: the groups of path are not declared, and partition se
 -- sessions need windows
 SELECT COUNT(*) FROM (SELECT at - LAG(at) OVER (PARTITION BY user_id ORDER BY at) AS gap FROM hits) AS t WHERE gap > INTERVAL '30 minutes';
 /*
-refused: line 1, SELECT: window functions are not allowed on private rows. Aggregate first, then use window functions on the result.
+refused: line 1, SELECT: window functions are not allowed on private rows. Aggregate first, then use window functions on the result. For the first rows of each unit, write SELECT *, ROW_NUMBER() OVER (PARTITION BY unit ORDER BY …) AS n in a subquery, and WHERE n = 1 around it.
 */
 
 -- the last hit of each user

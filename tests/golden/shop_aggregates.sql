@@ -417,7 +417,7 @@ refused: line 1, SELECT: aggregate functions cannot be nested. Aggregate per uni
 -- a window in an aggregate
 SELECT SUM(ROW_NUMBER() OVER ()) FROM orders;
 /*
-refused: line 1, SELECT: window functions are not allowed on private rows. Aggregate first, then use window functions on the result.
+refused: line 1, SELECT: window functions are not allowed on private rows. Aggregate first, then use window functions on the result. For the first rows of each unit, write SELECT *, ROW_NUMBER() OVER (PARTITION BY unit ORDER BY …) AS n in a subquery, and WHERE n = 1 around it.
 */
 
 -- an unknown function

@@ -438,13 +438,29 @@ refused: line 1, ORDER BY: private rows cannot be ordered. Put ORDER BY after th
 -- a window below the aggregate
 SELECT COUNT(*) FROM (SELECT ROW_NUMBER() OVER (PARTITION BY user ORDER BY time) AS n FROM orders) AS t WHERE n = 1;
 /*
-refused: line 1, SELECT: window functions are not allowed on private rows. Aggregate first, then use window functions on the result.
+r0 from
+  where equal(n0, 1)
+    n0 = number of a row by unit, up to 1: time, user, amount, quantity, discount, rating, category, region, city, paid, lat, weight
+      derive amount, category, city, discount, paid, quantity, rating, region, time, user, weight, lat = inside(lat, -90.0, 90.0)
+        orders of user
+  not clipped, groups 1, rows 1
+  t0 = count(*), size 1, weight 1
+  m0 = NoisyCount(total=0): COUNT(*)
+then SELECT r0.m0 AS "count" FROM r0
 */
 
 -- QUALIFY below the aggregate
 SELECT COUNT(*) FROM (SELECT user FROM orders QUALIFY ROW_NUMBER() OVER (PARTITION BY user) = 1) AS t;
 /*
-refused: line 1, QUALIFY: window functions are not allowed on private rows. Aggregate first.
+r0 from
+  where equal(n0, 1)
+    n0 = number of a row by unit, up to 1: user, time, amount, quantity, discount, rating, category, region, city, paid, lat, weight
+      derive amount, category, city, discount, paid, quantity, rating, region, time, user, weight, lat = inside(lat, -90.0, 90.0)
+        orders of user
+  not clipped, groups 1, rows 1
+  t0 = count(*), size 1, weight 1
+  m0 = NoisyCount(total=0): COUNT(*)
+then SELECT r0.m0 AS "count" FROM r0
 */
 
 -- UNION of private rows

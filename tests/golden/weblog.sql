@@ -222,3 +222,44 @@ r0 from
   Each user's day's rows per group are clipped together: at most 5 rows' worth over all groups (l1 norm).
 then SELECT r0.k0 AS "weekday", r0.k1 AS "late", r0.m0 AS "count" FROM r0
 */
+
+-- the first hit of each user and day
+SELECT status, COUNT(*) FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY user_id, date_trunc('day', at) ORDER BY at) AS n FROM hits) AS t WHERE n = 1 GROUP BY status;
+/*
+r0 from
+  where equal(n0, 1)
+    n0 = number of a row by unit, up to 1: at, user_id, status, bytes, mobile, path
+      hits of user_id, trunc_day(at)
+  by k0 = status: 200, 404, 500
+  not clipped, groups 1, rows 1
+  t0 = count(*), size 1, weight 1
+  m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where status is NULL or not declared.
+then SELECT r0.k0 AS "status", r0.m0 AS "count" FROM r0
+*/
+
+-- rows are numbered within the whole unit, which is a user and a day
+SELECT COUNT(*) FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY user_id ORDER BY at) AS n FROM hits) AS t WHERE n = 1;
+/*
+refused: line 1, SELECT: rows can only be numbered within a privacy unit, so PARTITION BY must name it. Add PARTITION BY hits.user_id, date_trunc('day', hits.at).
+*/
+
+-- the last status of each user and day
+SELECT last, COUNT(*) FROM (SELECT user_id, date_trunc('day', at) AS day, ARG_MAX(status, at) AS last FROM hits GROUP BY user_id, day) AS t GROUP BY last;
+/*
+r0 from
+  left join on the unit, most 1
+    per unit: 
+      hits of user_id, trunc_day(at)
+    derive status
+      n0 = number of a row by unit, up to 1: at desc, status
+        derive at, status
+          where and(not(is_null(at)), not(is_null(status)))
+            hits of user_id, trunc_day(at)
+  by k0 = status: 200, 404, 500
+  not clipped, groups 1, rows 1
+  t0 = count(*), size 1, weight 1
+  m0 = NoisyCount(total=0): COUNT(*)
+  Rows are left out where last is NULL or outside its range.
+then SELECT r0.k0 AS "last", r0.m0 AS "count" FROM r0
+*/

@@ -481,17 +481,34 @@ def test_a_pattern_may_end_with_escaped_backslashes(pattern):
         ("round", (of(1.5, REAL),), -15, 15),
         ("part", (of("text"),), 1, 100_000),
         ("part", (of("text"), ONE), 0, 100_000),
+        ("keep_last", (of("text"),), 1, 100_000),
+        ("drop_last", (of("text"),), 1, 100_000),
+        ("split_part", (of("text"),), -2_000, 2_000),
         ("add_days", (of(date(2020, 1, 1), DATE),), -3_652_059, 3_652_059),
         ("add_seconds", (of(datetime(2020, 1, 1), TIME),), -100_000_000_000, 100_000_000_000),
     ],
 )
 def test_constants_stay_within_what_every_engine_computes(op, first, low, high):
-    last = (ONE,) if op == "part" and len(first) == 1 else ()
+    last = (ONE,) if op == "part" and len(first) == 1 else (of(","),) if op == "split_part" else ()
     for value in (low, high):
         assert Call(op, (*first, of(value, INT), *last)).type is first[0].type
     for value in (low - 1, high + 1):
         with pytest.raises(ValueError, match="must be an integer"):
             Call(op, (*first, of(value, INT), *last))
+
+
+def test_texts_are_found_and_replaced_within_bounds():
+    assert Call("replace", (NAME, of("a"), of("b" * 8))).type is TEXT
+    for op, constants in (
+        ("position", (of(""),)),
+        ("replace", (of(""), of("a"))),
+        ("replace", (of("a"), of("b" * 9))),
+        ("replace", (of("ab"), of("b" * 17))),
+        ("split_part", (ONE, of(""))),
+        ("split_part", (of(0, INT), of(","))),
+    ):
+        with pytest.raises(ValueError, match=op):
+            Call(op, (NAME, *constants))
 
 
 def test_what_only_looks_like_an_expression_is_refused():

@@ -20,6 +20,7 @@ from discreet.kernel.relation import (
     JoinKind,
     JoinOnUnit,
     JoinPublic,
+    NumberRows,
     ParentUnit,
     PerUnit,
     PublicTable,
@@ -115,6 +116,8 @@ NODES = {
     "JoinOnUnit with a window": (lambda rng: strategies._join_own(rng, WINDOWS, 2), WINDOWS),
     "SemiJoinOnUnit": (lambda rng: strategies._semi_own(rng, UNITS, 2), UNITS),
     "PerUnit": (lambda rng: strategies._per_unit(rng, UNITS, 2), UNITS),
+    "NumberRows": (lambda rng: strategies._number_rows(rng, UNITS, 2), UNITS),
+    "NumberRows with a window": (lambda rng: strategies._number_rows(rng, WINDOWS, 2), WINDOWS),
     "Union": (lambda rng: strategies._union(rng, UNITS, 2), UNITS),
     "Union of PerUnit": (lambda rng: Union(*(strategies._per_unit(rng, UNITS, 1),) * 2), UNITS),
 }
@@ -175,7 +178,7 @@ def test_each_node_preserves_ownership(name):
 class Careless(ReferenceEngine):
     """An engine that joins, looks up, aggregates and limits over all units, and keeps the rows of several owners."""
 
-    def owned_rows(self, relation):
+    def owned_rows(self, relation):  # noqa: PLR0911 - one case per node
         exact = ReferenceEngine(self._tables)
         match relation:
             case JoinOnUnit(left, right):
@@ -187,6 +190,9 @@ class Careless(ReferenceEngine):
             case PerUnit(source):
                 rows = exact.owned_rows(source)
                 return [(unit, {"n": len(rows)}) for unit in {unit for unit, _ in rows}]
+            case NumberRows(source, name, _, _, last):
+                rows = list(enumerate(exact.owned_rows(source)[:last], 1))
+                return [(unit, {**row, name: number}) for number, (unit, row) in rows]
             case Where(source):
                 return exact.owned_rows(source)[:3]
             case Scan(table, columns, ParentUnit()):
@@ -196,7 +202,9 @@ class Careless(ReferenceEngine):
         return exact.owned_rows(relation)
 
 
-@pytest.mark.parametrize("name", ["JoinOnUnit", "SemiJoinOnUnit", "PerUnit", "Where", "Scan of ParentUnit"])
+@pytest.mark.parametrize(
+    "name", ["JoinOnUnit", "SemiJoinOnUnit", "PerUnit", "NumberRows", "Where", "Scan of ParentUnit"]
+)
 def test_a_node_that_looks_at_other_units_is_noticed(name):
     make, kind = NODES[name]
     noticed = 0
@@ -246,6 +254,51 @@ def test_the_shape_of_each_node():
     assert shape(Union(one, any_number)) == shape(Union(any_number, one)) == (None, 200)
     assert shape(SemiJoinOnUnit(one, VISITS, SemiJoinKind.ANTI)) == (1, 100)
     assert shape(Where(one, YES)) == (1, 100)
+    twice, by = Union(one, one), ((Column("n", INT), False),)
+    assert shape(numbered(VISITS)) == (None, 100)
+    assert shape(numbered(VISITS, last=3)) == (3, 100)
+    assert shape(numbered(VISITS, keys=(NAME,), last=3)) == (None, 100)
+    assert shape(NumberRows(one, "m", (), by, 3)) == (1, 100)
+    assert shape(NumberRows(twice, "m", (), by, 1)) == (1, 200)
+    assert shape(NumberRows(twice, "m", (), by)) == (2, 200)
+
+
+def numbered(source, *order, keys=(), last=None):
+    """Number rows in an order, then in that of all columns."""
+    return NumberRows(source, "n", keys, strategies.completed(order, source), last)
+
+
+def test_rows_are_numbered_within_a_unit_only():
+    values = ((1, "b", 2.0), (1, "a", 1.0), (2, "a", None), (2, "a", 0.0))
+    engine = ReferenceEngine({"visits": [{"user": user, "name": name, "x": x} for user, name, x in values]})
+    null_first, by_x = (Call("is_null", (X,)), True), (X, True)
+    found = [(row["user"], row["x"], row["n"]) for _, row in engine.owned_rows(numbered(VISITS, null_first, by_x))]
+    assert found == [(1, 2.0, 1), (1, 1.0, 2), (2, None, 1), (2, 0.0, 2)]
+    found = [(row["user"], row["x"], row["n"]) for _, row in engine.owned_rows(numbered(VISITS, by_x, last=1))]
+    assert found == [(1, 2.0, 1), (2, 0.0, 1)]
+    found = [(row["name"], row["x"]) for _, row in engine.owned_rows(numbered(VISITS, by_x, keys=(NAME,), last=1))]
+    assert found == [("b", 2.0), ("a", 1.0), ("a", 0.0)]
+    tied = engine.owned_rows(numbered(VISITS, last=1))
+    assert [(row["user"], row["name"]) for _, row in tied] == [(1, "a"), (2, "a")]
+
+
+def test_rows_are_numbered_in_an_order_of_all_columns():
+    everything = strategies.completed((), VISITS)
+    for missing in everything:
+        with pytest.raises(ValueError, match="all columns"):
+            NumberRows(VISITS, "n", (), tuple(term for term in everything if term is not missing))
+    with pytest.raises(ValueError, match="all columns"):
+        NumberRows(VISITS, "n", (), ((Call("abs", (X,)), False), *everything[:2]))
+    with pytest.raises(ValueError, match="does not exist"):
+        numbered(VISITS, keys=(Column("nobody", INT),))
+    with pytest.raises(ValueError, match="does not exist"):
+        numbered(VISITS, (Column("nobody", INT), False))
+    with pytest.raises(ValueError, match="last"):
+        numbered(VISITS, last=0)
+    with pytest.raises(ValueError, match="its own unit"):
+        numbered(EVENTS)
+    with pytest.raises(ValueError, match="distinct"):
+        NumberRows(VISITS, "USER", (), everything)
 
 
 def test_only_rows_of_the_same_kind_of_unit_are_joined():

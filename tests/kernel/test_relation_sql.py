@@ -18,6 +18,7 @@ from discreet.kernel.relation import (
     JoinKind,
     JoinOnUnit,
     JoinPublic,
+    NumberRows,
     ParentUnit,
     PerUnit,
     PublicTable,
@@ -98,6 +99,13 @@ def aggregates(expr, *functions):
 
 
 COUNT, DISTINCT, MIN, MAX, SUM = (AggregateFunction[name] for name in ("COUNT", "DISTINCT", "MIN", "MAX", "SUM"))
+
+
+def all_columns(source):
+    """Return the order of all columns."""
+    return tuple((Column(name, kind), False) for name, kind in source.shape.schema.items())
+
+
 CASES = {
     "rows with an owner": VISITS,
     "rows with an owner in two parts": DAYS,
@@ -135,6 +143,12 @@ CASES = {
     "sums on a grid": PerUnit(
         VISITS, (), (("sum", UnitAggregate(AggregateFunction.GRID_SUM, X, Grid(-1, 2, "1/4", 3))),)
     ),
+    "numbers": NumberRows(VISITS, "number", (), all_columns(VISITS)),
+    "the first row": NumberRows(VISITS, "number", (), ((X, True), *all_columns(VISITS)), 1),
+    "the last rows of a unit and key": NumberRows(
+        VISITS, "number", (N,), tuple((each, True) for each, _ in all_columns(VISITS)), 2
+    ),
+    "numbers within two parts of a unit": NumberRows(DAYS, "number", (), all_columns(DAYS), 2),
     "both sides of a union": Union(DAYS, Derive(DAYS, named(key=KEY, user=N, day=Constant(None, TEXT), n=USER))),
     "a union with itself": Union(ONE, ONE),
 }

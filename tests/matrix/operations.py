@@ -60,6 +60,11 @@ def constants_of(op, kinds):
         return [[Constant(text, TEXT)] for text in strategies.PATTERNS]
     if op in {"like", "like_any_case"}:
         return [[Constant(text, TEXT)] for text in strategies.LIKES]
+    if op in strategies.SEARCHES:
+        return [
+            [Constant(value, kind) for value, kind in zip(values, kinds, strict=True)]
+            for values in strategies.SEARCHES[op]
+        ]
     if op in strategies.SPANS:
         return [[Constant(value, INT) for value in values] for values in product(*strategies.SPANS[op])]
     rng = random.Random(op)
@@ -207,6 +212,24 @@ MEANINGS = [
     ("length", ("e\u0301👩‍👩‍👧",), 7),
     ("part", ("a👩b", 2, 1), "👩"),
     ("part", ("ab", 3, 5), ""),
+    ("keep_last", ("a👩b", 2), "👩b"),
+    ("keep_last", ("ab", 100_000), "ab"),
+    ("drop_last", ("a👩b", 1), "a👩"),
+    ("drop_last", ("ab", 3), ""),
+    ("position", ("e\u0301👩b", "b"), 4),
+    ("position", ("ab", "B"), 0),
+    ("position", ("a" * 2000 + "b", "b"), 0),
+    ("replace", ("aaa%", "aa", "b"), "ba%"),
+    ("replace", ("a" * 2000, "a", "bcdefghi"), "bcdefghi" * 250),
+    ("replace", ("a.b", ".", ""), "ab"),
+    ("split_part", ("a, b, c", 2, ", "), "b"),
+    ("split_part", ("aaa", 2, "aa"), "a"),
+    ("split_part", ("aaa", -1, "aa"), "a"),
+    ("split_part", ("a,b,c", -3, ","), "a"),
+    ("split_part", ("a,b,c", -4, ","), ""),
+    ("split_part", ("a,b,c", 4, ","), ""),
+    ("split_part", ("", 1, ","), ""),
+    ("split_part", ("a|b", 1, "|"), "a"),
     ("join", ("a", None), None),
     ("join", ("a" * 2000, "b"), "a" * 2000),
     ("upper", ("a" * 2001,), "A" * 2000),

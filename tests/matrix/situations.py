@@ -14,7 +14,17 @@ from discreet.kernel.ball import Norm
 from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, UnitAggregate
 from discreet.kernel.grid import Grid
 from discreet.kernel.question import ContributionBounds, PublicGroups, Question, SelectedGroups
-from discreet.kernel.relation import Derive, JoinKind, JoinPublic, PerUnit, PublicTable, Scan, Union, Where
+from discreet.kernel.relation import (
+    Derive,
+    JoinKind,
+    JoinPublic,
+    NumberRows,
+    PerUnit,
+    PublicTable,
+    Scan,
+    Union,
+    Where,
+)
 from discreet.kernel.totals import Count, CountDistinct, CountUnits, HistogramTree, SelectionWeight, Sum
 
 N, X, PLACE = Column("n", INT), Column("x", REAL), Column("place", TEXT)
@@ -294,7 +304,36 @@ def _later_rounds():
         yield f"a later round: keys of type {kind.name.lower()}", small(visits=rows), question, None
 
 
+def _numbered():
+    """The first rows of a unit, in orders with ties, NULL, both zeros, numbers that are not finite and texts."""
+    reals = [0.0, -0.0, None, math.nan, math.inf, -math.inf, -1.5]
+    rows = [
+        visit(user=user, n=number % 3, place=place, **{'x"q': real})
+        for user in (1, 2)
+        for number, (real, place) in enumerate(product(reals, ["b", "B", "é", None, "👩", ""]))
+    ]
+    rows += [visit(user=3, n=1), visit(user=3, n=1), visit(user=None, n=0)]
+    number = Column("number", INT)
+    source = Derive(VISITS, (("x", Column('x"q', REAL)), ("n", N), ("place", PLACE)))
+    null_first = ((Call("is_null", (PLACE,)), True), (PLACE, True))
+    orders = {
+        "an integer": ((N, True),),
+        "a text": ((PLACE, False),),
+        "a text from the end, NULL first": null_first,
+        "a real": ((X, True), (PLACE, False)),
+        "nothing": (),
+    }
+    for name, order in orders.items():
+        for last, keys in ((1, ()), (3, ()), (None, ()), (1, (N,)), (2, (PLACE,))):
+            relation = NumberRows(source, "number", keys, strategies.completed(order, source), last)
+            by = (("k", number), ("n", N), ("place", PLACE), ("x", X))
+            totals, bounds = (SelectionWeight(), Count()), ContributionBounds(99, 9)
+            question = Question(relation, by, SelectedGroups(50), bounds, totals)
+            yield f"rows are numbered by {name}: {last} of {len(keys)} keys", small(visits=rows), question, None
+
+
 _ALL = (
+    _numbered,
     _statistics,
     _types,
     _wide,

@@ -28,13 +28,16 @@ EXACT = replace(
 )
 
 # At these Sail stops by a mistake of its own, before or without a row: a column and a cast of it in one GROUP BY, as
-# NULLs of several types are too, a division in a part without rows, and a union whose sides differ in what can be NULL.
+# NULLs of several types are too, a division in a part without rows, a union whose sides differ in what can be NULL, and
+# rows that are numbered in the order of CEIL or FLOOR of a column, and then of the column.
 SAILS_OWN = (
     "Projections require unique expression names",
     "duplicate unqualified field name",
     "Division by zero",
     "Physical input schema should be the same as the one converted from logical input schema",
+    "does not satisfy order requirements",
 )
+SAILS_SEEDS = {1107}  # infinity less infinity is a NaN that Sail takes for less than all numbers
 SAILS_SITUATIONS = {"a unit's rows may be gathered by constants"}
 
 

@@ -28,6 +28,7 @@ from discreet.kernel.relation import (
     JoinKind,
     JoinOnUnit,
     JoinPublic,
+    NumberRows,
     ParentUnit,
     PerUnit,
     PublicTable,
@@ -78,8 +79,53 @@ LIKES = ["", "%b", "%c%", "%", "_", "a%", "%a", "a_", "\\%", "%\\_%", "\\\\", "�
 SPANS = {
     "round": [[-15, -2, -1, 0, 1, 2, 15]],
     "part": [[1, 2, 2000], [0, 1, 3, 2000]],
+    "keep_last": [[1, 2, 7, 1999, 100_000]],
+    "drop_last": [[1, 2, 7, 1999, 100_000]],
     "add_days": [[0, 1, -1, 366, 3_652_059, -3_652_059]],
     "add_seconds": [[0, 1, -1, 86_400, 10**11, -(10**11)]],
+}
+SEARCHES: dict[str, list[list[Value]]] = {  # lists of constants
+    "position": [
+        ["a"],
+        ["b"],
+        ["c"],
+        ["é"],
+        ["\u0301"],
+        ["👩"],
+        ["'"],
+        ["\\"],
+        ["%"],
+        ["A"],
+        [" "],
+        ["ab" * 900],
+        ["."],
+    ],
+    "replace": [
+        ["a", ""],
+        ["a", "bb"],
+        ["ab", "a"],
+        ["👩", "é"],
+        ["'", "''"],
+        ["\\", "\\\\"],
+        ["b", "b" * 8],
+        ["$", "\\1"],
+        [".", "$0"],
+    ],
+    "split_part": [
+        *(
+            [1, "a"],
+            [2, "a"],
+            [-1, "a"],
+            [-2, "a"],
+            [2, "ab"],
+            [-2, "ba"],
+            [1000, "b"],
+            [-1001, "b"],
+            [2, "-"],
+            [1, "é"],
+        ),
+        *([-1, "."], [2, "|"], [1, "\\"], [-1, "'"], [2000, "ab"], [-2000, "ab"], [1, "👩"]),
+    ],
 }
 NAMES = ["a", "b c", 'q"q', "select", "k0", "t0", "v0", "x0", "s", "p", "é", "user", "n", "one", "'", "--", "m1", ";"]
 
@@ -225,6 +271,7 @@ def _arguments(rng: random.Random, schema: Mapping[str, Type], op: str, kind: Ty
         wanted += [wanted[-1]] * rng.randint(0, 2)
     free = kind if result in {"N", "A"} else rng.choice([INT, REAL] if "N" in wanted[0] else list(Type))
     constants = iter(SPANS.get(op, ()))
+    searched = iter(rng.choice(SEARCHES.get(op, [()])))
     for pattern in wanted:
         found = Type(pattern[0]) if pattern[0] in "irbtds" else free
         if "!" not in pattern:
@@ -233,6 +280,8 @@ def _arguments(rng: random.Random, schema: Mapping[str, Type], op: str, kind: Ty
             yield Constant(rng.choice(PATTERNS), TEXT)
         elif op in {"like", "like_any_case"}:
             yield Constant(rng.choice(LIKES), TEXT)
+        elif op in SEARCHES:
+            yield Constant(next(searched), found)
         elif op in SPANS:
             yield Constant(rng.choice(next(constants)), INT)
         else:
@@ -248,7 +297,7 @@ def relation(rng: random.Random, kind: int, depth: int = 3) -> Relation:
         return rng.choice(KINDS[kind])
     nodes = [_where, _derive, _join_public]
     if KINDS[kind][0].shape.unit is not None:
-        nodes += [_join_own, _semi_own, _per_unit, _union]
+        nodes += [_join_own, _semi_own, _per_unit, _number_rows, _union]
     return rng.choice(nodes)(rng, kind, depth)
 
 
@@ -329,6 +378,24 @@ def _per_unit(rng: random.Random, kind: int, depth: int) -> Relation:
     cut = rng.randint(0, len(names)) if rng.random() < 0.6 else 0
     keys = tuple((name, expression(rng, schema, rng.choice(list(Type)), depth=1)) for name in names[:cut])
     return PerUnit(source, keys, tuple((name, folded(rng, schema)) for name in names[cut:]))
+
+
+def completed(order, source: Relation):
+    """Return an order that all columns of a relation complete."""
+    columns = (Column(name, kind) for name, kind in source.shape.schema.items())
+    return (*order, *((column, False) for column in columns if column not in dict(order)))
+
+
+def _number_rows(rng: random.Random, kind: int, depth: int) -> Relation:
+    source = relation(rng, kind, depth - 1)
+    schema = source.shape.schema
+    name = next(name for name in (*NAMES, "number") if name.casefold() not in {other.casefold() for other in schema})
+    keys = tuple(expression(rng, schema, rng.choice(list(Type)), depth=1) for _ in range(rng.choice([0, 0, 0, 1, 2])))
+    order = tuple(
+        (expression(rng, schema, rng.choice(list(Type)), depth=1), rng.random() < 0.5)
+        for _ in range(rng.choice([0, 1, 1, 2]))
+    )
+    return NumberRows(source, name, keys, completed(order, source), rng.choice([None, 1, 1, 2, 3]))
 
 
 def folded(rng: random.Random, schema: Mapping[str, Type]) -> UnitAggregate:

@@ -223,6 +223,19 @@ def test_arithmetic(text, expected):
     SUBSTRING(t, 2)                   => part(t, 2, 99999)
     SUBSTRING(t, -2)                  => part(t, 1, 100000)
     LEFT(t, 2)                        => part(t, 1, 2)
+    LEFT(t, -2)                       => drop_last(t, 2)
+    RIGHT(t, 2)                       => keep_last(t, 2)
+    RIGHT(t, 0)                       => part(t, 1, 0)
+    RIGHT(t, -2)                      => part(t, 3, 99998)
+    POSITION('a' IN t)                => position(t, 'a')
+    STRPOS(t, 'a')                    => position(t, 'a')
+    INSTR(t, 'a')                     => position(t, 'a')
+    STRPOS(t, '')                     => as_integer(at_most('', t))
+    REPLACE(t, 'a', '')               => replace(t, 'a', '')
+    REPLACE(t, '', 'a')               => t
+    SPLIT_PART(t, ',', -2)            => split_part(t, -2, ',')
+    SPLIT_PART(t, '', -1)             => t
+    SPLIT_PART(t, '', 2)              => part(t, 1, 0)
     CONCAT(t, '-', i)                 => join(coalesce(t, ''), '-', coalesce(write_integer(i), ''))
     CONCAT(t, NULL)                   => coalesce(t, '')
     t || '-' || i || d || b           => join(t, '-', write_integer(i), write_date(d), write_boolean(b))
@@ -460,12 +473,29 @@ def test_a_range_has_both_ends_or_none(text):
         ("lenght(t)", "Did you mean LENGTH?"),
         ("date_trnc('month', s)", "Did you mean DATE_TRUNC?"),
         ("clipp(x, 0, 1)", "Did you mean CLIP?"),
-        ("age(d)", "AGE is not supported.*Subtract dates"),
+        ("age(d)", "AGE is not supported.*EXTRACT"),
+        ("EXTRACT(YEAR FROM AGE(d))", "AGE takes two dates"),
+        ("EXTRACT(DAY FROM AGE(d, e))", "only YEAR and MONTH.*Subtract dates"),
         ("to_char(s, 'YYYY')", "TO_CHAR is not supported.*EXTRACT"),
         ("md5(t)", "MD5 is not supported"),
-        ("replace(t, 'a', 'b')", "REPLACE is not supported"),
-        ("right(t, 2)", "RIGHT is not supported"),
-        ("strpos(t, 'a')", "POSITION is not supported.*LIKE"),
+        ("reverse(t)", "REVERSE is not supported"),
+        ("replace(t, 'a', t)", "constant of type text"),
+        ("replace(t, 'a', '123456789')", "8 times as long"),
+        ("strpos(t, u)", "constant of type text"),
+        ("strpos(i, 'a')", "expected text, not integer"),
+        ("right(t, i)", "constant of type integer"),
+        ("right(t, 200000)", "from 1 to 100000"),
+        ("split_part(t, ',', 0)", "must not be zero"),
+        ("split_part(t, ',', 2001)", "from -2000 to 2000"),
+        ("WIDTH_BUCKET(x, 0, 1)", "two bounds and a number of buckets.*ARRAY"),
+        ("WIDTH_BUCKET(x, 0, y, 5)", "constant bounds"),
+        ("WIDTH_BUCKET(x, 0, NULL, 5)", "constant bounds"),
+        ("WIDTH_BUCKET(x, 1, 1, 5)", "two different bounds"),
+        ("WIDTH_BUCKET(x, 0, 1, 0)", "from 1 to 100,000 buckets"),
+        ("WIDTH_BUCKET(x, ARRAY[2, 1])", "must be sorted"),
+        ("WIDTH_BUCKET(x, ARRAY[])", "constant bounds"),
+        ("WIDTH_BUCKET(d, '2020-01-01', '2021-01-01', 3)", "takes a number"),
+        ("WIDTH_BUCKET(i, 0, 9000000000000000000, 5)", "too far apart"),
         ("query('x')", "QUERY is not supported"),
         ("pg_catalog.lower(t)", "is not supported"),
         ("sin(x)", "SIN is not supported"),
@@ -533,7 +563,6 @@ def test_a_range_has_both_ends_or_none(text):
         ("SUBSTRING(t, i)", "expected a constant of type"),
         ("SUBSTRING(t FROM 'a.')", "invalid input syntax for type integer"),
         ("SUBSTRING(t, 1, -1)", "negative substring length"),
-        ("LEFT(t, -1)", "negative substring length"),
         ("CONCAT(b)", "CONCAT does not support type boolean"),
         ("t || x", "engines format it differently"),
         ("s::text", "engines format it differently"),

@@ -218,6 +218,12 @@ SELECT category, SUM(CLIP(s, 0, 900)) FROM (SELECT user, category, SUM(amount) A
     GROUP BY 1;
 SELECT COUNT(*) FROM orders WHERE user IN (SELECT visitor FROM visits) AND user NOT IN (SELECT user FROM orders
     WHERE paid);
+SELECT city, COUNT(*), SUM(amount) FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY user ORDER BY amount DESC) AS n
+    FROM orders) t WHERE n <= 2 GROUP BY city;
+SELECT category, AVG(amount) FROM (SELECT * FROM orders QUALIFY ROW_NUMBER() OVER (PARTITION BY user, city ORDER BY
+    quantity) = 1) t GROUP BY category;
+SELECT favourite, COUNT(*), SUM(last) FROM (SELECT user, MAX_BY(city, amount) AS favourite, ARG_MIN(quantity, amount)
+    FILTER (WHERE paid) AS last FROM orders GROUP BY user) t GROUP BY favourite;
 SELECT kind, COUNT(*) FROM (SELECT category AS kind FROM orders UNION ALL SELECT category FROM visits) t GROUP
     BY kind
 """.strip().split(";\n")
@@ -247,3 +253,125 @@ def _check_moves(question, before, after):
         bound = question.sensitivity_of(total)
         assert sum(moves) <= bound.l1
         assert sum(move * move for move in moves) <= bound.l2_squared
+
+
+ORDERS = [  # user, amount, category, city
+    *((1, 5.0, "food", "a"), (1, 9.0, "toys", "b"), (1, 9.0, "books", None)),
+    *((2, None, "food", "a"), (2, 1.0, "toys", "b")),
+    *((3, -0.0, "toys", "c"), (3, 0.0, "books", "d")),
+]
+
+
+def totals(sql, **said):
+    """Return the exact totals by group, on a few orders."""
+    empty = dict.fromkeys(SHOP.tables["orders"].columns)
+    rows = [dict(zip(("user", "amount", "category", "city"), each, strict=True)) for each in ORDERS]
+    tables = {"orders": [empty | row for row in rows], "visits": [], "regions": REGIONS, "prices": PRICES}
+    engine = ReferenceEngine(tables)
+    (part,) = plan_query(sql, SHOP, engine, **said).releases
+    found = engine.totals(part.question)
+    return {key: values[-1] for key, values in zip(found.keys, found.values.tolist(), strict=True)}
+
+
+@pytest.mark.parametrize(
+    ("order", "first"),
+    [
+        ("amount", {"food": 1, "toys": 1, "books": 1}),  # of the zeros, that with the lesser category
+        ("amount DESC", {"food": 1, "books": 2}),  # NULL comes first
+        ("amount DESC NULLS LAST", {"books": 2, "toys": 1}),
+        ("category", {"books": 2, "food": 1}),
+        ("city NULLS FIRST, category", {"books": 1, "food": 1, "toys": 1}),
+        ("city DESC NULLS LAST", {"toys": 2, "books": 1}),
+        ("1", {"food": 1, "books": 1, "toys": 1}),
+    ],
+)
+def test_the_first_row_of_each_unit_is_the_same_however_it_is_written(order, first):
+    number = f"ROW_NUMBER() OVER (PARTITION BY user ORDER BY {order})"
+    for inner in (
+        f"(SELECT *, {number} AS n FROM orders) t WHERE n = 1",
+        f"(SELECT *, {number} AS n FROM orders) t WHERE 2 > n",
+        f"(SELECT * FROM orders QUALIFY {number} = 1) t",
+        f"(SELECT category, {number} AS place FROM orders QUALIFY place <= 1) t",
+        f"(SELECT * FROM orders QUALIFY ROW_NUMBER() OVER w = 1 WINDOW w AS (PARTITION BY user ORDER BY {order})) t",
+    ):
+        found = totals(f"SELECT category, COUNT(*) FROM {inner} GROUP BY category")
+        assert {key: count for (key,), count in found.items() if count} == first, inner
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "values"),
+    [
+        ("ARG_MAX(category, amount)", {"books": 2, "toys": 1}),  # of equal amounts, the least value
+        ("MIN_BY(category, amount)", {"food": 1, "toys": 1, "books": 1}),
+        ("ARG_MAX(category, city)", {"toys": 2, "books": 1}),  # rows whose city is NULL do not count
+        ("ARG_MAX(category, amount) FILTER (WHERE amount < 9)", {"food": 1, "toys": 1, "books": 1}),
+    ],
+)
+def test_the_value_of_the_first_row_of_each_unit(aggregate, values):
+    inner = f"SELECT user, {aggregate} AS value, COUNT(*) AS n FROM orders GROUP BY user"
+    found = totals(f"SELECT value, COUNT(*) FROM ({inner}) t GROUP BY value")
+    assert {key: count for (key,), count in found.items() if count} == values
+
+
+def test_a_unit_without_a_value_keeps_its_row():
+    inner = "SELECT user, ARG_MAX(amount, city) FILTER (WHERE amount > 8) AS most FROM orders GROUP BY user"
+    assert totals(f"SELECT COUNT(*) FROM ({inner}) t") == {(): 3}
+    assert totals(f"SELECT COUNT(most) FROM ({inner}) t") == {(): 1}
+
+
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [("n = 1", 1), ("n <= 3", 3), ("n < 3", 2), ("n IN (2, 4)", 4), ("n BETWEEN 2 AND 5", 5), ("n > 1", None)],
+)
+def test_conditions_on_numbers_bound_the_rows_of_a_unit(condition, rows):
+    numbered = "SELECT *, ROW_NUMBER() OVER (PARTITION BY user ORDER BY time) AS n FROM orders"
+    for sql in (
+        f"SELECT COUNT(*) FROM ({numbered}) t WHERE {condition}",
+        f"WITH t AS ({numbered}), u AS (SELECT n AS n, amount * 2 AS a FROM t) SELECT SUM(a) FROM u WHERE {condition}",
+    ):
+        assert relation(sql).shape.max_rows_per_unit == rows
+    joined = f"SELECT COUNT(*) FROM ({numbered}) t JOIN regions ON region = name WHERE {condition}"
+    assert relation(joined).shape.max_rows_per_unit == rows
+
+
+def test_a_number_that_is_computed_again_is_not_limited():
+    numbered = "SELECT ROW_NUMBER() OVER (PARTITION BY user ORDER BY time) % 2 AS n FROM orders"
+    assert relation(f"SELECT COUNT(*) FROM ({numbered}) t WHERE n = 1").shape.max_rows_per_unit is None
+    united = "SELECT ROW_NUMBER() OVER (PARTITION BY user ORDER BY time) AS n FROM orders"
+    both = f"SELECT COUNT(*) FROM ({united} UNION ALL SELECT quantity FROM orders) t WHERE n = 1"
+    assert relation(both).shape.max_rows_per_unit is None
+
+
+def test_numbers_of_rows_are_groups():
+    numbered = "SELECT amount, ROW_NUMBER() OVER (PARTITION BY user ORDER BY amount) AS n FROM orders"
+    found = totals(f"SELECT n, COUNT(*) FROM ({numbered}) t WHERE n <= 4 GROUP BY n", rows=9)
+    assert {key: count >> 20 for key, count in found.items()} == {(1,): 3, (2,): 3, (3,): 1}  # weights are fractions
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("SELECT ROW_NUMBER() OVER (ORDER BY time) AS n FROM orders", "PARTITION BY orders.user"),
+        ("SELECT ROW_NUMBER() OVER (PARTITION BY city) AS n FROM orders", "PARTITION BY orders.user"),
+        ("SELECT ROW_NUMBER() OVER (PARTITION BY user + 0) AS n FROM orders", "PARTITION BY orders.user"),
+        ("SELECT RANK() OVER (PARTITION BY user ORDER BY time) AS n FROM orders", "ROW_NUMBER"),
+        ("SELECT SUM(amount) OVER (PARTITION BY user ORDER BY time) AS n FROM orders", "ROW_NUMBER"),
+        ("SELECT 1 AS n FROM orders WHERE ROW_NUMBER() OVER (PARTITION BY user ORDER BY time) = 1", "ROW_NUMBER"),
+        ("SELECT ROW_NUMBER() OVER w AS n FROM orders WINDOW w AS (PARTITION BY city)", "PARTITION BY orders.user"),
+        ("SELECT ROW_NUMBER() OVER (PARTITION BY user ROWS 1 PRECEDING) AS n FROM orders", "PARTITION BY and ORDER BY"),
+        ("SELECT 1 AS n FROM orders QUALIFY amount > 1", "QUALIFY needs a window function"),
+        ("SELECT 1 AS n FROM orders QUALIFY RANK() OVER (PARTITION BY user ORDER BY time) = 1", "ROW_NUMBER"),
+        ("SELECT user AS n FROM orders GROUP BY user QUALIFY ROW_NUMBER() OVER (PARTITION BY user) = 1", "ROW_NUMBER"),
+        ("SELECT ARG_MAX(amount) AS n FROM orders GROUP BY user", "two expressions"),
+        ("SELECT ARG_MAX(amount, time, 2) AS n FROM orders GROUP BY user", "two expressions"),
+        ("SELECT ARG_MAX(amount, time) AS n FROM orders GROUP BY user, city", "PARTITION BY unit, key"),
+    ],
+)
+def test_other_numbers_and_windows_are_refused_with_a_hint(sql, words):
+    assert words in refusal(f"SELECT COUNT(n) FROM ({sql}) t")
+
+
+def test_rows_that_are_units_are_not_numbered():
+    table = next(name for name, table in METER.tables.items() if not table.public)
+    inner = f"SELECT ROW_NUMBER() OVER () AS n FROM {table}"
+    assert "every row is its own unit" in refusal(f"SELECT COUNT(n) FROM ({inner}) t", METER)

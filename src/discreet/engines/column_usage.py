@@ -8,6 +8,7 @@ from discreet.kernel.relation import (
     Derive,
     JoinOnUnit,
     JoinPublic,
+    NumberRows,
     ParentUnit,
     PerUnit,
     PublicTable,
@@ -62,7 +63,9 @@ def _column_names(*exprs: Expr | None) -> set[str]:
     return {name for expr in exprs if expr is not None for name in columns_of(expr)}
 
 
-def _collect(relation: Relation, needed: set[str], columns_by_table: dict[str, set[str]]) -> None:
+def _collect(  # noqa: C901 - one case per node
+    relation: Relation, needed: set[str], columns_by_table: dict[str, set[str]]
+) -> None:
     """Add the columns that a relation reads to produce its `needed` columns."""
     match relation:
         case Scan():
@@ -75,6 +78,8 @@ def _collect(relation: Relation, needed: set[str], columns_by_table: dict[str, s
         case PerUnit(source, keys, values):
             aggregated = (aggregate.expr for name, aggregate in values if name in needed)
             _collect(source, _column_names(*(expr for _, expr in keys), *aggregated), columns_by_table)
+        case NumberRows(source):  # ordered by all columns
+            _collect(source, set(source.shape.schema), columns_by_table)
         case JoinPublic(source, table, equal, also):
             _collect(source, needed | _column_names(also) | {ours for ours, _ in equal}, columns_by_table)
             _collect_public(table, columns_by_table)

@@ -17,7 +17,17 @@ from discreet.estimate.clipping_text import ReportWords, clipping_notes, clippin
 from discreet.estimate.contribution_buckets import ContributionBuckets
 from discreet.estimate.intervals import additive
 from discreet.estimate.planned_release import QueryPlan, column_origins, noisy_sources
-from discreet.kernel.relation import Derive, JoinPublic, PerUnit, Relation, Scan, SemiJoinOnUnit, Union, Where
+from discreet.kernel.relation import (
+    Derive,
+    JoinPublic,
+    NumberRows,
+    PerUnit,
+    Relation,
+    Scan,
+    SemiJoinOnUnit,
+    Union,
+    Where,
+)
 from discreet.kernel.totals import Count, CountUnits, Sum
 from discreet.policy import Policy
 from discreet.policy.guarantee import pluralise, protected_noun
@@ -126,7 +136,7 @@ def _declared_rows(relation: Relation, policy: Policy) -> int | None:
     match relation:
         case Scan(table):
             return policy.tables[table].contribution_max
-        case Where(source) | Derive(source) | SemiJoinOnUnit(source) | PerUnit(source):
+        case Where(source) | Derive(source) | SemiJoinOnUnit(source) | PerUnit(source) | NumberRows(source):
             return _declared_rows(source, policy)
         case JoinPublic():
             most = _declared_rows(relation.source, policy)

@@ -22,6 +22,7 @@ MAX_TEXT_LENGTH = 2_000  # characters of constants, joined texts and inputs of T
 # exceed Python's recursion limit.
 _MAX_SIZE = 5_000
 _MAX_DEPTH = 200
+MAX_GROWTH = 8  # of a text in which another is replaced, before it is cut off again: bounds the memory per row
 
 
 class Type(Enum):
@@ -70,6 +71,10 @@ SIGNATURES = {
     **dict.fromkeys(("lower", "upper", "trim", "trim_left", "trim_right"), "t t"),
     "length": "t i",
     "part": "t i! i! t",  # start position (at least 1), number of characters
+    **dict.fromkeys(("keep_last", "drop_last"), "t i! t"),  # number of characters (at least 1)
+    "position": "t t! i",  # of the first occurrence, from 1; 0 if there is none
+    "replace": "t t! t! t",  # all occurrences; at most MAX_TEXT_LENGTH characters
+    "split_part": "t i! t! t",  # the field of a number between delimiters; -1 is the last one; empty if none
     "join": "t t* t",  # at most MAX_TEXT_LENGTH characters
     **dict.fromkeys(("like", "like_any_case", "matches"), "t t! b"),
     **dict.fromkeys(("year", "quarter", "month", "week", "day", "dow", "isodow", "doy"), "s i"),
@@ -82,11 +87,14 @@ SIGNATURES = {
     "add_days": "d i! d",
     "add_seconds": "s i! s",
 }
-TEXT_SCANS = frozenset({"like", "like_any_case", "matches", "lower", "upper"})  # these read MAX_TEXT_LENGTH characters
+# These read MAX_TEXT_LENGTH characters.
+TEXT_SCANS = frozenset({"like", "like_any_case", "matches", "lower", "upper", "position", "replace", "split_part"})
 # Ranges of constants that every engine supports.
 _CONSTANT_RANGES = {
     "round": ((-15, 15),),
     "part": ((1, 100_000), (0, 100_000)),
+    **dict.fromkeys(("keep_last", "drop_last"), ((1, 100_000),)),
+    "split_part": ((-MAX_TEXT_LENGTH, MAX_TEXT_LENGTH),),
     "add_days": ((-3_652_059, 3_652_059),),
     "add_seconds": ((-(10**11), 10**11),),
 }
@@ -247,9 +255,16 @@ def _case_type(args: tuple[Expr, ...]) -> Type:
 def _check_constants(op: str, args: tuple[Expr, ...]) -> None:
     """Raise ValueError if an engine could fail because of a constant after the first argument."""
     constants = [arg.value for arg in args if isinstance(arg, Constant)]
-    if op in ("like", "like_any_case"):
-        text = str(constants[0])
-        require((len(text) - len(text.rstrip("\\"))) % 2 == 0, "the pattern must not end with a single backslash")
+    texts = [value for value in constants if isinstance(value, str)]
+    require(
+        op not in ("like", "like_any_case") or (len(texts[0]) - len(texts[0].rstrip("\\"))) % 2 == 0,
+        "the pattern must not end with a single backslash",
+    )
+    require(
+        op not in ("position", "replace", "split_part")
+        or (len(texts[0]) > 0 and len(texts[-1]) <= MAX_GROWTH * len(texts[0]) and 0 not in constants),
+        f"{op}: the text to find is empty, its replacement is too long, or the number of the field is 0",
+    )
     for value, (low, high) in zip(constants, _CONSTANT_RANGES.get(op, ()), strict=False):
         require(
             isinstance(value, int) and low <= value <= high,

@@ -276,11 +276,12 @@ class Question:
             k > groups groups, and their squares to at most the square of that. SelectionWeight: a unit with k keys
             adds floor(sqrt(size²/k)) to each, so at most size² in squared l2 and size·sqrt(k) in l1, with k at most
             `max_selection_keys`, or nothing.
-        Needs: Scan, Where, Derive, JoinPublic, JoinOnUnit, SemiJoinOnUnit, PerUnit, Union, max_abs_contribution,
-            Count, CountUnits, Sum, CountDistinct, HistogramTree, SelectionWeight, Question.l0_bound,
-            Question.max_rows_per_group, Question.max_term, Question.ball_of, Question.weighs_by_rows, ball_for,
-            Ball.weight_numerator, Question.max_selection_keys, Question.fraction_bits, select_counts_and_sums,
-            select_cell_counts, select_distinct_counts, select_key_weights.
+        Needs: Scan, Where, Derive, JoinPublic, JoinOnUnit, SemiJoinOnUnit, PerUnit, NumberRows, Union,
+            max_abs_contribution, Count, CountUnits, Sum, CountDistinct, HistogramTree, SelectionWeight,
+            Question.l0_bound, Question.max_rows_per_group, Question.max_term, Question.ball_of,
+            Question.weighs_by_rows, ball_for, Ball.weight_numerator, Question.max_selection_keys,
+            Question.fraction_bits, select_counts_and_sums, select_cell_counts, select_distinct_counts,
+            select_key_weights.
         Checked by: test_removing_a_unit_moves_totals_by_at_most_the_sensitivity, test_the_engine_equals_the_reference,
             test_removing_a_unit_moves_cells_and_distinct_values_by_at_most_the_sensitivity,
             test_a_unit_attains_the_sensitivity

@@ -3,7 +3,7 @@
 A unit is a tuple of key values, the same in every table. A relation *preserves ownership* if removing a unit's rows
 from the private tables removes this unit's rows from the relation and changes no other row, and if a unit has at most
 `shape.max_rows_per_unit` rows in it. A node validates itself when it is created, and none can break the property: no
-node joins rows of two units, numbers or sorts rows across units, or limits a relation to some of its rows.
+node joins rows of two units, numbers or sorts rows across units, or limits a relation to some rows of all units.
 """
 
 from dataclasses import dataclass, field, replace
@@ -307,6 +307,44 @@ class PerUnit:
 
 
 @dataclass(frozen=True)
+class NumberRows:
+    """The rows with their numbers within their unit and `keys`, as column `name`; only up to number `last`, if given.
+
+    They are numbered in an order that names all columns, each perhaps descending; NULL comes last.
+
+    Claim: preserves ownership.
+    Proof: the number of a row, and whether it stays, depends on its unit's rows. Rows that tie are equal in all
+        columns, a zero's sign apart, so it does not matter which comes first. No row becomes several; without keys a
+        unit has one row for each number, so at most `last`.
+    Needs: check_columns_exist, store_integer, schema_of, Call.
+    Checked by: test_each_node_preserves_ownership, test_rows_are_numbered_within_a_unit_only,
+        test_rows_are_numbered_in_an_order_of_all_columns
+    """
+
+    source: "Relation"
+    name: str
+    keys: tuple[Expr, ...]
+    order: tuple[tuple[Expr, bool], ...]  # expressions, and whether they are descending
+    last: int | None = None
+    shape: Shape = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        shape = _shape_of(self.source)
+        require(shape.unit is not None, "rows cannot be numbered, because every row is its own unit")
+        for expr in (*self.keys, *dict(self.order)):
+            check_columns_exist(expr, shape.schema)
+        require({Column(*each) for each in shape.schema.items()} <= {*dict(self.order)}, "order must name all columns")
+        last = None if self.last is None else store_integer(self, "last")
+        vars(self)["shape"] = replace(
+            shape,
+            schema=schema_of((*shape.schema.items(), (self.name, Type.INTEGER))),
+            max_rows_per_unit=min(last, shape.max_rows_per_unit or last)
+            if last and not self.keys
+            else shape.max_rows_per_unit,
+        )
+
+
+@dataclass(frozen=True)
 class Union:
     """The rows of two relations with the same columns.
 
@@ -329,7 +367,7 @@ class Union:
         vars(self)["shape"] = Shape(left.schema, left.unit, per_unit, rows, tables)
 
 
-Relation = Scan | Where | Derive | JoinPublic | JoinOnUnit | SemiJoinOnUnit | PerUnit | Union
+Relation = Scan | Where | Derive | JoinPublic | JoinOnUnit | SemiJoinOnUnit | PerUnit | NumberRows | Union
 
 
 def _shape_of(source: "Relation") -> Shape:

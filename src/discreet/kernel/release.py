@@ -72,7 +72,8 @@ class Catalog:
         Claim: the privacy units of a relation are those that the owner declared.
         Proof: a Scan, with its owner and its parents, equals the declared one; a public table has public columns only.
             `shape.tables` has them all: every node takes over those of its sources, and adds its own.
-        Needs: Shape, Scan, Where, Derive, PublicTable, JoinPublic, JoinOnUnit, SemiJoinOnUnit, PerUnit, Union.
+        Needs: Shape, Scan, Where, Derive, PublicTable, JoinPublic, JoinOnUnit, SemiJoinOnUnit, PerUnit, NumberRows,
+            Union.
         Checked by: test_a_hostile_reader_cannot_choose_who_is_protected, test_every_table_of_a_relation_is_found
         """
         for table in relation.shape.tables:

@@ -15,6 +15,7 @@ DATE_TYPES = (SqlType.DATE, SqlType.TIMESTAMP)
 _UNITS = ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
 _DATE_PARTS = ("year", "isoyear", "quarter", "month", "week", "day", "dow", "isodow", "doy", "hour", "minute")
 _MAX_DAYS = 1_000_000
+_MAX_POSITION = 1_000_000
 
 
 def date_arithmetic(node: exp.Binary, sign: str, operands: list[SqlExpr], env: Env) -> SqlExpr:
@@ -159,19 +160,35 @@ def _clip(node: exp.Anonymous, env: Env) -> SqlExpr:
     return compose_expr("CASE WHEN {0} IS NOT NULL THEN least(greatest({0}, {1}), {2}) END", kind, *operands)
 
 
+def _width_bucket(node: exp.WidthBucket, env: Env) -> SqlExpr:
+    """Translate WIDTH_BUCKET(x, low, high, count); NULL if the bounds are equal."""
+    nodes = [node.this, *(node.args.get(name) for name in ("min_value", "max_value"))]
+    numbers = [as_number(env.number(each), SqlType.REAL) for each in nodes if each is not None]
+    count = env.constant_integer(node.args.get("num_buckets"), most=_MAX_POSITION)
+    if count < 1 or len(numbers) < 3:
+        raise env.refuse(node, "the number of buckets must be positive", "Write WIDTH_BUCKET(x, 0, 100, 10)")
+    index = f"CAST(least(floor({count} * (({{0}} - {{1}}) / ({{2}} - {{1}}))), {count - 1}) AS BIGINT) + 1"
+    rising, falling = (
+        f"CASE WHEN {{0}} {before} {{1}} THEN 0 WHEN {{0}} {beyond} {{2}} THEN {count + 1} ELSE {index} END"
+        for before, beyond in (("<", ">="), (">", "<="))
+    )
+    template = f"CASE WHEN {{1}} < {{2}} THEN {rising} WHEN {{1}} > {{2}} THEN {falling} END"
+    return compose_expr(template, SqlType.INTEGER, *numbers)
+
+
 NUMERIC_RULES: Rules = {
     exp.Neg: NodeRule("this", _negate),
     exp.Abs: NodeRule("this", _abs),
     exp.Round: NodeRule("this decimals", _round_or_trunc),
     exp.Trunc: NodeRule("this decimals", _round_or_trunc),
     exp.Pi: NodeRule("", lambda *_: constant_expr("pi()", SqlType.REAL)),
+    exp.WidthBucket: NodeRule("this min_value max_value num_buckets", _width_bucket),
     exp.Anonymous: NodeRule("this expressions", _clip),
     **{kind: NodeRule("this expression typed safe", _arithmetic) for kind in _OPERATORS},
     **{kind: NodeRule("this expression", _real_function) for kind in _REAL_FUNCTIONS},
 }
 
 
-_MAX_POSITION = 1_000_000
 _MAX_WILDCARDS = 4  # matching time grows exponentially with their number
 
 
@@ -215,6 +232,16 @@ def _replace(node: exp.Replace, env: Env) -> SqlExpr:
     return compose_expr(
         "replace({0}, {1}, {2})", SqlType.TEXT, operand, old, new, width=operand.width * max(1, new.width)
     )
+
+
+def _split_part(node: exp.SplitPart, env: Env) -> SqlExpr:
+    delimiter = env.constant_text(node.args["delimiter"])
+    number = env.constant_integer(node.args.get("part_index"), most=_MAX_POSITION)
+    if not delimiter.literal or not number:
+        cause = "SPLIT_PART takes a delimiter, and the number of a field"
+        raise env.refuse(node, cause, "Write SPLIT_PART(x, '-', 1); -1 is the last field")
+    operand = env.text(node.this)
+    return compose_expr(f"split_part({{0}}, {{1}}, {number})", SqlType.TEXT, operand, delimiter, width=operand.width)
 
 
 def _concatenate(node: exp.DPipe, env: Env) -> SqlExpr:
@@ -278,6 +305,7 @@ TEXT_RULES: Rules = {
     exp.Right: NodeRule("this expression", _left_or_right),
     exp.Trim: NodeRule("this expression position", _trim),
     exp.Replace: NodeRule("this expression replacement", _replace),
+    exp.SplitPart: NodeRule("this delimiter part_index", _split_part),
     exp.DPipe: NodeRule("this expression safe", _concatenate),
     exp.Concat: NodeRule("expressions safe coalesce", _concat),
     exp.ConcatWs: NodeRule("expressions safe coalesce", _concat),

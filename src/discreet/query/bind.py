@@ -18,7 +18,8 @@ from discreet.query.relations.bound_sources import BoundSource, PrivateSource, P
 from discreet.query.relations.from_clause import BoundCtes, BoundItem, join_sources, name_source
 from discreet.query.relations.per_unit import group_by_unit, is_per_unit
 from discreet.query.relations.predicates import conjuncts
-from discreet.query.relations.projection import check_row_clauses, project, select_public
+from discreet.query.relations.projection import check_row_clauses, select_public
+from discreet.query.relations.row_numbers import limit_row_numbers, project_numbered
 from discreet.query.relations.semi_join import SubqueryBinder, apply_where
 from discreet.query.relations.set_operations import combine_sources
 from discreet.query.syntax.resolved_query import (
@@ -131,7 +132,7 @@ def _bind_private_select(
 
     binder = SubqueryBinder(partial(bind_query, ctes=ctes, context=context), bind_from)
     rows, unused = join_sources(items, conjuncts(select.where), context)
-    rows = apply_where(rows, unused, context, binder)
+    rows = limit_row_numbers(apply_where(rows, unused, context, binder))
     clauses = [item.node for item in select.items]
     clauses += [clause for clause in (select.having, select.qualify) if clause is not None]
     clauses += [term.expression for term in select.order if term.expression is not None]
@@ -153,10 +154,10 @@ def _bind_private_select(
 def _bind_rows(select: ResolvedSelect, rows: PrivateSource, *, outermost: bool) -> PrivateSource:
     """Bind a SELECT of private rows; the outermost one is refused."""
     if not outermost:
-        check_row_clauses(select)
+        check_row_clauses(select, allowed=("qualify", "windows"))
         if select.having is not None:
             raise refuse(select.having, "HAVING", "HAVING needs an aggregate", "Use WHERE.")
-    projected = project(select.items, rows)
+    projected = project_numbered(select, rows)
     if outermost:
         raise _single_rows_refusal(select.node)
     return projected

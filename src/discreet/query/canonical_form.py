@@ -17,6 +17,7 @@ from discreet.kernel.relation import (
     Derive,
     JoinOnUnit,
     JoinPublic,
+    NumberRows,
     PerUnit,
     PublicTable,
     Relation,
@@ -148,6 +149,7 @@ class _Renamer:
             **dict.fromkeys((Where, SemiJoinOnUnit), self._filter),
             Derive: self._derive,
             PerUnit: self._per_unit,
+            NumberRows: self._number_rows,
             JoinPublic: self._join_public,
             JoinOnUnit: self._join_own,
             Union: self._union,
@@ -218,6 +220,13 @@ class _Renamer:
         return renamed_relation, {name: by[expr] for name, expr in keys.items()} | {
             name: folds[folded] for name, folded in values.items()
         }
+
+    def _number_rows(self, relation: NumberRows, taken: Collection[str]) -> tuple[Relation, ColumnNames]:
+        source, inner = self.relation(relation.source, taken)
+        name = self._unused_name("n", [*taken, *source.shape.schema])
+        keys = _sort_exprs({_canonical_expr(key, inner) for key in relation.keys})
+        order = tuple((_canonical_expr(expr, inner), descending) for expr, descending in relation.order)
+        return NumberRows(source, name, keys, order, relation.last), {**inner, relation.name: name}
 
     def _reserve_name(self, prefix: str, used: list[str]) -> str:
         used.append(self._unused_name(prefix, used))

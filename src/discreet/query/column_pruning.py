@@ -1,6 +1,7 @@
 """Column pruning: drop the columns that a question does not need."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from discreet.engines.column_usage import columns_of
 from discreet.kernel.expr import Column, Expr
@@ -9,6 +10,7 @@ from discreet.kernel.relation import (
     Derive,
     JoinOnUnit,
     JoinPublic,
+    NumberRows,
     PerUnit,
     PublicTable,
     Relation,
@@ -41,6 +43,8 @@ def _prune_relation(relation: Relation, needed: set[str], wide: bool = True) -> 
             folded = [value for value in values if value[0] in needed]
             reads = _columns_read(*(expr for _, expr in keys), *(each.expr for _, each in folded))
             return PerUnit(_prune_relation(source, reads), keys, tuple(folded))
+        case NumberRows(source):  # its order names all columns
+            return replace(relation, source=_exact_columns(source, source.shape.schema))
         case Scan():
             return relation
     return _prune_join(relation, needed, wide)

@@ -124,9 +124,24 @@ class Rows:
         for place, unit in enumerate(rows.units):
             listed.append(f"{unit} AS u{place}")
         where = self.where(rows)
+        number = self.numbered(rows, values)
+        if number and self.dice.often(0.2):
+            listed.append(f"{number} AS n")
+            fields.append(Field(f"{alias}.n", "integer"))
+        elif number and self.dice.often(0.1):
+            where += f" QUALIFY {number} {self.dice.pick('= 1', '<= 3', '> 1')}"
         end = self.dice.pick(" LIMIT 5", " ORDER BY 1", " OFFSET 2") if self.dice.slips() else ""
         units = tuple(f"{alias}.u{place}" for place in range(len(rows.units)))
         return Source(f"(SELECT {', '.join(listed)} FROM {rows.sql}{where}{end}) AS {alias}", tuple(fields), units)
+
+    def numbered(self, rows, values):
+        """Return the number of a row among those of its person, or now and then of everybody; None if there is none."""
+        if not rows.units:
+            return None
+        by = [*rows.units, *([self.dice.one(rows.fields).sql] if self.dice.often(0.2) else [])]
+        by = by[1:] if self.dice.slips() else by
+        order = f"{values.of(values.kind(), 1)}{self.dice.pick('', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST')}"
+        return f"ROW_NUMBER() OVER ({'PARTITION BY ' * bool(by)}{', '.join(by)} ORDER BY {order})"
 
     def per_person(self, depth):
         """Return a row for each person, or for each person and key."""
@@ -151,7 +166,7 @@ class Rows:
 
     def fold(self, values):
         """Return an aggregate of one person's rows, and its type."""
-        how = self.dice.below(5)
+        how = self.dice.below(6)
         when = f" FILTER (WHERE {values.of('boolean', 1)})" if self.dice.often(0.2) else ""
         if how < 2:
             return f"COUNT(*){when}", "integer"
@@ -160,6 +175,10 @@ class Rows:
             return f"{self.dice.pick('MIN', 'MAX')}({values.of(kind, 1)}){when}", kind
         if how == 3:
             return f"COUNT(DISTINCT {values.of(values.kind(), 0)})", "integer"
+        if how == 4:
+            kind = values.kind()
+            by = values.of(self.dice.pick("integer", "real", "date", "text"), 1)
+            return f"{self.dice.pick('ARG_MIN', 'MAX_BY')}({values.of(kind, 1)}, {by}){when}", kind
         return f"{self.dice.pick('SUM', 'AVG')}({values.of('real', 1)}){when}", "real"
 
     def union(self, depth):

@@ -64,11 +64,22 @@ class Values:
             *(signs, signs, signs),
             lambda: pick(f"ABS({a})", f"(- {a})", f"SIGN({a})"),
             lambda: f"{pick('LEAST', 'GREATEST', 'COALESCE', 'NULLIF', 'MOD')}({a}, {b})",
-            lambda: f"LENGTH({self.of('text', depth - 1)})",
+            lambda: pick(f"LENGTH({self.of('text', depth - 1)})", self.located(depth), self.bucket(depth)),
             lambda: f"EXTRACT({self.dice.one(words.PARTS)} FROM {self.moment(depth - 1)})",
             lambda: self.apart(depth),
             lambda: self.choice("integer", depth),
         )()
+
+    def located(self, depth):
+        """Return where a constant is in a text."""
+        text, part = self.of("text", depth - 1), self.dice.one(words.LETTERS)
+        return self.dice.pick(f"POSITION({part} IN {text})", f"STRPOS({text}, {part})", f"INSTR({text}, {part})")
+
+    def bucket(self, depth):
+        """Return the bucket of a number."""
+        number, one = self.of(self.dice.pick("integer", "real"), depth - 1), self.dice.one
+        ends = f"{one(words.WHOLES)}, {one(words.FRACTIONS)}, {one(words.WHOLES)}"
+        return f"WIDTH_BUCKET({number}, {self.dice.pick(ends, ends, 'ARRAY[1, 2.5, 7]')})"
 
     def apart(self, depth):
         """Return how far two moments are apart, or a cast."""
@@ -78,6 +89,7 @@ class Values:
             lambda: f"CAST({self.of(other, depth - 1)} AS {self.dice.pick('INTEGER', 'BIGINT')})",
             lambda: f"({ends[0]} - {ends[1]})",
             lambda: f"DATE_DIFF('{self.dice.one(words.WINDOWS)}', {self.moment(depth - 1)}, {self.moment(depth - 1)})",
+            lambda: f"EXTRACT({self.dice.pick('YEAR', 'MONTH')} FROM AGE({self.moment(0)}, {self.moment(0)}))",
         )()
 
     def real(self, depth):
@@ -106,6 +118,9 @@ class Values:
             lambda: f"({a} || {b})",
             lambda: f"{pick('LOWER', 'UPPER', 'TRIM', 'LTRIM', 'RTRIM')}({a})",
             lambda: f"SUBSTRING({a}, {pick('1', '0', '-2', '99999')}, {pick('0', '2', '50')})",
+            lambda: f"{pick('LEFT', 'RIGHT')}({a}, {pick('1', '0', '-2', '3000')})",
+            lambda: f"REPLACE({a}, {self.dice.one(words.LETTERS)}, {self.dice.one(words.LETTERS)})",
+            lambda: f"SPLIT_PART({a}, {self.dice.one(words.LETTERS)}, {pick('1', '2', '-1', '0')})",
             lambda: f"{pick('CONCAT', 'COALESCE', 'NULLIF', 'LEAST')}({a}, {b})",
             lambda: f"CAST({self.of(pick('integer', 'date', 'boolean'), depth - 1)} AS TEXT)",
             lambda: self.choice("text", depth),

@@ -6,7 +6,7 @@ from datetime import date, datetime
 
 from discreet.engines.common_sql import COMMON_OPERATIONS, case_when, constant_regex, in_list, nearest_step
 from discreet.engines.size_limit import check_size
-from discreet.kernel.expr import Constant, Expr, Type, Value
+from discreet.kernel.expr import MAX_TEXT_LENGTH, Constant, Expr, Type, Value
 from discreet.kernel.sqlgen.dialect import Dialect, Operation
 
 _INTEGER_PATTERN = "'[+-]?[0-9]{{1,18}}'"
@@ -72,6 +72,11 @@ _OPERATIONS: dict[str, str | Operation] = {
     "trim_right": "RTRIM({0}, ' ')",
     "length": "LENGTH({0})",
     "part": "SUBSTRING({0}, {1}, {2})",
+    "keep_last": "RIGHT({0}, {1})",
+    "drop_last": "LEFT({0}, -{1})",
+    "position": "STRPOS({0}, {1})",
+    "replace": f"SUBSTRING(REPLACE({{0}}, {{1}}, {{2}}), 1, {MAX_TEXT_LENGTH})",
+    "split_part": "SPLIT_PART({0}, {2}, {1})",
     "like": "{0} LIKE {1} ESCAPE '\\'",
     "like_any_case": "{0} ILIKE {1} ESCAPE '\\'",
     "matches": _matches,
@@ -122,8 +127,9 @@ def _duckdb_dialect() -> Dialect:
     Proof: integers are computed in 128 bits, which hold every sum, difference and product of 64-bit ones, and TRY_CAST
         gives NULL outside 64 bits; divisors are compared with 0 first. Doubles follow IEEE and do not raise, except
         that SQRT, LN, LOG10, EXP and POW get only arguments that are allowed or finite. A text is cast after a pattern
-        has accepted it, and with TRY_CAST. Dates and times that are shifted are compared with the calendar's ends.
-        Regular expressions are portable. Quotes in a text are doubled, and nothing else ends a literal.
+        has accepted it, and with TRY_CAST. A text is split at a number other than 0. Dates and times that are shifted
+        are compared with the calendar's ends. Regular expressions are portable. Quotes in a text are doubled, and
+        nothing else ends a literal.
     Needs: COMMON_OPERATIONS, case_when, constant_regex, check_size, in_list, nearest_step.
     Checked by: test_the_engine_equals_the_reference, test_duckdb_never_raises_because_of_a_row,
         test_a_constant_cannot_inject_sql

@@ -48,6 +48,16 @@ def _substring(args: Sequence[str], exprs: Sequence[Expr]) -> str:
     return f"SUBSTR({args[0]}, {constant_integer(exprs[1])}, {constant_integer(exprs[2])})"
 
 
+def _split_part(args: Sequence[str], exprs: Sequence[Expr]) -> str:
+    text, _, delimiter = args
+    number = constant_integer(exprs[1])
+    if number > 0:
+        return f"SPLIT_PART({text}, {delimiter}, {number})"
+    # PostgreSQL 13 counts from the start only. No array has a place 0 or less.
+    fields = f"STRING_TO_ARRAY({text}, {delimiter})"
+    return f"CASE WHEN {text} IS NOT NULL THEN COALESCE(({fields})[CARDINALITY({fields}) + {number + 1}], '') END"
+
+
 def _concatenate(args: Sequence[str], _: Sequence[Expr]) -> str:
     # Also truncate the arguments: the concatenation of two valid texts may exceed PostgreSQL's limit.
     parts = " || ".join(f"SUBSTR({arg}, 1, {MAX_TEXT_LENGTH})" for arg in args)
@@ -140,6 +150,11 @@ _OPERATIONS: dict[str, str | Operation] = {
     "length": "CAST(CHAR_LENGTH({0}) AS BIGINT)",
     "join": _concatenate,
     "part": _substring,
+    "keep_last": "RIGHT({0}, CAST({1} AS INTEGER))",
+    "drop_last": "LEFT({0}, -CAST({1} AS INTEGER))",
+    "position": "CAST(STRPOS({0}, {1}) AS BIGINT)",
+    "replace": f"SUBSTR(REPLACE({{0}}, {{1}}, {{2}}), 1, {MAX_TEXT_LENGTH})",
+    "split_part": _split_part,
     "like": texts.like,
     "like_any_case": texts.like_any_case,
     "matches": texts.matches,
@@ -234,8 +249,8 @@ def _postgres_dialect() -> Dialect:
     Proof: PostgreSQL raises outside the range of a type, so an argument is compared first, or becomes NULL by
         _null_from: sums of integers up to 2^61 and products up to 2^31 fit, larger ones are computed as NUMERIC; the
         calendar's ends are shifted in Python. Reals are those of float_arithmetic. A text is cast only if a pattern
-        that matches nothing but valid values has matched it. What is computed once is of the same row.
-        Literals do not depend on a setting of the server.
+        that matches nothing but valid values has matched it, and split at a number above 0, or as an array. What is
+        computed once is of the same row. Literals do not depend on a setting of the server.
     Needs: COMMON_OPERATIONS, ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, round_to_places, cast_if_matches,
         text_literal, array_literal, lower, upper, like, like_any_case, matches, shorten_names,
         check_size, in_list, _compute_once.

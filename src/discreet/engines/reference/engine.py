@@ -6,6 +6,7 @@ It is slow and keeps everything in lists. A row is a dictionary, paired with the
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from datetime import date, datetime
+from functools import partial
 from itertools import product
 from math import isqrt, sqrt
 from typing import Any
@@ -23,6 +24,7 @@ from discreet.kernel.relation import (
     JoinKind,
     JoinOnUnit,
     JoinPublic,
+    NumberRows,
     ParentUnit,
     PerUnit,
     PublicTable,
@@ -129,6 +131,8 @@ class ReferenceEngine:
                 ]
             case PerUnit():
                 return self._per_unit(relation)
+            case NumberRows():
+                return self._number_rows(relation)
             case Union(left, right):
                 return self.owned_rows(left) + self.owned_rows(right)
 
@@ -169,6 +173,16 @@ class ReferenceEngine:
         rows = [{name: row[column.name] for name, column in table.columns} for row in self._tables[table.table]]
         return [row for row in rows if table.condition is None or evaluate(table.condition, row) is True]
 
+    def _number_rows(self, relation: NumberRows) -> list[OwnedRow]:
+        rows_by_key = defaultdict[tuple[UnitValues, GroupKey], list[Row]](list)
+        for unit, row in self.owned_rows(relation.source):
+            rows_by_key[unit, tuple(finite_or_null(evaluate(key, row)) for key in relation.keys)].append(row)
+        return [
+            (unit, {**row, relation.name: number})
+            for (unit, _), rows in rows_by_key.items()
+            for number, row in enumerate(_ordered_rows(relation, rows)[: relation.last], 1)
+        ]
+
     def _per_unit(self, relation: PerUnit) -> list[OwnedRow]:
         rows_by_key = defaultdict[tuple[UnitValues, GroupKey], list[Row]](list)
         for unit, row in self.owned_rows(relation.source):
@@ -182,6 +196,16 @@ class ReferenceEngine:
             )
             for (unit, key), rows in rows_by_key.items()
         ]
+
+
+def _ordered_rows(relation: NumberRows, rows: list[Row]) -> list[Row]:
+    """Return rows in the order of a node, NULL last."""
+    ordered = list(rows)
+    for expr, descending in reversed(relation.order):  # sorting is stable
+        values = partial(evaluate, expr)
+        ordered.sort(key=lambda row: sort_key(values(row)), reverse=descending)
+        ordered.sort(key=lambda row: values(row) is None)
+    return ordered
 
 
 def _type_of(values: list[Value]) -> Type:

@@ -218,6 +218,12 @@ def _upper_letter(letter: str) -> str:
     return next((upper for upper in (letter.upper(), letter.title()) if len(upper) == 1), letter)
 
 
+def _split_part(text: str, number: int, delimiter: str) -> str:
+    parts = text.split(delimiter)
+    place = number - 1 if number > 0 else len(parts) + number
+    return parts[place] if 0 <= place < len(parts) else ""
+
+
 def _like(text: str, pattern: str) -> bool:
     return _like_pattern(pattern).fullmatch(text) is not None
 
@@ -313,6 +319,11 @@ _NULL_PROPAGATING: dict[str, Callable[..., Value]] = {
     "trim_right": lambda text: text.rstrip(" "),
     "length": len,
     "part": lambda text, start, count: text[start - 1 : start - 1 + count],
+    "keep_last": lambda text, count: text[-count:],
+    "drop_last": lambda text, count: text[:-count],
+    "position": lambda text, part: text.find(part) + 1,
+    "replace": lambda text, old, new: text.replace(old, new)[:MAX_TEXT_LENGTH],
+    "split_part": _split_part,
     "join": lambda *texts: "".join(texts)[:MAX_TEXT_LENGTH],
     "like": _like,
     "like_any_case": lambda text, pattern: _like(lower_case(text), lower_case(pattern)),

@@ -23,7 +23,7 @@ from discreet.engines.common_sql import (
 from discreet.engines.size_limit import check_size
 from discreet.engines.spark.literals import constant, real_literal, requote_names, text_literal
 from discreet.engines.spark.text_functions import like, like_any_case, lower, matches, unsupported_pattern, upper
-from discreet.kernel.expr import Constant, Expr, Type
+from discreet.kernel.expr import MAX_TEXT_LENGTH, Constant, Expr, Type
 from discreet.kernel.sqlgen.dialect import Dialect, Operation
 
 INEXACT_OPERATIONS = frozenset({"ln", "log10", "exp", "power"})
@@ -138,6 +138,11 @@ _OPERATIONS: dict[str, str | Operation] = {
     "trim_right": "RTRIM({0})",
     "length": "CAST(LENGTH({0}) AS BIGINT)",
     "part": _substring,
+    "keep_last": "RIGHT({0}, CAST({1} AS INT))",
+    "drop_last": "SUBSTRING({0}, 1, GREATEST(LENGTH({0}) - CAST({1} AS INT), 0))",
+    "position": "CAST(LOCATE({1}, {0}) AS BIGINT)",
+    "replace": f"SUBSTRING(REPLACE({{0}}, {{1}}, {{2}}), 1, {MAX_TEXT_LENGTH})",
+    "split_part": "SPLIT_PART({0}, {2}, CAST({1} AS INT))",
     "like": like,
     "like_any_case": like_any_case,
     "matches": matches,
@@ -194,8 +199,9 @@ def _spark_dialect() -> Dialect:
         search takes a bounded time, or is refused.
     Proof: integers are computed by `try_` functions, which give NULL outside 64 bits; divisors are compared with 0 and
         -1 first. Doubles follow IEEE; functions get only arguments that are allowed. A text is cast with TRY_CAST and
-        only after a pattern has accepted it. Shifted dates and times are compared with the calendar's ends. A text
-        literal has letters, digits and a few signs, or the digits of its bytes. unsupported_pattern bounds searches.
+        only after a pattern has accepted it, and split at a number other than 0. Shifted dates and times are compared
+        with the calendar's ends. A text literal has letters, digits and a few signs, or the digits of its bytes.
+        unsupported_pattern bounds searches.
     Needs: COMMON_OPERATIONS, case_when, constant, real_literal, text_literal, requote_names, lower, upper, like,
         like_any_case, matches, unsupported_pattern, largest_double_where, check_size, in_list, nearest_step.
     Checked by: test_spark_sql_equals_the_reference, test_spark_sql_never_raises_because_of_a_row,

@@ -33,8 +33,8 @@ def apply_operation(call: Call, args: list[str], dialect: Dialect) -> str:
 
     Claim: it reads at most MAX_TEXT_LENGTH characters of a text, and yields a value or NULL.
     Proof: texts are truncated before TEXT_SCANS and after a concatenation, and the operations of a dialect
-        are total.
-    Needs: Dialect.operations, TEXT_SCANS, MAX_TEXT_LENGTH.
+        are total. `replace` makes a text at most MAX_GROWTH times as long before its dialect truncates it.
+    Needs: Dialect.operations, TEXT_SCANS, MAX_TEXT_LENGTH, MAX_GROWTH.
     Checked by: test_each_operation_means_the_same,
         test_a_text_is_cut_off_before_it_is_searched_and_after_it_is_joined
     """

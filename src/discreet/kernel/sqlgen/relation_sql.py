@@ -1,11 +1,12 @@
 """Relations as SQL: one SELECT per node, whose columns are the unit's key and those of the relation."""
 
-from discreet.kernel.expr import AggregateFunction, Call, Expr, UnitAggregate
+from discreet.kernel.expr import AggregateFunction, Call, Expr, Type, UnitAggregate
 from discreet.kernel.relation import (
     Derive,
     JoinKind,
     JoinOnUnit,
     JoinPublic,
+    NumberRows,
     ParentUnit,
     PerUnit,
     Relation,
@@ -27,10 +28,11 @@ def select_rows(relation: Relation, dialect: Dialect) -> str:  # noqa: C901, PLR
         of a question can read or change.
     Proof: node by node. Where, Derive and PerUnit take the key from their source unchanged; an expression names a
         column that check_name accepts, which never begins with a dot. PerUnit groups by the whole key first, Union
-        takes it from each side, the joins below from the side whose rows are kept. In SemiJoinOnUnit the other side
-        has no column that hides the alias s, so that the key of the outer row is compared.
-    Needs: Where, Derive, PerUnit, Union, SemiJoinOnUnit, check_name, write_expr, write_key, unit_columns,
-        unit_equalities, _write_unit_aggregate, _select_scan, _select_public_join, _select_unit_join.
+        takes it from each side, the joins below from the side whose rows are kept. NumberRows keeps it, and its numbers
+        begin anew for each unit. In SemiJoinOnUnit the other side has no column that hides the alias s, so that the key
+        of the outer row is compared.
+    Needs: Where, Derive, PerUnit, NumberRows, Union, SemiJoinOnUnit, check_name, write_expr, write_key, unit_columns,
+        unit_equalities, _row_number, _write_unit_aggregate, _select_scan, _select_public_join, _select_unit_join.
     Checked by: test_the_sql_of_a_relation_gives_its_rows_and_their_owners, test_the_engine_equals_the_reference,
         test_postgresql_equals_the_reference, test_spark_sql_equals_the_reference,
         test_columns_may_have_the_names_that_the_kernel_gives_tables
@@ -64,6 +66,16 @@ def select_rows(relation: Relation, dialect: Dialect) -> str:  # noqa: C901, PLR
             aliased = [f"{sql} AS {quote_name(name)}" for sql, (name, _) in zip(texts, (*keys, *values), strict=True)]
             units = unit_columns(source)
             return f"SELECT {comma_list(units, aliased)} FROM {subquery(source)} GROUP BY {comma_list(units, key)}"
+        case NumberRows(source, name, keys, order, last):
+            partition = [*unit_columns(source), *(write_key(key, dialect) for key in keys)]
+            terms = [
+                # A negative zero, which no result shows, equals zero; some engines would sort it before zero.
+                f"{write_expr(expr, dialect)}{' + 0.0' * (expr.type is Type.REAL)} {'DESC' if falls else 'ASC'}"
+                for expr, falls in order
+            ]
+            number = _row_number(partition, ", ".join(f"{term} NULLS LAST" for term in terms) or "1")
+            rows = f"SELECT *, CAST({number} AS BIGINT) AS {quote_name(name)} FROM {subquery(source)}"
+            return f"SELECT * FROM ({rows}) AS s WHERE {quote_name(name)} <= {last}" if last else rows
         case Union(left, right):
             names = comma_list(unit_columns(left), _own_columns(left))
             return f"SELECT {names} FROM {subquery(left)} UNION ALL SELECT {names} FROM {subquery(right)}"
@@ -139,8 +151,7 @@ def _select_public_join(join: JoinPublic, dialect: Dialect) -> str:
     if join.table.condition is not None:
         public = f"SELECT * FROM ({public}) AS p WHERE {write_expr(join.table.condition, dialect)}"
     names = [quote_name(name) for name in join.table.schema]
-    partition = f"PARTITION BY {comma_list([quote_name(theirs) for _, theirs in join.equal])} " if join.equal else ""
-    number = f'ROW_NUMBER() OVER ({partition}ORDER BY {order_list(names)}) AS ".n"'
+    number = f'{_row_number([quote_name(theirs) for _, theirs in join.equal], order_list(names))} AS ".n"'
     first = (
         f'SELECT {_select_list(names)} FROM (SELECT *, {number} FROM ({public}) AS p) AS p WHERE ".n" <= {join.fanout}'
     )
@@ -190,7 +201,7 @@ def _select_first_rows(side: Relation, max_rows: int, dialect: Dialect) -> str:
     units, names = unit_columns(side), _own_columns(side)
     outputs = comma_list(units, names)
     heavy = f'EXISTS (SELECT 1 FROM ".m" AS m WHERE {conjunction(unit_equalities(side, "a", "m"))})'
-    number = f'ROW_NUMBER() OVER (PARTITION BY {comma_list(units)} ORDER BY {order_list(names)}) AS ".n"'
+    number = f'{_row_number(units, order_list(names))} AS ".n"'
     heavy_units = f'SELECT {comma_list(units)} FROM ".a"{group_by(units)} HAVING COUNT(*) > {max_rows}'
     return (
         f"WITH {with_query('.a', select_rows(side, dialect), dialect)}, {with_query('.m', heavy_units, dialect)} "
@@ -227,6 +238,10 @@ def unit_equalities(relation: Relation, left: str, right: str) -> list[str]:
 
 def _own_columns(relation: Relation, alias: str = "") -> list[str]:
     return [f"{alias and alias + '.'}{quote_name(name)}" for name in relation.shape.schema]
+
+
+def _row_number(partition: list[str], order: str) -> str:
+    return f"ROW_NUMBER() OVER ({f'PARTITION BY {comma_list(partition)} ' if partition else ''}ORDER BY {order})"
 
 
 def order_list(names: list[str]) -> str:

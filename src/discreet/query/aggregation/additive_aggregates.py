@@ -30,7 +30,7 @@ from discreet.query.relations.bound_sources import (
 from discreet.query.relations.ownership import is_unit_or_null, never_null, unit_key_index, unit_key_names
 from discreet.query.relations.predicates import bind_condition, conjunction
 from discreet.query.syntax.source_position import refuse
-from discreet.query.syntax.syntax_tree import first_aggregate, first_subquery, first_window
+from discreet.query.syntax.syntax_tree import WINDOW_HINT, first_aggregate, first_subquery, first_window
 
 _ONE = Constant(1, Type.INTEGER)
 _NUMBERS = (Type.INTEGER, Type.REAL)
@@ -182,7 +182,7 @@ def _check_argument(node: exp.Expr) -> None:
         raise refuse(inner, "SELECT", "aggregate functions cannot be nested", "Aggregate per unit in a subquery first.")
     if (inner := first_window(node)) is not None:
         cause = "window functions are not allowed on private rows"
-        raise refuse(inner, "SELECT", cause, "Aggregate first, then use window functions on the result.")
+        raise refuse(inner, "SELECT", cause, WINDOW_HINT)
     if (inner := first_subquery(node)) is not None:
         cause = "private rows cannot be combined with the result of a subquery"
         raise refuse(inner, "SELECT", cause, "Run the inner query first, then write its result as a constant.")

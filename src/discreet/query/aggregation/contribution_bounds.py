@@ -27,6 +27,7 @@ from discreet.kernel.relation import (
     Derive,
     JoinOnUnit,
     JoinPublic,
+    NumberRows,
     PerUnit,
     Relation,
     Scan,
@@ -386,12 +387,16 @@ def _key_columns(grouping: RowGrouping) -> frozenset[str]:
     return frozenset(expr.name for _, expr in grouping.by if isinstance(expr, Column))
 
 
-def _max_rows_per_key(relation: Relation, keys: frozenset[str]) -> int | None:
+def _max_rows_per_key(relation: Relation, keys: frozenset[str]) -> int | None:  # noqa: PLR0911 - one case per node
     """Return the maximum number of a unit's rows with equal keys; None if unbounded."""
     match relation:
         case PerUnit(_, columns):
             return 1 if {name for name, _ in columns} <= keys else None
         case Where(source) | SemiJoinOnUnit(source):
+            return _max_rows_per_key(source, keys)
+        case NumberRows(source, number, partition, _, last):
+            if all(isinstance(expr, Column) and expr.name in keys for expr in partition):
+                return 1 if number in keys else last
             return _max_rows_per_key(source, keys)
         case Derive(source, columns):
             plain = [expr.name for name, expr in columns if name in keys and isinstance(expr, Column)]

@@ -19,7 +19,7 @@ from discreet.query.relations.ownership import is_unique, is_unit_or_null, never
 from discreet.query.relations.predicates import conjunction
 from discreet.query.syntax.resolved_query import ResolvedSelect
 from discreet.query.syntax.source_position import build_or_refuse, refuse, sql_of
-from discreet.query.syntax.syntax_tree import first_aggregate, first_subquery, first_window
+from discreet.query.syntax.syntax_tree import WINDOW_HINT, first_aggregate, first_subquery, first_window
 
 _MAX_DECLARED_KEYS = 1_000_000
 _ROUNDING_OPS = ("floor", "ceil", "round", "sign")
@@ -79,7 +79,7 @@ def _bind_key(node: exp.Expr, rows: PrivateSource, clause: str) -> GroupKey:
         )
     if (inner := first_window(node)) is not None:
         cause = "window functions are not allowed on private rows"
-        raise refuse(inner, clause, cause, "Aggregate first, then use window functions on the result.")
+        raise refuse(inner, clause, cause, WINDOW_HINT)
     if (inner := first_subquery(node)) is not None:
         raise refuse(
             inner, clause, "groups cannot depend on a subquery", "Run it first, then write its result as a constant."

@@ -28,6 +28,7 @@ from discreet.query.expressions.text_functions import as_text, concatenate, text
 from discreet.query.expressions.value_ranges import bound_call, bound_constant, drop_single_end, is_null
 from discreet.query.syntax.resolved_query import NestedQuery
 from discreet.query.syntax.source_position import refuse
+from discreet.query.syntax.syntax_tree import WINDOW_HINT
 
 ColumnLookup = Callable[[exp.Column], BoundExpr]
 
@@ -116,7 +117,7 @@ _UNSUPPORTED: tuple[tuple[tuple[type, ...], str, str], ...] = (
     (
         (exp.Window, exp.IgnoreNulls, exp.RespectNulls),
         "window functions are not allowed on private rows",
-        "Aggregate first, then use window functions on the result.",
+        WINDOW_HINT,
     ),
     (
         (exp.AggFunc, exp.WithinGroup, exp.Filter, exp.Distinct),

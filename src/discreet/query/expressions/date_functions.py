@@ -49,6 +49,14 @@ def _scaled_sum(first: BoundExpr, factor: int, second: BoundExpr) -> BoundExpr:
     return bound_call("add", bound_call("multiply", first, bound_constant(factor, INTEGER)), second)
 
 
+def _second_of_day(moment: BoundExpr, window: str) -> BoundExpr:
+    """Return the number of hours, minutes or seconds since midnight."""
+    total = bound_call("hour", moment)
+    for finer in ("minute", "second")[: ("hour", "minute", "second").index(window)]:
+        total = _scaled_sum(total, 60, bound_call(finer, moment))
+    return total
+
+
 def windows_between(start: BoundExpr, end: BoundExpr, window: str) -> BoundExpr:
     """Return the number of window boundaries between two moments."""
 
@@ -58,10 +66,7 @@ def windows_between(start: BoundExpr, end: BoundExpr, window: str) -> BoundExpr:
             return bound_call("year", moment)
         if window in ("quarter", "month"):
             return _scaled_sum(bound_call("year", moment), 4 if window == "quarter" else 12, bound_call(window, moment))
-        total = bound_call("hour", moment)
-        for finer in ("minute", "second")[: ("hour", "minute", "second").index(window)]:
-            total = _scaled_sum(total, 60, bound_call(finer, moment))
-        return total
+        return _second_of_day(moment, window)
 
     if window == "week":
         weeks = (bound_call("trunc_week", _as_timestamp(moment)) for moment in (start, end))
@@ -76,6 +81,8 @@ def windows_between(start: BoundExpr, end: BoundExpr, window: str) -> BoundExpr:
 def bind_extract(node: exp.Expression, reader: ExprReader) -> BoundExpr:
     """Bind EXTRACT and DATE_PART."""
     name, inner = time_unit(node.this), node.expression.unnest()
+    if isinstance(inner, exp.Anonymous) and inner.name.upper() == "AGE":
+        return _extract_from_age(node, reader, name, inner.expressions)
     if isinstance(inner, exp.Sub) and _interval_or_refuse(inner.expression, reader) is None:
         end, start = reader.bind(inner.this), reader.bind(inner.expression)
         if TIMESTAMP in (end.type, start.type):
@@ -102,6 +109,40 @@ def _extract_from_interval(node: exp.Expression, reader: ExprReader, name: str, 
         if name == "epoch"
         else bound_call("divide", seconds, bound_constant(86400, INTEGER))
     )
+
+
+def _extract_from_age(node: exp.Expression, reader: ExprReader, name: str, moments: list[exp.Expression]) -> BoundExpr:
+    """Bind EXTRACT(YEAR or MONTH FROM AGE(end, start)): whole years, and whole months beyond them."""
+    if len(moments) != 2:
+        cause = "AGE takes two dates here, because today's date changes from day to day"
+        raise reader.refuse(node, cause, "Write AGE(end, start), with a constant date if necessary.")
+    if name not in ("year", "month"):
+        hint = "Subtract dates for a number of days, or write DATE_DIFF('hour', start, end)."
+        raise reader.refuse(node, "only YEAR and MONTH can be extracted from AGE", hint)
+    end, start = (reader.bind_moment(moment) for moment in moments)
+    return bound_call("divide" if name == "year" else "modulo", _whole_months(start, end), bound_constant(12, INTEGER))
+
+
+def _whole_months(start: BoundExpr, end: BoundExpr) -> BoundExpr:
+    """Return the number of whole months between two moments, to the second; negative if they are in reverse order."""
+    months, has_times = windows_between(start, end, "month"), TIMESTAMP in (start.type, end.type)
+
+    def within_month(moment: BoundExpr) -> BoundExpr:
+        day, moment = bound_call("day", _as_timestamp(moment)), _as_timestamp(moment)
+        return _scaled_sum(day, 86400, _second_of_day(moment, "second")) if has_times else day
+
+    def is_beyond(later: BoundExpr, earlier: BoundExpr, sign: BoundExpr) -> BoundExpr:
+        return bound_call("and", bound_call("less", zero, sign), bound_call("less", later, earlier))
+
+    zero, one, minus_one = (bound_constant(number, INTEGER) for number in (0, 1, -1))
+    last, first = within_month(end), within_month(start)
+    incomplete = bound_call(
+        "case",
+        *(is_beyond(last, first, months), minus_one),
+        *(is_beyond(first, last, bound_call("negate", months)), one),
+        zero,
+    )
+    return bound_call("add", months, incomplete)
 
 
 def date_part_function(name: str) -> NodeHandler:

@@ -29,12 +29,17 @@ from discreet.query.expressions.text_functions import (
     bind_left,
     bind_like,
     bind_like_escape,
+    bind_position,
     bind_regexp,
+    bind_replace,
+    bind_right,
     bind_similar_to,
+    bind_split_part,
     bind_substring,
     bind_trim,
 )
 from discreet.query.expressions.value_ranges import bound_call, bound_constant, is_null
+from discreet.query.expressions.width_bucket import bind_width_bucket
 from discreet.query.syntax.source_position import sql_of
 
 
@@ -147,12 +152,9 @@ _VOLATILE_NAMES = (
     *("UUID_GENERATE_V4", "RANDOM_NORMAL", "NEXTVAL", "SETSEED"),
 )
 _HINTS = {
-    "AGE": "Subtract dates, CAST(x AS DATE) - CAST(y AS DATE), or write DATE_DIFF('year', x, y).",
+    "AGE": "Write EXTRACT(YEAR FROM AGE(end, start)), DATE_DIFF('month', start, end), or subtract dates.",
     "TO_CHAR": "Write EXTRACT(YEAR FROM x) or DATE_TRUNC('month', x).",
-    "POSITION": "Write x LIKE '%text%'.",
     "DATE_BIN": "Write DATE_TRUNC('hour', x).",
-    "WIDTH_BUCKET": "Write FLOOR((x - low) / width).",
-    "RIGHT": "Write x LIKE '%end', or SUBSTRING with constant positions.",
     "DAYOFWEEK": "Write EXTRACT(DOW FROM x).",
     "MAKE_DATE": "Write DATE '2010-01-31'.",
     "CONCAT_WS": "Write CONCAT(x, '-', y).",
@@ -160,7 +162,8 @@ _HINTS = {
 FUNCTION_NAMES = (
     *("ABS", "CEIL", "CEILING", "CLIP", "EXP", "FLOOR", "GREATEST", "LEAST", "LN", "LOG", "LOG10", "MOD", "POWER"),
     *("ROUND", "SIGN", "SQRT", "TRUNC", "COALESCE", "NULLIF", "CAST", "CHAR_LENGTH", "CONCAT", "LEFT", "LENGTH"),
-    *("LOWER", "LTRIM", "REGEXP_LIKE", "RTRIM", "STARTS_WITH", "SUBSTR", "SUBSTRING", "TRIM", "UPPER"),
+    *("INSTR", "LOWER", "LTRIM", "POSITION", "REGEXP_LIKE", "REPLACE", "RIGHT", "RTRIM", "SPLIT_PART", "STARTS_WITH"),
+    *("STRPOS", "SUBSTR", "SUBSTRING", "TRIM", "UPPER", "WIDTH_BUCKET"),
     *("DATE_DIFF", "DATE_PART", "DATE_TRUNC", "EXTRACT"),
 )
 _UNARY = {
@@ -205,6 +208,11 @@ RULES: dict[type, tuple[NodeHandler, str]] = {
     exp.Trim: (bind_trim, "this expression position"),
     exp.Substring: (bind_substring, "this start length"),
     exp.Left: (bind_left, "this expression"),
+    exp.Right: (bind_right, "this expression"),
+    exp.StrPosition: (bind_position, "this substr"),
+    exp.Replace: (bind_replace, "this expression replacement"),
+    exp.SplitPart: (bind_split_part, "this delimiter part_index"),
+    exp.WidthBucket: (bind_width_bucket, "this min_value max_value num_buckets threshold"),
     exp.Concat: (bind_concat, "expressions safe coalesce"),
     exp.Like: (bind_like, "this expression negate"),
     exp.ILike: (bind_like, "this expression negate"),

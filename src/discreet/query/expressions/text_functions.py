@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from discreet.engines.portable_regex import check_regex
-from discreet.kernel.expr import Constant
+from discreet.kernel.expr import MAX_GROWTH, Constant
 from discreet.query.expressions.bound_expr import BoundExpr
 from discreet.query.expressions.coercion import (
     BOOLEAN,
@@ -51,8 +51,48 @@ def bind_substring(node: exp.Expression, reader: ExprReader) -> BoundExpr:
 
 
 def bind_left(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """Bind LEFT(text, size)."""
-    return text_part(node, reader, reader.bind_as(node.this, TEXT), 1, reader.constant_integer(node.expression, 0))
+    """Bind LEFT(text, size); a negative size leaves out as many characters at the end, as in PostgreSQL."""
+    text, size = reader.bind_as(node.this, TEXT), reader.constant_integer(node.expression, 0)
+    if size < 0:
+        return bound_call("drop_last", text, bound_constant(-size, INTEGER))
+    return text_part(node, reader, text, 1, size)
+
+
+def bind_right(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+    """Bind RIGHT(text, size); a negative size leaves out as many characters at the start, as in PostgreSQL."""
+    text, size = reader.bind_as(node.this, TEXT), reader.constant_integer(node.expression, 0)
+    if size > 0:
+        return bound_call("keep_last", text, bound_constant(size, INTEGER))
+    return text_part(node, reader, text, 1 - size, 2 * MAX_TEXT_LENGTH if size else 0)
+
+
+def bind_position(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+    """Bind POSITION(part IN text), STRPOS(text, part) and INSTR(text, part)."""
+    text, part = reader.bind_as(node.this, TEXT), str(reader.constant_value(node.args["substr"], TEXT))
+    if not part:  # at the first place of every text
+        return bound_call("as_integer", bound_call("at_most", bound_constant("", TEXT), text))
+    return bound_call("position", text, bound_constant(part, TEXT))
+
+
+def bind_replace(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+    """Bind REPLACE(text, old, new)."""
+    text = reader.bind_as(node.this, TEXT)
+    old, new = (str(reader.constant_value(node.args[name], TEXT)) for name in ("expression", "replacement"))
+    if old and len(new) > MAX_GROWTH * len(old):
+        cause = f"the replacement must not be more than {MAX_GROWTH} times as long as the text that it replaces"
+        raise reader.refuse(node, cause, "Write a shorter one.")
+    return bound_call("replace", text, bound_constant(old, TEXT), bound_constant(new, TEXT)) if old else text
+
+
+def bind_split_part(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+    """Bind SPLIT_PART(text, delimiter, number); without a delimiter, the whole text is one field."""
+    text, delimiter = reader.bind_as(node.this, TEXT), str(reader.constant_value(node.args["delimiter"], TEXT))
+    number = reader.constant_integer(node.args["part_index"], 0)
+    if number == 0:
+        raise reader.refuse(node, "field position must not be zero", "Write 1 for the first field, or -1 for the last.")
+    if not delimiter:
+        return text if abs(number) == 1 else text_part(node, reader, text, 1, 0)
+    return bound_call("split_part", text, bound_constant(number, INTEGER), bound_constant(delimiter, TEXT))
 
 
 def as_text(node: exp.Expression, reader: ExprReader, bound: BoundExpr) -> BoundExpr:

@@ -14,7 +14,7 @@ from itertools import product
 from typing import Any
 
 from discreet.engines.reference.evaluate import evaluate
-from discreet.kernel.expr import Call, Column, Constant, Expr, Type, Value
+from discreet.kernel.expr import MAX_TEXT_LENGTH, Call, Column, Constant, Expr, Type, Value
 from discreet.query.expressions.bound_expr import BoundExpr
 
 Interval = tuple[Any, Any]  # two Fractions, dates or timestamps; None if unbounded
@@ -336,6 +336,7 @@ _INTERVAL_RULES: dict[str, Callable[..., Interval]] = {
     "to_integer": _round,
     "as_integer": lambda _: (_ZERO, _ONE),
     "length": lambda _: (_ZERO, None),
+    "position": lambda *_: (_ZERO, Fraction(MAX_TEXT_LENGTH)),
     "year": _monotone(lambda moment: Fraction(moment.year)),
     "to_date": _monotone(lambda moment: moment.date()),
     "to_timestamp": _monotone(lambda day: datetime.combine(day, time.min)),

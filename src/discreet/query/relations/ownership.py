@@ -1,6 +1,6 @@
 """Which expressions are the privacy unit's key, determine it, or are constant per unit."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from discreet.kernel.expr import Call, Column, Constant, Expr, Type
 from discreet.policy.declarations import Window
@@ -43,6 +43,15 @@ def _unit_window(expr: Expr, columns: Mapping[str, ColumnInfo]) -> Window | None
     if not isinstance(expr, Column) or expr.name not in columns:
         return None
     return columns[expr.name].window
+
+
+def determines_unit(exprs: Sequence[Expr], rows: PrivateSource) -> bool:
+    """Return whether rows that are equal in these expressions belong to one unit: its key is among them, or follows."""
+    unit, columns = rows.relation.shape.unit, rows.columns_by_name()
+    if unit is None:
+        return False
+    key_indices = {unit_key_index(expr, columns) for expr in exprs}
+    return set(range(len(unit))) <= key_indices or any(parent_keys_of(expr, columns) for expr in exprs)
 
 
 def unit_key_names(rows: PrivateSource) -> list[str]:

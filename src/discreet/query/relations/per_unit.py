@@ -3,11 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 
 from sqlglot import exp
 
 from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, Expr, Type, UnitAggregate
-from discreet.kernel.relation import Derive, PerUnit
+from discreet.kernel.relation import Derive, JoinKind, JoinOnUnit, NumberRows, PerUnit, Relation, Where
 from discreet.query.aggregation.additive_aggregates import check_arguments, split_filter
 from discreet.query.aggregation.group_keys import GroupedSelect, GroupKey, has_null_group, key_domain
 from discreet.query.aggregation.quantile_aggregates import function_name, null_unless
@@ -26,6 +27,7 @@ from discreet.query.relations.bound_sources import (
     without_clip,
 )
 from discreet.query.relations.ownership import (
+    determines_unit,
     is_constant_per_unit,
     is_unique,
     never_null,
@@ -34,6 +36,7 @@ from discreet.query.relations.ownership import (
 )
 from discreet.query.relations.predicates import conjuncts, filter_rows
 from discreet.query.relations.projection import check_row_clauses, project
+from discreet.query.relations.row_numbers import complete_order
 from discreet.query.syntax.resolved_query import NestedQuery, Reference, computed_column
 from discreet.query.syntax.source_position import build_or_refuse, refuse
 
@@ -44,6 +47,7 @@ _EXTREMES: dict[type[exp.Expr], AggregateFunction] = {
     exp.LogicalAnd: AggregateFunction.MIN,
     exp.LogicalOr: AggregateFunction.MAX,
 }
+_ARGUMENTS: dict[type[exp.Expr], bool] = {exp.ArgMin: False, exp.ArgMax: True}  # whether the order is descending
 CombineParts = Callable[[tuple[Expr, ...]], Expr]
 
 
@@ -74,7 +78,7 @@ def per_unit_aggregate(node: exp.Expr, rows: PrivateSource) -> PerUnitAggregate:
         return _per_unit_extreme(call, rows, when)
     if isinstance(call, exp.Sum | exp.Avg) and not isinstance(call.this, exp.Distinct):
         return _per_unit_sum(call, rows, when)
-    hint = "Supported: COUNT, COUNT(DISTINCT …), MIN, MAX, SUM, AVG, BOOL_AND and BOOL_OR."
+    hint = "Supported: COUNT, COUNT(DISTINCT …), MIN, MAX, ARG_MIN, ARG_MAX, SUM, AVG, BOOL_AND and BOOL_OR."
     raise refuse(call, "SELECT", f"{function_name(call)} per unit is not supported", hint)
 
 
@@ -145,6 +149,31 @@ def _per_unit_sum(call: exp.Expr, rows: PrivateSource, when: Expr | None) -> Per
     return PerUnitAggregate((aggregate,), _sum_range(bound, rows), lambda parts: _steps_to_value(parts[0], step))
 
 
+def _first_value(node: exp.Expr, rows: PrivateSource, name: str) -> tuple[Relation, ColumnInfo]:
+    """Bind ARG_MIN(x, y) or ARG_MAX(x, y): x where y is least or greatest; of equal ones, the least x.
+
+    Rows where x or y is NULL are left out, as in DuckDB. The relation has at most one row per unit.
+    """
+    call, when = split_filter(node, rows)
+    check_arguments(call)
+    label = function_name(call)
+    if call.args.get("count") or call.expression is None:
+        raise refuse(call, label, f"{label} takes two expressions", f"Write {label}(x, y).")
+    value, by = (bind_value(each, stored_lookup(rows.views, label), label) for each in (call.this, call.expression))
+    columns = rows.columns_by_name()
+    present = [Call("not", (Call("is_null", (each.expr,)),)) for each in (value, by)]
+    order = complete_order(((Column("by", by.type), _ARGUMENTS[type(call)]),), {name: value.type})
+
+    def build() -> Relation:
+        candidates = Where(rows.relation, Call("and", (*present, *([] if when is None else [when]))))
+        derived = Derive(candidates, ((name, value.expr), ("by", by.expr)))
+        return Derive(NumberRows(derived, "number", (), order, last=1), ((name, Column(name, value.type)),))
+
+    bound = BoundExpr(Column(name, value.type), value.low, value.high, value.step)
+    info = ColumnInfo(name, bound, lambda: key_domain(value.expr, columns), unique=is_unique(value.expr, columns))
+    return build_or_refuse(build, call, label), info
+
+
 def _sum_range(bound: BoundExpr, rows: PrivateSource) -> BoundExpr:
     """Return the range of a unit's sum, if the number of rows per unit is bounded."""
     max_rows = rows.relation.shape.max_rows_per_unit
@@ -171,11 +200,7 @@ _UNIT_REF = "unit"  # the source of the per-unit columns, while the SELECT list 
 
 def is_per_unit(keys: Sequence[GroupKey], rows: PrivateSource) -> bool:
     """Return whether every group belongs to one unit: the keys include the unit's key or determine it."""
-    unit, columns = rows.relation.shape.unit, rows.columns_by_name()
-    if unit is None:
-        return False
-    key_indices = {unit_key_index(key.bound.expr, columns) for key in keys}
-    return set(range(len(unit))) <= key_indices or any(parent_keys_of(key.bound.expr, columns) for key in keys)
+    return determines_unit([key.bound.expr for key in keys], rows)
 
 
 def group_by_unit(grouped: GroupedSelect) -> PrivateSource:
@@ -197,6 +222,10 @@ def _refuse_subquery(query: NestedQuery) -> exp.Expr:
     raise refuse(query, "SELECT", cause, "Run the inner query first, then write its result as a constant.")
 
 
+def _join_first_value(relation: Relation, value: Relation) -> Relation:
+    return JoinOnUnit(relation, value, None, JoinKind.LEFT, max_rows_per_unit=1)
+
+
 class _PerUnitBuilder:
     """Collects the per-unit columns while the SELECT list is bound."""
 
@@ -207,6 +236,7 @@ class _PerUnitBuilder:
         self._aggregates: dict[UnitAggregate, str] = {}
         self._computed: dict[Expr, ColumnInfo] = {}
         self._indices: dict[Expr, int] = {}  # of the computed columns
+        self._first_values: dict[exp.Expr, tuple[Relation, ColumnInfo]] = {}
 
     def key_column(self, index: int, node: exp.Expr) -> exp.Column:
         """Return the column of a key."""
@@ -214,6 +244,8 @@ class _PerUnitBuilder:
 
     def add_aggregate(self, node: exp.Expr) -> exp.Column:
         """Return the column of an aggregate, adding it if necessary."""
+        if type(node.this if isinstance(node, exp.Filter) else node) in _ARGUMENTS:
+            return self._add_first_value(node)
         aggregate = per_unit_aggregate(node, self._rows)
         names = {folded: self._aggregates.setdefault(folded, f"f{len(self._aggregates)}") for folded in aggregate.parts}
         expr = aggregate.combine(tuple(Column(names[folded], folded.type) for folded in aggregate.parts))
@@ -231,6 +263,19 @@ class _PerUnitBuilder:
             )
         return computed_column(self._computed[expr].name, Reference(_UNIT_REF, self._indices[expr]), node)
 
+    def _add_first_value(self, node: exp.Expr) -> exp.Column:
+        if any(unit_key_index(key.bound.expr, self._columns) is None for key in self._keys):
+            cause = f"{function_name(node.find(*_ARGUMENTS) or node)} is supported only if the unit is the only key"
+            hint = "Write ROW_NUMBER() OVER (PARTITION BY unit, key ORDER BY …) AS n in a subquery, and WHERE n = 1."
+            raise refuse(node, "SELECT", cause, hint)
+        if node not in self._first_values:
+            relation, info = _first_value(node, self._rows, f"g{len(self._first_values)}")
+            self._first_values[node] = relation, info
+            self._indices[info.column] = len(self._keys) + len(self._computed)
+            self._computed[info.column] = info
+        column = self._first_values[node][1].column
+        return computed_column(column.name, Reference(_UNIT_REF, self._indices[column]), node)
+
     def build(self) -> PrivateSource:
         """Return the source with one row per unit and key."""
         keys, values, infos = [], [], []
@@ -244,7 +289,11 @@ class _PerUnitBuilder:
             infos.append(self._key_info(name, key, key_index))
         values += [(name, folded) for folded, name in self._aggregates.items()]
         first = self._keys[0].node
-        relation = build_or_refuse(lambda: PerUnit(self._rows.relation, tuple(keys), tuple(values)), first, "GROUP BY")
+        relation: Relation = build_or_refuse(
+            lambda: PerUnit(self._rows.relation, tuple(keys), tuple(values)), first, "GROUP BY"
+        )
+        for value, _ in self._first_values.values():
+            relation = build_or_refuse(partial(_join_first_value, relation, value), first, "GROUP BY")
         computed = [each for each in self._computed.items() if not isinstance(each[0], Column)]
         if not computed:
             return PrivateSource(relation, (View(_UNIT_REF, None, (*infos, *self._computed.values())),))

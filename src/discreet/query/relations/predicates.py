@@ -28,7 +28,7 @@ from discreet.query.relations.bound_sources import (
     stored_lookup,
 )
 from discreet.query.syntax.source_position import build_or_refuse, refuse
-from discreet.query.syntax.syntax_tree import first_aggregate, first_subquery, first_window
+from discreet.query.syntax.syntax_tree import WINDOW_HINT, first_aggregate, first_subquery, first_window
 
 _MAX_VALUES_TESTED = 10_000  # values of a column that a condition is evaluated on
 _NOT_EVALUATED = frozenset({"ln", "log10", "exp", "power", "like", "like_any_case", "matches"})  # engines may differ
@@ -175,8 +175,7 @@ def bind_condition(node: exp.Expr, views: Sequence[View], clause: str) -> Expr:
             "Use HAVING, or aggregate per unit in a subquery.",
         )
     if (inner := first_window(node)) is not None:
-        hint = "Aggregate first, then use window functions on the result."
-        raise refuse(inner, clause, "window functions are not allowed on private rows", hint)
+        raise refuse(inner, clause, "window functions are not allowed on private rows", WINDOW_HINT)
     expr = bind_value(node, stored_lookup(views, clause), clause).expr
     if isinstance(expr, Constant) and expr.value is None:
         return Constant(None, Type.BOOLEAN)

@@ -30,7 +30,7 @@ from discreet.query.relations.ownership import (
 from discreet.query.relations.predicates import bind_condition, conjunction, conjuncts, narrow_ranges
 from discreet.query.syntax.resolved_query import ResolvedQuery, ResolvedSelect, SelectItem
 from discreet.query.syntax.source_position import build_or_refuse, refuse
-from discreet.query.syntax.syntax_tree import first_aggregate, first_subquery, first_window
+from discreet.query.syntax.syntax_tree import WINDOW_HINT, first_aggregate, first_subquery, first_window
 
 _REFUSED_CLAUSES = {
     "order": ("ORDER BY", "private rows cannot be ordered", "Put ORDER BY after the aggregate."),
@@ -40,15 +40,15 @@ _REFUSED_CLAUSES = {
         "Put it after the aggregate, or filter with WHERE.",
     ),
     "offset": ("OFFSET", "OFFSET is not allowed on private rows", "Put it after the aggregate."),
-    "qualify": ("QUALIFY", "window functions are not allowed on private rows", "Aggregate first."),
-    "windows": ("WINDOW", "window functions are not allowed on private rows", "Aggregate first."),
+    "qualify": ("QUALIFY", "window functions are not allowed on private rows", WINDOW_HINT),
+    "windows": ("WINDOW", "window functions are not allowed on private rows", WINDOW_HINT),
 }
 
 
-def check_row_clauses(query: ResolvedQuery) -> None:
-    """Refuse clauses that select or order private rows."""
+def check_row_clauses(query: ResolvedQuery, allowed: Sequence[str] = ()) -> None:
+    """Refuse clauses that select or order private rows, except those that are allowed."""
     for name, (clause, cause, hint) in _REFUSED_CLAUSES.items():
-        if given := query.node.args.get(name):
+        if (given := query.node.args.get(name)) and name not in allowed:
             raise refuse(given[0] if isinstance(given, list) else given, clause, cause, hint)
 
 
@@ -83,7 +83,7 @@ def derive_columns(columns: Sequence[tuple[str, BoundExpr]], rows: PrivateSource
 def _bind_item(output: SelectItem, rows: PrivateSource) -> BoundExpr:
     if (inner := first_window(output.node)) is not None:
         cause = "window functions are not allowed on private rows"
-        raise refuse(inner, "SELECT", cause, "Aggregate first, then use window functions on the result.")
+        raise refuse(inner, "SELECT", cause, WINDOW_HINT)
     if (inner := first_subquery(output.node)) is not None:
         cause = "private rows cannot be combined with the result of a subquery"
         raise refuse(inner, "SELECT", cause, "Run the inner query first, then write its result as a constant.")

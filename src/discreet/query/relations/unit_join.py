@@ -12,6 +12,7 @@ from discreet.kernel.relation import (
     JoinKind,
     JoinOnUnit,
     JoinPublic,
+    NumberRows,
     PerUnit,
     Relation,
     SemiJoinOnUnit,
@@ -241,6 +242,6 @@ def _fanout_of(relation: Relation) -> int:
             return _fanout_of(left) * _fanout_of(right)
         case Union(left, right):
             return _fanout_of(left) + _fanout_of(right)
-        case Where(source) | Derive(source) | PerUnit(source):
+        case Where(source) | Derive(source) | PerUnit(source) | NumberRows(source):
             return _fanout_of(source)
     return 1

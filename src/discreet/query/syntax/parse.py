@@ -30,6 +30,7 @@ class _TooManySteps(Exception):  # noqa: N818 - an outcome
 class _BoundedParser(PostgresParser):
     """sqlglot's PostgreSQL parser with a limit on its steps."""
 
+    FUNCTIONS = {**PostgresParser.FUNCTIONS, "EVERY": exp.LogicalAnd.from_arg_list}  # noqa: RUF012 - as the parser's own
     steps_left = 0
 
     def _advance(self, times: int = 1) -> None:

@@ -42,6 +42,12 @@ _AGGREGATE_NAMES = frozenset(
 )
 
 
+WINDOW_HINT = (
+    "Aggregate first, then use window functions on the result. For the first rows of each unit, write SELECT *, "
+    "ROW_NUMBER() OVER (PARTITION BY unit ORDER BY …) AS n in a subquery, and WHERE n = 1 around it."
+)
+
+
 def nodes_without_subqueries(node: exp.Expr) -> Iterator[exp.Expr]:
     """Yield all nodes of an expression, without entering subqueries."""
     yield from node.walk(prune=lambda each: isinstance(each, exp.Query))
