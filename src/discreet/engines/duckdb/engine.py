@@ -1,12 +1,13 @@
 """The DuckDB engine: every table is a view of its declared columns, and no other file can be read."""
 
 import glob
+import itertools
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -22,6 +23,7 @@ from discreet.engines.duckdb.spill import SpillFolder, make_spill_folder
 from discreet.engines.interface import Tuning
 from discreet.engines.row_selects import select_rows_by_unit
 from discreet.engines.sql_totals import compute_totals
+from discreet.engines.stored_groups import StoredGroups, groups_units
 from discreet.engines.table_source import (
     ColumnTypes,
     EngineError,
@@ -40,8 +42,9 @@ from discreet.engines.totals_cache import TotalsCache
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.expr import Type
 from discreet.kernel.question import Question
-from discreet.kernel.relation import Relation
+from discreet.kernel.relation import PerUnit, Relation
 from discreet.kernel.release import EngineTotals
+from discreet.kernel.sqlgen.counts_and_sums import select_groups
 from discreet.kernel.sqlgen.dialect import quote_name
 
 
@@ -120,6 +123,7 @@ class DuckDB:
         self._connection_lock = threading.Lock()  # held while a SELECT runs
         self._question_lock = threading.Lock()  # held while a question is answered
         self._totals_cache = TotalsCache(tuning.totals_cache)
+        self._table_numbers = itertools.count()
         self._pid = os.getpid()
         folder = make_spill_folder(tuning.folder)
         self._connection = duckdb.connect(":memory:", config={**_DISABLED_FEATURES, "temp_directory": folder.path})
@@ -141,31 +145,56 @@ class DuckDB:
         self._file_stamps = {name: (*table.scanned_files, *table.attached_files) for name, table in tables.items()}
 
     @contextmanager
-    def prepare(self, usage: ColumnUsage) -> Iterator[Self]:  # noqa: ARG002 - all files are checked, as for each SELECT
+    def prepare(self, usage: ColumnUsage) -> Iterator["_Reader"]:  # noqa: ARG002 - all files are checked, as for each SELECT
         """Check, before a charge, that the files are those that were opened; see Engine.prepare."""
         self._check_process()
         try:
             self._check_files()
         except EngineError as error:
             raise Unavailable(error) from None
-        yield self
+        reader = _Reader(self)
+        try:
+            yield reader
+        finally:
+            reader.close()
 
     def totals(self, question: Question) -> EngineTotals:
         """Compute the exact totals of a question with the kernel's SQL."""
+        reader = _Reader(self)
+        try:
+            return reader.totals(question)
+        finally:
+            reader.close()
+
+    def compute(self, question: Question, compute: Callable[[Question], EngineTotals]) -> EngineTotals:
+        """Return the totals of a question from the cache, or compute them; one question at a time."""
         with self._question_lock:
             self._check_open()
-            return self._totals_cache.totals(question, lambda missing: compute_totals(missing, self.query, DUCKDB))
+            return self._totals_cache.totals(question, compute)
+
+    def store(self, select: str) -> str:
+        """Store the rows of a SELECT in a table, and return its name: with a dot, which no table of a policy has."""
+        name = f".groups {next(self._table_numbers)}"
+        self._query(select, self._file_stamps, f"CREATE TEMP TABLE {quote_name(name)} AS ")
+        return name
+
+    def drop(self, table: str) -> None:
+        """Remove a stored table; it is gone if the engine was closed."""
+        with self._connection_lock:
+            if self._finalizer.alive and os.getpid() == self._pid:
+                self._connection.execute(f"DROP TABLE IF EXISTS {quote_name(table)}")
 
     def query(self, sql: str) -> pa.Table:
         """Run one SELECT of the kernel; EngineError if it fails, exceeds the time limit or runs out of memory."""
         return self._query(sql, self._file_stamps)
 
-    def _query(self, sql: str, stamps: Mapping[str, tuple[FileStamp, ...]]) -> pa.Table:
+    def _query(self, sql: str, stamps: Mapping[str, tuple[FileStamp, ...]], begin: str = "") -> pa.Table:
+        """Run one SELECT, or a statement that begins with `begin` and continues with a SELECT."""
         with self._connection_lock:
             self._check_process()
             self._check_files(stamps)
             try:
-                rows = self._run(sql)
+                rows = self._run(sql, begin)
             except EngineError:
                 raise
             except Exception as error:  # from DuckDB or Arrow, or from Python while it decodes their messages
@@ -249,10 +278,13 @@ class DuckDB:
         if not self._finalizer.alive:
             raise EngineError("the engine is closed. Open a new one.")
 
-    def _run(self, sql: str) -> pa.Table:
+    def _run(self, sql: str, begin: str) -> pa.Table | None:
         statements = self._connection.extract_statements(sql)
         if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
             raise EngineError("the engine accepts only a single SELECT statement.")
+        if begin:
+            self._connection.execute(begin + sql)
+            return None
         return self._connection.sql(statements[0]).to_arrow_table()
 
     def _check_files(self, stamps_by_table: Mapping[str, tuple[FileStamp, ...]] | None = None) -> None:
@@ -266,6 +298,32 @@ class DuckDB:
         if column not in self._column_types[table]:
             raise KeyError(f"column {column} of table {table} does not exist")
         return column
+
+
+class _Reader:
+    """Computes the totals of one release; what its questions have in common is stored until the release ends."""
+
+    def __init__(self, engine: DuckDB) -> None:
+        self._engine = engine
+        self._stored: list[StoredGroups] = []
+
+    def totals(self, question: Question) -> EngineTotals:
+        """Compute the exact totals of a question with the kernel's SQL."""
+        return self._engine.compute(question, self._compute)
+
+    def _compute(self, question: Question) -> EngineTotals:
+        if groups_units(question) and not self._find(question):
+            DUCKDB.check_size(question, DUCKDB)
+            self._stored.append(StoredGroups(self._engine.store(select_groups(question, DUCKDB)), question))
+        return compute_totals(question, self._engine.query, replace(DUCKDB, stored_groups=self._find))
+
+    def _find(self, node: Question | PerUnit) -> str:
+        return next(filter(None, (stored.find(node, DUCKDB) for stored in self._stored)), "")
+
+    def close(self) -> None:
+        """Remove what was stored."""
+        while self._stored:
+            self._engine.drop(self._stored.pop().table)
 
 
 def _check_names(sources: Mapping[str, TableSource]) -> None:
@@ -298,9 +356,9 @@ def _apply_tuning(connection: duckdb.DuckDBPyConnection, timezone: str, tuning: 
         connection.execute(f"SET threads = {tuning.threads:d}")
     connection.execute("SET preserve_insertion_order = false")  # saves memory
     connection.execute("SET enable_progress_bar = false")
-    # A plan must not depend on the data. DuckDB 2.0 rewrites NULLIF('A', p) IN ('A') with the minimum and maximum of p
-    # from its statistics, which is wrong where p is NULL: one row then decides whether all others are counted.
-    connection.execute("SET disabled_optimizers = 'statistics_propagation'")
+    # In a scan, DuckDB 2.0 decides filters such as NULLIF('A', p) IN ('A') by the minimum and maximum of p, which is
+    # wrong where p is NULL: one row would decide whether all others are counted. So filters stay outside of scans.
+    connection.execute("SET disabled_optimizers = 'filter_pushdown'")
 
 
 def _lock_down(connection: duckdb.DuckDBPyConnection, paths: list[str], tuning: Tuning) -> None:

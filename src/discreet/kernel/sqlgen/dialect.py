@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from discreet.kernel.expr import Call, Expr, Type, Value
 from discreet.kernel.question import Question
-from discreet.kernel.relation import Relation
+from discreet.kernel.relation import PerUnit, Relation
 
 # Gets the SQL of the arguments, and the arguments, some of which are constants.
 Operation = Callable[[Sequence[str], Sequence[Expr]], str]
@@ -45,10 +45,13 @@ class Dialect:
     sign: str = "SIGN({0})"
     bigint_sum: str = "CAST(SUM({0}) AS BIGINT)"  # of integers whose sum surely fits; NULL if there are none
     sum_or_zero: str = "COALESCE(CAST(SUM({0}) AS BIGINT), 0)"  # the same, or 0 if there are none
+    sum_in_group: str = ""  # the same, over the rows of one unit in one group, if another is faster there
     sum_or_null: str = "TRY_CAST(SUM({0}) AS BIGINT)"  # of any integers; NULL if it does not fit in 64 bits
     text_hash: str = "MD5({0})"
     min_or_max: Callable[[str, str, Type], str] = lambda function, value, _kind: f"{function}({value})"
     materialized: str = "MATERIALIZED "  # for a WITH query that is used twice
+    # A table with the rows of select_groups for a question, or a SELECT of the rows of a PerUnit; "" if none is stored.
+    stored_groups: Callable[[Question | PerUnit], str] = lambda _node: ""
     # Values that are equal, or both NULL.
     null_safe_equal: Callable[[str, str, Type], str] = lambda one, other, _kind: f"{one} IS NOT DISTINCT FROM {other}"
     optimization_fence: str = ""  # ends a SELECT whose computed columns must not be inlined

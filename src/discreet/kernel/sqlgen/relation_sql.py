@@ -59,6 +59,8 @@ def select_rows(relation: Relation, dialect: Dialect) -> str:  # noqa: C901, PLR
             exists = f"EXISTS (SELECT 1 FROM {within} WHERE {conjunction(unit_equalities(source, 's', 'o'))})"
             return f"SELECT * FROM {subquery(source)} WHERE {'NOT ' if kind is SemiJoinKind.ANTI else ''}{exists}"
         case PerUnit(source, keys, values):
+            if stored := dialect.stored_groups(relation):
+                return stored
             key = [write_key(expr, dialect) for _, expr in keys]
             texts = [*key, *(_write_unit_aggregate(aggregate, dialect) for _, aggregate in values)]
             aliased = [f"{sql} AS {quote_name(name)}" for sql, (name, _) in zip(texts, (*keys, *values), strict=True)]
@@ -254,6 +256,6 @@ def group_by(names: list[str]) -> str:
     return f" GROUP BY {comma_list(names)}" if names else ""
 
 
-def with_query(name: str, select: str, dialect: Dialect) -> str:
-    """Return a query of a WITH clause that is computed once, although it is used twice."""
-    return f'"{name}" AS {dialect.materialized}({select})'
+def with_query(name: str, select: str, dialect: Dialect, *, stored: str = "") -> str:
+    """Return a query of a WITH clause; it is computed once, although it is used twice, or reads a stored table."""
+    return f'"{name}" AS {"NOT MATERIALIZED " if stored else dialect.materialized}({select})'
