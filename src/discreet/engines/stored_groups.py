@@ -1,11 +1,10 @@
 """Tables in which an engine keeps the groups of each unit while it computes the totals of one release.
 
 A question, its later rounds of partition selection and its contribution histogram group the same rows by unit and key.
-That is most of their work, so it is done once. The table is read by the kernel's SELECTs alone, and ends with the
-release whose charge came first.
+That is most of their work, so it is done once. The kernel's SELECTs alone read the table. It is created after the
+charge of the release and removed at its end, and whether there is one depends on the questions, not on the data.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from discreet.engines.common_sql import is_range
@@ -15,17 +14,16 @@ from discreet.kernel.relation import PerUnit, Relation, Where
 from discreet.kernel.sqlgen.counts_and_sums import COUNTS_AND_SUMS
 from discreet.kernel.sqlgen.dialect import Dialect, quote_name
 from discreet.kernel.sqlgen.relation_sql import comma_list, group_by, unit_columns
-from discreet.kernel.totals import SelectionWeight
+from discreet.kernel.totals import Count, SelectionWeight, Sum
 
 _MAX_LISTED = 4_000  # values of a key in a condition
 _UNORDERED = ("and", "or", "one_of")  # the order of their operands has no meaning
 
 
 def groups_units(question: Question) -> bool:
-    """Whether the totals of a question are computed from the groups of each unit."""
-    return question.needs_clipping and any(
-        isinstance(total, (*COUNTS_AND_SUMS, SelectionWeight)) for total in question.totals
-    )
+    """Whether several SELECTs of a question, or of its histogram, read the groups of each unit."""
+    kinds = (*COUNTS_AND_SUMS, SelectionWeight) if question.by else (Count, Sum)
+    return question.needs_clipping and any(isinstance(total, kinds) for total in question.totals)
 
 
 @dataclass(frozen=True)
@@ -43,87 +41,78 @@ class StoredGroups:
             than these are read only by counts and sums, which are the same then. A PerUnit of the same rows with all
             keys has a row for each unit and group, and COUNT(*) is m; with fewer keys, it is the sum of m over the
             groups that agree in these.
-        Needs: select_groups, _has_rows_of, Dialect.bigint_sum.
-        Checked by: test_stored_groups_do_not_change_totals, test_other_groups_are_not_those_that_are_stored
+        Needs: select_groups, StoredGroups._has_rows_of, Dialect.bigint_sum.
+        Checked by: test_stored_groups_do_not_change_totals, test_the_same_groups_are_those_that_are_stored,
+            test_other_groups_are_not_those_that_are_stored
         """
+        own, keys = self.question, [expr for _, expr in self.question.by]
         if isinstance(node, Question):
-            return quote_name(self.table) if self._serves(node) else ""
-        own_keys = [expr for _, expr in self.question.by]
-        if not (
-            all(expr in own_keys for _, expr in node.keys)
-            and all(aggregate.expr is None for _, aggregate in node.values)
-            and self._has_rows_of(node.source)
+            adds = node.totals != own.totals and any(isinstance(total, COUNTS_AND_SUMS) for total in node.totals)
+            same = (node.relation, node.by, _domains(node)) == (own.relation, own.by, _domains(own))
+            return quote_name(self.table) if same and not adds else ""
+        if (
+            any(expr not in keys for _, expr in node.keys)
+            or any(aggregate.expr is not None for _, aggregate in node.values)
+            or not self._has_rows_of(node.source)
         ):
             return ""
-        grouped = [*unit_columns(node), *(f"k{own_keys.index(expr)}" for _, expr in node.keys)]
-        coarser = {expr for _, expr in node.keys} != set(own_keys)
-        rows = dialect.bigint_sum.format("m") if coarser else "m"
-        names = [*unit_columns(node), *(quote_name(name) for name, _ in (*node.keys, *node.values))]
-        values = [*grouped, *(rows for _ in node.values)]
-        outputs = [f"{value} AS {name}" for value, name in zip(values, names, strict=True)]
-        source = f"{quote_name(self.table)} AS s{group_by(grouped) if coarser else ''}"
-        return f"SELECT {comma_list(outputs)} FROM {source}"  # noqa: S608 - names in quotes
-
-    def _serves(self, question: Question) -> bool:
-        own = self.question
-        return (question.relation, question.by, _listed_domains(question)) == (
-            own.relation,
-            own.by,
-            _listed_domains(own),
-        ) and (question.totals == own.totals or not any(isinstance(each, COUNTS_AND_SUMS) for each in question.totals))
+        units, coarser = unit_columns(node), {expr for _, expr in node.keys} != set(keys)
+        grouped = [*units, *(f"k{keys.index(expr)}" for _, expr in node.keys)]
+        columns = [*grouped, *[dialect.bigint_sum.format("m") if coarser else "m"] * len(node.values)]
+        names = [*units, *(quote_name(name) for name, _ in (*node.keys, *node.values))]
+        outputs = comma_list([f"{column} AS {name}" for column, name in zip(columns, names, strict=True)])
+        end = group_by(grouped) if coarser else ""
+        return f"SELECT {outputs} FROM {quote_name(self.table)} AS s{end}"  # noqa: S608 - names in quotes
 
     def _has_rows_of(self, relation: Relation) -> bool:
-        """Return whether a relation has the rows of the question that are in its groups.
+        """Return whether a relation has the rows of the question that are in its groups, and no others.
 
         Claim: if so, it has exactly these rows, each with its owner.
         Proof: it filters the same relation by the same set of conditions, apart from the order of operands: those of
             the question's relation, and for each key with public values that it is one of them. Where every integer or
             day from the first to the last is listed, this is the condition that the key is in between. A real key that
             is not finite is NULL as a key but not in a condition, so reals are left out.
-        Needs: Where, select_keyed_rows.
-        Checked by: test_stored_groups_do_not_change_totals, test_other_groups_are_not_those_that_are_stored
+        Needs: Where, select_keyed_rows, is_range.
+        Checked by: test_stored_groups_do_not_change_totals, test_other_groups_are_not_those_that_are_stored,
+            test_ranges_with_a_gap_and_lists_of_reals_are_not_those_that_are_stored
         """
-        source, conditions = _split_filter(self.question.relation)
-        for (_, key), domain in zip(self.question.by, _listed_domains(self.question) or (), strict=False):
+        listed = self.question.relation
+        for (_, key), domain in zip(self.question.by, _domains(self.question) or (), strict=False):
             if key.type is Type.REAL or len(domain) > _MAX_LISTED:
                 return False
-            conditions |= set(_conjuncts(_listed_condition(key, domain)))
-        return (source, conditions) == _split_filter(relation)
+            listed = Where(listed, _listed_condition(key, domain))
+        return _conditions(listed) == _conditions(relation)
 
 
-def _listed_domains(question: Question) -> tuple[tuple[Value, ...], ...] | None:
+def _domains(question: Question) -> tuple[tuple[Value, ...], ...] | None:
     return question.groups.domains if isinstance(question.groups, PublicGroups) else None
 
 
-def _split_filter(relation: Relation) -> tuple[Relation, set[object]]:
-    """Return the relation below a filter, and the conditions of the filter."""
+def _conditions(relation: Relation) -> tuple[Relation, frozenset[object]]:
+    """Return the relation below all filters, and the conditions of the filters."""
     if not isinstance(relation, Where):
-        return relation, set()
-    return relation.source, set(_conjuncts(relation.condition))
-
-
-def _conjuncts(condition: Expr) -> Iterator[object]:
-    """Yield the parts of a conjunction, regardless of the order of operands."""
-    if isinstance(condition, Call) and condition.op == "and":
-        for part in condition.args:
-            yield from _conjuncts(part)
-    else:
-        yield _unordered(condition)
+        return relation, frozenset()
+    source, others = _conditions(relation.source)
+    condition = relation.condition
+    parts = condition.args if isinstance(condition, Call) and condition.op == "and" else (condition,)
+    return source, others | frozenset(map(_unordered, parts))
 
 
 def _unordered(expr: Expr) -> object:
-    if isinstance(expr, Call) and expr.op in _UNORDERED:
-        return expr.op, frozenset(map(_unordered, expr.args))
-    return expr
+    """Return an expression in a form that does not depend on the order of operands."""
+    if not isinstance(expr, Call) or expr.op not in _UNORDERED:
+        return expr
+    return expr.op, frozenset(map(_unordered, expr.args))
 
 
 def _listed_condition(key: Expr, domain: tuple[Value, ...]) -> Expr:
     """Return the condition that a key is in its domain: between the ends of a range, or one of a list."""
     values = [value for value in domain if value is not None]
     constants = [Constant(value, key.type) for value in values]
-    listed = [Call("one_of", (key, *constants))] if values else []
     if is_range(values):
         low, high = (Constant(end, key.type) for end in (min(values), max(values)))
         listed = [Call("and", (Call("at_most", (low, key)), Call("at_most", (key, high))))]
+    else:
+        listed = [Call("one_of", (key, *constants))] if values else []
     listed += [Call("is_null", (key,))] if None in domain else []
     return listed[0] if len(listed) == 1 else Call("or", tuple(listed))

@@ -26,7 +26,9 @@ class Dialect:
     Claim: the defaults are exact on integers and never raise.
     Proof: the only divisors are counts of rows or groups that exist, so not 0. Question keeps every product that is
         shifted and every bigint_sum below 2^63, PerUnit those of a grid; sum_or_null gives NULL where a sum does not
-        fit. Names, which may be anything, are quoted, and quotes in them doubled.
+        fit. sum_in_group may wrap: m rows of at most max each then have m·max >= 2^63, so their sum is still at most
+        m·max. Names, which may be anything, are quoted, and quotes in them doubled. Without stored_groups, no table is
+        read in place of a node's own rows.
     Needs: Question, PerUnit, quote_name.
     Checked by: test_operations_on_integers_are_exact, test_sums_of_integers_are_exact,
         test_a_sum_that_does_not_fit_is_null, test_the_engine_equals_the_reference, test_a_name_cannot_inject_sql,
