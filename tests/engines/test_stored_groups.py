@@ -195,6 +195,13 @@ def test_a_closed_engine_has_no_table_to_remove(curator):
         engine.close()
 
 
-def test_only_a_select_is_stored(curator):
-    with pytest.raises(EngineError, match="single SELECT"):
-        curator._engine.store("SELECT 1; DROP TABLE visits")
+def test_a_table_is_kept_until_the_last_release_ends_and_only_a_few_are_kept(curator):
+    engine = curator._engine
+    queries = [f"SELECT place, COUNT(*) AS c FROM visits WHERE x > {n} GROUP BY place" for n in range(6)]
+    questions = [curator._plan_query(sql, "owner", None, None).releases[0].question for sql in queries]
+    with engine.prepare(usage_of_questions(questions)):
+        with engine.prepare(usage_of_questions(questions)) as reader:
+            totals = [comparable(reader.totals(question)) for question in questions]
+        assert len(stored_tables(engine)) == 4
+        assert [comparable(reader.totals(question)) for question in questions] == totals
+    assert stored_tables(engine) == []

@@ -7,7 +7,7 @@ import re
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -108,6 +108,7 @@ _DISABLED_FEATURES = {
 
 
 _DEFAULT_TUNING = Tuning()
+_MAX_STORED = 4  # tables of groups, each of which may have as many rows as the data
 
 
 class DuckDB:
@@ -128,6 +129,9 @@ class DuckDB:
         self._connection_lock = threading.Lock()  # held while a SELECT runs
         self._question_lock = threading.Lock()  # held while a question is answered
         self._totals_cache = TotalsCache(tuning.totals_cache)
+        self._release_lock = threading.Lock()  # held while a release begins or ends
+        self._release_count = 0
+        self._stored_groups: list[StoredGroups] = []
         self._table_numbers = itertools.count()
         self._pid = os.getpid()
         folder = make_spill_folder(tuning.folder)
@@ -150,44 +154,57 @@ class DuckDB:
         self._file_stamps = {name: (*table.scanned_files, *table.attached_files) for name, table in tables.items()}
 
     @contextmanager
-    def prepare(self, usage: ColumnUsage) -> Iterator["_Reader"]:  # noqa: ARG002 - all files are checked, as for each SELECT
+    def prepare(self, usage: ColumnUsage) -> Iterator[Self]:  # noqa: ARG002 - all files are checked, as for each SELECT
         """Check, before a charge, that the files are those that were opened; see Engine.prepare."""
         self._check_process()
         try:
             self._check_files()
         except EngineError as error:
             raise Unavailable(error) from None
-        reader = _Reader(self)
-        try:
-            yield reader
-        finally:
-            reader.close()
+        with self._keeping_groups():
+            yield self
 
     def totals(self, question: Question) -> EngineTotals:
         """Compute the exact totals of a question with the kernel's SQL."""
-        reader = _Reader(self)
-        try:
-            return reader.totals(question)
-        finally:
-            reader.close()
-
-    def compute(self, question: Question, compute: Callable[[Question], EngineTotals]) -> EngineTotals:
-        """Return the totals of a question from the cache, or compute them; one question at a time."""
-        with self._question_lock:
+        with self._keeping_groups(), self._question_lock:
             self._check_open()
-            return self._totals_cache.totals(question, compute)
+            return self._totals_cache.totals(question, self._compute)
 
-    def store(self, select: str) -> str:
-        """Store the rows of a SELECT in a table, and return its name: with a dot, which no table of a policy has."""
-        name = f".groups {next(self._table_numbers)}"
-        self._query(select, self._file_stamps, f"CREATE TEMP TABLE {quote_name(name)} AS ")
-        return name
+    def _compute(self, question: Question) -> EngineTotals:
+        """Compute totals; what later questions of the same release have in common with this one is stored."""
+        if groups_units(question) and not self._find_groups(question):
+            DUCKDB.check_size(question, DUCKDB)
+            if len(self._stored_groups) >= _MAX_STORED:
+                self._drop_groups(1)
+            name = f".groups {next(self._table_numbers)}"  # no table of a policy begins with a dot
+            select, begin = select_groups(question, DUCKDB), f"CREATE TEMP TABLE {quote_name(name)} AS "
+            self._query(select, self._file_stamps, begin)
+            self._stored_groups.append(StoredGroups(name, question))
+        return compute_totals(question, self.query, replace(DUCKDB, stored_groups=self._find_groups))
 
-    def drop(self, table: str) -> None:
-        """Remove a stored table; it is gone if the engine was closed."""
+    def _find_groups(self, node: Question | PerUnit) -> str:
+        return next(filter(None, (stored.find(node, DUCKDB) for stored in self._stored_groups)), "")
+
+    @contextmanager
+    def _keeping_groups(self) -> Iterator[None]:
+        """Keep stored groups until the last release that may read them has ended."""
+        with self._release_lock:
+            self._release_count += 1
+        try:
+            yield
+        finally:
+            with self._release_lock:
+                self._release_count -= 1
+                if not self._release_count:
+                    self._drop_groups(len(self._stored_groups))
+
+    def _drop_groups(self, count: int) -> None:
+        """Remove the oldest stored groups; if the engine was closed, they are gone."""
         with self._connection_lock:
-            if self._finalizer.alive and os.getpid() == self._pid:
-                self._connection.execute(f"DROP TABLE IF EXISTS {quote_name(table)}")
+            for stored in self._stored_groups[:count]:
+                if self._finalizer.alive and os.getpid() == self._pid:
+                    self._connection.execute(f"DROP TABLE IF EXISTS {quote_name(stored.table)}")
+            del self._stored_groups[:count]
 
     def query(self, sql: str) -> pa.Table:
         """Run one SELECT of the kernel; EngineError if it fails, exceeds the time limit or runs out of memory."""
@@ -215,7 +232,7 @@ class DuckDB:
         Rows of one unit are contiguous. No other question is answered before the last batch has been read.
         """
         sql = select_rows_by_unit(relation, columns, DUCKDB)
-        with self._question_lock, self._connection_lock:
+        with self._keeping_groups(), self._question_lock, self._connection_lock:
             self._check_open()
             try:
                 for batch in self._connection.sql(sql).to_arrow_reader(size):
@@ -303,32 +320,6 @@ class DuckDB:
         if column not in self._column_types[table]:
             raise KeyError(f"column {column} of table {table} does not exist")
         return column
-
-
-class _Reader:
-    """Computes the totals of one release; what its questions have in common is stored until the release ends."""
-
-    def __init__(self, engine: DuckDB) -> None:
-        self._engine = engine
-        self._stored: list[StoredGroups] = []
-
-    def totals(self, question: Question) -> EngineTotals:
-        """Compute the exact totals of a question with the kernel's SQL."""
-        return self._engine.compute(question, self._compute)
-
-    def _compute(self, question: Question) -> EngineTotals:
-        if groups_units(question) and not self._find(question):
-            DUCKDB.check_size(question, DUCKDB)
-            self._stored.append(StoredGroups(self._engine.store(select_groups(question, DUCKDB)), question))
-        return compute_totals(question, self._engine.query, replace(DUCKDB, stored_groups=self._find))
-
-    def _find(self, node: Question | PerUnit) -> str:
-        return next(filter(None, (stored.find(node, DUCKDB) for stored in self._stored)), "")
-
-    def close(self) -> None:
-        """Remove what was stored."""
-        while self._stored:
-            self._engine.drop(self._stored.pop().table)
 
 
 def _check_names(sources: Mapping[str, TableSource]) -> None:

@@ -27,10 +27,11 @@ def select_rows(relation: Relation, dialect: Dialect) -> str:  # noqa: C901, PLR
         of a question can read or change.
     Proof: node by node. Where, Derive and PerUnit take the key from their source unchanged; an expression names a
         column that check_name accepts, which never begins with a dot. PerUnit groups by the whole key first, or its
-        rows are in a stored table; Union takes it from each side, the joins below from the side whose rows are kept. In SemiJoinOnUnit the other side
-        has no column that hides the alias s, so that the key of the outer row is compared.
-    Needs: Where, Derive, PerUnit, Union, SemiJoinOnUnit, Dialect.stored_groups, check_name, write_expr, write_key, unit_columns,
-        unit_equalities, _write_unit_aggregate, _select_scan, _select_public_join, _select_unit_join.
+        rows are in a stored table. Union takes the key from each side, the joins below from the side whose rows are
+        kept. In SemiJoinOnUnit the other side has no column that hides the alias s, so that the key of the outer row is
+        compared.
+    Needs: Where, Derive, PerUnit, Union, SemiJoinOnUnit, Dialect.stored_groups, check_name, write_expr, write_key,
+        unit_columns, unit_equalities, _write_unit_aggregate, _select_scan, _select_public_join, _select_unit_join.
     Checked by: test_the_sql_of_a_relation_gives_its_rows_and_their_owners, test_the_engine_equals_the_reference,
         test_postgresql_equals_the_reference, test_spark_sql_equals_the_reference,
         test_columns_may_have_the_names_that_the_kernel_gives_tables
