@@ -186,8 +186,7 @@ REFUSED = [
     ("SELECT * FROM Sales", "individual rows"),
     ("SELECT name FROM cities WHERE name IN (SELECT city FROM Sales)", "private rows"),
     ("SELECT (SELECT MAX(price) FROM Sales), 1", "the cost of the answer is missing"),
-    ("WITH c AS (SELECT * FROM Sales) SELECT * FROM cities", "Leave out the private tables"),
-    ("SELECT t.table_name, COUNT(*) FROM information_schema.tables AS t, Sales GROUP BY 1", "schema names"),
+    ("SELECT t.table_name, COUNT(*) FROM information_schema.tables AS t, Sales GROUP BY 1", "Query it alone"),
     ("SELECT COUNT(*) FROM Sales", "the cost of the answer is missing"),
 ]
 

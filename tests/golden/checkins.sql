@@ -22,7 +22,7 @@ h0 from
   units by the norm of their rows
   36 buckets from 44.73, 63.25, 89.44, … 8.29e+06; 1/50 of the cost
   about r0, radius 44.72
-then SELECT r0.k0 AS "y", r0.k1 AS "x", r0.m0 AS "n" FROM r0 ORDER BY "n" DESC
+then SELECT r0.k0 AS "y", r0.k1 AS "x", r0.m0 AS "n" FROM r0 ORDER BY 3 DESC
 */
 
 -- a heat map of cells
@@ -71,7 +71,7 @@ h0 from
   units by the norm of their rows
   36 buckets from 44.73, 63.25, 89.44, … 8.29e+06; 1/50 of the cost
   about r0, radius 44.72
-then SELECT r0.k0 AS "hour", r0.m0 AS "n" FROM r0 ORDER BY "n" DESC LIMIT 5
+then SELECT r0.k0 AS "hour", r0.m0 AS "n" FROM r0 ORDER BY 2 DESC LIMIT 5
 */
 
 -- weekdays and weekends
@@ -175,7 +175,7 @@ h0 from
   units by the norm of their rows
   36 buckets from 44.73, 63.25, 89.44, … 8.29e+06; 1/50 of the cost
   about r0, radius 44.72
-then SELECT r0.k0 AS "borough", r0.k1 AS "month", r0.m0 AS "n" FROM r0 ORDER BY "month", "borough"
+then SELECT r0.k0 AS "borough", r0.k1 AS "month", r0.m0 AS "n" FROM r0 ORDER BY 2, 1
 */
 
 -- the centre of each borough
@@ -276,7 +276,7 @@ h0 from
   units by the norm of their groups
   3 buckets from 2.449, 3.162, 4.472, … 4.472; 1/50 of the cost
   about r0, radius 2.236
-then SELECT r0.k0 AS "month", r0.m0 AS "active" FROM r0 ORDER BY "month"
+then SELECT r0.k0 AS "month", r0.m0 AS "active" FROM r0 ORDER BY 1
 */
 
 -- newcomers by month
@@ -291,7 +291,7 @@ r0 from
   t0 = count(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where the key from first is NULL or outside its range.
-then SELECT r0.k0 AS "month", r0.m0 AS "newcomers" FROM r0 ORDER BY "month"
+then SELECT r0.k0 AS "month", r0.m0 AS "newcomers" FROM r0 ORDER BY 1
 */
 
 -- retention: who came back after thirty days
@@ -354,7 +354,7 @@ h0 from
   units by the norm of their groups
   2 buckets from 2.449, 3.162, … 3.162; 1/50 of the cost
   about r0, radius 2.236
-then SELECT r0.k0 AS "one", r0.k1 AS "other", r0.m0 AS "people" FROM r0 ORDER BY "people" DESC
+then SELECT r0.k0 AS "one", r0.k1 AS "other", r0.m0 AS "people" FROM r0 ORDER BY 3 DESC
 */
 
 -- notes with a word
@@ -399,7 +399,7 @@ h0 from
   units by the norm of their rows
   36 buckets from 44.73, 63.25, 89.44, … 8.29e+06; 1/50 of the cost
   about r0, radius 44.72
-then SELECT r0.k0 AS "beginning", r0.m0 AS "n" FROM r0 ORDER BY "n" DESC LIMIT 20
+then SELECT r0.k0 AS "beginning", r0.m0 AS "n" FROM r0 ORDER BY 2 DESC LIMIT 20
 */
 
 -- friends and visits
@@ -458,7 +458,7 @@ r0 from
   t0 = count(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where friends is NULL or outside its range.
-then SELECT r0.k0 AS "friends", r0.m0 AS "people" FROM r0 ORDER BY "friends"
+then SELECT r0.k0 AS "friends", r0.m0 AS "people" FROM r0 ORDER BY 1
 */
 
 -- distance from a point
@@ -559,7 +559,7 @@ h0 from
   units by the norm of their rows
   36 buckets from 44.73, 63.25, 89.44, … 8.29e+06; 1/50 of the cost
   about r0, radius 44.72
-then SELECT day, AVG(n) OVER (ORDER BY day ROWS BETWEEN 6 PRECEDING AND CURRENT ROW) AS week FROM (SELECT r0.k0 AS "day", r0.m0 AS "n" FROM r0) AS t ORDER BY day
+then SELECT day AS "day", AVG(n) OVER (ORDER BY day ROWS BETWEEN 6 PRECEDING AND CURRENT ROW) AS "week" FROM (SELECT r0.k0 AS "day", r0.m0 AS "n" FROM r0) AS t ORDER BY 1
 */
 
 -- the best month of each borough
@@ -588,7 +588,7 @@ h0 from
   units by the norm of their rows
   36 buckets from 44.73, 63.25, 89.44, … 8.29e+06; 1/50 of the cost
   about r0, radius 44.72
-then SELECT borough, month, n FROM (SELECT r0.k0 AS "borough", r0.k1 AS "month", r0.m0 AS "n", RANK() OVER (PARTITION BY r0.k0 ORDER BY r0.m0 DESC) AS "place" FROM r0) AS t WHERE place = 1
+then SELECT borough AS "borough", month AS "month", n AS "n" FROM (SELECT r0.k0 AS "borough", r0.k1 AS "month", r0.m0 AS "n", RANK() OVER (PARTITION BY r0.k0 ORDER BY r0.m0 DESC) AS "place" FROM r0) AS t WHERE place = 1
 */
 
 -- who visited which venue
@@ -600,7 +600,7 @@ refused: line 1, SELECT: this query would return individual rows. Aggregate them
 -- the last visit of each person
 SELECT DISTINCT ON (visitor) visitor, at FROM checkins ORDER BY visitor, at DESC;
 /*
-refused: line 1, SELECT: DISTINCT ON is not supported on private rows. Use GROUP BY, with MIN or MAX per unit.
+refused: line 1, SELECT: DISTINCT ON is not supported. Use GROUP BY, or QUALIFY row_number() OVER (PARTITION BY … ORDER BY …) = 1.
 */
 
 -- friends of friends

@@ -1,7 +1,10 @@
 """A short text form of a query plan: the questions to the kernel, and the post-processing."""
 
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
+
+from sqlglot import exp
 
 from discreet.estimate.planned_release import FrequencyFunction
 from discreet.estimate.quantile_walk import QuantileTarget
@@ -23,14 +26,131 @@ from discreet.kernel.relation import (
     Where,
 )
 from discreet.kernel.totals import Count, CountDistinct, CountUnits, HistogramTree, Sum
+from discreet.query.syntax.resolved_query import (
+    NestedQuery,
+    ResolvedSelect,
+    ResolvedSetOperation,
+    TableSource,
+    ValuesSource,
+    WithQuery,
+    columns_in,
+    inner_queries,
+    reference_of,
+    rewrite,
+)
 
 
-def compact(plan):
-    """Return a plan as text."""
-    lines = list(chain.from_iterable(_release(release) for release in plan.releases))
-    around = [f"explain: {plan.explain}"] if plan.explain else []
-    around += [f"within: {plan.within}"] if plan.within else []
-    return "\n".join([*around, *lines, f"then {plan.outer_sql}"])
+def compact(draft):
+    """Return a planned query as text."""
+    lines = list(chain.from_iterable(_release(release) for release in draft.planned))
+    around = [f"explain: {draft.parsed.explain}"] if draft.parsed.explain else []
+    around += [f"within: {draft.parsed.within}"] if draft.parsed.within else []
+    names = {key: release.name for key, release in draft.releases.items()}
+    return "\n".join([*around, *lines, f"then {query_sql(draft.outer, names)}"])
+
+
+def resolved_sql(query):
+    """Return a resolved query as SQL, with the unique names of its sources."""
+    return _syntax_tree(query, _Names({}, dict(_items(query)))).sql(dialect="postgres")
+
+
+def query_sql(query, names):
+    """Return a query over released tables as SQL; `names` has their names by their keys."""
+    return _syntax_tree(query, _Names(names, {})).sql(dialect="postgres")
+
+
+@dataclass(frozen=True)
+class _Names:
+    tables: dict  # names by keys
+    items: dict  # sources by their unique names, to show these
+
+    def column(self, node, released):
+        """Return a column with the name of its source; None to write it as the query does."""
+        if not isinstance(node, exp.Column) or not columns_in(node):
+            return None
+        reference = reference_of(node)
+        if reference.source in self.items:
+            return exp.column(self.items[reference.source].columns[reference.index], reference.source)
+        return exp.column(node.this.copy(), released[reference.source]) if reference.source in released else None
+
+
+def _items(query):
+    for inner in inner_queries(query):
+        yield from _items(inner)
+    if isinstance(query, ResolvedSelect):
+        yield from ((item.ref, item) for item in query.sources)
+
+
+def _syntax_tree(query, names):
+    released = {}
+
+    def replacement(node):
+        if isinstance(node, NestedQuery):
+            inner = _syntax_tree(node.query, names)
+            return inner if isinstance(node.parent, exp.Exists) else exp.Subquery(this=inner)
+        return names.column(node, released)
+
+    def written(node):
+        return None if node is None else rewrite(node, replacement)
+
+    if isinstance(query, ResolvedSetOperation):
+        sides = {"this": _syntax_tree(query.left, names), "expression": _syntax_tree(query.right, names)}
+        tree = type(query.node)(**sides, distinct=query.node.args.get("distinct"))
+    else:
+        tables = [item for item in query.sources if isinstance(item.source, TableSource)]
+        released |= {item.ref: names.tables[item.source.key] for item in tables if item.source.key in names.tables}
+        sources = [_source_tree(item, names) for item in query.sources]
+        joins = [
+            exp.Join(this=node, side=item.join.side, on=written(item.join.on))
+            for item, node in zip(query.sources[1:], sources[1:], strict=True)
+        ]
+        clauses = {"where": exp.Where, "having": exp.Having, "qualify": exp.Qualify}
+        clauses = {name: kind(this=written(node)) for name, kind in clauses.items() if (node := getattr(query, name))}
+        if query.group:
+            sets = [exp.Tuple(expressions=[written(term) for term in terms]) for terms in query.group.sets]
+            keys = [exp.GroupingSets(expressions=sets)] if query.group.has_sets else sets[0].expressions
+            clauses["group"] = exp.Group(expressions=keys)
+        tree = exp.Select(
+            expressions=[
+                exp.alias_(written(item.node), exp.to_identifier(item.name, quoted=True)) for item in query.items
+            ],
+            distinct=exp.Distinct() if query.distinct else None,
+            from_=exp.From(this=sources[0]) if sources else None,
+            joins=joins,
+            **clauses,
+        )
+    if query.order:
+        tree.set("order", exp.Order(expressions=[_ordered(term, written(term.expression)) for term in query.order]))
+    for name in ("limit", "offset"):
+        if (clause := getattr(query, name)) is not None:
+            tree.set(name, clause.copy())
+    ctes = [exp.CTE(this=_syntax_tree(each.query, names), alias=_alias(each.alias)) for each in query.with_queries]
+    if ctes:
+        tree.set("with_", exp.With(expressions=ctes))
+    return tree
+
+
+def _ordered(term, node):
+    directions = {name: term.node.args.get(name) for name in ("desc", "nulls_first")}
+    return exp.Ordered(this=exp.Literal.number(term.index + 1) if node is None else node, **directions)
+
+
+def _alias(name):
+    return exp.TableAlias(this=exp.to_identifier(name))
+
+
+def _source_tree(item, names):
+    name = item.ref if item.ref in names.items else item.alias
+    match item.source:
+        case TableSource(key):
+            table = names.tables.get(key, key)
+        case WithQuery(_, table):
+            pass
+        case ValuesSource(rows):
+            return exp.Values(expressions=[exp.Tuple(expressions=list(row)) for row in rows], alias=_alias(name))
+        case _:
+            return exp.Subquery(this=_syntax_tree(item.source, names), alias=_alias(name) if name else None)
+    return exp.Table(this=exp.to_identifier(table), alias=_alias(name) if name and name != table else None)
 
 
 def _release(release):

@@ -52,7 +52,7 @@ r0 from
   Rows are left out where chapter is NULL or outside its range.
   Each patient contributes at most 12 rows per group.
   In SUM(CASE WHEN days > 30 THEN 1 ELSE 0 END), values are clamped to the range from 0 to 1.
-then SELECT r0.k0 AS "chapter", 100.0 * r0.m0 / r0.m1 AS "percent" FROM r0 WHERE r0.m1 > 100 ORDER BY "percent" DESC
+then SELECT r0.k0 AS "chapter", 100.0 * r0.m0 / r0.m1 AS "percent" FROM r0 WHERE r0.m1 > 100 ORDER BY 2 DESC
 */
 
 -- readmissions
@@ -82,7 +82,7 @@ r0 from
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where the key from admitted is NULL.
   Each patient's rows per group are clipped together: an l2 norm of at most 24 over all groups, such as 12 rows in each of 4 groups.
-then SELECT r0.k0 AS "hour", r0.m0 AS "count" FROM r0 ORDER BY "hour"
+then SELECT r0.k0 AS "hour", r0.m0 AS "count" FROM r0 ORDER BY 1
 */
 
 -- the mean value of a test by ten years of age
@@ -103,7 +103,7 @@ r0 from
   m0 = Mean(total=0, count=1, low=0, high=500): AVG(CLIP(l.value, 0, 500))
   Rows are left out where the key from age is NULL or outside its range.
   Each patient contributes at most 50 rows per group.
-then SELECT r0.k0 AS "decade", r0.m0 AS "glucose" FROM r0 ORDER BY "decade"
+then SELECT r0.k0 AS "decade", r0.m0 AS "glucose" FROM r0 ORDER BY 1
 */
 
 -- abnormal tests of each kind
@@ -213,7 +213,7 @@ r0 from
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where the key from admitted is outside its range.
   Each patient's rows per group are clipped together: an l2 norm of at most 24 over all groups, such as 12 rows in each of 4 groups.
-then SELECT r0.k0 AS "week", r0.m0 AS "n" FROM r0 ORDER BY "week"
+then SELECT r0.k0 AS "week", r0.m0 AS "n" FROM r0 ORDER BY 1
 */
 
 -- a ratio of two groups

@@ -106,5 +106,5 @@ r0 from
   m0 = Mean(total=0, count=1, low=0, high=64): AVG(kwh)
   Rows are left out where station is NULL or not declared.
   In AVG(kwh), values are clamped to the range from 0 to 64 and rounded to steps of 6.10352e-5.
-then SELECT AVG(m) FROM (SELECT r0.k0 AS "station", r0.m0 AS "m" FROM r0) AS t
+then SELECT AVG(m) AS "avg" FROM (SELECT r0.k0 AS "station", r0.m0 AS "m" FROM r0) AS t
 */

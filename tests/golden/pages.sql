@@ -15,7 +15,7 @@ r0 from
   Each user's day contributes at most 100 rows per group.
   Each user's day's rows per group are clipped together: at most 100 rows' worth over all groups (l1 norm).
   In SUM(bytes), values are clamped to the range from 0 to 1e+8 and rounded to steps of 64.
-then SELECT r0.k0 AS "day", r0.m0 AS "hits", r0.m1 / 1000000.0 AS "megabytes" FROM r0 ORDER BY "day"
+then SELECT r0.k0 AS "day", r0.m0 AS "hits", r0.m1 / 1000000.0 AS "megabytes" FROM r0 ORDER BY 1
 */
 
 -- the share of errors by hour
@@ -31,7 +31,7 @@ r0 from
   Each user's day contributes at most 100 rows per group.
   Each user's day's rows per group are clipped together: at most 1,000 rows' worth over all groups (l1 norm).
   In AVG(CASE WHEN status >= 400 THEN 1.0 ELSE 0.0 END), values are clamped to the range from 0 to 1 and rounded to steps of 9.53674e-7.
-then SELECT r0.k0 AS "hour", r0.m0 AS "errors" FROM r0 ORDER BY "hour"
+then SELECT r0.k0 AS "hour", r0.m0 AS "errors" FROM r0 ORDER BY 1
 */
 
 -- errors by code
@@ -46,7 +46,7 @@ r0 from
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where status is not declared.
   Each user's day's rows per group are clipped together: at most 200 rows' worth over all groups (l1 norm).
-then SELECT r0.k0 AS "status", r0.m0 AS "n" FROM r0 ORDER BY "n" DESC
+then SELECT r0.k0 AS "status", r0.m0 AS "n" FROM r0 ORDER BY 2 DESC
 */
 
 -- mobile by day
@@ -81,7 +81,7 @@ r0 from
   m1 = Mean(total=1, count=2, low=0, high=100000000): AVG(bytes)
   Each user's day contributes at most 100 rows per group.
   In AVG(bytes), values are clamped to the range from 0 to 1e+8 and rounded to steps of 64.
-then SELECT r0.k0 AS "kind", r0.m0 AS "n", r0.m1 AS "size" FROM r0 ORDER BY "n" DESC
+then SELECT r0.k0 AS "kind", r0.m0 AS "n", r0.m1 AS "size" FROM r0 ORDER BY 2 DESC
 */
 
 -- paths by a regular expression
@@ -108,7 +108,7 @@ r0 from
   m0 = NoisyCount(total=0): COUNT(DISTINCT (user_id, CAST(at AS DATE)))
   Rows are left out where the key from at is outside its range.
   Each user's day contributes to at most 1 group; contributions to more groups are clipped.
-then SELECT r0.k0 AS "day", r0.m0 AS "people" FROM r0 ORDER BY "day"
+then SELECT r0.k0 AS "day", r0.m0 AS "people" FROM r0 ORDER BY 1
 */
 
 -- hits of a person in a day
@@ -184,7 +184,7 @@ r0 from
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where the key from at is NULL.
   Each user's day's rows per group are clipped together: at most 1,000 rows' worth over all groups (l1 norm).
-then SELECT r0.k0 AS "minute", r0.m0 AS "n" FROM r0 ORDER BY "n" DESC LIMIT 3
+then SELECT r0.k0 AS "minute", r0.m0 AS "n" FROM r0 ORDER BY 2 DESC LIMIT 3
 */
 
 -- top pages cannot be discovered with a pure budget

@@ -113,7 +113,7 @@ r0 from
   Rows are left out where the key from time is NULL or outside its range.
   Each customer's rows per group are clipped together: an l2 norm of at most 44.72 over all groups, such as 20 rows in each of 5 groups.
   In SUM(amount), values are clamped to the range from 0 to 500 and rounded to steps of 0.01.
-then SELECT r0.k0 AS "month", r0.m0 AS "sum" FROM r0 ORDER BY "month"
+then SELECT r0.k0 AS "month", r0.m0 AS "sum" FROM r0 ORDER BY 1
 */
 
 -- a condition leaves fewer months, and fewer categories
@@ -255,7 +255,7 @@ r0 from
   m0 = NoisyCount(total=1): COUNT(DISTINCT user)
   Rows are left out where city is NULL.
   Each customer contributes to at most 5 groups; contributions to more groups are clipped.
-then SELECT r0.k0 AS "city", r0.m0 AS "people" FROM r0 ORDER BY "people" DESC LIMIT 10
+then SELECT r0.k0 AS "city", r0.m0 AS "people" FROM r0 ORDER BY 2 DESC LIMIT 10
 */
 
 -- one open key makes all of them discovered
@@ -511,7 +511,7 @@ refused: line 1, GROUP BY: aggregate functions are not allowed in GROUP BY. Aggr
 -- DISTINCT ON
 SELECT DISTINCT ON (city) city, amount FROM orders;
 /*
-refused: line 1, SELECT: DISTINCT ON is not supported on private rows. Use GROUP BY, with MIN or MAX per unit.
+refused: line 1, SELECT: DISTINCT ON is not supported. Use GROUP BY, or QUALIFY row_number() OVER (PARTITION BY … ORDER BY …) = 1.
 */
 
 -- FLOOR of a real without a range is discovered

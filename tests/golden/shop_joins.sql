@@ -492,13 +492,13 @@ refused: line 1, FROM: schema names are not supported. Write the table's name al
 -- an ambiguous name
 SELECT category, COUNT(*) FROM orders JOIN prices ON orders.category = prices.category GROUP BY category;
 /*
-refused: line 1, GROUP BY: column reference "category" is ambiguous. Write orders.category or prices.category.
+refused: line 1, SELECT: column reference "category" is ambiguous. Write orders.category or prices.category.
 */
 
 -- an unknown column, nearly right
 SELECT AVG(amuont) FROM orders;
 /*
-refused: line 1, AVG: column "amuont" does not exist. Did you mean amount?
+refused: line 1, SELECT: column "amuont" does not exist. Did you mean amount?
 */
 
 -- an unknown table, nearly right
@@ -510,7 +510,7 @@ refused: line 1, FROM: table "order" does not exist. Did you mean orders?
 -- an unknown source
 SELECT x.amount FROM orders o GROUP BY x.amount;
 /*
-refused: line 1, GROUP BY: missing FROM-clause entry for table "x". Use the names or aliases of FROM.
+refused: line 1, SELECT: missing FROM-clause entry for table "x". Use the names or aliases of FROM.
 */
 
 -- a quoted name must be spelled as it is

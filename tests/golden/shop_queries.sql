@@ -205,7 +205,7 @@ r1 from
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where category is NULL or not declared.
   Each customer's rows per group are clipped together: an l2 norm of at most 86.6 over all groups, such as 50 rows in each of 3 groups.
-then WITH a AS (SELECT r0.k0 AS "category", r0.m0 AS "n" FROM r0), b AS (SELECT r1.k0 AS "category", r1.m0 AS "n" FROM r1) SELECT a.category, a.n * 1.0 / b.n AS ratio FROM a JOIN b ON a.category = b.category ORDER BY ratio
+then WITH a AS (SELECT r0.k0 AS "category", r0.m0 AS "n" FROM r0), b AS (SELECT r1.k0 AS "category", r1.m0 AS "n" FROM r1) SELECT a.category AS "category", a.n * 1.0 / b.n AS "ratio" FROM a JOIN b ON a.category = b.category ORDER BY 2
 */
 
 -- equal releases are asked once
@@ -224,7 +224,7 @@ r1 from
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each customer contributes at most 20 rows.
-then SELECT (SELECT r1.m0 AS "count" FROM r1 LIMIT 1) * 1.0 / (SELECT r0.m0 AS "count" FROM r0 LIMIT 1) AS share, (SELECT r0.m0 AS "count" FROM r0 LIMIT 1) AS n
+then SELECT (SELECT r1.m0 AS "count" FROM r1) * 1.0 / (SELECT r0.m0 AS "count" FROM r0) AS "share", (SELECT r0.m0 AS "count" FROM r0) AS "n"
 */
 
 -- a share of the whole
@@ -244,7 +244,7 @@ r1 from
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where category is NULL or not declared.
   Each customer's rows per group are clipped together: an l2 norm of at most 34.64 over all groups, such as 20 rows in each of 3 groups.
-then SELECT r1.k0 AS "category", r1.m0 AS "n", r1.m0 * 1.0 / (SELECT r0.m0 AS "count" FROM r0 LIMIT 1) AS "share" FROM r1
+then SELECT r1.k0 AS "category", r1.m0 AS "n", r1.m0 * 1.0 / (SELECT r0.m0 AS "count" FROM r0) AS "share" FROM r1
 */
 
 -- windows over released numbers
@@ -272,7 +272,7 @@ r0 from
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where category is NULL or not declared.
   Each customer's rows per group are clipped together: an l2 norm of at most 34.64 over all groups, such as 20 rows in each of 3 groups.
-then SELECT MAX(n), AVG(n) FROM (SELECT r0.k0 AS "category", r0.m0 AS "n" FROM r0) AS t
+then SELECT MAX(n) AS "max", AVG(n) AS "avg" FROM (SELECT r0.k0 AS "category", r0.m0 AS "n" FROM r0) AS t
 */
 
 -- UNION ALL of releases
@@ -291,25 +291,25 @@ r1 from
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each customer contributes at most 20 rows.
-then SELECT 'all' AS "what", r0.m0 AS "n" FROM r0 UNION ALL SELECT 'paid' AS "?column?", r1.m0 AS "count" FROM r1 ORDER BY n
+then SELECT 'all' AS "what", r0.m0 AS "n" FROM r0 UNION ALL SELECT 'paid' AS "?column?", r1.m0 AS "count" FROM r1 ORDER BY 2
 */
 
 -- names of a CTE that look like a release
 WITH r0 AS (SELECT COUNT(*) AS n FROM orders), r1 AS (SELECT COUNT(*) AS n FROM visits) SELECT r0.n + r1.n AS n FROM r0, r1;
 /*
-r2 from
+r0 from
   orders of user
   clipped, groups 1, rows 20, l2 norm, rows capped
   t0 = count(*), size 20, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each customer contributes at most 20 rows.
-r3 from
+r1 from
   visits of visitor
   clipped, groups 1, rows 50, l2 norm, rows capped
   t0 = count(*), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each customer contributes at most 50 rows.
-then WITH r0 AS (SELECT r2.m0 AS "n" FROM r2), r1 AS (SELECT r3.m0 AS "n" FROM r3) SELECT r0.n + r1.n AS n FROM r0, r1
+then WITH r0 AS (SELECT r0.m0 AS "n" FROM r0), r1 AS (SELECT r1.m0 AS "n" FROM r1) SELECT r0.n + r1.n AS "n" FROM r0, r1
 */
 
 -- a CTE that nobody uses is no release
@@ -339,31 +339,31 @@ refused: line 1, SELECT: this query would return individual rows. Aggregate them
 -- only public tables
 SELECT name FROM regions;
 /*
-then SELECT name FROM regions
+then SELECT name AS "name" FROM regions
 */
 
 -- an aggregate of public tables
 SELECT COUNT(*) FROM regions;
 /*
-then SELECT COUNT(*) FROM regions
+then SELECT COUNT(*) AS "count" FROM regions
 */
 
 -- no table at all
 SELECT 1 + 1 AS two;
 /*
-then SELECT 1 + 1 AS two
+then SELECT 1 + 1 AS "two"
 */
 
 -- the tables of the policy
 SHOW TABLES;
 /*
-then SELECT table_name, is_private FROM "information_schema.tables" AS tables
+then SELECT table_name AS "table_name", is_private AS "is_private" FROM "information_schema.tables" AS tables
 */
 
 -- the columns of a table
 DESCRIBE Orders;
 /*
-then SELECT column_name, data_type, is_nullable, minimum, maximum, declared_values FROM "information_schema.columns" AS columns WHERE table_name = 'orders'
+then SELECT column_name AS "column_name", data_type AS "data_type", is_nullable AS "is_nullable", minimum AS "minimum", maximum AS "maximum", declared_values AS "declared_values" FROM "information_schema.columns" AS columns WHERE table_name = 'orders'
 */
 
 -- the columns of a table that the analyst may not query
@@ -376,19 +376,19 @@ refused: line 1, FROM: table "visits" does not exist. Available: orders, regions
 -- the policy and a public table together
 SELECT r.name, t.table_name FROM regions AS r JOIN information_schema.tables AS t ON t.is_private = 'NO';
 /*
-then SELECT r.name, t.table_name FROM regions AS r JOIN "information_schema.tables" AS t ON t.is_private = 'NO'
+then SELECT r.name AS "name", t.table_name AS "table_name" FROM regions AS r JOIN "information_schema.tables" AS t ON t.is_private = 'NO'
 */
 
 -- a WITH query has the name of a private table
 WITH orders AS (SELECT country, SUM(people) AS People FROM regions GROUP BY country) SELECT * FROM orders;
 /*
-then WITH orders AS (SELECT country, SUM(people) AS People FROM regions GROUP BY country) SELECT * FROM orders
+then WITH orders AS (SELECT country AS "country", SUM(people) AS "People" FROM regions GROUP BY country) SELECT "orders"."country" AS "country", "orders"."People" AS "People" FROM orders
 */
 
 -- a private table that is not used
 WITH unused AS (SELECT * FROM orders) SELECT name FROM regions;
 /*
-refused: line 1, FROM: this query reads only public tables. Leave out the private tables, and it is free.
+then SELECT name AS "name" FROM regions
 */
 
 -- a table of information_schema that does not exist
@@ -408,7 +408,7 @@ r0 from
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where category is NULL or not declared.
   Each customer's rows per group are clipped together: an l2 norm of at most 34.64 over all groups, such as 20 rows in each of 3 groups.
-then SELECT r0.k0 AS "Kind", r0.m0 AS "N" FROM r0 ORDER BY "N" DESC
+then SELECT r0.k0 AS "Kind", r0.m0 AS "N" FROM r0 ORDER BY 2 DESC
 */
 
 -- a private row compared with a released number
@@ -522,13 +522,13 @@ refused: line 1, column 13: unclosed "(". Close it.
 -- a release that nobody reads is not paid for
 WITH unused AS (SELECT COUNT(*) AS n FROM orders), also AS (SELECT n FROM unused) SELECT COUNT(*) FROM visits;
 /*
-r1 from
+r0 from
   visits of visitor
   clipped, groups 1, rows 50, l2 norm, rows capped
   t0 = count(*), size 50, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Each customer contributes at most 50 rows.
-then SELECT r1.m0 AS "count" FROM r1
+then SELECT r0.m0 AS "count" FROM r0
 */
 
 -- nested WITH, and an inner name that hides an outer one

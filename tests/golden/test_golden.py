@@ -1,4 +1,7 @@
-"""Golden tests: the plan or refusal of every query, and the SELECTs for each engine.
+"""Golden tests: what each pass makes of every query, and the SELECTs for each engine.
+
+The .sql files have the queries, with their questions to the kernel or their refusal; `parse/`, `resolve/` and
+`postprocess/` have what these passes make of them, and the .txt files beside the queries the SELECTs.
 
 `DISCREET_GOLDEN=write pytest tests/golden` writes the current plans; review the difference before committing it.
 """
@@ -11,7 +14,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from golden_compact import compact
+from golden_compact import compact, resolved_sql
 from golden_policies import POLICIES, PUBLIC
 
 from discreet.engines.duckdb.dialect import DUCKDB
@@ -23,7 +26,8 @@ from discreet.kernel.relation import PublicTable, Scan
 from discreet.kernel.sqlgen.dialect import quote_name
 from discreet.kernel.sqlgen.question_sql import write_selects
 from discreet.postgres.server import connect, driver
-from discreet.query.passes import plan_query
+from discreet.query.bind_context import BindContext, RequestedBounds
+from discreet.query.passes import draft_query, plan_of
 
 HERE = Path(__file__).parent
 WRITES = os.environ.get("DISCREET_GOLDEN") == "write"
@@ -59,12 +63,12 @@ def policy_of(text):
 
 def outcome(case, policy):
     """Return the outcome of a query as text, and the plan unless it was refused."""
-    limits = {name: int(case.said[name]) for name in ("groups", "rows") if name in case.said}
+    limits = RequestedBounds(*(int(case.said[name]) if name in case.said else None for name in ("groups", "rows")))
     try:
-        plan = plan_query(case.sql, policy, PUBLIC, by=case.said.get("by", "owner"), **limits)
+        draft = draft_query(case.sql, BindContext(policy, PUBLIC, case.said.get("by", "owner"), limits))
     except Refused as refusal:
         return f"refused: {refusal}", None
-    return compact(plan), plan
+    return compact(draft), draft
 
 
 @cache
@@ -103,11 +107,29 @@ def test_queries_have_the_recorded_plans_or_refusals(path):
     assert [case.title for case, now, _ in run(path) if now != case.expected and not WRITES] == []
 
 
+PASSES = {
+    "parse": lambda draft: draft.parsed.query.sql("postgres"),
+    "resolve": lambda draft: resolved_sql(draft.resolved),
+    "postprocess": lambda draft: draft.postprocess.sql,
+}
+
+
+@pytest.mark.parametrize("name", PASSES)
+@each_file
+def test_each_pass_gives_the_recorded_text(path, name):
+    texts = [f"-- {case.title}\n{PASSES[name](draft)}" for case, _, draft in run(path) if draft is not None]
+    now, beside = "\n\n".join(texts) + "\n", HERE / name / f"{path.stem}.txt"
+    if WRITES:
+        beside.parent.mkdir(exist_ok=True)
+        beside.write_text(now)
+    assert now == beside.read_text()
+
+
 @pytest.mark.long(only=["checkins-spark"])
 @each_dialect
 @each_file
 def test_questions_have_the_recorded_engine_sql(path, kind):
-    plans = [(case.title, plan) for case, _, plan in run(path) if plan is not None]
+    plans = [(case.title, plan_of(draft)) for case, _, draft in run(path) if draft is not None]
     texts = [
         [f"-- {title}", *(f"{name}: {without_letters(sql)}" for name, sql in asked(plan, DIALECTS[kind]))]
         for title, plan in plans
@@ -159,7 +181,7 @@ def empty_tables(plan, types):
 
 def check_binding(path, dialect, execute, stops):
     """Check that an engine accepts every SELECT, also with BIT_OR, which takes only integers, in place of SUM."""
-    for plan in (plan for _, _, plan in run(path) if plan is not None):
+    for plan in (plan_of(draft) for _, _, draft in run(path) if draft is not None):
         for sql in empty_tables(plan, dialect.types):
             execute(sql)
         for _, sql in asked(plan, dialect):

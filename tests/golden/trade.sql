@@ -43,7 +43,7 @@ h0 from
   units by the norm of their rows
   33 buckets from 69.29, 97.98, 138.6, … 4.54e+06; 1/50 of the cost
   about r0, radius 69.28
-then SELECT r0.k0 AS "returned", r0.m0 AS "sum_qty", r0.m1 AS "sum_base", r0.m2 AS "sum_disc", r0.m3 AS "sum_charge", r0.m4 AS "avg_qty", r0.m5 AS "avg_price", r0.m6 AS "avg_disc", r0.m7 AS "count_order" FROM r0 ORDER BY "returned"
+then SELECT r0.k0 AS "returned", r0.m0 AS "sum_qty", r0.m1 AS "sum_base", r0.m2 AS "sum_disc", r0.m3 AS "sum_charge", r0.m4 AS "avg_qty", r0.m5 AS "avg_price", r0.m6 AS "avg_disc", r0.m7 AS "count_order" FROM r0 ORDER BY 1
 */
 
 -- shipping priority
@@ -77,7 +77,7 @@ h0 from
   units by the norm of their rows
   14 buckets from 80.01, 113.1, 160, … 7241; 1/50 of the cost
   about r0, radius 80
-then SELECT r0.k0 AS "priority", r0.m0 AS "revenue" FROM r0 ORDER BY "revenue" DESC LIMIT 10
+then SELECT r0.k0 AS "priority", r0.m0 AS "revenue" FROM r0 ORDER BY 2 DESC LIMIT 10
 */
 
 -- order priority checking, by EXISTS on the parent's key
@@ -140,7 +140,7 @@ h0 from
   units by the norm of their rows
   14 buckets from 80.01, 113.1, 160, … 7241; 1/50 of the cost
   about r0, radius 80
-then SELECT r0.k0 AS "name", r0.m0 AS "revenue" FROM r0 ORDER BY "revenue" DESC
+then SELECT r0.k0 AS "name", r0.m0 AS "revenue" FROM r0 ORDER BY 2 DESC
 */
 
 -- forecasting a change of revenue
@@ -197,7 +197,7 @@ h0 from
   units by the norm of their rows
   13 buckets from 113.1, 160, 226.3, … 7241; 1/50 of the cost
   about r0, radius 113.1
-then SELECT r0.k0 AS "nation", r0.k1 AS "year", r0.m0 AS "volume" FROM r0 ORDER BY "nation", "year"
+then SELECT r0.k0 AS "nation", r0.k1 AS "year", r0.m0 AS "volume" FROM r0 ORDER BY 1, 2
 */
 
 -- market share of a nation
@@ -235,7 +235,7 @@ h0 from
   units by the norm of their rows
   14 buckets from 105.8, 149.7, 211.7, … 9579; 1/50 of the cost
   about r0, radius 105.8
-then SELECT r0.k0 AS "year", r0.m0 / r0.m1 AS "share" FROM r0 ORDER BY "year"
+then SELECT r0.k0 AS "year", r0.m0 / r0.m1 AS "share" FROM r0 ORDER BY 1
 */
 
 -- returned goods by region
@@ -296,7 +296,7 @@ h0 from
   units by the norm of their rows
   34 buckets from 56.58, 80, 113.1, … 5.243e+06; 1/50 of the cost
   about r0, radius 56.57
-then SELECT r0.k0 AS "brand", r0.m0 AS "value" FROM r0 WHERE r0.m0 > 1000000 ORDER BY "value" DESC
+then SELECT r0.k0 AS "brand", r0.m0 AS "value" FROM r0 WHERE r0.m0 > 1000000 ORDER BY 2 DESC
 */
 
 -- shipping modes and priority
@@ -332,7 +332,7 @@ h0 from
   units by the norm of their rows
   15 buckets from 56.58, 80, 113.1, … 7241; 1/50 of the cost
   about r0, radius 56.57
-then SELECT r0.k0 AS "mode", r0.m0 AS "high", r0.m1 AS "low" FROM r0 ORDER BY "mode"
+then SELECT r0.k0 AS "mode", r0.m0 AS "high", r0.m1 AS "low" FROM r0 ORDER BY 1
 */
 
 -- the distribution of customers by their purchases
@@ -350,7 +350,7 @@ r0 from
   t0 = count(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where n is outside its range.
-then SELECT r0.k0 AS "n", r0.m0 AS "customers" FROM r0 ORDER BY "customers" DESC, "n" DESC
+then SELECT r0.k0 AS "n", r0.m0 AS "customers" FROM r0 ORDER BY 2 DESC, 1 DESC
 */
 
 -- promotion effect
@@ -528,7 +528,7 @@ h0 from
   units by the norm of their rows
   33 buckets from 20.02, 28.28, 40, … 1.311e+06; 1/50 of the cost
   about r0, radius 20
-then WITH months AS (SELECT r0.k0 AS "month", r0.m0 AS "turnover" FROM r0) SELECT month, turnover, turnover - LAG(turnover) OVER (ORDER BY month) AS growth FROM months ORDER BY month
+then WITH months AS (SELECT r0.k0 AS "month", r0.m0 AS "turnover" FROM r0) SELECT month AS "month", turnover AS "turnover", turnover - LAG(turnover) OVER (ORDER BY month) AS "growth" FROM months ORDER BY 1
 */
 
 -- a running total
@@ -602,7 +602,7 @@ h0 from
   units by the norm of their rows
   33 buckets from 20.02, 28.28, 40, … 1.311e+06; 1/50 of the cost
   about r0, radius 20
-then SELECT region, name, revenue FROM (SELECT region, name, revenue, ROW_NUMBER() OVER (PARTITION BY region ORDER BY revenue DESC) AS place FROM (SELECT r0.k0 AS "region", r0.k1 AS "name", r0.m0 AS "revenue" FROM r0) AS sums) AS placed WHERE place <= 3 ORDER BY region, place
+then SELECT region AS "region", name AS "name", revenue AS "revenue" FROM (SELECT region AS "region", name AS "name", revenue AS "revenue", ROW_NUMBER() OVER (PARTITION BY region ORDER BY revenue DESC) AS "place" FROM (SELECT r0.k0 AS "region", r0.k1 AS "name", r0.m0 AS "revenue" FROM r0) AS sums) AS placed WHERE place <= 3 ORDER BY 1, place
 */
 
 -- time from shipping to receipt
@@ -743,7 +743,7 @@ r0 from
   t0 = count(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   Rows are left out where the key from first is NULL or outside its range.
-then SELECT r0.k0 AS "year", r0.m0 AS "newcomers" FROM r0 ORDER BY "year"
+then SELECT r0.k0 AS "year", r0.m0 AS "newcomers" FROM r0 ORDER BY 1
 */
 
 -- the log of a price

@@ -119,7 +119,7 @@ r0 from
   Rows are left out where segment is NULL or not declared.
   Each customer contributes at most 10 rows per group.
   In MAX(total), values are clamped to the range from 0 to 500000 and rounded to steps of 8.
-then SELECT r0.k0 AS "segment", r0.m0 AS "largest" FROM r0 ORDER BY "largest" DESC
+then SELECT r0.k0 AS "segment", r0.m0 AS "largest" FROM r0 ORDER BY 2 DESC
 */
 
 -- the last day of a purchase
@@ -289,7 +289,7 @@ r0 from
   Rows are left out where mode is NULL or not declared.
   Each customer contributes at most 40 rows per group.
   In MEDIAN(quantity), values are clamped to the range from 1 to 50.
-then SELECT r0.k0 AS "mode", r0.m0 AS "m" FROM r0 WHERE r0.m0 > 20 ORDER BY "m" DESC LIMIT 2
+then SELECT r0.k0 AS "mode", r0.m0 AS "m" FROM r0 WHERE r0.m0 > 20 ORDER BY 2 DESC LIMIT 2
 */
 
 -- a median without a range
@@ -347,5 +347,5 @@ r1 from
   Rows are left out where segment is NULL or not declared.
   Each customer contributes at most 10 rows per group.
   In MEDIAN(total), values are clamped to the range from 0 to 500000 and rounded to steps of 8.
-then WITH a AS (SELECT r0.k0 AS "segment", r0.m0 AS "m" FROM r0), b AS (SELECT r1.k0 AS "segment", r1.m0 AS "m" FROM r1) SELECT a.segment, a.m - b.m AS difference FROM a JOIN b USING (segment)
+then WITH a AS (SELECT r0.k0 AS "segment", r0.m0 AS "m" FROM r0), b AS (SELECT r1.k0 AS "segment", r1.m0 AS "m" FROM r1) SELECT a.segment AS "segment", a.m - b.m AS "difference" FROM a JOIN b ON "a"."segment" = "b"."segment"
 */

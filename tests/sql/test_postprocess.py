@@ -16,9 +16,12 @@ from discreet import Failed, Refused, postprocess
 from discreet.postprocess import allow_list as after_functions
 from discreet.postprocess import derived_margins as after_margins
 from discreet.postprocess import sandbox as after_sandbox
-from discreet.postprocess.name_resolution import make_unique
 from discreet.postprocess.sandbox import compute
+from discreet.query.syntax.names import distinct_names
 from discreet.query.syntax.parse import parse_query
+from discreet.query.syntax.resolve import resolve_query
+from discreet.query.syntax.resolved_query import TableSource
+from discreet.query.syntax.source_position import refuse
 
 DAY, TIME = dt.date, dt.datetime
 CITIES = pa.table(
@@ -37,8 +40,15 @@ TABLES = {"r0": CITIES, "r1": LABELS}
 SCHEMAS = {name: table.schema for name, table in TABLES.items()}
 
 
+def named(node, tables):
+    if node.db or node.name.lower() not in tables:
+        raise refuse(node, "FROM", f"table {node.name} does not exist", "Use the tables of the query.")
+    return tables[node.name.lower()]
+
+
 def planned(sql, schemas=SCHEMAS):
-    return postprocess.compile_query(parse_query(sql).query, schemas)
+    tables = {name: TableSource(name, tuple(schema.names)) for name, schema in schemas.items()}
+    return postprocess.compile_query(resolve_query(parse_query(sql).query, lambda node: named(node, tables)), schemas)
 
 
 def rows(sql, tables=TABLES):
@@ -98,7 +108,7 @@ def test_columns_have_the_names_that_the_query_or_postgresql_gives_them(select, 
 
 
 def test_distinct_names_never_collide():
-    assert make_unique(["a", "a", "a_1", "a"]) == ("a", "a_2", "a_1", "a_3")
+    assert distinct_names([("a", False), ("a", False), ("a_1", True), ("a", False)]) == ["a", "a_2", "a_1", "a_3"]
     assert planned("SELECT count(*), count(*), n AS count_1 FROM r0 GROUP BY n").names == (
         "count",
         "count_2",
@@ -135,14 +145,14 @@ def test_columns_that_differ_in_case_only_are_distinct():
 
 
 REFUSALS = {  # where a refusal points, and words of its cause and hint
-    "SELECT nope FROM r0": ("line 1, SELECT", 'column "nope" does not exist', "columns of FROM"),
-    "SELECT n FROM\n nope": ("line 2, FROM", 'table "nope" does not exist', "tables of the query"),
+    "SELECT nope FROM r0": ("line 1, SELECT", 'column "nope" does not exist', "Available: city"),
+    "SELECT n FROM\n nope": ("line 2, FROM", "table nope does not exist", "tables of the query"),
     "SELECT z.n FROM r0": ("line 1, SELECT", 'missing FROM-clause entry for table "z"', "names or aliases"),
-    "SELECT citi FROM r0": ("line 1, SELECT", 'column "citi" does not exist', 'Did you mean "city"?'),
-    "SELECT n FROM r0, r1\nWHERE city = 'x'": ("line 2, WHERE", '"city" is ambiguous', "name of its table"),
+    "SELECT citi FROM r0": ("line 1, SELECT", 'column "citi" does not exist', "Did you mean city?"),
+    "SELECT n FROM r0, r1\nWHERE city = 'x'": ("line 2, WHERE", '"city" is ambiguous', "Write r0.city or r1.city"),
     "SELECT n FROM r0, r0": ("line 1, FROM", '"r0" specified more than once', "another alias"),
     "SELECT b, n FROM r0 GROUP BY b": ("line 1, SELECT", 'column "n" must appear in GROUP BY', "aggregate it"),
-    "SELECT * FROM r0 GROUP BY b": ("line 1, SELECT", "must appear in GROUP BY", "List the columns"),
+    "SELECT * FROM r0 GROUP BY b": ("line 1, SELECT", "must appear in GROUP BY", "Add it to GROUP BY"),
     "SELECT n FROM r0 WHERE sum(n) > 1": ("line 1, WHERE", "SUM is not allowed here", "HAVING"),
     "SELECT n FROM r0 WHERE rank() OVER () = 1": ("line 1, WHERE", "window functions are not allowed", "QUALIFY"),
     "SELECT city + 1 FROM r0": ("line 1, SELECT", "expected a number, not text", "CAST"),
@@ -151,13 +161,13 @@ REFUSALS = {  # where a refusal points, and words of its cause and hint
     "SELECT d > 'soon' FROM r0": ("line 1, SELECT", 'invalid input syntax for type date: "soon"', "constant"),
     "SELECT n FROM r0 UNION SELECT city FROM r0": ("line 1, SELECT", "integer and text cannot be matched", "CAST"),
     "SELECT (SELECT n FROM r0)": ("line 1, SELECT", "more than one row", "LIMIT 1"),
-    "SELECT n FROM r0 ORDER BY 9": ("line 1, ORDER BY", "position 9 is not in the SELECT list", "from 1 to 1"),
+    "SELECT n FROM r0 ORDER BY 9": ("line 1, ORDER BY", "position 9 is not in the SELECT list", "has 1 column"),
     "SELECT n FROM r0 LIMIT 1+1": ("line 1, LIMIT", "must be an integer", "LIMIT 10"),
     "SELECT now()": ("line 1, SELECT", "NOW is not supported", "Write the value itself"),
     "SELECT pg_sleep(1)": ("line 1, SELECT", '"pg_sleep" is not supported', "Leave it out"),
     "SELECT n = ANY(ARRAY[1]) FROM r0": ("line 1, SELECT", '"ANY(ARRAY[1])" is not supported', "Use IN (…)"),
     "SELECT interval '1 day'": ("line 1, SELECT", "intervals cannot be returned", "EXTRACT(EPOCH FROM …)"),
-    "SELECT n FROM r0 NATURAL JOIN r1": ("line 1, JOIN", "NATURAL is not supported", "Leave it out"),
+    "SELECT n FROM r0 NATURAL JOIN r1": ("line 1, JOIN", "NATURAL JOIN is not supported", "USING"),
     "SELECT n::json FROM r0": ("line 1, SELECT", 'cannot cast to type "JSON"', "boolean, smallint, integer"),
 }
 

@@ -73,7 +73,7 @@ HOSTILE = {
 @pytest.mark.parametrize(("most", "write"), HOSTILE.values(), ids=HOSTILE)
 def test_one_part_above_the_limit_is_refused_before_anything_is_resolved(most, write, monkeypatch):
     parse_query(write(most))
-    monkeypatch.setattr(sys.modules["discreet.query.passes"], "split_at_releases", lambda *_: pytest.fail("resolved"))
+    monkeypatch.setattr(sys.modules["discreet.query.passes"], "resolve_query", lambda *_: pytest.fail("resolved"))
     with pytest.raises(Refused, match=f"at most {most if most in (100, 200, 500) else most + 1} "):
         plan_query(write(most + 1), SHOP, None)
 

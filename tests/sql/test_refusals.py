@@ -46,13 +46,13 @@ def test_a_refusal_in_a_subquery_names_its_own_line():
 @pytest.mark.parametrize(
     ("sql", "clause"),
     [
-        ("SELECT AVG(nothing) FROM orders", "AVG"),
+        ("SELECT AVG(nothing) FROM orders", "SELECT"),
         ("SELECT COUNT(*) FROM nothing", "FROM"),
         ("SELECT COUNT(*) FROM orders WHERE nothing", "WHERE"),
         ("SELECT COUNT(*) FROM orders GROUP BY nothing", "GROUP BY"),
         ("SELECT COUNT(*) FROM orders GROUP BY category HAVING nothing > 1", "HAVING"),
         ("SELECT COUNT(*) FROM orders GROUP BY category ORDER BY nothing", "ORDER BY"),
-        ("SELECT COUNT(*) FILTER (WHERE nothing) FROM orders", "FILTER"),
+        ("SELECT COUNT(*) FILTER (WHERE nothing) FROM orders", "SELECT"),
         ("SELECT COUNT(*) FROM orders LEFT JOIN regions ON region = name AND nothing", "ON"),
         ("SELECT COUNT(*) FROM orders JOIN regions USING (nothing)", "USING"),
     ],

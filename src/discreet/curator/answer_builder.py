@@ -1,6 +1,5 @@
 """Build answers and explanations from released totals: columns, margins, notes and cost."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -9,8 +8,6 @@ from hashlib import sha256
 
 import numpy as np
 import pyarrow as pa
-import sqlglot
-from sqlglot import exp
 
 from discreet import postprocess, privacy
 from discreet.answer.margins import combine_margins
@@ -35,6 +32,7 @@ from discreet.estimate.planned_release import (
     noisy_columns,
     noisy_sources,
     noisy_total,
+    selects_by_noise,
     total_indices,
 )
 from discreet.estimate.quantiles import extreme_notes, rank_margin, redraw_estimate, value_estimates
@@ -229,7 +227,7 @@ def _interpretation_notes(
     plan: QueryPlan, tables: Mapping[str, pa.Table], margins: Mapping[str, list[float | None]]
 ) -> tuple[str, ...]:
     """Return notes on how to read the numbers."""
-    rows_selected = bool(margins) and _selects_by_noise(plan.outer_sql)
+    rows_selected = bool(margins) and selects_by_noise(plan)
     computed = [
         name
         for name, origin in column_origins(plan).items()
@@ -246,34 +244,6 @@ def _interpretation_notes(
         (_NULL_NOTE, missing),
     )
     return tuple(note for note, holds in conditions if holds)
-
-
-def _selects_by_noise(outer_sql: str) -> bool:
-    """Whether rows are kept or dropped by noisy values: by a condition on them, or by LIMIT after sorting by them.
-
-    >>> _selects_by_noise("SELECT r0.k0 AS a, r0.m0 AS n FROM r0 ORDER BY n DESC LIMIT 1")
-    True
-    >>> _selects_by_noise("SELECT r0.k0 AS a, r0.m0 AS n FROM r0 WHERE r0.k0 = 'A' LIMIT 1")
-    False
-    """
-    tree = sqlglot.parse_one(outer_sql, dialect="postgres")
-    noisy = {column.name for column in tree.find_all(exp.Column) if re.fullmatch(r"m\d+", column.name)}
-    aliases = list(tree.find_all(exp.Alias))
-    while fresh := {each.alias for each in aliases if _reads(each.this, noisy)} - noisy:
-        noisy |= fresh
-    for select in tree.find_all(exp.Select):
-        conditions = [select.args[name] for name in ("where", "having", "qualify") if select.args.get(name)]
-        order = select.args.get("order")
-        if order and select.args.get("limit"):
-            keys = [each.this for each in order.expressions]
-            conditions += [select.expressions[int(key.name) - 1] if key.is_int else key for key in keys]
-        if any(_reads(condition, noisy) for condition in conditions):
-            return True
-    return False
-
-
-def _reads(tree: exp.Expression, columns: set[str]) -> bool:
-    return any(column.name in columns for column in tree.find_all(exp.Column))
 
 
 def build_explanation(

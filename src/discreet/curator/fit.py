@@ -27,7 +27,7 @@ from discreet.policy import Policy
 from discreet.policy.catalog import catalog_of
 from discreet.policy.declarations import PersonInWindow, RowUnit
 from discreet.query.passes import plan_row_query
-from discreet.query.relations.scope import ColumnInfo
+from discreet.query.relations.bound_sources import ColumnInfo
 
 _PACKAGE = "discreet"
 _NUMERIC_TYPES = (Type.INTEGER, Type.REAL)

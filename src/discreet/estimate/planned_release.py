@@ -182,7 +182,7 @@ class PlannedRelease:
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """The plan of a query: its releases, and their post-processing (as SQL in `outer_sql`).
+    """The plan of a query: its releases, and their post-processing.
 
     A query that reads no private table has no release; its post-processing reads public tables and the tables of
     `catalog`, which describe the policy.
@@ -193,7 +193,6 @@ class QueryPlan:
     options: PrivacyOptions
     within: Fraction | None
     releases: tuple[PlannedRelease, ...]
-    outer_sql: str
     postprocess: PostprocessPlan
     catalog: Mapping[str, pa.Table] | None = None
 
@@ -391,3 +390,12 @@ def noisy_sources(plan: QueryPlan, origin: Origin) -> list[tuple[PlannedRelease,
         for measure in release.measures
         if (release.name, measure.name) in columns
     ]
+
+
+def selects_by_noise(plan: QueryPlan) -> bool:
+    """Return whether noisy values decide which rows the answer has."""
+    return any(
+        (release.name, measure.name) in plan.postprocess.selected_by
+        for release in plan.releases
+        for measure in release.measures
+    )

@@ -8,10 +8,13 @@ because the correlation of sampling errors is unknown.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from discreet.postprocess.from_tables import DRAWS
 from discreet.postprocess.sandbox import compute, sandbox_table
 
 DRAW, ROW = "draw", "row"  # columns that a redraw adds: the number of the draw, and the row of the released table
@@ -40,6 +43,56 @@ def simulate_margins(
         name: _deviation_quantiles(texts, stack[name], columns[name], released[name])
         for name, texts in expressions.items()
     }
+
+
+@dataclass(frozen=True)
+class QueryOverDraws:
+    """SQL that computes a result for several draws at once: the columns of interest, and the hidden columns that
+    identify a row in every draw. Column d has the number of the draw.
+    """
+
+    sql: str
+    columns: tuple[int, ...]
+    hidden: tuple[str, ...]
+
+
+def redrawn_margins(
+    query: QueryOverDraws,
+    columns: Mapping[str, Sequence[str]],
+    tables: Mapping[str, pa.Table],
+    result: pa.Table,
+    redraw: Redraw,
+) -> list[Floats]:
+    """Return the simulated margins of columns of a result; a row that is missing in a draw deviates infinitely."""
+    rows = max(sum(table.num_rows for table in tables.values()), result.num_rows)
+    if rows > _MAX_ROWS:
+        return [np.full(result.num_rows, math.inf) for _ in query.columns]
+    count = draw_count(rows)
+    stack = redraw(count)
+    inputs = {
+        f"t{index}": sandbox_table(stack[name], listed, {"h0": stack[name].column(ROW), "d": stack[name].column(DRAW)})
+        for index, (name, listed) in enumerate(columns.items())
+    }
+    drawn = compute(query.sql, {**inputs, DRAWS: pa.table({"d": np.arange(count)})})
+    places = pc.index_in(_row_keys(drawn, query.hidden), _row_keys(result, query.hidden)).fill_null(-1).to_numpy()
+    known = places >= 0
+    cells = drawn.column("d").to_numpy()[known].astype(np.int64), places[known]
+    names = [f"c{index}" for index in query.columns]
+    return [
+        _quantiles_of(_as_floats(drawn.column(name))[known], _as_floats(result.column(name)), cells, count)
+        for name in names
+    ]
+
+
+def _row_keys(table: pa.Table, hidden: Sequence[str]) -> pa.ChunkedArray | pa.Array:
+    """Return one text for each row that identifies it."""
+    texts = [pc.binary_replace_slice(table.column(name).cast(pa.string()), 0, 0, "+").fill_null("-") for name in hidden]
+    return pc.binary_join_element_wise(*texts, "\0") if texts else pa.array([""] * table.num_rows)
+
+
+def _as_floats(column: pa.ChunkedArray) -> Floats:
+    values: Floats = column.cast(pa.float64(), safe=False).to_numpy().astype(np.float64)
+    return values
 
 
 def propagate_margins(text: str, columns: Sequence[str], table: pa.Table, margins: Mapping[str, np.ndarray]) -> Floats:
@@ -97,12 +150,15 @@ def _deviation_quantiles(
     if count == 0:
         return [np.full(rows, math.inf) for _ in texts]
     cells = draw.astype(np.int64), row.astype(np.int64)
+    return [_quantiles_of(value, before, cells, count) for value, before in zip(values, released, strict=True)]
+
+
+def _quantiles_of(values: Floats, released: Floats, cells: tuple[np.ndarray, np.ndarray], count: int) -> Floats:
+    """Return the 95 % quantile of the deviations of each row, given values by draw and row."""
+    drawn = np.full((count, len(released)), np.nan)
+    drawn[cells] = values
+    deviations = np.abs(drawn - released)
+    deviations[np.isnan(deviations)] = math.inf
     kth = quantile_rank(count) - 1
-    quantiles = []
-    for value, before in zip(values, released, strict=True):
-        drawn = np.full((count, rows), np.nan)
-        drawn[cells] = value
-        deviations = np.abs(drawn - before)
-        deviations[np.isnan(deviations)] = math.inf
-        quantiles.append(np.partition(deviations, kth, axis=0)[kth])
+    quantiles: Floats = np.partition(deviations, kth, axis=0)[kth]
     return quantiles

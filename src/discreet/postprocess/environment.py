@@ -40,7 +40,10 @@ Rules = Mapping[type[exp.Expr], NodeRule]
 
 @dataclass(frozen=True)
 class Env:
-    """The rules for a clause, and how columns, subqueries and windows are resolved in it."""
+    """The rules for a clause, and how columns, subqueries and windows are translated in it.
+
+    `draw` is the SQL of the number of the draw, if the tables have the rows of several.
+    """
 
     clause: str
     rules: Rules
@@ -48,6 +51,7 @@ class Env:
     subquery: Callable[[exp.Expr, "Env"], SqlExpr]
     replacement: Callable[[exp.Expr, "Env"], SqlExpr | None] = lambda *_: None
     window: Callable[[exp.Window, "Env"], SqlExpr] | None = None
+    draw: str | None = None
 
     def translate(self, node: exp.Expr | None) -> SqlExpr:
         """Translate an expression; nodes without a rule are refused."""

@@ -1,6 +1,6 @@
-"""Aggregates and groups over released tables; they combine rows, so their results have no margin."""
+"""Aggregates and groups over released tables."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -8,9 +8,10 @@ from sqlglot import exp
 
 from discreet.kernel.errors import Refused
 from discreet.postprocess.environment import Env, function_label
-from discreet.postprocess.name_resolution import Scope
-from discreet.postprocess.sql_expression import MixedOrigin, SqlExpr, SqlType, columns_read, mixed_expr
+from discreet.postprocess.from_tables import PlannedFrom
+from discreet.postprocess.sql_expression import MixedOrigin, ReleasedColumn, SqlExpr, SqlType, columns_read, mixed_expr
 from discreet.postprocess.type_conversion import FINITE_SQL
+from discreet.query.syntax.resolved_query import NestedQuery, reference_of
 from discreet.query.syntax.source_position import quote_name
 
 
@@ -59,7 +60,7 @@ def aggregates_in(node: exp.Expr) -> list[exp.Expr]:
             ]
         elif is_aggregate(current):
             aggregates.append(current)
-        elif not isinstance(current, exp.Query):
+        else:
             waiting += current.iter_expressions()
     return aggregates
 
@@ -209,39 +210,51 @@ class PlainRows:
     """The rows of FROM that satisfy WHERE, with their row numbers."""
 
     env: Env
-    from_sql: str
-    scope: Scope
-    conditions: tuple[str, ...] = ()
+    begin: PlannedFrom
+    conditions: tuple[SqlExpr, ...] = ()
 
     @property
     def row_numbers(self) -> list[str]:
         """The SQL of the row numbers."""
-        return self.scope.row_numbers
+        return self.begin.row_numbers
 
     @property
     def slots(self) -> tuple[str, ...]:
         """The tables that have row numbers."""
-        return self.scope.slots
+        return self.begin.slots
+
+    @property
+    def identity(self) -> list[str]:
+        """The SQL of what identifies a row besides the row numbers."""
+        return self.begin.identity
+
+    @property
+    def draw(self) -> str | None:
+        """The SQL of the number of the draw."""
+        return self.begin.draw
 
     @property
     def is_single_row(self) -> bool:
         """Whether there is at most one row."""
-        return not self.scope.sources
+        sources = self.begin.sources
+        return not sources or (len(sources) == 1 and sources[0].relation.is_single_row)
 
     @property
     def order(self) -> list[str]:
         """The order of the rows."""
-        ordered = len(self.scope.sources) == 1 and self.scope.sources[0].relation.is_ordered
-        return [f"{self.scope.sources[0].ref}.w"] if ordered else []
-
-    def star_column(self, column: SqlExpr, _: exp.Expr) -> SqlExpr:
-        """Return a column of *."""
-        return column
+        sources = self.begin.sources
+        return [f"{sources[0].ref}.w"] if len(sources) == 1 and sources[0].relation.is_ordered else []
 
     @property
     def sql(self) -> str:
         """FROM and WHERE as SQL."""
-        return self.from_sql + (f" WHERE {' AND '.join(self.conditions)}" if self.conditions else "")
+        return self.begin.sql + _where_sql(self.conditions)
+
+    @property
+    def selected_by(self) -> frozenset[ReleasedColumn]:
+        """The released columns that decide which rows there are."""
+        inner = (source.relation.selected_by for source in self.begin.sources)
+        return frozenset().union(*inner) | columns_read(condition.origin for condition in self.conditions)
 
 
 @dataclass(frozen=True)
@@ -255,7 +268,7 @@ class RowGroups:
     keys: tuple[SqlExpr, ...]
     rows: PlainRows
     aggregate_columns: list[SqlExpr] = field(default_factory=list)
-    conditions: tuple[str, ...] = ()
+    conditions: tuple[SqlExpr, ...] = ()
 
     row_numbers = ()
     slots = ()
@@ -269,23 +282,34 @@ class RowGroups:
     @property
     def env(self) -> Env:
         """The environment of clauses over groups."""
-        return replace(self.rows.env, replacement=self._replacement, column=self._ungrouped_column)
+        return replace(self.rows.env, replacement=self._replacement, column=self._ungrouped_column, draw=self.draw)
 
-    def star_column(self, column: SqlExpr, node: exp.Expr) -> SqlExpr:
-        """Return a column of *, which must be a key."""
-        key = self._key_column(column)
-        if key is None:
-            cause = "every column of * must appear in GROUP BY or be used in an aggregate function"
-            raise self.env.refuse(node, cause, "List the columns of GROUP BY instead")
-        return key
+    @property
+    def identity(self) -> list[str]:
+        """The SQL of the keys, which identify a group."""
+        return [f"CAST({self.ref}.c{index} AS VARCHAR)" for index in range(len(self.keys))]
+
+    @property
+    def draw(self) -> str | None:
+        """The SQL of the number of the draw."""
+        return f"{self.ref}.d" if self.rows.draw else None
 
     @property
     def sql(self) -> str:
         """FROM, with the grouping subquery, and WHERE as SQL."""
         columns = [f"{value.sql} AS c{index}" for index, value in enumerate((*self.keys, *self.aggregate_columns))]
-        by = f" GROUP BY {', '.join(str(place + 1) for place in range(len(self.keys)))}" if self.keys else ""
+        keys = [str(place + 1) for place in range(len(self.keys))]
+        if self.rows.draw:
+            columns.append(f"{self.rows.draw} AS d")
+            keys.append(self.rows.draw)
+        by = f" GROUP BY {', '.join(keys)}" if keys else ""
         inner = f"SELECT {', '.join(columns or ['count(*) AS c0'])}{self.rows.sql}{by}"
-        return f" FROM ({inner}) AS {self.ref}" + (f" WHERE {' AND '.join(self.conditions)}" if self.conditions else "")
+        return f" FROM ({inner}) AS {self.ref}{_where_sql(self.conditions)}"
+
+    @property
+    def selected_by(self) -> frozenset[ReleasedColumn]:
+        """The released columns that decide which groups there are, and which rows they have."""
+        return self.rows.selected_by | columns_read(condition.origin for condition in self.conditions)
 
     def _replacement(self, node: exp.Expr, env: Env) -> SqlExpr | None:
         """Return the column of an aggregate or key; None for other expressions."""
@@ -312,15 +336,18 @@ class RowGroups:
         return None
 
     def _ungrouped_column(self, node: exp.Column, env: Env) -> SqlExpr:
-        outer_expr = self.rows.env.column(node, env)  # refuses unknown names
-        if not self.rows.scope.find_columns(node):
-            return outer_expr
+        if self.rows.begin.column(reference_of(node)) is None:
+            return self.rows.env.column(node, env)
         cause = f"column {quote_name(node.name)} must appear in GROUP BY or be used in an aggregate function"
         raise env.refuse(node, cause, "Add it to GROUP BY, or aggregate it")
 
 
+def _where_sql(conditions: Sequence[SqlExpr]) -> str:
+    return f" WHERE {' AND '.join(condition.sql for condition in conditions)}" if conditions else ""
+
+
 def _may_be_key(node: exp.Expr) -> bool:
     inside = list(node.walk())
-    if any(isinstance(each, exp.Query | exp.Window) or is_aggregate(each) for each in inside):
+    if any(isinstance(each, NestedQuery | exp.Window) or is_aggregate(each) for each in inside):
         return False
     return any(isinstance(each, exp.Column) for each in inside)

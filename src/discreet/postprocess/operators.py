@@ -5,6 +5,7 @@ from sqlglot import exp
 from discreet.postprocess.environment import Env, NodeRule, Rules
 from discreet.postprocess.sql_expression import SqlExpr, SqlType, compose_expr, constant_expr
 from discreet.postprocess.type_conversion import cast, coerce_together, number_literal, text_literal
+from discreet.query.syntax.resolved_query import NestedQuery
 from discreet.query.syntax.source_position import quote_name
 
 _MAX_CASE_LENGTH = 100_000  # characters of the conditions of one CASE
@@ -128,7 +129,7 @@ LOGIC_RULES: Rules = {
     exp.Paren: NodeRule("this", lambda node, env: env.translate(node.this)),
     exp.Cast: NodeRule("this to", _cast),
     exp.TryCast: NodeRule("this to safe", _cast),
-    exp.Subquery: NodeRule("this with_", lambda node, env: env.subquery(node, env)),
+    NestedQuery: NodeRule("query", lambda node, env: env.subquery(node, env)),
     exp.Exists: NodeRule("this", lambda node, env: env.subquery(node, env)),
     exp.Window: NodeRule("this partition_by order spec alias over", _window),
     exp.Not: NodeRule("this", lambda node, env: compose_expr("(NOT {0})", SqlType.BOOLEAN, env.condition(node.this))),

@@ -5,22 +5,29 @@ empty tables before anything is charged; it runs on the noisy tables after the r
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
-from sqlglot import exp
 
 from discreet.kernel.errors import Failed, Refused
-from discreet.postprocess.derived_margins import DRAW, ROW, Redraw, propagate_margins, simulate_margins
-from discreet.postprocess.name_resolution import PlannedColumn, make_unique
-from discreet.postprocess.planner import Planner, QueryContext
-from discreet.postprocess.released_tables import released_table
+from discreet.postprocess.derived_margins import (
+    DRAW,
+    ROW,
+    QueryOverDraws,
+    Redraw,
+    propagate_margins,
+    redrawn_margins,
+    simulate_margins,
+)
+from discreet.postprocess.from_tables import PlannedColumn, PlannedRelation, TablesByKey, released_table
+from discreet.postprocess.planner import NotRepeatable, QueryContext, check_table_count, plan_query
 from discreet.postprocess.sandbox import ERRORS, ResultTooLarge, compute, sandbox_table
 from discreet.postprocess.sql_expression import (
+    NUMERIC_TYPES,
     ColumnOrigin,
     ConstantOrigin,
     MixedOrigin,
@@ -31,6 +38,8 @@ from discreet.postprocess.sql_expression import (
     columns_read,
     depends_on_rows,
 )
+from discreet.query.syntax.names import distinct_names
+from discreet.query.syntax.resolved_query import ResolvedQuery
 from discreet.query.syntax.source_position import refuse
 
 __all__ = ["DRAW", "ROW", "ColumnOrigin", "ConstantOrigin", "MixedOrigin", "PostprocessPlan"]
@@ -59,7 +68,9 @@ class PostprocessPlan:
     """A compiled query over released tables.
 
     `names`, `schema` and `origins` describe its columns; hidden columns after them hold the row numbers of the tables
-    in `slots`. In the SQL, `tables` are named t0, t1 … and their columns c0, c1 ….
+    in `slots`. `selected_by` are the released columns that decide which rows there are, by conditions or by LIMIT after
+    sorting. `draws` computes the columns that combine rows or tables for several draws of the noise; None if there are
+    none, or if that is not possible. In the SQL, `tables` are named t0, t1 … and their columns c0, c1 ….
     """
 
     sql: str
@@ -67,6 +78,8 @@ class PostprocessPlan:
     origins: tuple[Origin, ...]
     schema: pa.Schema
     slots: tuple[str, ...]
+    selected_by: frozenset[ReleasedColumn]
+    draws: QueryOverDraws | None
     tables: tuple[tuple[str, tuple[str, ...]], ...]
 
 
@@ -84,20 +97,29 @@ class PostprocessResult:
     source_rows: dict[str, np.ndarray]
 
 
-def compile_query(query: exp.Expr, tables: Mapping[str, pa.Schema]) -> PostprocessPlan:
+def compile_query(
+    query: ResolvedQuery, tables: Mapping[str, pa.Schema], names: Mapping[Hashable, str] | None = None
+) -> PostprocessPlan:
     """Compile a query over released tables; Refused if it uses anything that is not on the allow-list.
 
+    `names` has the tables' names by the keys of the query's sources, if these differ.
+
     >>> from sqlglot import parse_one
-    >>> plan = parse_one("SELECT city, 100 * n / 7 FROM r0 ORDER BY n DESC", read="postgres")
-    >>> plan = compile_query(plan, {"r0": pa.schema([("city", pa.string()), ("n", pa.int64())])})
+    >>> from discreet.query.syntax.resolve import resolve_query
+    >>> from discreet.query.syntax.resolved_query import TableSource
+    >>> table, sql = TableSource("r0", ("city", "n")), "SELECT city, 100 * n / 7 FROM r0 ORDER BY n DESC"
+    >>> query = resolve_query(parse_one(sql, read="postgres"), lambda _: table)
+    >>> plan = compile_query(query, {"r0": pa.schema([("city", pa.string()), ("n", pa.int64())])})
     >>> plan.names
     ('city', '?column?')
     >>> run(plan, {"r0": pa.table({"city": ["a", "b"], "n": [1, 2]})}).to_pylist()
     [{'city': 'b', '?column?': 28}, {'city': 'a', '?column?': 14}]
     """
-    names = {name: released_table(index, name, schema) for index, (name, schema) in enumerate(tables.items())}
+    relations = {name: released_table(index, name, schema) for index, (name, schema) in enumerate(tables.items())}
+    by_key = {key: relations[name] for key, name in (names or dict(zip(tables, tables, strict=True))).items()}
+    check_table_count(query)
     try:
-        planned = Planner().plan(query, QueryContext(names, outermost=True))
+        planned = plan_query(query, QueryContext(by_key, outermost=True))
     except Refused:
         raise
     except Exception:  # noqa: BLE001 - a tree that the rules fail on is not supported
@@ -107,19 +129,43 @@ def compile_query(query: exp.Expr, tables: Mapping[str, pa.Schema]) -> Postproce
     for field in planned.fields:
         if field.kind is SqlType.INTERVAL:
             hint = "Use EXTRACT(EPOCH FROM …) for seconds"
-            raise refuse(query, "SELECT", "intervals cannot be returned", hint)
+            raise refuse(query.node, "SELECT", "intervals cannot be returned", hint)
     columns = tuple((name, tuple(schema.names)) for name, schema in tables.items())
     empty = {name: schema.empty_table() for name, schema in tables.items()}
     try:
         bound = compute(planned.sql, _sandbox_tables(columns, empty)).schema
     except ERRORS:
         raise Refused(_NOT_COMPUTABLE) from None
-    unique_names = make_unique([field.name for field in planned.fields])
+    unique_names = tuple(distinct_names([(field.name, True) for field in planned.fields]))
     types = [_column_type(field, bound[place].type) for place, field in enumerate(planned.fields)]
     schema = pa.schema(list(zip(unique_names, types, strict=True)))
     return PostprocessPlan(
-        planned.sql, unique_names, tuple(field.origin for field in planned.fields), schema, planned.slots, columns
+        planned.sql,
+        unique_names,
+        tuple(field.origin for field in planned.fields),
+        schema,
+        planned.slots,
+        planned.selected_by,
+        _query_over_draws(query, by_key, planned),
+        columns,
     )
+
+
+def _query_over_draws(query: ResolvedQuery, tables: TablesByKey, planned: PlannedRelation) -> QueryOverDraws | None:
+    columns = [index for index, field in enumerate(planned.fields) if isinstance(field.origin, MixedOrigin)]
+    columns = [index for index in columns if _may_have_margin(planned.fields[index])]
+    if not columns:
+        return None
+    try:
+        sql = plan_query(query, QueryContext(tables, outermost=True, draws=True)).sql
+    except NotRepeatable:
+        return None
+    hidden = [f"h{place}" for place in range(len(planned.slots))] + [f"i{place}" for place in range(planned.identity)]
+    return QueryOverDraws(sql, tuple(columns), tuple(hidden))
+
+
+def _may_have_margin(field: PlannedColumn) -> bool:
+    return bool(columns_read([field.origin])) and field.kind in NUMERIC_TYPES
 
 
 def run(plan: PostprocessPlan, tables: Mapping[str, pa.Table]) -> pa.Table:
@@ -140,6 +186,7 @@ def run_with_margins(
     """
     result, noisy = _run_sandboxed(plan, tables), set(column_margins)
     from_noise = _margins_by_row(plan, result, column_margins, _derived_margins(plan, tables, noisy, redraw))
+    from_noise |= _redrawn_margins(plan, tables, result, noisy, redraw)
     from_sampling: RowMargins = {}
     if sampling:
         propagated = _propagated_margins(plan, tables, noisy, sampling)
@@ -239,6 +286,23 @@ def _derived_margins(
         place: widths
         for name, listed in columns_by_table.items()
         for place, widths in zip(listed, simulated[name], strict=True)
+    }
+
+
+def _redrawn_margins(
+    plan: PostprocessPlan, tables: Mapping[str, pa.Table], result: pa.Table, noisy: set[ReleasedColumn], redraw: Redraw
+) -> RowMargins:
+    """Return the margins of columns that combine rows or tables, by computing the whole query for every draw."""
+    if plan.draws is None or not columns_read(plan.origins[index] for index in plan.draws.columns) & noisy:
+        return {}
+    try:
+        margins_by_column = redrawn_margins(plan.draws, dict(plan.tables), tables, result, redraw)
+    except (*ERRORS, ResultTooLarge):  # the answer is still valid without them
+        return {}
+    return {
+        plan.names[index]: [float(width) if math.isfinite(width) else None for width in widths]
+        for index, widths in zip(plan.draws.columns, margins_by_column, strict=True)
+        if columns_read([plan.origins[index]]) & noisy
     }
 
 

@@ -1,4 +1,4 @@
-"""Window functions over released tables; they combine rows, so their results have no margin."""
+"""Window functions over released tables."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from discreet.postprocess.type_conversion import coerce_together
 _MAX_OFFSET = 1_000_000
 
 
-def window_expr(node: exp.Window, env: Env, named: Mapping[str, exp.Window]) -> SqlExpr:
+def window_expr(node: exp.Window, env: Env) -> SqlExpr:
     """Translate a window function."""
     if type(node.this) in _ROW_FUNCTIONS:
         call, other_exprs = allowed_call(node.this, env, _ROW_FUNCTIONS), list[SqlExpr]()
@@ -26,35 +26,22 @@ def window_expr(node: exp.Window, env: Env, named: Mapping[str, exp.Window]) -> 
         raise env.refuse(
             node, f"{function_label(node.this)} OVER (…) is not supported", "Aggregate in a subquery, and join it"
         )
-    named_arguments = _named_window(node, env, named)
-    partition = [
-        env.translate(each) for each in node.args.get("partition_by") or named_arguments.get("partition_by") or ()
-    ]
-    order = node.args.get("order") or named_arguments.get("order")
+    partition = [env.translate(each) for each in node.args.get("partition_by") or ()]
+    keys = [*([env.draw] if env.draw else []), *(key.sql for key in partition)]
+    order, spec = node.args.get("order"), node.args.get("spec")
     terms = (
         [(env.translate(expression.this), sort_direction(expression)) for expression in order.expressions]
         if order is not None
         else []
     )
-    spec = node.args.get("spec") or named_arguments.get("spec")
     clauses = [
-        f"PARTITION BY {', '.join(key.sql for key in partition)}" if partition else "",
+        f"PARTITION BY {', '.join(keys)}" if keys else "",
         f"ORDER BY {', '.join(f'{term.sql} {how}' for term, how in terms)}" if terms else "",
         _frame(spec, env) if spec is not None else "",
     ]
     over = f"{call.sql} OVER ({' '.join(filter(None, clauses))})"
     other_exprs += [*partition, *(term for term, _ in terms)]
     return mixed_expr(call.wrapper.format(over), call.kind, *call.operands, *other_exprs, width=call.width)
-
-
-def _named_window(node: exp.Window, env: Env, named: Mapping[str, exp.Window]) -> Mapping[str, Any]:
-    alias = node.args.get("alias")
-    if alias is None:
-        return {}
-    name = alias.name.lower()
-    if name not in named:
-        raise env.refuse(node, f"window {name} does not exist", "Name it with WINDOW … AS (…)")
-    return named[name].args
 
 
 def _frame(spec: exp.Expr, env: Env) -> str:

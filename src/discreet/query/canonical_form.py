@@ -27,7 +27,7 @@ from discreet.kernel.relation import (
 )
 from discreet.kernel.release import REFINABLE
 from discreet.kernel.totals import Count, CountDistinct, CountUnits, HistogramTree, Sum, Total
-from discreet.query.relations.scope import rename_columns, unused_name, with_args
+from discreet.query.relations.bound_sources import rename_columns, unused_name, with_args
 
 ColumnNames = Mapping[str, str]  # from the columns of a relation to their canonical names
 _COMMUTATIVE = ("equal", "add", "multiply", "least", "greatest")  # operands may be reordered

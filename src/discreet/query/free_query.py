@@ -4,7 +4,7 @@ They are post-processing of public information, so they need no release and cost
 computes them, by its allow-list.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,9 +18,8 @@ from discreet.kernel.expr import Type
 from discreet.policy import Between, DeclaredTable, Keys, References
 from discreet.policy.toml import list_text, value_text
 from discreet.query.bind_context import BindContext
-from discreet.query.relations.from_clause import policy_table
-from discreet.query.relations.scope import name_hint, same_name
-from discreet.query.syntax.parse import ParsedQuery
+from discreet.query.syntax.names import name_hint, same_name
+from discreet.query.syntax.resolved_query import ResolvedQuery, TableSource, all_sources
 from discreet.query.syntax.source_position import quote_name, refuse
 from discreet.query.table_sources import column_types
 
@@ -49,59 +48,49 @@ _COLUMNS_SCHEMA = pa.schema(
         *((name, pa.string()) for name in ("data_type", "is_nullable", "minimum", "maximum", "declared_values")),
     ]
 )
+_CATALOG_SCHEMAS = {"tables": _TABLES_SCHEMA, "columns": _COLUMNS_SCHEMA}
 
 
 @dataclass(frozen=True)
-class FreeQuery:
-    """A query over tables with these schemas: the public ones, by their names, and those of `catalog`."""
+class FreeTables:
+    """The tables that a free query reads: the schemas of all of them, and the contents of those that describe the
+    policy.
+    """
 
-    query: exp.Expr
     schemas: Mapping[str, pa.Schema]
     catalog: Mapping[str, pa.Table]
 
 
-def free_query(parsed: ParsedQuery, context: BindContext) -> FreeQuery | None:
-    """Return the query if it reads no private table; None if it does, or if a table does not exist."""
-    nodes = list(_tables_read(parsed.query, ()))
-    named = [node for node in nodes if not _is_catalog(node)]
-    public = [_public_table(node, context) for node in named]
-    if None in public:
+def find_table(node: exp.Table, context: BindContext) -> TableSource:
+    """Return the table of this name that the analyst may query, or a table of information_schema."""
+    if node.db and not node.catalog and same_name(node.args["db"], _SCHEMA):
+        name = _catalog_name(node)
+        return TableSource(f"{_SCHEMA}.{name}", tuple(_CATALOG_SCHEMAS[name].names))
+    if node.db or node.catalog:
+        raise refuse(node, "FROM", "schema names are not supported", "Write the table's name alone.")
+    table = policy_table(node, context)
+    return TableSource(table.name, tuple(column_types(context.public_tables, table)))
+
+
+def policy_table(node: exp.Table, context: BindContext) -> DeclaredTable:
+    """Return the table of this name that the analyst may query."""
+    tables = {table.name: table for table in context.visible_tables}
+    named = next((table for name, table in tables.items() if same_name(node.this, name)), None)
+    if named is None:
+        cause = f"table {quote_name(node.this.name)} does not exist"
+        raise refuse(node, "FROM", cause, name_hint(node.this.name, list(tables)))
+    return named
+
+
+def free_tables(query: ResolvedQuery, context: BindContext) -> FreeTables | None:
+    """Return the tables of a query that reads no private one; None if it does."""
+    names = [str(item.source.key) for item in all_sources(query) if isinstance(item.source, TableSource)]
+    tables = {name: context.policy.tables.get(name) for name in names}
+    if any(table is not None and not table.public for table in tables.values()):
         return None
-    schemas = {table.name: _schema(table, context) for table in public if table is not None}
-    catalog = {}
-    for node in nodes:
-        if _is_catalog(node):
-            name = f"{_SCHEMA}.{node.name.lower()}"
-            catalog[name] = _catalog_table(node, context)
-            _rename_table(node, name)
-    query = parsed.query
-    if parsed.described is not None:
-        name = policy_table(parsed.described, context).name
-        query.set("where", exp.Where(this=exp.EQ(this=exp.column("table_name"), expression=exp.Literal.string(name))))
-    return FreeQuery(query, schemas | {name: table.schema for name, table in catalog.items()}, catalog)
-
-
-def _tables_read(node: exp.Expr, ctes: Sequence[str]) -> Iterator[exp.Table]:
-    """Yield the tables that a query names, without the WITH queries that are visible there."""
-    clause = node.args.get("with_")
-    for cte in clause.expressions if isinstance(clause, exp.With) else ():
-        yield from _tables_read(cte.this, ctes)
-        ctes = (*ctes, cte.alias)
-    if isinstance(node, exp.Table) and not (not node.db and any(same_name(node.this, name) for name in ctes)):
-        yield node
-    for child in node.iter_expressions():
-        if child is not clause:
-            yield from _tables_read(child, ctes)
-
-
-def _is_catalog(node: exp.Table) -> bool:
-    return bool(node.db) and not node.catalog and same_name(node.args["db"], _SCHEMA)
-
-
-def _public_table(node: exp.Table, context: BindContext) -> DeclaredTable | None:
-    if node.db or not isinstance(node.this, exp.Identifier):
-        return None
-    return next((table for table in context.visible_tables if table.public and same_name(node.this, table.name)), None)
+    catalog = {name: _catalog_table(name, context) for name, table in tables.items() if table is None}
+    public = {name: _schema(table, context) for name, table in tables.items() if table is not None}
+    return FreeTables(public | {name: table.schema for name, table in catalog.items()}, catalog)
 
 
 def _schema(table: DeclaredTable, context: BindContext) -> pa.Schema:
@@ -109,27 +98,23 @@ def _schema(table: DeclaredTable, context: BindContext) -> pa.Schema:
     return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in types.items()])
 
 
-def _rename_table(node: exp.Table, name: str) -> None:
-    """Give a table of information_schema a single name, and keep its own as the alias."""
-    if node.args.get("alias") is None:
-        node.set("alias", exp.TableAlias(this=node.this.copy()))
-    node.set("this", exp.to_identifier(name, quoted=True))
-    node.set("db", None)
+def _catalog_name(node: exp.Table) -> str:
+    name = next((name for name in _CATALOG_SCHEMAS if same_name(node.this, name)), None)
+    if name is None:
+        cause = f"table {quote_name(f'{_SCHEMA}.{node.name}')} does not exist"
+        raise refuse(node, "FROM", cause, name_hint(node.name, list(_CATALOG_SCHEMAS)))
+    return name
 
 
-def _catalog_table(node: exp.Table, context: BindContext) -> pa.Table:
+def _catalog_table(key: str, context: BindContext) -> pa.Table:
     """Return a table of information_schema: what the policy declares about the tables that the analyst may query."""
-    name = context.policy.data.name
-    if same_name(node.this, "tables"):
-        rows = [{"table_catalog": name, **_table_row(table)} for table in context.visible_tables]
-        return pa.Table.from_pylist(rows, _TABLES_SCHEMA)
-    if same_name(node.this, "columns"):
-        rows = [
-            {"table_catalog": name, **row} for table in context.visible_tables for row in _column_rows(table, context)
-        ]
-        return pa.Table.from_pylist(rows, _COLUMNS_SCHEMA)
-    cause = f"table {quote_name(f'{_SCHEMA}.{node.name}')} does not exist"
-    raise refuse(node, "FROM", cause, name_hint(node.name, ["tables", "columns"]))
+    name = key.removeprefix(f"{_SCHEMA}.")
+    rows = [
+        {"table_catalog": context.policy.data.name, **row}
+        for table in context.visible_tables
+        for row in ([_table_row(table)] if name == "tables" else _column_rows(table, context))
+    ]
+    return pa.Table.from_pylist(rows, _CATALOG_SCHEMAS[name])
 
 
 def _table_row(table: DeclaredTable) -> dict[str, Any]:

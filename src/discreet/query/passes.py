@@ -1,25 +1,23 @@
 """The passes from SQL text to a query plan; a query that cannot be answered is refused.
 
-syntax/            text to syntax tree, and source positions for refusals
-free_query         queries that read no private table, which need no release
-resolve            which SELECT is the release: private rows below it, released tables above it
-expressions/       expressions on single rows: binding, ranges and domains
-relations/         the SELECTs below the release: tables, joins, conditions, subqueries, aggregation per unit
-aggregation/       the release: groups, aggregates and contribution bounds, as one question to the kernel
-column_pruning, canonical_form     the smallest question, in a form that equal queries share
-aggregation/contribution_histogram the histograms that report on clipping, or that bounds are chosen from
-discreet.postprocess               the query over the released tables
+parse        text to syntax tree                                                     syntax/parse
+resolve      every name, alias, position and * to the source that it means           syntax/resolve
+bind         types, ranges and ownership of private rows; releases as questions      bind, expressions/, relations/,
+             to the kernel; what remains is a query over released tables             aggregation/
+normalise    the smallest question, in a form that equal queries share               column_pruning, canonical_form
+postprocess  the query over released tables, compiled before anything is charged     discreet.postprocess
+histograms   histograms that report on clipping, or that bounds are chosen from      aggregation/contribution_histogram
 """
 
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import TypeVar
 
 from sqlglot import exp
 
-from discreet import postprocess as after
 from discreet.engines.table_source import UNAVAILABLE_MESSAGE, EngineError
 from discreet.estimate.contribution_histogram import ChosenBounds
 from discreet.estimate.planned_release import PlannedRelease, QueryPlan, release_schema
@@ -27,17 +25,19 @@ from discreet.kernel.errors import PolicyError, Refused
 from discreet.kernel.event import OWNER
 from discreet.policy import ColumnUnit, Policy, WindowUnit
 from discreet.policy.declarations import Bound
-from discreet.postprocess import PostprocessPlan
+from discreet.postprocess import PostprocessPlan, compile_query
 from discreet.query.aggregation.contribution_bounds import with_limited_sums
 from discreet.query.aggregation.contribution_histogram import with_histograms
-from discreet.query.bind_context import BindContext, PlannedReleases, RequestedBounds
+from discreet.query.bind import bind_query, bind_released_query
+from discreet.query.bind_context import BindContext, RequestedBounds
 from discreet.query.canonical_form import canonical_release
 from discreet.query.column_pruning import prune_columns
 from discreet.query.expressions.declared_values import UndeclaredValue
-from discreet.query.free_query import FreeQuery, free_query
-from discreet.query.relations.scope import PrivateSource
-from discreet.query.resolve import resolve_query, split_at_releases
+from discreet.query.free_query import FreeTables, find_table, free_tables, policy_table
+from discreet.query.relations.bound_sources import PrivateSource
 from discreet.query.syntax import parse
+from discreet.query.syntax.resolve import resolve_query
+from discreet.query.syntax.resolved_query import ResolvedQuery, TableSource, all_sources
 from discreet.query.syntax.source_position import refuse
 from discreet.query.table_sources import PublicTables
 
@@ -48,14 +48,21 @@ _UNREADABLE = "line 1: the query is not supported. Nothing was read or charged. 
 
 @dataclass(frozen=True)
 class QueryDraft:
-    """A query between passes; each pass fills in its part."""
+    """A query between passes; each pass fills in its part.
+
+    `resolved` is the query as asked, and `outer` the query over released tables, whose sources have the releases as
+    they were bound as keys; `releases` has them by these keys, named and in their final form. `planned` has them with
+    their histograms.
+    """
 
     sql: str
     context: BindContext
     parsed: parse.ParsedQuery | None = None
-    outer_query: exp.Expr | None = None
-    releases: tuple[PlannedRelease, ...] = ()
-    free: FreeQuery | None = None
+    resolved: ResolvedQuery | None = None
+    free: FreeTables | None = None
+    outer: ResolvedQuery | None = None
+    releases: Mapping[PlannedRelease, PlannedRelease] = field(default_factory=dict)
+    planned: tuple[PlannedRelease, ...] = ()
     postprocess: PostprocessPlan | None = None
 
 
@@ -65,10 +72,7 @@ def parse_text(draft: QueryDraft) -> QueryDraft:
     from_call, from_text = draft.context.requested_bounds, parsed.options
     limits = RequestedBounds(from_call.groups or from_text.groups, from_call.rows or from_text.rows)
     _check_unit_option(from_text.unit, draft.context)
-    names = {node.name for node in parsed.query.find_all(exp.Identifier)}
-    return replace(
-        draft, parsed=parsed, context=replace(draft.context, requested_bounds=limits, releases=PlannedReleases(names))
-    )
+    return replace(draft, parsed=parsed, context=replace(draft.context, requested_bounds=limits))
 
 
 def _check_unit_option(name: str | None, context: BindContext) -> None:
@@ -79,49 +83,57 @@ def _check_unit_option(name: str | None, context: BindContext) -> None:
         raise Refused(f"line 1, OPTIONS: {cause}. Name it, or leave the option out.")
 
 
-def find_releases(draft: QueryDraft) -> QueryDraft:
-    """Split the query into releases and the query over them; without private tables there are no releases."""
+def resolve_names(draft: QueryDraft) -> QueryDraft:
+    """Resolve the names of the query, and find out whether it reads private tables."""
     assert draft.parsed is not None
-    free = free_query(draft.parsed, draft.context)
-    if free is not None:
-        return replace(draft, outer_query=free.query, free=free)
-    outer_query = split_at_releases(
-        draft.parsed.query, draft.context
-    )  # modifies the tree, which is not used afterwards
-    table_names = {table.name for table in outer_query.find_all(exp.Table)}
+    query, described = draft.parsed.query, draft.parsed.described
+    if described is not None:
+        assert isinstance(query, exp.Select)
+        query = query.where(exp.column("table_name").eq(policy_table(described, draft.context).name))
+    resolved = resolve_query(query, partial(find_table, context=draft.context))
+    return replace(draft, resolved=resolved, free=free_tables(resolved, draft.context))
+
+
+def bind_rows(draft: QueryDraft) -> QueryDraft:
+    """Bind private rows, and find the releases; a query that reads no private table has none."""
+    assert draft.resolved is not None
+    if draft.free is not None:
+        return replace(draft, outer=draft.resolved)
+    outer = bind_released_query(draft.resolved, draft.context)
+    keys = [item.source.key for item in all_sources(outer) if isinstance(item.source, TableSource)]
+    bound = dict.fromkeys(key for key in keys if isinstance(key, PlannedRelease))
     return replace(
-        draft,
-        outer_query=outer_query,
-        releases=tuple(release for release in draft.context.releases.planned if release.name in table_names),
+        draft, outer=outer, releases={key: replace(key, name=f"r{number}") for number, key in enumerate(bound)}
     )
 
 
 def normalise_questions(draft: QueryDraft) -> QueryDraft:
-    """Prune columns, and bring questions into canonical form."""
-    return replace(
-        draft,
-        releases=tuple(
-            canonical_release(replace(release, question=prune_columns(release.question))) for release in draft.releases
-        ),
-    )
+    """Prune columns, bring questions into canonical form, and give sums the largest terms chosen for them.
 
+    The order of the totals, to which those terms refer, is known only in canonical form.
+    """
 
-def limit_sums(draft: QueryDraft) -> QueryDraft:
-    """Give sums the largest terms that were chosen for them; only now, in canonical form, is their order known."""
-    return replace(draft, releases=tuple(with_limited_sums(release, draft.context) for release in draft.releases))
+    def normalise(release: PlannedRelease) -> PlannedRelease:
+        pruned = replace(release, question=prune_columns(release.question))
+        return with_limited_sums(canonical_release(pruned), draft.context)
 
-
-def add_histograms(draft: QueryDraft) -> QueryDraft:
-    """Add the contribution histograms that report on clipping, or that automatic bounds are chosen from."""
-    return replace(draft, releases=with_histograms(draft.releases, draft.context.policy.budget_entry))
+    return replace(draft, releases={key: normalise(release) for key, release in draft.releases.items()})
 
 
 def plan_postprocessing(draft: QueryDraft) -> QueryDraft:
     """Compile the query over the released tables, before anything is charged."""
-    assert draft.outer_query is not None
-    released = {release.name: release_schema(release) for release in draft.releases}
-    schemas = released if draft.free is None else draft.free.schemas
-    return replace(draft, postprocess=after.compile_query(draft.outer_query, schemas))
+    assert draft.outer is not None
+    if draft.free is not None:
+        return replace(draft, postprocess=compile_query(draft.outer, draft.free.schemas))
+    schemas = {release.name: release_schema(release) for release in draft.releases.values()}
+    names: dict[Hashable, str] = {key: release.name for key, release in draft.releases.items()}
+    return replace(draft, postprocess=compile_query(draft.outer, schemas, names))
+
+
+def add_histograms(draft: QueryDraft) -> QueryDraft:
+    """Add the contribution histograms that report on clipping, or that automatic bounds are chosen from."""
+    releases = with_histograms(tuple(draft.releases.values()), draft.context.policy.budget_entry)
+    return replace(draft, planned=releases)
 
 
 def run_reader(reader: Callable[[], T]) -> T:
@@ -146,18 +158,24 @@ def run_reader(reader: Callable[[], T]) -> T:
 
 PASSES: tuple[Callable[[QueryDraft], QueryDraft], ...] = (
     parse_text,
-    find_releases,
+    resolve_names,
+    bind_rows,
     normalise_questions,
-    limit_sums,
     plan_postprocessing,
     add_histograms,
 )
 
 
-def _run_passes(draft: QueryDraft) -> QueryDraft:
-    for step in PASSES:
-        draft = step(draft)
-    return draft
+def draft_query(sql: str, context: BindContext) -> QueryDraft:
+    """Run all passes on a query, without reading private data; Refused if it cannot be answered."""
+
+    def run_passes() -> QueryDraft:
+        draft = QueryDraft(sql, context)
+        for step in PASSES:
+            draft = step(draft)
+        return draft
+
+    return run_reader(run_passes)
 
 
 def plan_query(  # noqa: PLR0913 - the query, its context, and two bounds
@@ -175,20 +193,16 @@ def plan_query(  # noqa: PLR0913 - the query, its context, and two bounds
     `chosen_bounds` has the automatic contribution bounds that are already chosen, by AutomaticBounds.key.
     """
     context = BindContext(policy, public_tables, by, RequestedBounds(groups, rows), chosen_bounds=chosen_bounds)
-    draft = run_reader(lambda: _run_passes(QueryDraft(sql, context)))
+    return plan_of(draft_query(sql, context))
+
+
+def plan_of(draft: QueryDraft) -> QueryPlan:
+    """Return the plan of a query after all passes."""
     assert draft.parsed is not None
     assert draft.postprocess is not None
-    parsed = draft.parsed
-    outer_sql = draft.outer_query.sql(dialect="postgres") if draft.outer_query is not None else ""
+    parsed, catalog = draft.parsed, None if draft.free is None else draft.free.catalog
     return QueryPlan(
-        sql,
-        parsed.explain,
-        parsed.options,
-        parsed.within,
-        draft.releases,
-        outer_sql,
-        draft.postprocess,
-        None if draft.free is None else draft.free.catalog,
+        draft.sql, parsed.explain, parsed.options, parsed.within, draft.planned, draft.postprocess, catalog
     )
 
 
@@ -201,7 +215,7 @@ def _plan_private_source(sql: str, context: BindContext) -> PrivateSource:
     parsed = parse.parse_query(sql)
     if parsed.explain:
         raise Refused("EXPLAIN: not supported for the query of a model. A model costs the epsilon that it is given.")
-    source = resolve_query(exp.Subquery(this=parsed.query.copy()), {}, context)
+    source = bind_query(resolve_query(parsed.query, partial(find_table, context=context)), {}, context)
     if not isinstance(source, PrivateSource):
         cause = "a model is fitted to rows, and this query returns none"
         raise refuse(parsed.query, "SELECT", cause, "Write SELECT column, … FROM a private table, without aggregates.")

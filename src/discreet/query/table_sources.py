@@ -16,7 +16,7 @@ from discreet.policy import declarations as owners
 from discreet.policy.catalog import kernel_type, scan_of
 from discreet.policy.declarations import declared_name
 from discreet.query.expressions.bound_expr import BoundExpr
-from discreet.query.relations.scope import (
+from discreet.query.relations.bound_sources import (
     ColumnInfo,
     PrivateSource,
     PublicSource,
@@ -49,11 +49,16 @@ def column_types(public_tables: PublicTables, table: DeclaredTable) -> Mapping[s
     return declared or public_tables.columns(table.name)
 
 
-def private_source(policy: Policy, public_tables: PublicTables, table: DeclaredTable, alias: str) -> PrivateSource:
+def table_source(policy: Policy, public_tables: PublicTables, table: DeclaredTable) -> PrivateSource | PublicSource:
+    """Return a table of the policy as a source of a query."""
+    return (_public_source if table.public else _private_source)(policy, public_tables, table)
+
+
+def _private_source(policy: Policy, public_tables: PublicTables, table: DeclaredTable) -> PrivateSource:
     """Return a private table as a source of a query, with out-of-range values set to NULL if the policy says so."""
     scan = scan_of(policy, table.name)
     columns = tuple(_private_column(policy, public_tables, table, declared) for declared in table.columns.values())
-    view = View(alias, columns)
+    view = View(None, None, columns)
     inside = {
         declared.name: expr
         for declared in table.columns.values()
@@ -65,12 +70,12 @@ def private_source(policy: Policy, public_tables: PublicTables, table: DeclaredT
     return PrivateSource(Derive(scan, named), (view,))
 
 
-def public_source(policy: Policy, public_tables: PublicTables, table: DeclaredTable, alias: str) -> PublicSource:
+def _public_source(policy: Policy, public_tables: PublicTables, table: DeclaredTable) -> PublicSource:
     """Return a public table as a source of a query."""
     types = column_types(public_tables, table)
     columns = tuple((name, Column(name, kind)) for name, kind in types.items())
     infos = tuple(_public_column(policy, public_tables, table, column) for _, column in columns)
-    return PublicSource(PublicTable(table.name, columns), View(alias, infos))
+    return PublicSource(PublicTable(table.name, columns), View(None, None, infos))
 
 
 def _null_outside_range(declared: DeclaredColumn) -> Expr | None:

@@ -157,7 +157,7 @@ class Checker:
         limits = {name: query.given.get(name) for name in ("groups", "rows")}
         plan = plan_query(query.sql, curator.policy, curator._engine, **limits)
         discovers = any(isinstance(part.question.groups, SelectedGroups) for part in plan.releases)
-        if not discovers and not _CHOOSES.search(plan.outer_sql):
+        if not discovers and not _CHOOSES.search(plan.postprocess.sql):
             self._problems.append("rows that depend on the data")
 
     def _check_words(self, text, query, *, shape=True):

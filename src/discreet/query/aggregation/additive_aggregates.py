@@ -19,9 +19,7 @@ from discreet.query.aggregation.quantile_aggregates import (
 )
 from discreet.query.aggregation.sum_grids import Scale
 from discreet.query.expressions.bound_expr import BoundExpr
-from discreet.query.relations.ownership import is_unit_or_null, never_null, unit_key_index, unit_key_names
-from discreet.query.relations.predicates import bind_condition, conjunction
-from discreet.query.relations.scope import (
+from discreet.query.relations.bound_sources import (
     ColumnInfo,
     PrivateSource,
     bind_value,
@@ -29,6 +27,8 @@ from discreet.query.relations.scope import (
     stored_lookup,
     without_clip,
 )
+from discreet.query.relations.ownership import is_unit_or_null, never_null, unit_key_index, unit_key_names
+from discreet.query.relations.predicates import bind_condition, conjunction
 from discreet.query.syntax.source_position import refuse
 from discreet.query.syntax.syntax_tree import first_aggregate, first_subquery, first_window
 

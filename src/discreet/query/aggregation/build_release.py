@@ -21,6 +21,7 @@ from discreet.estimate.planned_release import (
     TotalsEstimator,
     Variance,
     centre_of,
+    grouping_column,
 )
 from discreet.estimate.quantile_walk import QuantileTarget, tree_shape_for
 from discreet.kernel.expr import Expr, Type
@@ -48,8 +49,15 @@ from discreet.query.aggregation.quantile_aggregates import QuantileFunction, Val
 from discreet.query.aggregation.rewrite import GroupRewriter
 from discreet.query.aggregation.sum_grids import Scale, SumTotals, max_magnitude, product_total, sum_totals
 from discreet.query.bind_context import BindContext
-from discreet.query.relations.scope import ColumnInfo, ReleasedSource, same_name
-from discreet.query.relations.select_list import SelectItem
+from discreet.query.relations.bound_sources import ColumnInfo
+from discreet.query.syntax.resolved_query import (
+    FromItem,
+    NestedQuery,
+    Reference,
+    ResolvedSelect,
+    TableSource,
+    computed_column,
+)
 from discreet.query.syntax.source_position import refuse
 
 _FULL_WEIGHT = Fraction(1)
@@ -223,34 +231,41 @@ def _centring_helps(candidates: SumTotals) -> bool:
     )
 
 
-_PENDING_TABLE = "released"  # placeholder for the table name, which is assigned later
-ResolveSubquery = Callable[[exp.Query], exp.Query]
-
-
-def build_release(grouped: GroupedSelect, context: BindContext, resolve_query: ResolveSubquery) -> ReleasedSource:
-    """Rewrite a SELECT to read a released table; HAVING, ORDER BY and later clauses are computed from noisy values."""
+def build_release(
+    grouped: GroupedSelect, context: BindContext, bind_subquery: Callable[[NestedQuery], exp.Expr]
+) -> ResolvedSelect:
+    """Return a SELECT over a released table; HAVING, ORDER BY and later clauses are computed from noisy values."""
     labels: dict[SelectedAggregate, str] = {}
-    columns_by_aggregate: dict[SelectedAggregate, str] = {}
+    places: dict[SelectedAggregate, int] = {}
+    select, ref = grouped.select, f"{grouped.select.ref}r"
+    key_names = [f"k{place}" for place in range(len(grouped.keys))]
+    columns = list(key_names) + [grouping_column(name) for name in key_names]  # and then the aggregates, as they come
 
-    def measure(node: exp.Expr) -> str:
+    def column(place: int, node: exp.Expr) -> exp.Column:
+        return computed_column(columns[place], Reference(ref, place), node)
+
+    def measure(node: exp.Expr) -> exp.Column:
         aggregate = bind_aggregate(node, grouped.rows)
-        labels.setdefault(aggregate, _aggregate_label(node))
-        return columns_by_aggregate.setdefault(aggregate, f"m{len(columns_by_aggregate)}")
+        if aggregate not in places:
+            places[aggregate] = len(columns)
+            columns.append(f"m{len(labels)}")
+            labels[aggregate] = _aggregate_label(node)
+        return column(places[aggregate], node)
 
-    outer = _outer_select(
-        grouped.select, grouped.items, GroupRewriter(grouped, "k{}".format, measure, resolve_query, _pending_column)
+    rewriter = GroupRewriter(
+        grouped,
+        column,
+        measure,
+        lambda place, node: column(len(key_names) + place, node),
+        bind_subquery,
     )
+    outer = _outer_select(select, rewriter)
     if not labels and not grouped.keys:
         cause = "the SELECT list has only constants"
-        raise refuse(grouped.select, "SELECT", cause, "Add an aggregate such as COUNT(*), or group by a column.")
-    planned = context.releases.add(
-        _planned_release(grouped, labels, group_rows(grouped.rows, grouped.keys, context), context)
-    )
-    outer.set("from_", exp.From(this=exp.Table(this=exp.to_identifier(planned.name))))
-    for column in outer.find_all(exp.Column):
-        if column.meta.pop(_PENDING_TABLE, None):
-            column.set("table", exp.to_identifier(planned.name))
-    return ReleasedSource(outer)
+        raise refuse(select.node, "SELECT", cause, "Add an aggregate such as COUNT(*), or group by a column.")
+    release = _planned_release(grouped, labels, group_rows(grouped.rows, grouped.keys, context), context)
+    table = TableSource(release, tuple(columns), is_single_row=not grouped.keys)
+    return replace(outer, sources=(FromItem(ref, None, table, table.columns, select.node),))
 
 
 def _aggregate_label(node: exp.Expr) -> str:
@@ -260,49 +275,22 @@ def _aggregate_label(node: exp.Expr) -> str:
     return node.sql(dialect="postgres")
 
 
-def _pending_column(name: str) -> exp.Column:
-    column = exp.Column(this=exp.to_identifier(name))
-    column.meta[_PENDING_TABLE] = True
-    return column
-
-
-def _outer_select(select: exp.Select, items: Sequence[SelectItem], rewriter: GroupRewriter) -> exp.Select:
+def _outer_select(select: ResolvedSelect, rewriter: GroupRewriter) -> ResolvedSelect:
     """Return the SELECT over the released table, without its FROM."""
-    outer = exp.Select(
-        expressions=[
-            exp.alias_(rewriter.rewrite(item.node, "SELECT"), exp.to_identifier(item.name, quoted=True))
-            for item in items
-        ]
+
+    def over_groups(node: exp.Expr | None, clause: str) -> exp.Expr | None:
+        return None if node is None else rewriter.rewrite(node, clause)
+
+    return replace(
+        select,
+        items=tuple(replace(item, node=rewriter.rewrite(item.node, "SELECT")) for item in select.items),
+        where=over_groups(select.having, "HAVING"),
+        group=None,
+        having=None,
+        qualify=over_groups(select.qualify, "QUALIFY"),
+        order=tuple(replace(term, expression=over_groups(term.expression, "ORDER BY")) for term in select.order),
+        distinct=select.distinct and select.group is not None,
     )
-    if select.args.get("distinct") and select.args.get("group"):
-        outer.set("distinct", exp.Distinct())
-    if (having := select.args.get("having")) is not None:
-        outer.set("where", exp.Where(this=rewriter.rewrite(rewriter.expand_aliases(having.this), "HAVING")))
-    if (qualify := select.args.get("qualify")) is not None:
-        outer.set("qualify", exp.Qualify(this=rewriter.rewrite(rewriter.expand_aliases(qualify.this), "QUALIFY")))
-    if (order := select.args.get("order")) is not None:
-        terms = [_rewrite_order_term(expression, items, rewriter) for expression in order.expressions]
-        outer.set("order", exp.Order(expressions=terms))
-    for name in ("limit", "offset", "with_"):
-        if (clause := select.args.get(name)) is not None:
-            outer.set(name, clause.copy())
-    if windows := select.args.get("windows"):
-        outer.set("windows", [rewriter.rewrite(window, "WINDOW") for window in windows])
-    return outer
-
-
-def _rewrite_order_term(ordered: exp.Expr, items: Sequence[SelectItem], rewriter: GroupRewriter) -> exp.Expr:
-    """Rewrite a term of ORDER BY; names and positions refer to the result's columns first."""
-    term, copy = ordered.this.unnest(), ordered.copy()
-    if isinstance(term, exp.Literal) and not term.is_string:
-        return copy
-    if isinstance(term, exp.Column) and not term.table:
-        named = [output.name for output in items if same_name(term.this, output.name)]
-        if len(named) == 1:
-            copy.set("this", exp.Column(this=exp.to_identifier(named[0], quoted=True)))
-            return copy
-    copy.set("this", rewriter.rewrite(rewriter.expand_aliases(ordered.this), "ORDER BY"))
-    return copy
 
 
 def _check_subtotals(grouped: GroupedSelect, labels: Mapping[SelectedAggregate, str], *, one_group: bool) -> None:
@@ -311,7 +299,7 @@ def _check_subtotals(grouped: GroupedSelect, labels: Mapping[SelectedAggregate, 
     for aggregate, label in labels.items():
         counts_units = aggregate.function is BasicFunction.COUNT_UNITS and not one_group
         if isinstance(aggregate, ValueAggregate) or aggregate.function is BasicFunction.COUNT_DISTINCT or counts_units:
-            raise refuse(grouped.select, "GROUP BY", f"subtotals of {label} do not follow from its groups", hint)
+            raise refuse(grouped.select.node, "GROUP BY", f"subtotals of {label} do not follow from its groups", hint)
 
 
 def _planned_release(
@@ -345,7 +333,7 @@ def _planned_release(
         question = Question(relation, grouping.by, groups, limit, totals)
     except ValueError as error:
         hint = "Select fewer aggregates, or values with a smaller range."
-        raise refuse(grouped.select, "SELECT", f"the query cannot be computed exactly: {error}", hint) from None
+        raise refuse(grouped.select.node, "SELECT", f"the query cannot be computed exactly: {error}", hint) from None
     measures = tuple(
         Measure(f"m{index}", label, estimator)
         for index, (label, estimator) in enumerate(zip(labels.values(), estimators, strict=True))

@@ -43,8 +43,8 @@ from discreet.query.aggregation.group_keys import MAX_SELECTION_GROUPS, GroupedS
 from discreet.query.aggregation.quantile_aggregates import ValueAggregate
 from discreet.query.bind_context import BindContext
 from discreet.query.expressions.public_domains import domain_of
+from discreet.query.relations.bound_sources import ColumnInfo, PrivateSource
 from discreet.query.relations.ownership import is_constant_per_unit, never_null, stays_in_range
-from discreet.query.relations.scope import ColumnInfo, PrivateSource
 from discreet.query.syntax.source_position import refuse
 
 
@@ -281,7 +281,7 @@ def contribution_bounds_for(
     automatic = None
     cap_rows = has_mean or (possible.groups == 1 and has_count and not (has_sum and rows == AUTO))
     if AUTO in (groups, rows):
-        _check_automatic(aggregates, context, select.select)
+        _check_automatic(aggregates, context, select.select.node)
         key = sha256(repr((relation, grouping.by, grouping.groups, tuple(aggregates))).encode()).hexdigest()
         declared = _declared_instead(groups, rows, relation, context, possible)
         automatic = AutomaticBounds(key, groups == AUTO, rows == AUTO, declared)
@@ -304,7 +304,7 @@ def divides_sum_by_count(select: GroupedSelect) -> bool:
             isinstance(each, exp.Count) and not isinstance(each.this, exp.Distinct)
             for each in _aggregates_in(division.expression)
         )
-        for item in select.items
+        for item in select.select.items
         for division in item.node.find_all(exp.Div)
     )
 

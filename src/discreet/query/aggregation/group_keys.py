@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from math import prod
 
 from sqlglot import exp
@@ -15,15 +14,13 @@ from discreet.policy.problems import shorten
 from discreet.query.bind_context import BindContext
 from discreet.query.expressions.bound_expr import BoundExpr
 from discreet.query.expressions.public_domains import domain_of
+from discreet.query.relations.bound_sources import ColumnInfo, PrivateSource, bind_value, stored_lookup
 from discreet.query.relations.ownership import is_unique, is_unit_or_null, never_null, unit_key_names
 from discreet.query.relations.predicates import conjunction
-from discreet.query.relations.scope import ColumnInfo, PrivateSource, bind_value, has_column, same_name, stored_lookup
-from discreet.query.relations.select_list import SelectItem
+from discreet.query.syntax.resolved_query import ResolvedSelect
 from discreet.query.syntax.source_position import build_or_refuse, refuse, sql_of
 from discreet.query.syntax.syntax_tree import first_aggregate, first_subquery, first_window
 
-_SET_NODES = (exp.Rollup, exp.Cube, exp.GroupingSets)
-_MAX_GROUPING_SETS = 64
 _MAX_DECLARED_KEYS = 1_000_000
 _ROUNDING_OPS = ("floor", "ceil", "round", "sign")
 MAX_SELECTION_GROUPS = 1024  # of a unit that counts in partition selection
@@ -39,10 +36,9 @@ class GroupKey:
 
 @dataclass(frozen=True)
 class GroupedSelect:
-    """A SELECT that groups private rows, taken apart."""
+    """A SELECT that groups private rows."""
 
-    select: exp.Select
-    items: Sequence[SelectItem]
+    select: ResolvedSelect
     keys: Sequence[GroupKey]
     rows: PrivateSource
     grouping_sets: tuple[tuple[int, ...], ...] = ()
@@ -57,89 +53,23 @@ class RowGrouping:
     groups: PublicGroups | SelectedGroups
 
 
-def bind_group_keys(select: exp.Select, items: Sequence[SelectItem], rows: PrivateSource) -> list[GroupKey]:
+def bind_group_keys(select: ResolvedSelect, rows: PrivateSource) -> list[GroupKey]:
     """Return the keys of GROUP BY, or of SELECT DISTINCT, which groups by the whole SELECT list."""
-    group = select.args.get("group")
-    if group is None:
-        nodes = [output.node for output in items]
-        return _distinct_keys([_bind_key(node, rows, "SELECT DISTINCT") for node in nodes])
-    if group.args.get("all"):
-        nodes = [output.node for output in items if first_aggregate(output.node) is None]
-        nodes = [node for node in nodes if next(node.find_all(exp.Column), None) is not None]
-    else:
-        nodes = [_resolve_term(part, items, rows) for terms in _grouping_sets(group) for part in terms]
-    return _distinct_keys([_bind_key(node, rows, "GROUP BY") for node in nodes])
+    if select.group is None:
+        return _distinct_keys([_bind_key(item.node, rows, "SELECT DISTINCT") for item in select.items])
+    return _distinct_keys([_bind_key(term, rows, "GROUP BY") for terms in select.group.sets for term in terms])
 
 
 def bind_grouping_sets(
-    select: exp.Select, items: Sequence[SelectItem], rows: PrivateSource, keys: Sequence[GroupKey]
+    select: ResolvedSelect, rows: PrivateSource, keys: Sequence[GroupKey]
 ) -> tuple[tuple[int, ...], ...]:
     """Return the grouping sets, as indices of keys; none if all keys are the only one."""
-    group = select.args.get("group")
-    if group is None or not any(isinstance(node, _SET_NODES) for node in group.walk()):
+    if select.group is None or not select.group.has_sets:
         return ()
     places = {key.bound.expr: place for place, key in enumerate(keys)}
-    bound_sets = (
-        [_bind_key(_resolve_term(part, items, rows), rows, "GROUP BY").bound.expr for part in terms]
-        for terms in _grouping_sets(group)
-    )
+    bound_sets = ([_bind_key(term, rows, "GROUP BY").bound.expr for term in terms] for terms in select.group.sets)
     sets = tuple(tuple(sorted({places[expr] for expr in exprs if expr in places})) for exprs in bound_sets)
     return () if sets == (tuple(range(len(keys))),) else sets
-
-
-def _grouping_sets(group: exp.Expr) -> list[list[exp.Expr]]:
-    """Return the terms of each grouping set; a plain GROUP BY is one set."""
-    sets: list[list[exp.Expr]] = [[]]
-    for element in group.expressions:
-        wider = _element_sets(element)
-        if len(sets) * len(wider) > _MAX_GROUPING_SETS:
-            raise _too_many_sets(group)
-        sets = [[*one, *other] for one in sets for other in wider]
-    return sets
-
-
-def _element_sets(node: exp.Expr) -> list[list[exp.Expr]]:
-    if not isinstance(node, _SET_NODES):
-        return [_flat_terms(node)]
-    if isinstance(node, exp.GroupingSets):
-        return [terms for element in node.expressions for terms in _element_sets(element)]
-    parts = [_flat_terms(element) for element in node.expressions]
-    if len(parts) > _MAX_GROUPING_SETS or (isinstance(node, exp.Cube) and 2 ** len(parts) > _MAX_GROUPING_SETS):
-        raise _too_many_sets(node)
-    if isinstance(node, exp.Rollup):
-        chosen = [parts[:length] for length in range(len(parts), -1, -1)]
-    else:
-        chosen = [list(some) for length in range(len(parts), -1, -1) for some in combinations(parts, length)]
-    return [[term for part in some for term in part] for some in chosen]
-
-
-def _too_many_sets(node: exp.Expr) -> Exception:
-    cause = f"at most {_MAX_GROUPING_SETS} grouping sets are supported"
-    return refuse(node, "GROUP BY", cause, "List those that you need with GROUPING SETS.")
-
-
-def _flat_terms(node: exp.Expr) -> list[exp.Expr]:
-    bare = node.unnest()
-    return (
-        [part for expression in bare.expressions for part in _flat_terms(expression)]
-        if isinstance(bare, exp.Tuple)
-        else [bare]
-    )
-
-
-def _resolve_term(node: exp.Expr, items: Sequence[SelectItem], rows: PrivateSource) -> exp.Expr:
-    """Resolve a position or an alias; a column of FROM takes precedence over an alias with its name."""
-    if isinstance(node, exp.Literal) and not node.is_string:
-        index = int(node.name) if node.name.isdecimal() and len(node.name) < 10 else 0
-        if not 1 <= index <= len(items):
-            hint = f"The SELECT list has {len(items)} column{'' if len(items) == 1 else 's'}."
-            raise refuse(node, "GROUP BY", f"GROUP BY position {node.name[:20]} is not in the SELECT list", hint)
-        return items[index - 1].node
-    if isinstance(node, exp.Column) and not node.table and not has_column(rows.views, node):
-        named = [output.node for output in items if output.is_named and same_name(node.this, output.name)]
-        if len(named) == 1:
-            return named[0]
-    return node
 
 
 def _bind_key(node: exp.Expr, rows: PrivateSource, clause: str) -> GroupKey:

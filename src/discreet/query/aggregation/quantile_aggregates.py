@@ -12,8 +12,8 @@ from discreet.kernel.numbers import as_fraction
 from discreet.query.aggregation.group_keys import key_domain
 from discreet.query.aggregation.sum_grids import Scale
 from discreet.query.expressions.bound_expr import BoundExpr
+from discreet.query.relations.bound_sources import PrivateSource, bind_value, clamped_lookup, without_clip
 from discreet.query.relations.ownership import is_unique, is_unit_or_null
-from discreet.query.relations.scope import PrivateSource, bind_value, clamped_lookup, without_clip
 from discreet.query.syntax.source_position import refuse, sql_of
 
 

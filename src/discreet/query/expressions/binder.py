@@ -26,6 +26,7 @@ from discreet.query.expressions.declared_values import DeclaredLists, check_decl
 from discreet.query.expressions.functions import sql_excerpt, unknown_function_refusal
 from discreet.query.expressions.text_functions import as_text, concatenate, text_part
 from discreet.query.expressions.value_ranges import bound_call, bound_constant, drop_single_end, is_null
+from discreet.query.syntax.resolved_query import NestedQuery
 from discreet.query.syntax.source_position import refuse
 
 ColumnLookup = Callable[[exp.Column], BoundExpr]
@@ -96,7 +97,7 @@ def _bind_node(node: exp.Expression, columns: ColumnLookup, reader: ExprReader) 
 
 def _unsupported_refusal(node: exp.Expression, reader: ExprReader) -> Refused:
     """Return the refusal of a node without a rule."""
-    inside = node.find(exp.Query) if isinstance(node, exp.In | exp.Any | exp.All) else None
+    inside = node.find(NestedQuery, exp.Query) if isinstance(node, exp.In | exp.Any | exp.All) else None
     for kinds, cause, hint in _UNSUPPORTED:
         if isinstance(inside or node, kinds):
             return reader.refuse(node, cause, hint)
@@ -108,7 +109,7 @@ def _unsupported_refusal(node: exp.Expression, reader: ExprReader) -> Refused:
 
 _UNSUPPORTED: tuple[tuple[tuple[type, ...], str, str], ...] = (
     (
-        (exp.Query, exp.Exists),
+        (exp.Query, NestedQuery, exp.Exists),
         "a subquery is supported only as a separate condition in WHERE, combined with AND",
         "Write WHERE … AND unit IN (SELECT unit …), or use a JOIN.",
     ),

@@ -6,7 +6,7 @@ from discreet.kernel.expr import Call, Column, Constant, Expr, Type
 from discreet.policy.declarations import Window
 from discreet.policy.problems import shorten
 from discreet.query.expressions.value_ranges import DATE_PARTS
-from discreet.query.relations.scope import ColumnInfo, PrivateSource
+from discreet.query.relations.bound_sources import ColumnInfo, PrivateSource
 
 # These are not NULL if none of their arguments is.
 _NULL_PRESERVING = frozenset(

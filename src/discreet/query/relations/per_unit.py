@@ -14,16 +14,7 @@ from discreet.query.aggregation.quantile_aggregates import function_name, null_u
 from discreet.query.aggregation.rewrite import GroupRewriter
 from discreet.query.aggregation.sum_grids import Scale, finest_grid
 from discreet.query.expressions.bound_expr import BoundExpr
-from discreet.query.relations.ownership import (
-    is_constant_per_unit,
-    is_unique,
-    never_null,
-    parent_keys_of,
-    unit_key_index,
-)
-from discreet.query.relations.predicates import conjuncts, filter_rows
-from discreet.query.relations.projection import check_row_clauses, project
-from discreet.query.relations.scope import (
+from discreet.query.relations.bound_sources import (
     ColumnInfo,
     PrivateSource,
     ValuesLookup,
@@ -34,7 +25,16 @@ from discreet.query.relations.scope import (
     stored_lookup,
     without_clip,
 )
-from discreet.query.relations.select_list import SelectItem
+from discreet.query.relations.ownership import (
+    is_constant_per_unit,
+    is_unique,
+    never_null,
+    parent_keys_of,
+    unit_key_index,
+)
+from discreet.query.relations.predicates import conjuncts, filter_rows
+from discreet.query.relations.projection import check_row_clauses, project
+from discreet.query.syntax.resolved_query import NestedQuery, Reference, computed_column
 from discreet.query.syntax.source_position import build_or_refuse, refuse
 
 _ONE = Constant(1, Type.INTEGER)
@@ -166,7 +166,7 @@ def _mean_of(parts: tuple[Expr, ...], step: Fraction | None) -> Expr:
     return Call("divide", (total, Call("to_real", (parts[1],))))
 
 
-_UNIT_ALIAS = "a unit's rows"  # the internal source of the per-unit columns, while the SELECT list is bound
+_UNIT_REF = "unit"  # the source of the per-unit columns, while the SELECT list is bound
 
 
 def is_per_unit(keys: Sequence[GroupKey], rows: PrivateSource) -> bool:
@@ -180,28 +180,21 @@ def is_per_unit(keys: Sequence[GroupKey], rows: PrivateSource) -> bool:
 
 def group_by_unit(grouped: GroupedSelect) -> PrivateSource:
     """Bind a SELECT that groups by the unit."""
-    select, items = grouped.select, grouped.items
+    select = grouped.select
     check_row_clauses(select)
-    if select.args.get("distinct") and select.args.get("group"):
+    if select.distinct and select.group:
         hint = "Leave out DISTINCT: there is already one row per unit and key."
-        raise refuse(select, "SELECT", "DISTINCT cannot be combined with GROUP BY the unit", hint)
+        raise refuse(select.node, "SELECT", "DISTINCT cannot be combined with GROUP BY the unit", hint)
     builder = _PerUnitBuilder(grouped.keys, grouped.rows)
-    rewriter = GroupRewriter(grouped, "k{}".format, builder.add_aggregate, _refuse_subquery, _unit_column)
-    output = [SelectItem(item.name, rewriter.rewrite(item.node, "SELECT"), item.is_named) for item in items]
-    having = select.args.get("having")
-    conditions = [
-        rewriter.rewrite(node, "HAVING") for node in conjuncts(having and rewriter.expand_aliases(having.this))
-    ]
+    rewriter = GroupRewriter(grouped, builder.key_column, builder.add_aggregate, builder.key_column, _refuse_subquery)
+    output = [replace(item, node=rewriter.rewrite(item.node, "SELECT")) for item in select.items]
+    conditions = [rewriter.rewrite(node, "HAVING") for node in conjuncts(select.having)]
     return project(output, filter_rows(builder.build(), conditions, "HAVING"))
 
 
-def _refuse_subquery(query: exp.Query) -> exp.Query:
+def _refuse_subquery(query: NestedQuery) -> exp.Expr:
     cause = "private rows cannot be combined with the result of a subquery"
     raise refuse(query, "SELECT", cause, "Run the inner query first, then write its result as a constant.")
-
-
-def _unit_column(name: str) -> exp.Column:
-    return exp.Column(this=exp.to_identifier(name, quoted=True), table=exp.to_identifier(_UNIT_ALIAS, quoted=True))
 
 
 class _PerUnitBuilder:
@@ -213,13 +206,19 @@ class _PerUnitBuilder:
         self._columns = rows.columns_by_name()
         self._aggregates: dict[UnitAggregate, str] = {}
         self._computed: dict[Expr, ColumnInfo] = {}
+        self._indices: dict[Expr, int] = {}  # of the computed columns
 
-    def add_aggregate(self, node: exp.Expr) -> str:
+    def key_column(self, index: int, node: exp.Expr) -> exp.Column:
+        """Return the column of a key."""
+        return computed_column(f"k{index}", Reference(_UNIT_REF, index), node)
+
+    def add_aggregate(self, node: exp.Expr) -> exp.Column:
         """Return the column of an aggregate, adding it if necessary."""
         aggregate = per_unit_aggregate(node, self._rows)
         names = {folded: self._aggregates.setdefault(folded, f"f{len(self._aggregates)}") for folded in aggregate.parts}
         expr = aggregate.combine(tuple(Column(names[folded], folded.type) for folded in aggregate.parts))
         if expr not in self._computed:
+            self._indices[expr] = len(self._keys) + len(self._computed)
             name = expr.name if isinstance(expr, Column) else f"a{len(self._computed)}"
             low = aggregate.lower if aggregate.bound.low is None else aggregate.bound.low
             self._computed[expr] = ColumnInfo(
@@ -230,7 +229,7 @@ class _PerUnitBuilder:
                 never_null=aggregate.never_null,
                 lower=aggregate.lower,
             )
-        return self._computed[expr].name
+        return computed_column(self._computed[expr].name, Reference(_UNIT_REF, self._indices[expr]), node)
 
     def build(self) -> PrivateSource:
         """Return the source with one row per unit and key."""
@@ -248,11 +247,11 @@ class _PerUnitBuilder:
         relation = build_or_refuse(lambda: PerUnit(self._rows.relation, tuple(keys), tuple(values)), first, "GROUP BY")
         computed = [each for each in self._computed.items() if not isinstance(each[0], Column)]
         if not computed:
-            return PrivateSource(relation, (View(_UNIT_ALIAS, (*infos, *self._computed.values())),))
+            return PrivateSource(relation, (View(_UNIT_REF, None, (*infos, *self._computed.values())),))
         plain_columns = tuple((name, Column(name, kind)) for name, kind in relation.shape.schema.items())
         columns = (*plain_columns, *((each.name, expr) for expr, each in computed))
         derived = build_or_refuse(lambda: Derive(relation, columns), first, "GROUP BY")
-        return PrivateSource(derived, (View(_UNIT_ALIAS, (*infos, *self._computed.values())),))
+        return PrivateSource(derived, (View(_UNIT_REF, None, (*infos, *self._computed.values())),))
 
     def _key_info(self, name: str, key: GroupKey, key_index: int | None) -> ColumnInfo:
         expr, columns = key.bound.expr, self._columns

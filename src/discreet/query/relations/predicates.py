@@ -19,7 +19,14 @@ from discreet.kernel.relation import Where
 from discreet.query.expressions.bound_expr import RangeEnd
 from discreet.query.expressions.coercion import TYPE_NAMES
 from discreet.query.expressions.public_domains import domain_of
-from discreet.query.relations.scope import ColumnInfo, PrivateSource, ValuesLookup, View, bind_value, stored_lookup
+from discreet.query.relations.bound_sources import (
+    ColumnInfo,
+    PrivateSource,
+    ValuesLookup,
+    View,
+    bind_value,
+    stored_lookup,
+)
 from discreet.query.syntax.source_position import build_or_refuse, refuse
 from discreet.query.syntax.syntax_tree import first_aggregate, first_subquery, first_window
 

@@ -9,17 +9,7 @@ from discreet.kernel.expr import Column, Expr
 from discreet.kernel.relation import Derive, PublicTable
 from discreet.query.aggregation.group_keys import has_null_group, key_domain
 from discreet.query.expressions.bound_expr import BoundExpr
-from discreet.query.relations.from_clause import FromItem
-from discreet.query.relations.ownership import (
-    is_constant_per_unit,
-    is_unique,
-    never_null,
-    parent_keys_of,
-    stays_in_range,
-    unit_key_index,
-)
-from discreet.query.relations.predicates import bind_condition, conjunction, conjuncts, narrow_ranges
-from discreet.query.relations.scope import (
+from discreet.query.relations.bound_sources import (
     ColumnInfo,
     PrivateSource,
     PublicSource,
@@ -29,7 +19,16 @@ from discreet.query.relations.scope import (
     stored_lookup,
     unused_name,
 )
-from discreet.query.relations.select_list import SelectItem, select_items
+from discreet.query.relations.ownership import (
+    is_constant_per_unit,
+    is_unique,
+    never_null,
+    parent_keys_of,
+    stays_in_range,
+    unit_key_index,
+)
+from discreet.query.relations.predicates import bind_condition, conjunction, conjuncts, narrow_ranges
+from discreet.query.syntax.resolved_query import ResolvedQuery, ResolvedSelect, SelectItem
 from discreet.query.syntax.source_position import build_or_refuse, refuse
 from discreet.query.syntax.syntax_tree import first_aggregate, first_subquery, first_window
 
@@ -46,11 +45,11 @@ _REFUSED_CLAUSES = {
 }
 
 
-def check_row_clauses(select: exp.Query) -> None:
+def check_row_clauses(query: ResolvedQuery) -> None:
     """Refuse clauses that select or order private rows."""
     for name, (clause, cause, hint) in _REFUSED_CLAUSES.items():
-        if argument := select.args.get(name):
-            raise refuse(argument[0] if isinstance(argument, list) else argument, clause, cause, hint)
+        if given := query.node.args.get(name):
+            raise refuse(given[0] if isinstance(given, list) else given, clause, cause, hint)
 
 
 def project(items: Sequence[SelectItem], rows: PrivateSource) -> PrivateSource:
@@ -67,7 +66,7 @@ def derive_columns(columns: Sequence[tuple[str, BoundExpr]], rows: PrivateSource
         view = tuple(
             replace(infos[bound.expr.name], name=name) for name, bound in columns if isinstance(bound.expr, Column)
         )
-        return PrivateSource(rows.relation, (View(None, view),))
+        return PrivateSource(rows.relation, (View(None, None, view),))
     names: list[str] = []
     for name, _ in columns:
         names.append(unused_name(name, names))
@@ -78,7 +77,7 @@ def derive_columns(columns: Sequence[tuple[str, BoundExpr]], rows: PrivateSource
         _derived_info(name, inside, bound, infos) for inside, (name, bound) in zip(names, columns, strict=True)
     )
     relation = build_or_refuse(lambda: Derive(rows.relation, tuple(named)), node, "SELECT")
-    return PrivateSource(relation, (View(None, view),))
+    return PrivateSource(relation, (View(None, None, view),))
 
 
 def _bind_item(output: SelectItem, rows: PrivateSource) -> BoundExpr:
@@ -110,34 +109,31 @@ def _derived_info(name: str, inner_name: str, bound: BoundExpr, columns: dict[st
     )
 
 
-_PUBLIC_CLAUSES = ("expressions", "from_", "where")
+_PUBLIC_CLAUSES = ("expressions", "from_", "where", "with_")
 
 
-def select_public(select: exp.Select, items: Sequence[FromItem]) -> PublicSource:
+def select_public(select: ResolvedSelect, public: PublicSource) -> PublicSource:
     """Bind a SELECT without aggregates over a public table."""
-    public = items[0].source
-    assert isinstance(public, PublicSource)
-    surplus = [name for name, given in select.args.items() if given and name not in _PUBLIC_CLAUSES]
-    select_list = select_items(select, (public.view,))
-    if surplus or any(first_aggregate(item.node) is not None for item in select_list):
+    surplus = [name for name, given in select.node.args.items() if given and name not in _PUBLIC_CLAUSES]
+    if surplus or any(first_aggregate(item.node) is not None for item in select.items):
         cause = "this query reads only public tables, where only columns and WHERE are supported"
         raise refuse(
-            select,
+            select.node,
             "SELECT",
             cause,
             "Query it alone, which is free, or join it with a private table.",
         )
     columns = []
-    for each in select_list:
+    for each in select.items:
         bare = each.node.unnest()
         if not isinstance(bare, exp.Column):
             hint = "Compute it in the outer query, where the tables are joined."
             raise refuse(each.node, "SELECT", "a subquery on a public table can only select columns", hint)
         columns.append(replace(find_column((public.view,), bare, "SELECT"), name=each.name))
-    conditions = conjuncts(select.args["where"].this if select.args.get("where") else None)
+    conditions = conjuncts(select.where)
     predicate = conjunction([bind_condition(node, (public.view,), "WHERE") for node in conditions])
     earlier = public.table.condition
     predicate = conjunction([each for each in (earlier, predicate) if each is not None])
     table = PublicTable(public.table.table, public.table.columns, predicate)
-    view = View(None, tuple(columns))
+    view = View(None, None, tuple(columns))
     return PublicSource(table, view if predicate is None else narrow_ranges((view,), predicate)[0])

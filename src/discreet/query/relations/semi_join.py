@@ -9,20 +9,20 @@ from discreet.kernel.expr import Call, Constant, Expr
 from discreet.kernel.relation import SemiJoinKind, SemiJoinOnUnit, Where
 from discreet.query.bind_context import BindContext
 from discreet.query.expressions.bound_expr import BoundExpr
-from discreet.query.relations.from_clause import FromItem, join_sources
-from discreet.query.relations.ownership import unit_key_index, unit_key_names
-from discreet.query.relations.predicates import conjuncts, filter_rows, narrow_ranges
-from discreet.query.relations.scope import (
+from discreet.query.relations.bound_sources import (
     BoundSource,
     ColumnInfo,
     PrivateSource,
     PublicSource,
-    View,
     bind_value,
-    has_column,
+    reads_only,
     stored_lookup,
 )
+from discreet.query.relations.from_clause import BoundItem, join_sources
+from discreet.query.relations.ownership import unit_key_index, unit_key_names
+from discreet.query.relations.predicates import conjuncts, filter_rows, narrow_ranges
 from discreet.query.relations.unit_join import join_equalities
+from discreet.query.syntax.resolved_query import NestedQuery, ResolvedQuery, ResolvedSelect
 from discreet.query.syntax.source_position import build_or_refuse, refuse
 
 _MAX_PUBLIC_VALUES = 1000
@@ -30,15 +30,15 @@ _JOIN_HINT = "Write it as a JOIN, or as unit IN (SELECT unit FROM …)."
 
 
 @dataclass(frozen=True)
-class SubqueryResolver:
-    """Resolves the subqueries of a condition."""
+class SubqueryBinder:
+    """Binds the subqueries of a condition: as a whole, or the sources of its FROM."""
 
-    resolve_query: Callable[[exp.Query], BoundSource]
-    resolve_from: Callable[[exp.Select], list[FromItem]]
+    bind_query: Callable[[ResolvedQuery], BoundSource]
+    bind_from: Callable[[ResolvedSelect], list[BoundItem]]
 
 
 def apply_where(
-    rows: PrivateSource, nodes: Sequence[exp.Expr], context: BindContext, resolver: SubqueryResolver
+    rows: PrivateSource, nodes: Sequence[exp.Expr], context: BindContext, binder: SubqueryBinder
 ) -> PrivateSource:
     """Return the rows that satisfy all conditions."""
     plain = []
@@ -47,20 +47,20 @@ def apply_where(
         while isinstance(bare, exp.Not):
             bare, has = bare.this.unnest(), SemiJoinKind.ANTI if has is SemiJoinKind.SEMI else SemiJoinKind.SEMI
         if isinstance(bare, exp.In) and bare.args.get("query") is not None:
-            rows = _in_subquery(rows, bare, has, resolver)
-        elif isinstance(bare, exp.Exists) and isinstance(bare.this, exp.Query):
-            rows = _exists_subquery(rows, bare, has, context, resolver)
+            rows = _in_subquery(rows, bare, has, binder)
+        elif isinstance(bare, exp.Exists) and isinstance(bare.this, NestedQuery):
+            rows = _exists_subquery(rows, bare, has, context, binder)
         else:
             plain.append(node)
     return filter_rows(rows, plain, "WHERE")
 
 
-def _in_subquery(rows: PrivateSource, node: exp.In, has: SemiJoinKind, resolver: SubqueryResolver) -> PrivateSource:
+def _in_subquery(rows: PrivateSource, node: exp.In, has: SemiJoinKind, binder: SubqueryBinder) -> PrivateSource:
     """Bind unit IN (SELECT unit …)."""
     left = node.this.unnest()
     nodes = left.expressions if isinstance(left, exp.Tuple) else [left]
     ours = [bind_value(each, stored_lookup(rows.views, "WHERE"), "WHERE") for each in nodes]
-    source = resolver.resolve_query(node.args["query"])
+    source = binder.bind_query(node.args["query"].query)
     if isinstance(source, PublicSource):
         return _in_public_column(rows, node, has, ours, source)
     if not isinstance(source, PrivateSource):
@@ -103,28 +103,24 @@ def _in_public_column(
 
 
 def _exists_subquery(
-    rows: PrivateSource, node: exp.Exists, has: SemiJoinKind, context: BindContext, resolver: SubqueryResolver
+    rows: PrivateSource, node: exp.Exists, has: SemiJoinKind, context: BindContext, binder: SubqueryBinder
 ) -> PrivateSource:
     """Bind EXISTS (SELECT … WHERE inner.unit = outer.unit AND conditions on the inner query)."""
-    select = node.this.unnest()
-    if not isinstance(select, exp.Select):
+    select = node.this.query
+    if not isinstance(select, ResolvedSelect):
         raise refuse(node, "EXISTS", "EXISTS needs a single SELECT", _JOIN_HINT)
-    for name in ("group", "having", "limit", "offset", "order", "qualify", "with_"):
-        if select.args.get(name):
-            raise refuse(node, "EXISTS", "EXISTS supports only FROM and WHERE", _JOIN_HINT)
-    items = resolver.resolve_from(select)
+    clauses = (select.group, select.having, select.limit, select.offset, select.qualify)
+    if any(clause is not None for clause in clauses) or select.order or select.with_queries:
+        raise refuse(node, "EXISTS", "EXISTS supports only FROM and WHERE", _JOIN_HINT)
+    items = binder.bind_from(select)
     if not any(isinstance(item.source, PrivateSource) for item in items):
         raise refuse(node, "EXISTS", "EXISTS over a public table is not supported", "Write it as a JOIN.")
     views = [view for item in items for view in item.views]
-    conditions = conjuncts(select.args["where"].this if select.args.get("where") else None)
-    inner_conditions = [condition for condition in conditions if _reads_inner_only(condition, views)]
-    outer_conditions = [
-        condition
-        for condition in conditions
-        if not any(condition is inner_condition for inner_condition in inner_conditions)
-    ]
+    conditions = conjuncts(select.where)
+    inner_conditions = [condition for condition in conditions if reads_only(condition, views)]
+    outer_conditions = [condition for condition in conditions if not reads_only(condition, views)]
     other, unused = join_sources(items, inner_conditions, context)
-    other = apply_where(other, unused, context, resolver)
+    other = apply_where(other, unused, context, binder)
     pairs = join_equalities(outer_conditions, rows.views, other.views)
     if len(pairs) != len(outer_conditions):
         left = next(condition for condition in outer_conditions if not any(condition is pair.node for pair in pairs))
@@ -134,20 +130,6 @@ def _exists_subquery(
     return PrivateSource(
         build_or_refuse(lambda: SemiJoinOnUnit(rows.relation, other.relation, has), node, "WHERE"), rows.views
     )
-
-
-def _reads_inner_only(node: exp.Expr, views: Sequence[View]) -> bool:
-    """Return whether a condition refers only to the inner query."""
-    outer = [
-        column
-        for column in node.find_all(exp.Column)
-        if column.find_ancestor(exp.Query, exp.Exists) in _enclosing_query(node)
-    ]
-    return all(has_column(views, column) for column in outer)
-
-
-def _enclosing_query(node: exp.Expr) -> list[exp.Expr | None]:
-    return [node.find_ancestor(exp.Query, exp.Exists)]
 
 
 def _check_unit_equality(

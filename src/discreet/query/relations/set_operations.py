@@ -1,6 +1,5 @@
 """UNION ALL of private rows, and set operations over released tables."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from sqlglot import exp
@@ -8,8 +7,7 @@ from sqlglot import exp
 from discreet.kernel.expr import Call, Column, Expr, Type, Value
 from discreet.kernel.relation import Derive, Union
 from discreet.query.expressions.bound_expr import BoundExpr
-from discreet.query.relations.projection import check_row_clauses
-from discreet.query.relations.scope import (
+from discreet.query.relations.bound_sources import (
     BoundSource,
     ColumnInfo,
     PrivateSource,
@@ -18,27 +16,24 @@ from discreet.query.relations.scope import (
     View,
     unused_name,
 )
+from discreet.query.relations.projection import check_row_clauses
+from discreet.query.syntax.resolved_query import ResolvedSetOperation
 from discreet.query.syntax.source_position import build_or_refuse, refuse
 
 
-def combine_sources(query: exp.SetOperation, resolve: Callable[[exp.Expr], BoundSource]) -> BoundSource:
+def combine_sources(query: ResolvedSetOperation, left: BoundSource, right: BoundSource) -> BoundSource:
     """Bind UNION, INTERSECT or EXCEPT."""
-    left, right = resolve(query.this), resolve(query.expression)
     if isinstance(left, ReleasedSource) and isinstance(right, ReleasedSource):
-        query.set("this", left.query)
-        query.set("expression", right.query)
-        return ReleasedSource(query)
-    name = type(query).__name__.upper()
+        return ReleasedSource(replace(query, left=left.query, right=right.query))
+    node, name = query.node, type(query.node).__name__.upper()
     if not (isinstance(left, PrivateSource) and isinstance(right, PrivateSource)):
         cause = f"{name} cannot combine private rows with other rows"
-        raise refuse(query, name, cause, "Aggregate each side first, or use private tables on both sides.")
-    if not isinstance(query, exp.Union) or query.args.get("distinct"):
+        raise refuse(node, name, cause, "Aggregate each side first, or use private tables on both sides.")
+    if not isinstance(node, exp.Union) or node.args.get("distinct"):
         cause = f"{name} would compare rows of different privacy units"
-        raise refuse(query, name, cause, "Use UNION ALL, or GROUP BY the unit.")
-    if query.args.get("by_name"):
-        raise refuse(query, name, "UNION BY NAME is not supported", "List the columns in the same order.")
+        raise refuse(node, name, cause, "Use UNION ALL, or GROUP BY the unit.")
     check_row_clauses(query)
-    return _union_all(query, left, right)
+    return _union_all(node, left, right)
 
 
 def _union_all(query: exp.Expr, left: PrivateSource, right: PrivateSource) -> PrivateSource:
@@ -46,9 +41,6 @@ def _union_all(query: exp.Expr, left: PrivateSource, right: PrivateSource) -> Pr
     if left.relation.shape.unit is None or right.relation.shape.unit is None:
         cause = "each row is its own privacy unit, so private tables cannot be combined"
         raise refuse(query, "UNION", cause, "Query one private table at a time.")
-    if len(ours) != len(theirs):
-        cause = f"the two sides have different numbers of columns, {len(ours)} and {len(theirs)}"
-        raise refuse(query, "UNION", cause, "Select the same columns on both sides.")
     names: list[str] = []
     for info in ours:
         names.append(unused_name(info.name, names))
@@ -61,7 +53,7 @@ def _union_all(query: exp.Expr, left: PrivateSource, right: PrivateSource) -> Pr
         for rows in (left, right)
     ]
     view = tuple(_union_info(name, kind, a, b) for name, kind, a, b in zip(names, kinds, ours, theirs, strict=True))
-    return PrivateSource(build_or_refuse(lambda: Union(sides[0], sides[1]), query, "UNION"), (View(None, view),))
+    return PrivateSource(build_or_refuse(lambda: Union(sides[0], sides[1]), query, "UNION"), (View(None, None, view),))
 
 
 def _common_type(query: exp.Expr, ours: ColumnInfo, theirs: ColumnInfo) -> Type:

@@ -20,19 +20,20 @@ from discreet.kernel.relation import (
 )
 from discreet.query.bind_context import BindContext
 from discreet.query.expressions.bound_expr import BoundExpr
-from discreet.query.relations.ownership import parent_keys_of, unit_key_index, unit_key_names
-from discreet.query.relations.predicates import bind_condition, conjunction
-from discreet.query.relations.scope import (
+from discreet.query.relations.bound_sources import (
     PrivateSource,
     PublicSource,
     View,
     bind_value,
-    has_column,
     private_without_clashes,
     public_without_clashes,
+    reads_only,
     stored_lookup,
     unused_name,
 )
+from discreet.query.relations.ownership import parent_keys_of, unit_key_index, unit_key_names
+from discreet.query.relations.predicates import bind_condition, conjunction
+from discreet.query.syntax.resolved_query import columns_in
 from discreet.query.syntax.source_position import build_or_refuse, refuse
 from discreet.query.syntax.syntax_tree import first_subquery
 
@@ -102,12 +103,7 @@ def join_equalities(nodes: Nodes, ours: Sequence[View], theirs: Sequence[View]) 
         if not isinstance(bare, exp.EQ) or first_subquery(bare) is not None:
             continue
         for left, right in ((bare.this, bare.expression), (bare.expression, bare.this)):
-            if (
-                _reads_only(left, ours)
-                and _reads_only(right, theirs)
-                and not _reads_only(left, theirs)
-                and not _reads_only(right, ours)
-            ):
+            if _reads_columns(left, ours) and _reads_columns(right, theirs):
                 pair = (
                     bind_value(left, stored_lookup(ours, "ON"), "ON"),
                     bind_value(right, stored_lookup(theirs, "ON"), "ON"),
@@ -117,10 +113,9 @@ def join_equalities(nodes: Nodes, ours: Sequence[View], theirs: Sequence[View]) 
     return equalities
 
 
-def _reads_only(node: exp.Expr, views: Sequence[View]) -> bool:
+def _reads_columns(node: exp.Expr, views: Sequence[View]) -> bool:
     """Return whether an expression reads columns, all of them from these views."""
-    columns = list(node.find_all(exp.Column))
-    return bool(columns) and all(has_column(views, column) for column in columns)
+    return bool(columns_in(node)) and reads_only(node, views)
 
 
 def _is_public_key(pair: JoinEquality) -> bool:

@@ -20,13 +20,18 @@ def line_of(node: exp.Expr) -> str:
     >>> line_of(parse_one("SELECT a,\n  b + 1", read="postgres").selects[1])
     'line 2'
     """
+    return f"line {line_number(node)}"
+
+
+def line_number(node: exp.Expr) -> int:
+    """Return the line on which a part of the query begins."""
     around: exp.Expr | None = node
     while around is not None:  # NULL, for example, has no position
         lines = [part.meta["line"] for part in around.walk() if "line" in part.meta]
         if lines:
-            return f"line {min(lines)}"
+            return int(min(lines))
         around = around.parent
-    return "line 1"
+    return 1
 
 
 def sql_of(node: exp.Expr) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from discreet.query.syntax.resolved_query import NestedQuery
 from discreet.query.syntax.source_position import refuse
 
 # Aggregates without a class in sqlglot.
@@ -57,7 +58,10 @@ def is_aggregate(node: exp.Expr) -> bool:
 
 def first_subquery(node: exp.Expr) -> exp.Expr | None:
     """Return the first subquery of an expression."""
-    return next((part for part in nodes_without_subqueries(node) if isinstance(part, exp.Query | exp.Exists)), None)
+    return next(
+        (part for part in nodes_without_subqueries(node) if isinstance(part, exp.Query | NestedQuery | exp.Exists)),
+        None,
+    )
 
 
 def first_window(node: exp.Expr) -> exp.Expr | None:
@@ -79,14 +83,19 @@ def first_aggregate(node: exp.Expr) -> exp.Expr | None:
     )
 
 
+def window_call(window: exp.Window) -> list[exp.Expr]:
+    """Return the nodes of a window function's call: the function, and the FILTER or IGNORE NULLS around it."""
+    call = [window.this]
+    while isinstance(call[-1], exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
+        call.append(call[-1].this)
+    return call
+
+
 def window_operands(window: exp.Window) -> list[exp.Expr]:
     """Return the arguments of a window function, and all expressions of its clauses."""
-    operands: list[exp.Expr] = [child for child in window.iter_expressions() if child is not window.this]
-    inner = window.this
-    while isinstance(inner, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
-        operands += [child for child in inner.iter_expressions() if child is not inner.this]
-        inner = inner.this
-    return [*inner.iter_expressions(), *operands]
+    call = window_call(window)
+    children = [child for node in (call[-1], window, *call[:-1]) for child in node.iter_expressions()]
+    return [child for child in children if not any(child is each for each in call)]
 
 
 MAX_AGGREGATES = 200  # distinct ones in one SELECT: the kernel's limit on totals

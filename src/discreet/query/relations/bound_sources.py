@@ -1,8 +1,7 @@
-"""Scopes: the columns of a query's sources, resolved by name as in PostgreSQL."""
+"""The sources of a query: private rows, a public table or released tables, and what is known of their columns."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from fractions import Fraction
 from operator import is_
 from typing import cast
@@ -12,11 +11,11 @@ from sqlglot import exp
 from discreet.kernel.expr import Call, Column, Constant, Expr, Type, Value
 from discreet.kernel.relation import Derive, PublicTable, Relation
 from discreet.policy.declarations import Window
-from discreet.postprocess.name_resolution import matches_name, matching
 from discreet.query.expressions.binder import ColumnLookup, NameLookup, bind_expr
 from discreet.query.expressions.bound_expr import BoundExpr, RangeEnd
 from discreet.query.expressions.declared_values import DeclaredLists
-from discreet.query.syntax.source_position import quote_name, refuse
+from discreet.query.syntax.resolved_query import ResolvedQuery, columns_in, reference_of
+from discreet.query.syntax.source_position import refuse
 
 ValuesLookup = Callable[[], tuple[Value, ...] | None]
 RangeLookup = Callable[[], BoundExpr]
@@ -68,11 +67,11 @@ class ColumnInfo:
 
 @dataclass(frozen=True)
 class View:
-    """The alias and columns of one source; `using_columns` are those merged by USING."""
+    """The columns of one source of FROM, with its unique name and its name in the query."""
 
+    ref: str | None
     alias: str | None
     columns: tuple[ColumnInfo, ...]
-    using_columns: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -84,10 +83,8 @@ class PrivateSource:
 
     @property
     def columns(self) -> tuple[ColumnInfo, ...]:
-        """All columns, in the order of *."""
-        return tuple(
-            info for view in self.views for info in view.columns if info.name.lower() not in view.using_columns
-        )
+        """All columns."""
+        return tuple(info for view in self.views for info in view.columns)
 
     def columns_by_name(self) -> dict[str, ColumnInfo]:
         """Return the columns by their names in the relation."""
@@ -106,69 +103,26 @@ class PublicSource:
 class ReleasedSource:
     """A query over released tables only."""
 
-    query: exp.Query
+    query: ResolvedQuery
 
 
 BoundSource = PrivateSource | PublicSource | ReleasedSource
 
 
-def same_name(identifier: exp.Expr, name: str) -> bool:
-    """Return whether an identifier matches a name; see `matches_name`."""
-    return matches_name(identifier, name)
-
-
 def find_column(views: Iterable[View], node: exp.Column, clause: str) -> ColumnInfo:
-    """Return the column of this name; unknown and ambiguous names are refused with similar names as a hint."""
-    name, table = node.this, node.args.get("table")
-    views = tuple(views)
-    if node.args.get("db") or node.args.get("catalog"):
-        hint = "Write table.column, with the table's alias if it has one."
-        raise refuse(node, clause, f"column reference {quote_name(name.name)} has too many parts", hint)
-    if table is not None:
-        views = tuple(view for view in views if view.alias is not None and same_name(table, view.alias))
-        if not views:
-            raise refuse(
-                node,
-                clause,
-                f"missing FROM-clause entry for table {quote_name(table.name)}",
-                "Use the names or aliases of FROM.",
-            )
-    candidates = _candidates(views, name, qualified=table is not None)
-    if len(candidates) == 1:
-        return candidates[0]
-    if candidates:
-        aliases = [f"{view.alias}.{name.name}" for view in views if any(info in view.columns for info in candidates)]
-        raise refuse(
-            node, clause, f"column reference {quote_name(name.name)} is ambiguous", f"Write {' or '.join(aliases)}."
-        )
-    names = [known.name for view in views for known in view.columns]
-    raise refuse(node, clause, f"column {quote_name(name.name)} does not exist", name_hint(name.name, names))
+    """Return the column that a name refers to; Refused if it belongs to a query around this one."""
+    reference = reference_of(node)
+    for view in views:
+        if view.ref == reference.source:
+            return view.columns[reference.index]
+    cause = "a subquery on private rows cannot refer to the outer query"
+    raise refuse(node, clause, cause, "Write it as a JOIN, or as unit IN (SELECT unit FROM …).")
 
 
-def has_column(views: Iterable[View], node: exp.Column) -> bool:
-    """Return whether exactly one column has this name."""
-    name, table = node.this, node.args.get("table")
-    if not isinstance(name, exp.Identifier) or node.args.get("db"):
-        return False
-    if table is not None:
-        views = [view for view in views if view.alias is not None and same_name(table, view.alias)]
-    return len(_candidates(views, name, qualified=table is not None)) == 1
-
-
-def _candidates(views: Iterable[View], name: exp.Identifier, *, qualified: bool) -> list[ColumnInfo]:
-    infos = [
-        info for view in views for info in view.columns if qualified or info.name.lower() not in view.using_columns
-    ]
-    return matching(name, infos)
-
-
-def name_hint(name: str, names: list[str]) -> str:
-    """Return a hint for an unknown name: similar names, or all of them."""
-    lower = {each.lower(): each for each in names}
-    close = get_close_matches(name.lower(), lower, n=3, cutoff=0.6)
-    if close:
-        return f"Did you mean {' or '.join(lower[each] for each in close)}?"
-    return f"Available: {', '.join(names[:20])}{', …' if len(names) > 20 else ''}." if names else "None are available."
+def reads_only(node: exp.Expr, views: Iterable[View]) -> bool:
+    """Return whether all columns of an expression belong to these views."""
+    refs = {view.ref for view in views}
+    return all(reference_of(column).source in refs for column in columns_in(node))
 
 
 def bind_value(node: exp.Expr, columns: ColumnLookup, clause: str) -> BoundExpr:

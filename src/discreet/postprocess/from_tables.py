@@ -1,0 +1,215 @@
+# ruff: noqa: S608 - this module generates SQL from its own templates
+"""FROM over released tables: tables, subqueries, VALUES, and their joins."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pyarrow as pa
+from sqlglot import exp
+
+from discreet.postprocess.environment import Env
+from discreet.postprocess.sql_expression import (
+    ColumnOrigin,
+    MixedOrigin,
+    Origin,
+    ReleasedColumn,
+    SqlExpr,
+    SqlType,
+    shift_slots,
+)
+from discreet.postprocess.type_conversion import coerce_together
+from discreet.query.syntax.resolved_query import (
+    FromItem,
+    Reference,
+    ResolvedQuery,
+    ResolvedSelect,
+    TableSource,
+    ValuesSource,
+    WithQuery,
+)
+
+DRAWS = "draws"  # the table with the numbers of all draws
+_RELEASED_TEXT_WIDTH = 100  # assumed characters of a released text, to bound the length of concatenations
+
+
+@dataclass(frozen=True)
+class PlannedColumn:
+    """A column of a planned query."""
+
+    name: str
+    kind: SqlType
+    origin: Origin
+    width: int = 0
+
+
+@dataclass(frozen=True)
+class PlannedRelation:
+    """A planned query or table.
+
+    Its columns are c0, c1 …; hidden columns h0, h1 … hold the row numbers of the tables in `slots`, and hidden column w
+    numbers the rows if `is_ordered`. `is_single_row`: there is at most one row. `selected_by` are the released columns
+    that decide which rows there are. Hidden columns i0, i1 …, as many as `identity`, and the row numbers identify a row
+    in every draw of the noise. Over several draws, hidden column d has the number of the draw.
+    """
+
+    sql: str
+    fields: tuple[PlannedColumn, ...]
+    slots: tuple[str, ...] = ()
+    is_ordered: bool = False
+    is_single_row: bool = False
+    selected_by: frozenset[ReleasedColumn] = frozenset()
+    identity: int = 0
+
+
+TablesByKey = Mapping[Hashable, PlannedRelation]  # tables by the keys of their sources, WITH queries by their names
+
+
+@dataclass(frozen=True)
+class PlannedSource:
+    """A source of FROM: its name in the SQL, its relation, and the hidden columns before its own."""
+
+    ref: str
+    relation: PlannedRelation
+    slot_offset: int
+    places: tuple[int, ...]  # of its columns in the relation
+
+    def column_expr(self, index: int) -> SqlExpr:
+        """Return a column of the source as an expression."""
+        place = self.places[index]
+        field = self.relation.fields[place]
+        return SqlExpr(f"{self.ref}.c{place}", field.kind, shift_slots(field.origin, self.slot_offset), field.width)
+
+
+@dataclass(frozen=True)
+class PlannedFrom:
+    """The sources of a FROM, and its SQL; `draw` is the SQL of the number of the draw, if there are several."""
+
+    sources: tuple[PlannedSource, ...] = ()
+    sql: str = ""
+    draw: str | None = None
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """The tables that have row numbers."""
+        return tuple(table for source in self.sources for table in source.relation.slots)
+
+    @property
+    def row_numbers(self) -> list[str]:
+        """The SQL of the row numbers."""
+        return [f"{source.ref}.h{index}" for source in self.sources for index in range(len(source.relation.slots))]
+
+    @property
+    def identity(self) -> list[str]:
+        """The SQL of what identifies a row besides the row numbers."""
+        return [f"{source.ref}.i{index}" for source in self.sources for index in range(source.relation.identity)]
+
+    def column(self, reference: Reference) -> SqlExpr | None:
+        """Return a column; None if it belongs to another query."""
+        source = next((source for source in self.sources if source.ref == reference.source), None)
+        return None if source is None else source.column_expr(reference.index)
+
+
+def released_table(index: int, name: str, schema: pa.Schema) -> PlannedRelation:
+    """Return a released table, named t0, t1 … in the SQL, with row numbers in hidden column h0."""
+    fields = [
+        PlannedColumn(field.name, _sql_type(field), ColumnOrigin(0, name, field.name, f"c{at}"), _RELEASED_TEXT_WIDTH)
+        for at, field in enumerate(schema)
+    ]
+    return PlannedRelation(f"t{index}", tuple(fields), (name,))
+
+
+def _sql_type(field: pa.Field) -> SqlType:
+    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    for check, sql_type in _SQL_TYPES:
+        if check(kind):
+            return sql_type
+    raise TypeError(f"column {field.name!r} has type {field.type}, which is not supported on aggregated results")
+
+
+_SQL_TYPES: tuple[tuple[Callable[[pa.DataType], bool], SqlType], ...] = (
+    (pa.types.is_boolean, SqlType.BOOLEAN),
+    (pa.types.is_integer, SqlType.INTEGER),
+    (pa.types.is_floating, SqlType.REAL),
+    (pa.types.is_decimal, SqlType.NUMERIC),
+    (lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind), SqlType.TEXT),
+    (pa.types.is_date, SqlType.DATE),
+    (lambda kind: pa.types.is_timestamp(kind) and kind.tz is None, SqlType.TIMESTAMP),
+)
+
+
+def plan_from(
+    select: ResolvedSelect,
+    tables: TablesByKey,
+    plan_query: Callable[[ResolvedQuery], PlannedRelation],
+    make_env: Callable[[PlannedFrom], Env],
+    *,
+    draws: bool,
+) -> PlannedFrom:
+    """Plan the sources and joins of a FROM; over several draws, rows of the same draw are joined."""
+    begin = PlannedFrom()
+    if draws and not select.sources:
+        return PlannedFrom(sql=f" FROM {DRAWS}", draw=f"{DRAWS}.d")
+    for item in select.sources:
+        relation, text = _plan_source(item, tables, plan_query, make_env)
+        if draws and isinstance(item.source, ValuesSource):
+            text = f"(SELECT * FROM {DRAWS} CROSS JOIN {text} AS v)"
+        source = PlannedSource(item.ref, relation, len(begin.slots), _places(item, relation))
+        wider, own = PlannedFrom((*begin.sources, source)), f"{item.ref}.d"
+        same_draw = f"{begin.draw} = {own}" if draws and begin.sources else ""
+        join = _join_sql(item, f"{text} AS {item.ref}", same_draw, partial(make_env, wider))
+        draw = f"coalesce({begin.draw}, {own})" if same_draw else own
+        begin = replace(wider, sql=begin.sql + join, draw=draw if draws else None)
+    return begin
+
+
+def _plan_source(
+    item: FromItem,
+    tables: TablesByKey,
+    plan_query: Callable[[ResolvedQuery], PlannedRelation],
+    make_env: Callable[[PlannedFrom], Env],
+) -> tuple[PlannedRelation, str]:
+    """Return the relation of a source, and its SQL."""
+    match item.source:
+        case TableSource(key):
+            relation = tables[key]
+            return replace(relation, is_single_row=item.source.is_single_row), relation.sql
+        case WithQuery(ref):
+            return tables[ref], ref
+        case ValuesSource(rows, names):
+            relation = _plan_values(rows, names, item.node, make_env(PlannedFrom()))
+        case _:
+            relation = plan_query(item.source)
+    return relation, f"({relation.sql})"
+
+
+def _places(item: FromItem, relation: PlannedRelation) -> tuple[int, ...]:
+    if not isinstance(item.source, TableSource):
+        return tuple(range(len(relation.fields)))
+    by_name = {field.name: place for place, field in enumerate(relation.fields)}
+    return tuple(by_name.get(name, -1) for name in item.source.columns)
+
+
+def _join_sql(item: FromItem, text: str, same_draw: str, make_env: Callable[[], Env]) -> str:
+    if item.join is None:
+        return f" FROM {text}"
+    conditions = [same_draw] if same_draw else []
+    if item.join.on is not None:
+        conditions.append(replace(make_env(), clause="JOIN").condition(item.join.on).sql)
+    if not conditions:
+        return f" CROSS JOIN {text}"
+    return f" {item.join.side or 'INNER'} JOIN {text} ON {' AND '.join(conditions)}"
+
+
+def _plan_values(rows: Sequence[Sequence[exp.Expr]], names: Sequence[str], node: exp.Expr, env: Env) -> PlannedRelation:
+    env = replace(env, clause="VALUES")
+    columns = [
+        coerce_together([env.translate(each) for each in column], node, "VALUES") for column in zip(*rows, strict=True)
+    ]
+    texts = [f"({', '.join(value.sql for value in row)})" for row in zip(*(each for each, _ in columns), strict=True)]
+    fields = [
+        PlannedColumn(name, kind, MixedOrigin(frozenset()), max(value.width for value in values))
+        for name, (values, kind) in zip(names, columns, strict=True)
+    ]
+    places = ", ".join(f"c{index}" for index in range(len(columns)))
+    return PlannedRelation(f"SELECT * FROM (VALUES {', '.join(texts)}) AS v({places})", tuple(fields))

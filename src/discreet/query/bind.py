@@ -1,0 +1,210 @@
+"""Bind a resolved query from the inside out, and find its releases.
+
+Each query is one of three things: private rows (each owned by one unit), rows of a public table, or a query over
+released tables. The innermost aggregate over private rows that is not per unit is a release; a SELECT over the
+released table takes its place.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from sqlglot import exp
+
+from discreet.query.aggregation.build_release import build_release
+from discreet.query.aggregation.group_keys import GroupedSelect, bind_group_keys, bind_grouping_sets
+from discreet.query.bind_context import BindContext
+from discreet.query.relations.bound_sources import BoundSource, PrivateSource, PublicSource, ReleasedSource
+from discreet.query.relations.from_clause import BoundCtes, BoundItem, join_sources, name_source
+from discreet.query.relations.per_unit import group_by_unit, is_per_unit
+from discreet.query.relations.predicates import conjuncts
+from discreet.query.relations.projection import check_row_clauses, project, select_public
+from discreet.query.relations.semi_join import SubqueryBinder, apply_where
+from discreet.query.relations.set_operations import combine_sources
+from discreet.query.syntax.resolved_query import (
+    FromItem,
+    NestedQuery,
+    ResolvedQuery,
+    ResolvedSelect,
+    ResolvedSetOperation,
+    TableSource,
+    ValuesSource,
+    WithQuery,
+    map_nested,
+)
+from discreet.query.syntax.source_position import refuse
+from discreet.query.syntax.syntax_tree import first_aggregate
+from discreet.query.table_sources import table_source
+
+_MIXED_FROM = "private rows cannot be joined with aggregated results"
+
+
+def bind_released_query(query: ResolvedQuery, context: BindContext) -> ResolvedQuery:
+    """Return the query over released tables, whose sources have the planned releases as keys."""
+    if isinstance(query, ResolvedSelect):
+        source = _bind_query(query, {}, context, outermost=True)
+    else:
+        source = bind_query(query, {}, context)
+    if isinstance(source, ReleasedSource):
+        return source.query
+    if isinstance(source, PublicSource):
+        cause = "this query reads only public tables"
+        raise refuse(query.node, "FROM", cause, "Leave out the private tables, and it is free.")
+    raise _single_rows_refusal(query.node)
+
+
+def _single_rows_refusal(node: exp.Expr) -> Exception:
+    cause = "this query would return individual rows"
+    return refuse(node, "SELECT", cause, "Aggregate them with COUNT(*), SUM(…) or AVG(…), and GROUP BY if needed.")
+
+
+def bind_query(query: ResolvedQuery, ctes: BoundCtes, context: BindContext) -> BoundSource:
+    """Bind a query to private rows, public rows, or a query over released tables."""
+    return _bind_query(query, ctes, context, outermost=False)
+
+
+def _bind_query(query: ResolvedQuery, ctes: BoundCtes, context: BindContext, *, outermost: bool) -> BoundSource:
+    released_ctes = []
+    for each in query.with_queries:
+        source = bind_query(each.query, ctes, context)
+        ctes = {**ctes, each.ref: source}
+        if isinstance(source, ReleasedSource):
+            released_ctes.append(replace(each, query=source.query))
+    query = replace(query, with_queries=tuple(released_ctes))
+    if isinstance(query, ResolvedSetOperation):
+        sides = (bind_query(side, ctes, context) for side in (query.left, query.right))
+        return combine_sources(query, *sides)
+    return _bind_select(query, ctes, context, outermost=outermost)
+
+
+def _bind_item(item: FromItem, ctes: BoundCtes, context: BindContext) -> BoundSource:
+    """Bind one source of FROM."""
+    match item.source:
+        case WithQuery(ref):
+            return name_source(ctes[ref], item)
+        case TableSource(str(name)):
+            return name_source(_bind_table(name, item, context), item)
+        case ResolvedSelect() | ResolvedSetOperation():
+            return name_source(bind_query(item.source, ctes, context), item)
+        case ValuesSource():
+            cause = "functions and lists are not supported in FROM"
+            raise refuse(item.node, "FROM", cause, "Name a table of the policy.")
+    raise TypeError(f"unknown source type {type(item.source).__name__}")
+
+
+def _bind_table(name: str, item: FromItem, context: BindContext) -> BoundSource:
+    if name not in context.policy.tables:
+        cause = "information_schema cannot be combined with private tables"
+        raise refuse(item.node, "FROM", cause, "Query it alone, which is free.")
+    return table_source(context.policy, context.public_tables, context.policy.tables[name])
+
+
+def _bind_select(select: ResolvedSelect, ctes: BoundCtes, context: BindContext, *, outermost: bool) -> BoundSource:
+    sources = [_bind_item(item, ctes, context) for item in select.sources]
+    pairs = list(zip(sources, select.sources, strict=True))
+    released = [item for source, item in pairs if isinstance(source, ReleasedSource)]
+    if len(released) == len(pairs):
+        return _bind_outer_select(select, sources, ctes, context)
+    if released and not any(isinstance(source, PrivateSource) for source in sources):
+        cause = "joining a public table with aggregated results is not supported yet"
+        hint = "Join it before aggregating, and group by the columns that you need from it."
+        raise refuse(released[0].node, "FROM", cause, hint)
+    if released:
+        hint = "Run the aggregate first, then write its results as constants; or aggregate both, then join."
+        raise refuse(released[0].node, "FROM", _MIXED_FROM, hint)
+    items = [BoundItem(source, item) for source, item in pairs if not isinstance(source, ReleasedSource)]
+    if isinstance(items[0].source, PublicSource) and all(isinstance(item.source, PublicSource) for item in items):
+        return select_public(select, items[0].source)
+    return _bind_private_select(select, items, ctes, context, outermost=outermost)
+
+
+def _bind_private_select(
+    select: ResolvedSelect, items: list[BoundItem], ctes: BoundCtes, context: BindContext, *, outermost: bool
+) -> BoundSource:
+    def bind_from(inner: ResolvedSelect) -> list[BoundItem]:
+        sources = [(_bind_item(item, ctes, context), item) for item in inner.sources]
+        for source, item in sources:
+            if isinstance(source, ReleasedSource):
+                hint = "Run the aggregate first, then write its results as constants."
+                raise refuse(item.node, "FROM", _MIXED_FROM, hint)
+        return [BoundItem(source, item) for source, item in sources if not isinstance(source, ReleasedSource)]
+
+    binder = SubqueryBinder(partial(bind_query, ctes=ctes, context=context), bind_from)
+    rows, unused = join_sources(items, conjuncts(select.where), context)
+    rows = apply_where(rows, unused, context, binder)
+    clauses = [item.node for item in select.items]
+    clauses += [clause for clause in (select.having, select.qualify) if clause is not None]
+    clauses += [term.expression for term in select.order if term.expression is not None]
+    has_aggregate = any(first_aggregate(node) is not None for node in clauses)
+    if select.group is None and not has_aggregate and not select.distinct:
+        return _bind_rows(select, rows, outermost=outermost)
+    keys = bind_group_keys(select, rows) if select.group is not None or not has_aggregate else []
+    grouped = GroupedSelect(select, keys, rows, bind_grouping_sets(select, rows, keys))
+    _check_grouping_sets(grouped, context)
+    if is_per_unit(keys, rows):
+        if outermost:
+            cause = "each group would be a single privacy unit, and such groups are never released"
+            hint = "Group by a column whose values many units share, or count units with COUNT(DISTINCT …)."
+            raise refuse(keys[0].node, "GROUP BY" if select.group else "SELECT DISTINCT", cause, hint)
+        return group_by_unit(grouped)
+    return ReleasedSource(build_release(grouped, context, partial(_bind_nested, ctes=ctes, context=context)))
+
+
+def _bind_rows(select: ResolvedSelect, rows: PrivateSource, *, outermost: bool) -> PrivateSource:
+    """Bind a SELECT of private rows; the outermost one is refused."""
+    if not outermost:
+        check_row_clauses(select)
+        if select.having is not None:
+            raise refuse(select.having, "HAVING", "HAVING needs an aggregate", "Use WHERE.")
+    projected = project(select.items, rows)
+    if outermost:
+        raise _single_rows_refusal(select.node)
+    return projected
+
+
+def _check_grouping_sets(grouped: GroupedSelect, context: BindContext) -> None:
+    per_unit = is_per_unit(grouped.keys, grouped.rows)
+    if grouped.grouping_sets and (per_unit or context.policy.sample):
+        where = "for groups of one unit" if per_unit else "where the policy declares a sample"
+        hint = "Write one SELECT per grouping set, and combine them with UNION ALL."
+        group = grouped.select.node.args["group"]
+        raise refuse(group, "GROUP BY", f"ROLLUP, CUBE and GROUPING SETS are not supported {where}", hint)
+
+
+def _bind_nested(nested: NestedQuery, ctes: BoundCtes, context: BindContext) -> exp.Expr:
+    """Bind a subquery of an expression, which must be over released tables."""
+    copy = NestedQuery(query=_bind_released(nested.query, ctes, context))
+    copy.meta.update(nested.meta)
+    return copy
+
+
+def _bind_released(query: ResolvedQuery, ctes: BoundCtes, context: BindContext) -> ResolvedQuery:
+    source = bind_query(query, ctes, context)
+    if isinstance(source, ReleasedSource):
+        return source.query
+    if isinstance(source, PublicSource):
+        cause = "joining a public table with aggregated results is not supported yet"
+        raise refuse(query.node, "SELECT", cause, "Join it before aggregating, or query it alone, which is free.")
+    cause = "individual rows cannot be combined with aggregated results"
+    raise refuse(query.node, "SELECT", cause, "Aggregate them in the inner query.")
+
+
+def _bind_outer_select(
+    select: ResolvedSelect, sources: Sequence[BoundSource], ctes: BoundCtes, context: BindContext
+) -> ReleasedSource:
+    """Bind a query over released tables, whose subqueries must be over released tables too."""
+    if not select.sources and not any(node.find(NestedQuery) for node in select.expressions):
+        cause = "the query reads no table"
+        raise refuse(select.node, "SELECT", cause, "Write SELECT … FROM a table of the policy.")
+    items = tuple(
+        replace(item, source=source.query) if isinstance(source, ReleasedSource) and not _is_shared(item) else item
+        for source, item in zip(sources, select.sources, strict=True)
+    )
+    outer = map_nested(replace(select, sources=items), partial(_bind_released, ctes=ctes, context=context))
+    assert isinstance(outer, ResolvedSelect)
+    return ReleasedSource(outer)
+
+
+def _is_shared(item: FromItem) -> bool:
+    """Return whether a source is a WITH query, which is bound where it is defined."""
+    return isinstance(item.source, WithQuery)
