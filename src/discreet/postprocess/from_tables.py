@@ -212,4 +212,6 @@ def _plan_values(rows: Sequence[Sequence[exp.Expr]], names: Sequence[str], node:
         for name, (values, kind) in zip(names, columns, strict=True)
     ]
     places = ", ".join(f"c{index}" for index in range(len(columns)))
-    return PlannedRelation(f"SELECT * FROM (VALUES {', '.join(texts)}) AS v({places})", tuple(fields))
+    numbered = "*, CAST(row_number() OVER () AS VARCHAR) AS i0"
+    sql = f"SELECT {numbered} FROM (VALUES {', '.join(texts)}) AS v({places})"
+    return PlannedRelation(sql, tuple(fields), identity=1)

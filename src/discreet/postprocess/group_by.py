@@ -9,7 +9,14 @@ from sqlglot import exp
 from discreet.kernel.errors import Refused
 from discreet.postprocess.environment import Env, function_label
 from discreet.postprocess.from_tables import PlannedFrom
-from discreet.postprocess.sql_expression import MixedOrigin, ReleasedColumn, SqlExpr, SqlType, columns_read, mixed_expr
+from discreet.postprocess.sql_expression import (
+    ReleasedColumn,
+    SqlExpr,
+    SqlType,
+    columns_read,
+    mixed_expr,
+    untracked_origin,
+)
 from discreet.postprocess.type_conversion import FINITE_SQL
 from discreet.query.syntax.resolved_query import NestedQuery, reference_of
 from discreet.query.syntax.source_position import quote_name
@@ -19,7 +26,7 @@ from discreet.query.syntax.source_position import quote_name
 class FunctionCall:
     """A call of an aggregate or window function, in parts, so that FILTER and OVER can be inserted.
 
-    `allows_over` says whether it may be used as a window function.
+    `allows_over` says whether it may be used as a window function, `selects` whether it selects one of its operands.
     """
 
     sql: str
@@ -28,6 +35,7 @@ class FunctionCall:
     wrapper: str = "{}"
     width: int = 0
     allows_over: bool = True
+    selects: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,7 +76,8 @@ def aggregates_in(node: exp.Expr) -> list[exp.Expr]:
 def aggregate_expr(node: exp.Expr, env: Env) -> SqlExpr:
     """Translate an aggregate over the rows of a group."""
     call, filter_exprs = call_with_filter(node, env)
-    return mixed_expr(call.wrapper.format(call.sql), call.kind, *call.operands, *filter_exprs, width=call.width)
+    selectors = [*filter_exprs, *(call.operands if call.selects else ())]
+    return mixed_expr(call.wrapper.format(call.sql), call.kind, *call.operands, width=call.width, selectors=selectors)
 
 
 def call_with_filter(node: exp.Expr, env: Env) -> tuple[FunctionCall, list[SqlExpr]]:
@@ -143,7 +152,7 @@ def _extreme(node: exp.Func, env: Env) -> FunctionCall:
     operand = env.translate(node.this)
     if operand.kind in (SqlType.BOOLEAN, SqlType.UNKNOWN):
         raise env.refuse(node, f"{function_label(node)} of {operand.kind} is not supported", "Use BOOL_AND or BOOL_OR")
-    return FunctionCall(f"{node.key}({operand.sql})", operand.kind, (operand,), width=operand.width)
+    return FunctionCall(f"{node.key}({operand.sql})", operand.kind, (operand,), width=operand.width, selects=True)
 
 
 def _boolean_aggregate(name: str) -> Callable[[Any, Env], FunctionCall]:
@@ -180,10 +189,11 @@ def _within_group(node: exp.WithinGroup, env: Env) -> FunctionCall:
     at = 1 - at if order[0].args.get("desc") else at
     operand = env.number(order[0].this)
     if isinstance(function, exp.PercentileDisc):
-        return FunctionCall(f"quantile_disc({operand.sql}, {at!r})", operand.kind, (operand,), allows_over=False)
-    return FunctionCall(
-        f"quantile_cont(CAST({operand.sql} AS DOUBLE), {at!r})", SqlType.REAL, (operand,), FINITE_SQL, allows_over=False
-    )
+        return FunctionCall(
+            f"quantile_disc({operand.sql}, {at!r})", operand.kind, (operand,), allows_over=False, selects=True
+        )
+    sql = f"quantile_cont(CAST({operand.sql} AS DOUBLE), {at!r})"
+    return FunctionCall(sql, SqlType.REAL, (operand,), FINITE_SQL, allows_over=False, selects=at != 0.5)
 
 
 _AGGREGATES: Mapping[type[exp.Expr], CallRule] = {
@@ -332,7 +342,7 @@ class RowGroups:
     def _key_column(self, expr: SqlExpr) -> SqlExpr | None:
         for index, key in enumerate(self.keys):
             if key.sql == expr.sql:
-                return SqlExpr(f"{self.ref}.c{index}", key.kind, MixedOrigin(columns_read([key.origin])), key.width)
+                return SqlExpr(f"{self.ref}.c{index}", key.kind, untracked_origin([key.origin]), key.width)
         return None
 
     def _ungrouped_column(self, node: exp.Column, env: Env) -> SqlExpr:

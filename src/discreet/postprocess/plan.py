@@ -36,6 +36,7 @@ from discreet.postprocess.sql_expression import (
     RowWiseOrigin,
     SqlType,
     columns_read,
+    columns_selecting,
     depends_on_rows,
 )
 from discreet.query.syntax.names import distinct_names
@@ -302,7 +303,7 @@ def _redrawn_margins(
     return {
         plan.names[index]: [float(width) if math.isfinite(width) else None for width in widths]
         for index, widths in zip(plan.draws.columns, margins_by_column, strict=True)
-        if columns_read([plan.origins[index]]) & noisy
+        if columns_read([plan.origins[index]]) & noisy and not columns_selecting([plan.origins[index]]) & noisy
     }
 
 

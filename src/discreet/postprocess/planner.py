@@ -23,8 +23,8 @@ from discreet.postprocess.sql_expression import (
     SqlExpr,
     SqlType,
     columns_read,
-    depends_on_rows,
     mixed_expr,
+    untracked_origin,
 )
 from discreet.postprocess.type_conversion import coerce_together, null_unless_finite
 from discreet.postprocess.window_functions import window_expr
@@ -94,7 +94,7 @@ def _environment(begin: PlannedFrom, context: QueryContext) -> Env:
             return own
         assert context.outer is not None  # names are resolved, so it belongs to a query around this one
         outer_expr = context.outer.translate(node)
-        return replace(outer_expr, origin=_untracked_origin(outer_expr.origin))
+        return replace(outer_expr, origin=_without_row(outer_expr.origin))
 
     return Env("SELECT", RULES, column, partial(_plan_subquery, tables=context.tables), draw=begin.draw)
 
@@ -113,8 +113,8 @@ def _plan_subquery(node: exp.Expr, env: Env, tables: TablesByKey) -> SqlExpr:
     if len(planned.fields) != 1:
         raise env.refuse(node, f"the subquery must return one column, not {len(planned.fields)}", "Select one")
     (field,) = planned.fields
-    reads = columns_read([field.origin]) | planned.selected_by
-    column = SqlExpr(f"{ref}.c0", field.kind, MixedOrigin(reads), field.width)
+    origin = untracked_origin([field.origin])
+    column = SqlExpr(f"{ref}.c0", field.kind, replace(origin, reads=origin.reads | planned.selected_by), field.width)
     if isinstance(node, exp.In):
         (one, other), _ = coerce_together([env.translate(node.this), column], node, env.clause)
         return mixed_expr(f"({one.sql} IN (SELECT {other.sql} {begin}))", SqlType.BOOLEAN, one, other)
@@ -141,7 +141,7 @@ def _plan_select(select: ResolvedSelect, context: QueryContext) -> PlannedRelati
     columns += [f"{rows.draw} AS d"] if rows.draw else []
     word = "SELECT DISTINCT" if select.distinct else "SELECT"
     sql = f"{word} {', '.join(columns)}{rows.sql}" + "".join(f" QUALIFY {condition.sql}" for condition in last)
-    origins = [_untracked_origin(value.origin) if select.distinct else value.origin for value in values]
+    origins = [_without_row(value.origin) if select.distinct else value.origin for value in values]
     fields = tuple(
         PlannedColumn(item.name, value.kind, origin, value.width)
         for item, value, origin in zip(select.items, values, origins, strict=True)
@@ -192,14 +192,12 @@ def _plan_set_operation(query: ResolvedSetOperation, context: QueryContext) -> P
     columns, fields = [], []
     for index, pair in enumerate(zip(*(side.fields for side in sides), strict=True)):
         operands = [
-            SqlExpr(f"{ref}.c{index}", each.kind, _untracked_origin(each.origin), each.width)
+            SqlExpr(f"{ref}.c{index}", each.kind, _without_row(each.origin), each.width)
             for ref, each in zip(refs, pair, strict=True)
         ]
         values, kind = coerce_together(operands, query.node, "SELECT")
         columns.append(values)
-        origin = MixedOrigin(
-            columns_read(value.origin for value in operands), any(depends_on_rows(each.origin) for each in pair)
-        )
+        origin = untracked_origin(each.origin for each in pair)
         fields.append(PlannedColumn(pair[0].name, kind, origin, max(each.width for each in pair)))
     is_union_all = isinstance(query.node, exp.Union) and not query.node.args.get("distinct")
     identities = _union_identities(sides, refs) if is_union_all else ([], [])
@@ -261,8 +259,6 @@ def _conditions(node: exp.Expr | None, clause: str, env: Env) -> tuple[SqlExpr, 
     return () if node is None else (replace(env, clause=clause).condition(node),)
 
 
-def _untracked_origin(origin: Origin) -> Origin:
+def _without_row(origin: Origin) -> Origin:
     """Return the origin of a value whose row is no longer tracked."""
-    return (
-        origin if isinstance(origin, ConstantOrigin) else MixedOrigin(columns_read([origin]), depends_on_rows(origin))
-    )
+    return origin if isinstance(origin, ConstantOrigin) else untracked_origin([origin])

@@ -81,10 +81,15 @@ class RowWiseOrigin:
 
 @dataclass(frozen=True)
 class MixedOrigin:
-    """Several rows or tables; `depends_on_rows` if it depends on the set of rows even without reading a column."""
+    """Several rows or tables; `depends_on_rows` if it depends on the set of rows even without reading a column.
+
+    `selected_by` are the columns that it is selected by, as a maximum is. Their noise does not only spread the result,
+    but also biases it.
+    """
 
     reads: frozenset[ReleasedColumn]
     depends_on_rows: bool = False
+    selected_by: frozenset[ReleasedColumn] = frozenset()
 
 
 Origin = ConstantOrigin | ColumnOrigin | RowWiseOrigin | MixedOrigin
@@ -120,10 +125,14 @@ def compose_expr(template: str, kind: SqlType, *operands: SqlExpr, width: int | 
     )
 
 
-def mixed_expr(sql: str, kind: SqlType, *operands: SqlExpr, width: int = 0) -> SqlExpr:
-    """Return an expression that depends on several rows."""
+def mixed_expr(
+    sql: str, kind: SqlType, *operands: SqlExpr, width: int = 0, selectors: Iterable[SqlExpr] = ()
+) -> SqlExpr:
+    """Return an expression that depends on several rows, and that `selectors` select."""
+    origins, by = [operand.origin for operand in operands], [selector.origin for selector in selectors]
+    selected_by = columns_read(by) | columns_selecting([*origins, *by])
     return SqlExpr(
-        sql, kind, MixedOrigin(columns_read(operand.origin for operand in operands), depends_on_rows=True), width
+        sql, kind, MixedOrigin(columns_read([*origins, *by]), depends_on_rows=True, selected_by=selected_by), width
     )
 
 
@@ -137,6 +146,17 @@ def columns_read(origins: Iterable[Origin]) -> frozenset[ReleasedColumn]:
             case RowWiseOrigin() | MixedOrigin():
                 columns |= origin.reads
     return columns
+
+
+def columns_selecting(origins: Iterable[Origin]) -> frozenset[ReleasedColumn]:
+    """Return the released columns that values with these origins are selected by."""
+    return frozenset().union(*(origin.selected_by for origin in origins if isinstance(origin, MixedOrigin)))
+
+
+def untracked_origin(origins: Iterable[Origin]) -> MixedOrigin:
+    """Return the origin of a value that one of these became, without its row."""
+    origins = list(origins)
+    return MixedOrigin(columns_read(origins), any(map(depends_on_rows, origins)), columns_selecting(origins))
 
 
 def depends_on_rows(origin: Origin) -> bool:
@@ -158,7 +178,7 @@ def _combined_origin(template: str, origins: list[Origin]) -> Origin:
     texts = [origin.sql for origin in origins if not isinstance(origin, MixedOrigin)]
     rows = {(origin.slot, origin.table) for origin in origins if isinstance(origin, ColumnOrigin | RowWiseOrigin)}
     if len(texts) < len(origins) or len(rows) > 1:
-        return MixedOrigin(columns_read(origins), any(depends_on_rows(origin) for origin in origins))
+        return untracked_origin(origins)
     sql = template.format(*texts)
     if len(sql) > _MAX_CARRIED_LENGTH:
         return MixedOrigin(columns_read(origins))

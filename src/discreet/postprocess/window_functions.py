@@ -41,7 +41,8 @@ def window_expr(node: exp.Window, env: Env) -> SqlExpr:
     ]
     over = f"{call.sql} OVER ({' '.join(filter(None, clauses))})"
     other_exprs += [*partition, *(term for term, _ in terms)]
-    return mixed_expr(call.wrapper.format(over), call.kind, *call.operands, *other_exprs, width=call.width)
+    selectors = [*other_exprs, *(call.operands if call.selects else ())]
+    return mixed_expr(call.wrapper.format(over), call.kind, *call.operands, width=call.width, selectors=selectors)
 
 
 def _frame(spec: exp.Expr, env: Env) -> str:
