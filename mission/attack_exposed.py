@@ -29,7 +29,7 @@ def a15():
     more = sorted(name for name, (common, rare) in ends.items() if rare.interval(0.95)[0] > common.interval(0.95)[1])
     less = sorted(name for name, (common, rare) in ends.items() if rare.interval(0.95)[1] < common.interval(0.95)[0])
     memory = attacks.correlation(model="tree", random_state=0).details
-    shown = ", ".join(f"{name} {common.value:.0%} → {rare.value:.0%}" for name, (common, rare) in ends.items())
+    shown = ", ".join(f"{name} {_shown(common)} → {_shown(rare)}" for name, (common, rare) in ends.items())
     return record(
         "{count} attacks without a defence, most common tenth → rarest tenth: {shown}. The rarest are more exposed to "
         "{more_shown}; less to {less_shown}; elsewhere the 95 % intervals overlap. A tree that memorised doses, "
@@ -44,3 +44,8 @@ def a15():
         everybody=memory[BEYOND],
         rarest=memory[f"{BEYOND}, rarest tenth"],
     )
+
+
+def _shown(share):
+    low, high = share.interval()
+    return f"{share.value:.0%} ({low:.0%} to {high:.0%})"

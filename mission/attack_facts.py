@@ -2,7 +2,7 @@
 
 from discreet import attacks
 from mission.data import real
-from mission.rows import rate_of, record, row
+from mission.rows import outside_of, rate_of, record, row, share_of
 
 RECOGNISED = "images recognised by an independent classifier"
 BEYOND = "members minus non-members"
@@ -22,13 +22,13 @@ def b3():
         if name != "labels only"
     }
     shown = (
-        f"{name}: {each.details[RECOGNISED]:.0%} of {each.details['images recovered']} images recognised by an "
+        f"{name}: {_recognised(each)} of {each.details['images recovered']} images recognised by an "
         f"independent classifier, members minus non-members {each.details[BEYOND]}"
         for name, each in digits.items()
     )
     rates = {name: rate_of(each) for name, each in persons.items()}
-    outside = {name: each.evidence.baseline for name, each in persons.items()}
-    picked = (f"{name} {each} (not enrolled: {outside[name]:.1%})" for name, each in rates.items())
+    outside = {name: outside_of(each) for name, each in persons.items()}
+    picked = (f"{name} {each} (not enrolled: {outside[name]})" for name, each in rates.items())
     return record(
         "classes of many people (digits): {shown}. Classes of one person, identified among ten: {picked}",
         recognised={name: each.details[RECOGNISED] for name, each in digits.items()},
@@ -38,6 +38,10 @@ def b3():
         shown="; ".join(shown),
         picked="; ".join(picked),
     )
+
+
+def _recognised(result):
+    return share_of(result.details[RECOGNISED], result.details["images recovered"])
 
 
 @row("D5", "Attribute inference from correlations versus memorisation of the training set: warfarin and VKORC1")
@@ -52,12 +56,12 @@ def d5():
     }
     results = {name: attacks.correlation(patients, random_state=0, **way) for name, way in ways.items()}
     rates = {name: rate_of(each) for name, each in results.items()}
-    outside = {name: each.evidence.baseline for name, each in results.items()}
+    outside = {name: outside_of(each) for name, each in results.items()}
     shown = (
-        f"{name} {rates[name]} of members, {outside[name]:.1%} of non-members, difference {each.details[BEYOND]}"
+        f"{name} {rates[name]} of members, {outside[name]} of non-members, difference {each.details[BEYOND]}"
         for name, each in results.items()
     )
-    majority, inferred = results["least squares"].baseline, outside["private at epsilon 1"]
+    majority, inferred = results["least squares"].baseline, outside["private at epsilon 1"].value
     return record(
         "{patients:,} patients, most frequent genotype {majority:.1%}: {shown}. Epsilon implied by the tree: "
         "{implied}. For non-members the private model is correct {above:+.1%} more often than the majority guess: "

@@ -6,7 +6,7 @@ import numpy as np
 
 from discreet import attacks
 from mission.data import real
-from mission.rows import listed, rate_of, record, row
+from mission.rows import listed, rate_of, record, row, share_of
 
 PLACES = (500, 2000, 10_000)
 FOUND = "TPR at 0.1 % FPR"
@@ -19,14 +19,15 @@ def a6():
     rates = {result.epsilon: rate_of(result) for result in private}
     return record(
         "simulated genomes with 1,000 positions, about 100 people in a study, AUC: exact frequencies {exact} "
-        "({found:.0%} of members found at 0.1 % false positives, epsilon at least {implied:.1f}), rounded to whole "
+        "({found_shown} of members found at 0.1 % false positives, epsilon at least {implied:.1f}), rounded to whole "
         "percents {easy}; the curator {shown}: [picture](pictures/attack-membership.svg)",
         exact=rate_of(nothing),
         found=nothing.details[FOUND],
+        found_shown=share_of(nothing.details[FOUND], nothing.evidence.members.size),
         implied=nothing.implied.low,
         easy=rate_of(easy),
         private=rates,
-        shown=", ".join(f"at epsilon {epsilon} {each}" for epsilon, each in rates.items()),
+        shown=", ".join(f"at epsilon {float(epsilon):g} {each}" for epsilon, each in rates.items()),
     )
 
 

@@ -4,10 +4,11 @@ import numpy as np
 
 from discreet import attacks
 from mission.data import real
-from mission.rows import rate_of, record, row
+from mission.rows import outside_of, rate_of, record, row, share_of
 
 FRESH = 100  # a seed that was not used for tuning
 FOUND = "TPR at 1 % FPR"
+PEOPLE = 2000
 PRIVATE = {"defence": "curator", "epsilon": 1}
 
 
@@ -18,23 +19,29 @@ def d4():
         name: {way: getattr(attacks, name)(random_state=FRESH, **defence) for way, defence in ways.items()}
         for name in ("shadow", "likelihood_ratio")
     }
-    people = real("likelihood_ratio").subset(np.arange(2000))
+    people = real("likelihood_ratio").subset(np.arange(PEOPLE))
     location = attacks.likelihood_ratio(people, shadows=3, targets=1, random_state=FRESH)
     shown = (
-        f"{name}: AUC {rate_of(each['exact'])}, {each['exact'].details[FOUND]:.1%} of members found at 1 % "
+        f"{name}: AUC {rate_of(each['exact'])}, {_found(each['exact'])} of members found at 1 % "
         f"false positives; with the easy fix {rate_of(each['easy'])}; at epsilon 1 {rate_of(each['private'])}, "
-        f"{each['private'].details[FOUND]:.1%} found, implied epsilon {each['private'].implied}"
+        f"{_found(each['private'])} found, implied epsilon {each['private'].implied}"
         for name, each in results.items()
     )
     return record(
-        "{shown}; 2,000 people of the Location data, likelihood_ratio with 3 shadow models: AUC {location}, "
-        "{location_found:.1%} found",
+        "{shown}; {people:,} people of the Location data, likelihood_ratio with 3 shadow models: AUC {location}, "
+        "{location_found} found",
         rates={name: {way: rate_of(result) for way, result in each.items()} for name, each in results.items()},
         found={name: {way: result.details[FOUND] for way, result in each.items()} for name, each in results.items()},
         location=rate_of(location),
-        location_found=location.details[FOUND],
+        location_found=_found(location),
+        people=PEOPLE,
         shown="; ".join(shown),
     )
+
+
+def _found(result):
+    """Return the share of members found, with its interval at the threshold that was used."""
+    return share_of(result.details[FOUND], result.evidence.members.size)
 
 
 @row("E3", "A learned membership oracle: a neural network trained on shadow models, against a forest and a network")
@@ -68,8 +75,7 @@ def e4():
     shown = (
         f"{name}, imputed {_imputed(each):.1%}: "
         + ", ".join(
-            f"{way} {rate_of(result)} of members, {result.evidence.baseline:.1%} of non-members"
-            for way, result in each.items()
+            f"{way} {rate_of(result)} of members, {outside_of(result)} of non-members" for way, result in each.items()
         )
         for name, each in results.items()
     )

@@ -2,7 +2,7 @@
 
 from discreet import attacks
 from mission.data import real
-from mission.rows import listed, rate_of, record, row
+from mission.rows import outside_of, rate, rate_of, record, row, share_of
 
 LEVELS = {"1/8": 1 / 8, "1/4": 1 / 4, "1/2": 1 / 2, "1": 1, "8": 8}
 AGAINST = ({"defence": "nothing"}, {"defence": "easy"}, {"defence": "curator", "epsilon": 1})
@@ -18,13 +18,13 @@ def a7():
     tables = [attacks.census(blocks, random_state=0, **defence) for defence in AGAINST]
     exact, rounded, private = map(rate_of, counts)
     rebuilt, suppressed, hidden = map(rate_of, tables)
-    rarest = [result.exposure.deciles[-1].value for result in tables]
+    rarest = [rate(each.hits, each.trials) for each in (result.exposure.deciles[-1] for result in tables)]
     return record(
         "marital status of {people:,} Californians reconstructed from {questions:,} counts: {exact}, from counts "
         "rounded to tens {rounded}, from the curator at epsilon 1 {private} (guessing: {guessing:.1%}); people in "
-        "{blocks} blocks reconstructed with all attributes from two-way tables: {rebuilt} ({outside:.0%} of equal "
-        "non-members), with cells of 1 and 2 suppressed {suppressed}, from the curator's tables "
-        "{hidden} ({hidden_outside:.0%}); of the rarest tenth {shown}",
+        "{blocks} blocks reconstructed with all attributes from two-way tables: {rebuilt} (equal "
+        "non-members: {outside}), with cells of 1 and 2 suppressed {suppressed}, from the curator's tables "
+        "{hidden} (equal non-members: {hidden_outside}); of the rarest tenth {shown}",
         people=len(married.bits),
         questions=counts[0].details["questions"],
         exact=exact,
@@ -33,12 +33,12 @@ def a7():
         guessing=counts[2].baseline,
         blocks=blocks.block_count,
         rebuilt=rebuilt,
-        outside=tables[0].baseline,
+        outside=outside_of(tables[0]),
         suppressed=suppressed,
         hidden=hidden,
-        hidden_outside=tables[2].baseline,
+        hidden_outside=outside_of(tables[2]),
         rarest=rarest,
-        shown=listed(rarest, ".0%"),
+        shown=" / ".join(map(str, rarest)),
     )
 
 
@@ -60,6 +60,7 @@ def d2():
     )
 
 
+OTHERS = 4  # non-members per member in the simulated study
 MEMBERS, OUTSIDE, BITS = "true positive rate", "false positive rate", "bits reconstructed correctly"
 
 
@@ -68,24 +69,32 @@ def d3():
     against = (AGAINST[0], AGAINST[2])
     one = [attacks.membership_from_reconstruction(random_state=0, **each) for each in against]
     two = [attacks.reconstruction_from_membership(random_state=0, **each) for each in against]
-    exact, private = (result.details for result in one)
-    means, noisy = (result.details for result in two)
+    people = sum(decile.trials for decile in two[0].exposure.deciles)
+    bits, private_bits = (share_of(result.details[BITS], _trials(result)) for result in one)
+    tests = [
+        (share_of(result.details[MEMBERS], people), share_of(result.details[OUTSIDE], OTHERS * people))
+        for result in two
+    ]
+    (tested, tested_outside), (private_tested, private_outside) = tests
     return record(
-        "a reconstruction with {bits:.1%} correct bits finds {found:.1%} of the members, with {taken:.1%} false "
-        "positives; a membership test with {tested:.1%} true and {tested_outside:.1%} false positives reconstructs "
-        "{rebuilt:.1%} of the bits correctly and {wrong:.1%} wrongly; at epsilon 1: {private_bits:.1%} correct bits, "
-        "members found {private_one}; {private_tested:.1%} true and {private_outside:.1%} false positives, correct "
-        "bits {private_two}",
-        bits=exact[BITS],
-        found=exact[MEMBERS],
-        taken=exact[OUTSIDE],
-        tested=means[MEMBERS],
-        tested_outside=means[OUTSIDE],
-        rebuilt=means["bit right"],
-        wrong=means["bit wrong"],
-        private_bits=private[BITS],
+        "a reconstruction with {bits} correct bits finds {found} of the members, with {taken} false positives; a "
+        "membership test with {tested} true and {tested_outside} false positives reconstructs {rebuilt} of the bits "
+        "correctly and {wrong} wrongly; at epsilon 1: {private_bits} correct bits, members found {private_one}; "
+        "{private_tested} true and {private_outside} false positives, correct bits {private_two}",
+        bits=bits,
+        found=rate_of(one[0]),
+        taken=outside_of(one[0]),
+        tested=tested,
+        tested_outside=tested_outside,
+        rebuilt=share_of(two[0].details["bit right"], people),
+        wrong=share_of(two[0].details["bit wrong"], people),
+        private_bits=private_bits,
         private_one=rate_of(one[1]),
-        private_tested=noisy[MEMBERS],
-        private_outside=noisy[OUTSIDE],
+        private_tested=private_tested,
+        private_outside=private_outside,
         private_two=rate_of(two[1]),
     )
+
+
+def _trials(result):
+    return result.evidence.members.trials + result.evidence.non_members.trials

@@ -6,7 +6,7 @@ import pyarrow as pa
 from discreet import attacks
 from mission import lecture
 from mission.data import arrays
-from mission.rows import rate, rate_of, record, row
+from mission.rows import outside_of, rate, rate_of, record, row
 
 PATIENTS = 135_000
 CERTAIN = "values inferred with certainty"
@@ -24,7 +24,7 @@ def a14():
         "the lecture's tables leave {counts[0]:.0f} and {counts[1]:.0f} values possible, together {counts[2]:.0f}: "
         "{value}; of {people:,} simulated patients in two 5-anonymous tables, {one} values are certain from one table "
         "and {both} from both (with classes of 10 and at least three values: {diverse}); two curators at epsilon 0.05 "
-        "each: guessed {private} (non-members: {outside:.1%})",
+        "each: guessed {private} (non-members: {outside})",
         counts=left.details["values left by the first table, the second, both"],
         value=", ".join(sorted(possible[0] & possible[1])),
         possible=possible,
@@ -33,7 +33,7 @@ def a14():
         both=large.details[CERTAIN],
         diverse=easy.details[CERTAIN],
         private=rate_of(private),
-        outside=private.baseline,
+        outside=outside_of(private),
     )
 
 
@@ -48,7 +48,7 @@ def b1():
         "{named:,} of {patients:,} simulated patients identified correctly, {wrong} wrongly; three known ratings "
         "single out {alone} of {viewers} viewers: {few}; eight ratings, two of them wrong and dated within two weeks, "
         "identify {rough} correctly and {rough_wrong} wrongly; the curator's counts at epsilon 0.1: {private} "
-        "(non-members: {outside:.1%})",
+        "(non-members: {outside})",
         named=found["correctly named"],
         wrong=found["wrongly named"],
         patients=found["patients"],
@@ -58,7 +58,7 @@ def b1():
         rough=rough.details["correctly named"],
         rough_wrong=rough.details["wrongly named"],
         private=rate_of(private),
-        outside=private.baseline,
+        outside=outside_of(private),
     )
 
 

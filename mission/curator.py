@@ -5,13 +5,13 @@ import numpy as np
 import pyarrow as pa
 
 import discreet as dc
-from mission.rows import rate, record, row
+from mission.rows import median_of, rate, record, row
 
 WARDS, RESIDENTS = 1000, 20  # each ward has a governor, whose age is unique there
 OLDEST = 99
 TOP_INCOME = 100_000
-EPSILON = "1/100"
-OF_AVERAGES = "1/2"
+EPSILON = "0.01"
+OF_AVERAGES = "0.5"
 ILL = "SELECT ward, COUNT(*) AS n FROM people WHERE ill = 1 GROUP BY ward ORDER BY ward"
 OTHERS = ILL.replace("ill = 1", f"ill = 1 AND age < {OLDEST}")
 INCOMES = "SELECT ward, COUNT(*) AS n, AVG(income) AS mean FROM people GROUP BY ward ORDER BY ward"
@@ -94,17 +94,19 @@ def a5():
     return record(
         "{wards:,} governors. Illness inferred correctly from non-private counts: {exact}; at epsilon {epsilon} per "
         "count (± {margin:,.0f}): {private}. Income of the person who joined, from two non-private averages: error at "
-        "most {off:.0e}; from private ones (epsilon {of_averages} each): error {noisy:,.0f} (median), against "
-        "{guess:,.0f} for guessing the median income: {verdict}",
+        "most {off:.0e}; from private ones (epsilon {of_averages} each): median error {noisy_shown}, against "
+        "{guess_shown} for guessing the median income: {verdict}",
         wards=WARDS,
         epsilon=EPSILON,
         of_averages=OF_AVERAGES,
         margin=margin,
         exact=rate((guesses == ill).sum(), WARDS),
-        private=rate((private == ill).sum(), WARDS, dc.privacy.posterior_bound(0.5, 2 / 100)),
+        private=rate((private == ill).sum(), WARDS, dc.privacy.posterior_bound(0.5, 2 * float(EPSILON))),
         off=float(errors.max()),
         noisy=float(np.median(noisy)),
         guess=float(np.median(guess)),
+        noisy_shown=median_of(noisy, ",.0f"),
+        guess_shown=median_of(guess, ",.0f"),
         verdict="worse than guessing" if np.median(noisy) > np.median(guess) else "BETTER than guessing",
     )
 
@@ -128,18 +130,29 @@ def b6():
             refused = str(refusal).split(":")[0]
         else:
             refused = None
-        curator.ledger.verify()
+        verified = _verified(curator.ledger)
         forecast, margin = explained.columns[0].margin, answer.margins["n"][0]
         return record(
             "ask: {wards} wards, margin of n: forecast ± {forecast:,.0f}, answered ± {margin:,.0f}; charged epsilon "
-            "{spent} ({share:.1%} of the budget); a query for rows was {shown}; epsilon {after} spent after it, ledger "
-            "verified",
+            "{charged:g} ({share:.1%} of the budget); a query for rows was {shown}; epsilon {now:g} spent after it; "
+            "the ledger {verified}",
             wards=len(answer),
             forecast=forecast,
             margin=margin,
             spent=spent.epsilon,
             after=curator.ledger.spent().epsilon,
+            charged=float(spent.epsilon),
+            now=float(curator.ledger.spent().epsilon),
             share=float(answer.share),
             refused=refused,
             shown=f"refused ({refused})" if refused else "NOT refused",
+            verified=verified,
         )
+
+
+def _verified(ledger):
+    try:
+        ledger.verify()
+    except dc.LedgerError as error:
+        return f"is NOT intact ({error})"
+    return "is intact"

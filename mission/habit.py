@@ -46,15 +46,16 @@ def c10():
     cases = [("row", 1), ("person-day", 1), ("person-day", after), ("person", DAYS)]
     rates = {(unit, days): guessed(bread, habits, unit, days) for unit, days in cases}
     shown = (
-        f"unit {unit}, {days} {'day' if days == 1 else 'days'}: {'hidden' if each.holds else 'seen'}, {each.ends}"
+        f"unit {unit}, {days} {'day' if days == 1 else 'days'}: {'hidden' if each.holds else 'seen'}, {each}"
         for (unit, days), each in rates.items()
     )
     return record(
-        "{customers:,} customers, half of whom buy {loaves} loaves a day; one count for each at epsilon {epsilon}. "
-        "Correct guesses, where epsilon allows at most {ceiling:.1%} for one unit: {shown}",
+        "{customers:,} customers, {buyers:,} of whom buy {loaves} loaves a day; one count for each at epsilon "
+        "{epsilon:g}. Correct guesses; the ceiling is that of epsilon for one unit: {shown}",
         customers=CUSTOMERS,
         loaves=LOAVES,
-        epsilon=EPSILON,
+        buyers=int(habits.sum()),
+        epsilon=float(EPSILON),
         after=after,
         ceiling=rates["person", DAYS].ceiling,
         rates=rates,

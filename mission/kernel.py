@@ -11,7 +11,7 @@ from discreet import attacks, learn, privacy
 from mission.rows import listed, rate, rate_of, record, row
 
 ONE = dc.Sensitivity(groups=1, size=1)
-RELEASES = 500
+RELEASES = 1000
 CHOICES = 400
 EPSILONS, DELTAS = (0.01, 0.1, 0.5, 1), (1e-5, 1e-6, 1e-9)
 

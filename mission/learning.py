@@ -30,9 +30,10 @@ def e1():
     exact = attacks.lone_cluster(random_state=0, plays=4)
     private = attacks.lone_cluster(defence="curator", epsilon=1, random_state=0)
     return record(
-        "one person apart from 1,200 others, scikit-learn: a mean is {found:.0e} away from the person. {people} lone "
-        "people of a simulated city, each in the data or not: non-private parameters have a mean within 50 m of "
+        "one person apart from {crowd:,} others, scikit-learn: a mean is {found:.0e} away from the person. {people} "
+        "lone people of a simulated city, each in the data or not: non-private parameters have a mean within 50 m of "
         "{located} of the members, and reveal membership (AUC {exact}); private at epsilon 1: {hidden} and {private}",
+        crowd=len(crowd),
         found=float(np.linalg.norm(fitted.means_ - person, axis=1).min()),
         people=exact.details["lone people"],
         located=_located(exact),
@@ -153,13 +154,14 @@ def city_scores(epsilon):
 
 @row("E9", "Clustering of Gowalla check-ins with user-level privacy")
 def e9():
-    train, _, test, best = checkins()
+    train, user, test, best = checkins()
     scores = {epsilon: city_scores(epsilon) for epsilon in (1, 4)}
     return record(
-        "8 components, fitted on {train:,} check-ins of 80 % of the people; log-likelihood of the other people's "
+        "8 components, fitted on {train:,} check-ins of {people:,} people; log-likelihood of the other people's "
         "{test:,} check-ins with user-level privacy: {shown}; non-private scikit-learn on the same "
         "check-ins, best of {starts} starts: {best:.3f}: [map](pictures/checkins.svg)",
         train=len(train),
+        people=len(np.unique(user)),
         test=len(test),
         scores=scores,
         best=best,

@@ -1,5 +1,6 @@
 """The registry of rows, and the record that a row returns: numbers, and a text formatted from them."""
 
+import math
 import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -70,6 +71,17 @@ def rate(hits: Any, trials: Any, ceiling: float | None = None) -> Rate:
     return Rate(share.value, share.interval(), low, high, ceiling, ceiling is None or low <= ceiling)
 
 
+def share_of(value: float, trials: Any) -> Rate:
+    """Return a share that is known as a fraction of so many trials, with its interval."""
+    return rate(round(value * int(trials)), trials)
+
+
+def outside_of(result: Any) -> Rate:
+    """Return how often an attack succeeds on non-members, with its interval."""
+    evidence = getattr(result.evidence, "named_at_all", result.evidence)
+    return rate(evidence.non_members.hits, evidence.non_members.trials)
+
+
 def rate_of(result: Any) -> Rate:
     """Return the success of an attack; the ceiling holds unless the attack implies a larger epsilon than claimed."""
     low, high = result.evidence.interval(SURE)
@@ -82,6 +94,7 @@ class Runs:
     """Repeated measurements of a number: median and range."""
 
     values: tuple[float, ...]
+    spec: str = ".3f"
 
     @property
     def median(self) -> float:
@@ -89,7 +102,15 @@ class Runs:
         return statistics.median(self.values)
 
     def __str__(self) -> str:
-        return f"{self.median:.3f} ({min(self.values):.3f} to {max(self.values):.3f})"
+        return f"{self.median:{self.spec}} ({min(self.values):{self.spec}} to {max(self.values):{self.spec}})"
+
+
+def median_of(values: Any, spec: str) -> str:
+    """Return the median of independent values with its 95 % interval, from their order statistics."""
+    ordered = sorted(float(each) for each in values)
+    ranks = (round(len(ordered) / 2 + side * 1.96 * math.sqrt(len(ordered)) / 2) for side in (-1, 1))
+    low, high = (ordered[min(max(rank, 0), len(ordered) - 1)] for rank in ranks)
+    return f"{statistics.median(ordered):{spec}} ({low:{spec}} to {high:{spec}})"
 
 
 def listed(values: Any, spec: str = "") -> str:

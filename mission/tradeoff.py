@@ -22,7 +22,8 @@ SURVEYS = 40_000
 @row("B8", "The utility-privacy trade-off, as a picture", uses="the tour draws the picture")
 def b8():
     shown = (
-        f"epsilon {epsilon}: count ± {each.margin:.0f}, attack correct in {each.right}, in theory {each.theory:.1%}"
+        f"epsilon {float(epsilon):g}: count ± {each.margin:.0f}, attack correct in {each.right}, in theory "
+        f"{each.theory:.1%}"
         for epsilon, each in played().items()
     )
     return record(
@@ -71,10 +72,10 @@ def in_theory(epsilon):
 
 @row("D7", "Privacy error 1/(epsilon·n), sampling error 1/sqrt(n) and the attack regime sqrt(d)/n, as a picture")
 def d7():
-    crossings = {epsilon: crossing(epsilon) for epsilon in ("1", "1/10", "1/100")}
-    n = crossings["1/10"]
+    crossings = {epsilon: crossing(epsilon) for epsilon in ("1", "0.1", "0.01")}
+    n = crossings["0.1"]
     sampling = np.random.default_rng().binomial(n, 0.5, SURVEYS) / n - 0.5
-    noise = dc.laplace_for(ONE, "1/10").perturb(np.zeros(SURVEYS, np.int64)) / n
+    noise = dc.laplace_for(ONE, "0.1").perturb(np.zeros(SURVEYS, np.int64)) / n
     errors = [float(np.quantile(np.abs(each), 0.95)) for each in (sampling, noise)]
     found = {part: rate_of(power(ATTRIBUTES, 100, part, plays=10)) for part in (0, 0.1, 1, 10)}
     return record(

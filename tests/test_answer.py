@@ -320,7 +320,13 @@ def test_arrow_tables_carry_the_rest_of_the_answer_as_metadata():
     for table in (one.to_arrow(), one.with_margins()):
         metadata = json.loads(table.schema.metadata[b"discreet"])
         assert metadata == one.to_dict()
-        assert (metadata["cost"]["epsilon"], metadata["notes"], metadata["receipt"]) == ("1/10", ["A note."], "5e1f")
+        assert (metadata["cost"]["epsilon"], metadata["notes"], metadata["receipt"]) == (0.1, ["A note."], "5e1f")
+        assert metadata["exact"]["cost"]["epsilon"] == "1/10"
+
+
+def test_the_remaining_budget_is_in_json_as_a_decimal_and_as_a_fraction():
+    data = answer({"n": [9]}, {"n": [1]}, remaining=Fraction(2, 3)).to_dict()
+    assert (data["remaining"], data["exact"]["remaining"]) == (pytest.approx(2 / 3), "2/3")
 
 
 def test_symbols_that_do_not_occur_are_not_explained():
@@ -467,6 +473,14 @@ def test_an_explanation_is_escaped_in_html():
 def test_an_explanation_is_plain_data_for_json():
     data = json.loads(json.dumps(explanation().to_dict()))
     assert data["cost"] == {
+        "epsilon": 0.1,
+        "rho": 0.000125,
+        "delta": 0,
+        "at_delta": 1e-9,
+        "share": pytest.approx(1 / 84),
+        "share_of": "rho",
+    }
+    assert data["exact"]["cost"] == {
         "epsilon": "1/10",
         "rho": "1/8000",
         "delta": "0",
@@ -477,4 +491,4 @@ def test_an_explanation_is_plain_data_for_json():
     assert [column["margin"] for column in data["columns"]] == [61.9, None, None]
     assert data["sql"] == "SELECT city\nFROM visits"
     pure = Explanation(cost=Cost(Loss("1/10")), columns=()).to_dict()["cost"]
-    assert (pure["epsilon"], pure["at_delta"], pure["share"], pure["share_of"]) == ("1/10", "0", None, None)
+    assert (pure["epsilon"], pure["at_delta"], pure["share"], pure["share_of"]) == (0.1, 0, None, None)

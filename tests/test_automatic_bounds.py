@@ -13,9 +13,10 @@ from typer.testing import CliRunner
 import discreet as dc
 from discreet.cli.main import app
 from discreet.engines.column_usage import usage_of_questions
-from discreet.estimate.contribution_histogram import ChosenBounds, Contribution
+from discreet.estimate.contribution_histogram import ChosenBounds
 from discreet.kernel.ball import Norm
 from discreet.kernel.loss import ZERO_LOSS
+from discreet.kernel.totals import Count, CountUnits, Sum
 from discreet.policy import Policy
 from discreet.policy.model import write_policy
 from discreet.pricing import plan_with_bounds
@@ -154,6 +155,14 @@ def test_more_units_with_many_rows_raise_the_bounds():
     assert many > few
 
 
+def test_a_count_in_one_group_has_a_larger_radius_than_a_mean(curator):
+    """Its margin must hold; a mean is biased less. Both are chosen from one histogram."""
+    _, rows, _ = bounds_of(curator, TOTAL, epsilon=4)
+    _, rows_of_mean, _ = bounds_of(curator, "SELECT AVG(cost) AS a FROM visits", epsilon=4)
+    assert len(curator.ledger.events()) == 3
+    assert rows >= 4 * rows_of_mean
+
+
 def test_a_stored_histogram_serves_other_questions_and_other_analysts(curator):
     curator.ask(BY_WARD, epsilon=1, by="ann")
     before = len(curator.ledger.events())
@@ -171,6 +180,18 @@ def test_a_higher_epsilon_keeps_the_bounds_and_refines_the_answer(curator):
     ((groups, rows, blind), _) = chosen_bounds(curator)[-1]
     assert (groups, rows, blind) == bounds
     assert curator.ask(BY_WARD, epsilon=1).paid == ZERO_LOSS
+
+
+def test_the_choice_is_that_of_the_first_histogram_whatever_is_asked_later(curator):
+    """Or the bounds of a question would change whenever its histogram is refined, and no repeat would be free."""
+    curator.ask(BY_WARD, epsilon="1/2")
+    mean = "SELECT ward, AVG(cost) AS a FROM visits GROUP BY ward"
+    before = [curator.explain(sql, epsilon=epsilon).bounds for sql in (BY_WARD, mean) for epsilon in (1, 4)]
+    curator.ask(BY_WARD, epsilon=4)
+    assert len(curator.ledger.events()) == 3
+    after = [curator.explain(sql, epsilon=epsilon).bounds for sql in (BY_WARD, mean) for epsilon in (1, 4)]
+    assert before == after
+    assert before[0] == before[1] != before[2] == before[3]
 
 
 def test_an_answer_with_declared_bounds_does_not_decide_about_automatic_ones():
@@ -393,9 +414,9 @@ def test_a_histogram_exists_only_where_contributions_can_be_clipped():
         assert not histograms(curator, "SELECT MEDIAN(cost) FROM visits")
         assert not histograms(curator, "SELECT COUNT(*) FROM (SELECT patient, COUNT(*) FROM visits GROUP BY 1) AS p")
         (of_groups,) = histograms(curator, "SELECT ward, COUNT(DISTINCT patient) AS n FROM visits GROUP BY ward")
-        assert of_groups.contribution is Contribution.GROUPS
+        assert of_groups.measured == CountUnits()
         (of_rows,) = histograms(curator, BY_WARD)
-        assert of_rows.contribution is Contribution.ROWS
+        assert of_rows.measured == Count()
         assert not histograms(curator, TOTAL, rows=100_000)
 
 
@@ -593,7 +614,7 @@ def test_a_histogram_of_sums_counts_units_by_the_norm_of_their_sums(delta):
     ]
     assert [counts.get(place, 0) for place in range(len(lows))] == expected
     assert sum(expected) < 300  # sums of zero count nowhere
-    assert histogram.histogram.contribution is Contribution.SUMS
+    assert isinstance(histogram.histogram.measured, Sum)
     assert histogram.question.sensitivity().l1 == 1
 
 

@@ -158,7 +158,7 @@ def test_explain_says_that_it_is_free_and_reads_only_the_ledger(curator, monkeyp
     assert repr(said).startswith("No charge: the answer is cached")
     assert said.columns[0].margin == answer.margin
     assert (said.paid, said.cost.loss) == (ZERO_LOSS, answer.loss)
-    assert said.to_dict()["paid"]["epsilon"] == "0"
+    assert said.to_dict()["paid"]["epsilon"] == 0
 
 
 def test_the_answer_says_that_nothing_was_charged(curator):

@@ -152,7 +152,7 @@ def test_the_bias_of_a_sample_is_expanded_like_its_count():
     sampled = clipped([9000], histogram=buckets(), sample=SimpleRandomSample(100, 250))
     assert of_first(sampled) == [clipped_rows(buckets(), 8.0).scaled(2.5)]
     low = 2.5 * sampled.removed.low
-    assert f"({round_down(100 * low / (9000 + low))} %)" in clipping_sentence(sampled, PATIENTS)
+    assert f"({round_down(100 * low / (9000 + low))} %, " in clipping_sentence(sampled, PATIENTS)
 
 
 @pytest.mark.parametrize(
@@ -198,10 +198,9 @@ def test_no_clipping_is_reported_that_the_owner_s_statement_rules_out():
 def test_the_line_states_the_lower_bound_its_share_and_better_bounds():
     one = clipped([9000], histogram=buckets())
     line = clipping_sentence(one, PATIENTS)
-    low = one.removed.low
-    assert line.startswith(
-        f"Clipping removed at least {round_down(low)} rows ({round_down(100 * low / (9000 + low))} %): "
-    )
+    low, share = one.removed.low, 100 * one.removed.low / (9000 + one.removed.low)
+    amount = f"{round_down(low)} rows ({round_down(share)} %, 95 % confidence)"
+    assert line.startswith(f"Clipping removed at least {amount}: ")
     assert "counts are too low; consider rows = " in line
     assert line.endswith(' or rows = "auto".')
 
@@ -244,7 +243,7 @@ def test_too_little_to_be_seen_is_stated_with_what_could_be_hidden():
     assert rows[1] > 5 * rows[0]
     declared = dataclasses.replace(one, contribution_max=200)
     assert not any("unnoticed" in note for note in clipping_notes([declared], PATIENTS))
-    assert "unless" not in clipping_sentence(declared, PATIENTS)
+    assert "removed fewer than about" in clipping_sentence(declared, PATIENTS)
 
 
 def test_an_estimate_that_is_not_proved_is_stated_as_such():
@@ -277,7 +276,7 @@ def test_sums_and_averages_have_lines_of_their_own():
     sums = clipped([9000], (PAID,), (NoisySum(0, NumberKind.WHOLE),), buckets())
     line = clipping_sentence(sums, PATIENTS)
     assert line.startswith("At least ")
-    assert " rows are above the bounds: sums may be biased; " in line
+    assert " rows (95 % confidence) are above the bounds: sums may be biased; " in line
     means = clipped([9000], totals, (mean, NoisyCount(1)), buckets())
     assert ": counts are too low and patients with many rows count for less in averages; " in clipping_sentence(
         means, PATIENTS

@@ -342,7 +342,7 @@ CHANGES = {
     ),
     "a dropped table": ("ALTER TABLE shop.lines RENAME TO gone", dc.PolicyError, "shop.lines does not exist"),
     "a right that is taken away": ("REVOKE SELECT ON shop.lines FROM shop_reader", dc.PolicyError, "permission denied"),
-    "a lock": ("LOCK TABLE shop.lines IN ACCESS EXCLUSIVE MODE", dc.Refused, "locked by another session"),
+    "a lock": ("LOCK TABLE shop.lines IN ACCESS EXCLUSIVE MODE", dc.Refused, "table lines or sales is locked"),
 }
 
 
@@ -366,6 +366,14 @@ def test_changed_or_locked_tables_are_refused_and_not_charged(admin, url, monkey
         if change != "a lock":
             server.execute(UNDONE[change])
         assert curator.ask(weight, epsilon=1).value is not None
+
+
+def test_a_table_that_is_locked_at_opening_is_named_and_refused(admin, url, monkeypatch):
+    monkeypatch.setattr(session, "_LOCK_TIMEOUT", 0.05)
+    with connect(admin) as server, server.transaction():
+        server.execute("LOCK TABLE shop.lines IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(dc.Refused, match="table lines is locked by another session"):
+            dc.open(Policy.parse(policy_text(url)))
 
 
 UNDONE = {

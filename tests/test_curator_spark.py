@@ -4,6 +4,7 @@ import logging
 import threading
 
 import pytest
+from commands import run_process
 from typer.testing import CliRunner
 
 import discreet as dc
@@ -262,6 +263,16 @@ def test_commands_work_with_spark(sail, places, tmp_path, monkeypatch):
         done = runner.invoke(app, [words[0], "policy.toml", *words[1:]])
         assert (words[0], done.exit_code, done.stderr) == (words[0], 0, "")
         assert words[0] != "ask" or "Köln" in done.stdout
+
+
+@pytest.mark.long
+def test_the_command_line_asks_spark_in_a_process_of_its_own(sail, places, tmp_path):
+    """There `import pandas` fails, to save time; Spark's client needs pandas."""
+    (tmp_path / "policy.toml").write_text(text(sail.url, places, ledger="shop.sqlite"))
+    asked = "SELECT city, COUNT(*) AS n FROM sales GROUP BY city"
+    done = run_process("ask", "policy.toml", asked, "--epsilon", "1", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Köln" in done.stdout
 
 
 def test_check_reports_mismatches_on_spark(sail, places, tmp_path):

@@ -7,8 +7,9 @@ import sys
 from fractions import Fraction
 from hashlib import sha256
 from importlib import import_module
-from math import inf, log
+from math import exp, inf, log
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -19,12 +20,22 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from mission import MODULES  # noqa: E402
-from mission.rows import ORDER, ROWS, SURE, NeedsDataError, rate, rate_of, record  # noqa: E402
+from mission.rows import (  # noqa: E402
+    ORDER,
+    ROWS,
+    SURE,
+    NeedsDataError,
+    Runs,
+    median_of,
+    outside_of,
+    rate,
+    rate_of,
+    record,
+    share_of,
+)
 
 for module in MODULES:
     import_module(f"mission.{module}")
-
-long = pytest.mark.long
 
 
 def run(id_):
@@ -42,7 +53,6 @@ def is_chance(share):
 
 
 @pytest.mark.long
-@long
 def test_a1_plain_hashes_are_inverted_and_keyed_pseudonyms_are_not():
     seen = run("A1")
     assert (seen["upper"], seen["both"], seen["released"]) == (13_223, 13_713, 14_144)
@@ -52,7 +62,6 @@ def test_a1_plain_hashes_are_inverted_and_keyed_pseudonyms_are_not():
 
 
 @pytest.mark.long
-@long
 def test_a1_would_detect_pseudonyms_without_a_key(monkeypatch):
     def plain(table, column, _key):
         return pa.table({column: [sha256(number.encode()).hexdigest() for number in table[column].to_pylist()]})
@@ -86,7 +95,6 @@ def test_a4_finds_the_homogeneous_class():
 
 
 @pytest.mark.long
-@long
 def test_a5_differencing_is_exact_without_noise_and_guessing_with_noise():
     seen = run("A5")
     assert seen["exact"].value == 1
@@ -98,7 +106,6 @@ def test_a5_differencing_is_exact_without_noise_and_guessing_with_noise():
 
 
 @pytest.mark.long
-@long
 def test_a6_means_disclose_members_unless_private():
     seen = run("A6")
     assert seen["exact"].low > 0.9
@@ -110,7 +117,6 @@ def test_a6_means_disclose_members_unless_private():
 
 
 @pytest.mark.long
-@long
 def test_a7_reconstructs_a_secret_and_people():
     seen = run("A7")
     assert (seen["exact"].value, seen["rounded"].value, seen["rebuilt"].value) == (1, 1, 1)
@@ -118,17 +124,16 @@ def test_a7_reconstructs_a_secret_and_people():
     assert seen["private"].holds
     assert seen["hidden"].holds
     assert seen["hidden"].high < 0.5
-    assert seen["rarest"][:2] == [1, 1]
+    assert [each.value for each in seen["rarest"][:2]] == [1, 1]
 
 
 @pytest.mark.long
-@long
 def test_a8_two_fits_disclose_a_row_unless_private():
     seen = run("A8")
     assert (seen["rows"], seen["fewer"], seen["lowest"], seen["highest"]) == (442, 441, 25, 346)
     assert seen["off"] < 1e-6
     assert seen["told"] == 1
-    assert seen["private_off"] > seen["highest"]
+    assert min(seen["private_off"].values) > seen["highest"]
     assert seen["private"].holds
     assert seen["private"].low < 0.6
 
@@ -159,7 +164,6 @@ def test_a13_bounds_the_posterior():
 
 
 @pytest.mark.long
-@long
 def test_a14_two_tables_leave_one_value():
     seen = run("A14")
     assert [len(each) for each in seen["possible"]] == [3, 4]
@@ -169,7 +173,6 @@ def test_a14_two_tables_leave_one_value():
 
 
 @pytest.mark.long
-@long
 def test_a15_reports_where_the_rarest_are_more_and_where_they_are_less_exposed():
     seen = run("A15")
     assert len(seen["ends"]) == 16
@@ -182,7 +185,6 @@ def test_a15_reports_where_the_rarest_are_more_and_where_they_are_less_exposed()
 
 
 @pytest.mark.long
-@long
 def test_b1_reidentifies_patients_and_viewers():
     seen = run("B1")
     assert seen["patients"] == 135_000
@@ -195,7 +197,6 @@ def test_b1_reidentifies_patients_and_viewers():
 
 
 @pytest.mark.long
-@long
 def test_b2_genomes_are_found_unless_frequencies_are_private():
     rates = run("B2")["rates"]
     assert [each.value for each in rates["exact"]] == pytest.approx([0.90, 0.98, 1.00], abs=0.03)
@@ -205,19 +206,17 @@ def test_b2_genomes_are_found_unless_frequencies_are_private():
 
 
 @pytest.mark.long
-@long
 def test_b3_a_class_image_is_recovered_and_a_persons_is_not_if_private():
     seen = run("B3")
     assert all(each > 0.9 for each in seen["recognised"].values())
     assert all(seen["holds"].values())
-    assert seen["rates"]["exact"].low > seen["outside"]["exact"] + 0.3
+    assert seen["rates"]["exact"].low > seen["outside"]["exact"].value + 0.3
     private = seen["rates"]["private at epsilon 4"]
     assert private.holds
     assert private.high < seen["rates"]["exact"].low
 
 
 @pytest.mark.long
-@long
 def test_b4_randomized_response_is_unbiased_and_its_margins_hold():
     seen = run("B4")
     margins = {
@@ -232,7 +231,6 @@ def test_b4_randomized_response_is_unbiased_and_its_margins_hold():
 
 
 @pytest.mark.long
-@long
 def test_b5_numbers_are_unbiased_and_margins_fall_with_the_root_of_the_people():
     seen = run("B5")
     margins = {"NoisyMean": 7841, "Duchi": 6000, "Piecewise": 5664, "Hybrid": 5824}
@@ -259,7 +257,6 @@ def test_b7_the_scale_is_the_sensitivity_over_epsilon():
 
 
 @pytest.mark.long
-@long
 def test_b8_margins_and_attacks_follow_epsilon_as_in_theory():
     played = run("B8")["played"]
     assert {float(epsilon): round(each.margin) for epsilon, each in played.items()} == {0.1: 30, 1: 3, 3: 1}
@@ -287,7 +284,6 @@ def test_c3_divergences_are_exact():
 
 
 @pytest.mark.long
-@long
 def test_c4_a_private_recommender_beats_the_constant():
     seen = run("C4")
     assert seen["constant"] == pytest.approx(1.045, abs=0.02)
@@ -306,7 +302,8 @@ def test_c5_losses_add_and_post_processing_costs_nothing():
 def test_c6_one_bound_holds_for_10000_names():
     seen = run("C6")
     assert (seen["margin"], round(seen["bound"], 1)) == (12, 12.2)
-    assert seen["inside"].high >= 0.95
+    outside = 2 * exp(-13) / (1 + exp(-1))  # the probability that discrete Laplace noise of scale 1 exceeds 12
+    assert seen["inside"].low <= (1 - outside) ** 10_000 <= seen["inside"].high
     assert seen["top"].value == 1
 
 
@@ -333,7 +330,6 @@ def test_c9_classifiers_are_chosen_with_probabilities_exponential_in_accuracy():
 
 
 @pytest.mark.long
-@long
 def test_c10_the_privacy_unit_decides_whether_a_habit_is_disclosed():
     from mission.habit import in_theory, signal_of
 
@@ -357,7 +353,6 @@ def test_c11_a_random_record_is_private_up_to_a_delta_of_1_in_n():
 
 
 @pytest.mark.long
-@long
 def test_d1_power_falls_where_noise_passes_the_root_of_d_over_n():
     seen = run("D1")
     for values in seen["rates"].values():
@@ -372,7 +367,6 @@ def test_d1_power_falls_where_noise_passes_the_root_of_d_over_n():
 
 
 @pytest.mark.long
-@long
 def test_d2_bits_are_reconstructed_up_to_the_noise_of_the_lecture():
     seen = run("D2")
     for level, share in {"1/8": 1.0, "1/4": 0.96, "1/2": 0.80, "1": 0.67}.items():
@@ -385,18 +379,16 @@ def test_d2_bits_are_reconstructed_up_to_the_noise_of_the_lecture():
 
 
 @pytest.mark.long
-@long
 def test_d3_each_attack_reduces_to_the_other_and_both_fail_together():
     seen = run("D3")
-    assert min(seen["bits"], seen["found"], seen["tested"], seen["rebuilt"]) > 0.9
-    assert max(seen["taken"], seen["tested_outside"], seen["wrong"]) < 0.1
+    assert min(seen[name].value for name in ("bits", "found", "tested", "rebuilt")) > 0.9
+    assert max(seen[name].value for name in ("taken", "tested_outside", "wrong")) < 0.1
     assert seen["private_one"].holds
     assert seen["private_two"].holds
-    assert seen["private_bits"] < 0.6
+    assert seen["private_bits"].value < 0.6  # noise is seeded in tests
 
 
 @pytest.mark.long
-@long
 def test_d4_members_are_found_by_shadows_and_ratios_unless_the_model_is_private():
     seen = run("D4")
     for each in seen["rates"].values():
@@ -409,17 +401,16 @@ def test_d4_members_are_found_by_shadows_and_ratios_unless_the_model_is_private(
 
 
 @pytest.mark.long
-@long
 def test_d5_what_is_true_of_everybody_is_not_hidden():
     seen = run("D5")
     rates, outside = seen["rates"], seen["outside"]
     assert (seen["patients"], round(seen["majority"], 2)) == (3524, 0.36)
-    assert round(rates["least squares"].value, 2) == round(outside["least squares"], 2) == 0.58
+    assert round(rates["least squares"].value, 2) == round(outside["least squares"].value, 2) == 0.58
     private = "private at epsilon 1"
     assert rates[private].holds
     assert rates[private].value == pytest.approx(0.52, abs=0.03)
-    assert rates[private].value == pytest.approx(outside[private], abs=0.02)
-    assert rates["a full tree"].low > outside["a full tree"] + 0.3
+    assert rates[private].value == pytest.approx(outside[private].value, abs=0.02)
+    assert rates["a full tree"].low > outside["a full tree"].value + 0.3
     assert seen["least"] > 1
     assert "does not hide" in seen["verdict"]
 
@@ -433,7 +424,7 @@ def test_d6_sensitivities_equal_their_enumeration():
 
 def test_d7_privacy_costs_less_than_sampling_from_some_n_on():
     seen = run("D7")
-    assert seen["crossings"] == {"1": 10, "1/10": 938, "1/100": 93_711}
+    assert seen["crossings"] == {"1": 10, "0.1": 938, "0.01": 93_711}
     assert seen["sampling"] == pytest.approx(seen["noise"], rel=0.15)
     none, tenth, one, ten = seen["found"].values()
     assert none.low > 0.8
@@ -442,7 +433,6 @@ def test_d7_privacy_costs_less_than_sampling_from_some_n_on():
 
 
 @pytest.mark.long
-@long
 def test_e1_a_cluster_of_one_discloses_the_person_unless_private():
     seen = run("E1")
     assert seen["found"] < 1e-6
@@ -453,7 +443,6 @@ def test_e1_a_cluster_of_one_discloses_the_person_unless_private():
 
 
 @pytest.mark.long
-@long
 def test_e2_easy_fixes_fail_and_the_curator_does_not():
     for easy, private in run("E2")["found"].values():
         assert easy.low > 0.8
@@ -462,7 +451,6 @@ def test_e2_easy_fixes_fail_and_the_curator_does_not():
 
 
 @pytest.mark.long
-@long
 def test_e3_a_network_learns_who_is_a_member_unless_the_model_is_private():
     *exact, private = run("E3")["rates"].values()
     assert all(each.low > 0.65 for each in exact)
@@ -471,7 +459,6 @@ def test_e3_a_network_learns_who_is_a_member_unless_the_model_is_private():
 
 
 @pytest.mark.long
-@long
 def test_e4_missing_attributes_are_found_beyond_imputation_unless_the_model_is_private():
     seen = run("E4")
     for name, each in seen["rates"].items():
@@ -498,7 +485,6 @@ def test_e5_the_threshold_game_has_the_numbers_of_the_report():
 
 
 @pytest.mark.long
-@long
 def test_e6_dp_em_gets_nearer_with_more_budget():
     seen = run("E6")
     for found in (seen["gaussian"], seen["laplace"]):
@@ -509,7 +495,6 @@ def test_e6_dp_em_gets_nearer_with_more_budget():
 
 
 @pytest.mark.long
-@long
 def test_e7_zcdp_needs_less_noise_than_advanced_composition_and_that_less_than_linear():
     seen = run("E7")
     assert seen["noise"] == pytest.approx({"linear": 8.6, "advanced": 5.3, "zcdp": 1}, rel=0.02)
@@ -518,7 +503,6 @@ def test_e7_zcdp_needs_less_noise_than_advanced_composition_and_that_less_than_l
 
 
 @pytest.mark.long
-@long
 def test_e8_noise_on_the_input_costs_more_than_dp_em():
     seen = run("E8")
     assert seen["worse"] == seen["epsilons"] == 3
@@ -526,7 +510,6 @@ def test_e8_noise_on_the_input_costs_more_than_dp_em():
 
 
 @pytest.mark.long
-@long
 def test_e9_check_ins_are_clustered_with_every_person_hidden():
     seen = run("E9")
     assert seen["best"] == pytest.approx(4.40, abs=0.05)
@@ -534,7 +517,6 @@ def test_e9_check_ins_are_clustered_with_every_person_hidden():
 
 
 @pytest.mark.long
-@long
 def test_e10_the_private_mixture_is_near_scikit_learns():
     seen = run("E10")
     assert all(-0.03 < gap < 0.01 for each in seen["found"].values() for gap in each.values)
@@ -542,7 +524,6 @@ def test_e10_the_private_mixture_is_near_scikit_learns():
 
 
 @pytest.mark.long
-@long
 def test_e11_attacks_follow_the_generalisation_gap():
     seen = run("E11")
     assert seen["models"] == 18
@@ -573,6 +554,17 @@ def test_the_verdict_on_an_attack_is_that_of_the_epsilon_that_it_implies():
     assert attacked(750).holds  # above 73.1 %, and chance
     assert not attacked(850).holds
     assert attacked(850).ceiling == pytest.approx(0.7311, abs=1e-4)
+
+
+def test_intervals_of_non_members_and_of_medians():
+    from discreet.attacks.evidence import EventEvidence, Proportion, ReidentificationEvidence
+
+    events = EventEvidence(Proportion(80, 100), Proportion(20, 100))
+    for evidence in (events, ReidentificationEvidence(Proportion(1, 2), events)):
+        assert str(outside_of(SimpleNamespace(evidence=evidence))) == "20.0% (12.7% to 29.2%)"
+    assert str(share_of(0.2, 100)) == "20.0% (12.7% to 29.2%)"
+    assert median_of(range(101), ".0f") == "50 (41 to 60)"
+    assert str(Runs((1.0, 30.0, 2000.0), ",.0f")) == "30 (1 to 2,000)"
 
 
 def test_a_text_is_made_of_the_numbers():

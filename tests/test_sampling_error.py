@@ -257,9 +257,15 @@ def test_a_difference_needs_two_rows_and_a_noisy_column(arguments, cause):
 
 
 def test_a_number_without_a_margin_cannot_be_compared():
-    answer = asked("SELECT area, 1.0 * COUNT(*) / SUM(COUNT(*)) OVER () AS share FROM people GROUP BY area")
+    answer = asked("SELECT area, RANK() OVER (ORDER BY COUNT(*)) AS place FROM people GROUP BY area")
     with pytest.raises(ValueError, match="no margin"):
         answer.differs(0, 1)
+
+
+def test_margins_of_shares_are_added_up_because_one_grows_where_another_shrinks():
+    answer = asked("SELECT area, 1.0 * COUNT(*) / SUM(COUNT(*)) OVER () AS share FROM people GROUP BY area")
+    noise = answer.noise_margins.get("share", answer.margins["share"])
+    assert answer.differs(0, 1).margin >= noise[0] + noise[1] > 0
 
 
 def test_p_values_are_continuous_and_fall_with_the_difference():

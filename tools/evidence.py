@@ -275,7 +275,8 @@ def _commit() -> str:
         return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout  # noqa: S603, S607
 
     try:
-        changed = git("status", "--porcelain", "--", ".", f":!docs/{PAGE.name}")
+        outputs = (f":!docs/{page}" for page in (PAGE.name, "mission.md"))  # by the suites themselves
+        changed = git("status", "--porcelain", "--", ".", *outputs)
         return git("rev-parse", "--short=10", "HEAD").strip() + ("+" if changed.strip() else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"  # not a checkout

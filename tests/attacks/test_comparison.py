@@ -121,7 +121,7 @@ def test_success_and_guessing_come_from_the_evidence():
 
 def test_a_result_describes_its_finding():
     text = str(_made_up(defence="curator", epsilon="1/10", random_state=1))
-    assert "made_up against curator, epsilon 1/10" in text
+    assert "made_up against curator, epsilon 0.1" in text
     assert "how tall they are" in text
 
 
@@ -152,12 +152,12 @@ def test_one_call_compares_all_defences():
     assert [str(result.against) for result in made.results] == [
         "nothing",
         "easy",
-        "curator, epsilon 1/10",
+        "curator, epsilon 0.1",
         "curator, epsilon 1",
     ]
     assert all(result.details["data"] == "given" for result in made.results)
     assert made.results[0].success > made.results[1].success > made.results[2].success
-    assert "curator at 1/10" in str(made)
+    assert "curator at 0.1" in str(made)
 
 
 @pytest.mark.long
@@ -225,7 +225,7 @@ def test_a_claim_that_an_attack_refutes_does_not_hold():
         EventEvidence(Proportion(90, 100), Proportion(10, 100)),
     )
     assert broken.holds is False
-    assert "claim of epsilon 1/10: refuted" in str(broken)
+    assert "claim of epsilon 0.1: refuted" in str(broken)
     assert broken.ceiling_text.endswith(", exceeded")
     assert _result("curator", 5).holds is True
 

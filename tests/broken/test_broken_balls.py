@@ -10,6 +10,7 @@ from discreet.engines.reference.engine import ReferenceEngine
 from discreet.kernel.ball import WEIGHT_BITS, Ball, Norm, ball_for
 from discreet.kernel.expr import Column, Type
 from discreet.kernel.grid import Grid
+from discreet.kernel.mechanism import Sensitivity
 from discreet.kernel.question import ContributionBounds, PublicGroups, Question
 from discreet.kernel.relation import Scan, UnitKey
 from discreet.kernel.totals import Count, Sum
@@ -19,9 +20,12 @@ VISITS = Scan("visits", (USER, PLACE, X), UnitKey((USER,)), max_rows=1 << 40)
 PLACES = PublicGroups((tuple(range(30)),))
 
 
-def excess(norm, total=Count(), groups=3, rows=4):  # noqa: B008
-    """Return the largest factor by which one of several units moves a total farther than its sensitivity."""
-    question = Question(VISITS, (("place", PLACE),), PLACES, ContributionBounds(groups, rows, norm), (total,))
+def excess(norm, total=Count(), of=None):  # noqa: B008
+    """Return the largest factor by which one of several units moves a total farther than its sensitivity.
+
+    Vectors are clipped in one norm; the sensitivity is `of` the same norm, or of another one.
+    """
+    question = Question(VISITS, (("place", PLACE),), PLACES, ContributionBounds(3, 4, norm), (total,))
     sensitivity, most = question.sensitivity(), 0.0
     for seed in range(12):
         rng = random.Random(seed)
@@ -29,7 +33,9 @@ def excess(norm, total=Count(), groups=3, rows=4):  # noqa: B008
         rows_of_unit = [{"user": 1, "place": place, "x": x} for place, x in visits]
         moved = ReferenceEngine({"visits": rows_of_unit}).totals(question).values[:, 0].tolist()
         l1, l2_squared = sum(map(abs, moved)), sum(number * number for number in moved)
-        most = max(most, l1 / sensitivity.l1 if norm is Norm.L1 else (l2_squared / sensitivity.l2_squared) ** 0.5)
+        most = max(
+            most, l1 / sensitivity.l1 if (of or norm) is Norm.L1 else (l2_squared / sensitivity.l2_squared) ** 0.5
+        )
     return most
 
 
@@ -53,6 +59,18 @@ def test_a_radius_of_the_wrong_norm_is_caught(monkeypatch):
         ),
     )
     assert excess(Norm.L1) > 2
+
+
+def test_laplace_noise_for_the_radius_of_an_l2_ball_is_caught(monkeypatch):
+    """A unit in 30 groups has an l1 norm of √30 times the radius."""
+    assert excess(Norm.L2, of=Norm.L1) <= 1
+
+    def of_radius(question):
+        radius = question.sensitivity_of(Count()).l2_squared ** 0.5
+        return Sensitivity.of_norms(l1=int(radius), l2_squared=int(radius) ** 2)
+
+    monkeypatch.setattr(Question, "sensitivity", of_radius)
+    assert excess(Norm.L2, of=Norm.L1) > 2
 
 
 def test_noise_for_the_limit_of_a_sum_that_is_clipped_by_rows_is_caught(monkeypatch):

@@ -34,7 +34,7 @@ def test_an_attack_is_shown_against_all_defences(tmp_path):
     result = run("threshold_game", "--epsilon", "1/3", "--epsilon", "3", "--seed", "1", cwd=tmp_path)
     assert result.exit_code == 0
     rows = re.findall(r"^ ?(nothing|easy|curator at \S+) +(\S+) %", result.output, re.MULTILINE)
-    assert [row[0] for row in rows] == ["nothing", "easy", "curator at 1/3", "curator at 3"]
+    assert [row[0] for row in rows] == ["nothing", "easy", "curator at 0.3333", "curator at 3"]
     assert rows[0][1] == "100"
 
 

@@ -834,7 +834,7 @@ def test_a_lock_on_a_table_does_not_block_a_question_for_ever(admin, engine, mon
     monkeypatch.setattr(session, "_LOCK_TIMEOUT", 0.3)
     with connect(admin) as server, server.transaction():
         server.execute("LOCK TABLE clinic.visits IN ACCESS EXCLUSIVE MODE")
-        with pytest.raises(Unavailable, match=r"locked by another session.* Nothing was charged"):
+        with pytest.raises(Unavailable, match=r"table visits is locked by another session.* Nothing was charged"):
             engine.totals(COUNT)
     assert engine.totals(COUNT).values.tolist() == [[211]]
 

@@ -39,6 +39,8 @@ from discreet.query.syntax.resolved_query import (
     rewrite,
 )
 
+_MEASURED = {Count: "rows", Sum: "sums", CountUnits: "groups"}
+
 
 def compact(draft):
     """Return a planned query as text."""
@@ -182,7 +184,7 @@ def _release(release):
 def _histogram(histogram):
     lows = ", ".join(f"{low:.4g}" for low in histogram.lows[:3])
     counted = f" where {_expr(histogram.measured.expr)} is not NULL" if histogram.measured.expr else ""
-    yield f"  units by the norm of their {histogram.contribution.value}{counted}"
+    yield f"  units by the norm of their {_MEASURED[type(histogram.measured)]}{counted}"
     yield f"  {len(histogram.lows)} buckets from {lows}, … {histogram.lows[-1]:.4g}; {histogram.share} of the cost"
     for target in histogram.targets:
         yield f"  about {target.release}, radius {'to be chosen' if target.radius is None else f'{target.radius:.4g}'}"

@@ -267,7 +267,7 @@ SELECT COUNT(*) FROM lab_flags;
 /*
 r0 from
   lab_flags of lab_id → labs.lab_id, of encounter → encounters.id, of patient_id
-  clipped, groups 1, rows 1, l2 norm, rows capped, chosen automatically
+  clipped, groups 1, rows 1, l2 norm, chosen automatically
   t0 = count(*), size 1, weight 1
   m0 = NoisyCount(total=0): COUNT(*)
   The contribution bounds will be chosen privately, from a histogram of contributions that is released first for a part of the cost.

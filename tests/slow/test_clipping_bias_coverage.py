@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from discreet.estimate.contribution_buckets import (
+    _TAIL_DECAY,
     ContributionBuckets,
     RadiusGoal,
     _quantile,
@@ -38,7 +39,9 @@ def lower_bounds(counts, noise, radius, scale=1.0):
     above = [low - radius for low in LADDER if low > radius]
     buckets = ContributionBuckets(LADDER, counts[0], noise)
     weights = np.array(above)
-    quantiles = [_quantile(buckets, weights[: size + 1], 0.05 / len(above)) for size in range(len(above))]
+    tails = _TAIL_DECAY ** np.arange(len(above))
+    tails *= 0.05 / tails.sum()
+    quantiles = [_quantile(buckets, weights[: size + 1], tails[size]) for size in range(len(above))]
     totals = np.cumsum(counts[:, -len(above) :] * weights, axis=1)
     return np.maximum(0, (totals - scale * np.array(quantiles)).max(axis=1))
 

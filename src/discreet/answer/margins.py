@@ -78,8 +78,8 @@ def combine_margins(noise: Margins, sampling: Margins) -> dict[str, list[float |
 def cell_difference(answer: "Answer", row_a: int, row_b: int, column: str | None) -> CellDifference:
     """Return the difference of two rows in a noisy column.
 
-    Noise is independent in every row. Sampling errors are added up unless they are known to be uncorrelated; where they
-    are unknown, the difference is that of the sample.
+    Margins from noise are added up if it may be correlated between rows, and so are sampling errors unless they are
+    known to be uncorrelated; where these are unknown, the difference is that of the sample.
     """
     name = _noisy_column(answer, column)
     size = len(answer)
@@ -119,4 +119,4 @@ def _margin_of(answer: "Answer", name: str, row_a: int, row_b: int) -> float:
     noise = [answer.noise_margins.get(name, answer.margins[name])[row] or 0.0 for row in (row_a, row_b)]
     sampling = [margins[row] or 0.0 for margins in _sampling_of(answer, name) for row in (row_a, row_b)]
     sampled = math.hypot(*sampling) if name in answer.uncorrelated_sampling else sum(sampling)
-    return math.hypot(*noise, sampled)
+    return math.hypot(sum(noise) if name in answer.correlated_noise else math.hypot(*noise), sampled)

@@ -1,7 +1,7 @@
 """Answer and Explanation: the table, its margins of error, the clipping bias and the privacy cost."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
@@ -76,7 +76,8 @@ class Answer:
 
     If the policy declares a sample, `noise_margins` and `sampling_margins` have the parts of each margin; a part from
     sampling is None if it is unknown, and the margin is that of the noise alone. The sampling errors of the rows of a
-    column in `uncorrelated_sampling` are uncorrelated.
+    column in `uncorrelated_sampling` are uncorrelated. Noise is independent in every row, except in the columns of
+    `correlated_noise`, which combine rows or tables.
 
     >>> answer = Answer(
     ...     pa.table({"city": ["Bonn", "Trier"], "n": [1731, 40]}),
@@ -115,6 +116,7 @@ class Answer:
     noise_margins: dict[str, list[float | None]] = field(default_factory=dict)
     sampling_margins: dict[str, list[float | None]] = field(default_factory=dict)
     uncorrelated_sampling: frozenset[str] = frozenset()
+    correlated_noise: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         if self.paid is None:
@@ -185,14 +187,12 @@ class Answer:
         return table.replace_schema_metadata({"discreet": json.dumps(self.to_dict())})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all but the table and its margins, for JSON; exact numbers are texts such as 1/10.
+        """Return all but the table and its margins, for JSON; `exact` repeats cost and budget as fractions.
 
         If the policy declares a sample, the parts of the margins are there too.
         """
         return {
-            "cost": _cost_to_dict(self.cost),
-            "paid": _loss_to_dict(self.paid),
-            "remaining": _fraction_text(self.remaining),
+            **_with_exact(cost=_cost_to_dict(self.cost), paid=_loss_to_dict(self.paid), remaining=self.remaining),
             "receipt": self.receipt.id if self.receipt else None,
             "noise": self.noise,
             "noise_margins": self.noise_margins,
@@ -322,10 +322,9 @@ class Explanation:
             object.__setattr__(self, "paid", self.cost.loss)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the explanation for JSON; exact numbers are texts such as 1/10."""
+        """Return the explanation for JSON; `exact` repeats the cost as fractions."""
         return {
-            "cost": _cost_to_dict(self.cost),
-            "paid": _loss_to_dict(self.paid),
+            **_with_exact(cost=_cost_to_dict(self.cost), paid=_loss_to_dict(self.paid)),
             "columns": [
                 {
                     "name": column.name,
@@ -348,22 +347,35 @@ class Explanation:
         return explanation_html(self)
 
 
-def _cost_to_dict(cost: Cost) -> dict[str, str | None]:
+def _cost_to_dict(cost: Cost) -> dict[str, Any]:
     loss = cost.loss
     return {
-        "epsilon": _fraction_text(cost.epsilon if loss.epsilon is None else loss.epsilon),
-        "rho": str(loss.rho),
-        "delta": str(loss.delta),
-        "at_delta": str(cost.delta) if loss.epsilon is None else "0",
-        "share": _fraction_text(cost.share),
+        "epsilon": cost.epsilon if loss.epsilon is None else loss.epsilon,
+        "rho": loss.rho,
+        "delta": loss.delta,
+        "at_delta": cost.delta if loss.epsilon is None else Fraction(0),
+        "share": cost.share,
         "share_of": cost.share_of,
     }
 
 
-def _loss_to_dict(loss: Loss | None) -> dict[str, str | None]:
-    if loss is None:
-        return {}
-    return {"epsilon": _fraction_text(loss.epsilon), "rho": str(loss.rho), "delta": str(loss.delta)}
+def _loss_to_dict(loss: Loss | None) -> dict[str, Any]:
+    return {} if loss is None else {"epsilon": loss.epsilon, "rho": loss.rho, "delta": loss.delta}
+
+
+def _with_exact(**entries: Any) -> dict[str, Any]:
+    """Return the entries with fractions as decimals, and once more under `exact`, with fractions as texts.
+
+    >>> _with_exact(paid={"epsilon": Fraction(1, 3), "delta": Fraction(0)})
+    {'paid': {'epsilon': 0.3333333333333333, 'delta': 0.0}, 'exact': {'paid': {'epsilon': '1/3', 'delta': '0'}}}
+    """
+    return {**_convert_fractions(entries, float), "exact": _convert_fractions(entries, str)}
+
+
+def _convert_fractions(entry: Any, convert: Callable[[Fraction], Any]) -> Any:
+    if isinstance(entry, dict):
+        return {name: _convert_fractions(each, convert) for name, each in entry.items()}
+    return convert(entry) if isinstance(entry, Fraction) else entry
 
 
 def _finite_or_none(margins: Any) -> list[float | None]:
@@ -377,7 +389,3 @@ def _finite_or_none(margins: Any) -> list[float | None]:
 def _unused_name(name: str, taken: list[str]) -> str:
     candidates = (name if not i else f"{name}_{i}" for i in range(len(taken) + 1))
     return next(candidate for candidate in candidates if candidate not in taken)
-
-
-def _fraction_text(number: Fraction | None) -> str | None:
-    return None if number is None else str(number)

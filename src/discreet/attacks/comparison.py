@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from discreet.attacks.defences import EASY
+from discreet.attacks.defences import EASY, epsilon_text
 from discreet.attacks.progress import track
 from discreet.attacks.registry import attack_named
 from discreet.attacks.result import AttackResult, percent
@@ -43,7 +43,7 @@ class Comparison:
         above = [each for each in self.results if each.ceiling is not None and each.success > easy.success]
         if not above or not all(each.holds for each in above):
             return None
-        successes = ", ".join(f"{percent(each.success)} at epsilon {each.epsilon}" for each in above)
+        successes = ", ".join(f"{percent(each.success)} at {epsilon_text(each.epsilon)}" for each in above)
         bounds = ", ".join(percent(each.ceiling or 0) for each in above)
         is_within_chance = all(each.evidence.interval()[0] <= easy.evidence.interval()[1] for each in above)
         difference = "The difference may be due to chance. " if is_within_chance else ""
@@ -69,7 +69,7 @@ class Comparison:
         return [self._result_cells(result) for result in self.results]
 
     def _result_cells(self, result: AttackResult) -> tuple[str, ...]:
-        name = result.defence if result.epsilon is None else f"{result.defence} at {result.epsilon}"
+        name = result.defence if result.epsilon is None else f"{result.defence} at {float(result.epsilon):.4g}"
         baseline = percent(result.evidence.baseline)
         return name, percent(result.success), result.interval_text, baseline, result.ceiling_text, str(result.implied)
 

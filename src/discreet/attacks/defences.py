@@ -35,7 +35,16 @@ class Defence:
         return self.epsilon
 
     def __str__(self) -> str:
-        return self.kind if self.epsilon is None else f"{self.kind}, epsilon {self.epsilon}"
+        return self.kind if self.epsilon is None else f"{self.kind}, {epsilon_text(self.epsilon)}"
+
+
+def epsilon_text(epsilon: Fraction) -> str:
+    """Write an epsilon as a decimal.
+
+    >>> epsilon_text(Fraction(1, 10)), epsilon_text(Fraction(1, 3))
+    ('epsilon 0.1', 'epsilon 0.3333')
+    """
+    return f"epsilon {float(epsilon):.4g}"
 
 
 def parse_defence(defence: DefenceChoice, epsilon: Number | None = None) -> Defence:

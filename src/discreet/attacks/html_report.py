@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.attacks.comparison import Comparison
-from discreet.attacks.defences import CURATOR, EASY, NOTHING
+from discreet.attacks.defences import CURATOR, EASY, NOTHING, epsilon_text
 from discreet.attacks.registry import Attack
 from discreet.attacks.result import AttackResult, percent
 from discreet.html_page import INLINE_IMAGES_ONLY, html_document
@@ -130,7 +130,7 @@ def _promised_epsilon_text(result: AttackResult) -> str:
     if result.epsilon is None:
         return ""
     refuted = "" if result.holds else " (the claim is refuted)"
-    return escape(f" at epsilon {result.epsilon}, which allows {result.ceiling_text}{refuted}")
+    return escape(f" at {epsilon_text(result.epsilon)}, which allows {result.ceiling_text}{refuted}")
 
 
 def _details_table(result: AttackResult) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.attacks.defences import epsilon_text
 from discreet.attacks.evidence import exp_epsilon
 from discreet.attacks.result import AttackResult, format_value, percent
 from discreet.plotting import (
@@ -52,7 +53,7 @@ def result_figure(result: AttackResult) -> Any:
 def defence_label(result: AttackResult) -> str:
     """Return the label of a result's defence."""
     label = DEFENCE_LABELS.get(result.defence, str(result.against))
-    return label if result.epsilon is None else f"{label} at epsilon {result.epsilon}"
+    return label if result.epsilon is None else f"{label} at {epsilon_text(result.epsilon)}"
 
 
 def result_headline(result: AttackResult) -> str:
@@ -75,7 +76,7 @@ def draw_success(axes: Any, result: AttackResult) -> None:
     axes.set_xticks(range(len(bars)), [label for label, *_ in bars])
     axes.set_ylabel(share_label(result.metric))
     if result.ceiling is not None:
-        axes.axhline(result.ceiling, color=INK, ls="--", lw=1, label=f"epsilon {result.epsilon} allows")
+        axes.axhline(result.ceiling, color=INK, ls="--", lw=1, label=f"{epsilon_text(result.epsilon)} allows")
 
 
 def draw_roc_curve(axes: Any, result: AttackResult) -> None:
@@ -103,7 +104,7 @@ def draw_epsilon_bound(axes: Any, result: AttackResult) -> None:
     if result.epsilon is not None:
         ratio_bound = exp_epsilon(float(result.epsilon))
         allowed = np.minimum(ratio_bound * fpr + result.delta, 1 - (1 - fpr - result.delta) / ratio_bound)
-        axes.plot(fpr, allowed, color=INK, ls="--", lw=1, label=f"epsilon {result.epsilon} allows")
+        axes.plot(fpr, allowed, color=INK, ls="--", lw=1, label=f"{epsilon_text(result.epsilon)} allows")
 
 
 def draw_exposure(axes: Any, result: AttackResult) -> None:
@@ -144,7 +145,7 @@ def _comparison_headline(without_epsilon: list[AttackResult], private: list[Atta
     successes = [f"{percent(each.success)} with {defence_label(each)}" for each in without_epsilon]
     successes.append(f"{percent(reference.success)} with {defence_label(reference)}")
     baseline = f"{reference.evidence.baseline_name} {percent(reference.evidence.baseline)}"
-    return f"{reference.attack.capitalize().replace('_', ' ')} succeeds in {', '.join(successes)} ({baseline})"
+    return f"{reference.attack.capitalize().replace('_', ' ')} attack: success {', '.join(successes)} ({baseline})"
 
 
 def _draw_success_by_epsilon(axes: Any, without_epsilon: list[AttackResult], private: list[AttackResult]) -> None:

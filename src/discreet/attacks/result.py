@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.attacks.defences import Defence
+from discreet.attacks.defences import Defence, epsilon_text
 from discreet.attacks.evidence import AttackEvidence, ImpliedEpsilon
 from discreet.attacks.scores import RocCurve, ScoreEvidence
 from discreet.audit.binomial import Proportion
@@ -161,8 +161,8 @@ class AttackResult:
             rows.append(("guessing", percent(self.guessing)))
         rows.append(("implied epsilon", str(self.implied)))
         if self.epsilon is not None:
-            rows.append((f"epsilon {self.epsilon} allows", self.ceiling_text))
-            rows.append((f"claim of epsilon {self.epsilon}", "not refuted" if self.holds else "refuted at 95 %"))
+            rows.append((f"{epsilon_text(self.epsilon)} allows", self.ceiling_text))
+            rows.append((f"claim of {epsilon_text(self.epsilon)}", "not refuted" if self.holds else "refuted at 95 %"))
         return [*rows, *self.detail_rows()]
 
     def detail_rows(self) -> list[tuple[str, str]]:

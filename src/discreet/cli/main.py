@@ -98,10 +98,12 @@ class _LazyGroup(PlainGroup):
 
 
 class _WithoutPandas:
-    """A finder that makes `import pandas` fail."""
+    """A finder that makes `import pandas` fail until Spark's client, which needs pandas, is imported."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:  # noqa: ARG002 - a finder's
         """Refuse pandas, and leave all other modules to the next finder."""
+        if name == "pyspark":
+            sys.meta_path.remove(self)
         if name == "pandas":
             raise ModuleNotFoundError("this command does not import pandas", name=name)
 
@@ -113,7 +115,7 @@ class _Program(typer.Typer):
         """Run a command."""
         if sys.argv[1:2] not in (["ask"], ["explain"], ["budget"]):
             return super().__call__(*args, **settings)
-        # pyarrow imports pandas on the first list it converts, to check for data frames, which these commands never
+        # pyarrow imports pandas on the first list it converts, to check for data frames, which these commands do not
         # use; this takes half a second.
         sys.meta_path.insert(0, _WithoutPandas())
         try:

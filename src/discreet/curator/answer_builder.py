@@ -125,6 +125,9 @@ def build_answer(
         noise_margins=noise_margins if sampling else {},
         sampling_margins=sampling_margins,
         uncorrelated_sampling=frozenset(_uncorrelated_columns(plan, sampling)),
+        correlated_noise=frozenset(
+            name for name, origin in column_origins(plan).items() if isinstance(origin, postprocess.MixedOrigin)
+        ),
     )
 
 

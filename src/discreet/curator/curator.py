@@ -242,7 +242,7 @@ class Curator:
         """Return a plan with its automatic bounds, chosen from the ledger; None if a histogram is missing there."""
         if not plan.pending:
             return plan
-        chosen = pricing.choose_bounds(plan, request, self.policy, self.ledger, self._release_history)
+        chosen = pricing.choose_bounds(plan, request, self._release_history)
         return None if chosen is None else pricing.plan_with_bounds(replan, chosen)
 
     def _check_request(self, sql: str, by: str) -> None:

@@ -15,6 +15,7 @@ ColumnTypes = Mapping[str, Type]
 UNAVAILABLE_MESSAGE = (
     "the data is not available at the moment. Nothing was charged. Try again later; the log has the reason."
 )
+MISFIT_ADVICE = "Queries that use it are refused until it is corrected."
 _CHANGED_MESSAGE = "a data file was changed or removed. Nothing was charged. The owner must reopen the data."
 _LOG = logging.getLogger("discreet")
 

@@ -10,9 +10,7 @@ import pyarrow as pa
 from discreet.answer.bias import POSSIBLE_BIAS, Bias
 from discreet.estimate.contribution_buckets import ContributionBuckets, clipped_rows
 from discreet.estimate.contribution_histogram import (
-    Contribution,
     Measured,
-    contribution_to,
     effective_bounds,
     squared_radius,
 )
@@ -41,11 +39,6 @@ class MeasuredClipping:
     buckets: ContributionBuckets
     radius: float
     counted: Measured
-
-    @property
-    def contribution(self) -> Contribution:
-        """What was clipped: rows, sums, or the groups of units that are counted once in each."""
-        return contribution_to(self.counted)
 
     @property
     def step(self) -> float:

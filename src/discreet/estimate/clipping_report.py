@@ -15,10 +15,10 @@ from discreet.answer.bias import POSSIBLE_BIAS, Bias
 from discreet.estimate.clipped_release import ClippedRelease, MeasuredClipping, can_be_clipped
 from discreet.estimate.clipping_text import ReportWords, clipping_notes, clipping_sentence
 from discreet.estimate.contribution_buckets import ContributionBuckets
-from discreet.estimate.contribution_histogram import Contribution
 from discreet.estimate.intervals import additive
 from discreet.estimate.planned_release import QueryPlan, column_origins, noisy_sources
 from discreet.kernel.relation import Derive, JoinPublic, PerUnit, Relation, Scan, SemiJoinOnUnit, Union, Where
+from discreet.kernel.totals import Count, CountUnits, Sum
 from discreet.policy import Policy
 from discreet.policy.guarantee import pluralise, protected_noun
 from discreet.postprocess import PostprocessResult
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from discreet.pricing import CombinedRelease
 
 
-_PRECEDENCE = (Contribution.GROUPS, Contribution.SUMS, Contribution.ROWS)
+_PRECEDENCE = (CountUnits, Sum, Count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +86,7 @@ def _measured_clipping(plan: QueryPlan, tables: Sequence["CombinedRelease"]) -> 
             for part, table in zip(plan.releases, tables, strict=True)
             if part.histogram
         ),
-        key=lambda pair: _PRECEDENCE.index(pair[0].contribution),
+        key=lambda pair: _PRECEDENCE.index(type(pair[0].measured)),
     )
     for histogram, piece in measured:
         buckets = ContributionBuckets(histogram.lows, piece.noisy.values[:, 0], additive(piece.noises[0]))

@@ -10,7 +10,6 @@ from discreet.answer.bias import Bias
 from discreet.answer.text import round_down, round_up
 from discreet.estimate.clipped_release import ClippedRelease, MeasuredClipping
 from discreet.estimate.contribution_buckets import clipped_rows
-from discreet.estimate.contribution_histogram import Contribution
 from discreet.estimate.planned_release import (
     Frequencies,
     Mean,
@@ -86,9 +85,9 @@ def clipping_sentence(clipped: ClippedRelease, words: ReportWords) -> str:
 
 def _measured_noun(clipped: ClippedRelease, measured: MeasuredClipping, words: ReportWords) -> str:
     """Return what was clipped: rows, units, or a part of a sum."""
-    if measured.contribution is Contribution.SUMS:
+    if isinstance(measured.counted, Sum):
         return f"of {clipped.count.label if clipped.count else 'the sums'}"
-    return "rows" if measured.contribution is Contribution.ROWS else words.units
+    return "rows" if isinstance(measured.counted, Count) else words.units
 
 
 def _blind_sentence(clipped: ClippedRelease, words: ReportWords) -> str:
@@ -96,7 +95,7 @@ def _blind_sentence(clipped: ClippedRelease, words: ReportWords) -> str:
     automatic = clipped.release.automatic
     if automatic is None or not automatic.blind:
         return ""
-    if automatic.uses_declared(clipped.release.question):
+    if automatic.uses_declared:
         return f" Too few {words.units} to choose the bounds at this epsilon: those that the policy declares were used."
     return f" Too few {words.units} to choose the bounds well at this epsilon."
 
@@ -124,12 +123,10 @@ def _subject(clipped: ClippedRelease, amount: str) -> str:
 
 
 def _share_phrase(clipped: ClippedRelease, removed: Bias) -> str:
-    """Return the share of the count that was removed, at least."""
-    remaining = clipped.count_in_all_groups
-    if remaining is None or remaining <= 0:
-        return ""
-    low = removed.low * clipped.expansion
-    return f" ({round_down(100 * low / (remaining + low))} %)"
+    """Return the share of the count that was removed, at least, and how certain that is."""
+    remaining, low = clipped.count_in_all_groups, removed.low * clipped.expansion
+    share = f"{round_down(100 * low / (remaining + low))} %, " if remaining and remaining > 0 else ""
+    return f" ({share}95 % confidence)"
 
 
 def _effects(clipped: ClippedRelease, words: ReportWords) -> str:
@@ -173,7 +170,7 @@ def _suggestion(clipped: ClippedRelease, measured: MeasuredClipping, removed: Bi
     if clipped.release.automatic or _is_small(clipped, removed.estimate, 1.0):
         return ""
     bounds = clipped.release.question.bounds
-    name, bound = ("rows", bounds.rows) if measured.contribution is Contribution.ROWS else ("groups", bounds.groups)
+    name, bound = ("rows", bounds.rows) if isinstance(measured.counted, Count) else ("groups", bounds.groups)
     for candidate in sorted({math.ceil(step * 10**power) for power in range(_POWERS) for step in _BOUND_STEPS}):
         factor = candidate / bound
         if name == "groups" and bounds.norm is Norm.L2:

@@ -6,7 +6,7 @@ norm if it is Laplace. Everything here is post-processing of noisy counts, so fl
 
 import math
 from dataclasses import dataclass
-from enum import Enum, auto
+from enum import Enum
 from fractions import Fraction
 from statistics import NormalDist
 
@@ -20,12 +20,13 @@ _TAIL = 0.05  # bounds hold with 95 % confidence
 _TAIL_DECAY = 0.8  # ratio of the probabilities of failure of a prefix and of the next shorter one
 _STEP = math.sqrt(2)  # ratio of the ends of a bucket above the ladder
 _VISIBLE = 2.0  # a bucket with fewer deviations of noise is empty as far as can be told
-_PEAK = 3.0  # the largest bucket needs more, because it is the largest of many
 _SIMILAR = 0.001
 
-# Choice of a radius. These constants were tuned by simulation (see bench/bounds.py); no guarantee rests on them.
+# Choice of a radius. These constants were tuned by simulation, on other populations than those of bench/bounds.py; no
+# guarantee rests on them.
 _LARGE_PEAK = 10.0  # deviations of noise in the largest octave from which the decline of the tail can be fitted
-_FITTED = 3  # octaves before the last visible one whose decline is extrapolated, with all that follow
+_CLEAR = 3.0  # deviations of noise in the octaves before those that are extrapolated
+_FITTED = 3  # octaves before the last clear one whose decline is extrapolated, with all that follow
 _MISFIT = 0.15  # relative error of the fitted decline
 _LEAST_DECLINE, _FAR = 0.7, 5  # of the logarithm per octave, so many octaves up: faster for norms of a finite mean
 _FEWEST_UNITS = 0.25  # a tail ends where it has fewer units than this
@@ -34,20 +35,11 @@ _SLOPES = np.concatenate([np.arange(0, 3.0, 0.14), np.arange(3.0, 6.2, 0.4)])
 _CURVATURES = np.array([0, 0.016, 0.032, 0.06, 0.12, 0.24, 0.48, 1.0, 2.0])
 _WIDTHS = np.array([0.5, 0.75, 1.0, 1.5, 2.0, 2.75])  # of log-normal norms, in octaves
 _LOCATION_DECAY = 7.5  # octaves over which the prior of a location falls by a factor of e
-_MOST_BIAS = 0.5  # deviations of the noise
-_SAFETY = 2.0  # what a fit says of an invisible tail may be wrong by this factor
-_CONFIDENCE = 0.6  # share of the fits by which the bias is small enough
-_WEIGHT_IN_MEANS = 0.25
 
 
 @dataclass(frozen=True, eq=False)
 class ContributionBuckets:
-    """Noisy numbers of units, by the norm of their contribution.
-
-    >>> buckets = ContributionBuckets((1.0, 2.0, 4.0, 8.0), np.array([9000, 800, 120, -7]), Gaussian(10))
-    >>> buckets.visible()
-    (0, 2)
-    """
+    """Noisy numbers of units, by the norm of their contribution."""
 
     lows: tuple[float, ...]  # lower end of each bucket, as a norm of row counts, increasing; the last bucket is open
     counts: np.ndarray  # noisy numbers of units (int64)
@@ -64,32 +56,12 @@ class ContributionBuckets:
         """Standard deviation of the noise of each count."""
         return float(self.noise.scale) * (math.sqrt(2) if isinstance(self.noise, Laplace) else 1.0)
 
-    def visible(self) -> tuple[int, int] | None:
-        """Return the largest bucket and the last one before two empty buckets in a row; None if all may be empty.
-
-        Noise alone exceeds two deviations now and then far above every contribution, but seldom without a gap.
-        """
-        if (self.counts <= _PEAK * self.deviation).all():
-            return None
-        return _visible_run(self.counts, np.full(len(self.counts), self.deviation))
-
-
-def _visible_run(counts: np.ndarray, deviations: np.ndarray) -> tuple[int, int]:
-    """Return the place of the largest count and of the last visible one before two empty ones in a row."""
-    peak = last = int(np.argmax(counts))
-    for place in range(peak + 1, len(counts)):
-        if counts[place] > _VISIBLE * deviations[place]:
-            last = place
-        elif place == last + 2:
-            break
-    return peak, last
-
 
 class RadiusGoal(Enum):
-    """What a radius is chosen for."""
+    """What a radius is chosen for: how many times the bias counts beside the noise."""
 
-    MARGINS = auto()  # the bias stays small beside the noise, so that margins of error hold: counts and sums
-    LEAST_ERROR = auto()  # least expected error: questions with means, which clipping biases less than it does counts
+    MARGINS = 6.0  # counts and sums: the bias stays small beside the noise, so that margins of error hold
+    MEANS = 0.25  # clipping removes rows from the numerator and the denominator alike
 
 
 @dataclass(frozen=True)
@@ -190,35 +162,31 @@ def _visible_excess(buckets: ContributionBuckets, radius: float, ends: np.ndarra
     histograms, and a single unit up there would outweigh all others.
     """
     reached = np.flatnonzero(ends > radius)
-    first = last = int(reached[0]) - 1 if len(reached) else len(ends)
-    for place in range(first + 1, len(ends)):
-        if buckets.counts[place] > _VISIBLE * buckets.deviation:
-            last = place
-        elif place >= last + 2:
-            break
+    first = int(reached[0]) - 1 if len(reached) else len(ends)
+    last = _last_visible(buckets.counts > _VISIBLE * buckets.deviation, first)
     seen = slice(first + 1, last + 1)
     excess = _log_uniform_excess(np.array(buckets.lows)[seen], ends[seen], radius)
     return float(np.maximum(buckets.counts[seen], 0) @ excess)
 
 
-@dataclass(frozen=True, eq=False)
-class _Fits:
-    """Possible numbers of units in each octave (fits × octaves, also above the ladder), with their weights."""
-
-    counts: np.ndarray
-    weights: np.ndarray
+def _last_visible(visible: np.ndarray, last: int) -> int:
+    """Return the last visible place before two invisible ones in a row, beginning at a place that counts as visible."""
+    for place in range(last + 1, len(visible)):
+        if visible[place]:
+            last = place
+        elif place == last + 2:
+            break
+    return last
 
 
 def choose_radius(buckets: ContributionBuckets, noise_ratio: float, cells: int, goal: RadiusGoal) -> RadiusChoice:
     """Choose a radius among the lower ends of the buckets, for noise of deviation noise_ratio·radius in each cell.
 
     Few units, but large ones, decide about the bias, and they are too few to be visible. So the decline of the visible
-    tail is extrapolated: many curves are fitted and weighted by their likelihood. A choice for margins is the least
-    radius at which most of the fits have a bias below half the noise's deviation, with a safety factor. A choice for
-    the least error minimises the mean over the fits of the square root of the error, which limits the influence of
-    unlikely ones; a quarter of the bias counts, because clipping removes rows from the numerator and the denominator
-    of a mean alike. If not even the largest octave is clearly visible, the choice is blind: log-normal norms are fitted
-    to all octaves instead, and the least error is chosen for either goal.
+    tail is extrapolated: many curves are fitted and weighted by their likelihood. The radius minimises the mean over
+    the curves of the logarithm of the error, in which the bias counts as often as the goal says; a logarithm limits the
+    influence of unlikely curves. If not even the largest octave is clearly visible, the choice is blind: log-normal
+    norms are fitted to all octaves instead, and the bias counts at most once.
 
     The bias of a cell is bounded as if all contributions had the same direction: Σ (norm - radius)+ divided by the
     root of the number of cells in l2, by their number in l1.
@@ -227,22 +195,17 @@ def choose_radius(buckets: ContributionBuckets, noise_ratio: float, cells: int, 
     >>> counts = np.array([round(50_000 * 0.5**place) for place in range(24)])
     >>> choice = choose_radius(ContributionBuckets(lows, counts, Gaussian(22)), 5.1, 1, RadiusGoal.MARGINS)
     >>> round(choice.radius), choice.blind
-    (181, False)
+    (256, False)
     """
     octaves, variance = _octaves(buckets)
     blind = bool((octaves < _LARGE_PEAK * np.sqrt(variance)).all())
-    fits = _fit_locations(octaves, variance) if blind else _fit_decline(octaves, variance)
+    fitted, weights = _fit_locations(octaves, variance) if blind else _fit_decline(octaves, variance)
     radii = np.array(buckets.lows)
-    lows = radii[0] * 2.0 ** np.arange(fits.counts.shape[1])
+    lows = radii[0] * 2.0 ** np.arange(fitted.shape[1])
     directions = cells if isinstance(buckets.noise, Laplace) else math.sqrt(cells)
-    bias = fits.counts @ _log_uniform_excess(lows[:, None], 2 * lows[:, None], radii) / directions
-    noise = noise_ratio * radii
-    if goal is RadiusGoal.MARGINS and not blind:
-        small_enough = fits.weights @ (_SAFETY * bias <= _MOST_BIAS * noise) >= _CONFIDENCE
-        place = int(np.argmax(small_enough)) if small_enough.any() else len(radii) - 1
-    else:
-        weight = 1.0 if goal is RadiusGoal.MARGINS else _WEIGHT_IN_MEANS
-        place = int(np.argmin(fits.weights @ np.sqrt(np.hypot(weight * bias, noise))))
+    bias = fitted @ _log_uniform_excess(lows[:, None], 2 * lows[:, None], radii) / directions
+    times = min(1.0, goal.value) if blind else goal.value
+    place = int(np.argmin(weights @ np.log(np.hypot(times * bias, noise_ratio * radii))))
     return RadiusChoice(float(radii[place]), blind)
 
 
@@ -255,9 +218,13 @@ def _octaves(buckets: ContributionBuckets) -> tuple[np.ndarray, np.ndarray]:
     return np.bincount(octave, buckets.counts), np.maximum(np.bincount(octave), 1) * buckets.deviation**2
 
 
-def _fit_decline(counts: np.ndarray, variance: np.ndarray) -> _Fits:
-    """Fit log-quadratic declines to the last visible octaves and all above; what is visible stays as it is."""
-    peak, last = _visible_run(counts, np.sqrt(variance))
+def _fit_decline(counts: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Fit log-quadratic declines to the last clear octaves and all above; what is clear stays as it is.
+
+    Returns possible numbers of units (fits × octaves, also above the ladder), and the weights of the fits.
+    """
+    peak = int(np.argmax(counts))
+    last = _last_visible(counts > _CLEAR * np.sqrt(variance), peak)
     first = max(peak, last - _FITTED)
     places = np.arange(len(counts) + _EXTENSION - first)
     slopes, curvatures = (grid.reshape(-1, 1) for grid in np.meshgrid(_SLOPES, _CURVATURES))
@@ -266,30 +233,27 @@ def _fit_decline(counts: np.ndarray, variance: np.ndarray) -> _Fits:
     misfit = np.where(np.arange(first, len(counts)) <= last, _MISFIT * np.maximum(counts[first:], 0), 0.0)
     fitted, weights = _weighted_fits(shapes, counts[first:], variance[first:] + misfit**2)
     seen = np.broadcast_to(np.maximum(counts[: last + 1], 0), (len(fitted), last + 1))
-    return _Fits(np.concatenate([seen, _ended(fitted)[:, last + 1 - first :]], axis=1), weights)
+    return np.concatenate([seen, fitted[:, last + 1 - first :]], axis=1), weights
 
 
-def _fit_locations(counts: np.ndarray, variance: np.ndarray) -> _Fits:
+def _fit_locations(counts: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Fit log-normal norms of every location and several widths; lower locations are likelier beforehand."""
     locations, widths = (grid.reshape(-1, 1) for grid in np.meshgrid(np.arange(0, len(counts), 0.5), _WIDTHS))
     shapes = np.exp(-0.5 * ((np.arange(len(counts) + _EXTENSION) - locations) / widths) ** 2)
-    fitted, weights = _weighted_fits(shapes, counts, variance, -locations[:, 0] / _LOCATION_DECAY)
-    return _Fits(_ended(fitted), weights)
+    return _weighted_fits(shapes, counts, variance, -locations[:, 0] / _LOCATION_DECAY)
 
 
 def _weighted_fits(
     shapes: np.ndarray, counts: np.ndarray, variance: np.ndarray, log_prior: np.ndarray | float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Scale each shape to the counts, never below zero, and weight it by its likelihood."""
+    """Scale each shape to the counts, never below zero, and weight it by its likelihood.
+
+    Each shape ends where less than a fraction of a unit remains.
+    """
     observed = shapes[:, : len(counts)]
     sizes = np.maximum((observed / variance) @ counts / ((observed**2 / variance).sum(axis=1)), 0)
     fitted = sizes[:, None] * shapes
     log_weights = log_prior - 0.5 * ((counts - fitted[:, : len(counts)]) ** 2 / variance).sum(axis=1)
     weights = np.exp(log_weights - log_weights.max())
-    return fitted, weights / weights.sum()
-
-
-def _ended(fitted: np.ndarray) -> np.ndarray:
-    """End each tail where less than a fraction of a unit remains."""
     remaining = np.flip(np.cumsum(np.flip(fitted, axis=1), axis=1), axis=1)
-    return np.where(remaining >= _FEWEST_UNITS, fitted, 0.0)
+    return np.where(remaining >= _FEWEST_UNITS, fitted, 0.0), weights / weights.sum()

@@ -6,7 +6,6 @@ clipping is computed from it, and with automatic bounds the radius of the ball i
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 from fractions import Fraction
 from math import isqrt, sqrt
 
@@ -14,15 +13,8 @@ from discreet.kernel.ball import Norm
 from discreet.kernel.question import ContributionBounds, Question
 from discreet.kernel.totals import Count, CountUnits, Sum
 
-Measured = Count | CountUnits | Sum  # the total that a histogram is about
-
-
-class Contribution(Enum):
-    """What a histogram measures of a unit: its rows or its sum in each group, or in how many groups it has a row."""
-
-    ROWS = "rows"
-    SUMS = "sums"
-    GROUPS = "groups"
+# The total that a histogram is about: of a unit's rows in each group, of the groups it is in, or of its sum in each.
+Measured = Count | CountUnits | Sum
 
 
 @dataclass(frozen=True)
@@ -45,18 +37,6 @@ class ContributionHistogram:
     lows: tuple[float, ...]
     share: Fraction
     targets: tuple[HistogramTarget, ...]
-
-    @property
-    def contribution(self) -> Contribution:
-        """What it measures of a unit."""
-        return contribution_to(self.measured)
-
-
-def contribution_to(measured: Measured) -> Contribution:
-    """Return what a histogram of a total measures of a unit."""
-    if isinstance(measured, Sum):
-        return Contribution.SUMS
-    return Contribution.ROWS if isinstance(measured, Count) else Contribution.GROUPS
 
 
 @dataclass(frozen=True)
@@ -85,12 +65,10 @@ class AutomaticBounds:
     chosen: bool = False
     blind: bool = False
 
-    def uses_declared(self, question: Question) -> bool:
-        """Return whether the choice was blind, and the bounds are the declared ones."""
-        if not self.blind or self.declared is None:
-            return False
-        bounds = ChosenBounds(question.bounds.groups, question.bounds.rows, blind=True)
-        return self.declared == bounds or bool(limited_sums(question, self))
+    @property
+    def uses_declared(self) -> bool:
+        """Whether the choice was blind, and the bounds are the declared ones."""
+        return self.blind and self.declared is not None
 
 
 @dataclass(frozen=True)

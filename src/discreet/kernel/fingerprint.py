@@ -19,16 +19,8 @@ SEMANTICS_VERSION = 2
 _INDEPENDENT_TOTALS = (Count, CountUnits, Sum, SelectionWeight)
 
 
-def rows_digest(question: Question, version: str) -> str:
-    """Return a digest of the rows and groups of a question about one state of the data."""
-    bounded_text(version, "version", max_length=1_000)
-    return digest((SEMANTICS_VERSION, version, question.relation, question.by, question.groups))
-
-
-def fingerprints_of(question: Question, version: str, rows: str | None = None) -> tuple[str, ...]:
+def fingerprints_of(question: Question, version: str) -> tuple[str, ...]:
     """Return the fingerprint of each total of a question about one state of the data.
-
-    `rows` is its rows_digest, if that is known already.
 
     Claim: two totals with the same fingerprint are, on the same data, the same vector of integers over the same keys,
         with the same sensitivity.
@@ -36,12 +28,14 @@ def fingerprints_of(question: Question, version: str, rows: str | None = None) -
         and for a total that depends on the others all of them, in any order; it does not cover the text of the query.
         The encoding is injective: nested lists, each with the name of its type, which no two types share
         (SHA-256 has no known collisions).
-    Needs: rows_digest; the owner changes `version` whenever the data change; SEMANTICS_VERSION changes whenever the
+    Needs: digest; the owner changes `version` whenever the data change; SEMANTICS_VERSION changes whenever the
         kernel computes other integers.
     Checked by: test_fingerprints_differ_wherever_questions_do,
         test_the_same_question_has_the_same_fingerprint_in_every_process
     """
-    context = digest((rows or rows_digest(question, version), question.bounds))
+    bounded_text(version, "version", max_length=1_000)
+    rows = digest((SEMANTICS_VERSION, version, question.relation, question.by, question.groups))
+    context = digest((rows, question.bounds))
     all_totals = tuple(sorted(map(digest, question.totals)))
     return tuple(
         digest((context, total) if isinstance(total, _INDEPENDENT_TOTALS) else (context, total, all_totals))

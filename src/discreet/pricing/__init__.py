@@ -12,7 +12,6 @@ automatic_bounds  contribution bounds chosen from released histograms
 
 from discreet.pricing.accuracy import Margins
 from discreet.pricing.automatic_bounds import (
-    buckets_of,
     choose_bounds,
     missing_histograms,
     plan_with_bounds,
@@ -47,7 +46,6 @@ __all__ = [
     "ReleasePlan",
     "accuracy_target",
     "affordable_note",
-    "buckets_of",
     "choose_bounds",
     "combine_draws",
     "data_version",

@@ -21,7 +21,12 @@ class Report:
     endings: dict[str, int] = field(default_factory=dict)
     seconds: dict[int, float] = field(default_factory=dict)
     problems: list[tuple[int, str]] = field(default_factory=list)
-    printed: str = ""
+    outputs: list[str] = field(default_factory=list)
+
+    @property
+    def printed(self):
+        """What all workers printed."""
+        return "".join(self.outputs)
 
     def add(self, number, ending, seconds, problems):
         """Note one query."""
@@ -72,7 +77,7 @@ def _run(report, seed, number, count, step):
         except TimeoutError:
             report.add(number, "hung", _SILENT, [HUNG])
             worker.kill()
-        report.printed += worker.stdout.read()
+        report.outputs.append(worker.stdout.read())  # not +=, which loses what another thread adds meanwhile
     return number + step if number < count else number
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from discreet.attacks.defences import Defence
+from discreet.attacks.defences import Defence, epsilon_text
 from discreet.attacks.evidence import GuessEvidence
 from discreet.attacks.result import ExposureByRarity, exposure_by_rarity
 from discreet.attacks.validation import arrow_table, data_file
@@ -257,7 +257,7 @@ def draw_success_by_answer_count(axes: Any, *, success: Mapping[int, float], def
     axes.axhline(0.5, color=GREY, ls=":", lw=1.2, label="guessing")
     if defence.epsilon is not None:
         ceiling = GuessEvidence(1, 2).ceiling(float(defence.epsilon))
-        axes.axhline(ceiling, color=INK, ls="--", lw=1, label=f"epsilon {defence.epsilon} allows")
+        axes.axhline(ceiling, color=INK, ls="--", lw=1, label=f"{epsilon_text(defence.epsilon)} allows")
     axes.set(xscale="log", xlabel=xlabel, ylim=(0.4, 1.05))
     axes.set_ylabel(share_label(METRIC))
     format_plain_numbers(axes.xaxis)

@@ -23,16 +23,16 @@ from discreet.engines.interface import Tuning
 from discreet.engines.postgres.dialect import POSTGRES
 from discreet.engines.postgres.errors import (
     INVALID_PARAMETER_VALUE,
-    LOCK_NOT_AVAILABLE,
     MISSING_OR_FORBIDDEN,
     PostgresServerError,
+    refuse_if_locked,
 )
 from discreet.engines.postgres.role import excess_privileges, read_only_role_sql
 from discreet.engines.postgres.session import PostgresQuerySession, Snapshot
 from discreet.engines.postgres.tables import PostgresSourceTable, look_up_table, parse_table_name, placeholder_table
 from discreet.engines.row_selects import select_rows_by_unit
 from discreet.engines.sql_totals import compute_totals
-from discreet.engines.table_source import UNAVAILABLE_MESSAGE, EngineError, TableSource, Unavailable
+from discreet.engines.table_source import MISFIT_ADVICE, EngineError, TableSource, Unavailable
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.expr import Type
 from discreet.kernel.question import Question
@@ -45,7 +45,6 @@ _OPEN_TIMEOUT = 30.0  # seconds to read the catalog
 _STOP_TIMEOUT = 2.0  # seconds from cancelling a question to cutting its connection
 _MIN_VERSION = 13
 HIDDEN_ROWS_MESSAGE = "row-level security hides rows of {} from this role, so answers cover visible rows only"
-_LOCKED_MESSAGE = "a table is locked by another session, such as a migration. Nothing was charged. Try again later."
 _MAX_ATTEMPTS = 3  # to look up tables that are being replaced
 _DEFAULT_TUNING = Tuning()
 
@@ -92,10 +91,12 @@ class Postgres:
         self._session.check_usable()
         with self._question_lock, ExitStack() as stack:
             try:
-                snapshot = self._lock_and_check(stack, usage)
+                with refuse_if_locked(usage):
+                    snapshot = self._lock_and_check(stack, usage)
+            except Unavailable:
+                raise
             except EngineError as error:
-                locked = isinstance(error, PostgresServerError) and error.sqlstate == LOCK_NOT_AVAILABLE
-                raise Unavailable(error, _LOCKED_MESSAGE if locked else UNAVAILABLE_MESSAGE) from None
+                raise Unavailable(error) from None
             yield PostgresReader(snapshot, self.dialect, self.seconds)
 
     def totals(self, question: Question) -> EngineTotals:
@@ -277,7 +278,7 @@ def _find_tables(
         if stored.rows_hidden:
             warnings.warn(f"table {name}: {HIDDEN_ROWS_MESSAGE.format(stored.qualified_name)}", stacklevel=3)
         for message in dict.fromkeys(map(str, stored.misfits.values())):
-            warnings.warn(f"{message} Until then, queries that use it are refused.", stacklevel=3)
+            warnings.warn(f"{message} {MISFIT_ADVICE}", stacklevel=3)
     return tables
 
 

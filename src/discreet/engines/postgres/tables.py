@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from discreet.engines.postgres import casts
+from discreet.engines.postgres.errors import refuse_if_locked
 from discreet.engines.postgres.session import Snapshot
 from discreet.engines.table_source import (
     ColumnTypes,
@@ -162,7 +163,8 @@ def look_up_table(snapshot: Snapshot, table: str, source: TableSource, schemas: 
     type_oids = {column: kind for _, column, kind, _, _ in catalog_columns}
     columns_read = tuple(dict.fromkeys(stored.name for stored in fitting.values()))
     # A materialized view cannot be locked and need not be: a refresh leaves rows that older snapshots see, too.
-    lockable = needs_lock and snapshot.can_lock(qualified_name)
+    with refuse_if_locked([table]):
+        lockable = needs_lock and snapshot.can_lock(qualified_name)
     null_column = SourceColumn("", "NULL", casts.MISSING_COLUMN_TYPE)
     selected = {column: (fitting.get(column, null_column), kind) for column, kind in types.items()}
     select = casts.cast_select(

@@ -40,7 +40,7 @@ from discreet.engines.spark.tables import (
 )
 from discreet.engines.spark.vector_sums import ColumnBounds, SparkRows
 from discreet.engines.sql_totals import compute_totals
-from discreet.engines.table_source import EngineError, TableSource, Unavailable
+from discreet.engines.table_source import MISFIT_ADVICE, EngineError, TableSource, Unavailable
 from discreet.engines.totals_cache import TotalsCache
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.expr import Type
@@ -94,7 +94,7 @@ class Spark:
             self._finalizer()
             raise
         for message in self._views.misfit_messages():
-            warnings.warn(f"{message} Until then, queries that use it are refused.", stacklevel=2)
+            warnings.warn(f"{message} {MISFIT_ADVICE}", stacklevel=2)
         tables = self._views.tables
         views = {name: table.view for name, table in tables.items()}
         self.dialect: Dialect = replace(SPARK, table_source=views.__getitem__)

@@ -59,7 +59,7 @@ def bounds_notes(
     if automatic and not automatic.chosen:
         contribution = [_PENDING_NOTE]
     else:
-        chosen = [] if automatic is None else [_DECLARED_NOTE if automatic.uses_declared(question) else _CHOSEN_NOTE]
+        chosen = [] if automatic is None else [_DECLARED_NOTE if automatic.uses_declared else _CHOSEN_NOTE]
         contribution = [*_contribution_notes(question, context, automatic), *chosen]
     return (*contribution, *_clamping_notes(labels, rows))
 
@@ -259,12 +259,11 @@ def contribution_bounds_for(
     max_rows_per_unit = relation.shape.max_rows_per_unit
     norm = Norm.L1 if context.policy.budget.rho is None else Norm.L2
     # A mean needs the same weight above and below. In a single group the cap of a count is its ball, so that a mean can
-    # use the count of an earlier query; a sum alone is clipped less by its own ball.
+    # use the count of an earlier query; but automatic bounds of counts and of means differ.
     has_mean = divides_sum_by_count(select) or any(
         aggregate.function in _MEANS_AND_VARIANCES for aggregate in aggregates
     )
     has_count = not aggregates or any(aggregate.function is BasicFunction.COUNT for aggregate in aggregates)
-    has_sum = any(aggregate.function is BasicFunction.SUM for aggregate in aggregates)
     if relation.shape.unit is None or max_rows_per_unit == 1:
         return ContributionBounds(1, 1, norm), None
     requested = context.requested_bounds
@@ -279,7 +278,7 @@ def contribution_bounds_for(
         else requested.rows or _policy_bound(relation, "rows", context) or possible.rows or max_rows_per_unit or AUTO
     )
     automatic = None
-    cap_rows = has_mean or (possible.groups == 1 and has_count and not (has_sum and rows == AUTO))
+    cap_rows = has_mean or (possible.groups == 1 and has_count and rows != AUTO)
     if AUTO in (groups, rows):
         _check_automatic(aggregates, context, select.select.node)
         key = sha256(repr((relation, grouping.by, grouping.groups, tuple(aggregates))).encode()).hexdigest()

@@ -7,12 +7,10 @@ from fractions import Fraction
 from functools import lru_cache
 
 from discreet.estimate.contribution_histogram import (
-    Contribution,
     ContributionHistogram,
     HistogramTarget,
     Measured,
     bucket_ends,
-    contribution_to,
     effective_bounds,
     limited_sums,
     merge_targets,
@@ -35,7 +33,7 @@ _MAX_LISTED = 4_000  # values of a key in a condition
 _MAX_SQUARED_NORM = 1 << 62
 _MAX_SQUARABLE = 1 << 31  # a number of rows whose square fits in 64 bits
 _MAX_SUM = 1 << 42  # the largest term of a sum in the kernel, in steps
-_ROWS, _NORM = "rows", "f0"  # as the canonical form calls the last, so that expressions of it need no change
+_SIZE, _NORM = "size", "f0"  # as the canonical form calls the last, so that expressions of it need no change
 
 
 def with_histograms(releases: tuple[PlannedRelease, ...], budget: BudgetEntry) -> tuple[PlannedRelease, ...]:
@@ -112,16 +110,15 @@ def _counted_rows(question: Question) -> bool:
 
 def _max_squared_norm(release: PlannedRelease, measured: Measured) -> int:
     """Return the largest square of the norm of a unit's contribution."""
-    contribution = contribution_to(measured)
-    if contribution is Contribution.SUMS:
+    if isinstance(measured, Sum):
         return min(_MAX_SUM, release.question.relation.shape.max_rows * max_abs_contribution(measured)) ** 2
     question, possible = release.question, release.possible
     shape = question.relation.shape
     most = min(shape.max_rows, shape.max_rows_per_unit or shape.max_rows)
-    rows = 1 if contribution is Contribution.GROUPS else possible.rows
+    rows = 1 if isinstance(measured, CountUnits) else possible.rows
     groups = min(filter(None, (possible.groups, question.max_groups_per_unit)), default=None)
     if rows is None or groups is None:
-        return most**2 if contribution is Contribution.ROWS or question.bounds.norm is Norm.L1 else most
+        return most**2 if isinstance(measured, Count) or question.bounds.norm is Norm.L1 else most
     return min(most**2, rows**2 * (groups if question.bounds.norm is Norm.L2 else groups**2))
 
 
@@ -217,25 +214,18 @@ def _contiguous_range(values: Sequence[Value]) -> tuple[Value, Value] | None:
 
 def _with_norm(relation: Relation, question: Question, measured: Measured) -> Relation:
     """Return one row for each unit, with its l1 norm or the square of its l2 norm."""
-    rows = UnitAggregate(AggregateFunction.ROWS)
+    rows, is_l1 = UnitAggregate(AggregateFunction.ROWS), question.bounds.norm is Norm.L1
     if isinstance(measured, CountUnits):  # the square of sqrt(k) is k
         return PerUnit(PerUnit(relation, question.by, ()), (), ((_NORM, rows),))
+    if isinstance(measured, Count) and is_l1:
+        return PerUnit(relation, (), ((_NORM, rows),))
+    size: Expr = Column(_SIZE, Type.INTEGER)
+    term = rows
     if isinstance(measured, Sum):
-        steps = UnitAggregate(AggregateFunction.GRID_SUM, measured.expr, measured.grid)
-        by_group = PerUnit(relation, question.by, ((_ROWS, steps),))
-        size = Call("coalesce", (Call("abs", (Column(_ROWS, Type.INTEGER),)), Constant(0, Type.INTEGER)))
-        power = size if question.bounds.norm is Norm.L1 else _square(size)
-        return PerUnit(by_group, (), ((_NORM, UnitAggregate(AggregateFunction.SUM, power)),))
-    if question.bounds.norm is Norm.L1 or not question.by:
-        norm = UnitAggregate(AggregateFunction.ROWS)
-        counted = PerUnit(relation, (), ((_NORM, norm),))
-        if question.bounds.norm is Norm.L1:
-            return counted
-        square = _square(Column(_NORM, Type.INTEGER))
-        return PerUnit(counted, (), ((_NORM, UnitAggregate(AggregateFunction.SUM, square)),))
-    by_group = PerUnit(relation, question.by, ((_ROWS, rows),))
-    square = _square(Column(_ROWS, Type.INTEGER))
-    return PerUnit(by_group, (), ((_NORM, UnitAggregate(AggregateFunction.SUM, square)),))
+        term = UnitAggregate(AggregateFunction.GRID_SUM, measured.expr, measured.grid)
+        size = Call("coalesce", (Call("abs", (size,)), Constant(0, Type.INTEGER)))
+    by_group = PerUnit(relation, question.by, ((_SIZE, term),))
+    return PerUnit(by_group, (), ((_NORM, UnitAggregate(AggregateFunction.SUM, size if is_l1 else _square(size))),))
 
 
 def _square(number: Expr) -> Expr:
