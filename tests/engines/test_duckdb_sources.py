@@ -848,8 +848,8 @@ def test_a_file_that_changes_while_a_question_runs_invalidates_the_answer(tmp_pa
     with DuckDB({"t": TableSource(place, {"a": N})}) as engine:
         run = engine._run
 
-        def slow(sql):
-            found = run(sql)
+        def slow(*sql):
+            found = run(*sql)
             parquet(tmp_path, a=[1, 2, 3])
             return found
 

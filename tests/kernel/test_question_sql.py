@@ -170,7 +170,7 @@ QUESTIONS = dict([*clipped_questions(), *other_questions()])
 @pytest.fixture(scope="module")
 def engine():
     with duckdb.connect(config={"threads": "1"}) as connection:
-        connection.execute("SET disabled_optimizers = 'statistics_propagation'")
+        connection.execute("SET disabled_optimizers = 'filter_pushdown'")
         strategies.load(connection, TABLES)
         yield compare.Under(DUCKDB, lambda sql: connection.sql(sql).to_arrow_table(), lambda _: None)
 

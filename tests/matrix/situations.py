@@ -79,6 +79,15 @@ def _statistics():
             rows = [event(place) for place in [None, None, None, "a", "b", *others]]
             known = {("A",): (5 + (others == ["B"]),)}
             yield f"one row does not decide about others: {way} {''.join(others)}", small(events=rows), question, known
+            filters = {
+                "like": Call("like", (key, Constant("A%", TEXT))),
+                "one of": Call("one_of", (key, Constant("A", TEXT), Constant("B", TEXT))),
+                "equal": Call("equal", (key, Constant("A", TEXT))),
+            }
+            for name, condition in filters.items():
+                kept = Question(Where(EVENTS, condition), (), PublicGroups(()), ANY, (Count(),))
+                title = f"one row does not decide about others: {way} {name} {''.join(others)}"
+                yield title, small(events=rows), kept, {(): known["A",]}
 
 
 def _types():

@@ -22,7 +22,6 @@ from discreet.estimate.planned_release import PlannedRelease, QueryPlan
 from discreet.kernel import release
 from discreet.kernel.errors import FAILED, Failed, LedgerError, PolicyError, Refused
 from discreet.kernel.event import OWNER, bounded_text
-from discreet.kernel.fingerprint import fingerprints_of
 from discreet.kernel.ledger import Ledger
 from discreet.kernel.ledger.terms import OverBudget
 from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
@@ -44,6 +43,7 @@ from discreet.query.free_query import read_public_rows
 from discreet.query.passes import plan_query, run_reader
 
 _LOG = logging.getLogger("discreet")
+_MAX_PLANS = 64  # that are kept for repeated queries
 
 
 class Curator:
@@ -77,6 +77,7 @@ class Curator:
         self._catalog = catalog_of(policy, engine.columns, engine.location)
         self._circuit_breaker = CircuitBreaker(policy, ledger, engine.seconds)
         self._in_flight_locks = InFlightLocks(ledger, engine.seconds + GRACE_SECONDS)
+        self._plans: dict[tuple[object, ...], QueryPlan] = {}
 
     def ask(  # noqa: PLR0913 - keyword-only, most with a default
         self,
@@ -210,8 +211,17 @@ class Curator:
         for name, bound in (("groups", groups), ("rows", rows)):
             if bound not in (None, AUTO) and (type(bound) is not int or not 1 <= bound <= 1 << 42):
                 raise Refused(f'{name}: the contribution bound must be an integer from 1 to 2^42, or "auto".')
+        request = (sql, by, groups, rows)
+        if not chosen_bounds and (cached := self._plans.get(request)) is not None:
+            return cached
         plan = plan_query(sql, self.policy, self._engine, by=by, groups=groups, rows=rows, chosen_bounds=chosen_bounds)
-        return self._without_unsupported_reports(plan)
+        plan = self._without_unsupported_reports(plan)
+        # The rows of a public table may change; all else that a plan depends on stays the same.
+        if not chosen_bounds and not self._catalog.public:
+            if len(self._plans) >= _MAX_PLANS:
+                self._plans.clear()
+            self._plans[request] = plan
+        return plan
 
     def _without_unsupported_reports(self, plan: QueryPlan) -> QueryPlan:
         """Refuse what the engine does not support; leave out histograms that would only report on clipping."""
@@ -265,7 +275,7 @@ class Curator:
             if not release_plan.asks:
                 return self._build_answer(bounded, release_plan, target.histories, by)
         version = pricing.data_version(self.policy)
-        fingerprints = {name for part in plan.releases for name in fingerprints_of(part.question, version)}
+        fingerprints = {name for part in plan.releases for name in pricing.known_fingerprints(part.question, version)}
         with self._in_flight_locks.exclusive_query(fingerprints):
             return self._charge_and_answer(plan, request, request_record, by, key, replan)
 
@@ -334,7 +344,6 @@ class Curator:
         parts: tuple[PlannedRelease, ...],
         until: str | None = None,
         fresh: release.ReleaseResult | None = None,
-        earlier: tuple[ReleaseHistory, ...] = (),
     ) -> tuple[ReleaseHistory, ...]:
         state, kind = pricing.data_version(self.policy), pricing.noise_type_for(self.policy)
         return pricing.look_up_histories(
@@ -345,7 +354,6 @@ class Curator:
             source=self._catalog.source,
             until=until,
             just_released=fresh,
-            earlier=earlier,
         )
 
     def _build_answer(
@@ -395,7 +403,7 @@ class Curator:
                 self._check_budget(target, release_plan, by)  # another request may have spent the budget meanwhile
                 raise
         try:
-            return self._release_history(plan.releases, fresh=released, earlier=target.histories)
+            return self._release_history(plan.releases, fresh=released)
         except LedgerError:  # after the charge there is only one failure message
             _LOG.exception("query %s: the answer is stored, but the ledger cannot be read", released.receipt.id)
         raise Failed(FAILED)

@@ -3,6 +3,7 @@
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from functools import lru_cache
 
 from discreet.engines.portable_regex import check_regex
@@ -67,8 +68,27 @@ COMMON_OPERATIONS: Mapping[str, str | Operation] = {
 
 
 def in_list(constant: Callable[[Value, Type], str]) -> Callable[[str, Sequence[Value], Type], str]:
-    """Return SQL that tests whether a value is in a list of constants."""
-    return lambda text, values, kind: f"{text} IN ({', '.join(constant(value, kind) for value in values)})"
+    """Return SQL that tests whether a value is in a list of constants; a long list of consecutive ones is a range."""
+
+    def write(text: str, values: Sequence[Value], kind: Type) -> str:
+        if is_range(values):
+            return f"{text} BETWEEN {constant(min(values), kind)} AND {constant(max(values), kind)}"  # type: ignore[type-var]
+        return f"{text} IN ({', '.join(constant(value, kind) for value in values)})"
+
+    return write
+
+
+def is_range(values: Sequence[Value]) -> bool:
+    """Whether at least three distinct values are all integers, or all days, from the first to the last.
+
+    >>> is_range((3, 1, 2)), is_range((1, 2, 4)), is_range((1, 2))
+    (True, False, False)
+    """
+    kinds = {type(value) for value in values}
+    if len(values) < 3 or kinds not in ({int}, {date}):
+        return False
+    steps = [value.toordinal() if isinstance(value, date) else value for value in values]
+    return max(steps) - min(steps) == len(values) - 1  # type: ignore[operator,type-var]
 
 
 def nearest_step(template: str, constant: Callable[[Value, Type], str]) -> Callable[[str, GridFloats], str]:

@@ -33,7 +33,7 @@ from discreet.pricing.cost_request import (
     request_record,
 )
 from discreet.pricing.error_forecast import margin_times_count
-from discreet.pricing.release_history import ReleaseHistory, look_up_histories
+from discreet.pricing.release_history import ReleaseHistory, known_fingerprints, look_up_histories
 from discreet.pricing.release_plan import ReleasePlan, plan_release
 
 __all__ = [
@@ -49,6 +49,7 @@ __all__ = [
     "choose_bounds",
     "combine_draws",
     "data_version",
+    "known_fingerprints",
     "look_up_histories",
     "margin_times_count",
     "missing_histograms",

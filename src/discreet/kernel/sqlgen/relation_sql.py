@@ -27,12 +27,13 @@ def select_rows(relation: Relation, dialect: Dialect) -> str:  # noqa: C901, PLR
     Claim: it gives the rows that the node describes, each with its owner's key in `.u0`, `.u1`, …, which no expression
         of a question can read or change.
     Proof: node by node. Where, Derive and PerUnit take the key from their source unchanged; an expression names a
-        column that check_name accepts, which never begins with a dot. PerUnit groups by the whole key first, Union
-        takes it from each side, the joins below from the side whose rows are kept. NumberRows keeps it, and its numbers
-        begin anew for each unit. In SemiJoinOnUnit the other side has no column that hides the alias s, so that the key
-        of the outer row is compared.
-    Needs: Where, Derive, PerUnit, NumberRows, Union, SemiJoinOnUnit, check_name, write_expr, write_key, unit_columns,
-        unit_equalities, _row_number, _write_unit_aggregate, _select_scan, _select_public_join, _select_unit_join.
+        column that check_name accepts, which never begins with a dot. PerUnit groups by the whole key first, or its
+        rows are in a stored table. Union takes the key from each side, the joins below from the side whose rows are
+        kept. NumberRows keeps it, and its numbers begin anew for each unit. In SemiJoinOnUnit the other side has no
+        column that hides the alias s, so that the key of the outer row is compared.
+    Needs: Where, Derive, PerUnit, NumberRows, Union, SemiJoinOnUnit, Dialect.stored_groups, check_name, write_expr,
+        write_key, unit_columns, unit_equalities, _row_number, _write_unit_aggregate, _select_scan,
+        _select_public_join, _select_unit_join.
     Checked by: test_the_sql_of_a_relation_gives_its_rows_and_their_owners, test_the_engine_equals_the_reference,
         test_postgresql_equals_the_reference, test_spark_sql_equals_the_reference,
         test_columns_may_have_the_names_that_the_kernel_gives_tables
@@ -61,6 +62,8 @@ def select_rows(relation: Relation, dialect: Dialect) -> str:  # noqa: C901, PLR
             exists = f"EXISTS (SELECT 1 FROM {within} WHERE {conjunction(unit_equalities(source, 's', 'o'))})"
             return f"SELECT * FROM {subquery(source)} WHERE {'NOT ' if kind is SemiJoinKind.ANTI else ''}{exists}"
         case PerUnit(source, keys, values):
+            if stored := dialect.stored_groups(relation):
+                return stored
             key = [write_key(expr, dialect) for _, expr in keys]
             texts = [*key, *(_write_unit_aggregate(aggregate, dialect) for _, aggregate in values)]
             aliased = [f"{sql} AS {quote_name(name)}" for sql, (name, _) in zip(texts, (*keys, *values), strict=True)]
@@ -269,6 +272,6 @@ def group_by(names: list[str]) -> str:
     return f" GROUP BY {comma_list(names)}" if names else ""
 
 
-def with_query(name: str, select: str, dialect: Dialect) -> str:
-    """Return a query of a WITH clause that is computed once, although it is used twice."""
-    return f'"{name}" AS {dialect.materialized}({select})'
+def with_query(name: str, select: str, dialect: Dialect, *, stored: str = "") -> str:
+    """Return a query of a WITH clause; it is computed once, although it is used twice, or reads a stored table."""
+    return f'"{name}" AS {"NOT MATERIALIZED " if stored else dialect.materialized}({select})'

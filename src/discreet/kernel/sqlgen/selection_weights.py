@@ -23,20 +23,22 @@ def select_key_weights(question: Question, dialect: Dialect) -> str:
 
     Claim: a unit with k such keys adds isqrt(4^bits // k) to each, and 0 if k is above max_selection_keys; without
         clipping, each of its rows adds one.
-    Proof: `.pairs` has each of these keys of a unit once, so COUNT(*) by unit is k, and `.units` has each unit once.
+    Proof: `.pairs` has each of these keys of a unit once, whether rows are grouped here or in a stored table, so
+        COUNT(*) by unit is k, and `.units` has each unit once. A filter by key may come before or after grouping by it.
         The root of an integer up to 2^40, correctly rounded as IEEE requires, is floored exactly: the root of m² is m,
         and that of m² - 1 is below m by more than 1/(2m) >= 2^-21, while a double below 2^20 is exact to 2^-33.
-    Needs: select_keyed_rows, unit_columns, unit_equalities, Question.fraction_bits, Question.max_selection_keys,
-        Dialect.quotient, Dialect.bigint_sum, _not_shown.
+    Needs: select_keyed_rows, select_groups, Dialect, unit_columns, unit_equalities, Question.fraction_bits,
+        Question.max_selection_keys, Dialect.quotient, Dialect.bigint_sum, _not_shown.
     Checked by: test_the_engine_equals_the_reference, test_postgresql_equals_the_reference,
         test_spark_sql_equals_the_reference, test_situations,
         test_removing_a_unit_moves_selection_weights_by_at_most_the_sensitivity
     """
     keys, units = key_names(question), unit_columns(question.relation)
-    source = f"({select_keyed_rows(question, [], dialect)}) AS r{_not_shown(question, dialect)}"
+    stored = dialect.stored_groups(question)
+    source = f"{stored or f'({select_keyed_rows(question, [], dialect)})'} AS r{_not_shown(question, dialect)}"
     if not question.needs_clipping:
         return f"SELECT {output_columns(keys, {0: 'COUNT(*)'})} FROM {source}{group_by(keys)}"
-    pairs = f"SELECT {comma_list(units, keys)} FROM {source}{group_by([*units, *keys])}"
+    pairs = f"SELECT {comma_list(units, keys)} FROM {source}{'' if stored else group_by([*units, *keys])}"
     share = dialect.quotient.format(1 << 2 * question.fraction_bits(question.totals[0]), "COUNT(*)")
     weight = (
         f"CASE WHEN COUNT(*) <= {question.max_selection_keys} THEN CAST(FLOOR(SQRT(CAST({share} AS "
@@ -45,7 +47,7 @@ def select_key_weights(question: Question, dialect: Dialect) -> str:
     weights = f'SELECT {comma_list(units)}, {weight} FROM ".pairs"{group_by(units)}'
     outputs = output_columns(keys, {0: dialect.bigint_sum.format('u.".w"')})
     return (
-        f"WITH {with_query('.pairs', pairs, dialect)}, {with_query('.units', weights, dialect)} "
+        f"WITH {with_query('.pairs', pairs, dialect, stored=stored)}, {with_query('.units', weights, dialect)} "
         f'SELECT {outputs} FROM ".pairs" AS p JOIN ".units" AS u '
         f"ON {conjunction(unit_equalities(question.relation, 'p', 'u'))}{group_by(keys)}"
     )
