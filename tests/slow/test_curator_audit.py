@@ -4,12 +4,15 @@ import math
 import sys
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from scipy.stats import beta
 
 import discreet as dc
+from discreet.estimate.contribution_buckets import choose_radius
 from discreet.policy import Policy
+from discreet.pricing import automatic_bounds
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from fresh_answers import asking_anew
@@ -35,7 +38,21 @@ ward = {{ type = "text", in = ["A", "B", "C"] }}
 street = {{ type = "text" }}
 x = {{ type = "real", between = [0, 10] }}
 """
-MANY, SOME = 20_000, 3_000
+AUTOMATIC = """
+[data]
+name = "audit"
+ledger = ":memory:"
+[budget]
+epsilon = 100000
+bounds_share = 0.5
+[tables.t]
+source = "t"
+unit = "person"
+rows_max = 1000
+[tables.t.columns]
+person = { type = "integer" }
+"""
+MANY, HALF, SOME = 20_000, 10_000, 3_000
 MISSED = 1e-9  # the chance that a sound curator looks unsound
 
 
@@ -89,6 +106,33 @@ def test_somebody_with_many_rows_in_every_group_leaks_no_more(sql, event):
     print(f"audit of {sql[:40]}: {low:.3f} of 1")
     assert with_them > without  # the event tells something, or it would be no test
     assert low <= 1
+
+
+def test_automatic_bounds_leak_no_more_than_both_charges_and_nearly_as_much(monkeypatch):
+    """The attacker sees the histogram too: it has half of the cost, and the count, clipped to its radius, the rest."""
+    policy = Policy.parse(AUTOMATIC)
+    crowd = [(person, 1) for person in range(30)]
+    seen = []
+
+    def chosen(buckets, *rest):
+        seen.append((buckets, choose_radius(buckets, *rest)))
+        return seen[-1][1]
+
+    def is_hit(answer):
+        buckets, choice = seen.pop()
+        shown = buckets.counts[np.searchsorted(buckets.lows, 900, side="right") - 1] >= 1
+        return shown and answer.value >= 30 + choice.radius
+
+    monkeypatch.setattr(automatic_bounds, "choose_radius", chosen)
+    hits = []
+    for people in ([*crowd, (99, 900)], crowd):
+        person = np.repeat(*np.array(people).T)
+        with dc.open(policy, data={"t": pa.table({"person": person})}) as curator:
+            ask = asking_anew(curator)
+            hits.append(sum(is_hit(ask("SELECT COUNT(*) AS n FROM t", epsilon=1)) for _ in range(HALF)))
+    low = epsilon_low(HALF, *hits)
+    print(f"audit of automatic bounds: {low:.3f} of 1, by point estimate {math.log(hits[0] / hits[1]):.3f}")
+    assert 0.6 < low <= 1
 
 
 def test_a_street_with_one_person_is_hardly_ever_shown():
