@@ -258,7 +258,7 @@ def test_a_mismatched_table_is_reported_with_cause_and_fix(admin, url, case):
         with pytest.raises(PolicyError) as caught:
             Postgres({"t": TableSource(place, types)}, url=url)
     else:
-        with pytest.warns(UserWarning, match="queries that use it are refused"):
+        with pytest.warns(UserWarning, match="Queries that use it are refused"):
             engine = Postgres({"t": TableSource(place, types)}, url=url)
         with engine, pytest.raises(PolicyError) as caught:
             engine.fanout("t", tuple(types))

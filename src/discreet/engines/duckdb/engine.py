@@ -3,9 +3,7 @@
 import glob
 import itertools
 import os
-import re
 import threading
-import warnings
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -94,9 +92,6 @@ def _readable_parts(
         return [part]
     return [open_parquet(connection, path, [column.name for column in columns]) for path in part.paths]
 
-
-# Results are small. The other way, which DuckDB recommends, plans a SELECT twice.
-warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning, re.escape(__name__))
 
 _DISABLED_FEATURES = {
     "allow_community_extensions": "false",
@@ -307,7 +302,7 @@ class DuckDB:
         if begin:
             self._connection.execute(begin + sql)
             return None
-        return self._connection.execute(statements[0]).to_arrow_table()
+        return self._connection.sql(statements[0]).to_arrow_table()
 
     def _check_files(self, stamps_by_table: Mapping[str, tuple[FileStamp, ...]] | None = None) -> None:
         """Fail if a file is not the one that was opened, whose columns were checked: answers use one snapshot."""
