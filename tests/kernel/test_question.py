@@ -606,3 +606,9 @@ def test_a_smaller_step_gives_a_larger_sensitivity():
             Derive(VISITS, (("x", X),)), (), ALONE, ContributionBounds(1, 1), (Sum(X, Grid(0, 8, step)),)
         )
         assert question.sensitivity().l1 == 8 / step
+
+
+@pytest.mark.parametrize(("branching", "depth"), [(2, 10**12), (10**12, 10**12), (1, 65)])
+def test_a_tree_that_is_too_deep_is_refused_at_once(branching, depth):
+    with pytest.raises(ValueError, match="leaf for every cell"):
+        HistogramTree(Column("n", Type.INTEGER), (1,), branching, depth)

@@ -78,7 +78,7 @@ class HistogramTree:
     depth: int
 
     def __post_init__(self) -> None:
-        leaves = store_integer(self, "branching") ** store_integer(self, "depth")
+        leaves = store_integer(self, "branching") ** min(store_integer(self, "depth"), 64)  # 2^64 is too many already
         if isinstance(self.domain, Grid):
             require(self.expr.type in (Type.INTEGER, Type.REAL), "a grid needs a numeric expression")
         else:
@@ -88,7 +88,7 @@ class HistogramTree:
             )
             check_values(self.domain, self.expr)
         require(
-            0 < self.cell_count <= leaves <= _MAX_CELLS,
+            0 < self.cell_count <= leaves <= _MAX_CELLS and self.depth <= 64,
             f"branching and depth must give a leaf for every cell, and at most {_MAX_CELLS:,} leaves",
         )
 
