@@ -116,6 +116,12 @@ def test_names_are_resolved_as_in_postgresql(sql, expected):
         ("SELECT a FROM t UNION SELECT a FROM u ORDER BY d", "line 1, ORDER BY: after UNION"),
         ("SELECT SUM(a) OVER w FROM t", 'line 1, SELECT: window "w" does not exist.'),
         ("SELECT *", "line 1, SELECT: * needs a table in FROM."),
+        ("SELECT COUNT(*) FROM t GROUP BY", "line 1, GROUP BY: GROUP BY has no expression."),
+        ("SELECT a, COUNT(*) FROM t GROUP BY a WITH ROLLUP", "ROLLUP is not supported. Write GROUP BY ROLLUP (…)"),
+        ("SELECT a, COUNT(*) FROM t GROUP BY a WITH CUBE", "CUBE is not supported. Write GROUP BY ROLLUP (…)"),
+        ("SELECT a, COUNT(*) FROM t GROUP BY a WITH TOTALS", "TOTALS is not supported."),
+        ("SELECT a, COUNT(*) FROM t GROUP BY , a", 'line 1, column 36: syntax error at or near ","'),
+        ("SELECT a FROM t ORDER BY a, , b", 'syntax error at or near ","'),
         ("SELECT a.b.c.d FROM t", "too many parts"),
     ],
 )

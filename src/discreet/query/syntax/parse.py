@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 from sqlglot import Token, TokenType, exp
 from sqlglot.dialects.postgres import Postgres
@@ -105,6 +106,12 @@ _MAX_NESTING = 40  # sqlglot exhausts the stack soon after
 
 _OPENING_OF = {TokenType.R_PAREN: TokenType.L_PAREN, TokenType.R_BRACKET: TokenType.L_BRACKET}
 _OPENING_OF |= {TokenType.R_BRACE: TokenType.L_BRACE, TokenType.END: TokenType.CASE}
+_BEFORE_LISTS = frozenset(
+    {
+        *(TokenType.SELECT, TokenType.FROM, TokenType.GROUP_BY, TokenType.ORDER_BY, TokenType.PARTITION_BY),
+        *(TokenType.L_PAREN, TokenType.COMMA),
+    }
+)
 _FIRST_WORDS = frozenset({"SELECT", "WITH", "("})
 _SELECT_HINT = "Write a SELECT query."
 _STATEMENT_HINTS = {
@@ -172,6 +179,7 @@ def parse_query(text: str) -> ParsedQuery:
         return ParsedQuery(build_tree(catalog_sql, tokenise(catalog_sql)), explain, PrivacyOptions(), None, described)
     stream.check_statement()
     stream.check_nesting()
+    stream.check_commas()
     within = stream.take_within()
     options = stream.take_options()
     return ParsedQuery(build_tree(text, stream.tokens), explain, options, within)
@@ -267,6 +275,12 @@ class TokenStream:
             word = word if word != "(" else inside or "("
             cause = f'syntax error at or near "{shorten(word)}": expected SELECT or WITH'
             raise self._refuse(first, cause, _STATEMENT_HINTS.get(word, _SELECT_HINT))
+
+    def check_commas(self) -> None:
+        """Refuse a comma with nothing before it, which sqlglot ignores."""
+        for before, token in pairwise(self.tokens):
+            if token.token_type is TokenType.COMMA and before.token_type in _BEFORE_LISTS:
+                raise self._refuse(token, 'syntax error at or near ","', "Write an expression before it, or remove it.")
 
     def check_nesting(self) -> None:
         """Refuse unbalanced brackets and CASE, and those nested too deeply for a recursive parser."""

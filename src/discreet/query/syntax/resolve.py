@@ -36,7 +36,11 @@ FindTable = Callable[[exp.Table], TableSource]  # refuses tables that do not exi
 WithQueries = Mapping[str, WithQuery]  # by name, inner ones last
 _CLAUSES = "with_ expressions distinct from_ joins where group having qualify windows order limit offset"
 _SET_CLAUSES = "with_ this expression distinct order limit offset"
-_CLAUSE_HINTS = {"locks": "Leave it out.", "sample": "Leave it out: sampling would only reduce accuracy."}
+_CLAUSE_HINTS = {
+    **dict.fromkeys(("rollup", "cube", "totals"), "Write GROUP BY ROLLUP (…), CUBE (…) or GROUPING SETS (…)."),
+    "locks": "Leave it out.",
+    "sample": "Leave it out: sampling would only reduce accuracy.",
+}
 _SET_NODES = (exp.Rollup, exp.Cube, exp.GroupingSets)
 _MAX_GROUPING_SETS = 64
 _MAX_VALUES = 10_000
@@ -364,6 +368,9 @@ def _position(node: exp.Expr, count: int, clause: str) -> int | None:
 
 def _group_by(group: exp.Expr, items: Sequence[SelectItem], expressions: _Expressions) -> GroupBy:
     """Resolve GROUP BY: expressions, positions and aliases, ALL, or grouping sets."""
+    _check_arguments(group, "expressions all", "GROUP BY")
+    if not group.expressions and not group.args.get("all"):
+        raise refuse(group, "GROUP BY", "GROUP BY has no expression", "Name the columns to group by.")
     if group.args.get("all"):
         return GroupBy(group, (tuple(item.node for item in items if first_aggregate(item.node) is None),))
 
