@@ -246,13 +246,13 @@ def test_too_little_to_be_seen_is_stated_with_what_could_be_hidden():
     assert "removed fewer than about" in clipping_sentence(declared, PATIENTS)
 
 
-def test_an_estimate_that_is_not_proved_is_stated_as_such():
+def test_an_estimate_that_is_not_proved_is_below_detection():
     one = clipped([9000], histogram=buckets([200, 100, 0, 0, 0, 0, 0, 0], Gaussian(60)))
     assert one.removed.low == 0
     assert one.removed.estimate > 1
     line = clipping_sentence(one, PATIENTS)
-    assert " rows by estimate, too few to prove at this epsilon: counts may be too low" in line
-    assert "at least" not in line
+    assert line.endswith(" patients exceed the bounds (below detection at this epsilon).")
+    assert one.removed.magnitude == 0
 
 
 def test_a_blind_choice_of_bounds_is_stated():

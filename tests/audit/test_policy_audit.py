@@ -221,12 +221,12 @@ def test_an_answer_that_leaves_out_empty_groups_is_caught(monkeypatch, pairs):
 def test_a_curator_that_forgets_its_answers_is_caught(monkeypatch, pairs):
     remembering = Curator._release_history
 
-    def forgetting(self, parts, until=None, fresh=None, earlier=()):
+    def forgetting(self, parts, until=None, fresh=None):
         with memory_ledger(name=self.ledger.terms.name, budget=self.policy.budget) as nothing:
             mine = self.ledger
             self.ledger = mine if fresh else nothing
             try:
-                return remembering(self, parts, until=until, fresh=fresh, earlier=earlier)
+                return remembering(self, parts, until=until, fresh=fresh)
             finally:
                 self.ledger = mine
 

@@ -57,6 +57,10 @@ def refusal(sql):
         ("SELECT b AS a, COUNT(*) FROM t GROUP BY a", "SELECT s1.b, COUNT(*) FROM t AS s1 GROUP BY s1.a"),
         ("SELECT a, COUNT(*) FROM t GROUP BY 1", "SELECT s1.a, COUNT(*) FROM t AS s1 GROUP BY s1.a"),
         ("SELECT a, b, COUNT(*) FROM t GROUP BY ALL", "SELECT s1.a, s1.b, COUNT(*) FROM t AS s1 GROUP BY s1.a, s1.b"),
+        (
+            "SELECT a, 1 AS one, COUNT(*) OVER () AS w, COUNT(*) FROM t GROUP BY ALL",
+            "SELECT s1.a, 1, COUNT(*) OVER (), COUNT(*) FROM t AS s1 GROUP BY s1.a",
+        ),
         ("SELECT b AS a FROM t ORDER BY a", "SELECT s1.b FROM t AS s1 ORDER BY 1"),
         ("SELECT b AS a FROM t ORDER BY a + 1", "SELECT s1.b FROM t AS s1 ORDER BY s1.a + 1"),
         ("SELECT b FROM t ORDER BY c, 1", "SELECT s1.b FROM t AS s1 ORDER BY s1.c, 1"),

@@ -21,8 +21,8 @@ class Bias:
 
     @property
     def magnitude(self) -> float:
-        """The larger of the lower bound and the estimate."""
-        return float(max(self.low, self.estimate or 0.0))
+        """The larger of the lower bound and the estimate; 0 if nothing is proved, as the estimate may be noise then."""
+        return float(max(self.low, self.estimate or 0.0)) if self.low else 0.0
 
     def scaled(self, factor: float) -> "Bias":
         """Return the bias of a multiple of the number.

@@ -69,17 +69,13 @@ def clipping_sentence(clipped: ClippedRelease, words: ReportWords) -> str:
         return f"Clipping was not measured{words.reason}: {_effects(clipped, words)}."
     blind = _blind_sentence(clipped, words)
     noun = _measured_noun(clipped, measured, words)
-    if removed.low < 1 and (removed.estimate or 0.0) < 1:
+    if removed.low < 1:
         if removed.high is not None:
             limit = f"fewer than about {round_up(removed.high)} {noun}"
             return f"{_subject(clipped, limit)} (below detection at this epsilon).{blind}"
         hidden = round_up(_most_exceeding(measured))
         return f"Fewer than about {hidden} {words.units} exceed the bounds (below detection at this epsilon).{blind}"
-    if removed.low < 1:
-        amount = _subject(clipped, f"about {round_up(removed.magnitude)} {noun}")
-        amount += " by estimate, too few to prove at this epsilon"
-    else:
-        amount = _subject(clipped, f"at least {round_down(removed.low)} {noun}{_share_phrase(clipped, removed)}")
+    amount = _subject(clipped, f"at least {round_down(removed.low)} {noun}{_share_phrase(clipped, removed)}")
     return f"{amount}: {_effects(clipped, words)}{_suggestion(clipped, measured, removed)}.{blind}"
 
 

@@ -26,11 +26,12 @@ from discreet.query.syntax.resolved_query import (
     ValuesSource,
     WithQuery,
     all_sources,
+    columns_in,
     rewrite,
 )
 from discreet.query.syntax.scope import Scope
 from discreet.query.syntax.source_position import line_number, quote_name, refuse, sql_of
-from discreet.query.syntax.syntax_tree import MAX_COLUMNS, first_aggregate, nodes_without_subqueries
+from discreet.query.syntax.syntax_tree import MAX_COLUMNS, first_aggregate, first_window, nodes_without_subqueries
 
 FindTable = Callable[[exp.Table], TableSource]  # refuses tables that do not exist
 WithQueries = Mapping[str, WithQuery]  # by name, inner ones last
@@ -372,7 +373,7 @@ def _group_by(group: exp.Expr, items: Sequence[SelectItem], expressions: _Expres
     if not group.expressions and not group.args.get("all"):
         raise refuse(group, "GROUP BY", "GROUP BY has no expression", "Name the columns to group by.")
     if group.args.get("all"):
-        return GroupBy(group, (tuple(item.node for item in items if first_aggregate(item.node) is None),))
+        return GroupBy(group, (tuple(item.node for item in items if _may_be_key(item.node)),))
 
     def term(node: exp.Expr) -> exp.Expr:
         index = _position(node, len(items), "GROUP BY")
@@ -380,6 +381,11 @@ def _group_by(group: exp.Expr, items: Sequence[SelectItem], expressions: _Expres
 
     has_sets = any(isinstance(node, _SET_NODES) for node in group.expressions)
     return GroupBy(group, tuple(tuple(map(term, terms)) for terms in _grouping_sets(group)), has_sets)
+
+
+def _may_be_key(node: exp.Expr) -> bool:
+    """Return whether GROUP BY ALL groups by an expression: it reads columns, but is no aggregate or window function."""
+    return bool(columns_in(node)) and first_aggregate(node) is None and first_window(node) is None
 
 
 def _grouping_sets(group: exp.Expr) -> list[list[exp.Expr]]:
