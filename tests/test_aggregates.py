@@ -313,3 +313,14 @@ def test_clipping_does_not_move_a_mean_away_from_the_centre_of_its_range(budget,
                 assert margin < 5
         answer = curator.ask("SELECT SUM(x) AS s, COUNT(x) AS n FROM data", epsilon=9)
         assert answer.table.column("s")[0].as_py() > 0.9 * 400 * 10 * value
+
+
+@pytest.mark.parametrize("bound", [10**6, 10**11, 10**12])
+def test_deviations_of_wide_integers_are_within_their_margins(bound):
+    numbers = np.array([0, 1, -1, 2**62, -(2**62), 10**18, 7, -7, 2**31, 2] * 10)
+    table = pa.table({"u": range(100), "n": numbers})
+    columns = {"n": {"type": "integer"}}
+    with dc.open(table, unit="u", budget=10**6, groups=1, rows=1, columns=columns, ledger=":memory:") as curator:
+        answer = curator.ask(f"SELECT STDDEV_POP(CLIP(n, {-bound}, {bound})) AS x FROM data", epsilon=1000)
+    truth = np.clip(numbers.astype(float), -bound, bound).std()
+    assert abs(answer.table["x"][0].as_py() - truth) <= 2 * answer.margins["x"][0] <= truth / 50

@@ -67,12 +67,14 @@ def sum_totals(expr: Expr, scale: Scale, fits: Callable[[Total], bool], *, squar
     (1, '1/2', 1, 4096)
     """
     for level in range(_MAX_DOUBLINGS):
-        try:
-            totals = _sum_totals_on(expr, scale, 1 << level)
-        except ValueError:  # more steps than a grid may have
-            continue
-        if fits(totals.uncentred) and fits(totals.centred) and (not squared or fits(totals.squares)):
-            return totals
+        # Squares have few steps already, so they are coarsened no more than they need.
+        for squares_level in range(level + 1) if squared else (level,):
+            try:
+                totals = _sum_totals_on(expr, scale, 1 << level, 1 << squares_level)
+            except ValueError:  # more steps than a grid may have
+                continue
+            if fits(totals.uncentred) and fits(totals.centred) and (not squared or fits(totals.squares)):
+                return totals
     raise ValueError("the sum could exceed 64 bits")
 
 
@@ -99,8 +101,8 @@ def max_magnitude(total: Sum) -> Fraction:
     return total.grid.max_abs_index * total.grid.step
 
 
-def _sum_totals_on(expr: Expr, scale: Scale, factor: int) -> SumTotals:
-    fine, rough = scale.step * factor, _squares_step(scale) * factor
+def _sum_totals_on(expr: Expr, scale: Scale, factor: int, squares_factor: int) -> SumTotals:
+    fine, rough = scale.step * factor, _squares_step(scale) * squares_factor
     middle = round((scale.low + scale.high) / 2 / rough) * rough
     around = fine
     while middle % around and around > rough:
