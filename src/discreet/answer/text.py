@@ -93,7 +93,7 @@ def round_to_margin(value: float, margin: float | None) -> tuple[str, str]:
 def is_reliable(value: Any, margin: float | None, bias: Bias | None = None) -> bool | None:
     """Return whether margin and bias are at most 25 % of the value; None without a number or a margin.
 
-    >>> is_reliable(100, 25), is_reliable(-3, 25), is_reliable(None, 25), is_reliable(100, 25, Bias(0, estimate=1))
+    >>> is_reliable(100, 25), is_reliable(-3, 25), is_reliable(None, 25), is_reliable(100, 25, Bias(1))
     (True, False, None, False)
     """
     if not is_number(value) or margin is None:
