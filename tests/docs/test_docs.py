@@ -3,6 +3,7 @@
 import csv
 import doctest
 import inspect
+import json
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -103,6 +104,11 @@ def test_the_readme_states_the_truth_and_how_many_of_its_numbers_are_within_thei
 
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text().splitlines()) <= 120
+
+
+def test_the_readme_has_the_number_of_claims():
+    (number,) = re.findall(r"([\d,]+) claims have a proof", (ROOT / "README.md").read_text())
+    assert int(number.replace(",", "")) == len(json.loads((ROOT / "tools" / "seals.json").read_text())["claims"])
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.name)

@@ -197,3 +197,13 @@ def test_where_hashes_collide_the_value_decides_what_counts(plain):
     question = Question(VISITS, (), PublicGroups(()), ContributionBounds(1, 1), (CountDistinct(Column("place", TEXT)),))
     found = compute_totals(question, lambda sql: plain.sql(sql.replace("MD5(", "LENGTH(")).to_arrow_table(), DUCKDB)
     assert found.values.tolist() == [[1]]  # of the two that everybody has, everybody's first
+
+
+@pytest.mark.parametrize("place", [["A"], ["A", None]], ids=["without NULL", "with NULL"])
+def test_a_plan_does_not_fail_depending_on_the_stored_values(place):
+    """With statistics, DuckDB 2.0 fails on this condition unless some value is NULL, in the tables that it stores."""
+    with opened({name: [] for name in strategies.SCHEMAS}, None) as engine:
+        engine._connection.register("given", pa.table({"place": pa.array(place, pa.string())}))
+        engine._connection.execute('CREATE TEMP TABLE ".stored" AS SELECT * FROM given')
+        condition = "CASE WHEN place IS NULL THEN 'B' END IN ('A')"
+        assert engine.query(f'SELECT COUNT(*) AS n FROM ".stored" WHERE {condition}')["n"].to_pylist() == [0]

@@ -169,10 +169,7 @@ def _as_texts(sqls: Sequence[str]) -> list[str]:
 def _plan_rows(select: ResolvedSelect, rows: PlainRows) -> PlainRows | RowGroups:
     """Return the input of the SELECT list: rows, or groups of rows."""
     rows = replace(rows, conditions=_conditions(select.where, "WHERE", rows.env))
-    clauses = [item.node for item in select.items]
-    clauses += [clause for clause in (select.having, select.qualify) if clause is not None]
-    clauses += [term.expression for term in select.order if term.expression is not None]
-    if select.group is None and select.having is None and not any(aggregates_in(clause) for clause in clauses):
+    if select.group is None and select.having is None and not any(map(aggregates_in, select.grouped_expressions)):
         return rows
     keys: tuple[SqlExpr, ...] = ()
     if select.group is not None:

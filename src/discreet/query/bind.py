@@ -133,10 +133,7 @@ def _bind_private_select(
     binder = SubqueryBinder(partial(bind_query, ctes=ctes, context=context), bind_from)
     rows, unused = join_sources(items, conjuncts(select.where), context)
     rows = limit_row_numbers(apply_where(rows, unused, context, binder))
-    clauses = [item.node for item in select.items]
-    clauses += [clause for clause in (select.having, select.qualify) if clause is not None]
-    clauses += [term.expression for term in select.order if term.expression is not None]
-    has_aggregate = any(first_aggregate(node) is not None for node in clauses)
+    has_aggregate = any(first_aggregate(node) is not None for node in select.grouped_expressions)
     if select.group is None and not has_aggregate and not select.distinct:
         return _bind_rows(select, rows, outermost=outermost)
     keys = bind_group_keys(select, rows) if select.group is not None or not has_aggregate else []
@@ -174,9 +171,7 @@ def _check_grouping_sets(grouped: GroupedSelect, context: BindContext) -> None:
 
 def _bind_nested(nested: NestedQuery, ctes: BoundCtes, context: BindContext) -> exp.Expr:
     """Bind a subquery of an expression, which must be over released tables."""
-    copy = NestedQuery(query=_bind_released(nested.query, ctes, context))
-    copy.meta.update(nested.meta)
-    return copy
+    return nested.with_query(_bind_released(nested.query, ctes, context))
 
 
 def _bind_released(query: ResolvedQuery, ctes: BoundCtes, context: BindContext) -> ResolvedQuery:

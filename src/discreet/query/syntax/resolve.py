@@ -6,11 +6,9 @@ tables and released tables.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 from sqlglot import exp
 
-from discreet.kernel.errors import Refused
 from discreet.query.syntax.names import distinct_names, matching, output_name, same_name
 from discreet.query.syntax.resolved_query import (
     FromItem,
@@ -31,7 +29,14 @@ from discreet.query.syntax.resolved_query import (
 )
 from discreet.query.syntax.scope import Scope
 from discreet.query.syntax.source_position import line_number, quote_name, refuse, sql_of
-from discreet.query.syntax.syntax_tree import MAX_COLUMNS, first_aggregate, first_window, nodes_without_subqueries
+from discreet.query.syntax.syntax_tree import (
+    MAX_COLUMNS,
+    SET_NODES,
+    first_aggregate,
+    first_window,
+    grouping_sets,
+    nodes_without_subqueries,
+)
 
 FindTable = Callable[[exp.Table], TableSource]  # refuses tables that do not exist
 WithQueries = Mapping[str, WithQuery]  # by name, inner ones last
@@ -42,8 +47,6 @@ _CLAUSE_HINTS = {
     "locks": "Leave it out.",
     "sample": "Leave it out: sampling would only reduce accuracy.",
 }
-_SET_NODES = (exp.Rollup, exp.Cube, exp.GroupingSets)
-_MAX_GROUPING_SETS = 64
 _MAX_VALUES = 10_000
 
 
@@ -379,53 +382,13 @@ def _group_by(group: exp.Expr, items: Sequence[SelectItem], expressions: _Expres
         index = _position(node, len(items), "GROUP BY")
         return expressions.resolve(node, "GROUP BY", items).unnest() if index is None else items[index].node
 
-    has_sets = any(isinstance(node, _SET_NODES) for node in group.expressions)
-    return GroupBy(group, tuple(tuple(map(term, terms)) for terms in _grouping_sets(group)), has_sets)
+    has_sets = any(isinstance(node, SET_NODES) for node in group.expressions)
+    return GroupBy(group, tuple(tuple(map(term, terms)) for terms in grouping_sets(group)), has_sets)
 
 
 def _may_be_key(node: exp.Expr) -> bool:
     """Return whether GROUP BY ALL groups by an expression: it reads columns, but is no aggregate or window function."""
     return bool(columns_in(node)) and first_aggregate(node) is None and first_window(node) is None
-
-
-def _grouping_sets(group: exp.Expr) -> list[list[exp.Expr]]:
-    """Return the terms of each grouping set; a plain GROUP BY is one set."""
-    sets: list[list[exp.Expr]] = [[]]
-    for element in group.expressions:
-        wider = _element_sets(element)
-        if len(sets) * len(wider) > _MAX_GROUPING_SETS:
-            raise _too_many_sets(group)
-        sets = [[*one, *other] for one in sets for other in wider]
-    return sets
-
-
-def _element_sets(node: exp.Expr) -> list[list[exp.Expr]]:
-    if not isinstance(node, _SET_NODES):
-        return [_flat_terms(node)]
-    if isinstance(node, exp.GroupingSets):
-        return [terms for element in node.expressions for terms in _element_sets(element)]
-    parts = [_flat_terms(element) for element in node.expressions]
-    if len(parts) > _MAX_GROUPING_SETS or (isinstance(node, exp.Cube) and 2 ** len(parts) > _MAX_GROUPING_SETS):
-        raise _too_many_sets(node)
-    if isinstance(node, exp.Rollup):
-        chosen = [parts[:length] for length in range(len(parts), -1, -1)]
-    else:
-        chosen = [list(some) for length in range(len(parts), -1, -1) for some in combinations(parts, length)]
-    return [[term for part in some for term in part] for some in chosen]
-
-
-def _too_many_sets(node: exp.Expr) -> Refused:
-    cause = f"at most {_MAX_GROUPING_SETS} grouping sets are supported"
-    return refuse(node, "GROUP BY", cause, "List those that you need with GROUPING SETS.")
-
-
-def _flat_terms(node: exp.Expr) -> list[exp.Expr]:
-    bare = node.unnest()
-    return (
-        [part for expression in bare.expressions for part in _flat_terms(expression)]
-        if isinstance(bare, exp.Tuple)
-        else [bare]
-    )
 
 
 def _order_nodes(node: exp.Expr) -> list[exp.Expr]:

@@ -35,6 +35,12 @@ class NestedQuery(exp.Expression):
         query: ResolvedQuery = self.args["query"]
         return query
 
+    def with_query(self, query: "ResolvedQuery") -> "NestedQuery":
+        """Return the subquery with another query in its place."""
+        copy = NestedQuery(query=query)
+        copy.meta.update(self.meta)
+        return copy
+
 
 @dataclass(frozen=True)
 class TableSource:
@@ -140,13 +146,19 @@ class ResolvedSelect:
         return tuple(item.name for item in self.items)
 
     @property
-    def expressions(self) -> Iterator[exp.Expr]:
-        """All expressions, in the order of the clauses."""
+    def grouped_expressions(self) -> Iterator[exp.Expr]:
+        """The expressions that are computed after GROUP BY, which may contain aggregates."""
         yield from (item.node for item in self.items)
-        yield from (item.join.on for item in self.sources if item.join and item.join.on is not None)
-        yield from (each for each in (self.where, self.having, self.qualify) if each is not None)
-        yield from (term for terms in (self.group.sets if self.group else ()) for term in terms)
+        yield from (each for each in (self.having, self.qualify) if each is not None)
         yield from (term.expression for term in self.order if term.expression is not None)
+
+    @property
+    def expressions(self) -> Iterator[exp.Expr]:
+        """All expressions."""
+        yield from self.grouped_expressions
+        yield from (item.join.on for item in self.sources if item.join and item.join.on is not None)
+        yield from (self.where,) if self.where is not None else ()
+        yield from (term for terms in (self.group.sets if self.group else ()) for term in terms)
 
 
 @dataclass(frozen=True)
@@ -234,11 +246,7 @@ def map_nested(query: ResolvedQuery, change: Callable[[ResolvedQuery], ResolvedQ
         return query
 
     def replaced(node: exp.Expr) -> exp.Expr | None:
-        if not isinstance(node, NestedQuery):
-            return None
-        copy = NestedQuery(query=change(node.query))
-        copy.meta.update(node.meta)
-        return copy
+        return node.with_query(change(node.query)) if isinstance(node, NestedQuery) else None
 
     def of(node: exp.Expr) -> exp.Expr:
         return node if node.find(NestedQuery) is None else rewrite(node, replaced)
@@ -273,11 +281,8 @@ def inner_queries(query: ResolvedQuery) -> Iterator[ResolvedQuery]:
 
 
 def all_sources(query: ResolvedQuery) -> Iterator[FromItem]:
-    """Yield the sources of a query, at any depth, in the order of the text."""
-    if isinstance(query, ResolvedSelect):
-        own = [item for item in query.sources if not isinstance(item.source, ResolvedQuery)]
-    else:
-        own = []
+    """Yield the sources of a query that are no queries themselves, at any depth, inner ones first."""
     for inner in inner_queries(query):
         yield from all_sources(inner)
-    yield from own
+    if isinstance(query, ResolvedSelect):
+        yield from (item for item in query.sources if not isinstance(item.source, ResolvedQuery))

@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import combinations
 
 from sqlglot import exp
 
+from discreet.kernel.errors import Refused
 from discreet.query.syntax.resolved_query import NestedQuery
 from discreet.query.syntax.source_position import refuse
 
@@ -132,7 +134,7 @@ def _limited_counts(node: exp.Expr, seen: Counter[str]) -> Iterator[tuple[str, s
             yield (
                 "expressions",
                 "GROUP BY" if isinstance(node, exp.Group) else "ORDER BY",
-                len(_flat_terms(node)),
+                sum(len(_flat_terms(term)) for term in node.expressions),
                 MAX_TERMS,
             )
         case exp.Table():
@@ -144,12 +146,56 @@ def _limited_counts(node: exp.Expr, seen: Counter[str]) -> Iterator[tuple[str, s
             yield "queries", "WITH", len(node.expressions), MAX_QUERIES
 
 
-def _flat_terms(node: exp.Expr) -> list[exp.Expr]:
-    tuples = [expression.unnest() for expression in node.expressions]
-    return [part for group in tuples for part in (group.expressions if isinstance(group, exp.Tuple) else [group])]
-
-
 def _distinct_aggregates(select: exp.Select) -> set[exp.Expr]:
     """Return the distinct aggregates of one SELECT, without those of subqueries."""
     around = select.walk(prune=lambda node: node is not select and (isinstance(node, exp.Query) or is_aggregate(node)))
     return {node for node in around if is_aggregate(node)}
+
+
+SET_NODES = (exp.Rollup, exp.Cube, exp.GroupingSets)
+_MAX_GROUPING_SETS = 64
+
+
+def grouping_sets(group: exp.Expr) -> list[list[exp.Expr]]:
+    """Return the terms of each grouping set; a plain GROUP BY is one set.
+
+    >>> from sqlglot import parse_one
+    >>> group = parse_one("SELECT 1 FROM t GROUP BY a, ROLLUP (b, c)", read="postgres").args["group"]
+    >>> [[term.sql() for term in terms] for terms in grouping_sets(group)]
+    [['a', 'b', 'c'], ['a', 'b'], ['a']]
+    """
+    sets: list[list[exp.Expr]] = [[]]
+    for element in group.expressions:
+        wider = _element_sets(element)
+        if len(sets) * len(wider) > _MAX_GROUPING_SETS:
+            raise _too_many_sets(group)
+        sets = [[*one, *other] for one in sets for other in wider]
+    return sets
+
+
+def _element_sets(node: exp.Expr) -> list[list[exp.Expr]]:
+    if not isinstance(node, SET_NODES):
+        return [_flat_terms(node)]
+    if isinstance(node, exp.GroupingSets):
+        return [terms for element in node.expressions for terms in _element_sets(element)]
+    parts = [_flat_terms(element) for element in node.expressions]
+    if len(parts) > _MAX_GROUPING_SETS or (isinstance(node, exp.Cube) and 2 ** len(parts) > _MAX_GROUPING_SETS):
+        raise _too_many_sets(node)
+    if isinstance(node, exp.Rollup):
+        chosen = [parts[:length] for length in range(len(parts), -1, -1)]
+    else:
+        chosen = [list(some) for length in range(len(parts), -1, -1) for some in combinations(parts, length)]
+    return [[term for part in some for term in part] for some in chosen]
+
+
+def _too_many_sets(node: exp.Expr) -> Refused:
+    cause = f"at most {_MAX_GROUPING_SETS} grouping sets are supported"
+    return refuse(node, "GROUP BY", cause, "List those that you need with GROUPING SETS.")
+
+
+def _flat_terms(node: exp.Expr) -> list[exp.Expr]:
+    """Return the terms of a tuple, or the one term."""
+    bare = node.unnest()
+    if not isinstance(bare, exp.Tuple):
+        return [bare]
+    return [part for expression in bare.expressions for part in _flat_terms(expression)]
