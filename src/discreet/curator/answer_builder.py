@@ -48,6 +48,7 @@ from discreet.kernel.sqlgen.question_sql import write_selects
 from discreet.policy import Policy
 from discreet.policy.declarations import SimpleRandomSample
 from discreet.pricing import CombinedRelease, ReleasePiece, ReleasePlan, margin_times_count, noise_type_for, total_cost
+from discreet.privacy.conversion import conversion_delta
 
 _MAX_REDRAW_SHIFT = 2.0**61  # that a redraw moves a number
 _SELECTION_NOTE = "Rows were selected by noisy values, so the values shown tend to be overstated or understated."
@@ -334,8 +335,8 @@ def cost_in_budget(loss: Loss, budget: Budget) -> Cost:
     """Return a cost with its epsilon at the budget's delta and its share of the budget."""
     if budget.rho is None:
         return Cost(loss, share=None if loss.epsilon is None else loss.epsilon / budget.epsilon)
-    epsilon = privacy.to_epsilon(Loss(None, loss.rho), budget.conversion_delta)
-    return Cost(loss, epsilon, budget.conversion_delta, loss.rho / budget.rho)
+    epsilon = privacy.to_epsilon(Loss(None, loss.rho), conversion_delta(budget))
+    return Cost(loss, epsilon, conversion_delta(budget), loss.rho / budget.rho)
 
 
 def _noise_description(plan: QueryPlan, noises: Sequence[Sequence[tuple[ReleaseNoise, ...]]], name: str) -> str:
