@@ -1,0 +1,1 @@
+"""Releases of many tables at once, from a plan."""
