@@ -1,0 +1,1 @@
+"""Publishing: tables that add up, synthetic rows, and a report."""
