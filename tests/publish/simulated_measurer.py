@@ -8,7 +8,7 @@ import numpy as np
 class SimulatedMeasurer:
     """Answers the releases of a schedule for rows of codes, of which `radius` at most belong to one unit."""
 
-    def __init__(self, rows, sizes, schedule, budget, norm=2, radius=1, generator=None):
+    def __init__(self, rows, sizes, schedule, budget, *, norm=2, radius=1, generator=None):
         self.rows, self.sizes, self.schedule, self.norm = rows, sizes, schedule, norm
         self.generator = np.random.default_rng() if generator is None else generator
         self.deviations = [deviation(release, budget, norm, radius) for release in schedule]

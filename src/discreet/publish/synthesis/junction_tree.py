@@ -22,10 +22,11 @@ class JunctionTree:
     @cached_property
     def separators(self) -> tuple[Columns, ...]:
         """The columns that each clique shares with its parent; none for the root."""
-        return ((),) + tuple(
+        shared = [
             tuple(sorted({*clique} & {*self.cliques[parent]}))
-            for clique, parent in zip(self.cliques[1:], self.parents[1:], strict=True)
-        )
+            for clique, parent in zip(self.cliques, self.parents, strict=True)
+        ]
+        return ((), *shared[1:])
 
     def clique_of(self, table: Iterable[int]) -> int:
         """Return the first clique that contains these columns."""

@@ -1,6 +1,6 @@
 """Synthetic rows: measures the tables that a model lacks most, fits it, and draws rows from it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Draws rows from a graphical model, clique by clique, so that their counts are as close as possible to expected ones."""
+"""Draws rows from a graphical model, clique by clique, by systematic draws: with little randomness of their own."""
 
 import math
 
@@ -22,11 +22,9 @@ def sample_rows(model: GraphicalModel, count: int, generator: np.random.Generato
         groups = _cell_numbers(rows[:, list(separator)], sizes[: len(separator)])
         n_groups = math.prod(sizes[: len(separator)])
         shares = conditional.transpose([clique.index(column) for column in (*separator, *others)])
-        drawn = _systematic_draws(
-            shares.reshape(n_groups, -1), np.bincount(groups, minlength=n_groups), generator
-        )
+        drawn = _systematic_draws(shares.reshape(n_groups, -1), np.bincount(groups, minlength=n_groups), generator)
         order = np.lexsort((generator.random(count), groups))
-        rows[np.ix_(order, others)] = np.stack(np.unravel_index(drawn, sizes[len(separator) :]), axis=1)
+        rows[np.ix_(order, list(others))] = np.stack(np.unravel_index(drawn, sizes[len(separator) :]), axis=1)
     return rows
 
 

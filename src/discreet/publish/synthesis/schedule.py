@@ -23,7 +23,7 @@ class SynthesisSettings:
 
     model_cells: int = 50_000  # in all cliques of the junction tree; larger is slower and slightly more accurate
     rounds: int = 2  # of choosing and measuring tables
-    steps: int = 300  # of mirror descent in each round
+    steps: int = 200  # of mirror descent in each round
     columns_share: Fraction = Fraction(1, 10)  # of the budget, for all single columns
     distances_share: Fraction = Fraction(1, 10)  # of a round, for choosing its tables
     quality_share: Fraction = Fraction(1, 20)  # of the budget, for the quality report; 0 for none
