@@ -7,7 +7,15 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.engines.reference.evaluate import evaluate
-from discreet.estimate.planned_release import Mean, Measure, NoisyCount, NoisySum, PlannedRelease, QueryPlan, release_schema
+from discreet.estimate.planned_release import (
+    Mean,
+    Measure,
+    NoisyCount,
+    NoisySum,
+    PlannedRelease,
+    QueryPlan,
+    release_schema,
+)
 from discreet.kernel.expr import Call, Column, Expr, Value
 from discreet.kernel.fingerprint import digest
 from discreet.kernel.question import PublicGroups
@@ -53,7 +61,9 @@ def adding_table(name: str, plan: QueryPlan) -> AddingTable | None:
         or release.grouping_sets
         or release.sample
         or plan.postprocess.selected_by
-        or not all(isinstance(total, Count) or (isinstance(total, Sum) and total.power == 1) for total in question.totals)
+        or not all(
+            isinstance(total, Count) or (isinstance(total, Sum) and total.power == 1) for total in question.totals
+        )
         or not all(isinstance(measure.estimator, NoisyCount | NoisySum | Mean) for measure in release.measures)
         or not all(isinstance(origin, ColumnOrigin) for origin in origins)
     ):
@@ -72,7 +82,10 @@ def _final_order(plan: QueryPlan, release: PlannedRelease) -> np.ndarray | None:
     grid = np.indices([len(domain) for domain in domains]).reshape(len(domains), -1)
     count = grid.shape[1] if domains else 1
     schema = release_schema(release)
-    keys = [pa.array([domain[code] for code in codes], schema.field(at).type) for at, (domain, codes) in enumerate(zip(domains, grid, strict=True))]
+    keys = [
+        pa.array([domain[code] for code in codes], schema.field(at).type)
+        for at, (domain, codes) in enumerate(zip(domains, grid, strict=True))
+    ]
     numbers = [pa.array(np.arange(count)).cast(field.type) for field in list(schema)[len(keys) :]]
     probe = pa.Table.from_arrays([*keys, *numbers], schema=schema)
     measures = {measure.name for measure in release.measures}
@@ -133,7 +146,8 @@ class FamilyAxes:
     def as_axes(self) -> list[Axis]:
         """Return the axes as tables are computed with."""
         return [
-            Axis(coded.name, coded.size, tuple(parents)) for coded, parents in zip(self.coded, self.parents, strict=True)
+            Axis(coded.name, coded.size, tuple(parents))
+            for coded, parents in zip(self.coded, self.parents, strict=True)
         ]
 
     def _coarse_codes(self, axis: int, expr: Expr, values: tuple[Value, ...]) -> tuple[int, ...] | None:
@@ -160,7 +174,10 @@ def family_axes(releases: Iterable[PlannedRelease]) -> FamilyAxes:
         (name, expr, values)
         for release in releases
         for name, (_, expr), values in zip(
-            release.keys, release.question.by, release.question.groups.domains, strict=True  # type: ignore[union-attr]
+            release.keys,
+            release.question.by,
+            release.question.groups.domains,
+            strict=True,  # type: ignore[union-attr]
         )
     ]
     axes = FamilyAxes()

@@ -1,7 +1,7 @@
 """Families: tables over the same rows, which are released together so that they add up.
 
-    rows ──► codes and values ──► one sparse vector per row: its cell in every table, times the table's scale
-         ──► one vector per unit, clipped as a whole ──► sum + noise ──► least squares for each measure
+rows ──► codes and values ──► one sparse vector per row: its cell in every table, times the table's scale
+     ──► one vector per unit, clipped as a whole ──► sum + noise ──► least squares for each measure
 """
 
 from collections.abc import Mapping, Sequence
@@ -125,7 +125,10 @@ class Family:
 
     def solve(self, noisy: Sequence[np.ndarray]) -> list[ConsistentTables]:
         """Return the consistent tables of each measure."""
-        return [least_squares(self.axes, self._measurements(index, noisy), self.noise) for index in range(len(self.measures))]
+        return [
+            least_squares(self.axes, self._measurements(index, noisy), self.noise)
+            for index in range(len(self.measures))
+        ]
 
     def whole_counts(self, noisy: Sequence[np.ndarray]) -> Mapping[Table, np.ndarray]:
         """Return the counts of rows as non-negative whole numbers that add up; empty if there are too many cells."""

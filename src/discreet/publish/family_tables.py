@@ -70,7 +70,11 @@ def _published(
 ) -> PublishedTable:
     release = table.release
     domains = release.question.groups.domains  # type: ignore[union-attr]
-    grid = np.indices([len(domain) for domain in domains]).reshape(len(domains), -1)[:, table.rows] if domains else np.zeros((0, 1), int)
+    grid = (
+        np.indices([len(domain) for domain in domains]).reshape(len(domains), -1)[:, table.rows]
+        if domains
+        else np.zeros((0, 1), int)
+    )
     kinds = {field.name: field.type for field in release_schema(release)}
     columns: dict[str, pa.Array] = {}
     margins: dict[str, list[float | None]] = {}
@@ -115,7 +119,9 @@ def _estimate(
     kinds = np.unique(np.stack([sums.variances, counts.variances]), axis=1, return_inverse=True)[1].ravel()
     for kind in range(int(kinds.max()) + 1):
         groups = kinds == kind
-        noisy = [_as_total(cells.values[groups], cells.variances[groups][0] ** 0.5 * widened) for cells in (sums, counts)]
+        noisy = [
+            _as_total(cells.values[groups], cells.variances[groups][0] ** 0.5 * widened) for cells in (sums, counts)
+        ]
         estimate = estimators.mean(*noisy, within=within)
         means[groups], margins[groups] = estimate.values, estimate.margins
     return means, margins
@@ -153,5 +159,3 @@ def _in_key_order(family: Family, table: AddingTable, values: np.ndarray) -> np.
     """Return the cells of a table in the order of the query's groups."""
     order = [index for _, index in family.keys.key_order(table.release)]
     return np.asarray(values).transpose(np.argsort(order)).ravel() if order else np.asarray(values).reshape(1)
-
-
