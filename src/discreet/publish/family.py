@@ -62,7 +62,7 @@ def row_measure(total: Total) -> RowMeasure:
 
 @dataclass(frozen=True)
 class Block:
-    """A table of one measure that is given noise: its share of every unit's vector, in steps per row of largest value."""
+    """A table of one measure that is given noise; a row of the largest value adds `steps` to its cell."""
 
     measure: int
     table: Table

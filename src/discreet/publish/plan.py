@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, NoReturn, Self, TypeVar
 
 from pydantic import Field, model_validator
 
+from discreet.kernel.errors import PolicyError
 from discreet.policy.problems import Entry, Problems, format_value
 from discreet.policy.toml import parse_toml, read_policy_text
 from discreet.policy.validators import Identifier, PositiveCount, TextLine, as_validator, parse_count, parse_number
@@ -123,11 +124,12 @@ class PublicationPlan:
         assert release is not None
         return cls(release, tables, synthetic, text, file_name)
 
-    def refuse(self, path: tuple[str, ...], message: str) -> None:
+    def refuse(self, path: tuple[str, ...], message: str) -> NoReturn:
         """Raise PolicyError for a mistake that shows only beside the policy, with the line of the plan."""
         problems = Problems(self.file_name, self.text)
         problems.add(path, message)
         problems.raise_if_any()
+        raise PolicyError(message)
 
 
 def _parse_parts(model: type[Part], raw: dict[str, Any], section: str, problems: Problems) -> dict[str, Part]:
