@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from discreet.kernel.loss import Budget, Loss
 from discreet.policy import Policy
@@ -24,6 +24,7 @@ from discreet.policy.guarantee import (
     unprotected_sentences,
 )
 from discreet.policy.validators import format_number
+from discreet.privacy import to_epsilon
 from discreet.publish.record import ContributionBound, ReleaseRecord
 from discreet.publish.report.content import Chapter, ContentTable, stated
 from discreet.publish.report.number_text import rounded_up
@@ -46,7 +47,7 @@ def summary_chapter(policy: Policy, budget: Budget, record: ReleaseRecord | None
     scopes = {"everything that the budget allows": [budget_pair(budget)]}
     if record is not None:
         scopes = {"this release": loss_pairs(record.cost)} | scopes
-    first = next(iter(scopes))
+    first, words = next(iter(scopes)), _reader_words(policy)
     odds = {name: (guess_fact(pairs), guess_participation(pairs)) for name, pairs in scopes.items()}
     fact, part = (odds_text(share) for share in odds[first])
     rows = tuple(
@@ -58,12 +59,12 @@ def summary_chapter(policy: Policy, budget: Budget, record: ReleaseRecord | None
         "In short",
         (
             (
-                f"{_taking_part(policy)}, an outsider who knows everything else and sees {first} is right about a "
-                f"yes-or-no fact in {_your_rows(policy)} in at most {fact}; if you do not, in 50 of 100."
+                f"{words.condition}, an outsider who knows everything else and sees {first} is right about a yes-or-no "
+                f"fact in {words.rows} in at most {fact}; if {words.otherwise}, in 50 of 100."
             ),
             (
-                f"Whether {_your_rows(policy)} are in the data at all, such an outsider guesses rightly in at most "
-                f"{part}, instead of 50 of 100."
+                f"Whether {words.presence} at all, such an outsider guesses rightly in at most {part}, instead of 50 "
+                "of 100."
             ),
         ),
         (
@@ -89,22 +90,25 @@ def summary_chapter(policy: Policy, budget: Budget, record: ReleaseRecord | None
     )
 
 
-def _taking_part(policy: Policy) -> str:
-    match policy.unit:
-        case RowUnit():
-            return "If one row about you is in the data"
-        case PersonInWindow(_, window, _):
-            return f"If you take part as a {policy.data.protects} during one {window}"
-    return f"If you take part as a {policy.data.protects}"
+class _ReaderWords(NamedTuple):
+    """How a report speaks to a reader who may be in the data."""
+
+    condition: str
+    rows: str
+    otherwise: str
+    presence: str
 
 
-def _your_rows(policy: Policy) -> str:
+def _reader_words(policy: Policy) -> _ReaderWords:
+    people = pluralise(policy.data.protects)
     match policy.unit:
         case RowUnit():
-            return "the values of that row"
+            return _ReaderWords("If a row about you is in the data", "that row", "it is not", "that row is in the data")
         case PersonInWindow(_, window, _):
-            return f"your rows of that {window}"
-    return "your rows"
+            rows, condition = f"your rows of one {window}", f"If you are among the {people} in the data"
+            return _ReaderWords(condition, rows, "you are not", f"{rows} are in the data")
+    condition = f"If you are among the {people} in the data"
+    return _ReaderWords(condition, "your rows", "you are not", "your rows are in the data")
 
 
 def protection_chapter(policy: Policy) -> Chapter:
@@ -204,16 +208,19 @@ def _parameter_rows(
     for who, each in policy.analyst_budgets().items():
         yield f"Limit of analyst {who}: epsilon", rounded_up(each.epsilon), log_ratio, "fairness only, not protection"
     if record is not None:
-        yield from _release_rows(record.cost, log_ratio, probability, per)
+        yield from _release_rows(record.cost, budget, log_ratio, per)
 
 
-def _release_rows(cost: Loss, log_ratio: str, probability: str, per: str) -> Iterator[tuple[str, str, str, str]]:
+def _release_rows(cost: Loss, budget: Budget, log_ratio: str, per: str) -> Iterator[tuple[str, str, str, str]]:
     if cost.epsilon is not None:
         yield "Release: epsilon", rounded_up(cost.epsilon), log_ratio, "privacy loss of this release"
     else:
         yield "Release: rho", rounded_up(cost.rho), f"zCDP, {per}", "privacy loss of this release"
+        at = f"the same privacy loss at the budget's delta, {rounded_up(budget.delta)}"
+        yield "Release: epsilon", rounded_up(to_epsilon(cost, budget.delta)), log_ratio, at
     if cost.delta:
-        yield "Release: delta", rounded_up(cost.delta), probability, "of groups shown above a threshold"
+        meaning = "part of its delta for groups shown above a threshold"
+        yield "Release: delta for selection", rounded_up(cost.delta), f"probability, {per}", meaning
 
 
 def conversion_chapter(policy: Policy, budget: Budget, record: ReleaseRecord | None) -> Chapter:
@@ -222,7 +229,11 @@ def conversion_chapter(policy: Policy, budget: Budget, record: ReleaseRecord | N
     if record is not None:
         conversions = {"this release": epsilons_of_loss(record.cost, budget.delta)} | conversions
     tables = tuple(_conversion_table(name, pairs, policy) for name, pairs in conversions.items())
-    pure = "With delta 0, epsilon is {}."
+    note = (
+        f"With delta 0, epsilon of the whole budget is {rounded_up(budget.epsilon)}."
+        if budget.rho is None
+        else "At a delta above its own, the whole budget keeps its epsilon: charges of pure noise may use all of it."
+    )
     return Chapter(
         "conversion",
         "Epsilon at other values of delta",
@@ -231,7 +242,7 @@ def conversion_chapter(policy: Policy, budget: Budget, record: ReleaseRecord | N
                 "The lines of a table are one guarantee, stated at several deltas: all of them hold. A smaller epsilon "
                 "at a larger delta is not a better protection."
             ),
-            *([pure.format(rounded_up(budget.epsilon))] if budget.rho is None else []),
+            note,
         ),
         tables,
         facts={
@@ -253,7 +264,7 @@ def bounds_chapter(policy: Policy, record: ReleaseRecord | None, paid_bounds: in
     used = record.bounds if record and record.bounds else tuple(_declared_bounds(private))
     contributions = tuple((bound.table, bound.name, bound.value, bound.origin) for bound in used)
     values = tuple(
-        (table.name, column.name, domain_text(column.domain, column), _value_origin(column.domain))
+        (table.name, column.name, *_values_and_origin(table, column))
         for table in private
         for column in table.columns.values()
     )
@@ -305,6 +316,13 @@ def _bound_origin(bound: Bound | None) -> Any:
     return "automatic, paid" if bound in (None, AUTO) else "declared"
 
 
+def _values_and_origin(table: DeclaredTable, column: DeclaredColumn) -> tuple[str, str]:
+    match table.unit:
+        case ColumnUnit(name) | WindowUnit(name=name) if name == column.name:
+            return f"{column.type}: the privacy unit", "never shown, only counted and joined on"
+    return domain_text(column.domain, column), _value_origin(column)
+
+
 def domain_text(domain: Domain, column: DeclaredColumn) -> str:
     """Return the declared values of a column as a text."""
     null = "; missing values are a group" if column.null else ""
@@ -326,10 +344,10 @@ def _value(value: object) -> str:
     return format_number(value) if isinstance(value, Fraction) else str(value)
 
 
-def _value_origin(domain: Domain) -> str:
-    match domain:
+def _value_origin(column: DeclaredColumn) -> str:
+    match column.domain:
         case Between() | Keys():
             return "declared"
         case References():
             return "public table"
-    return "none: never summed; groups only above a threshold"
+    return "none: never a group, declared unique" if column.unique else "none: never summed; groups above a threshold"

@@ -29,6 +29,7 @@ a { color: var(--edge); }
 table { border-collapse: collapse; width: 100%; margin: .8rem 0; font-size: .92rem;
   font-variant-numeric: tabular-nums; }
 caption { padding: .3rem 0; text-align: left; color: var(--quiet); }
+table.narrow { width: auto; min-width: 20rem; }
 th, td { padding: .3rem .9rem .3rem 0; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
 th { font-weight: 600; overflow-wrap: normal; }
 thead th { color: var(--quiet); }
@@ -44,9 +45,10 @@ mark { padding: 0 .25rem; background: var(--open-page); color: var(--open); font
   .number { text-align: left; white-space: normal; }
 }
 @media print {
+  html { font-size: 10pt; }
   :root { --page: #fff; --text: #000; --quiet: #444; --line: #bbb; --lead: #fff; --edge: #333; --open: #000;
     --open-page: #fff; }
-  body { max-width: none; padding: 0; font-size: 10pt; }
+  body { max-width: none; padding: 0; }
   nav { display: none; }
   h2, caption { break-after: avoid; }
   tr { break-inside: avoid; }
@@ -88,7 +90,8 @@ def _table(table: ContentTable) -> str:
     rows = "".join(f"<tr>{_row(row, table)}</tr>\n" for row in table.rows)
     caption = f"<caption>{_text(table.caption)}</caption>" if table.caption else ""
     shown = f"<thead><tr>{head}</tr></thead>\n" if any(table.headers) else ""
-    return f"<table>{caption}{shown}<tbody>\n{rows}</tbody></table>\n"
+    narrow = ' class="narrow"' if table.numbers.issuperset(table.headers[1:]) else ""
+    return f"<table{narrow}>{caption}{shown}<tbody>\n{rows}</tbody></table>\n"
 
 
 def _row(row: tuple[str, ...], table: ContentTable) -> str:

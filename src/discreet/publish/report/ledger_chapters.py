@@ -14,7 +14,14 @@ from discreet.policy.guarantee import protected_noun
 from discreet.pricing.remaining_budget import remaining_budget
 from discreet.publish.report.content import Chapter, ContentTable
 from discreet.publish.report.ledger_events import ReportedEvent, reported_event
-from discreet.publish.report.number_text import loss_text, percent_text, rounded_down, rounded_up, time_text
+from discreet.publish.report.number_text import (
+    counted_noun,
+    loss_text,
+    percent_text,
+    rounded_down,
+    rounded_up,
+    time_text,
+)
 
 _MAX_SHOWN = 200  # charges in the HTML page; all are in the JSON
 _ACTS = {
@@ -145,7 +152,7 @@ def events_chapter(summary: LedgerSummary | None) -> Chapter:
     unanswered = sum(event.state != "released" for event in events)
     sentences = [
         (
-            f"{len(events):,} charge{'s' * (len(events) != 1)}, each recorded before data was read; {unanswered:,} "
+            f"{counted_noun(len(events), 'charge')}, each recorded before data was read; {unanswered:,} "
             "without an answer, which stay charged. Scales and sensitivities are in steps of the whole numbers."
         ),
     ]

@@ -5,6 +5,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
 from discreet.kernel.loss import Loss
+from discreet.policy.guarantee import pluralise
 
 _DIGITS = 4
 
@@ -60,3 +61,12 @@ def time_text(time: str) -> str:
     '2026-11-18 12:00 UTC'
     """
     return f"{time[:16].replace('T', ' ')} UTC" if time.endswith(("+00:00", "Z")) else time
+
+
+def counted_noun(count: int, noun: str) -> str:
+    """Write a number with its noun.
+
+    >>> counted_noun(1, "charge"), counted_noun(1200, "charge")
+    ('1 charge', '1,200 charges')
+    """
+    return f"{count:,} {noun if count == 1 else pluralise(noun)}"

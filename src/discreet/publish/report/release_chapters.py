@@ -40,13 +40,13 @@ def release_chapter(policy: Policy, record: ReleaseRecord | None) -> Chapter:
         "other releases": others,
         "post-processing": list(record.post_processing),
     }
-    processing = " ".join(record.post_processing) or "nothing"
+    processing = " ".join(record.post_processing) or "nothing."
     return Chapter(
         "release",
         "What was released",
         tuple(lines),
         (ContentTable(headers, rows, "Parts of the release", frozenset({"Rows"})),),
-        (*notes, f"Computed after the noise was added, which costs no privacy: {processing}.", *part_notes),
+        (*notes, f"Computed after the noise was added, which costs no privacy: {processing}", *part_notes),
         facts,
     )
 
@@ -107,7 +107,7 @@ def accuracy_chapter(record: ReleaseRecord | None) -> Chapter:
         (
             (
                 "± is the 95 % margin of error from privacy noise. A cell is reliable if its margin is at most a "
-                "quarter of its value. Small groups are mostly noise: read them last, or not at all."
+                "quarter of its value. In small groups there is mostly noise."
             ),
         ),
         tuple(tables),

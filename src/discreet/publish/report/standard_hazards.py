@@ -18,7 +18,7 @@ from discreet.policy.guarantee import neighbour_sentence, pluralise, protected_n
 from discreet.publish.record import ReleaseRecord
 from discreet.publish.report.content import OWNER_MUST_STATE, Chapter, ContentTable, stated_list
 from discreet.publish.report.ledger_chapters import NO_LEDGER, LedgerSummary
-from discreet.publish.report.number_text import loss_text, rounded_up
+from discreet.publish.report.number_text import counted_noun, loss_text, rounded_up
 from discreet.publish.report.odds import budget_pair, guess_participation, odds_text
 from discreet.publish.report.release_chapters import NO_INVARIANTS, invariants_of
 
@@ -155,8 +155,8 @@ def _bounds(now: Situation) -> Answer:
         if not table.public
         for column in table.columns.values()
     )
-    automatic = f"{paid} charge{'s' * (paid != 1)} for bounds chosen privately"
-    return f"{ranges} declared ranges; {automatic}; no other way exists.{looks}", now.policy.release.bounds_reason
+    declared, automatic = counted_noun(ranges, "declared range"), counted_noun(paid, "charge")
+    return f"{declared}; {automatic} for bounds chosen privately.{looks}", now.policy.release.bounds_reason
 
 
 def _groups(now: Situation) -> Answer:
@@ -180,8 +180,8 @@ def _bound_text(bound: object) -> str:
 
 
 def _sensitivity(now: Situation) -> Answer:
-    checked = len(now.summary.events) if now.summary else 0
-    return f"The kernel derives it from the query's algebra, as whole numbers, and records it ({checked} charges).", ""
+    charges = counted_noun(len(now.summary.events) if now.summary else 0, "charge")
+    return f"The kernel derives it from the query's algebra, as whole numbers, and records it ({charges}).", ""
 
 
 def _floating_point(_: Situation) -> Answer:
@@ -194,11 +194,8 @@ def _randomness(_: Situation) -> Answer:
 
 def _timing(now: Situation) -> Answer:
     if now.policy.budget_entry.analysts:
-        return (
-            "Releases show no times, but analysts who ask directly can measure them: not protected.",
-            now.policy.release.access,
-        )
-    return "Nobody but the owner asks, and a published file shows no times.", ""
+        return "Published files show no times. Analysts who ask directly can measure them: this is not protected.", ""
+    return "Nobody but the owner asks, and published files show no times.", ""
 
 
 def _errors(_: Situation) -> Answer:
@@ -210,11 +207,9 @@ def _reset(now: Situation) -> Answer:
         return NO_LEDGER, ""
     changes, losses = now.summary.changes(RowKind.BUDGET), now.summary.changes(RowKind.ACKNOWLEDGE)
     lost = sum((act.lost for act in losses), ZERO_LOSS)
-    fact = (
-        f"What was spent is never reset. The terms were changed {len(changes)} times since the ledger was created; "
-        f"{len(losses)} acknowledgements of failures or rollbacks, which counted {loss_text(lost)} as spent."
-    )
-    return fact, "" if not changes else now.policy.release.epsilon_reason
+    counted = "" if lost == ZERO_LOSS else f", which counted {loss_text(lost)} as spent"
+    acts = f"{counted_noun(len(changes), 'change')} of its terms, {counted_noun(len(losses), 'acknowledgement')}"
+    return f"What was spent is never reset. In the ledger: {acts} of failures or rollbacks{counted}.", ""
 
 
 def _populations(now: Situation) -> Answer:
@@ -237,8 +232,8 @@ def _composition(now: Situation) -> Answer:
 
 
 def _collusion(now: Situation) -> Answer:
-    count = len(now.policy.budget_entry.analysts)
-    return f"{count} analysts besides the owner; the total holds for all of them together.", ""
+    analysts = counted_noun(len(now.policy.budget_entry.analysts), "analyst")
+    return f"The total holds for everybody together: the owner and {analysts}.", ""
 
 
 def _changing_data(now: Situation) -> Answer:
@@ -332,7 +327,11 @@ def _trust(_: Situation) -> Answer:
 
 def _small_groups(now: Situation) -> Answer:
     tables = sum(part.margins is not None for part in now.record.parts) if now.record else 0
-    where = f"{tables} released tables have margins, small groups first" if tables else "every answer has margins"
+    where = (
+        f"margins of {counted_noun(tables, 'released table')}, small groups first"
+        if tables
+        else "every answer has margins"
+    )
     return f"Noise hides small groups and clipping understates heavy contributors: {where}.", ""
 
 
