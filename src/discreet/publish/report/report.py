@@ -36,7 +36,16 @@ _FORMAT = 1
 
 @dataclass(frozen=True)
 class Report:
-    """A report: its chapters in order, the release that it is about, if any, and how to show it."""
+    """A report: its chapters in order, the release that it is about, if any, and how to show it.
+
+    >>> policy = Policy.from_dict({
+    ...     "data": {"name": "visits"}, "budget": {"epsilon": 1},
+    ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
+    ... })
+    >>> report = report_of(policy, None)
+    >>> [chapter.title for chapter in report.chapters][:2], report.to_text().splitlines()[0]
+    (['In short', 'Who is protected'], 'Privacy report: visits')
+    """
 
     policy: Policy
     budget: Budget
