@@ -8,8 +8,8 @@ import pytest
 import typer
 
 from discreet.cli import app
+from discreet.publish.report.hazard_answers import HAZARDS
 from discreet.publish.report.odds import guess_fact, guess_participation, odds_text
-from discreet.publish.report.standard_hazards import _HAZARDS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "report.md").read_text()
@@ -29,7 +29,7 @@ def test_the_odds_on_the_page_are_those_of_a_report(epsilon, fact, part):
 
 def test_every_hazard_is_named_in_its_order_and_counted():
     (listed,) = re.findall(r"\n(The privacy unit and its grain;.*?)\n\n", PAGE, re.DOTALL)
-    names = [name.lower() for name, _, _ in _HAZARDS.values()]
+    names = [name.lower() for name, _, _ in HAZARDS.values()]
     assert " ".join(listed.lower().split()) == f"the {'; '.join(names)}."
     for page in ("docs/index.md", "CHANGELOG.md"):
         assert f"{len(names)} known hazards" in (ROOT / page).read_text()

@@ -14,7 +14,8 @@ from discreet.policy import Policy, write_policy
 from discreet.publish import report_of
 from discreet.publish.manifest import text_digest
 from discreet.publish.report.content import OWNER_MUST_STATE
-from discreet.publish.report.standard_hazards import Situation, answer_hazards
+from discreet.publish.report.hazard_answers import Situation
+from discreet.publish.report.standard_hazards import answer_hazards
 from discreet.publish.report.trust_chapters import AuditEvidence
 
 
@@ -221,7 +222,7 @@ def test_the_release_shows_its_parts_small_groups_first_and_the_data_dictionary(
     assert text.index("small groups first") < text.index("the least reliable first")
     assert "n_margin: Type: real; Values: open; Meaning: 95 % margin of error of n from privacy noise" in text
     assert "Least squares makes the tables add up." in text
-    assert "people: made from noisy tables only." in text
+    assert "people: generated from noisy tables only." in text
     assert "rows per unit; Value: 7; Origin: automatic, paid" in text
     assert "(clipping bias): about 1.2 % of rows." in text
 

@@ -7,7 +7,8 @@ guarantee_chapters   who is protected, from what; every parameter; epsilon at ot
 release_chapters     what was released, how accurate it is, and the data dictionary
 ledger_chapters      the budget, its history, and every charge (ledger_events: mechanism, scale, sensitivity)
 trust_chapters       whom one has to trust, evidence, hashes
-standard_hazards     known hazards of differential privacy, each with the fact that answers it
+standard_hazards     the chapter on known hazards of differential privacy (hazard_answers: the list and its answers)
+csvw_metadata        the columns of the released CSV files, as CSV on the Web
 registry             a record for OpenDP's registry of deployments (yaml_text writes YAML)
 report               the report as a whole
 """

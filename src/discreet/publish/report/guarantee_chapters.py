@@ -63,7 +63,7 @@ def summary_chapter(policy: Policy, budget: Budget, record: ReleaseRecord | None
                 f"fact in {words.rows} in at most {fact}; if {words.otherwise}, in 50 of 100."
             ),
             (
-                f"Whether {words.presence} at all, such an outsider guesses rightly in at most {part}, instead of 50 "
+                f"Whether {words.presence} at all, such an outsider guesses correctly in at most {part}, instead of 50 "
                 "of 100."
             ),
         ),
@@ -77,9 +77,8 @@ def summary_chapter(policy: Policy, budget: Budget, record: ReleaseRecord | None
         ),
         (
             (
-                "These bounds hold whatever the outsider knows about others, however clever or fast they are, and also "
-                "for the combined knowledge of all analysts. They are computed from epsilon and delta and include the "
-                "probability delta."
+                "These upper bounds hold for any knowledge about others and any computing power, and for all analysts "
+                "together. They follow from epsilon and delta, and include the probability delta."
             ),
         ),
         {
@@ -317,10 +316,14 @@ def _bound_origin(bound: Bound | None) -> Any:
 
 
 def _values_and_origin(table: DeclaredTable, column: DeclaredColumn) -> tuple[str, str]:
-    match table.unit:
-        case ColumnUnit(name) | WindowUnit(name=name) if name == column.name:
-            return f"{column.type}: the privacy unit", "never shown, only counted and joined on"
+    if is_unit(table, column):
+        return f"{column.type}: the privacy unit", "never shown, only counted and joined on"
     return domain_text(column.domain, column), _value_origin(column)
+
+
+def is_unit(table: DeclaredTable, column: DeclaredColumn) -> bool:
+    """Whether a column identifies the privacy unit of its table."""
+    return isinstance(table.unit, ColumnUnit | WindowUnit) and table.unit.name == column.name
 
 
 def domain_text(domain: Domain, column: DeclaredColumn) -> str:

@@ -107,7 +107,7 @@ def accuracy_chapter(record: ReleaseRecord | None) -> Chapter:
         (
             (
                 "± is the 95 % margin of error from privacy noise. A cell is reliable if its margin is at most a "
-                "quarter of its value. In small groups there is mostly noise."
+                "quarter of its value. Values of small groups are mostly noise."
             ),
         ),
         tuple(tables),

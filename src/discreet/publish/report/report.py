@@ -14,6 +14,7 @@ from discreet.policy import Policy, write_policy
 from discreet.publish.manifest import LedgerPoint
 from discreet.publish.record import ReleaseRecord
 from discreet.publish.report.content import Chapter
+from discreet.publish.report.csvw_metadata import csvw_metadata
 from discreet.publish.report.guarantee_chapters import (
     bounds_chapter,
     conversion_chapter,
@@ -21,16 +22,17 @@ from discreet.publish.report.guarantee_chapters import (
     protection_chapter,
     summary_chapter,
 )
+from discreet.publish.report.hazard_answers import Situation
 from discreet.publish.report.html_report import report_page
 from discreet.publish.report.ledger_chapters import budget_chapter, events_chapter, read_ledger
 from discreet.publish.report.number_text import time_text
 from discreet.publish.report.registry import registry_yaml
 from discreet.publish.report.release_chapters import accuracy_chapter, dictionary_chapter, release_chapter
-from discreet.publish.report.standard_hazards import Situation, hazards_chapter
+from discreet.publish.report.standard_hazards import hazards_chapter
 from discreet.publish.report.text_report import report_text
 from discreet.publish.report.trust_chapters import AuditEvidence, evidence_chapter, hashes_chapter, threat_chapter
 
-HTML, JSON, REGISTRY = "report.html", "report.json", "registry.yaml"
+HTML, JSON, REGISTRY, CSVW = "report.html", "report.json", "registry.yaml", "csv-metadata.json"
 _FORMAT = 1
 
 
@@ -94,6 +96,10 @@ class Report:
         """Return a record for OpenDP's registry of deployments."""
         return registry_yaml(self.policy, self.budget, self.record, self._by_id(), discreet.__version__)
 
+    def to_csvw(self) -> str | None:
+        """Return the metadata of the released CSV files, as CSV on the Web; None if there are none."""
+        return csvw_metadata(self.record) if self.record else None
+
     def _by_id(self) -> Mapping[str, Chapter]:
         return {chapter.id: chapter for chapter in self.chapters}
 
@@ -153,6 +159,8 @@ def _guarantee_chapters(situation: Situation) -> tuple[Chapter, ...]:
 def write_report(report: Report, folder: str | Path) -> list[Path]:
     """Write the report into a folder, as `report.html`, `report.json` and `registry.yaml`; return their paths.
 
+    If a release has CSV files, `csv-metadata.json` describes their columns.
+
     >>> from tempfile import mkdtemp
     >>> policy = Policy.from_dict({
     ...     "data": {"name": "visits"}, "budget": {"epsilon": 1},
@@ -162,6 +170,8 @@ def write_report(report: Report, folder: str | Path) -> list[Path]:
     ['report.html', 'report.json', 'registry.yaml']
     """
     contents = {HTML: report.to_html(), JSON: report.to_json(), REGISTRY: report.to_registry_yaml()}
+    if (metadata := report.to_csvw()) is not None:
+        contents[CSVW] = metadata
     for name, text in contents.items():
         (Path(folder) / name).write_text(text, encoding="utf-8")
     return [Path(folder) / name for name in contents]

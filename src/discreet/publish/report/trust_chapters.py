@@ -14,7 +14,11 @@ _TRUST = (
     ("Engine", "trusted", "It computes exact totals, which never leave the process without noise."),
     ("Analysts", "not trusted", "Many, colluding, adaptive; they may know every row but one, and may plant rows."),
     ("Readers of the release", "not trusted", "Any knowledge from elsewhere, any computing power, at any time later."),
-    ("Randomness", "assumed", "AES-256 in counter mode, seeded by the operating system, looks random to everybody."),
+    (
+        "Randomness",
+        "assumed",
+        "AES-256 in counter mode, seeded by the operating system, is taken to be random.",
+    ),
 )
 
 
