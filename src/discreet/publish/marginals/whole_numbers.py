@@ -16,7 +16,7 @@ _TINY = 1e-300
 
 
 def whole_tables(
-    axes: Sequence[Axis], measurements: Iterable[Measurement], wanted: Iterable[Table], *, max_cells: int = 1_000_000
+    axes: Sequence[Axis], measurements: Iterable[Measurement], wanted: Iterable[Table], *, max_cells: int = 2_000_000
 ) -> dict[Table, np.ndarray]:
     """Return the wanted tables in non-negative whole numbers, all of them sums of one table over all measured axes.
 
