@@ -24,7 +24,7 @@ def sample_rows(model: GraphicalModel, count: int, generator: np.random.Generato
         shares = conditional.transpose([clique.index(column) for column in (*separator, *others)])
         drawn = _systematic_draws(shares.reshape(n_groups, -1), np.bincount(groups, minlength=n_groups), generator)
         order = np.lexsort((generator.random(count), groups))
-        rows[np.ix_(order, list(others))] = np.stack(np.unravel_index(drawn, sizes[len(separator) :]), axis=1)
+        rows[order[:, np.newaxis], list(others)] = np.stack(np.unravel_index(drawn, sizes[len(separator) :]), axis=1)
     return rows
 
 
