@@ -56,12 +56,11 @@ _MAX_PLANS = 64  # that are kept for repeated queries
 
 @dataclass(frozen=True, eq=False)
 class PreparedQuery:
-    """A query of a publication: its plan, the noise that it needs, and its record in the ledger."""
+    """A query of a publication: its plan, and the noise that it needs."""
 
     plan: QueryPlan
     target: AccuracyTarget
     release_plan: ReleasePlan
-    record: str
 
 
 class Curator:
@@ -161,11 +160,13 @@ class Curator:
             plan, release_plan, self._budget_of(by), self._engine.dialect, over_budget_note
         )
 
-    def prepare(self, sql: str, request: CostRequest) -> "PreparedQuery":
-        """Plan a query of the owner's for a publication, which charges its parts together before any data is read."""
-        plan = self._plan_query(sql, OWNER, None, None)
-        if plan.is_free:
-            raise Refused("SELECT: reads no private table, so there is nothing to publish. Query a private table.")
+    def plan(self, sql: str) -> QueryPlan:
+        """Return the plan of a query of the owner's, without a cost; no private data is read."""
+        return self._plan_query(sql, OWNER, None, None)
+
+    def prepare(self, sql: str, request: CostRequest) -> PreparedQuery:
+        """Plan a query of a publication, which charges its parts together before any data is read."""
+        plan = self.plan(sql)
         if plan.pending:
             raise Refused(
                 'groups, rows: a publication needs declared contribution bounds, and those of this query are "auto". '
@@ -173,31 +174,36 @@ class Curator:
             )
         cost = pricing.read_cost_request(plan, request, OWNER, self.policy)
         target, release_plan = self._plan_release(plan, cost)
-        record = pricing.request_record(plan, self.policy.data.version_label, pricing.recorded_request(cost))
-        return PreparedQuery(plan, target, release_plan, pricing.record_text(record, release_plan))
+        return PreparedQuery(plan, target, release_plan)
 
-    def charge_of(self, query: "PreparedQuery", key: str) -> Charge | None:
+    def charge_of(self, query: PreparedQuery, record: str, key: str | None) -> Charge | None:
         """Return the charge of a prepared query; None if its answer is in the ledger already."""
-        if not query.release_plan.asks:
+        asks, version = query.release_plan.asks, pricing.data_version(self.policy)
+        if not asks:
             return None
-        version = pricing.data_version(self.policy)
-        fingerprints = tuple(release.request_fingerprints(each, version) for each in query.release_plan.asks)
-        event = release.release_event(query.release_plan.asks, fingerprints, query.record, OWNER)
+        with self._engine.prepare(usage_of_questions(request.question for request in asks)):
+            pass  # refuses unreadable tables before anything is charged
+        fingerprints = tuple(release.request_fingerprints(each, version) for each in asks)
+        event = release.release_event(asks, fingerprints, record, OWNER)
         return query.release_plan.marginal_cost, event, key
 
-    def answer_prepared(self, query: "PreparedQuery", receipt: Receipt | None) -> Answer:
+    def answer_prepared(self, query: PreparedQuery, record: str, receipt: Receipt | None) -> Answer:
         """Answer a prepared query, which was charged under this receipt, or is answered from the ledger without one."""
         plan, release_plan = query.plan, query.release_plan
         if receipt is None:
             return self._build_answer(plan, release_plan, query.target.histories, OWNER)
         with self._circuit_breaker.guard():
-            history = self._charge_and_release(plan, query.target, release_plan, query.record, OWNER, None, receipt)
+            history = self._charge_and_release(plan, query.target, release_plan, record, OWNER, None, receipt)
         return self._build_answer(plan, release_plan, history, OWNER)
 
-    def answer_released(self, query: "PreparedQuery", receipt: str) -> Answer:
+    def answer_released(self, query: PreparedQuery, receipt: str) -> Answer:
         """Return the stored answer of a prepared query."""
         history = self._release_history(query.plan.releases, until=receipt)
         return self._build_answer(query.plan, ReleasePlan(), history, OWNER)
+
+    def limits(self) -> list[BudgetLimit]:
+        """Return the limits of the owner's queries."""
+        return self._limits(OWNER)
 
     @contextmanager
     def private_rows(

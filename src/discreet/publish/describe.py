@@ -57,7 +57,7 @@ def column_descriptions(shown: Describable, kind: PartKind) -> tuple[ColumnDescr
             margin = f"95 % margin of error of {field.name} from privacy noise"
             columns.append(ColumnDescription(f"{field.name}_margin", "real", margin))
         if field.name in getattr(shown, "whole", {}):
-            whole = f"{field.name} as a non-negative whole number that adds up across tables (biased upwards in small cells)"
+            whole = f"{field.name} as a non-negative whole number that adds up across tables (biased)"
             columns.append(ColumnDescription(f"{field.name}_whole", "integer", whole))
     return tuple(columns)
 

@@ -1,5 +1,6 @@
 """Which tables of a plan can add up: counts, sums and means of rows by public keys, over the same rows."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -50,6 +51,12 @@ class AddingTable:
         return digest(self.release.question.relation)
 
 
+def public_domains(release: PlannedRelease) -> tuple[tuple[Value, ...], ...]:
+    """Return the public values of each key."""
+    assert isinstance(release.question.groups, PublicGroups)
+    return release.question.groups.domains
+
+
 def adding_table(name: str, plan: QueryPlan) -> AddingTable | None:
     """Return a table that can add up with others; None if the query asks for anything else."""
     if len(plan.answering) != 1 or plan.pending:
@@ -78,9 +85,9 @@ def _final_order(plan: QueryPlan, release: PlannedRelease) -> np.ndarray | None:
 
     The query is run on a table whose numbers are the numbers of its rows.
     """
-    domains = release.question.groups.domains  # type: ignore[union-attr]
-    grid = np.indices([len(domain) for domain in domains]).reshape(len(domains), -1)
-    count = grid.shape[1] if domains else 1
+    domains = public_domains(release)
+    count = math.prod(len(domain) for domain in domains)
+    grid = np.indices([len(domain) for domain in domains]).reshape(len(domains), count)
     schema = release_schema(release)
     keys = [
         pa.array([domain[code] for code in codes], schema.field(at).type)
@@ -139,7 +146,7 @@ class FamilyAxes:
 
     def key_order(self, release: PlannedRelease) -> list[tuple[tuple[int, int], int]]:
         """Return the axis and level of each key, with the index of the key, in the order of the axes."""
-        domains = release.question.groups.domains  # type: ignore[union-attr]
+        domains = public_domains(release)
         parts = [self.find(expr, values) for (_, expr), values in zip(release.question.by, domains, strict=True)]
         return sorted((part, index) for index, part in enumerate(parts) if part is not None)
 
@@ -173,12 +180,7 @@ def family_axes(releases: Iterable[PlannedRelease]) -> FamilyAxes:
     keys = [
         (name, expr, values)
         for release in releases
-        for name, (_, expr), values in zip(
-            release.keys,
-            release.question.by,
-            release.question.groups.domains,
-            strict=True,  # type: ignore[union-attr]
-        )
+        for name, (_, expr), values in zip(release.keys, release.question.by, public_domains(release), strict=True)
     ]
     axes = FamilyAxes()
     for name, expr, values in sorted(keys, key=lambda key: -len(key[2])):

@@ -12,7 +12,7 @@ from discreet.estimate.estimators import NoisyTotal, ValueRange
 from discreet.estimate.planned_release import Mean, NoisyCount, NoisySum, TotalsEstimator, release_schema
 from discreet.kernel.mechanism import Gaussian
 from discreet.kernel.totals import Count
-from discreet.publish.eligible import AddingTable
+from discreet.publish.eligible import AddingTable, public_domains
 from discreet.publish.family import Family, row_measure
 from discreet.publish.marginals.consistent_tables import ConsistentTables
 from discreet.publish.marginals.noise import Noise, margin_factor
@@ -69,12 +69,8 @@ def _published(
     family: Family, table: AddingTable, solved: Sequence[ConsistentTables], whole: np.ndarray | None
 ) -> PublishedTable:
     release = table.release
-    domains = release.question.groups.domains  # type: ignore[union-attr]
-    grid = (
-        np.indices([len(domain) for domain in domains]).reshape(len(domains), -1)[:, table.rows]
-        if domains
-        else np.zeros((0, 1), int)
-    )
+    domains = public_domains(release)
+    grid = np.indices([len(domain) for domain in domains]).reshape(len(domains), len(table.rows))[:, table.rows]
     kinds = {field.name: field.type for field in release_schema(release)}
     columns: dict[str, pa.Array] = {}
     margins: dict[str, list[float | None]] = {}

@@ -1,10 +1,10 @@
 """The parts of a publication: a family of tables, a query of its own, or synthetic rows; each has its own charge."""
 
 import json
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -14,18 +14,21 @@ from discreet.answer.model import Answer
 from discreet.curator.curator import Charge, Curator, PreparedQuery
 from discreet.kernel.event import OWNER, Receipt, canonical_json
 from discreet.kernel.loss import Loss
-from discreet.kernel.reservation import Reservation, reservation_charge, reserve
+from discreet.kernel.reservation import Noise, Reservation, reservation_charge, reserve
+from discreet.learn.fit_inputs import bounded_rows
+from discreet.learn.row_sums import RowSource
 from discreet.publish.codes import CodedRows
 from discreet.publish.describe import Describable, describe_tables
 from discreet.publish.family import Family
 from discreet.publish.family_tables import PublishedTable, publish_family
 from discreet.publish.record import PartKind, ReleasePart
+from discreet.publish.synthesis.quality import QualityReport
 from discreet.publish.synthesis.row_model import synthesise
 from discreet.publish.synthetic import KernelMeasurer, SyntheticColumn, SyntheticReleases, cached
 
 _WHOLE_NOTE = (
-    "Whole numbers that add up (columns ending in _whole) are never negative, so small cells are too high on average: use "
-    "the unbiased numbers and their margins for statistics."
+    "Whole numbers that add up (columns ending in _whole) are never negative, so small cells are too high on average: "
+    "use the unbiased numbers and their margins for statistics."
 )
 
 
@@ -54,16 +57,25 @@ class PartResult:
 class Part(Protocol):
     """A part of a publication."""
 
-    name: str
-    cost: Loss
+    @property
+    def name(self) -> str:
+        """The name of the part, in its idempotency key."""
 
-    def charge(self, curator: Curator, key: str) -> Charge:
-        """Return the charge, which is made together with those of the other parts."""
+    @property
+    def cost(self) -> Loss:
+        """The cost of the part."""
 
-    def check_readable(self, curator: Curator, stack: ExitStack) -> None:
-        """Refuse a part whose tables cannot be read, before anything is charged."""
+    @property
+    def record(self) -> str:
+        """The record of the part in the ledger."""
 
-    def release(self, curator: Curator, receipt: Receipt) -> PartResult:
+    def charge(self, curator: Curator, key: str) -> Charge | None:
+        """Return the charge, to be made with those of the other parts; None if all of it is in the ledger already.
+
+        A part whose tables cannot be read is refused.
+        """
+
+    def release(self, curator: Curator, receipt: Receipt | None) -> PartResult:
         """Read the data, add noise, store the result under the receipt, and return it."""
 
     def read_back(self, curator: Curator, receipt: str, stored: bytes) -> PartResult:
@@ -80,23 +92,21 @@ class QueryPart:
     name: str
     sql: str
     query: PreparedQuery
+    record: str
 
     @property
     def cost(self) -> Loss:
         """The cost of the query."""
         return self.query.release_plan.marginal_cost
 
-    def charge(self, curator: Curator, key: str) -> Charge:
+    def charge(self, curator: Curator, key: str) -> Charge | None:
         """Return the charge of the query."""
-        return curator.charge_of(self.query, key or None)
+        return curator.charge_of(self.query, self.record, key)
 
-    def check_readable(self, curator: Curator, stack: ExitStack) -> None:
-        """Refuse tables that cannot be read."""
-        curator.check_questions(request.question for request in self.query.release_plan.asks)
-
-    def release(self, curator: Curator, receipt: Receipt) -> PartResult:
-        """Release the answer."""
-        return self._result(curator.answer_prepared(self.query, receipt), receipt.id)
+    def release(self, curator: Curator, receipt: Receipt | None) -> PartResult:
+        """Release the answer, or return it from the ledger."""
+        answer = curator.answer_prepared(self.query, self.record, receipt)
+        return self._result(answer, answer.receipt.id if answer.receipt else "")
 
     def read_back(self, curator: Curator, receipt: str, stored: bytes) -> PartResult:  # noqa: ARG002 - a part's signature
         """Return the stored answer."""
@@ -119,20 +129,26 @@ class ReservedPart:
     record: str
     rows: CodedRows
 
-    def charge(self, curator: Curator, key: str) -> Charge:  # noqa: ARG002 - a part's signature
-        """Return the charge of the reservation."""
-        return *reservation_charge(self.noises, cost=self.cost, question=self.record, by=OWNER), key or None
+    def charge(self, curator: Curator, key: str) -> Charge:
+        """Return the charge of the reservation; rows that cannot be read are refused."""
+        with self.open_rows(curator):
+            pass
+        loss, event = reservation_charge(self.noises, cost=self.cost, question=self.record, by=OWNER)
+        return loss, event, key
 
     @property
-    def noises(self) -> Sequence[Any]:
+    def noises(self) -> Sequence[Noise]:
         """The mechanisms of the reservation."""
-        raise NotImplementedError
+        return []
 
-    def check_readable(self, curator: Curator, stack: ExitStack) -> None:
-        """Refuse rows that cannot be read."""
-        stack.enter_context(curator.private_rows(self.rows.relation, self.rows.columns, self.rows.bounds, self.record))
+    @contextmanager
+    def open_rows(self, curator: Curator) -> Iterator[RowSource]:
+        """Open the rows for the kernel's sums."""
+        low, high = np.array(self.rows.bounds, np.float64).reshape(-1, 2).T
+        with curator.private_rows(self.rows.relation, self.rows.columns, self.rows.bounds, self.record) as rows:
+            yield bounded_rows(rows, low, high)
 
-    def reservation(self, curator: Curator, receipt: Receipt) -> Reservation:
+    def reservation(self, curator: Curator, receipt: Receipt | None) -> Reservation:
         """Return the reservation that was charged under a receipt."""
         return reserve(self.noises, cost=self.cost, ledger=curator.ledger, question=self.record, prepaid=receipt)
 
@@ -146,17 +162,17 @@ class FamilyPart(ReservedPart):
     kind: ClassVar[PartKind] = "family table"
 
     @property
-    def noises(self) -> Sequence[Any]:
+    def noises(self) -> Sequence[Noise]:
         """One draw of noise for all tables."""
         return [self.family.mechanism]
 
-    def release(self, curator: Curator, receipt: Receipt) -> PartResult:
+    def release(self, curator: Curator, receipt: Receipt | None) -> PartResult:
         """Release the noisy tables, store them, and make them add up."""
         reservation = self.reservation(curator, receipt)
-        with curator.private_rows(self.rows.relation, self.rows.columns, self.rows.bounds, self.record) as rows:
+        with self.open_rows(curator) as rows:
             noisy = self.family.release(rows, reservation)
             reservation.settle(canonical_json([block.tolist() for block in noisy]).encode())
-        return self._result(noisy, receipt.id)
+        return self._result(noisy, receipt.id if receipt else "")
 
     def read_back(self, curator: Curator, receipt: str, stored: bytes) -> PartResult:  # noqa: ARG002 - a part's signature
         """Return the tables from the stored noisy ones."""
@@ -185,19 +201,19 @@ class SyntheticPart(ReservedPart):
     kind: ClassVar[PartKind] = "synthetic rows"
 
     @property
-    def noises(self) -> Sequence[Any]:
+    def noises(self) -> Sequence[Noise]:
         """The draws of all releases, in order."""
         return self.releases.all_noises
 
-    def release(self, curator: Curator, receipt: Receipt) -> PartResult:
+    def release(self, curator: Curator, receipt: Receipt | None) -> PartResult:
         """Fit a model to noisy tables, draw rows from it, and store them."""
         reservation = self.reservation(curator, receipt)
-        with curator.private_rows(self.rows.relation, self.rows.columns, self.rows.bounds, self.record) as rows:
+        with self.open_rows(curator) as rows:
             measurer = KernelMeasurer(self.releases, cached(rows), reservation)
             model = synthesise(self.releases.sizes, measurer, self.releases.settings)
             stored = _as_parquet(self._table(model.sample(self.count), self._quality(model.quality)))
             reservation.settle(stored)
-        return self._result(stored, receipt.id)
+        return self._result(stored, receipt.id if receipt else "")
 
     def read_back(self, curator: Curator, receipt: str, stored: bytes) -> PartResult:  # noqa: ARG002 - a part's signature
         """Return the stored rows."""
@@ -212,9 +228,11 @@ class SyntheticPart(ReservedPart):
         columns = {
             column.declared.name: column.decode(codes[:, index], generator) for index, column in enumerate(self.columns)
         }
-        return pa.table(columns).replace_schema_metadata({"discreet": canonical_json({"kind": "synthetic"}), "quality": quality})
+        return pa.table(columns).replace_schema_metadata(
+            {"discreet": canonical_json({"kind": "synthetic"}), "quality": quality}
+        )
 
-    def _quality(self, quality: Any) -> str:
+    def _quality(self, quality: QualityReport) -> str:
         if quality.mean is None:
             return "How close the rows are to the data is not known: it was not paid for."
         return (
@@ -234,5 +252,3 @@ def _as_parquet(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, compression="zstd")
     return bytes(sink.getvalue())
-
-

@@ -54,6 +54,7 @@ class Report:
     chapters: tuple[Chapter, ...]
     record: ReleaseRecord | None = None
     ledger_point: LedgerPoint | None = None
+    policy_text: str = ""
 
     @property
     def title(self) -> str:
@@ -143,7 +144,7 @@ def report_of(
         events_chapter(summary),
         hashes_chapter(text, record, point),
     )
-    return Report(policy, budget, tuple(filter(None, chapters)), record, point)
+    return Report(policy, budget, tuple(filter(None, chapters)), record, point, text)
 
 
 def _guarantee_chapters(situation: Situation) -> tuple[Chapter, ...]:
