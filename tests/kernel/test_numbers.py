@@ -29,7 +29,7 @@ from discreet.kernel.numbers import (
     round_up,
     store_integer,
 )
-from discreet.privacy.probability import as_probability
+from discreet.number_arguments import as_probability
 
 RANDOM = random.Random(20)
 

@@ -46,6 +46,10 @@ _COMMANDS = {  # module:function, and the first sentence of the help text
         "attack:attack",
         "Run an attack on personal data with no defence, with a simple fix, and with the curator.",
     ),
+    "publish": (
+        "publish:publish",
+        "Publish the tables and synthetic rows of a plan, with margins of error and a report.",
+    ),
     "audit": ("audit:audit", "Try to refute the guarantee of a policy, on dummy data, before it is used."),
     "report": (
         "report:report",

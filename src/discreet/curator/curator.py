@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from importlib import import_module
 from os import PathLike
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
@@ -176,6 +177,12 @@ class Curator:
         target, release_plan = self._plan_release(plan, cost)
         return PreparedQuery(plan, target, release_plan)
 
+    def explain_prepared(self, query: PreparedQuery) -> Explanation:
+        """Return the cost and the expected margins of a prepared query. This is free."""
+        return answer_builder.build_explanation(
+            query.plan, query.release_plan, self._budget_of(OWNER), self._engine.dialect, ""
+        )
+
     def charge_of(self, query: PreparedQuery, record: str, key: str | None) -> Charge | None:
         """Return the charge of a prepared query; None if its answer is in the ledger already."""
         asks, version = query.release_plan.asks, pricing.data_version(self.policy)
@@ -219,9 +226,9 @@ class Curator:
 
     def publish(self, plan: "PublicationPlan | str | PathLike[str]", out: "str | PathLike[str]") -> "Release":
         """Publish the tables and synthetic rows of a plan in a folder, and charge all of it before reading data."""
-        from discreet.publish.publication import publish  # noqa: PLC0415 - a layer above; few curators publish
-
-        return publish(self, plan, out)
+        publication = import_module("discreet.publish.publication")  # a layer above; few curators publish
+        release: Release = publication.publish(self, plan, out)
+        return release
 
     def fit(self, estimator: E, sql: str, *, by: str = OWNER) -> E:
         """Fit one of `discreet.learn`'s estimators on the rows of a query, charged to this ledger."""

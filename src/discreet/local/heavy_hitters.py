@@ -16,7 +16,7 @@ from discreet.local.prefix_search import KEPT_BITS, search_prefixes
 from discreet.local.prefixes import IntegerDomain, Prefixes, StringDomain
 from discreet.local.reports import ReceivedMessages, Reports
 from discreet.local.sketch_oracle import SketchOracle
-from discreet.privacy.probability import as_probability
+from discreet.number_arguments import as_probability
 
 _MAX_BITS_PER_LEVEL = 12  # with 2^8 prefixes kept, a level tries at most 2^20 continuations
 _FINAL_LEVEL_WEIGHT = 2  # relative to the other levels: shares are estimated from the final level alone

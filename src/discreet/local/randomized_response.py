@@ -13,7 +13,7 @@ from discreet.kernel.noise.inverse_transform import Boundaries, InverseTransform
 from discreet.kernel.noise.keystream import thread_keystream
 from discreet.kernel.numbers import Number, log_up, round_up
 from discreet.local.estimation import z_score
-from discreet.privacy.probability import as_probability
+from discreet.number_arguments import as_probability
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import numpy as np
 
 from discreet.kernel.mechanism import Gaussian
 from discreet.kernel.numbers import Number, as_nonnegative, as_positive
+from discreet.number_arguments import as_probability
 from discreet.privacy.noise_distribution import pmf
-from discreet.privacy.probability import as_probability
 
 _BLOCK = 1 << 18
 _MAX_SCALE = 1_000_000

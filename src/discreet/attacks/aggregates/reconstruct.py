@@ -21,7 +21,7 @@ from discreet.attacks.result import AttackResult, exposure_by_rarity
 from discreet.attacks.validation import boolean_array, data_file, finite_array, random_generator
 from discreet.audit.binomial import Proportion
 from discreet.kernel.numbers import Number, as_integer, as_nonnegative
-from discreet.privacy.probability import as_probability
+from discreet.number_arguments import as_probability
 
 Questions = Literal["random subsets", "one by one"]
 _PERSON_COUNT = 512

@@ -12,9 +12,9 @@ from discreet.kernel.loss import Loss, zcdp_rho
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
 from discreet.kernel.numbers import Number, as_nonnegative, as_positive, log_up, round_down
 from discreet.kernel.reservation import Noise
+from discreet.number_arguments import as_probability
 from discreet.privacy.calibration import gaussian_for, laplace_for, sqrt_up
 from discreet.privacy.conversion import zcdp_epsilon
-from discreet.privacy.probability import as_probability
 
 CompositionKind = Literal["linear", "advanced", "zcdp"]
 MechanismType = type[Laplace] | type[Gaussian]

@@ -21,7 +21,7 @@ from discreet.kernel.reservation import CLIP_RADIUS, Noise, clipped_sum_sensitiv
 from discreet.learn.fit_cost import REMOVAL, is_substitution
 from discreet.learn.fit_session import FitSession
 from discreet.learn.mixture.composition import CompositionKind, MechanismType, mechanism_for, split_budget
-from discreet.privacy.probability import as_probability
+from discreet.number_arguments import as_probability
 
 PublicValues = tuple[Any, ...]
 _MIN_COUNT = 1.0  # minimum units in a component: a noisy size may be negative
