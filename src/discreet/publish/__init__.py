@@ -3,6 +3,7 @@
 record      what a release contains: its parts, their cost and their margins
 report      who is protected, from what and how strongly: HTML, JSON, and YAML for a registry of deployments
 manifest    SHA-256 of every file of a release, written and verified
+ledger_history  what the owner did to a ledger
 """
 
 from importlib import import_module

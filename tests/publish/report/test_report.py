@@ -327,3 +327,23 @@ def test_policies_with_statements_are_written_and_read_back():
 def test_a_mistaken_statement_is_refused(entry, message):
     with pytest.raises(PolicyError, match=message):
         policy_with(release=entry)
+
+
+def test_a_release_is_compared_with_its_charge_in_the_ledger(policy):
+    with ledger_with(policy, (RECORD.cost, True, "owner"), (Loss(None, "1/100"), True, "owner")) as ledger:
+        enough, less = (event.id for event in ledger.events())
+
+        def problems(receipt):
+            parts = tuple(replace(part, receipt=receipt) for part in RECORD.parts)
+            report = report_of(policy, ledger, changed_record(parts=parts))
+            return " ".join(report.chapter("release").sentences[1:])
+
+        assert problems(enough) == ""
+        assert "The ledger charged only rho 0.01 for it" in problems(less)
+        assert "The ledger has no charge for: wards, people" in problems("another")
+
+
+def test_the_ledger_of_another_account_is_refused(policy):
+    with ledger_with(policy_with(data={"name": "other"})) as ledger:
+        with pytest.raises(PolicyError, match="belongs to 'other'"):
+            report_of(policy, ledger)

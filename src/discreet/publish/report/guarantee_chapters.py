@@ -1,6 +1,7 @@
 """Chapters on the guarantee: who is protected from what, every parameter, and epsilon at other deltas."""
 
 from collections.abc import Iterator
+from datetime import datetime, time
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -153,8 +154,8 @@ def _table_unit(policy: Policy, table: DeclaredTable) -> str:
     match root.unit:
         case ColumnUnit(name):
             return f"column {name}{through}"
-        case WindowUnit(name, time, window):
-            return f"column {name} in one {window.value} of {time}{through}"
+        case WindowUnit(name, time_column, window):
+            return f"column {name} in one {window.value} of {time_column}{through}"
     return "each row by itself"
 
 
@@ -238,7 +239,7 @@ def conversion_chapter(policy: Policy, budget: Budget, record: ReleaseRecord | N
         "Epsilon at other values of delta",
         (
             (
-                "The lines of a table are one guarantee, stated at several deltas: all of them hold. A smaller epsilon "
+                "The rows of a table are one guarantee, stated at several deltas: all of them hold. A smaller epsilon "
                 "at a larger delta is not a better protection."
             ),
             note,
@@ -344,6 +345,9 @@ def domain_text(domain: Domain, column: DeclaredColumn) -> str:
 
 
 def _value(value: object) -> str:
+    """Write a value of a domain; a time at the beginning or end of a day as that day."""
+    if isinstance(value, datetime) and value.time() in (time.min, time.max):
+        return value.date().isoformat()
     return format_number(value) if isinstance(value, Fraction) else str(value)
 
 

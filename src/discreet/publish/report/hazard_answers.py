@@ -264,7 +264,7 @@ def _trust(_: Situation) -> Answer:
 
 def _small_groups(now: Situation) -> Answer:
     tables = sum(part.margins is not None for part in now.record.parts) if now.record else 0
-    where = f"with {counted_noun(tables, 'released table')}, small groups first" if tables else "with every answer"
+    where = f"for {counted_noun(tables, 'released table')}, small groups first" if tables else "for every answer"
     return f"Margins of error are stated {where}; the clipping bias is stated where it was estimated.", ""
 
 

@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from discreet.kernel.event import Event
+from discreet.kernel.event import OWNER, Event
 from discreet.kernel.ledger.chain import RowKind
 from discreet.kernel.ledger.ledger import Ledger
 from discreet.kernel.ledger.terms import Terms
 from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
-from discreet.ledger_admin.owner_acts import LedgerHistory, OwnerAct, read_history
 from discreet.policy import Policy
 from discreet.policy.guarantee import protected_noun
 from discreet.pricing.remaining_budget import remaining_budget
+from discreet.publish.ledger_history import LedgerHistory, OwnerAct, read_history
 from discreet.publish.report.content import Chapter, ContentTable
 from discreet.publish.report.ledger_events import ReportedEvent, reported_event
 from discreet.publish.report.number_text import (
@@ -129,7 +129,8 @@ def _scopes(summary: LedgerSummary) -> Iterator[tuple[str, str, str]]:
                 groups.setdefault(name, []).append(event)
         for name, events in sorted(groups.items()):
             total = sum((event.loss for event in events if event.loss), ZERO_LOSS)
-            yield f"{label} {name}", f"{len(events):,}", loss_text(total)
+            whose = name if key == "by" and name == OWNER else f"{label} {name}"
+            yield whose, f"{len(events):,}", loss_text(total)
 
 
 def _history_rows(history: LedgerHistory) -> Iterator[tuple[str, str, str]]:
