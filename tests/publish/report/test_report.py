@@ -307,6 +307,7 @@ def test_a_pure_budget_is_reported_without_rho_and_delta():
     assert "discrete Laplace noise, scale 10" in text
     assert "Spent: epsilon 0.1 per patient (10 % of the budget). Remaining: epsilon 0.9 per patient." in text
     assert "Budget: rho" not in text
+    assert "With delta 0, epsilon of the whole budget is 1." in text
 
 
 def test_policies_with_statements_are_written_and_read_back():
@@ -344,6 +345,16 @@ def test_a_release_is_compared_with_its_charge_in_the_ledger(policy):
 
 
 def test_the_ledger_of_another_account_is_refused(policy):
-    with ledger_with(policy_with(data={"name": "other"})) as ledger:
-        with pytest.raises(PolicyError, match="belongs to 'other'"):
-            report_of(policy, ledger)
+    other = policy_with(data={"name": "other"})
+    with ledger_with(other) as ledger, pytest.raises(PolicyError, match="belongs to 'other'"):
+        report_of(policy, ledger)
+
+
+def test_of_many_charges_a_page_shows_the_last_and_the_json_has_all(policy):
+    with ledger_with(policy, *[(Loss(None, "1/100000"), False, "owner")] * 203) as ledger:
+        report = report_of(policy, ledger)
+    queries = [event["query"] for event in facts(report, "events")["events"]]
+    assert len(queries) == 203
+    shown = [row[2] for row in report.chapter("events").tables[0].rows]
+    assert shown == queries[3:]
+    assert "The last 200 are shown; report.json has all." in report.to_text(10**6)
