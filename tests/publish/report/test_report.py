@@ -52,6 +52,12 @@ def test_the_odds_follow_from_a_pure_epsilon(epsilon, fact, part):
     assert f"in at most {part} of 100 cases" in second
 
 
+def test_a_budget_without_any_protection_is_called_so():
+    first, second = report_of(policy_with(budget={"epsilon": "100"}), None).chapter("summary").sentences
+    assert "fact in your rows possibly in all cases; if you are not, in 50 of 100." in first
+    assert "guesses correctly possibly in all cases" in second
+
+
 def test_a_page_has_every_sentence_and_cell_of_the_json(report):
     shown = page_text(report.to_html())
     for chapter in json.loads(report.to_json())["chapters"]:

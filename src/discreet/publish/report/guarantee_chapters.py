@@ -31,6 +31,7 @@ from discreet.publish.report.content import Chapter, ContentTable, stated
 from discreet.publish.report.number_text import rounded_up
 from discreet.publish.report.odds import (
     EpsilonDelta,
+    at_most,
     budget_pair,
     epsilons_of_budget,
     epsilons_of_loss,
@@ -50,7 +51,7 @@ def summary_chapter(policy: Policy, budget: Budget, record: ReleaseRecord | None
         scopes = {"this release": loss_pairs(record.cost)} | scopes
     first, words = next(iter(scopes)), _reader_words(policy)
     odds = {name: (guess_fact(pairs), guess_participation(pairs)) for name, pairs in scopes.items()}
-    fact, part = (odds_text(share) for share in odds[first])
+    fact, part = (at_most(share) for share in odds[first])
     rows = tuple(
         (name[0].upper() + name[1:], odds_text(of_fact), odds_text(of_part))
         for name, (of_fact, of_part) in odds.items()
@@ -61,12 +62,9 @@ def summary_chapter(policy: Policy, budget: Budget, record: ReleaseRecord | None
         (
             (
                 f"{words.condition}, an outsider who knows everything else and sees {first} is right about a yes-or-no "
-                f"fact in {words.rows} in at most {fact}; if {words.otherwise}, in 50 of 100."
+                f"fact in {words.rows} {fact}; if {words.otherwise}, in 50 of 100."
             ),
-            (
-                f"Whether {words.presence} at all, such an outsider guesses correctly in at most {part}, instead of 50 "
-                "of 100."
-            ),
+            (f"Whether {words.presence} at all, such an outsider guesses correctly {part}, instead of 50 of 100."),
         ),
         (
             ContentTable(

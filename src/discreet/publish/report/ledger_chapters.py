@@ -42,12 +42,13 @@ class LedgerSummary:
     terms: Terms
     spent: Loss
     events: tuple[Event, ...]
+    reported: tuple[ReportedEvent, ...]  # the same events
     history: LedgerHistory
 
     @property
     def bound_charges(self) -> int:
         """The number of charges for bounds that were chosen privately."""
-        return sum(reported_event(event).purpose == "contribution histogram" for event in self.events)
+        return sum(event.purpose == "contribution histogram" for event in self.reported)
 
     def changes(self, kind: RowKind) -> list[OwnerAct]:
         """Return the owner's acts of one kind."""
@@ -56,7 +57,8 @@ class LedgerSummary:
 
 def read_ledger(ledger: Ledger) -> LedgerSummary:
     """Read a ledger for a report; nothing is written."""
-    return LedgerSummary(ledger.terms, ledger.spent(), tuple(ledger.events()), read_history(ledger))
+    events = tuple(ledger.events())
+    return LedgerSummary(ledger.terms, ledger.spent(), events, tuple(map(reported_event, events)), read_history(ledger))
 
 
 def budget_chapter(policy: Policy, summary: LedgerSummary | None, differences: Sequence[str]) -> Chapter:
@@ -146,7 +148,7 @@ def _budget_text(budget: Budget) -> str:
 
 def events_chapter(summary: LedgerSummary | None) -> Chapter:
     """Return every charge; a page shows the last ones."""
-    events = [reported_event(event) for event in summary.events] if summary else []
+    events = summary.reported if summary else ()
     if not events:
         return Chapter("events", "Charges", ("No charge is in the ledger.",), facts={"events": []})
     shown = tuple(_event_row(event) for event in events[-_MAX_SHOWN:])
