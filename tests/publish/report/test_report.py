@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 from release_examples import PURE, RECORD, ROWS, WARDS, changed_record, ledger_with, policy_with
 
-from discreet import PolicyError
+from discreet import LedgerError, PolicyError
 from discreet.kernel.loss import Budget, Loss
 from discreet.policy import Policy, write_policy
 from discreet.publish import report_of
@@ -364,3 +364,26 @@ def test_of_many_charges_a_page_shows_the_last_and_the_json_has_all(policy):
     shown = [row[2] for row in report.chapter("events").tables[0].rows]
     assert shown == queries[3:]
     assert "The last 200 are shown; report.json has all." in report.to_text(10**6)
+
+
+def test_an_acknowledged_failure_is_in_the_history(policy):
+    with ledger_with(policy, (Loss(None, "1/100"), False, "owner")) as ledger:
+        ledger.acknowledge()
+        report = report_of(policy, ledger)
+    acts = [act["act"] for act in facts(report, "budget")["history"]]
+    assert acts == ["created", "failures or a rollback acknowledged by the owner"]
+    assert "1 acknowledgement of failures or rollbacks" in report.to_text(10**6)
+
+
+def test_a_ledger_with_a_changed_row_has_no_report(policy):
+    with ledger_with(policy, (Loss(None, "1/100"), True, "owner")) as ledger:
+        with ledger.session.read_transaction() as table:
+            for (name,) in table.connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+                table.connection.execute(f"DROP TRIGGER {name}")
+            (rows,) = table.connection.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE '%spent_by%'"
+            ).fetchone()
+            table.connection.execute(f"UPDATE {rows} SET spent = '- 0 0' WHERE seq = 2")
+            table.connection.execute("COMMIT")
+        with pytest.raises(LedgerError, match="was modified"):
+            report_of(policy, ledger)

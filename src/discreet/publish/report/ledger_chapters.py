@@ -37,13 +37,25 @@ NO_LEDGER = "There is no ledger yet: nothing was ever charged."
 
 @dataclass(frozen=True)
 class LedgerSummary:
-    """What a report needs of a ledger, read once."""
+    """What a report needs of a ledger, read at one moment; `reported` are its charges as they are shown."""
 
-    terms: Terms
-    spent: Loss
-    events: tuple[Event, ...]
-    reported: tuple[ReportedEvent, ...]  # the same events
     history: LedgerHistory
+    reported: tuple[ReportedEvent, ...]
+
+    @property
+    def terms(self) -> Terms:
+        """The terms in force."""
+        return self.history.terms
+
+    @property
+    def spent(self) -> Loss:
+        """The total spent."""
+        return self.history.spent
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """All charges."""
+        return self.history.events
 
     @property
     def bound_charges(self) -> int:
@@ -57,8 +69,8 @@ class LedgerSummary:
 
 def read_ledger(ledger: Ledger) -> LedgerSummary:
     """Read a ledger for a report; nothing is written."""
-    events = tuple(ledger.events())
-    return LedgerSummary(ledger.terms, ledger.spent(), events, tuple(map(reported_event, events)), read_history(ledger))
+    history = read_history(ledger)
+    return LedgerSummary(history, tuple(map(reported_event, history.events)))
 
 
 def budget_chapter(policy: Policy, summary: LedgerSummary | None, differences: Sequence[str]) -> Chapter:
