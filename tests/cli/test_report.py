@@ -115,6 +115,24 @@ def test_a_ledger_that_is_lost_is_not_reported_as_new(folder):
     assert not (folder / "ledger.sqlite").exists()
 
 
+def test_a_ledger_in_a_database_is_read_and_never_created(folder, postgres):
+    import psycopg
+
+    with psycopg.connect(postgres.url(), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE reports")
+    text = POLICY.replace('protects = "patient"', f'protects = "patient"\nledger = "{postgres.url("reports")}"')
+    (folder / "policy.toml").write_text(text)
+    assert "There is no ledger yet" in run("report", "policy.toml", cwd=folder).stdout
+    with psycopg.connect(postgres.url("reports")) as connection:
+        tables = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname !~ '^(pg_|information_schema)'")
+        assert tables.fetchone() == (0,)
+    charge(folder)
+    done = run("report", "policy.toml", cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Spent: epsilon 0.1 per patient" in done.stdout
+    assert "postgresql://" not in done.stdout
+
+
 def test_a_release_is_verified(release, folder):
     done = run("report", "--verify", "release", cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")

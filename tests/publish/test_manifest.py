@@ -114,6 +114,12 @@ def test_a_manifest_that_is_no_json_is_refused(release, content):
     assert verify(release) == ["manifest.json: malformed, or of another version"]
 
 
+def test_a_name_that_occurs_twice_is_refused(release):
+    path = release / "manifest.json"
+    path.write_text(path.read_text().replace('"files": {', f'"files": {{"report.html": "{"ab" * 32}",'))
+    assert verify(release) == ["manifest.json: malformed, or of another version"]
+
+
 def test_a_folder_without_a_manifest_is_no_release(tmp_path):
     assert verify(tmp_path) == ["manifest.json: missing, so this is not a release"]
 

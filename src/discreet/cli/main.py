@@ -53,7 +53,7 @@ _COMMANDS = {  # module:function, and the first sentence of the help text
     "audit": ("audit:audit", "Try to refute the guarantee of a policy, on dummy data, before it is used."),
     "report": (
         "report:report",
-        "Report who is protected, from what and how strongly, from policy and ledger; verify a release.",
+        "Report who is protected, from what and how strongly, from policy and ledger; or verify a release.",
     ),
     "demo": ("demo:demo", "Show a tour of about a minute on simulated data, and save it as an HTML page."),
     "ledger": ("ledger:app", "Show, verify and move a ledger."),

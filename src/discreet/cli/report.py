@@ -10,9 +10,9 @@ from discreet.audit.policy.result import COVERAGE
 from discreet.audit.result import confidence_text
 from discreet.cli.terminal import exit_on_error, usage_error
 from discreet.curator.ledger_location import open_existing_ledger
-from discreet.ledger_admin.owner_acts import has_row
 from discreet.policy import Policy
 from discreet.policy.toml import read_policy_text
+from discreet.publish.ledger_history import has_row
 from discreet.publish.manifest import MANIFEST, read_manifest, text_digest, verify, write_manifest
 from discreet.publish.record import ReleaseRecord
 from discreet.publish.report.report import HTML, JSON, REGISTRY, Report, record_of, report_of, write_report
@@ -40,7 +40,7 @@ def report(  # noqa: PLR0913, PLR0917 - options of a command
     runs: Annotated[int, typer.Option(help="With --audit: runs of each query.", min=100)] = 2000,
     force: Annotated[bool, typer.Option("--force", metavar="", help="Overwrite an existing report.")] = False,
 ) -> None:
-    """Report who is protected, from what and how strongly, from policy and ledger.
+    """Report who is protected, from what and how strongly, from policy and ledger; or verify a release.
 
     Without DIR the report is printed. With DIR it is written as report.html,
     report.json and registry.yaml; in the folder of a release it is about that

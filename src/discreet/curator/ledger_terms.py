@@ -54,7 +54,9 @@ def check_and_record_terms(ledger: Ledger, policy: Policy) -> None:
 
 
 def differences_from_terms(terms: Terms, policy: Policy) -> list[str]:
-    """Return what differs between a policy and the recorded terms; PolicyError if the privacy unit does."""
+    """Return what differs between a policy and the recorded terms; PolicyError if the account or its unit does."""
+    if terms.name != policy.account:
+        raise PolicyError(f"name: the ledger belongs to {terms.name!r}, not to {policy.account!r}.")
     if (terms.datasets is None) == bool(policy.dataset):
         raise PolicyError(f"[data]: population: the ledger of {terms.name!r} does not fit this policy. Correct one.")
     if terms.datasets is not None:

@@ -49,6 +49,12 @@ def test_delta_counts_in_full():
     assert guess_participation([(Fraction(1), delta)]) == pytest.approx(0.9 * sure + 0.1, abs=1e-12)
 
 
+def test_the_delta_of_a_release_counts_beside_that_of_the_conversion():
+    without, own = guess_participation(loss_pairs(Loss(None, "1/100"))), Fraction(1, 20)
+    with_own = guess_participation(loss_pairs(Loss(None, "1/100", own)))
+    assert without + float(own) / 4 <= with_own <= without + float(own)
+
+
 def test_odds_are_rounded_up_and_never_certain_unless_they_are():
     assert odds_text(0.5) == "50 of 100 cases"
     assert odds_text(0.7300001) == "74 of 100 cases"

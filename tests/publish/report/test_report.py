@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 from release_examples import PURE, RECORD, ROWS, WARDS, changed_record, ledger_with, policy_with
 
-from discreet import PolicyError
+from discreet import LedgerError, PolicyError
 from discreet.kernel.loss import Budget, Loss
 from discreet.policy import Policy, write_policy
 from discreet.publish import report_of
@@ -50,6 +50,12 @@ def test_the_odds_follow_from_a_pure_epsilon(epsilon, fact, part):
     first, second = report.chapter("summary").sentences
     assert f"in at most {fact} of 100 cases" in first
     assert f"in at most {part} of 100 cases" in second
+
+
+def test_a_budget_without_any_protection_is_called_so():
+    first, second = report_of(policy_with(budget={"epsilon": "100"}), None).chapter("summary").sentences
+    assert "fact in your rows possibly in all cases; if you are not, in 50 of 100." in first
+    assert "guesses correctly possibly in all cases" in second
 
 
 def test_a_page_has_every_sentence_and_cell_of_the_json(report):
@@ -307,6 +313,7 @@ def test_a_pure_budget_is_reported_without_rho_and_delta():
     assert "discrete Laplace noise, scale 10" in text
     assert "Spent: epsilon 0.1 per patient (10 % of the budget). Remaining: epsilon 0.9 per patient." in text
     assert "Budget: rho" not in text
+    assert "With delta 0, epsilon of the whole budget is 1." in text
 
 
 def test_policies_with_statements_are_written_and_read_back():
@@ -327,3 +334,56 @@ def test_policies_with_statements_are_written_and_read_back():
 def test_a_mistaken_statement_is_refused(entry, message):
     with pytest.raises(PolicyError, match=message):
         policy_with(release=entry)
+
+
+def test_a_release_is_compared_with_its_charge_in_the_ledger(policy):
+    with ledger_with(policy, (RECORD.cost, True, "owner"), (Loss(None, "1/100"), True, "owner")) as ledger:
+        enough, less = (event.id for event in ledger.events())
+
+        def problems(receipt):
+            parts = tuple(replace(part, receipt=receipt) for part in RECORD.parts)
+            report = report_of(policy, ledger, changed_record(parts=parts))
+            return " ".join(report.chapter("release").sentences[1:])
+
+        assert problems(enough) == ""
+        assert "The ledger charged only rho 0.01 for it" in problems(less)
+        assert "The ledger has no charge for: wards, people" in problems("another")
+
+
+def test_the_ledger_of_another_account_is_refused(policy):
+    other = policy_with(data={"name": "other"})
+    with ledger_with(other) as ledger, pytest.raises(PolicyError, match="belongs to 'other'"):
+        report_of(policy, ledger)
+
+
+def test_of_many_charges_a_page_shows_the_last_and_the_json_has_all(policy):
+    with ledger_with(policy, *[(Loss(None, "1/100000"), False, "owner")] * 203) as ledger:
+        report = report_of(policy, ledger)
+    queries = [event["query"] for event in facts(report, "events")["events"]]
+    assert len(queries) == 203
+    shown = [row[2] for row in report.chapter("events").tables[0].rows]
+    assert shown == queries[3:]
+    assert "The last 200 are shown; report.json has all." in report.to_text(10**6)
+
+
+def test_an_acknowledged_failure_is_in_the_history(policy):
+    with ledger_with(policy, (Loss(None, "1/100"), False, "owner")) as ledger:
+        ledger.acknowledge()
+        report = report_of(policy, ledger)
+    acts = [act["act"] for act in facts(report, "budget")["history"]]
+    assert acts == ["created", "failures or a rollback acknowledged by the owner"]
+    assert "1 acknowledgement of failures or rollbacks" in report.to_text(10**6)
+
+
+def test_a_ledger_with_a_changed_row_has_no_report(policy):
+    with ledger_with(policy, (Loss(None, "1/100"), True, "owner")) as ledger:
+        with ledger.session.read_transaction() as table:
+            for (name,) in table.connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+                table.connection.execute(f"DROP TRIGGER {name}")
+            (rows,) = table.connection.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE '%spent_by%'"
+            ).fetchone()
+            table.connection.execute(f"UPDATE {rows} SET spent = '- 0 0' WHERE seq = 2")
+            table.connection.execute("COMMIT")
+        with pytest.raises(LedgerError, match="was modified"):
+            report_of(policy, ledger)

@@ -1,6 +1,7 @@
 """Chapters on the guarantee: who is protected from what, every parameter, and epsilon at other deltas."""
 
 from collections.abc import Iterator
+from datetime import datetime, time
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -30,6 +31,7 @@ from discreet.publish.report.content import Chapter, ContentTable, stated
 from discreet.publish.report.number_text import rounded_up
 from discreet.publish.report.odds import (
     EpsilonDelta,
+    at_most,
     budget_pair,
     epsilons_of_budget,
     epsilons_of_loss,
@@ -49,7 +51,7 @@ def summary_chapter(policy: Policy, budget: Budget, record: ReleaseRecord | None
         scopes = {"this release": loss_pairs(record.cost)} | scopes
     first, words = next(iter(scopes)), _reader_words(policy)
     odds = {name: (guess_fact(pairs), guess_participation(pairs)) for name, pairs in scopes.items()}
-    fact, part = (odds_text(share) for share in odds[first])
+    fact, part = (at_most(share) for share in odds[first])
     rows = tuple(
         (name[0].upper() + name[1:], odds_text(of_fact), odds_text(of_part))
         for name, (of_fact, of_part) in odds.items()
@@ -60,12 +62,9 @@ def summary_chapter(policy: Policy, budget: Budget, record: ReleaseRecord | None
         (
             (
                 f"{words.condition}, an outsider who knows everything else and sees {first} is right about a yes-or-no "
-                f"fact in {words.rows} in at most {fact}; if {words.otherwise}, in 50 of 100."
+                f"fact in {words.rows} {fact}; if {words.otherwise}, in 50 of 100."
             ),
-            (
-                f"Whether {words.presence} at all, such an outsider guesses correctly in at most {part}, instead of 50 "
-                "of 100."
-            ),
+            (f"Whether {words.presence} at all, such an outsider guesses correctly {part}, instead of 50 of 100."),
         ),
         (
             ContentTable(
@@ -153,8 +152,8 @@ def _table_unit(policy: Policy, table: DeclaredTable) -> str:
     match root.unit:
         case ColumnUnit(name):
             return f"column {name}{through}"
-        case WindowUnit(name, time, window):
-            return f"column {name} in one {window.value} of {time}{through}"
+        case WindowUnit(name, time_column, window):
+            return f"column {name} in one {window.value} of {time_column}{through}"
     return "each row by itself"
 
 
@@ -238,7 +237,7 @@ def conversion_chapter(policy: Policy, budget: Budget, record: ReleaseRecord | N
         "Epsilon at other values of delta",
         (
             (
-                "The lines of a table are one guarantee, stated at several deltas: all of them hold. A smaller epsilon "
+                "The rows of a table are one guarantee, stated at several deltas: all of them hold. A smaller epsilon "
                 "at a larger delta is not a better protection."
             ),
             note,
@@ -344,6 +343,9 @@ def domain_text(domain: Domain, column: DeclaredColumn) -> str:
 
 
 def _value(value: object) -> str:
+    """Write a value of a domain; a time at the beginning or end of a day as that day."""
+    if isinstance(value, datetime) and value.time() in (time.min, time.max):
+        return value.date().isoformat()
     return format_number(value) if isinstance(value, Fraction) else str(value)
 
 

@@ -19,7 +19,7 @@ from discreet.publish.report.content import stated_list
 from discreet.publish.report.guarantee_chapters import is_unit
 from discreet.publish.report.ledger_chapters import NO_LEDGER, LedgerSummary
 from discreet.publish.report.number_text import counted_noun, loss_text, rounded_up
-from discreet.publish.report.odds import budget_pair, guess_participation, odds_text
+from discreet.publish.report.odds import at_most, budget_pair, guess_participation
 from discreet.publish.report.release_chapters import NO_INVARIANTS, invariants_of
 
 _GROUP_SIZE = 4  # a family
@@ -63,10 +63,10 @@ def _neighbours(now: Situation) -> Answer:
 
 
 def _epsilon(now: Situation) -> Answer:
-    noun, odds = protected_noun(now.policy), odds_text(guess_participation([budget_pair(now.budget)]))
+    noun, odds = protected_noun(now.policy), at_most(guess_participation([budget_pair(now.budget)]))
     fact = (
         f"Epsilon {rounded_up(now.budget.epsilon)} per {noun} in total: an outsider can tell whether one {noun} is in "
-        f"the data in at most {odds}, instead of 50 of 100."
+        f"the data {odds}, instead of 50 of 100."
     )
     return fact, now.policy.release.epsilon_reason
 
@@ -264,7 +264,7 @@ def _trust(_: Situation) -> Answer:
 
 def _small_groups(now: Situation) -> Answer:
     tables = sum(part.margins is not None for part in now.record.parts) if now.record else 0
-    where = f"with {counted_noun(tables, 'released table')}, small groups first" if tables else "with every answer"
+    where = f"for {counted_noun(tables, 'released table')}, small groups first" if tables else "for every answer"
     return f"Margins of error are stated {where}; the clipping bias is stated where it was estimated.", ""
 
 

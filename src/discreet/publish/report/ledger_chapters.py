@@ -3,15 +3,15 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from discreet.kernel.event import Event
+from discreet.kernel.event import OWNER, Event
 from discreet.kernel.ledger.chain import RowKind
 from discreet.kernel.ledger.ledger import Ledger
 from discreet.kernel.ledger.terms import Terms
 from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
-from discreet.ledger_admin.owner_acts import LedgerHistory, OwnerAct, read_history
 from discreet.policy import Policy
 from discreet.policy.guarantee import protected_noun
 from discreet.pricing.remaining_budget import remaining_budget
+from discreet.publish.ledger_history import LedgerHistory, OwnerAct, read_history
 from discreet.publish.report.content import Chapter, ContentTable
 from discreet.publish.report.ledger_events import ReportedEvent, reported_event
 from discreet.publish.report.number_text import (
@@ -37,17 +37,30 @@ NO_LEDGER = "There is no ledger yet: nothing was ever charged."
 
 @dataclass(frozen=True)
 class LedgerSummary:
-    """What a report needs of a ledger, read once."""
+    """What a report needs of a ledger, read at one moment; `reported` are its charges as they are shown."""
 
-    terms: Terms
-    spent: Loss
-    events: tuple[Event, ...]
     history: LedgerHistory
+    reported: tuple[ReportedEvent, ...]
+
+    @property
+    def terms(self) -> Terms:
+        """The terms in force."""
+        return self.history.terms
+
+    @property
+    def spent(self) -> Loss:
+        """The total spent."""
+        return self.history.spent
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """All charges."""
+        return self.history.events
 
     @property
     def bound_charges(self) -> int:
         """The number of charges for bounds that were chosen privately."""
-        return sum(reported_event(event).purpose == "contribution histogram" for event in self.events)
+        return sum(event.purpose == "contribution histogram" for event in self.reported)
 
     def changes(self, kind: RowKind) -> list[OwnerAct]:
         """Return the owner's acts of one kind."""
@@ -56,7 +69,8 @@ class LedgerSummary:
 
 def read_ledger(ledger: Ledger) -> LedgerSummary:
     """Read a ledger for a report; nothing is written."""
-    return LedgerSummary(ledger.terms, ledger.spent(), tuple(ledger.events()), read_history(ledger))
+    history = read_history(ledger)
+    return LedgerSummary(history, tuple(map(reported_event, history.events)))
 
 
 def budget_chapter(policy: Policy, summary: LedgerSummary | None, differences: Sequence[str]) -> Chapter:
@@ -129,7 +143,8 @@ def _scopes(summary: LedgerSummary) -> Iterator[tuple[str, str, str]]:
                 groups.setdefault(name, []).append(event)
         for name, events in sorted(groups.items()):
             total = sum((event.loss for event in events if event.loss), ZERO_LOSS)
-            yield f"{label} {name}", f"{len(events):,}", loss_text(total)
+            whose = name if key == "by" and name == OWNER else f"{label} {name}"
+            yield whose, f"{len(events):,}", loss_text(total)
 
 
 def _history_rows(history: LedgerHistory) -> Iterator[tuple[str, str, str]]:
@@ -145,7 +160,7 @@ def _budget_text(budget: Budget) -> str:
 
 def events_chapter(summary: LedgerSummary | None) -> Chapter:
     """Return every charge; a page shows the last ones."""
-    events = [reported_event(event) for event in summary.events] if summary else []
+    events = summary.reported if summary else ()
     if not events:
         return Chapter("events", "Charges", ("No charge is in the ledger.",), facts={"events": []})
     shown = tuple(_event_row(event) for event in events[-_MAX_SHOWN:])

@@ -16,7 +16,7 @@ _HALF = Fraction(1, 2)
 _OTHER_DELTAS = tuple(Fraction(1, 10**digits) for digits in (5, 6, 7, 9, 12))
 _TRIED_DELTAS = tuple(Fraction(1, 2**bits) for bits in range(2, 41))  # for the best bound from rho
 _MAX_EXPONENT = 700.0
-_CASES = (100, 1000, 10_000, 1_000_000)
+_CASES, _NO_BOUND = (100, 1000, 10_000, 1_000_000), "all cases"
 
 EpsilonDelta = tuple[Fraction, Fraction]
 
@@ -82,7 +82,17 @@ def odds_text(share: float) -> str:
         right = math.ceil(round(share * cases, 6))
         if right < cases:
             return f"{right:,} of {cases:,} cases"
-    return "all cases"
+    return _NO_BOUND
+
+
+def at_most(share: float) -> str:
+    """Write an upper bound of a share as a phrase.
+
+    >>> at_most(0.7311), at_most(1.0)
+    ('in at most 74 of 100 cases', 'possibly in all cases')
+    """
+    cases = odds_text(share)
+    return "possibly in all cases" if cases == _NO_BOUND else f"in at most {cases}"
 
 
 def epsilons_of_loss(loss: Loss, delta: Fraction) -> list[EpsilonDelta]:

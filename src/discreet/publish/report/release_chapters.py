@@ -4,15 +4,17 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from discreet.kernel.loss import ZERO_LOSS
 from discreet.policy import Policy
 from discreet.publish.record import ReleasePart, ReleaseRecord
 from discreet.publish.report.content import Chapter, ContentTable, stated_list
+from discreet.publish.report.ledger_chapters import LedgerSummary
 from discreet.publish.report.number_text import loss_text, percent_text, time_text
 
 NO_INVARIANTS = "None: nothing was released without noise."
 
 
-def release_chapter(policy: Policy, record: ReleaseRecord | None) -> Chapter:
+def release_chapter(policy: Policy, summary: LedgerSummary | None, record: ReleaseRecord | None) -> Chapter:
     """Return what was released at which cost, and what is exact or was computed afterwards."""
     invariants = stated_list(invariants_of(policy, record), NO_INVARIANTS)
     others = stated_list(policy.release.other_releases, "None.")
@@ -24,7 +26,9 @@ def release_chapter(policy: Policy, record: ReleaseRecord | None) -> Chapter:
     headers = ("Part", "Kind", "Rows", "Cost", "State", "Content")
     rows = tuple(_part_row(part) for part in record.parts)
     missing = [part.name for part in record.parts if part.state != "released"]
-    lines = [f"{record.name}, of {time_text(record.time)}: {loss_text(record.cost)} in total, charged before any read."]
+    cost = loss_text(record.cost)
+    lines = [f"{record.name}, of {time_text(record.time)}: {cost} in total, charged before any data was read."]
+    lines += _charge_problems(record, summary)
     if missing:
         lines.append(f"Charged, but missing because something failed: {', '.join(missing)}.")
     part_notes = [f"{part.name}: {note}" for part in record.parts for note in part.notes]
@@ -49,6 +53,18 @@ def release_chapter(policy: Policy, record: ReleaseRecord | None) -> Chapter:
         (*notes, f"Computed after the noise was added, which costs no privacy: {processing}", *part_notes),
         facts,
     )
+
+
+def _charge_problems(record: ReleaseRecord, summary: LedgerSummary | None) -> Iterator[str]:
+    """Yield how the release differs from its charges in the ledger."""
+    charges = {event.id: event.loss for event in summary.events if event.loss} if summary else {}
+    unknown = [part.name for part in record.parts if part.receipt not in charges]
+    if unknown:
+        yield f"The ledger has no charge for: {', '.join(unknown)}. It is not the ledger of this release."
+        return
+    charged = sum((charges[receipt] for receipt in {part.receipt for part in record.parts}), ZERO_LOSS)
+    if not charged.includes(record.cost):
+        yield f"The ledger charged only {loss_text(charged)} for it. It is not the ledger of this release."
 
 
 def invariants_of(policy: Policy, record: ReleaseRecord | None) -> tuple[str, ...] | None:

@@ -133,7 +133,7 @@ def report_of(
     text = write_policy(policy) if policy_text is None else policy_text
     chapters = (
         *_guarantee_chapters(situation),
-        release_chapter(policy, record),
+        release_chapter(policy, summary, record),
         accuracy_chapter(record),
         bounds_chapter(policy, record, summary.bound_charges if summary else 0),
         budget_chapter(policy, summary, differences),

@@ -1,13 +1,13 @@
-"""What the owner did to a ledger: creation, changes of the terms, joins, moves and acknowledgements."""
+"""Everything in a ledger, read at one moment: its terms, what is spent, every charge, and what its owner did."""
 
 from dataclasses import dataclass
 
+from discreet.kernel.event import Event
 from discreet.kernel.ledger.chain import Chain, LedgerRow, RowKind
 from discreet.kernel.ledger.ledger import Ledger
 from discreet.kernel.ledger.terms import Terms, read_loss, read_terms
 from discreet.kernel.loss import Loss
 
-_ACTS = tuple(kind for kind in RowKind if kind not in (RowKind.CHARGE, RowKind.SETTLE))
 _WITH_TERMS = (RowKind.CREATE, RowKind.BUDGET, RowKind.JOIN)
 
 
@@ -24,15 +24,18 @@ class OwnerAct:
 
 @dataclass(frozen=True)
 class LedgerHistory:
-    """The owner's acts, oldest first, and the number and hash of the last row."""
+    """The terms in force, the total spent, all charges and the owner's acts, oldest first, and the last row."""
 
+    terms: Terms
+    spent: Loss
+    events: tuple[Event, ...]
     acts: tuple[OwnerAct, ...]
     last_row: int
     last_hash: str
 
 
 def read_history(ledger: Ledger) -> LedgerHistory:
-    """Return the owner's acts in a ledger; LedgerError if a row was changed.
+    """Read a ledger in one transaction; LedgerError if a row was changed. Nothing is written.
 
     >>> from discreet.ledger_sqlite import memory_ledger
     >>> from discreet.kernel.loss import Budget
@@ -40,14 +43,23 @@ def read_history(ledger: Ledger) -> LedgerHistory:
     >>> [act.kind.value for act in history.acts], history.last_row
     (['create'], 1)
     """
+    _ = ledger.terms  # which compares the rows with the checkpoint
     with ledger.session.read_transaction() as table:
         rows = list(table.rows())
-    last = Chain().extend(rows).last
-    return LedgerHistory(tuple(_act(row) for row in rows if row.kind in _ACTS), last.seq, last.hash)
+    chain = Chain().extend(rows)
+    charges = (row for row in rows if row.receipt and row.kind != RowKind.SETTLE)
+    return LedgerHistory(
+        terms=read_terms(chain.terms),
+        spent=chain.spent(),
+        events=tuple(chain.event_of(row.seq, row) for row in charges),
+        acts=tuple(_act(row) for row in rows if row.kind not in (RowKind.CHARGE, RowKind.SETTLE)),
+        last_row=chain.last.seq,
+        last_hash=chain.last.hash,
+    )
 
 
 def has_row(ledger: Ledger, row: int, digest: str) -> bool:
-    """Whether the ledger still has a row with this number and hash.
+    """Whether a ledger still has a row with this number and hash.
 
     >>> from discreet.ledger_sqlite import memory_ledger
     >>> from discreet.kernel.loss import Budget
