@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.kernel.errors import require
-from discreet.publish.marginals.axes import Axis, Table, block_size, check_table, coarsenings, table_shape
+from discreet.publish.marginals.axes import Axis, Table, check_table, coarsenings, table_shape
 from discreet.publish.marginals.covariances import forecast
 from discreet.publish.marginals.noise import Noise
 
@@ -118,7 +118,7 @@ class _Family:
         def precisions() -> Iterator[tuple[int, int, float]]:
             for table in tables:
                 for part in coarsenings(axes, table):
-                    yield at[part], at[table], 1 / block_size(axes, table, part)
+                    yield at[part], at[table], 1 / _block_size(axes, table, part)
 
         def variances() -> Iterator[tuple[int, int, float]]:
             for row, table in enumerate(shown):
@@ -139,6 +139,16 @@ class _Family:
 
     def named(self, scales: np.ndarray) -> dict[Table, float]:
         return dict(zip(self.tables, scales.tolist(), strict=True))
+
+
+def _block_size(axes: Sequence[Axis], fine: Table, coarse: Table) -> float:
+    """Return how many cells of a table make up a cell of a coarser one, on average."""
+    levels = dict(coarse)
+    ratio = 1.0
+    for index, level in fine:
+        sizes = axes[index].sizes
+        ratio *= sizes[level] / sizes[levels.get(index, axes[index].total)]
+    return ratio
 
 
 def _mean_variance(axes: Sequence[Axis], part: Table, table: Table) -> float:
