@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 
 from discreet.publish.marginals import Axis, Measurement, least_squares, table_shape, whole_tables
 from discreet.publish.marginals.axes import coarsenings, sum_table
-from discreet.publish.marginals.whole_numbers import _fit
+from discreet.publish.marginals.whole_numbers import _fit, _round
 
 
 def noisy(axes, truth, tables, variance=25.0):
@@ -56,14 +56,28 @@ def test_whole_tables_are_as_close_to_the_truth_as_unbiased_ones_and_rounding_mo
 def test_the_fit_has_nearly_the_least_error_of_all_non_negative_tables():
     axes, joint = [Axis("a", 4), Axis("b", 5)], ((0, 0), (1, 0))
     truth = np.random.default_rng(12).poisson(2, (4, 5)) * np.arange(5)
-    measurements = noisy(axes, truth, [joint, ((0, 0),), ((1, 0),)], variance=9.0)[1]
+    measurements = noisy(axes, truth, [joint, ((0, 0),)], variance=9.0)[1]
+    measurements += noisy(axes, truth, [((1, 0),)], variance=0.25)[1]
     total = 60
-    rows = np.vstack([matrix(axes, each.table) for each in measurements] + [1e4 * np.ones((1, 20))])
-    values = np.concatenate([*(each.values.ravel() for each in measurements), [1e4 * total]])
+    deviations = [each.variance**0.5 for each in measurements] + [1e-4]  # the last fixes the total
+    rows = [*(matrix(axes, each.table) for each in measurements), np.ones((1, 20))]
+    values = [*(each.values.ravel() for each in measurements), np.array([total])]
+    rows = np.vstack([each / deviation for each, deviation in zip(rows, deviations, strict=True)])
+    values = np.concatenate([each / deviation for each, deviation in zip(values, deviations, strict=True)])
     least = nnls(rows, values)[1]
     fitted = _fit(axes, measurements, joint, total)
     assert fitted.sum() == pytest.approx(total)
     assert np.linalg.norm(rows @ fitted.ravel() - values) < 1.01 * least
+
+
+def test_no_cell_is_below_zero_where_most_are_empty():
+    axes, joint = [Axis("a", 20), Axis("b", 30)], ((0, 0), (1, 0))
+    fitted = np.full((20, 30), 0.05)
+    whole = _round(axes, fitted, joint, [((0, 0),), ((1, 0),)])
+    assert whole.sum() == 30
+    assert whole.min() == 0
+    assert (whole.sum(axis=0) == 1).mean() > 0.7
+    assert whole.sum(axis=0).max() <= 2
 
 
 def test_tables_of_nobody_are_zero():

@@ -71,7 +71,7 @@ class Axis:
 
     def at_ancestors(self, values: np.ndarray, dimension: int, fine: int, coarse: int) -> np.ndarray:
         """Return the values of a level at each node of a finer one."""
-        return values.take(self.ancestors[fine, coarse], dimension)
+        return values if fine == coarse else values.take(self.ancestors[fine, coarse], dimension)
 
     def sum_up(self, values: np.ndarray, dimension: int, fine: int, coarse: int) -> np.ndarray:
         """Return sums of the values of one level, for the nodes of another."""
@@ -122,16 +122,6 @@ def coarsenings(axes: Sequence[Axis], table: Table) -> tuple[Table, ...]:
     """
     choices = [[(index, coarse) for coarse in range(level, axes[index].total)] + [None] for index, level in table]
     return tuple(tuple(part for part in parts if part is not None) for parts in product(*choices))
-
-
-def block_size(axes: Sequence[Axis], fine: Table, coarse: Table) -> float:
-    """Return how many cells of a table make up a cell of a coarser one, on average."""
-    levels = dict(coarse)
-    ratio = 1.0
-    for index, level in fine:
-        sizes = axes[index].sizes
-        ratio *= sizes[level] / sizes[levels.get(index, axes[index].total)]
-    return ratio
 
 
 def sum_table(axes: Sequence[Axis], values: np.ndarray, fine: Table, coarse: Table) -> np.ndarray:

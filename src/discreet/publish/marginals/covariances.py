@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import product
+from itertools import chain, product
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from discreet.publish.marginals.axes import (
     Axis,
     Table,
     align,
-    block_size,
     check_table,
     coarsenings,
     repeat_table,
@@ -27,9 +26,9 @@ from discreet.publish.marginals.noise import Noise, margin_factor
 class Covariances:
     """Variances of all tables that follow from measured ones, each with independent noise of a known variance.
 
-    A component of the estimate is a mean of those of the measured tables, weighted in inverse proportion to their
-    variances, or to what these would be on axes with blocks of average size. So least squares is optimal if every axis
-    is balanced; the covariances are exact in any case.
+    A component of the estimate is a mean of those of the measured tables, each cell weighted in inverse proportion to
+    its variance before parents are subtracted. That is optimal if every axis is balanced, and nearly so otherwise; the
+    covariances are exact in any case.
     """
 
     axes: tuple[Axis, ...]
@@ -62,11 +61,11 @@ class Covariances:
                 parts[part] = parts.get(part, 0) + spread_adjoint(self.components, np.asarray(values), table, part)
         parts = {part: residual_adjoint(self.components, values, part) for part, values in parts.items()}
         total = 0.0
-        for (part, other), levels, covariance in self._covariances_among(parts):
-            measured = self._measured_at(part, levels)
-            first = repeat_table(self.axes, parts[part], part, measured)
-            second = repeat_table(self.axes, parts[other], other, measured)
-            total += covariance * float(np.broadcast_to(first * second, table_shape(self.axes, measured)).sum())
+        for part, other, covariance in self._covariances_among(parts):
+            common = _finer(part, other)
+            first = repeat_table(self.axes, parts[part], part, common)
+            second = repeat_table(self.axes, parts[other], other, common)
+            total += float(np.broadcast_to(covariance * first * second, table_shape(self.axes, common)).sum())
         return max(total, 0.0)
 
     def covers(self, table: Table) -> bool:
@@ -88,12 +87,12 @@ class Covariances:
         return tuple(decompose(axis, levels[index]) for index, axis in enumerate(self.axes))
 
     @cached_property
-    def shares_of(self) -> Mapping[Table, Mapping[Table, float]]:
-        """For each component, the share of every measured table in its estimate."""
-        precisions: dict[Table, dict[Table, float]] = defaultdict(dict)
+    def shares_of(self) -> Mapping[Table, Mapping[Table, np.ndarray]]:
+        """For each component, the share of every measured table in each cell, with size 1 along balanced axes."""
+        precisions: dict[Table, dict[Table, np.ndarray]] = defaultdict(dict)
         for table, variance in self.measured.items():
             for part in coarsenings(self.axes, table):
-                precisions[part][table] = 1 / (variance * block_size(self.axes, table, part))
+                precisions[part][table] = 1 / (variance * self._block_sizes(table, part))
         totals = {part: sum(of_tables.values()) for part, of_tables in precisions.items()}
         return {
             part: {table: precision / totals[part] for table, precision in of_tables.items()}
@@ -104,59 +103,70 @@ class Covariances:
     def _unbalanced(self) -> frozenset[int]:
         return frozenset(index for index, axis in enumerate(self.axes) if not axis.is_balanced)
 
-    @cached_property
-    def _covariances(self) -> Mapping[tuple[Table, Table], Mapping[Table, float]]:
-        """The covariance of two components, as a sum over the levels at which unbalanced axes are measured.
+    def _block_sizes(self, table: Table, part: Table) -> np.ndarray:
+        """Return how many cells of a table make up each cell of a coarser one, with size 1 along balanced axes."""
+        levels, result = dict(part), np.ones([1] * len(part))
+        for index, level in table:
+            coarse = levels.get(index, self.axes[index].total)
+            counts = self.axes[index].counts(level, coarse)
+            varies = index in levels and index in self._unbalanced
+            result = result * (align(counts, ((index, coarse),), part) if varies else counts[0])
+        return result
 
-        On balanced axes components are independent, and those of different tables have proportional covariances.
+    @cached_property
+    def _covariances(self) -> Mapping[tuple[Table, Table], np.ndarray]:
+        """The covariance of two components before parents are subtracted, for each cell of their common refinement.
+
+        It has size 1 along balanced axes. Components that differ on these are independent.
         """
-        sums: dict[tuple[Table, Table], dict[Table, float]] = defaultdict(lambda: defaultdict(float))
+        sums: dict[tuple[Table, Table], np.ndarray] = {}
         for table, variance in self.measured.items():
-            levels = tuple(each for each in table if each[0] in self._unbalanced)
             related = defaultdict(list)
             for part in coarsenings(self.axes, table):
-                related[self._measured_at(part, levels)].append(part)
-            for measured, parts in related.items():
-                noise = variance * block_size(self.axes, table, measured)
-                for part, other in product(parts, parts):
-                    shares = self.shares_of[part][table] * self.shares_of[other][table]
-                    sums[part, other][levels] += noise * shares
+                related[tuple(each for each in part if each[0] not in self._unbalanced)].append(part)
+            for part, other in chain.from_iterable(product(parts, parts) for parts in related.values()):
+                common = _finer(part, other)
+                first = repeat_table(self.axes, self.shares_of[part][table], part, common)
+                second = repeat_table(self.axes, self.shares_of[other][table], other, common)
+                covariance = variance * self._block_sizes(table, common) * first * second
+                sums[part, other] = sums.get((part, other), 0) + covariance
         return sums
 
-    def _covariances_among(self, parts: Collection[Table]) -> Iterator[tuple[tuple[Table, Table], Table, float]]:
-        """Yield the summands of the covariances of some components, with the levels of unbalanced axes."""
+    def _covariances_among(self, parts: Collection[Table]) -> Iterator[tuple[Table, Table, np.ndarray]]:
+        """Yield the pairs of components that are not independent, with their covariances."""
         for part, other in product(parts, parts):
-            for levels, covariance in self._covariances.get((part, other), {}).items():
-                yield (part, other), levels, covariance
-
-    def _measured_at(self, part: Table, levels: Table) -> Table:
-        """Return the levels of a component on balanced axes, with the given ones of unbalanced axes."""
-        return tuple(sorted([*(each for each in part if each[0] not in self._unbalanced), *levels]))
+            if (part, other) in self._covariances:
+                yield part, other, self._covariances[part, other]
 
     def _cell_variances(self, table: Table) -> np.ndarray:
         """Return the variances of a table's cells, with size 1 along axes on which they are equal."""
-        result = np.zeros([self.axes[i].sizes[level] if i in self._unbalanced else 1 for i, level in table])
-        for (part, other), levels, covariance in self._covariances_among(coarsenings(self.axes, table)):
-            result = result + covariance * self._cell_covariances(part, other, levels, table)
-        return result
-
-    def _cell_covariances(self, part: Table, other: Table, levels: Table, table: Table) -> np.ndarray:
-        """Return the covariances of what two components add to a table's cells, per unit of variance."""
-        at = [dict(each) for each in (self._measured_at(part, levels), part, other, table)]
-        result = np.ones([1] * len(table))
-        for index in {*at[-1], *self._unbalanced}:
-            measured, first, second, shown = (each.get(index, self.axes[index].total) for each in at)
-            values = self.components[index].covariance(measured, first, second, shown)
-            if index in self._unbalanced and index in at[-1]:
-                result = result * align(values, ((index, shown),), table)
-            else:  # all values are equal
-                result = result * values[0]
+        result = np.zeros([1] * len(table))
+        for part, other, covariance in self._covariances_among(coarsenings(self.axes, table)):
+            first, second = dict(part), dict(other)
+            values = align(covariance, _finer(part, other), table)
+            for dimension, (index, shown) in enumerate(table):
+                of_axis, total = self.components[index], self.axes[index].total
+                levels = first.get(index, total), second.get(index, total)
+                if index in self._unbalanced:
+                    values = of_axis.covariance(values, dimension, levels, shown)
+                else:  # the same for all nodes
+                    values = (
+                        values * of_axis.covariance(np.ones(self.axes[index].sizes[levels[0]]), 0, levels, shown)[0]
+                    )
+            result = result + values
         return result
 
     def _is_zero(self, part: Table) -> bool:
         """Return whether a component has no residuals, because each node of a level is all of its parent."""
         sizes = [self.axes[index].sizes[level : level + 2] for index, level in part]
         return any(own == above for own, above in sizes)
+
+
+def _finer(part: Table, other: Table) -> Table:
+    """Return the coarsest table from which two tables follow."""
+    levels = dict(other)
+    levels |= {index: min(level, levels.get(index, level)) for index, level in part}
+    return tuple(sorted(levels.items()))
 
 
 def forecast(

@@ -66,22 +66,22 @@ class AxisComponents:
         weights[self.axis.total, self.axis.total] = np.ones(1)
         return weights
 
-    def covariance(self, measured: int, first: int, second: int, shown: int) -> np.ndarray:
-        """Return the covariance of what two components add to each node of the level `shown`.
+    def covariance(self, sums: np.ndarray, dimension: int, levels: tuple[int, int], shown: int) -> np.ndarray:
+        """Return the covariance of what the components of two levels add to each node of the level `shown`.
 
-        The components are those of values of the level `measured` with independent noise of variance 1. A component
-        gives a node the cells below its ancestor, less its share of the cells below the parent of that.
+        `sums` has the covariance of values of these levels for each node of the finer one; at the other level, the
+        value of its ancestor is meant, and others are independent. A component gives a node a share of its ancestor's
+        value, less what is expected from the parent of that.
         """
-        axis = self.axis
-
-        def cells(level: int) -> np.ndarray:
-            return axis.at_ancestors(axis.counts(measured, level), 0, shown, level)
-
-        result = np.zeros(axis.sizes[shown])
+        axis, (first, second) = self.axis, levels
+        result: np.ndarray = np.zeros(1)
         for level, sign in self._minus_parent(first, shown):
             for other, other_sign in self._minus_parent(second, shown):
-                result += sign * other_sign * cells(max(measured, min(level, other)))
-        result *= self.weights[first, shown] * self.weights[second, shown]
+                finer = min(level, other)
+                summed = axis.sum_up(sums, dimension, min(levels), finer)
+                signs = _along(sign * other_sign, sums.ndim, dimension)
+                result = result + signs * axis.at_ancestors(summed, dimension, shown, finer)
+        result *= _along(self.weights[first, shown] * self.weights[second, shown], sums.ndim, dimension)
         return result
 
     def _minus_parent(self, level: int, shown: int) -> list[tuple[int, np.ndarray]]:

@@ -1,12 +1,13 @@
 """How precisely to measure each table of a family, so that the tables after least squares are best."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from discreet.kernel.errors import require
-from discreet.publish.marginals.axes import Axis, Table, block_size, check_table, coarsenings, table_shape
+from discreet.publish.marginals.axes import Axis, Table, check_table, coarsenings, table_shape
 from discreet.publish.marginals.covariances import forecast
 from discreet.publish.marginals.noise import Noise
 
@@ -15,7 +16,7 @@ _CONVERGED = 1e-10  # change of any scale in a step
 _NEGLIGIBLE = 1e-5  # a scale that is smaller, relative to the largest, means no noise of its own
 _LEAST = 1e-8
 _GROWTH = (0.5, 2.0)  # of a multiplier in one step
-_HALVINGS = 40
+_HALVINGS = 20
 
 
 def choose_scales(
@@ -42,7 +43,7 @@ def choose_scales(
     require(min(wanted.values()) > 0, "wanted: weights must be above 0")
     limits = limits or {}
     family = _Family.of(axes, [*wanted, *limits])
-    weights = family.cells * [wanted.get(table, 0.0) for table in family.shown]
+    weights = np.array([wanted.get(table, 0.0) * math.prod(table_shape(axes, table)) for table in family.shown])
     if not limits:
         return family.named(_minimise(family, weights, noise))
     fallback = least_scales(axes, limits, noise=noise)
@@ -97,7 +98,8 @@ class _Matrix:
 class _Family:
     """Tables to choose from, and the mean variances of the shown ones, on axes with blocks of average size.
 
-    Component S has the precision Σ w_T² · precision[S, T], and adds variance[U, S] divided by that to table U.
+    Table T has cells[T] cells. Component S has the precision Σ w_T² · precision[S, T], and adds variance[U, S] divided
+    by that to table U.
     """
 
     tables: tuple[Table, ...]
@@ -116,14 +118,14 @@ class _Family:
         def precisions() -> Iterator[tuple[int, int, float]]:
             for table in tables:
                 for part in coarsenings(axes, table):
-                    yield at[part], at[table], 1 / block_size(axes, table, part)
+                    yield at[part], at[table], 1 / _block_size(axes, table, part)
 
         def variances() -> Iterator[tuple[int, int, float]]:
             for row, table in enumerate(shown):
                 for part in coarsenings(axes, table):
                     yield row, at[part], _mean_variance(axes, part, table)
 
-        cells = np.array([float(np.prod(table_shape(axes, table))) for table in shown])
+        cells = np.array([math.prod(table_shape(axes, table)) for table in tables], np.float64)
         square, rectangle = (len(tables), len(tables)), (len(shown), len(tables))
         return cls(tables, shown, cells, _Matrix.of(precisions(), square), _Matrix.of(variances(), rectangle))
 
@@ -137,6 +139,16 @@ class _Family:
 
     def named(self, scales: np.ndarray) -> dict[Table, float]:
         return dict(zip(self.tables, scales.tolist(), strict=True))
+
+
+def _block_size(axes: Sequence[Axis], fine: Table, coarse: Table) -> float:
+    """Return how many cells of a table make up a cell of a coarser one, on average."""
+    levels = dict(coarse)
+    ratio = 1.0
+    for index, level in fine:
+        sizes = axes[index].sizes
+        ratio *= sizes[level] / sizes[levels.get(index, axes[index].total)]
+    return ratio
 
 
 def _mean_variance(axes: Sequence[Axis], part: Table, table: Table) -> float:
@@ -170,7 +182,7 @@ def _minimise(family: _Family, weights: np.ndarray, noise: Noise) -> np.ndarray:
     """Return the scales that minimise the weighted sum of variances; for Laplace noise, the best of two descents."""
     starts = [_start(family)]
     if noise is Noise.LAPLACE:
-        starts.append(_descend(family, weights, Noise.GAUSSIAN, _start(family)))
+        starts.append(_start(family) * family.cells)  # often one fine table alone is best
     ends = [_descend(family, weights, noise, start) for start in starts]
     return _without_negligible(min(ends, key=lambda scales: float(weights @ family.variances(scales))), noise)
 
