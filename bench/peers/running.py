@@ -56,6 +56,11 @@ def run_jobs(peer, jobs, seconds):
     return json.loads(_output([str(python), str(HERE / script), str(jobs)], seconds).splitlines()[-1])["told"]
 
 
+def python_output(name, packages, code, *arguments):
+    """Return what Python code prints in an environment with these packages."""
+    return _output([str(environment(name, packages)), "-c", code, *map(str, arguments)], INSTALLING)
+
+
 def environment(name, packages):
     """Return the Python of an environment with these packages, made if it is not there."""
     folder = PLACE / name
