@@ -28,6 +28,13 @@ ANONYMISERS = {
 }
 # ART does not say that it needs packaging.
 ATTACKERS = {"ART": ("with_art.py", ["adversarial-robustness-toolbox==1.20.*", "packaging", "scikit-learn>=1.6"])}
+# AIM uses pandas and polars with it, and an interface of mbi that its second version lacks.
+SYNTHESISERS = {
+    "OpenDP AIM": (
+        "with_opendp_aim.py",
+        ["opendp==0.16.*", "mbi==1.1.*", "polars==1.36.*", "pandas", "pyarrow", "scikit-learn", "randomgen"],
+    )
+}
 
 
 class NotMeasuredError(Exception):
@@ -44,9 +51,14 @@ def run(peer, folder, rows, times, seconds):
 
 def run_jobs(peer, jobs, seconds):
     """Return what a peer's script tells of every job in a file."""
-    script, packages = (LEARNERS | RANDOMIZERS | ANONYMISERS | ATTACKERS)[peer]
+    script, packages = (LEARNERS | RANDOMIZERS | ANONYMISERS | ATTACKERS | SYNTHESISERS)[peer]
     python = environment(_name(script), packages)
     return json.loads(_output([str(python), str(HERE / script), str(jobs)], seconds).splitlines()[-1])["told"]
+
+
+def python_output(name, packages, code, *arguments):
+    """Return what Python code prints in an environment with these packages."""
+    return _output([str(environment(name, packages)), "-c", code, *map(str, arguments)], INSTALLING)
 
 
 def environment(name, packages):

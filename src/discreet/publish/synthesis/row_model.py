@@ -86,6 +86,20 @@ def synthesise(sizes: Sequence[int], measurer: Measurer, settings: SynthesisSett
 
     Single columns come first. Then each round measures the distances of all pairs from the model and, of the pairs,
     those whose distance is worth their noise. If none is, the single columns are measured again.
+
+    >>> class Noiseless:
+    ...     deviations = [1.0] * 6
+    ...     data = np.array([[300, 100], [100, 300]])
+    ...     def tables(self, tables, weights):
+    ...         return [self.data if len(table) == 2 else self.data.sum(axis=1 - table[0]) for table in tables]
+    ...     def distances(self, tables, models):
+    ...         return np.array([np.abs(self.data - model).sum() for model in models])
+    >>> model = synthesise([2, 2], Noiseless(), SynthesisSettings())
+    >>> model.table([0, 1]).round()
+    array([[300., 100.],
+           [100., 300.]])
+    >>> model.sample(8).shape
+    (8, 2)
     """
     columns = [(column,) for column in range(len(sizes))]
     run = _Synthesis(measurer, settings, candidate_pairs(sizes, settings), independent_model(sizes, total=1))
