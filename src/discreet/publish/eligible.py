@@ -88,12 +88,14 @@ def _final_order(plan: QueryPlan, release: PlannedRelease) -> np.ndarray | None:
     domains = public_domains(release)
     count = math.prod(len(domain) for domain in domains)
     grid = np.indices([len(domain) for domain in domains]).reshape(len(domains), count)
+    # The groups are sorted by the keys as the analyst wrote them, which ORDER BY may change.
+    groups = np.lexsort([grid[key] for key in reversed(release.key_order)]) if domains else np.zeros(1, np.int64)
     schema = release_schema(release)
     keys = [
-        pa.array([domain[code] for code in codes], schema.field(at).type)
+        pa.array([domain[code] for code in codes[groups]], schema.field(at).type)
         for at, (domain, codes) in enumerate(zip(domains, grid, strict=True))
     ]
-    numbers = [pa.array(np.arange(count)).cast(field.type) for field in list(schema)[len(keys) :]]
+    numbers = [pa.array(groups).cast(field.type) for field in list(schema)[len(keys) :]]
     probe = pa.Table.from_arrays([*keys, *numbers], schema=schema)
     measures = {measure.name for measure in release.measures}
     shown = postprocess.run(plan.postprocess, {release.name: probe})

@@ -3,13 +3,13 @@
 import datetime as dt
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
 
 from discreet.curator.curator import Curator
-from discreet.kernel.errors import Failed, PolicyError, Refused
+from discreet.kernel.errors import Failed, PolicyError, Refused, run_charged
 from discreet.kernel.event import OWNER, Event, EventState, Receipt
 from discreet.kernel.fingerprint import digest
 from discreet.kernel.ledger.terms import OverBudget
@@ -86,7 +86,7 @@ def publish(  # noqa: PLR0913 - keyword-only, with defaults
         for rows in (False, True)
     )
     missing = tuple(name for result in results if result.missing for name in result.names)
-    cost = sum((part.cost for part in parts), ZERO_LOSS)
+    cost = sum((result.cost for result in results), ZERO_LOSS)
     return Release(loaded.release.name, target, tables, synthetic, missing, cost, paid, record)
 
 
@@ -138,13 +138,14 @@ def _result_of(
     """Release a part, or read its result back; a part whose result is lost is missing."""
     if part.name in recorded:
         event, answer = recorded[part.name]
-        if event.state is not EventState.RELEASED or answer is None:
-            return part.missing(event.id)
-        return part.read_back(curator, event.id, answer)
+        lost = event.state is not EventState.RELEASED or answer is None
+        result = part.missing(event.id) if lost else part.read_back(curator, event.id, answer or b"")
+        return replace(result, cost=event.loss or ZERO_LOSS)
+    receipt = receipts.get(part.name)
     try:
-        return part.release(curator, receipts.get(part.name))
-    except Failed:  # the reason is in the owner's log
-        return part.missing(receipts[part.name].id if part.name in receipts else "")
+        return run_charged(f"part {part.name} of a publication", lambda: part.release(curator, receipt))
+    except Failed:
+        return part.missing(receipt.id if receipt else "")
 
 
 def _record(plan: PublicationPlan, results: list[PartResult]) -> ReleaseRecord:

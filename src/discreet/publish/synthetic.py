@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from discreet.curator.curator import Curator
 from discreet.estimate.planned_release import ARROW_TYPES
+from discreet.kernel.errors import Refused
 from discreet.kernel.expr import Type
 from discreet.kernel.loss import Loss
 from discreet.kernel.mechanism import Gaussian
@@ -94,7 +95,10 @@ def _column(
     quoted = '"' + column.name.replace('"', '""') + '"'
     expr = quoted if width is None else f"FLOOR({quoted} / {_decimal(width)})"
     source = '"' + table.name.replace('"', '""') + '"'
-    query = curator.plan(f"SELECT {expr} AS code, COUNT(*) AS n FROM {source} GROUP BY {expr}")  # noqa: S608 - declared names
+    try:
+        query = curator.plan(f"SELECT {expr} AS code, COUNT(*) AS n FROM {source} GROUP BY {expr}")  # noqa: S608 - declared names
+    except Refused as refusal:
+        plan.refuse(path, f"column {column.name!r}: {refusal}")
     question = query.answering[0].question
     if not isinstance(question.groups, PublicGroups):
         plan.refuse(path, f"column {column.name!r} has no public domain. Declare one with in or between in the policy.")

@@ -1,0 +1,359 @@
+"""Publications from the outside: what is charged, what adds up, what a crash leaves, and what is refused."""
+
+import datetime as dt
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from publish.hospital import PEOPLE, PLAN, ROWS, curator_on, truth, visits
+
+from discreet.kernel.errors import PolicyError, Refused
+from discreet.kernel.mechanism import Gaussian, Laplace
+from discreet.publish import planning
+from discreet.publish.dry_run import forecast
+from discreet.publish.manifest import verify
+from discreet.publish.plan import PublicationPlan
+from discreet.publish.publication import publish
+
+
+class QuietGaussian(Gaussian):
+    """Noise that is not added."""
+
+    def perturb(self, values):
+        return values
+
+
+class QuietLaplace(Laplace):
+    def perturb(self, values):
+        return values
+
+
+def quiet(monkeypatch):
+    """Let families be released without noise, although they are charged for it."""
+    real = planning.noises_for
+
+    def noises(cost, shares):
+        kinds = {Gaussian: QuietGaussian, Laplace: QuietLaplace}
+        return [kinds[type(noise)](noise.scale) for noise in real(cost, shares)]
+
+    monkeypatch.setattr(planning, "noises_for", noises)
+
+
+def plan_of(*parts, epsilon=4):
+    return PublicationPlan.parse("".join(parts).replace("{epsilon}", str(epsilon)))
+
+
+def cells(table, *names):
+    columns = [table.column(name).to_pylist() for name in names]
+    return list(zip(*columns, strict=True))
+
+
+BUDGETS = {"rho": "epsilon = 8\ndelta = 1e-6", "pure": "epsilon = 8"}
+both_budgets = pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
+
+
+@both_budgets
+@pytest.mark.parametrize("people", [3_000, 1_500], ids=["one row each", "two rows each"])
+def test_without_noise_published_tables_are_the_exact_ones(tmp_path, monkeypatch, budget, people):
+    """Every unit is within its bounds, so nothing is clipped; rows without a ward are left out of all tables."""
+    quiet(monkeypatch)
+    table = visits(people=people)
+    with curator_on(table, budget=budget) as curator:
+        release = curator.publish(plan_of(PLAN), tmp_path / "out")
+    by_ward = release.tables["by_ward"].table
+    assert cells(by_ward, "ward") == [("A",), ("B",), ("C",)]
+    wards = truth(table, "ward")
+    assert by_ward.column("n").to_pylist() == pytest.approx([wards[key,] for key in "ABC"], abs=0.01)
+    both = truth(table, "sex", "ward", column="cost")
+    found = release.tables["by_sex_and_ward"].table
+    assert cells(found, "sex", "ward") == [(sex, ward) for ward in "CBA" for sex in "fm"]
+    assert found.column("total").to_pylist() == pytest.approx(
+        [both[key] for key in cells(found, "sex", "ward")], rel=1e-3
+    )
+    months = release.tables["by_month"].table
+    days = truth(table, "day")
+    january = sum(count for (day,), count in days.items() if day.month == 1)
+    assert months.column("month").to_pylist()[0] == dt.datetime(2025, 1, 1)
+    assert months.column("n").to_pylist()[0] == pytest.approx(january, abs=0.01)
+    means = release.tables["by_ward_and_sex"].table
+    counted = [row for row in table.to_pylist() if row["ward"] == "A" and row["sex"] == "f" and row["cost"] is not None]
+    assert means.column("mean")[0].as_py() == pytest.approx(np.mean([row["cost"] for row in counted]), rel=1e-3)
+
+
+@both_budgets
+def test_every_total_adds_up_and_margins_hold(tmp_path, budget):
+    table = visits()
+    with curator_on(table, budget=budget) as curator:
+        release = curator.publish(plan_of(PLAN), tmp_path / "out")
+    counts = {name: each.table.column("n").to_numpy() for name, each in release.tables.items()}
+    total = counts["all_visits"][0]
+    assert all(column.sum() == pytest.approx(total, abs=1e-6) for column in counts.values())
+    assert counts["by_ward_and_sex"].reshape(3, 2).sum(axis=1) == pytest.approx(counts["by_ward"], abs=1e-6)
+    assert counts["by_day"].reshape(5)[:2].sum() == pytest.approx(counts["by_month"][0], abs=1e-6)
+    whole = {name: np.array(each.whole["n"]) for name, each in release.tables.items()}
+    assert all((column >= 0).all() and column.sum() == whole["all_visits"][0] for column in whole.values())
+    assert whole["by_ward_and_sex"].reshape(3, 2).sum(axis=1).tolist() == whole["by_ward"].tolist()
+    exact = [truth(table, "ward")[key,] for key in "ABC"]
+    margins = release.tables["by_ward"].margins["n"]
+    assert (np.abs(counts["by_ward"] - exact) <= 3 * np.array(margins)).all()
+    assert max(margins) < 250
+
+
+@pytest.mark.long
+def test_the_plan_is_charged_as_a_whole_and_once(tmp_path):
+    plan = plan_of(PLAN, PEOPLE, ROWS)
+    with curator_on(visits()) as curator:
+        before = curator.budget().remaining.rho
+        expected = forecast(curator, plan)
+        assert not curator.ledger.events()
+        release = curator.publish(plan, tmp_path / "out")
+        assert release.cost == release.paid == expected.cost == curator.ledger.spent()
+        assert before - curator.budget().remaining.rho == release.cost.rho
+        again = curator.publish(plan, tmp_path / "elsewhere")
+        assert not again.paid.rho
+        assert curator.ledger.spent() == release.cost
+        for name, shown in {**release.tables, **release.synthetic}.items():
+            assert {**again.tables, **again.synthetic}[name].table.equals(shown.table)
+        same = [path.name for path in (tmp_path / "out" / "tables").iterdir() if path.suffix == ".csv"]
+        assert len(same) == 7
+        for name in same:
+            assert (tmp_path / "out/tables" / name).read_bytes() == (tmp_path / "elsewhere/tables" / name).read_bytes()
+        other = publish(curator, plan, tmp_path / "third", key="another draw")
+        assert curator.ledger.spent() == release.cost + other.paid
+        assert other.tables["people"].table.equals(release.tables["people"].table), "it is in the ledger already"
+        assert not other.tables["by_ward"].table.equals(release.tables["by_ward"].table)
+
+
+def test_a_dry_run_tells_the_margins_that_are_published(tmp_path):
+    plan = plan_of(PLAN, PEOPLE)
+    with curator_on(visits()) as curator:
+        expected = {table.name: table for table in forecast(curator, plan).tables}
+        release = curator.publish(plan, tmp_path / "out")
+    for name, shown in release.tables.items():
+        for column, margins in shown.margins.items():
+            if expected[name].margins[column] is not None:
+                assert max(margins) == pytest.approx(expected[name].margins[column], rel=1e-3)
+    assert expected["by_sex_and_ward"].cells == 6
+
+
+def test_nothing_is_charged_if_the_budget_does_not_cover_the_whole_plan(tmp_path):
+    with curator_on(visits(), budget="epsilon = 3\ndelta = 1e-6") as curator:
+        with pytest.raises(Refused, match="not enough budget"):
+            curator.publish(plan_of(PLAN, PEOPLE, ROWS), tmp_path / "out")
+        assert not curator.ledger.events()
+    assert not (tmp_path / "out").exists()
+
+
+def test_all_parts_are_charged_before_any_row_is_read(tmp_path, monkeypatch):
+    with curator_on(visits()) as curator:
+        seen = []
+        engine = curator._engine
+        for name in ("batches", "totals"):
+            real = getattr(engine, name)
+            monkeypatch.setattr(
+                engine,
+                name,
+                lambda *args, real=real, **named: seen.append(len(curator.ledger.events())) or real(*args, **named),
+            )
+        curator.publish(plan_of(PLAN, PEOPLE, ROWS), tmp_path / "out")
+    assert seen
+    assert set(seen) == {3}
+
+
+def test_a_part_that_fails_stays_charged_and_is_never_drawn_again(tmp_path, monkeypatch):
+    """The other parts are published, and the report says what is missing."""
+    plan = plan_of(PLAN, PEOPLE, ROWS)
+    with curator_on(visits()) as curator:
+        with monkeypatch.context() as patch:
+            patch.setattr("discreet.publish.parts.synthesise", lambda *_: 1 / 0)
+            release = curator.publish(plan, tmp_path / "out")
+        assert release.missing == ("rows",)
+        spent = curator.ledger.spent()
+        assert spent == release.cost
+        again = curator.publish(plan, tmp_path / "out")
+        assert again.missing == ("rows",)
+        assert curator.ledger.spent() == spent
+    record = json.loads((tmp_path / "out" / "report.json").read_text())["record"]
+    states = {part["name"]: part["state"] for part in record["parts"]}
+    assert states["rows"] == "charged, missing"
+    assert set(states.values()) == {"released", "charged, missing"}
+    assert not (tmp_path / "out" / "synthetic").exists()
+
+
+def test_synthetic_rows_have_declared_values_and_a_noisy_number(tmp_path):
+    table = visits()
+    with curator_on(table) as curator:
+        release = curator.publish(plan_of("[release]\nname = 'x'\nepsilon = 6\n", ROWS), tmp_path / "out")
+    rows = pq.read_table(tmp_path / "out" / "synthetic" / "rows.parquet")
+    assert rows.column_names == ["ward", "sex", "age", "cost"]
+    assert set(rows.column("ward").to_pylist()) <= {"A", "B", "C"}
+    assert set(rows.column("age").to_pylist()) <= set(range(100))
+    costs = rows.column("cost").to_numpy()
+    assert costs.min() >= 0
+    assert costs.max() <= 500
+    complete = sum(row["ward"] is not None and row["cost"] is not None for row in table.to_pylist())
+    assert rows.num_rows != complete
+    assert abs(rows.num_rows - complete) < 300
+    assert "total variation" in release.synthetic["rows"].notes[0]
+    assert json.loads(rows.schema.metadata[b"discreet"]) == {"kind": "synthetic"}
+
+
+def test_a_number_of_synthetic_rows_can_be_given(tmp_path):
+    with curator_on(visits()) as curator:
+        plan = plan_of("[release]\nname = 'x'\nepsilon = 6\n", ROWS.replace("bins", "rows = 77\nbins"))
+        assert curator.publish(plan, tmp_path / "out").synthetic["rows"].table.num_rows == 77
+
+
+REFUSALS = {
+    "unknown table": ('sql = "SELECT COUNT(*) AS n FROM people"', "people"),
+    "syntax": ('sql = "SELEC 1"', "SELEC"),
+    "public only": ('sql = "SELECT 1 AS one"', "no private table"),
+    "unreachable margin": (
+        """sql = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
+        margin = 0.01
+        [tables.z]
+        sql = "SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex\"""",
+        "margin",
+    ),
+    "keys from the data": ('sql = "SELECT patient, COUNT(*) AS n FROM visits GROUP BY patient"', ""),
+}
+
+
+@pytest.mark.parametrize(("sql", "named"), REFUSALS.values(), ids=REFUSALS)
+def test_a_plan_that_cannot_be_published_is_refused_with_its_line_before_the_charge(tmp_path, sql, named):
+    text = f"[release]\nname = 'x'\nepsilon = 1\n\n[tables.bad]\n{sql}\n"
+    with curator_on(visits(), budget="epsilon = 3") as curator:
+        with pytest.raises(PolicyError, match=r"line [5-9]") as caught:
+            curator.publish(PublicationPlan.parse(text), tmp_path / "out")
+        assert named in str(caught.value)
+        assert not curator.ledger.events()
+
+
+SYNTHETIC_REFUSALS = {
+    "unknown table": ('table = "people"\ncolumns = ["a", "b"]', "people"),
+    "unknown column": ('table = "visits"\ncolumns = ["ward", "height"]', "height"),
+    "no domain": ('table = "visits"\ncolumns = ["ward", "patient"]', "patient"),
+    "bins of text": ('table = "visits"\ncolumns = ["ward", "sex"]\nbins = { ward = 2 }', "bins"),
+    "bins of nothing": ('table = "visits"\ncolumns = ["ward", "sex"]\nbins = { age = 2 }', "age"),
+}
+
+
+@pytest.mark.parametrize(("body", "named"), SYNTHETIC_REFUSALS.values(), ids=SYNTHETIC_REFUSALS)
+def test_synthetic_rows_of_undeclared_columns_are_refused_with_their_line(tmp_path, body, named):
+    text = f"[release]\nname = 'x'\nepsilon = 1\n\n[synthetic.bad]\n{body}\n"
+    with curator_on(visits()) as curator:
+        with pytest.raises(PolicyError, match=r"line [5-9]") as caught:
+            curator.publish(PublicationPlan.parse(text), tmp_path / "out")
+        assert named in str(caught.value)
+        assert not curator.ledger.events()
+
+
+def test_automatic_bounds_are_refused_with_a_hint(tmp_path):
+    with curator_on(visits(people=1_500), groups='"auto"', rows='"auto"') as curator:
+        with pytest.raises(PolicyError, match="auto"):
+            curator.publish(
+                plan_of("[release]\nname='x'\nepsilon=1\n[tables.t]\nsql='SELECT COUNT(*) AS n FROM visits'"),
+                tmp_path / "out",
+            )
+        assert not curator.ledger.events()
+
+
+def test_a_folder_with_anything_else_in_it_is_not_touched(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("mine")
+    with curator_on(visits()) as curator:
+        with pytest.raises(PolicyError, match="not empty"):
+            curator.publish(plan_of(PLAN), tmp_path / "out")
+        assert not curator.ledger.events()
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
+
+
+def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
+    plan = plan_of(PLAN)
+    with curator_on(visits()) as curator:
+        with monkeypatch.context() as patch:
+            patch.setattr("discreet.publish.files.write_report", _disk_full)
+            with pytest.raises(PolicyError, match="at no charge"):
+                curator.publish(plan, tmp_path / "out")
+        assert list(tmp_path.iterdir()) == []
+        spent = curator.ledger.spent()
+        release = curator.publish(plan, tmp_path / "out")
+        assert (curator.ledger.spent(), release.missing) == (spent, ())
+    assert verify(tmp_path / "out") == []
+
+
+def _disk_full(*_):
+    raise OSError(28, "No space left on device")
+
+
+def test_one_changed_byte_of_any_file_is_found(tmp_path):
+    with curator_on(visits()) as curator:
+        curator.publish(plan_of(PLAN, PEOPLE, ROWS), tmp_path / "out")
+    files = [path for path in (tmp_path / "out").rglob("*") if path.is_file() and path.name != "manifest.json"]
+    assert len(files) > 15
+    for path in files:
+        original = path.read_bytes()
+        path.write_bytes(original[:-1] + bytes([original[-1] ^ 1]))
+        assert verify(tmp_path / "out") == [f"{path.relative_to(tmp_path / 'out')}: changed since the release"]
+        path.write_bytes(original)
+    assert verify(tmp_path / "out") == []
+
+
+def test_clipped_units_count_alike_in_all_tables(tmp_path, monkeypatch):
+    """One unit with 900 of 1,000 rows: it has one weight for the whole family, so that its tables add up."""
+    quiet(monkeypatch)
+    table = visits(1_000, people=1_000)
+    heavy = table.set_column(0, "patient", pa.array([0 if row < 900 else row for row in range(1_000)]))
+    with curator_on(heavy) as curator:
+        release = curator.publish(plan_of(PLAN), tmp_path / "out")
+    counts = {name: each.table.column("n").to_numpy() for name, each in release.tables.items()}
+    assert counts["by_ward_and_sex"].reshape(3, 2).sum(axis=1) == pytest.approx(counts["by_ward"], abs=1e-3)
+    assert 99 < counts["all_visits"][0] < 120
+
+
+def test_an_unexpected_interruption_leaves_parts_that_are_read_back(tmp_path, monkeypatch):
+    plan = plan_of(PLAN, PEOPLE, ROWS)
+    with curator_on(visits()) as curator:
+        with monkeypatch.context() as patch:
+            patch.setattr("discreet.publish.parts.synthesise", _interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                curator.publish(plan, tmp_path / "out")
+        spent = curator.ledger.spent()
+        release = curator.publish(plan, tmp_path / "out")
+        assert release.missing == ("rows",)
+        assert set(release.tables) == {*plan.tables}
+        assert curator.ledger.spent() == spent == release.cost
+
+
+def _interrupt(*_):
+    raise KeyboardInterrupt
+
+
+def test_keys_of_one_plan_cannot_be_used_for_another(tmp_path):
+    with curator_on(visits()) as curator:
+        publish(curator, plan_of(PLAN), tmp_path / "out", key="march")
+        with pytest.raises(Refused, match="key"):
+            publish(curator, plan_of(PLAN, epsilon=2), tmp_path / "other", key="march")
+
+
+def test_a_published_table_of_its_own_is_free_to_ask_for(tmp_path):
+    with curator_on(visits()) as curator:
+        release = curator.publish(plan_of("[release]\nname='x'\nepsilon=2\n", PEOPLE), tmp_path / "out")
+        spent = curator.ledger.spent()
+        answer = curator.ask(
+            "SELECT ward, COUNT(DISTINCT patient) AS patients FROM visits GROUP BY ward", rho=release.cost.rho
+        )
+        assert curator.ledger.spent() == spent
+        assert (
+            answer.table.column("patients").to_pylist() == release.tables["people"].table.column("patients").to_pylist()
+        )
+
+
+def test_failures_of_a_family_have_the_fixed_message(tmp_path, monkeypatch):
+    """Nothing of what failed is shown; the part is missing."""
+    with curator_on(visits()) as curator:
+        monkeypatch.setattr(curator._engine, "batches", lambda *_: 1 / 0)
+        release = curator.publish(plan_of(PLAN), tmp_path / "out")
+    assert release.missing == tuple(plan_of(PLAN).tables)
