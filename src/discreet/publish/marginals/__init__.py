@@ -8,7 +8,7 @@ unbiased tables that add up, with the variance of every cell and of every weight
 from discreet.publish.marginals.axes import Axis, Table, coarsenings, table_shape
 from discreet.publish.marginals.consistent_tables import ConsistentTables, Measurement, least_squares
 from discreet.publish.marginals.covariances import Covariances, forecast
-from discreet.publish.marginals.noise import Noise, margin_factor
+from discreet.publish.marginals.noise_margins import Noise, margin_factor
 from discreet.publish.marginals.scales import choose_scales, least_scales
 from discreet.publish.marginals.whole_numbers import whole_tables
 

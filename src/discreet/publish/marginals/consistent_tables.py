@@ -8,9 +8,9 @@ import numpy as np
 
 from discreet.kernel.errors import require
 from discreet.publish.marginals.axes import Axis, Table, check_table, coarsenings, sum_table, table_shape
+from discreet.publish.marginals.components import residual, spread
 from discreet.publish.marginals.covariances import Covariances
-from discreet.publish.marginals.decomposition import residual, spread
-from discreet.publish.marginals.noise import Noise
+from discreet.publish.marginals.noise_margins import Noise
 
 
 @dataclass(frozen=True, eq=False)

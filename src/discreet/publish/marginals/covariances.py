@@ -18,8 +18,8 @@ from discreet.publish.marginals.axes import (
     repeat_table,
     table_shape,
 )
-from discreet.publish.marginals.decomposition import AxisComponents, decompose, residual_adjoint, spread_adjoint
-from discreet.publish.marginals.noise import Noise, margin_factor
+from discreet.publish.marginals.components import AxisComponents, decompose, residual_adjoint, spread_adjoint
+from discreet.publish.marginals.noise_margins import Noise, margin_factor
 
 
 @dataclass(frozen=True, eq=False)

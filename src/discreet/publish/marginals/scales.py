@@ -9,7 +9,7 @@ import numpy as np
 from discreet.kernel.errors import require
 from discreet.publish.marginals.axes import Axis, Table, check_table, coarsenings, table_shape
 from discreet.publish.marginals.covariances import forecast
-from discreet.publish.marginals.noise import Noise
+from discreet.publish.marginals.noise_margins import Noise
 
 _MAX_STEPS = 3_000
 _CONVERGED = 1e-10  # change of any scale in a step

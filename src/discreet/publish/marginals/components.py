@@ -1,9 +1,9 @@
 """Each table as a sum of components, one for each of its coarsenings, that are estimated apart.
 
 On one axis, the component of a level is how far each node is from its share of its parent; that of the total is the
-total itself. Components of tables are products of these. If all siblings have equally many cells, the components of a
-noisy table are independent of one another. Otherwise they are not quite, and shares follow the noise: they are in
-proportion to the number of cells of the coarsest measured level below a node.
+total itself. Components of tables are products of these. If all nodes of a level have equally many cells, the
+components of a noisy table are independent of one another. Otherwise they are not quite, and shares follow the noise:
+they are in proportion to the number of cells of the coarsest measured level below a node.
 """
 
 from collections.abc import Iterable, Sequence
