@@ -1,1 +1,1 @@
-"""Publishing: tables that add up, synthetic rows, and a report."""
+"""Releases of many tables at once, from a plan."""
