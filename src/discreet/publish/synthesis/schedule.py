@@ -23,7 +23,7 @@ class SynthesisSettings:
 
     model_cells: int = 50_000  # in all cliques of the junction tree; larger is slower and slightly more accurate
     rounds: int = 2  # of choosing and measuring tables
-    steps: int = 200  # of mirror descent in each round
+    steps: int = 200  # of mirror descent after each release of tables
     columns_share: Fraction = Fraction(1, 10)  # of the budget, for all single columns
     distances_share: Fraction = Fraction(1, 10)  # of a round, for choosing its tables
     quality_share: Fraction = Fraction(1, 20)  # of the budget, for the quality report; 0 for none
@@ -47,10 +47,14 @@ class SynthesisSettings:
 
 @dataclass(frozen=True)
 class ScheduledRelease:
-    """One release: noisy tables, or `count` noisy distances; and its share of the budget."""
+    """One release: tables whose weights have norm one (count 1), or `count` distances; and its share of the budget.
+
+    A row changes each distance by at most one, and weighted tables by at most one in the norm: so does a unit, times
+    its number of rows.
+    """
 
     kind: Literal["tables", "distances"]
-    count: int  # values of one noise scale to which a row adds at most one each; for tables, see their weights
+    count: int
     share: Fraction
 
 
