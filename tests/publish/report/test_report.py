@@ -350,6 +350,14 @@ def test_a_release_is_compared_with_its_charge_in_the_ledger(policy):
         assert "The ledger has no charge for: wards, people" in problems("another")
 
 
+def test_tables_that_were_charged_together_show_their_cost_as_shared(policy):
+    report = report_of(policy, None, changed_record(parts=(WARDS, replace(WARDS, name="months"), ROWS)))
+    text = report.to_text(10**6)
+    assert text.count("Cost: rho 0.005 for 2 parts together;") == 2
+    assert "Cost: rho 0.01; State: released" in text
+    assert "rho 0.015 in total" in text
+
+
 def test_an_answer_that_was_paid_earlier_counts_with_its_charge(policy):
     with ledger_with(policy, (Loss(None, "1/50"), True, "owner")) as ledger:
         (event,) = ledger.events()
