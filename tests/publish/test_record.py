@@ -39,8 +39,9 @@ def test_a_record_is_read_back_exactly(record):
     assert ReleaseRecord.from_json(record.to_json()) == record
 
 
-def test_the_cost_of_a_release_is_that_of_its_parts():
-    assert RECORD.cost == Loss(None, "1/3", "1e-12") + Loss("1/7")
+def test_parts_that_were_charged_together_count_once():
+    other, free = replace(PART, receipt="7a", cost=Loss("1/7")), replace(PART, receipt="", cost=Loss(0))
+    assert replace(RECORD, parts=(PART, PART, other, free)).cost == PART.cost + Loss("1/7")
     assert replace(RECORD, parts=()).cost == Loss(0)
 
 

@@ -74,7 +74,8 @@ class ContributionBound:
 class ReleasePart:
     """One released table, or one set of synthetic rows; `description` is its SQL, or what it is in words.
 
-    `rows` is the number of released rows, which is no secret; `margins` is None if the rows have none.
+    `cost` is that of the whole charge with this `receipt`, which several tables of a family share. `rows` is the number
+    of released rows, which is no secret; `margins` is None if the rows have none.
 
     >>> part = ReleasePart("wards", "table", "SELECT ward, COUNT(*) FROM visits GROUP BY ward", Loss("1/2"), "5e1f",
     ...                    "released", 3, (ColumnDescription("ward", "text", "the ward"),))
@@ -119,8 +120,9 @@ class ReleaseRecord:
 
     @property
     def cost(self) -> Loss:
-        """The cost of all parts together."""
-        return sum((part.cost for part in self.parts), ZERO_LOSS)
+        """The cost of all parts together; parts with one receipt were charged together, and count once."""
+        apart = [part.cost for part in self.parts if not part.receipt]
+        return sum([*apart, *{part.receipt: part.cost for part in self.parts if part.receipt}.values()], ZERO_LOSS)
 
     def to_data(self) -> dict[str, Any]:
         """Return the record as plain data, with exact fractions as texts."""

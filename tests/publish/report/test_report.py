@@ -337,7 +337,7 @@ def test_a_mistaken_statement_is_refused(entry, message):
 
 
 def test_a_release_is_compared_with_its_charge_in_the_ledger(policy):
-    with ledger_with(policy, (RECORD.cost, True, "owner"), (Loss(None, "1/100"), True, "owner")) as ledger:
+    with ledger_with(policy, (RECORD.cost, True, "owner"), (Loss(None, "1/1000"), True, "owner")) as ledger:
         enough, less = (event.id for event in ledger.events())
 
         def problems(receipt):
@@ -346,8 +346,26 @@ def test_a_release_is_compared_with_its_charge_in_the_ledger(policy):
             return " ".join(report.chapter("release").sentences[1:])
 
         assert problems(enough) == ""
-        assert "The ledger charged only rho 0.01 for it" in problems(less)
+        assert "The ledger charged only rho 0.001 for it" in problems(less)
         assert "The ledger has no charge for: wards, people" in problems("another")
+
+
+def test_tables_that_were_charged_together_show_their_cost_as_shared(policy):
+    report = report_of(policy, None, changed_record(parts=(WARDS, replace(WARDS, name="months"), ROWS)))
+    text = report.to_text(10**6)
+    assert text.count("Cost: rho 0.005 for 2 parts together;") == 2
+    assert "Cost: rho 0.01; State: released" in text
+    assert "rho 0.015 in total" in text
+
+
+def test_an_answer_that_was_paid_earlier_counts_with_its_charge(policy):
+    with ledger_with(policy, (Loss(None, "1/50"), True, "owner")) as ledger:
+        (event,) = ledger.events()
+        parts = tuple(replace(part, receipt=event.id, cost=Loss(0)) for part in RECORD.parts)
+        report = report_of(policy, ledger, changed_record(parts=parts))
+    assert facts(report, "parameters")["release"]["rho"] == "1/50"
+    assert "rho: 0.02\n" in report.to_registry_yaml()
+    assert facts(report, "summary")["odds"]["this release"]["participation"] > 0.5
 
 
 def test_the_ledger_of_another_account_is_refused(policy):

@@ -44,11 +44,11 @@ from discreet.publish.report.odds import (
 _FEW_VALUES = 12  # of a domain that are listed
 
 
-def summary_chapter(policy: Policy, budget: Budget, record: ReleaseRecord | None) -> Chapter:
+def summary_chapter(policy: Policy, budget: Budget, cost: Loss | None) -> Chapter:
     """Return who is protected from what, in one sentence with odds, for the release and for the whole budget."""
     scopes = {"everything that the budget allows": [budget_pair(budget)]}
-    if record is not None:
-        scopes = {"this release": loss_pairs(record.cost)} | scopes
+    if cost is not None:
+        scopes = {"this release": loss_pairs(cost)} | scopes
     first, words = next(iter(scopes)), _reader_words(policy)
     odds = {name: (guess_fact(pairs), guess_participation(pairs)) for name, pairs in scopes.items()}
     fact, part = (at_most(share) for share in odds[first])
@@ -157,9 +157,9 @@ def _table_unit(policy: Policy, table: DeclaredTable) -> str:
     return "each row by itself"
 
 
-def parameters_chapter(policy: Policy, budget: Budget, record: ReleaseRecord | None) -> Chapter:
+def parameters_chapter(policy: Policy, budget: Budget, cost: Loss | None) -> Chapter:
     """Return every parameter with its unit of measurement, and what it means."""
-    rows = [*_parameter_rows(policy, budget, record)]
+    rows = [*_parameter_rows(policy, budget, cost)]
     return Chapter(
         "parameters",
         "Parameters",
@@ -178,7 +178,7 @@ def parameters_chapter(policy: Policy, budget: Budget, record: ReleaseRecord | N
                 "discover": str(budget.discover),
                 "rho": None if budget.rho is None else str(budget.rho),
             },
-            "release": None if record is None else _loss_facts(record.cost),
+            "release": None if cost is None else _loss_facts(cost),
             "unit": protected_noun(policy),
         },
     )
@@ -188,9 +188,7 @@ def _loss_facts(loss: Loss) -> dict[str, str | None]:
     return {name: None if value is None else str(value) for name, value in vars(loss).items()}
 
 
-def _parameter_rows(
-    policy: Policy, budget: Budget, record: ReleaseRecord | None
-) -> Iterator[tuple[str, str, str, str]]:
+def _parameter_rows(policy: Policy, budget: Budget, cost: Loss | None) -> Iterator[tuple[str, str, str, str]]:
     per = f"per {protected_noun(policy)}"
     log_ratio, probability = f"log of a ratio of probabilities, {per}", f"probability, {per}"
     yield "Budget: epsilon", rounded_up(budget.epsilon), log_ratio, "limit of the privacy loss of all releases together"
@@ -205,8 +203,8 @@ def _parameter_rows(
         yield "Limit of this data set: epsilon", rounded_up(limit.epsilon), log_ratio, "part of the population's budget"
     for who, each in policy.analyst_budgets().items():
         yield f"Limit of analyst {who}: epsilon", rounded_up(each.epsilon), log_ratio, "fairness only, not protection"
-    if record is not None:
-        yield from _release_rows(record.cost, budget, log_ratio, per)
+    if cost is not None:
+        yield from _release_rows(cost, budget, log_ratio, per)
 
 
 def _release_rows(cost: Loss, budget: Budget, log_ratio: str, per: str) -> Iterator[tuple[str, str, str, str]]:
@@ -221,11 +219,11 @@ def _release_rows(cost: Loss, budget: Budget, log_ratio: str, per: str) -> Itera
         yield "Release: delta for selection", rounded_up(cost.delta), f"probability, {per}", meaning
 
 
-def conversion_chapter(policy: Policy, budget: Budget, record: ReleaseRecord | None) -> Chapter:
+def conversion_chapter(policy: Policy, budget: Budget, cost: Loss | None) -> Chapter:
     """Return epsilon at several deltas, for the release and for the whole budget."""
     conversions = {"the whole budget": epsilons_of_budget(budget)}
-    if record is not None:
-        conversions = {"this release": epsilons_of_loss(record.cost, budget.delta)} | conversions
+    if cost is not None:
+        conversions = {"this release": epsilons_of_loss(cost, budget.delta)} | conversions
     tables = tuple(_conversion_table(name, pairs, policy) for name, pairs in conversions.items())
     note = (
         f"With delta 0, epsilon of the whole budget is {rounded_up(budget.epsilon)}."

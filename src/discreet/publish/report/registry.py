@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from discreet.kernel.loss import Budget
+from discreet.kernel.loss import Budget, Loss
 from discreet.policy import Policy
 from discreet.policy.declarations import PersonInWindow, RowUnit
 from discreet.policy.guarantee import neighbour_sentence, protected_noun, unit_sentence
@@ -19,8 +19,13 @@ from discreet.publish.report.release_chapters import NO_INVARIANTS, invariants_o
 from discreet.publish.report.yaml_text import write_yaml
 
 
-def registry_yaml(
-    policy: Policy, budget: Budget, record: ReleaseRecord | None, chapters: Mapping[str, Chapter], version: str
+def registry_yaml(  # noqa: PLR0913, PLR0917 - what a report has
+    policy: Policy,
+    budget: Budget,
+    record: ReleaseRecord | None,
+    cost: Loss | None,
+    chapters: Mapping[str, Chapter],
+    version: str,
 ) -> str:
     """Return the record of a release, or of a policy that answers queries, as YAML."""
     deployment = {
@@ -30,7 +35,7 @@ def registry_yaml(
             "data_domain": _domain(policy),
             "unprotected_quantities": stated_list(invariants_of(policy, record), NO_INVARIANTS),
         },
-        "privacy_loss": _privacy_loss(policy, budget, record, chapters),
+        "privacy_loss": _privacy_loss(policy, budget, cost, chapters),
         "deployment_model": _model(policy, record, chapters),
         "accounting": {
             "post_processing": _post_processing(record),
@@ -78,14 +83,12 @@ def _domain(policy: Policy) -> str:
     return f"All tables with these columns: {'; '.join(tables)}."
 
 
-def _privacy_loss(
-    policy: Policy, budget: Budget, record: ReleaseRecord | None, chapters: Mapping[str, Chapter]
-) -> dict[str, Any]:
+def _privacy_loss(policy: Policy, budget: Budget, cost: Loss | None, chapters: Mapping[str, Chapter]) -> dict[str, Any]:
     return {
         "privacy_unit": _unit_level(policy),
         "privacy_unit_details": f"{unit_sentence(policy)}\nNeighbouring data sets: add or remove one "
         f"{protected_noun(policy)}.\n{neighbour_sentence(policy)}",
-        "privacy_parameters": _parameters(budget, record),
+        "privacy_parameters": _parameters(budget, cost),
         "privacy_parameters_details": "\n".join(chapters["summary"].sentences),
     }
 
@@ -99,14 +102,14 @@ def _unit_level(policy: Policy) -> str:
     return f"{policy.data.protects.capitalize()}-level"
 
 
-def _parameters(budget: Budget, record: ReleaseRecord | None) -> dict[str, float]:
+def _parameters(budget: Budget, cost: Loss | None) -> dict[str, float]:
     """Return the parameters of the release, or those of the budget; bounds are rounded up."""
-    if record is None:
+    if cost is None:
         values = {"epsilon": budget.epsilon, "delta": budget.delta, "rho": budget.rho}
-    elif budget.rho is None and record.cost.epsilon is not None:
-        values = {"epsilon": record.cost.epsilon, "delta": record.cost.delta, "rho": None}
+    elif budget.rho is None and cost.epsilon is not None:
+        values = {"epsilon": cost.epsilon, "delta": cost.delta, "rho": None}
     else:
-        values = {"epsilon": to_epsilon(record.cost, budget.delta), "delta": budget.delta, "rho": record.cost.rho}
+        values = {"epsilon": to_epsilon(cost, budget.delta), "delta": budget.delta, "rho": cost.rho}
     return {name: float(rounded_up(value)) for name, value in values.items() if value}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from discreet.kernel.loss import ZERO_LOSS
+from discreet.kernel.loss import ZERO_LOSS, Loss
 from discreet.policy import Policy
 from discreet.publish.record import ReleasePart, ReleaseRecord
 from discreet.publish.report.content import Chapter, ContentTable, stated_list
@@ -24,9 +24,9 @@ def release_chapter(policy: Policy, summary: LedgerSummary | None, record: Relea
         no_facts = {"release": None, "invariants": invariants, "other releases": others}
         return Chapter("release", "What is released", (sentence,), notes=notes, facts=no_facts)
     headers = ("Part", "Kind", "Rows", "Cost", "State", "Content")
-    rows = tuple(_part_row(part) for part in record.parts)
+    rows = tuple(_part_row(part, record) for part in record.parts)
     missing = [part.name for part in record.parts if part.state != "released"]
-    cost = loss_text(record.cost)
+    cost = loss_text(release_cost(record, summary))
     lines = [f"{record.name}, of {time_text(record.time)}: {cost} in total, charged before any data was read."]
     lines += _charge_problems(record, summary)
     if missing:
@@ -55,15 +55,27 @@ def release_chapter(policy: Policy, summary: LedgerSummary | None, record: Relea
     )
 
 
+def release_cost(record: ReleaseRecord, summary: LedgerSummary | None) -> Loss:
+    """Return the loss of a release: what the ledger charged for its receipts, also if that was for an earlier answer.
+
+    A receipt that is not in the ledger counts with the cost of its part.
+    """
+    charges = _charges(summary)
+    receipts = {part.receipt: charges.get(part.receipt, part.cost) for part in record.parts if part.receipt}
+    return sum([*receipts.values(), *(part.cost for part in record.parts if not part.receipt)], ZERO_LOSS)
+
+
+def _charges(summary: LedgerSummary | None) -> dict[str, Loss]:
+    return {event.id: event.loss for event in summary.events if event.loss} if summary else {}
+
+
 def _charge_problems(record: ReleaseRecord, summary: LedgerSummary | None) -> Iterator[str]:
     """Yield how the release differs from its charges in the ledger."""
-    charges = {event.id: event.loss for event in summary.events if event.loss} if summary else {}
-    unknown = [part.name for part in record.parts if part.receipt not in charges]
+    charges = _charges(summary)
+    unknown = [part.name for part in record.parts if part.cost != ZERO_LOSS and part.receipt not in charges]
     if unknown:
         yield f"The ledger has no charge for: {', '.join(unknown)}. It is not the ledger of this release."
-        return
-    charged = sum((charges[receipt] for receipt in {part.receipt for part in record.parts}), ZERO_LOSS)
-    if not charged.includes(record.cost):
+    elif not (charged := release_cost(record, summary)).includes(record.cost):
         yield f"The ledger charged only {loss_text(charged)} for it. It is not the ledger of this release."
 
 
@@ -72,9 +84,11 @@ def invariants_of(policy: Policy, record: ReleaseRecord | None) -> tuple[str, ..
     return record.invariants if record is not None and record.invariants is not None else policy.release.invariants
 
 
-def _part_row(part: ReleasePart) -> tuple[str, ...]:
+def _part_row(part: ReleasePart, record: ReleaseRecord) -> tuple[str, ...]:
     rows = "" if part.rows is None else f"{part.rows:,}"
-    return part.name, part.kind, rows, loss_text(part.cost), part.state, part.description
+    together = sum(other.receipt == part.receipt for other in record.parts) if part.receipt else 1
+    cost = loss_text(part.cost) + (f" for {together} parts together" if together > 1 else "")
+    return part.name, part.kind, rows, cost, part.state, part.description
 
 
 def accuracy_chapter(record: ReleaseRecord | None) -> Chapter:

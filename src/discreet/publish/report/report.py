@@ -9,7 +9,7 @@ from typing import Any
 import discreet
 from discreet.curator.ledger_terms import differences_from_terms
 from discreet.kernel.ledger.ledger import Ledger
-from discreet.kernel.loss import Budget
+from discreet.kernel.loss import Budget, Loss
 from discreet.policy import Policy, write_policy
 from discreet.publish.manifest import LedgerPoint
 from discreet.publish.record import ReleaseRecord
@@ -27,7 +27,7 @@ from discreet.publish.report.html_report import report_page
 from discreet.publish.report.ledger_chapters import budget_chapter, events_chapter, read_ledger
 from discreet.publish.report.number_text import time_text
 from discreet.publish.report.registry import registry_yaml
-from discreet.publish.report.release_chapters import accuracy_chapter, dictionary_chapter, release_chapter
+from discreet.publish.report.release_chapters import accuracy_chapter, dictionary_chapter, release_chapter, release_cost
 from discreet.publish.report.standard_hazards import hazards_chapter
 from discreet.publish.report.text_report import report_text
 from discreet.publish.report.trust_chapters import AuditEvidence, evidence_chapter, hashes_chapter, threat_chapter
@@ -55,6 +55,7 @@ class Report:
     record: ReleaseRecord | None = None
     ledger_point: LedgerPoint | None = None
     policy_text: str = ""
+    cost: Loss | None = None  # of the release
 
     @property
     def title(self) -> str:
@@ -95,7 +96,7 @@ class Report:
 
     def to_registry_yaml(self) -> str:
         """Return a record for OpenDP's registry of deployments."""
-        return registry_yaml(self.policy, self.budget, self.record, self._by_id(), discreet.__version__)
+        return registry_yaml(self.policy, self.budget, self.record, self.cost, self._by_id(), discreet.__version__)
 
     def to_csvw(self) -> str | None:
         """Return the metadata of the released CSV files, as CSV on the Web; None if there are none."""
@@ -131,8 +132,9 @@ def report_of(
     point = LedgerPoint(summary.history.last_row, summary.history.last_hash) if summary else None
     situation = Situation(policy, budget, summary, record)
     text = write_policy(policy) if policy_text is None else policy_text
+    cost = None if record is None else release_cost(record, summary)
     chapters = (
-        *_guarantee_chapters(situation),
+        *_guarantee_chapters(policy, budget, cost),
         release_chapter(policy, summary, record),
         accuracy_chapter(record),
         bounds_chapter(policy, record, summary.bound_charges if summary else 0),
@@ -144,16 +146,15 @@ def report_of(
         events_chapter(summary),
         hashes_chapter(text, record, point),
     )
-    return Report(policy, budget, tuple(filter(None, chapters)), record, point, text)
+    return Report(policy, budget, tuple(filter(None, chapters)), record, point, text, cost)
 
 
-def _guarantee_chapters(situation: Situation) -> tuple[Chapter, ...]:
-    policy, budget, record = situation.policy, situation.budget, situation.record
+def _guarantee_chapters(policy: Policy, budget: Budget, cost: Loss | None) -> tuple[Chapter, ...]:
     return (
-        summary_chapter(policy, budget, record),
+        summary_chapter(policy, budget, cost),
         protection_chapter(policy),
-        parameters_chapter(policy, budget, record),
-        conversion_chapter(policy, budget, record),
+        parameters_chapter(policy, budget, cost),
+        conversion_chapter(policy, budget, cost),
     )
 
 
