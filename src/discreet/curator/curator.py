@@ -143,6 +143,32 @@ class Curator:
             plan, release_plan, self._budget_of(by), self._engine.dialect, over_budget_note
         )
 
+    def contribution_histograms(
+        self, sql: str, *, by: str = OWNER, epsilon: Number | None = None, rho: Number | None = None
+    ) -> pricing.ContributionEvidence:
+        """Release the contribution histograms of a query without the query itself; stored ones are reused.
+
+        Automatic contribution bounds of the query are then chosen from them, at no further charge.
+        """
+        plan = self._plan_query(sql, by, AUTO, AUTO)
+        if len(plan.pending) != 1:
+            raise Refused("sql: contribution histograms need one SELECT whose contributions can be clipped.")
+        histograms = replace(plan, releases=pricing.query_histograms(plan))
+        request = pricing.read_cost_request(histograms, CostRequest(epsilon, rho), by, self.policy)
+        version = pricing.data_version(self.policy)
+        fingerprints = {
+            name for part in histograms.releases for name in pricing.known_fingerprints(part.question, version)
+        }
+        with self._in_flight_locks.exclusive_query(fingerprints):
+            histories = self._release_history(histograms.releases)
+            target, release_plan = pricing.plan_evenly(histories, request)
+            if release_plan.asks:
+                record = pricing.request_record(plan, self.policy.data.version_label, pricing.recorded_request(request))
+                text = pricing.record_text(record | {"purpose": "contribution histogram"}, release_plan)
+                with self._circuit_breaker.guard():
+                    histories = self._charge_and_release(histograms, target, release_plan, text, by, None)
+        return pricing.contribution_evidence(plan.pending[0], histories, release_plan.marginal_cost)
+
     def fit(self, estimator: E, sql: str, *, by: str = OWNER) -> E:
         """Fit one of `discreet.learn`'s estimators on the rows of a query, charged to this ledger."""
         self._check_request(sql, by)
