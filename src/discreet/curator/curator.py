@@ -1,7 +1,7 @@
 """The curator: reserves budget, reads the data and releases differentially private answers."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -9,6 +9,9 @@ from types import MappingProxyType
 from typing import Self
 
 from discreet import pricing
+from discreet.advise.advice import Advice
+from discreet.advise.advice_plan import AdvicePlan, plan_advice
+from discreet.advise.give_advice import check_plan, give_advice
 from discreet.answer.model import Answer, Explanation
 from discreet.curator import answer_builder
 from discreet.curator.circuit_breaker import GRACE_SECONDS, CircuitBreaker
@@ -168,6 +171,37 @@ class Curator:
                 with self._circuit_breaker.guard():
                     histories = self._charge_and_release(histograms, target, release_plan, text, by, None)
         return pricing.contribution_evidence(plan.pending[0], histories, release_plan.marginal_cost)
+
+    def advise(  # noqa: PLR0913 - keyword-only, most with a default
+        self,
+        table: str | None = None,
+        *,
+        epsilon: Number,
+        by_columns: Sequence[str] = (),
+        columns: Sequence[str] | None = None,
+        query_epsilon: Number | None = None,
+        progress: Callable[[str], None] = _LOG.info,
+    ) -> Advice:
+        """Choose contribution bounds and ranges of columns from noisy histograms, charged to this ledger.
+
+        Each of `by_columns` is a typical GROUP BY, such as "ward, month". By default ranges are chosen for all columns of
+        numbers and times that have none. Bounds are chosen for queries at `query_epsilon`, by default `epsilon`.
+        """
+        return give_advice(self, plan_advice(self.policy, table, by_columns, columns, epsilon, query_epsilon), progress)
+
+    def plan_advice(
+        self,
+        table: str | None = None,
+        *,
+        epsilon: Number,
+        by_columns: Sequence[str] = (),
+        columns: Sequence[str] | None = None,
+        query_epsilon: Number | None = None,
+    ) -> AdvicePlan:
+        """Return what `advise` would release and charge. This is free and reads no private data."""
+        plan = plan_advice(self.policy, table, by_columns, columns, epsilon, query_epsilon)
+        check_plan(self, plan)
+        return plan
 
     def fit(self, estimator: E, sql: str, *, by: str = OWNER) -> E:
         """Fit one of `discreet.learn`'s estimators on the rows of a query, charged to this ledger."""

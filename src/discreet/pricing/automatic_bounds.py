@@ -47,6 +47,11 @@ class ContributionEvidence:
     receipts: tuple[str, ...]
 
     @property
+    def norm(self) -> Norm:
+        """The norm in which contributions are clipped."""
+        return self.release.question.bounds.norm
+
+    @property
     def cells(self) -> int:
         """The number of groups of an answer, as far as it is declared."""
         return _cell_count(self.release.question)

@@ -1,0 +1,80 @@
+"""The lines of advice for a policy, as TOML with comments."""
+
+import textwrap
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from discreet.advise.advice_text import bounds_sentence, choice_sentence, range_sentence
+from discreet.advise.value_cells import decimal_text
+from discreet.policy.model import column_text
+from discreet.policy.toml import key_text
+from discreet.pricing.remaining_budget import cost_in_budget
+
+if TYPE_CHECKING:
+    from discreet.advise.advice import Advice
+
+_WIDTH = 100
+
+
+def policy_lines(advice: "Advice") -> str:
+    """Return the lines for the policy; comments say how each number was chosen, and what was paid."""
+    lines = [*_comment(_header(advice))]
+    for table in advice.tables:
+        lines += ["", f"[tables.{key_text(table)}]", *_bounds_lines(advice, table)]
+        if any(each.target.table == table for each in advice.ranges):
+            lines += ["", f"[tables.{key_text(table)}.columns]", *_column_lines(advice, table)]
+    return "\n".join([*lines, *_bin_lines(advice), ""])
+
+
+def _header(advice: "Advice") -> str:
+    policy = advice.plan.policy
+    cost = cost_in_budget(advice.cost, policy.budget)
+    version = f", version {policy.data.version!r}" if policy.data.version else ""
+    return (
+        f"Chosen privately by `discreet advise` for {policy.data.name!r}{version}: every number follows from noisy "
+        f"histograms, which cost {cost}. Ledger entries: {', '.join(advice.receipts)}."
+    )
+
+
+def _bounds_lines(advice: "Advice", table: str) -> Iterator[str]:
+    if table in advice.plan.row_tables:
+        yield from _comment("Every row is a unit of its own: groups and rows are 1.")
+        return
+    chosen = advice.table_bounds(table)
+    if chosen is None:
+        return
+    yield from _comment(bounds_sentence(chosen))
+    for other in advice.bounds:
+        if other.grouping.table == table and other is not chosen:
+            pair = f"groups={other.bounds.groups}, rows={other.bounds.rows}"
+            yield from _comment(f"{choice_sentence(other)}: ask with {pair}.")
+    # A blind choice is a guess, so the line has to be uncommented by hand.
+    mark = "# " if chosen.bounds.blind else ""
+    yield f"{mark}groups = {chosen.bounds.groups}"
+    yield f"{mark}rows = {chosen.bounds.rows}"
+
+
+def _column_lines(advice: "Advice", table: str) -> Iterator[str]:
+    for each in advice.ranges:
+        if each.target.table == table:
+            yield from _comment(range_sentence(each, advice.noun))
+            yield f"{key_text(each.target.column.name)} = {column_text(each.column)}"
+
+
+def _bin_lines(advice: "Advice") -> Iterator[str]:
+    """Yield bins for publishing, which belong into a release plan and not into the policy."""
+    for table in advice.tables:
+        with_bins = [each for each in advice.ranges if each.target.table == table and each.chosen and each.chosen.bins]
+        if with_bins:
+            yield ""
+            yield from _comment(f"Bins for publishing {table} (for a release plan, not for the policy):")
+        for each in with_bins:
+            assert each.chosen is not None
+            edges = ", ".join(map(decimal_text, each.chosen.bins))
+            yield f"# {key_text(each.target.column.name)} = [{edges}]"
+
+
+def _comment(text: str) -> list[str]:
+    return textwrap.wrap(text, _WIDTH, initial_indent="# ", subsequent_indent="# ", break_long_words=False)
+
+
