@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, timedelta
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from discreet.advise.advice_plan import AdvicePlan, ColumnToRange, Grouping
 from discreet.advise.advice_plot import advice_figure
 from discreet.advise.advice_text import advice_text
 from discreet.advise.policy_lines import policy_lines
+from discreet.advise.value_cells import Scale
 from discreet.advise.value_range import ChosenRange, ValueCounts
 from discreet.estimate.contribution_buckets import RadiusGoal, forecast_bias
 from discreet.estimate.contribution_histogram import ChosenBounds, squared_radius
@@ -91,9 +92,13 @@ class RangeAdvice:
         """The ends of the range, in the column's type."""
         assert self.chosen is not None
         low, high = self.chosen.low, self.chosen.high
-        if self.target.cells.years:
-            return date(int(low), 1, 1), date(int(high), 12, 31)
+        if self.target.cells.scale is Scale.YEAR:
+            return _first_day(low), _first_day(high) - timedelta(days=1)
         return (int(low), int(high)) if self.target.whole else (low, high)
+
+
+def _first_day(month: Fraction) -> date:
+    return date(int(month) // 12, int(month) % 12 + 1, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,4 +152,3 @@ def bounds_advice(grouping: Grouping, evidence: ContributionEvidence, query_cost
         evidence.choose(query_cost, RadiusGoal.MARGINS),
         evidence.choose(query_cost, RadiusGoal.ERROR),
     )
-

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from discreet import privacy
 from discreet.advise.value_cells import ValueCells, coarse_cells, quoted
-from discreet.answer.model import Cost
 from discreet.kernel.errors import Refused
 from discreet.kernel.loss import Loss
 from discreet.kernel.numbers import Number
@@ -22,6 +22,7 @@ from discreet.policy.declarations import (
 )
 from discreet.pricing.remaining_budget import cost_in_budget
 
+_HISTOGRAMS_OF_COLUMN = 2  # one of coarse cells, and one of finer cells at the ends
 _KINDS = ("integer", "real", "decimal", "date", "timestamp")
 
 
@@ -38,7 +39,7 @@ class Grouping:
         """The query whose contribution histograms are released."""
         units = f", COUNT(DISTINCT {quoted(self.unit)}) AS units" if self.unit and self.keys else ""
         group = f" GROUP BY {self.keys}" if self.keys else ""
-        return f"SELECT COUNT(*) AS n{units} FROM {quoted(self.table)}{group}"
+        return f"SELECT COUNT(*) AS n{units} FROM {quoted(self.table)}{group}"  # noqa: S608 - parsed by the front end
 
 
 @dataclass(frozen=True)
@@ -52,11 +53,6 @@ class ColumnToRange:
     def cells(self) -> ValueCells:
         """The coarse cells by which its values are counted first."""
         return coarse_cells(self.column.type)
-
-    @property
-    def is_refined(self) -> bool:
-        """Whether a second histogram refines the ends: not of dates, whose ends are whole years."""
-        return not self.cells.years
 
     @property
     def whole(self) -> bool:
@@ -81,7 +77,7 @@ class AdvicePlan:
     @property
     def histograms(self) -> int:
         """The number of histograms, at most; those of one grouping are one."""
-        return len(self.groupings) + sum(1 + column.is_refined for column in self.columns)
+        return len(self.groupings) + _HISTOGRAMS_OF_COLUMN * len(self.columns)
 
     @property
     def cost(self) -> Loss:
@@ -94,7 +90,7 @@ class AdvicePlan:
         return self._loss(self.query_epsilon)
 
     @property
-    def share(self) -> dict[str, Fraction]:
+    def share(self) -> dict[str, Any]:
         """The cost of one histogram, as an argument of `ask`."""
         cost = self.cost
         if cost.epsilon is None:
@@ -111,14 +107,13 @@ class AdvicePlan:
         lines = [f"Advice would cost {cost_in_budget(self.cost, self.policy.budget)}, at most. No data was read."]
         lines += [f"contribution bounds of {each.table}, {grouping_text(each)}: 1 histogram" for each in self.groupings]
         lines += [
-            f"range of {each.table}.{each.column.name}: {'2 histograms' if each.is_refined else '1 histogram'}"
-            for each in self.columns
+            f"range of {each.table}.{each.column.name}: {_HISTOGRAMS_OF_COLUMN} histograms" for each in self.columns
         ]
         each = cost_in_budget(Loss(*_amounts(self.share)), self.policy.budget)
         return "\n".join([*lines, f"Each of the {self.histograms} histograms costs {each}."])
 
 
-def _amounts(share: dict[str, Fraction]) -> tuple[Fraction | None, Fraction | None]:
+def _amounts(share: dict[str, Any]) -> tuple[Fraction | None, Fraction | None]:
     return share.get("epsilon"), share.get("rho")
 
 
@@ -127,7 +122,7 @@ def grouping_text(grouping: Grouping) -> str:
     return f"GROUP BY {grouping.keys}" if grouping.keys else "without GROUP BY"
 
 
-def plan_advice(
+def plan_advice(  # noqa: PLR0913, PLR0917 - the arguments of `advise`
     policy: Policy,
     table: str | None,
     by_columns: Sequence[str],

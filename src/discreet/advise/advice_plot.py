@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.advise.advice_plan import grouping_text
-from discreet.advise.value_cells import decimal_text
+from discreet.advise.value_cells import Scale, decimal_text
 from discreet.plotting import BLUE, GREY, INK, ORANGE, RED, add_legend, format_plain_numbers, panels, set_title, style
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from discreet.advise.advice import Advice, BoundsAdvice, RangeAdvice
 
-_TICKS = 8  # labels of cells, about
+_TICKS = 5  # labels of cells, about
 _SPARE_CELLS = 3  # empty cells that are shown beyond the range
 
 
@@ -73,14 +73,17 @@ def _draw_range(axes: Any, advice: "RangeAdvice") -> None:
     axes.axhline(0, color=INK, lw=0.5)
     step = max(1, math.ceil(len(places) / _TICKS))
     labelled = [place for place in places[::step] if place > 0]
-    axes.set_xticks(labelled, [_edge_text(edges[place - 1]) for place in labelled])
+    years = advice.target.cells.scale is Scale.YEAR
+    labels = [str(edges[place - 1]) if years else _edge_text(edges[place - 1]) for place in labelled]
+    axes.set_xticks(labelled, labels)
     axes.set_ylabel("noisy count")
+    format_plain_numbers(axes.yaxis)
     name = f"{advice.target.table}.{advice.target.column.name}"
     if advice.chosen is None:
         axes.set_title(f"{name}: the histogram cannot tell", parse_math=False)
         return
-    for end in (advice.chosen.low, advice.chosen.high + (1 if advice.target.cells.years else 0)):
-        axes.axvline(_position(float(end), edges), color=RED, lw=1, label="chosen")
+    for end in (advice.chosen.low, advice.chosen.high):
+        axes.axvline(_position(float(end) / (12 if years else 1), edges), color=RED, lw=1, label="chosen")
     axes.set_title(f"{name}: between {' and '.join(map(_end_text, advice.ends))}", parse_math=False)
 
 

@@ -27,6 +27,8 @@ def advice_text(advice: "Advice") -> str:
         lines += [f"{each.target.table}.{each.target.column.name}: {range_sentence(each, advice.noun)}"]
         if each.chosen and each.chosen.bins:
             lines += [f"  bins for publishing: {_bins_text(each)}"]
+    if any(each.chosen for each in advice.ranges):
+        lines += ["", f"Shares of values: each {advice.noun} counts equally, however many rows they have."]
     return "\n".join([*lines, "", _cost_line(advice)])
 
 
@@ -65,7 +67,7 @@ def choice_sentence(advice: "BoundsAdvice") -> str:
 
 def _bias_text(advice: "BoundsAdvice", radius: float) -> str:
     middle, high = (advice.bias_at(radius, probability) for probability in (0.5, 0.9))
-    return f"{round_up(middle) if middle >= 0.5 else '0'} to {round_up(high) if high >= 0.5 else '0'}"
+    return f"{_two_digits(middle)} to {_two_digits(high)}"
 
 
 def _candidate_lines(advice: "BoundsAdvice") -> Iterator[str]:
@@ -76,11 +78,16 @@ def _candidate_lines(advice: "BoundsAdvice") -> Iterator[str]:
     shown = [place for place, radius in enumerate(radii) if best / 2.1 <= radius <= max(chosen, best) * 2.1]
     yield f"  {'radius':>10}  {'margin ±':>10}  {'clipping bias':>13}  {'at most about':>13}"
     for place in shown:
-        marks = [text for value, text in ((chosen, "chosen"), (best, "least total error")) if _is_near(value, radii[place])]
-        yield (
-            f"  {radii[place]:>10,.4g}  {float(advice.margin(radii[place])):>10,.3g}  {middle[place]:>13,.2g}"
-            f"  {high[place]:>13,.2g}  {', '.join(marks)}"
-        ).rstrip()
+        marks = [
+            text for value, text in ((chosen, "chosen"), (best, "least total error")) if _is_near(value, radii[place])
+        ]
+        cells = (radii[place], float(advice.margin(radii[place])), middle[place], high[place])
+        numbers = [_two_digits(number).rjust(width) for number, width in zip(cells, (10, 10, 13, 13), strict=True)]
+        yield f"  {'  '.join(numbers)}  {', '.join(marks)}".rstrip()
+
+
+def _two_digits(number: float) -> str:
+    return round_up(number) if number >= 0.5 else "0"
 
 
 def _is_near(value: float, radius: float) -> bool:
@@ -95,9 +102,9 @@ def range_sentence(advice: "RangeAdvice", noun: str) -> str:
             f"the histogram cannot tell: it needs about {round_up(advice.units_needed)} units ({noun}s) with values "
             "at this cost. Choose the range from the meaning of the column, or give a larger epsilon."
         )
+    outside, at_most = percent(chosen.outside), percent(chosen.outside_at_most)
     parts = [
-        f"between = {list_text(advice.ends)}; about {percent(chosen.outside)} of the values are outside, at most "
-        f"{percent(chosen.outside_at_most)} (95 % confidence; each {noun} counts equally)."
+        f"between = {list_text(advice.ends)}; {outside} of the values seem to be outside, at most {at_most} (95 %)."
     ]
     if chosen.missing >= 0.005:
         parts.append(f"About {percent(chosen.missing)} are NULL.")
@@ -118,6 +125,6 @@ def percent(share: float) -> str:
     """Format a share as a percentage, with two digits.
 
     >>> percent(0.0123), percent(0.25), percent(0.0000123)
-    ('1.2 %', '25 %', 'less than 0.1 %')
+    ('1.2 %', '25 %', 'under 0.1 %')
     """
-    return f"{100 * share:.2g} %" if share >= 0.001 else "less than 0.1 %"
+    return f"{100 * share:.2g} %" if share >= 0.001 else "under 0.1 %"

@@ -14,7 +14,6 @@ from discreet.advise.value_range import (
     coarse_range,
     read_counts,
     refined_cells,
-    year_range,
 )
 from discreet.answer.model import Answer, Explanation
 from discreet.kernel.errors import Refused
@@ -30,7 +29,7 @@ Progress = Callable[[str], None]
 class Releasing(Protocol):
     """The methods of a curator that advice needs; each checks and charges its own cost."""
 
-    def ask(
+    def ask(  # noqa: PLR0913 - as Curator's
         self,
         sql: str,
         *,
@@ -42,7 +41,7 @@ class Releasing(Protocol):
     ) -> Answer:
         """Answer a query."""
 
-    def explain(
+    def explain(  # noqa: PLR0913 - as Curator's
         self,
         sql: str,
         *,
@@ -119,14 +118,13 @@ def _range_advice(
     name = f"{target.table}.{target.column.name}"
     progress(f"histogram of {name}")
     counts = _count_values(curator, plan, target, target.cells, receipts)
-    coarse, chosen = coarse_range(counts), None
-    if coarse is not None and target.is_refined:
+    coarse = coarse_range(counts)
+    chosen: ChosenRange | None = None
+    if coarse is not None:
         progress(f"finer histogram of {name}")
         cells = refined_cells(coarse, whole=target.whole)
         fine = _count_values(curator, plan, target, cells, receipts)
-        chosen: ChosenRange | None = chosen_range(coarse, counts, fine, whole=target.whole)
-    elif coarse is not None:
-        chosen = year_range(coarse, counts)
+        chosen = chosen_range(coarse, counts, fine, whole=target.whole)
     needed = UNITS_PER_DEVIATION * counts.deviation
     return RangeAdvice(
         target, chosen, counts, needed, bool(coarse and coarse.rough), bool(coarse and coarse.beyond_grid)

@@ -76,5 +76,3 @@ def _bin_lines(advice: "Advice") -> Iterator[str]:
 
 def _comment(text: str) -> list[str]:
     return textwrap.wrap(text, _WIDTH, initial_indent="# ", subsequent_indent="# ", break_long_words=False)
-
-

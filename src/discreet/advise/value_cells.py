@@ -1,6 +1,7 @@
 """Public cells for the values of a column: a coarse grid that fits any data, and finer cells within a part of it."""
 
 from dataclasses import dataclass
+from enum import Enum
 from fractions import Fraction
 
 from discreet.policy.column_domains import ColumnType
@@ -13,15 +14,20 @@ _FINE_CELLS_ALONE = 60
 NULL_CELL = -1
 
 
+class Scale(Enum):
+    """What the edges of cells are: values, calendar years, or months since the year 0."""
+
+    VALUE = "{0}"
+    YEAR = "EXTRACT(YEAR FROM {0})"
+    MONTH = "12 * EXTRACT(YEAR FROM {0}) + EXTRACT(MONTH FROM {0}) - 1"
+
+
 @dataclass(frozen=True)
 class ValueCells:
-    """Cells of values: below the first edge, from each edge to below the next, and from the last edge on.
-
-    The cells of dates and timestamps are years.
-    """
+    """Cells of values: below the first edge, from each edge to below the next, and from the last edge on."""
 
     edges: tuple[Fraction, ...]
-    years: bool = False
+    scale: Scale = Scale.VALUE
 
     def count_sql(self, table: str, column: str) -> str:
         """Return the query that counts rows by cell, and those without a value.
@@ -29,10 +35,10 @@ class ValueCells:
         >>> ValueCells((Fraction(0), Fraction(1, 2))).count_sql("visits", "cost")
         'SELECT COALESCE(WIDTH_BUCKET("cost", ARRAY[0, 0.5]), -1) AS cell, COUNT(*) AS n FROM "visits" GROUP BY cell'
         """
-        value = f"EXTRACT(YEAR FROM {quoted(column)})" if self.years else quoted(column)
+        value = self.scale.value.format(quoted(column))
         edges = ", ".join(map(decimal_text, self.edges))
         cell = f"COALESCE(WIDTH_BUCKET({value}, ARRAY[{edges}]), {NULL_CELL})"
-        return f"SELECT {cell} AS cell, COUNT(*) AS n FROM {quoted(table)} GROUP BY cell"
+        return f"SELECT {cell} AS cell, COUNT(*) AS n FROM {quoted(table)} GROUP BY cell"  # noqa: S608 - parsed by the front end
 
 
 def coarse_cells(kind: ColumnType) -> ValueCells:
@@ -42,18 +48,24 @@ def coarse_cells(kind: ColumnType) -> ValueCells:
     ['1', '2', '5', '10', '20', '50']
     """
     if kind in ("date", "timestamp"):
-        return ValueCells(tuple(map(Fraction, range(*_YEARS))), years=True)
+        return ValueCells(tuple(map(Fraction, range(*_YEARS))), Scale.YEAR)
     first, last = _DECADES[kind]
     sizes = [Fraction(10) ** power * mantissa for power in range(first, last) for mantissa in _MANTISSAS]
     return ValueCells((*(-size for size in reversed(sizes)), Fraction(0), *sizes))
 
 
-def fine_cells(low: tuple[Fraction, Fraction], high: tuple[Fraction, Fraction], *, whole: bool) -> ValueCells:
-    """Return finer cells of the lowest and the highest occupied coarse cell.
+def fine_cells(
+    low: tuple[Fraction, Fraction], high: tuple[Fraction, Fraction], scale: Scale, *, whole: bool
+) -> ValueCells:
+    """Return finer cells of the lowest and the highest occupied coarse cell; those of years are months.
 
-    >>> [decimal_text(edge) for edge in fine_cells((Fraction(0), Fraction(1)), (Fraction(5), Fraction(10)), whole=True).edges]
-    ['0', '1', '5', '6', '7', '8', '9', '10']
+    >>> fine = fine_cells((Fraction(0), Fraction(1)), (Fraction(5), Fraction(10)), Scale.VALUE, whole=True)
+    >>> [int(edge) for edge in fine.edges]
+    [0, 1, 5, 6, 7, 8, 9, 10]
     """
+    if scale is Scale.YEAR:
+        months = {Fraction(month) for year in (low, high) for month in range(int(12 * year[0]), int(12 * year[1]) + 1)}
+        return ValueCells(tuple(sorted(months)), Scale.MONTH)
     if low == high:
         return ValueCells(_divided(*low, _FINE_CELLS_ALONE, whole=whole))
     edges = {*_divided(*low, _FINE_CELLS, whole=whole), *_divided(*high, _FINE_CELLS, whole=whole)}

@@ -7,7 +7,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from discreet.advise.value_cells import NULL_CELL, ValueCells, coarse_cells, fine_cells, round_step
+from discreet.advise.value_cells import NULL_CELL, Scale, ValueCells, fine_cells, round_step
 from discreet.answer.model import Answer
 
 _LOSS = 0.0025  # share of the values that may be outside, at each end
@@ -19,6 +19,7 @@ UNITS_PER_DEVIATION = 2 / _MAX_UNCERTAINTY  # units that a histogram needs, for 
 _ROUGH = 0.005  # above this share the ends are left as wide as a coarse cell
 _NEAR_ZERO = Fraction(1, 4)  # a low end up to this share of the high end becomes 0
 _BINS = 20
+_FEWEST_IN_BIN, _CLEAR = 0.01, 3.0  # share of the values in a bin of growing width, and deviations of noise
 _SKEWED = 0.5  # share of the values in the first of equal bins from which bins of growing width are better
 
 
@@ -81,7 +82,9 @@ class CoarseRange:
 
     low: tuple[Fraction, Fraction]
     high: tuple[Fraction, Fraction]
+    scale: Scale
     total: float
+    cells: int  # whose counts the total adds up
     rough: bool
     beyond_grid: bool
 
@@ -89,6 +92,7 @@ class CoarseRange:
 def coarse_range(counts: ValueCounts) -> CoarseRange | None:
     """Return the coarse cells at the ends of the values; None if the histogram cannot tell.
 
+    >>> from discreet.advise.value_cells import coarse_cells
     >>> cells = coarse_cells("integer")
     >>> values = np.bincount([cells.edges.index(10) + 1] * 700 + [cells.edges.index(20) + 1] * 300, minlength=110)
     >>> found = coarse_range(ValueCounts(cells, values, 0, 2.0, is_laplace=False))
@@ -103,21 +107,32 @@ def coarse_range(counts: ValueCounts) -> CoarseRange | None:
     total = float(counts.counts[first : last + 1].sum())
     if total <= 0 or 2 * counts.deviation > _MAX_UNCERTAINTY * total:
         return None
-    rough = 2 * counts.deviation > _ROUGH * total
+    rough, cells = 2 * counts.deviation > _ROUGH * total, last + 1 - first
     first += int(np.searchsorted(np.cumsum(seen), _LOSS * total, side="right"))
     last -= int(np.searchsorted(np.cumsum(seen[::-1]), _LOSS * total, side="right"))
     edges = counts.cells.edges
     beyond = first == 0 or last == len(edges)
-    if rough and not counts.cells.years:
+    if rough and counts.cells.scale is Scale.VALUE:
         zero = edges.index(Fraction(0)) + 1  # values from 0 on: no spare cell of negative numbers
         first, last = (first if first == zero else first - 1), last + 1
     first, last = max(1, first), min(len(edges) - 1, last)
-    return CoarseRange((edges[first - 1], edges[first]), (edges[last - 1], edges[last]), total, rough, beyond)
+    return CoarseRange(
+        (edges[first - 1], edges[first]),
+        (edges[last - 1], edges[last]),
+        counts.cells.scale,
+        total,
+        cells,
+        rough,
+        beyond,
+    )
 
 
 @dataclass(frozen=True)
 class ChosenRange:
-    """A range with round ends; the values outside it, estimated and at most (95 %), as shares of all; and bins."""
+    """A range with round ends, the share of values outside it, estimated and at most (95 %), and bins.
+
+    The ends of times are months since the year 0; the high one is the first month after the range.
+    """
 
     low: Fraction
     high: Fraction
@@ -129,62 +144,69 @@ class ChosenRange:
 
 def refined_cells(coarse: CoarseRange, *, whole: bool) -> ValueCells:
     """Return the cells by which the ends of a coarse range are refined."""
-    return fine_cells(coarse.low, coarse.high, whole=whole)
+    return fine_cells(coarse.low, coarse.high, coarse.scale, whole=whole)
 
 
 def chosen_range(coarse: CoarseRange, first: ValueCounts, fine: ValueCounts, *, whole: bool) -> ChosenRange:
     """Choose the range from the fine counts of the cells at the ends of a coarse range."""
-    edges, counts = fine.cells.edges, fine.counts
-    total = max(float(counts.sum()), coarse.total / 2, 1.0)
-    below = 0 if coarse.rough else _cut(counts, fine.deviation, total, _cells_in(edges, coarse.low))
-    above = 0 if coarse.rough else _cut(counts[::-1], fine.deviation, total, _cells_in(edges, coarse.high))
-    if below + above > len(edges) - 2:
-        below = above = 0
+    edges, evidence = fine.cells.edges, _Outside(fine.counts, fine.deviation, coarse)
+    per_cell = 12 if fine.cells.scale is Scale.MONTH else 1
+    below = above = 0
+    if not coarse.rough:
+        low_cells, high_cells = (
+            edges.index(end * per_cell) - edges.index(start * per_cell) for start, end in (coarse.low, coarse.high)
+        )
+        above = max((cut for cut in range(high_cells) if evidence.is_small(0, cut)), default=0)
+        spare = len(edges) - 2 - above  # one cell is left
+        below = max((cut for cut in range(low_cells) if cut <= spare and evidence.is_small(cut, 0)), default=0)
     low, high = edges[below], edges[len(edges) - 1 - above]
-    outside = np.concatenate([counts[: below + 1], counts[len(counts) - 1 - above :]])
-    estimate, spare = float(outside.sum()), _ONE_SIDED * fine.deviation * math.sqrt(len(outside))
-    low, high = _rounded_outwards(low, high, whole=whole)
+    numbers = fine.cells.scale is Scale.VALUE
+    low, high = _rounded_outwards(low, high, whole=whole) if numbers else (low, high)
+    estimate, deviation = evidence.estimate(below, above)
     return ChosenRange(
         low,
         high,
-        min(1.0, max(0.0, estimate / total)),
-        min(1.0, max(0.0, estimate + spare) / total),
-        min(1.0, max(0.0, first.missing / (total + max(0.0, first.missing)))),
-        suggested_bins(low, high, first, whole=whole),
+        *_shares(estimate, deviation, coarse.total),
+        _missing_share(first, coarse.total),
+        suggested_bins(low, high, first, whole=whole) if numbers else (),
     )
 
 
-def year_range(coarse: CoarseRange, counts: ValueCounts) -> ChosenRange:
-    """Return the range of whole years; nothing is refined."""
-    low, high = coarse.low[0], coarse.high[0]
-    edges = counts.cells.edges
-    outside = np.concatenate([counts.counts[: edges.index(low) + 1], counts.counts[edges.index(high) + 2 :]])
-    near = np.maximum(outside, 0)[np.maximum(outside, 0) > _NEIGHBOUR * counts.deviation]
-    spare = _ONE_SIDED * counts.deviation * math.sqrt(len(outside))
-    total = coarse.total
-    return ChosenRange(
-        low,
-        high,
-        min(1.0, float(near.sum()) / total),
-        min(1.0, max(0.0, float(outside.sum()) + spare) / total),
-        min(1.0, max(0.0, counts.missing) / (total + max(0.0, counts.missing))),
-        (),
-    )
+@dataclass(frozen=True, eq=False)
+class _Outside:
+    """The number of values outside a range: counted there, or the total less what is counted inside."""
+
+    counts: np.ndarray
+    deviation: float
+    coarse: CoarseRange
+
+    def estimate(self, below: int, above: int) -> tuple[float, float]:
+        """Return the values outside if cells are cut off at both ends, and its deviation: of two, the more accurate.
+
+        What lies beyond the edges is always outside.
+        """
+        inside = self.counts[below + 1 : len(self.counts) - 1 - above]
+        cells_outside, cells_inside = len(self.counts) - len(inside), len(inside) + self.coarse.cells
+        if cells_inside < cells_outside:
+            return self.coarse.total - float(inside.sum()), self.deviation * math.sqrt(cells_inside)
+        return float(self.counts.sum() - inside.sum()), self.deviation * math.sqrt(cells_outside)
+
+    def is_small(self, below: int, above: int) -> bool:
+        """Return whether at most the permitted share seems to be outside, one deviation of noise included."""
+        estimate, deviation = self.estimate(below, above)
+        ends = (below > 0) + (above > 0)
+        return estimate + deviation <= ends * _LOSS * self.coarse.total
 
 
-def _cells_in(edges: tuple[Fraction, ...], cell: tuple[Fraction, Fraction]) -> int:
-    """Return the number of fine cells within a coarse one."""
-    return edges.index(cell[1]) - edges.index(cell[0])
+def _shares(estimate: float, deviation: float, total: float) -> tuple[float, float]:
+    """Return the share of values outside, estimated and at most with 95 % confidence."""
+    high = max(0.0, estimate) + _ONE_SIDED * deviation
+    return min(1.0, max(0.0, estimate) / total), min(1.0, high / total)
 
 
-def _cut(counts: np.ndarray, deviation: float, total: float, most: int) -> int:
-    """Return how many of the outer cells hold at most the permitted share of the values, with their noise."""
-    cut = 0
-    for cells in range(1, most + 1):
-        if counts[: cells + 1].sum() + deviation * math.sqrt(cells + 1) > _LOSS * total:
-            break
-        cut = cells
-    return cut
+def _missing_share(counts: ValueCounts, total: float) -> float:
+    missing = max(0.0, counts.missing)
+    return missing / (total + missing)
 
 
 def _rounded_outwards(low: Fraction, high: Fraction, *, whole: bool) -> tuple[Fraction, Fraction]:
@@ -195,12 +217,23 @@ def _rounded_outwards(low: Fraction, high: Fraction, *, whole: bool) -> tuple[Fr
 
 
 def suggested_bins(low: Fraction, high: Fraction, first: ValueCounts, *, whole: bool) -> tuple[Fraction, ...]:
-    """Return the ends of about 10 to 20 bins: equal ones, or of growing width if most values were in the first."""
+    """Return the ends of about 10 to 20 bins: equal ones, or of growing width if most values were in the first.
+
+    Bins of growing width are merged until each seems to have one percent of the values.
+    """
     step = round_step(low, high, _BINS, whole=whole)
     equal = tuple(low + step * number for number in range(int((high - low) / step) + 1))
-    edges, counts = first.cells.edges, np.maximum(first.counts, 0)
-    in_first = float(sum(counts[place + 1] for place, edge in enumerate(edges[:-1]) if low <= edge < equal[1]))
-    if low < 0 or in_first < _SKEWED * float(counts.sum()):
+    edges, counts = first.cells.edges, np.where(first.counts > _NEIGHBOUR * first.deviation, first.counts, 0)
+    total, lowest = float(counts.sum()), edges[0]
+    cells = zip((lowest, *edges), (*edges, None), counts, strict=True)
+    in_first = sum(count for start, end, count in cells if end is not None and low <= start and end <= equal[1])
+    if low < 0 or in_first < _SKEWED * total:
         return equal
-    inner = [edge for edge in edges if low < edge < high]
-    return (low, *inner[-_BINS + 2 :], high)
+    bins, content = [low], 0.0
+    least = max(_FEWEST_IN_BIN * total, _CLEAR * first.deviation)
+    for start, end, count in zip(edges, edges[1:], counts[1:], strict=False):
+        content += float(count) if start >= low else 0.0
+        if low < end < high and content >= least:
+            bins.append(end)
+            content = 0.0
+    return (*bins, high)

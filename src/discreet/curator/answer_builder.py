@@ -39,7 +39,7 @@ from discreet.estimate.quantiles import extreme_notes, rank_margin, redraw_estim
 from discreet.estimate.sampling import SampledRelease, SamplingError
 from discreet.kernel.errors import Failed, Refused
 from discreet.kernel.event import Receipt
-from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
+from discreet.kernel.loss import ZERO_LOSS, Budget
 from discreet.kernel.mechanism import Laplace
 from discreet.kernel.question import GroupKey, SelectedGroups
 from discreet.kernel.selection import QuantileSelection

@@ -158,6 +158,8 @@ class Curator:
             raise Refused("sql: contribution histograms need one SELECT whose contributions can be clipped.")
         histograms = replace(plan, releases=pricing.query_histograms(plan))
         request = pricing.read_cost_request(histograms, CostRequest(epsilon, rho), by, self.policy)
+        if isinstance(request, dict):
+            raise Refused("WITHIN: contribution histograms have no margin that can be requested. Give epsilon.")
         version = pricing.data_version(self.policy)
         fingerprints = {
             name for part in histograms.releases for name in pricing.known_fingerprints(part.question, version)
@@ -184,8 +186,8 @@ class Curator:
     ) -> Advice:
         """Choose contribution bounds and ranges of columns from noisy histograms, charged to this ledger.
 
-        Each of `by_columns` is a typical GROUP BY, such as "ward, month". By default ranges are chosen for all columns of
-        numbers and times that have none. Bounds are chosen for queries at `query_epsilon`, by default `epsilon`.
+        Each of `by_columns` is a typical GROUP BY, such as "ward, month". By default ranges are chosen for all columns
+        of numbers and times that have none. Bounds are chosen for queries at `query_epsilon`, by default `epsilon`.
         """
         return give_advice(self, plan_advice(self.policy, table, by_columns, columns, epsilon, query_epsilon), progress)
 

@@ -96,7 +96,9 @@ def choose_bounds(
             if isinstance(request, dict):
                 raise Refused(_NO_MARGIN)
             return None
-        chosen[release.automatic.key] = bounds_for_choices(release, dict(_choose(each, release.question) for each in histories))
+        chosen[release.automatic.key] = bounds_for_choices(
+            release, dict(_choose(each, release.question) for each in histories)
+        )
     return chosen
 
 
