@@ -10,7 +10,7 @@ _MANTISSAS = (1, 2, 5)
 _DECADES = {"integer": (0, 18), "real": (-6, 15), "decimal": (-6, 15)}
 _YEARS = (1850, 2151)
 _FINE_CELLS = 20  # of a part that is refined, at most
-_FINE_CELLS_ALONE = 60
+_FINE_CELLS_ALONE = 200  # if it is a single cell, whose values may be close together
 NULL_CELL = -1
 
 

@@ -12,11 +12,12 @@ from discreet.answer.model import Answer
 
 _LOSS = 0.0025  # share of the values that may be outside, at each end
 _NEIGHBOUR = 2.0  # deviations of noise of an occupied cell beside others
-_FALSE_ALARM = 0.05  # probability that a cell which is far from all others, and empty, counts as occupied
+_FALSE_ALARM = 0.005  # probability that a cell which is far from all others, and empty, counts as occupied
 _ONE_SIDED = 1.7  # deviations of a sum of noise that are exceeded with probability 5 %, at most
 _MAX_UNCERTAINTY = 0.05  # two deviations of noise above this share of all values: the histogram cannot tell
 UNITS_PER_DEVIATION = 2 / _MAX_UNCERTAINTY  # units that a histogram needs, for a deviation of 1
-_ROUGH = 0.005  # above this share the ends are left as wide as a coarse cell
+_ROUGH = 0.005  # above this share a spare cell is added at each end, and the ends are not refined
+_NARROW = 0.25  # share of the fine cells up to which values within one coarse cell are close together
 _NEAR_ZERO = Fraction(1, 4)  # a low end up to this share of the high end becomes 0
 _BINS = 20
 _FEWEST_IN_BIN, _CLEAR = 0.01, 3.0  # share of the values in a bin of growing width, and deviations of noise
@@ -35,7 +36,7 @@ class ValueCounts:
 
     @property
     def threshold(self) -> float:
-        """A count that all empty cells together exceed with probability 5 % at most."""
+        """A count that all empty cells together exceed with probability 0.5 % at most."""
         tail = _FALSE_ALARM / len(self.counts)
         if self.is_laplace:
             return self.deviation / math.sqrt(2) * math.log(1 / (2 * tail))
@@ -149,16 +150,8 @@ def refined_cells(coarse: CoarseRange, *, whole: bool) -> ValueCells:
 
 def chosen_range(coarse: CoarseRange, first: ValueCounts, fine: ValueCounts, *, whole: bool) -> ChosenRange:
     """Choose the range from the fine counts of the cells at the ends of a coarse range."""
-    edges, evidence = fine.cells.edges, _Outside(fine.counts, fine.deviation, coarse)
-    per_cell = 12 if fine.cells.scale is Scale.MONTH else 1
-    below = above = 0
-    if not coarse.rough:
-        low_cells, high_cells = (
-            edges.index(end * per_cell) - edges.index(start * per_cell) for start, end in (coarse.low, coarse.high)
-        )
-        above = max((cut for cut in range(high_cells) if evidence.is_small(0, cut)), default=0)
-        spare = len(edges) - 2 - above  # one cell is left
-        below = max((cut for cut in range(low_cells) if cut <= spare and evidence.is_small(cut, 0)), default=0)
+    edges, evidence = fine.cells.edges, _Outside(fine.counts, fine.deviation, fine.is_laplace, coarse)
+    below, above = (0, 0) if coarse.rough else _cells_to_cut(coarse, fine, evidence)
     low, high = edges[below], edges[len(edges) - 1 - above]
     numbers = fine.cells.scale is Scale.VALUE
     low, high = _rounded_outwards(low, high, whole=whole) if numbers else (low, high)
@@ -172,30 +165,56 @@ def chosen_range(coarse: CoarseRange, first: ValueCounts, fine: ValueCounts, *, 
     )
 
 
+def _cells_to_cut(coarse: CoarseRange, fine: ValueCounts, evidence: "_Outside") -> tuple[int, int]:
+    """Return how many fine cells to cut off at both ends."""
+    edges = fine.cells.edges
+    occupied = fine.occupied()
+    if coarse.low == coarse.high and occupied and occupied[1] - occupied[0] < _NARROW * len(edges):
+        narrow = max(0, occupied[0] - 2), max(0, len(edges) - 2 - occupied[1])  # one spare cell at each end
+        if evidence.may_be_small(*narrow):
+            return narrow
+    per_cell = 12 if fine.cells.scale is Scale.MONTH else 1
+    low_cells, high_cells = (
+        edges.index(end * per_cell) - edges.index(start * per_cell) for start, end in (coarse.low, coarse.high)
+    )
+    above = max((cut for cut in range(high_cells) if evidence.is_small(0, cut)), default=0)
+    spare = len(edges) - 2 - above  # one cell is left
+    return max((cut for cut in range(low_cells) if cut <= spare and evidence.is_small(cut, 0)), default=0), above
+
+
 @dataclass(frozen=True, eq=False)
 class _Outside:
     """The number of values outside a range: counted there, or the total less what is counted inside."""
 
     counts: np.ndarray
     deviation: float
+    is_laplace: bool
     coarse: CoarseRange
 
     def estimate(self, below: int, above: int) -> tuple[float, float]:
         """Return the values outside if cells are cut off at both ends, and its deviation: of two, the more accurate.
 
-        What lies beyond the edges is always outside.
+        What lies beyond the edges is always outside. In l2 a unit weighs more if it is in more cells, so that the total
+        of the coarse cells is not that of the fine ones.
         """
         inside = self.counts[below + 1 : len(self.counts) - 1 - above]
         cells_outside, cells_inside = len(self.counts) - len(inside), len(inside) + self.coarse.cells
-        if cells_inside < cells_outside:
+        if self.is_laplace and cells_inside < cells_outside:
             return self.coarse.total - float(inside.sum()), self.deviation * math.sqrt(cells_inside)
         return float(self.counts.sum() - inside.sum()), self.deviation * math.sqrt(cells_outside)
 
     def is_small(self, below: int, above: int) -> bool:
-        """Return whether at most the permitted share seems to be outside, one deviation of noise included."""
+        """Return whether at most what is permitted seems to be outside, one deviation of noise included."""
         estimate, deviation = self.estimate(below, above)
-        ends = (below > 0) + (above > 0)
-        return estimate + deviation <= ends * _LOSS * self.coarse.total
+        return estimate + deviation <= self._permitted(below, above)
+
+    def may_be_small(self, below: int, above: int) -> bool:
+        """Return whether more than the permitted share outside is unlikely."""
+        estimate, deviation = self.estimate(below, above)
+        return estimate - deviation <= self._permitted(below, above)
+
+    def _permitted(self, below: int, above: int) -> float:
+        return ((below > 0) + (above > 0)) * max(_LOSS * self.coarse.total, 2 * self.deviation)
 
 
 def _shares(estimate: float, deviation: float, total: float) -> tuple[float, float]:
