@@ -46,23 +46,18 @@ def bounds_sentence(advice: "BoundsAdvice") -> str:
     """Return the bounds of a grouping, with margin, forecast of the bias, and a warning if the choice was blind."""
     bounds, radius = advice.bounds, advice.radius(advice.bounds)
     if bounds.blind:
-        declared = advice.evidence.release.automatic
-        kept = "the declared bounds stay" if declared and declared.declared else "what follows is a guess"
+        automatic = advice.evidence.release.automatic
+        guess = f"groups = {bounds.groups} and rows = {bounds.rows} would be a guess"
+        instead = "the declared bounds stay" if automatic and automatic.declared else guess
         return (
             f"{grouping_text(advice.grouping)}: the histogram cannot tell, because it has too few units for its noise; "
-            f"{kept} (groups = {bounds.groups}, rows = {bounds.rows}). Take the bounds from the meaning of the data, "
-            "or give a larger epsilon."
+            f"{instead}. Take the bounds from the meaning of the data, or give a larger epsilon."
         )
     return (
-        f"{choice_sentence(advice)}: groups = {bounds.groups}, rows = {bounds.rows}. A group's count then has a "
+        f"{grouping_text(advice.grouping)}: groups = {bounds.groups}, rows = {bounds.rows}. A group's count then has a "
         f"margin of ± {round_up(float(advice.margin(radius)))} at the query's cost, and a clipping bias of about "
         f"{_bias_text(advice, radius)} (forecast, not a bound)."
     )
-
-
-def choice_sentence(advice: "BoundsAdvice") -> str:
-    """Return what a pair of bounds is for."""
-    return grouping_text(advice.grouping)
 
 
 def _bias_text(advice: "BoundsAdvice", radius: float) -> str:

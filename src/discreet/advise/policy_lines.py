@@ -4,8 +4,10 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from discreet.advise.advice_text import bounds_sentence, choice_sentence, range_sentence
+from discreet.advise.advice_plan import grouping_text
+from discreet.advise.advice_text import bounds_sentence, range_sentence
 from discreet.advise.value_cells import decimal_text
+from discreet.policy.declarations import declared_bound
 from discreet.policy.model import column_text
 from discreet.policy.toml import key_text
 from discreet.pricing.remaining_budget import cost_in_budget
@@ -47,10 +49,11 @@ def _bounds_lines(advice: "Advice", table: str) -> Iterator[str]:
     for other in advice.bounds:
         if other.grouping.table == table and other is not chosen:
             pair = f"groups={other.bounds.groups}, rows={other.bounds.rows}"
-            yield from _comment(f"{choice_sentence(other)}: ask with {pair}.")
-    # A blind choice is a guess, so the line has to be uncommented by hand.
+            yield from _comment(f"{grouping_text(other.grouping)}: ask with {pair}.")
+    # A blind choice is a guess, which has to be uncommented by hand; without keys, nothing was learned about groups.
     mark = "# " if chosen.bounds.blind else ""
-    yield f"{mark}groups = {chosen.bounds.groups}"
+    if chosen.grouping.keys or declared_bound(advice.plan.policy.tables[table].groups) is None:
+        yield f"{mark}groups = {chosen.bounds.groups}"
     yield f"{mark}rows = {chosen.bounds.rows}"
 
 

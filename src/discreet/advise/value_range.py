@@ -116,7 +116,7 @@ def coarse_range(counts: ValueCounts) -> CoarseRange | None:
     if rough and counts.cells.scale is Scale.VALUE:
         zero = edges.index(Fraction(0)) + 1  # values from 0 on: no spare cell of negative numbers
         first, last = (first if first == zero else first - 1), last + 1
-    first, last = max(1, first), min(len(edges) - 1, last)
+    first, last = (min(max(1, cell), len(edges) - 1) for cell in (first, last))
     return CoarseRange(
         (edges[first - 1], edges[first]),
         (edges[last - 1], edges[last]),
