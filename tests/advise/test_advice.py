@@ -227,6 +227,13 @@ def test_stored_advice_needs_no_remaining_budget():
         assert curator.advise(epsilon=8, columns=["cost"]).paid == ZERO_LOSS
 
 
+def test_days_of_people_can_be_the_unit():
+    with opened(bounds='window = "1 day"\ntime = "seen"') as curator:
+        advice = curator.advise(epsilon=3, by_columns=["ward"], columns=["age"])
+        assert len(advice.bounds[0].evidence.buckets) == 2
+        assert advice.bounds[0].bounds.rows <= 4
+
+
 def test_single_rows_need_no_bounds():
     policy = Policy.from_dict(
         {

@@ -11,7 +11,7 @@ from discreet.kernel.errors import Refused
 from discreet.kernel.loss import Loss
 from discreet.kernel.numbers import Number
 from discreet.policy import Policy
-from discreet.policy.column_domains import DeclaredColumn, NoDomain
+from discreet.policy.column_domains import DeclaredColumn, Keys, NoDomain, References
 from discreet.policy.declarations import (
     ColumnUnit,
     DeclaredTable,
@@ -28,7 +28,7 @@ _KINDS = ("integer", "real", "decimal", "date", "timestamp")
 
 @dataclass(frozen=True)
 class Grouping:
-    """A typical GROUP BY of a table, as SQL; empty for totals over all rows. `unit` is the column of the unit."""
+    """A typical GROUP BY of a table, as SQL; empty for totals over all rows. `unit` is the privacy unit in SQL."""
 
     table: str
     keys: str
@@ -37,7 +37,7 @@ class Grouping:
     @property
     def sql(self) -> str:
         """The query whose contribution histograms are released."""
-        units = f", COUNT(DISTINCT {quoted(self.unit)}) AS units" if self.unit and self.keys else ""
+        units = f", COUNT(DISTINCT {self.unit}) AS units" if self.unit and self.keys else ""
         group = f" GROUP BY {self.keys}" if self.keys else ""
         return f"SELECT COUNT(*) AS n{units} FROM {quoted(self.table)}{group}"  # noqa: S608 - parsed by the front end
 
@@ -135,7 +135,7 @@ def plan_advice(  # noqa: PLR0913, PLR0917 - the arguments of `advise`
     if len(tables) > 1 and (by_columns or columns):
         raise Refused("table: the policy has several private tables. Name the one that the columns belong to.")
     groupings = tuple(
-        Grouping(each.name, keys.strip(), _unit_column(each))
+        Grouping(each.name, keys.strip(), _unit_sql(each))
         for each in tables
         if not isinstance(each.unit, RowUnit)
         for keys in dict.fromkeys(by_columns or ("",))
@@ -174,6 +174,16 @@ def _unit_column(table: DeclaredTable) -> str | None:
     return table.unit.name if isinstance(table.unit, ColumnUnit | WindowUnit) else None
 
 
+def _unit_sql(table: DeclaredTable) -> str | None:
+    """Return the expression whose distinct values are the units; None if it is not in the table itself."""
+    match table.unit:
+        case ColumnUnit(name):
+            return quoted(name)
+        case WindowUnit(name, time, window):
+            return f"({quoted(name)}, date_trunc('{window}', {quoted(time)}))"
+    return None
+
+
 def _key_columns(policy: Policy, table: DeclaredTable) -> set[str]:
     """Return the columns that identify units or rows of other tables, in lower case."""
     names = {name for name in (_unit_column(table),) if name}
@@ -201,8 +211,9 @@ def _named_columns(table: DeclaredTable, names: Sequence[str]) -> list[DeclaredC
     for name in dict.fromkeys(names):
         declared = declared_name(table.columns, name)
         column = None if declared is None else table.columns[declared]
-        if column is None or column.type not in _KINDS or column.name == _unit_column(table):
-            why = "is not a column" if column is None else "is not a column of numbers or times that can have a range"
-            raise Refused(f"columns: {name!r} {why} of {table.name}.")
+        if column is None:
+            raise Refused(f"columns: {name!r} is not a column of {table.name}.")
+        if column.type not in _KINDS or isinstance(column.domain, Keys | References) or name == _unit_column(table):
+            raise Refused(f"columns: {name!r} cannot have a range. Name columns of numbers, dates or timestamps.")
         found.append(column)
     return found

@@ -12,7 +12,7 @@ from discreet.pricing.remaining_budget import cost_in_budget
 if TYPE_CHECKING:
     from discreet.advise.advice import Advice, BoundsAdvice, RangeAdvice
 
-_STEPS = 6  # radii above and below the chosen one, in the table of candidates: every second step of sqrt(2)
+_SHOWN = 2.1  # the table of candidates extends by this factor beyond the chosen radii
 
 
 def advice_text(advice: "Advice") -> str:
@@ -55,14 +55,14 @@ def bounds_sentence(advice: "BoundsAdvice") -> str:
         )
     return (
         f"{grouping_text(advice.grouping)}: groups = {bounds.groups}, rows = {bounds.rows}. A group's count then has a "
-        f"margin of ± {round_up(float(advice.margin(radius)))} at the query's cost, and a clipping bias of about "
-        f"{_bias_text(advice, radius)} (forecast, not a bound)."
+        f"margin of ± {round_up(float(advice.margin(radius)))} at the query's cost, and {_bias_text(advice, radius)} "
+        "(forecast, not a bound)."
     )
 
 
 def _bias_text(advice: "BoundsAdvice", radius: float) -> str:
-    middle, high = (advice.bias_at(radius, probability) for probability in (0.5, 0.9))
-    return f"{_two_digits(middle)} to {_two_digits(high)}"
+    middle, high = (_two_digits(advice.bias_at(radius, probability)) for probability in (0.5, 0.9))
+    return f"a clipping bias of about {middle} to {high}" if high != "0" else "no clipping bias"
 
 
 def _candidate_lines(advice: "BoundsAdvice") -> Iterator[str]:
@@ -70,7 +70,7 @@ def _candidate_lines(advice: "BoundsAdvice") -> Iterator[str]:
     radii, middle = advice.bias(0.5)
     _, high = advice.bias(0.9)
     chosen, best = advice.radius(advice.bounds), advice.radius(advice.least_error)
-    shown = [place for place, radius in enumerate(radii) if best / 2.1 <= radius <= max(chosen, best) * 2.1]
+    shown = [place for place, radius in enumerate(radii) if best / _SHOWN <= radius <= max(chosen, best) * _SHOWN]
     yield f"  {'radius':>10}  {'margin ±':>10}  {'clipping bias':>13}  {'at most about':>13}"
     for place in shown:
         marks = [

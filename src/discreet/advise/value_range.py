@@ -211,7 +211,7 @@ class _Outside:
     def may_be_small(self, below: int, above: int) -> bool:
         """Return whether more than the permitted share outside is unlikely."""
         estimate, deviation = self.estimate(below, above)
-        return estimate - deviation <= self._permitted(below, above)
+        return estimate - 2 * deviation <= self._permitted(below, above)
 
     def _permitted(self, below: int, above: int) -> float:
         return ((below > 0) + (above > 0)) * max(_LOSS * self.coarse.total, 2 * self.deviation)

@@ -6,12 +6,9 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from types import MappingProxyType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from discreet import pricing
-from discreet.advise.advice import Advice
-from discreet.advise.advice_plan import AdvicePlan, plan_advice
-from discreet.advise.give_advice import check_plan, give_advice
 from discreet.answer.model import Answer, Explanation
 from discreet.curator import answer_builder
 from discreet.curator.circuit_breaker import GRACE_SECONDS, CircuitBreaker
@@ -44,6 +41,10 @@ from discreet.pricing.remaining_budget import (
 )
 from discreet.query.free_query import read_public_rows
 from discreet.query.passes import plan_query, run_reader
+
+if TYPE_CHECKING:
+    from discreet.advise.advice import Advice
+    from discreet.advise.advice_plan import AdvicePlan
 
 _LOG = logging.getLogger("discreet")
 _MAX_PLANS = 64  # that are kept for repeated queries
@@ -183,12 +184,23 @@ class Curator:
         columns: Sequence[str] | None = None,
         query_epsilon: Number | None = None,
         progress: Callable[[str], None] = _LOG.info,
-    ) -> Advice:
+    ) -> "Advice":
         """Choose contribution bounds and ranges of columns from noisy histograms, charged to this ledger.
 
         Each of `by_columns` is a typical GROUP BY, such as "ward, month". By default ranges are chosen for all columns
         of numbers and times that have none. Bounds are chosen for queries at `query_epsilon`, by default `epsilon`.
+
+        >>> import discreet as dc, pyarrow as pa
+        >>> people = pa.table({"person": list(range(3000)), "age": [18 + number % 70 for number in range(3000)]})
+        >>> columns = {"age": {"type": "integer"}}
+        >>> with dc.open(people, unit="person", budget=4, columns=columns, ledger=":memory:") as curator:
+        ...     advice = curator.advise(epsilon=2)
+        ...     print(advice.ranges[0].column.domain.high >= 87, curator.budget().spent.epsilon)
+        True 2
         """
+        from discreet.advise.advice_plan import plan_advice  # noqa: PLC0415 - queries start faster without
+        from discreet.advise.give_advice import give_advice  # noqa: PLC0415
+
         return give_advice(self, plan_advice(self.policy, table, by_columns, columns, epsilon, query_epsilon), progress)
 
     def plan_advice(
@@ -199,8 +211,11 @@ class Curator:
         by_columns: Sequence[str] = (),
         columns: Sequence[str] | None = None,
         query_epsilon: Number | None = None,
-    ) -> AdvicePlan:
+    ) -> "AdvicePlan":
         """Return what `advise` would release and charge. This is free and reads no private data."""
+        from discreet.advise.advice_plan import plan_advice  # noqa: PLC0415 - queries start faster without
+        from discreet.advise.give_advice import check_plan  # noqa: PLC0415
+
         plan = plan_advice(self.policy, table, by_columns, columns, epsilon, query_epsilon)
         check_plan(self, plan)
         return plan
