@@ -113,7 +113,7 @@ def coarse_range(counts: ValueCounts) -> CoarseRange | None:
     last -= int(np.searchsorted(np.cumsum(seen[::-1]), _LOSS * total, side="right"))
     edges = counts.cells.edges
     beyond = first == 0 or last == len(edges)
-    if rough and counts.cells.scale is Scale.VALUE:
+    if rough and first < last and counts.cells.scale is Scale.VALUE:
         zero = edges.index(Fraction(0)) + 1  # values from 0 on: no spare cell of negative numbers
         first, last = (first if first == zero else first - 1), last + 1
     first, last = (min(max(1, cell), len(edges) - 1) for cell in (first, last))
@@ -151,7 +151,7 @@ def refined_cells(coarse: CoarseRange, *, whole: bool) -> ValueCells:
 def chosen_range(coarse: CoarseRange, first: ValueCounts, fine: ValueCounts, *, whole: bool) -> ChosenRange:
     """Choose the range from the fine counts of the cells at the ends of a coarse range."""
     edges, evidence = fine.cells.edges, _Outside(fine.counts, fine.deviation, fine.is_laplace, coarse)
-    below, above = (0, 0) if coarse.rough else _cells_to_cut(coarse, fine, evidence)
+    below, above = _cells_to_cut(coarse, fine, evidence)
     low, high = edges[below], edges[len(edges) - 1 - above]
     numbers = fine.cells.scale is Scale.VALUE
     low, high = _rounded_outwards(low, high, whole=whole) if numbers else (low, high)
@@ -173,6 +173,8 @@ def _cells_to_cut(coarse: CoarseRange, fine: ValueCounts, evidence: "_Outside") 
         narrow = max(0, occupied[0] - 2), max(0, len(edges) - 2 - occupied[1])  # one spare cell at each end
         if evidence.may_be_small(*narrow):
             return narrow
+    if coarse.rough:
+        return 0, 0
     per_cell = 12 if fine.cells.scale is Scale.MONTH else 1
     low_cells, high_cells = (
         edges.index(end * per_cell) - edges.index(start * per_cell) for start, end in (coarse.low, coarse.high)
