@@ -137,6 +137,17 @@ def test_the_lines_make_a_policy_that_answers_sums_and_means(curator):
     assert abs(answer.table["m"][0].as_py() - truth) < 0.3 * truth
 
 
+def test_the_policy_gets_the_bounds_of_the_first_grouping_and_the_others_are_comments():
+    with opened() as curator:
+        advice = curator.advise(epsilon=2, by_columns=["ward", ""], columns=[])
+        swapped = curator.advise(epsilon=2, by_columns=["", "ward"], columns=[])
+    by_ward, total = advice.bounds
+    assert tomllib.loads(advice.toml())["tables"]["visits"]["rows"] == by_ward.bounds.rows
+    assert tomllib.loads(swapped.toml())["tables"]["visits"]["rows"] == total.bounds.rows != by_ward.bounds.rows
+    assert f"ask with groups=1, rows={total.bounds.rows}" in advice.toml()
+    assert swapped.paid == ZERO_LOSS
+
+
 def test_the_lines_say_how_they_were_chosen_and_what_was_paid(curator):
     advice = curator.advise(epsilon=2, columns=["cost"])
     comments = " ".join(line.removeprefix("# ") for line in advice.toml().splitlines() if line.startswith("#"))

@@ -138,9 +138,8 @@ class Advice:
         return advice_text(self)
 
     def table_bounds(self, table: str) -> BoundsAdvice | None:
-        """Return the advice with the largest radius for a table: the policy has one pair of bounds for all queries."""
-        own = [each for each in self.bounds if each.grouping.table == table]
-        return max(own, key=lambda each: each.radius(each.bounds), default=None)
+        """Return the advice for the first grouping of a table: the policy has one pair of bounds for all queries."""
+        return next((each for each in self.bounds if each.grouping.table == table), None)
 
 
 def bounds_advice(grouping: Grouping, evidence: ContributionEvidence, query_cost: Loss) -> BoundsAdvice:

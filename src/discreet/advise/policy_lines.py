@@ -46,6 +46,9 @@ def _bounds_lines(advice: "Advice", table: str) -> Iterator[str]:
     if chosen is None:
         return
     yield from _comment(bounds_sentence(chosen))
+    if not chosen.bounds.blind and chosen.least_error != chosen.bounds:
+        pair = f"groups = {chosen.least_error.groups}, rows = {chosen.least_error.rows}"
+        yield from _comment(f"Least total error, but margins that the bias may exceed: {pair}.")
     for other in advice.bounds:
         if other.grouping.table == table and other is not chosen:
             pair = f"groups={other.bounds.groups}, rows={other.bounds.rows}"
