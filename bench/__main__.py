@@ -14,6 +14,7 @@ from bench import (
     local,
     membership,
     noise,
+    publish,
     quantiles,
     queries,
     selection,
@@ -35,6 +36,7 @@ PARTS = (
     attacks,
     membership,
     audit,
+    publish,
 )
 
 for part in [import_module(f"bench.{sys.argv[1]}")] if sys.argv[1:] else PARTS:

@@ -17,8 +17,8 @@ sys.path.insert(0, str(ROOT / "tools"))
 from trusted_base import TRUSTED_BASE, physical_lines, source_files, statement_lines  # noqa: E402
 
 # Lines of code by statement, whatever their layout; docs/design.md lists every module.
-KERNEL_LIMIT = 2989
-TRUSTED_BASE_LIMIT = 4907
+KERNEL_LIMIT = 3000
+TRUSTED_BASE_LIMIT = 4918
 KERNEL = sorted((ROOT / "src" / "discreet" / "kernel").rglob("*.py"))
 RANDOMIZERS = sorted((ROOT / "src" / "discreet" / "local").rglob("*.py"))
 NAMES = [str(path.relative_to(ROOT / "src" / "discreet")) for path in KERNEL]

@@ -45,10 +45,11 @@ __all__ = [
     "open_ledger",
     "policy",
     "privacy",
+    "publish",
     "threshold_for",
 ]
 
-_MODULES = frozenset({"anonymity", "attacks", "audit", "dbapi", "learn", "local", "policy", "privacy"})
+_MODULES = frozenset({"anonymity", "attacks", "audit", "dbapi", "learn", "local", "policy", "privacy", "publish"})
 _EXPORTS = {
     "answer.model": ("Answer", "Explanation"),
     "curator.curator": ("Curator",),
@@ -70,7 +71,7 @@ _MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in nam
 _INTERNAL_NAMES = {"open": "open_curator"}  # inside the package, `open` is the builtin
 
 if TYPE_CHECKING:
-    from discreet import anonymity, attacks, audit, dbapi, learn, local, policy, privacy
+    from discreet import anonymity, attacks, audit, dbapi, learn, local, policy, privacy, publish
     from discreet.answer.model import Answer, Explanation
     from discreet.curator.curator import Curator
     from discreet.curator.open import open_curator as open  # noqa: A004 - the name that users expect

@@ -12,6 +12,7 @@ import discreet as dc
 from discreet.advise.unfinished_policy import load_unfinished
 from discreet.kernel.loss import ZERO_LOSS
 from discreet.policy import Policy
+from discreet.publish.plan import PublicationPlan
 
 POLICY = """
 [data]
@@ -199,6 +200,23 @@ def test_on_small_data_advice_says_that_it_cannot_tell(curator):
         assert str(advice).count("cannot tell") == 2
         assert tomllib.loads(advice.toml())["tables"]["visits"] == {"columns": {"cost": {"type": "real"}}}
         assert len(advice.receipts) == 2
+
+
+def test_bins_are_written_as_a_publication_plan_has_them():
+    with opened() as curator:
+        advice = curator.advise(epsilon=4, columns=["age"])
+    (line,) = (line for line in advice.toml().splitlines() if line.startswith("# bins"))
+    plan = f"""
+    [release]
+    name = "v"
+    epsilon = 1
+    [synthetic.visits]
+    table = "visits"
+    columns = ["ward", "age"]
+    {line.removeprefix("# ")}
+    """
+    (entry,) = PublicationPlan.parse(plan).synthetic.values()
+    assert entry.bins == {"age": advice.ranges[0].chosen.bin_width}
 
 
 def test_blind_advice_keeps_declared_bounds():

@@ -16,11 +16,11 @@ import discreet as dc
 from discreet.cli import app
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = (dc.anonymity, dc.attacks, dc.audit, dc.learn, dc.local)
+PACKAGES = (dc.anonymity, dc.attacks, dc.audit, dc.learn, dc.local, dc.publish)
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 
 
-@pytest.mark.long(but=["anonymity.md", "python.md", "start.md"])
+@pytest.mark.long(but=["anonymity.md", "python.md", "report.md", "start.md"])
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples_in_the_documents_run(page):
     result = doctest.testfile(str(page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
@@ -144,6 +144,7 @@ SECTIONS = {
     "Audits": dc.audit,
     "The policy": dc.policy,
     "Definitions": dc.privacy,
+    "Publishing": dc.publish,
     "Database API": dc.dbapi,
 }
 

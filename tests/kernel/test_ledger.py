@@ -8,6 +8,7 @@ from kernel.ledger_locations import KINDS, place_of
 
 from discreet.kernel.errors import Failed, LedgerError, PolicyError, Refused
 from discreet.kernel.event import Event, Receipt, canonical_json
+from discreet.kernel.ledger.chain import event_text
 from discreet.kernel.ledger.terms import OverBudget, round_for_ledger, shortfall
 from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
 from discreet.ledger_admin.verify import verify_ledger
@@ -571,3 +572,70 @@ def test_a_file_exchanged_between_two_connections_is_seen_by_a_read_too(path, tm
         other.replace(path)
         with pytest.raises(LedgerError, match="replaced"):
             ledger.spent()
+
+
+def test_charges_together_are_all_made_or_none(ledger):
+    first, second = ledger.charge_together([(CENT, event("a"), "a"), (Loss("1/50"), event("b"), None)])
+    assert [each.id for each in ledger.events()] == [first.id, second.id]
+    assert ledger.spent() == CENT + Loss("1/50")
+    for refused in (Loss("99/100"), Loss(None, 1)):
+        with pytest.raises(Refused, match="not enough budget"):
+            ledger.charge_together([(CENT, event("c"), None), (refused, event("d"), None)])
+        assert ledger.spent() == CENT + Loss("1/50")
+    with pytest.raises(Failed):  # one key twice
+        ledger.charge_together([(CENT, event("c"), "k"), (CENT, event("c"), "k")])
+    with pytest.raises(ValueError, match="key"):
+        ledger.charge_together([(CENT, event("c"), None), (CENT, event("d"), "")])
+    assert len(ledger.events()) == 2
+    ledger.charge_together([(Loss("97/200"), event("c"), None), (Loss("97/200"), event("d"), None)])
+    assert ledger.spent().epsilon == 1
+    ledger.verify()
+
+
+def test_charges_together_are_within_the_limit_in_the_order_in_which_they_are_made(ledger):
+    """The second is checked against what the first leaves."""
+    with pytest.raises(Refused):
+        ledger.charge_together([(Loss("3/5"), event("a"), None), (Loss("1/2"), event("b"), None)])
+    assert ledger.spent().epsilon == 0
+    ledger.charge(Loss(1), event("c"))
+
+
+def test_an_interrupted_transaction_of_several_charges_leaves_nothing(place, monkeypatch):
+    with place.create() as ledger:
+        ledger.charge(CENT, event("before"))
+
+        def interrupt(charge):
+            if charge.question == "b":
+                raise KeyboardInterrupt
+            return event_text(charge)
+
+        with monkeypatch.context() as patch:
+            patch.setattr("discreet.kernel.ledger.ledger.event_text", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                ledger.charge_together([(CENT, event("a"), None), (CENT, event("b"), None)])
+        assert [each.question for each in ledger.events()] == ["before"]
+        ledger.charge(Loss("1/50"), event("after"))
+        assert ledger.spent() == CENT + Loss("1/50")
+        ledger.verify()
+
+
+def test_a_receipt_is_redeemed_for_its_own_event_only(ledger):
+    (receipt,) = ledger.charge_together([(CENT, event("a", by="ana"), None)])
+    assert ledger.redeem(receipt, CENT, event("a", by="ana")) == receipt
+    for cost, wanted in ((Loss("1/50"), event("a", by="ana")), (CENT, event("b", by="ana")), (CENT, event("a"))):
+        with pytest.raises(LedgerError, match="charged for something else"):
+            ledger.redeem(receipt, cost, wanted)
+    with pytest.raises(LedgerError):
+        ledger.redeem(Receipt("unknown"), CENT, event("a", by="ana"))
+    assert ledger.spent() == CENT
+
+
+def test_a_receipt_has_one_answer(ledger):
+    (receipt,) = ledger.charge_together([(CENT, event("a"), "k")])
+    again = ledger.redeem(ledger.redeem(receipt, CENT, event("a")), CENT, event("a"))
+    ledger.settle(again, b"one")
+    with pytest.raises(LedgerError, match="already"):
+        ledger.redeem(receipt, CENT, event("a"))
+    with pytest.raises(LedgerError, match="already settled"):
+        ledger.settle(receipt, b"two")
+    assert [answer for _, answer in ledger.answers(keys=[("owner", "k")])] == [b"one"]

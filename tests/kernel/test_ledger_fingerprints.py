@@ -62,9 +62,9 @@ def test_the_newest_charge_of_a_fingerprint_counts_whether_settled_or_not(ledger
 
 
 def test_a_key_finds_its_charge(ledger):
-    assert ledger.event_with_key("owner", "2").id == ledger.events()[2].id
-    assert ledger.event_with_key("owner", "9") is None
-    assert ledger.event_with_key("ana", "2") is None
+    assert ledger.answers(keys=[("owner", "2")])[0][0].id == ledger.events()[2].id
+    assert ledger.answers(keys=[("owner", "9")]) == []
+    assert ledger.answers(keys=[("ana", "2")]) == []
 
 
 # One follows.

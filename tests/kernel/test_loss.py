@@ -15,7 +15,7 @@ from scipy.special import log_ndtr, ndtr
 from discreet import privacy
 from discreet.kernel import loss as loss_module
 from discreet.kernel.loss import ZERO_LOSS, Budget, Loss, zcdp_rho
-from discreet.privacy.conversion import zcdp_epsilon
+from discreet.privacy.conversion import conversion_delta, zcdp_epsilon
 from tests.privacy.zcdp_reference import best_bound, real
 
 amounts = st.fractions(0, 10, max_denominator=1000)
@@ -112,20 +112,20 @@ def test_exactly_299_adaptive_counts_fit():
 @pytest.mark.parametrize(("epsilon", "delta"), [(1, 1e-9), (4, 1e-6), ("1/10", "1e-12")])
 def test_what_the_budget_covers_is_private_and_one_more_is_not_covered(epsilon, delta):
     budget = Budget(epsilon, delta)
-    assert zcdp_epsilon(budget.rho, budget.conversion_delta) <= budget.epsilon + Fraction(1, 10**11)
+    assert zcdp_epsilon(budget.rho, conversion_delta(budget)) <= budget.epsilon + Fraction(1, 10**11)
     with mpmath.workdps(40):
-        assert best_bound(budget.rho, budget.conversion_delta) <= real(budget.epsilon)
-        assert best_bound(budget.rho * Fraction(1_000_001, 1_000_000), budget.conversion_delta) > real(budget.epsilon)
+        assert best_bound(budget.rho, conversion_delta(budget)) <= real(budget.epsilon)
+        assert best_bound(budget.rho * Fraction(1_000_001, 1_000_000), conversion_delta(budget)) > real(budget.epsilon)
 
 
 def test_a_budget_keeps_its_three_limits_apart():
     budget = Budget(1, "1e-6", discover="1/4")
-    assert (budget.delta, budget.discover, budget.conversion_delta) == (
+    assert (budget.delta, budget.discover, conversion_delta(budget)) == (
         Fraction(1, 10**6),
         Fraction(1, 4 * 10**6),
         Fraction(3, 4 * 10**6),
     )
-    assert budget.rho == zcdp_rho(Fraction(1), budget.conversion_delta)
+    assert budget.rho == zcdp_rho(Fraction(1), conversion_delta(budget))
     assert budget.covers(Loss(None, budget.rho, budget.discover))
     assert not budget.covers(Loss(None, budget.rho + Fraction(1, 10**20)))
     assert not budget.covers(Loss(None, 0, budget.discover + Fraction(1, 10**20)))
@@ -137,7 +137,7 @@ def test_a_budget_keeps_its_three_limits_apart():
 
 def test_a_pure_budget_takes_nothing_but_pure_losses():
     assert Budget(1).rho is None
-    assert Budget(1).conversion_delta == 0
+    assert conversion_delta(Budget(1)) == 0
     assert not Budget(1).covers(Loss(None, "1e-30"))
     assert not Budget(1).covers(Loss("1/10", None, "1e-30"))
 

@@ -19,6 +19,7 @@ from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.model_release import MAX_UNITS, Combine, check_row_wise
 from discreet.kernel.reservation import CLIP_RADIUS, Reservation, clipped_sum_sensitivity, reserve
 from discreet.learn.row_sums import sum_rows as noisy_sum  # what it adds is tested where batches are
+from discreet.learn.row_sums import summable
 from discreet.ledger_sqlite import memory_ledger
 
 
@@ -119,7 +120,35 @@ def scattered(table, noise, scale=1.0):
     )
 
 
-WAYS = {"mean": dense, "sum": added, "histograms": counted, "sparse": scattered}
+def uneven(table, noise, scale=1.0):
+    """Blocks of different lengths, as those of tables with different numbers of cells."""
+    return model_release.noisy_sum(
+        summable(table),
+        entries,
+        (scale,),
+        size=40,
+        radius=2,
+        reservation=reserve([noise]),
+        combine=Combine.SUM,
+        blocks=(2, 38),
+    ) * (CLIP_RADIUS / 2)
+
+
+def distance(table, noise, scale=1.0, target=None):
+    """The l1 distance of the same sums from a target, in steps of the grid."""
+    goal = np.arange(40) * 1000 if target is None else target
+    reservation = reserve([noise])
+    found = model_release.noisy_distance(summable(table), entries, (scale,), goal, radius=2, reservation=reservation)
+    return np.array([found * (CLIP_RADIUS / 2)])
+
+
+WAYS = {
+    "mean": dense,
+    "sum": added,
+    "histograms": counted,
+    "sparse": scattered,
+    "uneven": uneven,
+}
 every_way = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 both_noises = pytest.mark.parametrize("noise", QUIET.values(), ids=QUIET)
 numbers = st.one_of(st.floats(-2, 2), st.floats(), st.sampled_from([0.0, 1.0, 1e300, float("nan"), float("inf")]))
@@ -286,6 +315,84 @@ def test_sums_are_right_where_nothing_is_clipped(noise):
     assert dense(Table(points, units), noise, 0.1) / CLIP_RADIUS * 2 == pytest.approx(means.sum(axis=0), abs=1e-3)
     table = np.histogram(points[:, 0], 4, (0, 1))[0]
     assert histograms(Table(points), noise)[0].tolist() == list(table)
+
+
+small_tables = st.lists(st.tuples(st.integers(0, 4), numbers, numbers), min_size=2, max_size=8)
+
+
+@both_noises
+@settings(max_examples=40, deadline=None)
+@given(rows=small_tables, scale=scales, grouped=st.booleans(), near=st.booleans())
+def test_one_unit_moves_a_distance_by_the_radius_at_most(noise, rows, scale, grouped, near):
+    """Whatever the target is, even if it is the exact sum of the others."""
+    units = np.array([unit for unit, _, _ in rows]) if grouped else np.arange(len(rows))
+    points = np.array([point for _, *point in rows])
+    gone = units == units[0]
+    if gone.all():
+        units, gone = np.arange(len(rows)), np.arange(len(rows)) == 0
+    table, left = (Table(points[kept], units[kept]) for kept in (units >= 0, ~gone))
+    with np.errstate(all="ignore"):
+        exact = np.array(whole(scattered(left, QUIET["l1"], scale)), np.int64)
+        target = exact if near else np.arange(40) * 1000
+        here, there = (whole(distance(each, noise, scale, target))[0] for each in (table, left))
+    assert there == sum(abs(a - b) for a, b in zip(exact.tolist(), target.tolist(), strict=True))
+    assert abs(here - there) <= CLIP_RADIUS
+
+
+def test_the_distribution_of_a_distance_on_neighbours_is_within_its_loss():
+    """And the loss is attained: a unit with the whole radius in one cell moves the distance by all of it."""
+    table, nobody = Table([[0.9, 0.1], [0.9, 0.1]]), Table([[0.9, 0.1]])
+    for noise in (QuietLaplace(CLIP_RADIUS * 3), QuietGaussian(CLIP_RADIUS * 3)):
+        loss = reserve([noise]).loss
+        here, there = (whole(distance(each, noise, 1e3, np.zeros(40, np.int64)))[0] for each in (table, nobody))
+        assert CLIP_RADIUS - 2 <= here - there <= CLIP_RADIUS
+        if isinstance(noise, Laplace):
+            assert Fraction(here - there) / noise.scale <= loss.epsilon
+        else:
+            assert Fraction((here - there) ** 2) / (2 * noise.scale**2) <= loss.rho
+
+
+def test_a_distance_is_exact_without_noise_and_gets_noise():
+    rows = Table(np.random.default_rng(4).random((50, 2)), np.arange(50) // 3)
+    exact = scattered(rows, QUIET["l1"])
+    target = np.rint(exact).astype(np.int64) + np.arange(40) * (-1) ** np.arange(40)
+    assert distance(rows, QUIET["l1"], target=target) == pytest.approx(np.arange(40).sum())
+    seen = {float(distance(rows, kind(CLIP_RADIUS))[0]) for kind in (Laplace, Gaussian) for _ in range(5)}
+    assert len(seen) == 10
+
+
+def test_a_distance_from_too_large_a_target_is_refused_before_noise_is_taken():
+    reservation = reserve([Laplace(CLIP_RADIUS)])
+    for target in (np.full(40, 1 << 60), np.zeros(40)):
+        with pytest.raises(ValueError, match="target"):
+            model_release.noisy_distance(
+                summable(Table(np.zeros((5, 2)))), entries, (1.0,), target, radius=2, reservation=reservation
+            )
+    assert reservation.take_noise() == Laplace(CLIP_RADIUS)
+
+
+@pytest.mark.parametrize("blocks", [(2, 37), (40, 0), (-2, 42)])
+def test_blocks_that_do_not_make_up_a_vector_are_refused_before_noise_is_taken(blocks):
+    reservation = reserve([Laplace(CLIP_RADIUS)])
+    with pytest.raises(ValueError, match="blocks"):
+        model_release.noisy_sum(
+            summable(Table(np.zeros((5, 2)))),
+            entries,
+            (1.0,),
+            size=40,
+            radius=2,
+            reservation=reservation,
+            combine=Combine.SUM,
+            blocks=blocks,
+        )
+    assert reservation.take_noise() == Laplace(CLIP_RADIUS)
+
+
+def test_blocks_of_different_lengths_count_like_separate_tables():
+    """Entries beyond the end of a short block are not counted in the next one."""
+    rows = Table(np.array([[0.1, 0.1], [0.5, 0.9], [0.9, 0.9], [0.0, 0.5]]))
+    sums = uneven(rows, QUIET["l1"]) / (CLIP_RADIUS / 2)
+    assert sums == pytest.approx([0.1, 0.5, 0.1, 0.5, 1.8, *[0] * 35], abs=1e-5)
 
 
 @every_way

@@ -19,7 +19,6 @@ from discreet.kernel.numbers import (
     as_integer,
     as_nonnegative,
     as_positive,
-    as_probability,
     exp_bounds,
     log_bounds,
     log_down,
@@ -30,6 +29,7 @@ from discreet.kernel.numbers import (
     round_up,
     store_integer,
 )
+from discreet.privacy.probability import as_probability
 
 RANDOM = random.Random(20)
 

@@ -74,13 +74,13 @@ def test_distinct_values_are_counted_only_where_engines_convert_them_to_text_ali
         CountDistinct(Column("c", kind))
 
 
-def test_a_tree_counts_its_cells_from_the_first_step_of_a_grid_or_the_first_value_of_a_list():
+def test_a_tree_has_a_cell_for_each_step_of_a_grid_or_value_of_a_list():
     grid = HistogramTree(X, Grid(-3, 8, 1), branching=3, depth=3)
-    assert (grid.cell_count, grid.first_step) == (12, -3)
+    assert grid.cell_count == 12
     listed = HistogramTree(T, ("a", "b", "c"), branching=3, depth=1)
-    assert (listed.cell_count, listed.first_step) == (3, 0)
+    assert listed.cell_count == 3
     single = HistogramTree(N, (7,), branching=1, depth=1)
-    assert (single.cell_count, single.first_step) == (1, 0)
+    assert single.cell_count == 1
 
 
 @pytest.mark.parametrize(

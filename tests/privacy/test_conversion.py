@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from discreet import privacy
 from discreet.kernel.loss import ZERO_LOSS, Budget, Loss, zcdp_rho
-from discreet.privacy.conversion import exp_up, zcdp_epsilon
+from discreet.privacy.conversion import conversion_delta, exp_up, zcdp_epsilon
 from tests.privacy.zcdp_reference import best_bound, gaussian_delta, real
 
 amounts = st.fractions(0, 10, max_denominator=1000)
@@ -185,4 +185,4 @@ def test_other_invalid_arguments_are_refused():
 def test_the_cost_of_an_epsilon_is_pure_or_the_rho_that_the_budget_converts():
     assert privacy.cost_of(Budget(1), "1/10") == Loss("1/10")
     budget = Budget(1, "1e-6", discover="1/4")
-    assert privacy.cost_of(budget, "1/10") == Loss(None, zcdp_rho(Fraction(1, 10), budget.conversion_delta))
+    assert privacy.cost_of(budget, "1/10") == Loss(None, zcdp_rho(Fraction(1, 10), conversion_delta(budget)))

@@ -9,7 +9,7 @@ from discreet.advise.advice_text import bounds_sentence, range_sentence
 from discreet.advise.value_cells import decimal_text
 from discreet.policy.declarations import declared_bound
 from discreet.policy.model import column_text
-from discreet.policy.toml import key_text
+from discreet.policy.toml import inline_text, key_text
 from discreet.pricing.remaining_budget import cost_in_budget
 
 if TYPE_CHECKING:
@@ -68,16 +68,22 @@ def _column_lines(advice: "Advice", table: str) -> Iterator[str]:
 
 
 def _bin_lines(advice: "Advice") -> Iterator[str]:
-    """Yield bins for publishing, which belong into a release plan and not into the policy."""
+    """Yield bins for publishing: widths, as a publication plan has them, and ends where most values are small."""
     for table in advice.tables:
-        with_bins = [each for each in advice.ranges if each.target.table == table and each.chosen and each.chosen.bins]
-        if with_bins:
+        chosen = {
+            key_text(each.target.column.name): each.chosen
+            for each in advice.ranges
+            if each.target.table == table and each.chosen and each.chosen.bins
+        }
+        if chosen:
             yield ""
-            yield from _comment(f"Bins for publishing {table} (for a release plan, not for the policy):")
-        for each in with_bins:
-            assert each.chosen is not None
-            edges = ", ".join(map(decimal_text, each.chosen.bins))
-            yield f"# {key_text(each.target.column.name)} = [{edges}]"
+            yield from _comment(f"Bins of {table} for a publication plan:")
+            widths = {name: decimal_text(each.bin_width) for name, each in chosen.items()}
+            yield f"# bins = {inline_text(widths)}"
+        for name, each in chosen.items():
+            if not each.has_equal_bins:
+                ends = ", ".join(map(decimal_text, each.bins))
+                yield f"# {name}: most values are small; in a query, WIDTH_BUCKET({name}, ARRAY[{ends}])"
 
 
 def _comment(text: str) -> list[str]:

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from statistics import NormalDist
 
 import numpy as np
@@ -132,7 +133,8 @@ def coarse_range(counts: ValueCounts) -> CoarseRange | None:
 class ChosenRange:
     """A range with round ends, the share of values outside it, estimated and at most (95 %), and bins.
 
-    The ends of times are months since the year 0; the high one is the first month after the range.
+    Bins are equal, of the given width, or grow. The ends of times are months since the year 0; the high one is the
+    first month after the range.
     """
 
     low: Fraction
@@ -141,6 +143,12 @@ class ChosenRange:
     outside_at_most: float
     missing: float
     bins: tuple[Fraction, ...]
+    bin_width: Fraction
+
+    @property
+    def has_equal_bins(self) -> bool:
+        """Whether all bins have the width `bin_width`."""
+        return all(end - start == self.bin_width for start, end in pairwise(self.bins))
 
 
 def refined_cells(coarse: CoarseRange, *, whole: bool) -> ValueCells:
@@ -162,6 +170,7 @@ def chosen_range(coarse: CoarseRange, first: ValueCounts, fine: ValueCounts, *, 
         *_shares(estimate, deviation, coarse.total),
         _missing_share(first, coarse.total),
         suggested_bins(low, high, first, whole=whole) if numbers else (),
+        round_step(low, high, _BINS, whole=whole),
     )
 
 

@@ -7,7 +7,8 @@ import numpy as np
 
 from discreet import privacy
 from discreet.kernel.loss import Budget, Loss
-from discreet.kernel.numbers import Number, as_integer, as_nonnegative, as_probability
+from discreet.kernel.numbers import Number, as_integer, as_nonnegative
+from discreet.privacy.probability import as_probability
 
 
 def parse_claim(claim: Any, delta: Number = 0) -> tuple[Fraction | None, float]:

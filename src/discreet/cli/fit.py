@@ -15,6 +15,7 @@ from discreet.curator.open import open_curator
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.event import OWNER
 from discreet.policy import Policy
+from discreet.privacy.conversion import conversion_delta
 
 _PLOT_SUFFIXES = (".svg", ".png", ".pdf")
 MODELS = {
@@ -109,7 +110,7 @@ def _parse_settings(texts: list[str]) -> dict[str, Any]:
 
 
 def _default_delta(curator: Curator) -> Any:
-    return curator.policy.budget.conversion_delta if curator.policy.budget.delta else 0
+    return conversion_delta(curator.policy.budget) if curator.policy.budget.delta else 0
 
 
 def _describe_model(model: Any) -> dict[str, Any]:

@@ -51,6 +51,10 @@ _COMMANDS = {  # module:function, and the first sentence of the help text
         "Run an attack on personal data with no defence, with a simple fix, and with the curator.",
     ),
     "audit": ("audit:audit", "Try to refute the guarantee of a policy, on dummy data, before it is used."),
+    "report": (
+        "report:report",
+        "Report who is protected, from what and how strongly, from policy and ledger; verify a release.",
+    ),
     "demo": ("demo:demo", "Show a tour of about a minute on simulated data, and save it as an HTML page."),
     "ledger": ("ledger:app", "Show, verify and move a ledger."),
 }

@@ -1,10 +1,12 @@
 """The curator: reserves budget, reads the data and releases differentially private answers."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
+from os import PathLike
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
@@ -12,7 +14,7 @@ from discreet import pricing
 from discreet.answer.model import Answer, Explanation
 from discreet.curator import answer_builder
 from discreet.curator.circuit_breaker import GRACE_SECONDS, CircuitBreaker
-from discreet.curator.fit import E, fit_on_query
+from discreet.curator.fit import ColumnBounds, E, PrivateRows, check_summable, fit_on_query, open_rows
 from discreet.curator.in_flight_locks import InFlightLocks
 from discreet.engines.column_usage import usage_of_questions
 from discreet.engines.interface import Engine
@@ -21,11 +23,12 @@ from discreet.estimate.contribution_histogram import ChosenBounds
 from discreet.estimate.planned_release import PlannedRelease, QueryPlan
 from discreet.kernel import release
 from discreet.kernel.errors import FAILED, Failed, LedgerError, PolicyError, Refused
-from discreet.kernel.event import OWNER, bounded_text
+from discreet.kernel.event import OWNER, Event, Receipt, bounded_text
 from discreet.kernel.ledger import Ledger
 from discreet.kernel.ledger.terms import OverBudget
 from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
 from discreet.kernel.numbers import Number
+from discreet.kernel.relation import Relation
 from discreet.policy import Policy
 from discreet.policy.catalog import catalog_of
 from discreet.policy.declarations import AUTO, Bound
@@ -45,9 +48,21 @@ from discreet.query.passes import plan_query, run_reader
 if TYPE_CHECKING:
     from discreet.advise.advice import Advice
     from discreet.advise.advice_plan import AdvicePlan
+    from discreet.publish.plan import PublicationPlan
+    from discreet.publish.publication import Release
 
 _LOG = logging.getLogger("discreet")
+Charge = tuple[Loss, Event, str | None]  # as Ledger.charge_together takes it
 _MAX_PLANS = 64  # that are kept for repeated queries
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedQuery:
+    """A query of a publication: its plan, and the noise that it needs."""
+
+    plan: QueryPlan
+    target: AccuracyTarget
+    release_plan: ReleasePlan
 
 
 class Curator:
@@ -219,6 +234,69 @@ class Curator:
         plan = plan_advice(self.policy, table, by_columns, columns, epsilon, query_epsilon)
         check_plan(self, plan)
         return plan
+
+    def plan(self, sql: str) -> QueryPlan:
+        """Return the plan of a query of the owner's, without a cost; no private data is read."""
+        return self._plan_query(sql, OWNER, None, None)
+
+    def prepare(self, sql: str, request: CostRequest) -> PreparedQuery:
+        """Plan a query of a publication, which charges its parts together before any data is read."""
+        plan = self.plan(sql)
+        if plan.pending:
+            raise Refused(
+                'groups, rows: a publication needs declared contribution bounds, and those of this query are "auto". '
+                "Declare them in the policy or in OPTIONS; discreet advise proposes values."
+            )
+        cost = pricing.read_cost_request(plan, request, OWNER, self.policy)
+        target, release_plan = self._plan_release(plan, cost)
+        return PreparedQuery(plan, target, release_plan)
+
+    def charge_of(self, query: PreparedQuery, record: str, key: str | None) -> Charge | None:
+        """Return the charge of a prepared query; None if its answer is in the ledger already."""
+        asks, version = query.release_plan.asks, pricing.data_version(self.policy)
+        if not asks:
+            return None
+        with self._engine.prepare(usage_of_questions(request.question for request in asks)):
+            pass  # refuses unreadable tables before anything is charged
+        fingerprints = tuple(release.request_fingerprints(each, version) for each in asks)
+        event = release.release_event(asks, fingerprints, record, OWNER)
+        return query.release_plan.marginal_cost, event, key
+
+    def answer_prepared(self, query: PreparedQuery, record: str, receipt: Receipt | None) -> Answer:
+        """Answer a prepared query, which was charged under this receipt, or is answered from the ledger without one."""
+        plan, release_plan = query.plan, query.release_plan
+        if receipt is None:
+            return self._build_answer(plan, release_plan, query.target.histories, OWNER)
+        with self._circuit_breaker.guard():
+            history = self._charge_and_release(plan, query.target, release_plan, record, OWNER, None, receipt)
+        return self._build_answer(plan, release_plan, history, OWNER)
+
+    def answer_released(self, query: PreparedQuery, receipt: str) -> Answer:
+        """Return the stored answer of a prepared query."""
+        history = self._release_history(query.plan.releases, until=receipt)
+        return self._build_answer(query.plan, ReleasePlan(), history, OWNER)
+
+    def limits(self) -> list[BudgetLimit]:
+        """Return the limits of the owner's queries."""
+        return self._limits(OWNER)
+
+    @contextmanager
+    def private_rows(
+        self, relation: Relation, columns: tuple[str, ...], bounds: ColumnBounds, question: str
+    ) -> Iterator[PrivateRows]:
+        """Open the rows of a relation for the kernel's sums, within the circuit breaker; nothing else may read them."""
+        self._catalog.check(relation)
+        check_supported(relation, self._engine.dialect)
+        check_summable(relation)
+        request = (columns, bounds, self.ledger, OWNER, question, self.policy.data.protects)
+        with self._circuit_breaker.guard(), open_rows(request, relation, columns, self._engine) as rows:
+            yield rows
+
+    def publish(self, plan: "PublicationPlan | str | PathLike[str]", out: "str | PathLike[str]") -> "Release":
+        """Publish the tables and synthetic rows of a plan in a folder, and charge all of it before reading data."""
+        from discreet.publish.publication import publish  # noqa: PLC0415 - a layer above; few curators publish
+
+        return publish(self, plan, out)
 
     def fit(self, estimator: E, sql: str, *, by: str = OWNER) -> E:
         """Fit one of `discreet.learn`'s estimators on the rows of a query, charged to this ledger."""
@@ -459,10 +537,12 @@ class Curator:
         question: str,
         by: str,
         key: str | None,
+        prepaid: Receipt | None = None,
     ) -> tuple[ReleaseHistory, ...]:
         """Prepare the engine, charge, read and store; return the query's release history, the new release included."""
         # First of all: without budget, nobody learns whether the data can be reached.
-        self._check_budget(target, release_plan, by)
+        if prepaid is None:
+            self._check_budget(target, release_plan, by)
         with self._engine.prepare(usage_of_questions(request.question for request in release_plan.asks)) as reader:
             try:
                 released = release.release_totals(
@@ -475,6 +555,7 @@ class Curator:
                     version=pricing.data_version(self.policy),
                     by=by,
                     key=key,
+                    prepaid=prepaid,
                 )
             except OverBudget:
                 self._check_budget(target, release_plan, by)  # another request may have spent the budget meanwhile

@@ -6,7 +6,7 @@ An estimator sees individual rows, so only Discreet's own are accepted: they rel
 
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -100,23 +100,34 @@ def fit_on_query(  # noqa: PLR0913 - the request, and what serves it
     names = tuple(_declared_spelling(info.name, policy) for info in rows.columns)
     bounds = tuple(map(_public_range, rows.columns))
     columns = tuple(info.column.name for info in rows.columns)
-    _check_summable(rows.relation)
-    row_fields = (names, bounds, ledger, by, sql, _unit_phrase(policy), rows.relation, columns, engine)
+    check_summable(rows.relation)
+    request = (names, bounds, ledger, by, sql, _unit_phrase(policy))
     attributes_before = set(vars(clone))
-    with engine.prepare(usage_of_relation(rows.relation, columns)):
-        pass  # refuses unreadable tables before anything is charged
-    with (
-        engine.cached_rows(rows.relation, columns)
-        if isinstance(engine, SummingEngine)
-        else nullcontext() as sum_function
-    ):
-        private_rows = RemoteRows(*row_fields, sum_function) if sum_function else PrivateRows(*row_fields)
+    with open_rows(request, rows.relation, columns, engine) as private_rows:
         type(clone).fit_rows(clone, private_rows)
     vars(estimator).update({name: value for name, value in vars(clone).items() if name not in attributes_before})
     return estimator
 
 
-def _check_summable(relation: Relation) -> None:
+@contextmanager
+def open_rows(
+    request: tuple[tuple[str, ...], ColumnBounds, Ledger, str, str, str],
+    relation: Relation,
+    columns: tuple[str, ...],
+    engine: Engine,
+) -> Iterator[PrivateRows]:
+    """Open private rows for sums; unreadable tables are refused here, before anything is charged.
+
+    `request` has the first fields of PrivateRows.
+    """
+    with engine.prepare(usage_of_relation(relation, columns)):
+        pass
+    with engine.cached_rows(relation, columns) if isinstance(engine, SummingEngine) else nullcontext() as sum_function:
+        row_fields = (*request, relation, columns, engine)
+        yield RemoteRows(*row_fields, sum_function) if sum_function else PrivateRows(*row_fields)
+
+
+def check_summable(relation: Relation) -> None:
     """Refuse relations in which a unit counts more than once, or that may have too many rows to sum."""
     shape = relation.shape
     if shape.unit is None and shape.max_rows_per_unit != 1:

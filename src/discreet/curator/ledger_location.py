@@ -133,6 +133,32 @@ def open_or_create_ledger(policy: Policy) -> Ledger:
         if _ledger_exists(policy.ledger_location, policy.account)
         else _create_or_open(policy)
     )
+    return _checked_not_moved(ledger, policy)
+
+
+def open_existing_ledger(policy: Policy) -> Ledger | None:
+    """Open the ledger of a policy for reading, or return None if nothing was ever charged; nothing is created.
+
+    >>> policy = Policy.from_dict({
+    ...     "data": {"name": "visits", "ledger": "/nowhere/visits.sqlite"}, "budget": {"epsilon": 1},
+    ...     "tables": {"visits": {"source": "v.csv", "unit": "who", "columns": {"who": {"type": "integer"}}}},
+    ... })
+    >>> open_existing_ledger(policy) is None
+    True
+    """
+    location, checkpoint = policy.ledger_location, checkpoint_path(policy)
+    if policy.data.ledger == ":memory:" or not _ledger_exists(location, policy.account):
+        left = Path(f"{location}.checkpoint") if isinstance(location, Path) else checkpoint
+        if left.exists():
+            raise LedgerError(
+                f"{address_without_user(location)}: the ledger is missing, but its checkpoint {left} exists. Restore "
+                "the ledger from a backup."
+            )
+        return None
+    return _checked_not_moved(_open_policy_ledger(policy), policy)
+
+
+def _checked_not_moved(ledger: Ledger, policy: Policy) -> Ledger:
     try:
         moved_to = ledger.moved_to
     except BaseException:

@@ -53,6 +53,19 @@ def check_and_record_terms(ledger: Ledger, policy: Policy) -> None:
         _set_budget(ledger, policy, terms)
 
 
+def differences_from_terms(terms: Terms, policy: Policy) -> list[str]:
+    """Return what differs between a policy and the recorded terms; PolicyError if the privacy unit does."""
+    if (terms.datasets is None) == bool(policy.dataset):
+        raise PolicyError(f"[data]: population: the ledger of {terms.name!r} does not fit this policy. Correct one.")
+    if terms.datasets is not None:
+        check_same_population(terms.unit_declaration, policy)
+    member = (terms.datasets or {}).get(policy.dataset)
+    declaration = terms.unit_declaration if terms.datasets is None else member and member.unit_declaration
+    if declaration:
+        check_same_unit(declaration, policy)
+    return [*_differences(terms, policy)]
+
+
 def set_budget_of_policy(ledger: Ledger, policy: Policy) -> list[str]:
     """Make a policy's [budget] the terms of its ledger, and return what changed."""
     terms = ledger.terms

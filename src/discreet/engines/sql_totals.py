@@ -79,7 +79,7 @@ class _GroupKeys:
 def _cell_counts(total: HistogramTree, groups: np.ndarray, table: pa.Table) -> CellCounts:
     weights, counted = table.column("t").to_numpy(), groups >= 0
     if isinstance(total.domain, Grid):
-        cells = table.column("v").to_numpy() - total.first_step
+        cells = table.column("v").to_numpy() - total.domain.first
     else:
         index_by_value = {value: index for index, value in enumerate(total.domain)}
         encoded = table.column("v").combine_chunks().dictionary_encode()

@@ -119,11 +119,6 @@ class Budget:
         object.__setattr__(self, "discover", slack * part)
         object.__setattr__(self, "rho", zcdp_rho(pure, slack - slack * part) if slack else None)
 
-    @property
-    def conversion_delta(self) -> Fraction:
-        """The part of delta that converts rho to epsilon."""
-        return self.delta - self.discover
-
     def covers(self, spent: Loss) -> bool:
         """Return whether a total loss is within the budget.
 

@@ -18,7 +18,7 @@ import numpy as np
 from discreet.kernel.errors import require, run_charged
 from discreet.kernel.mechanism import Laplace
 from discreet.kernel.numbers import Number, as_integer, as_positive, check_type
-from discreet.kernel.reservation import CLIP_RADIUS, Reservation
+from discreet.kernel.reservation import CLIP_RADIUS, Noise, Reservation
 
 MAX_UNITS = 1 << 42  # the sum of this many vectors of the ball fits in 64 bits
 _TEST_POINTS = 23  # odd, and not a multiple of a vector width
@@ -55,32 +55,100 @@ def noisy_sum(  # noqa: PLR0913 - mostly keyword-only
     radius: Number,
     reservation: Reservation,
     combine: Combine = Combine.MEAN,
+    blocks: tuple[int, ...] = (),
 ) -> np.ndarray:
     """Return the noisy sum of every unit's vector of `size` numbers, clipped to the radius.
 
     `rule(rows, public)` returns the vectors, rows × size; or, of sparse vectors, indices, rows × k, and the numbers
-    there, rows × k or × 1: then a vector consists of k blocks of equal length, and column j has indices into block j.
-    An index outside of its block is not counted. The norm is l1 if the reservation's next noise is Laplace, else l2.
+    there, rows × k or × 1: then a vector consists of k `blocks` of these lengths, or of equal length without them, and
+    column j has indices into block j. An index outside of its block is not counted. The norm is l1 if the reservation's
+    next noise is Laplace, else l2.
 
     Claim: the result depends on the data only through the reservation's next noise, and one unit moves the integers
         that the noise is added to by at most CLIP_RADIUS in the norm of that noise.
-    Proof: PartialSum sums one vector of integers of the ball for every unit. The rule is checked before the noise is
-        taken; every failure after that has the same message (run_charged).
-    Needs: PartialSum, check_row_wise, Reservation, Reservation.take_noise, run_charged, Laplace.perturb,
-        Gaussian.perturb; `public` contains nothing of the data except released values.
+    Proof: PartialSum sums one vector of integers of the ball for every unit (_next_sum).
+    Needs: PartialSum, _next_sum, Laplace.perturb, Gaussian.perturb.
     Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most,
         test_the_distribution_of_a_sum_on_neighbours_is_within_its_loss, test_batches_and_order_do_not_change_a_sum,
         test_a_failure_while_summing_says_nothing
     """
+    exact, noise, steps = _next_sum(
+        data, rule, public, size=size, radius=radius, reservation=reservation, combine=combine, blocks=blocks
+    )
+    return noise.perturb(exact) / steps
+
+
+def noisy_distance(  # noqa: PLR0913 - mostly keyword-only
+    data: SummableRows,
+    rule: RowRule,
+    public: tuple[Any, ...],
+    target: np.ndarray,
+    *,
+    radius: Number,
+    reservation: Reservation,
+) -> float:
+    """Return the noisy l1 distance between a public `target`, integers in grid steps, and the sum of sparse vectors.
+
+    Rules are those of noisy_sum. The numbers of a unit's rows are added up, and its vector is clipped in l1.
+
+    Claim: the result depends on the data only through the reservation's next noise, and one unit moves the integer that
+        the noise is added to by at most CLIP_RADIUS.
+    Proof: removing a unit moves the sum by a vector v with an l1 norm of at most CLIP_RADIUS, and the distance from a
+        fixed target by at most |v|_1, by the triangle inequality. The sum of MAX_UNITS units has an l1 norm of at most
+        2^62, the target one below 2^61, so the distance fits in 64 bits.
+    Needs: PartialSum, _next_sum, Laplace.perturb, Gaussian.perturb; `target` contains nothing of the data except
+        released values.
+    Checked by: test_one_unit_moves_a_distance_by_the_radius_at_most,
+        test_the_distribution_of_a_distance_on_neighbours_is_within_its_loss
+    """
+    require(target.dtype == np.int64 and sum(map(abs, target.tolist())) < 1 << 61, "target must be small integers")
+    exact, noise, steps = _next_sum(
+        data, rule, public, size=target.size, radius=radius, reservation=reservation, combine=Combine.SUM, l1=True
+    )
+    return noise.perturb(int(np.abs(exact - target).sum())) / steps
+
+
+def _next_sum(  # noqa: PLR0913 - as noisy_sum
+    data: SummableRows,
+    rule: RowRule,
+    public: tuple[Any, ...],
+    *,
+    size: int,
+    radius: Number,
+    reservation: Reservation,
+    combine: Combine,
+    blocks: tuple[int, ...] = (),
+    l1: bool = False,
+) -> tuple[np.ndarray, Noise, float]:
+    """Return an exact sum, the noise to add and the steps per unit of the rule's numbers.
+
+    Claim: nothing is raised that depends on private rows but a fixed message, and the noise is taken from the
+        reservation, so that no other sum gets it. The ball is that of the noise, or the l1 ball.
+    Proof: the rule is checked before the noise is taken; every failure after that has the same message (run_charged).
+    Needs: PartialSum, check_row_wise, Reservation, Reservation.take_noise, run_charged; `public` contains nothing of
+        the data except released values.
+    Checked by: test_a_failure_while_summing_says_nothing, test_a_reservation_allows_what_was_charged_and_no_more
+    """
     steps = float(CLIP_RADIUS / as_positive(radius, "radius"))
     as_integer(size, "size", minimum=1)
+    require(not blocks or (min(blocks) > 0 and sum(blocks) == size), "blocks must have `size` numbers together")
     check_type(Combine, combine, "combine")
     width = check_row_wise(rule, public, data.low, data.high)
     noise = check_type(Reservation, reservation, "reservation").take_noise()
     part = PartialSum(
-        rule, public, data.low, data.high, data.grouped, size, width, steps, isinstance(noise, Laplace), combine
+        rule,
+        public,
+        data.low,
+        data.high,
+        data.grouped,
+        size,
+        width,
+        steps,
+        l1=l1 or isinstance(noise, Laplace),
+        combine=combine,
+        blocks=blocks,
     )
-    return noise.perturb(run_charged("a sum", lambda: _checked_sum(data, part))) / steps
+    return run_charged("a sum", lambda: _checked_sum(data, part)), noise, steps
 
 
 def _checked_sum(data: SummableRows, part: "PartialSum") -> np.ndarray:
@@ -123,6 +191,7 @@ class PartialSum:
     steps: float
     l1: bool
     combine: Combine
+    blocks: tuple[int, ...] = ()
 
     def __call__(self, batches: Iterable[Batch]) -> np.ndarray:
         """Return the sum over these units; warnings of numpy, which could disclose a row, are suppressed."""
@@ -178,9 +247,10 @@ def _sum_entries(part: PartialSum, counts: np.ndarray, indices: Any, numbers: An
         test_a_batch_with_a_clipped_unit_counts_the_others_alike
     """
     shape = int(counts.sum()), np.shape(indices)[1]
-    block, rows_of_unit = part.size // shape[1], np.repeat(counts, counts) if part.grouped else np.ones(1)
+    rows_of_unit = np.repeat(counts, counts) if part.grouped else np.ones(1)
+    lengths = np.array(part.blocks or [part.size // shape[1]] * shape[1])
     indices = _checked_output(indices, shape, np.int64)
-    indices = np.where((indices >= 0) & (indices < block), indices, block)  # the last is not counted
+    indices = np.where((indices >= 0) & (indices < lengths), indices, lengths)  # the last is not counted
     numbers = _checked_output(numbers, (shape[0], np.shape(numbers)[1])) * part.steps
     numbers = np.rint(np.clip(np.where(np.isfinite(numbers), numbers, 0), -CLIP_RADIUS, CLIP_RADIUS))
     if part.combine is Combine.MEAN:
@@ -188,12 +258,14 @@ def _sum_entries(part: PartialSum, counts: np.ndarray, indices: Any, numbers: An
     norms = _vector_norms(numbers, l1=part.l1) * (shape[1] // numbers.shape[1])
     numbers = np.broadcast_to(numbers, shape)
     if _is_in_ball(norms * rows_of_unit * (1 if part.l1 else rows_of_unit), l1=part.l1).all():
-        blocks = [np.bincount(*column, block + 1)[:block] for column in zip(indices.T, numbers.T, strict=True)]
-        return np.concatenate([*blocks, np.zeros(part.size % shape[1])])
-    return _sum_clipped_entries(part, np.repeat(np.arange(len(counts)), counts), indices, numbers)
+        columns = zip(indices.T, numbers.T, lengths + 1, strict=True)
+        return np.concatenate([*(np.bincount(*column)[:-1] for column in columns), np.zeros(part.size - lengths.sum())])
+    return _sum_clipped_entries(part, np.repeat(np.arange(len(counts)), counts), indices, numbers, lengths)
 
 
-def _sum_clipped_entries(part: PartialSum, units: np.ndarray, indices: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+def _sum_clipped_entries(
+    part: PartialSum, units: np.ndarray, indices: np.ndarray, numbers: np.ndarray, lengths: np.ndarray
+) -> np.ndarray:
     """Sum the numbers per unit and index, clip each unit's vector to the ball, and return the sum of all units.
 
     Claim: the norm of a unit's integers is at most CLIP_RADIUS, exactly; a vector in the ball is not changed.
@@ -202,10 +274,9 @@ def _sum_clipped_entries(part: PartialSum, units: np.ndarray, indices: np.ndarra
     Checked by: test_one_unit_moves_a_sum_by_the_ball_at_most,
         test_the_ball_holds_even_if_the_shrinking_of_sparse_vectors_is_wrong
     """
-    block = part.size // indices.shape[1]
-    keys = units[:, np.newaxis] * part.size + indices % block + block * np.arange(indices.shape[1])
+    keys = units[:, np.newaxis] * part.size + indices % lengths + np.cumsum(lengths) - lengths
     entries, position = np.unique(keys, return_inverse=True)
-    sums = np.bincount(position.ravel(), np.where(indices < block, numbers, 0).ravel())
+    sums = np.bincount(position.ravel(), np.where(indices < lengths, numbers, 0).ravel())
     units, places = np.divmod(entries, part.size)
     norms = np.bincount(units, np.abs(sums) if part.l1 else sums * sums)
     shrink = np.where(_is_in_ball(norms, l1=part.l1), 1.0, _shrink_factors(norms, np.bincount(units), l1=part.l1))

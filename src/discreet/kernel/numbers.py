@@ -50,20 +50,16 @@ def as_fraction(value: Any, name: str) -> Fraction:
 
 def as_positive(value: Any, name: str) -> Fraction:
     """Return a number that must be above zero."""
-    return _as_fraction_where(lambda number: number > 0, "above 0", value, name)
+    return as_fraction_where(lambda number: number > 0, "above 0", value, name)
 
 
 def as_nonnegative(value: Any, name: str) -> Fraction:
     """Return a number that must not be below zero."""
-    return _as_fraction_where(lambda number: number >= 0, "at least 0", value, name)
+    return as_fraction_where(lambda number: number >= 0, "at least 0", value, name)
 
 
-def as_probability(value: Any, name: str) -> Fraction:
-    """Return a probability strictly between 0 and 1."""
-    return _as_fraction_where(lambda number: 0 < number < 1, "strictly between 0 and 1", value, name)
-
-
-def _as_fraction_where(holds: Callable[[Fraction], bool], description: str, value: Any, name: str) -> Fraction:
+def as_fraction_where(holds: Callable[[Fraction], bool], description: str, value: Any, name: str) -> Fraction:
+    """Return a number for which a condition holds; the error message describes it."""
     number = as_fraction(value, name)
     if not holds(number):
         raise ValueError(f"{name} must be {description}, not {_short_text(value)}")

@@ -178,10 +178,12 @@ def release_totals(  # noqa: PLR0913 - keyword-only
     version: str = "",
     by: str = OWNER,
     key: str | None = None,
+    prepaid: Receipt | None = None,
 ) -> ReleaseResult:
     """Charge the requests, read their totals, add noise, store the result, and only then return it.
 
-    With a `version`, the owner's name for the state of the data, the result can be reused for the same totals.
+    With a `version`, the owner's name for the state of the data, the result can be reused for the same totals. A
+    `prepaid` receipt is that of the same cost and release_event, charged together with others.
 
     Claim: what is returned or raised depends on private data only through mechanisms whose loss is at most `cost`,
         which is charged before anything is read and is never refunded. A stored result is returned as it was stored.
@@ -191,11 +193,12 @@ def release_totals(  # noqa: PLR0913 - keyword-only
         Fresh noise is independent of everything before, so the losses of fresh draws add up whatever happened to the
         data in between. A refined total has the fingerprint and the source of the earlier draw, so it is the same
         total, and the charge is refused unless that draw is still the latest: no draw is refined twice, not even within
-        one query (_release_event).
-    Needs: ReleaseRequest, ReleaseRequest.loss, Loss.includes, Catalog.check, Ledger.charge, Ledger.settle, run_charged,
-        _add_noise, write_totals, recall_values, fingerprints_of, _release_event; `engine` computes the totals of the
-        question, the same ones as long as `version` and a `source` other than "" are the same, and was prepared before
-        the charge without reading private rows (engines.interface.Engine.prepare).
+        one query (release_event). A receipt that is redeemed twice has one answer, which is stored before it is
+        returned.
+    Needs: ReleaseRequest, ReleaseRequest.loss, Loss.includes, Catalog.check, Ledger.charge, Ledger.redeem,
+        Ledger.settle, run_charged, _add_noise, write_totals, recall_values, fingerprints_of, release_event; `engine`
+        computes the totals of the question, the same ones as long as `version` and a `source` other than "" are the
+        same, and was prepared before the charge without reading private rows (engines.interface.Engine.prepare).
     Checked by: test_the_distribution_of_an_answer_on_neighbours_stays_within_its_loss,
         test_nothing_is_read_before_the_charge, test_a_failure_after_the_charge_discloses_nothing_and_stays_charged,
         test_a_ledger_that_dies_before_the_answer_is_stored_fails_like_every_failure,
@@ -206,7 +209,7 @@ def release_totals(  # noqa: PLR0913 - keyword-only
         catalog.check(check_type(ReleaseRequest, request, "requests").question.relation)
     if not cost.includes(sum((each.loss() for each in requests), ZERO_LOSS)):
         raise ValueError("cost must be at least the loss of the noise")
-    fingerprints = tuple(_request_fingerprints(each, version) for each in requests)
+    fingerprints = tuple(request_fingerprints(each, version) for each in requests)
     stored = [
         {
             index: recall_values(names[index], noise, ledger, catalog.source)
@@ -215,7 +218,8 @@ def release_totals(  # noqa: PLR0913 - keyword-only
         }
         for each, names in zip(requests, fingerprints, strict=True)
     ]
-    receipt = ledger.charge(cost, _release_event(requests, fingerprints, question, by), key)
+    event = release_event(requests, fingerprints, question, by)
+    receipt = ledger.redeem(prepaid, cost, event) if prepaid else ledger.charge(cost, event, key)
     if receipt.answer is not None:
         return ReleaseResult((), receipt)
 
@@ -230,13 +234,13 @@ def release_totals(  # noqa: PLR0913 - keyword-only
     return ReleaseResult(run_charged(f"query {receipt.id}", read_and_settle), receipt)
 
 
-def _request_fingerprints(request: ReleaseRequest, version: str) -> tuple[str, ...]:
+def request_fingerprints(request: ReleaseRequest, version: str) -> tuple[str, ...]:
     """Return the fingerprints of the released totals; "" for totals that are not released or cannot be reused."""
     names = fingerprints_of(request.question, version) if version else ("",) * len(request.noises)
     return tuple(name if index in request.draws else "" for index, name in enumerate(names))
 
 
-def _release_event(
+def release_event(
     requests: tuple[ReleaseRequest, ...], fingerprints: tuple[tuple[str, ...], ...], question: str, by: str
 ) -> Event:
     """Return the record of a release: each mechanism with its sensitivity, and the draws that are refined."""

@@ -70,18 +70,38 @@ def reserve(  # noqa: PLR0913 - keyword-only, most with a default
     question: str = "fit",
     by: str = OWNER,
     substitution: bool = False,
+    prepaid: Receipt | None = None,
 ) -> Reservation:
     """Charge the noise of a model fit at once, before any data is read.
 
     Without a ledger nothing is charged; the owner accounts for the reservation's loss. `substitution` selects
-    neighbours that differ in the data of one unit instead of its presence.
+    neighbours that differ in the data of one unit instead of its presence. A `prepaid` receipt is that of a charge
+    like reservation_charge's, made together with others.
 
     Claim: all draws of the reservation together cost at most `cost`, which is charged first.
-    Proof: their losses add up, even if the summands depend on earlier draws; each mechanism is used once.
-    Needs: clipped_sum_sensitivity, Reservation.take_noise, Laplace.loss, Gaussian.loss, Loss.__add__, Loss.includes,
-        combine_mechanisms, Ledger.charge.
+    Proof: it is the charge of reservation_charge, made now or, if it was made before, redeemed; each mechanism is used
+        once. A receipt that is redeemed again has no second answer, and nothing is shown before it is settled.
+    Needs: reservation_charge, Reservation.take_noise, Reservation.settle, Ledger.charge, Ledger.redeem.
     Checked by: test_a_reservation_allows_what_was_charged_and_no_more,
-        test_a_fit_is_recorded_with_its_cost_and_its_result
+        test_a_fit_is_recorded_with_its_cost_and_its_result, test_a_receipt_is_redeemed_for_its_own_event_only
+    """
+    charged, event = reservation_charge(noises, cost=cost, question=question, by=by, substitution=substitution)
+    if ledger is None:
+        return Reservation(noises, charged, None, None)
+    receipt = ledger.redeem(prepaid, charged, event) if prepaid else ledger.charge(charged, event)
+    return Reservation(noises, charged, ledger, receipt)
+
+
+def reservation_charge(
+    noises: Sequence[Noise], *, cost: Loss | None, question: str, by: str, substitution: bool = False
+) -> tuple[Loss, Event]:
+    """Return the charge of a reservation: its loss, and the event to record.
+
+    Claim: the loss is at least that of all draws together, even if what is summed depends on earlier draws.
+    Proof: their losses add up; each is that of a sum clipped to the ball, or of its distance from a target.
+    Needs: clipped_sum_sensitivity, noisy_distance, Laplace.loss, Gaussian.loss, Loss.__add__, Loss.includes,
+        combine_mechanisms.
+    Checked by: test_a_reservation_allows_what_was_charged_and_no_more
     """
     if not noises or not all(isinstance(noise, Laplace | Gaussian) for noise in noises):
         raise TypeError("noises must be one or more Laplace or Gaussian mechanisms")
@@ -92,5 +112,4 @@ def reserve(  # noqa: PLR0913 - keyword-only, most with a default
     mechanism, sensitivity = combine_mechanisms(
         [(str(noise), str(bound)) for noise, bound in zip(noises, bounds, strict=True)]
     )
-    event = Event(mechanism=mechanism, sensitivity=sensitivity, question=question, by=by)
-    return Reservation(noises, charged, ledger, None if ledger is None else ledger.charge(charged, event))
+    return charged, Event(mechanism=mechanism, sensitivity=sensitivity, question=question, by=by)

@@ -97,11 +97,6 @@ class HistogramTree:
         """The number of cells."""
         return self.domain.last - self.domain.first + 1 if isinstance(self.domain, Grid) else len(self.domain)
 
-    @property
-    def first_step(self) -> int:
-        """The grid index of the first cell."""
-        return self.domain.first if isinstance(self.domain, Grid) else 0
-
 
 @dataclass(frozen=True)
 class SelectionWeight:

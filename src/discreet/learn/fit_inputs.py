@@ -31,7 +31,14 @@ class Estimator(Protocol):
     n_features_in_: int
 
 
-class QueryRows(Protocol):
+class RowBatches(Protocol):
+    """Rows that can be read several times."""
+
+    def batches(self, size: int) -> Iterator[RowBatch]:
+        """Yield batches of rows with the number of each row's unit, ascending."""
+
+
+class QueryRows(RowBatches, Protocol):
     """The rows of a curator's query: columns with declared bounds, and the ledger to charge."""
 
     names: tuple[str, ...]
@@ -40,9 +47,6 @@ class QueryRows(Protocol):
     by: str
     question: str
     protects: str
-
-    def batches(self, size: int) -> Iterator[RowBatch]:
-        """Yield batches of rows with the number of each row's unit, ascending."""
 
 
 @dataclass(frozen=True)
@@ -106,9 +110,8 @@ def source_from_query(model: Estimator, rows: QueryRows, target: TargetColumn | 
     bounds = parse_bounds(tuple(zip(*rows.bounds[: len(names)], strict=True)), len(names))
     if model.bounds is not None:
         bounds = parse_bounds(model.bounds, len(names))
-    row_type = _RemoteQueryRows if isinstance(rows, RemoteRowSource) else _BoundedQueryRows
     return FitSource(
-        row_type(rows, *(bounds if target is None else _append_target_bounds(bounds, target))),
+        bounded_rows(rows, *(bounds if target is None else _append_target_bounds(bounds, target))),
         rows.protects,
         rows.ledger,
         rows.by,
@@ -121,11 +124,16 @@ def query_target_bounds(rows: QueryRows) -> tuple[float, float]:
     return rows.bounds[-1]
 
 
+def bounded_rows(rows: RowBatches, low: np.ndarray, high: np.ndarray) -> "_BoundedQueryRows":
+    """Return a query's rows as a source of sums, clamped to these bounds."""
+    return (_RemoteQueryRows if isinstance(rows, RemoteRowSource) else _BoundedQueryRows)(rows, low, high)
+
+
 @dataclass(frozen=True)
 class _BoundedQueryRows:
     """A query's rows, clamped to the model's own bounds."""
 
-    rows: QueryRows
+    rows: RowBatches
     low: np.ndarray
     high: np.ndarray
     grouped: bool = True

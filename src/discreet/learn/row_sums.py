@@ -38,6 +38,17 @@ class RemoteRowSource(Protocol):
         """Split the rows, clamped to the part's ranges, by whole units; return the sum of the part over all shares."""
 
 
+def summable(rows: RowSource) -> SummableRows:
+    """Return the rows of a source as the kernel sums them: where they are stored, or here."""
+
+    def sum_here(part: PartialSum) -> np.ndarray:
+        return part(whole_units(rows.batches(batch_rows(part))))
+
+    return SummableRows(
+        rows.low, rows.high, rows.grouped, rows.sum_units if isinstance(rows, RemoteRowSource) else sum_here
+    )
+
+
 def sum_rows(  # noqa: PLR0913 - as noisy_sum
     rows: RowSource,
     rule: RowRule,
@@ -49,10 +60,4 @@ def sum_rows(  # noqa: PLR0913 - as noisy_sum
     combine: Combine = Combine.MEAN,
 ) -> np.ndarray:
     """Return the kernel's noisy sum over the rows of a source."""
-
-    def sum_here(part: PartialSum) -> np.ndarray:
-        return part(whole_units(rows.batches(batch_rows(part))))
-
-    sum_units = rows.sum_units if isinstance(rows, RemoteRowSource) else sum_here
-    data = SummableRows(rows.low, rows.high, rows.grouped, sum_units)
-    return noisy_sum(data, rule, public, size=size, radius=radius, reservation=reservation, combine=combine)
+    return noisy_sum(summable(rows), rule, public, size=size, radius=radius, reservation=reservation, combine=combine)

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from discreet.kernel.numbers import Number, as_probability
+from discreet.kernel.numbers import Number
 from discreet.plotting import BLUE, INK, panels, save_figure, style
+from discreet.privacy.probability import as_probability
 
 _MIN_ERROR_PROBABILITY = Fraction(1, 10**15)
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discreet.kernel.loss import Loss
-from discreet.kernel.numbers import Number, as_integer, as_probability
+from discreet.kernel.numbers import Number, as_integer
 from discreet.local.aggregator import Aggregator
 from discreet.local.frequency_oracles.parity_hashing import best_checks
 from discreet.local.frequency_oracles.sketch_scheme import SketchScheme
@@ -16,6 +16,7 @@ from discreet.local.prefix_search import KEPT_BITS, search_prefixes
 from discreet.local.prefixes import IntegerDomain, Prefixes, StringDomain
 from discreet.local.reports import ReceivedMessages, Reports
 from discreet.local.sketch_oracle import SketchOracle
+from discreet.privacy.probability import as_probability
 
 _MAX_BITS_PER_LEVEL = 12  # with 2^8 prefixes kept, a level tries at most 2^20 continuations
 _FINAL_LEVEL_WEIGHT = 2  # relative to the other levels: shares are estimated from the final level alone

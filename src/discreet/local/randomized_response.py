@@ -11,8 +11,9 @@ from discreet.kernel.event import canonical_json
 from discreet.kernel.loss import Loss
 from discreet.kernel.noise.inverse_transform import Boundaries, InverseTransformSampler
 from discreet.kernel.noise.keystream import thread_keystream
-from discreet.kernel.numbers import Number, as_probability, log_up, round_up
+from discreet.kernel.numbers import Number, log_up, round_up
 from discreet.local.estimation import z_score
+from discreet.privacy.probability import as_probability
 
 
 @dataclass(frozen=True)

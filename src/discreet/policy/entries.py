@@ -15,6 +15,7 @@ from discreet.policy.validators import (
     Location,
     Portion,
     PositiveCount,
+    Statement,
     TextLine,
     TimeZoneName,
     as_validator,
@@ -22,9 +23,11 @@ from discreet.policy.validators import (
     parse_connection,
     parse_count,
     parse_number,
+    parse_statement,
 )
 
 DEFAULT_ROWS_MAX = 1 << 36
+NONE = "none"  # the owner's statement that there is nothing to list
 
 _MAX_EPSILON = 10**6
 _MIN_DELTA = Fraction(1, 10**100)
@@ -117,8 +120,18 @@ def _parse_seconds(value: Any, name: str) -> Fraction:
     return seconds
 
 
+def _parse_statements(value: Any, name: str) -> tuple[str, ...]:
+    """Parse a list of statements; "none" is the statement that there is nothing to list."""
+    if value == NONE:
+        return ()
+    if not isinstance(value, list | tuple) or not value:
+        raise ValueError(f'{name} must be "none", or a list of texts, not {format_value(value)}.')
+    return tuple(parse_statement(text, name) for text in value)
+
+
 Epsilon = Annotated[Fraction, as_validator(_parse_epsilon)]
 Delta = Annotated[Fraction, as_validator(_parse_delta)]
+StatementList = Annotated[tuple[str, ...], as_validator(_parse_statements)]
 Section = Annotated[Mapping[str, Any], as_validator(_parse_section)]
 
 
@@ -188,6 +201,26 @@ class TuningEntry(Entry):
     totals_cache: Annotated[str | None, as_validator(_parse_size)] = None
 
 
+class ReleaseEntry(Entry):
+    """What only the owner can state about what is published; reports quote it, and it does not affect any release.
+
+    A list is empty if the owner states that there is none, and None if they state nothing.
+    """
+
+    publisher: Statement | None = None
+    intended_use: Statement | None = None
+    region: Statement | None = None
+    sector: Statement | None = None
+    invariants: StatementList | None = None
+    other_releases: StatementList | None = None
+    epsilon_reason: Statement | None = None
+    bounds_reason: Statement | None = None
+    unit_reason: Statement | None = None
+    access: Statement | None = None
+    related_people: Statement | None = None
+    missing_values: Statement | None = None
+
+
 class ThroughEntry(Entry):
     """`unit = { through = "parent", on = "column" }`."""
 
@@ -223,3 +256,4 @@ class PolicyEntry(Entry):
     budget: Section = Field(description="Add a section [budget] with epsilon = ….")
     tables: Section = Field(description="Add a section [tables.NAME] for each table.")
     tuning: Section = Field(default={})
+    release: Section = Field(default={})

@@ -23,11 +23,11 @@ def explain(policy: Policy) -> list[str]:
     'Protected: each person, with all of their rows in visits.'
     """
     return [
-        *(_unit_sentence(policy), _neighbour_sentence(policy)),
+        *(unit_sentence(policy), neighbour_sentence(policy)),
         *_unique_column_sentences(policy),
         *_budget_sentences(policy),
         *_posterior_sentences(policy),
-        *_unprotected_sentences(policy),
+        *unprotected_sentences(policy),
     ]
 
 
@@ -41,7 +41,8 @@ def _unique_column_sentences(policy: Policy) -> list[str]:
     return [f"Never used as groups, because declared unique: {_join_with_and(names)}."] if names else []
 
 
-def _unit_sentence(policy: Policy) -> str:
+def unit_sentence(policy: Policy) -> str:
+    """Return who is protected, with which rows of which tables."""
     noun = policy.data.protects
     tables = _join_with_and([name for name, table in policy.tables.items() if not table.public])
     match policy.unit:
@@ -52,7 +53,8 @@ def _unit_sentence(policy: Policy) -> str:
     return f"Protected: each {noun}, with all of their rows in {tables}."
 
 
-def _neighbour_sentence(policy: Policy) -> str:
+def neighbour_sentence(policy: Policy) -> str:
+    """Return by which rows neighbouring data sets differ, and what is bounded for them."""
     noun = policy.data.protects
     match policy.unit:
         case RowUnit():
@@ -132,7 +134,8 @@ def max_posterior(prior: float, epsilon: Fraction) -> float:
     return prior / (prior + (1 - prior) * math.exp(-min(float(epsilon), 700.0)))
 
 
-def _unprotected_sentences(policy: Policy) -> list[str]:
+def unprotected_sentences(policy: Policy) -> list[str]:
+    """Return who and what is not protected, or less."""
     sentences, noun, epsilon = [], policy.data.protects, policy.budget.epsilon
     unit = policy.unit
     larger = " and a larger delta" if policy.budget.delta else ""

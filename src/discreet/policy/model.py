@@ -30,7 +30,15 @@ from discreet.policy.declarations import (
     WindowUnit,
     find_by_name,
 )
-from discreet.policy.entries import DEFAULT_ROWS_MAX, AnalystEntry, BudgetEntry, DataEntry, TuningEntry
+from discreet.policy.entries import (
+    DEFAULT_ROWS_MAX,
+    NONE,
+    AnalystEntry,
+    BudgetEntry,
+    DataEntry,
+    ReleaseEntry,
+    TuningEntry,
+)
 from discreet.policy.parser import parse_policy
 from discreet.policy.problems import Problems, shorten
 from discreet.policy.toml import inline_text, key_text, list_text, parse_toml, read_policy_text, value_text
@@ -63,6 +71,7 @@ class Policy:
     tables: Mapping[str, DeclaredTable]
     base: Path
     tuning: TuningEntry = field(default_factory=TuningEntry)
+    release: ReleaseEntry = field(default_factory=ReleaseEntry)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -101,7 +110,15 @@ class Policy:
             if unchecked_table
         }
         assert unchecked.tuning is not None
-        return cls(unchecked.data, unchecked.budget_entry, MappingProxyType(tables), base.absolute(), unchecked.tuning)
+        assert unchecked.release is not None
+        return cls(
+            unchecked.data,
+            unchecked.budget_entry,
+            MappingProxyType(tables),
+            base.absolute(),
+            unchecked.tuning,
+            unchecked.release,
+        )
 
     @property
     def budget(self) -> Budget:
@@ -273,12 +290,14 @@ def write_policy(policy: Policy) -> str:
         sections.append(_section_text("budget.dataset", {key: value for key, value in limit if value is not None}))
     tuning = {key: value for key, value in policy.tuning if value is not None}
     sections += [_section_text("tuning", tuning)] if tuning else []
+    stated = {key: value or NONE for key, value in policy.release if value is not None}
+    sections += [_section_text("release", stated)] if stated else []
     sections += [_table_text(table) for table in policy.tables.values()]
     return "\n\n".join(sections) + "\n"
 
 
 def _section_text(name: str, values: Mapping[str, Any]) -> str:
-    return "\n".join([f"[{name}]", *(f"{key} = {value_text(value)}" for key, value in values.items())])
+    return "\n".join([f"[{name}]", *(f"{key} = {_entry_value_text(value)}" for key, value in values.items())])
 
 
 def _analyst_text(analyst: AnalystEntry) -> str:

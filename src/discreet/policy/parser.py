@@ -23,6 +23,7 @@ from discreet.policy.entries import (
     DataEntry,
     DatasetEntry,
     PolicyEntry,
+    ReleaseEntry,
     TableEntry,
     ThroughEntry,
     TuningEntry,
@@ -77,6 +78,7 @@ class UncheckedPolicy:
     budget_entry: BudgetEntry | None
     tables: Mapping[str, UncheckedTable | None]
     tuning: TuningEntry | None
+    release: ReleaseEntry | None
 
 
 def _resolve_unit(
@@ -104,12 +106,13 @@ def parse_policy(values: Mapping[str, Any], problems: Problems) -> UncheckedPoli
     """Parse every section, adding its mistakes to `problems`."""
     problems.parse_entry(PolicyEntry, values, ())
     data, budget, tables = (values.get(section) for section in ("data", "budget", "tables"))
-    tuning = values.get("tuning", {})
+    tuning, release = (values.get(section, {}) for section in ("tuning", "release"))
     return UncheckedPolicy(
         problems.parse_entry(DataEntry, data, ("data",)) if isinstance(data, dict) else None,
         _parse_budget(budget, problems) if isinstance(budget, dict) else None,
         _parse_tables(tables, problems) if isinstance(tables, dict) else {},
         problems.parse_entry(TuningEntry, tuning, ("tuning",)) if isinstance(tuning, dict) else None,
+        problems.parse_entry(ReleaseEntry, release, ("release",)) if isinstance(release, dict) else None,
     )
 
 

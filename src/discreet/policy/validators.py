@@ -57,6 +57,15 @@ def parse_text_line(value: Any, name: str) -> str:
     return bounded_text(value, name, max_length=200)
 
 
+def parse_statement(value: Any, name: str) -> str:
+    """Parse a text of up to 2,000 characters, which may have several lines; blanks around it are removed."""
+    if not isinstance(value, str):
+        raise ValueError(f"{name} must be a quoted string, not {format_value(value)}.")  # noqa: TRY004 - pydantic collects these
+    if not value.strip() or len(value) > 2000 or any(unicodedata.category(c) == "Cc" and c != "\n" for c in value):
+        raise ValueError(f"{name} must be a text of 1 to 2,000 characters, not {format_value(value)}.")
+    return bounded_text(value.strip(), name, max_length=2000)
+
+
 def parse_identifier(value: Any, name: str) -> str:
     """Parse the name of a table or column: one line of at most 63 bytes; reserved words are allowed."""
     word = parse_text_line(value, name)
@@ -139,6 +148,7 @@ def _parse_share(value: Any, name: str) -> Fraction:
 
 Portion = Annotated[Fraction, as_validator(_parse_share)]
 PositiveCount = Annotated[int, as_validator(parse_count)]
+Statement = Annotated[str, as_validator(parse_statement)]
 TextLine = Annotated[str, as_validator(parse_text_line)]
 Identifier = Annotated[str, as_validator(parse_identifier)]
 Location = Annotated[str, as_validator(parse_location)]

@@ -20,6 +20,7 @@ from discreet.kernel.refinement import Refinement
 from discreet.kernel.release import ReleaseRequest
 from discreet.kernel.totals import HistogramTree
 from discreet.privacy.calibration import gaussian_for, laplace_for, threshold_for
+from discreet.privacy.conversion import conversion_delta
 
 Allocation = tuple[tuple[Fraction, ...], ...]  # an epsilon or a rho for each total of each release
 NoiseType = type[Laplace] | type[Gaussian]
@@ -217,7 +218,7 @@ def largest_epsilon(budget: Budget, remaining: Loss) -> Fraction:
         return remaining.epsilon or Fraction(0)
     if not remaining.rho:
         return Fraction(0)
-    estimate = privacy.to_epsilon(Loss(None, remaining.rho), budget.conversion_delta)
+    estimate = privacy.to_epsilon(Loss(None, remaining.rho), conversion_delta(budget))
     if not float(estimate):
         return Fraction(0)  # too little is left to convert
     for index in range(40):  # start near the epsilon that rho converts to, and decrease until it is affordable

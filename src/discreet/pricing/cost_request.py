@@ -171,9 +171,10 @@ def record_text(record: dict[str, object], plan: ReleasePlan) -> str:
 
 def receipt_for_key(ledger: Ledger, by: str, key: str, record: dict[str, object]) -> str | None:
     """Return the receipt of an earlier request with this idempotency key; None if the key is new."""
-    event = ledger.event_with_key(by, key)
-    if event is None:
+    recorded = ledger.answers(keys=[(by, key)])
+    if not recorded:
         return None
+    ((event, _),) = recorded
     try:
         stored = json.loads(event.question)
         same = canonical_json({name: stored[name] for name in record}) == canonical_json(record)

@@ -7,9 +7,10 @@ from fractions import Fraction
 
 from discreet.kernel.loss import zcdp_rho
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
-from discreet.kernel.numbers import Number, as_positive, as_probability, check_type, round_up
+from discreet.kernel.numbers import Number, as_positive, check_type, round_up
 from discreet.kernel.partition_selection import Threshold, worst_block
 from discreet.privacy.conversion import exp_up
+from discreet.privacy.probability import as_probability
 from discreet.privacy.tail_enclosures import normal_tail_bounds, tail_bounds
 
 _SUM_BELOW_SIGMA = 60  # sigma up to which the discrete distribution is summed

@@ -44,6 +44,15 @@ def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
     return max(Fraction(0), round_up(order * rho + order_cost_up(order, delta)))
 
 
+def conversion_delta(budget: Budget) -> Fraction:
+    """Return the part of a budget's delta that converts rho to epsilon.
+
+    >>> conversion_delta(Budget(1, "1e-6", discover="1/2"))
+    Fraction(1, 2000000)
+    """
+    return budget.delta - budget.discover
+
+
 def cost_of(budget: Budget, epsilon: Number) -> Loss:
     """Return the cost of a requested epsilon: pure in a pure budget, else the corresponding rho.
 
@@ -51,7 +60,7 @@ def cost_of(budget: Budget, epsilon: Number) -> Loss:
     Loss(epsilon=1/10, rho=1/200)
     """
     requested = as_positive(epsilon, "epsilon")
-    return Loss(None, zcdp_rho(requested, budget.conversion_delta)) if budget.delta else Loss(requested)
+    return Loss(None, zcdp_rho(requested, conversion_delta(budget))) if budget.delta else Loss(requested)
 
 
 def for_group(loss: Loss, size: int) -> Loss:

@@ -7,8 +7,9 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.kernel.mechanism import Gaussian
-from discreet.kernel.numbers import Number, as_nonnegative, as_positive, as_probability
+from discreet.kernel.numbers import Number, as_nonnegative, as_positive
 from discreet.privacy.noise_distribution import pmf
+from discreet.privacy.probability import as_probability
 
 _BLOCK = 1 << 18
 _MAX_SCALE = 1_000_000

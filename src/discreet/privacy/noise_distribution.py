@@ -4,7 +4,8 @@ import math
 from fractions import Fraction
 
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.kernel.numbers import Number, as_integer, as_probability, power_down
+from discreet.kernel.numbers import Number, as_integer, power_down
+from discreet.privacy.probability import as_probability
 from discreet.privacy.tail_enclosures import tail_bounds
 
 _MAX_DISTANCE = 10**100  # beyond it, every probability is 0 as a float

@@ -7,12 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from discreet.kernel.numbers import as_integer
+from discreet.kernel.numbers import as_fraction_where, as_integer
 
 Probability = float | Fraction
 Pmf = Mapping[Any, Probability]
 
 _ROUNDING = 1e-9  # by which a sum of rounded probabilities may exceed 1
+
+
+def as_probability(value: Any, name: str) -> Fraction:
+    """Return a probability strictly between 0 and 1, as an exact fraction."""
+    return as_fraction_where(lambda number: 0 < number < 1, "strictly between 0 and 1", value, name)
 
 
 def validate_pmf(pmf: Any, name: str) -> dict[Hashable, Probability]:

@@ -20,7 +20,8 @@ from discreet.attacks.registry import Attack
 from discreet.attacks.result import AttackResult, exposure_by_rarity
 from discreet.attacks.validation import boolean_array, data_file, finite_array, random_generator
 from discreet.audit.binomial import Proportion
-from discreet.kernel.numbers import Number, as_integer, as_nonnegative, as_probability
+from discreet.kernel.numbers import Number, as_integer, as_nonnegative
+from discreet.privacy.probability import as_probability
 
 Questions = Literal["random subsets", "one by one"]
 _PERSON_COUNT = 512

@@ -44,7 +44,8 @@ def _cell_indices(total: HistogramTree, rows: list[dict[str, Value]]) -> list[in
     """Return the cell indices of a unit's rows, without rows outside of all cells."""
     values: list[Any] = [value for row in rows if (value := finite_or_null(evaluate(total.expr, row))) is not None]
     if isinstance(total.domain, Grid):
-        return [total.domain.index(float(value)) - total.domain.offset - total.first_step for value in values]
+        grid = total.domain
+        return [grid.index(float(value)) - grid.offset - grid.first for value in values]
     return [total.domain.index(value) for value in values if value in total.domain]
 
 

@@ -1,13 +1,13 @@
 """The ledger of a data set or of a population: charges, settlements and their checks, whatever the storage."""
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import Self
 
 from discreet.kernel.errors import Failed, LedgerError, PolicyError, Refused
-from discreet.kernel.event import OWNER, Event, Receipt, bounded_text, canonical_json
+from discreet.kernel.event import OWNER, Event, EventState, Receipt, bounded_text, canonical_json
 from discreet.kernel.ledger.chain import (
     Chain,
     RowKind,
@@ -68,39 +68,77 @@ class Ledger:
             nothing has changed. One key of one analyst is charged at most once per data set. At most one charge follows
             a given earlier charge, settled or not, even if the ledger was rolled back in between. No charge is ever
             refunded.
-        Proof: looking up the key, reading the totals, checking and appending are one transaction, which excludes all
-            other threads, processes and machines and ends after the row is on disk. All lookups use the chain of all
-            committed rows, which the same transaction updates and compares with the checkpoint: modified, deleted or
-            replaced rows raise an error. A refusal is raised before anything is written. No statement of this
-            package updates or deletes, and triggers reject such statements of others. A charge that follows another
-            has the same fingerprint and is later, so for a second one the earlier charge is no longer the latest; a
-            rollback must be acknowledged before the next charge, and no charge from before an acknowledgement is the
-            latest.
-        Needs: SQLiteSession.write_transaction, PostgresSession.write_transaction, check_checkpoint, Chain.add,
-            Chain.next_row, LedgerTable.rows, LedgerTable.row_at, LedgerTable.add_row, read_row, Terms, read_terms,
-            check_cost, round_for_ledger, SQLITE_SCHEMA, create_statements.
+        Proof: looking up the key, reading the totals, checking and appending are one transaction (charge_together,
+            with one charge), which excludes all other threads, processes and machines and ends after the row is on
+            disk. All lookups use the chain of all committed rows, which the same transaction updates and compares with
+            the checkpoint: modified, deleted or replaced rows raise an error. A refusal is raised before anything is
+            written. No statement of this package updates or deletes, and triggers reject such statements of others. A
+            charge that follows another has the same fingerprint and is later, so for a second one the earlier charge
+            is no longer the latest; a rollback must be acknowledged before the next charge, and no charge from before
+            an acknowledgement is the latest.
+        Needs: Ledger.charge_together, SQLiteSession.write_transaction, PostgresSession.write_transaction,
+            check_checkpoint, Chain.add, Chain.next_row, LedgerTable.rows, LedgerTable.row_at, LedgerTable.add_row,
+            read_row, Terms, read_terms, check_cost, round_for_ledger, SQLITE_SCHEMA, create_statements.
         Checked by: test_concurrent_processes_end_exactly_at_the_limit,
             test_concurrent_threads_end_exactly_at_the_limit, test_killed_workers_lose_nothing_that_was_seen,
             test_a_hundred_hundredths_fit_and_the_next_is_refused, test_the_ledger_agrees_with_a_simple_model,
             test_only_one_charge_follows_another, test_nothing_follows_what_was_charged_before_a_rollback,
             test_a_changed_row_is_never_relied_upon, test_a_last_row_changed_while_open_is_never_relied_upon
         """
-        cost = round_for_ledger(check_type(Loss, loss, "loss"))
-        by = check_type(Event, event, "event").by
+        return self.charge_together([(loss, event, key)])[0]
+
+    def charge_together(self, charges: Sequence[tuple[Loss, Event, str | None]]) -> list[Receipt]:
+        """Charge several queries, each with its key, at once: all of them, or none; otherwise like `charge`.
+
+        Claim: when it returns, every charge is durable, within the limits that hold after those before it; when it
+            raises, nothing has changed.
+        Proof: one transaction; each row follows the one before, which is added to the chain. A chain that is ahead of
+            what was committed is rebuilt before it is used again (_update_chain).
+        Needs: Chain.add, Chain.next_row, LedgerTable.add_row, check_cost, check_checkpoint, round_for_ledger,
+            SQLiteSession.write_transaction, PostgresSession.write_transaction.
+        Checked by: test_charges_together_are_all_made_or_none, test_concurrent_processes_end_exactly_at_the_limit,
+            test_an_interrupted_transaction_of_several_charges_leaves_nothing
+        """
+        with self.write_transaction() as (table, chain):
+            return [self._charge_one(table, chain, *charge) for charge in charges]
+
+    def _charge_one(self, table: LedgerTable, chain: Chain, loss: Loss, event: Event, key: str | None) -> Receipt:
+        cost, by = round_for_ledger(check_type(Loss, loss, "loss")), check_type(Event, event, "event").by
         if key is not None:
             bounded_text(key, "key", max_length=200)
-        with self.write_transaction() as (table, chain):
-            terms = read_terms(chain.terms)
-            check_analyst(terms, by)
-            if (by, self.dataset, key) in chain.keys:
-                return _replay_answer(table, chain, chain.keys[by, self.dataset, key], event)
-            if any(chain.latest_receipts.get((self.dataset, total)) != before for total, before in event.follows):
-                raise Refused("another request charged for the same totals at the same time. Try again.")
-            check_cost(terms, by, self.dataset, cost, chain.spent)
-            receipt, text = secrets.token_hex(12), event_text(event)
-            row = chain.next_row(RowKind.CHARGE, by, text, dataset=self.dataset, loss=cost, receipt=receipt, key=key)
-            table.add_row(row)
+        terms = read_terms(chain.terms)
+        check_analyst(terms, by)
+        if (by, self.dataset, key) in chain.keys:
+            return _replay_answer(table, chain, chain.keys[by, self.dataset, key], event)
+        if any(chain.latest_receipts.get((self.dataset, total)) != before for total, before in event.follows):
+            raise Refused("another request charged for the same totals at the same time. Try again.")
+        check_cost(terms, by, self.dataset, cost, chain.spent)
+        receipt, text = secrets.token_hex(12), event_text(event)
+        row = chain.next_row(RowKind.CHARGE, by, text, dataset=self.dataset, loss=cost, receipt=receipt, key=key)
+        table.add_row(row)
+        chain.add(row)
         return Receipt(receipt)
+
+    def redeem(self, receipt: Receipt, cost: Loss, event: Event) -> Receipt:
+        """Return a receipt of `charge_together`, if it is for this event and has no answer yet.
+
+        Claim: the event was charged in this data set, durably, with a loss of at least `cost`, and has no answer. As a
+            receipt is settled once, at most one answer is returned for it, however often it is redeemed.
+        Proof: the charge is read from the chain of committed rows, and compared; Ledger.settle refuses a second answer.
+        Needs: Chain.event_of, Chain.add, check_checkpoint, LedgerTable.row_at, read_row, Loss.includes, Ledger.settle.
+        Checked by: test_a_receipt_is_redeemed_for_its_own_event_only, test_a_receipt_has_one_answer
+        """
+        with self._read(check_checkpoint) as (table, chain):
+            seq, by, dataset = chain.charges.get(receipt.id, (0, "", ""))
+            charged = chain.event_of(seq, table.row_at(seq)) if (by, dataset) == (event.by, self.dataset) else event
+        if (
+            charged.state is not EventState.RESERVED
+            or event_text(charged) != event_text(event)
+            or charged.loss is None
+            or not charged.loss.includes(cost)
+        ):
+            raise LedgerError(f"receipt {receipt.id!r} was charged for something else, or has an answer already")
+        return receipt
 
     def settle(self, receipt: Receipt, answer: bytes) -> None:
         """Store the answer to a charge, once, before its first byte is sent.
@@ -142,8 +180,10 @@ class Ledger:
         with self._read(_check_known_rows) as (table, chain):
             return [chain.event_of(seq, table.row_at(seq)) for seq in chain.unsettled.get(self.dataset, {}).values()]
 
-    def answers(self, fingerprints: Iterable[str]) -> list[tuple[Event, bytes | None]]:
-        """Return the charges with any of these fingerprints, oldest first, and their stored answers.
+    def answers(
+        self, fingerprints: Iterable[str] = (), *, keys: Iterable[tuple[str, str]] = ()
+    ) -> list[tuple[Event, bytes | None]]:
+        """Return the charges with any of these fingerprints or keys (of analysts), oldest first, and their answers.
 
         Claim: the list is complete for this data set and has no charges of another; each charge is as it was recorded,
             and each answer as it was stored.
@@ -156,6 +196,7 @@ class Ledger:
         with self._read(check_checkpoint) as (table, chain):
             rows = chain.rows_by_fingerprint
             seqs = {seq for fingerprint in fingerprints for seq in rows.get((self.dataset, fingerprint), ())}
+            seqs |= {chain.keys[by, self.dataset, key] for by, key in keys if (by, self.dataset, key) in chain.keys}
             events = [chain.event_of(seq, table.row_at(seq)) for seq in sorted(seqs)]
             return [(event, stored_answer(table, chain, event.id)) for event in events]
 
@@ -163,16 +204,6 @@ class Ledger:
         """Return the receipt of the latest charge with a fingerprint; None after an acknowledgement."""
         with self._read(check_checkpoint) as (_, chain):
             return chain.latest_receipts.get((self.dataset, fingerprint))
-
-    def event_with_key(self, by: str, key: str) -> Event | None:
-        """Return the charge of an analyst with a key; None if there is none."""
-        with self._read(check_checkpoint) as (table, chain):
-            seq = chain.keys.get((by, self.dataset, key))
-            if seq is None:
-                return None
-            event = chain.event_of(seq, table.row_at(seq))
-            stored_answer(table, chain, event.id)  # which must be intact, too
-            return event
 
     def verify(self) -> None:
         """Read all rows and answers again and compare them with the chain and the checkpoint.

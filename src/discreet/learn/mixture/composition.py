@@ -10,10 +10,11 @@ from typing import Literal
 
 from discreet.kernel.loss import Loss, zcdp_rho
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
-from discreet.kernel.numbers import Number, as_nonnegative, as_positive, as_probability, log_up, round_down
+from discreet.kernel.numbers import Number, as_nonnegative, as_positive, log_up, round_down
 from discreet.kernel.reservation import Noise
 from discreet.privacy.calibration import gaussian_for, laplace_for, sqrt_up
 from discreet.privacy.conversion import zcdp_epsilon
+from discreet.privacy.probability import as_probability
 
 CompositionKind = Literal["linear", "advanced", "zcdp"]
 MechanismType = type[Laplace] | type[Gaussian]

@@ -16,11 +16,12 @@ import numpy as np
 
 from discreet.kernel.loss import ZERO_LOSS, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
-from discreet.kernel.numbers import Number, as_integer, as_positive, as_probability
+from discreet.kernel.numbers import Number, as_integer, as_positive
 from discreet.kernel.reservation import CLIP_RADIUS, Noise, clipped_sum_sensitivity
 from discreet.learn.fit_cost import REMOVAL, is_substitution
 from discreet.learn.fit_session import FitSession
 from discreet.learn.mixture.composition import CompositionKind, MechanismType, mechanism_for, split_budget
+from discreet.privacy.probability import as_probability
 
 PublicValues = tuple[Any, ...]
 _MIN_COUNT = 1.0  # minimum units in a component: a noisy size may be negative

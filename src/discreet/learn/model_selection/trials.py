@@ -9,8 +9,9 @@ import numpy as np
 
 from discreet.kernel.event import canonical_json
 from discreet.kernel.noise.keystream import RandomSource, thread_keystream
-from discreet.kernel.numbers import Number, as_integer, as_probability, log_down, log_up, round_down, round_up
+from discreet.kernel.numbers import Number, as_integer, log_down, log_up, round_down, round_up
 from discreet.kernel.selection import uniform_integer
+from discreet.privacy.probability import as_probability
 
 _MAX_TRIALS_TIMES_GAMMA = 20  # default limit, in 1/gamma: larger numbers are very rare
 _RENYI_ORDERS = 1 + np.geomspace(1e-3, 1e6, 4000)

@@ -1,0 +1,116 @@
+"""The files of a release: tables as Parquet and CSV, synthetic rows, report, manifest, and scripts that read them."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pcsv
+import pyarrow.parquet as pq
+
+from discreet.answer.model import Answer
+from discreet.kernel.errors import PolicyError
+from discreet.publish.describe import Describable
+from discreet.publish.manifest import file_digests, write_manifest
+from discreet.publish.parts import PartResult
+from discreet.publish.plan import PublicationPlan
+from discreet.publish.record import ReleaseRecord
+from discreet.publish.report.report import Report, write_report
+
+_READ_PY = '''"""Read the tables of this release, with their 95 % margins of error (columns ending in _margin)."""
+
+from pathlib import Path
+
+import pandas as pd
+
+folder = Path(__file__).parent
+tables = {path.stem: pd.read_parquet(path) for path in sorted((folder / "tables").glob("*.parquet"))}
+synthetic = {path.stem: pd.read_parquet(path) for path in sorted((folder / "synthetic").glob("*.parquet"))}
+
+if __name__ == "__main__":
+    for name, table in (tables | synthetic).items():
+        print(name, table.head(), sep="\\n", end="\\n\\n")
+'''
+_READ_R = """# Read the tables of this release, with their 95 % margins of error (columns ending in _margin).
+files <- list.files("tables", pattern = "[.]csv$", full.names = TRUE)
+tables <- lapply(setNames(files, sub("[.]csv$", "", basename(files))), read.csv)
+for (name in names(tables)) {
+  cat(name, "\\n")
+  print(head(tables[[name]]))
+}
+"""
+
+
+def with_margins(shown: Describable) -> pa.Table:
+    """Return a table with the margin of each number, and its whole number, in columns after it."""
+    if isinstance(shown, Answer):
+        return shown.with_margins().replace_schema_metadata(None)
+    columns: dict[str, pa.Array] = {}
+    for name in shown.table.column_names:
+        columns[name] = shown.table.column(name)
+        if name in shown.margins:
+            columns[f"{name}_margin"] = pa.array(shown.margins[name], pa.float64())
+        if name in shown.whole:
+            columns[f"{name}_whole"] = pa.array(shown.whole[name], pa.int64())
+    return pa.table(columns).replace_schema_metadata(shown.table.schema.metadata)
+
+
+def write_release(
+    folder: Path,
+    plan: PublicationPlan,
+    results: Iterable[PartResult],
+    record: ReleaseRecord,
+    report_on: Callable[[ReleaseRecord], Report],
+) -> ReleaseRecord:
+    """Write all files beside the folder first, and then put them in its place; return the record with their hashes.
+
+    The results are in the ledger, so that an attempt that failed can be repeated without charge.
+    """
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        try:
+            _write_tables(fresh, results)
+            complete = replace(record, files=tuple(file_digests(fresh).items()))
+            _write_texts(fresh, plan, report_on(complete))
+            fresh.chmod(0o755)
+            _replace(folder, fresh)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+    except OSError as error:
+        raise PolicyError(
+            f"--out: cannot write {folder} ({error.strerror or error}). The results are in the ledger: publish the "
+            "same plan again, in another folder if needed, at no charge."
+        ) from None
+    return complete
+
+
+def _write_tables(folder: Path, results: Iterable[PartResult]) -> None:
+    for result in results:
+        for name, shown in zip(result.names, result.tables, strict=False):
+            kind = "synthetic" if result.kind == "synthetic rows" else "tables"
+            (folder / kind).mkdir(exist_ok=True)
+            table = with_margins(shown)
+            pq.write_table(table, folder / kind / f"{name}.parquet", compression="zstd")
+            if kind == "tables":
+                pcsv.write_csv(table, folder / kind / f"{name}.csv")
+
+
+def _write_texts(folder: Path, plan: PublicationPlan, report: Report) -> None:
+    for name, text in (("plan.toml", plan.text), ("read.py", _READ_PY), ("read.R", _READ_R)):
+        (folder / name).write_text(text, "utf-8")
+    write_report(report, folder)
+    write_manifest(folder, policy_text=report.policy_text, plan_text=plan.text, ledger=report.ledger_point)
+
+
+def _replace(folder: Path, fresh: Path) -> None:
+    """Put a folder in the place of another, which is kept until the new one is there."""
+    if not folder.exists():
+        fresh.rename(folder)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{folder.name}-old-", dir=folder.parent)) / "old"
+    folder.rename(old)
+    fresh.rename(folder)
+    shutil.rmtree(old.parent, ignore_errors=True)

@@ -1,0 +1,140 @@
+"""Each table as a sum of components, one for each of its coarsenings, that are estimated apart.
+
+On one axis, the component of a level is how far each node is from its share of its parent; that of the total is the
+total itself. Components of tables are products of these. If all siblings have equally many cells, the components of a
+noisy table are independent of one another. Otherwise they are not quite, and shares follow the noise: they are in
+proportion to the number of cells of the coarsest measured level below a node.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from discreet.publish.marginals.axes import Axis, Table, align
+
+
+@dataclass(frozen=True, eq=False)
+class AxisComponents:
+    """The components of an axis; `shares[m]` has the share of each node of level m in its parent of level m + 1."""
+
+    axis: Axis
+    shares: tuple[np.ndarray, ...]
+
+    def residual(self, values: np.ndarray, dimension: int, level: int) -> np.ndarray:
+        """Return the component of a level, from values of that level."""
+        if level == self.axis.total:
+            return values
+        parents = self.axis.sum_up(values, dimension, level, level + 1)
+        result: np.ndarray = values - self.spread(parents, dimension, level + 1, level)
+        return result
+
+    def residual_adjoint(self, weights: np.ndarray, dimension: int, level: int) -> np.ndarray:
+        """Return the weights of values whose weighted sum is that of their component."""
+        if level == self.axis.total:
+            return weights
+        parents = self.spread_adjoint(weights, dimension, level, level + 1)
+        result: np.ndarray = weights - self.axis.at_ancestors(parents, dimension, level, level + 1)
+        return result
+
+    def spread(self, values: np.ndarray, dimension: int, coarse: int, fine: int) -> np.ndarray:
+        """Return the share of each node of a level in the values of a coarser one."""
+        if fine == coarse:
+            return values
+        shares = _along(self.weights[coarse, fine], values.ndim, dimension)
+        result: np.ndarray = self.axis.at_ancestors(values, dimension, fine, coarse) * shares
+        return result
+
+    def spread_adjoint(self, weights: np.ndarray, dimension: int, fine: int, coarse: int) -> np.ndarray:
+        """Return the weights of values whose weighted sum is that of what they are spread to."""
+        if fine == coarse:
+            return weights
+        shares = _along(self.weights[coarse, fine], weights.ndim, dimension)
+        return self.axis.sum_up(weights * shares, dimension, fine, coarse)
+
+    @cached_property
+    def weights(self) -> dict[tuple[int, int], np.ndarray]:
+        """For a level and a finer one: the share of each node of the second in its ancestor at the first."""
+        weights = {}
+        for fine in range(self.axis.total):
+            product = np.ones(self.axis.sizes[fine])
+            weights[fine, fine] = product
+            for level in range(fine, self.axis.total):
+                product = product * self.shares[level][self.axis.ancestors[fine, level]]
+                weights[level + 1, fine] = product
+        weights[self.axis.total, self.axis.total] = np.ones(1)
+        return weights
+
+    def covariance(self, measured: int, first: int, second: int, shown: int) -> np.ndarray:
+        """Return the covariance of what two components add to each node of the level `shown`.
+
+        The components are those of values of the level `measured` with independent noise of variance 1. A component
+        gives a node the cells below its ancestor, less its share of the cells below the parent of that.
+        """
+        axis = self.axis
+
+        def cells(level: int) -> np.ndarray:
+            return axis.at_ancestors(axis.counts(measured, level), 0, shown, level)
+
+        result = np.zeros(axis.sizes[shown])
+        for level, sign in self._minus_parent(first, shown):
+            for other, other_sign in self._minus_parent(second, shown):
+                result += sign * other_sign * cells(max(measured, min(level, other)))
+        result *= self.weights[first, shown] * self.weights[second, shown]
+        return result
+
+    def _minus_parent(self, level: int, shown: int) -> list[tuple[int, np.ndarray]]:
+        ones = np.ones(self.axis.sizes[shown])
+        if level == self.axis.total:
+            return [(level, ones)]
+        return [(level, ones), (level + 1, -self.shares[level][self.axis.ancestors[shown, level]])]
+
+
+def decompose(axis: Axis, measured: Iterable[int]) -> AxisComponents:
+    """Return the components of an axis, of which some levels are measured."""
+    levels = sorted(measured)
+    shares = []
+    for level in range(axis.total):
+        base = max((each for each in levels if each <= level), default=0)
+        parent = axis.counts(base, level + 1)[axis.ancestors[level, level + 1]]
+        shares.append(axis.counts(base, level) / parent)
+    return AxisComponents(axis, tuple(shares))
+
+
+def residual(components: Sequence[AxisComponents], values: np.ndarray, table: Table) -> np.ndarray:
+    """Return the component of a table, from its values."""
+    for dimension, (index, level) in enumerate(table):
+        values = components[index].residual(values, dimension, level)
+    return values
+
+
+def residual_adjoint(components: Sequence[AxisComponents], weights: np.ndarray, table: Table) -> np.ndarray:
+    """Return the weights of a table's values whose weighted sum is that of its component."""
+    for dimension, (index, level) in enumerate(table):
+        weights = components[index].residual_adjoint(weights, dimension, level)
+    return weights
+
+
+def spread(components: Sequence[AxisComponents], values: np.ndarray, coarse: Table, fine: Table) -> np.ndarray:
+    """Return what a component adds to the cells of a finer table."""
+    levels = dict(coarse)
+    values = align(values, coarse, fine)
+    for dimension, (index, level) in enumerate(fine):
+        part = components[index]
+        values = part.spread(values, dimension, levels.get(index, part.axis.total), level)
+    return values
+
+
+def spread_adjoint(components: Sequence[AxisComponents], weights: np.ndarray, fine: Table, coarse: Table) -> np.ndarray:
+    """Return the weights of a component whose weighted sum is that of what it adds to a finer table."""
+    levels = dict(coarse)
+    for dimension, (index, level) in enumerate(fine):
+        part = components[index]
+        weights = part.spread_adjoint(weights, dimension, level, levels.get(index, part.axis.total))
+    return weights.reshape([components[index].axis.sizes[level] for index, level in coarse])
+
+
+def _along(values: np.ndarray, dimensions: int, dimension: int) -> np.ndarray:
+    """Return a vector with as many dimensions as an array, along one of them."""
+    return values.reshape([-1 if each == dimension else 1 for each in range(dimensions)])

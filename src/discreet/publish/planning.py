@@ -1,0 +1,221 @@
+"""From a plan to its parts: tables over the same rows become a family, and the cost is divided by weights."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet import privacy
+from discreet.curator.curator import Curator, PreparedQuery
+from discreet.estimate.planned_release import QueryPlan
+from discreet.kernel.errors import PolicyError, Refused
+from discreet.kernel.event import canonical_json
+from discreet.kernel.fingerprint import digest
+from discreet.kernel.loss import ZERO_LOSS, Loss
+from discreet.kernel.question import Question
+from discreet.kernel.relation import Relation
+from discreet.learn.fit_cost import noises_for
+from discreet.pricing.cost_request import CostRequest
+from discreet.publish.codes import coded_rows
+from discreet.publish.eligible import AddingTable, adding_table, family_axes
+from discreet.publish.family import Family, plan_family
+from discreet.publish.marginals.axes import table_shape
+from discreet.publish.marginals.noise import Noise, margin_factor
+from discreet.publish.parts import FamilyPart, Part, QueryPart, SyntheticPart
+from discreet.publish.plan import PublicationPlan
+from discreet.publish.synthetic import SyntheticReleases, synthetic_columns
+
+_MAX_CELLS = 4_000_000  # of all tables of a family
+
+
+@dataclass(frozen=True)
+class _Shares:
+    """The cost that is left for parts with weights, and the sum of these weights."""
+
+    total: Loss
+    weights: Fraction
+
+    def of(self, weight: Fraction) -> Loss:
+        """Return the share of a weight."""
+        share = weight / self.weights
+        return Loss(None, self.total.rho * share) if self.total.epsilon is None else Loss(self.total.epsilon * share)
+
+
+def plan_parts(curator: Curator, plan: PublicationPlan) -> list[Part]:
+    """Return the parts of a plan, each with its cost; PolicyError names the line of what cannot be published."""
+    total = _total_cost(curator, plan)
+    queries = {name: _plan_query(curator, plan, name) for name in plan.tables}
+    families = _families(queries)
+    in_family = {table.name for tables in families for table in tables}
+    with_margins = {
+        name: _prepare(curator, plan, name, CostRequest(margin=entry.margin))
+        for name, entry in plan.tables.items()
+        if entry.margin is not None and name not in in_family
+    }
+    weights = {name: entry.weight or Fraction(1) for name, entry in plan.tables.items() if name not in with_margins}
+    weights |= {name: entry.weight for name, entry in plan.synthetic.items()}
+    shares = _Shares(_rest(plan, total, with_margins), sum(weights.values(), Fraction(0)))
+    parts: list[Part] = [
+        _family_part(plan, index, tables, shares, weights) for index, tables in enumerate(families, start=1)
+    ]
+    for name in plan.tables:
+        if name not in in_family:
+            query = with_margins.get(name) or _prepare(curator, plan, name, _request(shares.of(weights[name])))
+            parts.append(
+                QueryPart(name, plan.tables[name].sql, query, record_of(plan, name, **query.release_plan.record))
+            )
+    parts += [_synthetic_part(curator, plan, name, shares.of(weights[name])) for name in plan.synthetic]
+    return parts
+
+
+def record_of(plan: PublicationPlan, part: str, **facts: object) -> str:
+    """Return the record of a part in the ledger; it names the plan by its digest."""
+    record = {"publication": plan.release.name, "plan": digest(plan.text), "part": part, **facts}
+    return canonical_json(record)
+
+
+def _total_cost(curator: Curator, plan: PublicationPlan) -> Loss:
+    """Return the cost of the whole plan."""
+    budget, entry = curator.policy.budget, plan.release
+    if entry.rho is None:
+        assert entry.epsilon is not None
+        return privacy.cost_of(budget, entry.epsilon)
+    if budget.rho is None:
+        plan.refuse(("release", "rho"), "the budget is pure epsilon-DP. Give epsilon instead of rho.")
+    return Loss(None, entry.rho)
+
+
+def _rest(plan: PublicationPlan, total: Loss, with_margins: Mapping[str, PreparedQuery]) -> Loss:
+    """Return what is left of the cost for the parts with weights."""
+    spent = sum((query.release_plan.marginal_cost for query in with_margins.values()), ZERO_LOSS)
+    amount, whole = (spent.rho, total.rho) if total.epsilon is None else (spent.epsilon, total.epsilon)
+    assert amount is not None
+    if amount > whole or (amount == whole and len(with_margins) < len(plan.tables) + len(plan.synthetic)):
+        kind = "rho" if total.epsilon is None else "epsilon"
+        name = next(iter(with_margins))
+        message = (
+            f"the margins cost {kind} {float(amount):.4g}, but the release has {float(whole):.4g}. Allow wider ones."
+        )
+        plan.refuse(("tables", name, "margin"), message)
+    return Loss(None, whole - amount) if total.epsilon is None else Loss(whole - amount)
+
+
+def _request(cost: Loss) -> CostRequest:
+    return CostRequest(rho=cost.rho) if cost.epsilon is None else CostRequest(epsilon=cost.epsilon)
+
+
+def _plan_query(curator: Curator, plan: PublicationPlan, name: str) -> QueryPlan:
+    try:
+        query = curator.plan(plan.tables[name].sql)
+    except (Refused, PolicyError) as refusal:
+        plan.refuse(("tables", name, "sql"), str(refusal))
+    if query.is_free:
+        plan.refuse(("tables", name, "sql"), "the query reads no private table, so there is nothing to publish.")
+    return query
+
+
+def _prepare(curator: Curator, plan: PublicationPlan, name: str, request: CostRequest) -> PreparedQuery:
+    try:
+        return curator.prepare(plan.tables[name].sql, request)
+    except (Refused, PolicyError) as refusal:
+        plan.refuse(("tables", name, "sql"), str(refusal))
+
+
+def _families(queries: Mapping[str, QueryPlan]) -> list[list[AddingTable]]:
+    """Return the groups of at least two tables that add up over the same rows."""
+    groups: dict[str, list[AddingTable]] = {}
+    for name, query in queries.items():
+        if (table := adding_table(name, query)) is not None:
+            groups.setdefault(table.relation_digest, []).append(table)
+    families = []
+    for tables in groups.values():
+        axes = family_axes(table.release for table in tables)
+        kept = [table for table in tables if len(dict(axes.table_of(table.release))) == len(table.release.keys)]
+        if len(kept) > 1 and axes.coded:
+            families.append(kept)
+    return families
+
+
+def rows_per_unit(plan: PublicationPlan, questions: Sequence[Question], *, l1: bool) -> int:
+    """Return how many rows of a unit count in full: one if it has only one, else by the bounds of plan and policy."""
+    if not any(question.needs_clipping for question in questions):
+        return max(question.relation.shape.max_rows_per_unit or 1 for question in questions)
+    if plan.release.rows is not None:
+        return plan.release.rows
+    bounds = [question.bounds for question in questions]
+    return max(each.groups * each.rows if l1 else math.ceil(math.sqrt(each.groups) * each.rows) for each in bounds)
+
+
+def _family_part(
+    plan: PublicationPlan,
+    index: int,
+    tables: Sequence[AddingTable],
+    shares: _Shares,
+    weights: Mapping[str, Fraction],
+) -> FamilyPart:
+    cost = shares.of(sum((weights[table.name] for table in tables), Fraction(0)))
+    (mechanism,) = noises_for(cost, [1])
+    noise = Noise.GAUSSIAN if cost.epsilon is None else Noise.LAPLACE
+    rows = rows_per_unit(plan, [table.release.question for table in tables], l1=noise is Noise.LAPLACE)
+    margins = {table.name: plan.tables[table.name].margin for table in tables}
+    limits = {name: (float(margin) / margin_factor(noise)) ** 2 for name, margin in margins.items() if margin}
+    try:
+        family = plan_family(tables, weights, limits, mechanism=mechanism, rows=rows)
+    except ValueError as error:
+        named = next((name for name, margin in margins.items() if margin), tables[0].name)
+        plan.refuse(
+            ("tables", named, "margin"), f"the margins cannot be reached at this cost ({error}). Allow wider ones."
+        )
+    _check_cells(plan, family)
+    sqls = {table.name: plan.tables[table.name].sql for table in tables}
+    name = f"family{index}"
+    facts = {
+        "tables": sqls,
+        "rows": rows,
+        "steps": [[block.measure, block.table, block.steps] for block in family.blocks],
+    }
+    return FamilyPart(name, cost, record_of(plan, name, **facts), family.rows, family, tuple(sqls.values()))
+
+
+def _check_cells(plan: PublicationPlan, family: Family) -> None:
+    """Refuse a family of too many cells."""
+    for table in family.tables:
+        shape = table_shape(family.axes, family.keys.table_of(table.release))
+        if math.prod(shape) > _MAX_CELLS:
+            plan.refuse(
+                ("tables", table.name, "sql"), f"the table has {math.prod(shape):,} cells. Group by fewer values."
+            )
+    cells = sum(math.prod(table_shape(family.axes, block.table)) for block in family.blocks)
+    if cells > _MAX_CELLS:
+        plan.refuse(
+            ("tables",), f"the tables have {cells:,} cells, more than {_MAX_CELLS:,}. Publish fewer in one plan."
+        )
+
+
+def _synthetic_part(curator: Curator, plan: PublicationPlan, name: str, cost: Loss) -> SyntheticPart:
+    entry = plan.synthetic[name]
+    try:
+        relation, columns = synthetic_columns(curator, plan, name)
+    except Refused as refusal:
+        plan.refuse(("synthetic", name), str(refusal))
+    question = _question_on(curator, relation, entry.table)
+    rows = rows_per_unit(plan, [question], l1=cost.epsilon is not None)
+    sizes = [column.axis.size for column in columns]
+    releases = SyntheticReleases.within(cost, sizes, rows)
+    names = ", ".join(column.declared.name for column in columns)
+    count = None if entry.rows == "same" else entry.rows
+    record = record_of(
+        plan, name, table=entry.table, columns=list(entry.columns), sizes=sizes, rows=rows, count=str(count)
+    )
+    rows_to_sum = coded_rows(relation, [column.axis for column in columns])
+    return SyntheticPart(
+        name, cost, record, rows_to_sum, columns, releases, count, f"Rows of {entry.table} with the columns {names}"
+    )
+
+
+def _question_on(curator: Curator, relation: Relation, table: str) -> Question:
+    """Return a question about the rows of synthetic rows, whose contribution bounds apply."""
+    quoted = '"' + table.replace('"', '""') + '"'
+    question = curator.plan(f"SELECT COUNT(*) AS n FROM {quoted}").answering[0].question  # noqa: S608 - a declared name
+    assert question.relation.shape.unit == relation.shape.unit
+    return question
