@@ -4,6 +4,7 @@ import sys
 from importlib import import_module
 
 from bench import (
+    advice,
     anonymity,
     attacks,
     audit,
@@ -30,6 +31,7 @@ PARTS = (
     queries,
     quantiles,
     bounds,
+    advice,
     selection,
     attacks,
     membership,

@@ -100,6 +100,32 @@ def test_checkins_of_people_are_answered_near_the_truth():
         assert joined.value > 10_000
 
 
+@pytest.mark.long
+def test_advice_on_checkins_is_near_the_truth():
+    text = CHECKINS.replace("groups = 24\nrows = 40\n", "").replace(', between = [40.4, 41.0], outside = "null"', "")
+    with opened(text, "gowalla_nyc_checkins.parquet", "gowalla_nyc_venues.parquet") as curator:
+        advice = curator.advise(
+            "checkins", epsilon=2, by_columns=["EXTRACT(HOUR FROM time)", ""], columns=["lat", "time"]
+        )
+        by_hour, total = advice.bounds
+        assert by_hour.radius(by_hour.bounds) < total.radius(total.bounds)
+        assert 250 < total.bounds.rows <= 3_000  # the most is 1,794
+        latitude, time = (each.column.domain for each in advice.ranges)
+        assert 38 <= latitude.low <= 40.48
+        assert 40.91 <= latitude.high <= 43
+        assert (time.low.year, time.high.year) == (2009, 2010)
+
+
+@pytest.mark.long
+def test_advice_on_a_census_has_the_ranges_of_its_columns():
+    text = CENSUS.replace(", between = [17, 90]", "") + 'hours_per_week = { type = "integer" }\n'
+    with opened(text, "adult.parquet") as curator:
+        advice = curator.advise(epsilon=1)
+    ages, hours = (each.column.domain for each in advice.ranges)
+    assert (ages.low <= 17, 85 <= ages.high <= 100) == (True, True)
+    assert (hours.low <= 5, 80 <= hours.high <= 100) == (True, True)
+
+
 def test_a_census_by_row_is_answered_near_the_truth():
     with opened(CENSUS, "adult.parquet") as curator:
         answer = curator.ask(

@@ -28,6 +28,10 @@ _COMMANDS = {  # module:function, and the first sentence of the help text
         "policy:dummy",
         "Write dummy data that fits a policy, with a copy of the policy for trying queries; no real data is read.",
     ),
+    "advise": (
+        "advise:advise",
+        "Choose contribution bounds and ranges of columns privately, and print them as lines for the policy.",
+    ),
     "ask": ("ask:ask", "Run a query at a privacy cost, and print the private answer with its margins of error."),
     "explain": (
         "ask:explain",

@@ -9,7 +9,7 @@ from hashlib import sha256
 import numpy as np
 import pyarrow as pa
 
-from discreet import postprocess, privacy
+from discreet import postprocess
 from discreet.answer.margins import combine_margins
 from discreet.answer.model import Answer, Cost, ExplainedColumn, Explanation
 from discreet.estimate.clipping_report import clipping_report
@@ -39,7 +39,7 @@ from discreet.estimate.quantiles import extreme_notes, rank_margin, redraw_estim
 from discreet.estimate.sampling import SampledRelease, SamplingError
 from discreet.kernel.errors import Failed, Refused
 from discreet.kernel.event import Receipt
-from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
+from discreet.kernel.loss import ZERO_LOSS, Budget
 from discreet.kernel.mechanism import Laplace
 from discreet.kernel.question import GroupKey, SelectedGroups
 from discreet.kernel.selection import QuantileSelection
@@ -48,7 +48,7 @@ from discreet.kernel.sqlgen.question_sql import write_selects
 from discreet.policy import Policy
 from discreet.policy.declarations import SimpleRandomSample
 from discreet.pricing import CombinedRelease, ReleasePiece, ReleasePlan, margin_times_count, noise_type_for, total_cost
-from discreet.privacy.conversion import conversion_delta
+from discreet.pricing.remaining_budget import cost_in_budget
 
 _MAX_REDRAW_SHIFT = 2.0**61  # that a redraw moves a number
 _SELECTION_NOTE = "Rows were selected by noisy values, so the values shown tend to be overstated or understated."
@@ -329,14 +329,6 @@ def _redraw_piece(part: PlannedRelease, times: int, piece: ReleasePiece, rows: n
     table, _ = assemble_table(part, noisy.keys * times, values, piece.noises, redrawn_values)
     table = table.append_column(postprocess.DRAW, pa.array(np.repeat(np.arange(times), groups)))
     return table.append_column(postprocess.ROW, pa.array(np.tile(rows, times)))
-
-
-def cost_in_budget(loss: Loss, budget: Budget) -> Cost:
-    """Return a cost with its epsilon at the budget's delta and its share of the budget."""
-    if budget.rho is None:
-        return Cost(loss, share=None if loss.epsilon is None else loss.epsilon / budget.epsilon)
-    epsilon = privacy.to_epsilon(Loss(None, loss.rho), conversion_delta(budget))
-    return Cost(loss, epsilon, conversion_delta(budget), loss.rho / budget.rho)
 
 
 def _noise_description(plan: QueryPlan, noises: Sequence[Sequence[tuple[ReleaseNoise, ...]]], name: str) -> str:

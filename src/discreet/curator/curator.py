@@ -1,7 +1,7 @@
 """The curator: reserves budget, reads the data and releases differentially private answers."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -47,6 +47,8 @@ from discreet.query.free_query import read_public_rows
 from discreet.query.passes import plan_query, run_reader
 
 if TYPE_CHECKING:
+    from discreet.advise.advice import Advice
+    from discreet.advise.advice_plan import AdvicePlan
     from discreet.publish.plan import PublicationPlan
     from discreet.publish.publication import Release
 
@@ -160,6 +162,79 @@ class Curator:
         return answer_builder.build_explanation(
             plan, release_plan, self._budget_of(by), self._engine.dialect, over_budget_note
         )
+
+    def contribution_histograms(
+        self, sql: str, *, by: str = OWNER, epsilon: Number | None = None, rho: Number | None = None
+    ) -> pricing.ContributionEvidence:
+        """Release the contribution histograms of a query without the query itself; stored ones are reused.
+
+        Automatic contribution bounds of the query are then chosen from them, at no further charge.
+        """
+        plan = self._plan_query(sql, by, AUTO, AUTO)
+        if len(plan.pending) != 1:
+            raise Refused("sql: contribution histograms need one SELECT whose contributions can be clipped.")
+        histograms = replace(plan, releases=pricing.query_histograms(plan))
+        request = pricing.read_cost_request(histograms, CostRequest(epsilon, rho), by, self.policy)
+        if isinstance(request, dict):
+            raise Refused("WITHIN: contribution histograms have no margin that can be requested. Give epsilon.")
+        version = pricing.data_version(self.policy)
+        fingerprints = {
+            name for part in histograms.releases for name in pricing.known_fingerprints(part.question, version)
+        }
+        with self._in_flight_locks.exclusive_query(fingerprints):
+            histories = self._release_history(histograms.releases)
+            target, release_plan = pricing.plan_evenly(histories, request)
+            if release_plan.asks:
+                record = pricing.request_record(plan, self.policy.data.version_label, pricing.recorded_request(request))
+                text = pricing.record_text(record | {"purpose": "contribution histogram"}, release_plan)
+                with self._circuit_breaker.guard():
+                    histories = self._charge_and_release(histograms, target, release_plan, text, by, None)
+        return pricing.contribution_evidence(plan.pending[0], histories, release_plan.marginal_cost)
+
+    def advise(  # noqa: PLR0913 - keyword-only, most with a default
+        self,
+        table: str | None = None,
+        *,
+        epsilon: Number,
+        by_columns: Sequence[str] = (),
+        columns: Sequence[str] | None = None,
+        query_epsilon: Number | None = None,
+        progress: Callable[[str], None] = _LOG.info,
+    ) -> "Advice":
+        """Choose contribution bounds and ranges of columns from noisy histograms, charged to this ledger.
+
+        Each of `by_columns` is a typical GROUP BY, such as "ward, month". By default ranges are chosen for all columns
+        of numbers and times that have none. Bounds are chosen for queries at `query_epsilon`, by default `epsilon`.
+
+        >>> import discreet as dc, pyarrow as pa
+        >>> people = pa.table({"person": list(range(3000)), "age": [18 + number % 70 for number in range(3000)]})
+        >>> columns = {"age": {"type": "integer"}}
+        >>> with dc.open(people, unit="person", budget=4, columns=columns, ledger=":memory:") as curator:
+        ...     advice = curator.advise(epsilon=2)
+        ...     print(advice.ranges[0].column.domain.high >= 87, curator.budget().spent.epsilon)
+        True 2
+        """
+        from discreet.advise.advice_plan import plan_advice  # noqa: PLC0415 - queries start faster without
+        from discreet.advise.give_advice import give_advice  # noqa: PLC0415
+
+        return give_advice(self, plan_advice(self.policy, table, by_columns, columns, epsilon, query_epsilon), progress)
+
+    def plan_advice(
+        self,
+        table: str | None = None,
+        *,
+        epsilon: Number,
+        by_columns: Sequence[str] = (),
+        columns: Sequence[str] | None = None,
+        query_epsilon: Number | None = None,
+    ) -> "AdvicePlan":
+        """Return what `advise` would release and charge. This is free and reads no private data."""
+        from discreet.advise.advice_plan import plan_advice  # noqa: PLC0415 - queries start faster without
+        from discreet.advise.give_advice import check_plan  # noqa: PLC0415
+
+        plan = plan_advice(self.policy, table, by_columns, columns, epsilon, query_epsilon)
+        check_plan(self, plan)
+        return plan
 
     def plan(self, sql: str) -> QueryPlan:
         """Return the plan of a query of the owner's, without a cost; no private data is read."""

@@ -61,6 +61,7 @@ class RadiusGoal(Enum):
     """What a radius is chosen for: how many times the bias counts beside the noise."""
 
     MARGINS = 6.0  # counts and sums: the bias stays small beside the noise, so that margins of error hold
+    ERROR = 1.0  # the least total error, also where the margin then misses much of it
     MEANS = 0.25  # clipping removes rows from the numerator and the denominator alike
 
 
@@ -179,17 +180,30 @@ def _last_visible(visible: np.ndarray, last: int) -> int:
     return last
 
 
+@dataclass(frozen=True, eq=False)
+class BiasForecast:
+    """The clipping bias of a cell at each radius of the ladder, for each of many fitted tails with their weights."""
+
+    radii: np.ndarray
+    biases: np.ndarray  # fits × radii
+    weights: np.ndarray  # of the fits, with sum 1
+    blind: bool
+
+    def quantile(self, probability: float) -> np.ndarray:
+        """Return a quantile of the bias at each radius, over the weighted fits."""
+        order = np.argsort(self.biases, axis=0)
+        reached = np.cumsum(self.weights[order], axis=0) >= probability * (1 - 1e-9)
+        places = np.take_along_axis(order, np.argmax(reached, axis=0)[None], axis=0)
+        return np.asarray(np.take_along_axis(self.biases, places, axis=0)[0])
+
+
 def choose_radius(buckets: ContributionBuckets, noise_ratio: float, cells: int, goal: RadiusGoal) -> RadiusChoice:
     """Choose a radius among the lower ends of the buckets, for noise of deviation noise_ratio·radius in each cell.
 
     Few units, but large ones, decide about the bias, and they are too few to be visible. So the decline of the visible
     tail is extrapolated: many curves are fitted and weighted by their likelihood. The radius minimises the mean over
     the curves of the logarithm of the error, in which the bias counts as often as the goal says; a logarithm limits the
-    influence of unlikely curves. If not even the largest octave is clearly visible, the choice is blind: log-normal
-    norms are fitted to all octaves instead, and the bias counts at most once.
-
-    The bias of a cell is bounded as if all contributions had the same direction: Σ (norm - radius)+ divided by the
-    root of the number of cells in l2, by their number in l1.
+    influence of unlikely curves. If the histogram is blind (forecast_bias), the bias counts at most once.
 
     >>> lows = tuple(2 ** (place / 2) for place in range(24))
     >>> counts = np.array([round(50_000 * 0.5**place) for place in range(24)])
@@ -197,16 +211,34 @@ def choose_radius(buckets: ContributionBuckets, noise_ratio: float, cells: int, 
     >>> round(choice.radius), choice.blind
     (256, False)
     """
+    forecast = forecast_bias(buckets, cells)
+    times = min(1.0, goal.value) if forecast.blind else goal.value
+    errors = np.hypot(times * forecast.biases, noise_ratio * forecast.radii)
+    place = int(np.argmin(forecast.weights @ np.log(errors)))
+    return RadiusChoice(float(forecast.radii[place]), forecast.blind)
+
+
+def forecast_bias(buckets: ContributionBuckets, cells: int) -> BiasForecast:
+    """Forecast the clipping bias of a cell from the visible decline of contributions.
+
+    The bias of a cell is bounded as if all contributions had the same direction: Σ (norm - radius)+ divided by the
+    root of the number of cells in l2, by their number in l1. If not even the largest octave is clearly visible, the
+    histogram is blind: log-normal norms are fitted to all octaves instead of the decline.
+
+    >>> lows = tuple(2 ** (place / 2) for place in range(24))
+    >>> counts = np.array([round(50_000 * 0.5**place) for place in range(24)])
+    >>> forecast = forecast_bias(ContributionBuckets(lows, counts, Gaussian(22)), 1)
+    >>> bool(forecast.quantile(0.5)[0] > 100_000 > forecast.quantile(0.5)[8] > 1_000)
+    True
+    """
     octaves, variance = _octaves(buckets)
     blind = bool((octaves < _LARGE_PEAK * np.sqrt(variance)).all())
     fitted, weights = _fit_locations(octaves, variance) if blind else _fit_decline(octaves, variance)
     radii = np.array(buckets.lows)
     lows = radii[0] * 2.0 ** np.arange(fitted.shape[1])
     directions = cells if isinstance(buckets.noise, Laplace) else math.sqrt(cells)
-    bias = fitted @ _log_uniform_excess(lows[:, None], 2 * lows[:, None], radii) / directions
-    times = min(1.0, goal.value) if blind else goal.value
-    place = int(np.argmin(weights @ np.log(np.hypot(times * bias, noise_ratio * radii))))
-    return RadiusChoice(float(radii[place]), blind)
+    biases = fitted @ _log_uniform_excess(lows[:, None], 2 * lows[:, None], radii) / directions
+    return BiasForecast(radii, biases, weights, blind)
 
 
 def _octaves(buckets: ContributionBuckets) -> tuple[np.ndarray, np.ndarray]:

@@ -323,7 +323,7 @@ def _table_text(table: DeclaredTable) -> str:
         lines += ['sample = "simple"', *(f"{key} = {size}" for key, size in sizes.items() if size)]
     if table.columns:
         lines += [f"[{path}.columns]"]
-        lines += [f"{key_text(name)} = {_column_text(column)}" for name, column in table.columns.items()]
+        lines += [f"{key_text(name)} = {column_text(column)}" for name, column in table.columns.items()]
     return "\n".join(lines)
 
 
@@ -344,7 +344,8 @@ def _unit_lines(table: DeclaredTable) -> Iterator[str]:
             yield "public = true"
 
 
-def _column_text(column: DeclaredColumn) -> str:
+def column_text(column: DeclaredColumn) -> str:
+    """Return the declaration of a column as an inline TOML table."""
     entries = {"type": value_text(column.type)}
     match column.domain:
         case Between(low, high, step, outside):

@@ -12,9 +12,13 @@ automatic_bounds  contribution bounds chosen from released histograms
 
 from discreet.pricing.accuracy import Margins
 from discreet.pricing.automatic_bounds import (
+    ContributionEvidence,
     choose_bounds,
+    contribution_evidence,
     missing_histograms,
+    plan_evenly,
     plan_with_bounds,
+    query_histograms,
     without_missing_histograms,
 )
 from discreet.pricing.combined_release import CombinedRelease, ReleasePiece, combine_draws, total_cost
@@ -39,6 +43,7 @@ from discreet.pricing.release_plan import ReleasePlan, plan_release
 __all__ = [
     "AccuracyTarget",
     "CombinedRelease",
+    "ContributionEvidence",
     "CostRequest",
     "Margins",
     "ReleaseHistory",
@@ -48,6 +53,7 @@ __all__ = [
     "affordable_note",
     "choose_bounds",
     "combine_draws",
+    "contribution_evidence",
     "data_version",
     "known_fingerprints",
     "look_up_histories",
@@ -55,8 +61,10 @@ __all__ = [
     "missing_histograms",
     "noise_type_for",
     "over_budget_note",
+    "plan_evenly",
     "plan_release",
     "plan_with_bounds",
+    "query_histograms",
     "read_cost_request",
     "receipt_for_key",
     "record_text",

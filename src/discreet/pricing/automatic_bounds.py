@@ -6,7 +6,7 @@ own, and a question keeps its bounds however often, and at whatever cost, it is 
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from discreet.estimate.contribution_buckets import ContributionBuckets, RadiusChoice, RadiusGoal, choose_radius
@@ -19,8 +19,10 @@ from discreet.kernel.loss import Loss
 from discreet.kernel.mechanism import Laplace
 from discreet.kernel.question import PublicGroups, Question, SelectedGroups
 from discreet.kernel.totals import Count, CountUnits, Sum, max_abs_contribution
-from discreet.pricing.cost_request import HistoryLookup
+from discreet.pricing.combined_release import combine_draws, total_cost
+from discreet.pricing.cost_request import AccuracyTarget, HistoryLookup
 from discreet.pricing.release_history import ReleaseHistory
+from discreet.pricing.release_plan import ReleasePlan, plan_release
 
 Replan = Callable[..., QueryPlan]  # with the chosen bounds, or without
 _SELECTION_POWER = 2  # with partition selection, an l2 radius is that of about 2^2 groups, so that several count
@@ -29,6 +31,57 @@ _NO_MARGIN = (
     "margin: the contribution bounds are chosen automatically, from a histogram that is not released yet, so the cost "
     "of this margin is not known. Give epsilon for the first answer, or declare groups and rows."
 )
+
+
+@dataclass(frozen=True, eq=False)
+class ContributionEvidence:
+    """Released contribution histograms of a query whose bounds are automatic, by what they measure; and their cost.
+
+    `paid` is what was charged now: less than `cost`, or nothing, if earlier histograms were reused.
+    """
+
+    release: PlannedRelease
+    buckets: Mapping[Measured, ContributionBuckets]
+    cost: Loss
+    paid: Loss
+    receipts: tuple[str, ...]
+
+    @property
+    def norm(self) -> Norm:
+        """The norm in which contributions are clipped."""
+        return self.release.question.bounds.norm
+
+    @property
+    def cells(self) -> int:
+        """The number of groups of an answer, as far as it is declared."""
+        return _cell_count(self.release.question)
+
+    def noise_ratio(self, cost: Loss) -> float:
+        """Return the deviation of the noise of a count at this cost, divided by the radius."""
+        return math.sqrt(2) / float(cost.epsilon) if cost.epsilon is not None else 1 / math.sqrt(2 * float(cost.rho))
+
+    def choose(self, cost: Loss, goal: RadiusGoal) -> ChosenBounds:
+        """Return the contribution bounds for answers at this cost."""
+        ratio = self.noise_ratio(cost)
+        choices = {
+            measured: choose_radius(buckets, ratio, self.cells, goal) for measured, buckets in self.buckets.items()
+        }
+        return bounds_for_choices(self.release, choices)
+
+
+def contribution_evidence(
+    release: PlannedRelease, histories: Sequence[ReleaseHistory], paid: Loss
+) -> ContributionEvidence:
+    """Return what the histograms of a release, all of them released, show of contributions."""
+    draws = [combine_draws(history) for history in histories]
+    buckets = {}
+    for history, combined in zip(histories, draws, strict=True):
+        histogram, (piece,) = history.release.histogram, combined.pieces
+        assert histogram is not None
+        noise = additive(piece.noises[0])
+        buckets[histogram.measured] = ContributionBuckets(histogram.lows, piece.noisy.values[:, 0], noise)
+    cost = total_cost(draws, histories[0].noise_type)
+    return ContributionEvidence(release, buckets, cost, paid, tuple(combined.latest.receipt for combined in draws))
 
 
 def choose_bounds(
@@ -43,7 +96,9 @@ def choose_bounds(
             if isinstance(request, dict):
                 raise Refused(_NO_MARGIN)
             return None
-        chosen[release.automatic.key] = _bounds_of(release, dict(_choose(each, release.question) for each in histories))
+        chosen[release.automatic.key] = bounds_for_choices(
+            release, dict(_choose(each, release.question) for each in histories)
+        )
     return chosen
 
 
@@ -63,10 +118,21 @@ def _halved(bounds: ChosenBounds) -> ChosenBounds:
     return replace(bounds, rows=max(1, bounds.rows // 2), sums=tuple(max(1, max_term // 2) for max_term in bounds.sums))
 
 
+def query_histograms(plan: QueryPlan) -> tuple[PlannedRelease, ...]:
+    """Return the histograms that the automatic bounds of a plan are chosen from, whether they are released or not."""
+    return _histograms_of(plan, {release.name for release in plan.pending})
+
+
 def missing_histograms(plan: QueryPlan, look_up: HistoryLookup) -> tuple[PlannedRelease, ...]:
     """Return the histograms that automatic bounds are chosen from and that are not released yet."""
-    needed = _histograms_of(plan, {release.name for release in plan.pending})
-    return tuple(history.release for history in look_up(needed) if not history.draws)
+    return tuple(history.release for history in look_up(query_histograms(plan)) if not history.draws)
+
+
+def plan_evenly(histories: tuple[ReleaseHistory, ...], cost: Loss) -> tuple[AccuracyTarget, ReleasePlan]:
+    """Plan histograms that share the whole of a cost, without the query that they serve."""
+    amount = (cost.rho if cost.epsilon is None else cost.epsilon) / len(histories)
+    target = AccuracyTarget(((amount,),) * len(histories), Fraction(0), histories)
+    return target, plan_release(histories, target.allocation, target.delta)
 
 
 def _histograms_of(plan: QueryPlan, names: set[str]) -> tuple[PlannedRelease, ...]:
@@ -86,11 +152,14 @@ def _choose(history: ReleaseHistory, question: Question) -> tuple[Measured, Radi
     odds = float(histogram.share / (1 - histogram.share))
     noise_ratio = buckets.deviation * (odds if history.noise_type is Laplace else math.sqrt(odds))
     goal = RadiusGoal.MEANS if question.bounds.cap_rows else RadiusGoal.MARGINS
-    cells = question.groups.key_count if isinstance(question.groups, PublicGroups) else 1
-    return histogram.measured, choose_radius(buckets, noise_ratio, cells, goal)
+    return histogram.measured, choose_radius(buckets, noise_ratio, _cell_count(question), goal)
 
 
-def _bounds_of(release: PlannedRelease, choices: Mapping[Measured, RadiusChoice]) -> ChosenBounds:
+def _cell_count(question: Question) -> int:
+    return question.groups.key_count if isinstance(question.groups, PublicGroups) else 1
+
+
+def bounds_for_choices(release: PlannedRelease, choices: Mapping[Measured, RadiusChoice]) -> ChosenBounds:
     """Return the bounds for the radii of a release; blindly, those of the policy, if it has them."""
     question, automatic, possible = release.question, release.automatic, release.possible
     assert automatic is not None

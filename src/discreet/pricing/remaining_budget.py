@@ -5,7 +5,10 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
+from discreet import privacy
+from discreet.answer.model import Cost
 from discreet.kernel.loss import Budget, Loss
+from discreet.privacy.conversion import conversion_delta
 
 _ZERO = Fraction(0)
 
@@ -111,3 +114,11 @@ def _decimal_text(part: Fraction, rounding: str) -> str:
 
 def _decimal(number: Fraction) -> str:
     return f"{float(number):.6g}"
+
+
+def cost_in_budget(loss: Loss, budget: Budget) -> Cost:
+    """Return a cost with its epsilon at the budget's delta and its share of the budget."""
+    if budget.rho is None:
+        return Cost(loss, share=None if loss.epsilon is None else loss.epsilon / budget.epsilon)
+    epsilon = privacy.to_epsilon(Loss(None, loss.rho), conversion_delta(budget))
+    return Cost(loss, epsilon, conversion_delta(budget), loss.rho / budget.rho)

@@ -1,0 +1,109 @@
+"""discreet advise: private, charged help with contribution bounds, ranges and bins."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from discreet.advise.unfinished_policy import load_unfinished
+from discreet.cli.owner_log import LogOption, log_for_owner
+from discreet.cli.terminal import exit_on_error, usage_error
+from discreet.curator.curator import Curator
+from discreet.curator.open import open_curator
+from discreet.kernel.errors import Refused
+from discreet.kernel.numbers import as_positive
+
+_PLOT_SUFFIXES = (".svg", ".png", ".pdf")
+
+
+def advise(  # noqa: PLR0913, PLR0917 - options of a command
+    policy: Annotated[Path, typer.Argument(help="The policy file.")],
+    epsilon: Annotated[str, typer.Option(help="The privacy cost of all advice together, such as 0.2.")],
+    table: Annotated[str | None, typer.Option(help="The private table (default: all).")] = None,
+    by_columns: Annotated[
+        list[str] | None,
+        typer.Option(help='A typical GROUP BY, such as "ward,month"; "" for none; repeatable.', metavar="COLUMNS"),
+    ] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            help='Columns to find ranges for, such as cost,age; "" for none (default: those without a range).',
+        ),
+    ] = None,
+    query_epsilon: Annotated[
+        str | None, typer.Option(help="The cost of the queries that bounds are chosen for (default: --epsilon).")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The file for the lines of the policy (.toml).")] = None,
+    plot: Annotated[Path | None, typer.Option(help="The file for the pictures (.svg, .png or .pdf).")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", metavar="", help="Only show what would be released, and its cost.")
+    ] = False,
+    log: LogOption = None,
+) -> None:
+    """Choose contribution bounds and ranges of columns privately, and print them as lines for the policy."""
+    _check_output_paths(out, plot)
+    arguments: dict[str, Any] = {
+        "epsilon": _positive(epsilon, "--epsilon"),
+        "by_columns": tuple(by_columns or ()),
+        "columns": None if columns is None else [name.strip() for name in columns.split(",") if name.strip()],
+        "query_epsilon": None if query_epsilon is None else _positive(query_epsilon, "--query-epsilon"),
+    }
+    with _open_policy(policy, log) as curator:
+        if dry_run:
+            typer.echo(str(curator.plan_advice(table, **arguments)))
+            return
+        advice = curator.advise(table, **arguments, progress=lambda step: typer.echo(f"{step} …", err=True))
+        typer.echo(str(advice))
+        if out is None:
+            typer.echo(f"\nLines for {policy}:\n\n{advice.toml()}", nl=False)
+        else:
+            out.write_text(advice.toml(), encoding="utf-8")
+            typer.echo(f"wrote {out}", err=True)
+        if plot is not None:
+            _save_plot(advice.plot(), plot)
+
+
+def _positive(text: str, option: str) -> str:
+    try:
+        as_positive(text, option)
+    except ValueError as error:
+        usage_error(f"{error}.")
+    return text
+
+
+def _check_output_paths(out: Path | None, plot: Path | None) -> None:
+    """Exit before anything is charged if an output file cannot be written."""
+    for option, path in (("--out", out), ("--plot", plot)):
+        if path is not None and not path.absolute().parent.is_dir():
+            usage_error(f"{option}: the folder {path.absolute().parent} does not exist.")
+    if plot is not None:
+        if plot.suffix not in _PLOT_SUFFIXES:
+            usage_error(f"--plot: the file name must end in {', '.join(_PLOT_SUFFIXES)}.")
+        _check_matplotlib()
+
+
+def _check_matplotlib() -> None:
+    from discreet.plotting import style  # noqa: PLC0415 - numpy and matplotlib, for pictures only
+
+    try:
+        style()
+    except ImportError as error:
+        usage_error(f"--plot: {error}.")
+
+
+def _save_plot(figure: Any, path: Path) -> None:
+    from discreet.plotting import save_figure  # noqa: PLC0415
+
+    typer.echo(f"wrote {save_figure(figure, path)}", err=True)
+
+
+@contextmanager
+def _open_policy(file: Path, log: Path | None) -> Iterator[Curator]:
+    with exit_on_error(), log_for_owner(policy := load_unfinished(file), log), open_curator(policy) as curator:
+        try:
+            yield curator
+        except Refused as refusal:
+            raise Refused(re.sub(r"^(epsilon|table|columns):", r"--\1:", str(refusal))) from None
