@@ -81,6 +81,11 @@ def test_the_meaning_is_that_of_postgresql(case):
     assert [" | ".join(map(written, row)) for row in rows(case[0])] == [line[2:] for line in case[1:]]
 
 
+def test_texts_are_searched_at_their_ends_and_within_as_below_a_release():
+    found = rows("SELECT ends_with(city, 'o'), contains(city, 'er'), contains(NULL, 'er') FROM r0 WHERE n IN (3, 7)")
+    assert found == [(False, True, None), (True, False, None)]
+
+
 def test_there_are_many_cases():
     assert len(cases()) > 80
 

@@ -1,13 +1,13 @@
 """Aggregates and groups over released tables."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlglot import exp
 
 from discreet.kernel.errors import Refused
-from discreet.postprocess.environment import Env, function_label
+from discreet.postprocess.environment import Env, Rules, function_label
 from discreet.postprocess.from_tables import PlannedFrom
 from discreet.postprocess.sql_expression import (
     ReleasedColumn,
@@ -18,6 +18,7 @@ from discreet.postprocess.sql_expression import (
     untracked_origin,
 )
 from discreet.postprocess.type_conversion import FINITE_SQL
+from discreet.query.syntax.operations import NodeRule
 from discreet.query.syntax.resolved_query import NestedQuery, reference_of
 from discreet.query.syntax.source_position import quote_name
 
@@ -36,14 +37,6 @@ class FunctionCall:
     width: int = 0
     allows_over: bool = True
     selects: bool = False
-
-
-@dataclass(frozen=True)
-class CallRule:
-    """The translation of a call, and its allowed arguments."""
-
-    arguments: str
-    translate: Callable[[Any, Env], FunctionCall]
 
 
 def is_aggregate(node: exp.Expr) -> bool:
@@ -90,17 +83,15 @@ def call_with_filter(node: exp.Expr, env: Env) -> tuple[FunctionCall, list[SqlEx
     return replace(call, sql=f"{call.sql} FILTER (WHERE {test.sql})"), [test]
 
 
-def allowed_call(node: exp.Expr, env: Env, rules: Mapping[type[exp.Expr], CallRule]) -> FunctionCall:
+def allowed_call(node: exp.Expr, env: Env, rules: Rules) -> FunctionCall:
     """Translate a call by a rule; calls and arguments without one are refused."""
     rule = rules.get(type(node))
     if rule is None:
         cause = f"{function_label(node)} is not supported"
         raise env.refuse(node, cause, "Use COUNT, SUM, AVG, MIN, MAX, STDDEV, VARIANCE, MEDIAN or PERCENTILE_CONT")
-    surplus = [name for name, given in node.args.items() if given and name not in rule.arguments.split()]
-    if surplus:
-        cause = f"{function_label(node)} with {surplus[0].strip('_')} is not supported"
-        raise env.refuse(node, cause, "Leave that part out")
-    return rule.translate(node, env)
+    env.check_arguments(node, rule.arguments)
+    call: FunctionCall = rule.read(node, env)
+    return call
 
 
 def _count(node: exp.Count, env: Env) -> FunctionCall:
@@ -196,22 +187,22 @@ def _within_group(node: exp.WithinGroup, env: Env) -> FunctionCall:
     return FunctionCall(sql, SqlType.REAL, (operand,), FINITE_SQL, allows_over=False, selects=at != 0.5)
 
 
-_AGGREGATES: Mapping[type[exp.Expr], CallRule] = {
-    exp.Count: CallRule("this big_int", _count),
-    exp.Sum: CallRule("this", _sum),
-    exp.Avg: CallRule("this", _real_aggregate("avg")),
-    exp.Min: CallRule("this", _extreme),
-    exp.Max: CallRule("this", _extreme),
-    exp.Stddev: CallRule("this", _real_aggregate("stddev_samp")),
-    exp.StddevSamp: CallRule("this", _real_aggregate("stddev_samp")),
-    exp.StddevPop: CallRule("this", _real_aggregate("stddev_pop")),
-    exp.Variance: CallRule("this", _real_aggregate("var_samp")),
-    exp.VariancePop: CallRule("this", _real_aggregate("var_pop")),
-    exp.Median: CallRule("this", _median),
-    exp.WithinGroup: CallRule("this expression", _within_group),
-    exp.LogicalAnd: CallRule("this", _boolean_aggregate("bool_and")),
-    exp.LogicalOr: CallRule("this", _boolean_aggregate("bool_or")),
-    exp.Anonymous: CallRule("this expressions", _every),
+_AGGREGATES: Rules = {
+    exp.Count: NodeRule("this big_int", _count),
+    exp.Sum: NodeRule("this", _sum),
+    exp.Avg: NodeRule("this", _real_aggregate("avg")),
+    exp.Min: NodeRule("this", _extreme),
+    exp.Max: NodeRule("this", _extreme),
+    exp.Stddev: NodeRule("this", _real_aggregate("stddev_samp")),
+    exp.StddevSamp: NodeRule("this", _real_aggregate("stddev_samp")),
+    exp.StddevPop: NodeRule("this", _real_aggregate("stddev_pop")),
+    exp.Variance: NodeRule("this", _real_aggregate("var_samp")),
+    exp.VariancePop: NodeRule("this", _real_aggregate("var_pop")),
+    exp.Median: NodeRule("this", _median),
+    exp.WithinGroup: NodeRule("this expression", _within_group),
+    exp.LogicalAnd: NodeRule("this", _boolean_aggregate("bool_and")),
+    exp.LogicalOr: NodeRule("this", _boolean_aggregate("bool_or")),
+    exp.Anonymous: NodeRule("this expressions", _every),
 }
 
 

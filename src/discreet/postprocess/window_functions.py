@@ -1,15 +1,16 @@
 """Window functions over released tables."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlglot import exp
 
 from discreet.postprocess.clauses import sort_direction
-from discreet.postprocess.environment import Env, function_label
-from discreet.postprocess.group_by import CallRule, FunctionCall, allowed_call, call_with_filter, is_aggregate
+from discreet.postprocess.environment import Env, Rules, function_label
+from discreet.postprocess.group_by import FunctionCall, allowed_call, call_with_filter, is_aggregate
 from discreet.postprocess.sql_expression import SqlExpr, SqlType, mixed_expr
 from discreet.postprocess.type_conversion import coerce_together
+from discreet.query.syntax.operations import NodeRule
 
 _MAX_OFFSET = 1_000_000
 
@@ -103,16 +104,16 @@ def _max_width(operands: Sequence[SqlExpr]) -> int:
     return max(operand.width for operand in operands)
 
 
-_ROW_FUNCTIONS: Mapping[type[exp.Expr], CallRule] = {
-    exp.RowNumber: CallRule("", _rank_call("row_number", SqlType.INTEGER)),
-    exp.Rank: CallRule("", _rank_call("rank", SqlType.INTEGER)),
-    exp.DenseRank: CallRule("", _rank_call("dense_rank", SqlType.INTEGER)),
-    exp.PercentRank: CallRule("", _rank_call("percent_rank", SqlType.REAL)),
-    exp.CumeDist: CallRule("", _rank_call("cume_dist", SqlType.REAL)),
-    exp.Ntile: CallRule("this", _ntile),
-    exp.Lag: CallRule("this offset default", _lag_or_lead),
-    exp.Lead: CallRule("this offset default", _lag_or_lead),
-    exp.FirstValue: CallRule("this", _value_at),
-    exp.LastValue: CallRule("this", _value_at),
-    exp.NthValue: CallRule("this offset", _value_at),
+_ROW_FUNCTIONS: Rules = {
+    exp.RowNumber: NodeRule("", _rank_call("row_number", SqlType.INTEGER)),
+    exp.Rank: NodeRule("", _rank_call("rank", SqlType.INTEGER)),
+    exp.DenseRank: NodeRule("", _rank_call("dense_rank", SqlType.INTEGER)),
+    exp.PercentRank: NodeRule("", _rank_call("percent_rank", SqlType.REAL)),
+    exp.CumeDist: NodeRule("", _rank_call("cume_dist", SqlType.REAL)),
+    exp.Ntile: NodeRule("this", _ntile),
+    exp.Lag: NodeRule("this offset default", _lag_or_lead),
+    exp.Lead: NodeRule("this offset default", _lag_or_lead),
+    exp.FirstValue: NodeRule("this", _value_at),
+    exp.LastValue: NodeRule("this", _value_at),
+    exp.NthValue: NodeRule("this offset", _value_at),
 }

@@ -11,7 +11,7 @@ _MAX_BUCKETS = 100_000
 _HINT = "Write WIDTH_BUCKET(x, 0, 100, 10), or WIDTH_BUCKET(x, ARRAY[10, 20, 50])."
 
 
-def bind_width_bucket(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+def bind_width_bucket(node: exp.Expr, reader: ExprReader) -> BoundExpr:
     """Bind WIDTH_BUCKET(x, low, high, count) and WIDTH_BUCKET(x, ARRAY[thresholds])."""
     thresholds, size = node.args.get("threshold"), node.args.get("num_buckets")
     if (size is None) is (thresholds is None) or (size is None and not isinstance(thresholds, exp.Array)):
