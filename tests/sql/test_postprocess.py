@@ -173,7 +173,7 @@ REFUSALS = {  # where a refusal points, and words of its cause and hint
     "SELECT n FROM r0 ORDER BY 9": ("line 1, ORDER BY", "position 9 is not in the SELECT list", "has 1 column"),
     "SELECT n FROM r0 LIMIT 1+1": ("line 1, LIMIT", "must be an integer", "LIMIT 10"),
     "SELECT now()": ("line 1, SELECT", "NOW is not supported", "Write the value itself"),
-    "SELECT pg_sleep(1)": ("line 1, SELECT", '"pg_sleep" is not supported', "Leave it out"),
+    "SELECT pg_sleep(1)": ("line 1, SELECT", "PG_SLEEP is not supported", "Leave it out"),
     "SELECT n = ANY(ARRAY[1]) FROM r0": ("line 1, SELECT", '"ANY(ARRAY[1])" is not supported', "Use IN (…)"),
     "SELECT interval '1 day'": ("line 1, SELECT", "intervals cannot be returned", "EXTRACT(EPOCH FROM …)"),
     "SELECT n FROM r0 NATURAL JOIN r1": ("line 1, JOIN", "NATURAL JOIN is not supported", "USING"),

@@ -11,7 +11,7 @@ from discreet.kernel.errors import Refused
 from discreet.postprocess.sql_expression import NUMERIC_TYPES, SqlExpr, SqlType
 from discreet.postprocess.type_conversion import as_text, coerce, coerce_together
 from discreet.query.syntax.operations import NodeRule, Operand, surplus_arguments
-from discreet.query.syntax.source_position import quote_name, refuse, sql_of
+from discreet.query.syntax.source_position import function_name, refuse
 
 _MAX_SQL_LENGTH = 100_000  # characters of the SQL for one expression
 _MAX_TEXT_WIDTH = 20_000  # maximum characters of a computed text
@@ -68,7 +68,7 @@ class Env:
     def check_arguments(self, node: exp.Expr, allowed: str) -> None:
         """Refuse a node with arguments that are not allowed."""
         for name in surplus_arguments(node, allowed):
-            cause = f"{function_label(node)} with {name.strip('_')} is not supported"
+            cause = f"{function_name(node)} with {name.strip('_')} is not supported"
             raise self.refuse(node, cause, "Leave that part out")
 
     def read(self, node: exp.Expr, kind: Operand) -> Any:
@@ -131,18 +131,16 @@ class Env:
         """Return the refusal of a node without a rule."""
         if isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup):
             return self.refuse(
-                node, f"{function_label(node)} is not allowed here", "Aggregate in a subquery, or use HAVING"
+                node, f"{function_name(node)} is not allowed here", "Aggregate in a subquery, or use HAVING"
             )
         if isinstance(node, _VOLATILE):
             return self.refuse(
                 node,
-                f"{function_label(node)} is not supported: its result changes from call to call",
+                f"{function_name(node)} is not supported: its result changes from call to call",
                 "Write the value itself",
             )
-        if isinstance(node, exp.Any | exp.All | exp.Array):
-            return self.refuse(node, f"{function_label(node)} is not supported", "Use IN (…)")
-        cause = f"{function_label(node)} is not supported"
-        return self.refuse(node, cause, "Leave it out")
+        hint = "Use IN (…)" if isinstance(node, exp.Any | exp.All | exp.Array) else "Leave it out"
+        return self.refuse(node, f"{function_name(node)} is not supported", hint)
 
 
 _READERS: dict[Operand, Callable[[Env, exp.Expr], Any]] = {
@@ -154,16 +152,3 @@ _READERS: dict[Operand, Callable[[Env, exp.Expr], Any]] = {
     Operand.CONSTANT_INTEGER: partial(Env.constant_integer, most=_MAX_POSITION),
     Operand.DIGITS: partial(Env.constant_integer, most=_MAX_DIGITS),
 }
-
-
-def function_label(node: exp.Expr) -> str:
-    """Return the name of a function or operator as the query wrote it."""
-    if isinstance(node, exp.Filter | exp.WithinGroup):
-        return function_label(node.this)
-    if isinstance(node, exp.Anonymous):
-        return quote_name(str(node.this))
-    if isinstance(node, exp.GroupConcat):
-        return "STRING_AGG"
-    if isinstance(node, exp.Func):
-        return str(node.meta.get("name") or node.sql_name()).upper()
-    return quote_name(sql_of(node))

@@ -6,11 +6,13 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.postprocess.clauses import sort_direction
-from discreet.postprocess.environment import Env, Rules, function_label
-from discreet.postprocess.group_by import FunctionCall, allowed_call, call_with_filter, is_aggregate
+from discreet.postprocess.environment import Env, Rules
+from discreet.postprocess.group_by import FunctionCall, allowed_call, call_with_filter
 from discreet.postprocess.sql_expression import SqlExpr, SqlType, mixed_expr
 from discreet.postprocess.type_conversion import coerce_together
 from discreet.query.syntax.operations import NodeRule
+from discreet.query.syntax.source_position import function_name
+from discreet.query.syntax.syntax_tree import is_aggregate
 
 _MAX_OFFSET = 1_000_000
 
@@ -25,7 +27,7 @@ def window_expr(node: exp.Window, env: Env) -> SqlExpr:
         raise env.unknown_refusal(node.this)
     if not call.allows_over:
         raise env.refuse(
-            node, f"{function_label(node.this)} OVER (…) is not supported", "Aggregate in a subquery, and join it"
+            node, f"{function_name(node.this)} OVER (…) is not supported", "Aggregate in a subquery, and join it"
         )
     partition = [env.translate(each) for each in node.args.get("partition_by") or ()]
     keys = [*([env.draw] if env.draw else []), *(key.sql for key in partition)]

@@ -13,7 +13,6 @@ from discreet.kernel.expr import Call, Constant, Expr, Type
 from discreet.query.aggregation.quantile_aggregates import (
     ValueAggregate,
     bind_value_aggregate,
-    function_name,
     null_unless,
     short_sql,
 )
@@ -29,7 +28,7 @@ from discreet.query.relations.bound_sources import (
 )
 from discreet.query.relations.ownership import is_unit_or_null, never_null, unit_key_index, unit_key_names
 from discreet.query.relations.predicates import bind_condition, conjunction
-from discreet.query.syntax.source_position import refuse
+from discreet.query.syntax.source_position import function_name, refuse
 from discreet.query.syntax.syntax_tree import WINDOW_HINT, first_aggregate, first_subquery, first_window
 
 _ONE = Constant(1, Type.INTEGER)
@@ -274,7 +273,7 @@ _ROW_REVEALING = frozenset(
 
 
 def _unsupported_refusal(call: exp.Expr) -> Exception:
-    name = function_name(call.this if isinstance(call, exp.WithinGroup) else call)
+    name = function_name(call)
     cause = f"{name} would disclose values of individual rows" if name in _ROW_REVEALING else f"{name} is not supported"
     hint = (
         "Supported: COUNT, COUNT(DISTINCT x), SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP, CORR, COVAR_POP, "

@@ -14,19 +14,12 @@ from discreet.query.aggregation.sum_grids import Scale
 from discreet.query.expressions.bound_expr import BoundExpr
 from discreet.query.relations.bound_sources import PrivateSource, bind_value, clamped_lookup, without_clip
 from discreet.query.relations.ownership import is_unique, is_unit_or_null
-from discreet.query.syntax.source_position import refuse, sql_of
+from discreet.query.syntax.source_position import function_name, refuse, sql_of
 
 
 def null_unless(expr: Expr, when: Expr | None) -> Expr:
     """Return an expression that is NULL where the condition does not hold."""
     return expr if when is None else Call("case", (when, expr, Constant(None, expr.type)))
-
-
-def function_name(call: exp.Expr) -> str:
-    """Return the name of a function in upper case."""
-    if isinstance(call, exp.Anonymous) or "name" in call.meta:
-        return str(call.meta.get("name", call.this)).upper()
-    return sql_of(call).partition("(")[0]
 
 
 def short_sql(node: exp.Expr) -> str:

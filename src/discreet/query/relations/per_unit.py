@@ -11,7 +11,7 @@ from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, Expr
 from discreet.kernel.relation import Derive, JoinKind, JoinOnUnit, NumberRows, PerUnit, Relation, Where
 from discreet.query.aggregation.additive_aggregates import check_arguments, split_filter
 from discreet.query.aggregation.group_keys import GroupedSelect, GroupKey, has_null_group, key_domain
-from discreet.query.aggregation.quantile_aggregates import function_name, null_unless
+from discreet.query.aggregation.quantile_aggregates import null_unless
 from discreet.query.aggregation.rewrite import GroupRewriter
 from discreet.query.aggregation.sum_grids import Scale, finest_grid
 from discreet.query.expressions.bound_expr import BoundExpr
@@ -38,7 +38,7 @@ from discreet.query.relations.predicates import conjuncts, filter_rows
 from discreet.query.relations.projection import check_row_clauses, project
 from discreet.query.relations.row_numbers import complete_order
 from discreet.query.syntax.resolved_query import NestedQuery, Reference, computed_column
-from discreet.query.syntax.source_position import build_or_refuse, refuse
+from discreet.query.syntax.source_position import build_or_refuse, function_name, refuse
 
 _ONE = Constant(1, Type.INTEGER)
 _EXTREMES: dict[type[exp.Expr], AggregateFunction] = {

@@ -54,6 +54,19 @@ def sql_of(node: exp.Expr) -> str:
         return node.key.upper()
 
 
+def function_name(node: exp.Expr) -> str:
+    """Return the name of a function or operator as the query wrote it."""
+    if isinstance(node, exp.Filter | exp.WithinGroup):
+        return function_name(node.this)
+    if isinstance(node, exp.Anonymous):
+        return str(node.this).upper()
+    if isinstance(node, exp.Func):
+        return str(
+            node.meta.get("name") or ("STRING_AGG" if isinstance(node, exp.GroupConcat) else node.sql_name())
+        ).upper()
+    return quote_name(sql_of(node))
+
+
 def quote_name(name: str) -> str:
     """Return a name in quotation marks, shortened to 40 characters."""
     return f'"{shorten(name)}"'
