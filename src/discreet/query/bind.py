@@ -193,14 +193,11 @@ def _bind_outer_select(
         cause = "the query reads no table"
         raise refuse(select.node, "SELECT", cause, "Write SELECT … FROM a table of the policy.")
     items = tuple(
-        replace(item, source=source.query) if isinstance(source, ReleasedSource) and not _is_shared(item) else item
+        replace(item, source=source.query)
+        if isinstance(source, ReleasedSource) and not isinstance(item.source, WithQuery)
+        else item
         for source, item in zip(sources, select.sources, strict=True)
     )
     outer = map_nested(replace(select, sources=items), partial(_bind_released, ctes=ctes, context=context))
     assert isinstance(outer, ResolvedSelect)
     return ReleasedSource(outer)
-
-
-def _is_shared(item: FromItem) -> bool:
-    """Return whether a source is a WITH query, which is bound where it is defined."""
-    return isinstance(item.source, WithQuery)

@@ -29,7 +29,7 @@ from discreet.query.relations.bound_sources import (
 from discreet.query.relations.ownership import is_unit_or_null, never_null, unit_key_index, unit_key_names
 from discreet.query.relations.predicates import bind_condition, conjunction
 from discreet.query.syntax.source_position import function_name, refuse
-from discreet.query.syntax.syntax_tree import WINDOW_HINT, first_aggregate, first_subquery, first_window
+from discreet.query.syntax.syntax_tree import check_row_wise, flat_terms
 
 _ONE = Constant(1, Type.INTEGER)
 _NUMBERS = (Type.INTEGER, Type.REAL)
@@ -177,14 +177,7 @@ def _aggregate_arguments(call: exp.Expr) -> list[exp.Expr]:
 
 
 def _check_argument(node: exp.Expr) -> None:
-    if (inner := first_aggregate(node)) is not None:
-        raise refuse(inner, "SELECT", "aggregate functions cannot be nested", "Aggregate per unit in a subquery first.")
-    if (inner := first_window(node)) is not None:
-        cause = "window functions are not allowed on private rows"
-        raise refuse(inner, "SELECT", cause, WINDOW_HINT)
-    if (inner := first_subquery(node)) is not None:
-        cause = "private rows cannot be combined with the result of a subquery"
-        raise refuse(inner, "SELECT", cause, "Run the inner query first, then write its result as a constant.")
+    check_row_wise(node, "SELECT", ("aggregate functions cannot be nested", "Aggregate per unit in a subquery first."))
 
 
 def _bind_count(call: exp.Count, rows: PrivateSource, when: Expr | None) -> Aggregate:
@@ -213,7 +206,7 @@ def count_operand(expr: Expr, columns: Mapping[str, ColumnInfo]) -> Expr | None:
 def _bind_count_distinct(call: exp.Count, rows: PrivateSource, when: Expr | None) -> Aggregate:
     """Bind COUNT(DISTINCT …), of units or of values."""
     columns = rows.columns_by_name()
-    nodes = [part for expression in call.this.expressions for part in _tuple_items(expression)]
+    nodes = [part for expression in call.this.expressions for part in flat_terms(expression)]
     bounds = [bind_value(node, stored_lookup(rows.views, "COUNT"), "COUNT") for node in nodes]
     unit = rows.relation.shape.unit
     unit_parts = set(range(len(unit or ())))
@@ -237,11 +230,6 @@ def _bind_count_distinct(call: exp.Count, rows: PrivateSource, when: Expr | None
     return Aggregate(BasicFunction.COUNT_DISTINCT, null_unless(without_clip(bounds[0].expr), when))
 
 
-def _tuple_items(node: exp.Expr) -> list[exp.Expr]:
-    bare = node.unnest()
-    return list(bare.expressions) if isinstance(bare, exp.Tuple) else [bare]
-
-
 def _summation_scale(call: exp.Expr, node: exp.Expr, bound: BoundExpr, rows: PrivateSource) -> Scale:
     name, text = function_name(call), short_sql(node)
     clipped = f"CLIP({text}, low, high)" if type(call) in _PAIRS else f"{name}(CLIP({text}, low, high))"
@@ -257,14 +245,11 @@ def _summation_scale(call: exp.Expr, node: exp.Expr, bound: BoundExpr, rows: Pri
         raise refuse(call, name, cause, hint)
     assert isinstance(bound.low, Fraction)
     assert isinstance(bound.high, Fraction)
-    if any(size and not 1 / _MAX_MAGNITUDE < size < _MAX_MAGNITUDE for size in _magnitudes(bound.low, bound.high)):
+    magnitudes = abs(bound.low), abs(bound.high), bound.high - bound.low
+    if any(size and not 1 / _MAX_MAGNITUDE < size < _MAX_MAGNITUDE for size in magnitudes):
         hint = f"Write {clipped} with bounds of an ordinary size."
         raise refuse(call, name, f"the range of {text} is too wide or too narrow to compute with", hint)
     return Scale.with_default_step(bound.low, bound.high, bound.step, bound.type)
-
-
-def _magnitudes(low: Fraction, high: Fraction) -> tuple[Fraction, ...]:
-    return abs(low), abs(high), high - low
 
 
 _ROW_REVEALING = frozenset(

@@ -45,7 +45,7 @@ from discreet.query.aggregation.contribution_bounds import (
     possible_contribution,
 )
 from discreet.query.aggregation.group_keys import GroupedSelect, RowGrouping, group_rows
-from discreet.query.aggregation.quantile_aggregates import QuantileFunction, ValueAggregate
+from discreet.query.aggregation.quantile_aggregates import ValueAggregate
 from discreet.query.aggregation.rewrite import GroupRewriter
 from discreet.query.aggregation.sum_grids import Scale, SumTotals, max_magnitude, product_total, sum_totals
 from discreet.query.bind_context import BindContext
@@ -194,7 +194,7 @@ class TotalsBuilder:
             fan, depth = tree_shape_for(cells, power=2 if self._noise_type is Laplace else 1)
             weight = Fraction(depth)
         index = self._add_total(HistogramTree(aggregate.expr, grid, fan, depth), weight)
-        return Quantile(index, QuantileTarget(aggregate.function.level), method, aggregate.kind, aggregate.origin)
+        return Quantile(index, aggregate.function, method, aggregate.kind, aggregate.origin)
 
     def _quantile_method(self, aggregate: ValueAggregate, others: Sequence[ValueAggregate]) -> QuantileMethod:
         """Return the more accurate method for the quantiles of an expression; all of them share it.
@@ -204,7 +204,7 @@ class TotalsBuilder:
         levels = {
             each.function.level
             for each in others
-            if isinstance(each.function, QuantileFunction)
+            if isinstance(each.function, QuantileTarget)
             and (each.expr, each.scale) == (aggregate.expr, aggregate.scale)
         }
         few = len(levels) <= _MAX_SELECTED[self._noise_type] and not levels & {0, 1}

@@ -19,7 +19,7 @@ from discreet.query.relations.ownership import is_unique, is_unit_or_null, never
 from discreet.query.relations.predicates import conjunction
 from discreet.query.syntax.resolved_query import ResolvedSelect
 from discreet.query.syntax.source_position import build_or_refuse, refuse, sql_of
-from discreet.query.syntax.syntax_tree import WINDOW_HINT, first_aggregate, first_subquery, first_window
+from discreet.query.syntax.syntax_tree import check_row_wise
 
 _MAX_DECLARED_KEYS = 1_000_000
 _ROUNDING_OPS = ("floor", "ceil", "round", "sign")
@@ -73,17 +73,9 @@ def bind_grouping_sets(
 
 
 def _bind_key(node: exp.Expr, rows: PrivateSource, clause: str) -> GroupKey:
-    if (inner := first_aggregate(node)) is not None:
-        raise refuse(
-            inner, clause, "aggregate functions are not allowed in GROUP BY", "Aggregate per unit in a subquery first."
-        )
-    if (inner := first_window(node)) is not None:
-        cause = "window functions are not allowed on private rows"
-        raise refuse(inner, clause, cause, WINDOW_HINT)
-    if (inner := first_subquery(node)) is not None:
-        raise refuse(
-            inner, clause, "groups cannot depend on a subquery", "Run it first, then write its result as a constant."
-        )
+    aggregates = "aggregate functions are not allowed in GROUP BY", "Aggregate per unit in a subquery first."
+    subqueries = "groups cannot depend on a subquery", "Run it first, then write its result as a constant."
+    check_row_wise(node, clause, aggregates, subqueries)
     return GroupKey(node, bind_value(node, stored_lookup(rows.views, clause), clause))
 
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from discreet.estimate.planned_release import FrequencyFunction, FrequencyOutput
+from discreet.estimate.quantile_walk import QuantileTarget
 from discreet.kernel.expr import Call, Constant, Expr, Type, Value
 from discreet.kernel.numbers import as_fraction
 from discreet.query.aggregation.group_keys import key_domain
@@ -38,17 +39,10 @@ _QUANTILE_NAMES = frozenset(
 
 
 @dataclass(frozen=True)
-class QuantileFunction:
-    """A quantile; levels 0 and 1 mean the most extreme value that the noise allows."""
-
-    level: Fraction
-
-
-@dataclass(frozen=True)
 class ValueAggregate:
     """An aggregate that selects values of `expr` from its range or its listed values; dates are days since `origin`."""
 
-    function: QuantileFunction | FrequencyFunction
+    function: QuantileTarget | FrequencyFunction
     expr: Expr
     scale: Scale | None = None
     values: tuple[Value, ...] = ()
@@ -134,7 +128,7 @@ def _rank_aggregate(
     scale = Scale.with_default_step(bound.low, bound.high, bound.step, bound.type)
     while (scale.high - scale.low) / scale.step >= _MAX_CELLS:
         scale = Scale(scale.low, scale.high, 2 * scale.step)
-    return ValueAggregate(QuantileFunction(level), null_unless(without_clip(bound.expr), when), scale, kind=bound.type)
+    return ValueAggregate(QuantileTarget(level), null_unless(without_clip(bound.expr), when), scale, kind=bound.type)
 
 
 def _date_aggregate(bound: BoundExpr, level: Fraction, when: Expr | None) -> ValueAggregate:
@@ -145,7 +139,7 @@ def _date_aggregate(bound: BoundExpr, level: Fraction, when: Expr | None) -> Val
     expr = bound.expr if bound.type is Type.DATE else Call("to_date", (bound.expr,))
     days = Call("days_between", (Constant(first, Type.DATE), expr))
     scale = Scale(Fraction(0), Fraction((last - first) // timedelta(days=1)), Fraction(1))
-    return ValueAggregate(QuantileFunction(level), null_unless(days, when), scale, origin=first, kind=bound.type)
+    return ValueAggregate(QuantileTarget(level), null_unless(days, when), scale, origin=first, kind=bound.type)
 
 
 def _top_k_aggregate(

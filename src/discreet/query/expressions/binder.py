@@ -11,7 +11,7 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.kernel.errors import Refused
-from discreet.kernel.expr import Constant, Type, Value
+from discreet.kernel.expr import Constant, Type
 from discreet.query.expressions import functions
 from discreet.query.expressions.bound_expr import BoundExpr
 from discreet.query.expressions.coercion import (
@@ -46,9 +46,6 @@ class NameLookup:
         return self.look_up(node)
 
 
-_NOT_SUPPORTED = "is not supported"
-
-
 def bind_expr(node: exp.Expr, columns: ColumnLookup, clause: str) -> BoundExpr:
     """Bind an expression on single rows; `clause` is named in refusals.
 
@@ -66,17 +63,6 @@ def bind_expr(node: exp.Expr, columns: ColumnLookup, clause: str) -> BoundExpr:
         raise
     except Exception:  # noqa: BLE001 - every query is answered or refused
         raise refuse(node, clause, "this expression is not supported", "Simplify it.") from None
-
-
-def bind_constant(node: exp.Expr, kind: Type | None, clause: str) -> Value:
-    """Return the value of a constant expression, converted to a type if one is given."""
-
-    def no_columns(column: exp.Column) -> BoundExpr:
-        raise refuse(column, clause, "expected a constant", "Write the value itself.")
-
-    bound = bind_expr(node, no_columns, clause)
-    reader = ExprReader(lambda _: bound, clause)
-    return None if is_null(bound) else reader.constant_value(node, kind or bound.type)
 
 
 def _bind_node(node: exp.Expr, columns: ColumnLookup, reader: ExprReader) -> BoundExpr:
@@ -104,7 +90,7 @@ def _unsupported_refusal(node: exp.Expr, reader: ExprReader) -> Refused:
     if isinstance(node, exp.Func) and type(node) not in RULES and type(node) not in _HINTS:
         return unknown_function_refusal(node, reader)
     hint = _HINTS.get(type(node), "Leave it out, or rewrite it.")
-    return reader.refuse(node, f"{sql_excerpt(node)} {_NOT_SUPPORTED}", hint)
+    return reader.refuse(node, f"{sql_excerpt(node)} is not supported", hint)
 
 
 _UNSUPPORTED: tuple[tuple[tuple[type, ...], str, str], ...] = (

@@ -286,11 +286,6 @@ def numeric_operation(op: str, node: exp.Expr, reader: ExprReader, left: BoundEx
     return bound_call(op, reader.coerce(node.this, left, kind), reader.coerce(node.expression, right, kind))
 
 
-def bind_date_add(node: exp.Expr, reader: ExprReader) -> BoundExpr:
-    """Bind DATE_ADD(x, interval) and DATE_SUB."""
-    return (bind_subtract if isinstance(node, exp.DateSub) else bind_add)(node, reader)
-
-
 def bind_date(node: exp.Expr, reader: ExprReader) -> BoundExpr:
     """Bind DATE(x)."""
     return _as_date(reader.bind_moment(node.this))

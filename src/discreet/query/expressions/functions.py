@@ -18,7 +18,6 @@ from discreet.query.expressions.coercion import BOOLEAN, INTEGER, REAL, TEXT, TY
 from discreet.query.expressions.date_functions import (
     bind_add,
     bind_date,
-    bind_date_add,
     bind_date_diff,
     bind_date_trunc,
     bind_extract,
@@ -181,7 +180,7 @@ RULES: dict[type, NodeRule] = {
     exp.Date: NodeRule("this", bind_date),
     exp.Add: NodeRule("this expression", bind_add),
     exp.Sub: NodeRule("this expression", bind_subtract),
-    exp.DateAdd: NodeRule("this expression", bind_date_add),
-    exp.DateSub: NodeRule("this expression", bind_date_add),
+    exp.DateAdd: NodeRule("this expression", bind_add),
+    exp.DateSub: NodeRule("this expression", bind_subtract),
     exp.Anonymous: NodeRule("this expressions", _bind_anonymous),
 }

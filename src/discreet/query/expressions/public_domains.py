@@ -29,7 +29,7 @@ _WINDOW_SECONDS = {  # the minimum length of a window
 }
 _EXTRA_DAYS = {"month": 3, "quarter": 2, "year": 1}  # maximum days beyond the minimum length
 # Engines may differ in the last digit of these, and patterns in a query may be slow.
-_NOT_EVALUATED = frozenset({"ln", "log10", "exp", "power", "like", "like_any_case", "matches"})
+NOT_EVALUATED = frozenset({"ln", "log10", "exp", "power", "like", "like_any_case", "matches"})
 _UNLISTED_NULL: Any = object()  # a NULL that the column's domain does not list
 
 
@@ -113,7 +113,7 @@ class _DomainFinder:
             return {}
         if isinstance(expr, Call):
             parts = [self._finite_leaves(arg) for arg in expr.args]
-            if expr.op not in _NOT_EVALUATED and all(part is not None for part in parts):
+            if expr.op not in NOT_EVALUATED and all(part is not None for part in parts):
                 return {leaf: values for part in parts if part for leaf, values in part.items()}
             values = (False, True) if expr.type is Type.BOOLEAN else self._covering_domain(expr)
         else:

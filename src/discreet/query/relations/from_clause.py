@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from discreet.kernel.relation import JoinKind
 from discreet.query.bind_context import BindContext
 from discreet.query.relations.bound_sources import BoundSource, ColumnInfo, PrivateSource, PublicSource, View
 from discreet.query.relations.predicates import conjuncts, filter_rows
-from discreet.query.relations.unit_join import inner_join, left_join
+from discreet.query.relations.unit_join import JoinSpec, join_source
 from discreet.query.syntax.resolved_query import FromItem
 from discreet.query.syntax.source_position import refuse
 
@@ -63,7 +64,9 @@ def join_sources(
 ) -> tuple[PrivateSource, list[exp.Expr]]:
     """Join the sources in order, and return the conditions of WHERE that no join has used."""
     for item in items:
-        _check_join(item)
+        if item.side == "FULL":
+            cause = "FULL JOIN would keep rows that belong to no privacy unit"
+            raise refuse(item.origin.node, "JOIN", cause, "Use LEFT JOIN with the private table on the left, or JOIN.")
     # With a RIGHT JOIN, applying a WHERE condition in an earlier join would change its meaning.
     where_last = any(item.side == "RIGHT" for item in items)
     comma_joins = [each.origin for each in items if each.origin.join is not None and each.origin.join.is_comma]
@@ -78,18 +81,13 @@ def join_sources(
     return rows, list(where if where_last else state.where)
 
 
-def _check_join(item: BoundItem) -> None:
-    if item.side == "FULL":
-        cause = "FULL JOIN would keep rows that belong to no privacy unit"
-        raise refuse(item.origin.node, "JOIN", cause, "Use LEFT JOIN with the private table on the left, or JOIN.")
-
-
 def _join_next(state: _JoinState, item: BoundItem, context: BindContext) -> _JoinState:
     on = tuple(conjuncts(item.origin.join.on)) if item.origin.join is not None else ()
     if item.side == "LEFT":
         if state.rows is None:
             raise _public_rows_refusal(item, "on the left")
-        return replace(state, rows=left_join(state.rows, item.source, on, context, item.origin.node))
+        spec = JoinSpec(JoinKind.LEFT, context, item.origin.node)
+        return replace(state, rows=join_source(state.rows, item.source, on, spec)[0])
     if item.side == "RIGHT":
         return _right_join(state, item, on, context)
     state = replace(state, on=state.on + on)
@@ -109,8 +107,7 @@ def _right_join(state: _JoinState, item: BoundItem, on: tuple[exp.Expr, ...], co
     if not isinstance(item.source, PrivateSource):
         raise _public_rows_refusal(item, "on the right")
     if state.rows is not None:
-        before = filter_rows(state.rows, state.on, "JOIN")
-        other: PrivateSource | PublicSource = before
+        other: PrivateSource | PublicSource = filter_rows(state.rows, state.on, "JOIN")
     elif len(state.pending_public) == 1:
         other = state.pending_public[0].source
     else:
@@ -118,7 +115,8 @@ def _right_join(state: _JoinState, item: BoundItem, on: tuple[exp.Expr, ...], co
         raise refuse(
             item.origin.node, "JOIN", cause, "Start FROM with the private table, and LEFT JOIN the others to it."
         )
-    return _JoinState(left_join(item.source, other, on, context, item.origin.node), (), (), state.where)
+    spec = JoinSpec(JoinKind.LEFT, context, item.origin.node)
+    return _JoinState(join_source(item.source, other, on, spec)[0], (), (), state.where)
 
 
 def _public_rows_refusal(item: BoundItem, where: str) -> Exception:
@@ -129,7 +127,8 @@ def _public_rows_refusal(item: BoundItem, where: str) -> Exception:
 def _inner_join_next(state: _JoinState, item: BoundItem, context: BindContext) -> _JoinState:
     """Join on the usable equalities; other conditions filter the result."""
     assert state.rows is not None
-    joined, used = inner_join(state.rows, item.source, (*state.on, *state.where), context, item.origin.node)
+    spec = JoinSpec(JoinKind.INNER, context, item.origin.node)
+    joined, used = join_source(state.rows, item.source, (*state.on, *state.where), spec)
 
     def unused(nodes: tuple[exp.Expr, ...]) -> tuple[exp.Expr, ...]:
         return tuple(node for node in nodes if not any(node is each for each in used))

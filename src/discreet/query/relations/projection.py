@@ -30,7 +30,7 @@ from discreet.query.relations.ownership import (
 from discreet.query.relations.predicates import bind_condition, conjunction, conjuncts, narrow_ranges
 from discreet.query.syntax.resolved_query import ResolvedQuery, ResolvedSelect, SelectItem
 from discreet.query.syntax.source_position import build_or_refuse, refuse
-from discreet.query.syntax.syntax_tree import WINDOW_HINT, first_aggregate, first_subquery, first_window
+from discreet.query.syntax.syntax_tree import WINDOW_HINT, check_row_wise, first_aggregate
 
 _REFUSED_CLAUSES = {
     "order": ("ORDER BY", "private rows cannot be ordered", "Put ORDER BY after the aggregate."),
@@ -81,24 +81,25 @@ def derive_columns(columns: Sequence[tuple[str, BoundExpr]], rows: PrivateSource
 
 
 def _bind_item(output: SelectItem, rows: PrivateSource) -> BoundExpr:
-    if (inner := first_window(output.node)) is not None:
-        cause = "window functions are not allowed on private rows"
-        raise refuse(inner, "SELECT", cause, WINDOW_HINT)
-    if (inner := first_subquery(output.node)) is not None:
-        cause = "private rows cannot be combined with the result of a subquery"
-        raise refuse(inner, "SELECT", cause, "Run the inner query first, then write its result as a constant.")
+    check_row_wise(output.node, "SELECT")
     return bind_value(output.node, stored_lookup(rows.views, "SELECT"), "SELECT")
 
 
 def _derived_info(name: str, inner_name: str, bound: BoundExpr, columns: dict[str, ColumnInfo]) -> ColumnInfo:
-    column = Column(inner_name, bound.type)
+    if isinstance(bound.expr, Column):
+        return replace(columns[bound.expr.name], name=name).with_column_name(inner_name)
+    return computed_info(name, inner_name, bound, columns)
+
+
+def computed_info(name: str, inner_name: str, bound: BoundExpr, columns: dict[str, ColumnInfo]) -> ColumnInfo:
+    """Return a column of the relation that holds an expression, with what follows from the expression's columns."""
     expr = bound.expr
-    if isinstance(expr, Column):
-        return replace(columns[expr.name], name=name).with_column_name(inner_name)
-    derived_bound = replace(bound, expr=column, domain=None, unit_key_index=unit_key_index(expr, columns))
+    column_bound = replace(
+        bound, expr=Column(inner_name, bound.type), domain=None, unit_key_index=unit_key_index(expr, columns)
+    )
     return ColumnInfo(
         name,
-        derived_bound,
+        column_bound,
         values=lambda: key_domain(expr, columns),
         null_is_group=has_null_group(expr, columns),
         parent_keys=parent_keys_of(expr, columns),

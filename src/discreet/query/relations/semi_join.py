@@ -11,7 +11,6 @@ from discreet.query.bind_context import BindContext
 from discreet.query.expressions.bound_expr import BoundExpr
 from discreet.query.relations.bound_sources import (
     BoundSource,
-    ColumnInfo,
     PrivateSource,
     PublicSource,
     bind_value,
@@ -137,21 +136,15 @@ def _check_unit_equality(
 ) -> None:
     """Refuse unless the pairs are exactly the parts of the unit's key on both sides."""
     ours, theirs = rows.columns_by_name(), other.columns_by_name()
-    key_indices = [
-        _key_index_of(left, ours) if _key_index_of(left, ours) == _key_index_of(right, theirs) else None
-        for left, right in pairs
-    ]
+    indices = [(unit_key_index(left.expr, ours), unit_key_index(right.expr, theirs)) for left, right in pairs]
+    key_indices = {left if left == right else None for left, right in indices}
     unit = rows.relation.shape.unit
     if unit is None:
         cause = "each row is its own privacy unit, so rows cannot be compared with other private rows"
         raise refuse(node, "WHERE", cause, "Query one private table at a time.")
-    if None in key_indices or set(key_indices) != set(range(len(unit))):
+    if key_indices != set(range(len(unit))):
         names = ", ".join(unit_key_names(rows)) or "the unit's columns, by joining the parent table first"
         cause = "private rows can be compared with other private rows only on the whole privacy unit"
         raise refuse(
             node, "WHERE", cause, f"Compare {names} with the same columns of the inner query, or write a JOIN."
         )
-
-
-def _key_index_of(bound: BoundExpr, columns: dict[str, ColumnInfo]) -> int | None:
-    return unit_key_index(bound.expr, columns)

@@ -44,10 +44,32 @@ _AGGREGATE_NAMES = frozenset(
 )
 
 
+NO_AGGREGATE = "aggregate functions are not allowed here", "Aggregate per unit in a subquery first."
+NO_SUBQUERY = (
+    "private rows cannot be combined with the result of a subquery",
+    "Run the inner query first, then write its result as a constant.",
+)
 WINDOW_HINT = (
     "Aggregate first, then use window functions on the result. For the first rows of each unit, write SELECT *, "
     "ROW_NUMBER() OVER (PARTITION BY unit ORDER BY …) AS n in a subquery, and WHERE n = 1 around it."
 )
+
+
+def check_row_wise(
+    node: exp.Expr,
+    clause: str,
+    aggregates: tuple[str, str] = NO_AGGREGATE,
+    subqueries: tuple[str, str] = NO_SUBQUERY,
+) -> None:
+    """Refuse an expression that needs more than one private row; causes and hints are given in pairs."""
+    windows = "window functions are not allowed on private rows", WINDOW_HINT
+    for find, (cause, hint) in (
+        (first_aggregate, aggregates),
+        (first_window, windows),
+        (first_subquery, subqueries),
+    ):
+        if (inner := find(node)) is not None:
+            raise refuse(inner, clause, cause, hint)
 
 
 def nodes_without_subqueries(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -134,7 +156,7 @@ def _limited_counts(node: exp.Expr, seen: Counter[str]) -> Iterator[tuple[str, s
             yield (
                 "expressions",
                 "GROUP BY" if isinstance(node, exp.Group) else "ORDER BY",
-                sum(len(_flat_terms(term)) for term in node.expressions),
+                sum(len(flat_terms(term)) for term in node.expressions),
                 MAX_TERMS,
             )
         case exp.Table():
@@ -175,10 +197,10 @@ def grouping_sets(group: exp.Expr) -> list[list[exp.Expr]]:
 
 def _element_sets(node: exp.Expr) -> list[list[exp.Expr]]:
     if not isinstance(node, SET_NODES):
-        return [_flat_terms(node)]
+        return [flat_terms(node)]
     if isinstance(node, exp.GroupingSets):
         return [terms for element in node.expressions for terms in _element_sets(element)]
-    parts = [_flat_terms(element) for element in node.expressions]
+    parts = [flat_terms(element) for element in node.expressions]
     if len(parts) > _MAX_GROUPING_SETS or (isinstance(node, exp.Cube) and 2 ** len(parts) > _MAX_GROUPING_SETS):
         raise _too_many_sets(node)
     if isinstance(node, exp.Rollup):
@@ -193,9 +215,9 @@ def _too_many_sets(node: exp.Expr) -> Refused:
     return refuse(node, "GROUP BY", cause, "List those that you need with GROUPING SETS.")
 
 
-def _flat_terms(node: exp.Expr) -> list[exp.Expr]:
+def flat_terms(node: exp.Expr) -> list[exp.Expr]:
     """Return the terms of a tuple, or the one term."""
     bare = node.unnest()
     if not isinstance(bare, exp.Tuple):
         return [bare]
-    return [part for expression in bare.expressions for part in _flat_terms(expression)]
+    return [part for expression in bare.expressions for part in flat_terms(expression)]
