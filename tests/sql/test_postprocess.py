@@ -21,7 +21,7 @@ from discreet.query.syntax.names import distinct_names
 from discreet.query.syntax.parse import parse_query
 from discreet.query.syntax.resolve import resolve_query
 from discreet.query.syntax.resolved_query import TableSource
-from discreet.query.syntax.source_position import refuse
+from discreet.query.syntax.syntax_tree import refuse
 
 DAY, TIME = dt.date, dt.datetime
 CITIES = pa.table(

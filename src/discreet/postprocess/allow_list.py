@@ -21,8 +21,7 @@ from discreet.postprocess.type_conversion import (
     text_literal,
 )
 from discreet.query.syntax.operations import NodeRule, operation_rules
-from discreet.query.syntax.resolved_query import NestedQuery
-from discreet.query.syntax.source_position import quote_name
+from discreet.query.syntax.syntax_tree import NestedQuery, quote_name
 
 Compute = Callable[..., SqlExpr]  # from a node, its environment and operands to the result of an operation
 

@@ -10,7 +10,7 @@ from discreet.postprocess.environment import Env
 from discreet.postprocess.sql_expression import ConstantOrigin, SqlExpr
 from discreet.postprocess.type_conversion import null_unless_finite
 from discreet.query.syntax.resolved_query import OrderTerm, ResolvedQuery
-from discreet.query.syntax.source_position import refuse
+from discreet.query.syntax.syntax_tree import refuse
 
 _MAX_ROW_LIMIT = 1_000_000_000
 

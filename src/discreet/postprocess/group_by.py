@@ -19,9 +19,8 @@ from discreet.postprocess.sql_expression import (
 )
 from discreet.postprocess.type_conversion import FINITE_SQL
 from discreet.query.syntax.operations import NodeRule
-from discreet.query.syntax.resolved_query import NestedQuery, reference_of
-from discreet.query.syntax.source_position import function_name, quote_name
-from discreet.query.syntax.syntax_tree import is_aggregate
+from discreet.query.syntax.resolved_query import reference_of
+from discreet.query.syntax.syntax_tree import NestedQuery, function_name, is_aggregate, quote_name
 
 
 @dataclass(frozen=True)

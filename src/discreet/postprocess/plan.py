@@ -41,7 +41,7 @@ from discreet.postprocess.sql_expression import (
 )
 from discreet.query.syntax.names import distinct_names
 from discreet.query.syntax.resolved_query import ResolvedQuery
-from discreet.query.syntax.source_position import refuse
+from discreet.query.syntax.syntax_tree import refuse
 
 __all__ = ["DRAW", "ROW", "ColumnOrigin", "ConstantOrigin", "MixedOrigin", "PostprocessPlan"]
 __all__ += ["PostprocessResult", "RowWiseOrigin"]

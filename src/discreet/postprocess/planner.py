@@ -29,7 +29,6 @@ from discreet.postprocess.sql_expression import (
 from discreet.postprocess.type_conversion import coerce_together, null_unless_finite
 from discreet.postprocess.window_functions import window_expr
 from discreet.query.syntax.resolved_query import (
-    NestedQuery,
     ResolvedQuery,
     ResolvedSelect,
     ResolvedSetOperation,
@@ -37,8 +36,7 @@ from discreet.query.syntax.resolved_query import (
     inner_queries,
     reference_of,
 )
-from discreet.query.syntax.source_position import refuse
-from discreet.query.syntax.syntax_tree import first_aggregate
+from discreet.query.syntax.syntax_tree import NestedQuery, first_aggregate, refuse
 
 _MAX_TABLES = 100
 

@@ -16,7 +16,7 @@ from discreet.postprocess.sql_expression import (
     compose_expr,
     constant_expr,
 )
-from discreet.query.syntax.source_position import quote_name, refuse, sql_of
+from discreet.query.syntax.syntax_tree import quote_name, refuse, sql_of
 
 _INTEGER_TEXT = re.compile(r"\s*[+-]?\d{1,18}\s*", re.ASCII)
 _NUMBER_TEXT = re.compile(r"\s*[+-]?(\d{1,300}\.?\d{0,300}|\.\d{1,300})([eE][+-]?\d{1,3})?\s*", re.ASCII)

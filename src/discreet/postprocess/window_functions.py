@@ -11,8 +11,7 @@ from discreet.postprocess.group_by import FunctionCall, allowed_call, call_with_
 from discreet.postprocess.sql_expression import SqlExpr, SqlType, mixed_expr
 from discreet.postprocess.type_conversion import coerce_together
 from discreet.query.syntax.operations import NodeRule
-from discreet.query.syntax.source_position import function_name
-from discreet.query.syntax.syntax_tree import is_aggregate
+from discreet.query.syntax.syntax_tree import function_name, is_aggregate
 
 _MAX_OFFSET = 1_000_000
 

@@ -28,8 +28,7 @@ from discreet.query.relations.bound_sources import (
 )
 from discreet.query.relations.ownership import is_unit_or_null, never_null, unit_key_index, unit_key_names
 from discreet.query.relations.predicates import bind_condition, conjunction
-from discreet.query.syntax.source_position import function_name, refuse
-from discreet.query.syntax.syntax_tree import check_row_wise, flat_terms
+from discreet.query.syntax.syntax_tree import check_row_wise, flat_terms, function_name, refuse
 
 _ONE = Constant(1, Type.INTEGER)
 _NUMBERS = (Type.INTEGER, Type.REAL)

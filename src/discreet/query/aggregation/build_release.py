@@ -44,21 +44,13 @@ from discreet.query.aggregation.contribution_bounds import (
     limit_selection,
     possible_contribution,
 )
-from discreet.query.aggregation.group_keys import GroupedSelect, RowGrouping, group_rows
+from discreet.query.aggregation.group_keys import GroupedSelect, GroupRewriter, RowGrouping, group_rows
 from discreet.query.aggregation.quantile_aggregates import ValueAggregate
-from discreet.query.aggregation.rewrite import GroupRewriter
 from discreet.query.aggregation.sum_grids import Scale, SumTotals, max_magnitude, product_total, sum_totals
 from discreet.query.bind_context import BindContext
 from discreet.query.relations.bound_sources import ColumnInfo
-from discreet.query.syntax.resolved_query import (
-    FromItem,
-    NestedQuery,
-    Reference,
-    ResolvedSelect,
-    TableSource,
-    computed_column,
-)
-from discreet.query.syntax.source_position import refuse
+from discreet.query.syntax.resolved_query import FromItem, Reference, ResolvedSelect, TableSource, computed_column
+from discreet.query.syntax.syntax_tree import NestedQuery, refuse
 
 _FULL_WEIGHT = Fraction(1)
 # When the count changes by one, a mean changes in proportion to its distance from the centre: at most half the range,

@@ -46,7 +46,7 @@ from discreet.query.bind_context import BindContext
 from discreet.query.expressions.public_domains import domain_of
 from discreet.query.relations.bound_sources import ColumnInfo, PrivateSource
 from discreet.query.relations.ownership import is_constant_per_unit, never_null, stays_in_range
-from discreet.query.syntax.source_position import refuse
+from discreet.query.syntax.syntax_tree import refuse
 
 
 def bounds_notes(

@@ -15,7 +15,7 @@ from discreet.query.aggregation.sum_grids import Scale
 from discreet.query.expressions.bound_expr import BoundExpr
 from discreet.query.relations.bound_sources import PrivateSource, bind_value, clamped_lookup, without_clip
 from discreet.query.relations.ownership import is_unique, is_unit_or_null
-from discreet.query.syntax.source_position import function_name, refuse, sql_of
+from discreet.query.syntax.syntax_tree import function_name, refuse, sql_of
 
 
 def null_unless(expr: Expr, when: Expr | None) -> Expr:

@@ -27,9 +27,7 @@ from discreet.query.expressions.functions import Compute, sql_excerpt, unknown_f
 from discreet.query.expressions.text_functions import as_text, concatenate, text_part
 from discreet.query.expressions.value_ranges import bound_call, bound_constant, drop_single_end, is_null
 from discreet.query.syntax.operations import NodeRule, chain_operands, operation_rules, surplus_arguments
-from discreet.query.syntax.resolved_query import NestedQuery
-from discreet.query.syntax.source_position import refuse
-from discreet.query.syntax.syntax_tree import WINDOW_HINT
+from discreet.query.syntax.syntax_tree import WINDOW_HINT, NestedQuery, refuse
 
 ColumnLookup = Callable[[exp.Column], BoundExpr]
 

@@ -15,7 +15,7 @@ from discreet.query.expressions.bound_expr import BoundExpr
 from discreet.query.expressions.declared_values import DeclaredLists, check_declared
 from discreet.query.expressions.value_ranges import bound_call, bound_constant, is_null
 from discreet.query.syntax.operations import Operand
-from discreet.query.syntax.source_position import refuse
+from discreet.query.syntax.syntax_tree import refuse
 
 INTEGER, REAL, BOOLEAN, TEXT, DATE, TIMESTAMP = Type
 TYPE_NAMES = {

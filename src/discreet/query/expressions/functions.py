@@ -27,7 +27,7 @@ from discreet.query.expressions.date_functions import (
 from discreet.query.expressions.value_ranges import bound_call, bound_constant, is_null
 from discreet.query.expressions.width_bucket import bind_width_bucket
 from discreet.query.syntax.operations import NodeRule
-from discreet.query.syntax.source_position import sql_of
+from discreet.query.syntax.syntax_tree import sql_of
 
 Compute = Callable[..., BoundExpr]  # from a node, its reader and operands to an operation that has several parts
 

@@ -11,9 +11,8 @@ from sqlglot import exp
 from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, Expr, Type, UnitAggregate
 from discreet.kernel.relation import Derive, JoinKind, JoinOnUnit, NumberRows, PerUnit, Relation, Where
 from discreet.query.aggregation.additive_aggregates import check_arguments, split_filter
-from discreet.query.aggregation.group_keys import GroupedSelect, GroupKey, key_domain
+from discreet.query.aggregation.group_keys import GroupedSelect, GroupKey, GroupRewriter, key_domain
 from discreet.query.aggregation.quantile_aggregates import null_unless
-from discreet.query.aggregation.rewrite import GroupRewriter
 from discreet.query.aggregation.sum_grids import Scale, finest_grid
 from discreet.query.expressions.bound_expr import BoundExpr
 from discreet.query.relations.bound_sources import (
@@ -33,10 +32,9 @@ from discreet.query.relations.ownership import (
     unit_key_index,
 )
 from discreet.query.relations.predicates import conjuncts, filter_rows
-from discreet.query.relations.projection import check_row_clauses, computed_info, project
-from discreet.query.relations.row_numbers import complete_order
-from discreet.query.syntax.resolved_query import NestedQuery, Reference, computed_column
-from discreet.query.syntax.source_position import build_or_refuse, function_name, refuse
+from discreet.query.relations.projection import check_row_clauses, complete_order, computed_info, project
+from discreet.query.syntax.resolved_query import Reference, computed_column
+from discreet.query.syntax.syntax_tree import NestedQuery, build_or_refuse, function_name, refuse
 
 _ONE = Constant(1, Type.INTEGER)
 _EXTREMES: dict[type[exp.Expr], AggregateFunction] = {

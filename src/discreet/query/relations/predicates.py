@@ -27,8 +27,7 @@ from discreet.query.relations.bound_sources import (
     bind_value,
     stored_lookup,
 )
-from discreet.query.syntax.source_position import build_or_refuse, refuse
-from discreet.query.syntax.syntax_tree import NO_SUBQUERY, check_row_wise
+from discreet.query.syntax.syntax_tree import NO_SUBQUERY, build_or_refuse, check_row_wise, refuse
 
 _MAX_VALUES_TESTED = 10_000  # values of a column that a condition is evaluated on
 _SUBQUERY_HINT = (

@@ -35,8 +35,7 @@ from discreet.query.relations.bound_sources import (
 from discreet.query.relations.ownership import parent_keys_of, unit_key_index, unit_key_names
 from discreet.query.relations.predicates import bind_condition, conjunction
 from discreet.query.syntax.resolved_query import columns_in
-from discreet.query.syntax.source_position import build_or_refuse, refuse
-from discreet.query.syntax.syntax_tree import first_subquery
+from discreet.query.syntax.syntax_tree import build_or_refuse, first_subquery, refuse
 
 _WIDENING = {(Type.INTEGER, Type.REAL): "to_real", (Type.DATE, Type.TIMESTAMP): "to_timestamp"}
 Nodes = Sequence[exp.Expr]
