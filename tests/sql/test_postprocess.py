@@ -60,6 +60,10 @@ def rows(sql, tables=TABLES):
     return list(zip(*found.to_pydict().values(), strict=True))
 
 
+def noise_margins(*given):
+    return postprocess.run_with_margins(*given).noise_margins
+
+
 def refusal(sql):
     with pytest.raises(Refused) as caught:
         planned(sql)
@@ -546,7 +550,7 @@ def rounded(scale):
 def margins(sql, noise=None, tables=None, widths=WIDTHS):
     tables = tables or {"r0": COUNTS}
     found = planned(sql, {name: table.schema for name, table in tables.items()})
-    return postprocess.margins(found, tables, widths, stacked(tables["r0"], noise or {"n": rounded(1)}))
+    return noise_margins(found, tables, widths, stacked(tables["r0"], noise or {"n": rounded(1)}))
 
 
 def no_redraw(_):
@@ -570,7 +574,7 @@ def no_redraw(_):
     ],
 )
 def test_a_released_column_keeps_its_margins_wherever_its_rows_go(sql, expected):
-    found = postprocess.margins(planned(sql, {"r0": COUNTS.schema}), {"r0": COUNTS}, WIDTHS, no_redraw)
+    found = noise_margins(planned(sql, {"r0": COUNTS.schema}), {"r0": COUNTS}, WIDTHS, no_redraw)
     assert found == {"n": expected}
 
 
@@ -673,7 +677,7 @@ def test_margins_of_columns_that_combine_rows_hold_the_truth(sql):
         noisy = truth.set_column(1, "n", pa.array(truth.column("n").to_numpy() + rounded(10)(chance, 6)))
         widths = {("r0", "n"): np.full(6, 30.0)}
         redraw = stacked(noisy, {"n": rounded(10)}, seed)
-        width = np.array(postprocess.margins(plan, {"r0": noisy}, widths, redraw)["q"], float)
+        width = np.array(noise_margins(plan, {"r0": noisy}, widths, redraw)["q"], float)
         value = np.array(postprocess.run(plan, {"r0": noisy}).column("q").to_pylist(), float)
         held.append(np.abs(value - exact) <= width)
     assert 0.92 <= np.mean(held) <= 0.98
@@ -724,9 +728,7 @@ def test_the_margin_of_a_ratio_covers_the_truth_in_95_of_100_cases(scale):
     noisy = pa.table({name: truth.column(name).to_numpy() + rounded(scale)(chance, size) for name in ("n", "s")})
     found = planned("SELECT 100.0 * n / s AS q, n - s AS p FROM r0", {"r0": noisy.schema})
     widths = {("r0", name): np.full(size, 1.0) for name in ("n", "s")}
-    given = postprocess.margins(
-        found, {"r0": noisy}, widths, stacked(noisy, {"n": rounded(scale), "s": rounded(scale)})
-    )
+    given = noise_margins(found, {"r0": noisy}, widths, stacked(noisy, {"n": rounded(scale), "s": rounded(scale)}))
     shown = postprocess.run(found, {"r0": noisy}).to_pydict()
     for name, true in (("q", 70.0), ("p", -300)):
         within = np.abs(np.array(shown[name], float) - true) <= np.array(given[name])
@@ -745,7 +747,7 @@ def test_the_quantile_is_on_the_safe_side():
 def test_large_tables_have_no_computed_margins_and_are_not_redrawn(monkeypatch):
     monkeypatch.setattr(after_margins, "_MAX_ROWS", 3)
     found = planned("SELECT n, n * 2 AS q FROM r0", {"r0": COUNTS.schema})
-    assert postprocess.margins(found, {"r0": COUNTS}, WIDTHS, no_redraw) == {"n": [1, 4, 2, 3], "q": [None] * 4}
+    assert noise_margins(found, {"r0": COUNTS}, WIDTHS, no_redraw) == {"n": [1, 4, 2, 3], "q": [None] * 4}
 
 
 @pytest.mark.long
@@ -758,7 +760,7 @@ def test_redraws_are_computed_in_pieces(monkeypatch):
 def test_a_redraw_with_missing_rows_is_reported():
     found = planned("SELECT n * 2 AS q FROM r0", {"r0": COUNTS.schema})
     with pytest.raises(ValueError, match="every row"):
-        postprocess.margins(found, {"r0": COUNTS}, WIDTHS, lambda n: {"r0": stacked(COUNTS, {})(n)["r0"].slice(1)})
+        noise_margins(found, {"r0": COUNTS}, WIDTHS, lambda n: {"r0": stacked(COUNTS, {})(n)["r0"].slice(1)})
 
 
 def test_an_answer_is_returned_without_margins_if_these_fail(monkeypatch):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.answer.bias import Bias
-from discreet.answer.text import round_down, round_up
+from discreet.answer.text import enumerate_words, round_down, round_up
 from discreet.estimate.clipped_release import ClippedRelease, MeasuredClipping
 from discreet.estimate.contribution_buckets import clipped_rows
 from discreet.estimate.planned_release import (
@@ -106,7 +106,8 @@ def clipping_notes(releases: Sequence[ClippedRelease], words: ReportWords) -> It
     if any(removed.low < 1 and removed.high is None for _, removed in reports):
         yield _HIDDEN_NOTE.format(units=words.units)
     if nouns := list(dict.fromkeys(noun for clipped in releases for noun in _weighted_nouns(clipped, words))):
-        yield f"{words.units.capitalize()} with many rows count for less in {_enumerate(nouns)}, because of clipping."
+        named = enumerate_words(nouns)
+        yield f"{words.units.capitalize()} with many rows count for less in {named}, because of clipping."
     if words.ratios and any(not clipped.release.question.bounds.cap_rows for clipped in releases):
         yield _RATIOS_NOTE
 
@@ -135,8 +136,8 @@ def _effects(clipped: ClippedRelease, words: ReportWords) -> str:
     parts = [f"{noun} {'are' if noun == certain else 'may be'} too low" for noun in dict.fromkeys(counts)]
     parts += ["sums may be biased"] if any(isinstance(measure.estimator, NoisySum) for measure in measures) else []
     weighted = _weighted_nouns(clipped, words)
-    parts += [f"{words.units} with many rows count for less in {_enumerate(weighted)}"] if weighted else []
-    return _enumerate(parts)
+    parts += [f"{words.units} with many rows count for less in {enumerate_words(weighted)}"] if weighted else []
+    return enumerate_words(parts)
 
 
 def _weighted_nouns(clipped: ClippedRelease, words: ReportWords) -> list[str]:
@@ -149,10 +150,6 @@ def _count_noun(clipped: ClippedRelease, measure: Measure) -> str:
     assert isinstance(measure.estimator, NoisyCount)
     total = clipped.release.question.totals[measure.estimator.total]
     return "distinct counts" if isinstance(total, CountUnits | CountDistinct) else "counts"
-
-
-def _enumerate(names: Sequence[str]) -> str:
-    return " and ".join([*([", ".join(names[:-1])] if names[1:] else []), *names[-1:]])
 
 
 def _most_exceeding(measured: MeasuredClipping) -> float:

@@ -1,6 +1,6 @@
 """Window functions over released tables."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from sqlglot import exp
@@ -86,7 +86,10 @@ def _lag_or_lead(node: exp.Func, env: Env) -> FunctionCall:
     offset = 1 if node.args.get("offset") is None else env.constant_integer(node.args["offset"], most=_MAX_OFFSET)
     arguments = ", ".join([operands[0].sql, str(offset), *(operand.sql for operand in operands[1:])])
     return FunctionCall(
-        f"{node.key}({arguments})", kind or operands[0].kind, tuple(operands), width=_max_width(operands)
+        f"{node.key}({arguments})",
+        kind or operands[0].kind,
+        tuple(operands),
+        width=max(operand.width for operand in operands),
     )
 
 
@@ -99,10 +102,6 @@ def _value_at(node: exp.Func, env: Env) -> FunctionCall:
     if index < 1:
         raise env.refuse(node, "NTH_VALUE needs a position greater than zero", "Write NTH_VALUE(n, 1)")
     return FunctionCall(f"{name}({operand.sql}, {index})", operand.kind, (operand,), width=operand.width)
-
-
-def _max_width(operands: Sequence[SqlExpr]) -> int:
-    return max(operand.width for operand in operands)
 
 
 _ROW_FUNCTIONS: Rules = {

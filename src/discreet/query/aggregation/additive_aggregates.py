@@ -12,6 +12,7 @@ from discreet.estimate.pair_statistics import PairStatistic
 from discreet.kernel.expr import Call, Constant, Expr, Type
 from discreet.query.aggregation.quantile_aggregates import (
     ValueAggregate,
+    bind_operand,
     bind_value_aggregate,
     null_unless,
     short_sql,
@@ -124,8 +125,8 @@ def _bind_summed(call: exp.Expr, node: exp.Expr, rows: PrivateSource) -> tuple[B
     if isinstance(node, exp.Distinct):
         hint = "Leave out DISTINCT, or aggregate per unit in a subquery first."
         raise refuse(call, "SELECT", f"{name}(DISTINCT …) is not supported", hint)
-    bound = bind_value(node, clamped_lookup(rows.views, name), name)
-    return bound, _summation_scale(call, node, bound, rows)
+    bound = bind_operand(call, node, rows)
+    return bound, _summation_scale(call, node, bound)
 
 
 def _bind_pair(call: exp.Expr, rows: PrivateSource, when: Expr | None) -> Aggregate | PairAggregate:
@@ -229,12 +230,9 @@ def _bind_count_distinct(call: exp.Count, rows: PrivateSource, when: Expr | None
     return Aggregate(BasicFunction.COUNT_DISTINCT, null_unless(without_clip(bounds[0].expr), when))
 
 
-def _summation_scale(call: exp.Expr, node: exp.Expr, bound: BoundExpr, rows: PrivateSource) -> Scale:
+def _summation_scale(call: exp.Expr, node: exp.Expr, bound: BoundExpr) -> Scale:
     name, text = function_name(call), short_sql(node)
     clipped = f"CLIP({text}, low, high)" if type(call) in _PAIRS else f"{name}(CLIP({text}, low, high))"
-    if is_unit_or_null(bound.expr, rows.columns_by_name()):
-        cause = f"{name} of the privacy unit's own column would disclose individuals"
-        raise refuse(call, name, cause, "Count units with COUNT(DISTINCT …).")
     if bound.type not in _NUMBERS:
         hint = f"Count rows with COUNT(*) FILTER (WHERE …), or write {name}(CASE WHEN … THEN 1 ELSE 0 END)."
         raise refuse(call, name, f"{name} needs a number", hint)

@@ -147,7 +147,7 @@ class TotalsBuilder:
             return (
                 self._centred_sum(candidates, count, kind)
                 if self._same_weights and count in counts and _centring_helps(candidates)
-                else self._uncentred_sum(candidates, kind)
+                else NoisySum(self._add_total(candidates.uncentred, _FULL_WEIGHT), kind)
             )
         total, divisor = self._add_total(candidates.centred, _FULL_WEIGHT), self._add_total(Count(count), _COUNT_WEIGHT)
         if aggregate.function is BasicFunction.AVG:
@@ -201,9 +201,6 @@ class TotalsBuilder:
         }
         few = len(levels) <= _MAX_SELECTED[self._noise_type] and not levels & {0, 1}
         return QuantileMethod.SELECTION if few and self._group_count <= _MAX_SELECTED_GROUPS else QuantileMethod.TREE
-
-    def _uncentred_sum(self, candidates: SumTotals, kind: NumberKind) -> NoisySum:
-        return NoisySum(self._add_total(candidates.uncentred, _FULL_WEIGHT), kind)
 
     def _centred_sum(self, candidates: SumTotals, count: Expr | None, kind: NumberKind) -> NoisySum:
         reference = max_magnitude(candidates.uncentred) ** 2

@@ -113,7 +113,7 @@ def _rank_aggregate(
     call: exp.Expr, node: exp.Expr, level: Fraction, rows: PrivateSource, when: Expr | None
 ) -> ValueAggregate:
     name = function_name(call)
-    bound = _bind_operand(call, node, rows)
+    bound = bind_operand(call, node, rows)
     if bound.type not in (Type.INTEGER, Type.REAL, *_DATE_TYPES):
         cause = f"{name} needs a number or a date"
         raise refuse(call, name, cause, "Use GROUP BY with COUNT(*), or MODE for the most frequent value.")
@@ -156,7 +156,7 @@ def _frequency_aggregate(
     call: exp.Expr, node: exp.Expr, function: FrequencyFunction, rows: PrivateSource, when: Expr | None
 ) -> ValueAggregate:
     name = function_name(call)
-    bound = _bind_operand(call, node, rows)
+    bound = bind_operand(call, node, rows)
     expr = without_clip(bound.expr)
     if is_unique(expr, rows.columns_by_name()):
         cause = f"each value of {short_sql(node)} is unique, so no value is more frequent than another"
@@ -171,7 +171,8 @@ def _frequency_aggregate(
     return ValueAggregate(function, null_unless(expr, when), values=values, kind=bound.type)
 
 
-def _bind_operand(call: exp.Expr, node: exp.Expr, rows: PrivateSource) -> BoundExpr:
+def bind_operand(call: exp.Expr, node: exp.Expr, rows: PrivateSource) -> BoundExpr:
+    """Bind an operand whose values are summed or selected."""
     name = function_name(call)
     bound = bind_value(node, clamped_lookup(rows.views, name), name)
     if is_unit_or_null(bound.expr, rows.columns_by_name()):

@@ -136,17 +136,12 @@ class _DomainFinder:
         return _range_values(expr.type, low, high)
 
     def _options_domain(self, expr: Call) -> Domain | None:
-        lists = [self.domain(arg) for arg in _result_options(expr)]
+        lists, facts = [self.domain(arg) for arg in _result_options(expr)], range_of(expr, self._columns)
         if any(each is None for each in lists):
-            return None if expr.type is Type.TEXT else _range_values(expr.type, *_range_ends(expr, self._columns))
+            return None if expr.type is Type.TEXT else _range_values(expr.type, facts.low, facts.high)
         missing = None in (lists[-1] or ()) if expr.op == "coalesce" else any(None in (each or ()) for each in lists)
         values_found = [value for each in lists for value in each or () if value is not None]
         return _ordered_values(expr, (*values_found, None) if missing else values_found)
-
-
-def _range_ends(expr: Expr, columns: Mapping[str, BoundExpr]) -> tuple[Any, Any]:
-    facts = range_of(expr, columns)
-    return facts.low, facts.high
 
 
 def _result_options(expr: Call) -> tuple[Expr, ...]:

@@ -210,10 +210,6 @@ def _refuse_subquery(query: NestedQuery) -> exp.Expr:
     raise refuse(query, "SELECT", cause, "Run the inner query first, then write its result as a constant.")
 
 
-def _join_first_value(relation: Relation, value: Relation) -> Relation:
-    return JoinOnUnit(relation, value, None, JoinKind.LEFT, max_rows_per_unit=1)
-
-
 class _PerUnitBuilder:
     """Collects the per-unit columns while the SELECT list is bound."""
 
@@ -281,7 +277,9 @@ class _PerUnitBuilder:
             lambda: PerUnit(self._rows.relation, tuple(keys), tuple(values)), first, "GROUP BY"
         )
         for value, _ in self._first_values.values():
-            relation = build_or_refuse(partial(_join_first_value, relation, value), first, "GROUP BY")
+            relation = build_or_refuse(
+                partial(JoinOnUnit, relation, value, None, JoinKind.LEFT, max_rows_per_unit=1), first, "GROUP BY"
+            )
         computed = [each for each in self._computed.items() if not isinstance(each[0], Column)]
         if not computed:
             return PrivateSource(relation, (View(_UNIT_REF, None, (*infos, *self._computed.values())),))
