@@ -12,7 +12,7 @@ from functools import partial
 from sqlglot import exp
 
 from discreet.postprocess.allow_list import RULES
-from discreet.postprocess.clauses import order_terms, order_values, row_limit_of, sort_direction
+from discreet.postprocess.clauses import order_terms, order_values, row_limits, sort_direction, window_expr
 from discreet.postprocess.environment import Env
 from discreet.postprocess.from_tables import PlannedColumn, PlannedFrom, PlannedRelation, TablesByKey, plan_from
 from discreet.postprocess.group_by import RowGroups
@@ -27,7 +27,6 @@ from discreet.postprocess.sql_expression import (
     untracked_origin,
 )
 from discreet.postprocess.type_conversion import coerce_together, null_unless_finite
-from discreet.postprocess.window_functions import window_expr
 from discreet.query.syntax.resolved_query import (
     ResolvedQuery,
     ResolvedSelect,
@@ -239,15 +238,15 @@ def _order_and_limit(
 
     Over several draws, the outermost query has all rows, in any order.
     """
-    row_limit, sql, outermost = row_limit_of(query), relation.sql, context.outermost
-    single = relation.is_single_row or (row_limit.limit is not None and row_limit.limit <= 1)
+    limits, sql, outermost = row_limits(query), relation.sql, context.outermost
+    single = relation.is_single_row or limits.get("LIMIT", 2) <= 1
     if context.draws:
-        if row_limit and not outermost:
+        if limits and not outermost:
             raise NotRepeatable
         return replace(relation, is_single_row=single)
-    terms = [*order, *hidden] if outermost or row_limit or order else []
+    terms = [*order, *hidden] if outermost or limits or order else []
     sql += f" ORDER BY {', '.join(terms)}" if terms else ""
-    sql += row_limit.sql
+    sql += "".join(f" {word} {count}" for word, count in limits.items())
     if order and not outermost:
         sql = f"SELECT *, row_number() OVER () AS w FROM ({sql}) AS {query.ref}o"
     return replace(relation, sql=sql, is_single_row=single, is_ordered=bool(order) and not outermost)

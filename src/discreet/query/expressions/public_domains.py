@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from fractions import Fraction
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -48,14 +49,9 @@ class _DomainFinder:
 
     def __init__(self, columns: Mapping[str, BoundExpr]) -> None:
         self._columns = columns
-        self._domains: dict[Expr, Domain | None] = {}
-        self._leaves: dict[Expr, dict[Expr, Domain] | None] = {}
+        self.domain = cache(self._find_domain)
+        self._finite_leaves = cache(self._find_leaves)
         self._work = _MAX_WORK
-
-    def domain(self, expr: Expr) -> Domain | None:
-        if expr not in self._domains:
-            self._domains[expr] = self._find_domain(expr)
-        return self._domains[expr]
 
     def _find_domain(self, expr: Expr) -> Domain | None:
         if isinstance(expr, Constant):
@@ -102,13 +98,8 @@ class _DomainFinder:
         """Return whether a condition is independent of the others, so that enumeration gains nothing."""
         return any(isinstance(leaf, Call) and leaf.type is Type.BOOLEAN for leaf in self._finite_leaves(expr) or ())
 
-    def _finite_leaves(self, expr: Expr) -> dict[Expr, Domain] | None:
-        """Return the subexpressions with finite domains that determine an expression; None if there are no such."""
-        if expr not in self._leaves:
-            self._leaves[expr] = self._find_leaves(expr)
-        return self._leaves[expr]
-
     def _find_leaves(self, expr: Expr) -> dict[Expr, Domain] | None:
+        """Return the subexpressions with finite domains that determine an expression; None if there are no such."""
         if isinstance(expr, Constant):
             return {}
         if isinstance(expr, Call):
