@@ -13,8 +13,7 @@ from discreet.answer.bias import POSSIBLE_BIAS, Bias
 from discreet.answer.text import round_down
 from discreet.estimate import clipped_release
 from discreet.estimate.clipped_release import ClippedRelease, MeasuredClipping, can_be_clipped
-from discreet.estimate.clipping_report import contribution_max
-from discreet.estimate.clipping_text import ReportWords, clipping_notes, clipping_sentence
+from discreet.estimate.clipping_report import ReportWords, clipping_notes, clipping_sentence, contribution_max
 from discreet.estimate.contribution_buckets import ContributionBuckets, clipped_rows
 from discreet.estimate.contribution_histogram import AutomaticBounds, ChosenBounds, PossibleContribution
 from discreet.estimate.estimators import NumberKind

@@ -28,7 +28,6 @@ from discreet.kernel.relation import (
 )
 from discreet.kernel.totals import Count, CountDistinct, CountUnits, HistogramTree, Sum
 from discreet.query.syntax.resolved_query import (
-    NestedQuery,
     ResolvedSelect,
     ResolvedSetOperation,
     TableSource,
@@ -39,6 +38,7 @@ from discreet.query.syntax.resolved_query import (
     reference_of,
     rewrite,
 )
+from discreet.query.syntax.syntax_tree import NestedQuery
 
 _MEASURED = {Count: "rows", Sum: "sums", CountUnits: "groups"}
 

@@ -12,7 +12,7 @@ from sqlglot import exp
 from discreet.engines.reference.evaluate import evaluate
 from discreet.kernel.errors import Refused
 from discreet.kernel.expr import Column, Constant, Type, check_value
-from discreet.query.expressions.binder import bind_constant, bind_expr
+from discreet.query.expressions.binder import bind_expr
 from discreet.query.expressions.bound_expr import BoundExpr
 
 at = datetime.fromisoformat
@@ -782,18 +782,3 @@ def test_every_bound_expression_has_its_type_and_range_in_every_row():
                 low, high = (found.low, found.high) if slack is None else (found.low - slack, found.high + slack)
                 assert low <= outcome <= high, text
     assert understood > 800
-
-
-def test_constants_are_read_for_callers():
-    assert bind_constant(parsed("10 * 10"), None, "LIMIT") == 100
-    assert bind_constant(parsed("5"), Type.REAL, "LIMIT") == 5.0
-    assert bind_constant(parsed("'2010-01-01'"), Type.DATE, "LIMIT") == date(2010, 1, 1)
-    assert bind_constant(parsed("NULL"), Type.INTEGER, "LIMIT") is None
-
-
-@pytest.mark.parametrize(
-    ("text", "kind"), [("i", None), ("i + 1", None), ("'x'", Type.INTEGER), ("now()", None), ("1.5", Type.INTEGER)]
-)
-def test_a_non_constant_is_refused_for_callers(text, kind):
-    with pytest.raises(Refused, match=r"^line 1, LIMIT: "):
-        bind_constant(parsed(text), kind, "LIMIT")

@@ -10,7 +10,7 @@ from sqlglot import exp, parse_one
 
 from discreet import Refused
 from discreet.query.syntax.parse import PrivacyOptions, parse_query
-from discreet.query.syntax.source_position import line_of, refuse
+from discreet.query.syntax.syntax_tree import line_of, refuse
 
 
 def refusal(text):

@@ -10,8 +10,7 @@ from discreet.kernel.errors import Refused
 from discreet.query.aggregation.additive_aggregates import Aggregate
 from discreet.query.passes import plan_query
 from discreet.query.syntax.parse import parse_query
-from discreet.query.syntax.source_position import sql_of
-from discreet.query.syntax.syntax_tree import MAX_AGGREGATES, MAX_COLUMNS, MAX_QUERIES, MAX_SOURCES, MAX_TERMS
+from discreet.query.syntax.syntax_tree import MAX_AGGREGATES, MAX_COLUMNS, MAX_QUERIES, MAX_SOURCES, MAX_TERMS, sql_of
 
 sys.path.insert(0, str(Path(__file__).parent))
 from test_refusals import SHOP, outcome

@@ -19,7 +19,7 @@ from discreet.query.syntax.resolved_query import (
     inner_queries,
     reference_of,
 )
-from discreet.query.syntax.source_position import refuse
+from discreet.query.syntax.syntax_tree import refuse
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "golden"))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from discreet.answer.text import is_number, key_texts, margin_legend, round_to_margin, truncate
+from discreet.answer.text import enumerate_words, is_number, key_texts, margin_legend, round_to_margin, truncate
 from discreet.plotting import (
     BLUE,
     COLOURS,
@@ -112,11 +112,9 @@ def _value_with_margin(value: Any, margin: float | None) -> str:
 
 def _figure_title(measures: Sequence[str], keys: Sequence[str]) -> str:
     measure_names, key_names = ([truncate(name) for name in names] for names in (measures, keys))
-    return f"{_join_with_and(measure_names)} by {_join_with_and(key_names)}" if keys else _join_with_and(measure_names)
-
-
-def _join_with_and(names: list[str]) -> str:
-    return " and ".join([*([", ".join(names[:-1])] if names[1:] else []), *names[-1:]])
+    return (
+        f"{enumerate_words(measure_names)} by {enumerate_words(key_names)}" if keys else enumerate_words(measure_names)
+    )
 
 
 def _empty_figure(title: str) -> "Figure":

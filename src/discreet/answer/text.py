@@ -122,6 +122,15 @@ def round_down(number: float) -> str:
     return _two_digits(number, math.floor)
 
 
+def enumerate_words(words: Sequence[str]) -> str:
+    """Join words, with "and" before the last.
+
+    >>> enumerate_words(["counts", "sums", "means"])
+    'counts, sums and means'
+    """
+    return " and ".join([*([", ".join(words[:-1])] if words[1:] else []), *words[-1:]])
+
+
 def round_up(number: float) -> str:
     """Write a positive number to its two leading digits, rounded up.
 

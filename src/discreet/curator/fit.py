@@ -25,7 +25,7 @@ from discreet.kernel.model_release import MAX_UNITS, PartialSum
 from discreet.kernel.relation import Relation, Scan
 from discreet.policy import Policy
 from discreet.policy.catalog import catalog_of
-from discreet.policy.declarations import PersonInWindow, RowUnit
+from discreet.policy.guarantee import unit_phrase
 from discreet.query.passes import plan_row_query
 from discreet.query.relations.bound_sources import ColumnInfo
 
@@ -101,7 +101,7 @@ def fit_on_query(  # noqa: PLR0913 - the request, and what serves it
     bounds = tuple(map(_public_range, rows.columns))
     columns = tuple(info.column.name for info in rows.columns)
     check_summable(rows.relation)
-    request = (names, bounds, ledger, by, sql, _unit_phrase(policy))
+    request = (names, bounds, ledger, by, sql, unit_phrase(policy))
     attributes_before = set(vars(clone))
     with open_rows(request, rows.relation, columns, engine) as private_rows:
         type(clone).fit_rows(clone, private_rows)
@@ -192,13 +192,3 @@ def _declared_spelling(name: str, policy: Policy) -> str:
     declared = {column for table in policy.tables.values() for column in table.columns}
     matches = [column for column in declared if column.lower() == name.lower()]
     return matches[0] if len(matches) == 1 else name
-
-
-def _unit_phrase(policy: Policy) -> str:
-    """Return the policy's noun for the privacy unit."""
-    match policy.unit:
-        case PersonInWindow(_, window, _):
-            return f"{policy.data.protects}'s {window}"
-        case RowUnit():
-            return "row"
-    return policy.data.protects

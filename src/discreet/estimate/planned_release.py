@@ -241,7 +241,10 @@ def assemble_table(
 
     Measures that come from histogram trees are given by name in `tree_estimates`.
     """
-    columns = [pa.array([key[index] for key in keys], kind) for index, kind in enumerate(_key_types(release))]
+    columns = [
+        pa.array([key[index] for key in keys], ARROW_TYPES[expr.type])
+        for index, (_, expr) in enumerate(release.question.by)
+    ]
     estimates_by_name = {
         measure.name: tree_estimates[measure.name]
         if tree_estimates and measure.name in tree_estimates
@@ -295,10 +298,6 @@ def _indices_by_name(estimator: TotalsEstimator) -> dict[str, Any]:
 def centre_of(total: Sum) -> Fraction:
     """Return the centre that is subtracted from every value before summing."""
     return total.grid.offset * total.grid.step
-
-
-def _key_types(release: PlannedRelease) -> list[pa.DataType]:
-    return [ARROW_TYPES[expr.type] for _, expr in release.question.by]
 
 
 def _arrow_type(release: PlannedRelease, estimator: TotalsEstimator) -> pa.DataType:

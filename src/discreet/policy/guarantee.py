@@ -179,6 +179,16 @@ def protected_noun(policy: Policy) -> str:
     return policy.data.protects
 
 
+def unit_phrase(policy: Policy) -> str:
+    """Return the noun for the privacy unit with its owner, such as "patient" or "patient's week"."""
+    match policy.unit:
+        case PersonInWindow(_, window, _):
+            return f"{policy.data.protects}'s {window.value}"
+        case RowUnit():
+            return "row"
+    return policy.data.protects
+
+
 def pluralise(word: str) -> str:
     """Return the plural of a noun.
 

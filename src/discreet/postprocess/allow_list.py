@@ -3,19 +3,35 @@
 No operation can fail on a value: undefined results are NULL, because post-processing runs after the charge.
 """
 
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
+
 from sqlglot import exp
 
-from discreet.postprocess.environment import Env, NodeRule, Rules
-from discreet.postprocess.operators import LOGIC_RULES
+from discreet.postprocess.environment import Env, Rules
 from discreet.postprocess.sql_expression import SqlExpr, SqlType, compose_expr, constant_expr
-from discreet.postprocess.type_conversion import as_number, as_text, coerce, null_unless_finite, text_literal
-from discreet.query.syntax.source_position import quote_name
+from discreet.postprocess.type_conversion import (
+    as_number,
+    as_text,
+    cast,
+    coerce,
+    null_unless_finite,
+    number_literal,
+    text_literal,
+)
+from discreet.query.syntax.operations import NodeRule, operation_rules
+from discreet.query.syntax.syntax_tree import NestedQuery, quote_name
+
+Compute = Callable[..., SqlExpr]  # from a node, its environment and operands to the result of an operation
 
 DATE_TYPES = (SqlType.DATE, SqlType.TIMESTAMP)
 _UNITS = ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
 _DATE_PARTS = ("year", "isoyear", "quarter", "month", "week", "day", "dow", "isodow", "doy", "hour", "minute")
 _MAX_DAYS = 1_000_000
-_MAX_POSITION = 1_000_000
+_MAX_BUCKETS = 1_000_000
+_MAX_CASE_LENGTH = 100_000  # characters of the conditions of one CASE
+_MAX_WILDCARDS = 4  # matching time grows exponentially with their number
 
 
 def date_arithmetic(node: exp.Binary, sign: str, operands: list[SqlExpr], env: Env) -> SqlExpr:
@@ -68,25 +84,7 @@ def _date_trunc(node: exp.TimestampTrunc, env: Env) -> SqlExpr:
     return compose_expr(f"CAST(date_trunc('{unit}', CAST({{0}} AS TIMESTAMP)) AS TIMESTAMP)", SqlType.TIMESTAMP, moment)
 
 
-DATE_RULES: Rules = {
-    exp.Interval: NodeRule("this unit", _interval),
-    exp.Extract: NodeRule("this expression", _extract),
-    exp.TimestampTrunc: NodeRule("this unit", _date_trunc),
-}
-
-
 _OPERATORS = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "//"}
-_REAL_FUNCTIONS = {
-    exp.Sqrt: "sqrt",
-    exp.Cbrt: "cbrt",
-    exp.Exp: "exp",
-    exp.Ln: "ln",
-    exp.Log: "log",
-    exp.Pow: "pow",
-    exp.Sign: "sign",
-    exp.Floor: "floor",
-    exp.Ceil: "ceil",
-}
 _INTEGER_TYPES = (SqlType.INTEGER, SqlType.WHOLE)
 
 
@@ -106,44 +104,39 @@ def _arithmetic(node: exp.Binary, env: Env) -> SqlExpr:
     return null_unless_finite(result) if sign in "/%" else result  # other overflows are handled in the output columns
 
 
-def _negate(node: exp.Neg, env: Env) -> SqlExpr:
-    operand = env.number(node.this)
-    if operand.kind in _INTEGER_TYPES:
-        return compose_expr("TRY_CAST(-CAST({0} AS HUGEINT) AS BIGINT)", operand.kind, operand)
-    return compose_expr("(-{0})", operand.kind, operand)
+def _by_type(whole: str, real: str) -> Compute:
+    """Return what computes an operation on integers by one template, and on other numbers by another."""
+    return lambda _node, _env, operand: compose_expr(
+        whole if operand.kind in _INTEGER_TYPES else real, operand.kind, operand
+    )
 
 
-def _abs(node: exp.Abs, env: Env) -> SqlExpr:
-    operand = env.number(node.this)
-    if operand.kind in _INTEGER_TYPES:
-        return compose_expr("TRY_CAST(abs(CAST({0} AS HUGEINT)) AS BIGINT)", operand.kind, operand)
-    return compose_expr("abs({0})", operand.kind, operand)
+def _real_function(name: str) -> Compute:
+    """Return what computes a real function; NULL outside its domain."""
+
+    def compute(node: exp.Func, env: Env, *given: SqlExpr | None) -> SqlExpr:
+        values = [value for value in given if value is not None]
+        operands, kind = env.common_numbers([node] * len(values), values)
+        kind = {SqlType.WHOLE: SqlType.NUMERIC, SqlType.INTEGER: SqlType.REAL}.get(kind, kind)
+        function = "log10" if name == "log" and len(operands) == 1 else name
+        arguments = ", ".join(f"CAST({{{index}}} AS DOUBLE)" for index in range(len(operands)))
+        return null_unless_finite(compose_expr(f"CAST({function}({arguments}) AS DOUBLE)", kind, *operands))
+
+    return compute
 
 
-def _real_function(node: exp.Func, env: Env) -> SqlExpr:
-    """Translate a real function; NULL outside its domain."""
-    nodes = [node.args[name] for name in ("this", "expression") if node.args.get(name) is not None]
-    operands, kind = env.common_numbers(nodes, [env.translate(each) for each in nodes])
-    kind = {SqlType.WHOLE: SqlType.NUMERIC, SqlType.INTEGER: SqlType.REAL}.get(kind, kind)
-    name = "log10" if isinstance(node, exp.Log) and len(operands) == 1 else _REAL_FUNCTIONS[type(node)]
-    arguments = ", ".join(f"CAST({{{index}}} AS DOUBLE)" for index in range(len(operands)))
-    return null_unless_finite(compose_expr(f"CAST({name}({arguments}) AS DOUBLE)", kind, *operands))
-
-
-def _round_or_trunc(node: exp.Func, env: Env) -> SqlExpr:
+def _round_or_trunc(node: exp.Func, env: Env, value: SqlExpr, digits: int | None) -> SqlExpr:
     """Translate ROUND and TRUNC; PostgreSQL rounds ties of numeric away from zero, of double precision to even."""
-    operand, digits = env.number(node.this), node.args.get("decimals")
+    (operand,), kind = env.common_numbers([node], [value])
     if digits is not None:
-        count = env.constant_integer(digits, most=15)
-        exact = operand.kind if operand.kind is SqlType.REAL else SqlType.NUMERIC
-        if isinstance(node, exp.Round):
-            return null_unless_finite(compose_expr(f"round(CAST({{0}} AS DOUBLE), {count})", exact, operand))
-        return null_unless_finite(
-            compose_expr(f"(trunc(CAST({{0}} AS DOUBLE) * 1e{count}) / 1e{count})", exact, operand)
-        )
-    if operand.kind is SqlType.WHOLE:
+        exact = kind if kind is SqlType.REAL else SqlType.NUMERIC
+        template = f"round(CAST({{0}} AS DOUBLE), {digits})"
+        if isinstance(node, exp.Trunc):
+            template = f"(trunc(CAST({{0}} AS DOUBLE) * 1e{digits}) / 1e{digits})"
+        return null_unless_finite(compose_expr(template, exact, operand))
+    if kind is SqlType.WHOLE:
         return operand
-    kind = SqlType.REAL if operand.kind is SqlType.INTEGER else operand.kind
+    kind = SqlType.REAL if kind is SqlType.INTEGER else kind
     if isinstance(node, exp.Trunc):
         return compose_expr("trunc(CAST({0} AS DOUBLE))", kind, operand)
     return compose_expr(
@@ -164,7 +157,7 @@ def _width_bucket(node: exp.WidthBucket, env: Env) -> SqlExpr:
     """Translate WIDTH_BUCKET(x, low, high, count); NULL if the bounds are equal."""
     nodes = [node.this, *(node.args.get(name) for name in ("min_value", "max_value"))]
     numbers = [as_number(env.number(each), SqlType.REAL) for each in nodes if each is not None]
-    count = env.constant_integer(node.args.get("num_buckets"), most=_MAX_POSITION)
+    count = env.constant_integer(node.args.get("num_buckets"), most=_MAX_BUCKETS)
     if count < 1 or len(numbers) < 3:
         raise env.refuse(node, "the number of buckets must be positive", "Write WIDTH_BUCKET(x, 0, 100, 10)")
     index = f"CAST(least(floor({count} * (({{0}} - {{1}}) / ({{2}} - {{1}}))), {count - 1}) AS BIGINT) + 1"
@@ -176,80 +169,53 @@ def _width_bucket(node: exp.WidthBucket, env: Env) -> SqlExpr:
     return compose_expr(template, SqlType.INTEGER, *numbers)
 
 
-NUMERIC_RULES: Rules = {
-    exp.Neg: NodeRule("this", _negate),
-    exp.Abs: NodeRule("this", _abs),
-    exp.Round: NodeRule("this decimals", _round_or_trunc),
-    exp.Trunc: NodeRule("this decimals", _round_or_trunc),
-    exp.Pi: NodeRule("", lambda *_: constant_expr("pi()", SqlType.REAL)),
-    exp.WidthBucket: NodeRule("this min_value max_value num_buckets", _width_bucket),
-    exp.Anonymous: NodeRule("this expressions", _clip),
-    **{kind: NodeRule("this expression typed safe", _arithmetic) for kind in _OPERATORS},
-    **{kind: NodeRule("this expression", _real_function) for kind in _REAL_FUNCTIONS},
-}
-
-
-_MAX_WILDCARDS = 4  # matching time grows exponentially with their number
-
-
-def _change_case(node: exp.Func, env: Env) -> SqlExpr:
-    operand = env.text(node.this)
+def _change_case(node: exp.Func, _env: Env, operand: SqlExpr) -> SqlExpr:
     return compose_expr(f"{node.key}({{0}})", SqlType.TEXT, operand, width=3 * operand.width)
 
 
-def _substring(node: exp.Substring, env: Env) -> SqlExpr:
-    """Translate SUBSTRING with a constant start; positions before the first count, as in PostgreSQL."""
-    operand, first, length = env.text(node.this), node.args.get("start"), node.args.get("length")
-    start = 1 if first is None else env.constant_integer(first, most=_MAX_POSITION)
+def _substring(node: exp.Substring, env: Env, text: SqlExpr, start: int | None, length: int | None) -> SqlExpr:
+    """Translate SUBSTRING; positions before the first count, as in PostgreSQL."""
+    start = 1 if start is None else start
     if length is None:
-        return compose_expr(f"substring({{0}}, {max(start, 1)})", SqlType.TEXT, operand)
-    count = env.constant_integer(length, most=_MAX_POSITION)
-    if count < 0:
+        return compose_expr(f"substring({{0}}, {max(start, 1)})", SqlType.TEXT, text)
+    if length < 0:
         raise env.refuse(node, "negative substring length is not allowed", "Write 0 or more")
-    return compose_expr(
-        f"substring({{0}}, {max(start, 1)}, {max(count + min(start, 1) - 1, 0)})", SqlType.TEXT, operand
+    return compose_expr(f"substring({{0}}, {max(start, 1)}, {max(length + min(start, 1) - 1, 0)})", SqlType.TEXT, text)
+
+
+def _left_or_right(node: exp.Func, _env: Env, text: SqlExpr, size: int) -> SqlExpr:
+    return compose_expr(f"{node.key}({{0}}, {size})", SqlType.TEXT, text)
+
+
+def _trim(name: str) -> Compute:
+    return lambda _node, _env, text, letters: compose_expr(
+        f"{name}({{0}}, {{1}})", SqlType.TEXT, text, text_literal(letters or " "), width=text.width
     )
 
 
-def _left_or_right(node: exp.Func, env: Env) -> SqlExpr:
-    return compose_expr(
-        f"{node.key}({{0}}, {env.constant_integer(node.args['expression'], most=_MAX_POSITION)})",
-        SqlType.TEXT,
-        env.text(node.this),
-    )
+def _replace(_node: exp.Replace, _env: Env, text: SqlExpr, old: str, new: str) -> SqlExpr:
+    width = text.width * max(1, len(new))
+    return compose_expr("replace({0}, {1}, {2})", SqlType.TEXT, text, text_literal(old), text_literal(new), width=width)
 
 
-def _trim(node: exp.Trim, env: Env) -> SqlExpr:
-    name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or "").upper(), "trim")
-    letters = text_literal(" ") if node.args.get("expression") is None else env.constant_text(node.expression)
-    operand = env.text(node.this)
-    return compose_expr(f"{name}({{0}}, {{1}})", SqlType.TEXT, operand, letters, width=operand.width)
-
-
-def _replace(node: exp.Replace, env: Env) -> SqlExpr:
-    operand, old = env.text(node.this), env.constant_text(node.expression)
-    new = env.constant_text(node.args["replacement"])
-    return compose_expr(
-        "replace({0}, {1}, {2})", SqlType.TEXT, operand, old, new, width=operand.width * max(1, new.width)
-    )
-
-
-def _split_part(node: exp.SplitPart, env: Env) -> SqlExpr:
-    delimiter = env.constant_text(node.args["delimiter"])
-    number = env.constant_integer(node.args.get("part_index"), most=_MAX_POSITION)
-    if not delimiter.literal or not number:
+def _split_part(node: exp.SplitPart, env: Env, text: SqlExpr, delimiter: str, number: int) -> SqlExpr:
+    if not delimiter or not number:
         cause = "SPLIT_PART takes a delimiter, and the number of a field"
         raise env.refuse(node, cause, "Write SPLIT_PART(x, '-', 1); -1 is the last field")
-    operand = env.text(node.this)
-    return compose_expr(f"split_part({{0}}, {{1}}, {number})", SqlType.TEXT, operand, delimiter, width=operand.width)
+    template = f"split_part({{0}}, {{1}}, {number})"
+    return compose_expr(template, SqlType.TEXT, text, text_literal(delimiter), width=text.width)
 
 
-def _concatenate(node: exp.DPipe, env: Env) -> SqlExpr:
-    one, other = env.translate(node.this), env.translate(node.expression)
-    if not {one.kind, other.kind} & {SqlType.TEXT, SqlType.UNKNOWN}:
-        raise env.refuse(node, f"operator is not supported: {one.kind} || {other.kind}", "Use CAST(… AS text)")
-    operands = [as_text(one), as_text(other)]
-    return compose_expr("({0} || {1})", SqlType.TEXT, *operands, width=operands[0].width + operands[1].width)
+def _join(node: exp.DPipe, env: Env, first: SqlExpr, *others: SqlExpr) -> SqlExpr:
+    joined = first
+    for other in others:
+        if not {joined.kind, other.kind} & {SqlType.TEXT, SqlType.UNKNOWN}:
+            cause = f"operator is not supported: {joined.kind} || {other.kind}"
+            raise env.refuse(node, cause, "Use CAST(… AS text)")
+        operands = [as_text(joined), as_text(other)]
+        width = operands[0].width + operands[1].width
+        joined = compose_expr("({0} || {1})", SqlType.TEXT, *operands, width=width)
+    return joined
 
 
 def _concat(node: exp.Func, env: Env) -> SqlExpr:
@@ -268,53 +234,143 @@ def _concat_operand(value: SqlExpr) -> SqlExpr:
     return compose_expr(template, SqlType.TEXT, value, width=1) if value.kind is SqlType.BOOLEAN else as_text(value)
 
 
-def _position(node: exp.StrPosition, env: Env) -> SqlExpr:
-    operands = (env.text(node.this), env.text(node.args["substr"]))
-    return compose_expr("CAST(strpos({0}, {1}) AS BIGINT)", SqlType.INTEGER, *operands)
-
-
-def _starts_with(node: exp.StartsWith, env: Env) -> SqlExpr:
-    return compose_expr("starts_with({0}, {1})", SqlType.BOOLEAN, env.text(node.this), env.text(node.expression))
-
-
-def _like(node: exp.Binary, env: Env, escape: str = "\\") -> SqlExpr:
-    pattern = env.constant_text(node.expression)
-    text = pattern.literal or ""
-    if escape and text.replace(escape * 2, "").endswith(escape):
-        raise env.refuse(node, "the pattern must not end with its escape character", "Write the character twice")
-    if text.count("%") > _MAX_WILDCARDS:
+def _like(node: exp.Binary, env: Env, text: SqlExpr, pattern: str, escape: str) -> SqlExpr:
+    if pattern.count("%") > _MAX_WILDCARDS:
         raise env.refuse(node, f"the pattern has more than {_MAX_WILDCARDS} wildcards (%)", "Use fewer")
     word = f"{'NOT ' if node.args.get('negate') else ''}{node.key.upper()}"
-    operands = (env.text(node.this), pattern, as_text(text_literal(escape)))
-    return compose_expr(f"({{0}} {word} {{1}} ESCAPE {{2}})", SqlType.BOOLEAN, *operands)
+    template = f"({{0}} {word} {{1}} ESCAPE {{2}})"
+    return compose_expr(template, SqlType.BOOLEAN, text, text_literal(pattern), text_literal(escape))
 
 
-def _escape(node: exp.Escape, env: Env) -> SqlExpr:
-    letter = env.constant_text(node.expression).literal or ""
-    if not isinstance(node.this, exp.Like | exp.ILike) or len(letter) > 1:
-        raise env.refuse(node, "ESCAPE takes one character, after LIKE", "Write LIKE 'a!%' ESCAPE '!'")
-    return _like(node.this, env, letter)
+def _literal(node: exp.Literal, env: Env) -> SqlExpr:
+    if node.is_string:
+        return text_literal(node.name)
+    number = number_literal(node.name)
+    if number is None:
+        raise env.refuse(node, f"invalid number {quote_name(node.name)}", "Write a number such as 12, 1.5 or 1e6")
+    return number
 
 
-TEXT_RULES: Rules = {
-    exp.Lower: NodeRule("this", _change_case),
-    exp.Upper: NodeRule("this", _change_case),
-    exp.Length: NodeRule("this", lambda node, env: compose_expr("length({0})", SqlType.INTEGER, env.text(node.this))),
-    exp.Substring: NodeRule("this start length", _substring),
-    exp.Left: NodeRule("this expression", _left_or_right),
-    exp.Right: NodeRule("this expression", _left_or_right),
-    exp.Trim: NodeRule("this expression position", _trim),
-    exp.Replace: NodeRule("this expression replacement", _replace),
-    exp.SplitPart: NodeRule("this delimiter part_index", _split_part),
-    exp.DPipe: NodeRule("this expression safe", _concatenate),
-    exp.Concat: NodeRule("expressions safe coalesce", _concat),
-    exp.ConcatWs: NodeRule("expressions safe coalesce", _concat),
-    exp.StrPosition: NodeRule("this substr", _position),
-    exp.StartsWith: NodeRule("this expression", _starts_with),
-    exp.Like: NodeRule("this expression negate", _like),
-    exp.ILike: NodeRule("this expression negate", _like),
-    exp.Escape: NodeRule("this expression", _escape),
+def _cast(node: exp.Cast, env: Env) -> SqlExpr:
+    return cast(env.translate(node.this), node.args["to"], node, env.clause)
+
+
+def _in(node: exp.In, env: Env) -> SqlExpr:
+    return _SHARED[exp.In].read(node, env) if node.args.get("query") is None else env.subquery(node, env)
+
+
+def _in_list(_node: exp.In, _env: Env, *operands: SqlExpr) -> SqlExpr:
+    choices = ", ".join(f"{{{index}}}" for index in range(1, len(operands)))
+    return compose_expr(f"({{0}} IN ({choices}))", SqlType.BOOLEAN, *operands)
+
+
+def _case(node: exp.Case, env: Env) -> Any:
+    if node.this is not None and len(env.translate(node.this).sql) * len(node.args["ifs"]) > _MAX_CASE_LENGTH:
+        raise env.refuse(node, "the expression is too large", "Compute the operand of CASE in a subquery")
+    return _SHARED[exp.Case].read(node, env)
+
+
+def _branches(node: exp.Case, _env: Env, *parts: SqlExpr) -> SqlExpr:
+    count = len(node.args["ifs"])
+    whens = " ".join(f"WHEN {{{index}}} THEN {{{count + index}}}" for index in range(count))
+    final = f" ELSE {{{2 * count}}}" if len(parts) > 2 * count else ""
+    return compose_expr(f"CASE {whens}{final} END", parts[-1].kind, *parts)
+
+
+def _choice(node: exp.Func, _env: Env, *operands: SqlExpr) -> SqlExpr:
+    """Translate COALESCE, LEAST and GREATEST; the last two ignore NULL in DuckDB as in PostgreSQL."""
+    arguments = ", ".join(f"{{{index}}}" for index in range(len(operands)))
+    return compose_expr(f"{node.key}({arguments})", operands[0].kind, *operands)
+
+
+def _chain(word: str) -> Compute:
+    return lambda _node, _env, *operands: reduce(
+        lambda one, other: compose_expr(f"({{0}} {word} {{1}})", SqlType.BOOLEAN, one, other), operands
+    )
+
+
+def _window(node: exp.Window, env: Env) -> SqlExpr:
+    if env.window is None:
+        raise env.refuse(node, "window functions are not allowed here", "Compute it in a subquery, or use QUALIFY")
+    return env.window(node, env)
+
+
+def _template(sql: str, kind: SqlType) -> Compute:
+    return lambda _node, _env, *operands: compose_expr(sql, kind, *operands)
+
+
+_OPERATIONS: dict[str, Compute] = {
+    **{
+        name: _template(f"({{0}} {word} {{1}})", SqlType.BOOLEAN)
+        for name, word in (
+            *(("equal", "="), ("not_equal", "<>"), ("less", "<"), ("at_most", "<="), ("greater", ">")),
+            *(("at_least", ">="), ("same", "IS NOT DISTINCT FROM"), ("not_same", "IS DISTINCT FROM")),
+        )
+    },
+    **{
+        f"is_{no}{truth}": _template(f"({{0}} {same} {truth.upper()})", SqlType.BOOLEAN)
+        for no, same in (("", "IS NOT DISTINCT FROM"), ("not_", "IS DISTINCT FROM"))
+        for truth in ("true", "false")
+    },
+    "is_null": _template("({0} IS NULL)", SqlType.BOOLEAN),
+    "is_not_null": _template("({0} IS NOT NULL)", SqlType.BOOLEAN),
+    "not": _template("(NOT {0})", SqlType.BOOLEAN),
+    "and": _chain("AND"),
+    "or": _chain("OR"),
+    "between": _template("({0} BETWEEN {1} AND {2})", SqlType.BOOLEAN),
+    "in": _in_list,
+    "case": _branches,
+    **dict.fromkeys(("coalesce", "least", "greatest"), _choice),
+    "nullif": lambda _node, _env, one, other: compose_expr(
+        "CASE WHEN {0} = {1} THEN NULL ELSE {0} END", one.kind, one, other
+    ),
+    "negate": _by_type("TRY_CAST(-CAST({0} AS HUGEINT) AS BIGINT)", "(-{0})"),
+    "abs": _by_type("TRY_CAST(abs(CAST({0} AS HUGEINT)) AS BIGINT)", "abs({0})"),
+    **{name: _real_function(name) for name in ("sign", "floor", "ceil", "sqrt", "exp", "ln", "log")},
+    "power": _real_function("pow"),
+    **dict.fromkeys(("round", "trunc"), _round_or_trunc),
+    **dict.fromkeys(("lower", "upper"), _change_case),
+    "length": _template("length({0})", SqlType.INTEGER),
+    "substring": _substring,
+    **dict.fromkeys(("left", "right"), _left_or_right),
+    "trim": _trim("trim"),
+    "trim_left": _trim("ltrim"),
+    "trim_right": _trim("rtrim"),
+    "replace": _replace,
+    "split_part": _split_part,
+    "join": _join,
+    "position": _template("CAST(strpos({0}, {1}) AS BIGINT)", SqlType.INTEGER),
+    **{name: _template(f"{name}({{0}}, {{1}})", SqlType.BOOLEAN) for name in ("starts_with", "ends_with", "contains")},
+    **dict.fromkeys(("like", "ilike", "not_like", "not_ilike"), _like),
 }
 
 
-RULES: Rules = {**LOGIC_RULES, **NUMERIC_RULES, **TEXT_RULES, **DATE_RULES}
+def _apply(operation: str, node: exp.Expr, env: Env, operands: Sequence[Any]) -> SqlExpr:
+    return _OPERATIONS[operation](node, env, *operands)
+
+
+_SHARED = operation_rules(_apply)
+RULES: Rules = {
+    **_SHARED,
+    exp.Column: NodeRule("this table", lambda node, env: env.column(node, env)),
+    exp.Literal: NodeRule("this is_string", _literal),
+    exp.Null: NodeRule("", lambda *_: constant_expr("NULL", SqlType.UNKNOWN)),
+    exp.Boolean: NodeRule("this", lambda node, _: constant_expr("TRUE" if node.this else "FALSE", SqlType.BOOLEAN)),
+    exp.Cast: NodeRule("this to", _cast),
+    exp.TryCast: NodeRule("this to safe", _cast),
+    NestedQuery: NodeRule("query", lambda node, env: env.subquery(node, env)),
+    exp.Exists: NodeRule("this", lambda node, env: env.subquery(node, env)),
+    exp.Window: NodeRule("this partition_by order spec alias over", _window),
+    exp.In: NodeRule("this expressions query", _in),
+    exp.Case: NodeRule("this ifs default", _case),
+    exp.Cbrt: NodeRule("this", lambda node, env: _real_function("cbrt")(node, env, env.translate(node.this))),
+    exp.Pi: NodeRule("", lambda *_: constant_expr("pi()", SqlType.REAL)),
+    exp.WidthBucket: NodeRule("this min_value max_value num_buckets", _width_bucket),
+    exp.Anonymous: NodeRule("this expressions", _clip),
+    **{kind: NodeRule("this expression typed safe", _arithmetic) for kind in _OPERATORS},
+    exp.Concat: NodeRule("expressions safe coalesce", _concat),
+    exp.ConcatWs: NodeRule("expressions safe coalesce", _concat),
+    exp.Interval: NodeRule("this unit", _interval),
+    exp.Extract: NodeRule("this expression", _extract),
+    exp.TimestampTrunc: NodeRule("this unit", _date_trunc),
+}

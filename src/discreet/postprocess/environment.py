@@ -2,17 +2,21 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sqlglot import exp
 
 from discreet.kernel.errors import Refused
 from discreet.postprocess.sql_expression import NUMERIC_TYPES, SqlExpr, SqlType
-from discreet.postprocess.type_conversion import as_text, coerce
-from discreet.query.syntax.source_position import quote_name, refuse, sql_of
+from discreet.postprocess.type_conversion import as_text, coerce, coerce_together
+from discreet.query.syntax.operations import NodeRule, Operand, surplus_arguments
+from discreet.query.syntax.syntax_tree import function_name, refuse
 
 _MAX_SQL_LENGTH = 100_000  # characters of the SQL for one expression
 _MAX_TEXT_WIDTH = 20_000  # maximum characters of a computed text
+_MAX_POSITION = 1_000_000  # in a text
+_MAX_DIGITS = 15
 _VOLATILE = (
     exp.Rand,
     exp.Randn,
@@ -25,14 +29,6 @@ _VOLATILE = (
     exp.Localtime,
     exp.Localtimestamp,
 )
-
-
-@dataclass(frozen=True)
-class NodeRule:
-    """The translation of a node, and its allowed arguments."""
-
-    arguments: str
-    translate: Callable[[Any, "Env"], SqlExpr]
 
 
 Rules = Mapping[type[exp.Expr], NodeRule]
@@ -63,14 +59,25 @@ class Env:
         rule = self.rules.get(type(node))
         if rule is None:
             raise self.unknown_refusal(node)
-        surplus = [name for name, given in node.args.items() if given and name not in rule.arguments.split()]
-        if surplus:
-            cause = f"{function_label(node)} with {surplus[0].strip('_')} is not supported"
-            raise self.refuse(node, cause, "Leave that part out")
-        expr = rule.translate(node, self)
+        self.check_arguments(node, rule.arguments)
+        expr: SqlExpr = rule.read(node, self)
         if len(expr.sql) > _MAX_SQL_LENGTH or expr.width > _MAX_TEXT_WIDTH:
             raise self.refuse(node, "the expression is too large", "Simplify it")
         return expr
+
+    def check_arguments(self, node: exp.Expr, allowed: str) -> None:
+        """Refuse a node with arguments that are not allowed."""
+        for name in surplus_arguments(node, allowed):
+            cause = f"{function_name(node)} with {name.strip('_')} is not supported"
+            raise self.refuse(node, cause, "Leave that part out")
+
+    def read(self, node: exp.Expr, kind: Operand) -> Any:
+        """Translate an operand; Refused if it is not of this kind."""
+        return _READERS[kind](self, node)
+
+    def to_common_type(self, node: exp.Expr, _parts: Sequence[exp.Expr], values: Sequence[SqlExpr]) -> list[SqlExpr]:
+        """Return values converted to their common type."""
+        return coerce_together(values, node, self.clause)[0]
 
     def condition(self, node: exp.Expr) -> SqlExpr:
         """Translate a boolean expression."""
@@ -96,12 +103,12 @@ class Env:
             raise self.refuse(node, f"expected text, not {expr.kind}", "Use CAST(… AS text)")
         return as_text(expr)
 
-    def constant_text(self, node: exp.Expr) -> SqlExpr:
+    def constant_text(self, node: exp.Expr) -> str:
         """Return a string constant."""
-        expr = self.translate(node)
-        if expr.literal is None:
+        literal = self.translate(node).literal
+        if literal is None:
             raise self.refuse(node, "expected a text constant", "Write it in single quotes")
-        return as_text(expr)
+        return literal
 
     def constant_integer(self, node: exp.Expr | None, *, most: int) -> int:
         """Return an integer constant of absolute value at most `most`."""
@@ -124,28 +131,24 @@ class Env:
         """Return the refusal of a node without a rule."""
         if isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup):
             return self.refuse(
-                node, f"{function_label(node)} is not allowed here", "Aggregate in a subquery, or use HAVING"
+                node, f"{function_name(node)} is not allowed here", "Aggregate in a subquery, or use HAVING"
             )
         if isinstance(node, _VOLATILE):
             return self.refuse(
                 node,
-                f"{function_label(node)} is not supported: its result changes from call to call",
+                f"{function_name(node)} is not supported: its result changes from call to call",
                 "Write the value itself",
             )
-        if isinstance(node, exp.Any | exp.All | exp.Array):
-            return self.refuse(node, f"{function_label(node)} is not supported", "Use IN (…)")
-        cause = f"{function_label(node)} is not supported"
-        return self.refuse(node, cause, "Leave it out")
+        hint = "Use IN (…)" if isinstance(node, exp.Any | exp.All | exp.Array) else "Leave it out"
+        return self.refuse(node, f"{function_name(node)} is not supported", hint)
 
 
-def function_label(node: exp.Expr) -> str:
-    """Return the name of a function or operator as the query wrote it."""
-    if isinstance(node, exp.Filter | exp.WithinGroup):
-        return function_label(node.this)
-    if isinstance(node, exp.Anonymous):
-        return quote_name(str(node.this))
-    if isinstance(node, exp.GroupConcat):
-        return "STRING_AGG"
-    if isinstance(node, exp.Func):
-        return str(node.meta.get("name") or node.sql_name()).upper()
-    return quote_name(sql_of(node))
+_READERS: dict[Operand, Callable[[Env, exp.Expr], Any]] = {
+    **dict.fromkeys((Operand.VALUE, Operand.REAL), Env.translate),
+    Operand.CONDITION: Env.condition,
+    Operand.NUMBER: Env.number,
+    **dict.fromkeys((Operand.TEXT, Operand.PART), Env.text),
+    Operand.CONSTANT_TEXT: Env.constant_text,
+    Operand.CONSTANT_INTEGER: partial(Env.constant_integer, most=_MAX_POSITION),
+    Operand.DIGITS: partial(Env.constant_integer, most=_MAX_DIGITS),
+}

@@ -16,6 +16,7 @@ from discreet.postprocess.sql_expression import (
     ReleasedColumn,
     SqlExpr,
     SqlType,
+    columns_read,
     shift_slots,
 )
 from discreet.postprocess.type_conversion import coerce_together
@@ -83,11 +84,17 @@ class PlannedSource:
 
 @dataclass(frozen=True)
 class PlannedFrom:
-    """The sources of a FROM, and its SQL; `draw` is the SQL of the number of the draw, if there are several."""
+    """The rows of FROM that satisfy WHERE; `draw` is the SQL of the number of the draw, if there are several."""
 
     sources: tuple[PlannedSource, ...] = ()
-    sql: str = ""
+    joins: str = ""
     draw: str | None = None
+    conditions: tuple[SqlExpr, ...] = ()
+
+    @property
+    def sql(self) -> str:
+        """FROM and WHERE as SQL."""
+        return self.joins + where_sql(self.conditions)
 
     @property
     def slots(self) -> tuple[str, ...]:
@@ -104,10 +111,31 @@ class PlannedFrom:
         """The SQL of what identifies a row besides the row numbers."""
         return [f"{source.ref}.i{index}" for source in self.sources for index in range(source.relation.identity)]
 
+    @property
+    def is_single_row(self) -> bool:
+        """Whether there is at most one row."""
+        return not self.sources or (len(self.sources) == 1 and self.sources[0].relation.is_single_row)
+
+    @property
+    def order(self) -> list[str]:
+        """The order of the rows."""
+        return [f"{source.ref}.w" for source in self.sources if len(self.sources) == 1 and source.relation.is_ordered]
+
+    @property
+    def selected_by(self) -> frozenset[ReleasedColumn]:
+        """The released columns that decide which rows there are."""
+        inner = (source.relation.selected_by for source in self.sources)
+        return frozenset().union(*inner) | columns_read(condition.origin for condition in self.conditions)
+
     def column(self, reference: Reference) -> SqlExpr | None:
         """Return a column; None if it belongs to another query."""
         source = next((source for source in self.sources if source.ref == reference.source), None)
         return None if source is None else source.column_expr(reference.index)
+
+
+def where_sql(conditions: Sequence[SqlExpr]) -> str:
+    """Return WHERE as SQL."""
+    return f" WHERE {' AND '.join(condition.sql for condition in conditions)}" if conditions else ""
 
 
 def released_table(index: int, name: str, schema: pa.Schema) -> PlannedRelation:
@@ -149,7 +177,7 @@ def plan_from(
     """Plan the sources and joins of a FROM; over several draws, rows of the same draw are joined."""
     begin = PlannedFrom()
     if draws and not select.sources:
-        return PlannedFrom(sql=f" FROM {DRAWS}", draw=f"{DRAWS}.d")
+        return PlannedFrom(joins=f" FROM {DRAWS}", draw=f"{DRAWS}.d")
     for item in select.sources:
         relation, text = _plan_source(item, tables, plan_query, make_env)
         if draws and isinstance(item.source, ValuesSource):
@@ -159,7 +187,7 @@ def plan_from(
         same_draw = f"{begin.draw} = {own}" if draws and begin.sources else ""
         join = _join_sql(item, f"{text} AS {item.ref}", same_draw, partial(make_env, wider))
         draw = f"coalesce({begin.draw}, {own})" if same_draw else own
-        begin = replace(wider, sql=begin.sql + join, draw=draw if draws else None)
+        begin = replace(wider, joins=begin.joins + join, draw=draw if draws else None)
     return begin
 
 

@@ -1,14 +1,14 @@
 """Aggregates and groups over released tables."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlglot import exp
 
 from discreet.kernel.errors import Refused
-from discreet.postprocess.environment import Env, function_label
-from discreet.postprocess.from_tables import PlannedFrom
+from discreet.postprocess.environment import Env, Rules
+from discreet.postprocess.from_tables import PlannedFrom, where_sql
 from discreet.postprocess.sql_expression import (
     ReleasedColumn,
     SqlExpr,
@@ -18,8 +18,9 @@ from discreet.postprocess.sql_expression import (
     untracked_origin,
 )
 from discreet.postprocess.type_conversion import FINITE_SQL
-from discreet.query.syntax.resolved_query import NestedQuery, reference_of
-from discreet.query.syntax.source_position import quote_name
+from discreet.query.syntax.operations import NodeRule
+from discreet.query.syntax.resolved_query import reference_of
+from discreet.query.syntax.syntax_tree import NestedQuery, function_name, is_aggregate, quote_name
 
 
 @dataclass(frozen=True)
@@ -36,41 +37,6 @@ class FunctionCall:
     width: int = 0
     allows_over: bool = True
     selects: bool = False
-
-
-@dataclass(frozen=True)
-class CallRule:
-    """The translation of a call, and its allowed arguments."""
-
-    arguments: str
-    translate: Callable[[Any, Env], FunctionCall]
-
-
-def is_aggregate(node: exp.Expr) -> bool:
-    """Return whether a node is an aggregate call, with its FILTER or WITHIN GROUP."""
-    if isinstance(node, exp.Filter | exp.WithinGroup):
-        return is_aggregate(node.this)
-    if isinstance(node, exp.Anonymous):
-        return str(node.this).lower() == "every"
-    return isinstance(node, exp.AggFunc)
-
-
-def aggregates_in(node: exp.Expr) -> list[exp.Expr]:
-    """Return the aggregates of an expression, except those in subqueries and window functions."""
-    aggregates, waiting = [], [node]
-    while waiting:
-        current = waiting.pop()
-        if isinstance(current, exp.Window):
-            inside = current.this.this if isinstance(current.this, exp.Filter) else current.this
-            waiting += [
-                *inside.iter_expressions(),
-                *(operand for operand in current.iter_expressions() if operand is not current.this),
-            ]
-        elif is_aggregate(current):
-            aggregates.append(current)
-        else:
-            waiting += current.iter_expressions()
-    return aggregates
 
 
 def aggregate_expr(node: exp.Expr, env: Env) -> SqlExpr:
@@ -90,17 +56,15 @@ def call_with_filter(node: exp.Expr, env: Env) -> tuple[FunctionCall, list[SqlEx
     return replace(call, sql=f"{call.sql} FILTER (WHERE {test.sql})"), [test]
 
 
-def allowed_call(node: exp.Expr, env: Env, rules: Mapping[type[exp.Expr], CallRule]) -> FunctionCall:
+def allowed_call(node: exp.Expr, env: Env, rules: Rules) -> FunctionCall:
     """Translate a call by a rule; calls and arguments without one are refused."""
     rule = rules.get(type(node))
     if rule is None:
-        cause = f"{function_label(node)} is not supported"
+        cause = f"{function_name(node)} is not supported"
         raise env.refuse(node, cause, "Use COUNT, SUM, AVG, MIN, MAX, STDDEV, VARIANCE, MEDIAN or PERCENTILE_CONT")
-    surplus = [name for name, given in node.args.items() if given and name not in rule.arguments.split()]
-    if surplus:
-        cause = f"{function_label(node)} with {surplus[0].strip('_')} is not supported"
-        raise env.refuse(node, cause, "Leave that part out")
-    return rule.translate(node, env)
+    env.check_arguments(node, rule.arguments)
+    call: FunctionCall = rule.read(node, env)
+    return call
 
 
 def _count(node: exp.Count, env: Env) -> FunctionCall:
@@ -116,7 +80,7 @@ def _split_distinct(node: exp.Expr, env: Env) -> tuple[str, exp.Expr]:
     if not isinstance(inside, exp.Distinct):
         return "", inside
     if len(inside.expressions) != 1 or inside.args.get("on"):
-        raise env.refuse(node, f"{function_label(node)} takes DISTINCT with one expression", "Write one expression")
+        raise env.refuse(node, f"{function_name(node)} takes DISTINCT with one expression", "Write one expression")
     return "DISTINCT ", inside.expressions[0]
 
 
@@ -151,7 +115,7 @@ def _real_aggregate(name: str) -> Callable[[Any, Env], FunctionCall]:
 def _extreme(node: exp.Func, env: Env) -> FunctionCall:
     operand = env.translate(node.this)
     if operand.kind in (SqlType.BOOLEAN, SqlType.UNKNOWN):
-        raise env.refuse(node, f"{function_label(node)} of {operand.kind} is not supported", "Use BOOL_AND or BOOL_OR")
+        raise env.refuse(node, f"{function_name(node)} of {operand.kind} is not supported", "Use BOOL_AND or BOOL_OR")
     return FunctionCall(f"{node.key}({operand.sql})", operand.kind, (operand,), width=operand.width, selects=True)
 
 
@@ -161,13 +125,6 @@ def _boolean_aggregate(name: str) -> Callable[[Any, Env], FunctionCall]:
         return FunctionCall(f"{name}({operand.sql})", SqlType.BOOLEAN, (operand,))
 
     return read
-
-
-def _every(node: exp.Anonymous, env: Env) -> FunctionCall:
-    if len(node.expressions) != 1:
-        raise env.refuse(node, "EVERY takes one condition", "Write EVERY(n > 0)")
-    operand = env.condition(node.expressions[0])
-    return FunctionCall(f"bool_and({operand.sql})", SqlType.BOOLEAN, (operand,))
 
 
 def _median(node: exp.Median, env: Env) -> FunctionCall:
@@ -182,7 +139,7 @@ def _within_group(node: exp.WithinGroup, env: Env) -> FunctionCall:
     share = function.this if isinstance(function, exp.PercentileCont | exp.PercentileDisc) else None
     if not isinstance(share, exp.Literal) or share.is_string or function.args.get("expression") or len(order) != 1:
         hint = "Write PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY n)"
-        raise env.refuse(node, f"this {function_label(function)} is not supported", hint)
+        raise env.refuse(node, f"this {function_name(function)} is not supported", hint)
     at = float(share.name) if 0 <= float(share.name) <= 1 else -1.0
     if at < 0:
         raise env.refuse(node, "the fraction must be between 0 and 1", "Write 0.5 for the median")
@@ -196,75 +153,22 @@ def _within_group(node: exp.WithinGroup, env: Env) -> FunctionCall:
     return FunctionCall(sql, SqlType.REAL, (operand,), FINITE_SQL, allows_over=False, selects=at != 0.5)
 
 
-_AGGREGATES: Mapping[type[exp.Expr], CallRule] = {
-    exp.Count: CallRule("this big_int", _count),
-    exp.Sum: CallRule("this", _sum),
-    exp.Avg: CallRule("this", _real_aggregate("avg")),
-    exp.Min: CallRule("this", _extreme),
-    exp.Max: CallRule("this", _extreme),
-    exp.Stddev: CallRule("this", _real_aggregate("stddev_samp")),
-    exp.StddevSamp: CallRule("this", _real_aggregate("stddev_samp")),
-    exp.StddevPop: CallRule("this", _real_aggregate("stddev_pop")),
-    exp.Variance: CallRule("this", _real_aggregate("var_samp")),
-    exp.VariancePop: CallRule("this", _real_aggregate("var_pop")),
-    exp.Median: CallRule("this", _median),
-    exp.WithinGroup: CallRule("this expression", _within_group),
-    exp.LogicalAnd: CallRule("this", _boolean_aggregate("bool_and")),
-    exp.LogicalOr: CallRule("this", _boolean_aggregate("bool_or")),
-    exp.Anonymous: CallRule("this expressions", _every),
+_AGGREGATES: Rules = {
+    exp.Count: NodeRule("this big_int", _count),
+    exp.Sum: NodeRule("this", _sum),
+    exp.Avg: NodeRule("this", _real_aggregate("avg")),
+    exp.Min: NodeRule("this", _extreme),
+    exp.Max: NodeRule("this", _extreme),
+    exp.Stddev: NodeRule("this", _real_aggregate("stddev_samp")),
+    exp.StddevSamp: NodeRule("this", _real_aggregate("stddev_samp")),
+    exp.StddevPop: NodeRule("this", _real_aggregate("stddev_pop")),
+    exp.Variance: NodeRule("this", _real_aggregate("var_samp")),
+    exp.VariancePop: NodeRule("this", _real_aggregate("var_pop")),
+    exp.Median: NodeRule("this", _median),
+    exp.WithinGroup: NodeRule("this expression", _within_group),
+    exp.LogicalAnd: NodeRule("this", _boolean_aggregate("bool_and")),
+    exp.LogicalOr: NodeRule("this", _boolean_aggregate("bool_or")),
 }
-
-
-@dataclass(frozen=True)
-class PlainRows:
-    """The rows of FROM that satisfy WHERE, with their row numbers."""
-
-    env: Env
-    begin: PlannedFrom
-    conditions: tuple[SqlExpr, ...] = ()
-
-    @property
-    def row_numbers(self) -> list[str]:
-        """The SQL of the row numbers."""
-        return self.begin.row_numbers
-
-    @property
-    def slots(self) -> tuple[str, ...]:
-        """The tables that have row numbers."""
-        return self.begin.slots
-
-    @property
-    def identity(self) -> list[str]:
-        """The SQL of what identifies a row besides the row numbers."""
-        return self.begin.identity
-
-    @property
-    def draw(self) -> str | None:
-        """The SQL of the number of the draw."""
-        return self.begin.draw
-
-    @property
-    def is_single_row(self) -> bool:
-        """Whether there is at most one row."""
-        sources = self.begin.sources
-        return not sources or (len(sources) == 1 and sources[0].relation.is_single_row)
-
-    @property
-    def order(self) -> list[str]:
-        """The order of the rows."""
-        sources = self.begin.sources
-        return [f"{sources[0].ref}.w"] if len(sources) == 1 and sources[0].relation.is_ordered else []
-
-    @property
-    def sql(self) -> str:
-        """FROM and WHERE as SQL."""
-        return self.begin.sql + _where_sql(self.conditions)
-
-    @property
-    def selected_by(self) -> frozenset[ReleasedColumn]:
-        """The released columns that decide which rows there are."""
-        inner = (source.relation.selected_by for source in self.begin.sources)
-        return frozenset().union(*inner) | columns_read(condition.origin for condition in self.conditions)
 
 
 @dataclass(frozen=True)
@@ -276,7 +180,8 @@ class RowGroups:
 
     ref: str
     keys: tuple[SqlExpr, ...]
-    rows: PlainRows
+    rows: PlannedFrom
+    row_env: Env
     aggregate_columns: list[SqlExpr] = field(default_factory=list)
     conditions: tuple[SqlExpr, ...] = ()
 
@@ -292,7 +197,7 @@ class RowGroups:
     @property
     def env(self) -> Env:
         """The environment of clauses over groups."""
-        return replace(self.rows.env, replacement=self._replacement, column=self._ungrouped_column, draw=self.draw)
+        return replace(self.row_env, replacement=self._replacement, column=self._ungrouped_column, draw=self.draw)
 
     @property
     def identity(self) -> list[str]:
@@ -314,7 +219,7 @@ class RowGroups:
             keys.append(self.rows.draw)
         by = f" GROUP BY {', '.join(keys)}" if keys else ""
         inner = f"SELECT {', '.join(columns or ['count(*) AS c0'])}{self.rows.sql}{by}"
-        return f" FROM ({inner}) AS {self.ref}{_where_sql(self.conditions)}"
+        return f" FROM ({inner}) AS {self.ref}{where_sql(self.conditions)}"
 
     @property
     def selected_by(self) -> frozenset[ReleasedColumn]:
@@ -323,7 +228,7 @@ class RowGroups:
 
     def _replacement(self, node: exp.Expr, env: Env) -> SqlExpr | None:
         """Return the column of an aggregate or key; None for other expressions."""
-        inside = replace(self.rows.env, clause=env.clause)
+        inside = replace(self.row_env, clause=env.clause)
         if is_aggregate(node):
             aggregated = aggregate_expr(node, inside)
             texts = [value.sql for value in self.aggregate_columns]
@@ -346,14 +251,10 @@ class RowGroups:
         return None
 
     def _ungrouped_column(self, node: exp.Column, env: Env) -> SqlExpr:
-        if self.rows.begin.column(reference_of(node)) is None:
-            return self.rows.env.column(node, env)
+        if self.rows.column(reference_of(node)) is None:
+            return self.row_env.column(node, env)
         cause = f"column {quote_name(node.name)} must appear in GROUP BY or be used in an aggregate function"
         raise env.refuse(node, cause, "Add it to GROUP BY, or aggregate it")
-
-
-def _where_sql(conditions: Sequence[SqlExpr]) -> str:
-    return f" WHERE {' AND '.join(condition.sql for condition in conditions)}" if conditions else ""
 
 
 def _may_be_key(node: exp.Expr) -> bool:

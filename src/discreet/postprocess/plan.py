@@ -15,8 +15,6 @@ import pyarrow as pa
 
 from discreet.kernel.errors import Failed, Refused
 from discreet.postprocess.derived_margins import (
-    DRAW,
-    ROW,
     QueryOverDraws,
     Redraw,
     propagate_margins,
@@ -29,7 +27,6 @@ from discreet.postprocess.sandbox import ERRORS, ResultTooLarge, compute, sandbo
 from discreet.postprocess.sql_expression import (
     NUMERIC_TYPES,
     ColumnOrigin,
-    ConstantOrigin,
     MixedOrigin,
     Origin,
     ReleasedColumn,
@@ -41,11 +38,7 @@ from discreet.postprocess.sql_expression import (
 )
 from discreet.query.syntax.names import distinct_names
 from discreet.query.syntax.resolved_query import ResolvedQuery
-from discreet.query.syntax.source_position import refuse
-
-__all__ = ["DRAW", "ROW", "ColumnOrigin", "ConstantOrigin", "MixedOrigin", "PostprocessPlan"]
-__all__ += ["PostprocessResult", "RowWiseOrigin"]
-__all__ += ["compile_query", "margins", "run", "run_with_margins"]
+from discreet.query.syntax.syntax_tree import refuse
 
 RowMargins = dict[str, list[float | None]]
 NO_SAMPLING: Mapping[ReleasedColumn, np.ndarray] = MappingProxyType({})
@@ -153,8 +146,11 @@ def compile_query(
 
 
 def _query_over_draws(query: ResolvedQuery, tables: TablesByKey, planned: PlannedRelation) -> QueryOverDraws | None:
-    columns = [index for index, field in enumerate(planned.fields) if isinstance(field.origin, MixedOrigin)]
-    columns = [index for index in columns if _may_have_margin(planned.fields[index])]
+    columns = [
+        index
+        for index, field in enumerate(planned.fields)
+        if isinstance(field.origin, MixedOrigin) and columns_read([field.origin]) and field.kind in NUMERIC_TYPES
+    ]
     if not columns:
         return None
     try:
@@ -163,10 +159,6 @@ def _query_over_draws(query: ResolvedQuery, tables: TablesByKey, planned: Planne
         return None
     hidden = [f"h{place}" for place in range(len(planned.slots))] + [f"i{place}" for place in range(planned.identity)]
     return QueryOverDraws(sql, tuple(columns), tuple(hidden))
-
-
-def _may_have_margin(field: PlannedColumn) -> bool:
-    return bool(columns_read([field.origin])) and field.kind in NUMERIC_TYPES
 
 
 def run(plan: PostprocessPlan, tables: Mapping[str, pa.Table]) -> pa.Table:
@@ -183,7 +175,10 @@ def run_with_margins(
 ) -> PostprocessResult:
     """Run a compiled query; return its table with the margins of its noisy columns from noise and from sampling.
 
-    See `margins`. `sampling` has the margins of the released columns from sampling, NaN where they are unknown.
+    `column_margins` has the margins of the noisy released columns. `redraw(n)` returns the tables with fresh noise,
+    n times each, with columns `draw` (from 0) and `row` (in the released table). Columns without noise have no margins;
+    columns with an unknown margin have None in every row. `sampling` has the margins of the released columns from
+    sampling, NaN where they are unknown.
     """
     result, noisy = _run_sandboxed(plan, tables), set(column_margins)
     from_noise = _margins_by_row(plan, result, column_margins, _derived_margins(plan, tables, noisy, redraw))
@@ -193,21 +188,6 @@ def run_with_margins(
         propagated = _propagated_margins(plan, tables, noisy, sampling)
         from_sampling = _margins_by_row(plan, result, sampling, propagated)
     return PostprocessResult(_visible_columns(plan, result), from_noise, from_sampling, _source_rows(plan, result))
-
-
-def margins(
-    plan: PostprocessPlan,
-    tables: Mapping[str, pa.Table],
-    column_margins: Mapping[ReleasedColumn, np.ndarray],
-    redraw: Redraw,
-) -> RowMargins:
-    """Return the 95 % margins of the noisy columns, row by row in the order of `run`.
-
-    `column_margins` has the margins of the noisy released columns. `redraw(n)` returns the tables with fresh noise,
-    n times each, with columns `draw` (from 0) and `row` (in the released table). Columns without noise are left out;
-    columns with an unknown margin have None in every row.
-    """
-    return run_with_margins(plan, tables, column_margins, redraw).noise_margins
 
 
 def _source_rows(plan: PostprocessPlan, result: pa.Table) -> dict[str, np.ndarray]:
@@ -269,24 +249,21 @@ def _derived_margins(
     plan: PostprocessPlan, tables: Mapping[str, pa.Table], noisy: set[ReleasedColumn], redraw: Redraw
 ) -> dict[int, np.ndarray]:
     """Return the margins of derived columns, for every row of the table they are computed from."""
-    columns_by_table: dict[str, list[int]] = {}
+    derived: dict[str, dict[int, str]] = {}  # SQL by table and column
     for index, origin in enumerate(plan.origins):
         if isinstance(origin, RowWiseOrigin) and origin.reads & noisy and _is_number(plan.schema.field(index).type):
-            columns_by_table.setdefault(origin.table, []).append(index)
-    if not columns_by_table:
+            derived.setdefault(origin.table, {})[index] = origin.sql
+    if not derived:
         return {}
-    texts = {
-        name: [_row_sql(plan.origins[place]) for place in column_indices]
-        for name, column_indices in columns_by_table.items()
-    }
+    texts = {name: list(columns.values()) for name, columns in derived.items()}
     try:
         simulated = simulate_margins(texts, dict(plan.tables), tables, redraw)
     except (*ERRORS, ResultTooLarge):  # the answer is still valid without them
         return {}
     return {
         place: widths
-        for name, listed in columns_by_table.items()
-        for place, widths in zip(listed, simulated[name], strict=True)
+        for name, columns in derived.items()
+        for place, widths in zip(columns, simulated[name], strict=True)
     }
 
 
@@ -323,11 +300,6 @@ def _propagated_margins(
             with suppress(*ERRORS, ResultTooLarge):  # the answer is still valid without them
                 propagated[index] = propagate_margins(origin.sql, columns[origin.table], tables[origin.table], read)
     return propagated
-
-
-def _row_sql(origin: Origin) -> str:
-    assert isinstance(origin, RowWiseOrigin)
-    return origin.sql
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -12,10 +12,10 @@ from functools import partial
 from sqlglot import exp
 
 from discreet.postprocess.allow_list import RULES
-from discreet.postprocess.clauses import order_terms, order_values, row_limit_of, sort_direction
+from discreet.postprocess.clauses import order_terms, order_values, row_limits, sort_direction, window_expr
 from discreet.postprocess.environment import Env
 from discreet.postprocess.from_tables import PlannedColumn, PlannedFrom, PlannedRelation, TablesByKey, plan_from
-from discreet.postprocess.group_by import PlainRows, RowGroups, aggregates_in
+from discreet.postprocess.group_by import RowGroups
 from discreet.postprocess.sql_expression import (
     ConstantOrigin,
     MixedOrigin,
@@ -27,9 +27,7 @@ from discreet.postprocess.sql_expression import (
     untracked_origin,
 )
 from discreet.postprocess.type_conversion import coerce_together, null_unless_finite
-from discreet.postprocess.window_functions import window_expr
 from discreet.query.syntax.resolved_query import (
-    NestedQuery,
     ResolvedQuery,
     ResolvedSelect,
     ResolvedSetOperation,
@@ -37,7 +35,7 @@ from discreet.query.syntax.resolved_query import (
     inner_queries,
     reference_of,
 )
-from discreet.query.syntax.source_position import refuse
+from discreet.query.syntax.syntax_tree import NestedQuery, first_aggregate, refuse
 
 _MAX_TABLES = 100
 
@@ -127,8 +125,8 @@ def _plan_subquery(node: exp.Expr, env: Env, tables: TablesByKey) -> SqlExpr:
 def _plan_select(select: ResolvedSelect, context: QueryContext) -> PlannedRelation:
     inner = partial(plan_query, context=QueryContext(context.tables, draws=context.draws))
     begin = plan_from(select, context.tables, inner, partial(_environment, context=context), draws=context.draws)
-    rows = _plan_rows(select, PlainRows(_environment(begin, context), begin))
-    env = replace(rows.env, window=window_expr)
+    rows, env = _plan_rows(select, begin, _environment(begin, context))
+    env = replace(env, window=window_expr)
     values = [null_unless_finite(env.translate(item.node)) for item in select.items]
     order_exprs = order_values(select.order, values, env, distinct=select.distinct)
     order = order_terms(select.order, order_exprs) or rows.order
@@ -166,20 +164,22 @@ def _as_texts(sqls: Sequence[str]) -> list[str]:
     return [f"CAST({sql} AS VARCHAR)" for sql in sqls]
 
 
-def _plan_rows(select: ResolvedSelect, rows: PlainRows) -> PlainRows | RowGroups:
-    """Return the input of the SELECT list: rows, or groups of rows."""
-    rows = replace(rows, conditions=_conditions(select.where, "WHERE", rows.env))
-    if select.group is None and select.having is None and not any(map(aggregates_in, select.grouped_expressions)):
-        return rows
+def _plan_rows(select: ResolvedSelect, begin: PlannedFrom, env: Env) -> tuple[PlannedFrom | RowGroups, Env]:
+    """Return the input of the SELECT list, rows or groups of rows, and the environment of clauses over it."""
+    rows = replace(begin, conditions=_conditions(select.where, "WHERE", env))
+    has_aggregate = any(first_aggregate(node) is not None for node in select.grouped_expressions)
+    if select.group is None and select.having is None and not has_aggregate:
+        return rows, env
     keys: tuple[SqlExpr, ...] = ()
     if select.group is not None:
-        env = replace(rows.env, clause="GROUP BY")
         if select.group.has_sets:
             cause = "ROLLUP, CUBE and GROUPING SETS are not supported on aggregated results"
-            raise env.refuse(select.group.node, cause, "Write one SELECT per grouping set, and combine them")
-        keys = tuple(map(env.translate, select.group.sets[0]))
-    groups = RowGroups(f"{select.ref}g", keys, rows)
-    return replace(groups, conditions=_conditions(select.having, "HAVING", groups.env))
+            hint = "Write one SELECT per grouping set, and combine them"
+            raise refuse(select.group.node, "GROUP BY", cause, hint)
+        keys = tuple(map(replace(env, clause="GROUP BY").translate, select.group.sets[0]))
+    groups = RowGroups(f"{select.ref}g", keys, rows, env)
+    groups = replace(groups, conditions=_conditions(select.having, "HAVING", groups.env))
+    return groups, groups.env
 
 
 def _plan_set_operation(query: ResolvedSetOperation, context: QueryContext) -> PlannedRelation:
@@ -238,15 +238,15 @@ def _order_and_limit(
 
     Over several draws, the outermost query has all rows, in any order.
     """
-    row_limit, sql, outermost = row_limit_of(query), relation.sql, context.outermost
-    single = relation.is_single_row or (row_limit.limit is not None and row_limit.limit <= 1)
+    limits, sql, outermost = row_limits(query), relation.sql, context.outermost
+    single = relation.is_single_row or limits.get("LIMIT", 2) <= 1
     if context.draws:
-        if row_limit and not outermost:
+        if limits and not outermost:
             raise NotRepeatable
         return replace(relation, is_single_row=single)
-    terms = [*order, *hidden] if outermost or row_limit or order else []
+    terms = [*order, *hidden] if outermost or limits or order else []
     sql += f" ORDER BY {', '.join(terms)}" if terms else ""
-    sql += row_limit.sql
+    sql += "".join(f" {word} {count}" for word, count in limits.items())
     if order and not outermost:
         sql = f"SELECT *, row_number() OVER () AS w FROM ({sql}) AS {query.ref}o"
     return replace(relation, sql=sql, is_single_row=single, is_ordered=bool(order) and not outermost)

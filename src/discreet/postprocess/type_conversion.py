@@ -16,7 +16,7 @@ from discreet.postprocess.sql_expression import (
     compose_expr,
     constant_expr,
 )
-from discreet.query.syntax.source_position import quote_name, refuse, sql_of
+from discreet.query.syntax.syntax_tree import quote_name, refuse, sql_of
 
 _INTEGER_TEXT = re.compile(r"\s*[+-]?\d{1,18}\s*", re.ASCII)
 _NUMBER_TEXT = re.compile(r"\s*[+-]?(\d{1,300}\.?\d{0,300}|\.\d{1,300})([eE][+-]?\d{1,3})?\s*", re.ASCII)
@@ -38,15 +38,10 @@ def text_literal(text: str) -> SqlExpr:
     return replace(constant_expr(sql, SqlType.UNKNOWN), width=len(text), literal=text)
 
 
-def integer_literal(number: int) -> SqlExpr:
-    """Return an integer constant."""
-    return constant_expr(str(number), SqlType.INTEGER)
-
-
 def number_literal(text: str) -> SqlExpr | None:
     """Return a numeric constant; None if the text is not a number."""
     if text.isdecimal() and len(text) < 20 and int(text) < 2**63:
-        return integer_literal(int(text))
+        return constant_expr(str(int(text)), SqlType.INTEGER)
     if not _NUMBER_TEXT.fullmatch(text) or not math.isfinite(float(text)):
         return None
     return constant_expr(_double_literal(text), SqlType.NUMERIC)

@@ -15,16 +15,20 @@ from discreet.query.aggregation.build_release import build_release
 from discreet.query.aggregation.group_keys import GroupedSelect, bind_group_keys, bind_grouping_sets
 from discreet.query.bind_context import BindContext
 from discreet.query.relations.bound_sources import BoundSource, PrivateSource, PublicSource, ReleasedSource
-from discreet.query.relations.from_clause import BoundCtes, BoundItem, join_sources, name_source
+from discreet.query.relations.from_clause import (
+    BoundCtes,
+    BoundItem,
+    SubqueryBinder,
+    apply_where,
+    join_sources,
+    name_source,
+)
 from discreet.query.relations.per_unit import group_by_unit, is_per_unit
 from discreet.query.relations.predicates import conjuncts
-from discreet.query.relations.projection import check_row_clauses, select_public
-from discreet.query.relations.row_numbers import limit_row_numbers, project_numbered
-from discreet.query.relations.semi_join import SubqueryBinder, apply_where
+from discreet.query.relations.projection import check_row_clauses, limit_row_numbers, project_numbered, select_public
 from discreet.query.relations.set_operations import combine_sources
 from discreet.query.syntax.resolved_query import (
     FromItem,
-    NestedQuery,
     ResolvedQuery,
     ResolvedSelect,
     ResolvedSetOperation,
@@ -33,8 +37,7 @@ from discreet.query.syntax.resolved_query import (
     WithQuery,
     map_nested,
 )
-from discreet.query.syntax.source_position import refuse
-from discreet.query.syntax.syntax_tree import first_aggregate
+from discreet.query.syntax.syntax_tree import NestedQuery, first_aggregate, refuse
 from discreet.query.table_sources import table_source
 
 _MIXED_FROM = "private rows cannot be joined with aggregated results"
@@ -193,14 +196,11 @@ def _bind_outer_select(
         cause = "the query reads no table"
         raise refuse(select.node, "SELECT", cause, "Write SELECT … FROM a table of the policy.")
     items = tuple(
-        replace(item, source=source.query) if isinstance(source, ReleasedSource) and not _is_shared(item) else item
+        replace(item, source=source.query)
+        if isinstance(source, ReleasedSource) and not isinstance(item.source, WithQuery)
+        else item
         for source, item in zip(sources, select.sources, strict=True)
     )
     outer = map_nested(replace(select, sources=items), partial(_bind_released, ctes=ctes, context=context))
     assert isinstance(outer, ResolvedSelect)
     return ReleasedSource(outer)
-
-
-def _is_shared(item: FromItem) -> bool:
-    """Return whether a source is a WITH query, which is bound where it is defined."""
-    return isinstance(item.source, WithQuery)

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from discreet.estimate.planned_release import Measure, PlannedRelease, with_indices
-from discreet.kernel.expr import TEXT_SCANS, Call, Column, Constant, Expr, NamedExprs, UnitAggregate
+from discreet.kernel.expr import TEXT_SCANS, Call, Column, Constant, Expr, NamedExprs
 from discreet.kernel.question import PublicGroups, Question, SelectedGroups
 from discreet.kernel.relation import (
     Derive,
@@ -89,10 +89,6 @@ def _canonical_totals(
     for index, weight in zip(indices, release.weights, strict=False):
         weights[index] += weight
     return tuple(distinct), tuple(weights), indices
-
-
-def _aggregate_key(aggregate: UnitAggregate) -> tuple[str, str]:
-    return aggregate.function.value, repr(aggregate)
 
 
 def _canonical_total(total: Total, names: ColumnNames) -> Total:
@@ -215,7 +211,10 @@ class _Renamer:
         }
         used = list(taken)
         by = {expr: self._reserve_name("k", used) for expr in _sort_exprs(set(keys.values()))}
-        folds = {folded: self._reserve_name("f", used) for folded in sorted(set(values.values()), key=_aggregate_key)}
+        folds = {
+            folded: self._reserve_name("f", used)
+            for folded in sorted(set(values.values()), key=lambda each: (each.function.value, repr(each)))
+        }
         renamed_relation = PerUnit(source, _as_named(by), tuple((name, folded) for folded, name in folds.items()))
         return renamed_relation, {name: by[expr] for name, expr in keys.items()} | {
             name: folds[folded] for name, folded in values.items()
@@ -261,7 +260,9 @@ class _Renamer:
         order = sorted(relation.left.shape.schema, key=lambda name: [_sort_key(columns[name]) for _, columns in sides])
         used = list(taken)
         names = {name: self._reserve_name("c", used) for name in order}
-        left, right = (Derive(source, _pick_renamed(columns, names)) for source, columns in sides)
+        left, right = (
+            Derive(source, tuple((names[name], columns[name]) for name in names)) for source, columns in sides
+        )
         return Union(left, right), names
 
     def _union_side(self, side: Relation) -> tuple[Relation, dict[str, Expr]]:
@@ -274,7 +275,3 @@ class _Renamer:
 
 def _as_named(named: Mapping[Expr, str]) -> NamedExprs:
     return tuple((name, expr) for expr, name in named.items())
-
-
-def _pick_renamed(columns: Mapping[str, Expr], names: Mapping[str, str]) -> NamedExprs:
-    return tuple((names[name], columns[name]) for name in names)

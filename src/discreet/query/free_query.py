@@ -20,7 +20,7 @@ from discreet.policy.toml import list_text, value_text
 from discreet.query.bind_context import BindContext
 from discreet.query.syntax.names import name_hint, same_name
 from discreet.query.syntax.resolved_query import ResolvedQuery, TableSource, all_sources
-from discreet.query.syntax.source_position import quote_name, refuse
+from discreet.query.syntax.syntax_tree import quote_name, refuse
 from discreet.query.table_sources import column_types
 
 _SCHEMA = "information_schema"

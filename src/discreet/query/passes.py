@@ -38,7 +38,7 @@ from discreet.query.relations.bound_sources import PrivateSource
 from discreet.query.syntax import parse
 from discreet.query.syntax.resolve import resolve_query
 from discreet.query.syntax.resolved_query import ResolvedQuery, TableSource, all_sources
-from discreet.query.syntax.source_position import refuse
+from discreet.query.syntax.syntax_tree import refuse
 from discreet.query.table_sources import PublicTables
 
 T = TypeVar("T")

@@ -12,8 +12,8 @@ from discreet.estimate.pair_statistics import PairStatistic
 from discreet.kernel.expr import Call, Constant, Expr, Type
 from discreet.query.aggregation.quantile_aggregates import (
     ValueAggregate,
+    bind_operand,
     bind_value_aggregate,
-    function_name,
     null_unless,
     short_sql,
 )
@@ -29,8 +29,7 @@ from discreet.query.relations.bound_sources import (
 )
 from discreet.query.relations.ownership import is_unit_or_null, never_null, unit_key_index, unit_key_names
 from discreet.query.relations.predicates import bind_condition, conjunction
-from discreet.query.syntax.source_position import refuse
-from discreet.query.syntax.syntax_tree import WINDOW_HINT, first_aggregate, first_subquery, first_window
+from discreet.query.syntax.syntax_tree import check_row_wise, flat_terms, function_name, refuse
 
 _ONE = Constant(1, Type.INTEGER)
 _NUMBERS = (Type.INTEGER, Type.REAL)
@@ -126,8 +125,8 @@ def _bind_summed(call: exp.Expr, node: exp.Expr, rows: PrivateSource) -> tuple[B
     if isinstance(node, exp.Distinct):
         hint = "Leave out DISTINCT, or aggregate per unit in a subquery first."
         raise refuse(call, "SELECT", f"{name}(DISTINCT …) is not supported", hint)
-    bound = bind_value(node, clamped_lookup(rows.views, name), name)
-    return bound, _summation_scale(call, node, bound, rows)
+    bound = bind_operand(call, node, rows)
+    return bound, _summation_scale(call, node, bound)
 
 
 def _bind_pair(call: exp.Expr, rows: PrivateSource, when: Expr | None) -> Aggregate | PairAggregate:
@@ -178,14 +177,7 @@ def _aggregate_arguments(call: exp.Expr) -> list[exp.Expr]:
 
 
 def _check_argument(node: exp.Expr) -> None:
-    if (inner := first_aggregate(node)) is not None:
-        raise refuse(inner, "SELECT", "aggregate functions cannot be nested", "Aggregate per unit in a subquery first.")
-    if (inner := first_window(node)) is not None:
-        cause = "window functions are not allowed on private rows"
-        raise refuse(inner, "SELECT", cause, WINDOW_HINT)
-    if (inner := first_subquery(node)) is not None:
-        cause = "private rows cannot be combined with the result of a subquery"
-        raise refuse(inner, "SELECT", cause, "Run the inner query first, then write its result as a constant.")
+    check_row_wise(node, "SELECT", ("aggregate functions cannot be nested", "Aggregate per unit in a subquery first."))
 
 
 def _bind_count(call: exp.Count, rows: PrivateSource, when: Expr | None) -> Aggregate:
@@ -214,7 +206,7 @@ def count_operand(expr: Expr, columns: Mapping[str, ColumnInfo]) -> Expr | None:
 def _bind_count_distinct(call: exp.Count, rows: PrivateSource, when: Expr | None) -> Aggregate:
     """Bind COUNT(DISTINCT …), of units or of values."""
     columns = rows.columns_by_name()
-    nodes = [part for expression in call.this.expressions for part in _tuple_items(expression)]
+    nodes = [part for expression in call.this.expressions for part in flat_terms(expression)]
     bounds = [bind_value(node, stored_lookup(rows.views, "COUNT"), "COUNT") for node in nodes]
     unit = rows.relation.shape.unit
     unit_parts = set(range(len(unit or ())))
@@ -238,17 +230,9 @@ def _bind_count_distinct(call: exp.Count, rows: PrivateSource, when: Expr | None
     return Aggregate(BasicFunction.COUNT_DISTINCT, null_unless(without_clip(bounds[0].expr), when))
 
 
-def _tuple_items(node: exp.Expr) -> list[exp.Expr]:
-    bare = node.unnest()
-    return list(bare.expressions) if isinstance(bare, exp.Tuple) else [bare]
-
-
-def _summation_scale(call: exp.Expr, node: exp.Expr, bound: BoundExpr, rows: PrivateSource) -> Scale:
+def _summation_scale(call: exp.Expr, node: exp.Expr, bound: BoundExpr) -> Scale:
     name, text = function_name(call), short_sql(node)
     clipped = f"CLIP({text}, low, high)" if type(call) in _PAIRS else f"{name}(CLIP({text}, low, high))"
-    if is_unit_or_null(bound.expr, rows.columns_by_name()):
-        cause = f"{name} of the privacy unit's own column would disclose individuals"
-        raise refuse(call, name, cause, "Count units with COUNT(DISTINCT …).")
     if bound.type not in _NUMBERS:
         hint = f"Count rows with COUNT(*) FILTER (WHERE …), or write {name}(CASE WHEN … THEN 1 ELSE 0 END)."
         raise refuse(call, name, f"{name} needs a number", hint)
@@ -258,14 +242,11 @@ def _summation_scale(call: exp.Expr, node: exp.Expr, bound: BoundExpr, rows: Pri
         raise refuse(call, name, cause, hint)
     assert isinstance(bound.low, Fraction)
     assert isinstance(bound.high, Fraction)
-    if any(size and not 1 / _MAX_MAGNITUDE < size < _MAX_MAGNITUDE for size in _magnitudes(bound.low, bound.high)):
+    magnitudes = abs(bound.low), abs(bound.high), bound.high - bound.low
+    if any(size and not 1 / _MAX_MAGNITUDE < size < _MAX_MAGNITUDE for size in magnitudes):
         hint = f"Write {clipped} with bounds of an ordinary size."
         raise refuse(call, name, f"the range of {text} is too wide or too narrow to compute with", hint)
     return Scale.with_default_step(bound.low, bound.high, bound.step, bound.type)
-
-
-def _magnitudes(low: Fraction, high: Fraction) -> tuple[Fraction, ...]:
-    return abs(low), abs(high), high - low
 
 
 _ROW_REVEALING = frozenset(
@@ -274,7 +255,7 @@ _ROW_REVEALING = frozenset(
 
 
 def _unsupported_refusal(call: exp.Expr) -> Exception:
-    name = function_name(call.this if isinstance(call, exp.WithinGroup) else call)
+    name = function_name(call)
     cause = f"{name} would disclose values of individual rows" if name in _ROW_REVEALING else f"{name} is not supported"
     hint = (
         "Supported: COUNT, COUNT(DISTINCT x), SUM, AVG, VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP, CORR, COVAR_POP, "

@@ -44,21 +44,13 @@ from discreet.query.aggregation.contribution_bounds import (
     limit_selection,
     possible_contribution,
 )
-from discreet.query.aggregation.group_keys import GroupedSelect, RowGrouping, group_rows
-from discreet.query.aggregation.quantile_aggregates import QuantileFunction, ValueAggregate
-from discreet.query.aggregation.rewrite import GroupRewriter
+from discreet.query.aggregation.group_keys import GroupedSelect, GroupRewriter, RowGrouping, group_rows
+from discreet.query.aggregation.quantile_aggregates import ValueAggregate
 from discreet.query.aggregation.sum_grids import Scale, SumTotals, max_magnitude, product_total, sum_totals
 from discreet.query.bind_context import BindContext
 from discreet.query.relations.bound_sources import ColumnInfo
-from discreet.query.syntax.resolved_query import (
-    FromItem,
-    NestedQuery,
-    Reference,
-    ResolvedSelect,
-    TableSource,
-    computed_column,
-)
-from discreet.query.syntax.source_position import refuse
+from discreet.query.syntax.resolved_query import FromItem, Reference, ResolvedSelect, TableSource, computed_column
+from discreet.query.syntax.syntax_tree import NestedQuery, refuse
 
 _FULL_WEIGHT = Fraction(1)
 # When the count changes by one, a mean changes in proportion to its distance from the centre: at most half the range,
@@ -155,7 +147,7 @@ class TotalsBuilder:
             return (
                 self._centred_sum(candidates, count, kind)
                 if self._same_weights and count in counts and _centring_helps(candidates)
-                else self._uncentred_sum(candidates, kind)
+                else NoisySum(self._add_total(candidates.uncentred, _FULL_WEIGHT), kind)
             )
         total, divisor = self._add_total(candidates.centred, _FULL_WEIGHT), self._add_total(Count(count), _COUNT_WEIGHT)
         if aggregate.function is BasicFunction.AVG:
@@ -194,7 +186,7 @@ class TotalsBuilder:
             fan, depth = tree_shape_for(cells, power=2 if self._noise_type is Laplace else 1)
             weight = Fraction(depth)
         index = self._add_total(HistogramTree(aggregate.expr, grid, fan, depth), weight)
-        return Quantile(index, QuantileTarget(aggregate.function.level), method, aggregate.kind, aggregate.origin)
+        return Quantile(index, aggregate.function, method, aggregate.kind, aggregate.origin)
 
     def _quantile_method(self, aggregate: ValueAggregate, others: Sequence[ValueAggregate]) -> QuantileMethod:
         """Return the more accurate method for the quantiles of an expression; all of them share it.
@@ -204,14 +196,11 @@ class TotalsBuilder:
         levels = {
             each.function.level
             for each in others
-            if isinstance(each.function, QuantileFunction)
+            if isinstance(each.function, QuantileTarget)
             and (each.expr, each.scale) == (aggregate.expr, aggregate.scale)
         }
         few = len(levels) <= _MAX_SELECTED[self._noise_type] and not levels & {0, 1}
         return QuantileMethod.SELECTION if few and self._group_count <= _MAX_SELECTED_GROUPS else QuantileMethod.TREE
-
-    def _uncentred_sum(self, candidates: SumTotals, kind: NumberKind) -> NoisySum:
-        return NoisySum(self._add_total(candidates.uncentred, _FULL_WEIGHT), kind)
 
     def _centred_sum(self, candidates: SumTotals, count: Expr | None, kind: NumberKind) -> NoisySum:
         reference = max_magnitude(candidates.uncentred) ** 2

@@ -7,6 +7,7 @@ from math import prod
 
 from sqlglot import exp
 
+from discreet.answer.text import enumerate_words
 from discreet.engines.column_usage import columns_of
 from discreet.estimate.contribution_histogram import (
     AutomaticBounds,
@@ -36,8 +37,8 @@ from discreet.kernel.relation import (
     Where,
 )
 from discreet.kernel.totals import Count, CountDistinct, HistogramTree, SelectionWeight, Sum
-from discreet.policy import PersonInWindow, RowUnit
 from discreet.policy.declarations import AUTO, Bound, declared_bound
+from discreet.policy.guarantee import unit_phrase
 from discreet.policy.validators import format_number
 from discreet.query.aggregation.additive_aggregates import BasicFunction, PairAggregate, SelectedAggregate
 from discreet.query.aggregation.group_keys import MAX_SELECTION_GROUPS, GroupedSelect, RowGrouping, has_null_group
@@ -46,7 +47,7 @@ from discreet.query.bind_context import BindContext
 from discreet.query.expressions.public_domains import domain_of
 from discreet.query.relations.bound_sources import ColumnInfo, PrivateSource
 from discreet.query.relations.ownership import is_constant_per_unit, never_null, stays_in_range
-from discreet.query.syntax.source_position import refuse
+from discreet.query.syntax.syntax_tree import refuse
 
 
 def bounds_notes(
@@ -120,9 +121,8 @@ def with_limited_sums(release: PlannedRelease, context: BindContext) -> PlannedR
             for measure in release.measures
             if isinstance(measure.estimator, NoisySum) and measure.estimator.total == index
         ]
-        notes.append(
-            f"Each {unit_phrase(context)} contributes to {_join_words(labels)} {_size_phrase(question, total)}."
-        )
+        limit = _size_phrase(question, total)
+        notes.append(f"Each {unit_phrase(context.policy)} contributes to {enumerate_words(labels)} {limit}.")
     try:
         limited = replace(question, totals=tuple(totals))
     except ValueError as error:
@@ -140,7 +140,7 @@ def _size_phrase(question: Question, total: Sum) -> str:
 
 
 def _contribution_notes(question: Question, context: BindContext, automatic: AutomaticBounds | None) -> list[str]:
-    unit = unit_phrase(context)
+    unit = unit_phrase(context.policy)
     if not question.needs_clipping:
         return []
     notes, most, kinds = [], question.max_rows_per_group, {type(total) for total in question.totals}
@@ -149,18 +149,19 @@ def _contribution_notes(question: Question, context: BindContext, automatic: Aut
     summed, capped = kinds & {Count, Sum}, question.bounds.cap_rows
     one_group = question.max_groups_per_unit == 1
     if (summed and capped) or HistogramTree in kinds:
-        notes.append(f"Each {unit} contributes at most {_rows_phrase(most)}{'' if one_group else ' per group'}.")
+        notes.append(
+            f"Each {unit} contributes at most {_count_phrase(most, 'row')}{'' if one_group else ' per group'}."
+        )
     elif summed and one_group:
-        notes.append(f"Each {unit} contributes at most {_rows_phrase(most)}.")
+        notes.append(f"Each {unit} contributes at most {_count_phrase(most, 'row')}.")
     if summed and not one_group and (question.needs_l0_clipping or not capped):
         notes.append(f"Each {unit}'s rows per group are clipped together: {_norm_phrase(question)}.")
     if CountDistinct in kinds:
-        values = "1 distinct value" if most == 1 else f"{most:,} distinct values"
+        values = _count_phrase(most, "distinct value")
         notes.append(f"Each {unit} contributes at most {values} per group, chosen by a hash.")
     if question.needs_l0_clipping and kinds - {Count, Sum, SelectionWeight}:
-        groups = question.bounds.groups
-        most_groups = "1 group" if groups == 1 else f"{groups:,} groups"
-        notes.append(f"Each {unit} contributes to at most {most_groups}; contributions to more groups are clipped.")
+        groups = _count_phrase(question.bounds.groups, "group")
+        notes.append(f"Each {unit} contributes to at most {groups}; contributions to more groups are clipped.")
     return notes
 
 
@@ -171,25 +172,13 @@ def _norm_phrase(question: Question) -> str:
         worth = bounds.rows * bounds.groups
         rows = "1 row's" if worth == 1 else f"{worth:,} rows'"
         return f"at most {rows} worth over all groups (l1 norm)"
-    example = (
-        f"{_rows_phrase(bounds.rows)} in {'1 group' if bounds.groups == 1 else f'each of {bounds.groups:,} groups'}"
-    )
-    radius = squared_radius(bounds) ** 0.5
-    return f"an l2 norm of at most {radius:,.4g} over all groups, such as {example}"
+    rows, groups = _count_phrase(bounds.rows, "row"), _count_phrase(bounds.groups, "group")
+    example = f"{rows} in {'' if bounds.groups == 1 else 'each of '}{groups}"
+    return f"an l2 norm of at most {squared_radius(bounds) ** 0.5:,.4g} over all groups, such as {example}"
 
 
-def unit_phrase(context: BindContext) -> str:
-    """Return the policy's noun for the privacy unit, such as "patient" or "patient's week"."""
-    match context.policy.unit:
-        case PersonInWindow(_, window, _):
-            return f"{context.policy.data.protects}'s {window.value}"
-        case RowUnit():
-            return "row"
-    return context.policy.data.protects
-
-
-def _rows_phrase(number: int) -> str:
-    return "1 row" if number == 1 else f"{number:,} rows"
+def _count_phrase(number: int, noun: str) -> str:
+    return f"1 {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _clamping_notes(labels_by_aggregate: Mapping[SelectedAggregate, str], rows: PrivateSource) -> list[str]:
@@ -219,12 +208,9 @@ def _clamping_notes(labels_by_aggregate: Mapping[SelectedAggregate, str], rows: 
         )
         labels_by_range.setdefault(f"from {low} to {high}{rounded}", []).append(label)
     return [
-        f"In {_join_words(labels)}, values are clamped to the range {how}." for how, labels in labels_by_range.items()
+        f"In {enumerate_words(labels)}, values are clamped to the range {how}."
+        for how, labels in labels_by_range.items()
     ]
-
-
-def _join_words(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _contains_clip(expr: Expr) -> bool:

@@ -1,25 +1,40 @@
-"""GROUP BY keys, and whether groups are declared or need partition selection."""
+"""GROUP BY keys, whether groups are declared or need partition selection, and expressions over groups.
 
-from collections.abc import Mapping, Sequence
+In these, keys and aggregates become columns of the grouped table.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from math import prod
 
 from sqlglot import exp
 
 from discreet.engines.column_usage import columns_of
+from discreet.kernel.errors import Refused
 from discreet.kernel.expr import Call, Constant, Expr, NamedExprs, Type, Value
 from discreet.kernel.question import PublicGroups, SelectedGroups
 from discreet.kernel.relation import Where
 from discreet.policy.problems import shorten
 from discreet.query.bind_context import BindContext
 from discreet.query.expressions.bound_expr import BoundExpr
+from discreet.query.expressions.declared_values import UndeclaredValue
 from discreet.query.expressions.public_domains import domain_of
-from discreet.query.relations.bound_sources import ColumnInfo, PrivateSource, bind_value, stored_lookup
+from discreet.query.relations.bound_sources import ColumnInfo, PrivateSource, bind_value, reads_only, stored_lookup
 from discreet.query.relations.ownership import is_unique, is_unit_or_null, never_null, unit_key_names
 from discreet.query.relations.predicates import conjunction
-from discreet.query.syntax.resolved_query import ResolvedSelect
-from discreet.query.syntax.source_position import build_or_refuse, refuse, sql_of
-from discreet.query.syntax.syntax_tree import WINDOW_HINT, first_aggregate, first_subquery, first_window
+from discreet.query.syntax.resolved_query import ResolvedSelect, columns_in, rewrite, rewrite_parts
+from discreet.query.syntax.syntax_tree import (
+    NestedQuery,
+    build_or_refuse,
+    check_row_wise,
+    first_subquery,
+    is_aggregate,
+    quote_name,
+    refuse,
+    sql_of,
+    window_call,
+)
 
 _MAX_DECLARED_KEYS = 1_000_000
 _ROUNDING_OPS = ("floor", "ceil", "round", "sign")
@@ -73,17 +88,9 @@ def bind_grouping_sets(
 
 
 def _bind_key(node: exp.Expr, rows: PrivateSource, clause: str) -> GroupKey:
-    if (inner := first_aggregate(node)) is not None:
-        raise refuse(
-            inner, clause, "aggregate functions are not allowed in GROUP BY", "Aggregate per unit in a subquery first."
-        )
-    if (inner := first_window(node)) is not None:
-        cause = "window functions are not allowed on private rows"
-        raise refuse(inner, clause, cause, WINDOW_HINT)
-    if (inner := first_subquery(node)) is not None:
-        raise refuse(
-            inner, clause, "groups cannot depend on a subquery", "Run it first, then write its result as a constant."
-        )
+    aggregates = "aggregate functions are not allowed in GROUP BY", "Aggregate per unit in a subquery first."
+    subqueries = "groups cannot depend on a subquery", "Run it first, then write its result as a constant."
+    check_row_wise(node, clause, aggregates, subqueries)
     return GroupKey(node, bind_value(node, stored_lookup(rows.views, clause), clause))
 
 
@@ -197,3 +204,80 @@ def _with_listed_values(info: ColumnInfo) -> BoundExpr:
 def has_null_group(expr: Expr, columns: Mapping[str, ColumnInfo]) -> bool:
     """Return whether NULL forms a group, which the policy declares for a column of the key."""
     return any(columns[name].null_is_group for name in columns_of(expr) if name in columns)
+
+
+@dataclass(frozen=True)
+class GroupRewriter:
+    """Replaces keys, aggregates and bits of GROUPING by columns, and binds subqueries."""
+
+    grouped: GroupedSelect
+    key_column: Callable[[int, exp.Expr], exp.Column]
+    aggregate_column: Callable[[exp.Expr], exp.Column]
+    grouping_column: Callable[[int, exp.Expr], exp.Column]
+    bind_subquery: Callable[[NestedQuery], exp.Expr]
+
+    def rewrite(self, node: exp.Expr, clause: str) -> exp.Expr:
+        """Return an expression over the columns of the grouped table."""
+        return rewrite(node, lambda part: self._replacement(part, clause))
+
+    def _replacement(self, node: exp.Expr, clause: str) -> exp.Expr | None:
+        """Return the replacement of a whole expression; None if only its parts are replaced."""
+        if isinstance(node, NestedQuery):
+            return self.bind_subquery(node)
+        if isinstance(node, exp.Window):
+            return self._rewrite_window(node, clause)
+        if isinstance(node, exp.Grouping):
+            return self._grouping(node, clause)
+        if is_aggregate(node):
+            return self.aggregate_column(node)
+        if (index := self._key_index(node, clause)) is not None:
+            return self.key_column(index, node)
+        if isinstance(node, exp.Star):
+            raise refuse(node, clause, "* cannot be combined with aggregates", "List the columns of GROUP BY instead.")
+        if isinstance(node, exp.Column):
+            raise self._ungrouped_refusal(node, clause)
+        return None
+
+    def _grouping(self, node: exp.Expr, clause: str) -> exp.Expr:
+        """Return GROUPING(a, b): a bit for each key, 1 in subtotals over it."""
+        places = [self._key_index(argument, clause) for argument in node.expressions]
+        if None in places or not places:
+            cause = "the arguments of GROUPING must be expressions of GROUP BY"
+            raise refuse(node, clause, cause, "Name keys, such as GROUPING(city).")
+        if not self.grouped.grouping_sets:
+            return exp.Literal.number(0)
+        bits: list[exp.Expr] = [
+            exp.Mul(this=exp.Literal.number(1 << power), expression=self.grouping_column(place or 0, node))
+            for power, place in enumerate(reversed(places))
+        ]
+        return exp.paren(reduce(lambda one, other: exp.Add(this=one, expression=other), bits))
+
+    def _rewrite_window(self, window: exp.Window, clause: str) -> exp.Expr:
+        """Rewrite the operands of a window function, which itself is computed over groups."""
+        call = window_call(window)
+
+        def replacement(part: exp.Expr) -> exp.Expr | None:
+            kept = isinstance(part, exp.Star) or any(part is each for each in call)
+            return rewrite_parts(part, replacement) if kept else self._replacement(part, clause)
+
+        return rewrite_parts(window, replacement)
+
+    def _key_index(self, node: exp.Expr, clause: str) -> int | None:
+        """Return the index of the key that equals an expression; None if there is none."""
+        rows = self.grouped.rows
+        if first_subquery(node) is not None or not columns_in(node) or not reads_only(node, rows.views):
+            return None
+        if any(is_aggregate(part) or isinstance(part, exp.Window) for part in node.walk()):
+            return None
+        try:
+            expr = bind_value(node, stored_lookup(rows.views, clause), clause).expr
+        except UndeclaredValue:  # HAVING and ORDER BY check declared values too
+            raise
+        except Refused:
+            return None
+        return next((index for index, key in enumerate(self.grouped.keys) if key.bound.expr == expr), None)
+
+    def _ungrouped_refusal(self, node: exp.Column, clause: str) -> Exception:
+        name = "*" if isinstance(node.this, exp.Star) else quote_name(node.this.name)
+        cause = f"column {name} must appear in GROUP BY or be used in an aggregate function"
+        return refuse(node, clause, cause, "Add it to GROUP BY, or aggregate it.")

@@ -7,6 +7,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from discreet.estimate.planned_release import FrequencyFunction, FrequencyOutput
+from discreet.estimate.quantile_walk import QuantileTarget
 from discreet.kernel.expr import Call, Constant, Expr, Type, Value
 from discreet.kernel.numbers import as_fraction
 from discreet.query.aggregation.group_keys import key_domain
@@ -14,19 +15,12 @@ from discreet.query.aggregation.sum_grids import Scale
 from discreet.query.expressions.bound_expr import BoundExpr
 from discreet.query.relations.bound_sources import PrivateSource, bind_value, clamped_lookup, without_clip
 from discreet.query.relations.ownership import is_unique, is_unit_or_null
-from discreet.query.syntax.source_position import refuse, sql_of
+from discreet.query.syntax.syntax_tree import function_name, refuse, sql_of
 
 
 def null_unless(expr: Expr, when: Expr | None) -> Expr:
     """Return an expression that is NULL where the condition does not hold."""
     return expr if when is None else Call("case", (when, expr, Constant(None, expr.type)))
-
-
-def function_name(call: exp.Expr) -> str:
-    """Return the name of a function in upper case."""
-    if isinstance(call, exp.Anonymous) or "name" in call.meta:
-        return str(call.meta.get("name", call.this)).upper()
-    return sql_of(call).partition("(")[0]
 
 
 def short_sql(node: exp.Expr) -> str:
@@ -45,17 +39,10 @@ _QUANTILE_NAMES = frozenset(
 
 
 @dataclass(frozen=True)
-class QuantileFunction:
-    """A quantile; levels 0 and 1 mean the most extreme value that the noise allows."""
-
-    level: Fraction
-
-
-@dataclass(frozen=True)
 class ValueAggregate:
     """An aggregate that selects values of `expr` from its range or its listed values; dates are days since `origin`."""
 
-    function: QuantileFunction | FrequencyFunction
+    function: QuantileTarget | FrequencyFunction
     expr: Expr
     scale: Scale | None = None
     values: tuple[Value, ...] = ()
@@ -126,7 +113,7 @@ def _rank_aggregate(
     call: exp.Expr, node: exp.Expr, level: Fraction, rows: PrivateSource, when: Expr | None
 ) -> ValueAggregate:
     name = function_name(call)
-    bound = _bind_operand(call, node, rows)
+    bound = bind_operand(call, node, rows)
     if bound.type not in (Type.INTEGER, Type.REAL, *_DATE_TYPES):
         cause = f"{name} needs a number or a date"
         raise refuse(call, name, cause, "Use GROUP BY with COUNT(*), or MODE for the most frequent value.")
@@ -141,7 +128,7 @@ def _rank_aggregate(
     scale = Scale.with_default_step(bound.low, bound.high, bound.step, bound.type)
     while (scale.high - scale.low) / scale.step >= _MAX_CELLS:
         scale = Scale(scale.low, scale.high, 2 * scale.step)
-    return ValueAggregate(QuantileFunction(level), null_unless(without_clip(bound.expr), when), scale, kind=bound.type)
+    return ValueAggregate(QuantileTarget(level), null_unless(without_clip(bound.expr), when), scale, kind=bound.type)
 
 
 def _date_aggregate(bound: BoundExpr, level: Fraction, when: Expr | None) -> ValueAggregate:
@@ -152,7 +139,7 @@ def _date_aggregate(bound: BoundExpr, level: Fraction, when: Expr | None) -> Val
     expr = bound.expr if bound.type is Type.DATE else Call("to_date", (bound.expr,))
     days = Call("days_between", (Constant(first, Type.DATE), expr))
     scale = Scale(Fraction(0), Fraction((last - first) // timedelta(days=1)), Fraction(1))
-    return ValueAggregate(QuantileFunction(level), null_unless(days, when), scale, origin=first, kind=bound.type)
+    return ValueAggregate(QuantileTarget(level), null_unless(days, when), scale, origin=first, kind=bound.type)
 
 
 def _top_k_aggregate(
@@ -169,7 +156,7 @@ def _frequency_aggregate(
     call: exp.Expr, node: exp.Expr, function: FrequencyFunction, rows: PrivateSource, when: Expr | None
 ) -> ValueAggregate:
     name = function_name(call)
-    bound = _bind_operand(call, node, rows)
+    bound = bind_operand(call, node, rows)
     expr = without_clip(bound.expr)
     if is_unique(expr, rows.columns_by_name()):
         cause = f"each value of {short_sql(node)} is unique, so no value is more frequent than another"
@@ -184,7 +171,8 @@ def _frequency_aggregate(
     return ValueAggregate(function, null_unless(expr, when), values=values, kind=bound.type)
 
 
-def _bind_operand(call: exp.Expr, node: exp.Expr, rows: PrivateSource) -> BoundExpr:
+def bind_operand(call: exp.Expr, node: exp.Expr, rows: PrivateSource) -> BoundExpr:
+    """Bind an operand whose values are summed or selected."""
     name = function_name(call)
     bound = bind_value(node, clamped_lookup(rows.views, name), name)
     if is_unit_or_null(bound.expr, rows.columns_by_name()):

@@ -4,13 +4,14 @@ Nodes without an entry in RULES are refused, and so are nodes with arguments tha
 columns to their declared ranges, as inside an aggregate, the caller passes a lookup that returns clamped columns.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlglot import exp
 
 from discreet.kernel.errors import Refused
-from discreet.kernel.expr import Constant, Type, Value
+from discreet.kernel.expr import Constant, Type
 from discreet.query.expressions import functions
 from discreet.query.expressions.bound_expr import BoundExpr
 from discreet.query.expressions.coercion import (
@@ -18,17 +19,15 @@ from discreet.query.expressions.coercion import (
     TRUE_TEXTS,
     TYPE_NAMES,
     ExprReader,
-    NodeHandler,
     parse_constant,
 )
 from discreet.query.expressions.date_functions import numeric_operation
 from discreet.query.expressions.declared_values import DeclaredLists, check_declared
-from discreet.query.expressions.functions import sql_excerpt, unknown_function_refusal
+from discreet.query.expressions.functions import Compute, sql_excerpt, unknown_function_refusal
 from discreet.query.expressions.text_functions import as_text, concatenate, text_part
 from discreet.query.expressions.value_ranges import bound_call, bound_constant, drop_single_end, is_null
-from discreet.query.syntax.resolved_query import NestedQuery
-from discreet.query.syntax.source_position import refuse
-from discreet.query.syntax.syntax_tree import WINDOW_HINT
+from discreet.query.syntax.operations import NodeRule, chain_operands, operation_rules, surplus_arguments
+from discreet.query.syntax.syntax_tree import WINDOW_HINT, NestedQuery, refuse
 
 ColumnLookup = Callable[[exp.Column], BoundExpr]
 
@@ -45,10 +44,7 @@ class NameLookup:
         return self.look_up(node)
 
 
-_NOT_SUPPORTED = "is not supported"
-
-
-def bind_expr(node: exp.Expression, columns: ColumnLookup, clause: str) -> BoundExpr:
+def bind_expr(node: exp.Expr, columns: ColumnLookup, clause: str) -> BoundExpr:
     """Bind an expression on single rows; `clause` is named in refusals.
 
     >>> import sqlglot
@@ -67,36 +63,23 @@ def bind_expr(node: exp.Expression, columns: ColumnLookup, clause: str) -> Bound
         raise refuse(node, clause, "this expression is not supported", "Simplify it.") from None
 
 
-def bind_constant(node: exp.Expression, kind: Type | None, clause: str) -> Value:
-    """Return the value of a constant expression, converted to a type if one is given."""
-
-    def no_columns(column: exp.Column) -> BoundExpr:
-        raise refuse(column, clause, "expected a constant", "Write the value itself.")
-
-    bound = bind_expr(node, no_columns, clause)
-    reader = ExprReader(lambda _: bound, clause)
-    return None if is_null(bound) else reader.constant_value(node, kind or bound.type)
-
-
-def _bind_node(node: exp.Expression, columns: ColumnLookup, reader: ExprReader) -> BoundExpr:
+def _bind_node(node: exp.Expr, columns: ColumnLookup, reader: ExprReader) -> BoundExpr:
     if type(node) is exp.Column and not isinstance(node.this, exp.Star):
         try:
             return columns(node)
         except (ValueError, TypeError, OverflowError) as error:  # the handler below would show its message
             raise RuntimeError from error
-    handler, allowed_arguments = RULES.get(type(node), (None, ""))
-    if handler is None:
-        raise _unsupported_refusal(node, reader)
-    surplus = [name for name, given in node.args.items() if given and name not in allowed_arguments.split()]
-    if surplus:
+    rule = RULES.get(type(node))
+    if rule is None or surplus_arguments(node, rule.arguments):
         raise _unsupported_refusal(node, reader)
     try:
-        return handler(node, reader)
+        bound: BoundExpr = rule.read(node, reader)
     except (ValueError, TypeError, OverflowError) as error:  # raised by the kernel's constructors
         raise reader.refuse(node, f"{sql_excerpt(node)}: {error}", "Rewrite it.") from None
+    return bound
 
 
-def _unsupported_refusal(node: exp.Expression, reader: ExprReader) -> Refused:
+def _unsupported_refusal(node: exp.Expr, reader: ExprReader) -> Refused:
     """Return the refusal of a node without a rule."""
     inside = node.find(NestedQuery, exp.Query) if isinstance(node, exp.In | exp.Any | exp.All) else None
     for kinds, cause, hint in _UNSUPPORTED:
@@ -105,7 +88,7 @@ def _unsupported_refusal(node: exp.Expression, reader: ExprReader) -> Refused:
     if isinstance(node, exp.Func) and type(node) not in RULES and type(node) not in _HINTS:
         return unknown_function_refusal(node, reader)
     hint = _HINTS.get(type(node), "Leave it out, or rewrite it.")
-    return reader.refuse(node, f"{sql_excerpt(node)} {_NOT_SUPPORTED}", hint)
+    return reader.refuse(node, f"{sql_excerpt(node)} is not supported", hint)
 
 
 _UNSUPPORTED: tuple[tuple[tuple[type, ...], str, str], ...] = (
@@ -142,7 +125,7 @@ _HINTS: dict[type, str] = {
 }
 
 
-def _bind_literal(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+def _bind_literal(node: exp.Expr, reader: ExprReader) -> BoundExpr:
     text = node.name
     if isinstance(node, exp.RawString) or node.is_string:
         return bound_constant(text, Type.TEXT)
@@ -157,47 +140,26 @@ def _bind_literal(node: exp.Expression, reader: ExprReader) -> BoundExpr:
         ) from None
 
 
-def _comparison(op: str, *, swapped: bool = False, negated: bool = False) -> NodeHandler:
-    def handle(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-        sides = reader.bind_common_type(node, [node.this, node.expression])
-        test = (
-            reader.bind_equal(node, *sides)
-            if op == "equal"
-            else bound_call(op, *(reversed(sides) if swapped else sides))
-        )
-        return bound_call("not", test) if negated else test
-
-    return handle
+def _apply(operation: str, node: exp.Expr, reader: ExprReader, operands: Sequence[Any]) -> BoundExpr:
+    """Return a shared operation: the kernel's of the same name, unless `_OPERATIONS` has it."""
+    compute = _OPERATIONS.get(operation)
+    return bound_call(operation, *operands) if compute is None else compute(node, reader, *operands)
 
 
-def _connective(op: str) -> NodeHandler:
-    def handle(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-        return bound_call(op, *(reader.bind_as(operand, Type.BOOLEAN) for operand in _flatten_chain(node)))
-
-    return handle
+def _negated(operation: str) -> Compute:
+    return lambda node, reader, *operands: bound_call("not", _apply(operation, node, reader, operands))
 
 
-def _flatten_chain(node: exp.Expression) -> list[exp.Expression]:
-    """Return the operands of a chain of one operator, without recursion."""
-    operands, rest = [], [node]
-    while rest:
-        current = rest.pop()
-        if type(current) is type(node):
-            rest += [current.expression, current.this]
-        else:
-            operands.append(current)
-    return operands
+def _is_truth(*, of: bool) -> Compute:
+    no = bound_constant(value=False, kind=Type.BOOLEAN)
+    return lambda _node, _reader, value: bound_call("coalesce", value if of else bound_call("not", value), no)
 
 
-def _between(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    value, low, high = reader.bind_common_type(node, [node.this, node.args["low"], node.args["high"]])
+def _between(_node: exp.Expr, _reader: ExprReader, value: BoundExpr, low: BoundExpr, high: BoundExpr) -> BoundExpr:
     return bound_call("and", bound_call("at_most", low, value), bound_call("at_most", value, high))
 
 
-def _in(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    if not node.expressions:
-        raise reader.refuse(node, "the IN list is empty", _HINTS[exp.In])
-    value, *others = reader.bind_common_type(node, [node.this, *node.expressions])
+def _in(node: exp.Expr, reader: ExprReader, value: BoundExpr, *others: BoundExpr) -> BoundExpr:
     constants = [other for other in others if _is_constant(other) and not is_null(other)]
     for other in constants:
         check_declared(value, other, reader.lists, node, reader.clause)
@@ -212,58 +174,37 @@ def _is_constant(bound: BoundExpr) -> bool:
     return isinstance(bound.expr, Constant)
 
 
-def _is(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    if isinstance(node.expression, exp.Null):
-        test = bound_call("is_null", reader.bind(node.this))
-    elif isinstance(node.expression, exp.Boolean):
-        value, no = reader.bind_as(node.this, Type.BOOLEAN), bound_constant(value=False, kind=Type.BOOLEAN)
-        test = bound_call("coalesce", value if node.expression.this else bound_call("not", value), no)
-    else:
-        raise reader.refuse(node, f"{sql_excerpt(node)} {_NOT_SUPPORTED}", "Write IS NULL, IS TRUE or IS FALSE.")
-    return bound_call("not", test) if node.args.get("negate") else test
-
-
-def _is_not_distinct(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+def _same(node: exp.Expr, reader: ExprReader, left: BoundExpr, right: BoundExpr) -> BoundExpr:
     """IS NOT DISTINCT FROM: NULL equals NULL."""
-    left, right = reader.bind_common_type(node, [node.this, node.expression])
     both = bound_call("and", bound_call("is_null", left), bound_call("is_null", right))
-    test = bound_call("coalesce", reader.bind_equal(node, left, right), both)
-    return bound_call("not", test) if isinstance(node, exp.NullSafeNEQ) else test
+    return bound_call("coalesce", reader.bind_equal(node, left, right), both)
 
 
-def _case(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    branches, otherwise = node.args["ifs"], node.args.get("default") or exp.Null()
-    values = reader.bind_common_type(node, [*(branch.args["true"] for branch in branches), otherwise])
-    if node.args.get("this") is None:
-        conditions = [reader.bind_as(branch.this, Type.BOOLEAN) for branch in branches]
-    else:
-        value, *others = reader.bind_common_type(node, [node.this, *(branch.this for branch in branches)])
-        conditions = [reader.bind_equal(node, value, other) for other in others]
+def _case(node: exp.Expr, _reader: ExprReader, *parts: BoundExpr) -> BoundExpr:
+    count = len(node.args["ifs"])
+    conditions, values = parts[:count], parts[count:]
+    otherwise = values[count] if len(values) > count else bound_constant(None, values[0].type)
     pairs = [side for pair in zip(conditions, values, strict=False) for side in pair]
-    return bound_call("case", *pairs, values[-1])
+    return bound_call("case", *pairs, otherwise)
 
 
-def _if(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+def _if(node: exp.Expr, reader: ExprReader) -> BoundExpr:
     values = reader.bind_common_type(node, [node.args["true"], node.args.get("false") or exp.Null()])
     return bound_call("case", reader.bind_as(node.this, Type.BOOLEAN), *values)
 
 
-def _negate(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    return bound_call("negate", reader.bind_number(node.this))
-
-
-def _multiply(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+def _multiply(node: exp.Expr, reader: ExprReader) -> BoundExpr:
     return numeric_operation("multiply", node, reader, reader.bind(node.this), reader.bind(node.expression))
 
 
-def _divide(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+def _divide(node: exp.Expr, reader: ExprReader) -> BoundExpr:
     left, right = reader.bind(node.this), reader.bind(node.expression)
     if left.type is right.type is Type.INTEGER and (_is_numeric(node.this) or _is_numeric(node.expression)):
         left, right = bound_call("to_real", left), bound_call("to_real", right)
     return numeric_operation("divide", node, reader, left, right)
 
 
-def _is_numeric(node: exp.Expression) -> bool:
+def _is_numeric(node: exp.Expr) -> bool:
     """Return whether PostgreSQL uses numeric for an integer value: EXTRACT(…) / 10 does not truncate."""
     bare = node.unnest()
     if isinstance(bare, exp.Neg | exp.Abs):
@@ -273,15 +214,16 @@ def _is_numeric(node: exp.Expression) -> bool:
     return isinstance(bare, exp.Extract)
 
 
-def _modulo(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+def _modulo(node: exp.Expr, reader: ExprReader) -> BoundExpr:
     left, right = reader.bind(node.this), reader.bind(node.expression)
     if Type.REAL in (left.type, right.type):
         raise reader.refuse(node, "the remainder is supported for integers only", "Write x - y * FLOOR(x / y).")
     return numeric_operation("modulo", node, reader, left, right)
 
 
-def _concatenate(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    return concatenate([as_text(operand, reader, reader.bind(operand)) for operand in _flatten_chain(node)])
+def _join(node: exp.Expr, reader: ExprReader, *operands: BoundExpr) -> BoundExpr:
+    parts = zip(chain_operands(node), operands, strict=True)
+    return concatenate([as_text(part, reader, operand) for part, operand in parts])
 
 
 _TYPES = {
@@ -301,7 +243,7 @@ _CASTS = {
 }
 
 
-def _cast(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+def _cast(node: exp.Expr, reader: ExprReader) -> BoundExpr:
     to = node.args["to"]
     kind = _TYPES.get(to.this.name)
     if kind is None or (to.expressions and kind in (Type.TIMESTAMP, Type.INTEGER, Type.BOOLEAN)):
@@ -316,7 +258,7 @@ def _cast(node: exp.Expression, reader: ExprReader) -> BoundExpr:
     return bound
 
 
-def _cast_value(node: exp.Expression, reader: ExprReader, bound: BoundExpr, kind: Type) -> BoundExpr:
+def _cast_value(node: exp.Expr, reader: ExprReader, bound: BoundExpr, kind: Type) -> BoundExpr:
     if bound.type is kind or is_null(bound) or (_is_constant(bound) and bound.type is Type.TEXT):
         return _cast_constant(node, reader, bound, kind)
     if kind is Type.TEXT:
@@ -333,7 +275,7 @@ def _cast_value(node: exp.Expression, reader: ExprReader, bound: BoundExpr, kind
     return bound_call(op, bound)
 
 
-def _cast_constant(node: exp.Expression, reader: ExprReader, bound: BoundExpr, kind: Type) -> BoundExpr:
+def _cast_constant(node: exp.Expr, reader: ExprReader, bound: BoundExpr, kind: Type) -> BoundExpr:
     try:
         return reader.coerce(node.this, bound, kind)
     except Refused:
@@ -366,34 +308,35 @@ def _parse_text(text: BoundExpr, kind: Type) -> BoundExpr:
     return bound_call("read_integer" if kind is Type.INTEGER else "read_real", text)
 
 
-RULES: dict[type, tuple[NodeHandler, str]] = {
+_OPERATIONS: dict[str, Compute] = {
+    **functions.OPERATIONS,
+    "equal": lambda node, reader, left, right: reader.bind_equal(node, left, right),
+    "not_equal": _negated("equal"),
+    "greater": lambda _node, _reader, left, right: bound_call("less", right, left),
+    "at_least": lambda _node, _reader, left, right: bound_call("at_most", right, left),
+    "same": _same,
+    "not_same": _negated("same"),
+    "between": _between,
+    "in": _in,
+    "is_not_null": _negated("is_null"),
+    "is_true": _is_truth(of=True),
+    "is_false": _is_truth(of=False),
+    "is_not_true": _negated("is_true"),
+    "is_not_false": _negated("is_false"),
+    "case": _case,
+    "join": _join,
+}
+RULES: dict[type, NodeRule] = {
+    **operation_rules(_apply),
     **functions.RULES,
-    exp.Paren: (lambda node, reader: reader.bind(node.this), "this"),
-    exp.Literal: (_bind_literal, "this is_string"),
-    exp.RawString: (_bind_literal, "this"),
-    exp.Null: (lambda _node, _reader: bound_constant(None, Type.TEXT), ""),
-    exp.Boolean: (lambda node, _: bound_constant(bool(node.this), Type.BOOLEAN), "this"),
-    exp.EQ: (_comparison("equal"), "this expression"),
-    exp.NEQ: (_comparison("equal", negated=True), "this expression"),
-    exp.LT: (_comparison("less"), "this expression"),
-    exp.LTE: (_comparison("at_most"), "this expression"),
-    exp.GT: (_comparison("less", swapped=True), "this expression"),
-    exp.GTE: (_comparison("at_most", swapped=True), "this expression"),
-    exp.And: (_connective("and"), "this expression"),
-    exp.Or: (_connective("or"), "this expression"),
-    exp.Not: (lambda node, reader: bound_call("not", reader.bind_as(node.this, Type.BOOLEAN)), "this"),
-    exp.Between: (_between, "this low high"),
-    exp.In: (_in, "this expressions"),
-    exp.Is: (_is, "this expression negate"),
-    exp.NullSafeEQ: (_is_not_distinct, "this expression"),
-    exp.NullSafeNEQ: (_is_not_distinct, "this expression"),
-    exp.Case: (_case, "this ifs default"),
-    exp.If: (_if, "this true false"),
-    exp.Neg: (_negate, "this"),
-    exp.Mul: (_multiply, "this expression"),
-    exp.Div: (_divide, "this expression typed safe"),
-    exp.Mod: (_modulo, "this expression"),
-    exp.DPipe: (_concatenate, "this expression safe"),
-    exp.Cast: (_cast, "this to"),
-    exp.TryCast: (_cast, "this to safe"),
+    exp.Literal: NodeRule("this is_string", _bind_literal),
+    exp.RawString: NodeRule("this", _bind_literal),
+    exp.Null: NodeRule("", lambda _node, _reader: bound_constant(None, Type.TEXT)),
+    exp.Boolean: NodeRule("this", lambda node, _: bound_constant(bool(node.this), Type.BOOLEAN)),
+    exp.If: NodeRule("this true false", _if),
+    exp.Mul: NodeRule("this expression", _multiply),
+    exp.Div: NodeRule("this expression typed safe", _divide),
+    exp.Mod: NodeRule("this expression", _modulo),
+    exp.Cast: NodeRule("this to", _cast),
+    exp.TryCast: NodeRule("this to safe", _cast),
 }

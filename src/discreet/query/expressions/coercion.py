@@ -1,10 +1,11 @@
 """Types of operands: constants, implicit casts, and refusals of type mismatches."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from math import isfinite
+from typing import Any
 
 from sqlglot import exp
 
@@ -13,7 +14,8 @@ from discreet.kernel.expr import Constant, Type, Value
 from discreet.query.expressions.bound_expr import BoundExpr
 from discreet.query.expressions.declared_values import DeclaredLists, check_declared
 from discreet.query.expressions.value_ranges import bound_call, bound_constant, is_null
-from discreet.query.syntax.source_position import refuse
+from discreet.query.syntax.operations import Operand
+from discreet.query.syntax.syntax_tree import refuse
 
 INTEGER, REAL, BOOLEAN, TEXT, DATE, TIMESTAMP = Type
 TYPE_NAMES = {
@@ -58,59 +60,69 @@ MAX_TEXT_LENGTH = 100_000  # characters
 class ExprReader:
     """Binds the operands of an expression; `clause` is named in refusals."""
 
-    bind: Callable[[exp.Expression], BoundExpr]
+    bind: Callable[[exp.Expr], BoundExpr]
     clause: str
     lists: DeclaredLists = field(default_factory=dict)  # declared values of columns
 
-    def bind_equal(self, node: exp.Expression, value: BoundExpr, other: BoundExpr) -> BoundExpr:
+    def bind_equal(self, node: exp.Expr, value: BoundExpr, other: BoundExpr) -> BoundExpr:
         """Return left = right; a constant must be a declared value of the other side."""
         check_declared(value, other, self.lists, node, self.clause)
         return bound_call("equal", value, other)
 
-    def refuse(self, node: exp.Expression, cause: str, hint: str) -> Refused:
+    def read(self, node: exp.Expr, kind: Operand) -> Any:
+        """Return an operand; Refused if it is not of this kind."""
+        return _READERS[kind](self, node)
+
+    def refuse(self, node: exp.Expr, cause: str, hint: str) -> Refused:
         """Return the refusal of a node."""
         return refuse(node, self.clause, cause, hint)
 
-    def bind_as(self, node: exp.Expression, kind: Type) -> BoundExpr:
+    def bind_as(self, node: exp.Expr, kind: Type) -> BoundExpr:
         """Bind an operand that must have this type."""
         return self.coerce(node, self.bind(node), kind)
 
-    def bind_number(self, node: exp.Expression) -> BoundExpr:
+    def bind_number(self, node: exp.Expr) -> BoundExpr:
         """Bind an operand that must be a number."""
         bound = self.bind(node)
         return bound if bound.type is INTEGER else self.coerce(node, bound, REAL)
 
-    def bind_moment(self, node: exp.Expression) -> BoundExpr:
+    def bind_moment(self, node: exp.Expr) -> BoundExpr:
         """Bind an operand that must be a date or a timestamp."""
         return coerce_moment(node, self, self.bind(node))
 
-    def constant_value(self, node: exp.Expression, kind: Type) -> Value:
+    def constant_value(self, node: exp.Expr, kind: Type) -> Value:
         """Return the value of an operand that must be a constant other than NULL."""
         expr = self.bind_as(node, kind).expr
         if not isinstance(expr, Constant) or expr.value is None:
             raise self.refuse(node, f"expected a constant of type {TYPE_NAMES[kind]}", "Write the value itself.")
         return expr.value
 
-    def constant_integer(self, node: exp.Expression | None, default: int) -> int:
+    def constant_text(self, node: exp.Expr) -> str:
+        """Return the value of an operand that must be a text constant."""
+        return str(self.constant_value(node, TEXT))
+
+    def constant_integer(self, node: exp.Expr | None, default: int) -> int:
         """Return the value of an optional operand that must be an integer constant."""
         return default if node is None else int(self.constant_value(node, INTEGER))  # type: ignore[arg-type]
 
-    def bind_common_type(self, node: exp.Expression, parts: Iterable[exp.Expression]) -> list[BoundExpr]:
-        """Bind operands and convert them to their common type, which text constants and NULL adopt."""
-        nodes = list(parts)
-        operands = [self.bind(part) for part in nodes]
-        kind = common_type(operands)
+    def bind_common_type(self, node: exp.Expr, parts: Sequence[exp.Expr]) -> list[BoundExpr]:
+        """Bind operands and convert them to their common type."""
+        return self.to_common_type(node, parts, [self.bind(part) for part in parts])
+
+    def to_common_type(self, node: exp.Expr, parts: Sequence[exp.Expr], values: Sequence[BoundExpr]) -> list[BoundExpr]:
+        """Convert operands to their common type, which text constants and NULL adopt."""
+        kind = common_type(values)
         if kind is None:
-            first, *others = dict.fromkeys(TYPE_NAMES[operand.type] for operand in operands)
+            first, *others = dict.fromkeys(TYPE_NAMES[operand.type] for operand in values)
             cause = (
                 f"cannot compare {first} with {' and '.join(others)}"
                 if isinstance(node, exp.Predicate)
                 else f"types {' and '.join((first, *others))} cannot be matched"
             )
             raise self.refuse(node, cause, "Cast one to the type of the other.")
-        return [self.coerce(part, each, kind) for part, each in zip(nodes, operands, strict=True)]
+        return [self.coerce(part, each, kind) for part, each in zip(parts, values, strict=True)]
 
-    def coerce(self, node: exp.Expression, bound: BoundExpr, kind: Type) -> BoundExpr:
+    def coerce(self, node: exp.Expr, bound: BoundExpr, kind: Type) -> BoundExpr:
         """Cast an operand implicitly, as PostgreSQL does, or refuse it."""
         try:
             coerced = implicit_cast(bound, kind)
@@ -125,7 +137,7 @@ class ExprReader:
         return coerced
 
 
-def coerce_moment(node: exp.Expression, reader: ExprReader, bound: BoundExpr) -> BoundExpr:
+def coerce_moment(node: exp.Expr, reader: ExprReader, bound: BoundExpr) -> BoundExpr:
     """Return a date unchanged, and anything else as a timestamp."""
     return bound if bound.type is DATE else reader.coerce(node, bound, TIMESTAMP)
 
@@ -184,4 +196,12 @@ def _adopts_type(bound: BoundExpr) -> bool:
     return is_null(bound) or (isinstance(bound.expr, Constant) and bound.type is TEXT)
 
 
-NodeHandler = Callable[[exp.Expression, ExprReader], BoundExpr]
+_READERS: dict[Operand, Callable[[ExprReader, exp.Expr], Any]] = {
+    Operand.VALUE: lambda reader, node: reader.bind(node),
+    Operand.CONDITION: lambda reader, node: reader.bind_as(node, BOOLEAN),
+    Operand.NUMBER: lambda reader, node: reader.bind_number(node),
+    Operand.REAL: lambda reader, node: reader.bind_as(node, REAL),
+    Operand.TEXT: lambda reader, node: reader.bind_as(node, TEXT),
+    **dict.fromkeys((Operand.PART, Operand.CONSTANT_TEXT), lambda reader, node: reader.constant_text(node)),
+    **dict.fromkeys((Operand.DIGITS, Operand.CONSTANT_INTEGER), lambda reader, node: reader.constant_integer(node, 0)),
+}

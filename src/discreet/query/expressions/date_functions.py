@@ -2,6 +2,7 @@
 
 import re
 from calendar import monthrange
+from collections.abc import Callable
 from datetime import datetime
 from fractions import Fraction
 
@@ -15,7 +16,6 @@ from discreet.query.expressions.coercion import (
     REAL,
     TIMESTAMP,
     ExprReader,
-    NodeHandler,
     coerce_moment,
     common_type,
 )
@@ -31,7 +31,7 @@ _CLOCK_TIME = re.compile(r"(\d{1,3}):(\d{2})(?::(\d{2}))?", re.ASCII)
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - all timestamps are local times
 
 
-def time_unit(node: exp.Expression) -> str:
+def time_unit(node: exp.Expr) -> str:
     """Return the singular name of a time unit."""
     name = node.name.lower().removesuffix("s")
     return _ABBREVIATIONS.get(name, name)
@@ -78,7 +78,7 @@ def windows_between(start: BoundExpr, end: BoundExpr, window: str) -> BoundExpr:
     return _scaled_sum(days, _PER_DAY[window], difference) if window in _PER_DAY else difference
 
 
-def bind_extract(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+def bind_extract(node: exp.Expr, reader: ExprReader) -> BoundExpr:
     """Bind EXTRACT and DATE_PART."""
     name, inner = time_unit(node.this), node.expression.unnest()
     if isinstance(inner, exp.Anonymous) and inner.name.upper() == "AGE":
@@ -99,7 +99,7 @@ def bind_extract(node: exp.Expression, reader: ExprReader) -> BoundExpr:
     return bound_call(name, _as_timestamp(moment))
 
 
-def _extract_from_interval(node: exp.Expression, reader: ExprReader, name: str, seconds: BoundExpr) -> BoundExpr:
+def _extract_from_interval(node: exp.Expr, reader: ExprReader, name: str, seconds: BoundExpr) -> BoundExpr:
     if name not in ("epoch", "day"):
         raise reader.refuse(
             node, "only EPOCH and DAY can be extracted from an interval", "Divide EPOCH, the number of seconds."
@@ -111,7 +111,7 @@ def _extract_from_interval(node: exp.Expression, reader: ExprReader, name: str, 
     )
 
 
-def _extract_from_age(node: exp.Expression, reader: ExprReader, name: str, moments: list[exp.Expression]) -> BoundExpr:
+def _extract_from_age(node: exp.Expr, reader: ExprReader, name: str, moments: list[exp.Expr]) -> BoundExpr:
     """Bind EXTRACT(YEAR or MONTH FROM AGE(end, start)): whole years, and whole months beyond them."""
     if len(moments) != 2:
         cause = "AGE takes two dates here, because today's date changes from day to day"
@@ -145,12 +145,12 @@ def _whole_months(start: BoundExpr, end: BoundExpr) -> BoundExpr:
     return bound_call("add", months, incomplete)
 
 
-def date_part_function(name: str) -> NodeHandler:
+def date_part_function(name: str) -> Callable[[exp.Expr, ExprReader], BoundExpr]:
     """Return the handler of a function such as YEAR(x)."""
     return lambda node, reader: bound_call(name, _as_timestamp(reader.bind_moment(node.this)))
 
 
-def bind_date_trunc(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+def bind_date_trunc(node: exp.Expr, reader: ExprReader) -> BoundExpr:
     """Bind DATE_TRUNC(window, x)."""
     window = time_unit(node.args["unit"])
     if window not in _WINDOWS:
@@ -159,7 +159,7 @@ def bind_date_trunc(node: exp.Expression, reader: ExprReader) -> BoundExpr:
     return bound_call(f"trunc_{window}", _as_timestamp(reader.bind_moment(node.this)))
 
 
-def bind_date_diff(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+def bind_date_diff(node: exp.Expr, reader: ExprReader) -> BoundExpr:
     """Bind DATE_DIFF('day', start, end), DATE_DIFF(end, start, DAY) or DATEDIFF(end, start)."""
     first, second, third = node.this, node.expression, node.args.get("unit")
     if third is None:
@@ -175,9 +175,9 @@ def bind_date_diff(node: exp.Expression, reader: ExprReader) -> BoundExpr:
     return windows_between(reader.bind_moment(second), reader.bind_moment(end), time_unit(first))
 
 
-def constant_interval(node: exp.Expression) -> tuple[int, Fraction] | None:
+def constant_interval(node: exp.Expr) -> tuple[int, Fraction] | None:
     """Return the months and seconds of a constant interval; None if it is not an interval, ValueError if invalid."""
-    node = node.unnest()  # type: ignore[assignment]
+    node = node.unnest()
     if isinstance(node, exp.Neg) and (inner := constant_interval(node.this)) is not None:
         return -inner[0], -inner[1]
     if isinstance(node, exp.Mul):
@@ -209,9 +209,7 @@ def _parse_interval(text: str) -> tuple[int, Fraction]:
     return int(months), seconds_in_all
 
 
-def shift_moment(
-    node: exp.Expression, reader: ExprReader, moment: BoundExpr, months: int, seconds: Fraction
-) -> BoundExpr:
+def shift_moment(node: exp.Expr, reader: ExprReader, moment: BoundExpr, months: int, seconds: Fraction) -> BoundExpr:
     """Add an interval to a moment; months can be added only to constants, because their lengths vary."""
     moment = _as_timestamp(moment)
     if seconds.denominator != 1:
@@ -232,7 +230,7 @@ def _add_months(moment: datetime, months: int) -> datetime:
     return moment.replace(year=year, month=month + 1, day=min(moment.day, monthrange(year, month + 1)[1]))
 
 
-def _interval_or_refuse(node: exp.Expression, reader: ExprReader) -> tuple[int, Fraction] | None:
+def _interval_or_refuse(node: exp.Expr, reader: ExprReader) -> tuple[int, Fraction] | None:
     try:
         return constant_interval(node)
     except ValueError:
@@ -241,7 +239,7 @@ def _interval_or_refuse(node: exp.Expression, reader: ExprReader) -> tuple[int, 
         ) from None
 
 
-def bind_add(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+def bind_add(node: exp.Expr, reader: ExprReader) -> BoundExpr:
     """Bind a + b of numbers or times."""
     sides = ((node.this, node.expression), (node.expression, node.this))
     for moment, other in sides:
@@ -254,14 +252,14 @@ def bind_add(node: exp.Expression, reader: ExprReader) -> BoundExpr:
     return numeric_operation("add", node, reader, left, right)
 
 
-def bind_subtract(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+def bind_subtract(node: exp.Expr, reader: ExprReader) -> BoundExpr:
     """Bind a - b of numbers or times."""
     if (shift := _interval_or_refuse(node.expression, reader)) is not None:
         return shift_moment(node, reader, reader.bind_moment(node.this), -shift[0], -shift[1])
     return _subtract(node, reader, reader.bind(node.this), reader.bind(node.expression))
 
 
-def _subtract(node: exp.Expression, reader: ExprReader, left: BoundExpr, right: BoundExpr) -> BoundExpr:
+def _subtract(node: exp.Expr, reader: ExprReader, left: BoundExpr, right: BoundExpr) -> BoundExpr:
     if TIMESTAMP in (left.type, right.type):
         hint = "Write DATE_DIFF('second', start, end), or subtract dates: CAST(x AS DATE) - CAST(y AS DATE)."
         raise reader.refuse(node, "the difference of two timestamps is an interval, not a number", hint)
@@ -273,7 +271,7 @@ def _subtract(node: exp.Expression, reader: ExprReader, left: BoundExpr, right: 
     return numeric_operation("subtract", node, reader, left, right)
 
 
-def _add_days(node: exp.Expression, reader: ExprReader, moment: BoundExpr, days: BoundExpr, sign: int) -> BoundExpr:
+def _add_days(node: exp.Expr, reader: ExprReader, moment: BoundExpr, days: BoundExpr, sign: int) -> BoundExpr:
     days = reader.coerce(node, days, INTEGER)
     if not isinstance(days.expr, Constant) or days.expr.value is None:
         hint = "Write an integer constant, or compare with the difference of two dates."
@@ -281,20 +279,13 @@ def _add_days(node: exp.Expression, reader: ExprReader, moment: BoundExpr, days:
     return bound_call("add_days", moment, bound_constant(sign * int(days.expr.value), INTEGER))  # type: ignore[arg-type]
 
 
-def numeric_operation(
-    op: str, node: exp.Expression, reader: ExprReader, left: BoundExpr, right: BoundExpr
-) -> BoundExpr:
+def numeric_operation(op: str, node: exp.Expr, reader: ExprReader, left: BoundExpr, right: BoundExpr) -> BoundExpr:
     """Return an operation on two numbers, converted to one type."""
     kind = common_type([left, right])
     kind = kind if kind in NUMERIC else INTEGER if INTEGER in (left.type, right.type) else REAL
     return bound_call(op, reader.coerce(node.this, left, kind), reader.coerce(node.expression, right, kind))
 
 
-def bind_date_add(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """Bind DATE_ADD(x, interval) and DATE_SUB."""
-    return (bind_subtract if isinstance(node, exp.DateSub) else bind_add)(node, reader)
-
-
-def bind_date(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+def bind_date(node: exp.Expr, reader: ExprReader) -> BoundExpr:
     """Bind DATE(x)."""
     return _as_date(reader.bind_moment(node.this))

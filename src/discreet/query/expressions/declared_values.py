@@ -17,7 +17,7 @@ from discreet.kernel.expr import Call, Column, Constant, Expr, Type, Value
 from discreet.policy.problems import shorten
 from discreet.query.expressions.bound_expr import BoundExpr
 from discreet.query.expressions.public_domains import domain_of
-from discreet.query.syntax.source_position import refuse, sql_of
+from discreet.query.syntax.syntax_tree import refuse, sql_of
 
 DeclaredLists = Mapping[str, Collection[Value]]  # by column name in the relation
 

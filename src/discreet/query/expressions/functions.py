@@ -1,70 +1,43 @@
 """The functions supported on single rows.
 
-A handler takes a node and an ExprReader, which binds the operands. RULES maps node types to handlers and the
-arguments they support; a node with any other argument is refused.
+OPERATIONS has what computes the shared operations that are not one of the kernel's, and RULES how other nodes are read.
 """
 
 import re
+from collections.abc import Callable
 from difflib import get_close_matches
 
 from sqlglot import exp
 
 from discreet.kernel.errors import Refused
-from discreet.kernel.expr import Constant, Type
+from discreet.kernel.expr import Constant
+from discreet.query.expressions import text_functions
 from discreet.query.expressions.bound_expr import BoundExpr
-from discreet.query.expressions.coercion import BOOLEAN, INTEGER, REAL, TEXT, TYPE_NAMES, ExprReader, NodeHandler
+from discreet.query.expressions.coercion import BOOLEAN, INTEGER, REAL, TEXT, TYPE_NAMES, ExprReader
 from discreet.query.expressions.date_functions import (
     bind_add,
     bind_date,
-    bind_date_add,
     bind_date_diff,
     bind_date_trunc,
     bind_extract,
     bind_subtract,
     date_part_function,
 )
-from discreet.query.expressions.text_functions import (
-    affix_function,
-    bind_concat,
-    bind_left,
-    bind_like,
-    bind_like_escape,
-    bind_position,
-    bind_regexp,
-    bind_replace,
-    bind_right,
-    bind_similar_to,
-    bind_split_part,
-    bind_substring,
-    bind_trim,
-)
 from discreet.query.expressions.value_ranges import bound_call, bound_constant, is_null
-from discreet.query.expressions.width_bucket import bind_width_bucket
-from discreet.query.syntax.source_position import sql_of
+from discreet.query.syntax.operations import NodeRule
+from discreet.query.syntax.syntax_tree import sql_of
+
+Compute = Callable[..., BoundExpr]  # from a node, its reader and operands to an operation that has several parts
 
 
-def typed_function(op: str, kind: Type) -> NodeHandler:
-    """Return the handler of a function whose arguments have a fixed type."""
-    return lambda node, reader: bound_call(op, *(reader.bind_as(each, kind) for each in _operands(node)))
+def _round(_node: exp.Expr, _reader: ExprReader, value: BoundExpr, digits: int | None) -> BoundExpr:
+    return bound_call("round", value, bound_constant(digits or 0, INTEGER))
 
 
-def _operands(node: exp.Expression) -> list[exp.Expression]:
-    second = node.args.get("expression")
-    return [node.this, *([] if second is None else [second]), *node.expressions]
-
-
-def bind_round(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """Bind ROUND(x) and ROUND(x, n)."""
-    digits = bound_constant(reader.constant_integer(node.args.get("decimals"), 0), INTEGER)
-    return bound_call("round", reader.bind_as(node.this, REAL), digits)
-
-
-def bind_trunc(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """Bind TRUNC(x) and TRUNC(x, n)."""
-    value, digits = reader.bind_as(node.this, REAL), reader.constant_integer(node.args.get("decimals"), 0)
-    if abs(digits) > 15:
+def _trunc(node: exp.Expr, reader: ExprReader, value: BoundExpr, digits: int | None) -> BoundExpr:
+    if digits and abs(digits) > 15:
         raise reader.refuse(node, "the number of digits is out of range", "Write a number from -15 to 15.")
-    scale = bound_constant(10.0**digits, REAL)
+    scale = bound_constant(10.0 ** (digits or 0), REAL)
     scaled = bound_call("multiply", value, scale) if digits else value
     whole_part = bound_call(
         "case",
@@ -75,25 +48,19 @@ def bind_trunc(node: exp.Expression, reader: ExprReader) -> BoundExpr:
     return bound_call("divide", whole_part, scale) if digits else whole_part
 
 
-def bind_log(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """Bind LOG(x), base 10, and LOG(b, x), base b."""
-    base, value = node.this, node.args.get("expression")
-    if value is None or (isinstance(base, exp.Literal) and base.name == "10"):
-        return bound_call("log10", reader.bind_as(base if value is None else value, REAL))
-    return bound_call("divide", *(bound_call("ln", reader.bind_as(part, REAL)) for part in (value, base)))
+def _log(node: exp.Expr, _reader: ExprReader, base: BoundExpr, value: BoundExpr | None) -> BoundExpr:
+    """Return LOG(x), base 10, or LOG(b, x), base b."""
+    if value is None or (isinstance(node.this, exp.Literal) and node.this.name == "10"):
+        return bound_call("log10", base if value is None else value)
+    return bound_call("divide", bound_call("ln", value), bound_call("ln", base))
 
 
-def common_type_function(op: str) -> NodeHandler:
-    """Return the handler of a function whose arguments have a common type."""
-
-    def handle(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-        values = reader.bind_common_type(node, _operands(node))
-        return bound_call(op, *values) if len(values) > 1 else values[0]
-
-    return handle
+def _chosen(op: str) -> Compute:
+    """Return what computes a choice among values; that among one value is the value."""
+    return lambda _node, _reader, *values: bound_call(op, *values) if len(values) > 1 else values[0]
 
 
-def bind_clip(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+def bind_clip(node: exp.Expr, reader: ExprReader) -> BoundExpr:
     """Bind CLIP(x, low, high)."""
     if len(node.expressions) != 3:
         raise reader.refuse(node, "CLIP takes a value and two bounds", "Write CLIP(x, 0, 100).")
@@ -109,19 +76,88 @@ def bind_clip(node: exp.Expression, reader: ExprReader) -> BoundExpr:
     return bound_call("clip", value, *ends)
 
 
-def _bind_anonymous(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+_MAX_BUCKETS = 100_000
+_BUCKET_HINT = "Write WIDTH_BUCKET(x, 0, 100, 10), or WIDTH_BUCKET(x, ARRAY[10, 20, 50])."
+
+
+def bind_width_bucket(node: exp.Expr, reader: ExprReader) -> BoundExpr:
+    """Bind WIDTH_BUCKET(x, low, high, count) and WIDTH_BUCKET(x, ARRAY[thresholds])."""
+    thresholds, size = node.args.get("threshold"), node.args.get("num_buckets")
+    if (size is None) is (thresholds is None) or (size is None and not isinstance(thresholds, exp.Array)):
+        raise reader.refuse(node, "WIDTH_BUCKET takes a number, two bounds and a number of buckets", _BUCKET_HINT)
+    ends = (
+        [node.args[name] for name in ("min_value", "max_value")] if thresholds is None else list(thresholds.expressions)
+    )
+    value, *bounds = reader.bind_common_type(node, [node.this, *ends])
+    values = [bound.expr.value for bound in bounds if isinstance(bound.expr, Constant) and not is_null(bound)]
+    if value.type not in (INTEGER, REAL) or not values or len(values) < len(bounds):
+        raise reader.refuse(node, "WIDTH_BUCKET takes a number and constant bounds", _BUCKET_HINT)
+    if thresholds is not None:
+        if values != sorted(values):  # type: ignore[type-var]
+            raise reader.refuse(node, "the thresholds must be sorted", "Write the lowest first.")
+        return _count_thresholds(value, bounds)
+    count = reader.constant_integer(size, 0)
+    if not 1 <= count <= _MAX_BUCKETS or values[0] == values[1]:
+        cause = f"WIDTH_BUCKET takes two different bounds, and from 1 to {_MAX_BUCKETS:,} buckets"
+        raise reader.refuse(node, cause, _BUCKET_HINT)
+    low, high = bounds
+    if abs(_constant_number(high) - _constant_number(low)) * count >= 1 << 63 and value.type is INTEGER:
+        raise reader.refuse(node, "the bounds are too far apart", "Write CAST(x AS DOUBLE PRECISION).")
+    return _equal_width_bucket(value, low, high, count)
+
+
+def _equal_width_bucket(value: BoundExpr, low: BoundExpr, high: BoundExpr, count: int) -> BoundExpr:
+    """Return the number of the bucket: 0 before the first bound, count + 1 from the second on, as PostgreSQL does."""
+    width = _constant_number(high) - _constant_number(low)
+    if width > 0:
+        before, beyond = bound_call("less", value, low), bound_call("at_most", high, value)
+        offset = bound_call("subtract", bound_call("clip", value, low, high), low)
+    else:
+        before, beyond = bound_call("less", low, value), bound_call("at_most", value, high)
+        offset = bound_call("subtract", low, bound_call("clip", value, high, low))
+    if value.type is INTEGER:
+        scaled = bound_call("multiply", offset, bound_constant(count, INTEGER))
+        index = bound_call("divide", scaled, bound_constant(int(abs(width)), INTEGER))
+    else:
+        share = bound_call("divide", offset, bound_constant(float(abs(width)), REAL))
+        scaled = bound_call("multiply", share, bound_constant(float(count), REAL))
+        index = bound_call("to_integer", bound_call("floor", scaled))
+    zero, one, top, above = (bound_constant(number, INTEGER) for number in (0, 1, count - 1, count + 1))
+    within = bound_call("add", bound_call("clip", index, zero, top), one)  # LEAST would ignore NULL
+    return bound_call("case", before, zero, beyond, above, within)
+
+
+def _constant_number(bound: BoundExpr) -> float:
+    assert isinstance(bound.expr, Constant)
+    assert isinstance(bound.expr.value, int | float)
+    return bound.expr.value
+
+
+def _count_thresholds(value: BoundExpr, thresholds: list[BoundExpr]) -> BoundExpr:
+    """Return the number of thresholds that a value reaches."""
+    numbers = [bound_constant(number, INTEGER) for number in range(len(thresholds))]
+    branches = [
+        part
+        for threshold, number in zip(thresholds, numbers, strict=True)
+        for part in (bound_call("less", value, threshold), number)
+    ]
+    reaches_last = bound_call("as_integer", bound_call("at_most", thresholds[-1], value))
+    return bound_call("case", *branches, bound_call("add", numbers[-1], reaches_last))  # NULL stays NULL
+
+
+def _bind_anonymous(node: exp.Expr, reader: ExprReader) -> BoundExpr:
     if node.name.upper() == "CLIP":
         return bind_clip(node, reader)
     raise unknown_function_refusal(node, reader)
 
 
-def sql_excerpt(node: exp.Expression) -> str:
+def sql_excerpt(node: exp.Expr) -> str:
     """Return at most 60 characters of an expression's SQL."""
     text = "".join(letter if letter.isprintable() else " " for letter in sql_of(node)[:61])
     return text if len(text) <= 60 else text[:59] + "…"
 
 
-def unknown_function_refusal(node: exp.Expression, reader: ExprReader) -> Refused:
+def unknown_function_refusal(node: exp.Expr, reader: ExprReader) -> Refused:
     """Return the refusal of an unsupported function, with a similar supported one as the hint."""
     match = re.match(r"\w+", sql_excerpt(node))
     name = (match[0] if match else node.key).upper()
@@ -166,17 +202,6 @@ FUNCTION_NAMES = (
     *("STRPOS", "SUBSTR", "SUBSTRING", "TRIM", "UPPER", "WIDTH_BUCKET"),
     *("DATE_DIFF", "DATE_PART", "DATE_TRUNC", "EXTRACT"),
 )
-_UNARY = {
-    exp.Sign: "sign",
-    exp.Floor: "floor",
-    exp.Ceil: "ceil",
-    exp.Sqrt: "sqrt",
-    exp.Exp: "exp",
-    exp.Ln: "ln",
-    exp.Lower: "lower",
-    exp.Upper: "upper",
-    exp.Length: "length",
-}
 _DATE_PARTS = {
     exp.Year: "year",
     exp.Quarter: "quarter",
@@ -190,46 +215,39 @@ _DATE_PARTS = {
     exp.Minute: "minute",
     exp.Second: "second",
 }
-RULES: dict[type, tuple[NodeHandler, str]] = {
-    **{
-        kind: (typed_function(op, TEXT if op in ("lower", "upper", "length") else REAL), "this")
-        for kind, op in _UNARY.items()
-    },
-    **{kind: (date_part_function(name), "this") for kind, name in _DATE_PARTS.items()},
-    exp.Abs: (lambda node, reader: bound_call("abs", reader.bind_number(node.this)), "this"),
-    exp.Round: (bind_round, "this decimals"),
-    exp.Trunc: (bind_trunc, "this decimals"),
-    exp.Log: (bind_log, "this expression"),
-    exp.Pow: (typed_function("power", REAL), "this expression"),
-    exp.Least: (common_type_function("least"), "this expressions ignore_nulls"),
-    exp.Greatest: (common_type_function("greatest"), "this expressions ignore_nulls"),
-    exp.Coalesce: (common_type_function("coalesce"), "this expressions"),
-    exp.Nullif: (common_type_function("nullif"), "this expression"),
-    exp.Trim: (bind_trim, "this expression position"),
-    exp.Substring: (bind_substring, "this start length"),
-    exp.Left: (bind_left, "this expression"),
-    exp.Right: (bind_right, "this expression"),
-    exp.StrPosition: (bind_position, "this substr"),
-    exp.Replace: (bind_replace, "this expression replacement"),
-    exp.SplitPart: (bind_split_part, "this delimiter part_index"),
-    exp.WidthBucket: (bind_width_bucket, "this min_value max_value num_buckets threshold"),
-    exp.Concat: (bind_concat, "expressions safe coalesce"),
-    exp.Like: (bind_like, "this expression negate"),
-    exp.ILike: (bind_like, "this expression negate"),
-    exp.Escape: (bind_like_escape, "this expression"),
-    exp.StartsWith: (affix_function("", "%"), "this expression"),
-    exp.EndsWith: (affix_function("%", ""), "this expression"),
-    exp.Contains: (affix_function("%", "%"), "this expression"),
-    exp.RegexpLike: (bind_regexp, "this expression flag"),
-    exp.RegexpILike: (bind_regexp, "this expression flag"),
-    exp.SimilarTo: (bind_similar_to, "this expression"),
-    exp.Extract: (bind_extract, "this expression"),
-    exp.TimestampTrunc: (bind_date_trunc, "this unit"),
-    exp.DateDiff: (bind_date_diff, "this expression unit"),
-    exp.Date: (bind_date, "this"),
-    exp.Add: (bind_add, "this expression"),
-    exp.Sub: (bind_subtract, "this expression"),
-    exp.DateAdd: (bind_date_add, "this expression"),
-    exp.DateSub: (bind_date_add, "this expression"),
-    exp.Anonymous: (_bind_anonymous, "this expressions"),
+OPERATIONS: dict[str, Compute] = {
+    "round": _round,
+    "trunc": _trunc,
+    "log": _log,
+    **{op: _chosen(op) for op in ("coalesce", "least", "greatest")},
+    **{op: text_functions.trim_function(op) for op in ("trim", "trim_left", "trim_right")},
+    **dict.fromkeys(("like", "ilike", "not_like", "not_ilike"), text_functions.like),
+    "substring": text_functions.substring,
+    "left": text_functions.left,
+    "right": text_functions.right,
+    "position": text_functions.position,
+    "replace": text_functions.replace_text,
+    "split_part": text_functions.split_part,
+    "starts_with": text_functions.affix_function("", "%"),
+    "ends_with": text_functions.affix_function("%", ""),
+    "contains": text_functions.affix_function("%", "%"),
+}
+
+
+RULES: dict[type, NodeRule] = {
+    **{kind: NodeRule("this", date_part_function(name)) for kind, name in _DATE_PARTS.items()},
+    exp.WidthBucket: NodeRule("this min_value max_value num_buckets threshold", bind_width_bucket),
+    exp.Concat: NodeRule("expressions safe coalesce", text_functions.bind_concat),
+    exp.RegexpLike: NodeRule("this expression flag", text_functions.bind_regexp),
+    exp.RegexpILike: NodeRule("this expression flag", text_functions.bind_regexp),
+    exp.SimilarTo: NodeRule("this expression", text_functions.bind_similar_to),
+    exp.Extract: NodeRule("this expression", bind_extract),
+    exp.TimestampTrunc: NodeRule("this unit", bind_date_trunc),
+    exp.DateDiff: NodeRule("this expression unit", bind_date_diff),
+    exp.Date: NodeRule("this", bind_date),
+    exp.Add: NodeRule("this expression", bind_add),
+    exp.Sub: NodeRule("this expression", bind_subtract),
+    exp.DateAdd: NodeRule("this expression", bind_add),
+    exp.DateSub: NodeRule("this expression", bind_subtract),
+    exp.Anonymous: NodeRule("this expressions", _bind_anonymous),
 }

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from fractions import Fraction
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -29,7 +30,7 @@ _WINDOW_SECONDS = {  # the minimum length of a window
 }
 _EXTRA_DAYS = {"month": 3, "quarter": 2, "year": 1}  # maximum days beyond the minimum length
 # Engines may differ in the last digit of these, and patterns in a query may be slow.
-_NOT_EVALUATED = frozenset({"ln", "log10", "exp", "power", "like", "like_any_case", "matches"})
+NOT_EVALUATED = frozenset({"ln", "log10", "exp", "power", "like", "like_any_case", "matches"})
 _UNLISTED_NULL: Any = object()  # a NULL that the column's domain does not list
 
 
@@ -48,14 +49,9 @@ class _DomainFinder:
 
     def __init__(self, columns: Mapping[str, BoundExpr]) -> None:
         self._columns = columns
-        self._domains: dict[Expr, Domain | None] = {}
-        self._leaves: dict[Expr, dict[Expr, Domain] | None] = {}
+        self.domain = cache(self._find_domain)
+        self._finite_leaves = cache(self._find_leaves)
         self._work = _MAX_WORK
-
-    def domain(self, expr: Expr) -> Domain | None:
-        if expr not in self._domains:
-            self._domains[expr] = self._find_domain(expr)
-        return self._domains[expr]
 
     def _find_domain(self, expr: Expr) -> Domain | None:
         if isinstance(expr, Constant):
@@ -102,18 +98,13 @@ class _DomainFinder:
         """Return whether a condition is independent of the others, so that enumeration gains nothing."""
         return any(isinstance(leaf, Call) and leaf.type is Type.BOOLEAN for leaf in self._finite_leaves(expr) or ())
 
-    def _finite_leaves(self, expr: Expr) -> dict[Expr, Domain] | None:
-        """Return the subexpressions with finite domains that determine an expression; None if there are no such."""
-        if expr not in self._leaves:
-            self._leaves[expr] = self._find_leaves(expr)
-        return self._leaves[expr]
-
     def _find_leaves(self, expr: Expr) -> dict[Expr, Domain] | None:
+        """Return the subexpressions with finite domains that determine an expression; None if there are no such."""
         if isinstance(expr, Constant):
             return {}
         if isinstance(expr, Call):
             parts = [self._finite_leaves(arg) for arg in expr.args]
-            if expr.op not in _NOT_EVALUATED and all(part is not None for part in parts):
+            if expr.op not in NOT_EVALUATED and all(part is not None for part in parts):
                 return {leaf: values for part in parts if part for leaf, values in part.items()}
             values = (False, True) if expr.type is Type.BOOLEAN else self._covering_domain(expr)
         else:
@@ -136,17 +127,12 @@ class _DomainFinder:
         return _range_values(expr.type, low, high)
 
     def _options_domain(self, expr: Call) -> Domain | None:
-        lists = [self.domain(arg) for arg in _result_options(expr)]
+        lists, facts = [self.domain(arg) for arg in _result_options(expr)], range_of(expr, self._columns)
         if any(each is None for each in lists):
-            return None if expr.type is Type.TEXT else _range_values(expr.type, *_range_ends(expr, self._columns))
+            return None if expr.type is Type.TEXT else _range_values(expr.type, facts.low, facts.high)
         missing = None in (lists[-1] or ()) if expr.op == "coalesce" else any(None in (each or ()) for each in lists)
         values_found = [value for each in lists for value in each or () if value is not None]
         return _ordered_values(expr, (*values_found, None) if missing else values_found)
-
-
-def _range_ends(expr: Expr, columns: Mapping[str, BoundExpr]) -> tuple[Any, Any]:
-    facts = range_of(expr, columns)
-    return facts.low, facts.high
 
 
 def _result_options(expr: Call) -> tuple[Expr, ...]:

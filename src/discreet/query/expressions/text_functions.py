@@ -1,7 +1,7 @@
 """Functions on text: substrings, concatenation and patterns."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
@@ -17,23 +17,23 @@ from discreet.query.expressions.coercion import (
     TEXT,
     TYPE_NAMES,
     ExprReader,
-    NodeHandler,
 )
 from discreet.query.expressions.declared_values import check_pattern
 from discreet.query.expressions.value_ranges import bound_call, bound_constant, is_null
 
 
-def bind_trim(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """Bind TRIM, LTRIM and RTRIM of spaces."""
-    letters = node.args.get("expression")
-    if letters is not None and reader.constant_value(letters, TEXT) != " ":
-        raise reader.refuse(node, "only spaces can be trimmed", "Leave out the characters to trim.")
-    position = str(node.args.get("position") or "BOTH").upper()
-    op = {"BOTH": "trim", "LEADING": "trim_left", "TRAILING": "trim_right"}[position]
-    return bound_call(op, reader.bind_as(node.this, TEXT))
+def trim_function(op: str) -> Callable[..., BoundExpr]:
+    """Return what computes TRIM, LTRIM or RTRIM of spaces."""
+
+    def trim(node: exp.Expr, reader: ExprReader, text: BoundExpr, letters: str | None) -> BoundExpr:
+        if letters not in (None, " "):
+            raise reader.refuse(node, "only spaces can be trimmed", "Leave out the characters to trim.")
+        return bound_call(op, text)
+
+    return trim
 
 
-def text_part(node: exp.Expression, reader: ExprReader, text: BoundExpr, start: int, size: int) -> BoundExpr:
+def text_part(node: exp.Expr, reader: ExprReader, text: BoundExpr, start: int, size: int) -> BoundExpr:
     """Return a substring; positions before the first count towards its length, as in PostgreSQL."""
     if size < 0:
         raise reader.refuse(node, "negative substring length is not allowed", "Write 0 or more.")
@@ -42,52 +42,43 @@ def text_part(node: exp.Expression, reader: ExprReader, text: BoundExpr, start: 
     return bound_call("part", text, bound_constant(start, INTEGER), bound_constant(max(end - start, 0), INTEGER))
 
 
-def bind_substring(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """Bind SUBSTRING(text, start, size)."""
-    text, start = reader.bind_as(node.this, TEXT), reader.constant_integer(node.args.get("start"), 1)
-    return text_part(
-        node, reader, text, start, reader.constant_integer(node.args.get("length"), 2 * MAX_TEXT_LENGTH + abs(start))
-    )
+def substring(node: exp.Expr, reader: ExprReader, text: BoundExpr, start: int | None, length: int | None) -> BoundExpr:
+    """Return SUBSTRING(text, start, length)."""
+    start = 1 if start is None else start
+    return text_part(node, reader, text, start, 2 * MAX_TEXT_LENGTH + abs(start) if length is None else length)
 
 
-def bind_left(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """Bind LEFT(text, size); a negative size leaves out as many characters at the end, as in PostgreSQL."""
-    text, size = reader.bind_as(node.this, TEXT), reader.constant_integer(node.expression, 0)
+def left(node: exp.Expr, reader: ExprReader, text: BoundExpr, size: int) -> BoundExpr:
+    """Return LEFT(text, size); a negative size leaves out as many characters at the end, as in PostgreSQL."""
     if size < 0:
         return bound_call("drop_last", text, bound_constant(-size, INTEGER))
     return text_part(node, reader, text, 1, size)
 
 
-def bind_right(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """Bind RIGHT(text, size); a negative size leaves out as many characters at the start, as in PostgreSQL."""
-    text, size = reader.bind_as(node.this, TEXT), reader.constant_integer(node.expression, 0)
+def right(node: exp.Expr, reader: ExprReader, text: BoundExpr, size: int) -> BoundExpr:
+    """Return RIGHT(text, size); a negative size leaves out as many characters at the start, as in PostgreSQL."""
     if size > 0:
         return bound_call("keep_last", text, bound_constant(size, INTEGER))
     return text_part(node, reader, text, 1 - size, 2 * MAX_TEXT_LENGTH if size else 0)
 
 
-def bind_position(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """Bind POSITION(part IN text), STRPOS(text, part) and INSTR(text, part)."""
-    text, part = reader.bind_as(node.this, TEXT), str(reader.constant_value(node.args["substr"], TEXT))
+def position(_node: exp.Expr, _reader: ExprReader, text: BoundExpr, part: str) -> BoundExpr:
+    """Return POSITION(part IN text), STRPOS(text, part) or INSTR(text, part)."""
     if not part:  # at the first place of every text
         return bound_call("as_integer", bound_call("at_most", bound_constant("", TEXT), text))
     return bound_call("position", text, bound_constant(part, TEXT))
 
 
-def bind_replace(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """Bind REPLACE(text, old, new)."""
-    text = reader.bind_as(node.this, TEXT)
-    old, new = (str(reader.constant_value(node.args[name], TEXT)) for name in ("expression", "replacement"))
+def replace_text(node: exp.Expr, reader: ExprReader, text: BoundExpr, old: str, new: str) -> BoundExpr:
+    """Return REPLACE(text, old, new)."""
     if old and len(new) > MAX_GROWTH * len(old):
         cause = f"the replacement must not be more than {MAX_GROWTH} times as long as the text that it replaces"
         raise reader.refuse(node, cause, "Write a shorter one.")
     return bound_call("replace", text, bound_constant(old, TEXT), bound_constant(new, TEXT)) if old else text
 
 
-def bind_split_part(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """Bind SPLIT_PART(text, delimiter, number); without a delimiter, the whole text is one field."""
-    text, delimiter = reader.bind_as(node.this, TEXT), str(reader.constant_value(node.args["delimiter"], TEXT))
-    number = reader.constant_integer(node.args["part_index"], 0)
+def split_part(node: exp.Expr, reader: ExprReader, text: BoundExpr, delimiter: str, number: int) -> BoundExpr:
+    """Return SPLIT_PART(text, delimiter, number); without a delimiter, the whole text is one field."""
     if number == 0:
         raise reader.refuse(node, "field position must not be zero", "Write 1 for the first field, or -1 for the last.")
     if not delimiter:
@@ -95,7 +86,7 @@ def bind_split_part(node: exp.Expression, reader: ExprReader) -> BoundExpr:
     return bound_call("split_part", text, bound_constant(number, INTEGER), bound_constant(delimiter, TEXT))
 
 
-def as_text(node: exp.Expression, reader: ExprReader, bound: BoundExpr) -> BoundExpr:
+def as_text(node: exp.Expr, reader: ExprReader, bound: BoundExpr) -> BoundExpr:
     """Return a value as text."""
     op = {INTEGER: "write_integer", BOOLEAN: "write_boolean", DATE: "write_date"}.get(bound.type)
     if bound.type is TEXT or is_null(bound):
@@ -113,7 +104,7 @@ def concatenate(texts: Sequence[BoundExpr]) -> BoundExpr:
     return bound_call("join", *texts) if len(texts) > 1 else texts[0]
 
 
-def bind_concat(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+def bind_concat(node: exp.Expr, reader: ExprReader) -> BoundExpr:
     """Bind CONCAT, which ignores NULL."""
     texts = [(operand, reader.bind(operand)) for operand in node.expressions]
     for each, bound in texts:
@@ -132,10 +123,7 @@ def _normalise_pattern(text: str, escape: str) -> str:
     normalised, letters = "", iter(text)
     for letter in letters:
         if letter == escape:
-            following = next(letters, "")
-            if not following:
-                raise ValueError("the pattern must not end with its escape character")
-            normalised += _escape_letter(following)
+            normalised += _escape_letter(next(letters))
         else:
             normalised += letter if letter in "%_" else _escape_letter(letter)
     return normalised
@@ -145,38 +133,28 @@ def _escape_letter(letter: str) -> str:
     return "\\" + letter if letter in "%_\\" else letter
 
 
-def bind_like(node: exp.Expression, reader: ExprReader, escape: str = "\\") -> BoundExpr:
-    """Bind LIKE or ILIKE with a constant pattern."""
+def like(node: exp.Expr, reader: ExprReader, text: BoundExpr, pattern: str, escape: str) -> BoundExpr:
+    """Return LIKE or ILIKE."""
     op = "like" if isinstance(node, exp.Like) else "like_any_case"
-    text, pattern = reader.bind_as(node.this, TEXT), str(reader.constant_value(node.expression, TEXT))
     matched = bound_call(op, text, bound_constant(_normalise_pattern(pattern, escape), TEXT))
     check_pattern(text, matched.expr, reader.lists, node, reader.clause)
     return bound_call("not", matched) if node.args.get("negate") else matched
 
 
-def bind_like_escape(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-    """Bind LIKE … ESCAPE."""
-    letter = str(reader.constant_value(node.expression, TEXT))
-    if type(node.this) not in (exp.Like, exp.ILike) or len(letter) > 1:
-        raise reader.refuse(node, "ESCAPE takes one character, after LIKE or ILIKE", "Use a backslash instead.")
-    return bind_like(node.this, reader, letter)
+def affix_function(before: str, after: str) -> Callable[..., BoundExpr]:
+    """Return what searches for a constant in a text, or at one end of it."""
 
-
-def affix_function(before: str, after: str) -> NodeHandler:
-    """Return the handler of a function that searches for a constant in a text, or at one end of it."""
-
-    def handle(node: exp.Expression, reader: ExprReader) -> BoundExpr:
-        text, literal = reader.bind_as(node.this, TEXT), str(reader.constant_value(node.expression, TEXT))
+    def search(_node: exp.Expr, _reader: ExprReader, text: BoundExpr, literal: str) -> BoundExpr:
         return bound_call("like", text, bound_constant(before + "".join(map(_escape_letter, literal)) + after, TEXT))
 
-    return handle
+    return search
 
 
-def bind_regexp(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+def bind_regexp(node: exp.Expr, reader: ExprReader) -> BoundExpr:
     """Bind a regular-expression match."""
-    text, pattern = reader.bind_as(node.this, TEXT), str(reader.constant_value(node.expression, TEXT))
+    text, pattern = reader.bind_as(node.this, TEXT), reader.constant_text(node.expression)
     flag_node = node.args.get("flag")
-    flag = "" if flag_node is None else str(reader.constant_value(flag_node, TEXT))
+    flag = "" if flag_node is None else reader.constant_text(flag_node)
     if flag not in ("", "c", "i"):
         raise reader.refuse(node, "only the flags i and c are supported", "Leave the flags out.")
     if not isinstance(node, exp.RegexpILike) and flag != "i":
@@ -187,9 +165,9 @@ def bind_regexp(node: exp.Expression, reader: ExprReader) -> BoundExpr:
     return _bound_match(bound_call("lower", text), pattern.lower())
 
 
-def bind_similar_to(node: exp.Expression, reader: ExprReader) -> BoundExpr:
+def bind_similar_to(node: exp.Expr, reader: ExprReader) -> BoundExpr:
     """Bind SIMILAR TO, which matches the whole text with LIKE wildcards and regular-expression operators."""
-    pattern = str(reader.constant_value(node.expression, TEXT))
+    pattern = reader.constant_text(node.expression)
     special = {"%": ".*", "_": ".", ".": "\\.", "^": "\\^", "$": "\\$", "\\%": "%", "\\_": "_"}
     tokens = re.findall(r"\\.|\[[^\]]*\]|.", pattern, re.DOTALL)
     inside = "".join(special.get(token, token) for token in tokens)

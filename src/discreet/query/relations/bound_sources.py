@@ -15,7 +15,7 @@ from discreet.query.expressions.binder import ColumnLookup, NameLookup, bind_exp
 from discreet.query.expressions.bound_expr import BoundExpr, RangeEnd
 from discreet.query.expressions.declared_values import DeclaredLists
 from discreet.query.syntax.resolved_query import ResolvedQuery, columns_in, reference_of
-from discreet.query.syntax.source_position import refuse
+from discreet.query.syntax.syntax_tree import refuse
 
 ValuesLookup = Callable[[], tuple[Value, ...] | None]
 RangeLookup = Callable[[], BoundExpr]

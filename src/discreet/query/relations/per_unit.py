@@ -4,15 +4,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
+from operator import itemgetter
 
 from sqlglot import exp
 
 from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, Expr, Type, UnitAggregate
 from discreet.kernel.relation import Derive, JoinKind, JoinOnUnit, NumberRows, PerUnit, Relation, Where
 from discreet.query.aggregation.additive_aggregates import check_arguments, split_filter
-from discreet.query.aggregation.group_keys import GroupedSelect, GroupKey, has_null_group, key_domain
-from discreet.query.aggregation.quantile_aggregates import function_name, null_unless
-from discreet.query.aggregation.rewrite import GroupRewriter
+from discreet.query.aggregation.group_keys import GroupedSelect, GroupKey, GroupRewriter, key_domain
+from discreet.query.aggregation.quantile_aggregates import null_unless
 from discreet.query.aggregation.sum_grids import Scale, finest_grid
 from discreet.query.expressions.bound_expr import BoundExpr
 from discreet.query.relations.bound_sources import (
@@ -28,17 +28,13 @@ from discreet.query.relations.bound_sources import (
 )
 from discreet.query.relations.ownership import (
     determines_unit,
-    is_constant_per_unit,
     is_unique,
-    never_null,
-    parent_keys_of,
     unit_key_index,
 )
 from discreet.query.relations.predicates import conjuncts, filter_rows
-from discreet.query.relations.projection import check_row_clauses, project
-from discreet.query.relations.row_numbers import complete_order
-from discreet.query.syntax.resolved_query import NestedQuery, Reference, computed_column
-from discreet.query.syntax.source_position import build_or_refuse, refuse
+from discreet.query.relations.projection import check_row_clauses, complete_order, computed_info, project
+from discreet.query.syntax.resolved_query import Reference, computed_column
+from discreet.query.syntax.syntax_tree import NestedQuery, build_or_refuse, function_name, refuse
 
 _ONE = Constant(1, Type.INTEGER)
 _EXTREMES: dict[type[exp.Expr], AggregateFunction] = {
@@ -51,17 +47,13 @@ _ARGUMENTS: dict[type[exp.Expr], bool] = {exp.ArgMin: False, exp.ArgMax: True}  
 CombineParts = Callable[[tuple[Expr, ...]], Expr]
 
 
-def _first_part(parts: tuple[Expr, ...]) -> Expr:
-    return parts[0]
-
-
 @dataclass(frozen=True)
 class PerUnitAggregate:
     """An aggregate per unit: its parts, how they are combined, and public facts about the result."""
 
     parts: tuple[UnitAggregate, ...]
     bound: BoundExpr
-    combine: CombineParts = _first_part
+    combine: CombineParts = itemgetter(0)
     values: ValuesLookup = field(default=no_values)
     null_is_group: bool = False
     never_null: bool = False
@@ -82,10 +74,6 @@ def per_unit_aggregate(node: exp.Expr, rows: PrivateSource) -> PerUnitAggregate:
     raise refuse(call, "SELECT", f"{function_name(call)} per unit is not supported", hint)
 
 
-def _bound_of(expr: Expr, low: Fraction | None = None, high: Fraction | None = None) -> BoundExpr:
-    return BoundExpr(expr, low, high)
-
-
 def _per_unit_count(call: exp.Count, rows: PrivateSource, when: Expr | None) -> PerUnitAggregate:
     if isinstance(call.this, exp.Star):
         aggregate = (
@@ -93,7 +81,7 @@ def _per_unit_count(call: exp.Count, rows: PrivateSource, when: Expr | None) -> 
             if when is None
             else UnitAggregate(AggregateFunction.COUNT, null_unless(_ONE, when))
         )
-        return PerUnitAggregate((aggregate,), _bound_of(_ONE), never_null=True, lower=Fraction(when is None))
+        return PerUnitAggregate((aggregate,), BoundExpr(_ONE), never_null=True, lower=Fraction(when is None))
     distinct = isinstance(call.this, exp.Distinct)
     nodes = call.this.expressions if isinstance(call.this, exp.Distinct) else [call.this]
     if len(nodes) != 1 or isinstance(nodes[0], exp.Tuple) or call.expressions:
@@ -105,7 +93,7 @@ def _per_unit_count(call: exp.Count, rows: PrivateSource, when: Expr | None) -> 
     domain = key_domain(bound.expr, rows.columns_by_name()) if distinct else None
     upper = None if domain is None else Fraction(len(domain))
     return PerUnitAggregate(
-        (aggregate,), _bound_of(_ONE, None if upper is None else Fraction(0), upper), never_null=True, lower=Fraction(0)
+        (aggregate,), BoundExpr(_ONE, None if upper is None else Fraction(0), upper), never_null=True, lower=Fraction(0)
     )
 
 
@@ -222,10 +210,6 @@ def _refuse_subquery(query: NestedQuery) -> exp.Expr:
     raise refuse(query, "SELECT", cause, "Run the inner query first, then write its result as a constant.")
 
 
-def _join_first_value(relation: Relation, value: Relation) -> Relation:
-    return JoinOnUnit(relation, value, None, JoinKind.LEFT, max_rows_per_unit=1)
-
-
 class _PerUnitBuilder:
     """Collects the per-unit columns while the SELECT list is bound."""
 
@@ -286,14 +270,16 @@ class _PerUnitBuilder:
                 keys.append((name, expr))
             else:
                 values.append((name, UnitAggregate(AggregateFunction.MIN, expr)))  # one value per unit
-            infos.append(self._key_info(name, key, key_index))
+            infos.append(self._key_info(name, key))
         values += [(name, folded) for folded, name in self._aggregates.items()]
         first = self._keys[0].node
         relation: Relation = build_or_refuse(
             lambda: PerUnit(self._rows.relation, tuple(keys), tuple(values)), first, "GROUP BY"
         )
         for value, _ in self._first_values.values():
-            relation = build_or_refuse(partial(_join_first_value, relation, value), first, "GROUP BY")
+            relation = build_or_refuse(
+                partial(JoinOnUnit, relation, value, None, JoinKind.LEFT, max_rows_per_unit=1), first, "GROUP BY"
+            )
         computed = [each for each in self._computed.items() if not isinstance(each[0], Column)]
         if not computed:
             return PrivateSource(relation, (View(_UNIT_REF, None, (*infos, *self._computed.values())),))
@@ -302,22 +288,9 @@ class _PerUnitBuilder:
         derived = build_or_refuse(lambda: Derive(relation, columns), first, "GROUP BY")
         return PrivateSource(derived, (View(_UNIT_REF, None, (*infos, *self._computed.values())),))
 
-    def _key_info(self, name: str, key: GroupKey, key_index: int | None) -> ColumnInfo:
-        expr, columns = key.bound.expr, self._columns
-        bound = replace(key.bound, expr=Column(name, expr.type), domain=None, unit_key_index=key_index)
-        window = columns[expr.name].window if isinstance(expr, Column) else None
-        values = lambda: key_domain(expr, columns)  # noqa: E731 - evaluated lazily
-        has_no_null = never_null(expr, columns)
-        return ColumnInfo(
-            name,
-            bound,
-            values,
-            None,
-            has_null_group(expr, columns),
-            parent_keys_of(expr, columns),
-            window,
-            has_no_null,
-            constant_per_unit=is_constant_per_unit(expr, columns),
-            declared_values=columns[expr.name].declared_values if isinstance(expr, Column) else None,
-            unique=is_unique(expr, columns),
-        )
+    def _key_info(self, name: str, key: GroupKey) -> ColumnInfo:
+        info, columns, expr = computed_info(name, name, key.bound, self._columns), self._columns, key.bound.expr
+        if not isinstance(expr, Column):
+            return replace(info, in_range=False)
+        known = columns[expr.name]
+        return replace(info, in_range=False, window=known.window, declared_values=known.declared_values)

@@ -18,7 +18,7 @@ from discreet.kernel.expr import Call, Column, Constant, Expr, Type, Value
 from discreet.kernel.relation import Where
 from discreet.query.expressions.bound_expr import RangeEnd
 from discreet.query.expressions.coercion import TYPE_NAMES
-from discreet.query.expressions.public_domains import domain_of
+from discreet.query.expressions.public_domains import NOT_EVALUATED, domain_of
 from discreet.query.relations.bound_sources import (
     ColumnInfo,
     PrivateSource,
@@ -27,11 +27,13 @@ from discreet.query.relations.bound_sources import (
     bind_value,
     stored_lookup,
 )
-from discreet.query.syntax.source_position import build_or_refuse, refuse
-from discreet.query.syntax.syntax_tree import WINDOW_HINT, first_aggregate, first_subquery, first_window
+from discreet.query.syntax.syntax_tree import NO_SUBQUERY, build_or_refuse, check_row_wise, refuse
 
 _MAX_VALUES_TESTED = 10_000  # values of a column that a condition is evaluated on
-_NOT_EVALUATED = frozenset({"ln", "log10", "exp", "power", "like", "like_any_case", "matches"})  # engines may differ
+_SUBQUERY_HINT = (
+    "Run the inner query first, then write its result as a constant. IN and EXISTS on the unit must be separate "
+    "conditions, combined with AND."
+)
 _SMALLEST_STEP = {
     Type.INTEGER: Fraction(1),
     Type.REAL: Fraction(0),
@@ -116,7 +118,7 @@ def _is_portable(condition: Expr) -> bool:
     """Return whether a condition has the same result in Python as in every engine."""
     if not isinstance(condition, Call):
         return True
-    return condition.op not in _NOT_EVALUATED and all(map(_is_portable, condition.args))
+    return condition.op not in NOT_EVALUATED and all(map(_is_portable, condition.args))
 
 
 def _remaining_values(info: ColumnInfo, narrowed: ColumnInfo, condition: Expr) -> ValuesLookup:
@@ -161,21 +163,8 @@ def conjunction(conditions: Sequence[Expr]) -> Expr | None:
 
 def bind_condition(node: exp.Expr, views: Sequence[View], clause: str) -> Expr:
     """Bind a condition on single rows."""
-    if (inner := first_subquery(node)) is not None:
-        hint = (
-            "Run the inner query first, then write its result as a constant. IN and EXISTS on the unit must be "
-            "separate conditions, combined with AND."
-        )
-        raise refuse(inner, clause, "private rows cannot be combined with the result of a subquery", hint)
-    if (inner := first_aggregate(node)) is not None:
-        raise refuse(
-            inner,
-            clause,
-            f"aggregate functions are not allowed in {clause}",
-            "Use HAVING, or aggregate per unit in a subquery.",
-        )
-    if (inner := first_window(node)) is not None:
-        raise refuse(inner, clause, "window functions are not allowed on private rows", WINDOW_HINT)
+    aggregates = f"aggregate functions are not allowed in {clause}", "Use HAVING, or aggregate per unit in a subquery."
+    check_row_wise(node, clause, aggregates, (NO_SUBQUERY[0], _SUBQUERY_HINT))
     expr = bind_value(node, stored_lookup(views, clause), clause).expr
     if isinstance(expr, Constant) and expr.value is None:
         return Constant(None, Type.BOOLEAN)

@@ -1,12 +1,27 @@
-"""A SELECT without aggregates, over private rows or one public table."""
+"""A SELECT without aggregates, over private rows or one public table.
 
-from collections.abc import Sequence
+ROW_NUMBER() OVER (PARTITION BY unit ORDER BY …), in SELECT or QUALIFY, numbers the rows of each unit. The number is a
+column like any other. Where conditions limit it, only as many rows of a unit are kept, which bounds the unit's
+contribution: `WHERE n = 1` leaves one row.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 
 from sqlglot import exp
 
-from discreet.kernel.expr import Column, Expr
-from discreet.kernel.relation import Derive, PublicTable
+from discreet.kernel.expr import Call, Column, Constant, Expr, Schema, Type
+from discreet.kernel.relation import (
+    Derive,
+    JoinOnUnit,
+    JoinPublic,
+    NumberRows,
+    PublicTable,
+    Relation,
+    SemiJoinOnUnit,
+    Where,
+)
 from discreet.query.aggregation.group_keys import has_null_group, key_domain
 from discreet.query.expressions.bound_expr import BoundExpr
 from discreet.query.relations.bound_sources import (
@@ -20,17 +35,32 @@ from discreet.query.relations.bound_sources import (
     unused_name,
 )
 from discreet.query.relations.ownership import (
+    determines_unit,
     is_constant_per_unit,
     is_unique,
     never_null,
     parent_keys_of,
     stays_in_range,
     unit_key_index,
+    unit_key_names,
 )
-from discreet.query.relations.predicates import bind_condition, conjunction, conjuncts, narrow_ranges
-from discreet.query.syntax.resolved_query import ResolvedQuery, ResolvedSelect, SelectItem
-from discreet.query.syntax.source_position import build_or_refuse, refuse
-from discreet.query.syntax.syntax_tree import WINDOW_HINT, first_aggregate, first_subquery, first_window
+from discreet.query.relations.predicates import bind_condition, conjunction, conjuncts, filter_rows, narrow_ranges
+from discreet.query.syntax.resolved_query import (
+    Reference,
+    ResolvedQuery,
+    ResolvedSelect,
+    SelectItem,
+    computed_column,
+    rewrite,
+)
+from discreet.query.syntax.syntax_tree import (
+    WINDOW_HINT,
+    build_or_refuse,
+    check_row_wise,
+    first_aggregate,
+    first_window,
+    refuse,
+)
 
 _REFUSED_CLAUSES = {
     "order": ("ORDER BY", "private rows cannot be ordered", "Put ORDER BY after the aggregate."),
@@ -81,24 +111,25 @@ def derive_columns(columns: Sequence[tuple[str, BoundExpr]], rows: PrivateSource
 
 
 def _bind_item(output: SelectItem, rows: PrivateSource) -> BoundExpr:
-    if (inner := first_window(output.node)) is not None:
-        cause = "window functions are not allowed on private rows"
-        raise refuse(inner, "SELECT", cause, WINDOW_HINT)
-    if (inner := first_subquery(output.node)) is not None:
-        cause = "private rows cannot be combined with the result of a subquery"
-        raise refuse(inner, "SELECT", cause, "Run the inner query first, then write its result as a constant.")
+    check_row_wise(output.node, "SELECT")
     return bind_value(output.node, stored_lookup(rows.views, "SELECT"), "SELECT")
 
 
 def _derived_info(name: str, inner_name: str, bound: BoundExpr, columns: dict[str, ColumnInfo]) -> ColumnInfo:
-    column = Column(inner_name, bound.type)
+    if isinstance(bound.expr, Column):
+        return replace(columns[bound.expr.name], name=name).with_column_name(inner_name)
+    return computed_info(name, inner_name, bound, columns)
+
+
+def computed_info(name: str, inner_name: str, bound: BoundExpr, columns: dict[str, ColumnInfo]) -> ColumnInfo:
+    """Return a column of the relation that holds an expression, with what follows from the expression's columns."""
     expr = bound.expr
-    if isinstance(expr, Column):
-        return replace(columns[expr.name], name=name).with_column_name(inner_name)
-    derived_bound = replace(bound, expr=column, domain=None, unit_key_index=unit_key_index(expr, columns))
+    column_bound = replace(
+        bound, expr=Column(inner_name, bound.type), domain=None, unit_key_index=unit_key_index(expr, columns)
+    )
     return ColumnInfo(
         name,
-        derived_bound,
+        column_bound,
         values=lambda: key_domain(expr, columns),
         null_is_group=has_null_group(expr, columns),
         parent_keys=parent_keys_of(expr, columns),
@@ -137,3 +168,119 @@ def select_public(select: ResolvedSelect, public: PublicSource) -> PublicSource:
     table = PublicTable(public.table.table, public.table.columns, predicate)
     view = View(None, None, tuple(columns))
     return PublicSource(table, view if predicate is None else narrow_ranges((view,), predicate)[0])
+
+
+_MAX_LAST = 1_000_000  # a larger limit bounds no contribution
+Order = tuple[tuple[Expr, bool], ...]  # expressions, and whether they are descending
+
+
+def project_numbered(select: ResolvedSelect, rows: PrivateSource) -> PrivateSource:
+    """Return the rows of a SELECT without aggregates, in which ROW_NUMBER() may number the rows of each unit."""
+    numbering = _Numbering(rows)
+    output = [replace(item, node=numbering.rewrite(item.node, "SELECT")) for item in select.items]
+    if select.qualify is not None and first_window(select.qualify) is None:
+        raise refuse(select.qualify, "QUALIFY", "QUALIFY needs a window function", "Use WHERE.")
+    conditions = [numbering.rewrite(node, "QUALIFY") for node in conjuncts(select.qualify)]
+    return project(output, limit_row_numbers(filter_rows(numbering.rows, conditions, "QUALIFY")))
+
+
+def limit_row_numbers(rows: PrivateSource) -> PrivateSource:
+    """Return the same rows, of which no more are numbered than their conditions let through."""
+    ends = ((info.column.name, info.upper or info.bound.high) for view in rows.views for info in view.columns)
+    limits = {name: int(end) for name, end in ends if isinstance(end, Fraction) and 1 <= end <= _MAX_LAST}
+    return PrivateSource(_limit_numbers(rows.relation, limits), rows.views)
+
+
+def _limit_numbers(relation: Relation, limits: Mapping[str, int]) -> Relation:
+    """Return a relation in which columns that are row numbers end at their limits; `limits` may have other columns."""
+    match relation:
+        case Where(source) | SemiJoinOnUnit(source) | JoinPublic(source):
+            return replace(relation, source=_limit_numbers(source, limits))
+        case Derive(source, columns):
+            inner = {expr.name: limits[name] for name, expr in columns if isinstance(expr, Column) and name in limits}
+            return replace(relation, source=_limit_numbers(source, inner))
+        case JoinOnUnit(left, right):
+            return replace(relation, left=_limit_numbers(left, limits), right=_limit_numbers(right, limits))
+        case NumberRows(source, name, _, _, last) if name in limits:
+            inner = {other: limit for other, limit in limits.items() if other != name}
+            limited = min(limits[name], last or _MAX_LAST)
+            return replace(relation, source=_limit_numbers(source, inner), last=limited)
+        case NumberRows(source):
+            return replace(relation, source=_limit_numbers(source, limits))
+    return relation
+
+
+class _Numbering:
+    """Adds a column for each ROW_NUMBER() of a SELECT."""
+
+    def __init__(self, rows: PrivateSource) -> None:
+        self.rows = rows
+        self._source = rows
+        self._names: dict[tuple[tuple[Expr, ...], Order], str] = {}
+
+    def rewrite(self, node: exp.Expr, clause: str) -> exp.Expr:
+        """Return an expression with a column in place of each ROW_NUMBER()."""
+
+        def replacement(part: exp.Expr) -> exp.Expr | None:
+            if not isinstance(part, exp.Window) or not isinstance(part.this, exp.RowNumber):
+                return None
+            name = self._add_number(part, clause)
+            return computed_column(name, Reference(name, 0), part)
+
+        return rewrite(node, replacement)
+
+    def _add_number(self, window: exp.Window, clause: str) -> str:
+        """Return the name of a number, which is that of its source, too."""
+        surplus = [name for name, given in window.args.items() if given and name not in _WINDOW_ARGUMENTS]
+        if surplus:
+            cause = "ROW_NUMBER() takes PARTITION BY and ORDER BY only"
+            raise refuse(window, clause, cause, "Leave out everything else.")
+        keys = _partition_keys(window, self._source, clause)
+        order = _order_of(window, self._source, clause)
+        if (keys, order) not in self._names:
+            relation = self.rows.relation
+            name = unused_name("row_number", relation.shape.schema)
+            numbered = build_or_refuse(lambda: self._numbered(name, keys, order), window, clause)
+            info = ColumnInfo(name, BoundExpr(Column(name, Type.INTEGER)), never_null=True, lower=Fraction(1))
+            self.rows = PrivateSource(numbered, (*self.rows.views, View(name, None, (info,))))
+            self._names[keys, order] = name
+        return self._names[keys, order]
+
+    def _numbered(self, name: str, keys: tuple[Expr, ...], order: Order) -> Relation:
+        schema = self.rows.relation.shape.schema  # with earlier numbers
+        return NumberRows(self.rows.relation, name, keys, complete_order(order, schema))
+
+
+_WINDOW_ARGUMENTS = ("this", "partition_by", "order", "over")
+
+
+def _partition_keys(window: exp.Window, rows: PrivateSource, clause: str) -> tuple[Expr, ...]:
+    """Return the keys of PARTITION BY beyond the unit, which must be among them."""
+    nodes = window.args.get("partition_by") or ()
+    exprs = [bind_value(node, stored_lookup(rows.views, clause), clause).expr for node in nodes]
+    if not determines_unit(exprs, rows):
+        names = unit_key_names(rows)
+        cause = "rows can only be numbered within a privacy unit, so PARTITION BY must name it"
+        if rows.relation.shape.unit is None:
+            cause = "rows cannot be numbered, because every row is its own unit"
+        raise refuse(window, clause, cause, f"Add PARTITION BY {', '.join(names)}." if names else WINDOW_HINT)
+    columns = rows.columns_by_name()
+    return tuple(expr for expr in exprs if unit_key_index(expr, columns) is None and not isinstance(expr, Constant))
+
+
+def _order_of(window: exp.Window, rows: PrivateSource, clause: str) -> Order:
+    order: list[tuple[Expr, bool]] = []
+    for node in window.args["order"].expressions if window.args.get("order") else ():
+        expr = bind_value(node.this, stored_lookup(rows.views, clause), clause).expr
+        if node.args.get("nulls_first") and not never_null(expr, rows.columns_by_name()):
+            order.append((Call("is_null", (expr,)), True))
+        order.append((expr, bool(node.args.get("desc"))))
+    return complete_order(order, rows.relation.shape.schema)
+
+
+def complete_order(order: Iterable[tuple[Expr, bool]], schema: Schema) -> Order:
+    """Return an order that all columns complete: rows that tie are equal, so the engine cannot choose among them."""
+    directions: dict[Expr, bool] = {}
+    for expr, descending in (*order, *((Column(name, kind), False) for name, kind in schema.items())):
+        directions.setdefault(expr, descending)
+    return tuple(directions.items())

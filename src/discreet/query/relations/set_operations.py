@@ -18,7 +18,7 @@ from discreet.query.relations.bound_sources import (
 )
 from discreet.query.relations.projection import check_row_clauses
 from discreet.query.syntax.resolved_query import ResolvedSetOperation
-from discreet.query.syntax.source_position import build_or_refuse, refuse
+from discreet.query.syntax.syntax_tree import build_or_refuse, refuse
 
 
 def combine_sources(query: ResolvedSetOperation, left: BoundSource, right: BoundSource) -> BoundSource:

@@ -35,15 +35,14 @@ from discreet.query.relations.bound_sources import (
 from discreet.query.relations.ownership import parent_keys_of, unit_key_index, unit_key_names
 from discreet.query.relations.predicates import bind_condition, conjunction
 from discreet.query.syntax.resolved_query import columns_in
-from discreet.query.syntax.source_position import build_or_refuse, refuse
-from discreet.query.syntax.syntax_tree import first_subquery
+from discreet.query.syntax.syntax_tree import build_or_refuse, first_subquery, refuse
 
 _WIDENING = {(Type.INTEGER, Type.REAL): "to_real", (Type.DATE, Type.TIMESTAMP): "to_timestamp"}
 Nodes = Sequence[exp.Expr]
 
 
 @dataclass(frozen=True)
-class _JoinSpec:
+class JoinSpec:
     """The kind of a join, its context, and its place in the query."""
 
     keep: JoinKind
@@ -60,40 +59,28 @@ class JoinEquality:
     node: exp.Expr
 
 
-def inner_join(
-    rows: PrivateSource, source: PrivateSource | PublicSource, nodes: Nodes, context: BindContext, source_node: exp.Expr
-) -> tuple[PrivateSource, Nodes]:
-    """Return the inner join, and the conditions that it used."""
-    spec = _JoinSpec(JoinKind.INNER, context, source_node)
+def join_source(
+    rows: PrivateSource, source: PrivateSource | PublicSource, nodes: Nodes, spec: JoinSpec
+) -> tuple[PrivateSource, list[exp.Expr]]:
+    """Return the join, and the conditions that it used: an inner join uses only equalities, a left join all."""
+    taken = rows.relation.shape.schema
     if isinstance(source, PrivateSource):
-        other = private_without_clashes(source, rows.relation.shape.schema)
+        other = private_without_clashes(source, taken)
         pairs = join_equalities(nodes, rows.views, other.views)
-        return _join_private(rows, other, _conditions_beyond_unit(rows, other, pairs, source_node), spec), [
-            pair.node for pair in pairs
-        ]
-    public = public_without_clashes(source, rows.relation.shape.schema)
+        others = _other_conditions(nodes, pairs, (*rows.views, *other.views), spec)
+        conditions = [*_conditions_beyond_unit(rows, other, pairs, spec.node), *others]
+        return _join_private(rows, other, conditions, spec), [pair.node for pair in pairs]
+    public = public_without_clashes(source, taken)
     pairs = [pair for pair in join_equalities(nodes, rows.views, (public.view,)) if _is_public_key(pair)]
-    return _join_public(rows, public, pairs, None, spec), [pair.node for pair in pairs]
+    condition = conjunction(_other_conditions(nodes, pairs, (*rows.views, public.view), spec))
+    return _join_public(rows, public, pairs, condition, spec), [pair.node for pair in pairs]
 
 
-def left_join(
-    rows: PrivateSource, source: PrivateSource | PublicSource, nodes: Nodes, context: BindContext, source_node: exp.Expr
-) -> PrivateSource:
-    """Return the left join on all conditions."""
-    spec = _JoinSpec(JoinKind.LEFT, context, source_node)
-    if isinstance(source, PrivateSource):
-        other = private_without_clashes(source, rows.relation.shape.schema)
-        pairs = join_equalities(nodes, rows.views, other.views)
-        others = [bind_condition(node, (*rows.views, *other.views), "ON") for node in _other_conditions(nodes, pairs)]
-        return _join_private(rows, other, [*_conditions_beyond_unit(rows, other, pairs, source_node), *others], spec)
-    public = public_without_clashes(source, rows.relation.shape.schema)
-    pairs = [pair for pair in join_equalities(nodes, rows.views, (public.view,)) if _is_public_key(pair)]
-    others = [bind_condition(node, (*rows.views, public.view), "ON") for node in _other_conditions(nodes, pairs)]
-    return _join_public(rows, public, pairs, conjunction(others), spec)
-
-
-def _other_conditions(nodes: Nodes, pairs: Sequence[JoinEquality]) -> list[exp.Expr]:
-    return [node for node in nodes if not any(node is pair.node for pair in pairs)]
+def _other_conditions(nodes: Nodes, pairs: Sequence[JoinEquality], views: Sequence[View], spec: JoinSpec) -> list[Expr]:
+    """Return the conditions of a left join beyond the equalities; those of an inner join filter its result."""
+    if spec.keep is JoinKind.INNER:
+        return []
+    return [bind_condition(node, views, "ON") for node in nodes if not any(node is pair.node for pair in pairs)]
 
 
 def join_equalities(nodes: Nodes, ours: Sequence[View], theirs: Sequence[View]) -> list[JoinEquality]:
@@ -126,7 +113,7 @@ def _is_public_key(pair: JoinEquality) -> bool:
 
 
 def _join_public(
-    rows: PrivateSource, public: PublicSource, pairs: Sequence[JoinEquality], condition: Expr | None, spec: _JoinSpec
+    rows: PrivateSource, public: PublicSource, pairs: Sequence[JoinEquality], condition: Expr | None, spec: JoinSpec
 ) -> PrivateSource:
     names = {name: column.name for name, column in public.table.columns}
     theirs = [pair.right.expr.name for pair in pairs if isinstance(pair.right.expr, Column)]
@@ -172,7 +159,7 @@ def _nullable_view(view: View) -> View:
 
 
 def _join_private(
-    rows: PrivateSource, other: PrivateSource, conditions: Sequence[Expr], spec: _JoinSpec
+    rows: PrivateSource, other: PrivateSource, conditions: Sequence[Expr], spec: JoinSpec
 ) -> PrivateSource:
     limit = spec.context.max_join_fanout
     fanout = _fanout_of(rows.relation) * _fanout_of(other.relation)
@@ -224,7 +211,7 @@ def _unit_join_refusal(rows: PrivateSource, other: PrivateSource, node: exp.Expr
     return refuse(node, "JOIN", "two private tables can be joined only by equality on the whole privacy unit", hint)
 
 
-def _check_fanout(relation: Relation, fanout: int, spec: _JoinSpec, public: PublicSource) -> None:
+def _check_fanout(relation: Relation, fanout: int, spec: JoinSpec, public: PublicSource) -> None:
     total_fanout, limit = _fanout_of(relation) * fanout, spec.context.max_join_fanout
     if total_fanout > limit:
         name = public.table.table

@@ -15,8 +15,7 @@ from discreet.kernel.errors import Refused
 from discreet.kernel.numbers import as_positive
 from discreet.policy.declarations import AUTO, Bound
 from discreet.policy.problems import did_you_mean, shorten
-from discreet.query.syntax.source_position import end_sentence, line_of
-from discreet.query.syntax.syntax_tree import check_counts
+from discreet.query.syntax.syntax_tree import check_counts, end_sentence, line_of
 
 _MAX_TREE_DEPTH = 200
 _MAX_STEPS_PER_TOKEN = 20  # ordinary queries take one or two

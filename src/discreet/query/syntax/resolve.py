@@ -14,7 +14,6 @@ from discreet.query.syntax.resolved_query import (
     FromItem,
     GroupBy,
     Join,
-    NestedQuery,
     OrderTerm,
     ResolvedQuery,
     ResolvedSelect,
@@ -28,14 +27,18 @@ from discreet.query.syntax.resolved_query import (
     rewrite,
 )
 from discreet.query.syntax.scope import Scope
-from discreet.query.syntax.source_position import line_number, quote_name, refuse, sql_of
 from discreet.query.syntax.syntax_tree import (
     MAX_COLUMNS,
     SET_NODES,
+    NestedQuery,
     first_aggregate,
     first_window,
     grouping_sets,
+    line_number,
     nodes_without_subqueries,
+    quote_name,
+    refuse,
+    sql_of,
 )
 
 FindTable = Callable[[exp.Table], TableSource]  # refuses tables that do not exist

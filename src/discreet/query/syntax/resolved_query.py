@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from discreet.query.syntax.source_position import sql_of
+from discreet.query.syntax.syntax_tree import NestedQuery, sql_of
 
 _REFERENCE = "reference"
 
@@ -22,24 +22,6 @@ class Reference:
 
     source: str
     index: int
-
-
-class NestedQuery(exp.Expression):
-    """A subquery in an expression; `query` is a ResolvedQuery."""
-
-    arg_types = {"query": True}  # noqa: RUF012 - as in sqlglot
-
-    @property
-    def query(self) -> "ResolvedQuery":
-        """The query."""
-        query: ResolvedQuery = self.args["query"]
-        return query
-
-    def with_query(self, query: "ResolvedQuery") -> "NestedQuery":
-        """Return the subquery with another query in its place."""
-        copy = NestedQuery(query=query)
-        copy.meta.update(self.meta)
-        return copy
 
 
 @dataclass(frozen=True)

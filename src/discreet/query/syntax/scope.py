@@ -9,7 +9,7 @@ from sqlglot import exp
 from discreet.kernel.errors import Refused
 from discreet.query.syntax.names import matching, name_hint, same_name
 from discreet.query.syntax.resolved_query import FromItem, Join, Reference, column_of, refer
-from discreet.query.syntax.source_position import quote_name, refuse
+from discreet.query.syntax.syntax_tree import quote_name, refuse
 
 
 @dataclass(frozen=True)

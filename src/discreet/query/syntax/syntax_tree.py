@@ -1,14 +1,18 @@
-"""Helpers for syntax trees, and limits on the number of their parts."""
+"""Syntax trees: walks, source positions, refusals that name them, and limits on the number of parts."""
 
 from collections import Counter
-from collections.abc import Iterator
-from itertools import combinations
+from collections.abc import Callable, Iterator
+from itertools import combinations, islice
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlglot import exp
+from sqlglot.errors import ErrorLevel
 
 from discreet.kernel.errors import Refused
-from discreet.query.syntax.resolved_query import NestedQuery
-from discreet.query.syntax.source_position import refuse
+from discreet.policy.problems import shorten
+
+if TYPE_CHECKING:
+    from discreet.query.syntax.resolved_query import ResolvedQuery
 
 # Aggregates without a class in sqlglot.
 _AGGREGATE_NAMES = frozenset(
@@ -44,10 +48,50 @@ _AGGREGATE_NAMES = frozenset(
 )
 
 
+NO_AGGREGATE = "aggregate functions are not allowed here", "Aggregate per unit in a subquery first."
+NO_SUBQUERY = (
+    "private rows cannot be combined with the result of a subquery",
+    "Run the inner query first, then write its result as a constant.",
+)
 WINDOW_HINT = (
     "Aggregate first, then use window functions on the result. For the first rows of each unit, write SELECT *, "
     "ROW_NUMBER() OVER (PARTITION BY unit ORDER BY …) AS n in a subquery, and WHERE n = 1 around it."
 )
+
+
+class NestedQuery(exp.Expression):
+    """A subquery in an expression; `query` is a ResolvedQuery."""
+
+    arg_types = {"query": True}  # noqa: RUF012 - as in sqlglot
+
+    @property
+    def query(self) -> "ResolvedQuery":
+        """The query."""
+        query: ResolvedQuery = self.args["query"]
+        return query
+
+    def with_query(self, query: "ResolvedQuery") -> "NestedQuery":
+        """Return the subquery with another query in its place."""
+        copy = NestedQuery(query=query)
+        copy.meta.update(self.meta)
+        return copy
+
+
+def check_row_wise(
+    node: exp.Expr,
+    clause: str,
+    aggregates: tuple[str, str] = NO_AGGREGATE,
+    subqueries: tuple[str, str] = NO_SUBQUERY,
+) -> None:
+    """Refuse an expression that needs more than one private row; causes and hints are given in pairs."""
+    windows = "window functions are not allowed on private rows", WINDOW_HINT
+    for find, (cause, hint) in (
+        (first_aggregate, aggregates),
+        (first_window, windows),
+        (first_subquery, subqueries),
+    ):
+        if (inner := find(node)) is not None:
+            raise refuse(inner, clause, cause, hint)
 
 
 def nodes_without_subqueries(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -134,7 +178,7 @@ def _limited_counts(node: exp.Expr, seen: Counter[str]) -> Iterator[tuple[str, s
             yield (
                 "expressions",
                 "GROUP BY" if isinstance(node, exp.Group) else "ORDER BY",
-                sum(len(_flat_terms(term)) for term in node.expressions),
+                sum(len(flat_terms(term)) for term in node.expressions),
                 MAX_TERMS,
             )
         case exp.Table():
@@ -175,10 +219,10 @@ def grouping_sets(group: exp.Expr) -> list[list[exp.Expr]]:
 
 def _element_sets(node: exp.Expr) -> list[list[exp.Expr]]:
     if not isinstance(node, SET_NODES):
-        return [_flat_terms(node)]
+        return [flat_terms(node)]
     if isinstance(node, exp.GroupingSets):
         return [terms for element in node.expressions for terms in _element_sets(element)]
-    parts = [_flat_terms(element) for element in node.expressions]
+    parts = [flat_terms(element) for element in node.expressions]
     if len(parts) > _MAX_GROUPING_SETS or (isinstance(node, exp.Cube) and 2 ** len(parts) > _MAX_GROUPING_SETS):
         raise _too_many_sets(node)
     if isinstance(node, exp.Rollup):
@@ -193,9 +237,103 @@ def _too_many_sets(node: exp.Expr) -> Refused:
     return refuse(node, "GROUP BY", cause, "List those that you need with GROUPING SETS.")
 
 
-def _flat_terms(node: exp.Expr) -> list[exp.Expr]:
+def flat_terms(node: exp.Expr) -> list[exp.Expr]:
     """Return the terms of a tuple, or the one term."""
     bare = node.unnest()
     if not isinstance(bare, exp.Tuple):
         return [bare]
-    return [part for expression in bare.expressions for part in _flat_terms(expression)]
+    return [part for expression in bare.expressions for part in flat_terms(expression)]
+
+
+_MAX_NODES_SHOWN = 100  # nodes; a message shows 60 characters
+
+
+def line_of(node: exp.Expr) -> str:
+    r"""Return the line on which a part of the query begins, as "line 3".
+
+    >>> from sqlglot import parse_one
+    >>> line_of(parse_one("SELECT a,\n  b + 1", read="postgres").selects[1])
+    'line 2'
+    """
+    return f"line {line_number(node)}"
+
+
+def line_number(node: exp.Expr) -> int:
+    """Return the line on which a part of the query begins."""
+    around: exp.Expr | None = node
+    while around is not None:  # NULL, for example, has no position
+        lines = [part.meta["line"] for part in around.walk() if "line" in part.meta]
+        if lines:
+            return int(min(lines))
+        around = around.parent
+    return 1
+
+
+def sql_of(node: exp.Expr) -> str:
+    """Return the PostgreSQL text of a node, or its kind if it has none.
+
+    A node that replaces a part of the query, such as a released column for its aggregate, gives the original text.
+
+    >>> from sqlglot import parse_one
+    >>> sql_of(parse_one("a+1"))
+    'a + 1'
+    """
+    if next(islice(node.walk(), _MAX_NODES_SHOWN, None), None) is not None:
+        return f"{node.key.upper()}(…)"
+    try:
+        restored = node.transform(
+            lambda part: exp.var(part.meta["original_sql"]()) if "original_sql" in part.meta else part
+        )
+        return restored.sql("postgres", comments=False, unsupported_level=ErrorLevel.IGNORE)
+    except Exception:  # noqa: BLE001 - some trees have no SQL, and this is for messages only
+        return node.key.upper()
+
+
+def function_name(node: exp.Expr) -> str:
+    """Return the name of a function or operator as the query wrote it."""
+    if isinstance(node, exp.Filter | exp.WithinGroup):
+        return function_name(node.this)
+    if isinstance(node, exp.Anonymous):
+        return str(node.this).upper()
+    if isinstance(node, exp.Func):
+        return str(
+            node.meta.get("name") or ("STRING_AGG" if isinstance(node, exp.GroupConcat) else node.sql_name())
+        ).upper()
+    return quote_name(sql_of(node))
+
+
+def quote_name(name: str) -> str:
+    """Return a name in quotation marks, shortened to 40 characters."""
+    return f'"{shorten(name)}"'
+
+
+def refuse(node: exp.Expr | None, clause: str, cause: str, hint: str) -> Refused:
+    r"""Return a refusal with line, clause, cause and hint.
+
+    >>> from sqlglot import parse_one
+    >>> query = parse_one("SELECT a FROM t\nGROUP BY a", read="postgres")
+    >>> print(refuse(query.args["group"], "GROUP BY", '"a" has no declared keys', "Declare them with in = […]"))
+    line 2, GROUP BY: "a" has no declared keys. Declare them with in = […].
+    """
+    where = ", ".join(word for word in (line_of(node) if node is not None else "", clause) if word)
+    return Refused(
+        f"{where}: {end_sentence(cause)} {end_sentence(hint)}"
+        if where
+        else f"{end_sentence(cause)} {end_sentence(hint)}"
+    )
+
+
+def end_sentence(text: str) -> str:
+    """Return a text that ends with a full stop, unless it ends with other punctuation."""
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+Node = TypeVar("Node")
+
+
+def build_or_refuse(make: Callable[[], Node], node: exp.Expr | None, clause: str) -> Node:
+    """Return the result of `make`, or refuse with the kernel's message, which depends only on the query."""
+    try:
+        return make()
+    except ValueError as error:
+        raise refuse(node, clause, str(error), "Simplify it.") from None
