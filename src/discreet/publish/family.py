@@ -24,7 +24,7 @@ from discreet.publish.eligible import AddingTable, FamilyAxes, family_axes
 from discreet.publish.marginals.axes import Axis, Table, table_shape
 from discreet.publish.marginals.consistent_tables import ConsistentTables, Measurement, least_squares
 from discreet.publish.marginals.covariances import Covariances, forecast
-from discreet.publish.marginals.noise import Noise
+from discreet.publish.marginals.noise_margins import Noise
 from discreet.publish.marginals.scales import choose_scales
 from discreet.publish.marginals.whole_numbers import whole_tables
 

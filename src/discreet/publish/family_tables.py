@@ -15,7 +15,7 @@ from discreet.kernel.totals import Count
 from discreet.publish.eligible import AddingTable, public_domains
 from discreet.publish.family import Family, row_measure
 from discreet.publish.marginals.consistent_tables import ConsistentTables
-from discreet.publish.marginals.noise import Noise, margin_factor
+from discreet.publish.marginals.noise_margins import Noise, margin_factor
 
 _FINE_STEPS = 1 << 20  # per standard deviation, to write estimates as integers
 

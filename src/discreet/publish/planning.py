@@ -20,7 +20,7 @@ from discreet.publish.codes import coded_rows
 from discreet.publish.eligible import AddingTable, adding_table, family_axes
 from discreet.publish.family import Family, plan_family
 from discreet.publish.marginals.axes import table_shape
-from discreet.publish.marginals.noise import Noise, margin_factor
+from discreet.publish.marginals.noise_margins import Noise, margin_factor
 from discreet.publish.parts import FamilyPart, Part, QueryPart, SyntheticPart
 from discreet.publish.plan import PublicationPlan
 from discreet.publish.synthetic import SyntheticReleases, synthetic_columns
