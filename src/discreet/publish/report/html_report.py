@@ -33,6 +33,7 @@ table.narrow { width: auto; min-width: 20rem; }
 th, td { padding: .3rem .9rem .3rem 0; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
 th { font-weight: 600; overflow-wrap: normal; }
 thead th { color: var(--quiet); }
+@media (min-width: 40.01rem) { td, th { min-width: 4.5rem; } }
 .number { text-align: right; white-space: nowrap; }
 td.code { font: .82rem/1.45 ui-monospace, monospace; }
 mark { padding: 0 .25rem; background: var(--open-page); color: var(--open); font-weight: 600; }

@@ -165,11 +165,10 @@ def events_chapter(summary: LedgerSummary | None) -> Chapter:
         return Chapter("events", "Charges", ("No charge is in the ledger.",), facts={"events": []})
     shown = tuple(_event_row(event) for event in events[-_MAX_SHOWN:])
     unanswered = sum(event.state != "released" for event in events)
+    open_ones = f"{unanswered:,} without an answer, which stay charged" if unanswered else "all have an answer"
     sentences = [
-        (
-            f"{counted_noun(len(events), 'charge')}, each recorded before data was read; {unanswered:,} "
-            "without an answer, which stay charged. Scales and sensitivities are in steps of the whole numbers."
-        ),
+        f"{counted_noun(len(events), 'charge')}, each recorded before data was read; {open_ones}.",
+        "Scales and sensitivities are in steps of the whole numbers that are released.",
     ]
     if len(events) > _MAX_SHOWN:
         sentences.append(f"The last {_MAX_SHOWN} are shown; report.json has all.")
