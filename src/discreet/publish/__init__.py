@@ -1,5 +1,8 @@
 """Publishing: release plans, tables that add up, synthetic rows, and a report that anybody can verify.
 
+plan        a publication plan: a TOML file with tables and synthetic rows
+publication the plan is charged as a whole, released and written
+dry_run     its cost and margins, before anything is charged
 record      what a release contains: its parts, their cost and their margins
 report      who is protected, from what and how strongly: HTML, JSON, and YAML for a registry of deployments
 manifest    SHA-256 of every file of a release, written and verified
@@ -13,10 +16,15 @@ __all__ = [
     "ColumnDescription",
     "ContributionBound",
     "MarginSummary",
+    "PublicationForecast",
+    "PublicationPlan",
+    "Release",
     "ReleasePart",
     "ReleaseRecord",
     "Report",
     "SizeClass",
+    "forecast",
+    "publish",
     "report_of",
     "verify",
     "write_manifest",
@@ -24,6 +32,9 @@ __all__ = [
 ]
 
 _EXPORTS = {
+    "dry_run": ("PublicationForecast", "forecast"),
+    "plan": ("PublicationPlan",),
+    "publication": ("Release", "publish"),
     "manifest": ("verify", "write_manifest"),
     "record": ("ColumnDescription", "ContributionBound", "MarginSummary", "ReleasePart", "ReleaseRecord", "SizeClass"),
     "report.report": ("Report", "report_of", "write_report"),
@@ -31,7 +42,10 @@ _EXPORTS = {
 _MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}
 
 if TYPE_CHECKING:
+    from discreet.publish.dry_run import PublicationForecast, forecast
     from discreet.publish.manifest import verify, write_manifest
+    from discreet.publish.plan import PublicationPlan
+    from discreet.publish.publication import Release, publish
     from discreet.publish.record import (
         ColumnDescription,
         ContributionBound,
