@@ -128,12 +128,15 @@ class ReservedPart:
     cost: Loss
     record: str
     rows: CodedRows
+    fingerprint: str
 
     def charge(self, curator: Curator, key: str) -> Charge:
         """Return the charge of the reservation; rows that cannot be read are refused."""
         with self.open_rows(curator):
             pass
-        loss, event = reservation_charge(self.noises, cost=self.cost, question=self.record, by=OWNER)
+        loss, event = reservation_charge(
+            self.noises, cost=self.cost, question=self.record, by=OWNER, fingerprint=self.fingerprint
+        )
         return loss, event, key
 
     @property
@@ -150,7 +153,14 @@ class ReservedPart:
 
     def reservation(self, curator: Curator, receipt: Receipt | None) -> Reservation:
         """Return the reservation that was charged under a receipt."""
-        return reserve(self.noises, cost=self.cost, ledger=curator.ledger, question=self.record, prepaid=receipt)
+        return reserve(
+            self.noises,
+            cost=self.cost,
+            ledger=curator.ledger,
+            question=self.record,
+            prepaid=receipt,
+            fingerprint=self.fingerprint,
+        )
 
 
 @dataclass(frozen=True, eq=False)
