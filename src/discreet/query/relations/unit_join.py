@@ -19,17 +19,16 @@ from discreet.kernel.relation import (
     Union,
     Where,
 )
-from discreet.query.bind_context import BindContext
 from discreet.query.expressions.bound_expr import BoundExpr
 from discreet.query.relations.bound_sources import (
+    BindContext,
     PrivateSource,
     PublicSource,
     View,
-    bind_value,
+    bind_stored,
     private_without_clashes,
     public_without_clashes,
     reads_only,
-    stored_lookup,
     unused_name,
 )
 from discreet.query.relations.ownership import parent_keys_of, unit_key_index, unit_key_names
@@ -93,8 +92,8 @@ def join_equalities(nodes: Nodes, ours: Sequence[View], theirs: Sequence[View]) 
         for left, right in ((bare.this, bare.expression), (bare.expression, bare.this)):
             if _reads_columns(left, ours) and _reads_columns(right, theirs):
                 pair = (
-                    bind_value(left, stored_lookup(ours, "ON"), "ON"),
-                    bind_value(right, stored_lookup(theirs, "ON"), "ON"),
+                    bind_stored(left, ours, "ON"),
+                    bind_stored(right, theirs, "ON"),
                 )
                 equalities.append(JoinEquality(*pair, node))
                 break
