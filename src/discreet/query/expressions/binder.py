@@ -238,7 +238,7 @@ def _cast(node: exp.Expr, reader: ExprReader) -> BoundExpr:
     if kind is None or (to.expressions and kind in (Type.TIMESTAMP, Type.INTEGER, Type.BOOLEAN)):
         names = "INTEGER, BIGINT, DOUBLE PRECISION, NUMERIC, TEXT, DATE, TIMESTAMP and BOOLEAN"
         raise reader.refuse(node, f"cannot cast to type {sql_excerpt(to)}", f"Supported: {names}.")
-    sizes = [reader.constant_integer(expression.this, 0) for expression in to.expressions]
+    sizes = [reader.constant_integer(expression.this) for expression in to.expressions]
     bound = _cast_value(node, reader, reader.bind(node.this), kind)
     if kind is Type.TEXT and sizes:
         return text_part(node, reader, bound, 1, sizes[0])

@@ -96,7 +96,7 @@ def bind_width_bucket(node: exp.Expr, reader: ExprReader) -> BoundExpr:
         if values != sorted(values):  # type: ignore[type-var]
             raise reader.refuse(node, "the thresholds must be sorted", "Write the lowest first.")
         return _count_thresholds(value, bounds)
-    count = reader.constant_integer(size, 0)
+    count = reader.constant_integer(node.args["num_buckets"])
     if not 1 <= count <= _MAX_BUCKETS or values[0] == values[1]:
         cause = f"WIDTH_BUCKET takes two different bounds, and from 1 to {_MAX_BUCKETS:,} buckets"
         raise reader.refuse(node, cause, _BUCKET_HINT)
