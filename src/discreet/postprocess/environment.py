@@ -119,7 +119,7 @@ class Env:
             return self.refuse(
                 node, f"{function_name(node)} is not allowed here", "Aggregate in a subquery, or use HAVING"
             )
-        if isinstance(node, VOLATILE):
+        if isinstance(node, (*VOLATILE, exp.CurrentUser)):
             return self.refuse(
                 node,
                 f"{function_name(node)} is not supported: its result changes from call to call",

@@ -12,12 +12,10 @@ from discreet.kernel.relation import (
     JoinKind,
     JoinOnUnit,
     JoinPublic,
-    NumberRows,
-    PerUnit,
     Relation,
+    Scan,
     SemiJoinOnUnit,
     Union,
-    Where,
 )
 from discreet.query.expressions.bound_expr import BoundExpr
 from discreet.query.relations.bound_sources import (
@@ -222,12 +220,10 @@ def _check_fanout(relation: Relation, fanout: int, spec: JoinSpec, public: Publi
 def _fanout_of(relation: Relation) -> int:
     """Return the number of rows that one private row may have become through public tables."""
     match relation:
-        case JoinPublic(source, fanout=fanout):
-            return _fanout_of(source) * fanout
+        case Scan():
+            return 1
         case JoinOnUnit(left, right) | SemiJoinOnUnit(left, right):
             return _fanout_of(left) * _fanout_of(right)
         case Union(left, right):
             return _fanout_of(left) + _fanout_of(right)
-        case Where(source) | Derive(source) | PerUnit(source) | NumberRows(source):
-            return _fanout_of(source)
-    return 1
+    return _fanout_of(relation.source) * (relation.fanout if isinstance(relation, JoinPublic) else 1)

@@ -60,7 +60,7 @@ def surplus_arguments(node: exp.Expr, allowed: str) -> list[str]:
 
 # Functions whose result changes from call to call.
 VOLATILE = (
-    *(exp.CurrentDate, exp.CurrentDatetime, exp.CurrentTime, exp.CurrentTimestamp, exp.CurrentUser),
+    *(exp.CurrentDate, exp.CurrentDatetime, exp.CurrentTime, exp.CurrentTimestamp),
     *(exp.Localtime, exp.Localtimestamp, exp.Rand, exp.Randn, exp.Uuid),
 )
 # Operations by node, with their operands by argument.
