@@ -33,13 +33,13 @@ class QuietLaplace(Laplace):
 
 def quiet(monkeypatch):
     """Let families be released without noise, although they are charged for it."""
-    real = planning.noises_for
+    real = planning.reserved_noises
 
     def noises(cost, shares):
         kinds = {Gaussian: QuietGaussian, Laplace: QuietLaplace}
         return [kinds[type(noise)](noise.scale) for noise in real(cost, shares)]
 
-    monkeypatch.setattr(planning, "noises_for", noises)
+    monkeypatch.setattr(planning, "reserved_noises", noises)
 
 
 def plan_of(*parts, epsilon=4):

@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
+from discreet.engines.row_sums import RowSource, summable
 from discreet.kernel.expr import Call, Constant, Expr, Type
 from discreet.kernel.fingerprint import digest
 from discreet.kernel.mechanism import Gaussian
@@ -18,7 +19,6 @@ from discreet.kernel.model_release import Combine, noisy_sum
 from discreet.kernel.reservation import CLIP_RADIUS, Reservation
 from discreet.kernel.reservation import Noise as Mechanism
 from discreet.kernel.totals import Count, Sum, Total
-from discreet.learn.row_sums import RowSource, summable
 from discreet.publish.codes import CodedRows, coded_rows
 from discreet.publish.eligible import AddingTable, FamilyAxes, family_axes
 from discreet.publish.marginals.axes import Axis, Table, table_shape

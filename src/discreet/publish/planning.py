@@ -14,8 +14,8 @@ from discreet.kernel.fingerprint import digest
 from discreet.kernel.loss import ZERO_LOSS, Loss
 from discreet.kernel.question import Question
 from discreet.kernel.relation import Relation
-from discreet.learn.fit_cost import noises_for
 from discreet.pricing.cost_request import CostRequest, data_version
+from discreet.privacy.calibration import reserved_noises
 from discreet.publish.codes import coded_rows
 from discreet.publish.eligible import AddingTable, adding_table, family_axes
 from discreet.publish.family import Family, family_fingerprint, plan_family
@@ -156,7 +156,7 @@ def _family_part(  # noqa: PLR0913, PLR0917 - a plan and its shares
     weights: Mapping[str, Fraction],
 ) -> FamilyPart:
     cost = shares.of(sum((weights[table.name] for table in tables), Fraction(0)))
-    (mechanism,) = noises_for(cost, [1])
+    (mechanism,) = reserved_noises(cost, [1])
     noise = Noise.GAUSSIAN if cost.epsilon is None else Noise.LAPLACE
     rows = rows_per_unit(plan.release.rows, [table.release.question for table in tables], l1=noise is Noise.LAPLACE)
     margins = {table.name: plan.tables[table.name].margin for table in tables}
