@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -282,6 +282,10 @@ class Curator:
         """Return the stored answer of a prepared query."""
         history = self._release_history(query.plan.releases, until=receipt)
         return self._build_answer(query.plan, ReleasePlan(), history, OWNER)
+
+    def exclusive(self, key: str) -> AbstractContextManager[None]:
+        """Wait until no other publication with this key is running, here or elsewhere; refuse after the time limit."""
+        return self._in_flight_locks.exclusive_key(OWNER, key)
 
     def limits(self) -> list[BudgetLimit]:
         """Return the limits of the owner's queries."""

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from discreet.answer.model import Answer
 from discreet.curator.curator import Charge, Curator, PreparedQuery
-from discreet.kernel.event import OWNER, Receipt, canonical_json
+from discreet.kernel.event import OWNER, Event, Receipt, canonical_json
 from discreet.kernel.loss import Loss
 from discreet.kernel.reservation import Noise, Reservation, reservation_charge, reserve
 from discreet.learn.fit_inputs import bounded_rows
@@ -69,6 +69,9 @@ class Part(Protocol):
     def record(self) -> str:
         """The record of the part in the ledger."""
 
+    def is_result_of(self, event: Event) -> bool:
+        """Return whether a charge was made for this part, under a policy that gives it the same meaning."""
+
     def charge(self, curator: Curator, key: str) -> Charge | None:
         """Return the charge, to be made with those of the other parts; None if all of it is in the ledger already.
 
@@ -98,6 +101,10 @@ class QueryPart:
     def cost(self) -> Loss:
         """The cost of the query."""
         return self.query.release_plan.marginal_cost
+
+    def is_result_of(self, event: Event) -> bool:
+        """Return whether the plan is the same; another meaning of the query is refused when it is read back."""
+        return plan_of(event.question) == plan_of(self.record)
 
     def charge(self, curator: Curator, key: str) -> Charge | None:
         """Return the charge of the query."""
@@ -129,6 +136,11 @@ class ReservedPart:
     record: str
     rows: CodedRows
 
+    def is_result_of(self, event: Event) -> bool:
+        """Return whether the rows, the tables and the noise are the same."""
+        _, own = reservation_charge(self.noises, cost=self.cost, question=self.record, by=OWNER)
+        return (event.question, event.mechanism) == (own.question, own.mechanism)
+
     def charge(self, curator: Curator, key: str) -> Charge:
         """Return the charge of the reservation; rows that cannot be read are refused."""
         with self.open_rows(curator):
@@ -150,6 +162,7 @@ class ReservedPart:
 
     def reservation(self, curator: Curator, receipt: Receipt | None) -> Reservation:
         """Return the reservation that was charged under a receipt."""
+        assert receipt is not None  # else `reserve` would charge it again
         return reserve(self.noises, cost=self.cost, ledger=curator.ledger, question=self.record, prepaid=receipt)
 
 
@@ -246,6 +259,18 @@ class SyntheticPart(ReservedPart):
         found = PublishedTable(self.name, table, {}, notes=(quality,))
         steps = ("Synthetic rows are drawn from a model of noisy tables; no row is a person's.",)
         return PartResult((self.name,), self.kind, (self.description,), self.cost, receipt, (found,), steps)
+
+
+def plan_of(record: str) -> object:
+    """Return the digest of the plan that a record names; None if it names none.
+
+    >>> plan_of('{"plan":"5e1f"}'), plan_of("SELECT 1")
+    ('5e1f', None)
+    """
+    try:
+        return json.loads(record).get("plan")
+    except (ValueError, AttributeError):
+        return None
 
 
 def _as_parquet(table: pa.Table) -> bytes:
