@@ -3,7 +3,7 @@
 import threading
 
 import pytest
-from publish.hospital import PEOPLE, PLAN, ROWS, policy_text, visits
+from publish.hospital import PEOPLE, ROWS, policy_text, visits
 
 import discreet as dc
 from discreet.kernel.errors import PolicyError, Refused

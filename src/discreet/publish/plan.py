@@ -114,7 +114,7 @@ class PublicationPlan:
         release = problems.parse_entry(ReleaseEntry, raw.get("release", {}), ("release",))
         tables = _parse_parts(TableEntry, raw, "tables", problems)
         synthetic = _parse_parts(SyntheticEntry, raw, "synthetic", problems)
-        if not tables and not synthetic:
+        if not raw.get("tables") and not raw.get("synthetic"):
             problems.add((), "the plan publishes nothing. Add a section [tables.NAME] or [synthetic.NAME].")
         if len(tables) + len(synthetic) > _MAX_PARTS:
             problems.add((), f"the plan has more than {_MAX_PARTS:,} tables. Split it into several plans.")

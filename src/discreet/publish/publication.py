@@ -20,6 +20,7 @@ from discreet.pricing import data_version
 from discreet.pricing.remaining_budget import remaining_text
 from discreet.publish.describe import Describable
 from discreet.publish.files import write_release
+from discreet.publish.manifest import file_digests, read_manifest, text_digest
 from discreet.publish.parts import Part, PartResult, plan_of
 from discreet.publish.plan import PublicationPlan
 from discreet.publish.planning import plan_parts
@@ -91,14 +92,27 @@ def publish(  # noqa: PLR0913 - keyword-only, with defaults
 
 def check_folder(folder: Path, plan: PublicationPlan) -> Path:
     """Return the folder to publish in, which must not exist, be empty, or hold an earlier publication of the plan."""
-    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise PolicyError(f"--out: {folder} is not a folder. Choose another path.")
-    stored = folder / "plan.toml"
-    if folder.is_dir() and any(folder.iterdir()) and not (stored.is_file() and stored.read_text("utf-8") == plan.text):
-        raise PolicyError(
-            f"--out: {folder} is not empty, and holds no earlier publication of this plan. Choose another."
-        )
-    return folder
+    try:
+        with suppress(FileNotFoundError):
+            folder.lstat()
+        if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+            raise PolicyError(f"--out: {folder} is not a folder. Choose another path.")
+        if not folder.is_dir() or not any(folder.iterdir()) or _holds_only(folder, plan):
+            return folder
+    except (OSError, ValueError) as error:  # too long a name, or no permission
+        if isinstance(error, PolicyError):
+            raise
+        raise PolicyError(f"--out: cannot use this folder ({error}). Choose another path.") from None
+    raise PolicyError(f"--out: {folder} is not empty, and holds more than an earlier publication of this plan.")
+
+
+def _holds_only(folder: Path, plan: PublicationPlan) -> bool:
+    """Return whether a folder, which will be replaced, has the files of an earlier publication and nothing else."""
+    try:
+        manifest = read_manifest(folder)
+    except ValueError:
+        return False
+    return bool(manifest["plan"] == text_digest(plan.text) and file_digests(folder).keys() <= manifest["files"].keys())
 
 
 def _check_key(key: str) -> str:
