@@ -108,11 +108,10 @@ def test_tables_in_which_no_row_would_count_are_refused_before_the_charge(tmp_pa
         assert not curator.ledger.events()
 
 
-def test_bounds_of_single_tables_do_not_weaken_a_family(tmp_path, monkeypatch):
+def test_bounds_of_single_tables_do_not_weaken_a_family():
     """OPTIONS may declare other bounds for a table: the family is clipped to the largest, and its noise is for that."""
     one, many = (
-        f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_groups_contributed = {groups}, max_rows_contributed = {groups}) "
-        f"COUNT(*) AS n FROM visits"
+        f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_rows_contributed = {groups}) COUNT(*) AS n FROM visits"
         for groups in (1, 50)
     )
     with curator_on(visits(100, people=50)) as curator:
