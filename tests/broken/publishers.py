@@ -26,16 +26,16 @@ POLICY = """
 name = "tiny"
 ledger = ":memory:"
 [budget]
-epsilon = 100
+{budget}
 [tables.tiny]
 source = "tiny.parquet"
 unit = "person"
 groups = 1
 rows = 2
 [tables.tiny.columns]
-person = { type = "integer" }
-side = { type = "text", in = ["left", "right"] }
-size = { type = "integer", between = [0, 2] }
+person = {{ type = "integer" }}
+side = {{ type = "text", in = ["left", "right"] }}
+size = {{ type = "integer", between = [0, 2] }}
 """
 PLAN = f"""
 [release]
@@ -71,12 +71,12 @@ class Rows:
 
 
 @cache
-def parts():
+def parts(budget="epsilon = 100"):
     """Return the two parts of the plan: the family and the synthetic rows."""
     empty = pa.table(
         {"person": pa.array([], pa.int64()), "side": pa.array([], pa.string()), "size": pa.array([], pa.int64())}
     )
-    with dc.open(dc.policy.Policy.parse(POLICY), data={"tiny": empty}) as curator:
+    with dc.open(dc.policy.Policy.parse(POLICY.format(budget=budget)), data={"tiny": empty}) as curator:
         family, rows = plan_parts(curator, PublicationPlan.parse(PLAN))
     assert isinstance(family, FamilyPart)
     assert isinstance(rows, SyntheticPart)
@@ -84,22 +84,25 @@ def parts():
 
 
 class Sound:
-    """What a release contains: the counts, the whole counts, and how often each synthetic row occurs."""
+    """What a release contains: the counts, and how often each synthetic row occurs."""
+
+    def __init__(self, budget="epsilon = 100"):
+        self.family, self.synthesis = parts(budget)
 
     def told(self, rows):
         """Return all numbers of a release."""
         return np.concatenate([self.tables(Rows(rows)), self.synthetic(Rows(rows))])
 
     def noisy(self, rows):
-        part = parts()[0]
+        part = self.family
         return part.family.release(rows.of([0], part.rows.bounds), reserve(part.noises, cost=part.cost))
 
     def tables(self, rows):
-        found = publish_family(parts()[0].family, self.noisy(rows))
+        found = publish_family(self.family.family, self.noisy(rows))
         return np.concatenate([table.table.column("n").to_numpy() for table in found])
 
     def codes(self, rows):
-        part = parts()[1]
+        part = self.synthesis
         source = rows.of([0, 1], part.rows.bounds)
         measurer = KernelMeasurer(part.releases, source, reserve(part.noises, cost=part.cost))
         return synthesise(part.releases.sizes, measurer, part.releases.settings).sample(self.count(rows))

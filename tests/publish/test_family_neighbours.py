@@ -108,7 +108,7 @@ def wild_rows(family, draw, count):
 
 
 @pytest.mark.long
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(noise=noises, tables=tables, rows=row_bounds, seed=st.integers(0, 1 << 32))
 def test_one_unit_moves_the_integers_of_a_family_by_the_ball_at_most(curators, noise, tables, rows, seed):
     family, draw = family_of(curators, noise, tables, rows), np.random.default_rng(seed)
@@ -125,7 +125,7 @@ def test_one_unit_moves_the_integers_of_a_family_by_the_ball_at_most(curators, n
 
 
 @pytest.mark.long
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(noise=noises, tables=tables, rows=row_bounds, extra=st.integers(0, 3))
 def test_the_worst_unit_of_a_family_uses_the_ball(curators, noise, tables, rows, extra):
     """As many rows as the bound allows, or more, in one cell, with values at the ends: at most 10 % are wasted."""
