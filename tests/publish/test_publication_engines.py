@@ -138,7 +138,7 @@ def test_engines_publish_the_same_tables(  # noqa: PLR0917 - fixtures
 
 
 def test_tables_without_noise_are_those_of_the_rows(monkeypatch, files, tmp_path):
-    """Computed again in Python: rows without one of the family's keys are left out, NULL and what is not finite add nothing."""
+    """Computed in Python: rows without one of the family's keys are left out; NULL and infinities add nothing."""
     quiet(monkeypatch)
     found = published(files, tmp_path / "out", BUDGETS["rho"])
     days = (dt.date(2025, 1, 30), dt.date(2025, 2, 3))
