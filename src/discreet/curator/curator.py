@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -218,6 +219,10 @@ class Curator:
         plan = plan_advice(self.policy, table, by_columns, columns, epsilon, query_epsilon)
         check_plan(self, plan)
         return plan
+
+    def exclusive(self, key: str) -> AbstractContextManager[None]:
+        """Wait until no other publication with this key is running, here or elsewhere; refuse after the time limit."""
+        return self._in_flight_locks.exclusive_key(OWNER, key)
 
     def publish(self, plan: "PublicationPlan | str | PathLike[str]", out: "str | PathLike[str]") -> "Release":
         """Publish the tables and synthetic rows of a plan in a folder, and charge all of it before reading data."""

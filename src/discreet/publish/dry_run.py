@@ -35,7 +35,7 @@ class TableForecast:
     def describe(self) -> str:
         """Return a line about the table.
 
-        >>> TableForecast("wards", "family1", 3, {"n": 12.5}).describe()
+        >>> TableForecast("wards", "family-1", 3, {"n": 12.5}).describe()
         'wards: 3 cells; n ± 12.5; reliable from about 50 per cell, 150 in all if spread evenly'
         """
         size = "cells chosen privately" if self.cells is None else f"{self.cells:,} cell{'s' * (self.cells != 1)}"

@@ -15,7 +15,7 @@ from discreet.curator import prepared_queries
 from discreet.curator.curator import Curator
 from discreet.curator.prepared_queries import Charge, PreparedQuery
 from discreet.engines.row_sums import RowSource
-from discreet.kernel.event import OWNER, Receipt, canonical_json
+from discreet.kernel.event import OWNER, Event, Receipt, canonical_json
 from discreet.kernel.loss import Loss
 from discreet.kernel.reservation import Noise, Reservation, reservation_charge, reserve
 from discreet.publish.codes import CodedRows
@@ -70,6 +70,9 @@ class Part(Protocol):
     def record(self) -> str:
         """The record of the part in the ledger."""
 
+    def is_result_of(self, event: Event) -> bool:
+        """Return whether a charge was made for this part, under a policy that gives it the same meaning."""
+
     def charge(self, curator: Curator, key: str) -> Charge | None:
         """Return the charge, to be made with those of the other parts; None if all of it is in the ledger already.
 
@@ -99,6 +102,10 @@ class QueryPart:
     def cost(self) -> Loss:
         """The cost of the query."""
         return self.query.release_plan.marginal_cost
+
+    def is_result_of(self, event: Event) -> bool:
+        """Return whether the plan is the same; another meaning of the query is refused when it is read back."""
+        return plan_of(event.question) == plan_of(self.record)
 
     def charge(self, curator: Curator, key: str) -> Charge | None:
         """Return the charge of the query."""
@@ -131,6 +138,11 @@ class ReservedPart:
     rows: CodedRows
     fingerprint: str
 
+    def is_result_of(self, event: Event) -> bool:
+        """Return whether the rows, the tables and the noise are the same."""
+        _, own = reservation_charge(self.noises, cost=self.cost, question=self.record, by=OWNER)
+        return (event.question, event.mechanism) == (own.question, own.mechanism)
+
     def charge(self, curator: Curator, key: str) -> Charge:
         """Return the charge of the reservation; rows that cannot be read are refused."""
         with self.open_rows(curator):
@@ -153,6 +165,7 @@ class ReservedPart:
 
     def reservation(self, curator: Curator, receipt: Receipt | None) -> Reservation:
         """Return the reservation that was charged under a receipt."""
+        assert receipt is not None  # else `reserve` would charge it again
         return reserve(
             self.noises,
             cost=self.cost,
@@ -256,6 +269,18 @@ class SyntheticPart(ReservedPart):
         found = PublishedTable(self.name, table, {}, notes=(quality,))
         steps = ("Synthetic rows are drawn from a model of noisy tables; no row is a person's.",)
         return PartResult((self.name,), self.kind, (self.description,), self.cost, receipt, (found,), steps)
+
+
+def plan_of(record: str) -> object:
+    """Return the digest of the plan that a record names; None if it names none.
+
+    >>> plan_of('{"plan":"5e1f"}'), plan_of("SELECT 1")
+    ('5e1f', None)
+    """
+    try:
+        return json.loads(record).get("plan")
+    except (ValueError, AttributeError):
+        return None
 
 
 def _as_parquet(table: pa.Table) -> bytes:

@@ -114,12 +114,15 @@ class PublicationPlan:
         release = problems.parse_entry(ReleaseEntry, raw.get("release", {}), ("release",))
         tables = _parse_parts(TableEntry, raw, "tables", problems)
         synthetic = _parse_parts(SyntheticEntry, raw, "synthetic", problems)
-        if not tables and not synthetic:
+        if not raw.get("tables") and not raw.get("synthetic"):
             problems.add((), "the plan publishes nothing. Add a section [tables.NAME] or [synthetic.NAME].")
         if len(tables) + len(synthetic) > _MAX_PARTS:
             problems.add((), f"the plan has more than {_MAX_PARTS:,} tables. Split it into several plans.")
-        for name in tables.keys() & synthetic.keys():
-            problems.add(("synthetic", name), f'"{name}" is also a table of the plan. Choose another name.')
+        seen: set[str] = set()
+        for section, name in [*(("tables", name) for name in tables), *(("synthetic", name) for name in synthetic)]:
+            if name.lower() in seen:  # many file systems ignore the case of letters
+                problems.add((section, name), f'"{name}" is the name of two tables of the plan. Choose another name.')
+            seen.add(name.lower())
         problems.raise_if_any()
         assert release is not None
         return cls(release, tables, synthetic, text, file_name)

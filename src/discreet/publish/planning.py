@@ -1,7 +1,7 @@
 """From a plan to its parts: tables over the same rows become a family, and the cost is divided by weights."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -20,7 +20,7 @@ from discreet.pricing.cost_request import CostRequest, data_version
 from discreet.privacy.calibration import reserved_noises
 from discreet.publish.codes import coded_rows
 from discreet.publish.eligible import AddingTable, adding_table, family_axes
-from discreet.publish.family import Family, family_fingerprint, plan_family
+from discreet.publish.family import Family, family_fingerprint, plan_family, row_measure
 from discreet.publish.marginals.axes import table_shape
 from discreet.publish.marginals.noise_margins import Noise, margin_factor
 from discreet.publish.parts import FamilyPart, Part, QueryPart, SyntheticPart
@@ -43,8 +43,13 @@ class _Shares:
         return Loss(None, self.total.rho * share) if self.total.epsilon is None else Loss(self.total.epsilon * share)
 
 
-def plan_parts(curator: Curator, plan: PublicationPlan) -> list[Part]:
-    """Return the parts of a plan, each with its cost; PolicyError names the line of what cannot be published."""
+def plan_parts(
+    curator: Curator, plan: PublicationPlan, charged: Callable[[str], Loss | None] = lambda _: None
+) -> list[Part]:
+    """Return the parts of a plan, each with its cost; PolicyError names the line of what cannot be published.
+
+    `charged` returns the cost of a part that was charged before, which the ledger's other answers must not change.
+    """
     total = _total_cost(curator, plan)
     queries = {name: _plan_query(curator, plan, name) for name in plan.tables}
     families = _families(queries)
@@ -59,7 +64,8 @@ def plan_parts(curator: Curator, plan: PublicationPlan) -> list[Part]:
     shares = _Shares(_rest(plan, total, with_margins), sum(weights.values(), Fraction(0)))
     version = data_version(curator.policy)
     parts: list[Part] = [
-        _family_part(plan, version, index, tables, shares, weights) for index, tables in enumerate(families, start=1)
+        _family_part(plan, version, f"family-{index}", tables, shares, weights, charged)
+        for index, tables in enumerate(families, start=1)
     ]
     for name in plan.tables:
         if name not in in_family:
@@ -67,7 +73,9 @@ def plan_parts(curator: Curator, plan: PublicationPlan) -> list[Part]:
             parts.append(
                 QueryPart(name, plan.tables[name].sql, query, record_of(plan, name, **query.release_plan.record))
             )
-    parts += [_synthetic_part(curator, plan, name, shares.of(weights[name])) for name in plan.synthetic]
+    parts += [
+        _synthetic_part(curator, plan, name, charged(name) or shares.of(weights[name])) for name in plan.synthetic
+    ]
     return parts
 
 
@@ -103,6 +111,10 @@ def _rest(plan: PublicationPlan, total: Loss, with_margins: Mapping[str, Prepare
     return Loss(None, whole - amount) if total.epsilon is None else Loss(whole - amount)
 
 
+def _amount_text(cost: Loss) -> str:
+    return str(cost.rho if cost.epsilon is None else cost.epsilon)
+
+
 def _request(cost: Loss) -> CostRequest:
     return CostRequest(rho=cost.rho) if cost.epsilon is None else CostRequest(epsilon=cost.epsilon)
 
@@ -114,7 +126,24 @@ def _plan_query(curator: Curator, plan: PublicationPlan, name: str) -> QueryPlan
         plan.refuse(("tables", name, "sql"), str(refusal))
     if query.is_free:
         plan.refuse(("tables", name, "sql"), "the query reads no private table, so there is nothing to publish.")
+    if query.explain:
+        plan.refuse(("tables", name, "sql"), "EXPLAIN has no result to publish. Use --dry-run, which is free.")
+    if query.within is not None or query.options.epsilon is not None or query.options.delta is not None:
+        hint = "Leave out WITHIN and the epsilon and delta of OPTIONS; give the table a weight or a margin."
+        plan.refuse(("tables", name, "sql"), f"the plan determines the cost of its tables. {hint}")
+    _check_columns(plan, name, query.postprocess.names)
     return query
+
+
+def _check_columns(plan: PublicationPlan, name: str, columns: Sequence[str]) -> None:
+    """Refuse columns with the names of columns that the files of a table have besides."""
+    added = {f"{column}_{ending}": column for column in columns for ending in ("margin", "whole")}
+    for column in columns:
+        if column in added:
+            plan.refuse(
+                ("tables", name, "sql"),
+                f"the file has a column {column!r} that belongs to {added[column]!r}. Use another name.",
+            )
 
 
 def _prepare(curator: Curator, plan: PublicationPlan, name: str, request: CostRequest) -> PreparedQuery:
@@ -149,15 +178,16 @@ def rows_per_unit(declared: int | None, questions: Sequence[Question], *, l1: bo
     return max(each.groups * each.rows if l1 else math.ceil(math.sqrt(each.groups) * each.rows) for each in bounds)
 
 
-def _family_part(  # noqa: PLR0913, PLR0917 - a plan and its shares
+def _family_part(  # noqa: PLR0913, PLR0917 - the plan, and the family's place in it
     plan: PublicationPlan,
     version: str,
-    index: int,
+    name: str,
     tables: Sequence[AddingTable],
     shares: _Shares,
     weights: Mapping[str, Fraction],
+    charged: Callable[[str], Loss | None],
 ) -> FamilyPart:
-    cost = shares.of(sum((weights[table.name] for table in tables), Fraction(0)))
+    cost = charged(name) or shares.of(sum((weights[table.name] for table in tables), Fraction(0)))
     (mechanism,) = reserved_noises(cost, [1])
     noise = Noise.GAUSSIAN if cost.epsilon is None else Noise.LAPLACE
     rows = rows_per_unit(plan.release.rows, [table.release.question for table in tables], l1=noise is Noise.LAPLACE)
@@ -170,15 +200,30 @@ def _family_part(  # noqa: PLR0913, PLR0917 - a plan and its shares
         plan.refuse(
             ("tables", named, "margin"), f"the margins cannot be reached at this cost ({error}). Allow wider ones."
         )
+    _check_scales(plan, family)
     _check_cells(plan, family)
     sqls = {table.name: plan.tables[table.name].sql for table in tables}
-    name = f"family{index}"
-    steps = [[block.measure, block.table, block.steps] for block in family.blocks]
-    record = record_of(
-        plan, name, tables=list(map(list, sqls.items())), rows=rows, steps=steps, structure=family.structure_digest
-    )
+    facts = {
+        "cost": _amount_text(cost),
+        "meaning": digest((family.rows, family.measures, tuple(table.release.question for table in family.tables))),
+        "structure": family.structure_digest,
+        "tables": list(map(list, sqls.items())),
+        "rows": rows,
+        "steps": [[block.measure, block.table, block.steps] for block in family.blocks],
+    }
     found_by = family_fingerprint(tables[0].relation_digest, version)
+    record = record_of(plan, name, **facts)
     return FamilyPart(name, cost, record, family.rows, found_by, family, tuple(sqls.values()))
+
+
+def _check_scales(plan: PublicationPlan, family: Family) -> None:
+    """Refuse tables that get no noise of their own and follow from no other, because their cells are all zero."""
+    for table in family.tables:
+        shown = family.keys.table_of(table.release)
+        measures = {family.measures.index(row_measure(total)) for total in table.release.question.totals}
+        if not all(family.forecast(index).covers(shown) for index in measures):
+            hint = "Declare fewer rows per unit, or give it more weight."
+            plan.refuse(("tables", table.name), f"nothing of a row would count in this table. {hint}")
 
 
 def _check_cells(plan: PublicationPlan, family: Family) -> None:
@@ -208,10 +253,10 @@ def _synthetic_part(curator: Curator, plan: PublicationPlan, name: str, cost: Lo
     releases = SyntheticReleases.within(cost, sizes, rows)
     names = ", ".join(column.declared.name for column in columns)
     count = None if entry.rows == "same" else entry.rows
-    record = record_of(
-        plan, name, table=entry.table, columns=list(entry.columns), sizes=sizes, rows=rows, count=str(count)
-    )
     rows_to_sum = coded_rows(relation, [column.axis for column in columns])
+    facts = {"table": entry.table, "columns": list(entry.columns), "sizes": sizes, "rows": rows, "count": str(count)}
+    facts |= {"cost": _amount_text(cost), "meaning": digest(rows_to_sum)}
+    record = record_of(plan, name, **facts)
     return SyntheticPart(
         name, cost, record, rows_to_sum, "", columns, releases, count, f"Rows of {entry.table} with the columns {names}"
     )

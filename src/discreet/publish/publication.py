@@ -3,14 +3,16 @@
 import datetime as dt
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import partial
 from os import PathLike
 from pathlib import Path
 
 from discreet.curator.curator import Curator
 from discreet.kernel.errors import Failed, PolicyError, Refused, run_charged
-from discreet.kernel.event import OWNER, Event, EventState, Receipt
+from discreet.kernel.event import OWNER, Event, EventState, Receipt, bounded_text
 from discreet.kernel.fingerprint import digest
 from discreet.kernel.ledger.terms import OverBudget
 from discreet.kernel.loss import ZERO_LOSS, Loss
@@ -18,11 +20,18 @@ from discreet.pricing import data_version
 from discreet.pricing.remaining_budget import remaining_text
 from discreet.publish.describe import Describable
 from discreet.publish.files import write_release
-from discreet.publish.parts import Part, PartResult
+from discreet.publish.manifest import file_digests, read_manifest, text_digest
+from discreet.publish.parts import Part, PartResult, plan_of
 from discreet.publish.plan import PublicationPlan
 from discreet.publish.planning import plan_parts
 from discreet.publish.record import ReleaseRecord
 from discreet.publish.report.report import report_of
+
+_MAX_KEY = 99  # characters; a part's name follows
+_OTHER_MEANING = (
+    "key: this plan was charged under a policy that gave it a different meaning, so its results cannot be read back. "
+    "Restore the policy, or use another key, which is a new charge."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,23 +92,14 @@ def publish(  # noqa: PLR0913 - keyword-only, with defaults
     (['all_visits', 'wards'], Fraction(2, 1), Fraction(0, 1))
     """
     loaded = plan if isinstance(plan, PublicationPlan) else PublicationPlan.load(plan)
-    parts = plan_parts(curator, loaded)
     target = check_folder(Path(out), loaded)
-    base = key or digest(("publication", loaded.text, data_version(curator.policy)))
-    keys = {part.name: f"{base[:100]}/{part.name}" for part in parts}
-    recorded = _recorded(curator, parts, keys)
-    paid, receipts = ZERO_LOSS, dict[str, Receipt]()
-    if not recorded:
-        progress("charging the ledger")
-        paid, receipts = _charge(curator, parts, keys)
-    results = []
-    for part in parts:
-        progress(f"releasing {part.name}")
-        results.append(_result_of(curator, part, recorded, receipts))
-    progress("writing the files")
-    record = _record(loaded, results)
-    report = partial(report_of, curator.policy, curator.ledger, policy_text=policy_text)
-    record = write_release(target, loaded, results, record, report)
+    base = digest(("publication", loaded.text, data_version(curator.policy))) if key is None else _check_key(key)
+    with curator.exclusive(f"{base}/"):
+        paid, results = _release_parts(curator, loaded, base, progress)
+        progress("writing the files")
+        record = _record(loaded, results)
+        report = partial(report_of, curator.policy, curator.ledger, policy_text=policy_text)
+        record = write_release(target, loaded, results, record, report)
     tables, synthetic = (
         {
             name: table
@@ -116,33 +116,77 @@ def publish(  # noqa: PLR0913 - keyword-only, with defaults
 
 def check_folder(folder: Path, plan: PublicationPlan) -> Path:
     """Return the folder to publish in, which must not exist, be empty, or hold an earlier publication of the plan."""
-    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise PolicyError(f"--out: {folder} is not a folder. Choose another path.")
-    stored = folder / "plan.toml"
-    if folder.is_dir() and any(folder.iterdir()) and not (stored.is_file() and stored.read_text("utf-8") == plan.text):
-        raise PolicyError(
-            f"--out: {folder} is not empty, and holds no earlier publication of this plan. Choose another."
-        )
-    return folder
+    try:
+        with suppress(FileNotFoundError):
+            folder.lstat()
+        if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+            raise PolicyError(f"--out: {folder} is not a folder. Choose another path.")
+        if not folder.is_dir() or not any(folder.iterdir()) or _holds_only(folder, plan):
+            return folder
+    except (OSError, ValueError) as error:  # too long a name, or no permission
+        if isinstance(error, PolicyError):
+            raise
+        raise PolicyError(f"--out: cannot use this folder ({error}). Choose another path.") from None
+    raise PolicyError(f"--out: {folder} is not empty, and holds more than an earlier publication of this plan.")
+
+
+def _holds_only(folder: Path, plan: PublicationPlan) -> bool:
+    """Return whether a folder, which will be replaced, has the files of an earlier publication and nothing else."""
+    try:
+        manifest = read_manifest(folder)
+    except ValueError:
+        return False
+    return bool(manifest["plan"] == text_digest(plan.text) and file_digests(folder).keys() <= manifest["files"].keys())
+
+
+def _check_key(key: str) -> str:
+    """Return a key that can be followed by the name of a part."""
+    try:
+        return bounded_text(key, "key", max_length=_MAX_KEY)
+    except (TypeError, ValueError) as error:
+        raise Refused(f"{error}.") from None
+
+
+def _release_parts(
+    curator: Curator, plan: PublicationPlan, base: str, progress: Callable[[str], None]
+) -> tuple[Loss, list[PartResult]]:
+    """Charge all parts of a plan, or none if they were charged before, and return what was charged and the results."""
+    parts = plan_parts(curator, plan, partial(_charged_cost, curator, base))
+    keys = {part.name: f"{base}/{part.name}" for part in parts}
+    recorded = _recorded(curator, parts, keys)
+    paid, receipts = ZERO_LOSS, dict[str, Receipt]()
+    if not recorded:
+        progress("charging the ledger")
+        paid, receipts = _charge(curator, parts, keys)
+    results = []
+    for part in parts:
+        progress(f"releasing {part.name}")
+        results.append(_result_of(curator, part, recorded, receipts))
+    return paid, results
+
+
+def _charged_cost(curator: Curator, base: str, name: str) -> Loss | None:
+    """Return the exact cost of a part whose noise was reserved under this key; None if there is none."""
+    for event, _ in curator.ledger.answers(keys=[(OWNER, f"{base}/{name}")]):
+        with suppress(ValueError, KeyError, TypeError, AttributeError):  # charged for something else
+            amount = Fraction(json.loads(event.question)["cost"])
+            return Loss(amount) if event.loss and event.loss.epsilon is not None else Loss(None, amount)
+    return None
 
 
 def _recorded(curator: Curator, parts: list[Part], keys: Mapping[str, str]) -> dict[str, tuple[Event, bytes | None]]:
-    """Return the parts that were charged before under these keys, with their stored results."""
+    """Return the parts that were charged before under these keys, with their stored results: all of them, or none."""
     found = {}
     for part in parts:
         for event, answer in curator.ledger.answers(keys=[(OWNER, keys[part.name])]):
-            if _plan_of(event.question) != _plan_of(part.record):
+            if plan_of(event.question) != plan_of(part.record):
                 raise Refused("key: this key was used for a different plan. Use another key.")
+            if not part.is_result_of(event):
+                raise Refused(_OTHER_MEANING)
             found[part.name] = event, answer
+    if found and any(part.name not in found and part.charge(curator, keys[part.name]) for part in parts):
+        raise Refused(_OTHER_MEANING)  # a part that was charged together with the others is not one of them
     return found
-
-
-def _plan_of(record: str) -> object:
-    """Return the digest of the plan that a record names; None if it names none."""
-    try:
-        return json.loads(record).get("plan")
-    except (ValueError, AttributeError):
-        return None
 
 
 def _charge(curator: Curator, parts: list[Part], keys: Mapping[str, str]) -> tuple[Loss, dict[str, Receipt]]:
