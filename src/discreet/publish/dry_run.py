@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from discreet.answer.text import short_number
 from discreet.curator.curator import Curator
 from discreet.estimate.planned_release import PlannedRelease
-from discreet.kernel.loss import ZERO_LOSS, Loss
+from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
 from discreet.kernel.question import PublicGroups
+from discreet.pricing.remaining_budget import cost_in_budget
 from discreet.publish.family_tables import expected_margins
 from discreet.publish.parts import FamilyPart, Part, QueryPart, SyntheticPart
 from discreet.publish.plan import PublicationPlan
@@ -53,9 +54,10 @@ class TableForecast:
 
 @dataclass(frozen=True)
 class PublicationForecast:
-    """The forecast of a plan: its parts with their costs, and its tables."""
+    """The forecast of a plan in a budget: its parts with their costs, and its tables."""
 
     name: str
+    budget: Budget
     parts: tuple[tuple[str, Loss], ...]
     tables: tuple[TableForecast, ...]
 
@@ -66,17 +68,26 @@ class PublicationForecast:
 
     def lines(self) -> list[str]:
         """Return the forecast as lines of text."""
-        total = _cost_text(self.cost)
-        shares = [f"  {name}: {_cost_text(cost)}" for name, cost in self.parts]
+        total = cost_in_budget(self.cost, self.budget)
+        shares = [
+            f"  {name}: {_cost_text(cost)} ({100 * self._share_of(cost):.3g} % of it)" for name, cost in self.parts
+        ]
         head = f"{self.name}: would cost {total}. No data was read, and nothing was charged."
         return [head, *shares, "", *(table.describe() for table in self.tables)]
+
+    def _share_of(self, cost: Loss) -> float:
+        whole = self.cost
+        return float(cost.rho / whole.rho if whole.epsilon is None else (cost.epsilon or 0) / whole.epsilon)
 
 
 def forecast(curator: Curator, plan: PublicationPlan) -> PublicationForecast:
     """Return the cost and the margins of a plan. This is free and reads no private data."""
     parts = plan_parts(curator, plan)
     tables = [table for part in parts for table in _tables_of(curator, part)]
-    return PublicationForecast(plan.release.name, tuple((part.name, part.cost) for part in parts), tuple(tables))
+    budget = curator.policy.budget
+    return PublicationForecast(
+        plan.release.name, budget, tuple((part.name, part.cost) for part in parts), tuple(tables)
+    )
 
 
 def _tables_of(curator: Curator, part: Part) -> Sequence[TableForecast]:
