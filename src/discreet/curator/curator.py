@@ -118,7 +118,8 @@ class Curator:
         privately from a histogram, which is released first for a part of the cost if it is not in the ledger.
 
         A query that reads no private table (SHOW TABLES, DESCRIBE, information_schema, public tables, constants) needs
-        no cost, and leaves no trace in the ledger.
+        no cost, and leaves no trace in the ledger. Without a cost, a query that is a roll-up of published tables is
+        answered from them.
         """
         replan = partial(self._plan_query, sql, by, groups, rows)
         plan = replan()
@@ -126,6 +127,10 @@ class Curator:
             raise Refused("EXPLAIN: ask() does not run EXPLAIN. Use explain(), which is free.")
         if plan.is_free:
             return self._answer_without_charge(plan)
+        if (epsilon, rho, margin, plan.options.epsilon, plan.within) == (None,) * 5:
+            derived = self._derived_answer(plan, by)
+            if derived is not None:
+                return derived
         request = pricing.read_cost_request(plan, CostRequest(epsilon, rho, margin), by, self.policy)
         request_record = pricing.request_record(plan, self.policy.data.version_label, pricing.recorded_request(request))
         if key is None:
@@ -475,6 +480,12 @@ class Curator:
             )
         release_plan = replace(release_plan, marginal_cost=paid_before + release_plan.marginal_cost)
         return self._build_answer(plan, release_plan, history, by)
+
+    def _derived_answer(self, plan: QueryPlan, by: str) -> Answer | None:
+        """Return an answer that follows from published tables, or None."""
+        derived = import_module("discreet.publish.derived")  # a layer above
+        answer: Answer | None = derived.derived_answer(self, plan, by)
+        return answer and replace(answer, frame_kind=self.frame_kind)
 
     def _answer_without_charge(self, plan: QueryPlan) -> Answer:
         """Answer a query on public tables and the policy; whatever fails is a refusal, because nothing is charged."""

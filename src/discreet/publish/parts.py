@@ -1,8 +1,8 @@
 """The parts of a publication: a family of tables, a query of its own, or synthetic rows; each has its own charge."""
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -12,11 +12,10 @@ import pyarrow.parquet as pq
 
 from discreet.answer.model import Answer
 from discreet.curator.curator import Charge, Curator, PreparedQuery
+from discreet.engines.row_sums import RowSource
 from discreet.kernel.event import OWNER, Receipt, canonical_json
 from discreet.kernel.loss import Loss
 from discreet.kernel.reservation import Noise, Reservation, reservation_charge, reserve
-from discreet.learn.fit_inputs import bounded_rows
-from discreet.learn.row_sums import RowSource
 from discreet.publish.codes import CodedRows
 from discreet.publish.describe import Describable, describe_tables
 from discreet.publish.family import Family
@@ -128,12 +127,15 @@ class ReservedPart:
     cost: Loss
     record: str
     rows: CodedRows
+    fingerprint: str
 
     def charge(self, curator: Curator, key: str) -> Charge:
         """Return the charge of the reservation; rows that cannot be read are refused."""
         with self.open_rows(curator):
             pass
-        loss, event = reservation_charge(self.noises, cost=self.cost, question=self.record, by=OWNER)
+        loss, event = reservation_charge(
+            self.noises, cost=self.cost, question=self.record, by=OWNER, fingerprint=self.fingerprint
+        )
         return loss, event, key
 
     @property
@@ -141,16 +143,20 @@ class ReservedPart:
         """The mechanisms of the reservation."""
         return []
 
-    @contextmanager
-    def open_rows(self, curator: Curator) -> Iterator[RowSource]:
+    def open_rows(self, curator: Curator) -> AbstractContextManager[RowSource]:
         """Open the rows for the kernel's sums."""
-        low, high = np.array(self.rows.bounds, np.float64).reshape(-1, 2).T
-        with curator.private_rows(self.rows.relation, self.rows.columns, self.rows.bounds, self.record) as rows:
-            yield bounded_rows(rows, low, high)
+        return curator.private_rows(self.rows.relation, self.rows.columns, self.rows.bounds, self.record)
 
     def reservation(self, curator: Curator, receipt: Receipt | None) -> Reservation:
         """Return the reservation that was charged under a receipt."""
-        return reserve(self.noises, cost=self.cost, ledger=curator.ledger, question=self.record, prepaid=receipt)
+        return reserve(
+            self.noises,
+            cost=self.cost,
+            ledger=curator.ledger,
+            question=self.record,
+            prepaid=receipt,
+            fingerprint=self.fingerprint,
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,11 +14,11 @@ from discreet.kernel.fingerprint import digest
 from discreet.kernel.loss import ZERO_LOSS, Loss
 from discreet.kernel.question import Question
 from discreet.kernel.relation import Relation
-from discreet.learn.fit_cost import noises_for
-from discreet.pricing.cost_request import CostRequest
+from discreet.pricing.cost_request import CostRequest, data_version
+from discreet.privacy.calibration import reserved_noises
 from discreet.publish.codes import coded_rows
 from discreet.publish.eligible import AddingTable, adding_table, family_axes
-from discreet.publish.family import Family, plan_family
+from discreet.publish.family import Family, family_fingerprint, plan_family
 from discreet.publish.marginals.axes import table_shape
 from discreet.publish.marginals.noise_margins import Noise, margin_factor
 from discreet.publish.parts import FamilyPart, Part, QueryPart, SyntheticPart
@@ -55,8 +55,9 @@ def plan_parts(curator: Curator, plan: PublicationPlan) -> list[Part]:
     weights = {name: entry.weight or Fraction(1) for name, entry in plan.tables.items() if name not in with_margins}
     weights |= {name: entry.weight for name, entry in plan.synthetic.items()}
     shares = _Shares(_rest(plan, total, with_margins), sum(weights.values(), Fraction(0)))
+    version = data_version(curator.policy)
     parts: list[Part] = [
-        _family_part(plan, index, tables, shares, weights) for index, tables in enumerate(families, start=1)
+        _family_part(plan, version, index, tables, shares, weights) for index, tables in enumerate(families, start=1)
     ]
     for name in plan.tables:
         if name not in in_family:
@@ -136,27 +137,28 @@ def _families(queries: Mapping[str, QueryPlan]) -> list[list[AddingTable]]:
     return families
 
 
-def rows_per_unit(plan: PublicationPlan, questions: Sequence[Question], *, l1: bool) -> int:
-    """Return how many rows of a unit count in full: one if it has only one, else by the bounds of plan and policy."""
+def rows_per_unit(declared: int | None, questions: Sequence[Question], *, l1: bool) -> int:
+    """Return how many rows of a unit count in full: one if it has only one, else as declared, or by the policy."""
     if not any(question.needs_clipping for question in questions):
         return max(question.relation.shape.max_rows_per_unit or 1 for question in questions)
-    if plan.release.rows is not None:
-        return plan.release.rows
+    if declared is not None:
+        return declared
     bounds = [question.bounds for question in questions]
     return max(each.groups * each.rows if l1 else math.ceil(math.sqrt(each.groups) * each.rows) for each in bounds)
 
 
-def _family_part(
+def _family_part(  # noqa: PLR0913, PLR0917 - a plan and its shares
     plan: PublicationPlan,
+    version: str,
     index: int,
     tables: Sequence[AddingTable],
     shares: _Shares,
     weights: Mapping[str, Fraction],
 ) -> FamilyPart:
     cost = shares.of(sum((weights[table.name] for table in tables), Fraction(0)))
-    (mechanism,) = noises_for(cost, [1])
+    (mechanism,) = reserved_noises(cost, [1])
     noise = Noise.GAUSSIAN if cost.epsilon is None else Noise.LAPLACE
-    rows = rows_per_unit(plan, [table.release.question for table in tables], l1=noise is Noise.LAPLACE)
+    rows = rows_per_unit(plan.release.rows, [table.release.question for table in tables], l1=noise is Noise.LAPLACE)
     margins = {table.name: plan.tables[table.name].margin for table in tables}
     limits = {name: (float(margin) / margin_factor(noise)) ** 2 for name, margin in margins.items() if margin}
     try:
@@ -169,12 +171,12 @@ def _family_part(
     _check_cells(plan, family)
     sqls = {table.name: plan.tables[table.name].sql for table in tables}
     name = f"family{index}"
-    facts = {
-        "tables": sqls,
-        "rows": rows,
-        "steps": [[block.measure, block.table, block.steps] for block in family.blocks],
-    }
-    return FamilyPart(name, cost, record_of(plan, name, **facts), family.rows, family, tuple(sqls.values()))
+    steps = [[block.measure, block.table, block.steps] for block in family.blocks]
+    record = record_of(
+        plan, name, tables=list(map(list, sqls.items())), rows=rows, steps=steps, structure=family.structure_digest
+    )
+    found_by = family_fingerprint(tables[0].relation_digest, version)
+    return FamilyPart(name, cost, record, family.rows, found_by, family, tuple(sqls.values()))
 
 
 def _check_cells(plan: PublicationPlan, family: Family) -> None:
@@ -199,7 +201,7 @@ def _synthetic_part(curator: Curator, plan: PublicationPlan, name: str, cost: Lo
     except Refused as refusal:
         plan.refuse(("synthetic", name), str(refusal))
     question = _question_on(curator, relation, entry.table)
-    rows = rows_per_unit(plan, [question], l1=cost.epsilon is not None)
+    rows = rows_per_unit(plan.release.rows, [question], l1=cost.epsilon is not None)
     sizes = [column.axis.size for column in columns]
     releases = SyntheticReleases.within(cost, sizes, rows)
     names = ", ".join(column.declared.name for column in columns)
@@ -209,7 +211,7 @@ def _synthetic_part(curator: Curator, plan: PublicationPlan, name: str, cost: Lo
     )
     rows_to_sum = coded_rows(relation, [column.axis for column in columns])
     return SyntheticPart(
-        name, cost, record, rows_to_sum, columns, releases, count, f"Rows of {entry.table} with the columns {names}"
+        name, cost, record, rows_to_sum, "", columns, releases, count, f"Rows of {entry.table} with the columns {names}"
     )
 
 

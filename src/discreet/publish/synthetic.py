@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.curator.curator import Curator
+from discreet.engines.row_sums import RemoteRowSource, RowSource, summable
 from discreet.estimate.planned_release import ARROW_TYPES
 from discreet.kernel.errors import Refused
 from discreet.kernel.expr import Type
@@ -17,10 +18,9 @@ from discreet.kernel.model_release import Batch, Combine, noisy_distance, noisy_
 from discreet.kernel.question import PublicGroups
 from discreet.kernel.relation import Relation
 from discreet.kernel.reservation import CLIP_RADIUS, Noise, Reservation
-from discreet.learn.fit_cost import noises_for
-from discreet.learn.row_sums import RemoteRowSource, RowSource, summable
 from discreet.policy.column_domains import Between, DeclaredColumn
 from discreet.policy.declarations import DeclaredTable
+from discreet.privacy.calibration import reserved_noises
 from discreet.publish.codes import CodedAxis
 from discreet.publish.plan import PublicationPlan
 from discreet.publish.synthesis.schedule import SynthesisSettings, release_schedule
@@ -186,7 +186,7 @@ class SyntheticReleases:
         settings = SynthesisSettings(norm=2 if cost.epsilon is None else 1)
         schedule = release_schedule(sizes, settings)
         shares = [each.share / each.count for each in schedule for _ in range(each.count)]
-        noises = iter(noises_for(cost, shares))
+        noises = iter(reserved_noises(cost, shares))
         return cls(
             tuple(sizes), settings, rows, tuple(tuple(next(noises) for _ in range(each.count)) for each in schedule)
         )
