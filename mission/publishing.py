@@ -63,11 +63,12 @@ def c1():
     distances = [mean_variation(people, other) for other in (rows.table, floor, shuffled)]
     return record(
         "{people:,} people, epsilon 1. Of {cells} counts by education and sex, {asked} are within their 95 % margins "
-        "if asked, {read} if read from a release of {tables} tables. Of the sums of that release over one key, {adds} of "
-        "{sums} equal the table without the key, {whole} of {sums} in whole numbers. Root mean square error of a cell: "
-        "{apart:.1f} if the tables are asked separately at the same cost, {together:.1f} if published together "
+        "if asked, {read} if read from a release of {tables} tables. Of the sums of that release over one key, {adds} "
+        "of {sums} equal the table without the key, {whole} of {sums} in whole numbers. Root mean square error of a "
+        "cell: {apart:.1f} if the tables are asked separately at the same cost, {together:.1f} if published together "
         "({ratio:.2f} times less). {drawn:,} synthetic rows of {columns} columns: mean total variation of pairs "
-        "{synthetic:.4f}; resampled data {floor:.4f}, independent columns {independent:.4f} ({way:.0%} of the way from these to the former). "
+        "{synthetic:.4f}; resampled data {floor:.4f}, independent columns {independent:.4f} ({way:.0%} of the way from "
+        "these to the former). "
         "`report --verify`: {before}; after one changed byte: {after}",
         people=people.num_rows,
         cells=len(truth[QUESTION]),

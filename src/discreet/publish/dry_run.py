@@ -54,7 +54,14 @@ class TableForecast:
 
 @dataclass(frozen=True)
 class PublicationForecast:
-    """The forecast of a plan in a budget: its parts with their costs, and its tables."""
+    """The forecast of a plan in a budget: its parts with their costs, and its tables.
+
+    >>> from discreet.kernel.loss import Budget
+    >>> wards = TableForecast("wards", "family1", 3, {"n": 12.5})
+    >>> found = PublicationForecast("Wards", Budget(2), (("family1", Loss("1/2")),), (wards,))
+    >>> print(found.lines()[0])
+    Wards: would cost epsilon 0.5 (25 % of the budget). No data was read, and nothing was charged.
+    """
 
     name: str
     budget: Budget
@@ -81,7 +88,26 @@ class PublicationForecast:
 
 
 def forecast(curator: Curator, plan: PublicationPlan) -> PublicationForecast:
-    """Return the cost and the margins of a plan. This is free and reads no private data."""
+    """Return the cost and the margins of a plan. This is free and reads no private data.
+
+    >>> import discreet as dc, pyarrow as pa
+    >>> people = pa.table({"person": range(100), "sex": ["f", "m"] * 50})
+    >>> plan = dc.publish.PublicationPlan.parse('''
+    ...     [release]
+    ...     name = "People"
+    ...     epsilon = 1
+    ...     [tables.by_sex]
+    ...     sql = "SELECT sex, COUNT(*) AS n FROM data GROUP BY sex"
+    ...     [tables.everybody]
+    ...     sql = "SELECT COUNT(*) AS n FROM data"
+    ... ''')
+    >>> with dc.open(
+    ...     people, unit="person", budget=1, columns={"sex": ["f", "m"]}, groups=1, rows=1, ledger=":memory:"
+    ... ) as curator:
+    ...     expected = forecast(curator, plan)
+    >>> expected.cost.epsilon, [(table.name, table.cells) for table in expected.tables]
+    (Fraction(1, 1), [('by_sex', 2), ('everybody', 1)])
+    """
     parts = plan_parts(curator, plan)
     tables = [table for part in parts for table in _tables_of(curator, part)]
     budget = curator.policy.budget

@@ -30,6 +30,11 @@ class Release:
     """A published release: its folder, its results by name, and the names of parts that were charged but are missing.
 
     `cost` is that of the whole plan, and `paid` what was charged now: nothing if the plan was published before.
+
+    >>> record = ReleaseRecord("Wards", plan_text="", time="2026-11-18T12:00:00+00:00", parts=())
+    >>> release = Release("Wards", Path("out"), {}, {}, (), Loss("1/2"), ZERO_LOSS, record)
+    >>> release.missing, release.paid.epsilon
+    ((), Fraction(0, 1))
     """
 
     name: str
@@ -57,6 +62,29 @@ def publish(  # noqa: PLR0913 - keyword-only, with defaults
     from the plan and the data version. Results that are in the ledger are read back; a part that was charged, but whose
     result was lost in a crash, stays charged and is missing. The manifest has the hash of `policy_text`, the policy's
     file.
+
+    >>> from tempfile import mkdtemp
+    >>> import discreet as dc, pyarrow as pa
+    >>> people = pa.table({"person": range(100), "sex": ["f", "m"] * 50})
+    >>> plan = dc.publish.PublicationPlan.parse('''
+    ...     [release]
+    ...     name = "People"
+    ...     epsilon = 1
+    ...     [tables.by_sex]
+    ...     sql = "SELECT sex, COUNT(*) AS n FROM data GROUP BY sex"
+    ...     [tables.everybody]
+    ...     sql = "SELECT COUNT(*) AS n FROM data"
+    ... ''')
+    >>> with dc.open(
+    ...     people, unit="person", budget=1, columns={"sex": ["f", "m"]}, groups=1, rows=1, ledger=":memory:"
+    ... ) as curator:
+    ...     release = publish(curator, plan, Path(mkdtemp()) / "out")
+    ...     again = publish(curator, plan, release.folder)
+    >>> release.paid.epsilon, again.paid.epsilon, list(release.tables)
+    (Fraction(1, 1), Fraction(0, 1), ['by_sex', 'everybody'])
+    >>> counts = release.tables["by_sex"].table.column("n").to_pylist()
+    >>> abs(sum(counts) - release.tables["everybody"].table.column("n")[0].as_py()) < 1e-6
+    True
     """
     loaded = plan if isinstance(plan, PublicationPlan) else PublicationPlan.load(plan)
     parts = plan_parts(curator, loaded)
