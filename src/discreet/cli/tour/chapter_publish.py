@@ -116,7 +116,7 @@ def _sums(rows: Iterable[dict[str, Any]], column: str) -> dict[str, float]:
 def _whole_adds_up(cells: Any, wards: Any) -> bool:
     shown = cells.table.append_column("whole", pa.array(cells.whole["n"]))
     sums = _sums(shown.to_pylist(), "whole")
-    return [sums[ward] for ward in wards.table.column("ward").to_pylist()] == wards.whole["n"]
+    return bool([sums[ward] for ward in wards.table.column("ward").to_pylist()] == wards.whole["n"])
 
 
 def _show_rows(recorder: Recorder, release: Release, people: pa.Table) -> None:
