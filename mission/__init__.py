@@ -14,5 +14,6 @@ MODULES = (
     "kernel",
     "learning",
     "local",
+    "publishing",
     "tradeoff",
 )

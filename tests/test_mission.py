@@ -266,6 +266,17 @@ def test_b8_margins_and_attacks_follow_epsilon_as_in_theory():
         assert each.theory <= each.right.ceiling
 
 
+@pytest.mark.long
+def test_c1_a_release_answers_as_asking_does_adds_up_and_is_verified():
+    seen = run("C1")
+    assert min(seen["asked"], seen["read"]) > seen["cells"] / 2  # noise is seeded in tests
+    assert seen["adds"] == seen["whole"] == seen["sums"] == 36
+    assert seen["ratio"] > 1.5
+    assert seen["floor"] < seen["synthetic"] < 0.025 < seen["independent"]
+    assert seen["before"] == "unchanged"
+    assert seen["changed"] == ["tables/by_education_sex.csv: changed since the release"]
+
+
 def test_c2_coin_flip_randomized_response_costs_ln_3():
     seen = run("C2")
     assert seen["epsilon"] == pytest.approx(log(3), rel=1e-9)

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tools.pictures import __main__ as tool  # noqa: E402
-from tools.pictures import bounds, learning  # noqa: E402
+from tools.pictures import bounds, learning, publishing  # noqa: E402
 from tools.pictures.tour import sampling_figure  # noqa: E402
 
 PATIENTS = 4000
@@ -188,6 +188,35 @@ def test_the_picture_of_bounds_marks_the_smallest_errors_and_the_chosen_radii():
     assert [patch.get_label() for patch in now.patches] == ["chosen automatically (9 of 10)"]
     assert "chosen automatically, 10," in title(figure)
     assert flaws(figure) == []
+
+
+# Publishing
+
+
+def test_the_picture_of_a_publication_states_errors_per_cell_and_distances():
+    figure = publishing.publishing_figure(
+        publishing.Publication(
+            {(): publishing.Errors(1, 10.0, 10.0, 9.0), ("ward",): publishing.Errors(3, 10.0, 2.0, 2.1)},
+            {
+                ("ward", "sex"): publishing.Distances(0.01, 0.02, 0.3),
+                ("ward", "age"): publishing.Distances(0, 0.04, 0.1),
+            },
+        )
+    )
+    assert "is 5.3 instead of 10.0" in title(figure)
+    assert "rows are 0.030 from the data, independent columns 0.200" in title(figure)
+    assert figure.axes[0].lines[1].get_xdata().tolist() == [10.0, 2.0]
+    assert flaws(figure) == []
+
+
+@pytest.mark.long
+def test_errors_of_a_publication_are_as_forecast():
+    found = publishing.measured(publishing.simulated(2_000), releases=10)
+    for each in found.errors.values():
+        assert each.measured == pytest.approx(each.together, rel=0.8 if each.cells == 1 else 0.5)
+    ages = found.errors["age", "month"]
+    assert (ages.cells, ages.together < 0.7 * ages.alone) == (30, True)
+    assert found.distances["ward", "age"].synthetic < found.distances["ward", "age"].independent / 3
 
 
 # Learning

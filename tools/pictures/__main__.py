@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.plotting import save_figure
-from tools.pictures import attacks, bounds, learning, local, tour
+from tools.pictures import attacks, bounds, learning, local, publishing, tour
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "pictures"
@@ -19,6 +19,7 @@ PICTURES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     **local.PICTURES,
     **learning.PICTURES,
     **attacks.PICTURES,
+    **publishing.PICTURES,
 }
 
 

@@ -10,7 +10,7 @@ import typer
 
 from discreet.advise.unfinished_policy import load_unfinished
 from discreet.cli.owner_log import LogOption, log_for_owner
-from discreet.cli.terminal import exit_on_error, usage_error
+from discreet.cli.terminal import exit_on_error, step_progress, usage_error
 from discreet.curator.curator import Curator
 from discreet.curator.open import open_curator
 from discreet.kernel.errors import Refused
@@ -55,7 +55,8 @@ def advise(  # noqa: PLR0913, PLR0917 - options of a command
         if dry_run:
             typer.echo(str(curator.plan_advice(table, **arguments)))
             return
-        advice = curator.advise(table, **arguments, progress=lambda step: typer.echo(f"{step} …", err=True))
+        with step_progress() as progress:
+            advice = curator.advise(table, **arguments, progress=progress)
         typer.echo(str(advice))
         if out is None:
             typer.echo(f"\nLines for {policy}:\n\n{advice.toml()}", nl=False)

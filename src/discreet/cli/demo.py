@@ -19,6 +19,7 @@ from discreet.cli.tour import (
     chapter_kernel,
     chapter_learn,
     chapter_local,
+    chapter_publish,
 )
 from discreet.cli.tour.context import FULL_TOUR, Repetitions, TourContext, worker_pool
 from discreet.cli.tour.page import write_page
@@ -37,6 +38,7 @@ class Chapter(StrEnum):
     LEARN = "learn"
     ANONYMISE = "anonymise"
     LOCAL = "local"
+    PUBLISH = "publish"
 
 
 CHAPTERS: dict[Chapter, Callable[[TourContext], None]] = {
@@ -47,6 +49,7 @@ CHAPTERS: dict[Chapter, Callable[[TourContext], None]] = {
     Chapter.LEARN: chapter_learn.show_chapter,
     Chapter.ANONYMISE: chapter_anonymise.show_chapter,
     Chapter.LOCAL: chapter_local.show_chapter,
+    Chapter.PUBLISH: chapter_publish.show_chapter,
 }
 
 

@@ -52,7 +52,7 @@ _COMMANDS = {  # module:function, and the first sentence of the help text
     ),
     "publish": (
         "publish:publish",
-        "Publish the tables and synthetic rows of a plan, with margins of error and a report.",
+        "Publish the tables and synthetic rows of a plan, with their margins of error and a report.",
     ),
     "audit": ("audit:audit", "Try to refute the guarantee of a policy, on dummy data, before it is used."),
     "report": (

@@ -6,10 +6,12 @@ from typing import Annotated
 import typer
 
 from discreet.cli.owner_log import LogOption, log_for_owner
-from discreet.cli.terminal import exit_on_error, usage_error
+from discreet.cli.terminal import exit_on_error, format_rounded_down, step_progress, usage_error
+from discreet.curator.curator import Curator
 from discreet.curator.open import open_curator
 from discreet.policy import Policy
 from discreet.policy.toml import read_policy_text
+from discreet.pricing.remaining_budget import cost_in_budget
 from discreet.publish.dry_run import forecast
 from discreet.publish.plan import PublicationPlan
 from discreet.publish.publication import Release
@@ -21,7 +23,7 @@ _EXIT_MISSING = 4
 def publish(  # noqa: PLR0913, PLR0917 - options of a command
     policy: Annotated[Path, typer.Argument(help="The policy file.")],
     plan: Annotated[
-        Path, typer.Argument(help="The plan: a TOML file with [release], [tables.NAME] and [synthetic.NAME].")
+        Path, typer.Argument(help="The plan: a TOML file with sections release, tables.NAME and synthetic.NAME.")
     ],
     out: Annotated[Path | None, typer.Option(help="The folder to publish in.")] = None,
     dry_run: Annotated[
@@ -34,10 +36,12 @@ def publish(  # noqa: PLR0913, PLR0917 - options of a command
 ) -> None:
     """Publish the tables and synthetic rows of a plan, with their margins of error and a report.
 
-    The whole plan is charged at once, before any data is read. Publishing the same plan again is free: results are read
-    back from the ledger. A part that was charged but lost in a crash stays charged, is missing, and is reported so.
+    The whole plan is charged at once, before any data is read. Publishing the
+    same plan again is free: results are read back from the ledger. A part that
+    was charged but lost in a crash stays charged, is missing, and is reported so.
 
-    Exit codes: 0 published, 2 wrong usage, policy or plan, 3 refused, 4 charged, but a part is missing.
+    Exit codes: 0 published, 2 wrong usage, policy or plan, 3 refused,
+    4 charged, but a part is missing.
     """
     if out is None and not dry_run:
         usage_error("--out is missing. Give the folder to publish in, or --dry-run.")
@@ -50,23 +54,22 @@ def publish(  # noqa: PLR0913, PLR0917 - options of a command
                     typer.echo(line)
                 return
             assert out is not None
-            release = publish_plan(curator, loaded, out, key=key, policy_text=text, progress=_show_progress)
-    _print_summary(release)
+            with step_progress() as progress:
+                release = publish_plan(curator, loaded, out, key=key, policy_text=text, progress=progress)
+            _print_summary(release, curator)
     if release.missing:
         raise typer.Exit(_EXIT_MISSING)
 
 
-def _show_progress(step: str) -> None:
-    typer.echo(f"{step} …", err=True)
-
-
-def _print_summary(release: Release) -> None:
+def _print_summary(release: Release, curator: Curator) -> None:
     tables, rows = len(release.tables), len(release.synthetic)
     counts = [f"{tables} table{'s' * (tables != 1)}"] if tables else []
     counts += [f"{rows} set{'s' * (rows != 1)} of synthetic rows"] if rows else []
     typer.echo(f"{release.folder}: {' and '.join(counts) or 'nothing'} published, with report.html.")
-    paid = release.paid
-    amount = f"rho {float(paid.rho):.4g}" if paid.epsilon is None else f"epsilon {float(paid.epsilon):.4g}"
-    typer.echo(f"Charged {amount}." if paid.rho else "Nothing was charged: this plan was published before.")
+    remaining = f"epsilon {format_rounded_down(curator.budget().remaining.epsilon)} remains."
+    if release.paid.rho:
+        typer.echo(f"Cost: {cost_in_budget(release.paid, curator.policy.budget)}; {remaining}")
+    else:
+        typer.echo(f"Nothing was charged, because this plan was published before; {remaining}")
     for name in release.missing:
         typer.echo(f"{name}: charged, but its result is missing; it is never drawn again for this plan.", err=True)

@@ -10,7 +10,7 @@ from discreet.audit.policy.result import COVERAGE
 from discreet.audit.result import confidence_text
 from discreet.cli.terminal import exit_on_error, usage_error
 from discreet.curator.ledger_location import open_existing_ledger
-from discreet.policy import Policy
+from discreet.policy import Policy, write_policy
 from discreet.policy.toml import read_policy_text
 from discreet.publish.ledger_history import has_row
 from discreet.publish.manifest import MANIFEST, read_manifest, text_digest, verify, write_manifest
@@ -127,10 +127,14 @@ def _verify(folder: Path, policy: Path | None) -> None:
 def _policy_problems(folder: Path, policy: Path) -> list[str]:
     """Return whether the policy and the ledger are those of the release."""
     recorded, text = read_manifest(folder), read_policy_text(policy)
-    problems = [] if text_digest(text) == recorded["policy"] else [f"{policy}: changed since the release"]
+    declared = Policy.load(policy)
+    texts = text, write_policy(declared)  # the second is that of a release in Python
+    problems = [f"{policy}: changed since the release"]
+    if recorded["policy"] in map(text_digest, texts):
+        problems = []
     if recorded["ledger"] is None:
         return problems
-    ledger = open_existing_ledger(Policy.load(policy))
+    ledger = open_existing_ledger(declared)
     if ledger is None:
         return [*problems, "ledger: missing"]
     with ledger:

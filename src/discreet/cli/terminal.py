@@ -1,7 +1,9 @@
-"""Shared by all commands: flags in --help, exit codes, errors and warnings on stderr, and number formats."""
+"""Shared by all commands: usage and flags in --help, progress, exit codes, errors and warnings, number formats."""
 
+import re
+import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
@@ -17,11 +19,15 @@ if TYPE_CHECKING:
 
 
 class PlainCommand(TyperCommand):
-    """A command whose flags have no type in --help."""
+    """A command whose flags have no type in --help, and whose arguments are shown as POLICY."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, with the types of flags hidden."""
-        return _hide_flag_types(super().get_params(ctx))
+        """Return the parameters, with the types of flags hidden and the names of arguments in capitals."""
+        return _name_arguments(_hide_flag_types(super().get_params(ctx)))
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the usage line; required arguments have no braces."""
+        return [re.sub(r"^\{(.*)\}", r"\1", piece) for piece in super().collect_usage_pieces(ctx)]
 
 
 class PlainGroup(TyperGroup):
@@ -36,6 +42,13 @@ def _hide_flag_types(params: list[Any]) -> list[Any]:
     for param in params:
         if getattr(param, "is_flag", False):
             param.metavar = ""
+    return params
+
+
+def _name_arguments(params: list[Any]) -> list[Any]:
+    for param in params:
+        if param.param_type_name == "argument" and param.metavar is None and param.nargs == 1:
+            param.metavar = param.name.upper()
     return params
 
 
@@ -60,6 +73,21 @@ def print_warnings() -> Iterator[None]:
 
 def _print_warning(message: Warning | str, *_: object) -> None:
     typer.echo(f"discreet: {message}", err=True)
+
+
+@contextmanager
+def step_progress() -> Iterator[Callable[[str], None]]:
+    """Yield a function that shows the step that begins, on stderr: a bar on a terminal, otherwise plain lines."""
+    if not sys.stderr.isatty():
+        yield lambda step: typer.echo(f"{step} …", err=True)
+        return
+    from rich.console import Console  # noqa: PLC0415 - only where a bar is shown
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    columns = TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda step: bar.update(task, description=step)
 
 
 def usage_error(problem: str) -> NoReturn:
