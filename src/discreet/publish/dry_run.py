@@ -55,21 +55,13 @@ class TableForecast:
 
 @dataclass(frozen=True)
 class PublicationForecast:
-<<<<<<< HEAD
-    """The forecast of a plan: its parts with their costs, and its tables.
-
-    >>> tables = (TableForecast("wards", "family1", 3, {"n": 12.5}),)
-    >>> print(PublicationForecast("Visits", (("family1", Loss("1/2")),), tables).lines()[0])
-    Visits: would cost epsilon 0.5. No data was read, and nothing was charged.
-=======
     """The forecast of a plan in a budget: its parts with their costs, and its tables.
 
     >>> from discreet.kernel.loss import Budget
-    >>> wards = TableForecast("wards", "family1", 3, {"n": 12.5})
-    >>> found = PublicationForecast("Wards", Budget(2), (("family1", Loss("1/2")),), (wards,))
+    >>> wards = TableForecast("wards", "family-1", 3, {"n": 12.5})
+    >>> found = PublicationForecast("Wards", Budget(2), (("family-1", Loss("1/2")),), (wards,))
     >>> print(found.lines()[0])
     Wards: would cost epsilon 0.5 (25 % of the budget). No data was read, and nothing was charged.
->>>>>>> 5360004ac65e1ba599df7a9bc7c4176b9c38c332
     """
 
     name: str
@@ -100,23 +92,6 @@ def forecast(curator: Curator, plan: PublicationPlan) -> PublicationForecast:
     """Return the cost and the margins of a plan. This is free and reads no private data.
 
     >>> import discreet as dc, pyarrow as pa
-<<<<<<< HEAD
-    >>> visits = pa.table({"patient": list(range(600)), "ward": ["A", "B", "A"] * 200})
-    >>> plan = PublicationPlan.parse('''
-    ...     [release]
-    ...     name = "Visits 2026"
-    ...     epsilon = 2
-    ...     [tables.wards]
-    ...     sql = "SELECT ward, COUNT(*) AS n FROM data GROUP BY ward"
-    ...     [tables.all_visits]
-    ...     sql = "SELECT COUNT(*) AS n FROM data"
-    ... ''')
-    >>> with dc.open(
-    ...     visits, unit="patient", budget=3, columns={"ward": ["A", "B"]}, groups=1, rows=1, ledger=":memory:"
-    ... ) as curator:
-    ...     [table.cells for table in forecast(curator, plan).tables]
-    [2, 1]
-=======
     >>> people = pa.table({"person": range(100), "sex": ["f", "m"] * 50})
     >>> plan = dc.publish.PublicationPlan.parse('''
     ...     [release]
@@ -133,7 +108,6 @@ def forecast(curator: Curator, plan: PublicationPlan) -> PublicationForecast:
     ...     expected = forecast(curator, plan)
     >>> expected.cost.epsilon, [(table.name, table.cells) for table in expected.tables]
     (Fraction(1, 1), [('by_sex', 2), ('everybody', 1)])
->>>>>>> 5360004ac65e1ba599df7a9bc7c4176b9c38c332
     """
     parts = plan_parts(curator, plan)
     tables = [table for part in parts for table in _tables_of(curator, part)]

@@ -40,16 +40,10 @@ class Release:
 
     `cost` is that of the whole plan, and `paid` what was charged now: nothing if the plan was published before.
 
-    <<<<<<< HEAD
-    >>> record = ReleaseRecord("Visits", plan_text="", time="2026-11-18T12:00:00+00:00", parts=())
-    >>> Release("Visits", Path("out"), {}, {}, ("wards",), Loss(1), ZERO_LOSS, record).missing
-    ('wards',)
-    =======
-    >>> record = ReleaseRecord("Wards", plan_text="", time="2026-11-18T12:00:00+00:00", parts=())
+        >>> record = ReleaseRecord("Wards", plan_text="", time="2026-11-18T12:00:00+00:00", parts=())
     >>> release = Release("Wards", Path("out"), {}, {}, (), Loss("1/2"), ZERO_LOSS, record)
     >>> release.missing, release.paid.epsilon
     ((), Fraction(0, 1))
-    >>>>>>> 5360004ac65e1ba599df7a9bc7c4176b9c38c332
     """
 
     name: str
@@ -80,26 +74,7 @@ def publish(  # noqa: PLR0913 - keyword-only, with defaults
 
     >>> from tempfile import mkdtemp
     >>> import discreet as dc, pyarrow as pa
-    <<<<<<< HEAD
-    >>> visits = pa.table({"patient": list(range(600)), "ward": ["A", "B", "A"] * 200})
-    >>> plan = PublicationPlan.parse('''
-    ...     [release]
-    ...     name = "Visits 2026"
-    ...     epsilon = 2
-    ...     [tables.wards]
-    ...     sql = "SELECT ward, COUNT(*) AS n FROM data GROUP BY ward"
-    ...     [tables.all_visits]
-    ...     sql = "SELECT COUNT(*) AS n FROM data"
-    ... ''')
-    >>> with dc.open(
-    ...     visits, unit="patient", budget=3, columns={"ward": ["A", "B"]}, groups=1, rows=1, ledger=":memory:"
-    ... ) as curator:
-    ...     release = publish(curator, plan, mkdtemp())
-    ...     again = publish(curator, plan, mkdtemp())
-    >>> sorted(release.tables), release.paid.epsilon, again.paid.epsilon
-    (['all_visits', 'wards'], Fraction(2, 1), Fraction(0, 1))
-    =======
-    >>> people = pa.table({"person": range(100), "sex": ["f", "m"] * 50})
+        >>> people = pa.table({"person": range(100), "sex": ["f", "m"] * 50})
     >>> plan = dc.publish.PublicationPlan.parse('''
     ...     [release]
     ...     name = "People"
@@ -119,7 +94,6 @@ def publish(  # noqa: PLR0913 - keyword-only, with defaults
     >>> counts = release.tables["by_sex"].table.column("n").to_pylist()
     >>> abs(sum(counts) - release.tables["everybody"].table.column("n")[0].as_py()) < 1e-6
     True
-    >>>>>>> 5360004ac65e1ba599df7a9bc7c4176b9c38c332
     """
     loaded = plan if isinstance(plan, PublicationPlan) else PublicationPlan.load(plan)
     target = check_folder(Path(out), loaded)
