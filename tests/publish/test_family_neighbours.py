@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from discreet.learn.row_sums import summable
+from discreet.engines.row_sums import summable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from publish.hospital import curator_on, visits
