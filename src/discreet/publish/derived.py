@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from discreet.answer.model import Answer, Cost
 from discreet.curator.curator import Curator
+from discreet.curator.prepared_queries import plan_query
 from discreet.estimate.planned_release import QueryPlan, release_schema
 from discreet.kernel.errors import PolicyError, Refused
 from discreet.kernel.event import Event, Receipt
@@ -46,7 +47,8 @@ def _published_family(curator: Curator, event: Event) -> Family | None:
     """Return the family that a charge released; None if its tables have another meaning under the policy of today."""
     record, mechanism = json.loads(event.question), json.loads(event.mechanism)
     try:
-        tables = [adding_table(name, curator.plan(sql)) for name, sql in record["tables"]]
+        plans = [(name, plan_query(curator.releases, sql)) for name, sql in record["tables"]]
+        tables = [adding_table(name, plan) for name, plan in plans]
     except (Refused, PolicyError):
         return None
     kept = tuple(table for table in tables if table is not None)

@@ -11,7 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from discreet.answer.model import Answer
-from discreet.curator.curator import Charge, Curator, PreparedQuery
+from discreet.curator import prepared_queries
+from discreet.curator.curator import Curator
+from discreet.curator.prepared_queries import Charge, PreparedQuery
 from discreet.engines.row_sums import RowSource
 from discreet.kernel.event import OWNER, Receipt, canonical_json
 from discreet.kernel.loss import Loss
@@ -100,16 +102,16 @@ class QueryPart:
 
     def charge(self, curator: Curator, key: str) -> Charge | None:
         """Return the charge of the query."""
-        return curator.charge_of(self.query, self.record, key)
+        return prepared_queries.charge_of(curator.releases, self.query, self.record, key)
 
     def release(self, curator: Curator, receipt: Receipt | None) -> PartResult:
         """Release the answer, or return it from the ledger."""
-        answer = curator.answer_prepared(self.query, self.record, receipt)
+        answer = prepared_queries.answer_prepared(curator.releases, self.query, self.record, receipt)
         return self._result(answer, answer.receipt.id if answer.receipt else "")
 
     def read_back(self, curator: Curator, receipt: str, stored: bytes) -> PartResult:  # noqa: ARG002 - a part's signature
         """Return the stored answer."""
-        return self._result(curator.answer_released(self.query, receipt), receipt)
+        return self._result(prepared_queries.answer_released(curator.releases, self.query, receipt), receipt)
 
     def missing(self, receipt: str) -> PartResult:
         """Return the part without a result."""
@@ -145,7 +147,9 @@ class ReservedPart:
 
     def open_rows(self, curator: Curator) -> AbstractContextManager[RowSource]:
         """Open the rows for the kernel's sums."""
-        return curator.private_rows(self.rows.relation, self.rows.columns, self.rows.bounds, self.record)
+        return prepared_queries.private_rows(
+            curator.releases, self.rows.relation, self.rows.columns, self.rows.bounds, self.record
+        )
 
     def reservation(self, curator: Curator, receipt: Receipt | None) -> Reservation:
         """Return the reservation that was charged under a receipt."""

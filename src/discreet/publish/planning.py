@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet import privacy
-from discreet.curator.curator import Curator, PreparedQuery
+from discreet.curator import prepared_queries
+from discreet.curator.curator import Curator
+from discreet.curator.prepared_queries import PreparedQuery, plan_query
 from discreet.estimate.planned_release import QueryPlan
 from discreet.kernel.errors import PolicyError, Refused
 from discreet.kernel.event import canonical_json
@@ -107,7 +109,7 @@ def _request(cost: Loss) -> CostRequest:
 
 def _plan_query(curator: Curator, plan: PublicationPlan, name: str) -> QueryPlan:
     try:
-        query = curator.plan(plan.tables[name].sql)
+        query = plan_query(curator.releases, plan.tables[name].sql)
     except (Refused, PolicyError) as refusal:
         plan.refuse(("tables", name, "sql"), str(refusal))
     if query.is_free:
@@ -117,7 +119,7 @@ def _plan_query(curator: Curator, plan: PublicationPlan, name: str) -> QueryPlan
 
 def _prepare(curator: Curator, plan: PublicationPlan, name: str, request: CostRequest) -> PreparedQuery:
     try:
-        return curator.prepare(plan.tables[name].sql, request)
+        return prepared_queries.prepare(curator.releases, plan.tables[name].sql, request)
     except (Refused, PolicyError) as refusal:
         plan.refuse(("tables", name, "sql"), str(refusal))
 
@@ -218,6 +220,7 @@ def _synthetic_part(curator: Curator, plan: PublicationPlan, name: str, cost: Lo
 def _question_on(curator: Curator, relation: Relation, table: str) -> Question:
     """Return a question about the rows of synthetic rows, whose contribution bounds apply."""
     quoted = '"' + table.replace('"', '""') + '"'
-    question = curator.plan(f"SELECT COUNT(*) AS n FROM {quoted}").answering[0].question  # noqa: S608 - a declared name
+    plan = plan_query(curator.releases, f"SELECT COUNT(*) AS n FROM {quoted}")  # noqa: S608 - a declared name
+    question = plan.answering[0].question
     assert question.relation.shape.unit == relation.shape.unit
     return question

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.curator.curator import Curator
+from discreet.curator.prepared_queries import plan_query
 from discreet.engines.row_sums import RemoteRowSource, RowSource, summable
 from discreet.estimate.planned_release import ARROW_TYPES
 from discreet.kernel.errors import Refused
@@ -95,8 +96,9 @@ def _column(
     quoted = '"' + column.name.replace('"', '""') + '"'
     expr = quoted if width is None else f"FLOOR({quoted} / {_decimal(width)})"
     source = '"' + table.name.replace('"', '""') + '"'
+    sql = f"SELECT {expr} AS code, COUNT(*) AS n FROM {source} GROUP BY {expr}"  # noqa: S608 - declared names
     try:
-        query = curator.plan(f"SELECT {expr} AS code, COUNT(*) AS n FROM {source} GROUP BY {expr}")  # noqa: S608 - declared names
+        query = plan_query(curator.releases, sql)
     except Refused as refusal:
         plan.refuse(path, f"column {column.name!r}: {refusal}")
     question = query.answering[0].question
