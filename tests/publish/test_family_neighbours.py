@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from discreet.engines.row_sums import summable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from publish.hospital import curator_on, visits
 
+from discreet.engines.row_sums import summable
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.model_release import Combine, noisy_sum
 from discreet.kernel.reservation import CLIP_RADIUS, reserve

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from discreet.answer.model import Answer, Cost
+from discreet.answer.model import Answer
 from discreet.curator.curator import Curator
 from discreet.curator.prepared_queries import plan_query
 from discreet.estimate.planned_release import QueryPlan, release_schema
@@ -17,6 +17,7 @@ from discreet.kernel.event import Event, Receipt
 from discreet.kernel.loss import ZERO_LOSS
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.pricing import data_version
+from discreet.pricing.remaining_budget import cost_in_budget
 from discreet.publish.eligible import AddingTable, adding_table, family_axes
 from discreet.publish.family import Block, Family, family_fingerprint, measures_of, row_measure
 from discreet.publish.family_tables import PublishedTable, publish_family
@@ -100,9 +101,9 @@ def _answer(curator: Curator, shown: PublishedTable, table: AddingTable, event: 
         pa.table(columns),
         margins=dict(shown.margins),
         noise=dict.fromkeys(shown.margins, noise),
-        cost=Cost(event.loss or ZERO_LOSS),
+        cost=cost_in_budget(event.loss or ZERO_LOSS, curator.policy.budget),
         receipt=Receipt(event.id),
-        left_out=table.plan.left_out,
+        left_out=shown.notes,
         notes=tuple(notes),
         paid=ZERO_LOSS,
         remaining=curator.budget(by).remaining.epsilon,

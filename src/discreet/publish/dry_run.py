@@ -92,7 +92,7 @@ def forecast(curator: Curator, plan: PublicationPlan) -> PublicationForecast:
     """Return the cost and the margins of a plan. This is free and reads no private data.
 
     >>> import discreet as dc, pyarrow as pa
-    >>> people = pa.table({"person": range(100), "sex": ["f", "m"] * 50})
+        >>> people = pa.table({"person": range(100), "sex": ["f", "m"] * 50})
     >>> plan = dc.publish.PublicationPlan.parse('''
     ...     [release]
     ...     name = "People"

@@ -40,7 +40,7 @@ class Release:
 
     `cost` is that of the whole plan, and `paid` what was charged now: nothing if the plan was published before.
 
-        >>> record = ReleaseRecord("Wards", plan_text="", time="2026-11-18T12:00:00+00:00", parts=())
+            >>> record = ReleaseRecord("Wards", plan_text="", time="2026-11-18T12:00:00+00:00", parts=())
     >>> release = Release("Wards", Path("out"), {}, {}, (), Loss("1/2"), ZERO_LOSS, record)
     >>> release.missing, release.paid.epsilon
     ((), Fraction(0, 1))
@@ -74,7 +74,7 @@ def publish(  # noqa: PLR0913 - keyword-only, with defaults
 
     >>> from tempfile import mkdtemp
     >>> import discreet as dc, pyarrow as pa
-        >>> people = pa.table({"person": range(100), "sex": ["f", "m"] * 50})
+            >>> people = pa.table({"person": range(100), "sex": ["f", "m"] * 50})
     >>> plan = dc.publish.PublicationPlan.parse('''
     ...     [release]
     ...     name = "People"
