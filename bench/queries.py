@@ -116,7 +116,7 @@ def speed(connection, curators, remembering):
 def accuracy(place, connection, shopkeeper):
     """Print how many cities are shown, and how far counts are from the bounded totals and from the truth."""
     truth = dict(connection.sql(RAW["Q6 COUNT by city"]).fetchall())
-    question = shopkeeper._plan_query(Q2, "owner", 5, 10).releases[0].question
+    question = shopkeeper.releases.plan_query(Q2, "owner", 5, 10).releases[0].question
     totals = shopkeeper._engine.totals(question)
     # The first total is the number of units, which decides what is shown; the second is COUNT(*).
     exact = totals.values[:, 1] / (1 << question.fraction_bits(question.totals[1]))

@@ -93,7 +93,7 @@ def measured(spark, url, place, port):
     spark.read.parquet(str(place)).createOrReplaceTempView("sales")
     policy = dc.policy.Policy.parse(POLICY.format(url=url, place=place))
     with dc.open(policy, tuning=Tuning(totals_cache=0, seconds=3600)) as keeper:
-        (part,) = keeper._plan_query(Q2, "owner", 5, 10).releases
+        (part,) = keeper.releases.plan_query(Q2, "owner", 5, 10).releases
         works = {
             "raw": lambda: spark.sql(RAW).toArrow(),
             "distinct": lambda: spark.sql(DISTINCT).toArrow(),

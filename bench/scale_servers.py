@@ -101,7 +101,7 @@ def on_sail(stack, folder):
 def measured(policy, sql, distinct):
     """Ask in turns, so that both meet the same machine; return the seconds of each."""
     with dc.open(policy, tuning=Tuning(totals_cache=0, seconds=3600)) as keeper:
-        (part,) = keeper._plan_query(sql, "owner", 5, 10).releases
+        (part,) = keeper.releases.plan_query(sql, "owner", 5, 10).releases
         works = (distinct, lambda: keeper._engine.totals(part.question))
         times = ([], [])
         for turn in range(ROUNDS + 1):

@@ -271,7 +271,7 @@ def test_finding_a_cost_reads_no_data(curator, monkeypatch):
 
 def test_an_ordinary_cost_is_split_as_before():
     with opened() as curator:
-        plan = curator._plan_query(BY_CITY, "owner", None, None)
+        plan = curator.releases.plan_query(BY_CITY, "owner", None, None)
         shares = cost_shares(plan.releases, Laplace)
         assert sum(map(sum, shares)) == 1
         for asked, expected in zip(allocate_noise(plan.releases, Loss(1)), shares, strict=True):

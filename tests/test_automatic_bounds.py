@@ -238,7 +238,7 @@ def test_without_enough_budget_for_the_whole_query_nothing_is_charged(curator):
 
 
 def test_a_crash_after_the_first_charge_leaves_a_histogram_for_the_next_attempt(curator, monkeypatch):
-    charge = type(curator)._charge_and_release
+    charge = type(curator.releases).charge_and_release
 
     def fail_second(self, plan, *arguments):
         if plan.answering:
@@ -246,7 +246,7 @@ def test_a_crash_after_the_first_charge_leaves_a_histogram_for_the_next_attempt(
         return charge(self, plan, *arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr(type(curator), "_charge_and_release", fail_second)
+        patched.setattr(type(curator.releases), "charge_and_release", fail_second)
         with pytest.raises(KeyboardInterrupt):
             curator.ask(BY_WARD, epsilon=1, key="k")
     assert len(curator.ledger.events()) == 1
@@ -384,7 +384,7 @@ def test_a_policy_writes_auto_back():
 
 def test_an_l2_histogram_counts_units_by_the_norm_over_all_groups():
     with opened(DELTA, budget="bounds_report = 0.5", bounds="groups = 1\nrows = 2") as curator:
-        plan = curator._plan_query(BY_WARD, "owner", None, None)
+        plan = curator.releases.plan_query(BY_WARD, "owner", None, None)
         (histogram,) = [release for release in plan.releases if release.histogram]
         question, lows = histogram.question, histogram.histogram.lows
         with curator._engine.prepare(usage_of_questions([question])) as reader:
@@ -404,7 +404,7 @@ def test_an_l2_histogram_counts_units_by_the_norm_over_all_groups():
 
 
 def histograms(curator, sql, **more):
-    plan = curator._plan_query(sql, "owner", more.get("groups"), more.get("rows"))
+    plan = curator.releases.plan_query(sql, "owner", more.get("groups"), more.get("rows"))
     return [release.histogram for release in plan.releases if release.histogram]
 
 
@@ -433,12 +433,12 @@ def test_releases_with_equal_histograms_share_one():
 def test_the_norm_follows_the_noise_and_only_means_limit_rows_per_group():
     for delta, norm in (("", Norm.L1), (DELTA, Norm.L2)):
         with opened(delta, bounds="groups = 2\nrows = 2") as curator:
-            plan = curator._plan_query(BY_WARD, "owner", None, None)
+            plan = curator.releases.plan_query(BY_WARD, "owner", None, None)
             assert plan.releases[0].question.bounds.norm is norm
             assert not plan.releases[0].question.bounds.cap_rows
             for mean in ("AVG(cost)", "VAR_POP(cost)", "STDDEV(cost)"):
                 sql = f"SELECT ward, COUNT(*) AS n, {mean} AS m FROM visits GROUP BY ward"
-                bounds = curator._plan_query(sql, "owner", None, None).releases[0]
+                bounds = curator.releases.plan_query(sql, "owner", None, None).releases[0]
                 assert bounds.question.bounds.cap_rows
                 assert bounds.bounds_notes[0] == "Each patient contributes at most 2 rows per group."
 
@@ -457,7 +457,7 @@ def test_the_norm_follows_the_noise_and_only_means_limit_rows_per_group():
 )
 def test_a_sum_divided_by_a_count_of_rows_is_clipped_as_a_mean(ratio, is_mean):
     with opened(DELTA, bounds="groups = 1\nrows = 2") as curator:
-        plan = curator._plan_query(f"SELECT ward, {ratio} FROM visits GROUP BY ward", "owner", None, None)
+        plan = curator.releases.plan_query(f"SELECT ward, {ratio} FROM visits GROUP BY ward", "owner", None, None)
         assert plan.releases[0].question.bounds.cap_rows is is_mean
 
 
@@ -564,7 +564,7 @@ def test_keys_with_long_lists_of_values_have_no_histogram(domain, measured):
 
 
 def test_a_report_that_the_engine_does_not_support_is_left_out(monkeypatch):
-    monkeypatch.setattr("discreet.curator.curator.unsupported_reason", lambda *_: "too long")
+    monkeypatch.setattr("discreet.curator.query_releases.unsupported_reason", lambda *_: "too long")
     with opened(bounds="groups = 1\nrows = 2") as curator:
         assert not histograms(curator, TOTAL)
         assert amount(curator.ask(TOTAL, epsilon=1).paid) == 1
@@ -598,7 +598,7 @@ def test_a_histogram_of_sums_counts_units_by_the_norm_of_their_sums(delta):
     data = skewed(300)
     with opened(delta, data=data) as curator:
         (histogram,) = [
-            each for each in curator._plan_query(SUM_BY_WARD, "owner", None, None).releases if each.histogram
+            each for each in curator.releases.plan_query(SUM_BY_WARD, "owner", None, None).releases if each.histogram
         ]
         with curator._engine.prepare(usage_of_questions([histogram.question])) as reader:
             totals = reader.totals(histogram.question)

@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 import discreet as dc
-from discreet.curator import curator as curator_module
+from discreet.curator import query_releases
 from discreet.kernel.loss import ZERO_LOSS
 from discreet.policy import Policy
 
@@ -452,16 +452,16 @@ def test_a_repeated_query_is_planned_once_unless_public_rows_may_have_changed(mo
     frames = {"sales": pa.table({"user": [1, 2]}), "cities": pa.table({"city": ["a"]})}
     policy = Policy.parse(TWO_TABLES + more)
     with dc.open(policy, data={name: frame for name, frame in frames.items() if name in policy.tables}) as curator:
-        plans, plan_query = [], curator_module.plan_query
-        monkeypatch.setattr(curator_module, "plan_query", lambda *a, **k: plans.append(a) or plan_query(*a, **k))
+        plans, plan_query = [], query_releases.plan_query
+        monkeypatch.setattr(query_releases, "plan_query", lambda *a, **k: plans.append(a) or plan_query(*a, **k))
         answers = [curator.ask(COUNT, epsilon=1, rows=rows) for rows in (1, 2, 1, 2)]
     assert len(plans) == planned
     assert [bytes_of(answer) for answer in answers[2:]] == [bytes_of(answer) for answer in answers[:2]]
 
 
 def test_only_some_plans_are_kept(monkeypatch):
-    monkeypatch.setattr(curator_module, "_MAX_PLANS", 2)
+    monkeypatch.setattr(query_releases, "_MAX_PLANS", 2)
     with dc.open(Policy.parse(TWO_TABLES), data={"sales": pa.table({"user": [1, 2]})}) as curator:
         for rows in range(1, 8):
             curator.explain(COUNT, epsilon=1, rows=rows)
-            assert len(curator._plans) <= 2
+            assert len(curator.releases._plans) <= 2

@@ -560,7 +560,7 @@ def test_a_server_that_dies_with_data_and_ledger_ends_like_every_failure(postgre
         assert failed.value.__cause__ is None
         assert failed.value.__context__ is None or moment == "shown"
         assert curator.budget().spent.rho == PRICE
-        failures = curator._circuit_breaker
+        failures = curator.releases.circuit_breaker
         failures.check()
         assert len(failures._failed_ids) == (
             moment != "shown"

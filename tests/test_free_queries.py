@@ -234,7 +234,7 @@ def test_no_free_query_changes_the_ledger_or_reads_private_data(shop, select, so
 
 
 def test_a_plan_cannot_have_a_private_table_read(shop):
-    plan = shop._plan_query("SELECT name FROM cities", "owner", None, None)
+    plan = shop.releases.plan_query("SELECT name FROM cities", "owner", None, None)
     forged = replace(plan, postprocess=replace(plan.postprocess, tables=(("Sales", ("customer",)),)))
     with pytest.raises(KeyError):
         shop._answer_without_charge(forged)

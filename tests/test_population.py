@@ -152,8 +152,8 @@ def test_a_failure_suspends_one_data_set_only(folder, monkeypatch):
     with dc.open(folder / "visits.toml") as visits, dc.open(folder / "labs.toml") as labs:
         for number in range(3):
             visits.ledger.charge(dc.Loss("1/100"), dc.Event(mechanism="{}", sensitivity="{}", question=str(number)))
-        visits._circuit_breaker._failed_ids |= {event.id for event in visits.ledger.unsettled_events()}
-        labs._circuit_breaker._failed_ids |= visits._circuit_breaker._failed_ids
+        visits.releases.circuit_breaker._failed_ids |= {event.id for event in visits.ledger.unsettled_events()}
+        labs.releases.circuit_breaker._failed_ids |= visits.releases.circuit_breaker._failed_ids
         with pytest.raises(dc.Refused, match="'visits' is suspended after 3 failed queries"):
             visits.ask(COUNT.format("visits"), epsilon="1/10")
         labs.ask(COUNT.format("labs"), epsilon="1/10")

@@ -314,15 +314,15 @@ def test_a_kill_between_charge_and_answer_leaves_the_old_answer_served(tmp_path,
 def test_losing_a_race_to_another_process_costs_nothing(monkeypatch):
     with opened(**RICH) as curator:
         curator.ask(COUNT, epsilon=1)
-        genuine = type(curator)._charge_and_release
+        genuine = type(curator.releases).charge_and_release
 
         def late(self, *arguments):
-            monkeypatch.setattr(type(curator), "_charge_and_release", genuine)
+            monkeypatch.setattr(type(curator.releases), "charge_and_release", genuine)
             monkeypatch.setattr(curator, "_in_flight_locks", InFlightLocks(curator.ledger, seconds=1))  # lost locks
             curator.ask(COUNT, epsilon=2)
             return genuine(self, *arguments)
 
-        monkeypatch.setattr(type(curator), "_charge_and_release", late)
+        monkeypatch.setattr(type(curator.releases), "charge_and_release", late)
         with pytest.raises(dc.Refused, match=r"at the same time\. Try again\.$"):
             curator.ask(COUNT, epsilon=3)
         assert curator.budget().spent.epsilon == 2

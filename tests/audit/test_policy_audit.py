@@ -12,7 +12,7 @@ from discreet.audit.policy.answer_checks import answer_checks, error_check
 from discreet.audit.policy.audit import audit_policy
 from discreet.audit.policy.curator_pairs import cost_request, open_curator_pairs, prepare_query, repeat_release
 from discreet.audit.policy.query_suite import audit_queries, error_prone_queries
-from discreet.curator.curator import Curator
+from discreet.curator.query_releases import QueryReleases
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.table_source import EngineError
 from discreet.kernel import mechanism, noise, release
@@ -219,7 +219,7 @@ def test_an_answer_that_leaves_out_empty_groups_is_caught(monkeypatch, pairs):
 
 @pytest.mark.long
 def test_a_curator_that_forgets_its_answers_is_caught(monkeypatch, pairs):
-    remembering = Curator._release_history
+    remembering = QueryReleases.release_history
 
     def forgetting(self, parts, until=None, fresh=None):
         with memory_ledger(name=self.ledger.terms.name, budget=self.policy.budget) as nothing:
@@ -230,7 +230,7 @@ def test_a_curator_that_forgets_its_answers_is_caught(monkeypatch, pairs):
             finally:
                 self.ledger = mine
 
-    monkeypatch.setattr(Curator, "_release_history", forgetting)
+    monkeypatch.setattr(QueryReleases, "release_history", forgetting)
     assert broken_of(pairs) == {policy_checks._CACHED_ANSWER}
 
 

@@ -147,7 +147,7 @@ def test_a_histogram_that_is_not_charged_is_caught(curators, monkeypatch):
     ],
 )
 def test_a_unit_of_any_size_moves_its_histogram_by_one(curators, sql):
-    plan = curators[0]._plan_query(sql, "owner", None, None)
+    plan = curators[0].releases.plan_query(sql, "owner", None, None)
     (question,) = [release.question for release in plan.releases if release.histogram]
     light, heavy = (totals_of(curator, question) for curator in curators)
     assert question.sensitivity().l1 == 1

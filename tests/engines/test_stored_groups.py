@@ -98,7 +98,7 @@ def test_stored_groups_do_not_change_totals(curator, monkeypatch, sql, count):
     if "GROUP BY city" in sql and curator.policy.budget.delta == 0:
         pytest.skip("partition selection needs a delta")
     engine = curator._engine
-    questions = [part.question for part in curator._plan_query(sql, "owner", None, None).releases]
+    questions = [part.question for part in curator.releases.plan_query(sql, "owner", None, None).releases]
     if isinstance(questions[0].groups, SelectedGroups):
         later = SelectedGroups(questions[0].groups.max_groups, (("x",),))
         questions.append(replace(questions[0], groups=later, totals=questions[0].totals[:1]))
@@ -179,7 +179,10 @@ def test_ranges_with_a_gap_and_lists_of_reals_are_not_those_that_are_stored():
 
 
 def test_a_release_that_fails_leaves_no_table(curator, monkeypatch):
-    engine, question = curator._engine, curator._plan_query(QUERIES[1][0], "owner", None, None).releases[0].question
+    engine, question = (
+        curator._engine,
+        curator.releases.plan_query(QUERIES[1][0], "owner", None, None).releases[0].question,
+    )
     monkeypatch.setattr(engine, "query", lambda _sql: (_ for _ in ()).throw(EngineError("lost")))
     with engine.prepare(usage_of_questions([question])) as reader:
         with pytest.raises(EngineError, match="lost"):
@@ -189,7 +192,10 @@ def test_a_release_that_fails_leaves_no_table(curator, monkeypatch):
 
 
 def test_a_closed_engine_has_no_table_to_remove(curator):
-    engine, question = curator._engine, curator._plan_query(QUERIES[1][0], "owner", None, None).releases[0].question
+    engine, question = (
+        curator._engine,
+        curator.releases.plan_query(QUERIES[1][0], "owner", None, None).releases[0].question,
+    )
     with engine.prepare(usage_of_questions([question])) as reader:
         reader.totals(question)
         engine.close()
@@ -198,7 +204,7 @@ def test_a_closed_engine_has_no_table_to_remove(curator):
 def test_a_table_is_kept_until_the_last_release_ends_and_only_a_few_are_kept(curator):
     engine = curator._engine
     queries = [f"SELECT place, COUNT(*) AS c FROM visits WHERE x > {n} GROUP BY place" for n in range(6)]
-    questions = [curator._plan_query(sql, "owner", None, None).releases[0].question for sql in queries]
+    questions = [curator.releases.plan_query(sql, "owner", None, None).releases[0].question for sql in queries]
     with engine.prepare(usage_of_questions(questions)):
         with engine.prepare(usage_of_questions(questions)) as reader:
             totals = [comparable(reader.totals(question)) for question in questions]

@@ -26,8 +26,8 @@ from discreet.kernel.relation import PublicTable, Scan
 from discreet.kernel.sqlgen.dialect import quote_name
 from discreet.kernel.sqlgen.question_sql import write_selects
 from discreet.postgres.server import connect, driver
-from discreet.query.bind_context import BindContext, RequestedBounds
 from discreet.query.passes import draft_query, plan_of
+from discreet.query.relations.bound_sources import BindContext, RequestedBounds
 
 HERE = Path(__file__).parent
 WRITES = os.environ.get("DISCREET_GOLDEN") == "write"

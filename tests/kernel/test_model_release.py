@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from discreet.engines.row_sums import sum_rows as noisy_sum  # what it adds is tested where batches are
+from discreet.engines.row_sums import summable
 from discreet.engines.unit_batches import whole_units
 from discreet.kernel import model_release
 from discreet.kernel.errors import FAILED, Failed, Refused
@@ -18,8 +20,6 @@ from discreet.kernel.loss import Budget, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.model_release import MAX_UNITS, Combine, check_row_wise
 from discreet.kernel.reservation import CLIP_RADIUS, Reservation, clipped_sum_sensitivity, reserve
-from discreet.learn.row_sums import sum_rows as noisy_sum  # what it adds is tested where batches are
-from discreet.learn.row_sums import summable
 from discreet.ledger_sqlite import memory_ledger
 
 

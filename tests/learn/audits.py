@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import beta, norm
 
+from discreet.engines.row_sums import sum_rows
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.reservation import CLIP_RADIUS, reserve
 from discreet.learn import fit_session
-from discreet.learn.row_sums import sum_rows
 
 MISSED = 1e-10  # false-alarm probability
 _INTERVALS = 6  # two directions and one for Gaussian noise, of two intervals each

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from discreet.engines.row_sums import sum_rows
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.reservation import CLIP_RADIUS, clipped_sum_sensitivity, reserve
 from discreet.learn import fit_session
 from discreet.learn.row_sources import array_rows
-from discreet.learn.row_sums import sum_rows
 from tests.learn.every_model import MODELS, UNITS, X, Y, name_of
 
 

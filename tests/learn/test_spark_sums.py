@@ -14,6 +14,7 @@ import pytest
 import discreet as dc
 from discreet.curator.fit import fit_on_query
 from discreet.engines.duckdb.engine import DuckDB
+from discreet.engines.row_sums import sum_rows
 from discreet.engines.spark import vector_sums
 from discreet.engines.spark.engine import Spark
 from discreet.engines.spark.vector_sums import SparkRows
@@ -28,7 +29,6 @@ from discreet.kernel.reservation import CLIP_RADIUS, reserve
 from discreet.learn import Recommender, StandardScaler
 from discreet.learn.fit_session import _cell_entries
 from discreet.learn.mixture.marginals import column_cells
-from discreet.learn.row_sums import sum_rows
 from discreet.ledger_sqlite import memory_ledger
 from discreet.policy import Policy
 from tests.learn.spark_tables import ENDS, MODELS, TARGETS, Here, There, crowd, learned, seeded

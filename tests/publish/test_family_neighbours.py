@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from publish.hospital import curator_on, visits
 
+from discreet.engines.row_sums import summable
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.model_release import Combine, noisy_sum
 from discreet.kernel.reservation import CLIP_RADIUS, reserve
-from discreet.learn.row_sums import summable
 from discreet.publish.family import block_entries
 from discreet.publish.marginals.axes import table_shape
 from discreet.publish.parts import FamilyPart

@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from publish.hospital import PEOPLE, PLAN, ROWS, curator_on, truth, visits
+from publish.hospital import PEOPLE, PLAN, ROWS, curator_on, policy_text, truth, visits
 
+import discreet as dc
 from discreet.kernel.errors import PolicyError, Refused
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.publish import planning
@@ -32,13 +33,13 @@ class QuietLaplace(Laplace):
 
 def quiet(monkeypatch):
     """Let families be released without noise, although they are charged for it."""
-    real = planning.noises_for
+    real = planning.reserved_noises
 
     def noises(cost, shares):
         kinds = {Gaussian: QuietGaussian, Laplace: QuietLaplace}
         return [kinds[type(noise)](noise.scale) for noise in real(cost, shares)]
 
-    monkeypatch.setattr(planning, "noises_for", noises)
+    monkeypatch.setattr(planning, "reserved_noises", noises)
 
 
 def plan_of(*parts, epsilon=4):
@@ -357,3 +358,56 @@ def test_failures_of_a_family_have_the_fixed_message(tmp_path, monkeypatch):
         monkeypatch.setattr(curator._engine, "batches", lambda *_: 1 / 0)
         release = curator.publish(plan_of(PLAN), tmp_path / "out")
     assert release.missing == tuple(plan_of(PLAN).tables)
+
+
+def test_roll_ups_of_published_tables_are_free(tmp_path):
+    """Any key order, coarser keys, fewer keys and means; with the margin of the published tables."""
+    with curator_on(visits()) as curator:
+        release = curator.publish(plan_of(PLAN), tmp_path / "out")
+        events = len(curator.ledger.events())
+        wards = curator.ask("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward")
+        assert wards.table.column("n").to_pylist() == np.rint(release.tables["by_ward"].table.column("n")).tolist()
+        assert wards.margins["n"] == release.tables["by_ward"].margins["n"]
+        assert not wards.paid.rho
+        means = curator.ask("SELECT sex, AVG(cost) AS mean, COUNT(*) AS n FROM visits GROUP BY sex ORDER BY n DESC")
+        published = curator.ask("SELECT COUNT(*) AS n FROM visits").value
+        assert sum(means.table.column("n").to_pylist()) == pytest.approx(published, abs=1)
+        assert means.margins["mean"][0] < 20
+        assert "Hospital tables" in means.details()
+        assert len(curator.ledger.events()) == events
+        anew = curator.ask("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", epsilon=0.5)
+        assert anew.paid.rho > 0
+        assert anew.table.column("n").to_pylist() != wards.table.column("n").to_pylist()
+
+
+NOT_DERIVED = [
+    "SELECT age, COUNT(*) AS n FROM visits GROUP BY age",
+    "SELECT ward, COUNT(*) AS n FROM visits WHERE sex = 'f' GROUP BY ward",
+    "SELECT ward, COUNT(DISTINCT patient) AS n FROM visits GROUP BY ward",
+    "SELECT ward, day, COUNT(*) AS n FROM visits GROUP BY ward, day",
+    "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING COUNT(*) > 5",
+    "SELECT day, SUM(cost) AS s FROM visits GROUP BY day",
+]
+
+
+@pytest.mark.parametrize("sql", NOT_DERIVED)
+def test_what_does_not_follow_from_published_tables_needs_a_cost(tmp_path, sql):
+    with curator_on(visits()) as curator:
+        curator.publish(plan_of(PLAN), tmp_path / "out")
+        with pytest.raises(Refused, match="epsilon"):
+            curator.ask(sql)
+
+
+def test_derived_answers_do_not_outlive_their_version_or_declarations(tmp_path):
+    """Another version of the data, or other declared values, have other tables."""
+    ledger, table = tmp_path / "ledger.sqlite", visits()
+    with curator_on(table, ledger=ledger) as curator:
+        curator.publish(plan_of(PLAN), tmp_path / "out")
+        curator.ask("SELECT COUNT(*) AS n FROM visits")
+    sql, text = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", policy_text(ledger=ledger)
+    for changed in (text.replace('version = "1"', 'version = "2"'), text.replace('"C"]', '"C", "D"]')):
+        with (
+            dc.open(dc.policy.Policy.parse(changed), data={"visits": table}) as curator,
+            pytest.raises(Refused, match="epsilon"),
+        ):
+            curator.ask(sql)

@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from discreet.engines.row_sums import sum_rows
 from discreet.engines.spark.vector_sums import SparkRows
 from discreet.kernel.errors import FAILED, Failed
 from discreet.kernel.mechanism import Laplace
 from discreet.kernel.reservation import CLIP_RADIUS, reserve
-from discreet.learn.row_sums import sum_rows
 from tests.learn.spark_tables import ENDS, MODELS, Here, There, crowd, learned, seeded
 from tests.servers.spark import no_spark, session, spark_cluster, spark_local
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from importlib import import_module
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -61,9 +61,21 @@ class PrivateRows:
     _columns: tuple[str, ...] = field(repr=False)
     _engine: Engine = field(repr=False)
 
+    grouped: ClassVar[bool] = True
+
+    @property
+    def low(self) -> np.ndarray:
+        """The lower bound of each column."""
+        return np.array([low for low, _ in self.bounds], np.float64)
+
+    @property
+    def high(self) -> np.ndarray:
+        """The upper bound of each column."""
+        return np.array([high for _, high in self.bounds], np.float64)
+
     def batches(self, size: int = 100_000) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield batches of values (rows × columns), clamped to their bounds, with the index of each row's unit."""
-        low, high = np.array(self.bounds, np.float64).reshape(-1, 2).T
+        low, high = self.low, self.high
         for numbers, unit_indices in self._engine.batches(self._relation, self._columns, size):
             yield np.clip(numbers, low, high), unit_indices
 

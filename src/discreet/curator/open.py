@@ -115,7 +115,7 @@ def open_curator(  # noqa: PLR0913 - a policy, or the arguments that replace one
     for warning in frame_policy.type_warnings:
         warnings.warn(warning, stacklevel=2)
     curator = _open_policy(frame_policy.policy, frame_policy.rows, tuning)
-    curator.frame_kind = frame_policy.frame_kind
+    curator.releases.frame_kind = frame_policy.frame_kind
     return curator
 
 

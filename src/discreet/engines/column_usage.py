@@ -38,7 +38,7 @@ def usage_of_questions(questions: Iterable[Question]) -> ColumnUsage:
     columns_by_table: dict[str, set[str]] = {}
     for question in questions:
         exprs = [expr for _, expr in question.by] + [total.expr for total in question.totals]
-        _collect(question.relation, _column_names(*exprs), columns_by_table)
+        _collect(question.relation, column_names(*exprs), columns_by_table)
     return {table: frozenset(columns) for table, columns in columns_by_table.items()}
 
 
@@ -59,7 +59,8 @@ def columns_of(expr: Expr) -> dict[str, Type]:
     return columns
 
 
-def _column_names(*exprs: Expr | None) -> set[str]:
+def column_names(*exprs: Expr | None) -> set[str]:
+    """Return the names of the columns of some expressions."""
     return {name for expr in exprs if expr is not None for name in columns_of(expr)}
 
 
@@ -72,22 +73,22 @@ def _collect(  # noqa: C901 - one case per node
             columns_by_table.setdefault(relation.table, set()).update(needed & relation.shape.schema.keys())
             _collect_unit_columns(relation, columns_by_table)
         case Where(source, condition):
-            _collect(source, needed | _column_names(condition), columns_by_table)
+            _collect(source, needed | column_names(condition), columns_by_table)
         case Derive(source, columns):
-            _collect(source, _column_names(*(expr for name, expr in columns if name in needed)), columns_by_table)
+            _collect(source, column_names(*(expr for name, expr in columns if name in needed)), columns_by_table)
         case PerUnit(source, keys, values):
             aggregated = (aggregate.expr for name, aggregate in values if name in needed)
-            _collect(source, _column_names(*(expr for _, expr in keys), *aggregated), columns_by_table)
+            _collect(source, column_names(*(expr for _, expr in keys), *aggregated), columns_by_table)
         case NumberRows(source):  # ordered by all columns
             _collect(source, set(source.shape.schema), columns_by_table)
         case JoinPublic(source, table, equal, also):
-            _collect(source, needed | _column_names(also) | {ours for ours, _ in equal}, columns_by_table)
+            _collect(source, needed | column_names(also) | {ours for ours, _ in equal}, columns_by_table)
             _collect_public(table, columns_by_table)
         case JoinOnUnit(left, right, also, _, most):
             for side in (left, right):
                 # Truncation orders rows by all columns.
                 truncated = side.shape.max_rows_per_unit is None or side.shape.max_rows_per_unit > most
-                _collect(side, set(side.shape.schema) if truncated else needed | _column_names(also), columns_by_table)
+                _collect(side, set(side.shape.schema) if truncated else needed | column_names(also), columns_by_table)
         case SemiJoinOnUnit(source, other):
             _collect(source, needed, columns_by_table)
             _collect(other, set(), columns_by_table)
@@ -99,7 +100,7 @@ def _collect(  # noqa: C901 - one case per node
 def _collect_unit_columns(scan: Scan, columns_by_table: dict[str, set[str]]) -> None:
     match scan.owner:
         case UnitKey(unit):
-            columns_by_table[scan.table] |= _column_names(*unit)
+            columns_by_table[scan.table] |= column_names(*unit)
         case ParentUnit(on, parent, key):
             columns_by_table[scan.table].add(on)
             columns_by_table.setdefault(parent.table, set()).add(key)

@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from datetime import datetime, time, timedelta
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -198,19 +199,17 @@ def _estimate_frequencies(
     order = np.argsort(-counts, axis=1, kind="stable")
     if estimator.function.output is FrequencyOutput.MODE:
         return ColumnEstimate(_object_array([total.domain[row[0]] for row in order]), np.full(groups, np.nan))
-    if estimator.function.output is FrequencyOutput.TOP:
-        named = [[_json_value(total.domain[index]) for index in row[: estimator.function.length]] for row in order]
-        return ColumnEstimate(
-            _object_array([json.dumps(row, ensure_ascii=False) for row in named]), np.full(groups, np.nan)
-        )
-    counts_by_value = [
-        {_json_key(value): round(Fraction(int(count)) * step) for value, count in zip(total.domain, row, strict=True)}
-        for row in counts
+    listed: list[Any] = [
+        [_json_value(total.domain[index]) for index in row[: estimator.function.length]] for row in order
     ]
-    margin = float(privacy.margin(additive(noise), CONFIDENCE) * step)
-    return ColumnEstimate(
-        _object_array([json.dumps(row, ensure_ascii=False) for row in counts_by_value]), np.full(groups, margin)
-    )
+    margin = math.nan
+    if estimator.function.output is FrequencyOutput.COUNTS:
+        named = [_json_key(value) for value in total.domain]
+        sizes = [[round(Fraction(int(count)) * step) for count in row] for row in counts]
+        listed = [dict(zip(named, row, strict=True)) for row in sizes]
+        margin = float(privacy.margin(additive(noise), CONFIDENCE) * step)
+    texts = _object_array([json.dumps(row, ensure_ascii=False) for row in listed])
+    return ColumnEstimate(texts, np.full(groups, margin))
 
 
 def _object_array(values: list[Value]) -> np.ndarray:

@@ -71,6 +71,7 @@ def reserve(  # noqa: PLR0913 - keyword-only, most with a default
     by: str = OWNER,
     substitution: bool = False,
     prepaid: Receipt | None = None,
+    fingerprint: str = "",
 ) -> Reservation:
     """Charge the noise of a model fit at once, before any data is read.
 
@@ -85,17 +86,25 @@ def reserve(  # noqa: PLR0913 - keyword-only, most with a default
     Checked by: test_a_reservation_allows_what_was_charged_and_no_more,
         test_a_fit_is_recorded_with_its_cost_and_its_result, test_a_receipt_is_redeemed_for_its_own_event_only
     """
-    charged, event = reservation_charge(noises, cost=cost, question=question, by=by, substitution=substitution)
+    charged, event = reservation_charge(
+        noises, cost=cost, question=question, by=by, substitution=substitution, fingerprint=fingerprint
+    )
     if ledger is None:
         return Reservation(noises, charged, None, None)
     receipt = ledger.redeem(prepaid, charged, event) if prepaid else ledger.charge(charged, event)
     return Reservation(noises, charged, ledger, receipt)
 
 
-def reservation_charge(
-    noises: Sequence[Noise], *, cost: Loss | None, question: str, by: str, substitution: bool = False
+def reservation_charge(  # noqa: PLR0913 - keyword-only, most with a default
+    noises: Sequence[Noise],
+    *,
+    cost: Loss | None,
+    question: str,
+    by: str,
+    substitution: bool = False,
+    fingerprint: str = "",
 ) -> tuple[Loss, Event]:
-    """Return the charge of a reservation: its loss, and the event to record.
+    """Return the charge of a reservation: its loss, and the event to record, which can be found by a `fingerprint`.
 
     Claim: the loss is at least that of all draws together, even if what is summed depends on earlier draws.
     Proof: their losses add up; each is that of a sum clipped to the ball, or of its distance from a target.
@@ -112,4 +121,10 @@ def reservation_charge(
     mechanism, sensitivity = combine_mechanisms(
         [(str(noise), str(bound)) for noise, bound in zip(noises, bounds, strict=True)]
     )
-    return charged, Event(mechanism=mechanism, sensitivity=sensitivity, question=question, by=by)
+    return charged, Event(
+        mechanism=mechanism,
+        sensitivity=sensitivity,
+        question=question,
+        by=by,
+        fingerprints=((fingerprint,),) if fingerprint else (),
+    )

@@ -5,10 +5,9 @@ from fractions import Fraction
 
 from discreet import privacy
 from discreet.kernel.loss import Budget, Loss
-from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.numbers import Number, as_nonnegative, as_positive
-from discreet.kernel.reservation import CLIP_RADIUS, Noise, clipped_sum_sensitivity
-from discreet.privacy.calibration import gaussian_for, laplace_for
+from discreet.kernel.reservation import Noise
+from discreet.privacy.calibration import reserved_noises
 
 REMOVAL, REPLACEMENT = "removal", "replacement"
 
@@ -62,11 +61,4 @@ def noises_for(cost: Loss, shares: Sequence[Number], neighbours: str = REMOVAL) 
     >>> [float(noise.scale / CLIP_RADIUS) for noise in noises_for(Loss(1), [1, 3])]
     [4.0, 1.3333333333333333]
     """
-    weights = [as_positive(share, "shares") for share in shares]
-    total = sum(weights, Fraction(0))
-    substitution = is_substitution(neighbours)
-    if cost.epsilon is not None:
-        sensitivity = clipped_sum_sensitivity(Laplace(CLIP_RADIUS), substitution=substitution)
-        return [laplace_for(sensitivity, cost.epsilon * part / total) for part in weights]
-    sensitivity = clipped_sum_sensitivity(Gaussian(CLIP_RADIUS), substitution=substitution)
-    return [gaussian_for(sensitivity, rho=cost.rho * part / total) for part in weights]
+    return reserved_noises(cost, shares, substitution=is_substitution(neighbours))

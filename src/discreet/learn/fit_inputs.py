@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
+from discreet.engines.row_sums import RemoteRowSource
 from discreet.kernel.errors import Refused
 from discreet.kernel.ledger import Ledger
 from discreet.kernel.model_release import PartialSum
@@ -21,7 +22,6 @@ from discreet.learn.row_sources import (
     stream_column_names,
     stream_rows,
 )
-from discreet.learn.row_sums import RemoteRowSource
 
 
 class Estimator(Protocol):
@@ -31,14 +31,7 @@ class Estimator(Protocol):
     n_features_in_: int
 
 
-class RowBatches(Protocol):
-    """Rows that can be read several times."""
-
-    def batches(self, size: int) -> Iterator[RowBatch]:
-        """Yield batches of rows with the number of each row's unit, ascending."""
-
-
-class QueryRows(RowBatches, Protocol):
+class QueryRows(Protocol):
     """The rows of a curator's query: columns with declared bounds, and the ledger to charge."""
 
     names: tuple[str, ...]
@@ -47,6 +40,9 @@ class QueryRows(RowBatches, Protocol):
     by: str
     question: str
     protects: str
+
+    def batches(self, size: int) -> Iterator[RowBatch]:
+        """Yield batches of rows with the number of each row's unit, ascending."""
 
 
 @dataclass(frozen=True)
@@ -110,8 +106,9 @@ def source_from_query(model: Estimator, rows: QueryRows, target: TargetColumn | 
     bounds = parse_bounds(tuple(zip(*rows.bounds[: len(names)], strict=True)), len(names))
     if model.bounds is not None:
         bounds = parse_bounds(model.bounds, len(names))
+    row_type = _RemoteQueryRows if isinstance(rows, RemoteRowSource) else _BoundedQueryRows
     return FitSource(
-        bounded_rows(rows, *(bounds if target is None else _append_target_bounds(bounds, target))),
+        row_type(rows, *(bounds if target is None else _append_target_bounds(bounds, target))),
         rows.protects,
         rows.ledger,
         rows.by,
@@ -124,16 +121,11 @@ def query_target_bounds(rows: QueryRows) -> tuple[float, float]:
     return rows.bounds[-1]
 
 
-def bounded_rows(rows: RowBatches, low: np.ndarray, high: np.ndarray) -> "_BoundedQueryRows":
-    """Return a query's rows as a source of sums, clamped to these bounds."""
-    return (_RemoteQueryRows if isinstance(rows, RemoteRowSource) else _BoundedQueryRows)(rows, low, high)
-
-
 @dataclass(frozen=True)
 class _BoundedQueryRows:
     """A query's rows, clamped to the model's own bounds."""
 
-    rows: RowBatches
+    rows: QueryRows
     low: np.ndarray
     high: np.ndarray
     grouped: bool = True

@@ -12,6 +12,7 @@ from typing import Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 
+from discreet.engines.row_sums import RowSource, sum_rows
 from discreet.kernel.event import OWNER
 from discreet.kernel.ledger import Ledger
 from discreet.kernel.loss import Loss
@@ -20,7 +21,6 @@ from discreet.kernel.model_release import Combine, RowRule
 from discreet.kernel.numbers import Number
 from discreet.kernel.reservation import CLIP_RADIUS, Noise, reserve
 from discreet.learn.fit_cost import REMOVAL, FitLoss, cost_of, is_substitution, noises_for
-from discreet.learn.row_sums import RowSource, sum_rows
 
 _MAX_VECTOR_SIZE = 1 << 18  # rounding so many numbers to the grid must not shrink a vector noticeably
 _SHOW_AFTER_SECONDS = 1.0  # a shorter fit shows no progress bar

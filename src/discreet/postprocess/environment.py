@@ -10,27 +10,13 @@ from sqlglot import exp
 from discreet.kernel.errors import Refused
 from discreet.postprocess.sql_expression import NUMERIC_TYPES, SqlExpr, SqlType
 from discreet.postprocess.type_conversion import as_text, coerce, coerce_together
-from discreet.query.syntax.operations import NodeRule, Operand, surplus_arguments
+from discreet.query.syntax.operations import VOLATILE, NodeRule, Operand, surplus_arguments
 from discreet.query.syntax.syntax_tree import function_name, refuse
 
 _MAX_SQL_LENGTH = 100_000  # characters of the SQL for one expression
 _MAX_TEXT_WIDTH = 20_000  # maximum characters of a computed text
 _MAX_POSITION = 1_000_000  # in a text
 _MAX_DIGITS = 15
-_VOLATILE = (
-    exp.Rand,
-    exp.Randn,
-    exp.Uuid,
-    exp.CurrentDate,
-    exp.CurrentDatetime,
-    exp.CurrentTime,
-    exp.CurrentTimestamp,
-    exp.CurrentUser,
-    exp.Localtime,
-    exp.Localtimestamp,
-)
-
-
 Rules = Mapping[type[exp.Expr], NodeRule]
 
 
@@ -133,7 +119,7 @@ class Env:
             return self.refuse(
                 node, f"{function_name(node)} is not allowed here", "Aggregate in a subquery, or use HAVING"
             )
-        if isinstance(node, _VOLATILE):
+        if isinstance(node, (*VOLATILE, exp.CurrentUser)):
             return self.refuse(
                 node,
                 f"{function_name(node)} is not supported: its result changes from call to call",

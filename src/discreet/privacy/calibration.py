@@ -1,14 +1,15 @@
 """Calibration: the noise for a cost, and the lowest threshold for a delta."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from discreet.kernel.loss import zcdp_rho
+from discreet.kernel.loss import Loss, zcdp_rho
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
 from discreet.kernel.numbers import Number, as_positive, check_type, round_up
 from discreet.kernel.partition_selection import Threshold, worst_block
+from discreet.kernel.reservation import CLIP_RADIUS, Noise, clipped_sum_sensitivity
 from discreet.number_arguments import as_probability
 from discreet.privacy.conversion import exp_up
 from discreet.privacy.tail_enclosures import normal_tail_bounds, tail_bounds
@@ -229,3 +230,14 @@ def _approximate_cut(threshold: Threshold, block: tuple[int, int], allowed: Frac
             break
         low, high = (middle, high) if math.erfc(middle / math.sqrt(2)) / 2 > target else (low, middle)
     return max(1, weight + round(high * scale + 0.5))
+
+
+def reserved_noises(cost: Loss, shares: Sequence[Number], *, substitution: bool = False) -> list[Noise]:
+    """Return the noise of each draw of a reservation, with a cost divided in proportion to the shares."""
+    weights = [as_positive(share, "shares") for share in shares]
+    total = sum(weights, Fraction(0))
+    if cost.epsilon is not None:
+        sensitivity = clipped_sum_sensitivity(Laplace(CLIP_RADIUS), substitution=substitution)
+        return [laplace_for(sensitivity, cost.epsilon * part / total) for part in weights]
+    sensitivity = clipped_sum_sensitivity(Gaussian(CLIP_RADIUS), substitution=substitution)
+    return [gaussian_for(sensitivity, rho=cost.rho * part / total) for part in weights]

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from discreet.answer.text import short_number
+from discreet.curator import prepared_queries
 from discreet.curator.curator import Curator
 from discreet.estimate.planned_release import PlannedRelease
 from discreet.kernel.loss import ZERO_LOSS, Loss
@@ -53,7 +54,12 @@ class TableForecast:
 
 @dataclass(frozen=True)
 class PublicationForecast:
-    """The forecast of a plan: its parts with their costs, and its tables."""
+    """The forecast of a plan: its parts with their costs, and its tables.
+
+    >>> tables = (TableForecast("wards", "family-1", 3, {"n": 12.5}),)
+    >>> print(PublicationForecast("Visits", (("family-1", Loss("1/2")),), tables).lines()[0])
+    Visits: would cost epsilon 0.5. No data was read, and nothing was charged.
+    """
 
     name: str
     parts: tuple[tuple[str, Loss], ...]
@@ -73,7 +79,25 @@ class PublicationForecast:
 
 
 def forecast(curator: Curator, plan: PublicationPlan) -> PublicationForecast:
-    """Return the cost and the margins of a plan. This is free and reads no private data."""
+    """Return the cost and the margins of a plan. This is free and reads no private data.
+
+    >>> import discreet as dc, pyarrow as pa
+    >>> visits = pa.table({"patient": list(range(600)), "ward": ["A", "B", "A"] * 200})
+    >>> plan = PublicationPlan.parse('''
+    ...     [release]
+    ...     name = "Visits 2026"
+    ...     epsilon = 2
+    ...     [tables.wards]
+    ...     sql = "SELECT ward, COUNT(*) AS n FROM data GROUP BY ward"
+    ...     [tables.all_visits]
+    ...     sql = "SELECT COUNT(*) AS n FROM data"
+    ... ''')
+    >>> with dc.open(
+    ...     visits, unit="patient", budget=3, columns={"ward": ["A", "B"]}, groups=1, rows=1, ledger=":memory:"
+    ... ) as curator:
+    ...     [table.cells for table in forecast(curator, plan).tables]
+    [2, 1]
+    """
     parts = plan_parts(curator, plan)
     tables = [table for part in parts for table in _tables_of(curator, part)]
     return PublicationForecast(plan.release.name, tuple((part.name, part.cost) for part in parts), tuple(tables))
@@ -95,7 +119,7 @@ def _tables_of(curator: Curator, part: Part) -> Sequence[TableForecast]:
     if isinstance(part, SyntheticPart):
         return [TableForecast(part.name, part.name, math.prod(part.releases.sizes), {})]
     assert isinstance(part, QueryPart)
-    explanation = curator.explain_prepared(part.query)
+    explanation = prepared_queries.explain_prepared(curator.releases, part.query)
     margins = {column.name: column.margin for column in explanation.columns}
     cells = [_cells_of(release) for release in part.query.plan.answering]
     return [TableForecast(part.name, part.name, None if None in cells else max(filter(None, cells)), margins)]

@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
+from discreet.engines.row_sums import RowSource, summable
 from discreet.kernel.expr import Call, Constant, Expr, Type
 from discreet.kernel.fingerprint import digest
 from discreet.kernel.mechanism import Gaussian
@@ -18,7 +19,6 @@ from discreet.kernel.model_release import Combine, noisy_sum
 from discreet.kernel.reservation import CLIP_RADIUS, Reservation
 from discreet.kernel.reservation import Noise as Mechanism
 from discreet.kernel.totals import Count, Sum, Total
-from discreet.learn.row_sums import RowSource, summable
 from discreet.publish.codes import CodedRows, coded_rows
 from discreet.publish.eligible import AddingTable, FamilyAxes, family_axes
 from discreet.publish.marginals.axes import Axis, Table, table_shape
@@ -83,6 +83,14 @@ class Family:
     def axes(self) -> list[Axis]:
         """The axes of the tables."""
         return self.keys.as_axes()
+
+    @property
+    def structure_digest(self) -> str:
+        """A digest of all that the noisy blocks are computed from, apart from the data."""
+        keys = tuple((axis.expr, axis.values) for axis in self.keys.coded)
+        blocks = tuple((block.measure, block.table, block.steps) for block in self.blocks)
+        measures = tuple((measure.key, measure.centre) for measure in self.measures)
+        return digest((self.tables[0].relation_digest, keys, measures, blocks))
 
     @property
     def noise(self) -> Noise:
@@ -195,6 +203,16 @@ def block_entries(rows: np.ndarray, public: tuple[np.ndarray, ...]) -> tuple[np.
     return cells.T, values.T
 
 
+def family_fingerprint(relation_digest: str, version: str) -> str:
+    """Return the fingerprint by which published tables over these rows are found in the ledger."""
+    return digest(("published tables", relation_digest, version))
+
+
+def measures_of(tables: Sequence[AddingTable]) -> tuple[RowMeasure, ...]:
+    """Return the measures of some tables, in the order in which they first occur."""
+    return tuple(dict.fromkeys(row_measure(total) for table in tables for total in table.release.question.totals))
+
+
 def plan_family(
     tables: Sequence[AddingTable],
     weights: Mapping[str, Fraction],
@@ -209,12 +227,12 @@ def plan_family(
     """
     keys = family_axes(table.release for table in tables)
     axes, noise = keys.as_axes(), Noise.GAUSSIAN if isinstance(mechanism, Gaussian) else Noise.LAPLACE
-    wanted: dict[RowMeasure, dict[Table, float]] = {}
+    wanted: dict[RowMeasure, dict[Table, float]] = {measure: {} for measure in measures_of(tables)}
     limits: dict[Table, float] = {}
     for table in tables:
         shown = keys.table_of(table.release)
         for total in table.release.question.totals:
-            of_measure = wanted.setdefault(row_measure(total), {})
+            of_measure = wanted[row_measure(total)]
             of_measure[shown] = of_measure.get(shown, 0.0) + float(weights[table.name])
         if table.name in variances:
             limits[shown] = min(variances[table.name], limits.get(shown, np.inf))

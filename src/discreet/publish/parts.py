@@ -1,8 +1,8 @@
 """The parts of a publication: a family of tables, a query of its own, or synthetic rows; each has its own charge."""
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -11,12 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from discreet.answer.model import Answer
-from discreet.curator.curator import Charge, Curator, PreparedQuery
+from discreet.curator import prepared_queries
+from discreet.curator.curator import Curator
+from discreet.curator.prepared_queries import Charge, PreparedQuery
+from discreet.engines.row_sums import RowSource
 from discreet.kernel.event import OWNER, Event, Receipt, canonical_json
 from discreet.kernel.loss import Loss
 from discreet.kernel.reservation import Noise, Reservation, reservation_charge, reserve
-from discreet.learn.fit_inputs import bounded_rows
-from discreet.learn.row_sums import RowSource
 from discreet.publish.codes import CodedRows
 from discreet.publish.describe import Describable, describe_tables
 from discreet.publish.family import Family
@@ -108,16 +109,16 @@ class QueryPart:
 
     def charge(self, curator: Curator, key: str) -> Charge | None:
         """Return the charge of the query."""
-        return curator.charge_of(self.query, self.record, key)
+        return prepared_queries.charge_of(curator.releases, self.query, self.record, key)
 
     def release(self, curator: Curator, receipt: Receipt | None) -> PartResult:
         """Release the answer, or return it from the ledger."""
-        answer = curator.answer_prepared(self.query, self.record, receipt)
+        answer = prepared_queries.answer_prepared(curator.releases, self.query, self.record, receipt)
         return self._result(answer, answer.receipt.id if answer.receipt else "")
 
     def read_back(self, curator: Curator, receipt: str, stored: bytes) -> PartResult:  # noqa: ARG002 - a part's signature
         """Return the stored answer."""
-        return self._result(curator.answer_released(self.query, receipt), receipt)
+        return self._result(prepared_queries.answer_released(curator.releases, self.query, receipt), receipt)
 
     def missing(self, receipt: str) -> PartResult:
         """Return the part without a result."""
@@ -135,6 +136,7 @@ class ReservedPart:
     cost: Loss
     record: str
     rows: CodedRows
+    fingerprint: str
 
     def is_result_of(self, event: Event) -> bool:
         """Return whether the rows, the tables and the noise are the same."""
@@ -145,7 +147,9 @@ class ReservedPart:
         """Return the charge of the reservation; rows that cannot be read are refused."""
         with self.open_rows(curator):
             pass
-        loss, event = reservation_charge(self.noises, cost=self.cost, question=self.record, by=OWNER)
+        loss, event = reservation_charge(
+            self.noises, cost=self.cost, question=self.record, by=OWNER, fingerprint=self.fingerprint
+        )
         return loss, event, key
 
     @property
@@ -153,17 +157,23 @@ class ReservedPart:
         """The mechanisms of the reservation."""
         return []
 
-    @contextmanager
-    def open_rows(self, curator: Curator) -> Iterator[RowSource]:
+    def open_rows(self, curator: Curator) -> AbstractContextManager[RowSource]:
         """Open the rows for the kernel's sums."""
-        low, high = np.array(self.rows.bounds, np.float64).reshape(-1, 2).T
-        with curator.private_rows(self.rows.relation, self.rows.columns, self.rows.bounds, self.record) as rows:
-            yield bounded_rows(rows, low, high)
+        return prepared_queries.private_rows(
+            curator.releases, self.rows.relation, self.rows.columns, self.rows.bounds, self.record
+        )
 
     def reservation(self, curator: Curator, receipt: Receipt | None) -> Reservation:
         """Return the reservation that was charged under a receipt."""
         assert receipt is not None  # else `reserve` would charge it again
-        return reserve(self.noises, cost=self.cost, ledger=curator.ledger, question=self.record, prepaid=receipt)
+        return reserve(
+            self.noises,
+            cost=self.cost,
+            ledger=curator.ledger,
+            question=self.record,
+            prepaid=receipt,
+            fingerprint=self.fingerprint,
+        )
 
 
 @dataclass(frozen=True, eq=False)

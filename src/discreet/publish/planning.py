@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet import privacy
-from discreet.curator.curator import Curator, PreparedQuery
+from discreet.curator import prepared_queries
+from discreet.curator.curator import Curator
+from discreet.curator.prepared_queries import PreparedQuery, plan_query
 from discreet.estimate.planned_release import QueryPlan
 from discreet.kernel.errors import PolicyError, Refused
 from discreet.kernel.event import canonical_json
@@ -14,11 +16,11 @@ from discreet.kernel.fingerprint import digest
 from discreet.kernel.loss import ZERO_LOSS, Loss
 from discreet.kernel.question import Question
 from discreet.kernel.relation import Relation
-from discreet.learn.fit_cost import noises_for
-from discreet.pricing.cost_request import CostRequest
+from discreet.pricing.cost_request import CostRequest, data_version
+from discreet.privacy.calibration import reserved_noises
 from discreet.publish.codes import coded_rows
 from discreet.publish.eligible import AddingTable, adding_table, family_axes
-from discreet.publish.family import Family, plan_family, row_measure
+from discreet.publish.family import Family, family_fingerprint, plan_family, row_measure
 from discreet.publish.marginals.axes import table_shape
 from discreet.publish.marginals.noise_margins import Noise, margin_factor
 from discreet.publish.parts import FamilyPart, Part, QueryPart, SyntheticPart
@@ -60,8 +62,9 @@ def plan_parts(
     weights = {name: entry.weight or Fraction(1) for name, entry in plan.tables.items() if name not in with_margins}
     weights |= {name: entry.weight for name, entry in plan.synthetic.items()}
     shares = _Shares(_rest(plan, total, with_margins), sum(weights.values(), Fraction(0)))
+    version = data_version(curator.policy)
     parts: list[Part] = [
-        _family_part(plan, f"family-{index}", tables, shares, weights, charged)
+        _family_part(plan, version, f"family-{index}", tables, shares, weights, charged)
         for index, tables in enumerate(families, start=1)
     ]
     for name in plan.tables:
@@ -118,7 +121,7 @@ def _request(cost: Loss) -> CostRequest:
 
 def _plan_query(curator: Curator, plan: PublicationPlan, name: str) -> QueryPlan:
     try:
-        query = curator.plan(plan.tables[name].sql)
+        query = plan_query(curator.releases, plan.tables[name].sql)
     except (Refused, PolicyError) as refusal:
         plan.refuse(("tables", name, "sql"), str(refusal))
     if query.is_free:
@@ -145,7 +148,7 @@ def _check_columns(plan: PublicationPlan, name: str, columns: Sequence[str]) -> 
 
 def _prepare(curator: Curator, plan: PublicationPlan, name: str, request: CostRequest) -> PreparedQuery:
     try:
-        return curator.prepare(plan.tables[name].sql, request)
+        return prepared_queries.prepare(curator.releases, plan.tables[name].sql, request)
     except (Refused, PolicyError) as refusal:
         plan.refuse(("tables", name, "sql"), str(refusal))
 
@@ -165,18 +168,19 @@ def _families(queries: Mapping[str, QueryPlan]) -> list[list[AddingTable]]:
     return families
 
 
-def rows_per_unit(plan: PublicationPlan, questions: Sequence[Question], *, l1: bool) -> int:
-    """Return how many rows of a unit count in full: one if it has only one, else by the bounds of plan and policy."""
+def rows_per_unit(declared: int | None, questions: Sequence[Question], *, l1: bool) -> int:
+    """Return how many rows of a unit count in full: one if it has only one, else as declared, or by the policy."""
     if not any(question.needs_clipping for question in questions):
         return max(question.relation.shape.max_rows_per_unit or 1 for question in questions)
-    if plan.release.rows is not None:
-        return plan.release.rows
+    if declared is not None:
+        return declared
     bounds = [question.bounds for question in questions]
     return max(each.groups * each.rows if l1 else math.ceil(math.sqrt(each.groups) * each.rows) for each in bounds)
 
 
-def _family_part(  # noqa: PLR0913, PLR0917 - the plan, and the family's place in it
+def _family_part(  # noqa: PLR0913, PLR0917 - a plan and its shares
     plan: PublicationPlan,
+    version: str,
     name: str,
     tables: Sequence[AddingTable],
     shares: _Shares,
@@ -184,9 +188,9 @@ def _family_part(  # noqa: PLR0913, PLR0917 - the plan, and the family's place i
     charged: Callable[[str], Loss | None],
 ) -> FamilyPart:
     cost = charged(name) or shares.of(sum((weights[table.name] for table in tables), Fraction(0)))
-    (mechanism,) = noises_for(cost, [1])
+    (mechanism,) = reserved_noises(cost, [1])
     noise = Noise.GAUSSIAN if cost.epsilon is None else Noise.LAPLACE
-    rows = rows_per_unit(plan, [table.release.question for table in tables], l1=noise is Noise.LAPLACE)
+    rows = rows_per_unit(plan.release.rows, [table.release.question for table in tables], l1=noise is Noise.LAPLACE)
     margins = {table.name: plan.tables[table.name].margin for table in tables}
     limits = {name: (float(margin) / margin_factor(noise)) ** 2 for name, margin in margins.items() if margin}
     try:
@@ -201,12 +205,13 @@ def _family_part(  # noqa: PLR0913, PLR0917 - the plan, and the family's place i
     sqls = {table.name: plan.tables[table.name].sql for table in tables}
     facts = {
         "cost": _amount_text(cost),
-        "meaning": digest((family.rows, family.measures, tuple(table.release.question for table in family.tables))),
-        "tables": sqls,
+        "tables": list(map(list, sqls.items())),
         "rows": rows,
         "steps": [[block.measure, block.table, block.steps] for block in family.blocks],
+        "structure": family.structure_digest,
     }
-    return FamilyPart(name, cost, record_of(plan, name, **facts), family.rows, family, tuple(sqls.values()))
+    found_by = family_fingerprint(tables[0].relation_digest, version)
+    return FamilyPart(name, cost, record_of(plan, name, **facts), family.rows, found_by, family, tuple(sqls.values()))
 
 
 def _check_scales(plan: PublicationPlan, family: Family) -> None:
@@ -241,7 +246,7 @@ def _synthetic_part(curator: Curator, plan: PublicationPlan, name: str, cost: Lo
     except Refused as refusal:
         plan.refuse(("synthetic", name), str(refusal))
     question = _question_on(curator, relation, entry.table)
-    rows = rows_per_unit(plan, [question], l1=cost.epsilon is not None)
+    rows = rows_per_unit(plan.release.rows, [question], l1=cost.epsilon is not None)
     sizes = [column.axis.size for column in columns]
     releases = SyntheticReleases.within(cost, sizes, rows)
     names = ", ".join(column.declared.name for column in columns)
@@ -251,13 +256,14 @@ def _synthetic_part(curator: Curator, plan: PublicationPlan, name: str, cost: Lo
     facts |= {"cost": _amount_text(cost), "meaning": digest(rows_to_sum)}
     record = record_of(plan, name, **facts)
     return SyntheticPart(
-        name, cost, record, rows_to_sum, columns, releases, count, f"Rows of {entry.table} with the columns {names}"
+        name, cost, record, rows_to_sum, "", columns, releases, count, f"Rows of {entry.table} with the columns {names}"
     )
 
 
 def _question_on(curator: Curator, relation: Relation, table: str) -> Question:
     """Return a question about the rows of synthetic rows, whose contribution bounds apply."""
     quoted = '"' + table.replace('"', '""') + '"'
-    question = curator.plan(f"SELECT COUNT(*) AS n FROM {quoted}").answering[0].question  # noqa: S608 - a declared name
+    plan = plan_query(curator.releases, f"SELECT COUNT(*) AS n FROM {quoted}")  # noqa: S608 - a declared name
+    question = plan.answering[0].question
     assert question.relation.shape.unit == relation.shape.unit
     return question

@@ -39,6 +39,10 @@ class Release:
     """A published release: its folder, its results by name, and the names of parts that were charged but are missing.
 
     `cost` is that of the whole plan, and `paid` what was charged now: nothing if the plan was published before.
+
+    >>> record = ReleaseRecord("Visits", plan_text="", time="2026-11-18T12:00:00+00:00", parts=())
+    >>> Release("Visits", Path("out"), {}, {}, ("wards",), Loss(1), ZERO_LOSS, record).missing
+    ('wards',)
     """
 
     name: str
@@ -66,6 +70,26 @@ def publish(  # noqa: PLR0913 - keyword-only, with defaults
     from the plan and the data version. Results that are in the ledger are read back; a part that was charged, but whose
     result was lost in a crash, stays charged and is missing. The manifest has the hash of `policy_text`, the policy's
     file.
+
+    >>> from tempfile import mkdtemp
+    >>> import discreet as dc, pyarrow as pa
+    >>> visits = pa.table({"patient": list(range(600)), "ward": ["A", "B", "A"] * 200})
+    >>> plan = PublicationPlan.parse('''
+    ...     [release]
+    ...     name = "Visits 2026"
+    ...     epsilon = 2
+    ...     [tables.wards]
+    ...     sql = "SELECT ward, COUNT(*) AS n FROM data GROUP BY ward"
+    ...     [tables.all_visits]
+    ...     sql = "SELECT COUNT(*) AS n FROM data"
+    ... ''')
+    >>> with dc.open(
+    ...     visits, unit="patient", budget=3, columns={"ward": ["A", "B"]}, groups=1, rows=1, ledger=":memory:"
+    ... ) as curator:
+    ...     release = publish(curator, plan, mkdtemp())
+    ...     again = publish(curator, plan, mkdtemp())
+    >>> sorted(release.tables), release.paid.epsilon, again.paid.epsilon
+    (['all_visits', 'wards'], Fraction(2, 1), Fraction(0, 1))
     """
     loaded = plan if isinstance(plan, PublicationPlan) else PublicationPlan.load(plan)
     target = check_folder(Path(out), loaded)
@@ -171,7 +195,7 @@ def _charge(curator: Curator, parts: list[Part], keys: Mapping[str, str]) -> tup
     try:
         receipts = curator.ledger.charge_together(list(charges.values()))
     except OverBudget as refusal:
-        raise Refused(f"{refusal} {remaining_text(curator.limits())}") from None
+        raise Refused(f"{refusal} {remaining_text(curator.releases.limits(OWNER))}") from None
     paid = sum((loss for loss, _, _ in charges.values()), ZERO_LOSS)
     return paid, dict(zip(charges, receipts, strict=True))
 

@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.curator.curator import Curator
+from discreet.curator.prepared_queries import plan_query
+from discreet.engines.row_sums import RemoteRowSource, RowSource, summable
 from discreet.estimate.planned_release import ARROW_TYPES
 from discreet.kernel.errors import Refused
 from discreet.kernel.expr import Type
@@ -17,10 +19,9 @@ from discreet.kernel.model_release import Batch, Combine, noisy_distance, noisy_
 from discreet.kernel.question import PublicGroups
 from discreet.kernel.relation import Relation
 from discreet.kernel.reservation import CLIP_RADIUS, Noise, Reservation
-from discreet.learn.fit_cost import noises_for
-from discreet.learn.row_sums import RemoteRowSource, RowSource, summable
 from discreet.policy.column_domains import Between, DeclaredColumn
 from discreet.policy.declarations import DeclaredTable
+from discreet.privacy.calibration import reserved_noises
 from discreet.publish.codes import CodedAxis
 from discreet.publish.plan import PublicationPlan
 from discreet.publish.synthesis.schedule import SynthesisSettings, release_schedule
@@ -95,8 +96,9 @@ def _column(
     quoted = '"' + column.name.replace('"', '""') + '"'
     expr = quoted if width is None else f"FLOOR({quoted} / {_decimal(width)})"
     source = '"' + table.name.replace('"', '""') + '"'
+    sql = f"SELECT {expr} AS code, COUNT(*) AS n FROM {source} GROUP BY {expr}"  # noqa: S608 - declared names
     try:
-        query = curator.plan(f"SELECT {expr} AS code, COUNT(*) AS n FROM {source} GROUP BY {expr}")  # noqa: S608 - declared names
+        query = plan_query(curator.releases, sql)
     except Refused as refusal:
         plan.refuse(path, f"column {column.name!r}: {refusal}")
     question = query.answering[0].question
@@ -186,7 +188,7 @@ class SyntheticReleases:
         settings = SynthesisSettings(norm=2 if cost.epsilon is None else 1)
         schedule = release_schedule(sizes, settings)
         shares = [each.share / each.count for each in schedule for _ in range(each.count)]
-        noises = iter(noises_for(cost, shares))
+        noises = iter(reserved_noises(cost, shares))
         return cls(
             tuple(sizes), settings, rows, tuple(tuple(next(noises) for _ in range(each.count)) for each in schedule)
         )

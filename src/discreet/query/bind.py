@@ -13,8 +13,7 @@ from sqlglot import exp
 
 from discreet.query.aggregation.build_release import build_release
 from discreet.query.aggregation.group_keys import GroupedSelect, bind_group_keys, bind_grouping_sets
-from discreet.query.bind_context import BindContext
-from discreet.query.relations.bound_sources import BoundSource, PrivateSource, PublicSource, ReleasedSource
+from discreet.query.relations.bound_sources import BindContext, BoundSource, PrivateSource, PublicSource, ReleasedSource
 from discreet.query.relations.from_clause import (
     BoundCtes,
     BoundItem,
@@ -39,8 +38,6 @@ from discreet.query.syntax.resolved_query import (
 )
 from discreet.query.syntax.syntax_tree import NestedQuery, first_aggregate, refuse
 from discreet.query.table_sources import table_source
-
-_MIXED_FROM = "private rows cannot be joined with aggregated results"
 
 
 def bind_released_query(query: ResolvedQuery, context: BindContext) -> ResolvedQuery:
@@ -106,32 +103,34 @@ def _bind_table(name: str, item: FromItem, context: BindContext) -> BoundSource:
 def _bind_select(select: ResolvedSelect, ctes: BoundCtes, context: BindContext, *, outermost: bool) -> BoundSource:
     sources = [_bind_item(item, ctes, context) for item in select.sources]
     pairs = list(zip(sources, select.sources, strict=True))
-    released = [item for source, item in pairs if isinstance(source, ReleasedSource)]
-    if len(released) == len(pairs):
+    if all(isinstance(source, ReleasedSource) for source in sources):
         return _bind_outer_select(select, sources, ctes, context)
-    if released and not any(isinstance(source, PrivateSource) for source in sources):
+    items = _unreleased_items(pairs)
+    if isinstance(items[0].source, PublicSource) and all(isinstance(item.source, PublicSource) for item in items):
+        return select_public(select, items[0].source)
+    return _bind_private_select(select, items, ctes, context, outermost=outermost)
+
+
+def _unreleased_items(pairs: Sequence[tuple[BoundSource, FromItem]]) -> list[BoundItem]:
+    """Return the sources of FROM over private rows and public tables, which cannot be joined with released tables."""
+    released = [item for source, item in pairs if isinstance(source, ReleasedSource)]
+    kinds = {type(source) for source, _ in pairs}
+    if kinds == {ReleasedSource, PublicSource}:
         cause = "joining a public table with aggregated results is not supported yet"
         hint = "Join it before aggregating, and group by the columns that you need from it."
         raise refuse(released[0].node, "FROM", cause, hint)
     if released:
+        cause = "private rows cannot be joined with aggregated results"
         hint = "Run the aggregate first, then write its results as constants; or aggregate both, then join."
-        raise refuse(released[0].node, "FROM", _MIXED_FROM, hint)
-    items = [BoundItem(source, item) for source, item in pairs if not isinstance(source, ReleasedSource)]
-    if isinstance(items[0].source, PublicSource) and all(isinstance(item.source, PublicSource) for item in items):
-        return select_public(select, items[0].source)
-    return _bind_private_select(select, items, ctes, context, outermost=outermost)
+        raise refuse(released[0].node, "FROM", cause, hint)
+    return [BoundItem(source, item) for source, item in pairs if not isinstance(source, ReleasedSource)]
 
 
 def _bind_private_select(
     select: ResolvedSelect, items: list[BoundItem], ctes: BoundCtes, context: BindContext, *, outermost: bool
 ) -> BoundSource:
     def bind_from(inner: ResolvedSelect) -> list[BoundItem]:
-        sources = [(_bind_item(item, ctes, context), item) for item in inner.sources]
-        for source, item in sources:
-            if isinstance(source, ReleasedSource):
-                hint = "Run the aggregate first, then write its results as constants."
-                raise refuse(item.node, "FROM", _MIXED_FROM, hint)
-        return [BoundItem(source, item) for source, item in sources if not isinstance(source, ReleasedSource)]
+        return _unreleased_items([(_bind_item(item, ctes, context), item) for item in inner.sources])
 
     binder = SubqueryBinder(partial(bind_query, ctes=ctes, context=context), bind_from)
     rows, unused = join_sources(items, conjuncts(select.where), context)

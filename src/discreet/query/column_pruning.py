@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from discreet.engines.column_usage import columns_of
+from discreet.engines.column_usage import column_names
 from discreet.kernel.expr import Column, Expr
 from discreet.kernel.question import Question
 from discreet.kernel.relation import (
@@ -24,24 +24,20 @@ from discreet.kernel.relation import (
 def prune_columns(question: Question) -> Question:
     """Return the same question over the columns that it needs."""
     exprs = [expr for _, expr in question.by] + [total.expr for total in question.totals]
-    relation = _prune_relation(question.relation, _columns_read(*exprs))
+    relation = _prune_relation(question.relation, column_names(*exprs))
     return Question(relation, question.by, question.groups, question.bounds, question.totals)
-
-
-def _columns_read(*exprs: Expr | None) -> set[str]:
-    return {name for expr in exprs if expr is not None for name in columns_of(expr)}
 
 
 def _prune_relation(relation: Relation, needed: set[str], wide: bool = True) -> Relation:
     """Drop columns that are not needed; if it may stay `wide`, no node is added only to drop columns."""
     match relation:
         case Where(source, condition):
-            return Where(_prune_relation(source, needed | _columns_read(condition), wide), condition)
+            return Where(_prune_relation(source, needed | column_names(condition), wide), condition)
         case Derive():
             return _prune_derive(relation, needed, wide)
         case PerUnit(source, keys, values):
             folded = [value for value in values if value[0] in needed]
-            reads = _columns_read(*(expr for _, expr in keys), *(each.expr for _, each in folded))
+            reads = column_names(*(expr for _, expr in keys), *(each.expr for _, each in folded))
             return PerUnit(_prune_relation(source, reads), keys, tuple(folded))
         case NumberRows(source):  # its order names all columns
             return replace(relation, source=_exact_columns(source, source.shape.schema))
@@ -53,12 +49,12 @@ def _prune_relation(relation: Relation, needed: set[str], wide: bool = True) -> 
 def _prune_join(relation: JoinPublic | JoinOnUnit | SemiJoinOnUnit | Union, needed: set[str], wide: bool) -> Relation:
     match relation:
         case JoinPublic(source, table, equal, also, keep, fanout):
-            needed = needed | _columns_read(also)
+            needed = needed | column_names(also)
             ours = _prune_relation(source, needed | {name for name, _ in equal}, wide=False)
             theirs = _prune_public(table, needed | {name for _, name in equal})
             return JoinPublic(ours, theirs, equal, also, keep, fanout)
         case JoinOnUnit(left, right, also, keep, most):
-            needed = needed | _columns_read(also)
+            needed = needed | column_names(also)
             return JoinOnUnit(_exact_columns(left, needed), _exact_columns(right, needed), also, keep, most)
         case SemiJoinOnUnit(source, other, has):
             return SemiJoinOnUnit(_prune_relation(source, needed, wide), _prune_relation(other, set()), has)
@@ -74,7 +70,7 @@ def _prune_derive(relation: Derive, needed: set[str], wide: bool) -> Relation:
         computed = dict(source.columns)  # merge the projection into the Derive below it
         merged = tuple((name, computed[expr.name]) for name, expr in columns if isinstance(expr, Column))
         return _prune_derive(Derive(source.source, merged), needed, wide)
-    return Derive(_prune_relation(source, _columns_read(*(expr for _, expr in columns))), tuple(columns))
+    return Derive(_prune_relation(source, column_names(*(expr for _, expr in columns))), tuple(columns))
 
 
 def _exact_columns(relation: Relation, needed: Iterable[str]) -> Relation:
@@ -91,6 +87,6 @@ def _needed_columns(columns: tuple[tuple[str, Expr], ...], needed: set[str]) -> 
 
 
 def _prune_public(table: PublicTable, needed: set[str]) -> PublicTable:
-    wanted = needed | _columns_read(table.condition)
+    wanted = needed | column_names(table.condition)
     columns = tuple(column for column in table.columns if column[0] in wanted)
     return PublicTable(table.table, columns or table.columns[:1], table.condition)

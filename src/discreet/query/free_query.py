@@ -17,7 +17,7 @@ from discreet.estimate.planned_release import ARROW_TYPES
 from discreet.kernel.expr import Type
 from discreet.policy import Between, DeclaredTable, Keys, References
 from discreet.policy.toml import list_text, value_text
-from discreet.query.bind_context import BindContext
+from discreet.query.relations.bound_sources import BindContext
 from discreet.query.syntax.names import name_hint, same_name
 from discreet.query.syntax.resolved_query import ResolvedQuery, TableSource, all_sources
 from discreet.query.syntax.syntax_tree import quote_name, refuse

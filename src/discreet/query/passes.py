@@ -29,17 +29,15 @@ from discreet.postprocess import PostprocessPlan, compile_query
 from discreet.query.aggregation.contribution_bounds import with_limited_sums
 from discreet.query.aggregation.contribution_histogram import with_histograms
 from discreet.query.bind import bind_query, bind_released_query
-from discreet.query.bind_context import BindContext, RequestedBounds
 from discreet.query.canonical_form import canonical_release
 from discreet.query.column_pruning import prune_columns
 from discreet.query.expressions.declared_values import UndeclaredValue
 from discreet.query.free_query import FreeTables, find_table, free_tables, policy_table
-from discreet.query.relations.bound_sources import PrivateSource
+from discreet.query.relations.bound_sources import BindContext, PrivateSource, PublicTables, RequestedBounds
 from discreet.query.syntax import parse
 from discreet.query.syntax.resolve import resolve_query
 from discreet.query.syntax.resolved_query import ResolvedQuery, TableSource, all_sources
 from discreet.query.syntax.syntax_tree import refuse
-from discreet.query.table_sources import PublicTables
 
 T = TypeVar("T")
 _LOG = logging.getLogger("discreet")

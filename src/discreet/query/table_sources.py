@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 from functools import cache
-from typing import Protocol
 
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.expr import Call, Column, Expr, Type, Value
@@ -20,6 +19,7 @@ from discreet.query.relations.bound_sources import (
     ColumnInfo,
     PrivateSource,
     PublicSource,
+    PublicTables,
     RangeLookup,
     ValuesLookup,
     View,
@@ -28,19 +28,6 @@ from discreet.query.relations.bound_sources import (
 )
 
 _NUMERIC = (Type.INTEGER, Type.REAL)
-
-
-class PublicTables(Protocol):
-    """Access to public tables, read only when a query needs them."""
-
-    def columns(self, table: str) -> Mapping[str, Type]:
-        """Return the columns of a public table."""
-
-    def values(self, table: str, column: str) -> list[Value]:
-        """Return the distinct values of a column, sorted."""
-
-    def fanout(self, table: str, columns: tuple[str, ...]) -> int:
-        """Return the maximum number of rows with equal values in these columns; without columns, the number of rows."""
 
 
 def column_types(public_tables: PublicTables, table: DeclaredTable) -> Mapping[str, Type]:

@@ -24,6 +24,7 @@ class SimulatedMeasurer:
 
     def distances(self, tables, models):
         deviation = self._next("distances", len(tables))
+        assert all(np.issubdtype(model.dtype, np.integer) for model in models)
         exact = [np.abs(self.exact(table) - model).sum() for table, model in zip(tables, models, strict=True)]
         return np.array(exact) + self.noise(deviation, len(tables))
 

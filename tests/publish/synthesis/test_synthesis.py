@@ -9,6 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.publish.synthesis import SynthesisSettings, release_schedule, synthesise
+from discreet.publish.synthesis.graphical_model import independent_model
+from discreet.publish.synthesis.row_model import _Synthesis
+from discreet.publish.synthesis.table_choice import table_weights
 from tests.publish.synthesis.simulated_measurer import SimulatedMeasurer
 
 SIZES = [4, 3, 2, 5]
@@ -127,6 +130,23 @@ def test_the_quality_report_covers_the_truth():
     truth = [np.abs(measurer.exact(pair.columns) - model.table(pair.columns)).sum() for pair in report.pairs]
     assert report.mean == pytest.approx(np.mean(truth) / (2 * model.total), abs=2 * report.mean_margin + 0.001)
     assert report.mean_margin == pytest.approx(report.margin / math.sqrt(len(report.pairs)))
+
+
+@each_norm
+def test_variances_are_those_of_the_releases(norm):
+    settings = SynthesisSettings(norm=norm, steps=1)
+    measurer = measurer_of(chain_rows(), SIZES, settings, budget=1.0)
+    measurer.schedule[1] = measurer.schedule[0]  # the same tables twice
+    run = _Synthesis(measurer, settings, [], independent_model(SIZES, total=1))
+    tables = [(0,), (3,)]
+    weights = table_weights(tables, SIZES, settings)
+    run.measure(tables)
+    first = [(measurer.deviations[0] / weight) ** 2 for weight in weights]
+    assert [run.measured[table].variance for table in tables] == pytest.approx(first)
+    run.measure(tables)
+    second = [(measurer.deviations[1] / weight) ** 2 for weight in weights]
+    both = [1 / (1 / one + 1 / other) for one, other in zip(first, second, strict=True)]
+    assert [run.measured[table].variance for table in tables] == pytest.approx(both)
 
 
 def test_quality_that_is_not_paid_for_is_not_known():

@@ -185,7 +185,7 @@ def _release_many(
     return release.release_totals(
         prepared.requests * count,
         cost=Loss.of_bounds(epsilon, count * loss.rho, count * loss.delta),
-        catalog=curator._catalog,  # noqa: SLF001 - as above
+        catalog=curator.releases.catalog,
         engine=engine,
         ledger=ledger,
         question=prepared.query.sql,

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from discreet.curator.curator import Curator
+from discreet.curator.query_releases import QueryReleases
 from discreet.engines.column_usage import ColumnUsage
 from discreet.engines.interface import Engine
 from discreet.estimate.contribution_histogram import ChosenBounds
@@ -46,12 +47,12 @@ class _CachingEngine:
         return getattr(self._engine, name)
 
 
-class _CuratorCopy(Curator):
-    """A curator that shares query plans with the other copies."""
+class _SharedPlans(QueryReleases):
+    """Releases of a copy that shares query plans with the other copies."""
 
     plans: dict[tuple[Any, ...], QueryPlan]
 
-    def _plan_query(
+    def plan_query(
         self,
         sql: str,
         by: str,
@@ -59,9 +60,10 @@ class _CuratorCopy(Curator):
         rows: Bound | None,
         chosen_bounds: Mapping[str, ChosenBounds] = MappingProxyType({}),
     ) -> QueryPlan:
+        """Plan a query that no copy has planned yet."""
         arguments = (sql, by, groups, rows, *chosen_bounds.items())
         if arguments not in self.plans:
-            self.plans[arguments] = super()._plan_query(sql, by, groups, rows, chosen_bounds)
+            self.plans[arguments] = super().plan_query(sql, by, groups, rows, chosen_bounds)
         return self.plans[arguments]
 
 
@@ -76,9 +78,10 @@ class CuratorCopies:
 
     def open_copy(self) -> Curator:
         """Return a new copy, of whose budget nothing is spent."""
-        ledger = memory_ledger(name=self.policy.data.name, budget=self.policy.budget)
-        copy = _CuratorCopy(self.policy, self._engine, ledger)
-        copy.plans = self._plans
+        parts = self.policy, self._engine, memory_ledger(name=self.policy.data.name, budget=self.policy.budget)
+        copy, releases = Curator(*parts), _SharedPlans(*parts)
+        releases.plans = self._plans
+        copy.releases = releases
         return copy
 
     def prepare_counts(self, queries: Sequence[str], epsilon: Fraction) -> "PreparedCounts":

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from discreet.engines.row_sums import RowSource
 from discreet.learn.fit_inputs import QueryRows
 from discreet.learn.fit_session import PublicValues
 from discreet.learn.recommend.item_effects import RATING_VARIANCE, USER_VARIANCE
 from discreet.learn.row_sources import RowBatch
-from discreet.learn.row_sums import RowSource
 
 _PANDAS_INDEX_PREFIX = "__index_level_"  # index columns that pandas adds
 

@@ -19,14 +19,7 @@ from discreet.query.aggregation.quantile_aggregates import (
 )
 from discreet.query.aggregation.sum_grids import Scale
 from discreet.query.expressions.bound_expr import BoundExpr
-from discreet.query.relations.bound_sources import (
-    ColumnInfo,
-    PrivateSource,
-    bind_value,
-    clamped_lookup,
-    stored_lookup,
-    without_clip,
-)
+from discreet.query.relations.bound_sources import ColumnInfo, PrivateSource, bind_clamped, bind_stored, without_clip
 from discreet.query.relations.ownership import is_unit_or_null, never_null, unit_key_index, unit_key_names
 from discreet.query.relations.predicates import bind_condition, conjunction
 from discreet.query.syntax.syntax_tree import check_row_wise, flat_terms, function_name, refuse
@@ -187,7 +180,7 @@ def _bind_count(call: exp.Count, rows: PrivateSource, when: Expr | None) -> Aggr
         raise refuse(call, "SELECT", "COUNT takes one expression", "Count one column, or *.")
     if isinstance(call.this, exp.Star):
         return Aggregate(BasicFunction.COUNT, count_operand(null_unless(_ONE, when), rows.columns_by_name()))
-    bound = bind_value(call.this, clamped_lookup(rows.views, "COUNT"), "COUNT")
+    bound = bind_clamped(call.this, rows.views, "COUNT")
     return Aggregate(
         BasicFunction.COUNT, count_operand(null_unless(without_clip(bound.expr), when), rows.columns_by_name())
     )
@@ -207,7 +200,7 @@ def _bind_count_distinct(call: exp.Count, rows: PrivateSource, when: Expr | None
     """Bind COUNT(DISTINCT …), of units or of values."""
     columns = rows.columns_by_name()
     nodes = [part for expression in call.this.expressions for part in flat_terms(expression)]
-    bounds = [bind_value(node, stored_lookup(rows.views, "COUNT"), "COUNT") for node in nodes]
+    bounds = [bind_stored(node, rows.views, "COUNT") for node in nodes]
     unit = rows.relation.shape.unit
     unit_parts = set(range(len(unit or ())))
     if unit_parts and {unit_key_index(bound.expr, columns) for bound in bounds} == unit_parts:

@@ -47,8 +47,7 @@ from discreet.query.aggregation.contribution_bounds import (
 from discreet.query.aggregation.group_keys import GroupedSelect, GroupRewriter, RowGrouping, group_rows
 from discreet.query.aggregation.quantile_aggregates import ValueAggregate
 from discreet.query.aggregation.sum_grids import Scale, SumTotals, max_magnitude, product_total, sum_totals
-from discreet.query.bind_context import BindContext
-from discreet.query.relations.bound_sources import ColumnInfo
+from discreet.query.relations.bound_sources import BindContext, ColumnInfo
 from discreet.query.syntax.resolved_query import FromItem, Reference, ResolvedSelect, TableSource, computed_column
 from discreet.query.syntax.syntax_tree import NestedQuery, refuse
 

@@ -43,9 +43,8 @@ from discreet.policy.validators import format_number
 from discreet.query.aggregation.additive_aggregates import BasicFunction, PairAggregate, SelectedAggregate
 from discreet.query.aggregation.group_keys import MAX_SELECTION_GROUPS, GroupedSelect, RowGrouping, has_null_group
 from discreet.query.aggregation.quantile_aggregates import ValueAggregate
-from discreet.query.bind_context import BindContext
 from discreet.query.expressions.public_domains import domain_of
-from discreet.query.relations.bound_sources import ColumnInfo, PrivateSource
+from discreet.query.relations.bound_sources import BindContext, ColumnInfo, PrivateSource
 from discreet.query.relations.ownership import is_constant_per_unit, never_null, stays_in_range
 from discreet.query.syntax.syntax_tree import refuse
 

@@ -16,11 +16,10 @@ from discreet.kernel.expr import Call, Constant, Expr, NamedExprs, Type, Value
 from discreet.kernel.question import PublicGroups, SelectedGroups
 from discreet.kernel.relation import Where
 from discreet.policy.problems import shorten
-from discreet.query.bind_context import BindContext
 from discreet.query.expressions.bound_expr import BoundExpr
 from discreet.query.expressions.declared_values import UndeclaredValue
 from discreet.query.expressions.public_domains import domain_of
-from discreet.query.relations.bound_sources import ColumnInfo, PrivateSource, bind_value, reads_only, stored_lookup
+from discreet.query.relations.bound_sources import BindContext, ColumnInfo, PrivateSource, bind_stored, reads_only
 from discreet.query.relations.ownership import is_unique, is_unit_or_null, never_null, unit_key_names
 from discreet.query.relations.predicates import conjunction
 from discreet.query.syntax.resolved_query import ResolvedSelect, columns_in, rewrite, rewrite_parts
@@ -91,7 +90,7 @@ def _bind_key(node: exp.Expr, rows: PrivateSource, clause: str) -> GroupKey:
     aggregates = "aggregate functions are not allowed in GROUP BY", "Aggregate per unit in a subquery first."
     subqueries = "groups cannot depend on a subquery", "Run it first, then write its result as a constant."
     check_row_wise(node, clause, aggregates, subqueries)
-    return GroupKey(node, bind_value(node, stored_lookup(rows.views, clause), clause))
+    return GroupKey(node, bind_stored(node, rows.views, clause))
 
 
 def _distinct_keys(keys: list[GroupKey]) -> list[GroupKey]:
@@ -270,7 +269,7 @@ class GroupRewriter:
         if any(is_aggregate(part) or isinstance(part, exp.Window) for part in node.walk()):
             return None
         try:
-            expr = bind_value(node, stored_lookup(rows.views, clause), clause).expr
+            expr = bind_stored(node, rows.views, clause).expr
         except UndeclaredValue:  # HAVING and ORDER BY check declared values too
             raise
         except Refused:

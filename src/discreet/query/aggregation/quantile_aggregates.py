@@ -13,7 +13,7 @@ from discreet.kernel.numbers import as_fraction
 from discreet.query.aggregation.group_keys import key_domain
 from discreet.query.aggregation.sum_grids import Scale
 from discreet.query.expressions.bound_expr import BoundExpr
-from discreet.query.relations.bound_sources import PrivateSource, bind_value, clamped_lookup, without_clip
+from discreet.query.relations.bound_sources import PrivateSource, bind_clamped, without_clip
 from discreet.query.relations.ownership import is_unique, is_unit_or_null
 from discreet.query.syntax.syntax_tree import function_name, refuse, sql_of
 
@@ -174,7 +174,7 @@ def _frequency_aggregate(
 def bind_operand(call: exp.Expr, node: exp.Expr, rows: PrivateSource) -> BoundExpr:
     """Bind an operand whose values are summed or selected."""
     name = function_name(call)
-    bound = bind_value(node, clamped_lookup(rows.views, name), name)
+    bound = bind_clamped(node, rows.views, name)
     if is_unit_or_null(bound.expr, rows.columns_by_name()):
         cause = f"{name} of the privacy unit's own column would disclose individuals"
         raise refuse(call, name, cause, "Count units with COUNT(DISTINCT …).")

@@ -5,7 +5,7 @@ columns to their declared ranges, as inside an aggregate, the caller passes a lo
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from sqlglot import exp
@@ -32,20 +32,10 @@ from discreet.query.syntax.syntax_tree import WINDOW_HINT, NestedQuery, refuse
 ColumnLookup = Callable[[exp.Column], BoundExpr]
 
 
-@dataclass(frozen=True)
-class NameLookup:
-    """Looks up columns by name; `lists` has the values that the policy declares for them."""
-
-    look_up: ColumnLookup
-    lists: DeclaredLists
-
-    def __call__(self, node: exp.Column) -> BoundExpr:
-        """Return the column of this name."""
-        return self.look_up(node)
-
-
-def bind_expr(node: exp.Expr, columns: ColumnLookup, clause: str) -> BoundExpr:
-    """Bind an expression on single rows; `clause` is named in refusals.
+def bind_expr(
+    node: exp.Expr, columns: ColumnLookup, clause: str, lists: DeclaredLists = MappingProxyType({})
+) -> BoundExpr:
+    """Bind an expression on single rows; `clause` is named in refusals, and `lists` has the declared values of columns.
 
     >>> import sqlglot
     >>> from discreet.kernel.expr import Column
@@ -53,7 +43,6 @@ def bind_expr(node: exp.Expr, columns: ColumnLookup, clause: str) -> BoundExpr:
     >>> bind_expr(sqlglot.parse_one("age >= 18", dialect="postgres"), lambda _: age, "WHERE").expr.op
     'at_most'
     """
-    lists = columns.lists if isinstance(columns, NameLookup) else {}
     reader = ExprReader(lambda each: _bind_node(each, columns, reader), clause, lists)
     try:
         return drop_single_end(reader.bind(node))
@@ -249,7 +238,7 @@ def _cast(node: exp.Expr, reader: ExprReader) -> BoundExpr:
     if kind is None or (to.expressions and kind in (Type.TIMESTAMP, Type.INTEGER, Type.BOOLEAN)):
         names = "INTEGER, BIGINT, DOUBLE PRECISION, NUMERIC, TEXT, DATE, TIMESTAMP and BOOLEAN"
         raise reader.refuse(node, f"cannot cast to type {sql_excerpt(to)}", f"Supported: {names}.")
-    sizes = [reader.constant_integer(expression.this, 0) for expression in to.expressions]
+    sizes = [reader.constant_integer(expression.this) for expression in to.expressions]
     bound = _cast_value(node, reader, reader.bind(node.this), kind)
     if kind is Type.TEXT and sizes:
         return text_part(node, reader, bound, 1, sizes[0])

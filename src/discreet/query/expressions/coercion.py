@@ -88,7 +88,11 @@ class ExprReader:
 
     def bind_moment(self, node: exp.Expr) -> BoundExpr:
         """Bind an operand that must be a date or a timestamp."""
-        return coerce_moment(node, self, self.bind(node))
+        return self.to_moment(node, self.bind(node))
+
+    def to_moment(self, node: exp.Expr, bound: BoundExpr) -> BoundExpr:
+        """Return a date unchanged, and anything else as a timestamp."""
+        return bound if bound.type is DATE else self.coerce(node, bound, TIMESTAMP)
 
     def constant_value(self, node: exp.Expr, kind: Type) -> Value:
         """Return the value of an operand that must be a constant other than NULL."""
@@ -101,9 +105,9 @@ class ExprReader:
         """Return the value of an operand that must be a text constant."""
         return str(self.constant_value(node, TEXT))
 
-    def constant_integer(self, node: exp.Expr | None, default: int) -> int:
-        """Return the value of an optional operand that must be an integer constant."""
-        return default if node is None else int(self.constant_value(node, INTEGER))  # type: ignore[arg-type]
+    def constant_integer(self, node: exp.Expr) -> int:
+        """Return the value of an operand that must be an integer constant."""
+        return int(self.constant_value(node, INTEGER))  # type: ignore[arg-type]
 
     def bind_common_type(self, node: exp.Expr, parts: Sequence[exp.Expr]) -> list[BoundExpr]:
         """Bind operands and convert them to their common type."""
@@ -135,11 +139,6 @@ class ExprReader:
                 node, cause, _CAST_HINTS.get((bound.type, kind), f"Use a value of type {TYPE_NAMES[kind]}.")
             )
         return coerced
-
-
-def coerce_moment(node: exp.Expr, reader: ExprReader, bound: BoundExpr) -> BoundExpr:
-    """Return a date unchanged, and anything else as a timestamp."""
-    return bound if bound.type is DATE else reader.coerce(node, bound, TIMESTAMP)
 
 
 def parse_constant(text: str, kind: Type) -> Value:
@@ -203,5 +202,5 @@ _READERS: dict[Operand, Callable[[ExprReader, exp.Expr], Any]] = {
     Operand.REAL: lambda reader, node: reader.bind_as(node, REAL),
     Operand.TEXT: lambda reader, node: reader.bind_as(node, TEXT),
     **dict.fromkeys((Operand.PART, Operand.CONSTANT_TEXT), lambda reader, node: reader.constant_text(node)),
-    **dict.fromkeys((Operand.DIGITS, Operand.CONSTANT_INTEGER), lambda reader, node: reader.constant_integer(node, 0)),
+    **dict.fromkeys((Operand.DIGITS, Operand.CONSTANT_INTEGER), lambda reader, node: reader.constant_integer(node)),
 }

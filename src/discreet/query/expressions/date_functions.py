@@ -16,7 +16,6 @@ from discreet.query.expressions.coercion import (
     REAL,
     TIMESTAMP,
     ExprReader,
-    coerce_moment,
     common_type,
 )
 from discreet.query.expressions.value_ranges import DATE_PARTS, NUMERIC, bound_call, bound_constant
@@ -88,7 +87,7 @@ def bind_extract(node: exp.Expr, reader: ExprReader) -> BoundExpr:
         if TIMESTAMP in (end.type, start.type):
             ends = reader.coerce(inner.this, end, TIMESTAMP), reader.coerce(inner.expression, start, TIMESTAMP)
             return _extract_from_interval(node, reader, name, windows_between(ends[1], ends[0], "second"))
-        moment = coerce_moment(node, reader, _subtract(inner, reader, end, start))
+        moment = reader.to_moment(node, _subtract(inner, reader, end, start))
     else:
         moment = reader.bind_moment(node.expression)
     if name == "epoch":

@@ -24,7 +24,7 @@ from discreet.query.expressions.date_functions import (
     date_part_function,
 )
 from discreet.query.expressions.value_ranges import bound_call, bound_constant, is_null
-from discreet.query.syntax.operations import NodeRule
+from discreet.query.syntax.operations import VOLATILE, NodeRule
 from discreet.query.syntax.syntax_tree import sql_of
 
 Compute = Callable[..., BoundExpr]  # from a node, its reader and operands to an operation that has several parts
@@ -96,7 +96,7 @@ def bind_width_bucket(node: exp.Expr, reader: ExprReader) -> BoundExpr:
         if values != sorted(values):  # type: ignore[type-var]
             raise reader.refuse(node, "the thresholds must be sorted", "Write the lowest first.")
         return _count_thresholds(value, bounds)
-    count = reader.constant_integer(size, 0)
+    count = reader.constant_integer(node.args["num_buckets"])
     if not 1 <= count <= _MAX_BUCKETS or values[0] == values[1]:
         cause = f"WIDTH_BUCKET takes two different bounds, and from 1 to {_MAX_BUCKETS:,} buckets"
         raise reader.refuse(node, cause, _BUCKET_HINT)
@@ -161,7 +161,7 @@ def unknown_function_refusal(node: exp.Expr, reader: ExprReader) -> Refused:
     """Return the refusal of an unsupported function, with a similar supported one as the hint."""
     match = re.match(r"\w+", sql_excerpt(node))
     name = (match[0] if match else node.key).upper()
-    if isinstance(node, _VOLATILE) or name in _VOLATILE_NAMES:
+    if isinstance(node, VOLATILE) or name in _VOLATILE_NAMES:
         hint = "Write the date, time or number as a constant."
         return reader.refuse(node, f"{name} is not supported: its result changes from call to call", hint)
     close = get_close_matches(name, FUNCTION_NAMES, n=1, cutoff=0.75)
@@ -171,17 +171,6 @@ def unknown_function_refusal(node: exp.Expr, reader: ExprReader) -> Refused:
 
 _DEFAULT_HINT = (
     "Use arithmetic, CASE, LIKE, ROUND, EXTRACT, DATE_TRUNC, LOWER or SUBSTRING, or ask the owner to add such a column."
-)
-_VOLATILE = (
-    exp.CurrentTimestamp,
-    exp.CurrentDate,
-    exp.CurrentTime,
-    exp.CurrentDatetime,
-    exp.Localtime,
-    exp.Localtimestamp,
-    exp.Rand,
-    exp.Randn,
-    exp.Uuid,
 )
 _VOLATILE_NAMES = (
     *("CLOCK_TIMESTAMP", "STATEMENT_TIMESTAMP", "TRANSACTION_TIMESTAMP", "TIMEOFDAY", "GETDATE", "SYSDATE", "TODAY"),

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from itertools import product
 from typing import Any
 
@@ -42,6 +42,18 @@ def domain_of(expr: Expr, columns: Mapping[str, BoundExpr]) -> Domain | None:
     (0, 1, 2, 3)
     """
     return _DomainFinder(columns).domain(expr)
+
+
+@lru_cache(maxsize=256)
+def _values_of(expr: Expr, leaves: tuple[Domain, ...]) -> Domain:
+    """Return the values of an expression for all combinations of its columns "leaf 0", "leaf 1", …"""
+    results: dict[Value, None] = {}
+    for row in product(*(values if None in values else (*values, _UNLISTED_NULL) for values in leaves)):
+        arguments = (None if value is _UNLISTED_NULL else value for value in row)
+        value = finite_or_null(evaluate(expr, {f"leaf {index}": argument for index, argument in enumerate(arguments)}))
+        if value is not None or _UNLISTED_NULL not in row:
+            results[value] = None
+    return _sorted_values(results, expr.type)
 
 
 class _DomainFinder:
@@ -85,14 +97,7 @@ class _DomainFinder:
             return None
         self._work -= combinations * expr.size
         names = {leaf: Column(f"leaf {index}", leaf.type) for index, leaf in enumerate(leaves)}
-        substituted, keys = _substitute(expr, names), [column.name for column in names.values()]
-        results: dict[Value, None] = {}
-        for row in product(*(values if None in values else (*values, _UNLISTED_NULL) for values in leaves.values())):
-            arguments = (None if value is _UNLISTED_NULL else value for value in row)
-            value = finite_or_null(evaluate(substituted, dict(zip(keys, arguments, strict=True))))
-            if value is not None or _UNLISTED_NULL not in row:
-                results[value] = None
-        return _sorted_values(results, expr.type)
+        return _values_of(_substitute(expr, names), tuple(leaves.values()))
 
     def _has_free_condition(self, expr: Call) -> bool:
         """Return whether a condition is independent of the others, so that enumeration gains nothing."""

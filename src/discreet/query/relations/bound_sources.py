@@ -1,17 +1,21 @@
-"""The sources of a query: private rows, a public table or released tables, and what is known of their columns."""
+"""The sources of a query (private rows, a public table or released tables), what is known of their columns, and the
+public information that they are bound against.
+"""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from operator import is_
-from typing import cast
+from typing import Protocol
 
 from sqlglot import exp
 
+from discreet.estimate.contribution_histogram import ChosenBounds
 from discreet.kernel.expr import Call, Column, Constant, Expr, Type, Value
 from discreet.kernel.relation import Derive, PublicTable, Relation
-from discreet.policy.declarations import Window
-from discreet.query.expressions.binder import ColumnLookup, NameLookup, bind_expr
+from discreet.policy import DeclaredTable, Policy
+from discreet.policy.declarations import Bound, Window
+from discreet.query.expressions.binder import bind_expr
 from discreet.query.expressions.bound_expr import BoundExpr, RangeEnd
 from discreet.query.expressions.declared_values import DeclaredLists
 from discreet.query.syntax.resolved_query import ResolvedQuery, columns_in, reference_of
@@ -109,6 +113,19 @@ class ReleasedSource:
 BoundSource = PrivateSource | PublicSource | ReleasedSource
 
 
+class PublicTables(Protocol):
+    """Access to public tables, read only when a query needs them."""
+
+    def columns(self, table: str) -> Mapping[str, Type]:
+        """Return the columns of a public table."""
+
+    def values(self, table: str, column: str) -> list[Value]:
+        """Return the distinct values of a column, sorted."""
+
+    def fanout(self, table: str, columns: tuple[str, ...]) -> int:
+        """Return the maximum number of rows with equal values in these columns; without columns, the number of rows."""
+
+
 def find_column(views: Iterable[View], node: exp.Column, clause: str) -> ColumnInfo:
     """Return the column that a name refers to; Refused if it belongs to a query around this one."""
     reference = reference_of(node)
@@ -125,27 +142,20 @@ def reads_only(node: exp.Expr, views: Iterable[View]) -> bool:
     return all(reference_of(column).source in refs for column in columns_in(node))
 
 
-def bind_value(node: exp.Expr, columns: ColumnLookup, clause: str) -> BoundExpr:
-    """Bind an expression on single rows."""
-    return bind_expr(cast("exp.Expression", node), columns, clause)
+def bind_stored(node: exp.Expr, views: Sequence[View], clause: str) -> BoundExpr:
+    """Bind an expression on the stored values of single rows."""
+    return bind_expr(node, lambda column: find_column(views, column, clause).bound, clause, _declared_lists(views))
 
 
-def stored_lookup(views: Iterable[View], clause: str) -> NameLookup:
-    """Return the lookup of columns with their stored values."""
-    views = tuple(views)
-    return NameLookup(lambda node: find_column(views, node, clause).bound, _declared_lists(views))
+def bind_clamped(node: exp.Expr, views: Sequence[View], clause: str) -> BoundExpr:
+    """Bind an expression on values that are clamped to their public ranges, for aggregates."""
 
-
-def clamped_lookup(views: Iterable[View], clause: str) -> NameLookup:
-    """Return the lookup of columns clamped to their public ranges, for aggregates."""
-    views = tuple(views)
-
-    def look_up(node: exp.Column) -> BoundExpr:
-        info = find_column(views, node, clause)
+    def look_up(column: exp.Column) -> BoundExpr:
+        info = find_column(views, column, clause)
         bound = info.bound if info.find_range is None or info.bound.low is not None else info.find_range()
         return bound if info.in_range or info.bound.unit_key_index is not None else clamp_to_range(bound)
 
-    return NameLookup(look_up, _declared_lists(views))
+    return bind_expr(node, look_up, clause, _declared_lists(views))
 
 
 def _declared_lists(views: Iterable[View]) -> DeclaredLists:
@@ -243,3 +253,32 @@ def public_without_clashes(public: PublicSource, taken: Iterable[str]) -> Public
 
 def _rename_view(view: View, names: Mapping[str, str]) -> View:
     return replace(view, columns=tuple(info.with_column_name(names[info.column.name]) for info in view.columns))
+
+
+@dataclass(frozen=True)
+class RequestedBounds:
+    """Contribution bounds given with the query; None where the policy decides."""
+
+    groups: Bound | None = None
+    rows: Bound | None = None
+
+
+@dataclass(frozen=True)
+class BindContext:
+    """The policy, the public tables, the analyst, and the requested contribution bounds."""
+
+    policy: Policy
+    public_tables: PublicTables
+    by: str
+    requested_bounds: RequestedBounds = RequestedBounds()
+    chosen_bounds: Mapping[str, ChosenBounds] = field(default_factory=dict, compare=False)  # by AutomaticBounds.key
+
+    @property
+    def max_join_fanout(self) -> int:
+        """The maximum number of rows that one private row may become through joins."""
+        return self.policy.budget_entry.join_limit
+
+    @property
+    def visible_tables(self) -> tuple[DeclaredTable, ...]:
+        """The tables that the analyst has access to."""
+        return self.policy.tables_for(self.by)

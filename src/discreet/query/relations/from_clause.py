@@ -7,17 +7,16 @@ from sqlglot import exp
 
 from discreet.kernel.expr import Call, Constant, Expr
 from discreet.kernel.relation import JoinKind, SemiJoinKind, SemiJoinOnUnit, Where
-from discreet.query.bind_context import BindContext
 from discreet.query.expressions.bound_expr import BoundExpr
 from discreet.query.relations.bound_sources import (
+    BindContext,
     BoundSource,
     ColumnInfo,
     PrivateSource,
     PublicSource,
     View,
-    bind_value,
+    bind_stored,
     reads_only,
-    stored_lookup,
 )
 from discreet.query.relations.ownership import unit_key_index, unit_key_names
 from discreet.query.relations.predicates import conjuncts, filter_rows, narrow_ranges
@@ -182,7 +181,7 @@ def _in_subquery(rows: PrivateSource, node: exp.In, has: SemiJoinKind, binder: S
     """Bind unit IN (SELECT unit …)."""
     left = node.this.unnest()
     nodes = left.expressions if isinstance(left, exp.Tuple) else [left]
-    ours = [bind_value(each, stored_lookup(rows.views, "WHERE"), "WHERE") for each in nodes]
+    ours = [bind_stored(each, rows.views, "WHERE") for each in nodes]
     source = binder.bind_query(node.args["query"].query)
     if isinstance(source, PublicSource):
         return _in_public_column(rows, node, has, ours, source)

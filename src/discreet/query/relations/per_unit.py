@@ -1,7 +1,7 @@
 """GROUP BY the unit: one private row per unit and key, with exact aggregates."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from operator import itemgetter
@@ -18,12 +18,9 @@ from discreet.query.expressions.bound_expr import BoundExpr
 from discreet.query.relations.bound_sources import (
     ColumnInfo,
     PrivateSource,
-    ValuesLookup,
     View,
-    bind_value,
-    clamped_lookup,
-    no_values,
-    stored_lookup,
+    bind_clamped,
+    bind_stored,
     without_clip,
 )
 from discreet.query.relations.ownership import (
@@ -52,12 +49,8 @@ class PerUnitAggregate:
     """An aggregate per unit: its parts, how they are combined, and public facts about the result."""
 
     parts: tuple[UnitAggregate, ...]
-    bound: BoundExpr
+    info: ColumnInfo  # still without a name and a column of its own
     combine: CombineParts = itemgetter(0)
-    values: ValuesLookup = field(default=no_values)
-    null_is_group: bool = False
-    never_null: bool = False
-    lower: Fraction | None = None
 
 
 def per_unit_aggregate(node: exp.Expr, rows: PrivateSource) -> PerUnitAggregate:
@@ -81,41 +74,39 @@ def _per_unit_count(call: exp.Count, rows: PrivateSource, when: Expr | None) -> 
             if when is None
             else UnitAggregate(AggregateFunction.COUNT, null_unless(_ONE, when))
         )
-        return PerUnitAggregate((aggregate,), BoundExpr(_ONE), never_null=True, lower=Fraction(when is None))
+        return PerUnitAggregate(
+            (aggregate,), ColumnInfo("", BoundExpr(_ONE), never_null=True, lower=Fraction(when is None))
+        )
     distinct = isinstance(call.this, exp.Distinct)
     nodes = call.this.expressions if isinstance(call.this, exp.Distinct) else [call.this]
     if len(nodes) != 1 or isinstance(nodes[0], exp.Tuple) or call.expressions:
         raise refuse(call, "COUNT", "COUNT takes one expression here", "Count one column, or *.")
-    bound = bind_value(nodes[0], stored_lookup(rows.views, "COUNT"), "COUNT")
+    bound = bind_stored(nodes[0], rows.views, "COUNT")
     aggregate = UnitAggregate(
         AggregateFunction.DISTINCT if distinct else AggregateFunction.COUNT, null_unless(bound.expr, when)
     )
     domain = key_domain(bound.expr, rows.columns_by_name()) if distinct else None
     upper = None if domain is None else Fraction(len(domain))
-    return PerUnitAggregate(
-        (aggregate,), BoundExpr(_ONE, None if upper is None else Fraction(0), upper), never_null=True, lower=Fraction(0)
-    )
+    counted = BoundExpr(_ONE, None if upper is None else Fraction(0), upper)
+    return PerUnitAggregate((aggregate,), ColumnInfo("", counted, never_null=True, lower=Fraction(0)))
 
 
 def _per_unit_extreme(call: exp.Expr, rows: PrivateSource, when: Expr | None) -> PerUnitAggregate:
     name = function_name(call)
-    bound = bind_value(call.this, clamped_lookup(rows.views, name), name)
+    bound = bind_clamped(call.this, rows.views, name)
     columns, expr = rows.columns_by_name(), without_clip(bound.expr)
     aggregate = UnitAggregate(_EXTREMES[type(call)], null_unless(bound.expr, when))
     extreme_bound = BoundExpr(
         bound.expr, bound.low, bound.high, bound.step, unit_key_index=unit_key_index(expr, columns)
     )
-    return PerUnitAggregate(
-        (aggregate,),
-        extreme_bound,
-        values=lambda: key_domain(expr, columns),
-        null_is_group=extreme_bound.unit_key_index is not None and when is not None,
-    )
+    null_is_group = extreme_bound.unit_key_index is not None and when is not None
+    info = ColumnInfo("", extreme_bound, lambda: key_domain(expr, columns), null_is_group=null_is_group)
+    return PerUnitAggregate((aggregate,), info)
 
 
 def _per_unit_sum(call: exp.Expr, rows: PrivateSource, when: Expr | None) -> PerUnitAggregate:
     name = function_name(call)
-    bound = bind_value(call.this, clamped_lookup(rows.views, name), name)
+    bound = bind_clamped(call.this, rows.views, name)
     expr = null_unless(without_clip(bound.expr), when)
     if bound.type is Type.INTEGER:
         aggregate, step = UnitAggregate(AggregateFunction.SUM, null_unless(bound.expr, when)), None
@@ -132,9 +123,13 @@ def _per_unit_sum(call: exp.Expr, rows: PrivateSource, when: Expr | None) -> Per
     if isinstance(call, exp.Avg):
         count = UnitAggregate(AggregateFunction.COUNT, expr)
         return PerUnitAggregate(
-            (aggregate, count), BoundExpr(_ONE, bound.low, bound.high), lambda parts: _mean_of(parts, step)
+            (aggregate, count),
+            ColumnInfo("", BoundExpr(_ONE, bound.low, bound.high)),
+            lambda parts: _mean_of(parts, step),
         )
-    return PerUnitAggregate((aggregate,), _sum_range(bound, rows), lambda parts: _steps_to_value(parts[0], step))
+    return PerUnitAggregate(
+        (aggregate,), ColumnInfo("", _sum_range(bound, rows)), lambda parts: _steps_to_value(parts[0], step)
+    )
 
 
 def _first_value(node: exp.Expr, rows: PrivateSource, name: str) -> tuple[Relation, ColumnInfo]:
@@ -147,7 +142,7 @@ def _first_value(node: exp.Expr, rows: PrivateSource, name: str) -> tuple[Relati
     label = function_name(call)
     if call.args.get("count") or call.expression is None:
         raise refuse(call, label, f"{label} takes two expressions", f"Write {label}(x, y).")
-    value, by = (bind_value(each, stored_lookup(rows.views, label), label) for each in (call.this, call.expression))
+    value, by = (bind_stored(each, rows.views, label) for each in (call.this, call.expression))
     columns = rows.columns_by_name()
     present = [Call("not", (Call("is_null", (each.expr,)),)) for each in (value, by)]
     order = complete_order(((Column("by", by.type), _ARGUMENTS[type(call)]),), {name: value.type})
@@ -236,15 +231,10 @@ class _PerUnitBuilder:
         if expr not in self._computed:
             self._indices[expr] = len(self._keys) + len(self._computed)
             name = expr.name if isinstance(expr, Column) else f"a{len(self._computed)}"
-            low = aggregate.lower if aggregate.bound.low is None else aggregate.bound.low
-            self._computed[expr] = ColumnInfo(
-                name,
-                replace(aggregate.bound, expr=Column(name, expr.type), low=low),
-                aggregate.values,
-                null_is_group=aggregate.null_is_group,
-                never_null=aggregate.never_null,
-                lower=aggregate.lower,
-            )
+            info = aggregate.info
+            low = info.lower if info.bound.low is None else info.bound.low
+            bound = replace(info.bound, expr=Column(name, expr.type), low=low)
+            self._computed[expr] = replace(info, name=name, bound=bound)
         return computed_column(self._computed[expr].name, Reference(_UNIT_REF, self._indices[expr]), node)
 
     def _add_first_value(self, node: exp.Expr) -> exp.Column:

@@ -19,14 +19,7 @@ from discreet.kernel.relation import Where
 from discreet.query.expressions.bound_expr import RangeEnd
 from discreet.query.expressions.coercion import TYPE_NAMES
 from discreet.query.expressions.public_domains import NOT_EVALUATED, domain_of
-from discreet.query.relations.bound_sources import (
-    ColumnInfo,
-    PrivateSource,
-    ValuesLookup,
-    View,
-    bind_value,
-    stored_lookup,
-)
+from discreet.query.relations.bound_sources import ColumnInfo, PrivateSource, ValuesLookup, View, bind_stored
 from discreet.query.syntax.syntax_tree import NO_SUBQUERY, build_or_refuse, check_row_wise, refuse
 
 _MAX_VALUES_TESTED = 10_000  # values of a column that a condition is evaluated on
@@ -165,7 +158,7 @@ def bind_condition(node: exp.Expr, views: Sequence[View], clause: str) -> Expr:
     """Bind a condition on single rows."""
     aggregates = f"aggregate functions are not allowed in {clause}", "Use HAVING, or aggregate per unit in a subquery."
     check_row_wise(node, clause, aggregates, (NO_SUBQUERY[0], _SUBQUERY_HINT))
-    expr = bind_value(node, stored_lookup(views, clause), clause).expr
+    expr = bind_stored(node, views, clause).expr
     if isinstance(expr, Constant) and expr.value is None:
         return Constant(None, Type.BOOLEAN)
     if expr.type is not Type.BOOLEAN:

@@ -29,9 +29,8 @@ from discreet.query.relations.bound_sources import (
     PrivateSource,
     PublicSource,
     View,
-    bind_value,
+    bind_stored,
     find_column,
-    stored_lookup,
     unused_name,
 )
 from discreet.query.relations.ownership import (
@@ -112,7 +111,7 @@ def derive_columns(columns: Sequence[tuple[str, BoundExpr]], rows: PrivateSource
 
 def _bind_item(output: SelectItem, rows: PrivateSource) -> BoundExpr:
     check_row_wise(output.node, "SELECT")
-    return bind_value(output.node, stored_lookup(rows.views, "SELECT"), "SELECT")
+    return bind_stored(output.node, rows.views, "SELECT")
 
 
 def _derived_info(name: str, inner_name: str, bound: BoundExpr, columns: dict[str, ColumnInfo]) -> ColumnInfo:
@@ -257,7 +256,7 @@ _WINDOW_ARGUMENTS = ("this", "partition_by", "order", "over")
 def _partition_keys(window: exp.Window, rows: PrivateSource, clause: str) -> tuple[Expr, ...]:
     """Return the keys of PARTITION BY beyond the unit, which must be among them."""
     nodes = window.args.get("partition_by") or ()
-    exprs = [bind_value(node, stored_lookup(rows.views, clause), clause).expr for node in nodes]
+    exprs = [bind_stored(node, rows.views, clause).expr for node in nodes]
     if not determines_unit(exprs, rows):
         names = unit_key_names(rows)
         cause = "rows can only be numbered within a privacy unit, so PARTITION BY must name it"
@@ -271,7 +270,7 @@ def _partition_keys(window: exp.Window, rows: PrivateSource, clause: str) -> tup
 def _order_of(window: exp.Window, rows: PrivateSource, clause: str) -> Order:
     order: list[tuple[Expr, bool]] = []
     for node in window.args["order"].expressions if window.args.get("order") else ():
-        expr = bind_value(node.this, stored_lookup(rows.views, clause), clause).expr
+        expr = bind_stored(node.this, rows.views, clause).expr
         if node.args.get("nulls_first") and not never_null(expr, rows.columns_by_name()):
             order.append((Call("is_null", (expr,)), True))
         order.append((expr, bool(node.args.get("desc"))))

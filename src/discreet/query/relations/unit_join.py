@@ -12,24 +12,21 @@ from discreet.kernel.relation import (
     JoinKind,
     JoinOnUnit,
     JoinPublic,
-    NumberRows,
-    PerUnit,
     Relation,
+    Scan,
     SemiJoinOnUnit,
     Union,
-    Where,
 )
-from discreet.query.bind_context import BindContext
 from discreet.query.expressions.bound_expr import BoundExpr
 from discreet.query.relations.bound_sources import (
+    BindContext,
     PrivateSource,
     PublicSource,
     View,
-    bind_value,
+    bind_stored,
     private_without_clashes,
     public_without_clashes,
     reads_only,
-    stored_lookup,
     unused_name,
 )
 from discreet.query.relations.ownership import parent_keys_of, unit_key_index, unit_key_names
@@ -93,8 +90,8 @@ def join_equalities(nodes: Nodes, ours: Sequence[View], theirs: Sequence[View]) 
         for left, right in ((bare.this, bare.expression), (bare.expression, bare.this)):
             if _reads_columns(left, ours) and _reads_columns(right, theirs):
                 pair = (
-                    bind_value(left, stored_lookup(ours, "ON"), "ON"),
-                    bind_value(right, stored_lookup(theirs, "ON"), "ON"),
+                    bind_stored(left, ours, "ON"),
+                    bind_stored(right, theirs, "ON"),
                 )
                 equalities.append(JoinEquality(*pair, node))
                 break
@@ -223,12 +220,10 @@ def _check_fanout(relation: Relation, fanout: int, spec: JoinSpec, public: Publi
 def _fanout_of(relation: Relation) -> int:
     """Return the number of rows that one private row may have become through public tables."""
     match relation:
-        case JoinPublic(source, fanout=fanout):
-            return _fanout_of(source) * fanout
+        case Scan():
+            return 1
         case JoinOnUnit(left, right) | SemiJoinOnUnit(left, right):
             return _fanout_of(left) * _fanout_of(right)
         case Union(left, right):
             return _fanout_of(left) + _fanout_of(right)
-        case Where(source) | Derive(source) | PerUnit(source) | NumberRows(source):
-            return _fanout_of(source)
-    return 1
+    return _fanout_of(relation.source) * (relation.fanout if isinstance(relation, JoinPublic) else 1)

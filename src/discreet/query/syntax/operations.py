@@ -4,7 +4,6 @@ Below a release, an operation becomes one of the kernel's, with the range of its
 Each side reads operands in its own types, and applies operations by their names.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -59,7 +58,12 @@ def surplus_arguments(node: exp.Expr, allowed: str) -> list[str]:
     return [name for name, given in node.args.items() if given and name not in allowed.split()]
 
 
-# Operations by node, with their operands by argument; an argument in brackets may be left out.
+# Functions whose result changes from call to call.
+VOLATILE = (
+    *(exp.CurrentDate, exp.CurrentDatetime, exp.CurrentTime, exp.CurrentTimestamp),
+    *(exp.Localtime, exp.Localtimestamp, exp.Rand, exp.Randn, exp.Uuid),
+)
+# Operations by node, with their operands by argument.
 _OPERATIONS: dict[type[exp.Expr], tuple[str, dict[str, Operand]]] = {
     exp.Not: ("not", {"this": Operand.CONDITION}),
     exp.Neg: ("negate", {"this": Operand.NUMBER}),
@@ -70,16 +74,16 @@ _OPERATIONS: dict[type[exp.Expr], tuple[str, dict[str, Operand]]] = {
     exp.Sqrt: ("sqrt", {"this": Operand.REAL}),
     exp.Exp: ("exp", {"this": Operand.REAL}),
     exp.Ln: ("ln", {"this": Operand.REAL}),
-    exp.Log: ("log", {"this": Operand.REAL, "[expression]": Operand.REAL}),
+    exp.Log: ("log", {"this": Operand.REAL, "expression": Operand.REAL}),
     exp.Pow: ("power", {"this": Operand.REAL, "expression": Operand.REAL}),
-    exp.Round: ("round", {"this": Operand.REAL, "[decimals]": Operand.DIGITS}),
-    exp.Trunc: ("trunc", {"this": Operand.REAL, "[decimals]": Operand.DIGITS}),
+    exp.Round: ("round", {"this": Operand.REAL, "decimals": Operand.DIGITS}),
+    exp.Trunc: ("trunc", {"this": Operand.REAL, "decimals": Operand.DIGITS}),
     exp.Lower: ("lower", {"this": Operand.TEXT}),
     exp.Upper: ("upper", {"this": Operand.TEXT}),
     exp.Length: ("length", {"this": Operand.TEXT}),
     exp.Substring: (
         "substring",
-        {"this": Operand.TEXT, "[start]": Operand.CONSTANT_INTEGER, "[length]": Operand.CONSTANT_INTEGER},
+        {"this": Operand.TEXT, "start": Operand.CONSTANT_INTEGER, "length": Operand.CONSTANT_INTEGER},
     ),
     exp.Left: ("left", {"this": Operand.TEXT, "expression": Operand.CONSTANT_INTEGER}),
     exp.Right: ("right", {"this": Operand.TEXT, "expression": Operand.CONSTANT_INTEGER}),
@@ -95,6 +99,12 @@ _OPERATIONS: dict[type[exp.Expr], tuple[str, dict[str, Operand]]] = {
         "split_part",
         {"this": Operand.TEXT, "delimiter": Operand.CONSTANT_TEXT, "part_index": Operand.CONSTANT_INTEGER},
     ),
+}
+_OPTIONAL: dict[type[exp.Expr], str] = {
+    exp.Log: "expression",
+    exp.Round: "decimals",
+    exp.Trunc: "decimals",
+    exp.Substring: "start length",
 }
 # Operations whose operands are converted to their common type, with the arguments that hold them.
 _COMPARED = "this expression"
@@ -123,8 +133,9 @@ _CHAINS: dict[type[exp.Expr], tuple[str, Operand]] = {
 
 def _read_operands(node: exp.Expr, reader: Reader, apply: Apply) -> Any:
     name, operands = _OPERATIONS[type(node)]
-    parts = [(node.args.get(argument.strip("[]")), kind) for argument, kind in operands.items()]
-    if any(part is None and not argument.startswith("[") for argument, (part, _) in zip(operands, parts, strict=True)):
+    optional = _OPTIONAL.get(type(node), "").split()
+    parts = [(node.args.get(argument), kind) for argument, kind in operands.items()]
+    if any(node.args.get(argument) is None and argument not in optional for argument in operands):
         raise reader.refuse(node, "a function call is incomplete", "Write all of its operands.")
     return apply(name, node, reader, [None if part is None else reader.read(part, kind) for part, kind in parts])
 
@@ -225,10 +236,7 @@ _SPECIAL: dict[type[exp.Expr], tuple[str, Callable[..., Any]]] = {
 def operation_rules(apply: Apply) -> dict[type[exp.Expr], NodeRule]:
     """Return the rules of one side, which applies operations to the operands that its reader reads."""
     readers = {
-        **{
-            kind: (re.sub(r"[\[\]]", "", " ".join(operands)), _read_operands)
-            for kind, (_, operands) in _OPERATIONS.items()
-        },
+        **{kind: (" ".join(operands), _read_operands) for kind, (_, operands) in _OPERATIONS.items()},
         **{kind: (f"{names} ignore_nulls", _read_of_common_type) for kind, (_, names) in _OF_COMMON_TYPE.items()},
         **dict.fromkeys(_CHAINS, ("this expression safe", _read_chain)),
         **_SPECIAL,

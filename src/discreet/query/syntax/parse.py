@@ -122,10 +122,14 @@ _SHOW_TABLES = "SELECT table_name, is_private FROM information_schema.tables"
 _DESCRIBE = (
     "SELECT column_name, data_type, is_nullable, minimum, maximum, declared_values FROM information_schema.columns"
 )
-_NUMBER_OPTIONS = {"epsilon": "epsilon", "delta": "delta"}
-_COUNT_OPTIONS = {"max_groups_contributed": "groups", "max_rows_contributed": "rows"}
+_OPTION_FIELDS = {  # of PrivacyOptions
+    "epsilon": "epsilon",
+    "delta": "delta",
+    "max_groups_contributed": "groups",
+    "max_rows_contributed": "rows",
+    "privacy_unit_column": "unit",
+}
 _TOKENIZER_OFFSET = re.compile(r" from \d+:(\d+)$")  # line and offset where the tokenizer stopped
-_OPTION_NAMES = (*_NUMBER_OPTIONS, *_COUNT_OPTIONS, "privacy_unit_column")
 
 
 @dataclass(frozen=True)
@@ -334,21 +338,20 @@ class TokenStream:
         for start in range(0, len(tokens), 4):
             name, *rest = tokens[start : start + 4]
             key = name.text.lower()
-            if key not in _OPTION_NAMES:
-                cause = f'option "{shorten(name.text)}" does not exist{did_you_mean(key, _OPTION_NAMES)}'
-                raise self._refuse(name, cause, f"The options are {', '.join(_OPTION_NAMES)}.")
+            if key not in _OPTION_FIELDS:
+                cause = f'option "{shorten(name.text)}" does not exist{did_you_mean(key, _OPTION_FIELDS)}'
+                raise self._refuse(name, cause, f"The options are {', '.join(_OPTION_FIELDS)}.")
             if [token.text for token in (*rest[:1], *rest[2:])] not in (["="], ["=", ","]) or len(rest) < 2:
                 raise self._refuse(name, f"{key} has no value", f"Write {key} = value, with commas between options.")
-            field = _NUMBER_OPTIONS.get(key) or _COUNT_OPTIONS.get(key) or "unit"
-            if field in values:
+            if _OPTION_FIELDS[key] in values:
                 raise self._refuse(name, f"{key} is given twice", "Give it once.")
-            values[field] = self._option_value(key, rest[1])
+            values[_OPTION_FIELDS[key]] = self._option_value(key, rest[1])
         return PrivacyOptions(**values)  # type: ignore[arg-type]
 
     def _option_value(self, key: str, value: Token) -> Fraction | int | str:
-        if key in _NUMBER_OPTIONS:
+        if key in ("epsilon", "delta"):
             return self._positive_number(value, key)
-        if key in _COUNT_OPTIONS:
+        if key != "privacy_unit_column":
             if value.token_type is not TokenType.NUMBER and value.text.lower() == AUTO:
                 return AUTO
             if (

@@ -1,0 +1,110 @@
+"""Answers that follow from published tables that add up: roll-ups of them are free."""
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from discreet.answer.model import Answer, Cost
+from discreet.curator.curator import Curator
+from discreet.curator.prepared_queries import plan_query
+from discreet.estimate.planned_release import QueryPlan, release_schema
+from discreet.kernel.errors import PolicyError, Refused
+from discreet.kernel.event import Event, Receipt
+from discreet.kernel.loss import ZERO_LOSS
+from discreet.kernel.mechanism import Gaussian, Laplace
+from discreet.pricing import data_version
+from discreet.publish.eligible import AddingTable, adding_table, family_axes
+from discreet.publish.family import Block, Family, family_fingerprint, measures_of, row_measure
+from discreet.publish.family_tables import PublishedTable, publish_family
+from discreet.publish.planning import rows_per_unit
+
+_MECHANISMS: dict[str, type[Gaussian] | type[Laplace]] = {"gaussian": Gaussian, "laplace": Laplace}
+
+
+def derived_answer(curator: Curator, plan: QueryPlan, by: str) -> Answer | None:
+    """Return the answer to a query that is a roll-up of the latest published tables over its rows, or None.
+
+    It depends on the data through the published noise alone, so that it costs nothing.
+    """
+    table = adding_table("answer", plan)
+    if table is None:
+        return None
+    found_by = family_fingerprint(table.relation_digest, data_version(curator.policy))
+    for event, stored in reversed(curator.ledger.answers([found_by])):
+        family = _published_family(curator, event) if stored is not None else None
+        if family is not None and stored is not None and (extended := _with_table(family, table, event)) is not None:
+            noisy = [np.array(block, np.float64) for block in json.loads(stored)]
+            (shown,) = (each for each in publish_family(extended, noisy) if each.name == table.name)
+            return _answer(curator, shown, table, event, by)
+    return None
+
+
+def _published_family(curator: Curator, event: Event) -> Family | None:
+    """Return the family that a charge released; None if its tables have another meaning under the policy of today."""
+    record, mechanism = json.loads(event.question), json.loads(event.mechanism)
+    try:
+        plans = [(name, plan_query(curator.releases, sql)) for name, sql in record["tables"]]
+        tables = [adding_table(name, plan) for name, plan in plans]
+    except (Refused, PolicyError):
+        return None
+    kept = tuple(table for table in tables if table is not None)
+    if len(kept) < len(tables):
+        return None
+    blocks = tuple(Block(measure, _table(table), steps) for measure, table, steps in record["steps"])
+    noise = _MECHANISMS[mechanism["name"]](Fraction(mechanism["scale"]))
+    keys = family_axes(table.release for table in kept)
+    family = Family(kept, keys, measures_of(kept), blocks, noise)
+    return family if family.structure_digest == record["structure"] else None
+
+
+def _table(parts: list[list[int]]) -> tuple[tuple[int, int], ...]:
+    return tuple((axis, level) for axis, level in parts)
+
+
+def _with_table(family: Family, table: AddingTable, event: Event) -> Family | None:
+    """Return the family with one more table, if its keys and measures follow from those that have noise."""
+    question = table.release.question
+    keys = [part for part, _ in family.keys.key_order(table.release)]
+    if len(keys) < len(question.by) or len(dict(keys)) < len(keys):
+        return None
+    needed = [row_measure(total) for total in question.totals]
+    if not set(needed) <= set(family.measures):
+        return None
+    shown = family.keys.table_of(table.release)
+    if not all(family.forecast(family.measures.index(measure)).covers(shown) for measure in needed):
+        return None
+    rows = rows_per_unit(None, [question], l1=isinstance(family.mechanism, Laplace))
+    if question.needs_clipping and rows > json.loads(event.question)["rows"]:
+        return None  # a question of its own would be clipped less
+    return replace(family, tables=(*family.tables, table))
+
+
+def _answer(curator: Curator, shown: PublishedTable, table: AddingTable, event: Event, by: str) -> Answer:
+    """Return a published table as an answer, with the types that a query of its own would have."""
+    name = json.loads(event.question)["publication"]
+    kinds = {field.name: field.type for field in release_schema(table.release)}
+    columns: dict[str, Any] = {}
+    for column, source in table.columns.items():
+        values = shown.table.column(column)
+        whole = source in table.measures and kinds[source] == pa.int64()
+        columns[column] = pa.array(np.rint(values.to_numpy()).astype(np.int64)) if whole else values
+    noise = f"{json.loads(event.mechanism)['name'].capitalize()} noise of published tables, combined by least squares"
+    notes = [f"Follows from the publication {name!r}, at no charge. Give a cost to ask anew, with fresh noise."]
+    if table.release.question.needs_clipping:
+        notes.append("Contributions were clipped once for all tables of the publication.")
+    return Answer(
+        pa.table(columns),
+        margins=dict(shown.margins),
+        noise=dict.fromkeys(shown.margins, noise),
+        cost=Cost(event.loss or ZERO_LOSS),
+        receipt=Receipt(event.id),
+        left_out=table.plan.left_out,
+        notes=tuple(notes),
+        paid=ZERO_LOSS,
+        remaining=curator.budget(by).remaining.epsilon,
+        correlated_noise=frozenset(shown.margins),
+    )
