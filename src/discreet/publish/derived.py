@@ -102,7 +102,7 @@ def _answer(curator: Curator, shown: PublishedTable, table: AddingTable, event: 
         noise=dict.fromkeys(shown.margins, noise),
         cost=Cost(event.loss or ZERO_LOSS),
         receipt=Receipt(event.id),
-        left_out=table.plan.left_out,
+        left_out=shown.notes,
         notes=tuple(notes),
         paid=ZERO_LOSS,
         remaining=curator.budget(by).remaining.epsilon,

@@ -86,7 +86,7 @@ def _published(
         margins[column] = [float(each) for each in margin[table.rows]]
         if whole is not None and isinstance(estimator, NoisyCount) and _counts_rows(table, estimator):
             whole_columns[column] = [int(each) for each in whole[table.rows]]
-    return PublishedTable(table.name, pa.table(columns), margins, whole_columns, table.plan.left_out)
+    return PublishedTable(table.name, pa.table(columns), margins, whole_columns, family.left_out)
 
 
 def _counts_rows(table: AddingTable, estimator: NoisyCount) -> bool:
