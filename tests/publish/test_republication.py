@@ -202,3 +202,46 @@ def test_the_parts_of_a_plan_are_all_read_back_or_all_charged(opened, tmp_path):
         again = curator.publish(plan, tmp_path / "second")
         assert (again.paid.rho, len(curator.ledger.events())) == (0, events)
     assert first.tables["people"].table.equals(again.tables["people"].table)
+
+
+def test_data_sets_of_the_same_people_are_published_apart_and_charged_together(tmp_path):
+    """The same plan and key in two data sets of a population are two publications, within one budget."""
+    text, table = policy_text(ledger=str(tmp_path / "ledger"), budget="epsilon = 5"), visits(60, people=60)
+    curators = [
+        dc.open(
+            dc.policy.Policy.parse(text.replace('"visits"', f'"{name}"\npopulation = "people"', 1)),
+            data={"visits": table},
+        )
+        for name in ("spring", "autumn")
+    ]
+    plan, spent = plan_of(COUNTS), []
+    for name in ("first", "second"):
+        for curator in curators:
+            release = publish(curator, plan, tmp_path / f"{name}-{curator.ledger.dataset}", key="march")
+            assert not release.missing
+            spent.append((release.paid.epsilon, curator.ledger.spent().epsilon))
+    assert spent == [(2, 2), (2, 4), (0, 4), (0, 4)]
+    with pytest.raises(Refused, match="not enough budget"):
+        publish(curators[0], plan, tmp_path / "third", key="april")
+    for curator in curators:
+        curator.close()
+
+
+def test_later_answers_from_a_publication_do_not_change_it(opened, tmp_path):
+    with opened() as curator:
+        first = curator.publish(plan_of(COUNTS), tmp_path / "first")
+        curator.ask("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", epsilon=1)
+        again = curator.publish(plan_of(COUNTS), tmp_path / "second")
+    assert again.tables["by_ward"].table.equals(first.tables["by_ward"].table)
+
+
+def test_every_table_of_a_family_says_which_rows_are_left_out(opened, tmp_path):
+    """Also the total, whose own query would count rows without a ward."""
+    with opened() as curator:
+        release = curator.publish(plan_of(COUNTS), tmp_path / "out")
+        derived = curator.ask("SELECT COUNT(*) AS n FROM visits")
+        assert derived.paid.rho == 0
+    assert {part.name: part.notes for part in release.record.parts} == dict.fromkeys(release.tables, derived.left_out)
+    assert "ward is NULL" in derived.left_out[0]
+    report = (tmp_path / "out" / "report.html").read_text()
+    assert all(f"{name}: Rows are left out where ward is NULL" in report for name in release.tables)

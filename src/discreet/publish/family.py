@@ -93,6 +93,11 @@ class Family:
         return digest((self.tables[0].relation_digest, keys, measures, blocks))
 
     @property
+    def left_out(self) -> tuple[str, ...]:
+        """Which rows are in no table: those that one of the tables leaves out, because otherwise they do not add up."""
+        return tuple(dict.fromkeys(note for table in self.tables for note in table.plan.left_out))
+
+    @property
     def noise(self) -> Noise:
         """The kind of noise."""
         return Noise.GAUSSIAN if isinstance(self.mechanism, Gaussian) else Noise.LAPLACE

@@ -50,11 +50,6 @@ def publish_family(family: Family, noisy: Sequence[np.ndarray]) -> list[Publishe
     return tables
 
 
-def left_out_of(family: Family) -> tuple[str, ...]:
-    """Return which rows are in none of the tables: those without a key of any of them."""
-    return tuple(dict.fromkeys(text for table in family.tables for text in table.plan.left_out))
-
-
 def expected_margins(family: Family, table: AddingTable) -> dict[str, float | None]:
     """Return the largest expected margin of each count and sum before the release; None for means."""
     shown = family.keys.table_of(table.release)
@@ -91,7 +86,7 @@ def _published(
         margins[column] = [float(each) for each in margin[table.rows]]
         if whole is not None and isinstance(estimator, NoisyCount) and _counts_rows(table, estimator):
             whole_columns[column] = [int(each) for each in whole[table.rows]]
-    return PublishedTable(table.name, pa.table(columns), margins, whole_columns, left_out_of(family))
+    return PublishedTable(table.name, pa.table(columns), margins, whole_columns, family.left_out)
 
 
 def _counts_rows(table: AddingTable, estimator: NoisyCount) -> bool:

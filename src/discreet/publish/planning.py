@@ -178,7 +178,7 @@ def rows_per_unit(declared: int | None, questions: Sequence[Question], *, l1: bo
     return max(each.groups * each.rows if l1 else math.ceil(math.sqrt(each.groups) * each.rows) for each in bounds)
 
 
-def _family_part(  # noqa: PLR0913, PLR0917 - the plan, and the family's place in it
+def _family_part(  # noqa: PLR0913, PLR0917 - a plan and its shares
     plan: PublicationPlan,
     version: str,
     name: str,
@@ -205,15 +205,13 @@ def _family_part(  # noqa: PLR0913, PLR0917 - the plan, and the family's place i
     sqls = {table.name: plan.tables[table.name].sql for table in tables}
     facts = {
         "cost": _amount_text(cost),
-        "meaning": digest((family.rows, family.measures, tuple(table.release.question for table in family.tables))),
-        "structure": family.structure_digest,
         "tables": list(map(list, sqls.items())),
         "rows": rows,
         "steps": [[block.measure, block.table, block.steps] for block in family.blocks],
+        "structure": family.structure_digest,
     }
     found_by = family_fingerprint(tables[0].relation_digest, version)
-    record = record_of(plan, name, **facts)
-    return FamilyPart(name, cost, record, family.rows, found_by, family, tuple(sqls.values()))
+    return FamilyPart(name, cost, record_of(plan, name, **facts), family.rows, found_by, family, tuple(sqls.values()))
 
 
 def _check_scales(plan: PublicationPlan, family: Family) -> None:
