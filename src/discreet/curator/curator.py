@@ -224,10 +224,12 @@ class Curator:
         """Wait until no other publication with this key is running, here or elsewhere; refuse after the time limit."""
         return self._in_flight_locks.exclusive_key(OWNER, key)
 
-    def publish(self, plan: "PublicationPlan | str | PathLike[str]", out: "str | PathLike[str]") -> "Release":
+    def publish(
+        self, plan: "PublicationPlan | str | PathLike[str]", out: "str | PathLike[str]", *, key: str | None = None
+    ) -> "Release":
         """Publish the tables and synthetic rows of a plan in a folder, and charge all of it before reading data."""
         publication = import_module("discreet.publish.publication")  # a layer above; few curators publish
-        release: Release = publication.publish(self, plan, out)
+        release: Release = publication.publish(self, plan, out, key=key)
         return release
 
     def fit(self, estimator: E, sql: str, *, by: str = OWNER) -> E:

@@ -8,8 +8,9 @@ from discreet.answer.text import short_number
 from discreet.curator import prepared_queries
 from discreet.curator.curator import Curator
 from discreet.estimate.planned_release import PlannedRelease
-from discreet.kernel.loss import ZERO_LOSS, Loss
+from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
 from discreet.kernel.question import PublicGroups
+from discreet.pricing.remaining_budget import cost_in_budget
 from discreet.publish.family_tables import expected_margins
 from discreet.publish.parts import FamilyPart, Part, QueryPart, SyntheticPart
 from discreet.publish.plan import PublicationPlan
@@ -54,14 +55,17 @@ class TableForecast:
 
 @dataclass(frozen=True)
 class PublicationForecast:
-    """The forecast of a plan: its parts with their costs, and its tables.
+    """The forecast of a plan in a budget: its parts with their costs, and its tables.
 
-    >>> tables = (TableForecast("wards", "family-1", 3, {"n": 12.5}),)
-    >>> print(PublicationForecast("Visits", (("family-1", Loss("1/2")),), tables).lines()[0])
-    Visits: would cost epsilon 0.5. No data was read, and nothing was charged.
+    >>> from discreet.kernel.loss import Budget
+    >>> wards = TableForecast("wards", "family-1", 3, {"n": 12.5})
+    >>> found = PublicationForecast("Wards", Budget(2), (("family-1", Loss("1/2")),), (wards,))
+    >>> print(found.lines()[0])
+    Wards: would cost epsilon 0.5 (25 % of the budget). No data was read, and nothing was charged.
     """
 
     name: str
+    budget: Budget
     parts: tuple[tuple[str, Loss], ...]
     tables: tuple[TableForecast, ...]
 
@@ -72,35 +76,45 @@ class PublicationForecast:
 
     def lines(self) -> list[str]:
         """Return the forecast as lines of text."""
-        total = _cost_text(self.cost)
-        shares = [f"  {name}: {_cost_text(cost)}" for name, cost in self.parts]
+        total = cost_in_budget(self.cost, self.budget)
+        shares = [
+            f"  {name}: {_cost_text(cost)} ({100 * self._share_of(cost):.3g} % of it)" for name, cost in self.parts
+        ]
         head = f"{self.name}: would cost {total}. No data was read, and nothing was charged."
         return [head, *shares, "", *(table.describe() for table in self.tables)]
+
+    def _share_of(self, cost: Loss) -> float:
+        whole = self.cost
+        return float(cost.rho / whole.rho if whole.epsilon is None else (cost.epsilon or 0) / whole.epsilon)
 
 
 def forecast(curator: Curator, plan: PublicationPlan) -> PublicationForecast:
     """Return the cost and the margins of a plan. This is free and reads no private data.
 
     >>> import discreet as dc, pyarrow as pa
-    >>> visits = pa.table({"patient": list(range(600)), "ward": ["A", "B", "A"] * 200})
-    >>> plan = PublicationPlan.parse('''
+        >>> people = pa.table({"person": range(100), "sex": ["f", "m"] * 50})
+    >>> plan = dc.publish.PublicationPlan.parse('''
     ...     [release]
-    ...     name = "Visits 2026"
-    ...     epsilon = 2
-    ...     [tables.wards]
-    ...     sql = "SELECT ward, COUNT(*) AS n FROM data GROUP BY ward"
-    ...     [tables.all_visits]
+    ...     name = "People"
+    ...     epsilon = 1
+    ...     [tables.by_sex]
+    ...     sql = "SELECT sex, COUNT(*) AS n FROM data GROUP BY sex"
+    ...     [tables.everybody]
     ...     sql = "SELECT COUNT(*) AS n FROM data"
     ... ''')
     >>> with dc.open(
-    ...     visits, unit="patient", budget=3, columns={"ward": ["A", "B"]}, groups=1, rows=1, ledger=":memory:"
+    ...     people, unit="person", budget=1, columns={"sex": ["f", "m"]}, groups=1, rows=1, ledger=":memory:"
     ... ) as curator:
-    ...     [table.cells for table in forecast(curator, plan).tables]
-    [2, 1]
+    ...     expected = forecast(curator, plan)
+    >>> expected.cost.epsilon, [(table.name, table.cells) for table in expected.tables]
+    (Fraction(1, 1), [('by_sex', 2), ('everybody', 1)])
     """
     parts = plan_parts(curator, plan)
     tables = [table for part in parts for table in _tables_of(curator, part)]
-    return PublicationForecast(plan.release.name, tuple((part.name, part.cost) for part in parts), tuple(tables))
+    budget = curator.policy.budget
+    return PublicationForecast(
+        plan.release.name, budget, tuple((part.name, part.cost) for part in parts), tuple(tables)
+    )
 
 
 def _tables_of(curator: Curator, part: Part) -> Sequence[TableForecast]:
