@@ -29,7 +29,7 @@ CLAIMS = {
 def test_thousands_of_publications_disclose_no_more_about_one_unit_than_they_claim(budget, claim, here):
     sound = publishers.Sound(budget)
     result = audit.measure(
-        lambda rows: tuple(sound.told(rows)), here, CROWD, claim=claim, runs=1_500, confidence=1 - 1e-9
+        lambda rows: tuple(sound.told(rows)), here, CROWD, claim=claim, runs=600, confidence=1 - 1e-9
     )
     likely = audit.measure(
         lambda rows: tuple(sound.tables(publishers.Rows(rows))), here, CROWD, claim=claim, runs=4_000
