@@ -44,7 +44,7 @@ def test_a_plan_is_shown_then_published_then_free(folder):
     assert f"Cost: {cost}; epsilon " in done.stdout
     assert [line for line in done.stderr.splitlines() if line.endswith(" …")][:2] == [
         "charging the ledger …",
-        "releasing family1 …",
+        "releasing family-1 …",
     ]
     assert verify(folder / "out") == []
     again = run("publish", "policy.toml", "plan.toml", "--out", "again", cwd=folder)
@@ -68,7 +68,7 @@ def test_the_cost_of_a_pure_budget_is_an_epsilon(folder):
     (folder / "policy.toml").write_text(policy_text(ledger="pure", budget="epsilon = 4"))
     dry = run("publish", "policy.toml", "plan.toml", "--dry-run", cwd=folder)
     assert "would cost epsilon 2 (50 % of the budget)" in dry.stdout
-    assert "family1: epsilon 2 (100 % of it)" in dry.stdout
+    assert "family-1: epsilon 2 (100 % of it)" in dry.stdout
 
 
 @pytest.mark.parametrize(

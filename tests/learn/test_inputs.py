@@ -33,7 +33,7 @@ class Quiet(Laplace):
 @pytest.fixture
 def quiet(monkeypatch):
     """No noise, so that sums can be compared."""
-    monkeypatch.setattr("discreet.learn.fit_cost.laplace_for", lambda *_: Quiet("1e-9"))
+    monkeypatch.setattr("discreet.privacy.calibration.laplace_for", lambda *_: Quiet("1e-9"))
     monkeypatch.setattr("discreet.kernel.reservation.Loss.includes", lambda *_: True)
 
 

@@ -525,3 +525,32 @@ def test_margins_are_given_for_every_measure_and_group():
 def test_names_of_the_result_are_those_of_the_select_list():
     plan = shop('SELECT COUNT(*), COUNT(*), AVG(amount) AS "Mean Amount", SUM(quantity) AS Total FROM orders')
     assert list(plan.postprocess.names) == ["count", "count_1", "Mean Amount", "Total"]
+
+
+def test_the_unit_of_a_date_difference_comes_first_or_last():
+    """A column, a constant and a text at its end, and lower or upper case."""
+    wanted = only(shop("SELECT COUNT(DATEDIFF(DATE '2025-12-31', time, MONTH)) AS n FROM orders")).question
+    for sql in ("DATE_DIFF('month', time, DATE '2025-12-31')", "DATEDIFF('MONTH', time, '2025-12-31')"):
+        assert only(shop(f"SELECT COUNT({sql}) AS n FROM orders")).question == wanted
+    assert only(shop("SELECT COUNT(DATE_DIFF('day', time, TIME)) AS n FROM orders")).question.totals
+    with pytest.raises(Refused, match="DATE_DIFF takes a constant unit"):
+        shop("SELECT COUNT(DATE_DIFF('fortnight', time, time)) AS n FROM orders")
+
+
+def test_all_columns_of_a_table_are_no_value():
+    for sql in (
+        "SELECT COUNT(o.*) AS n FROM orders o",
+        "SELECT SUM(s.*) AS n FROM (SELECT region, COUNT(*) AS n FROM orders GROUP BY region) AS s",
+    ):
+        with pytest.raises(Refused, match=r"is not a value\. Name a column"):
+            shop(sql)
+
+
+def test_using_in_a_subquery_finds_its_own_columns_first():
+    """The outer query has a column of this name, and the left source of the join has none."""
+    sql = """
+        SELECT COUNT(*) AS n FROM orders
+        WHERE user IN (SELECT p.user FROM regions AS i JOIN orders AS p USING (user))
+    """
+    with pytest.raises(Refused, match="USING"):
+        shop(sql)

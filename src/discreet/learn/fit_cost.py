@@ -58,6 +58,7 @@ def is_substitution(neighbours: str) -> bool:
 def noises_for(cost: Loss, shares: Sequence[Number], neighbours: str = REMOVAL) -> list[Noise]:
     """Return the noise of each release, with the budget divided in proportion to the shares.
 
+    >>> from discreet.kernel.reservation import CLIP_RADIUS
     >>> [float(noise.scale / CLIP_RADIUS) for noise in noises_for(Loss(1), [1, 3])]
     [4.0, 1.3333333333333333]
     """

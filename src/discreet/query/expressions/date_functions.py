@@ -19,6 +19,7 @@ from discreet.query.expressions.coercion import (
     common_type,
 )
 from discreet.query.expressions.value_ranges import DATE_PARTS, NUMERIC, bound_call, bound_constant
+from discreet.query.syntax.names import with_unit_last
 
 _WINDOWS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 _PER_DAY = {"day": 1, "hour": 24, "minute": 1440, "second": 86400}
@@ -159,19 +160,16 @@ def bind_date_trunc(node: exp.Expr, reader: ExprReader) -> BoundExpr:
 
 
 def bind_date_diff(node: exp.Expr, reader: ExprReader) -> BoundExpr:
-    """Bind DATE_DIFF('day', start, end), DATE_DIFF(end, start, DAY) or DATEDIFF(end, start)."""
-    first, second, third = node.this, node.expression, node.args.get("unit")
-    if third is None:
-        return windows_between(reader.bind_moment(second), reader.bind_moment(first), "day")
-    if isinstance(third, exp.Var) and time_unit(third) in _WINDOWS and time_unit(first) not in _WINDOWS:
-        return windows_between(reader.bind_moment(second), reader.bind_moment(first), time_unit(third))
-    if time_unit(first) not in _WINDOWS or not isinstance(first, exp.Literal | exp.Column):
-        hint = "Write DATE_DIFF('day', start, end)."
-        raise reader.refuse(node, "DATE_DIFF takes a constant unit and two dates", hint)
-    # The parser takes the third argument for a unit, and turns a bare name there into upper case.
-    end = exp.column(third.name.lower()) if isinstance(third, exp.Var) else third
-    end.parent = node
-    return windows_between(reader.bind_moment(second), reader.bind_moment(end), time_unit(first))
+    """Bind DATE_DIFF(end, start, DAY), which DATE_DIFF('day', start, end) is too once it is resolved, or DATEDIFF."""
+    assert isinstance(node, exp.DateDiff)
+    moved = with_unit_last(node)
+    unit = moved.args.get("unit")
+    window = "day" if unit is None else time_unit(unit)
+    if window not in _WINDOWS:
+        raise reader.refuse(
+            node, "DATE_DIFF takes a constant unit and two dates", "Write DATE_DIFF('day', start, end)."
+        )
+    return windows_between(reader.bind_moment(moved.expression), reader.bind_moment(moved.this), window)
 
 
 def constant_interval(node: exp.Expr) -> tuple[int, Fraction] | None:

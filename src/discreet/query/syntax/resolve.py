@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from discreet.query.syntax.names import distinct_names, matching, output_name, same_name
+from discreet.query.syntax.names import distinct_names, matching, output_name, same_name, with_unit_last
 from discreet.query.syntax.resolved_query import (
     FromItem,
     GroupBy,
@@ -83,8 +83,13 @@ class _Expressions:
                 return self._nested(part)
             if isinstance(part, exp.Window) and part.args.get("alias") is not None:
                 return self.resolve(self._with_named_window(part, clause), clause, aliases)
-            if not isinstance(part, exp.Column) or isinstance(part.this, exp.Star):
+            if isinstance(part, exp.DateDiff) and (moved := with_unit_last(part)) is not part:
+                return self.resolve(moved, clause, aliases)
+            if not isinstance(part, exp.Column):
                 return None
+            if isinstance(part.this, exp.Star):
+                cause = f"{part.table}.* is not a value"
+                raise refuse(part, clause, cause, "Name a column.")
             named = _alias_of(part, aliases) if not self.scope.candidates(part) else None
             return exp.paren(named.node.copy()) if named is not None else self.scope.find(part, clause)
 

@@ -117,9 +117,9 @@ class Scope:
 
 def _only(scope: Scope, name: exp.Identifier) -> ScopeColumn:
     """Return the one column that USING can mean."""
-    column = exp.Column(this=name.copy())
-    scope.find(column, "USING")  # refuses unknown and ambiguous names
-    return scope.candidates(column)[0]
+    column, own = exp.Column(this=name.copy()), replace(scope, outer=None)
+    own.find(column, "USING")  # refuses unknown and ambiguous names
+    return own.candidates(column)[0]
 
 
 def _merged(left: ScopeColumn, right: ScopeColumn, side: str) -> ScopeColumn:
