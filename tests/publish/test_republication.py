@@ -177,7 +177,7 @@ def test_a_plan_that_is_changed_after_the_dry_run_is_another_plan(opened, tmp_pa
     with opened() as curator:
         curator.publish(plan_of(COUNTS), tmp_path / "first")
         changed = plan_of(COUNTS, "# a comment\n")
-        with pytest.raises(PolicyError, match="earlier publication"):
+        with pytest.raises(PolicyError, match="not empty"):
             curator.publish(changed, tmp_path / "first")
         assert curator.publish(changed, tmp_path / "second").paid.rho
         assert len(curator.ledger.events()) == 2

@@ -110,7 +110,7 @@ class AdvicePlan:
             f"range of {each.table}.{each.column.name}: {_HISTOGRAMS_OF_COLUMN} histograms" for each in self.columns
         ]
         each = cost_in_budget(Loss(*_amounts(self.share)), self.policy.budget)
-        return "\n".join([*lines, f"Each of the {self.histograms} histograms costs {each}."])
+        return "\n".join([*lines, f"Each of {self.histograms} histogram{'s' * (self.histograms != 1)} costs {each}."])
 
 
 def _amounts(share: dict[str, Any]) -> tuple[Fraction | None, Fraction | None]:

@@ -4,6 +4,7 @@ rows ──► codes and values ──► one sparse vector per row: its cell in
      ──► one vector per unit, clipped as a whole ──► sum + noise ──► least squares for each measure
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -27,6 +28,8 @@ from discreet.publish.marginals.covariances import Covariances, forecast
 from discreet.publish.marginals.noise_margins import Noise
 from discreet.publish.marginals.scales import choose_scales
 from discreet.publish.marginals.whole_numbers import whole_tables
+
+_LEFT_OUT = re.compile(r"^Rows are left out where |\.$")  # around the clauses of a note
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,9 @@ class Family:
     @property
     def left_out(self) -> tuple[str, ...]:
         """Which rows are in no table: those that one of the tables leaves out, because otherwise they do not add up."""
-        return tuple(dict.fromkeys(note for table in self.tables for note in table.plan.left_out))
+        notes = [note for table in self.tables for note in table.plan.left_out]
+        clauses = dict.fromkeys(clause for note in notes for clause in _LEFT_OUT.sub("", note).split(", or "))
+        return (f"Rows are left out where {', or '.join(clauses)}.",) if clauses else ()
 
     @property
     def noise(self) -> Noise:

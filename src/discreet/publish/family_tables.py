@@ -82,8 +82,11 @@ def _published(
             continue
         estimator = table.measures[source].estimator
         values, margin = _estimate(family, table, solved, estimator)
-        columns[column] = pa.array(values[table.rows], pa.float64())
-        margins[column] = [float(each) for each in margin[table.rows]]
+        shown = np.where(np.isfinite(margin), values, np.nan)[table.rows]
+        columns[column] = pa.array(shown, pa.float64(), mask=np.isnan(shown))
+        margins[column] = [
+            None if np.isnan(value) else float(each) for value, each in zip(shown, margin[table.rows], strict=True)
+        ]
         if whole is not None and isinstance(estimator, NoisyCount) and _counts_rows(table, estimator):
             whole_columns[column] = [int(each) for each in whole[table.rows]]
     return PublishedTable(table.name, pa.table(columns), margins, whole_columns, family.left_out)

@@ -131,7 +131,9 @@ def check_folder(folder: Path, plan: PublicationPlan) -> Path:
         if isinstance(error, PolicyError):
             raise
         raise PolicyError(f"--out: cannot use this folder ({error}). Choose another path.") from None
-    raise PolicyError(f"--out: {folder} is not empty, and holds more than an earlier publication of this plan.")
+    raise PolicyError(
+        f"--out: {folder} is not empty, and holds files that are no publication of this plan. Choose another folder."
+    )
 
 
 def _holds_only(folder: Path, plan: PublicationPlan) -> bool:

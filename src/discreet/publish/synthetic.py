@@ -21,6 +21,7 @@ from discreet.kernel.relation import Relation
 from discreet.kernel.reservation import CLIP_RADIUS, Noise, Reservation
 from discreet.policy.column_domains import Between, DeclaredColumn
 from discreet.policy.declarations import DeclaredTable
+from discreet.policy.problems import did_you_mean
 from discreet.privacy.calibration import reserved_noises
 from discreet.publish.codes import CodedAxis
 from discreet.publish.plan import PublicationPlan
@@ -77,9 +78,9 @@ def synthetic_columns(
     table = curator.policy.tables.get(entry.table)
     if table is None or table.public:
         plan.refuse(("synthetic", name, "table"), f"the policy has no private table {entry.table!r}.")
+    found = [_column(curator, plan, name, table, column) for column in entry.columns]
     for unknown in entry.bins.keys() - set(entry.columns):
         plan.refuse(("synthetic", name, "bins", unknown), f"{unknown!r} is not one of the columns.")
-    found = [_column(curator, plan, name, table, column) for column in entry.columns]
     relations = {relation for relation, _ in found}
     assert len(relations) == 1
     return relations.pop(), tuple(column for _, column in found)
@@ -91,7 +92,9 @@ def _column(
     path = ("synthetic", name, "columns")
     column = table.column(column_name)
     if column is None:
-        plan.refuse(path, f"table {table.name!r} has no column {column_name!r}.")
+        plan.refuse(
+            path, f"table {table.name!r} has no column {column_name!r}{did_you_mean(column_name, table.columns)}"
+        )
     width = _bin_width(plan, name, column)
     quoted = '"' + column.name.replace('"', '""') + '"'
     expr = quoted if width is None else f"FLOOR({quoted} / {_decimal(width)})"
