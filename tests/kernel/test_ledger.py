@@ -625,6 +625,9 @@ def test_a_receipt_is_redeemed_for_its_own_event_only(ledger):
     for cost, wanted in ((Loss("1/50"), event("a", by="ana")), (CENT, event("b", by="ana")), (CENT, event("a"))):
         with pytest.raises(LedgerError, match="charged for something else"):
             ledger.redeem(receipt, cost, wanted)
+    (recorded,) = ledger.unsettled_events()  # an event with its loss and state
+    with memory_ledger(name="other", budget=Budget(1)) as other, pytest.raises(LedgerError):
+        other.redeem(receipt, CENT, recorded)
     with pytest.raises(LedgerError):
         ledger.redeem(Receipt("unknown"), CENT, event("a", by="ana"))
     assert ledger.spent() == CENT

@@ -369,7 +369,7 @@ def test_roll_ups_of_published_tables_are_free(tmp_path):
         assert wards.table.column("n").to_pylist() == np.rint(release.tables["by_ward"].table.column("n")).tolist()
         assert wards.margins["n"] == release.tables["by_ward"].margins["n"]
         assert not wards.paid.rho
-        means = curator.ask("SELECT sex, AVG(cost) AS mean, COUNT(*) AS n FROM visits GROUP BY sex ORDER BY n DESC")
+        means = curator.ask("SELECT sex, AVG(cost) AS mean, COUNT(*) AS n FROM visits GROUP BY sex ORDER BY sex DESC")
         published = curator.ask("SELECT COUNT(*) AS n FROM visits").value
         assert sum(means.table.column("n").to_pylist()) == pytest.approx(published, abs=1)
         assert means.margins["mean"][0] < 20
@@ -387,6 +387,15 @@ NOT_DERIVED = [
     "SELECT ward, day, COUNT(*) AS n FROM visits GROUP BY ward, day",
     "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward HAVING COUNT(*) > 5",
     "SELECT day, SUM(cost) AS s FROM visits GROUP BY day",
+    "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward ORDER BY n DESC",
+    (
+        "WITH t AS (SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex)"
+        " SELECT a.sex, a.n, b.n AS other FROM t AS a JOIN t AS b ON a.sex <> b.sex"
+    ),
+    (
+        "WITH t AS (SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex)"
+        " SELECT a.sex, b.n AS other FROM t AS a JOIN t AS b ON a.sex <> b.sex"
+    ),
 ]
 
 
@@ -396,6 +405,36 @@ def test_what_does_not_follow_from_published_tables_needs_a_cost(tmp_path, sql):
         curator.publish(plan_of(PLAN), tmp_path / "out")
         with pytest.raises(Refused, match="epsilon"):
             curator.ask(sql)
+
+
+def test_a_key_needs_a_cost_also_where_published_tables_would_do(tmp_path):
+    with curator_on(visits()) as curator:
+        curator.publish(plan_of(PLAN), tmp_path / "out")
+        with pytest.raises(Refused, match="epsilon"):
+            curator.ask("SELECT COUNT(*) AS n FROM visits", key="k")
+
+
+def test_a_release_does_not_show_how_long_it_took(tmp_path):
+    with curator_on(visits()) as curator:
+        release = curator.publish(plan_of(PLAN, ROWS), tmp_path / "out")
+    midnight = dt.datetime.fromisoformat(release.record.time)
+    assert (midnight.hour, midnight.minute, midnight.second, midnight.microsecond) == (0, 0, 0, 0)
+    assert {path.stat().st_mtime for path in (tmp_path / "out").rglob("*")} == {midnight.timestamp()}
+
+
+TOO_LARGE = {
+    "rows per unit": ("epsilon = 4\nrows = 100000", "rows"),
+    "number of rows": ("epsilon = 4", "stored"),
+}
+
+
+@pytest.mark.parametrize(("release", "named"), TOO_LARGE.values(), ids=TOO_LARGE)
+def test_synthetic_rows_that_could_not_be_stored_are_refused_before_the_charge(tmp_path, release, named):
+    rows = ROWS.replace("bins", "rows = 5000000\nbins") if named == "stored" else ROWS
+    with curator_on(visits()) as curator:
+        with pytest.raises(PolicyError, match=named):
+            curator.publish(plan_of(f"[release]\nname = 'x'\n{release}\n", rows), tmp_path / "out")
+        assert not curator.ledger.events()
 
 
 def test_derived_answers_do_not_outlive_their_version_or_declarations(tmp_path):

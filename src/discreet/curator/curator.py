@@ -104,7 +104,7 @@ class Curator:
             raise Refused("EXPLAIN: ask() does not run EXPLAIN. Use explain(), which is free.")
         if plan.is_free:
             return self._answer_without_charge(plan)
-        if (epsilon, rho, margin, plan.options.epsilon, plan.within) == (None,) * 5:
+        if (key, epsilon, rho, margin, plan.options.epsilon, plan.within) == (None,) * 6:
             derived = self._derived_answer(plan, by)
             if derived is not None:
                 return derived

@@ -20,7 +20,7 @@ from discreet.pricing import data_version
 from discreet.pricing.remaining_budget import cost_in_budget
 from discreet.publish.eligible import AddingTable, adding_table, family_axes
 from discreet.publish.family import Block, Family, family_fingerprint, measures_of, row_measure
-from discreet.publish.family_tables import PublishedTable, publish_family
+from discreet.publish.family_tables import PublishedTable, publish_table
 from discreet.publish.planning import rows_per_unit
 
 _MECHANISMS: dict[str, type[Gaussian] | type[Laplace]] = {"gaussian": Gaussian, "laplace": Laplace}
@@ -39,8 +39,7 @@ def derived_answer(curator: Curator, plan: QueryPlan, by: str) -> Answer | None:
         family = _published_family(curator, event) if stored is not None else None
         if family is not None and stored is not None and (extended := _with_table(family, table, event)) is not None:
             noisy = [np.array(block, np.float64) for block in json.loads(stored)]
-            (shown,) = (each for each in publish_family(extended, noisy) if each.name == table.name)
-            return _answer(curator, shown, table, event, by)
+            return _answer(curator, publish_table(extended, table, noisy), table, event, by)
     return None
 
 

@@ -81,32 +81,52 @@ def adding_table(name: str, plan: QueryPlan) -> AddingTable | None:
 
 
 def _final_order(plan: QueryPlan, release: PlannedRelease) -> np.ndarray | None:
-    """Return the groups in the order of the answer; None if the query drops, repeats or reorders them by noise.
+    """Return the groups in the order of the answer; None if the query does more than show and sort them by keys.
 
-    The query is run on a table whose numbers are the numbers of its rows.
+    The query is run twice on tables whose numbers name their groups in different ways. Each row must have the numbers
+    and the keys of one group, and the groups must come in the same order, whatever the numbers are.
     """
     domains = public_domains(release)
     count = math.prod(len(domain) for domain in domains)
     grid = np.indices([len(domain) for domain in domains]).reshape(len(domains), count)
     # The groups are sorted by the keys as the analyst wrote them, which ORDER BY may change.
     groups = np.lexsort([grid[key] for key in reversed(release.key_order)]) if domains else np.zeros(1, np.int64)
-    schema = release_schema(release)
-    keys = [
-        pa.array([domain[code] for code in codes[groups]], schema.field(at).type)
-        for at, (domain, codes) in enumerate(zip(domains, grid, strict=True))
-    ]
-    numbers = [pa.array(groups).cast(field.type) for field in list(schema)[len(keys) :]]
-    probe = pa.Table.from_arrays([*keys, *numbers], schema=schema)
-    measures = {measure.name for measure in release.measures}
-    shown = postprocess.run(plan.postprocess, {release.name: probe})
-    found = [
-        shown.column(at).to_numpy()
-        for at, origin in enumerate(plan.postprocess.origins)
-        if isinstance(origin, ColumnOrigin) and origin.column in measures
-    ]
-    if not found or not np.array_equal(np.sort(found[0]), np.arange(count)):
+    keys = {
+        name: [domain[code] for code in codes[groups]]
+        for name, domain, codes in zip(release.keys, domains, grid, strict=True)
+    }
+    first = _shown_places(plan, release, keys, np.arange(count))
+    second = _shown_places(plan, release, keys, np.roll(np.arange(count)[::-1], count // 3))
+    if first is None or second is None or not np.array_equal(first, second):
         return None
-    return np.asarray(found[0], np.int64)
+    return np.asarray(groups[first], np.int64)
+
+
+def _shown_places(
+    plan: QueryPlan, release: PlannedRelease, keys: Mapping[str, list[Value]], numbers: np.ndarray
+) -> np.ndarray | None:
+    """Run the query on groups with these numbers; return the place of each row's group, None if a row mixes groups."""
+    schema = release_schema(release)
+    columns = [
+        pa.array(keys[field.name], field.type) if field.name in keys else pa.array(numbers).cast(field.type)
+        for field in schema
+    ]
+    shown = postprocess.run(plan.postprocess, {release.name: pa.Table.from_arrays(columns, schema=schema)})
+    sources = [origin.column for origin in plan.postprocess.origins if isinstance(origin, ColumnOrigin)]
+    place_of = np.argsort(numbers)
+    found = [
+        place_of[np.asarray(shown.column(at).to_numpy(), np.int64)]
+        for at, name in enumerate(sources)
+        if name not in keys
+    ]
+    if not found or any(not np.array_equal(each, found[0]) for each in found):
+        return None
+    if not np.array_equal(np.sort(found[0]), np.arange(len(numbers))):
+        return None
+    own = {name: pa.array(values, schema.field(name).type).take(pa.array(found[0])) for name, values in keys.items()}
+    if any(shown.column(at).combine_chunks() != own[name] for at, name in enumerate(sources) if name in keys):
+        return None
+    return np.asarray(found[0])
 
 
 @dataclass

@@ -50,6 +50,11 @@ def publish_family(family: Family, noisy: Sequence[np.ndarray]) -> list[Publishe
     return tables
 
 
+def publish_table(family: Family, table: AddingTable, noisy: Sequence[np.ndarray]) -> PublishedTable:
+    """Return one table of a family, without whole numbers."""
+    return _published(family, table, family.solve(noisy), None)
+
+
 def expected_margins(family: Family, table: AddingTable) -> dict[str, float | None]:
     """Return the largest expected margin of each count and sum before the release; None for means."""
     shown = family.keys.table_of(table.release)

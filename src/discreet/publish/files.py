@@ -1,9 +1,11 @@
 """The files of a release: tables as Parquet and CSV, synthetic rows, report, manifest, and scripts that read them."""
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -75,6 +77,7 @@ def write_release(
             _write_tables(fresh, results)
             complete = replace(record, files=tuple(file_digests(fresh).items()))
             _write_texts(fresh, plan, report_on(complete))
+            _forget_times(fresh, complete.time)
             fresh.chmod(0o755)
             _replace(folder, fresh)
         finally:
@@ -103,6 +106,13 @@ def _write_texts(folder: Path, plan: PublicationPlan, report: Report) -> None:
         (folder / name).write_text(text, "utf-8")
     write_report(report, folder)
     write_manifest(folder, policy_text=report.policy_text, plan_text=plan.text, ledger=report.ledger_point)
+
+
+def _forget_times(folder: Path, day: str) -> None:
+    """Date all files to the day, because how long the release took may depend on the data."""
+    seconds = datetime.fromisoformat(day).timestamp()
+    for path in (*folder.rglob("*"), folder):
+        os.utime(path, (seconds, seconds))
 
 
 def _replace(folder: Path, fresh: Path) -> None:

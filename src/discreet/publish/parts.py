@@ -15,6 +15,7 @@ from discreet.curator import prepared_queries
 from discreet.curator.curator import Curator
 from discreet.curator.prepared_queries import Charge, PreparedQuery
 from discreet.engines.row_sums import RowSource
+from discreet.kernel.errors import run_charged
 from discreet.kernel.event import OWNER, Event, Receipt, canonical_json
 from discreet.kernel.loss import Loss
 from discreet.kernel.reservation import Noise, Reservation, reservation_charge, reserve
@@ -25,7 +26,7 @@ from discreet.publish.family_tables import PublishedTable, publish_family
 from discreet.publish.record import PartKind, ReleasePart
 from discreet.publish.synthesis.quality import QualityReport
 from discreet.publish.synthesis.row_model import synthesise
-from discreet.publish.synthetic import KernelMeasurer, SyntheticColumn, SyntheticReleases, cached
+from discreet.publish.synthetic import MAX_STORED_VALUES, KernelMeasurer, SyntheticColumn, SyntheticReleases, cached
 
 _WHOLE_NOTE = (
     "Whole numbers that add up (columns ending in _whole) are never negative, so small cells are too high on average: "
@@ -232,11 +233,17 @@ class SyntheticPart(ReservedPart):
         """Fit a model to noisy tables, draw rows from it, and store them."""
         reservation = self.reservation(curator, receipt)
         with self.open_rows(curator) as rows:
-            measurer = KernelMeasurer(self.releases, cached(rows), reservation)
-            model = synthesise(self.releases.sizes, measurer, self.releases.settings)
-            stored = _as_parquet(self._table(model.sample(self.count), self._quality(model.quality)))
+            stored = run_charged(f"synthetic rows {self.name}", lambda: self._draw(rows, reservation))
             reservation.settle(stored)
         return self._result(stored, receipt.id if receipt else "")
+
+    def _draw(self, rows: RowSource, reservation: Reservation) -> bytes:
+        """Return rows of a model that was fitted to the reserved releases."""
+        measurer = KernelMeasurer(self.releases, cached(rows), reservation)
+        model = synthesise(self.releases.sizes, measurer, self.releases.settings)
+        most = MAX_STORED_VALUES // len(self.columns)
+        codes = model.sample(min(most, round(model.total) if self.count is None else self.count))
+        return _as_parquet(self._table(codes, self._quality(model.quality)))
 
     def read_back(self, curator: Curator, receipt: str, stored: bytes) -> PartResult:  # noqa: ARG002 - a part's signature
         """Return the stored rows."""

@@ -25,9 +25,11 @@ from discreet.publish.marginals.axes import table_shape
 from discreet.publish.marginals.noise_margins import Noise, margin_factor
 from discreet.publish.parts import FamilyPart, Part, QueryPart, SyntheticPart
 from discreet.publish.plan import PublicationPlan
-from discreet.publish.synthetic import SyntheticReleases, synthetic_columns
+from discreet.publish.synthetic import MAX_STORED_VALUES, SyntheticReleases, synthetic_columns
 
-_MAX_CELLS = 4_000_000  # of all tables of a family
+_MAX_CELLS = 2_500_000  # of all tables of a family, so that the ledger can store them
+_MAX_SYNTHETIC_ROWS = 1 << 16  # of a unit
+_ROUNDING = 1.001  # by which rounding may widen a requested variance
 
 
 @dataclass(frozen=True)
@@ -201,6 +203,7 @@ def _family_part(  # noqa: PLR0913, PLR0917 - a plan and its shares
             ("tables", named, "margin"), f"the margins cannot be reached at this cost ({error}). Allow wider ones."
         )
     _check_scales(plan, family)
+    _check_limits(plan, family, limits)
     _check_cells(plan, family)
     sqls = {table.name: plan.tables[table.name].sql for table in tables}
     facts = {
@@ -222,6 +225,17 @@ def _check_scales(plan: PublicationPlan, family: Family) -> None:
         if not all(family.forecast(index).covers(shown) for index in measures):
             hint = "Declare fewer rows per unit, or give it more weight."
             plan.refuse(("tables", table.name), f"nothing of a row would count in this table. {hint}")
+
+
+def _check_limits(plan: PublicationPlan, family: Family, limits: Mapping[str, float]) -> None:
+    """Refuse margins that are missed because scales are whole steps, as with very many rows per unit."""
+    for table in family.tables:
+        counted = [index for index, measure in enumerate(family.measures) if measure.expr is None]
+        for index in counted if table.name in limits else ():
+            shown = family.keys.table_of(table.release)
+            if family.forecast(index).variance(shown).max() > limits[table.name] * _ROUNDING:
+                message = "the margin cannot be reached with so many rows per unit. Declare fewer, or a wider one."
+                plan.refuse(("tables", table.name, "margin"), message)
 
 
 def _check_cells(plan: PublicationPlan, family: Family) -> None:
@@ -247,6 +261,12 @@ def _synthetic_part(curator: Curator, plan: PublicationPlan, name: str, cost: Lo
         plan.refuse(("synthetic", name), str(refusal))
     question = _question_on(curator, relation, entry.table)
     rows = rows_per_unit(plan.release.rows, [question], l1=cost.epsilon is not None)
+    if rows > _MAX_SYNTHETIC_ROWS:
+        message = f"a unit may have {rows:,} rows, more than {_MAX_SYNTHETIC_ROWS:,}. Declare fewer: rows in [release]."
+        plan.refuse(("synthetic", name), message)
+    if entry.rows != "same" and entry.rows * len(columns) > MAX_STORED_VALUES:
+        message = f"at most {MAX_STORED_VALUES // len(columns):,} rows of {len(columns)} columns can be stored."
+        plan.refuse(("synthetic", name, "rows"), message)
     sizes = [column.axis.size for column in columns]
     releases = SyntheticReleases.within(cost, sizes, rows)
     names = ", ".join(column.declared.name for column in columns)

@@ -227,7 +227,9 @@ def _record(plan: PublicationPlan, results: list[PartResult]) -> ReleaseRecord:
     return ReleaseRecord(
         name=plan.release.name,
         plan_text=plan.text,
-        time=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        time=dt.datetime.combine(
+            dt.datetime.now(dt.UTC), dt.time(), dt.UTC
+        ).isoformat(),  # how long it took is not told
         parts=tuple(part for result in results for part in result.describe()),
         invariants=None if stated is None else () if stated == "none" else (stated,),
         post_processing=tuple(dict.fromkeys(text for result in results for text in result.post_processing)),

@@ -30,6 +30,7 @@ from discreet.publish.synthesis.schedule import SynthesisSettings, release_sched
 _MAX_VALUES = 1_000  # of a column; more are put into bins
 _DEFAULT_BINS = 20
 _CACHED_BYTES = 1 << 31
+MAX_STORED_VALUES = 6_000_000  # rows times columns, so that the ledger can store them
 
 
 @dataclass(frozen=True)

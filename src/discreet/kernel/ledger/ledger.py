@@ -130,9 +130,10 @@ class Ledger:
         """
         with self._read(check_checkpoint) as (table, chain):
             seq, by, dataset = chain.charges.get(receipt.id, (0, "", ""))
-            charged = chain.event_of(seq, table.row_at(seq)) if (by, dataset) == (event.by, self.dataset) else event
+            charged = chain.event_of(seq, table.row_at(seq)) if seq else event
         if (
-            charged.state is not EventState.RESERVED
+            (by, dataset) != (event.by, self.dataset)
+            or charged.state is not EventState.RESERVED
             or event_text(charged) != event_text(event)
             or charged.loss is None
             or not charged.loss.includes(cost)

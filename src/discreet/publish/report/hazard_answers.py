@@ -136,8 +136,9 @@ def _randomness(_: Situation) -> Answer:
 
 def _timing(now: Situation) -> Answer:
     if now.policy.budget_entry.analysts:
-        return "Published files show no times. Analysts who ask directly can measure them: this is not protected.", ""
-    return "Nobody but the owner asks, and published files show no times.", ""
+        known = "Published files show when charges were made, before data is read, and the day of the release."
+        return f"{known} Analysts who ask directly can measure how long answers take: this is not protected.", ""
+    return "Nobody but the owner asks, and published files do not show how long anything took.", ""
 
 
 def _errors(_: Situation) -> Answer:

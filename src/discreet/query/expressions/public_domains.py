@@ -44,7 +44,7 @@ def domain_of(expr: Expr, columns: Mapping[str, BoundExpr]) -> Domain | None:
     return _DomainFinder(columns).domain(expr)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=16)  # each may have 200,000 values
 def _values_of(expr: Expr, leaves: tuple[Domain, ...]) -> Domain:
     """Return the values of an expression for all combinations of its columns "leaf 0", "leaf 1", …"""
     results: dict[Value, None] = {}
