@@ -15,6 +15,7 @@ from bench import (
     membership,
     noise,
     publish,
+    publish_synthesis,
     quantiles,
     queries,
     selection,
@@ -37,6 +38,7 @@ PARTS = (
     membership,
     audit,
     publish,
+    publish_synthesis,
 )
 
 for part in [import_module(f"bench.{sys.argv[1]}")] if sys.argv[1:] else PARTS:

@@ -9,9 +9,10 @@ from discreet.cli.owner_log import LogOption, log_for_owner
 from discreet.cli.terminal import exit_on_error, format_rounded_down, step_progress, usage_error
 from discreet.curator.curator import Curator
 from discreet.curator.open import open_curator
+from discreet.kernel.event import OWNER
 from discreet.policy import Policy
 from discreet.policy.toml import read_policy_text
-from discreet.pricing.remaining_budget import cost_in_budget
+from discreet.pricing.remaining_budget import cost_in_budget, remaining_text
 from discreet.publish.dry_run import forecast
 from discreet.publish.plan import PublicationPlan
 from discreet.publish.publication import Release
@@ -50,8 +51,12 @@ def publish(  # noqa: PLR0913, PLR0917 - options of a command
         declared = Policy.load(policy)
         with log_for_owner(declared, log), open_curator(declared) as curator:
             if dry_run:
-                for line in forecast(curator, loaded).lines():
+                expected = forecast(curator, loaded)
+                for line in expected.lines():
                     typer.echo(line)
+                limits = curator.releases.limits(OWNER)
+                if not all(limit.covers(expected.cost) for limit in limits):
+                    typer.echo(f"\nNot enough budget is left for this plan. {remaining_text(limits)}")
                 return
             assert out is not None
             with step_progress() as progress:

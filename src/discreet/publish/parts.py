@@ -274,7 +274,10 @@ class SyntheticPart(ReservedPart):
         table = pq.read_table(pa.BufferReader(stored))
         quality = table.schema.metadata[b"quality"].decode()
         found = PublishedTable(self.name, table, {}, notes=(quality,))
-        steps = ("Synthetic rows are drawn from a model of noisy tables; no row is a person's.",)
+        steps = (
+            "Synthetic rows are drawn from a model of noisy tables; no row is a person's.",
+            "Rows with a value that is not declared (NULL too, unless it is) do not count in synthetic rows.",
+        )
         return PartResult((self.name,), self.kind, (self.description,), self.cost, receipt, (found,), steps)
 
 

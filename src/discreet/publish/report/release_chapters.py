@@ -116,7 +116,7 @@ def accuracy_chapter(record: ReleaseRecord | None) -> Chapter:
     )
     tables = [
         ContentTable(
-            ("Table", "Size of the group", "Cells", "Median margin", "Reliable cells"),
+            ("Table", "Size of the number", "Cells", "Median margin", "Reliable cells"),
             classes,
             "By the size of the released number, small groups first",
             frozenset({"Cells", "Median margin", "Reliable cells"}),
