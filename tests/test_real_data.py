@@ -118,7 +118,7 @@ def test_advice_on_checkins_is_near_the_truth():
 
 @pytest.mark.long
 def test_advice_on_a_census_has_the_ranges_of_its_columns():
-    text = CENSUS.replace(", between = [17, 90]", "") + 'hours_per_week = { type = "integer" }\n'
+    text = CENSUS.replace(", between = [17, 90]", "") + 'hours_per_week = {{ type = "integer" }}\n'
     with opened(text, "adult.parquet") as curator:
         advice = curator.advise(epsilon=1)
     ages, hours = (each.column.domain for each in advice.ranges)

@@ -105,7 +105,7 @@ def test_all_that_is_seen_depends_on_the_data_only_through_the_totals(curators, 
 @pytest.mark.long
 def test_bounds_from_the_exact_maximum_are_caught(curators, monkeypatch):
     def from_maximum(plan, request, look_up):
-        data = visits(heavy=look_up.__self__ is curators[1])
+        data = visits(heavy=look_up.__self__ is curators[1].releases)
         most_rows = int(np.bincount(data["patient"].to_numpy()).max())
         return {release.automatic.key: ChosenBounds(1, most_rows) for release in plan.pending}
 
