@@ -234,7 +234,9 @@ def _check_limits(plan: PublicationPlan, family: Family, limits: Mapping[str, fl
         for index in counted if table.name in limits else ():
             shown = family.keys.table_of(table.release)
             if family.forecast(index).variance(shown).max() > limits[table.name] * _ROUNDING:
-                message = "the margin cannot be reached with so many rows per unit. Declare fewer, or a wider one."
+                message = (
+                    "the margin cannot be reached with this bound on rows per unit. Lower it, or allow a wider margin."
+                )
                 plan.refuse(("tables", table.name, "margin"), message)
 
 
