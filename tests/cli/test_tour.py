@@ -26,7 +26,7 @@ from discreet.cli.tour.differencing_game import (
 )
 from discreet.cli.tour.page import inline_svg, write_page
 from discreet.cli.tour.recorder import Recorder, warn
-from discreet.cli.tour.town import SECRET_ILLNESS, Town, write_town
+from discreet.worlds.town import SECRET_ILLNESS, Town, write_town
 
 SMALL = """
 import sys

@@ -24,7 +24,7 @@ from discreet.cli.tour import (
 from discreet.cli.tour.context import FULL_TOUR, Repetitions, TourContext, worker_pool
 from discreet.cli.tour.page import write_page
 from discreet.cli.tour.recorder import Recorder
-from discreet.cli.tour.town import Town, write_town
+from discreet.worlds.town import Town, write_town
 
 
 class Chapter(StrEnum):

@@ -9,7 +9,7 @@ import discreet as dc
 from discreet.cli.tour.curator_copies import CuratorCopies
 from discreet.cli.tour.differencing_game import differencing_queries
 from discreet.cli.tour.recorder import Recorder, good, warn
-from discreet.cli.tour.town import Town
+from discreet.worlds.town import Town
 
 BUDGET = "1"
 EPSILON = "0.01"

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import discreet as dc
 from discreet.cli.tour.context import TourContext
 from discreet.cli.tour.recorder import Recorder, good, warn
-from discreet.cli.tour.town import Town
+from discreet.worlds.town import Town
 
 QUASI = ["ward", "age", "income"]  # known to neighbours and employers, or from voter rolls
 _TARGETS = ((5, None), (25, None), (5, 2))

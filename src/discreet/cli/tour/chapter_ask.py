@@ -9,7 +9,7 @@ from discreet.answer.model import Answer
 from discreet.cli.tour.context import TourContext
 from discreet.cli.tour.curator_copies import CuratorCopies
 from discreet.cli.tour.recorder import Cell, Recorder, good, warn, yes_or_no
-from discreet.cli.tour.town import PEOPLE, Town
+from discreet.worlds.town import PEOPLE, Town
 
 EPSILON = "0.1"
 CONFIDENCE = 0.95

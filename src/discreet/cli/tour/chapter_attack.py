@@ -17,7 +17,7 @@ from discreet.cli.tour.differencing_game import (
 )
 from discreet.cli.tour.plot import draw_picture, draw_tradeoff
 from discreet.cli.tour.recorder import Cell, Recorder, StyledText, good, warn
-from discreet.cli.tour.town import ILLNESSES, SECRET_ILLNESS, Town
+from discreet.worlds.town import ILLNESSES, SECRET_ILLNESS, Town
 
 EPSILONS = (Fraction(1, 10), Fraction(1), Fraction(3))
 

@@ -9,8 +9,8 @@ import numpy as np
 from discreet.cli.tour.context import TourContext
 from discreet.cli.tour.plot import draw_picture, panels, save_figure
 from discreet.cli.tour.recorder import Cell, good, warn
-from discreet.cli.tour.town import WARDS
 from discreet.plotting import add_legend
+from discreet.worlds.town import WARDS
 
 BOX = (0, 10)  # kilometres; public
 EPSILON, DELTA = 1, 1e-9

@@ -10,7 +10,7 @@ import discreet as dc
 from discreet.cli.tour.context import TourContext
 from discreet.cli.tour.plot import WITH_COLOUR, WITHOUT_COLOUR, draw_picture, panels, save_figure
 from discreet.cli.tour.recorder import Recorder, good, yes_or_no
-from discreet.cli.tour.town import ILLNESSES, PEOPLE, SECRET_ILLNESS
+from discreet.worlds.town import ILLNESSES, PEOPLE, SECRET_ILLNESS
 
 EPSILON = 1
 _CROWD_SIZES = (100, 1_000, 10_000, PEOPLE)

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import discreet as dc
 from discreet.cli.tour.context import TourContext
 from discreet.cli.tour.recorder import Cell, Recorder, good, warn, yes_or_no
-from discreet.cli.tour.town import POLICY, SECRET_ILLNESS, Town
 from discreet.pricing.remaining_budget import cost_in_budget
 from discreet.publish.publication import Release
+from discreet.worlds.town import POLICY, SECRET_ILLNESS, Town
 
 PLAN = """\
 [release]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 
 from discreet.cli.tour.recorder import Recorder
-from discreet.cli.tour.town import Town
+from discreet.worlds.town import Town
 
 _WORKERS = 2
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import discreet as dc
 from discreet.cli.tour.curator_copies import CuratorCopies
-from discreet.cli.tour.town import SECRET_ILLNESS, Governor, Town
+from discreet.worlds.town import SECRET_ILLNESS, Governor, Town
 
 COUNT_SENSITIVITY = dc.Sensitivity(groups=1, size=1)
 
