@@ -8,11 +8,12 @@ from kernel.ledger_locations import KINDS, place_of
 
 from discreet.kernel.errors import Failed, LedgerError, PolicyError, Refused
 from discreet.kernel.event import Event, Receipt, canonical_json
-from discreet.kernel.ledger.chain import event_text
+from discreet.kernel.ledger.chain import RowKind, event_text
 from discreet.kernel.ledger.terms import OverBudget, round_for_ledger, shortfall
 from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
 from discreet.ledger_admin.verify import verify_ledger
 from discreet.ledger_sqlite import create_ledger, memory_ledger, open_ledger
+from discreet.publish.ledger_history import read_history
 
 CENT = Loss("1/100")
 
@@ -55,6 +56,30 @@ def test_a_charge_is_recorded_as_data_and_settling_releases_it(ledger):
     ledger.settle(receipt, b"42")
     assert ledger.events()[0].state == "released"
     verify_ledger(ledger)
+
+
+def test_an_act_of_the_owner_is_in_the_chain_and_changes_neither_totals_nor_charges(ledger):
+    ledger.charge(CENT, event(by="ana"))
+    before, terms = snapshot(ledger), ledger.terms
+    ledger.record_act({"act": "token issued", "name": "ana", "role": "analyst"})
+    assert (snapshot(ledger), ledger.terms) == (before, terms)
+    verify_ledger(ledger)
+    history = read_history(ledger)
+    (act,) = history.recorded_acts
+    assert (act.details["name"], str(act)) == ("ana", "token issued: name ana, role analyst")
+    assert history.last_row == 3
+    assert {changed.kind for changed in history.acts} == {RowKind.CREATE}
+    with pytest.raises(ValueError, match="act"):
+        ledger.record_act({"act": "x" * 10_001})
+    assert read_history(ledger).last_row == 3
+
+
+def test_an_act_that_spends_something_is_found():
+    with memory_ledger(name="demo", budget=Budget(1)) as ledger:
+        with ledger.write_transaction() as (table, chain):
+            table.add_row(chain.next_row(RowKind.ACT, "owner", "{}", loss=CENT))
+        with pytest.raises(LedgerError, match="row 2"):
+            verify_ledger(ledger)
 
 
 def test_unsettled_charges_are_found_on_every_lookup(ledger):

@@ -30,6 +30,7 @@ from discreet.curator.ledger_terms import set_budget_of_policy
 from discreet.kernel.ledger import Ledger
 from discreet.ledger_admin.verify import verify_ledger
 from discreet.policy import Policy
+from discreet.publish.ledger_history import read_history
 
 app = typer.Typer(cls=PlainGroup, help="Show, verify and move a ledger.", no_args_is_help=True, add_completion=False)
 
@@ -94,7 +95,7 @@ def show(
     name: NameOption = None,
     long: Annotated[bool, typer.Option("--long", metavar="", help="Also show the mechanism of each charge.")] = False,
 ) -> None:
-    """List the charges with time, analyst, cost and query, and the total spent."""
+    """List the charges with time, analyst, cost and query, the owner's other acts, and the total spent."""
     with _open_site(where, name) as (ledger, _):
         console = Console(highlight=False)
         events = ledger.events()
@@ -103,6 +104,8 @@ def show(
             _print_indented(console, _query_text(event))
             if long:
                 _print_indented(console, _describe_mechanism(event))
+        for act in read_history(ledger).recorded_acts:
+            console.print(Text(f"{_format_time(act.time)}  {act}"))
         typer.echo(f"spent {_format_cost(ledger.spent())} of {format_budget(ledger.terms.budget)}")
         if (to := ledger.moved_to) is not None:
             typer.echo(f"moved to {to}")
@@ -118,7 +121,7 @@ def _charge_lines(events: Sequence[dc.Event]) -> list[str]:
     in_population = any(event.dataset for event in events)
     rows = [
         (
-            event.time[:16].replace("T", " "),
+            _format_time(event.time),
             event.by,
             *([event.dataset or "(lost)"] * in_population),
             str(event.state),
@@ -134,6 +137,10 @@ def _print_indented(console: Console, text: str) -> None:
     """Print a text indented and wrapped."""
     for line in Text(text).wrap(console, max(console.width - _INDENT, 20)):
         console.print(" " * _INDENT + line.plain.rstrip(), markup=False, soft_wrap=True)
+
+
+def _format_time(time: str) -> str:
+    return time[:16].replace("T", " ")
 
 
 def _format_cost(loss: dc.Loss | None) -> str:

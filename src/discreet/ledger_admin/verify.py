@@ -153,6 +153,12 @@ def _acknowledge_problem(_chain: Chain, row: LedgerRow, loss: Loss) -> str | Non
     return "charges lost charges to one data set" if row.dataset and loss != ZERO_LOSS else None
 
 
+def _act_problem(_chain: Chain, row: LedgerRow, loss: Loss) -> str | None:
+    if not isinstance(json.loads(row.body), dict):
+        return "does not describe an act"
+    return None if loss == ZERO_LOSS else _CANNOT_BE_CHARGED
+
+
 def _move_problem(_chain: Chain, row: LedgerRow, loss: Loss) -> str | None:
     record = json.loads(row.body)
     if not isinstance(record["to"], str) or not isinstance(record["token"], str):
@@ -173,6 +179,7 @@ _PROBLEM_CHECKS = {
     RowKind.CHARGE: _charge_problem,
     RowKind.SETTLE: _settle_problem,
     RowKind.ACKNOWLEDGE: _acknowledge_problem,
+    RowKind.ACT: _act_problem,
     RowKind.MOVE: _move_problem,
     RowKind.ARRIVE: _arrive_problem,
 }

@@ -1,6 +1,9 @@
-"""Everything in a ledger, read at one moment: its terms, what is spent, every charge, and what its owner did."""
+"""Everything in a ledger, read at one moment: its terms, what is spent, every charge, and the owner's acts."""
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from discreet.kernel.event import Event
 from discreet.kernel.ledger.chain import Chain, LedgerRow, RowKind
@@ -13,13 +16,30 @@ _WITH_TERMS = (RowKind.CREATE, RowKind.BUDGET, RowKind.JOIN)
 
 @dataclass(frozen=True)
 class OwnerAct:
-    """A row that no query wrote; `terms` are those from then on, and `lost` is what a rollback had lost."""
+    """A change of the account by its owner; `terms` are those from then on, and `lost` is what a rollback had lost."""
 
     time: str
     kind: RowKind
     dataset: str
     terms: Terms | None
     lost: Loss
+
+
+@dataclass(frozen=True)
+class RecordedAct:
+    """An act of the owner that concerns people rather than the account, such as issuing a token."""
+
+    time: str
+    details: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        """Describe the act in words.
+
+        >>> str(RecordedAct("2026-11-19T12:00:00Z", {"act": "token issued", "name": "ana", "role": "analyst"}))
+        'token issued: name ana, role analyst'
+        """
+        rest = ", ".join(f"{name} {value}" for name, value in self.details.items() if name != "act")
+        return f"{self.details.get('act', 'act')}: {rest}"
 
 
 @dataclass(frozen=True)
@@ -30,6 +50,7 @@ class LedgerHistory:
     spent: Loss
     events: tuple[Event, ...]
     acts: tuple[OwnerAct, ...]
+    recorded_acts: tuple[RecordedAct, ...]
     last_row: int
     last_hash: str
 
@@ -52,7 +73,8 @@ def read_history(ledger: Ledger) -> LedgerHistory:
         terms=read_terms(chain.terms),
         spent=chain.spent(),
         events=tuple(chain.event_of(row.seq, row) for row in charges),
-        acts=tuple(_act(row) for row in rows if row.kind not in (RowKind.CHARGE, RowKind.SETTLE)),
+        acts=tuple(_act(row) for row in rows if row.kind not in (RowKind.CHARGE, RowKind.SETTLE, RowKind.ACT)),
+        recorded_acts=tuple(RecordedAct(row.time, json.loads(row.body)) for row in rows if row.kind == RowKind.ACT),
         last_row=chain.last.seq,
         last_hash=chain.last.hash,
     )

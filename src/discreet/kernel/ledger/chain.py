@@ -28,6 +28,7 @@ class RowKind(StrEnum):
     BUDGET = "budget"
     JOIN = "join"
     ACKNOWLEDGE = "acknowledge"
+    ACT = "act"
     MOVE = "move"
     ARRIVE = "arrive"
 
@@ -71,8 +72,8 @@ def event_text(event: Event) -> str:
 def read_event(row: LedgerRow, state: EventState) -> Event:
     """Return the event that a charge recorded."""
     record = json.loads(row.body)
-    record |= {name: tuple(map(tuple, record[name])) for name in ("fingerprints", "follows") if name in record}
-    record |= {"by": row.by, "dataset": row.dataset, "id": row.receipt or "", "time": row.time}
+    pairs = {name: tuple(map(tuple, record[name])) for name in ("fingerprints", "follows") if name in record}
+    record |= pairs | {"by": row.by, "dataset": row.dataset, "id": row.receipt or "", "time": row.time}
     return Event(**record, state=state, loss=read_loss(row.loss))
 
 

@@ -2,9 +2,8 @@
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from hashlib import sha256
-from typing import Self
 
 from discreet.kernel.errors import Failed, LedgerError, PolicyError, Refused
 from discreet.kernel.event import OWNER, Event, EventState, Receipt, bounded_text, canonical_json
@@ -45,7 +44,7 @@ _ROLLED_BACK_EVENT = event_text(
 )
 
 
-class Ledger:
+class Ledger(AbstractContextManager["Ledger"]):
     """A durable, append-only account of the privacy loss of one data set, or of a population with several.
 
     The session gives access to the storage. Of a population's account, this is the view of one data set: it charges
@@ -173,8 +172,7 @@ class Ledger:
     def events(self) -> list[Event]:
         """Return all charges of all data sets, oldest first."""
         with self._read(_check_known_rows) as (table, chain):
-            charges = (row for row in table.rows() if row.receipt and row.kind != RowKind.SETTLE)
-            return [chain.event_of(row.seq, row) for row in charges]
+            return [chain.event_of(row.seq, row) for row in table.rows() if row.receipt and row.kind != RowKind.SETTLE]
 
     def unsettled_events(self) -> list[Event]:
         """Return the charges without an answer since the last acknowledgement by the owner."""
@@ -290,12 +288,15 @@ class Ledger:
             kind, of, text = RowKind.ACKNOWLEDGE, "" if receipt else self.dataset, _ROLLED_BACK_EVENT
             table.add_row(chain.next_row(kind, OWNER, text, dataset=of, loss=lost, receipt=receipt))
 
+    def record_act(self, act: Mapping[str, object]) -> None:
+        """Record an act of the owner that concerns no charge, such as issuing a token; privacy does not rest on it."""
+        with self.write_transaction() as (table, chain):
+            text = bounded_text(canonical_json(act), "act", max_length=10_000)
+            table.add_row(chain.next_row(RowKind.ACT, OWNER, text, dataset=self.dataset))
+
     def close(self) -> None:
         """Close the ledger; it cannot be reopened through this object."""
         self.session.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -358,8 +359,7 @@ def open_in(session: LedgerSession, name: str, dataset: str = "") -> Ledger:
     with closed_on_error(session):
         with session.read_transaction() as table:
             table.check_format(FORMAT)
-            first = table.row_at(1)
-            stored = read_terms(Chain().extend([first] if first else []).terms).name
+            stored = read_terms(Chain().extend(filter(None, [table.row_at(1)])).terms).name
         if stored != name:
             raise PolicyError(f"name: the ledger {session.location} belongs to {stored!r}, not to {name!r}.")
     return Ledger(session, dataset)
