@@ -20,7 +20,7 @@ $(BIN)/python:
 	@$(BIN)/pip install --quiet --upgrade pip
 
 $(READY): pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[accounting,learn,mcp,pictures,postgres,server,spark]' --group dev
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[accounting,learn,mcp,pictures,postgres,server,spark,yaml]' --group dev
 	$(BIN)/python -m compileall -q src
 	@touch $(DEMO_READY) $(READY)
 

@@ -10,7 +10,6 @@ import discreet.policy
 from discreet.cli import app
 from discreet.policy import RULES, Policy, draft, hazards
 from discreet.policy.column_domains import ColumnEntry
-from discreet.policy.drafting.csvw import _COLUMN_NOTES, _COLUMN_TERMS, _TABLE_NOTES, _TABLE_TERMS
 from discreet.policy.drafting.smartnoise import _COLUMN_OPTIONS, _KNOWN_KEYS, _TABLE_OPTIONS
 from discreet.policy.entries import AnalystEntry, BudgetEntry, DataEntry, ReleaseEntry, TableEntry, ThroughEntry
 
@@ -87,10 +86,6 @@ def test_the_messages_for_unfilled_values_are_those_on_the_page(tmp_path):
 
 def test_the_terms_of_metadata_on_the_page_are_those_that_are_read():
     rows = PAGE.split("| SmartNoise |")[1].split("\n\n")[0]
-    ours, theirs = set(), set()
-    for row in rows.splitlines()[2:]:
-        smartnoise, csvw, _ = (re.findall(r"`(\w+)`", cell) for cell in row.strip("|").split("|")[:3])
-        ours |= set(smartnoise)
-        theirs |= set(csvw)
+    ours = {term for row in rows.splitlines()[2:] for term in re.findall(r"`(\w+)`", row.strip("|").split("|")[0])}
     assert ours <= {*_TABLE_OPTIONS, *_COLUMN_OPTIONS, *_KNOWN_KEYS}
-    assert theirs <= {*_TABLE_NOTES, *_COLUMN_NOTES, *_TABLE_TERMS, *_COLUMN_TERMS, "foreignKeys"}
+    assert len(ours) >= 13

@@ -75,9 +75,7 @@ def init(  # noqa: PLR0913, PLR0917 - options of a command
     types: Annotated[
         list[str] | None, typer.Option(help="Column types for CSV files, such as patient=integer,cost=decimal.")
     ] = None,
-    metadata: Annotated[
-        Path | None, typer.Option("--from", help="SmartNoise (YAML) or CSV on the Web (JSON) metadata.")
-    ] = None,
+    metadata: Annotated[Path | None, typer.Option("--from", help="SmartNoise metadata (YAML).")] = None,
     force: ForceOption = False,
 ) -> None:
     """Draft a policy from schemas, without reading any rows; values for you to supply are marked FILL IN."""

@@ -1,67 +1,21 @@
-"""Draft a policy from schemas, or from the metadata of SmartNoise or CSV on the Web."""
+"""Draft a policy from schemas, or from the metadata of SmartNoise."""
 
-import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, NoReturn, get_args
+from typing import get_args
 
 from discreet.kernel.errors import PolicyError
 from discreet.policy.column_domains import ColumnType
-from discreet.policy.drafting.csvw import is_csvw, read_csvw
 from discreet.policy.drafting.policy_text import unit_noun, write_header, write_table
 from discreet.policy.drafting.schemas import is_postgres_url, read_postgres_schemas, read_schemas
 from discreet.policy.drafting.sketch import CatalogSketch, ColumnSketch, TableSketch
-from discreet.policy.drafting.smartnoise import read_smartnoise
+from discreet.policy.drafting.smartnoise import read_metadata
 from discreet.policy.drafting.table_roles import find_roles
-from discreet.policy.drafting.yaml_subset import read_yaml
 from discreet.policy.problems import did_you_mean, shorten
-from discreet.policy.toml import FloatText
 from discreet.policy.validators import URL_PREFIX
-
-_MAX_METADATA_BYTES = 10_000_000
-
-
-def read_metadata(file: Path) -> tuple[str | None, Sequence[TableSketch]]:
-    """Read SmartNoise (YAML or JSON) or CSV on the Web (JSON) metadata; return the data set's name and its tables."""
-    text = _read_metadata_text(file)
-    try:
-        values = _parse_json(text) if text.lstrip().startswith("{") else read_yaml(text)
-    except ValueError as error:
-        message = f"line {error.lineno}: not JSON" if isinstance(error, json.JSONDecodeError) else str(error)
-        raise PolicyError(f"{file}: {message}. Correct it, or write the policy by hand.") from None
-    except RecursionError:
-        raise PolicyError(f"{file}: nested too deeply. Write the policy by hand.") from None
-    try:
-        return read_csvw(values, file.parent) if is_csvw(values) else read_smartnoise(values)
-    except ValueError as error:
-        raise PolicyError(
-            f"{file}: {error}. Use SmartNoise metadata (collection, schema, table, columns) or CSV on the Web metadata "
-            "(tableSchema with columns)."
-        ) from None
-
-
-def _read_metadata_text(file: Path) -> str:
-    try:
-        with file.open("rb") as stream:
-            content = stream.read(_MAX_METADATA_BYTES + 1)
-        if len(content) > _MAX_METADATA_BYTES:
-            raise PolicyError(f"{file}: larger than 10 MB, too large for metadata. Give a metadata file.")
-        return content.decode("utf-8-sig")
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8"
-        raise PolicyError(f"{file}: cannot read the file ({reason}). Give a metadata file in YAML or JSON.") from None
-
-
-def _parse_json(text: str) -> Any:
-    return json.loads(text, parse_float=FloatText, parse_constant=_refuse_constant)
-
-
-def _refuse_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is not a number")
-
 
 AnyPath = str | PathLike[str]
 
@@ -81,7 +35,7 @@ def draft(  # noqa: PLR0913 - each has a name and a default
 
     Paths are Parquet and CSV files, patterns, "file.duckdb" or "file.duckdb/table"; or a postgresql:// URL, optionally
     followed by the names of its tables. `types` maps columns of CSV files, "column" or "table.column", to their types.
-    `metadata` is a SmartNoise (YAML) or CSV on the Web (JSON) file, whose values are filled in. Sources are relative to
+    `metadata` is a SmartNoise file (YAML), whose values are filled in. Sources are relative to
     the folder `base`. `catalog` describes the tables of another server, such as Spark (see `discreet init sc://…`).
 
     >>> import tempfile

@@ -70,7 +70,6 @@ def write_table(table: TableSketch, roles: Roles) -> str:
     lines.append(f"source = {value_text(table.source or PLACEHOLDER)}")
     lookup = table.name in roles.lookups and not table.unit and not table.row_is_unit
     lines += _lookup_lines(table) if lookup else [*_unit_lines(table, roles), *_bound_lines(table)]
-    lines += [f"rows_max = {table.rows_max}"] if table.rows_max else []
     lines += ["", f"[tables.{key_text(table.name)}.columns]", *_guessed_type_lines(table)]
     lines += [line for column in table.columns for line in _column_lines(column, table, roles)]
     return "\n".join(lines) + "\n"
@@ -141,7 +140,7 @@ def _data_column_lines(column: ColumnSketch, table: TableSketch, roles: Roles) -
     link = roles.references.get((table.name, column.name))
     open_ended = table.name in roles.lookups or _is_identifier(column, table, roles) or column.unique
     bounded = not open_ended and column.type in ("integer", "real", "decimal", "date", "timestamp")
-    has_domain = bool(column.keys or column.low or column.high)
+    has_domain = bool(column.low or column.high)
     if bounded and not has_domain:
         example = "2024-01-01, 2024-12-31" if column.type in ("date", "timestamp") else "0, 100"
         entry = _column_entry_text(column, between=_PLACEHOLDER_RANGE)
@@ -162,12 +161,10 @@ def _data_column_lines(column: ColumnSketch, table: TableSketch, roles: Roles) -
 
 def _column_entry_text(column: ColumnSketch, **more: str) -> str:
     entries = {"type": value_text(column.type)}
-    if column.keys:
-        entries["in"] = f"[{', '.join(column.keys)}]"
-    elif column.low or column.high:
+    if column.low or column.high:
         low, high = column.low or value_text(PLACEHOLDER), column.high or value_text(PLACEHOLDER)
         entries["between"] = f"[{low}, {high}]"
-    if column.unique and not column.keys:
+    if column.unique:
         more["unique"] = "true"
     return inline_text({**entries, **more})
 
@@ -181,7 +178,7 @@ def _guessed_type_lines(table: TableSketch) -> Iterator[str]:
 
 def _is_other_person(column: ColumnSketch, table: TableSketch) -> bool:
     """Whether the column appears to identify people but cannot be the unit."""
-    if column.keys or not suggests_person(column.name):
+    if not suggests_person(column.name):
         return False
     return bool(table.unit) or table.row_is_unit or person_noun(column.name) is None
 

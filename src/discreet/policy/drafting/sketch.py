@@ -12,11 +12,10 @@ from discreet.policy.validators import parse_number
 
 @dataclass(frozen=True)
 class ColumnSketch:
-    """A column; `low`, `high` and `keys` are TOML texts, and a column whose type is None cannot be used in queries.
+    """A column; `low` and `high` are TOML texts, and a column whose type is None cannot be used in queries.
 
-    `stored_type` is the source's name for the type; `guessed` means that the source defines no type; `references` is
-    the table and column of a foreign key; `unique` means that the database has a uniqueness constraint; `nullable` that
-    the schema allows NULL.
+    `stored_type` is the source's name for the type; `guessed` means that the source defines no type; `unique` means
+    that the database has a uniqueness constraint; `nullable` that the schema allows NULL.
     """
 
     name: str
@@ -25,8 +24,6 @@ class ColumnSketch:
     guessed: bool = False
     low: str | None = None
     high: str | None = None
-    keys: tuple[str, ...] = ()
-    references: tuple[str, str] | None = None
     notes: tuple[str, ...] = ()
     unique: bool = False
     nullable: bool = False
@@ -43,7 +40,6 @@ class TableSketch:
     row_is_unit: bool = False
     groups: int | None = None
     rows: int | None = None
-    rows_max: int | None = None
     notes: tuple[str, ...] = ()
 
     def column(self, name: str) -> ColumnSketch | None:
@@ -58,9 +54,6 @@ class CatalogSketch:
     engine: str
     url: str
     tables: tuple[TableSketch, ...]
-
-
-_MAX_KEYS = 1_000_000
 
 
 def toml_bound(kind: str | None, value: Any) -> str | None:
@@ -80,25 +73,6 @@ def toml_bound(kind: str | None, value: Any) -> str | None:
     except ValueError:
         pass
     return None
-
-
-def toml_keys(kind: str | None, values: Any) -> tuple[str, ...] | None:
-    """Format keys as TOML; None if one does not fit the column's type, or the type has no keys."""
-    if not isinstance(values, list) or not 0 < len(values) <= _MAX_KEYS:
-        return None
-    texts = [_toml_key(kind, value) for value in values]
-    valid = [text for text in texts if text is not None]
-    return tuple(valid) if len(set(valid)) == len(texts) else None
-
-
-def _toml_key(kind: str | None, value: Any) -> str | None:
-    if kind == "text":
-        return (
-            value_text(str(value)) if isinstance(value, str | int | FloatText) and not isinstance(value, bool) else None
-        )
-    if kind == "boolean":
-        return value_text(value) if isinstance(value, bool) else None
-    return toml_bound(kind, value) if kind in ("integer", "decimal", "date", "timestamp") else None
 
 
 def positive_integer(value: Any) -> int | None:

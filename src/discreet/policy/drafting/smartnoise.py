@@ -1,7 +1,10 @@
-"""SmartNoise metadata: collection → schema → table → columns, with the options of the table among them."""
+"""SmartNoise metadata (YAML): collection → schema → table → columns, with the options of the table among them."""
 
+import re
+from pathlib import Path
 from typing import Any
 
+from discreet.kernel.errors import PolicyError
 from discreet.policy.drafting.sketch import (
     ColumnSketch,
     TableSketch,
@@ -11,7 +14,10 @@ from discreet.policy.drafting.sketch import (
     unknown_key_notes,
 )
 from discreet.policy.problems import shorten
+from discreet.policy.toml import FloatText
 
+_MAX_METADATA_BYTES = 10_000_000
+_FLOAT = re.compile(r"[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$")  # 1e5 too, unlike YAML 1.1
 _TYPES = {"int": "integer", "float": "real", "string": "text", "boolean": "boolean", "datetime": "timestamp"}
 _TABLE_OPTIONS = {
     "rows": "an approximate number of rows; rows_max would need an upper bound that always holds",
@@ -30,6 +36,54 @@ _COLUMN_OPTIONS = {
     "sensitivity": "not needed: it follows from the bounds",
 }
 _KNOWN_KEYS = ("row_privacy", "max_ids", "type", "name", "lower", "upper", "nullable", "private_id")
+
+
+def read_metadata(file: Path) -> tuple[str | None, list[TableSketch]]:
+    """Read a metadata file; return the data set's name and its tables."""
+    text = _read_text(file)
+    try:
+        return read_smartnoise(_parse_yaml(text))
+    except PolicyError:
+        raise
+    except ValueError as error:
+        hint = "Use SmartNoise metadata (collection, schema, table, columns), or write the policy by hand."
+        raise PolicyError(f"{file}: {error}. {hint}") from None
+
+
+def _read_text(file: Path) -> str:
+    try:
+        with file.open("rb") as stream:
+            content = stream.read(_MAX_METADATA_BYTES + 1)
+        if len(content) > _MAX_METADATA_BYTES:
+            raise PolicyError(f"{file}: larger than 10 MB, too large for metadata. Give a metadata file.")
+        return content.decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8"
+        raise PolicyError(f"{file}: cannot read the file ({reason}). Give a metadata file in YAML.") from None
+
+
+def _parse_yaml(text: str) -> Any:
+    """Parse YAML; floats keep their digits, and dates stay text. ValueError names the line of a mistake."""
+    try:
+        import yaml  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise PolicyError("metadata: reading YAML needs an extra. Run: pip install 'discreet[yaml]'") from None
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]  # it has no types
+        pass
+
+    Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456789."))
+    Loader.add_constructor("tag:yaml.org,2002:float", lambda loader, node: FloatText(loader.construct_scalar(node)))
+    Loader.add_constructor("tag:yaml.org,2002:timestamp", Loader.construct_yaml_str)
+    try:
+        return yaml.load(text, Loader)  # noqa: S506 - a subclass of SafeLoader
+    except yaml.MarkedYAMLError as error:
+        where = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
+        raise ValueError(f"{where}not YAML ({error.problem})") from None
+    except yaml.YAMLError:
+        raise ValueError("not YAML") from None
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def read_smartnoise(values: Any) -> tuple[str | None, list[TableSketch]]:

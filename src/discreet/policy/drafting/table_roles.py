@@ -11,13 +11,12 @@ _KEY_TYPES = ("integer", "text")
 
 @dataclass(frozen=True)
 class Link:
-    """A column that refers to a column of another table, as metadata declares or as its name suggests."""
+    """A column that refers to a column of another table, as its name suggests."""
 
     table: str
     on: str
     parent: str
     key: str
-    from_metadata: bool = False
 
 
 @dataclass(frozen=True)
@@ -38,11 +37,7 @@ def find_roles(tables: Sequence[TableSketch], unit: str | None) -> Roles:
     for _ in tables:  # each round finds one more generation of children
         for link in links:
             owned = person_tables | set(parent_links)
-            if (
-                link.table not in owned
-                and link.parent in owned
-                and (link.from_metadata or _is_named_after(link.parent, link.on))
-            ):
+            if link.table not in owned and link.parent in owned and _is_named_after(link.parent, link.on):
                 parent_links[link.table] = link
     private = person_tables | set(parent_links)
     lookup_links = [link for link in links if link.table in private and link.parent not in private]
@@ -71,13 +66,6 @@ def _has_people(table: TableSketch, unit: str | None) -> bool:
 
 def _find_links(table: TableSketch, other: TableSketch) -> list[Link]:
     """Return the links of one table to another: by the same column name, or from `venue_id` to the `id` of venues."""
-    metadata_links = [
-        Link(table.name, column.name, other.name, column.references[1], from_metadata=True)
-        for column in table.columns
-        if column.references and column.references[0] == other.name
-    ]
-    if metadata_links:
-        return metadata_links
     candidates = []
     for column in table.columns:
         same = other.column(column.name)
