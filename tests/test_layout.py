@@ -80,6 +80,15 @@ def test_the_trusted_base_is_small():
     assert {name: size for name, size in sizes.items() if size > 250} == {}
 
 
+def test_a_class_name_occurs_once():
+    places = {}
+    for path in sorted((ROOT / "src" / "discreet").rglob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
+
+
 @each_kernel_module
 def test_the_kernel_imports_numpy_cryptography_and_the_standard_library_only(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))

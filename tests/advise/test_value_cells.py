@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from discreet.advise.value_cells import Scale, ValueCells, coarse_cells, decimal_text, fine_cells, round_step
+from discreet.advise.value_cells import ValueCells, ValueScale, coarse_cells, decimal_text, fine_cells, round_step
 
 
 @pytest.mark.parametrize("kind", ["integer", "real", "decimal", "date", "timestamp"])
@@ -23,22 +23,24 @@ def test_ends_of_coarse_cells_are_round_and_symmetric(kind):
 
 def test_dates_and_times_have_a_cell_for_each_year():
     cells = coarse_cells("timestamp")
-    assert cells.scale is Scale.YEAR
+    assert cells.scale is ValueScale.YEAR
     assert {1900, 1999, 2000, 2026, 2100} <= set(cells.edges)
     assert 'EXTRACT(YEAR FROM "seen")' in cells.count_sql("visits", "seen")
 
 
 def test_fine_cells_divide_the_ends_only():
-    fine = fine_cells((Fraction(10), Fraction(20)), (Fraction(500), Fraction(1000)), Scale.VALUE, whole=True)
+    fine = fine_cells((Fraction(10), Fraction(20)), (Fraction(500), Fraction(1000)), ValueScale.VALUE, whole=True)
     assert {10, 20, 500, 1000} <= set(fine.edges)
     assert not [edge for edge in fine.edges if 20 < edge < 500]
     assert 20 < len(fine.edges) < 45
 
 
 def test_integers_are_never_divided_and_years_are_divided_into_months():
-    assert fine_cells((0, 1), (5, 10), Scale.VALUE, whole=True).edges == (0, 1, 5, 6, 7, 8, 9, 10)
-    months = fine_cells((Fraction(2020), Fraction(2021)), (Fraction(2024), Fraction(2025)), Scale.YEAR, whole=False)
-    assert months.scale is Scale.MONTH
+    assert fine_cells((0, 1), (5, 10), ValueScale.VALUE, whole=True).edges == (0, 1, 5, 6, 7, 8, 9, 10)
+    months = fine_cells(
+        (Fraction(2020), Fraction(2021)), (Fraction(2024), Fraction(2025)), ValueScale.YEAR, whole=False
+    )
+    assert months.scale is ValueScale.MONTH
     assert months.edges == (*range(2020 * 12, 2021 * 12 + 1), *range(2024 * 12, 2025 * 12 + 1))
 
 

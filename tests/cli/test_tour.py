@@ -32,8 +32,8 @@ SMALL = """
 import sys
 from pathlib import Path
 from discreet.cli.tour.context import Repetitions
-from discreet.cli.demo import Chapter, run_tour
-run_tour(Chapter.ALL, Path(sys.argv[1]), Repetitions(copies=16, plays=40, repeats=110))
+from discreet.cli.demo import TourChapter, run_tour
+run_tour(TourChapter.ALL, Path(sys.argv[1]), Repetitions(copies=16, plays=40, repeats=110))
 """
 COMMAND = "from discreet.cli import app; app()"
 
@@ -94,7 +94,7 @@ def test_every_chapter_is_shown(told):
         "tables/by_ward.csv: changed since the release",
     ):
         assert words in shown
-    assert len(demo.CHAPTERS) == len(demo.Chapter) - 1
+    assert len(demo.CHAPTERS) == len(demo.TourChapter) - 1
 
 
 def test_it_is_readable_at_80_columns_without_colour_and_progress_is_plain_lines_on_stderr(told):

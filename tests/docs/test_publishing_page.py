@@ -9,7 +9,7 @@ import typer
 from commands import run
 
 from discreet.cli import app
-from discreet.publish.plan import ReleaseEntry, SyntheticEntry, TableEntry
+from discreet.publish.plan import PlanHeading, PlannedTable, SyntheticEntry
 
 PAGE = (Path(__file__).parents[2] / "docs" / "publishing.md").read_text()
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -56,7 +56,7 @@ def test_the_page_runs_from_top_to_bottom(tmp_path, monkeypatch):
 
 def test_every_key_of_a_plan_and_every_option_is_on_the_page():
     section = PAGE.partition("## Keys of a plan")[2]
-    keys = {key for entry in (ReleaseEntry, TableEntry, SyntheticEntry) for key in entry.model_fields}
+    keys = {key for entry in (PlanHeading, PlannedTable, SyntheticEntry) for key in entry.model_fields}
     options = {word for parameter in typer.main.get_command(app).commands["publish"].params for word in parameter.opts}
     wanted = keys | {word for word in options if word.startswith("--")} - {"--help"}
     assert [word for word in wanted if f"`{word}" not in section] == []

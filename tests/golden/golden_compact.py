@@ -30,7 +30,7 @@ from discreet.kernel.totals import Count, CountDistinct, CountUnits, HistogramTr
 from discreet.query.syntax.resolved_query import (
     ResolvedSelect,
     ResolvedSetOperation,
-    TableSource,
+    ResolvedTable,
     ValuesSource,
     WithQuery,
     columns_in,
@@ -100,7 +100,7 @@ def _syntax_tree(query, names):
         sides = {"this": _syntax_tree(query.left, names), "expression": _syntax_tree(query.right, names)}
         tree = type(query.node)(**sides, distinct=query.node.args.get("distinct"))
     else:
-        tables = [item for item in query.sources if isinstance(item.source, TableSource)]
+        tables = [item for item in query.sources if isinstance(item.source, ResolvedTable)]
         released |= {item.ref: names.tables[item.source.key] for item in tables if item.source.key in names.tables}
         sources = [_source_tree(item, names) for item in query.sources]
         joins = [
@@ -145,7 +145,7 @@ def _alias(name):
 def _source_tree(item, names):
     name = item.ref if item.ref in names.items else item.alias
     match item.source:
-        case TableSource(key):
+        case ResolvedTable(key):
             table = names.tables.get(key, key)
         case WithQuery(_, table):
             pass

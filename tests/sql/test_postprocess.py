@@ -20,7 +20,7 @@ from discreet.postprocess.sandbox import compute
 from discreet.query.syntax.names import distinct_names
 from discreet.query.syntax.parse import parse_query
 from discreet.query.syntax.resolve import resolve_query
-from discreet.query.syntax.resolved_query import TableSource
+from discreet.query.syntax.resolved_query import ResolvedTable
 from discreet.query.syntax.syntax_tree import refuse
 
 DAY, TIME = dt.date, dt.datetime
@@ -47,7 +47,7 @@ def named(node, tables):
 
 
 def compiled(query, schemas=SCHEMAS):
-    tables = {name: TableSource(name, tuple(schema.names)) for name, schema in schemas.items()}
+    tables = {name: ResolvedTable(name, tuple(schema.names)) for name, schema in schemas.items()}
     return postprocess.compile_query(resolve_query(query, lambda node: named(node, tables)), schemas)
 
 

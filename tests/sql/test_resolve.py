@@ -14,7 +14,7 @@ from discreet.query.syntax.parse import parse_query
 from discreet.query.syntax.resolve import resolve_query
 from discreet.query.syntax.resolved_query import (
     ResolvedSelect,
-    TableSource,
+    ResolvedTable,
     columns_in,
     inner_queries,
     reference_of,
@@ -33,7 +33,7 @@ TABLES = {"t": ("a", "b", "c"), "u": ("a", "d"), "Mixed": ("Total", "total", "n"
 def find_table(node):
     for name, columns in TABLES.items():
         if name.lower() == node.name.lower():
-            return TableSource(name, columns)
+            return ResolvedTable(name, columns)
     raise refuse(node, "FROM", f"table {node.name} does not exist", "None.")
 
 
@@ -184,7 +184,7 @@ def test_every_reference_is_that_of_sqlglots_resolver(path):
         query = parse_query(case.sql).query
         tables = {name: tuple(table.columns) or tuple(PUBLIC.columns(name)) for name, table in policy.tables.items()}
         schema = {name.lower(): {column.lower(): "text" for column in columns} for name, columns in tables.items()}
-        lower = {name.lower(): TableSource(name, columns) for name, columns in tables.items()}
+        lower = {name.lower(): ResolvedTable(name, columns) for name, columns in tables.items()}
         try:
             theirs = oracle(query, schema)
             ours = references(resolve_query(query, lambda node, lower=lower: lower[node.name.lower()]))

@@ -12,7 +12,7 @@ from discreet.advise.advice_plan import AdvicePlan, ColumnToRange, Grouping
 from discreet.advise.advice_plot import advice_figure
 from discreet.advise.advice_text import advice_text
 from discreet.advise.policy_lines import policy_lines
-from discreet.advise.value_cells import Scale
+from discreet.advise.value_cells import ValueScale
 from discreet.advise.value_range import ChosenRange, ValueCounts
 from discreet.estimate.contribution_buckets import RadiusGoal, forecast_bias
 from discreet.estimate.contribution_histogram import ChosenBounds, squared_radius
@@ -92,7 +92,7 @@ class RangeAdvice:
         """The ends of the range, in the column's type."""
         assert self.chosen is not None
         low, high = self.chosen.low, self.chosen.high
-        if self.target.cells.scale is Scale.YEAR:
+        if self.target.cells.scale is ValueScale.YEAR:
             return _first_day(low), _first_day(high) - timedelta(days=1)
         return (int(low), int(high)) if self.target.whole else (low, high)
 

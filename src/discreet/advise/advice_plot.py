@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.advise.advice_plan import grouping_text
-from discreet.advise.value_cells import Scale, decimal_text
+from discreet.advise.value_cells import ValueScale, decimal_text
 from discreet.plotting import BLUE, GREY, INK, ORANGE, RED, add_legend, format_plain_numbers, panels, set_title, style
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _draw_range(axes: Any, advice: "RangeAdvice") -> None:
     axes.axhline(0, color=INK, lw=0.5)
     step = max(1, math.ceil(len(places) / _TICKS))
     labelled = [place for place in places[::step] if place > 0]
-    years = advice.target.cells.scale is Scale.YEAR
+    years = advice.target.cells.scale is ValueScale.YEAR
     labels = [str(edges[place - 1]) if years else _edge_text(edges[place - 1]) for place in labelled]
     axes.set_xticks(labelled, labels)
     axes.set_ylabel("noisy count")

@@ -14,7 +14,7 @@ _FINE_CELLS_ALONE = 200  # if it is a single cell, whose values may be close tog
 NULL_CELL = -1
 
 
-class Scale(Enum):
+class ValueScale(Enum):
     """What the edges of cells are: values, calendar years, or months since the year 0."""
 
     VALUE = "{0}"
@@ -27,7 +27,7 @@ class ValueCells:
     """Cells of values: below the first edge, from each edge to below the next, and from the last edge on."""
 
     edges: tuple[Fraction, ...]
-    scale: Scale = Scale.VALUE
+    scale: ValueScale = ValueScale.VALUE
 
     def count_sql(self, table: str, column: str) -> str:
         """Return the query that counts rows by cell, and those without a value.
@@ -48,24 +48,24 @@ def coarse_cells(kind: ColumnType) -> ValueCells:
     ['1', '2', '5', '10', '20', '50']
     """
     if kind in ("date", "timestamp"):
-        return ValueCells(tuple(map(Fraction, range(*_YEARS))), Scale.YEAR)
+        return ValueCells(tuple(map(Fraction, range(*_YEARS))), ValueScale.YEAR)
     first, last = _DECADES[kind]
     sizes = [Fraction(10) ** power * mantissa for power in range(first, last) for mantissa in _MANTISSAS]
     return ValueCells((*(-size for size in reversed(sizes)), Fraction(0), *sizes))
 
 
 def fine_cells(
-    low: tuple[Fraction, Fraction], high: tuple[Fraction, Fraction], scale: Scale, *, whole: bool
+    low: tuple[Fraction, Fraction], high: tuple[Fraction, Fraction], scale: ValueScale, *, whole: bool
 ) -> ValueCells:
     """Return finer cells of the lowest and the highest occupied coarse cell; those of years are months.
 
-    >>> fine = fine_cells((Fraction(0), Fraction(1)), (Fraction(5), Fraction(10)), Scale.VALUE, whole=True)
+    >>> fine = fine_cells((Fraction(0), Fraction(1)), (Fraction(5), Fraction(10)), ValueScale.VALUE, whole=True)
     >>> [int(edge) for edge in fine.edges]
     [0, 1, 5, 6, 7, 8, 9, 10]
     """
-    if scale is Scale.YEAR:
+    if scale is ValueScale.YEAR:
         months = {Fraction(month) for year in (low, high) for month in range(int(12 * year[0]), int(12 * year[1]) + 1)}
-        return ValueCells(tuple(sorted(months)), Scale.MONTH)
+        return ValueCells(tuple(sorted(months)), ValueScale.MONTH)
     if low == high:
         return ValueCells(_divided(*low, _FINE_CELLS_ALONE, whole=whole))
     edges = {*_divided(*low, _FINE_CELLS, whole=whole), *_divided(*high, _FINE_CELLS, whole=whole)}

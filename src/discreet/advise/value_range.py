@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from discreet.advise.value_cells import NULL_CELL, Scale, ValueCells, fine_cells, round_step
+from discreet.advise.value_cells import NULL_CELL, ValueCells, ValueScale, fine_cells, round_step
 from discreet.answer.model import Answer
 
 _LOSS = 0.0025  # share of the values that may be outside, at each end
@@ -84,7 +84,7 @@ class CoarseRange:
 
     low: tuple[Fraction, Fraction]
     high: tuple[Fraction, Fraction]
-    scale: Scale
+    scale: ValueScale
     total: float
     cells: int  # whose counts the total adds up
     rough: bool
@@ -114,7 +114,7 @@ def coarse_range(counts: ValueCounts) -> CoarseRange | None:
     last -= int(np.searchsorted(np.cumsum(seen[::-1]), _LOSS * total, side="right"))
     edges = counts.cells.edges
     beyond = first == 0 or last == len(edges)
-    if rough and first < last and counts.cells.scale is Scale.VALUE:
+    if rough and first < last and counts.cells.scale is ValueScale.VALUE:
         zero = edges.index(Fraction(0)) + 1  # values from 0 on: no spare cell of negative numbers
         first, last = (first if first == zero else first - 1), last + 1
     first, last = (min(max(1, cell), len(edges) - 1) for cell in (first, last))
@@ -161,7 +161,7 @@ def chosen_range(coarse: CoarseRange, first: ValueCounts, fine: ValueCounts, *, 
     edges, evidence = fine.cells.edges, _Outside(fine.counts, fine.deviation, fine.is_laplace, coarse)
     below, above = _cells_to_cut(coarse, fine, evidence)
     low, high = edges[below], edges[len(edges) - 1 - above]
-    numbers = fine.cells.scale is Scale.VALUE
+    numbers = fine.cells.scale is ValueScale.VALUE
     low, high = _rounded_outwards(low, high, whole=whole) if numbers else (low, high)
     estimate, deviation = evidence.estimate(below, above)
     return ChosenRange(
@@ -184,7 +184,7 @@ def _cells_to_cut(coarse: CoarseRange, fine: ValueCounts, evidence: "_Outside") 
             return narrow
     if coarse.rough:
         return 0, 0
-    per_cell = 12 if fine.cells.scale is Scale.MONTH else 1
+    per_cell = 12 if fine.cells.scale is ValueScale.MONTH else 1
     low_cells, high_cells = (
         edges.index(end * per_cell) - edges.index(start * per_cell) for start, end in (coarse.low, coarse.high)
     )

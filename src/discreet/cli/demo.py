@@ -27,7 +27,7 @@ from discreet.cli.tour.recorder import Recorder
 from discreet.worlds.town import Town, write_town
 
 
-class Chapter(StrEnum):
+class TourChapter(StrEnum):
     """The chapters of the tour, in their order."""
 
     ALL = "all"
@@ -41,19 +41,19 @@ class Chapter(StrEnum):
     PUBLISH = "publish"
 
 
-CHAPTERS: dict[Chapter, Callable[[TourContext], None]] = {
-    Chapter.ASK: chapter_ask.show_chapter,
-    Chapter.ATTACK: chapter_attack.show_chapter,
-    Chapter.BUDGET: chapter_budget.show_chapter,
-    Chapter.KERNEL: chapter_kernel.show_chapter,
-    Chapter.LEARN: chapter_learn.show_chapter,
-    Chapter.ANONYMISE: chapter_anonymise.show_chapter,
-    Chapter.LOCAL: chapter_local.show_chapter,
-    Chapter.PUBLISH: chapter_publish.show_chapter,
+CHAPTERS: dict[TourChapter, Callable[[TourContext], None]] = {
+    TourChapter.ASK: chapter_ask.show_chapter,
+    TourChapter.ATTACK: chapter_attack.show_chapter,
+    TourChapter.BUDGET: chapter_budget.show_chapter,
+    TourChapter.KERNEL: chapter_kernel.show_chapter,
+    TourChapter.LEARN: chapter_learn.show_chapter,
+    TourChapter.ANONYMISE: chapter_anonymise.show_chapter,
+    TourChapter.LOCAL: chapter_local.show_chapter,
+    TourChapter.PUBLISH: chapter_publish.show_chapter,
 }
 
 
-def run_tour(chapter: Chapter, folder: Path, repetitions: Repetitions = FULL_TOUR) -> Path:
+def run_tour(chapter: TourChapter, folder: Path, repetitions: Repetitions = FULL_TOUR) -> Path:
     """Run a chapter or all chapters, and save the page and its pictures; the last printed line is the page's path."""
     start = time.perf_counter()
     recorder = Recorder(folder)
@@ -61,10 +61,10 @@ def run_tour(chapter: Chapter, folder: Path, repetitions: Repetitions = FULL_TOU
         write_town(Path(town_folder))
         context = TourContext(recorder, Town(Path(town_folder)), workers, repetitions)
         for listed_chapter, show_chapter in CHAPTERS.items():
-            if chapter in (Chapter.ALL, listed_chapter):
+            if chapter in (TourChapter.ALL, listed_chapter):
                 show_chapter(context)
     seconds = time.perf_counter() - start
-    is_complete = chapter is Chapter.ALL
+    is_complete = chapter is TourChapter.ALL
     path = write_page(folder / ("tour.html" if is_complete else f"tour-{chapter}.html"), recorder.sections, seconds)
     if is_complete:
         recorder.print_line("\nFor your own data (Parquet, CSV or DuckDB files), start with: discreet init DATA")
@@ -74,7 +74,7 @@ def run_tour(chapter: Chapter, folder: Path, repetitions: Repetitions = FULL_TOU
 
 
 def demo(
-    chapter: Annotated[Chapter, typer.Argument(help="The chapter to show.")] = Chapter.ALL,
+    chapter: Annotated[TourChapter, typer.Argument(help="The chapter to show.")] = TourChapter.ALL,
     out: Annotated[Path, typer.Option(help="Where to save the page and its pictures.")] = Path("tour"),
 ) -> None:
     """Show a tour of about a minute on simulated data, and save it as an HTML page."""

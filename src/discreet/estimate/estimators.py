@@ -104,7 +104,7 @@ class ColumnEstimate:
 
 
 @dataclass(frozen=True, eq=False)
-class Interval:
+class IntervalEstimate:
     """An estimate clamped to its possible range, and its confidence interval."""
 
     low: np.ndarray
@@ -117,15 +117,15 @@ class Interval:
         widest: np.ndarray = np.maximum(self.value - self.low, self.high - self.value)
         return widest
 
-    def sqrt(self) -> "Interval":
+    def sqrt(self) -> "IntervalEstimate":
         """Return the interval of the square root."""
-        return Interval(np.sqrt(self.low), np.sqrt(self.value), np.sqrt(self.high))
+        return IntervalEstimate(np.sqrt(self.low), np.sqrt(self.value), np.sqrt(self.high))
 
-    def square(self) -> "Interval":
+    def square(self) -> "IntervalEstimate":
         """Return the interval of the square."""
         one, other = self.low**2, self.high**2
         low = np.where(self.low * self.high < 0, 0.0, np.minimum(one, other))
-        return Interval(low, self.value**2, np.maximum(one, other))
+        return IntervalEstimate(low, self.value**2, np.maximum(one, other))
 
 
 def describe_noise(total: NoisyTotal) -> str:
@@ -237,7 +237,7 @@ def _unclamped_variance(moments: Moments, within: ValueRange, ddof: int) -> np.n
     return unclamped
 
 
-def _variance_interval(moments: Moments, within: ValueRange, ddof: int) -> Interval:
+def _variance_interval(moments: Moments, within: ValueRange, ddof: int) -> IntervalEstimate:
     tail, shift = _TAIL - _MEAN_TAIL, float(moments.shift)
     noises = joint_noise(moments.squares, moments.total, moments.count)
     size = nan_unless_positive(moments.count.scaled_values)
@@ -266,7 +266,7 @@ def _unclamped_ratio(total: NoisyTotal, count: NoisyTotal) -> np.ndarray:
     return ratio
 
 
-def _ratio_interval(total: NoisyTotal, count: NoisyTotal, within: ValueRange, tail: float) -> Interval:
+def _ratio_interval(total: NoisyTotal, count: NoisyTotal, within: ValueRange, tail: float) -> IntervalEstimate:
     size, one = nan_unless_positive(count.scaled_values), np.ones(len(count.values))
     numerator = LinearNoise(total.scaled_values, np.stack([one, 0 * one]))
     divisor = LinearNoise(size, np.stack([0 * one, one]))
@@ -283,7 +283,7 @@ class LinearNoise:
 
 def quotient_interval(
     numerator: LinearNoise, divisor: LinearNoise, noises: JointNoise, ends: tuple[float, float], tail: float = _TAIL
-) -> Interval:
+) -> IntervalEstimate:
     """Return N/D, and Fieller's interval: all t for which |N - t·D| is at most the quantile of its noise."""
     ratio = numerator.value / divisor.value
     weights = numerator.weights - ratio * divisor.weights
@@ -299,10 +299,12 @@ def quotient_interval(
     return _clamp_interval(ratio, down, up, ends)
 
 
-def _clamp_interval(unclamped: np.ndarray, down: np.ndarray, up: np.ndarray, ends: tuple[float, float]) -> Interval:
+def _clamp_interval(
+    unclamped: np.ndarray, down: np.ndarray, up: np.ndarray, ends: tuple[float, float]
+) -> IntervalEstimate:
     """Clamp an estimate to its possible range; its interval keeps its width and is clamped too."""
     value = np.clip(unclamped, *ends)
-    return Interval(np.maximum(value - down, ends[0]), value, np.minimum(value + up, ends[1]))
+    return IntervalEstimate(np.maximum(value - down, ends[0]), value, np.minimum(value + up, ends[1]))
 
 
 def nan_unless_positive(sizes: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet.estimate.estimators import (
     ColumnEstimate,
-    Interval,
+    IntervalEstimate,
     LinearNoise,
     NoisyTotal,
     ValueRange,
@@ -116,7 +116,7 @@ def pair_estimate(
     return _estimate(correlation if statistic is PairStatistic.CORR else correlation.square())
 
 
-def _estimate(interval: Interval) -> ColumnEstimate:
+def _estimate(interval: IntervalEstimate) -> ColumnEstimate:
     return ColumnEstimate(interval.value, interval.margins)
 
 

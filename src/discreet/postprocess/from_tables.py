@@ -25,7 +25,7 @@ from discreet.query.syntax.resolved_query import (
     Reference,
     ResolvedQuery,
     ResolvedSelect,
-    TableSource,
+    ResolvedTable,
     ValuesSource,
     WithQuery,
 )
@@ -199,7 +199,7 @@ def _plan_source(
 ) -> tuple[PlannedRelation, str]:
     """Return the relation of a source, and its SQL."""
     match item.source:
-        case TableSource(key):
+        case ResolvedTable(key):
             relation = tables[key]
             return replace(relation, is_single_row=item.source.is_single_row), relation.sql
         case WithQuery(ref):
@@ -212,7 +212,7 @@ def _plan_source(
 
 
 def _places(item: FromItem, relation: PlannedRelation) -> tuple[int, ...]:
-    if not isinstance(item.source, TableSource):
+    if not isinstance(item.source, ResolvedTable):
         return tuple(range(len(relation.fields)))
     by_name = {field.name: place for place, field in enumerate(relation.fields)}
     return tuple(by_name.get(name, -1) for name in item.source.columns)

@@ -100,8 +100,8 @@ def compile_query(
 
     >>> from sqlglot import parse_one
     >>> from discreet.query.syntax.resolve import resolve_query
-    >>> from discreet.query.syntax.resolved_query import TableSource
-    >>> table, sql = TableSource("r0", ("city", "n")), "SELECT city, 100 * n / 7 FROM r0 ORDER BY n DESC"
+    >>> from discreet.query.syntax.resolved_query import ResolvedTable
+    >>> table, sql = ResolvedTable("r0", ("city", "n")), "SELECT city, 100 * n / 7 FROM r0 ORDER BY n DESC"
     >>> query = resolve_query(parse_one(sql, read="postgres"), lambda _: table)
     >>> plan = compile_query(query, {"r0": pa.schema([("city", pa.string()), ("n", pa.int64())])})
     >>> plan.names

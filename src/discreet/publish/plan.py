@@ -37,7 +37,7 @@ Part = TypeVar("Part", bound=Entry)
 Positive = Annotated[Fraction, as_validator(_parse_positive)]
 
 
-class ReleaseEntry(Entry):
+class PlanHeading(Entry):
     """The section [release]."""
 
     name: TextLine = Field(description='Add name = "…", the title of the release.')
@@ -53,7 +53,7 @@ class ReleaseEntry(Entry):
         return self
 
 
-class TableEntry(Entry):
+class PlannedTable(Entry):
     """A section [tables.NAME]."""
 
     sql: str = Field(description='Add sql = "SELECT …".')
@@ -94,8 +94,8 @@ class PublicationPlan:
     ('Visits 2026', ['by_ward'], Fraction(1, 1))
     """
 
-    release: ReleaseEntry
-    tables: Mapping[str, TableEntry]
+    release: PlanHeading
+    tables: Mapping[str, PlannedTable]
     synthetic: Mapping[str, SyntheticEntry]
     text: str
     file_name: str = "plan"
@@ -111,8 +111,8 @@ class PublicationPlan:
         raw, problems = parse_toml(text, file_name), Problems(file_name, text)
         for key in raw.keys() - {"release", "tables", "synthetic"}:
             problems.add((key,), f'unknown section "{key}". A plan has [release], [tables.NAME] and [synthetic.NAME].')
-        release = problems.parse_entry(ReleaseEntry, raw.get("release", {}), ("release",))
-        tables = _parse_parts(TableEntry, raw, "tables", problems)
+        release = problems.parse_entry(PlanHeading, raw.get("release", {}), ("release",))
+        tables = _parse_parts(PlannedTable, raw, "tables", problems)
         synthetic = _parse_parts(SyntheticEntry, raw, "synthetic", problems)
         if not raw.get("tables") and not raw.get("synthetic"):
             problems.add((), "the plan publishes nothing. Add a section [tables.NAME] or [synthetic.NAME].")

@@ -31,7 +31,7 @@ from discreet.query.syntax.resolved_query import (
     ResolvedQuery,
     ResolvedSelect,
     ResolvedSetOperation,
-    TableSource,
+    ResolvedTable,
     ValuesSource,
     WithQuery,
     map_nested,
@@ -83,7 +83,7 @@ def _bind_item(item: FromItem, ctes: BoundCtes, context: BindContext) -> BoundSo
     match item.source:
         case WithQuery(ref):
             return name_source(ctes[ref], item)
-        case TableSource(str(name)):
+        case ResolvedTable(str(name)):
             return name_source(_bind_table(name, item, context), item)
         case ResolvedSelect() | ResolvedSetOperation():
             return name_source(bind_query(item.source, ctes, context), item)

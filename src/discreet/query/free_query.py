@@ -19,7 +19,7 @@ from discreet.policy import Between, DeclaredTable, Keys, References
 from discreet.policy.toml import list_text, value_text
 from discreet.query.relations.bound_sources import BindContext
 from discreet.query.syntax.names import name_hint, same_name
-from discreet.query.syntax.resolved_query import ResolvedQuery, TableSource, all_sources
+from discreet.query.syntax.resolved_query import ResolvedQuery, ResolvedTable, all_sources
 from discreet.query.syntax.syntax_tree import quote_name, refuse
 from discreet.query.table_sources import column_types
 
@@ -61,15 +61,15 @@ class FreeTables:
     catalog: Mapping[str, pa.Table]
 
 
-def find_table(node: exp.Table, context: BindContext) -> TableSource:
+def find_table(node: exp.Table, context: BindContext) -> ResolvedTable:
     """Return the table of this name that the analyst may query, or a table of information_schema."""
     if node.db and not node.catalog and same_name(node.args["db"], _SCHEMA):
         name = _catalog_name(node)
-        return TableSource(f"{_SCHEMA}.{name}", tuple(_CATALOG_SCHEMAS[name].names))
+        return ResolvedTable(f"{_SCHEMA}.{name}", tuple(_CATALOG_SCHEMAS[name].names))
     if node.db or node.catalog:
         raise refuse(node, "FROM", "schema names are not supported", "Write the table's name alone.")
     table = policy_table(node, context)
-    return TableSource(table.name, tuple(column_types(context.public_tables, table)))
+    return ResolvedTable(table.name, tuple(column_types(context.public_tables, table)))
 
 
 def policy_table(node: exp.Table, context: BindContext) -> DeclaredTable:
@@ -84,7 +84,7 @@ def policy_table(node: exp.Table, context: BindContext) -> DeclaredTable:
 
 def free_tables(query: ResolvedQuery, context: BindContext) -> FreeTables | None:
     """Return the tables of a query that reads no private one; None if it does."""
-    names = [str(item.source.key) for item in all_sources(query) if isinstance(item.source, TableSource)]
+    names = [str(item.source.key) for item in all_sources(query) if isinstance(item.source, ResolvedTable)]
     tables = {name: context.policy.tables.get(name) for name in names}
     if any(table is not None and not table.public for table in tables.values()):
         return None

@@ -36,7 +36,7 @@ from discreet.query.free_query import FreeTables, find_table, free_tables, polic
 from discreet.query.relations.bound_sources import BindContext, PrivateSource, PublicTables, RequestedBounds
 from discreet.query.syntax import parse
 from discreet.query.syntax.resolve import resolve_query
-from discreet.query.syntax.resolved_query import ResolvedQuery, TableSource, all_sources
+from discreet.query.syntax.resolved_query import ResolvedQuery, ResolvedTable, all_sources
 from discreet.query.syntax.syntax_tree import refuse
 
 T = TypeVar("T")
@@ -98,7 +98,7 @@ def bind_rows(draft: QueryDraft) -> QueryDraft:
     if draft.free is not None:
         return replace(draft, outer=draft.resolved)
     outer = bind_released_query(draft.resolved, draft.context)
-    keys = [item.source.key for item in all_sources(outer) if isinstance(item.source, TableSource)]
+    keys = [item.source.key for item in all_sources(outer) if isinstance(item.source, ResolvedTable)]
     bound = dict.fromkeys(key for key in keys if isinstance(key, PlannedRelease))
     return replace(
         draft, outer=outer, releases={key: replace(key, name=f"r{number}") for number, key in enumerate(bound)}

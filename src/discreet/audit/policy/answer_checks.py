@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from discreet.answer.model import Answer
 from discreet.audit.policy.curator_pairs import (
     CuratorPair,
-    PreparedQuery,
+    PairQuery,
     exact_totals,
     prepare_query,
     release_event,
@@ -31,7 +31,7 @@ AskOutcome = Answer | Exception
 
 
 def answer_checks(
-    queries: Sequence[tuple[PreparedQuery, Sequence[CuratorPair]]], cost: CostRequest
+    queries: Sequence[tuple[PairQuery, Sequence[CuratorPair]]], cost: CostRequest
 ) -> Iterator[CheckResult]:
     """Check the answers that analysts get, with and without the planted unit."""
     results = [
@@ -44,7 +44,7 @@ def answer_checks(
         )
 
 
-def _violated_claims(prepared: PreparedQuery, pair: CuratorPair, cost: CostRequest) -> set[str]:
+def _violated_claims(prepared: PairQuery, pair: CuratorPair, cost: CostRequest) -> set[str]:
     """Return the claims that the answers to one query violate."""
     violations = set()
     with with_fresh_ledger(pair.present) as curator, with_fresh_ledger(pair.absent) as other:
@@ -87,7 +87,7 @@ def error_check(queries: Sequence[AuditQuery], pairs: Sequence[CuratorPair], cos
     return check_result("Whether a query fails does not depend on the unit", violations, coverage)
 
 
-def _fails(curator: Curator, prepared: PreparedQuery) -> bool:
+def _fails(curator: Curator, prepared: PairQuery) -> bool:
     try:
         exact_totals(curator, prepared)
     except EngineError:
@@ -120,7 +120,7 @@ def _outcome_name(outcome: AskOutcome) -> str:
     return _REFUSED if isinstance(outcome, Refused) else _FAILED
 
 
-def _public_shape(outcome: AskOutcome, prepared: PreparedQuery) -> tuple[object, ...]:
+def _public_shape(outcome: AskOutcome, prepared: PairQuery) -> tuple[object, ...]:
     """Return what must not depend on the data: columns, types, cost, and the groups if they are public."""
     if not isinstance(outcome, Answer):
         return type(outcome).__name__, str(outcome)

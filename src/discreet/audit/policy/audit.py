@@ -15,7 +15,7 @@ from discreet.audit.hypothesis_tests import rho_lower_bound
 from discreet.audit.policy.answer_checks import answer_checks, check_result, error_check, format_query_count
 from discreet.audit.policy.curator_pairs import (
     CuratorPair,
-    PreparedQuery,
+    PairQuery,
     cost_request,
     exact_totals,
     open_curator_pairs,
@@ -45,7 +45,7 @@ ProgressTracker = Callable[[Sequence[Any], str], Iterable[Any]]
 class _WorstCase:
     """A query with the pair of databases whose exact answers differ most, and the test for this pair."""
 
-    prepared: PreparedQuery
+    prepared: PairQuery
     pair: CuratorPair
     test: LikelihoodTest
     share_of_sensitivity: float  # the largest over all placements
@@ -129,7 +129,7 @@ def _select_queries(queries: list[AuditQuery], only: Sequence[str]) -> list[Audi
 
 def _prepare_queries(
     queries: list[AuditQuery], curator: Curator, cost: CostRequest
-) -> tuple[list[PreparedQuery], list[RefusedQuery]]:
+) -> tuple[list[PairQuery], list[RefusedQuery]]:
     prepared, refused = [], []
     for query in queries:
         try:
@@ -141,7 +141,7 @@ def _prepare_queries(
     return prepared, refused
 
 
-def _find_worst_case(prepared: PreparedQuery, pairs: list[CuratorPair]) -> _WorstCase:
+def _find_worst_case(prepared: PairQuery, pairs: list[CuratorPair]) -> _WorstCase:
     """Find the placement of the unit that changes the exact answer most, relative to the noise."""
     cases, failing = [], []
     for pair in pairs:
@@ -219,7 +219,7 @@ def _test_statistics(curator: Curator, worst_case: _WorstCase, runs: int) -> np.
 
 
 def _measure_unique_group(
-    prepared: PreparedQuery, pair: CuratorPair, test: LikelihoodTest, runs: int, error: float
+    prepared: PairQuery, pair: CuratorPair, test: LikelihoodTest, runs: int, error: float
 ) -> Finding:
     """Count how often a group that only the planted unit has is released; without the unit it never is."""
     hits = sum(test.shows_unique_group(parts) for parts in repeat_release(pair.present, prepared, runs))

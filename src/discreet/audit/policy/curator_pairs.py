@@ -47,7 +47,7 @@ class CuratorPair:
 
 
 @dataclass(frozen=True)
-class PreparedQuery:
+class PairQuery:
     """A planned query with its noise and its cost."""
 
     query: AuditQuery
@@ -116,7 +116,7 @@ def cost_request(policy: Policy, epsilon: Fraction) -> CostRequest:
     return CostRequest(epsilon, None, None)
 
 
-def prepare_query(curator: Curator, query: AuditQuery, cost: CostRequest) -> PreparedQuery:
+def prepare_query(curator: Curator, query: AuditQuery, cost: CostRequest) -> PairQuery:
     """Plan a query and its noise by the same steps as `Curator.ask`; Refused if the policy does not allow it."""
     policy, engine = curator.policy, curator._engine  # noqa: SLF001 - the curator has no public interface for this
 
@@ -129,10 +129,10 @@ def prepare_query(curator: Curator, query: AuditQuery, cost: CostRequest) -> Pre
     plan = plan_query(query.sql, policy, engine, by=OWNER, groups=query.groups, rows=query.rows)
     target = pricing.accuracy_target(plan, pricing.read_cost_request(plan, cost, OWNER, policy), policy, empty_history)
     release_plan = pricing.plan_release(target.histories, target.allocation, target.delta)
-    return PreparedQuery(query, release_plan.asks, release_plan.marginal_cost)
+    return PairQuery(query, release_plan.asks, release_plan.marginal_cost)
 
 
-def exact_totals(curator: Curator, prepared: PreparedQuery) -> list[EngineTotals]:
+def exact_totals(curator: Curator, prepared: PairQuery) -> list[EngineTotals]:
     """Return the exact totals of a query, for internal comparison only."""
     return [curator._engine.totals(request.question) for request in prepared.requests]  # noqa: SLF001 - as above
 
@@ -140,7 +140,7 @@ def exact_totals(curator: Curator, prepared: PreparedQuery) -> list[EngineTotals
 class _CachedTotals:
     """An engine that returns the totals of one query from memory, so that repeated releases read little."""
 
-    def __init__(self, curator: Curator, prepared: PreparedQuery) -> None:
+    def __init__(self, curator: Curator, prepared: PairQuery) -> None:
         self._engine = curator._engine  # noqa: SLF001 - as above
         self._totals = {
             request.question: totals
@@ -153,7 +153,7 @@ class _CachedTotals:
         return self._totals[question]
 
 
-def repeat_release(curator: Curator, prepared: PreparedQuery, runs: int) -> Iterator[tuple[NoisyTotals, ...]]:
+def repeat_release(curator: Curator, prepared: PairQuery, runs: int) -> Iterator[tuple[NoisyTotals, ...]]:
     """Release the answer to a query `runs` times, each charged and with fresh noise, as `Curator.ask` does."""
     release_size, engine = len(prepared.requests), _CachedTotals(curator, prepared)
     for start in range(0, runs, _RUNS_PER_CHARGE):
@@ -163,7 +163,7 @@ def repeat_release(curator: Curator, prepared: PreparedQuery, runs: int) -> Iter
             yield parts[index : index + release_size]
 
 
-def release_event(curator: Curator, prepared: PreparedQuery) -> Event:
+def release_event(curator: Curator, prepared: PairQuery) -> Event:
     """Release a query once and return its event from the ledger."""
     with memory_ledger(name="audit", budget=_audit_budget(prepared.cost)) as ledger:
         _release_many(curator, prepared, 1, curator._engine, ledger)  # noqa: SLF001 - as above
@@ -178,7 +178,7 @@ def with_fresh_ledger(curator: Curator) -> Iterator[Curator]:
 
 
 def _release_many(
-    curator: Curator, prepared: PreparedQuery, count: int, engine: TotalsEngine, ledger: Ledger
+    curator: Curator, prepared: PairQuery, count: int, engine: TotalsEngine, ledger: Ledger
 ) -> ReleaseResult:
     loss = prepared.cost
     epsilon = None if loss.epsilon is None else count * loss.epsilon

@@ -14,7 +14,7 @@ import pyarrow as pa
 from discreet import privacy
 from discreet.answer.model import Answer
 from discreet.audit.policy.answer_checks import ask_curator, check_result, format_query_count
-from discreet.audit.policy.curator_pairs import PreparedQuery, exact_totals, write_policy_copy
+from discreet.audit.policy.curator_pairs import PairQuery, exact_totals, write_policy_copy
 from discreet.audit.policy.neighbouring_databases import NeighbouringDatabases, neighbouring_databases
 from discreet.audit.policy.query_suite import AuditQuery
 from discreet.audit.policy.result import CheckResult
@@ -59,7 +59,7 @@ class _InterceptedEngine:
 
 
 def ledger_checks(
-    policy: Policy, prepared_queries: Sequence[PreparedQuery], cost: CostRequest, *, random_state: int = 0
+    policy: Policy, prepared_queries: Sequence[PairQuery], cost: CostRequest, *, random_state: int = 0
 ) -> Iterator[CheckResult]:
     """Check the guarantees of the ledger, on dummy data with its own ledger file."""
     by_placement = {
@@ -148,7 +148,7 @@ def _check_exhausted_budget(
 
 
 def _check_row_order(
-    policy: Policy, data: NeighbouringDatabases, prepared_queries: Sequence[PreparedQuery], folder: Path
+    policy: Policy, data: NeighbouringDatabases, prepared_queries: Sequence[PairQuery], folder: Path
 ) -> CheckResult:
     """Check that exact totals do not change when the rows of every table are reversed."""
     reversed_tables = {

@@ -48,7 +48,7 @@ from discreet.query.aggregation.group_keys import GroupedSelect, GroupRewriter, 
 from discreet.query.aggregation.quantile_aggregates import ValueAggregate
 from discreet.query.aggregation.sum_grids import Scale, SumTotals, max_magnitude, product_total, sum_totals
 from discreet.query.relations.bound_sources import BindContext, ColumnInfo
-from discreet.query.syntax.resolved_query import FromItem, Reference, ResolvedSelect, TableSource, computed_column
+from discreet.query.syntax.resolved_query import FromItem, Reference, ResolvedSelect, ResolvedTable, computed_column
 from discreet.query.syntax.syntax_tree import NestedQuery, refuse
 
 _FULL_WEIGHT = Fraction(1)
@@ -252,7 +252,7 @@ def build_release(
         cause = "the SELECT list has only constants"
         raise refuse(select.node, "SELECT", cause, "Add an aggregate such as COUNT(*), or group by a column.")
     release = _planned_release(grouped, labels, group_rows(grouped.rows, grouped.keys, context), context)
-    table = TableSource(release, tuple(columns), is_single_row=not grouped.keys)
+    table = ResolvedTable(release, tuple(columns), is_single_row=not grouped.keys)
     return replace(outer, sources=(FromItem(ref, None, table, table.columns, select.node),))
 
 

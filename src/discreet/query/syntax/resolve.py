@@ -18,8 +18,8 @@ from discreet.query.syntax.resolved_query import (
     ResolvedQuery,
     ResolvedSelect,
     ResolvedSetOperation,
+    ResolvedTable,
     SelectItem,
-    TableSource,
     ValuesSource,
     WithQuery,
     all_sources,
@@ -41,7 +41,7 @@ from discreet.query.syntax.syntax_tree import (
     sql_of,
 )
 
-FindTable = Callable[[exp.Table], TableSource]  # refuses tables that do not exist
+FindTable = Callable[[exp.Table], ResolvedTable]  # refuses tables that do not exist
 WithQueries = Mapping[str, WithQuery]  # by name, inner ones last
 _CLAUSES = "with_ expressions distinct from_ joins where group having qualify windows order limit offset"
 _SET_CLAUSES = "with_ this expression distinct order limit offset"
@@ -57,7 +57,7 @@ def resolve_query(query: exp.Expr, find_table: FindTable) -> ResolvedQuery:
     """Resolve the names of a query.
 
     >>> from sqlglot import parse_one
-    >>> table = TableSource("t", ("a", "b"))
+    >>> table = ResolvedTable("t", ("a", "b"))
     >>> resolved = resolve_query(parse_one("SELECT *, a + 1 AS c FROM t ORDER BY c", read="postgres"), lambda _: table)
     >>> resolved.names, resolved.order[0].index
     (('a', 'b', 'c'), 2)
@@ -220,7 +220,7 @@ class _Resolver:
     def _source(self, node: exp.Expr, ctes: WithQueries, scope: Scope) -> FromItem:
         """Resolve one source of FROM."""
         alias, ref = node.args.get("alias"), self.refs.get(id(node), "")
-        source: TableSource | ValuesSource | WithQuery | ResolvedQuery
+        source: ResolvedTable | ValuesSource | WithQuery | ResolvedQuery
         name: str | None = None
         match node:
             case exp.Table() if isinstance(node.this, exp.Identifier):

@@ -25,7 +25,7 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class TableSource:
+class ResolvedTable:
     """A table, known to the caller by its `key`: one that the query names, or that takes the place of a release."""
 
     key: Hashable
@@ -71,7 +71,7 @@ class FromItem:
 
     ref: str
     alias: str | None
-    source: "TableSource | ValuesSource | WithQuery | ResolvedSelect | ResolvedSetOperation"
+    source: "ResolvedTable | ValuesSource | WithQuery | ResolvedSelect | ResolvedSetOperation"
     columns: tuple[str, ...]
     node: exp.Expr
     join: Join | None = None
