@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from discreet.engines import server_session
 from discreet.engines.duckdb.engine import DuckDB, Tuning
-from discreet.engines.postgres import engine as module
 from discreet.engines.postgres import session
 from discreet.engines.postgres.engine import Postgres
 from discreet.engines.table_source import EngineError, TableSource, Unavailable
@@ -717,7 +717,7 @@ def test_a_question_that_is_under_way_is_stopped_by_closing(admin, url):
 
 
 def test_closing_works_while_rows_are_left(url, monkeypatch):
-    monkeypatch.setattr(module, "_STOP_TIMEOUT", 0.2)
+    monkeypatch.setattr(server_session, "_STOP_TIMEOUT", 0.2)
     engine = Postgres(MANY, url=url)
     batches = engine.batches(FIT, ("x",), 1000)
     next(batches)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from discreet.engines import server_session
 from discreet.engines.duckdb.engine import DuckDB, Tuning
 from discreet.engines.spark import connection
 from discreet.engines.spark import engine as module
@@ -471,7 +472,7 @@ def test_a_server_that_ignores_cancellation_is_abandoned(folder, monkeypatch):
 
 
 def test_closing_stops_a_question_that_is_running(sail, folder, monkeypatch):
-    monkeypatch.setattr(module, "_STOP_TIMEOUT", 30)
+    monkeypatch.setattr(server_session, "_STOP_TIMEOUT", 30)
     engine, failed = Spark({"visits": TableSource(str(folder), TYPES)}, url=sail.url), []
 
     def ask():
@@ -491,7 +492,7 @@ def test_closing_stops_a_question_that_is_running(sail, folder, monkeypatch):
 
 
 def test_closing_does_not_wait_for_batches_that_nobody_takes(sail, folder, monkeypatch):
-    monkeypatch.setattr(module, "_STOP_TIMEOUT", 0.2)
+    monkeypatch.setattr(server_session, "_STOP_TIMEOUT", 0.2)
     engine = Spark({"visits": TableSource(str(folder), TYPES)}, url=sail.url)
     given = engine.batches(SCAN, ("cost",), 100)
     next(given)

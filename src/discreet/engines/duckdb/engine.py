@@ -21,6 +21,7 @@ from discreet.engines.duckdb.dialect import DUCKDB
 from discreet.engines.duckdb.frames import open_frame, open_parquet
 from discreet.engines.duckdb.spill import SpillFolder, make_spill_folder
 from discreet.engines.interface import Tuning
+from discreet.engines.public_tables import select_fanout, select_rows, select_values
 from discreet.engines.row_selects import select_rows_by_unit
 from discreet.engines.sql_totals import compute_totals
 from discreet.engines.stored_groups import StoredGroups, groups_units
@@ -248,23 +249,19 @@ class DuckDB:
     def values(self, table: str, column: str) -> list[Any]:
         """Return the distinct values of a column of a PUBLIC table, sorted, without NULL."""
         name = quote_name(self._require_column(table, column))
-        sql = f"SELECT DISTINCT {name} AS v FROM {quote_name(table)} WHERE {name} IS NOT NULL ORDER BY v"  # noqa: S608
-        distinct: list[Any] = self.query(sql).column("v").to_pylist()
+        sql = select_values(quote_name(table), name)
+        distinct: list[Any] = self.query(f"{sql} ORDER BY v").column("v").to_pylist()
         return distinct
 
     def fanout(self, table: str, columns: tuple[str, ...]) -> int:
         """Return the largest number of rows of a PUBLIC table that are equal in these columns; NULL equals nothing."""
         names = [quote_name(self._require_column(table, column)) for column in columns]
-        present = " AND ".join(f"{name} IS NOT NULL" for name in names) or "TRUE"
-        rows = f"SELECT COUNT(*) AS n FROM {quote_name(table)} WHERE {present}"  # noqa: S608 - names in quotes
-        grouped = f"{rows} GROUP BY {', '.join(names)}" if names else rows
-        return int(self.query(f"SELECT COALESCE(MAX(n), 0) AS n FROM ({grouped})").column("n")[0].as_py())  # noqa: S608
+        return int(self.query(select_fanout(quote_name(table), names)).column("n")[0].as_py())
 
     def rows(self, table: str, columns: tuple[str, ...], limit: int) -> pa.Table:
         """Return these columns of a PUBLIC table, at most `limit` rows; files of other tables are not looked at."""
-        names = ", ".join(quote_name(self._require_column(table, column)) for column in columns)
-        sql = f"SELECT {names} FROM {quote_name(table)} LIMIT {limit:d}"  # noqa: S608 - names in quotes
-        return self._query(sql, {table: self._file_stamps[table]})
+        names = [quote_name(self._require_column(table, column)) for column in columns]
+        return self._query(select_rows(quote_name(table), names, limit), {table: self._file_stamps[table]})
 
     def close(self) -> None:
         """Cancel a running question and release all resources; closing twice does nothing."""

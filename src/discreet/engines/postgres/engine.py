@@ -6,7 +6,6 @@ error for some rows, questions fail; it should return NULL instead.
 """
 
 import threading
-import time
 import warnings
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +29,9 @@ from discreet.engines.postgres.errors import (
 from discreet.engines.postgres.role import excess_privileges, read_only_role_sql
 from discreet.engines.postgres.session import PostgresQuerySession, Snapshot
 from discreet.engines.postgres.tables import PostgresSourceTable, look_up_table, parse_table_name, placeholder_table
+from discreet.engines.public_tables import select_fanout, select_rows, select_values
 from discreet.engines.row_selects import select_rows_by_unit
+from discreet.engines.server_session import close_when_idle
 from discreet.engines.sql_totals import compute_totals
 from discreet.engines.table_source import MISFIT_ADVICE, EngineError, TableSource, Unavailable
 from discreet.kernel.errors import PolicyError
@@ -42,7 +43,6 @@ from discreet.kernel.sqlgen.dialect import Dialect, quote_name
 from discreet.postgres.server import server_description
 
 _OPEN_TIMEOUT = 30.0  # seconds to read the catalog
-_STOP_TIMEOUT = 2.0  # seconds from cancelling a question to cutting its connection
 _MIN_VERSION = 13
 HIDDEN_ROWS_MESSAGE = "row-level security hides rows of {} from this role, so answers cover visible rows only"
 _MAX_ATTEMPTS = 3  # to look up tables that are being replaced
@@ -132,40 +132,28 @@ class Postgres:
         """Return the distinct values of a column of a PUBLIC table, sorted, without NULL."""
         (name,) = self._quoted_columns(table, (column,))
         with self.prepare({table: frozenset({column})}) as reader:
-            rows = f"SELECT DISTINCT {name} AS v FROM {self.dialect.table_source(table)} AS t WHERE {name} IS NOT NULL"  # noqa: S608
-            distinct: list[Any] = reader.run_select(f"{rows} ORDER BY v").column("v").to_pylist()
+            sql = select_values(f"{self.dialect.table_source(table)} AS t", name)
+            distinct: list[Any] = reader.run_select(f"{sql} ORDER BY v").column("v").to_pylist()
         return distinct
 
     def fanout(self, table: str, columns: tuple[str, ...]) -> int:
         """Return the largest number of rows of a PUBLIC table that are equal in these columns; NULL equals nothing."""
         names = self._quoted_columns(table, columns)
-        present = " AND ".join(f"{name} IS NOT NULL" for name in names) or "TRUE"
         with self.prepare({table: frozenset(columns)}) as reader:
-            rows = f"SELECT COUNT(*) AS n FROM {self.dialect.table_source(table)} AS t WHERE {present}"  # noqa: S608
-            grouped = f"{rows} GROUP BY {', '.join(names)}" if names else rows
-            largest = reader.run_select(f"SELECT COALESCE(MAX(n), 0) AS n FROM ({grouped}) AS g")  # noqa: S608 - quoted names
+            largest = reader.run_select(select_fanout(f"{self.dialect.table_source(table)} AS t", names))
         return int(largest.column("n")[0].as_py())
 
     def rows(self, table: str, columns: tuple[str, ...], limit: int) -> pa.Table:
         """Return these columns of a PUBLIC table, at most `limit` rows."""
-        names = ", ".join(self._quoted_columns(table, columns))
+        names = self._quoted_columns(table, columns)
         with self.prepare({table: frozenset(columns)}) as reader:
-            return reader.run_select(f"SELECT {names} FROM {self.dialect.table_source(table)} AS t LIMIT {limit:d}")  # noqa: S608
+            return reader.run_select(select_rows(f"{self.dialect.table_source(table)} AS t", names, limit))
 
     def close(self) -> None:
         """Cancel a running question and release all resources; closing twice does nothing."""
-        if not self._finalizer.alive or not self._session.is_own_process:
-            return
-        self._session.stop_accepting()
-        start = time.monotonic()
-        while not (acquired := self._question_lock.acquire(timeout=0.05)):
-            waited = time.monotonic() - start
-            if waited > 2 * _STOP_TIMEOUT:
-                break  # a consumer of batches() has stopped reading and holds the lock
-            (self._session.cancel if waited < _STOP_TIMEOUT else self._session.disconnect)()
-        self._finalizer()
-        if acquired:
-            self._question_lock.release()
+        if self._finalizer.alive and self._session.is_own_process:
+            self._session.stop_accepting()
+            close_when_idle(self._session, self._question_lock, self._finalizer)
 
     def __enter__(self) -> Self:
         return self

@@ -124,7 +124,7 @@ class PostgresQuerySession:
         finally:
             timer.cancel()
 
-    def cancel(self) -> None:
+    def interrupt(self) -> None:
         """Ask the server to cancel the running statement."""
         with self._connection_lock, suppress(driver().Error):
             if self._connection is not None and not self._connection.closed:

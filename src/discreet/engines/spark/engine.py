@@ -10,7 +10,6 @@ format determines the isolation. Each total is bounded in its own SELECT, so pri
 """
 
 import threading
-import time
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +23,8 @@ import pyarrow as pa
 
 from discreet.engines.column_usage import ColumnUsage, usage_of_questions, usage_of_relation
 from discreet.engines.interface import Tuning
+from discreet.engines.public_tables import select_fanout, select_rows, select_values
+from discreet.engines.server_session import close_when_idle
 from discreet.engines.spark.casts import backtick_quote
 from discreet.engines.spark.connection import server_name, server_url
 from discreet.engines.spark.dialect import SPARK
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
 _OPEN_TIMEOUT = 120.0  # seconds to read schemas
-_STOP_TIMEOUT = 2.0  # seconds from interrupting a question to cutting its connection
 _NO_TABLES: ColumnUsage = {}
 _DEFAULT_TUNING = Tuning()
 
@@ -209,39 +209,24 @@ class Spark:
     def values(self, table: str, column: str) -> list[Any]:
         """Return the distinct values of a column of a PUBLIC table, sorted, without NULL."""
         (name,) = self._quoted_columns(table, (column,))
-        rows = f"SELECT DISTINCT {name} AS v FROM {self._views.tables[table].view} WHERE {name} IS NOT NULL"  # noqa: S608
-        return sorted(self.query(rows, {table: frozenset({column})}).column("v").to_pylist())
+        sql = select_values(self._views.tables[table].view, name)
+        return sorted(self.query(sql, {table: frozenset({column})}).column("v").to_pylist())
 
     def fanout(self, table: str, columns: tuple[str, ...]) -> int:
         """Return the largest number of rows of a PUBLIC table that are equal in these columns; NULL equals nothing."""
-        names = self._quoted_columns(table, columns)
-        present = " AND ".join(f"{name} IS NOT NULL" for name in names) or "TRUE"
-        rows = f"SELECT COUNT(*) AS n FROM {self._views.tables[table].view} WHERE {present}"  # noqa: S608 - names in quotes
-        grouped = f"{rows} GROUP BY {', '.join(names)}" if names else rows
-        largest_sql = f"SELECT COALESCE(MAX(n), 0) AS n FROM ({grouped}) AS g"  # noqa: S608
-        largest = self.query(largest_sql, {table: frozenset(columns)})
-        return int(largest.column("n")[0].as_py())
+        sql = select_fanout(self._views.tables[table].view, self._quoted_columns(table, columns))
+        return int(self.query(sql, {table: frozenset(columns)}).column("n")[0].as_py())
 
     def rows(self, table: str, columns: tuple[str, ...], limit: int) -> pa.Table:
         """Return these columns of a PUBLIC table, at most `limit` rows."""
-        names = ", ".join(self._quoted_columns(table, columns))
-        sql = f"SELECT {names} FROM {self._views.tables[table].view} LIMIT {limit:d}"  # noqa: S608 - names in quotes
+        sql = select_rows(self._views.tables[table].view, self._quoted_columns(table, columns), limit)
         return self.query(sql, {table: frozenset(columns)})
 
     def close(self) -> None:
         """Cancel a running question and release all resources; closing twice does nothing."""
-        if not self._finalizer.alive or not self._session.is_own_process:
-            return
-        self._session.stop_accepting()
-        start = time.monotonic()
-        while not (acquired := self._question_lock.acquire(timeout=0.05)):
-            waited = time.monotonic() - start
-            if waited > 2 * _STOP_TIMEOUT:
-                break  # a consumer of batches() has stopped reading and holds the lock
-            (self._session.interrupt if waited < _STOP_TIMEOUT else self._session.disconnect)()
-        self._finalizer()
-        if acquired:
-            self._question_lock.release()
+        if self._finalizer.alive and self._session.is_own_process:
+            self._session.stop_accepting()
+            close_when_idle(self._session, self._question_lock, self._finalizer)
 
     def __enter__(self) -> Self:
         return self
