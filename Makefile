@@ -8,7 +8,7 @@ DEMO_READY := .venv/.demo-ready
 # Compiled modules are kept, whatever the environment says: tests start hundreds of processes that would compile anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-all check slow mutants bench mission pictures clean
+.PHONY: setup demo test test-all check slow mutants bench mission pictures docs clean
 
 setup: $(READY)
 
@@ -41,6 +41,7 @@ test-all: setup
 check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/codespell src docs tools mission bench *.md
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/claims.py check
@@ -60,6 +61,9 @@ mission: setup
 pictures: setup
 	$(BIN)/python -m tools.pictures
 
+docs: setup
+	$(BIN)/python tools/documentation_site.py
+
 clean:
-	rm -rf .venv .peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .mutants tour
+	rm -rf site .venv .peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .mutants tour
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
