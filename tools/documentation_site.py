@@ -34,7 +34,7 @@ NAV: dict[str, list[str]] = {
     "Analyse": ["asking", "python", "learning"],
     "Publish": ["publishing", "report"],
     "Serve": ["serving", "clients", "agents", "page"],
-    "Teach": ["attacks", "attacks/*", "anonymity", "local", "glossary"],
+    "Teach": ["course", "course/*", "attacks", "attacks/*", "anonymity", "local", "glossary"],
     "Review": ["design", "proofs", "auditing", "mission", "evidence"],
     "Reference": ["reference", "commands", "api/*", "CHANGELOG", "CONTRIBUTING", "SECURITY"],
 }
