@@ -41,7 +41,7 @@ test-all: setup
 check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/codespell src docs tools mission bench *.md
+	$(BIN)/codespell src docs examples tools mission bench *.md
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/claims.py check
