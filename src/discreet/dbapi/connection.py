@@ -96,8 +96,8 @@ def _stating_missing_cost() -> Iterator[None]:
     """Say in SQL how a missing cost is given."""
     try:
         yield
-    except CostMissing:
-        raise QuestionRefused(_NO_COST) from None
+    except CostMissing as missing:
+        raise QuestionRefused(f"{_NO_COST} {missing.free}".rstrip()) from None
 
 
 def connect(

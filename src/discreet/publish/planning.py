@@ -19,6 +19,7 @@ from discreet.kernel.relation import Relation
 from discreet.pricing.cost_request import CostRequest, data_version
 from discreet.privacy.calibration import reserved_noises
 from discreet.publish.codes import coded_rows
+from discreet.publish.describe import ADDED_SUFFIXES
 from discreet.publish.eligible import AddingTable, adding_table, family_axes
 from discreet.publish.family import Family, family_fingerprint, plan_family, row_measure
 from discreet.publish.marginals.axes import table_shape
@@ -139,7 +140,7 @@ def _plan_query(curator: Curator, plan: PublicationPlan, name: str) -> QueryPlan
 
 def _check_columns(plan: PublicationPlan, name: str, columns: Sequence[str]) -> None:
     """Refuse columns with the names of columns that the files of a table have besides."""
-    added = {f"{column}_{ending}": column for column in columns for ending in ("margin", "whole")}
+    added = {f"{column}{ending}": column for column in columns for ending in ADDED_SUFFIXES}
     for column in columns:
         if column in added:
             plan.refuse(

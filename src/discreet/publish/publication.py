@@ -18,7 +18,7 @@ from discreet.kernel.ledger.terms import OverBudget
 from discreet.kernel.loss import ZERO_LOSS, Loss
 from discreet.pricing import data_version
 from discreet.pricing.remaining_budget import remaining_text
-from discreet.publish.describe import Describable
+from discreet.publish.file_tables import Describable
 from discreet.publish.files import write_release
 from discreet.publish.manifest import file_digests, read_manifest, text_digest
 from discreet.publish.parts import Part, PartResult, plan_of
