@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -231,6 +232,46 @@ def test_a_plan_that_cannot_be_published_is_refused_with_its_line_before_the_cha
             curator.publish(PublicationPlan.parse(text), tmp_path / "out")
         assert named in str(caught.value)
         assert not curator.ledger.events()
+
+
+def with_margin(margin, more=""):
+    return PublicationPlan.parse(
+        "[release]\nname = 'x'\nepsilon = 1\n[tables.a]\nsql = 'SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward'\n"
+        f"margin = {margin}\n[tables.b]\nsql = 'SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex'\n{more}"
+    )
+
+
+@both_budgets
+@pytest.mark.parametrize("more", ["", "margin = 0.02"])
+def test_the_least_margin_that_is_named_can_be_reached_and_little_less_cannot(budget, more):
+    with curator_on(visits(), budget=budget) as curator:
+        with pytest.raises(PolicyError, match="least") as refusal:
+            forecast(curator, with_margin(0.01, more))
+        least = float(re.search(r"least is about (\d+(?:\.\d+)?)", str(refusal.value))[1])
+        other = f"margin = {2.02 * least}" if more else ""
+        assert forecast(curator, with_margin(1.01 * least, other)).tables
+        with pytest.raises(PolicyError, match="least"):
+            forecast(curator, with_margin(0.97 * least, f"margin = {1.94 * least}" if more else ""))
+
+
+PLAN_UNITS = {
+    "epsilon = 1": ("epsilon", "rho"),
+    "rho = 0.02": ("rho", "epsilon"),
+}
+
+
+@pytest.mark.parametrize(("cost", "units"), PLAN_UNITS.items(), ids=PLAN_UNITS)
+def test_refusals_are_in_the_unit_of_the_plan(tmp_path, cost, units):
+    unit, other = units
+    text = f"[release]\nname = 'x'\n{cost}\n[tables.people]\nsql = 'SELECT COUNT(DISTINCT patient) AS n FROM visits'\n"
+    with curator_on(visits()) as curator:
+        with pytest.raises(PolicyError, match=f"cost {unit} .*has {unit} ") as refusal:
+            forecast(curator, PublicationPlan.parse(f"{text}margin = 0.5\n"))
+        assert other not in str(refusal.value).partition(": ")[2]
+    with curator_on(visits(), budget="epsilon = 0.2\ndelta = 1e-6") as curator:
+        with pytest.raises(Refused, match=f"{unit} .*remain|Remaining: {unit}") as refusal:
+            curator.publish(PublicationPlan.parse(text), tmp_path / "out")
+        assert ("rho" in str(refusal.value)) is (unit == "rho")
 
 
 SYNTHETIC_REFUSALS = {

@@ -87,7 +87,8 @@ def test_bounds_that_were_declared_after_advice_are_not_reported_as_a_guess():
 
 
 def test_a_long_query_is_folded_on_the_page_and_whole_in_the_data(curator):
-    sql = f"SELECT COUNT(*) AS n FROM data WHERE ward IN ({', '.join(['A'] * 60)})".replace("A", "'A'")
+    values = ", ".join(["'A'"] * 90)
+    sql = f"SELECT COUNT(*) AS n FROM data WHERE ward IN ({values})"
     curator.ask(sql, epsilon="1/10")
     report = report_of(curator.policy, curator.ledger)
     assert sql in [event["query"] for event in report.chapter("events").facts["events"]]
