@@ -54,18 +54,15 @@ def published_tables(curator: Curator, plan: QueryPlan) -> str:
     version = data_version(curator.policy)
     sources = (source for release in plan.answering for source in _sources(release.question.relation))
     found = [family_fingerprint(digest(source), version) for source in sources]
-    names = {
-        (record["publication"], name): None
-        for event, stored in curator.ledger.answers(found)
-        if stored is not None
-        for record in [json.loads(event.question)]
-        for name, _ in record["tables"]
-    }
+    names: dict[str, dict[str, None]] = {}
+    for event, stored in curator.ledger.answers(found):
+        if stored is not None:
+            record = json.loads(event.question)
+            names.setdefault(record["publication"], {}).update(dict.fromkeys(name for name, _ in record["tables"]))
     if not names:
         return ""
-    shown = [f"{name} of {publication!r}" for publication, name in names][:_MAX_NAMED]
-    more = f" and {len(names) - _MAX_NAMED} more" * (len(names) > _MAX_NAMED)
-    return f"Free are roll-ups of the published tables over the same rows: {', '.join(shown)}{more}."
+    shown = "; ".join(f"{', '.join(list(tables)[:_MAX_NAMED])} of {name!r}" for name, tables in names.items())
+    return f"Free are roll-ups of the published tables over the same rows: {shown}."
 
 
 def _sources(relation: Relation) -> Iterator[Relation]:
