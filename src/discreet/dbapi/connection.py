@@ -185,7 +185,7 @@ class Connection:
             cost = CostSetting() if parsed.options.epsilon or parsed.within else self._cost
             if command == "EXPLAIN":
                 explanation = self.curator.explain(text, by=self.by, epsilon=cost.epsilon, rho=cost.rho)
-                return Result(pa.table({"explanation": repr(explanation).splitlines()}))
+                return Result(pa.table({"explanation": explanation.details().splitlines()}))
             answer = self.curator.ask(text, by=self.by, epsilon=cost.epsilon, rho=cost.rho)
             return Result(answer.with_margins(), answer)
 
