@@ -1,7 +1,10 @@
 """Run commands, in this process or in a new one."""
 
 import contextlib
+import doctest
 import os
+import re
+import shlex
 import subprocess
 import sys
 
@@ -25,3 +28,12 @@ def run_process(*words, cwd, **more):
     command = [sys.executable, "-c", "from discreet.cli import app; app()", *map(str, words)]
     environment = {**os.environ, **TERMINAL}
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False, **more)
+
+
+def check_commands(text, folder):
+    """Run the commands after a $ in a block of a page, and compare what they print; `...` stands for anything."""
+    for command, expected in re.findall(r"^\$ discreet (.*)\n((?:(?!\$ ).*\n)*)", text, re.MULTILINE):
+        done = run(*shlex.split(command), cwd=folder)
+        assert done.returncode == 0, done.stderr
+        flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+        assert doctest.OutputChecker().check_output(expected, done.stdout, flags), done.stdout

@@ -443,8 +443,9 @@ def explanation():
     )
 
 
-def test_an_explanation_prints_cost_margins_groups_bounds_and_sql():
-    assert repr(explanation()).splitlines() == [
+def test_an_explanation_prints_cost_margins_groups_and_bounds_and_its_details_the_sql():
+    printed = repr(explanation()).splitlines()
+    assert explanation().details().splitlines() == [
         "Would cost epsilon 0.1 at delta 1e-9 (1.19 % of the budget's rho). No data was",
         "read.",
         "",
@@ -462,6 +463,7 @@ def test_an_explanation_prints_cost_margins_groups_bounds_and_sql():
         "  SELECT city",
         "  FROM visits",
     ]
+    assert printed == explanation().details().splitlines()[:-4]
 
 
 def test_an_explanation_is_escaped_in_html():

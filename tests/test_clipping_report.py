@@ -442,3 +442,18 @@ def test_the_bias_makes_a_number_unreliable():
     assert answer.reliable == {"n": [False]}
     assert "~ unreliable: margin and bias exceed 25 % of the value" in " ".join(repr(answer).split())
     assert math.isfinite(answer.bias["n"][0].magnitude)
+
+
+def test_the_tables_of_a_union_have_one_sentence_on_clipping_that_was_not_detected():
+    visits = pa.table({"patient": range(600), "ward": ["A", "B"] * 300, "sex": ["f", "m", "m"] * 200})
+    columns = {"ward": ["A", "B"], "sex": ["f", "m"]}
+    with dc.open(
+        visits, unit="patient", budget=(8, "1e-6"), columns=columns, groups=2, rows=3, ledger=":memory:"
+    ) as curator:
+        wards, sexes = (
+            f"SELECT {key} AS k, COUNT(*) AS n FROM data WHERE patient IS NOT NULL{more} GROUP BY {key}"
+            for key, more in (("ward", ""), ("sex", " AND ward = 'A'"))
+        )
+        apart = [curator.ask(sql, epsilon=1).clipping for sql in (wards, sexes)]
+        together = curator.ask(f"{wards} UNION ALL {sexes}", epsilon=1).clipping
+    assert all(len(sentences) == 1 and "below detection" in sentences[0] for sentences in (*apart, together))

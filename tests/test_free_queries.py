@@ -77,14 +77,14 @@ ANSWERS = [
     (
         "DESCRIBE sales;",
         [
-            ("customer", "bigint", "NO", None, None, None),
-            ("SEX", "text", "YES", None, None, '["m", "f"]'),
-            ("price", "numeric", "NO", "0", "99.5", None),
-            ("city", "text", "NO", None, None, "those of cities.name"),
+            ("customer", "bigint", "NO", None, None, None, "YES"),
+            ("SEX", "text", "YES", None, None, '["m", "f"]', "NO"),
+            ("price", "numeric", "NO", "0", "99.5", None, "NO"),
+            ("city", "text", "NO", None, None, "those of cities.name", "NO"),
         ],
     ),
-    ('desc "refunds"', [("customer", "bigint", "NO", None, None, None)]),
-    ("show columns in Refunds", [("customer", "bigint", "NO", None, None, None)]),
+    ('desc "refunds"', [("customer", "bigint", "NO", None, None, None, "YES")]),
+    ("show columns in Refunds", [("customer", "bigint", "NO", None, None, None, "YES")]),
     (
         "SELECT column_name, ordinal_position, data_type FROM INFORMATION_SCHEMA.columns WHERE table_name = 'cities'",
         [("name", 1, "text"), ("Area", 2, "double precision"), ("state", 3, "text")],
@@ -120,6 +120,41 @@ def test_they_are_answered_without_a_cost_an_entry_or_the_private_files(shop, sq
     assert answer.margins == answer.bias == answer.noise == {}
     assert repr(answer).endswith("Cost: none (no private data was read).")
     assert "Ledger entry: none." in answer.details()
+
+
+DECLARED = [
+    ("SELECT DISTINCT SEX FROM Sales", [("m",), ("f",), (None,)]),
+    (
+        "SELECT SEX AS s, SEX = 'm' FROM Sales WHERE price > 1 GROUP BY 1 ORDER BY s LIMIT 2",
+        [("f", False), ("m", True)],
+    ),
+    ("SELECT COUNT(*) FROM (SELECT DISTINCT SEX FROM Sales) AS t", [(3,)]),
+    ("SELECT DISTINCT SEX FROM Sales UNION ALL SELECT SEX FROM Sales GROUP BY SEX", 2 * [("m",), ("f",), (None,)]),
+]
+
+
+@pytest.mark.parametrize(("sql", "rows"), DECLARED, ids=[sql for sql, _ in DECLARED])
+def test_declared_groups_alone_follow_from_the_policy(shop, sql, rows):
+    before = ledger_bytes(shop)
+    answer = shop.ask(sql)
+    assert list(answer) == rows
+    assert ledger_bytes(shop) == before
+    assert (answer.loss, answer.receipt) == (ZERO_LOSS, None)
+    assert "declared" in repr(answer)
+    assert shop.explain(sql).cost.loss == ZERO_LOSS
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT DISTINCT SEX, COUNT(*) FROM Sales GROUP BY SEX",
+        "SELECT DISTINCT price FROM Sales",
+        "SELECT SEX FROM Sales GROUP BY SEX HAVING COUNT(*) > 1",
+    ],
+)
+def test_what_depends_on_the_rows_needs_a_cost(shop, sql):
+    with pytest.raises(Refused):
+        shop.ask(sql)
 
 
 def test_a_cost_that_is_given_is_not_charged(shop):

@@ -17,7 +17,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -34,6 +34,11 @@ the survivors that `tests/slow/mutation_survivors.toml` explains. In `mission` i
 [mission.md](mission.md), in `bench` the parts that were measured.
 
 """
+_EARLIER = (
+    "`{}`: {} of these changes were tried by earlier runs, and the code of their functions has not changed since "
+    "(`tests/slow/mutation_record.json`)."
+)
+_EARLIER_PATTERN = re.escape(_EARLIER).replace(r"\{\}", r"([\w,-]+)")
 _COLUMNS = ("suite", "result", "date", "version", "commit", "passed", "failed", "skipped", "CPU time")
 
 
@@ -51,6 +56,7 @@ class Row:
     skipped: int
     seconds: int  # CPU
     reasons: tuple[tuple[str, int], ...]  # why tests were skipped, and how many
+    earlier: int = 0  # that earlier runs tried
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,7 @@ class Counts:
     passed: int
     failed: int
     skipped: Counter[str]
+    earlier: int = 0
 
 
 def of_pytest(words: list[str]) -> Callable[[Path], tuple[list[str], Callable[[str], Counts]]]:
@@ -80,7 +87,7 @@ def of_mutants(folder: Path) -> tuple[list[str], Callable[[str], Counts]]:
         found = json.loads(report.read_text())
         skipped = Counter({"listed survivors": listed} if (listed := found["survived, listed"]) else {})
         failed = found["survived, not listed"] + found["tests that fail without a mutant"]
-        return Counts(found["killed"], failed, skipped)
+        return Counts(found["killed"], failed, skipped, found["tried by earlier runs"])
 
     return ["tools/mutate.py", "--json", str(report)], read
 
@@ -135,6 +142,7 @@ def counted(report: Path) -> Counts:
 
 def rows(page: str) -> list[Row]:
     """Return what a page says."""
+    earlier = {suite: int(count.replace(",", "")) for suite, count in re.findall(_EARLIER_PATTERN, page)}
     reasons: dict[str, list[tuple[str, int]]] = {}
     for suite, count, reason in re.findall(r"^- `([\w-]+)`, (\d+): (.+)$", page, re.MULTILINE):
         reasons.setdefault(suite, []).append((reason, int(count)))
@@ -144,7 +152,16 @@ def rows(page: str) -> list[Row]:
         if line.startswith("| `") and len(cells) == len(_COLUMNS):
             suite = cells[0].strip("`")
             numbers = [int(cell.replace(",", "")) for cell in cells[5:]]
-            found.append(Row(suite, *cells[1:4], cells[4].strip("`"), *numbers, tuple(reasons.get(suite, []))))
+            found.append(
+                Row(
+                    suite,
+                    *cells[1:4],
+                    cells[4].strip("`"),
+                    *numbers,
+                    tuple(reasons.get(suite, [])),
+                    earlier.get(suite, 0),
+                )
+            )
     return found
 
 
@@ -156,6 +173,7 @@ def written(listed: list[Row]) -> str:
     for row in listed:
         numbers = " | ".join(f"{number:,}" for number in (row.passed, row.failed, row.skipped, row.seconds))
         lines.append(f"| `{row.suite}` | {row.result} | {row.date} | {row.version} | `{row.commit}` | {numbers} |")
+    lines += [line for row in listed if row.earlier for line in ("", _EARLIER.format(row.suite, f"{row.earlier:,}"))]
     skips = [f"- `{row.suite}`, {count}: {reason}" for row in listed for reason, count in row.reasons]
     if skips:
         lines += ["", "## Why tests were skipped", "", *skips]
@@ -179,6 +197,7 @@ def problems(page: str) -> list[str]:
             "failed": row.failed >= 0,
             "skipped": row.skipped == sum(count for _, count in row.reasons),
             "seconds": row.seconds > 0,
+            "earlier": 0 <= row.earlier <= row.passed + row.failed + row.skipped,
             "reasons": all(reason.strip() and "/home/" not in reason for reason, _ in row.reasons),
         }
         assert set(fine) == {field.name for field in fields(Row)}
@@ -200,6 +219,7 @@ def record(suite: str, counts: Counts, seconds: float, page: Path = PAGE) -> Non
         sum(counts.skipped.values()),
         max(1, round(seconds)),
         tuple(sorted(counts.skipped.items())),
+        counts.earlier,
     )
     old = rows(page.read_text(encoding="utf-8")) if page.exists() else []
     page.write_text(written([*(each for each in old if each.suite != suite), row]), encoding="utf-8")
@@ -226,7 +246,7 @@ def main(arguments: list[str]) -> int:
             print(f"{suite} left no report ({error.strerror}): nothing is recorded")
             return code or 1
     if code and not counts.failed:
-        counts = Counts(counts.passed, 1, counts.skipped)  # it says that it failed, if not where
+        counts = replace(counts, failed=1)  # it says that it failed, if not where
     if not counts.passed + counts.failed:
         print(f"{suite} ran nothing: nothing is recorded")
         return code or 1
@@ -275,7 +295,12 @@ def _commit() -> str:
         return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout  # noqa: S603, S607
 
     try:
-        outputs = (f":!docs/{page}" for page in (PAGE.name, "mission.md"))  # by the suites themselves
+        written = (
+            f"docs/{PAGE.name}",
+            "docs/mission.md",
+            "tests/slow/mutation_record.json",
+        )  # by the suites themselves
+        outputs = (f":!{file}" for file in written)
         changed = git("status", "--porcelain", "--", ".", *outputs)
         return git("rev-parse", "--short=10", "HEAD").strip() + ("+" if changed.strip() else "")
     except (OSError, subprocess.CalledProcessError):

@@ -4,8 +4,9 @@
 
 MODULE is a name such as kernel/loss, or the beginning of several (kernel/ledger); without one, all of them. A run
 continues where the last one ended: outcomes are kept in .mutants, by the code of the function and the change, and only
-survivors that are not listed are tried again. A survivor that tests/slow/mutation_survivors.toml does not list makes it
-end with 1.
+survivors that are not listed are tried again. A function of which every mutant was tried is entered into
+tests/slow/mutation_record.json, and is not tried again anywhere until it changes. A survivor that
+tests/slow/mutation_survivors.toml does not list makes it end with 1.
 The tests of seals are not among those run: they would notice any change, whatever it means.
 """
 
@@ -16,6 +17,7 @@ import random
 import sys
 import time
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy is loaded
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
+import mutation_record  # noqa: E402
 from mutate_edits import Module, Mutant  # noqa: E402
 from trusted_base import TRUSTED_BASE, source_files  # noqa: E402
 
@@ -63,6 +66,14 @@ def survivors(path: Path = SURVIVORS) -> list[Known]:
     return [Known(**entry) for entry in tomllib.loads(path.read_text(encoding="utf-8")).get("survivor", [])]
 
 
+def lister(known: list[Known]) -> Callable[[Mutant], bool]:
+    """Return a function that tells whether a mutant may survive."""
+    of_function: dict[tuple[str, str], list[Known]] = {}
+    for entry in known:
+        of_function.setdefault((entry.module, entry.function), []).append(entry)
+    return lambda mutant: any(entry.is_of(mutant) for entry in of_function.get((mutant.module, mutant.function), ()))
+
+
 def stale(known: list[Known], found: dict[str, Module]) -> list[Known]:
     """Return the entries whose mutant cannot be made any more."""
     return [
@@ -92,7 +103,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--sample", type=int, help="so many mutants, drawn at random from all; without it, all")
     parser.add_argument("--seed", help="of the sample; a new one if it is left out")
     parser.add_argument("--list", action="store_true", help="print the mutants and run nothing")
-    parser.add_argument("--again", action="store_true", help="try mutants again that were killed before")
+    parser.add_argument("--again", action="store_true", help="try mutants again that were tried before")
     parser.add_argument("--json", type=Path, help="where to write the counts")
     asked = parser.parse_args(arguments)
     every = modules()
@@ -112,13 +123,17 @@ def main(arguments: list[str]) -> int:
 class Run:
     """Mutants that are tried one after the other, and what became of them."""
 
-    def __init__(self, chosen: list[Mutant], done: dict[str, str | None]) -> None:
-        self._known = survivors()
+    def __init__(self, chosen: list[Mutant], *, again: bool = False) -> None:
+        self.lists = lister(survivors())
         stored = results()
+        done = {} if again else stored
+        settled = {} if again else mutation_record.current(mutation_record.read(), chosen, self.lists)
+        self.recorded = list({id(entry): entry for entry in settled.values()}.values())
         self.chosen = chosen
+        left = [mutant for mutant in chosen if mutant.key not in settled]
         # A listed survivor is tried once: a second time tells nothing.
-        self.survived = [mutant for mutant in chosen if done.get(mutant.key, "") is None and self.lists(mutant)]
-        self.todo = [mutant for mutant in chosen if not done.get(mutant.key) and mutant not in self.survived]
+        self.survived = [mutant for mutant in left if done.get(mutant.key, "") is None and self.lists(mutant)]
+        self.todo = [mutant for mutant in left if not done.get(mutant.key) and mutant not in self.survived]
         self.todo.sort(key=lambda mutant: mutant.key in stored)  # survivors of earlier runs last
         self.broken: list[str] = []
 
@@ -137,10 +152,6 @@ class Run:
             if explained or not self._tell(f"{number}/{len(left)} anew", mutant, runner.anew(mutant)):
                 self.survived.append(mutant)
 
-    def lists(self, mutant: Mutant) -> bool:
-        """Tell whether a mutant may survive."""
-        return any(entry.is_of(mutant) for entry in self._known)
-
     def unexplained(self) -> list[Mutant]:
         """Return the survivors without an entry."""
         return [mutant for mutant in self.survived if not self.lists(mutant)]
@@ -148,11 +159,12 @@ class Run:
     def counts(self) -> dict[str, int]:
         """Return how many mutants had which end."""
         unexplained = len(self.unexplained())
+        listed = len(self.survived) - unexplained + sum(entry.listed for entry in self.recorded)
         return {
             "mutants": len(self.chosen),
-            "killed": len(self.chosen) - len(self.survived),
-            "tried earlier": len(self.chosen) - len(self.todo),
-            "survived, listed": len(self.survived) - unexplained,
+            "killed": len(self.chosen) - listed - unexplained,
+            "tried by earlier runs": len(self.chosen) - len(self.todo),
+            "survived, listed": listed,
             "survived, not listed": unexplained,
             "tests that fail without a mutant": len(self.broken),
         }
@@ -167,17 +179,30 @@ class Run:
         return outcome.found_by is not None
 
 
+def update_record(every: dict[str, Module]) -> None:
+    """Bring the record up to date."""
+    mutants = [mutant for module in every.values() for mutant in module.mutants]
+    old = mutation_record.read()
+    new = mutation_record.updated(old, mutants, results(), lister(survivors()))
+    if new != old:
+        mutation_record.write(new)
+
+
 def _run(every: dict[str, Module], chosen: list[Mutant], asked: argparse.Namespace) -> int:
     sys.path.insert(0, str(ROOT / "src"))
     os.environ["PYTHONPATH"] = str(ROOT / "src")
     from mutate_run import Runner  # noqa: PLC0415 - it loads pytest
 
+    update_record(every)  # what a run that was stopped has left
     # A sample is always run; all of them together continue.
-    run = Run(chosen, {} if asked.again or asked.sample is not None else results())
+    run = Run(chosen, again=asked.again or asked.sample is not None)
     began = time.process_time()
-    if run.todo:
-        files = list(dict.fromkeys(file for mutant in run.todo for file in tests_of(mutant.module)))
-        Runner(every, tests_of, run.work).serve(files)
+    try:
+        if run.todo:
+            files = list(dict.fromkeys(file for mutant in run.todo for file in tests_of(mutant.module)))
+            Runner(every, tests_of, run.work).serve(files)
+    finally:
+        update_record(every)
     for mutant in run.unexplained():
         print(f"NOT NOTICED src/discreet/{mutant.module}.py:{mutant.line} {mutant.name}")
     for test in run.broken:

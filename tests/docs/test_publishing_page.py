@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from commands import run
+from commands import check_commands
 
 from discreet.cli import app
 from discreet.publish.plan import PlanHeading, PlannedTable, SyntheticEntry
@@ -17,15 +17,6 @@ BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 def _write(text, before, folder):
     (folder / re.findall(r"`(\w+\.toml)`", before)[-1]).write_text(text)
-
-
-def _check_output(text, folder):
-    """Run the commands after a $, and compare what they print; `...` stands for anything."""
-    for command, expected in re.findall(r"^\$ discreet (.*)\n((?:(?!\$ ).*\n)*)", text, re.MULTILINE):
-        done = run(*command.split(), cwd=folder)
-        assert done.returncode == 0, done.stderr
-        flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-        assert doctest.OutputChecker().check_output(expected, done.stdout, flags), done.stdout
 
 
 def _check_examples(text, names):
@@ -48,7 +39,7 @@ def test_the_page_runs_from_top_to_bottom(tmp_path, monkeypatch):
             case "python":
                 _check_examples(text, names)
             case _:
-                _check_output(text, tmp_path)
+                check_commands(text, tmp_path)
     assert (kinds.count("toml"), kinds.count("python"), kinds.count("")) == (2, 5, 4)
     found = {path.name for path in (tmp_path / "release").iterdir()} - {"tables", "synthetic"}
     assert [name for name in found if f"`{name}`" not in PAGE] == []

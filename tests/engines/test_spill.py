@@ -14,7 +14,8 @@ import pytest
 
 import discreet as dc
 from discreet.engines.duckdb.engine import DuckDB, Tuning
-from discreet.engines.duckdb.spill import make_spill_folder, remove_orphans
+from discreet.engines.duckdb.spill import PREFIX, make_spill_folder
+from discreet.engines.locked_folder import remove_orphans
 from discreet.engines.table_source import TableSource
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.expr import Type
@@ -119,10 +120,10 @@ def test_a_folder_in_use_by_another_process_stays(tmp_path):
     )
     with subprocess.Popen([sys.executable, "-c", code, tmp_path], stdin=-1, stdout=-1, text=True) as other:
         used = Path(other.stdout.readline().strip())
-        remove_orphans(str(tmp_path))
+        remove_orphans(str(tmp_path), PREFIX)
         assert used.exists()
         other.kill()
-    remove_orphans(str(tmp_path))
+    remove_orphans(str(tmp_path), PREFIX)
     assert not used.exists()
 
 
@@ -133,14 +134,14 @@ def test_only_spill_folders_are_ever_removed(tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "discreet-spill-a_linkxx").symlink_to(orphan(tmp_path / "elsewhere"))
     before = sorted(tmp_path.rglob("*"))
-    remove_orphans(str(tmp_path))
+    remove_orphans(str(tmp_path), PREFIX)
     assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_folders_of_other_accounts_are_left_alone(tmp_path, monkeypatch):
     folder = orphan(tmp_path)
     monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
-    remove_orphans(str(tmp_path))
+    remove_orphans(str(tmp_path), PREFIX)
     assert folder.exists()
 
 
@@ -175,7 +176,7 @@ def test_a_folder_that_is_removed_before_it_is_locked_is_created_again(tmp_path,
     def removing(*arguments, **named):
         if not removed:
             removed.extend(tmp_path.iterdir())
-            remove_orphans(str(tmp_path))
+            remove_orphans(str(tmp_path), PREFIX)
         return real(*arguments, **named)
 
     monkeypatch.setattr(module, step, removing)

@@ -363,7 +363,7 @@ then SELECT table_name AS "table_name", is_private AS "is_private" FROM "informa
 -- the columns of a table
 DESCRIBE Orders;
 /*
-then SELECT column_name AS "column_name", data_type AS "data_type", is_nullable AS "is_nullable", minimum AS "minimum", maximum AS "maximum", declared_values AS "declared_values" FROM "information_schema.columns" AS columns WHERE table_name = 'orders'
+then SELECT column_name AS "column_name", data_type AS "data_type", is_nullable AS "is_nullable", minimum AS "minimum", maximum AS "maximum", declared_values AS "declared_values", is_unit AS "is_unit" FROM "information_schema.columns" AS columns WHERE table_name = 'orders'
 */
 
 -- the columns of a table that the analyst may not query

@@ -92,6 +92,7 @@ def test_a_killed_publication_is_charged_once_and_nothing_is_drawn_again(hospita
     assert tables[0] == tables[1]
     assert {name.stem for name in tables[0]} == {*states} - {*LOST.get(point, ())}
     assert verify(out) == verify(hospital / "again") == []
+    assert not [path for path in hospital.iterdir() if path.name.startswith(".out-")], "the next one tidies up"
 
 
 def _answers(curator):

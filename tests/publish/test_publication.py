@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ from discreet.kernel.errors import PolicyError, Refused
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.publish import planning
 from discreet.publish.dry_run import forecast
+from discreet.publish.family import Family
 from discreet.publish.manifest import verify
 from discreet.publish.plan import PublicationPlan
 from discreet.publish.publication import publish
@@ -232,6 +234,46 @@ def test_a_plan_that_cannot_be_published_is_refused_with_its_line_before_the_cha
         assert not curator.ledger.events()
 
 
+def with_margin(margin, more=""):
+    return PublicationPlan.parse(
+        "[release]\nname = 'x'\nepsilon = 1\n[tables.a]\nsql = 'SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward'\n"
+        f"margin = {margin}\n[tables.b]\nsql = 'SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex'\n{more}"
+    )
+
+
+@both_budgets
+@pytest.mark.parametrize("more", ["", "margin = 0.02"])
+def test_the_least_margin_that_is_named_can_be_reached_and_little_less_cannot(budget, more):
+    with curator_on(visits(), budget=budget) as curator:
+        with pytest.raises(PolicyError, match="least") as refusal:
+            forecast(curator, with_margin(0.01, more))
+        least = float(re.search(r"least is about (\d+(?:\.\d+)?)", str(refusal.value))[1])
+        other = f"margin = {2.02 * least}" if more else ""
+        assert forecast(curator, with_margin(1.01 * least, other)).tables
+        with pytest.raises(PolicyError, match="least"):
+            forecast(curator, with_margin(0.97 * least, f"margin = {1.94 * least}" if more else ""))
+
+
+PLAN_UNITS = {
+    "epsilon = 1": ("epsilon", "rho"),
+    "rho = 0.02": ("rho", "epsilon"),
+}
+
+
+@pytest.mark.parametrize(("cost", "units"), PLAN_UNITS.items(), ids=PLAN_UNITS)
+def test_refusals_are_in_the_unit_of_the_plan(tmp_path, cost, units):
+    unit, other = units
+    text = f"[release]\nname = 'x'\n{cost}\n[tables.people]\nsql = 'SELECT COUNT(DISTINCT patient) AS n FROM visits'\n"
+    with curator_on(visits()) as curator:
+        with pytest.raises(PolicyError, match=f"cost {unit} .*has {unit} ") as refusal:
+            forecast(curator, PublicationPlan.parse(f"{text}margin = 0.5\n"))
+        assert other not in str(refusal.value).partition(": ")[2]
+    with curator_on(visits(), budget="epsilon = 0.2\ndelta = 1e-6") as curator:
+        with pytest.raises(Refused, match=f"{unit} .*remain|Remaining: {unit}") as refusal:
+            curator.publish(PublicationPlan.parse(text), tmp_path / "out")
+        assert ("rho" in str(refusal.value)) is (unit == "rho")
+
+
 SYNTHETIC_REFUSALS = {
     "unknown table": ('table = "people"\ncolumns = ["a", "b"]', "people"),
     "unknown column": ('table = "visits"\ncolumns = ["ward", "height"]', "height"),
@@ -378,6 +420,67 @@ def test_roll_ups_of_published_tables_are_free(tmp_path):
         anew = curator.ask("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", epsilon=0.5)
         assert anew.paid.rho > 0
         assert anew.table.column("n").to_pylist() != wards.table.column("n").to_pylist()
+
+
+def test_published_tables_are_solved_once_for_all_derived_answers(tmp_path, monkeypatch):
+    solved, solve = [], Family.solve
+    monkeypatch.setattr(Family, "solve", lambda family, noisy: solved.append(1) or solve(family, noisy))
+    with curator_on(visits()) as curator:
+        release = curator.publish(plan_of(PLAN), tmp_path / "out")
+        solved.clear()
+        for _ in range(3):
+            sexes = curator.ask("SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex")
+        wards = curator.ask("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward")
+        assert solved == [1]
+        other = publish(curator, plan_of(PLAN), tmp_path / "other", key="again")
+        after = curator.ask("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward")
+    assert sexes.table.column("n").to_pylist() != wards.table.column("n").to_pylist()
+    for answer, published in ((wards, release), (after, other)):
+        expected = np.rint(published.tables["by_ward"].table.column("n").to_numpy()).tolist()
+        assert answer.table.column("n").to_pylist() == expected
+
+
+def test_a_missing_cost_names_the_published_tables_of_these_rows(tmp_path):
+    with curator_on(visits()) as curator:
+        curator.publish(plan_of(PLAN), tmp_path / "out")
+        for sql in ("SELECT age, COUNT(*) AS n FROM visits GROUP BY age", NOT_DERIVED[1]):
+            with pytest.raises(Refused, match=r"epsilon.*by_ward, .* of 'Hospital tables'"):
+                curator.ask(sql)
+    with curator_on(visits()) as curator, pytest.raises(Refused, match=r"epsilon") as refusal:
+        curator.ask("SELECT COUNT(*) AS n FROM visits")
+    assert "published" not in str(refusal.value)
+
+
+@pytest.mark.long
+def test_files_have_months_as_dates_and_the_dictionary_describes_every_column(tmp_path):
+    """By the name, the type and the values of the columns that are in the files."""
+    alone = """
+[tables.unclear]
+sql = "SELECT DATE_TRUNC('month', day) AS month, age, COUNT(*) AS n FROM visits WHERE age < 20 GROUP BY 1, 2"
+"""
+    with curator_on(visits()) as curator:
+        release = curator.publish(plan_of(PLAN, alone, ROWS, epsilon=7), tmp_path / "out")
+    by_name = {part.name: part for part in release.record.parts}
+    for name, part in by_name.items():
+        (file,) = (tmp_path / "out").glob(f"*/{name}.parquet")
+        assert [column.name for column in part.columns] == pq.read_schema(file).names
+        assert all(column.domain for column in part.columns if column.meaning in ("group", "synthetic value"))
+        assert {column.name for column in part.columns if column.meaning == "noisy number"} <= {
+            "n",
+            "known",
+            "mean",
+            "total",
+        }
+    months = pq.read_table(tmp_path / "out/tables/by_month.parquet").column("month")
+    assert months.to_pylist() == [dt.date(2025, 1, 1), dt.date(2025, 2, 1)]
+    assert b"2025-01-01," in (tmp_path / "out/tables/by_month.csv").read_bytes()
+    month = by_name["by_month"].columns[0]
+    assert (month.type, month.domain) == ("date", "2025-01-01, 2025-02-01")
+    unclear = {column.name: column for column in by_name["unclear"].columns}
+    assert "bias" in unclear["n_bias"].meaning
+    assert "bias" in unclear["n_bias_low"].meaning
+    assert unclear["age"].domain == "0 to 19"
+    assert {column.name: column.domain for column in by_name["rows"].columns}["cost"].startswith("0 to 500, ")
 
 
 NOT_DERIVED = [

@@ -184,3 +184,35 @@ def test_queries_with_parts_of_other_queries_are_planned_or_refused(path, caplog
             found = outcome(tree.sql(dialect="postgres"), policy)
             assert isinstance(found, QueryPlan) or SHAPE.fullmatch(found)
     assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [
+        ("CONUT(*)", "COUNT"),
+        ("MEDAIN(amount)", "MEDIAN"),
+        ("AVERAGE(amount)", "AVG"),
+        ("COUNT_DISTINCT(city)", "COUNT(DISTINCT"),
+        ("ROUDN(AVG(amount), 1)", "ROUND"),
+    ],
+)
+@pytest.mark.parametrize("rest", ["", " GROUP BY category"])
+def test_a_misspelt_function_is_answered_with_the_nearest_one(call, hint, rest):
+    """Also if its column is not grouped, which would be the next complaint."""
+    text = refusal(f"SELECT {call} FROM orders{rest}")
+    assert call.partition("(")[0] in text
+    assert hint in text.partition("not supported")[2]
+
+
+def test_correlations_of_text_are_refused_with_a_hint_for_both_operands():
+    text = refusal("SELECT CORR(category, amount) FROM orders")
+    assert "category is not" in text
+    assert "CASE WHEN category" in text
+
+
+@pytest.mark.parametrize("condition", ["1 = 0", "FALSE", "NULL", "amount > 3 AND 2 < 1", "'a' = 'b'"])
+def test_a_condition_that_is_never_true_is_refused(condition):
+    assert "WHERE: the condition is never true" in refusal(f"SELECT COUNT(*) FROM orders WHERE {condition}")
+    inner = f"SELECT SUM(n) FROM (SELECT user, COUNT(*) AS n FROM orders WHERE {condition} GROUP BY user) AS u"
+    assert "never true" in refusal(inner)
+    assert outcome("SELECT COUNT(*) FROM orders WHERE 1 = 1", SHOP).releases

@@ -51,6 +51,14 @@ def test_a_run_is_recorded_in_the_row_of_its_suite(tmp_path):
     assert dict(second.reasons) == slow.skipped
 
 
+def test_a_row_of_mutants_tells_how_many_were_tried_by_earlier_runs(tmp_path):
+    counts = evidence.Counts(7000, 0, Counter({"listed survivors": 500}), earlier=7400)
+    page = page_of(tmp_path, ("mutants", counts), ("test", evidence.Counts(9, 0, Counter())))
+    assert evidence.problems(page) == []
+    assert [row.earlier for row in evidence.rows(page)] == [0, 7400]
+    assert evidence.problems(page.replace("7,400", "7,600")) == ["mutants: earlier"]
+
+
 def test_a_failure_is_called_one(tmp_path):
     (row,) = evidence.rows(page_of(tmp_path, ("test", evidence.Counts(9, 1, Counter()))))
     assert row.result == "failed"

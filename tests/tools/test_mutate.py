@@ -7,9 +7,11 @@ import subprocess
 import sys
 import textwrap
 from types import SimpleNamespace
+from unittest.mock import ANY
 
 import mutate
 import mutate_run
+import mutation_record
 import pytest
 from mutate_edits import Module
 
@@ -133,15 +135,87 @@ def test_every_listed_survivor_can_still_be_made_and_has_a_reason(module):
     assert [entry for entry in known if len(entry.reason) < 20] == []
 
 
-def test_a_survivor_fails_unless_it_is_listed(monkeypatch, tmp_path):
+def test_a_survivor_fails_unless_it_is_listed(tmp_path):
     mutants = made(tmp_path, "def g(a, b):\n    return a + b\n").mutants
-    run = mutate.Run(mutants, {})
+    run = mutate.Run(mutants)
     run.survived = mutants
     assert run.unexplained() == mutants
-    monkeypatch.setattr(run, "_known", [mutate.Known("kernel/code", "g", "why", "return a + b", "return a - b")])
+    run.lists = mutate.lister([mutate.Known("kernel/code", "g", "why", "return a + b", "return a - b")])
     (left,) = run.unexplained()
     assert left.after != "return a - b"
     assert (run.counts()["survived, listed"], run.counts()["survived, not listed"]) == (1, 1)
+
+
+ADDED = "def g(a, b):\n    return a + b\n\n\ndef h(a):\n    return a[0]\n"
+
+
+@pytest.fixture
+def stores(monkeypatch, tmp_path):
+    """Keep results and record in a folder of the test."""
+    monkeypatch.setattr(mutate, "RESULTS", tmp_path / "results.jsonl")
+    monkeypatch.setattr(mutation_record, "PATH", tmp_path / "record.json")
+    monkeypatch.setattr(mutate, "survivors", list)
+
+
+def tried(run, survivor=None):
+    """Let a test notice all mutants of a run but one."""
+    found = lambda each: mutate_run.Outcome(each, None if each is survivor else "test_a", 0.0)  # noqa: E731
+    run.work(SimpleNamespace(broken=[], in_place=found, anew=found, is_early=lambda _: True))
+
+
+@pytest.mark.usefixtures("stores")
+def test_a_function_is_recorded_once_all_its_mutants_were_tried_and_is_not_tried_again(tmp_path):
+    module = made(tmp_path, ADDED)
+    of_h = [mutant for mutant in module.mutants if mutant.function == "h"]
+    tried(mutate.Run([*of_h, module.mutants[0]]))  # of g only one
+    mutate.update_record({"kernel/code": module})
+    assert mutation_record.read() == {"kernel/code": {"h": mutation_record.Settled(ANY, len(of_h), 0)}}
+    mutate.RESULTS.unlink()
+    run = mutate.Run(module.mutants)
+    assert {mutant.function for mutant in run.todo} == {"g"}
+    tried(run)
+    assert run.counts() == {
+        "mutants": len(module.mutants),
+        "killed": len(module.mutants),
+        "tried by earlier runs": len(of_h),
+        "survived, listed": 0,
+        "survived, not listed": 0,
+        "tests that fail without a mutant": 0,
+    }
+    assert len(mutate.Run(module.mutants, again=True).todo) == len(module.mutants)
+
+
+@pytest.mark.usefixtures("stores")
+def test_a_function_with_a_survivor_that_is_not_listed_leaves_the_record(tmp_path):
+    module = made(tmp_path, ADDED)
+    tried(mutate.Run(module.mutants))
+    mutate.update_record({"kernel/code": module})
+    assert set(mutation_record.read()["kernel/code"]) == {"g", "h"}
+    tried(mutate.Run(module.mutants, again=True), survivor=module.mutants[0])
+    mutate.update_record({"kernel/code": module})
+    assert set(mutation_record.read()["kernel/code"]) == {"h"}
+
+
+@pytest.mark.usefixtures("stores")
+def test_a_record_ends_with_the_code_and_with_the_list_of_survivors(monkeypatch, tmp_path):
+    module = made(tmp_path, ADDED)
+    known = [mutate.Known("kernel/code", "g", "why", module.mutants[0].before, module.mutants[0].after)]
+    monkeypatch.setattr(mutate, "survivors", lambda: known)
+    tried(mutate.Run(module.mutants), survivor=module.mutants[0])
+    mutate.update_record({"kernel/code": module})
+    assert mutation_record.read()["kernel/code"]["g"].listed == 1
+    mutate.RESULTS.unlink()
+    assert mutate.Run(module.mutants).todo == []
+    changed = made(tmp_path, ADDED.replace("a[0]", "a[1]"))
+    assert {mutant.function for mutant in mutate.Run(changed.mutants).todo} == {"h"}
+    known.clear()
+    assert {mutant.function for mutant in mutate.Run(module.mutants).todo} == {"g"}
+
+
+def test_the_record_is_of_modules_that_exist_and_is_as_the_tool_writes_it():
+    record = mutation_record.read()
+    assert set(record) <= set(mutate.modules())
+    assert mutation_record.text_of(record) == mutation_record.PATH.read_text()
 
 
 def ended_by(number):
@@ -156,12 +230,12 @@ def ended_by(number):
         return mutate_run._waited(child.pid)
 
 
+@pytest.mark.usefixtures("stores")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
-def test_a_mutant_that_is_stopped_from_outside_leaves_no_result(number, monkeypatch, tmp_path):
+def test_a_mutant_that_is_stopped_from_outside_leaves_no_result(number, tmp_path):
     """A stored result is not tried again, so this one would count as noticed by a test for ever."""
-    monkeypatch.setattr(mutate, "RESULTS", tmp_path / "results.jsonl")
     (mutant,) = made(tmp_path, "def g(a):\n    return a\n").mutants
-    run = mutate.Run([mutant], {})
+    run = mutate.Run([mutant])
     runner = SimpleNamespace(broken=[], in_place=lambda each: mutate_run.Outcome(each, ended_by(number), 0.0))
     with pytest.raises(RuntimeError, match="stopped"):
         run.work(runner)

@@ -340,6 +340,10 @@ class Explanation:
             "notes": list(self.notes),
         }
 
+    def details(self) -> str:
+        """Return the explanation with the SQL that the engine would run."""
+        return explanation_text(self, details=True)
+
     def __repr__(self) -> str:
         return explanation_text(self)
 

@@ -337,15 +337,15 @@ def _json_items_text(text: str) -> str:
     )
 
 
-def explanation_text(explanation: "Explanation") -> str:
-    """Return an explanation as text."""
+def explanation_text(explanation: "Explanation", *, details: bool = False) -> str:
+    """Return an explanation as text, with the engine's SQL if details are wanted."""
     parts = [
         cost_forecast_sentences(explanation),
         error_forecast_sentences(explanation),
         [explanation.groups, *explanation.bounds],
     ]
     lines = [_wrap_sentences(part) for part in [*parts, explanation.notes]]
-    if explanation.sql:
+    if explanation.sql and details:
         lines.append(
             ["The engine runs:", *(_COLUMN_GAP + escape_unprintable(line) for line in explanation.sql.splitlines())]
         )

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from discreet.answer.model import Answer
+from discreet.answer.model import Answer, Explanation
 from discreet.answer.text import cost_sentence, missing_sentences
 from discreet.cli.owner_log import LogOption, log_for_owner
 from discreet.cli.terminal import exit_on_error, format_budget, format_fraction, format_rounded_down, usage_error
@@ -84,7 +84,7 @@ def ask(  # noqa: PLR0913, PLR0917 - options of a command
     bounds = _bound_arguments(groups, rows)
     with _open_policy(policy, log) as curator:
         if _is_explain_statement(query):
-            typer.echo(repr(curator.explain(query, by=by, **bounds, **cost_arguments)))
+            _print_explanation(curator.explain(query, by=by, **bounds, **cost_arguments), details=details)
         else:
             answer = curator.ask(query, by=by, key=key, **bounds, **cost_arguments)
             _print_answer(answer, output_format)
@@ -101,12 +101,19 @@ def explain(  # noqa: PLR0913, PLR0917 - options of a command
     by: By = OWNER,
     groups: Groups = None,
     rows: Rows = None,
+    details: Annotated[
+        bool, typer.Option("--details", metavar="", help="Also print the SQL that the engine would run.")
+    ] = False,
     log: LogOption = None,
 ) -> None:
     """Show what a query would cost and how accurate its answer would be; free, and no private data is read."""
     cost_arguments, bounds = _cost_arguments(epsilon, rho, margin), _bound_arguments(groups, rows)
     with _open_policy(policy, log) as curator:
-        typer.echo(repr(curator.explain(_read_sql(sql), by=by, **bounds, **cost_arguments)))
+        _print_explanation(curator.explain(_read_sql(sql), by=by, **bounds, **cost_arguments), details=details)
+
+
+def _print_explanation(explanation: Explanation, *, details: bool) -> None:
+    typer.echo(explanation.details() if details else repr(explanation))
 
 
 def _bound_arguments(groups: str | None, rows: str | None) -> dict[str, Bound | None]:

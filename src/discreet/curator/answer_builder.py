@@ -67,6 +67,7 @@ _SEVERAL_DRAWS_NOTE = "Groups that only one of several releases selected have th
 _PROPAGATION_NOTE = (
     "The sampling error of a number computed from several aggregates is an upper bound for any correlation of them."
 )
+_DECLARED_KEYS_NOTE = "All declared values are shown, whether they occur or not. Add COUNT(*) to count them."
 _NO_COST = Cost(ZERO_LOSS, share=Fraction(0))
 _FREE_LIMIT_TEXT = (
     "line 1: the query exceeded the limits on time, memory or rows. Nothing was charged. Simplify it, or add LIMIT."
@@ -138,7 +139,8 @@ def build_free_answer(plan: QueryPlan, tables: Mapping[str, pa.Table]) -> Answer
         table = postprocess.run(plan.postprocess, tables)
     except Failed:
         raise Refused(_FREE_LIMIT_TEXT) from None
-    return Answer(table, margins={}, noise={}, cost=_NO_COST, receipt=None)
+    keys = plan.shows_declared_keys
+    return Answer(table, margins={}, noise={}, cost=_NO_COST, receipt=None, left_out=(_DECLARED_KEYS_NOTE,) * keys)
 
 
 def free_explanation() -> Explanation:

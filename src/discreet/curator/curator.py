@@ -104,11 +104,13 @@ class Curator:
             raise Refused("EXPLAIN: ask() does not run EXPLAIN. Use explain(), which is free.")
         if plan.is_free:
             return self._answer_without_charge(plan)
+        published = ""
         if (key, epsilon, rho, margin, plan.options.epsilon, plan.within) == (None,) * 6:
             derived = self._derived_answer(plan, by)
-            if derived is not None:
+            if isinstance(derived, Answer):
                 return derived
-        request = pricing.read_cost_request(plan, CostRequest(epsilon, rho, margin), by, self.policy)
+            published = derived
+        request = pricing.read_cost_request(plan, CostRequest(epsilon, rho, margin), by, self.policy, published)
         request_record = pricing.request_record(plan, self.policy.data.version_label, pricing.recorded_request(request))
         if key is None:
             return self._answer_plan(plan, request, request_record, by, None, replan)
@@ -335,11 +337,13 @@ class Curator:
         release_plan = replace(release_plan, marginal_cost=paid_before + release_plan.marginal_cost)
         return self.releases.build_answer(plan, release_plan, history, by)
 
-    def _derived_answer(self, plan: QueryPlan, by: str) -> Answer | None:
-        """Return an answer that follows from published tables, or None."""
+    def _derived_answer(self, plan: QueryPlan, by: str) -> Answer | str:
+        """Return an answer that follows from published tables, or what was published of these rows."""
         derived = import_module("discreet.publish.derived")  # a layer above
         answer: Answer | None = derived.derived_answer(self, plan, by)
-        return answer and replace(answer, frame_kind=self.releases.frame_kind)
+        if answer is None:
+            return str(derived.published_tables(self, plan))
+        return replace(answer, frame_kind=self.releases.frame_kind)
 
     def _answer_without_charge(self, plan: QueryPlan) -> Answer:
         """Answer a query on public tables and the policy; whatever fails is a refusal, because nothing is charged."""

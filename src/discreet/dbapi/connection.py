@@ -96,8 +96,8 @@ def _stating_missing_cost() -> Iterator[None]:
     """Say in SQL how a missing cost is given."""
     try:
         yield
-    except CostMissing:
-        raise QuestionRefused(_NO_COST) from None
+    except CostMissing as missing:
+        raise QuestionRefused(f"{_NO_COST} {missing.free}".rstrip()) from None
 
 
 def connect(
@@ -185,7 +185,7 @@ class Connection:
             cost = CostSetting() if parsed.options.epsilon or parsed.within else self._cost
             if command == "EXPLAIN":
                 explanation = self.curator.explain(text, by=self.by, epsilon=cost.epsilon, rho=cost.rho)
-                return Result(pa.table({"explanation": repr(explanation).splitlines()}))
+                return Result(pa.table({"explanation": explanation.details().splitlines()}))
             answer = self.curator.ask(text, by=self.by, epsilon=cost.epsilon, rho=cost.rho)
             return Result(answer.with_margins(), answer)
 

@@ -85,8 +85,28 @@ def clipping_report(
         ratios=any(len(parts) > 1 for parts in sources.values()),
         reason="" if policy.budget_entry.bounds_report else " (bounds_report = 0)",
     )
-    sentences = dict.fromkeys(clipping_sentence(clipped, words) for clipped in reported)
+    sentences = dict.fromkeys(clipping_sentence(clipped, words) for clipped in _without_repetitions(reported, words))
     return ClippingReport(bias, tuple(filter(None, sentences)), tuple(clipping_notes(reported, words)))
+
+
+def _without_repetitions(reported: Sequence["ClippedRelease"], words: "ReportWords") -> list["ClippedRelease"]:
+    """Return the releases to report on: of those that only bound how many units were clipped, the largest bound."""
+    largest: dict[str, ClippedRelease] = {}
+    for clipped in reported:
+        if _bounds_units_only(clipped):
+            blind = _blind_sentence(clipped, words)
+            largest[blind] = max(largest.get(blind, clipped), clipped, key=_hidden_units)
+    return [
+        clipped
+        for clipped in reported
+        if not _bounds_units_only(clipped) or clipped is largest[_blind_sentence(clipped, words)]
+    ]
+
+
+def _bounds_units_only(clipped: "ClippedRelease") -> bool:
+    """Return whether nothing is known of the bias but how many units may be above the bounds."""
+    removed = clipped.removed
+    return removed is not None and clipped.measured is not None and removed.low < 1 and removed.high is None
 
 
 def _clipped_releases(
@@ -212,7 +232,7 @@ def clipping_sentence(clipped: ClippedRelease, words: ReportWords) -> str:
         if removed.high is not None:
             limit = f"fewer than about {round_up(removed.high)} {noun}"
             return f"{_subject(clipped, limit)} (below detection at this epsilon).{blind}"
-        hidden = round_up(_most_exceeding(measured))
+        hidden = round_up(_hidden_units(clipped))
         return f"Fewer than about {hidden} {words.units} exceed the bounds (below detection at this epsilon).{blind}"
     amount = _subject(clipped, f"at least {round_down(removed.low)} {noun}{_share_phrase(clipped, removed)}")
     return f"{amount}: {_effects(clipped, words)}{_suggestion(clipped, measured, removed)}.{blind}"
@@ -291,8 +311,10 @@ def _count_noun(clipped: ClippedRelease, measure: Measure) -> str:
     return "distinct counts" if isinstance(total, CountUnits | CountDistinct) else "counts"
 
 
-def _most_exceeding(measured: MeasuredClipping) -> float:
+def _hidden_units(clipped: ClippedRelease) -> float:
     """Return about how many units can exceed the bounds: all above the radius, and two deviations of their noise."""
+    measured = clipped.measured
+    assert measured is not None
     above = measured.buckets.counts[np.array(measured.buckets.lows) >= measured.radius]
     return max(0.0, float(above.sum())) + _DEVIATIONS * measured.buckets.deviation * math.sqrt(len(above))
 

@@ -29,7 +29,7 @@ from discreet.estimate.intervals import ReleaseNoise, additive
 from discreet.estimate.pair_statistics import PairStatistic, PairTotals, Squares, pair_estimate
 from discreet.estimate.quantile_walk import QuantileTarget
 from discreet.kernel.expr import Type
-from discreet.kernel.question import GroupKey, Question
+from discreet.kernel.question import GroupKey, PublicGroups, Question
 from discreet.kernel.totals import Count, CountUnits, HistogramTree, Sum
 from discreet.policy.declarations import SimpleRandomSample
 from discreet.postprocess import PostprocessPlan
@@ -185,7 +185,7 @@ class QueryPlan:
     """The plan of a query: its releases, and their post-processing.
 
     A query that reads no private table has no release; its post-processing reads public tables and the tables of
-    `catalog`, which describe the policy.
+    `catalog`, which describe the policy. So has one that shows nothing but declared keys.
     """
 
     sql: str
@@ -195,6 +195,7 @@ class QueryPlan:
     releases: tuple[PlannedRelease, ...]
     postprocess: PostprocessPlan
     catalog: Mapping[str, pa.Table] | None = None
+    shows_declared_keys: bool = False
 
     @property
     def is_free(self) -> bool:
@@ -215,6 +216,28 @@ class QueryPlan:
     def pending(self) -> tuple[PlannedRelease, ...]:
         """The releases whose automatic contribution bounds are not chosen yet."""
         return tuple(release for release in self.releases if release.automatic and not release.automatic.chosen)
+
+
+def declared_keys(releases: Sequence[PlannedRelease]) -> dict[str, pa.Table] | None:
+    """Return the tables of releases without noisy numbers, all of whose keys are declared; None if there are others.
+
+    Declared keys are all shown, whether they occur or not, so that such a table follows from the policy alone.
+    """
+    tables = {}
+    for release in releases:
+        groups = release.question.groups
+        if release.histogram is not None:
+            continue
+        if release.measures or not release.keys or release.grouping_sets or not isinstance(groups, PublicGroups):
+            return None
+        rows = np.arange(groups.key_count).reshape([len(domain) for domain in groups.domains])
+        codes = np.unravel_index(rows.transpose(release.key_order).ravel(), rows.shape)
+        values = [[domain[code] for code in column] for domain, column in zip(groups.domains, codes, strict=True)]
+        schema = release_schema(release)
+        tables[release.name] = pa.table(
+            [pa.array(column, field.type) for column, field in zip(values, schema, strict=True)], schema=schema
+        )
+    return tables or None
 
 
 def release_schema(release: PlannedRelease) -> pa.Schema:

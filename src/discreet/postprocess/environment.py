@@ -10,6 +10,7 @@ from sqlglot import exp
 from discreet.kernel.errors import Refused
 from discreet.postprocess.sql_expression import NUMERIC_TYPES, SqlExpr, SqlType
 from discreet.postprocess.type_conversion import as_text, coerce, coerce_together
+from discreet.query.syntax.function_hints import function_hint
 from discreet.query.syntax.operations import VOLATILE, NodeRule, Operand, surplus_arguments
 from discreet.query.syntax.syntax_tree import function_name, refuse
 
@@ -125,7 +126,8 @@ class Env:
                 f"{function_name(node)} is not supported: its result changes from call to call",
                 "Write the value itself",
             )
-        hint = "Use IN (…)" if isinstance(node, exp.Any | exp.All | exp.Array) else "Leave it out"
+        in_list = isinstance(node, exp.Any | exp.All | exp.Array)
+        hint = "Use IN (…)" if in_list else function_hint(function_name(node)) or "Leave it out"
         return self.refuse(node, f"{function_name(node)} is not supported", hint)
 
 

@@ -37,10 +37,11 @@ _SHARE_UNITS = 1 << 30  # shares are multiples of 1 / this
 class CostMissing(Refused):
     """Neither the query nor the call nor the policy states a cost."""
 
-    def __init__(self) -> None:
-        super().__init__(
-            "epsilon: the cost of the answer is missing; there is no default. Give epsilon=0.1, for example."
-        )
+    def __init__(self, free: str = "") -> None:
+        """`free` says which queries need none."""
+        self.free = free
+        text = "epsilon: the cost of the answer is missing; there is no default. Give epsilon=0.1, for example."
+        super().__init__(f"{text} {free}".rstrip())
 
 
 def requested_cost(
@@ -54,8 +55,6 @@ def requested_cost(
     """Return the cost of a query for an epsilon or a rho, with the delta of partition selection."""
     if epsilon is not None and rho is not None:
         raise Refused("epsilon: epsilon and rho are both given. Give one of them.")
-    if epsilon is None and rho is None:
-        raise CostMissing
     if rho is not None and budget.rho is None:
         raise Refused("rho: the budget is pure epsilon-DP. Give epsilon instead.")
     try:

@@ -18,6 +18,7 @@ from discreet.policy.declarations import AUTO, Bound
 from discreet.pricing.accuracy import Margins, allocation_for_margins, margins_within, read_margins, round_up_digits
 from discreet.pricing.allocation import (
     Allocation,
+    CostMissing,
     NoiseType,
     allocate_cost,
     largest_epsilon,
@@ -68,8 +69,13 @@ def data_version(policy: Policy) -> str:
     return canonical_json([version, timezone, policy.dataset]) if policy.dataset else f"{version} {timezone}"
 
 
-def read_cost_request(plan: QueryPlan, request: CostRequest, by: str, policy: Policy) -> Loss | dict[str, Fraction]:
-    """Return the cost given with the query or in its text, or the margins that determine it."""
+def read_cost_request(
+    plan: QueryPlan, request: CostRequest, by: str, policy: Policy, free: str = ""
+) -> Loss | dict[str, Fraction]:
+    """Return the cost given with the query or in its text, or the margins that determine it.
+
+    `free` is what the refusal says besides if there is no cost: which queries need none.
+    """
     sources = [name for name in ("epsilon", "rho", "margin") if getattr(request, name) is not None]
     sources += ["OPTIONS"] if plan.options.epsilon is not None else []
     sources += ["WITHIN"] if plan.within is not None else []
@@ -81,6 +87,8 @@ def read_cost_request(plan: QueryPlan, request: CostRequest, by: str, policy: Po
     analyst = policy.budget_entry.analysts.get(by)
     written = plan.options.epsilon or (analyst.each if analyst and not sources else None)
     epsilon = request.epsilon if written is None else written
+    if epsilon is None and request.rho is None:
+        raise CostMissing(free)
     return requested_cost(policy.budget, plan.releases, epsilon=epsilon, rho=request.rho, delta=plan.options.delta)
 
 

@@ -1,9 +1,12 @@
 """Answers that follow from published tables that add up: roll-ups of them are free."""
 
 import json
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from threading import Lock
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -14,15 +17,19 @@ from discreet.curator.prepared_queries import plan_query
 from discreet.estimate.planned_release import QueryPlan, release_schema
 from discreet.kernel.errors import PolicyError, Refused
 from discreet.kernel.event import Event, Receipt
+from discreet.kernel.fingerprint import digest
 from discreet.kernel.loss import ZERO_LOSS
 from discreet.kernel.mechanism import Gaussian, Laplace
+from discreet.kernel.relation import Derive, Relation, Where
 from discreet.pricing import data_version
 from discreet.pricing.remaining_budget import cost_in_budget
 from discreet.publish.eligible import AddingTable, adding_table, family_axes
 from discreet.publish.family import Block, Family, family_fingerprint, measures_of, row_measure
 from discreet.publish.family_tables import PublishedTable, publish_table
+from discreet.publish.marginals.consistent_tables import ConsistentTables
 from discreet.publish.planning import rows_per_unit
 
+_MAX_NAMED = 12  # tables in a hint
 _MECHANISMS: dict[str, type[Gaussian] | type[Laplace]] = {"gaussian": Gaussian, "laplace": Laplace}
 
 
@@ -36,11 +43,63 @@ def derived_answer(curator: Curator, plan: QueryPlan, by: str) -> Answer | None:
         return None
     found_by = family_fingerprint(table.relation_digest, data_version(curator.policy))
     for event, stored in reversed(curator.ledger.answers([found_by])):
-        family = _published_family(curator, event) if stored is not None else None
-        if family is not None and stored is not None and (extended := _with_table(family, table, event)) is not None:
-            noisy = [np.array(block, np.float64) for block in json.loads(stored)]
-            return _answer(curator, publish_table(extended, table, noisy), table, event, by)
+        solved = _solved_family(curator, event, stored) if stored is not None else None
+        if solved is not None and (extended := _with_table(solved.family, table, event)) is not None:
+            return _answer(curator, publish_table(extended, table, solved.tables), table, event, by)
     return None
+
+
+def published_tables(curator: Curator, plan: QueryPlan) -> str:
+    """Return which tables were published of the rows of a query, as a hint at what is free; "" if none were."""
+    version = data_version(curator.policy)
+    sources = (source for release in plan.answering for source in _sources(release.question.relation))
+    found = [family_fingerprint(digest(source), version) for source in sources]
+    names: dict[str, dict[str, None]] = {}
+    for event, stored in curator.ledger.answers(found):
+        if stored is not None:
+            record = json.loads(event.question)
+            names.setdefault(record["publication"], {}).update(dict.fromkeys(name for name, _ in record["tables"]))
+    if not names:
+        return ""
+    shown = "; ".join(f"{', '.join(list(tables)[:_MAX_NAMED])} of {name!r}" for name, tables in names.items())
+    return f"Free are roll-ups of the published tables over the same rows: {shown}."
+
+
+def _sources(relation: Relation) -> Iterator[Relation]:
+    """Yield a relation and those that it filters or adds columns to."""
+    yield relation
+    while isinstance(relation, Where | Derive):
+        relation = relation.source
+        yield relation
+
+
+@dataclass(frozen=True)
+class _SolvedFamily:
+    """A published family, and its tables, solved once for all answers."""
+
+    family: Family
+    tables: list[ConsistentTables]
+
+
+_SOLVED_LOCK = Lock()
+_KEPT = 2  # families of a curator: one of a million cells takes some 100 MB
+_SOLVED: WeakKeyDictionary[Curator, dict[str, _SolvedFamily]] = WeakKeyDictionary()
+
+
+def _solved_family(curator: Curator, event: Event, stored: bytes) -> _SolvedFamily | None:
+    """Return the family that a charge released; None if its tables have another meaning under the policy of today."""
+    kept = _SOLVED.setdefault(curator, {})
+    if (known := kept.get(event.id)) is not None:
+        return known
+    family = _published_family(curator, event)
+    if family is None:
+        return None
+    solved = _SolvedFamily(family, family.solve([np.array(block, np.float64) for block in json.loads(stored)]))
+    with _SOLVED_LOCK:
+        while len(kept) >= _KEPT:
+            del kept[next(iter(kept))]
+        kept[event.id] = solved
+    return solved
 
 
 def _published_family(curator: Curator, event: Event) -> Family | None:

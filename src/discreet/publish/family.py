@@ -233,7 +233,7 @@ def plan_family(
 ) -> Family:
     """Choose the scales of a family's tables by their weights, for units with at most `rows` rows.
 
-    `variances` has the largest variance that the counts of some tables may have; ValueError if it cannot be reached.
+    `variances` has the largest variance that the counts of some tables may have; UnreachableLimits if it is too small.
     """
     keys = family_axes(table.release for table in tables)
     axes, noise = keys.as_axes(), Noise.GAUSSIAN if isinstance(mechanism, Gaussian) else Noise.LAPLACE

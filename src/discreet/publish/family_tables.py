@@ -50,9 +50,9 @@ def publish_family(family: Family, noisy: Sequence[np.ndarray]) -> list[Publishe
     return tables
 
 
-def publish_table(family: Family, table: AddingTable, noisy: Sequence[np.ndarray]) -> PublishedTable:
-    """Return one table of a family, without whole numbers."""
-    return _published(family, table, family.solve(noisy), None)
+def publish_table(family: Family, table: AddingTable, solved: Sequence[ConsistentTables]) -> PublishedTable:
+    """Return one table of a solved family, without whole numbers."""
+    return _published(family, table, solved, None)
 
 
 def expected_margins(family: Family, table: AddingTable) -> dict[str, float | None]:

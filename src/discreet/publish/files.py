@@ -1,20 +1,17 @@
 """The files of a release: tables as Parquet and CSV, synthetic rows, report, manifest, and scripts that read them."""
 
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
-from discreet.answer.model import Answer
+from discreet.engines.locked_folder import create_locked_folder, remove_orphans
 from discreet.kernel.errors import PolicyError
-from discreet.publish.describe import Describable
+from discreet.publish.file_tables import csv_table, file_table
 from discreet.publish.manifest import file_digests, write_manifest
 from discreet.publish.parts import PartResult
 from discreet.publish.plan import PublicationPlan
@@ -37,26 +34,18 @@ if __name__ == "__main__":
 '''
 _READ_R = """# Read the tables of this release, with their 95 % margins of error (columns ending in _margin).
 files <- list.files("tables", pattern = "[.]csv$", full.names = TRUE)
-tables <- lapply(setNames(files, sub("[.]csv$", "", basename(files))), read.csv)
+# An apostrophe precedes texts that a spreadsheet would take for formulas.
+read <- function(file) {
+  table <- read.csv(file)
+  table[] <- lapply(table, function(x) if (is.character(x)) sub("^'('*[=+@\t\r-])", "\\1", x) else x)
+  table
+}
+tables <- lapply(setNames(files, sub("[.]csv$", "", basename(files))), read)
 for (name in names(tables)) {
   cat(name, "\\n")
   print(head(tables[[name]]))
 }
 """
-
-
-def with_margins(shown: Describable) -> pa.Table:
-    """Return a table with the margin of each number, and its whole number, in columns after it."""
-    if isinstance(shown, Answer):
-        return shown.with_margins().replace_schema_metadata(None)
-    columns: dict[str, pa.Array] = {}
-    for name in shown.table.column_names:
-        columns[name] = shown.table.column(name)
-        if name in shown.margins:
-            columns[f"{name}_margin"] = pa.array(shown.margins[name], pa.float64())
-        if name in shown.whole:
-            columns[f"{name}_whole"] = pa.array(shown.whole[name], pa.int64())
-    return pa.table(columns).replace_schema_metadata(shown.table.schema.metadata)
 
 
 def write_release(
@@ -72,16 +61,19 @@ def write_release(
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        fresh = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        prefix = f".{folder.name}-unfinished-"
+        made = create_locked_folder(str(folder.parent), prefix)
+        fresh = Path(made.path)
         try:
             _write_tables(fresh, results)
             complete = replace(record, files=tuple(file_digests(fresh).items()))
             _write_texts(fresh, plan, report_on(complete))
             _forget_times(fresh, complete.time)
             fresh.chmod(0o755)
-            _replace(folder, fresh)
+            _replace(folder, fresh, prefix)
         finally:
-            shutil.rmtree(fresh, ignore_errors=True)
+            made.remove()
+        remove_orphans(str(folder.parent), prefix)  # of processes that were killed
     except OSError as error:
         raise PolicyError(
             f"--out: cannot write {folder} ({error.strerror or error}). The results are in the ledger: publish the "
@@ -95,10 +87,10 @@ def _write_tables(folder: Path, results: Iterable[PartResult]) -> None:
         for name, shown in zip(result.names, result.tables, strict=False):
             kind = "synthetic" if result.kind == "synthetic rows" else "tables"
             (folder / kind).mkdir(exist_ok=True)
-            table = with_margins(shown)
+            table = file_table(shown)
             pq.write_table(table, folder / kind / f"{name}.parquet", compression="zstd")
             if kind == "tables":
-                pcsv.write_csv(table, folder / kind / f"{name}.csv")
+                pcsv.write_csv(csv_table(table), folder / kind / f"{name}.csv")
 
 
 def _write_texts(folder: Path, plan: PublicationPlan, report: Report) -> None:
@@ -115,12 +107,18 @@ def _forget_times(folder: Path, day: str) -> None:
         os.utime(path, (seconds, seconds))
 
 
-def _replace(folder: Path, fresh: Path) -> None:
+def _replace(folder: Path, fresh: Path, prefix: str) -> None:
     """Put a folder in the place of another, which is kept until the new one is there."""
     if not folder.exists():
         fresh.rename(folder)
         return
-    old = Path(tempfile.mkdtemp(prefix=f".{folder.name}-old-", dir=folder.parent)) / "old"
-    folder.rename(old)
-    fresh.rename(folder)
-    shutil.rmtree(old.parent, ignore_errors=True)
+    old = create_locked_folder(str(folder.parent), prefix)
+    try:
+        earlier = folder.rename(Path(old.path) / "old")
+        try:
+            fresh.rename(folder)
+        except OSError:
+            earlier.rename(folder)
+            raise
+    finally:
+        old.remove()

@@ -1,9 +1,9 @@
 """The parts of a publication: a family of tables, a query of its own, or synthetic rows; each has its own charge."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -20,9 +20,10 @@ from discreet.kernel.event import OWNER, Event, Receipt, canonical_json
 from discreet.kernel.loss import Loss
 from discreet.kernel.reservation import Noise, Reservation, reservation_charge, reserve
 from discreet.publish.codes import CodedRows
-from discreet.publish.describe import Describable, describe_tables
+from discreet.publish.describe import describe_tables, group_domains
 from discreet.publish.family import Family
 from discreet.publish.family_tables import PublishedTable, publish_family
+from discreet.publish.file_tables import Describable
 from discreet.publish.record import PartKind, ReleasePart
 from discreet.publish.synthesis.quality import QualityReport
 from discreet.publish.synthesis.row_model import synthesise
@@ -45,6 +46,7 @@ class PartResult:
     receipt: str
     tables: tuple[Describable, ...] = ()
     post_processing: tuple[str, ...] = ()
+    domains: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by table and column
 
     @property
     def missing(self) -> bool:
@@ -53,7 +55,9 @@ class PartResult:
 
     def describe(self) -> list[ReleasePart]:
         """Return the record of each table."""
-        return describe_tables(self.names, self.kind, self.descriptions, self.cost, self.receipt, self.tables)
+        return describe_tables(
+            self.names, self.kind, self.descriptions, self.cost, self.receipt, self.tables, self.domains
+        )
 
 
 class Part(Protocol):
@@ -126,7 +130,8 @@ class QueryPart:
         return PartResult((self.name,), "table", (self.sql,), self.cost, receipt)
 
     def _result(self, answer: Answer, receipt: str) -> PartResult:
-        return PartResult((self.name,), "table", (self.sql,), self.cost, receipt, (answer,))
+        domains = {self.name: group_domains(self.query.plan)}
+        return PartResult((self.name,), "table", (self.sql,), self.cost, receipt, (answer,), domains=domains)
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,7 +216,8 @@ class FamilyPart(ReservedPart):
         tables = tuple(publish_family(self.family, noisy))
         names, steps = tuple(table.name for table in tables), ["Exact least squares makes the tables add up."]
         steps += [_WHOLE_NOTE] if any(table.whole for table in tables) else []
-        return PartResult(names, self.kind, self.sqls, self.cost, receipt, tables, tuple(steps))
+        domains = {table.name: group_domains(table.plan) for table in self.family.tables}
+        return PartResult(names, self.kind, self.sqls, self.cost, receipt, tables, tuple(steps), domains)
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,7 +284,8 @@ class SyntheticPart(ReservedPart):
             "Synthetic rows are drawn from a model of noisy tables; no row is a person's.",
             "Rows with a value that is not declared (NULL too, unless it is) do not count in synthetic rows.",
         )
-        return PartResult((self.name,), self.kind, (self.description,), self.cost, receipt, (found,), steps)
+        domains = {self.name: {column.declared.name: column.domain_text for column in self.columns}}
+        return PartResult((self.name,), self.kind, (self.description,), self.cost, receipt, (found,), steps, domains)
 
 
 def plan_of(record: str) -> object:

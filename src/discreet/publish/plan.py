@@ -20,6 +20,7 @@ from discreet.policy.toml import parse_toml, read_policy_text
 from discreet.policy.validators import Identifier, PositiveCount, TextLine, as_validator, parse_count, parse_number
 
 _MAX_PARTS = 1_000  # tables of a plan
+_DEVICES = {"con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))}
 
 
 def _parse_positive(value: Any, name: str) -> Fraction:
@@ -145,6 +146,8 @@ def _parse_parts(model: type[Part], raw: dict[str, Any], section: str, problems:
     for name, value in values.items():
         if not (name.isidentifier() and name.isascii() and len(name) <= 100):
             problems.add((section, name), "the name must consist of letters, digits and _, as it names a file.")
+        elif name.lower() in _DEVICES:
+            problems.add((section, name), f'"{name}" cannot name a file on Windows. Choose another name.')
         elif (part := problems.parse_entry(model, value, (section, name))) is not None:
             parts[name] = part
     return parts

@@ -3,9 +3,11 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 
 from discreet import privacy
+from discreet.answer.text import short_number
 from discreet.curator import prepared_queries
 from discreet.curator.curator import Curator
 from discreet.curator.prepared_queries import PreparedQuery, plan_query
@@ -13,16 +15,19 @@ from discreet.estimate.planned_release import QueryPlan
 from discreet.kernel.errors import PolicyError, Refused
 from discreet.kernel.event import canonical_json
 from discreet.kernel.fingerprint import digest
-from discreet.kernel.loss import ZERO_LOSS, Loss
+from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
 from discreet.kernel.question import Question
 from discreet.kernel.relation import Relation
 from discreet.pricing.cost_request import CostRequest, data_version
+from discreet.pricing.remaining_budget import cost_in_budget
 from discreet.privacy.calibration import reserved_noises
 from discreet.publish.codes import coded_rows
+from discreet.publish.describe import ADDED_SUFFIXES
 from discreet.publish.eligible import AddingTable, adding_table, family_axes
 from discreet.publish.family import Family, family_fingerprint, plan_family, row_measure
 from discreet.publish.marginals.axes import table_shape
 from discreet.publish.marginals.noise_margins import Noise, margin_factor
+from discreet.publish.marginals.scales import UnreachableLimits
 from discreet.publish.parts import FamilyPart, Part, QueryPart, SyntheticPart
 from discreet.publish.plan import PublicationPlan
 from discreet.publish.synthetic import MAX_STORED_VALUES, SyntheticReleases, synthetic_columns
@@ -63,7 +68,7 @@ def plan_parts(
     }
     weights = {name: entry.weight or Fraction(1) for name, entry in plan.tables.items() if name not in with_margins}
     weights |= {name: entry.weight for name, entry in plan.synthetic.items()}
-    shares = _Shares(_rest(plan, total, with_margins), sum(weights.values(), Fraction(0)))
+    shares = _Shares(_rest(plan, curator.policy.budget, total, with_margins), sum(weights.values(), Fraction(0)))
     version = data_version(curator.policy)
     parts: list[Part] = [
         _family_part(plan, version, f"family-{index}", tables, shares, weights, charged)
@@ -98,18 +103,24 @@ def _total_cost(curator: Curator, plan: PublicationPlan) -> Loss:
     return Loss(None, entry.rho)
 
 
-def _rest(plan: PublicationPlan, total: Loss, with_margins: Mapping[str, PreparedQuery]) -> Loss:
+def cost_text(plan: PublicationPlan, budget: Budget, cost: Loss) -> str:
+    """Return a cost in the unit in which the plan states its own."""
+    if plan.release.rho is not None:
+        return f"rho {short_number(cost.rho)}"
+    epsilon = cost_in_budget(cost, budget).epsilon if cost.epsilon is None else cost.epsilon
+    assert epsilon is not None
+    return f"epsilon {short_number(epsilon)}"
+
+
+def _rest(plan: PublicationPlan, budget: Budget, total: Loss, with_margins: Mapping[str, PreparedQuery]) -> Loss:
     """Return what is left of the cost for the parts with weights."""
     spent = sum((query.release_plan.marginal_cost for query in with_margins.values()), ZERO_LOSS)
     amount, whole = (spent.rho, total.rho) if total.epsilon is None else (spent.epsilon, total.epsilon)
     assert amount is not None
     if amount > whole or (amount == whole and len(with_margins) < len(plan.tables) + len(plan.synthetic)):
-        kind = "rho" if total.epsilon is None else "epsilon"
-        name = next(iter(with_margins))
-        message = (
-            f"the margins cost {kind} {float(amount):.4g}, but the release has {float(whole):.4g}. Allow wider ones."
-        )
-        plan.refuse(("tables", name, "margin"), message)
+        spent_text, total_text = (cost_text(plan, budget, cost) for cost in (spent, total))
+        message = f"the margins cost {spent_text}, but the release has {total_text}. Allow wider ones."
+        plan.refuse(("tables", next(iter(with_margins)), "margin"), message)
     return Loss(None, whole - amount) if total.epsilon is None else Loss(whole - amount)
 
 
@@ -139,7 +150,7 @@ def _plan_query(curator: Curator, plan: PublicationPlan, name: str) -> QueryPlan
 
 def _check_columns(plan: PublicationPlan, name: str, columns: Sequence[str]) -> None:
     """Refuse columns with the names of columns that the files of a table have besides."""
-    added = {f"{column}_{ending}": column for column in columns for ending in ("margin", "whole")}
+    added = {f"{column}{ending}": column for column in columns for ending in ADDED_SUFFIXES}
     for column in columns:
         if column in added:
             plan.refuse(
@@ -197,11 +208,13 @@ def _family_part(  # noqa: PLR0913, PLR0917 - a plan and its shares
     limits = {name: (float(margin) / margin_factor(noise)) ** 2 for name, margin in margins.items() if margin}
     try:
         family = plan_family(tables, weights, limits, mechanism=mechanism, rows=rows)
-    except ValueError as error:
-        named = next((name for name, margin in margins.items() if margin), tables[0].name)
-        plan.refuse(
-            ("tables", named, "margin"), f"the margins cannot be reached at this cost ({error}). Allow wider ones."
-        )
+    except UnreachableLimits as error:
+        factor = _rounded_up(error.factor**0.5)
+        named, margin = next((name, margin) for name, margin in margins.items() if margin)
+        least = short_number(float(margin) * factor, 3)
+        others = f", if the other margins are also {factor:g} times as wide" * (len(limits) > 1)
+        message = f"the margin cannot be reached at this cost: the least is about {least}{others}. Allow a wider one."
+        plan.refuse(("tables", named, "margin"), message)
     _check_scales(plan, family)
     _check_limits(plan, family, limits)
     _check_cells(plan, family)
@@ -215,6 +228,11 @@ def _family_part(  # noqa: PLR0913, PLR0917 - a plan and its shares
     }
     found_by = family_fingerprint(tables[0].relation_digest, version)
     return FamilyPart(name, cost, record_of(plan, name, **facts), family.rows, found_by, family, tuple(sqls.values()))
+
+
+def _rounded_up(factor: float) -> float:
+    """Return a factor with three digits, so that it is not too small."""
+    return float(Context(prec=3, rounding=ROUND_CEILING).create_decimal_from_float(factor * _ROUNDING))
 
 
 def _check_scales(plan: PublicationPlan, family: Family) -> None:

@@ -10,6 +10,7 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 
+from discreet.answer.text import short_number
 from discreet.curator.curator import Curator
 from discreet.kernel.errors import Failed, PolicyError, Refused, run_charged
 from discreet.kernel.event import OWNER, Event, EventState, Receipt, bounded_text
@@ -18,12 +19,12 @@ from discreet.kernel.ledger.terms import OverBudget
 from discreet.kernel.loss import ZERO_LOSS, Loss
 from discreet.pricing import data_version
 from discreet.pricing.remaining_budget import remaining_text
-from discreet.publish.describe import Describable
+from discreet.publish.file_tables import Describable
 from discreet.publish.files import write_release
 from discreet.publish.manifest import file_digests, read_manifest, text_digest
 from discreet.publish.parts import Part, PartResult, plan_of
 from discreet.publish.plan import PublicationPlan
-from discreet.publish.planning import plan_parts
+from discreet.publish.planning import cost_text, plan_parts
 from discreet.publish.record import ReleaseRecord
 from discreet.publish.report.report import report_of
 
@@ -163,7 +164,7 @@ def _release_parts(
     paid, receipts = ZERO_LOSS, dict[str, Receipt]()
     if not recorded:
         progress("charging the ledger")
-        paid, receipts = _charge(curator, parts, keys)
+        paid, receipts = _charge(curator, plan, parts, keys)
     results = []
     for part in parts:
         progress(f"releasing {part.name}")
@@ -195,15 +196,27 @@ def _recorded(curator: Curator, parts: list[Part], keys: Mapping[str, str]) -> d
     return found
 
 
-def _charge(curator: Curator, parts: list[Part], keys: Mapping[str, str]) -> tuple[Loss, dict[str, Receipt]]:
+def _charge(
+    curator: Curator, plan: PublicationPlan, parts: list[Part], keys: Mapping[str, str]
+) -> tuple[Loss, dict[str, Receipt]]:
     """Charge all parts in one transaction; whatever cannot be read is refused before."""
     charges = {part.name: charge for part in parts if (charge := part.charge(curator, keys[part.name])) is not None}
+    paid = sum((loss for loss, _, _ in charges.values()), ZERO_LOSS)
     try:
         receipts = curator.ledger.charge_together(list(charges.values()))
     except OverBudget as refusal:
-        raise Refused(f"{refusal} {remaining_text(curator.releases.limits(OWNER))}") from None
-    paid = sum((loss for loss, _, _ in charges.values()), ZERO_LOSS)
+        raise Refused(_over_budget(curator, plan, paid, refusal)) from None
     return paid, dict(zip(charges, receipts, strict=True))
+
+
+def _over_budget(curator: Curator, plan: PublicationPlan, cost: Loss, refusal: OverBudget) -> str:
+    """Return what a plan costs and what remains, in the unit of the plan."""
+    if plan.release.rho is not None:
+        return f"{refusal} {remaining_text(curator.releases.limits(OWNER))}"
+    remaining = curator.budget().remaining.epsilon
+    delta = f" and delta {short_number(cost.delta)}" if cost.delta else ""
+    needed = f"{cost_text(plan, curator.policy.budget, cost)}{delta}"
+    return f"epsilon: not enough budget left: the plan needs {needed}; epsilon {short_number(remaining)} remains."
 
 
 def _result_of(

@@ -9,6 +9,8 @@ from typing import Any, Literal, Self
 from discreet.kernel.loss import ZERO_LOSS, Loss
 
 PartKind = Literal["table", "family table", "synthetic rows"]
+BoundOrigin = Literal["declared", "declared after paid histograms", "automatic, paid"]
+DECLARED_AFTER: BoundOrigin = "declared after paid histograms"
 PartState = Literal["released", "charged, missing"]
 
 
@@ -58,7 +60,9 @@ class MarginSummary:
 
 @dataclass(frozen=True)
 class ContributionBound:
-    """A bound on what one unit contributes, and its origin: "declared", or "automatic, paid" if chosen privately.
+    """A bound on what one unit contributes, and its origin: "automatic, paid" if it was chosen privately.
+
+    One that is declared may follow from histograms that were paid for, as by `advise`.
 
     >>> ContributionBound("visits", "rows per unit", "10", "declared").origin
     'declared'
@@ -67,7 +71,7 @@ class ContributionBound:
     table: str
     name: str
     value: str
-    origin: Literal["declared", "automatic, paid"]
+    origin: BoundOrigin
 
 
 @dataclass(frozen=True)

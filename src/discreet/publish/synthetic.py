@@ -22,8 +22,10 @@ from discreet.kernel.reservation import CLIP_RADIUS, Noise, Reservation
 from discreet.policy.column_domains import Between, DeclaredColumn
 from discreet.policy.declarations import DeclaredTable
 from discreet.policy.problems import did_you_mean
+from discreet.policy.validators import format_number
 from discreet.privacy.calibration import reserved_noises
 from discreet.publish.codes import CodedAxis
+from discreet.publish.describe import values_text
 from discreet.publish.plan import PublicationPlan
 from discreet.publish.synthesis.schedule import SynthesisSettings, release_schedule
 
@@ -40,6 +42,17 @@ class SyntheticColumn:
     declared: DeclaredColumn
     axis: CodedAxis
     width: Fraction | None = None
+
+    @property
+    def domain_text(self) -> str:
+        """The values of the column in words."""
+        if self.width is None:
+            return values_text(self.axis.values)
+        between = self.declared.domain
+        assert isinstance(between, Between)
+        null = ", NULL" * (None in self.axis.values)
+        low, high, width = (format_number(Fraction(each)) for each in (between.low, between.high, self.width))  # type: ignore[arg-type]
+        return f"{low} to {high}, uniform in bins of {width}{null}"
 
     def decode(self, codes: np.ndarray, generator: np.random.Generator) -> pa.Array:
         """Return the values of codes; a number in a bin is drawn uniformly from it."""

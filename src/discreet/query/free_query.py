@@ -15,7 +15,8 @@ from sqlglot import exp
 from discreet.engines.interface import Engine
 from discreet.estimate.planned_release import ARROW_TYPES
 from discreet.kernel.expr import Type
-from discreet.policy import Between, DeclaredTable, Keys, References
+from discreet.policy import Between, ColumnUnit, DeclaredTable, Keys, References, WindowUnit
+from discreet.policy.declarations import ParentTableUnit
 from discreet.policy.toml import list_text, value_text
 from discreet.query.relations.bound_sources import BindContext
 from discreet.query.syntax.names import name_hint, same_name
@@ -45,7 +46,10 @@ _COLUMNS_SCHEMA = pa.schema(
     [
         *((name, pa.string()) for name in ("table_catalog", "table_schema", "table_name", "column_name")),
         ("ordinal_position", pa.int64()),
-        *((name, pa.string()) for name in ("data_type", "is_nullable", "minimum", "maximum", "declared_values")),
+        *(
+            (name, pa.string())
+            for name in ("data_type", "is_nullable", "minimum", "maximum", "declared_values", "is_unit")
+        ),
     ]
 )
 _CATALOG_SCHEMAS = {"tables": _TABLES_SCHEMA, "columns": _COLUMNS_SCHEMA}
@@ -138,6 +142,7 @@ def _column_rows(table: DeclaredTable, context: BindContext) -> Iterator[dict[st
             "ordinal_position": position,
             "data_type": "numeric" if declared and declared.type == "decimal" else _TYPE_NAMES[kind],
             "is_nullable": "NO" if declared and not declared.null else "YES",
+            "is_unit": "YES" if name in _unit_columns(table) else "NO",
         }
         match declared.domain if declared else None:
             case Between(low, high):
@@ -148,6 +153,18 @@ def _column_rows(table: DeclaredTable, context: BindContext) -> Iterator[dict[st
             case References(other, column):
                 row["declared_values"] = f"those of {other}.{column}"
         yield row
+
+
+def _unit_columns(table: DeclaredTable) -> tuple[str, ...]:
+    """Return the columns that identify the privacy unit."""
+    match table.unit:
+        case ColumnUnit(name):
+            return (name,)
+        case WindowUnit(name, time, _):
+            return name, time
+        case ParentTableUnit(on=name):
+            return (name,)
+    return ()
 
 
 def read_public_rows(engine: Engine, table: str, types: Mapping[str, Type]) -> pa.Table:

@@ -20,7 +20,7 @@ from sqlglot import exp
 
 from discreet.engines.table_source import UNAVAILABLE_MESSAGE, EngineError
 from discreet.estimate.contribution_histogram import ChosenBounds
-from discreet.estimate.planned_release import PlannedRelease, QueryPlan, release_schema
+from discreet.estimate.planned_release import PlannedRelease, QueryPlan, declared_keys, release_schema
 from discreet.kernel.errors import PolicyError, Refused
 from discreet.kernel.event import OWNER
 from discreet.policy import ColumnUnit, Policy, WindowUnit
@@ -199,8 +199,17 @@ def plan_of(draft: QueryDraft) -> QueryPlan:
     assert draft.parsed is not None
     assert draft.postprocess is not None
     parsed, catalog = draft.parsed, None if draft.free is None else draft.free.catalog
+    keys = declared_keys(draft.planned) if catalog is None else None
+    planned = draft.planned if keys is None else ()
     return QueryPlan(
-        draft.sql, parsed.explain, parsed.options, parsed.within, draft.planned, draft.postprocess, catalog
+        draft.sql,
+        parsed.explain,
+        parsed.options,
+        parsed.within,
+        planned,
+        draft.postprocess,
+        catalog if keys is None else keys,
+        shows_declared_keys=keys is not None,
     )
 
 

@@ -173,7 +173,7 @@ def test_every_charge_is_listed_with_mechanism_scale_sensitivity_cost_and_state(
     assert (second["by"], second["state"]) == ("ana", "charged without an answer")
     text = report.to_text(10**6)
     assert "SELECT COUNT(*) FROM visits -- 1" in text
-    assert "discrete Gaussian noise, scale 20, sensitivity l1 10, l2² 100" in text
+    assert "discrete Gaussian noise, scale 2 times the l2 sensitivity" in text
     assert "2 charges, each recorded before data was read; 1 without an answer" in text
 
 
@@ -310,7 +310,7 @@ def test_a_pure_budget_is_reported_without_rho_and_delta():
     with ledger_with(policy, (Loss("1/10"), True, "owner")) as ledger:
         report = report_of(policy, ledger)
     text = report.to_text(10**6)
-    assert "discrete Laplace noise, scale 10" in text
+    assert "discrete Laplace noise, scale 1 times the l1 sensitivity" in text
     assert "Spent: epsilon 0.1 per patient (10 % of the budget). Remaining: epsilon 0.9 per patient." in text
     assert "Budget: rho" not in text
     assert "With delta 0, epsilon of the whole budget is 1." in text

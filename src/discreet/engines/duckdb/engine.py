@@ -19,8 +19,9 @@ from discreet.engines.column_usage import ColumnUsage
 from discreet.engines.duckdb.data_files import list_literal, open_path, text_literal
 from discreet.engines.duckdb.dialect import DUCKDB
 from discreet.engines.duckdb.frames import open_frame, open_parquet
-from discreet.engines.duckdb.spill import SpillFolder, make_spill_folder
+from discreet.engines.duckdb.spill import make_spill_folder
 from discreet.engines.interface import Tuning
+from discreet.engines.locked_folder import LockedFolder
 from discreet.engines.public_tables import select_fanout, select_rows, select_values
 from discreet.engines.row_selects import select_rows_by_unit
 from discreet.engines.sql_totals import compute_totals
@@ -360,7 +361,7 @@ def _lock_down(connection: duckdb.DuckDBPyConnection, paths: list[str], tuning: 
     connection.execute("SET lock_configuration = true")
 
 
-def _clean_up(connection: duckdb.DuckDBPyConnection, folder: SpillFolder, pid: int) -> None:
+def _clean_up(connection: duckdb.DuckDBPyConnection, folder: LockedFolder, pid: int) -> None:
     if os.getpid() != pid:
         return  # in a forked child: the parent still needs both
     connection.close()

@@ -113,7 +113,7 @@ def _bound_lines(table: TableSketch) -> Iterator[str]:
         return
     groups = value_text(PLACEHOLDER) if table.groups is None else str(table.groups)
     rows = value_text(PLACEHOLDER) if table.rows is None else str(table.rows)
-    yield f"groups = {groups}  # maximum groups per unit, such as 3"
+    yield f'groups = {groups}  # maximum groups per unit, such as 3, or "auto": chosen privately'
     yield f"rows = {rows}  # maximum rows per unit and group, such as 10; both affect accuracy, not privacy"
 
 

@@ -19,6 +19,14 @@ _GROWTH = (0.5, 2.0)  # of a multiplier in one step
 _HALVINGS = 20
 
 
+class UnreachableLimits(ValueError):  # noqa: N818 - as Refused
+    """Variances that are too small for the noise; `factor` times as large ones can be reached."""
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+        super().__init__(f"limits: they must be {factor:.4g} times as large")
+
+
 def choose_scales(
     axes: Sequence[Axis],
     wanted: Mapping[Table, float],
@@ -48,7 +56,8 @@ def choose_scales(
         return family.named(_minimise(family, weights, noise))
     fallback = least_scales(axes, limits, noise=noise)
     cost = sum(scale**noise.value for scale in fallback.values()) ** (2 / noise.value)
-    require(cost <= 1, f"limits: they need {cost:.3g} times as much, in units of 1/σ²")
+    if cost > 1:
+        raise UnreachableLimits(cost)
     found = family.named(_minimise_within(family, weights, limits, noise))
     return _mix_until_within(axes, limits, noise, found, fallback)
 

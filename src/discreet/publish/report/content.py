@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+QUERIES = frozenset({"Query", "Content"})  # columns of texts that may be long, and are shown in part
 OWNER_MUST_STATE = "The owner must state this."
 
 

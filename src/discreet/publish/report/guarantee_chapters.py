@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime, time
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from discreet.kernel.loss import Budget, Loss
 from discreet.policy import Policy
@@ -26,8 +26,9 @@ from discreet.policy.guarantee import (
 )
 from discreet.policy.validators import format_number
 from discreet.privacy import to_epsilon
-from discreet.publish.record import ContributionBound, ReleaseRecord
+from discreet.publish.record import DECLARED_AFTER, BoundOrigin, ContributionBound, ReleaseRecord
 from discreet.publish.report.content import Chapter, ContentTable, stated
+from discreet.publish.report.ledger_chapters import LedgerSummary
 from discreet.publish.report.number_text import rounded_up
 from discreet.publish.report.odds import (
     EpsilonDelta,
@@ -254,13 +255,14 @@ def _conversion_table(name: str, pairs: list[EpsilonDelta], policy: Policy) -> C
     return ContentTable(("delta", header), rows, f"Epsilon of {name}", frozenset({"delta", header}))
 
 
-def bounds_chapter(policy: Policy, record: ReleaseRecord | None, paid_bounds: int) -> Chapter:
+def bounds_chapter(policy: Policy, record: ReleaseRecord | None, summary: LedgerSummary | None) -> Chapter:
     """Return the bounds of contributions and of values, where they came from, and the released clipping bias."""
     private = [table for table in policy.tables.values() if not table.public]
-    used = record.bounds if record and record.bounds else tuple(_declared_bounds(private))
+    used = record.bounds if record and record.bounds else tuple(_declared_bounds(private, summary))
     contributions = tuple((bound.table, bound.name, bound.value, bound.origin) for bound in used)
+    paid_bounds = summary.bound_charges if summary else 0
     values = tuple(
-        (table.name, column.name, *_values_and_origin(table, column))
+        (table.name, column.name, *_values_and_origin(table, column, summary))
         for table in private
         for column in table.columns.values()
     )
@@ -295,10 +297,11 @@ def bounds_chapter(policy: Policy, record: ReleaseRecord | None, paid_bounds: in
     )
 
 
-def _declared_bounds(tables: list[DeclaredTable]) -> Iterator[ContributionBound]:
+def _declared_bounds(tables: list[DeclaredTable], summary: LedgerSummary | None) -> Iterator[ContributionBound]:
     for table in tables:
+        is_paid = summary is not None and summary.paid_histograms(table.name)
         for name, bound in (("groups per unit", table.groups), ("rows per unit and group", table.rows)):
-            yield ContributionBound(table.name, name, _bound_text(bound), _bound_origin(bound))
+            yield ContributionBound(table.name, name, _bound_text(bound), _bound_origin(bound, is_paid=is_paid))
         if table.contribution_max:
             text = f"{table.contribution_max:,} (a statement, not enforced)"
             yield ContributionBound(table.name, "rows per unit", text, "declared")
@@ -308,14 +311,15 @@ def _bound_text(bound: Bound | None) -> str:
     return "chosen for each query" if bound in (None, AUTO) else f"{bound:,}"
 
 
-def _bound_origin(bound: Bound | None) -> Any:
-    return "automatic, paid" if bound in (None, AUTO) else "declared"
+def _bound_origin(bound: Bound | None, *, is_paid: bool) -> BoundOrigin:
+    return "automatic, paid" if bound in (None, AUTO) else DECLARED_AFTER if is_paid else "declared"
 
 
-def _values_and_origin(table: DeclaredTable, column: DeclaredColumn) -> tuple[str, str]:
+def _values_and_origin(table: DeclaredTable, column: DeclaredColumn, summary: LedgerSummary | None) -> tuple[str, str]:
     if is_unit(table, column):
         return f"{column.type}: the privacy unit", "never shown, only counted and joined on"
-    return domain_text(column.domain, column), _value_origin(column)
+    is_paid = isinstance(column.domain, Between) and summary and summary.paid_histograms(table.name, column.name)
+    return domain_text(column.domain, column), DECLARED_AFTER if is_paid else _value_origin(column)
 
 
 def is_unit(table: DeclaredTable, column: DeclaredColumn) -> bool:

@@ -5,7 +5,7 @@ from html import escape
 
 from discreet.anonymity.report.contents import make_printable
 from discreet.html_page import html_document
-from discreet.publish.report.content import OWNER_MUST_STATE, Chapter, ContentTable
+from discreet.publish.report.content import OWNER_MUST_STATE, QUERIES, Chapter, ContentTable
 
 _STYLE = """
 :root { color-scheme: light dark; --page: #fff; --text: #1d2126; --quiet: #5a6472; --line: #d4d7dc; --lead: #eef3fb;
@@ -56,7 +56,9 @@ mark { padding: 0 .25rem; background: var(--open-page); color: var(--open); font
   thead { display: table-header-group; }
 }
 """
-_CODE = frozenset({"SHA-256", "Query", "Content"})  # columns of texts that are read letter by letter
+_CODE = QUERIES | {"SHA-256"}  # columns of texts that are read letter by letter
+
+_FOLDED = 100  # characters of a query that are shown at first
 
 
 def report_page(title: str, subtitle: str, chapters: Sequence[Chapter]) -> str:
@@ -98,8 +100,15 @@ def _table(table: ContentTable) -> str:
 def _row(row: tuple[str, ...], table: ContentTable) -> str:
     first, *others = zip(table.headers, row, strict=True)
     label = f'<th scope="row"{_class(first[0], table)}>{_text(first[1])}</th>'
-    cells = [f"<td{_name(name)}{_class(name, table)}>{_text(cell)}</td>" for name, cell in others]
+    cells = [f"<td{_name(name)}{_class(name, table)}>{_cell(name, cell)}</td>" for name, cell in others]
     return label + "".join(cells)
+
+
+def _cell(name: str, text: str) -> str:
+    """Return the content of a cell; a long query is folded."""
+    if name not in QUERIES or len(text) <= _FOLDED:
+        return _text(text)
+    return f"<details><summary>{_text(text[:_FOLDED])}…</summary>{_text(text)}</details>"
 
 
 def _name(name: str) -> str:

@@ -1,5 +1,6 @@
 """Chapters on the ledger: the budget, what remains, its history, and every charge."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
@@ -23,6 +24,7 @@ from discreet.publish.report.number_text import (
     time_text,
 )
 
+HISTOGRAM = "contribution histogram"  # the purpose of a charge
 _MAX_SHOWN = 200  # charges in the HTML page; all are in the JSON
 _ACTS = {
     RowKind.CREATE: "created",
@@ -60,7 +62,16 @@ class LedgerSummary:
     @property
     def bound_charges(self) -> int:
         """The number of charges for bounds that were chosen privately."""
-        return sum(event.purpose == "contribution histogram" for event in self.reported)
+        return sum(event.purpose == HISTOGRAM for event in self.reported)
+
+    def paid_histograms(self, table: str, column: str = "") -> bool:
+        """Whether histograms of a table's contributions, or of a column's values, were charged, as by `advise`."""
+        of_table = re.compile(rf'\bFROM "?{re.escape(table)}"?(?!\w)', re.IGNORECASE)
+        begin = f'SELECT COALESCE(WIDTH_BUCKET("{column}"'
+        return any(
+            (event.query.startswith(begin) if column else event.purpose == HISTOGRAM) and of_table.search(event.query)
+            for event in self.reported
+        )
 
     def changes(self, kind: RowKind) -> list[OwnerAct]:
         """Return the owner's acts of one kind."""
@@ -168,11 +179,11 @@ def events_chapter(summary: LedgerSummary | None) -> Chapter:
     open_ones = f"{unanswered:,} without an answer, which stay charged" if unanswered else "all have an answer"
     sentences = [
         f"{counted_noun(len(events), 'charge')}, each recorded before data was read; {open_ones}.",
-        "Scales and sensitivities are in steps of the whole numbers that are released.",
+        "The cost follows from the scale of noise, as a multiple of the sensitivity; report.json has both.",
     ]
     if len(events) > _MAX_SHOWN:
         sentences.append(f"The last {_MAX_SHOWN} are shown; report.json has all.")
-    headers = ("Time", "Who", "Query", "Mechanism, scale, sensitivity", "Cost", "State")
+    headers = ("Time", "Who", "Query", "Mechanism", "Cost", "State")
     table = ContentTable(headers, shown, "Charges, oldest first")
     facts = {"events": [asdict(event) for event in events]}
     return Chapter("events", "Charges", tuple(sentences), (table,), facts=facts)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from discreet.answer.text import short_number
 from discreet.kernel.event import Event, EventState
 from discreet.kernel.loss import ZERO_LOSS
 from discreet.publish.report.number_text import loss_text, rounded_up
@@ -32,18 +33,19 @@ class NoiseFact:
     l2_squared: str | None
 
     def __str__(self) -> str:
-        parts = [self.mechanism]
-        parts += [f"scale {rounded_up(Fraction(self.scale))}"] if self.scale else []
-        parts += [f"sensitivity {_norms(self.l1, self.l2_squared)}"] if self.l1 else []
-        return ", ".join(parts)
+        ratio = self._scale_by_sensitivity()
+        if ratio is not None:
+            norm = "l2" if "Gaussian" in self.mechanism else "l1"
+            return f"{self.mechanism}, scale {short_number(ratio, 4)} times the {norm} sensitivity"
+        return self.mechanism + (f", scale {rounded_up(Fraction(self.scale))}" if self.scale else "")
 
-
-def _norms(l1: str | None, l2_squared: str | None) -> str:
-    return f"l1 {_whole(l1)}" + (f", l2² {_whole(l2_squared)}" if l2_squared else "")
-
-
-def _whole(number: str | None) -> str:
-    return f"{int(number):,}" if number and number.isdecimal() else str(number)
+    def _scale_by_sensitivity(self) -> float | None:
+        """Return the scale as a multiple of the sensitivity that determines the cost."""
+        if "noise" not in self.mechanism or not self.scale:
+            return None
+        if "Gaussian" in self.mechanism:
+            return float(Fraction(self.scale) ** 2 / Fraction(self.l2_squared)) ** 0.5 if self.l2_squared else None
+        return float(Fraction(self.scale) / Fraction(self.l1)) if self.l1 else None
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def reported_event(event: Event) -> ReportedEvent:
     >>> from discreet.kernel.mechanism import Laplace, Sensitivity
     >>> event = Event(mechanism=str(Laplace(10)), sensitivity=str(Sensitivity(1, 2)), question="how many visits?")
     >>> [str(noise) for noise in reported_event(event).noises]
-    ['discrete Laplace noise, scale 10, sensitivity l1 2, l2² 4']
+    ['discrete Laplace noise, scale 5 times the l1 sensitivity']
     """
     query, purpose = _query(event)
     loss = event.loss or ZERO_LOSS
@@ -90,9 +92,22 @@ def _query(event: Event) -> tuple[str, str]:
     """Return the text of the query, and the purpose of a charge that only prepares an answer."""
     try:
         record = json.loads(event.question)
+        if "publication" in record:
+            return _publication_text(record)[:_MAX_TEXT], ""
         return str(record["sql"])[:_MAX_TEXT], str(record.get("purpose", ""))
     except (ValueError, KeyError, TypeError):
         return event.question[:_MAX_TEXT], ""
+
+
+def _publication_text(record: Mapping[str, Any]) -> str:
+    """Return which part of a publication was charged."""
+    if "tables" in record:
+        what = f"tables that add up: {', '.join(name for name, _ in record['tables'])}"
+    elif "columns" in record:
+        what = f"synthetic rows {record['part']} of {record['table']}: {', '.join(record['columns'])}"
+    else:
+        what = f"table {record['part']}"
+    return f"{record['publication']}: {what}"
 
 
 def _noises(event: Event) -> Iterator[NoiseFact]:

@@ -137,7 +137,7 @@ def report_of(
         *_guarantee_chapters(policy, budget, cost),
         release_chapter(policy, summary, record),
         accuracy_chapter(record),
-        bounds_chapter(policy, record, summary.bound_charges if summary else 0),
+        bounds_chapter(policy, record, summary),
         budget_chapter(policy, summary, differences),
         hazards_chapter(situation),
         threat_chapter(),

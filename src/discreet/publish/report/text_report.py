@@ -4,7 +4,9 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from discreet.anonymity.report.contents import make_printable
-from discreet.publish.report.content import Chapter, ContentTable
+from discreet.publish.report.content import QUERIES, Chapter, ContentTable
+
+_LONGEST = 400  # characters of a cell
 
 
 def report_text(title: str, chapters: Sequence[Chapter], width: int = 100) -> str:
@@ -40,9 +42,16 @@ def _table_lines(table: ContentTable, width: int) -> Iterator[str]:
         yield from _wrapped(f"{table.caption}:", width)
     for first, *others in table.rows:
         cells = [
-            f"{name}: {cell}" if name else cell for name, cell in zip(table.headers[1:], others, strict=True) if cell
+            f"{name}: {_shortened(cell) if name in QUERIES else cell}" if name else cell
+            for name, cell in zip(table.headers[1:], others, strict=True)
+            if cell
         ]
         yield from _wrapped(f"{first}: {'; '.join(cells)}", width, "  ")
+
+
+def _shortened(text: str) -> str:
+    """Return a text, such as a query, of which report.json has all."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _wrapped(text: str, width: int, indent: str = "") -> Iterator[str]:

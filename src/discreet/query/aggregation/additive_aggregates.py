@@ -227,6 +227,9 @@ def _summation_scale(call: exp.Expr, node: exp.Expr, bound: BoundExpr) -> Scale:
     name, text = function_name(call), short_sql(node)
     clipped = f"CLIP({text}, low, high)" if type(call) in _PAIRS else f"{name}(CLIP({text}, low, high))"
     if bound.type not in _NUMBERS:
+        if type(call) in _PAIRS:
+            cause = f"{name} needs two numbers, and {text} is not one"
+            raise refuse(call, name, cause, f"Write CASE WHEN {text} = … THEN 1 ELSE 0 END.")
         hint = f"Count rows with COUNT(*) FILTER (WHERE …), or write {name}(CASE WHEN … THEN 1 ELSE 0 END)."
         raise refuse(call, name, f"{name} needs a number", hint)
     if bound.low is None or bound.high is None:

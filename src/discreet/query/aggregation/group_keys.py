@@ -3,7 +3,7 @@
 In these, keys and aggregates become columns of the grouped table.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import prod
@@ -18,10 +18,12 @@ from discreet.kernel.relation import Where
 from discreet.policy.problems import shorten
 from discreet.query.expressions.bound_expr import BoundExpr
 from discreet.query.expressions.declared_values import UndeclaredValue
+from discreet.query.expressions.functions import unknown_function_refusal
 from discreet.query.expressions.public_domains import domain_of
 from discreet.query.relations.bound_sources import BindContext, ColumnInfo, PrivateSource, bind_stored, reads_only
 from discreet.query.relations.ownership import is_unique, is_unit_or_null, never_null, unit_key_names
 from discreet.query.relations.predicates import conjunction
+from discreet.query.syntax.function_hints import is_unknown_function
 from discreet.query.syntax.resolved_query import ResolvedSelect, columns_in, rewrite, rewrite_parts
 from discreet.query.syntax.syntax_tree import (
     NestedQuery,
@@ -231,9 +233,7 @@ class GroupRewriter:
             return self.aggregate_column(node)
         if (index := self._key_index(node, clause)) is not None:
             return self.key_column(index, node)
-        if isinstance(node, exp.Star):
-            raise refuse(node, clause, "* cannot be combined with aggregates", "List the columns of GROUP BY instead.")
-        if isinstance(node, exp.Column):
+        if isinstance(node, exp.Star | exp.Column):
             raise self._ungrouped_refusal(node, clause)
         return None
 
@@ -276,7 +276,17 @@ class GroupRewriter:
             return None
         return next((index for index, key in enumerate(self.grouped.keys) if key.bound.expr == expr), None)
 
-    def _ungrouped_refusal(self, node: exp.Column, clause: str) -> Exception:
+    def _ungrouped_refusal(self, node: exp.Star | exp.Column, clause: str) -> Exception:
+        if (unknown := next(filter(is_unknown_function, _ancestors(node)), None)) is not None:
+            return unknown_function_refusal(unknown, clause)
+        if isinstance(node, exp.Star):
+            return refuse(node, clause, "* cannot be combined with aggregates", "List the columns of GROUP BY instead.")
         name = "*" if isinstance(node.this, exp.Star) else quote_name(node.this.name)
         cause = f"column {name} must appear in GROUP BY or be used in an aggregate function"
         return refuse(node, clause, cause, "Add it to GROUP BY, or aggregate it.")
+
+
+def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
+    while (parent := node.parent) is not None:
+        yield parent
+        node = parent

@@ -75,7 +75,7 @@ def _unsupported_refusal(node: exp.Expr, reader: ExprReader) -> Refused:
         if isinstance(inside or node, kinds):
             return reader.refuse(node, cause, hint)
     if isinstance(node, exp.Func) and type(node) not in RULES and type(node) not in _HINTS:
-        return unknown_function_refusal(node, reader)
+        return unknown_function_refusal(node, reader.clause)
     hint = _HINTS.get(type(node), "Leave it out, or rewrite it.")
     return reader.refuse(node, f"{sql_excerpt(node)} is not supported", hint)
 

@@ -5,7 +5,6 @@ OPERATIONS has what computes the shared operations that are not one of the kerne
 
 import re
 from collections.abc import Callable
-from difflib import get_close_matches
 
 from sqlglot import exp
 
@@ -24,8 +23,9 @@ from discreet.query.expressions.date_functions import (
     date_part_function,
 )
 from discreet.query.expressions.value_ranges import bound_call, bound_constant, is_null
+from discreet.query.syntax.function_hints import function_hint
 from discreet.query.syntax.operations import VOLATILE, NodeRule
-from discreet.query.syntax.syntax_tree import sql_of
+from discreet.query.syntax.syntax_tree import refuse, sql_of
 
 Compute = Callable[..., BoundExpr]  # from a node, its reader and operands to an operation that has several parts
 
@@ -148,7 +148,7 @@ def _count_thresholds(value: BoundExpr, thresholds: list[BoundExpr]) -> BoundExp
 def _bind_anonymous(node: exp.Expr, reader: ExprReader) -> BoundExpr:
     if node.name.upper() == "CLIP":
         return bind_clip(node, reader)
-    raise unknown_function_refusal(node, reader)
+    raise unknown_function_refusal(node, reader.clause)
 
 
 def sql_excerpt(node: exp.Expr) -> str:
@@ -157,16 +157,14 @@ def sql_excerpt(node: exp.Expr) -> str:
     return text if len(text) <= 60 else text[:59] + "…"
 
 
-def unknown_function_refusal(node: exp.Expr, reader: ExprReader) -> Refused:
+def unknown_function_refusal(node: exp.Expr, clause: str) -> Refused:
     """Return the refusal of an unsupported function, with a similar supported one as the hint."""
     match = re.match(r"\w+", sql_excerpt(node))
     name = (match[0] if match else node.key).upper()
     if isinstance(node, VOLATILE) or name in _VOLATILE_NAMES:
         hint = "Write the date, time or number as a constant."
-        return reader.refuse(node, f"{name} is not supported: its result changes from call to call", hint)
-    close = get_close_matches(name, FUNCTION_NAMES, n=1, cutoff=0.75)
-    hint = _HINTS.get(name) or (f"Did you mean {close[0]}?" if close else _DEFAULT_HINT)
-    return reader.refuse(node, f"function {name} is not supported", hint)
+        return refuse(node, clause, f"{name} is not supported: its result changes from call to call", hint)
+    return refuse(node, clause, f"function {name} is not supported", function_hint(name) or _DEFAULT_HINT)
 
 
 _DEFAULT_HINT = (
@@ -175,21 +173,6 @@ _DEFAULT_HINT = (
 _VOLATILE_NAMES = (
     *("CLOCK_TIMESTAMP", "STATEMENT_TIMESTAMP", "TRANSACTION_TIMESTAMP", "TIMEOFDAY", "GETDATE", "SYSDATE", "TODAY"),
     *("UUID_GENERATE_V4", "RANDOM_NORMAL", "NEXTVAL", "SETSEED"),
-)
-_HINTS = {
-    "AGE": "Write EXTRACT(YEAR FROM AGE(end, start)), DATE_DIFF('month', start, end), or subtract dates.",
-    "TO_CHAR": "Write EXTRACT(YEAR FROM x) or DATE_TRUNC('month', x).",
-    "DATE_BIN": "Write DATE_TRUNC('hour', x).",
-    "DAYOFWEEK": "Write EXTRACT(DOW FROM x).",
-    "MAKE_DATE": "Write DATE '2010-01-31'.",
-    "CONCAT_WS": "Write CONCAT(x, '-', y).",
-}
-FUNCTION_NAMES = (
-    *("ABS", "CEIL", "CEILING", "CLIP", "EXP", "FLOOR", "GREATEST", "LEAST", "LN", "LOG", "LOG10", "MOD", "POWER"),
-    *("ROUND", "SIGN", "SQRT", "TRUNC", "COALESCE", "NULLIF", "CAST", "CHAR_LENGTH", "CONCAT", "LEFT", "LENGTH"),
-    *("INSTR", "LOWER", "LTRIM", "POSITION", "REGEXP_LIKE", "REPLACE", "RIGHT", "RTRIM", "SPLIT_PART", "STARTS_WITH"),
-    *("STRPOS", "SUBSTR", "SUBSTRING", "TRIM", "UPPER", "WIDTH_BUCKET"),
-    *("DATE_DIFF", "DATE_PART", "DATE_TRUNC", "EXTRACT"),
 )
 _DATE_PARTS = {
     exp.Year: "year",

@@ -173,6 +173,10 @@ def filter_rows(rows: PrivateSource, nodes: Sequence[exp.Expr], clause: str) -> 
     if not nodes:
         return rows
     predicates = [bind_condition(node, rows.views, clause) for node in nodes]
+    for node, each in zip(nodes, predicates, strict=True):
+        if not columns_of(each) and evaluate(each, {}) is not True:
+            hint = "The result is known without a query. DESCRIBE shows the columns of a table, free of charge."
+            raise refuse(node, clause, "the condition is never true, so that no row would be counted", hint)
     predicate = (
         predicates[0]
         if len(predicates) == 1

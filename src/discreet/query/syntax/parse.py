@@ -120,7 +120,8 @@ _STATEMENT_HINTS = {
 }
 _SHOW_TABLES = "SELECT table_name, is_private FROM information_schema.tables"
 _DESCRIBE = (
-    "SELECT column_name, data_type, is_nullable, minimum, maximum, declared_values FROM information_schema.columns"
+    "SELECT column_name, data_type, is_nullable, minimum, maximum, declared_values, is_unit "
+    "FROM information_schema.columns"
 )
 _OPTION_FIELDS = {  # of PrivacyOptions
     "epsilon": "epsilon",
