@@ -58,6 +58,16 @@ def sum_rows(  # noqa: PLR0913 - as noisy_sum
     radius: Number,
     reservation: Reservation,
     combine: Combine = Combine.MEAN,
+    blocks: tuple[int, ...] = (),
 ) -> np.ndarray:
     """Return the kernel's noisy sum over the rows of a source."""
-    return noisy_sum(summable(rows), rule, public, size=size, radius=radius, reservation=reservation, combine=combine)
+    return noisy_sum(
+        summable(rows),
+        rule,
+        public,
+        size=size,
+        radius=radius,
+        reservation=reservation,
+        combine=combine,
+        blocks=blocks,
+    )
