@@ -252,7 +252,13 @@ def open_model_session(model: PrivacyParameters, source: FitSource, shares: Sequ
 def fitted_attributes(model: Any) -> dict[str, Any]:
     """Return the fitted attributes of a model as plain data."""
     attributes = {name: value for name, value in vars(model).items() if name.endswith("_") and name[0] != "_"}
-    return {name: value.tolist() if hasattr(value, "tolist") else value for name, value in attributes.items()}
+    return {name: _as_plain_data(value) for name, value in attributes.items()}
+
+
+def _as_plain_data(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_as_plain_data(item) for item in value]
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _ones(rows: np.ndarray, _: PublicValues) -> np.ndarray:

@@ -109,7 +109,7 @@ def declare_cells(
     if numeric:
         low[numeric], high[numeric] = _numeric_bounds([names[j] for j in numeric], bounds, public_bounds, numeric)
     if not indexed:
-        listed = tuple(None if code is None else tuple(code.tolist()) for code in codes)
+        listed = tuple(None if values is None else tuple(sorted(values)) for values in listed)
     return ColumnCells(tuple(names), low, high, codes, listed)
 
 

@@ -41,7 +41,7 @@ def cells_from_data(
     check_ledger(ledger, unit)
     if isinstance(unit, str):
         raise TypeError("unit: for a frame or an array, pass the units themselves, such as unit=frame['person']")
-    validate_data(model, X, skip_check_array=True)
+    _set_column_names(model, X)
     cells = declare_cells(_column_names(model), model.bounds, model.categories, indexed=True)
     numbers = _read_numbers(model, X, cells)
     y = column_or_1d(target.values, dtype=np.float64, warn=True)
@@ -64,6 +64,14 @@ def cells_from_query(model: AdditiveEstimator, rows: QueryRows, target: TargetCo
     source = source_from_query(declared, rows, target)
     _copy_names(declared, model)
     return source, cells
+
+
+def _set_column_names(model: AdditiveEstimator, X: Any) -> None:
+    """Set scikit-learn's feature attributes; columns of text can be checked only when their categories are known."""
+    if model.categories:
+        validate_data(model, X, skip_check_array=True)
+    else:
+        validate_data(model, X, dtype=np.float64, ensure_all_finite="allow-nan")
 
 
 def read_columns(model: AdditiveEstimator, X: Any, cells: ColumnCells) -> np.ndarray:

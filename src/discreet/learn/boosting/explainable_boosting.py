@@ -89,7 +89,8 @@ class ExplainableBoostingClassifier(ClassifierMixin, BaseEstimator):  # type: ig
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the most probable class of each row."""
-        return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(int)])
+        scores = self.decision_function(X)
+        return np.asarray(self.classes_[(scores > 0).astype(int)])
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probability of each class for each row."""
