@@ -186,6 +186,10 @@ def _keep(model: Any, cells: ColumnCells, fitted: AdditiveModel) -> None:
     model.effects_ = [shape.centred for shape in fitted.shapes]
     model.margins_ = [shape.margins for shape in fitted.shapes]
     model.bin_counts_ = [shape.weights for shape in fitted.shapes]
+    model.feature_bounds_ = [
+        (float(low), float(high)) if codes is None else None
+        for low, high, codes in zip(cells.low, cells.high, cells.codes, strict=True)
+    ]
     model.bins_ = [
         _inner_ends(bins, low, high) if names is None else list(names)
         for bins, low, high, names in zip(fitted.bins, cells.low, cells.high, cells.categories, strict=True)
