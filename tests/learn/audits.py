@@ -61,8 +61,14 @@ def fitted(model, data):
 def learned(model):
     """Return all numeric fitted attributes in one vector."""
     kept = {name: value for name, value in vars(model).items() if name.endswith("_") and name[0] != "_"}
-    arrays = [np.ravel(kept[name]) for name in sorted(kept) if np.asarray(kept[name]).dtype.kind in "if"]
-    return np.concatenate(arrays).astype(float)
+    parts = [part for name in sorted(kept) for part in parts_of(kept[name])]
+    return np.concatenate([np.ravel(part) for part in parts if part.dtype.kind in "if"]).astype(float)
+
+
+def parts_of(value):
+    """Return an attribute as arrays: itself, or those that it is a list of."""
+    ragged = isinstance(value, list) and any(isinstance(each, np.ndarray) for each in value)
+    return [np.asarray(each) for each in (value if ragged else [value])]
 
 
 # --- How probable events are, and what follows
@@ -240,7 +246,9 @@ def _instead(made):
 
 def attributes(model):
     """Return all fitted attributes as plain values."""
-    return {name: np.asarray(value).tolist() for name, value in vars(model).items() if name.endswith("_")}
+    return {
+        name: [part.tolist() for part in parts_of(value)] for name, value in vars(model).items() if name.endswith("_")
+    }
 
 
 def exact(draw, rows):

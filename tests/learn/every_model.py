@@ -4,6 +4,8 @@ import numpy as np
 
 from discreet.learn import (
     PCA,
+    ExplainableBoostingClassifier,
+    ExplainableBoostingRegressor,
     GaussianMixture,
     GaussianNB,
     KMeans,
@@ -14,6 +16,8 @@ from discreet.learn import (
 
 NEARLY_EXACT = {"epsilon": 100_000, "bounds": (-20, 20)}  # scikit-learn's checks know nothing of noise
 MODELS = [
+    ExplainableBoostingClassifier(rounds=8, **NEARLY_EXACT),
+    ExplainableBoostingRegressor(target_bounds=(-200, 200), rounds=8, **NEARLY_EXACT),
     GaussianMixture(2, delta=0, **NEARLY_EXACT),
     GaussianNB(**NEARLY_EXACT),
     KMeans(3, **NEARLY_EXACT),

@@ -7,6 +7,8 @@ from discreet.engines.spark.vector_sums import SparkRows
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.learn import (
     PCA,
+    ExplainableBoostingClassifier,
+    ExplainableBoostingRegressor,
     GaussianMixture,
     GaussianNB,
     KMeans,
@@ -14,6 +16,7 @@ from discreet.learn import (
     LogisticRegression,
     StandardScaler,
 )
+from discreet.learn.fit_session import fitted_attributes
 from discreet.learn.mixture import dp_em
 
 MODELS = {
@@ -23,6 +26,8 @@ MODELS = {
     "kmeans": lambda: KMeans(3, epsilon=4),
     "linear": lambda: LinearRegression(epsilon=4),
     "logistic": lambda: LogisticRegression(epsilon=4),
+    "boosting": lambda: ExplainableBoostingClassifier(epsilon=4, classes=[0, 1], rounds=2),
+    "boosted-line": lambda: ExplainableBoostingRegressor(epsilon=4, rounds=2),
     "bayes": lambda: GaussianNB(epsilon=4, classes=[0, 1]),
     "pca": lambda: PCA(2, epsilon=4),
     "scaler": lambda: StandardScaler(epsilon=4),
@@ -60,7 +65,7 @@ def crowd(rows=6000, people=1500, seed=0):
 
 
 ENDS = {"x": (-10.0, 10.0), "y": (-10.0, 10.0), "price": (-30.0, 30.0), "day": (0.0, 1.0)}
-TARGETS = {"linear": "price", "logistic": "day", "bayes": "day"}
+TARGETS = {"boosting": "day", "boosted-line": "price", "linear": "price", "logistic": "day", "bayes": "day"}
 
 
 class Here:
@@ -103,5 +108,4 @@ class There(Here):
 
 def learned(model):
     """Everything that a fit left behind, as plain data."""
-    shown = {name: value for name, value in vars(model).items() if name.endswith("_") and name != "loss_"}
-    return {name: value.tolist() if hasattr(value, "tolist") else value for name, value in shown.items()}
+    return {name: value for name, value in fitted_attributes(model).items() if name != "loss_"}

@@ -11,6 +11,7 @@ from scipy import stats
 import discreet as dc
 from discreet.kernel.model_release import Combine
 from discreet.learn import StandardScaler
+from discreet.learn.boosting.explainable_boosting import ExplainableBoostingClassifier, ExplainableBoostingRegressor
 from discreet.learn.cluster import KMeans
 from discreet.learn.decomposition import PCA
 from discreet.learn.fit_cost import REMOVAL, REPLACEMENT, cost_of, noises_for
@@ -54,6 +55,8 @@ FIFTY_ROWS = Data(np.concatenate([CROWD, np.full((50, 2), 5.0)]), None, np.array
 FIFTY_LABELS = FIFTY_ROWS._replace(y=np.array([0] * 20 + [1] * 50))
 MIXTURE = GaussianMixture(1, **GAUSSIAN)
 EM = GaussianMixture(2, method="dp-em", n_iter=2, **GAUSSIAN)
+CLASSIFIER = ExplainableBoostingClassifier(classes=[0, 1], rounds=2, max_bins=4, **PURE)
+REGRESSOR = ExplainableBoostingRegressor(target_bounds=BOX, rounds=2, max_bins=4, **GAUSSIAN)
 CASES = {
     "scaler, pure": (StandardScaler(**PURE), OUTLIER, 200),
     "scaler, Gaussian": (StandardScaler(**GAUSSIAN), OUTLIER, 200),
@@ -80,6 +83,10 @@ MORE_CASES = {
     ),
     "principal components": (PCA(1, **PURE), OUTLIER),
     "principal components, Gaussian": (PCA(1, **GAUSSIAN), OUTLIER),
+    "boosting": (CLASSIFIER, LONE_LABEL),
+    "boosting, fifty rows": (CLASSIFIER, FIFTY_LABELS),
+    "boosting of a regression": (REGRESSOR, FAR_TARGET),
+    "boosting of a regression, fifty rows": (REGRESSOR, FIFTY_ROWS._replace(y=FIFTY_ROWS.X[:, 1])),
     "k-means": (KMeans(2, **PURE), OUTLIER),
     "k-means, Gaussian, fifty rows": (KMeans(2, **GAUSSIAN), FIFTY_ROWS),
 }
@@ -139,6 +146,10 @@ OTHERS = {
     "naive Bayes, own variances": (GaussianNB(variances="own", classes=[0, 1], **PURE), LONE_LABEL),
     "naive Bayes, labels unknown": (GaussianNB(epsilon=500, bounds=BOX), TWO_LABELS),
     "logistic regression, labels unknown": (LogisticRegression(epsilon=500, bounds=BOX), TWO_LABELS),
+    "boosting, labels unknown": (
+        ExplainableBoostingClassifier(epsilon=500, bounds=BOX),
+        TWO_LABELS._replace(y=np.array([0] * 11 + [1] * 10)),
+    ),
     "k-means, several rounds": (KMeans(3, n_iter=3, **PURE), OUTLIER),
 }
 

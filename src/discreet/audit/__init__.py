@@ -6,6 +6,7 @@ Imported when it is first used; it needs scipy (`pip install 'discreet[attacks]'
     search           the same on the worst of many neighbours, such as those of edge_case_neighbours
     exact            epsilon of two known distributions; distribution_of enumerates that of a small algorithm
     one_run          lower bound from canaries in a single training run
+    FitAdversary     a mechanism for measure: what all noisy sums of a fit disclose about which data set it was
     sensitivity      largest change of a statistic between neighbours
     audit_policy     all guarantees of a policy, on dummy data; write_report writes the result as a page
 """
@@ -14,6 +15,7 @@ from discreet.audit.binomial import Proportion
 from discreet.audit.black_box import measure
 from discreet.audit.canaries import one_run
 from discreet.audit.exact_distribution import distribution_of, exact
+from discreet.audit.fit_adversary import FitAdversary
 from discreet.audit.neighbour_search import search
 from discreet.audit.neighbours import EmpiricalSensitivity, edge_case_neighbours, sensitivity
 from discreet.audit.policy.audit import audit_policy
@@ -27,6 +29,7 @@ __all__ = [
     "Batch",
     "EmpiricalSensitivity",
     "ErrorOutcome",
+    "FitAdversary",
     "PolicyAudit",
     "Proportion",
     "audit_policy",

@@ -19,6 +19,8 @@ from discreet.privacy.conversion import conversion_delta
 
 _PLOT_SUFFIXES = (".svg", ".png", ".pdf")
 MODELS = {
+    "explainable-boosting-classifier": "ExplainableBoostingClassifier",
+    "explainable-boosting-regressor": "ExplainableBoostingRegressor",
     "gaussian-mixture": "GaussianMixture",
     "gaussian-nb": "GaussianNB",
     "kmeans": "KMeans",

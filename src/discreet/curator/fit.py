@@ -190,13 +190,15 @@ def _plain_setting(value: Any, name: str) -> Any:
         return value
     if type(value) in (list, tuple):
         return type(value)(_plain_setting(item, name) for item in value)
+    if type(value) is dict:
+        return {_plain_setting(key, name): _plain_setting(item, name) for key, item in value.items()}
     if type(value) is range:
         return list(value)
     if isinstance(value, np.ndarray | np.generic) or type(value).__module__.partition(".")[0] in ("pandas", "polars"):
         return _plain_setting(np.asarray(value).tolist(), name)
     if isinstance(value, tuple) and type(value).__module__.startswith(f"{_PACKAGE}."):  # a prior of a mixture
         return type(value)(*(np.asarray(_plain_setting(item, name), np.float64) for item in value))
-    raise Refused(f"{name}: parameters must be numbers, strings, lists or arrays, not {type(value).__name__}.")
+    raise Refused(f"{name}: parameters must be numbers, strings, lists, dicts or arrays, not {type(value).__name__}.")
 
 
 def _declared_spelling(name: str, policy: Policy) -> str:

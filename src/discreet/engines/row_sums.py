@@ -1,6 +1,9 @@
 """How the rows of a fit are summed: where they are stored, or here, in batches of whole units."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -49,6 +52,46 @@ def summable(rows: RowSource) -> SummableRows:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class SumRequest:
+    """One noisy sum that a model asks for: everything but the noise."""
+
+    rows: RowSource
+    rule: RowRule
+    public: tuple[Any, ...]
+    size: int
+    radius: Number
+    combine: Combine = Combine.MEAN
+    blocks: tuple[int, ...] = ()
+
+    def release(self, reservation: Reservation) -> np.ndarray:
+        """Return the kernel's noisy sum, with the reservation's next noise."""
+        return noisy_sum(
+            summable(self.rows),
+            self.rule,
+            self.public,
+            size=self.size,
+            radius=self.radius,
+            reservation=reservation,
+            combine=self.combine,
+            blocks=self.blocks,
+        )
+
+
+SumObserver = Callable[[SumRequest, Reservation], np.ndarray]
+_OBSERVER: ContextVar[SumObserver | None] = ContextVar("observer of sums", default=None)
+
+
+@contextmanager
+def sums_observed_by(observer: SumObserver) -> Iterator[None]:
+    """Let a function answer every noisy sum of the fits in this context, for audits: it observes or replays a fit."""
+    token = _OBSERVER.set(observer)
+    try:
+        yield
+    finally:
+        _OBSERVER.reset(token)
+
+
 def sum_rows(  # noqa: PLR0913 - as noisy_sum
     rows: RowSource,
     rule: RowRule,
@@ -58,6 +101,9 @@ def sum_rows(  # noqa: PLR0913 - as noisy_sum
     radius: Number,
     reservation: Reservation,
     combine: Combine = Combine.MEAN,
+    blocks: tuple[int, ...] = (),
 ) -> np.ndarray:
     """Return the kernel's noisy sum over the rows of a source."""
-    return noisy_sum(summable(rows), rule, public, size=size, radius=radius, reservation=reservation, combine=combine)
+    request = SumRequest(rows, rule, public, size, radius, combine, blocks)
+    observer = _OBSERVER.get()
+    return request.release(reservation) if observer is None else observer(request, reservation)

@@ -4,11 +4,13 @@ Imported on first use; needs scikit-learn (`pip install 'discreet[learn]'`).
 
     GaussianMixture, KMeans, PCA, StandardScaler              density, clusters, components, scaling
     GaussianNB, LogisticRegression, LinearRegression          classification and regression
+    ExplainableBoostingClassifier, ExplainableBoostingRegressor   additive models whose effects can be drawn
     Recommender                                               recommendations from ratings
     evaluate, select, tune                                    private scores, model selection and tuning
     draw                                                      a plot of a fitted model
 """
 
+from discreet.learn.boosting.explainable_boosting import ExplainableBoostingClassifier, ExplainableBoostingRegressor
 from discreet.learn.cluster import KMeans
 from discreet.learn.decomposition import PCA
 from discreet.learn.fit_cost import FitLoss
@@ -25,6 +27,8 @@ from discreet.learn.recommend.recommender import Recommender
 
 __all__ = [
     "PCA",
+    "ExplainableBoostingClassifier",
+    "ExplainableBoostingRegressor",
     "FitLoss",
     "GaussianMixture",
     "GaussianNB",

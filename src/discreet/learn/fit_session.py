@@ -160,26 +160,53 @@ class FitSession:
 
         A cell outside of its table is not counted.
         """
-        # A unit has the same weight in every table, as many grid steps as the ball allows.
-        weight = math.isqrt(CLIP_RADIUS**2 // tables) if self.is_gaussian else CLIP_RADIUS // tables
         counts = self._sum(
-            _cell_entries, (rule, tables, *public), size=tables * cells, radius=Fraction(CLIP_RADIUS, weight)
+            _cell_entries, (rule, tables, *public), size=tables * cells, radius=self.table_radius(tables)
         )
         return counts.reshape(tables, cells)
 
-    def sparse_sum(self, rule: RowRule, public: PublicValues, *, size: int, radius: Number) -> np.ndarray:
-        """Return the noisy sum of sparse vectors; `rule` returns indices into equal blocks, and numbers.
+    def table_radius(self, tables: int) -> Fraction:
+        """Return the radius at which a unit counts as one in each of so many tables of the next release."""
+        # A unit has the same weight in every table, as many grid steps as the ball allows.
+        weight = math.isqrt(CLIP_RADIUS**2 // tables) if self.is_gaussian else CLIP_RADIUS // tables
+        return Fraction(CLIP_RADIUS, weight)
 
-        The numbers of a unit's rows are added up, and its vector is clipped to the radius.
+    def sparse_sum(  # noqa: PLR0913 - keyword-only
+        self,
+        rule: RowRule,
+        public: PublicValues,
+        *,
+        size: int,
+        radius: Number,
+        combine: Combine = Combine.SUM,
+        blocks: tuple[int, ...] = (),
+    ) -> np.ndarray:
+        """Return the noisy sum of sparse vectors; `rule` returns indices into blocks, by default equal, and numbers.
+
+        The numbers of a unit's rows are added up or averaged, and its vector is clipped to the radius.
         """
-        return self._sum(rule, public, size=size, radius=radius, combine=Combine.SUM)
+        return self._sum(rule, public, size=size, radius=radius, combine=combine, blocks=blocks)
 
-    def _sum(
-        self, rule: RowRule, public: PublicValues, *, size: int, radius: Number, combine: Combine = Combine.MEAN
+    def _sum(  # noqa: PLR0913 - keyword-only
+        self,
+        rule: RowRule,
+        public: PublicValues,
+        *,
+        size: int,
+        radius: Number,
+        combine: Combine = Combine.MEAN,
+        blocks: tuple[int, ...] = (),
     ) -> np.ndarray:
         with self._progress:
             return sum_rows(
-                self._rows, rule, public, size=size, radius=radius, reservation=self._reservation, combine=combine
+                self._rows,
+                rule,
+                public,
+                size=size,
+                radius=radius,
+                reservation=self._reservation,
+                combine=combine,
+                blocks=blocks,
             )
 
     def stop(self, reason: str) -> NoReturn:
@@ -225,7 +252,13 @@ def open_model_session(model: PrivacyParameters, source: FitSource, shares: Sequ
 def fitted_attributes(model: Any) -> dict[str, Any]:
     """Return the fitted attributes of a model as plain data."""
     attributes = {name: value for name, value in vars(model).items() if name.endswith("_") and name[0] != "_"}
-    return {name: value.tolist() if hasattr(value, "tolist") else value for name, value in attributes.items()}
+    return {name: _as_plain_data(value) for name, value in attributes.items()}
+
+
+def _as_plain_data(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_as_plain_data(item) for item in value]
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def _ones(rows: np.ndarray, _: PublicValues) -> np.ndarray:

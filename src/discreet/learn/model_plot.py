@@ -1,10 +1,11 @@
-"""Plot a fitted mixture or clusters of two columns; matplotlib is imported on demand."""
+"""Plot a fitted mixture, clusters of two columns or the effects of features; matplotlib is imported on demand."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from discreet.learn.boosting.effects_plot import draw_effects
 from discreet.learn.mixture.density import to_full_covariances
 from discreet.plotting import ORANGE, RED, panels, save_figure, style
 
@@ -12,9 +13,10 @@ _ELLIPSE_DEVIATIONS = (1, 2)  # standard deviations; the inner ellipse holds 39 
 
 
 def draw(model: Any, path: str | Path | None = None, *, axes: Any = None) -> Any:
-    """Draw a fitted mixture or clusters of two columns, save the figure if a path is given, and return the axes.
+    """Draw a fitted model, save the figure if a path is given, and return the axes.
 
-    The plot shows released parameters only, no data.
+    A mixture and clusters need two columns. Of an explainable boosting model, every effect has axes of its own, in a
+    list. The plot shows released parameters only, no data.
 
     >>> import numpy as np, discreet as dc
     >>> points = np.random.default_rng(0).normal(0, 1, (1000, 2))
@@ -22,9 +24,14 @@ def draw(model: Any, path: str | Path | None = None, *, axes: Any = None) -> Any
     >>> len(draw(mixture).patches)
     2
     """
+    if hasattr(model, "effects_"):
+        drawn = draw_effects(model)
+        if path is not None:
+            save_figure(drawn[0].figure, path)
+        return drawn
     centres = getattr(model, "means_", getattr(model, "cluster_centers_", None))
     if centres is None or np.ndim(centres) != 2 or np.shape(centres)[1] != 2:
-        raise TypeError("only a fitted mixture or clusters of two columns can be drawn")
+        raise TypeError("only fitted mixtures or clusters of two columns, and explainable boosting, can be drawn")
     with style():
         axes = _new_axes(model) if axes is None else axes
     weights = getattr(model, "weights_", None)

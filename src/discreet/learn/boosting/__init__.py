@@ -1,0 +1,1 @@
+"""Additive models by boosting on noisy histograms: ExplainableBoostingClassifier and ExplainableBoostingRegressor."""
