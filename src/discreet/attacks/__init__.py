@@ -2,8 +2,9 @@
 
 Attacks are imported on first use. All need scipy, some also scikit-learn (`pip install 'discreet[attacks]'`).
 
-    pseudonyms, linkage, homogeneity, intersection              released tables
+    pseudonyms, profiles, linkage, homogeneity, intersection    released tables
     differencing, averaging, rephrasing, threshold_game         answered queries
+    random_record, advertising                                  one record, and reports of advertisements
     reconstruct, census, membership                             published sums, tables and means
     shadow, likelihood_ratio, attributes                        membership and attribute inference from models
     correlation, invert, lone_cluster                           what models disclose about people
@@ -42,10 +43,12 @@ if TYPE_CHECKING:
     from discreet.attacks.models.lone_cluster import lone_cluster
     from discreet.attacks.models.overfitting import overfitting
     from discreet.attacks.models.shadow import shadow
+    from discreet.attacks.queries.advertising import advertising
     from discreet.attacks.queries.attack_targets import Population
     from discreet.attacks.queries.averaging import averaging
     from discreet.attacks.queries.differencing import differencing
     from discreet.attacks.queries.model_differencing import RegressionData
+    from discreet.attacks.queries.random_record import random_record
     from discreet.attacks.queries.rephrasing import rephrasing
     from discreet.attacks.queries.threshold_game import TwoSets, threshold_game
     from discreet.attacks.tables.homogeneity import homogeneity
@@ -54,8 +57,10 @@ if TYPE_CHECKING:
     from discreet.attacks.tables.linkage_data import Ratings, Register
     from discreet.attacks.tables.overlapping_tables import TwoTables
     from discreet.attacks.tables.patients import Fact, Patients
+    from discreet.attacks.tables.profiles import profiles
     from discreet.attacks.tables.pseudonyms import pseudonyms
     from discreet.attacks.tables.taxis import Taxis
+    from discreet.attacks.tables.visits import Visits
 else:
 
     def __getattr__(name: str) -> Any:
@@ -87,6 +92,8 @@ __all__ = [
     "Taxis",
     "TwoSets",
     "TwoTables",
+    "Visits",
+    "advertising",
     "attack_named",
     "attributes",
     "averaging",
@@ -103,7 +110,9 @@ __all__ = [
     "membership",
     "membership_from_reconstruction",
     "overfitting",
+    "profiles",
     "pseudonyms",
+    "random_record",
     "reconstruct",
     "reconstruction_from_membership",
     "rephrasing",

@@ -35,6 +35,7 @@ class Attack:
 # Attack -> package. The order is that of the documentation.
 ATTACK_PACKAGES = {
     "pseudonyms": "tables",
+    "profiles": "tables",
     "linkage": "tables",
     "homogeneity": "tables",
     "intersection": "tables",
@@ -42,6 +43,8 @@ ATTACK_PACKAGES = {
     "averaging": "queries",
     "rephrasing": "queries",
     "threshold_game": "queries",
+    "random_record": "queries",
+    "advertising": "queries",
     "reconstruct": "aggregates",
     "census": "aggregates",
     "membership": "aggregates",
@@ -73,6 +76,7 @@ OTHER_EXPORTS = {
     "Taxis": "tables.taxis",
     "TwoSets": "queries.threshold_game",
     "TwoTables": "tables.overlapping_tables",
+    "Visits": "tables.visits",
     "membership_from_reconstruction": "aggregates.reductions",
     "overfitting": "models.overfitting",
     "reconstruction_from_membership": "aggregates.reductions",
