@@ -30,7 +30,6 @@ from discreet.attacks.result import AttackResult
 from discreet.attacks.validation import random_generator
 from discreet.kernel.numbers import Number, as_integer
 
-
 Between = Literal["queries", "versions"]
 
 

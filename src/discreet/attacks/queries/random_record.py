@@ -38,8 +38,8 @@ def random_record(  # noqa: PLR0913 - the common arguments and two settings
 ) -> AttackResult:
     """Name one person and their secret, from a release that shows one random record.
 
-    `data` is a `Population`, a simulated town by default; in each of the `plays` runs everybody's secret is a fair coin.
-    The release is one random record in full ("nothing"), the same without the name ("easy"), or private counts of the
+    `data` is a `Population`, a simulated town by default; in each of the `plays` runs everybody's secret is a coin. The
+    release is one random record in full ("nothing"), the same without the name ("easy"), or private counts of the
     people who have the secret, by their known values ("curator"; all counts together cost epsilon). A function as
     defence gets the table of people and returns one record, as a dict or a table with one row, or None; it may claim
     an epsilon and a `delta`. The attacker may name whomever they like, so n people allow n times delta.

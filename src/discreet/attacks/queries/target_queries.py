@@ -122,9 +122,7 @@ def private_averages(targets: AttackTargets, column: str, epsilon: Fraction) -> 
 
 
 @contextmanager
-def _open_curator(
-    targets: AttackTargets, budget: Fraction, copies: pa.Table | None = None
-) -> Iterator[dc.Curator]:
+def _open_curator(targets: AttackTargets, budget: Fraction, copies: pa.Table | None = None) -> Iterator[dc.Curator]:
     with dc.open(
         {"people": _copied_people(targets) if copies is None else copies},
         public={"targets": _target_descriptions(targets)},

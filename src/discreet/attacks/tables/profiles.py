@@ -52,11 +52,11 @@ def profiles(  # noqa: PLR0913 - the common arguments and two settings
     """Predict what people do from earlier days, by the pseudonym in a log of visits; nobody is named.
 
     `data` are `Visits`, simulated by default. A coin decides for each person whether they also visited a sensitive site
-    on half of their days. The attacker meets a person on their last day, sees all but one of the day's visits, and reads
-    a log of the earlier days in which each person has the same pseudonym on all days ("nothing"), a new one after
-    `rotate` days ("easy"), or the curator's private count of the people with similar visits who also visited the
-    sensitive site ("curator"). A function as defence gets the log, a table with the columns pseudonym, day and site, and
-    returns one pseudonym for each of its rows, or a function that answers arrays of counts.
+    on half of their days. The attacker meets a person on their last day, and sees all but one of the day's visits. The
+    release is a log of the earlier days in which each person has the same pseudonym on all days ("nothing"), a new one
+    after `rotate` days ("easy"), or the curator's private count of the people with similar visits who also visited the
+    sensitive site ("curator"). A function as defence gets the log, a table with the columns pseudonym, day and site,
+    and returns one pseudonym for each of its rows, or a function that answers arrays of counts.
 
     >>> result = profiles(random_state=0)
     >>> result.success > 0.99, result.details["people whose habits are unique"] > 0.9
