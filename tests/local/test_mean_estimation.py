@@ -29,11 +29,11 @@ EPSILONS = ["1/10", "1", "3", "6"]
 DELTA = Fraction(1, 10**6)
 
 
-def GaussianMean(low, high, epsilon):
+def gaussian_mean(low, high, epsilon):
     return NoisyMean(low, high, epsilon, delta=DELTA)
 
 
-MAKERS = [NoisyMean, GaussianMean, Duchi, Piecewise, Hybrid]
+MAKERS = [NoisyMean, gaussian_mean, Duchi, Piecewise, Hybrid]
 BY_CHANCE = 1e-11  # a right program fails so seldom
 FEW = 6  # steps of the schemes whose reports can all be listed
 
@@ -102,7 +102,7 @@ def test_local_noise_loses_exactly_epsilon(epsilon):
 
 @every_maker
 def test_a_report_costs_the_requested_epsilon(make):
-    assert make(0, 1, "1/3").loss() == dc.Loss("1/3", delta=DELTA if make is GaussianMean else 0)
+    assert make(0, 1, "1/3").loss() == dc.Loss("1/3", delta=DELTA if make is gaussian_mean else 0)
 
 
 def hockey_stick(noise, distance, epsilon):
@@ -131,7 +131,7 @@ def test_bad_deltas_are_refused_by_name(bad):
 
 
 def test_reports_of_another_delta_are_refused():
-    reports = bytes(GaussianMean(0, 1, 1).perturb([0.5]))
+    reports = bytes(gaussian_mean(0, 1, 1).perturb([0.5]))
     for other in (NoisyMean(0, 1, 1), NoisyMean(0, 1, 1, delta="1e-5")):
         with pytest.raises(ValueError, match="configuration"):
             other.read(reports)
@@ -355,7 +355,7 @@ def test_messages_and_aggregators_give_the_same_mean(make):
 
 
 @pytest.mark.parametrize(
-    ("make", "size"), [(NoisyMean, 14), (GaussianMean, 14), (Duchi, 7), (Piecewise, 10), (Hybrid, 10)]
+    ("make", "size"), [(NoisyMean, 14), (gaussian_mean, 14), (Duchi, 7), (Piecewise, 10), (Hybrid, 10)]
 )
 def test_a_message_is_short(make, size):
     survey = make(0, 1, 1)
@@ -371,8 +371,8 @@ def test_a_message_is_short(make, size):
     [
         (NoisyMean, (101 << 20) + 1),
         (NoisyMean, -(100 << 20) - 1),
-        (GaussianMean, 100 << 20),
-        (GaussianMean, -(100 << 20)),
+        (gaussian_mean, 100 << 20),
+        (gaussian_mean, -(100 << 20)),
         (Duchi, 2),
         (Piecewise, None),
         (Hybrid, None),
@@ -389,7 +389,7 @@ def test_impossible_reports_are_refused(make, forged):
 @every_maker
 def test_the_most_extreme_reports_are_read(make):
     survey = make(0, 1, 1)
-    far = {NoisyMean: 100 << 20, GaussianMean: 15 * int(survey.scheme.noise.scale)} if make in MAKERS[:2] else {}
+    far = {NoisyMean: 100 << 20, gaussian_mean: 15 * int(survey.scheme.noise.scale)} if make in MAKERS[:2] else {}
     farthest = [-far[make], (1 << 20) + far[make]] if far else [0, 1] if make is Duchi else None
     ends = np.array(farthest or [0, survey.scheme.size - 1], survey.scheme.dtype)
     assert len(survey.read(bytes(Reports(survey.configuration, ends)))) == 2
@@ -467,7 +467,7 @@ def test_numbers_of_any_type_and_the_widest_bounds_are_read(make):
 
 
 def test_reports_that_are_too_many_are_not_listed():
-    for make in (NoisyMean, GaussianMean, Piecewise, Hybrid):
+    for make in (NoisyMean, gaussian_mean, Piecewise, Hybrid):
         with pytest.raises(ValueError, match=r"too many .*to list"):
             make(0, 1, 1).distribution(0.5)
     assert sum(Duchi(0, 1, 1).distribution(0.5).values()) == 1
