@@ -1,7 +1,8 @@
 """The registry of attacks: what each attack does and which module defines it. Modules are loaded on first use."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial, update_wrapper
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -24,12 +25,18 @@ class Attack:
     with_curator: str  # what the curator or the private estimator releases instead
     built_in_data: str  # the data used unless others are given
     data_files: tuple[str, ...] = ()
+    comparison: Mapping[str, Any] = field(default_factory=dict)  # settings with which all defences face the same game
     load: Callable[[Path], Any] | None = None
 
     @property
     def name(self) -> str:
         """The attack's public name."""
         return self.run.__name__
+
+    def with_settings(self, **settings: Any) -> Callable[..., AttackResult]:
+        """Return the attack with the settings for a comparison of all defences, and with these."""
+        chosen = {**self.comparison, **settings}
+        return update_wrapper(partial(self.run, **chosen), self.run) if chosen else self.run
 
 
 # Attack -> package. The order is that of the documentation.
