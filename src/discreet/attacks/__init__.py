@@ -9,6 +9,7 @@ Attacks are imported on first use. All need scipy, some also scikit-learn (`pip 
     shadow, likelihood_ratio, attributes                        membership and attribute inference from models
     correlation, invert, lone_cluster                           what models disclose about people
     overfitting                                                 membership inference against overfitting
+    hidden_rows                                                 noise at home or a curator: accuracy and attacks
     membership_from_reconstruction, reconstruction_from_membership    reductions between the two attacks
     compare                                                     one attack against all defences
     Register, Ratings, Population, Secrets, LabelledData, ...   records for your own data
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from discreet.attacks.models.city_mixtures import City
     from discreet.attacks.models.correlation import correlation
     from discreet.attacks.models.dose_models import DoseCohort
+    from discreet.attacks.models.hidden_rows import hidden_rows
     from discreet.attacks.models.image_inversion import Gallery
     from discreet.attacks.models.invert import invert
     from discreet.attacks.models.labelled_data import LabelledData, SensitiveAttributeData
@@ -101,6 +103,7 @@ __all__ = [
     "compare",
     "correlation",
     "differencing",
+    "hidden_rows",
     "homogeneity",
     "intersection",
     "invert",

@@ -84,6 +84,7 @@ OTHER_EXPORTS = {
     "TwoSets": "queries.threshold_game",
     "TwoTables": "tables.overlapping_tables",
     "Visits": "tables.visits",
+    "hidden_rows": "models.hidden_rows",
     "membership_from_reconstruction": "aggregates.reductions",
     "overfitting": "models.overfitting",
     "reconstruction_from_membership": "aggregates.reductions",

