@@ -15,18 +15,35 @@ from discreet.local import Aggregator, Reports
 from discreet.local.domain import GRID_STEPS
 from discreet.local.mean_estimation.duchi import Duchi, DuchiScheme
 from discreet.local.mean_estimation.hybrid import Hybrid, HybridScheme
-from discreet.local.mean_estimation.noisy_mean import MAX_NOISE_SCALES, LaplaceScheme, NoisyMean
+from discreet.local.mean_estimation.noisy_mean import (
+    MAX_DEVIATIONS,
+    MAX_NOISE_SCALES,
+    GaussianScheme,
+    LaplaceScheme,
+    NoisyMean,
+)
 from discreet.local.mean_estimation.piecewise import Piecewise, PiecewiseScheme, width_for
 from discreet.local.oracle import MIN_EPSILON, odds_for
 
 EPSILONS = ["1/10", "1", "3", "6"]
-MAKERS = [NoisyMean, Duchi, Piecewise, Hybrid]
+DELTA = Fraction(1, 10**6)
+
+
+def gaussian_mean(low, high, epsilon):
+    return NoisyMean(low, high, epsilon, delta=DELTA)
+
+
+MAKERS = [NoisyMean, gaussian_mean, Duchi, Piecewise, Hybrid]
 BY_CHANCE = 1e-11  # a right program fails so seldom
 FEW = 6  # steps of the schemes whose reports can all be listed
 
 
 def noisy(epsilon, steps=FEW):
     return LaplaceScheme(steps, Fraction(epsilon))
+
+
+def bell(epsilon, steps=FEW):
+    return GaussianScheme(steps, Fraction(epsilon), DELTA)
 
 
 def binary(epsilon, steps=FEW):
@@ -42,12 +59,12 @@ def either(epsilon, steps=FEW):
 
 
 finite = pytest.mark.parametrize("scheme_of", [binary, window, either])
-every_scheme = pytest.mark.parametrize("scheme_of", [noisy, binary, window, either])
+every_scheme = pytest.mark.parametrize("scheme_of", [noisy, bell, binary, window, either])
 every_maker = pytest.mark.parametrize("make", MAKERS)
 
 
 def distribution_of(scheme, place):
-    if isinstance(scheme, LaplaceScheme):  # its noise has no end, but no weight either beyond forty scales
+    if isinstance(scheme, LaplaceScheme | GaussianScheme):  # the noise has no end, but no weight beyond forty scales
         reach = math.ceil(40 * scheme.noise.scale)
         reports = range(-reach, scheme.steps + reach)
     else:
@@ -85,7 +102,39 @@ def test_local_noise_loses_exactly_epsilon(epsilon):
 
 @every_maker
 def test_a_report_costs_the_requested_epsilon(make):
-    assert make(0, 1, "1/3").loss() == dc.Loss("1/3")
+    assert make(0, 1, "1/3").loss() == dc.Loss("1/3", delta=DELTA if make is gaussian_mean else 0)
+
+
+def hockey_stick(noise, distance, epsilon):
+    """Return the exact delta of this noise for two numbers at a distance, at epsilon, and the sum of all weights."""
+    reach = math.ceil(40 * noise.scale)
+    weights = [math.exp(-((k / float(noise.scale)) ** 2) / 2) for k in range(-reach, reach + 1)]
+    total = math.fsum(weights)
+    pairs = zip([*weights, *[0.0] * distance], [*[0.0] * distance, *weights], strict=True)
+    return math.fsum(max(0.0, p - math.exp(epsilon) * q) for p, q in pairs) / total
+
+
+@pytest.mark.parametrize("epsilon", ["1/2", "1", "3"])
+@pytest.mark.parametrize("delta", ["1/100", "1e-6"])
+def test_gaussian_noise_at_home_is_private_at_its_delta_and_hardly_more(epsilon, delta):
+    scheme = GaussianScheme(64, Fraction(epsilon), Fraction(delta))
+    exact = hockey_stick(scheme.noise, scheme.steps, float(Fraction(epsilon)))
+    assert exact <= Fraction(delta)
+    less = dc.Gaussian(scheme.noise.scale * Fraction(4, 5))  # a fifth less noise is not enough
+    assert hockey_stick(less, scheme.steps, float(Fraction(epsilon))) > Fraction(delta)
+
+
+@pytest.mark.parametrize("bad", [0, 1, -1, 2, math.nan, "x", True])
+def test_bad_deltas_are_refused_by_name(bad):
+    with pytest.raises((TypeError, ValueError), match="delta"):
+        NoisyMean(0, 1, 1, delta=bad)
+
+
+def test_reports_of_another_delta_are_refused():
+    reports = bytes(gaussian_mean(0, 1, 1).perturb([0.5]))
+    for other in (NoisyMean(0, 1, 1), NoisyMean(0, 1, 1, delta="1e-5")):
+        with pytest.raises(ValueError, match="configuration"):
+            other.read(reports)
 
 
 @finite
@@ -96,8 +145,9 @@ def test_reports_of_numbers_have_the_claimed_distribution(scheme_of):
 
 
 def test_noisy_numbers_have_the_claimed_distribution():
-    assert chance(noisy("1"), 2, noisy("1")) > BY_CHANCE
-    assert chance(noisy("1"), 2, noisy("1.2")) < BY_CHANCE
+    for scheme_of in (noisy, bell):
+        assert chance(scheme_of("1"), 2, scheme_of("1")) > BY_CHANCE
+        assert chance(scheme_of("1"), 2, scheme_of("1.2")) < BY_CHANCE
 
 
 def chance(scheme, place, claimed, people=200_000):
@@ -112,7 +162,7 @@ def chance(scheme, place, claimed, people=200_000):
     return stats.chisquare(counted, np.array(expected) * people / sum(expected)).pvalue
 
 
-@pytest.mark.long(only=["1/10-noisy"])
+@pytest.mark.long(only=["1/10-noisy", "1/10-bell"])
 @every_scheme
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_means_are_unbiased_under_the_exact_distribution(scheme_of, epsilon):
@@ -138,6 +188,8 @@ def variance_of(scheme, place):
     if isinstance(scheme, LaplaceScheme):
         q = math.exp(-1 / scheme.noise.scale)
         return 2 * q / (1 - q) ** 2
+    if isinstance(scheme, GaussianScheme):
+        return float(scheme.noise.scale) ** 2
     if isinstance(scheme, DuchiScheme):
         return float(scheme.worst_variance) - away
     if isinstance(scheme, PiecewiseScheme):
@@ -302,7 +354,9 @@ def test_messages_and_aggregators_give_the_same_mean(make):
         survey.read(b"\x09" + bytes(reports)[1:])
 
 
-@pytest.mark.parametrize(("make", "size"), [(NoisyMean, 14), (Duchi, 7), (Piecewise, 10), (Hybrid, 10)])
+@pytest.mark.parametrize(
+    ("make", "size"), [(NoisyMean, 14), (gaussian_mean, 14), (Duchi, 7), (Piecewise, 10), (Hybrid, 10)]
+)
 def test_a_message_is_short(make, size):
     survey = make(0, 1, 1)
     (message,) = survey.perturb([0.5]).messages()
@@ -314,7 +368,15 @@ def test_a_message_is_short(make, size):
 
 @pytest.mark.parametrize(
     ("make", "forged"),
-    [(NoisyMean, (101 << 20) + 1), (NoisyMean, -(100 << 20) - 1), (Duchi, 2), (Piecewise, None), (Hybrid, None)],
+    [
+        (NoisyMean, (101 << 20) + 1),
+        (NoisyMean, -(100 << 20) - 1),
+        (gaussian_mean, 100 << 20),
+        (gaussian_mean, -(100 << 20)),
+        (Duchi, 2),
+        (Piecewise, None),
+        (Hybrid, None),
+    ],
 )
 def test_impossible_reports_are_refused(make, forged):
     survey = make(0, 1, 1)
@@ -327,7 +389,8 @@ def test_impossible_reports_are_refused(make, forged):
 @every_maker
 def test_the_most_extreme_reports_are_read(make):
     survey = make(0, 1, 1)
-    farthest = {Duchi: [0, 1], NoisyMean: [-(100 << 20), 101 << 20]}.get(make)
+    far = {NoisyMean: 100 << 20, gaussian_mean: 15 * int(survey.scheme.noise.scale)} if make in MAKERS[:2] else {}
+    farthest = [-far[make], (1 << 20) + far[make]] if far else [0, 1] if make is Duchi else None
     ends = np.array(farthest or [0, survey.scheme.size - 1], survey.scheme.dtype)
     assert len(survey.read(bytes(Reports(survey.configuration, ends)))) == 2
 
@@ -376,9 +439,12 @@ def test_bad_epsilons_are_refused_by_name(make, bad):
 
 
 def test_the_noise_of_the_smallest_epsilon_fits_in_a_report():
-    survey = NoisyMean(0, 1, MIN_EPSILON)
-    assert MAX_NOISE_SCALES * survey.scheme.noise.scale < np.iinfo(survey.scheme.dtype).max
-    assert len(survey.read(bytes(survey.perturb(np.full(1000, 0.5))))) == 1000
+    for survey, scales in (
+        (NoisyMean(0, 1, MIN_EPSILON), MAX_NOISE_SCALES),
+        (NoisyMean(0, 1, MIN_EPSILON, delta="1e-300"), MAX_DEVIATIONS),
+    ):
+        assert scales * survey.scheme.noise.scale < np.iinfo(survey.scheme.dtype).max
+        assert len(survey.read(bytes(survey.perturb(np.full(1000, 0.5))))) == 1000
 
 
 @every_maker
@@ -401,7 +467,7 @@ def test_numbers_of_any_type_and_the_widest_bounds_are_read(make):
 
 
 def test_reports_that_are_too_many_are_not_listed():
-    for make in (NoisyMean, Piecewise, Hybrid):
+    for make in (NoisyMean, gaussian_mean, Piecewise, Hybrid):
         with pytest.raises(ValueError, match=r"too many .*to list"):
             make(0, 1, 1).distribution(0.5)
     assert sum(Duchi(0, 1, 1).distribution(0.5).values()) == 1

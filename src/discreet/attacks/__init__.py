@@ -2,12 +2,14 @@
 
 Attacks are imported on first use. All need scipy, some also scikit-learn (`pip install 'discreet[attacks]'`).
 
-    pseudonyms, linkage, homogeneity, intersection              released tables
+    pseudonyms, profiles, linkage, homogeneity, intersection    released tables
     differencing, averaging, rephrasing, threshold_game         answered queries
+    random_record, advertising                                  one record, and reports of advertisements
     reconstruct, census, membership                             published sums, tables and means
     shadow, likelihood_ratio, attributes                        membership and attribute inference from models
     correlation, invert, lone_cluster                           what models disclose about people
     overfitting                                                 membership inference against overfitting
+    hidden_rows                                                 noise at home or a curator: accuracy and attacks
     membership_from_reconstruction, reconstruction_from_membership    reductions between the two attacks
     compare                                                     one attack against all defences
     Register, Ratings, Population, Secrets, LabelledData, ...   records for your own data
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from discreet.attacks.models.city_mixtures import City
     from discreet.attacks.models.correlation import correlation
     from discreet.attacks.models.dose_models import DoseCohort
+    from discreet.attacks.models.hidden_rows import hidden_rows
     from discreet.attacks.models.image_inversion import Gallery
     from discreet.attacks.models.invert import invert
     from discreet.attacks.models.labelled_data import LabelledData, SensitiveAttributeData
@@ -42,10 +45,12 @@ if TYPE_CHECKING:
     from discreet.attacks.models.lone_cluster import lone_cluster
     from discreet.attacks.models.overfitting import overfitting
     from discreet.attacks.models.shadow import shadow
+    from discreet.attacks.queries.advertising import advertising
     from discreet.attacks.queries.attack_targets import Population
     from discreet.attacks.queries.averaging import averaging
     from discreet.attacks.queries.differencing import differencing
     from discreet.attacks.queries.model_differencing import RegressionData
+    from discreet.attacks.queries.random_record import random_record
     from discreet.attacks.queries.rephrasing import rephrasing
     from discreet.attacks.queries.threshold_game import TwoSets, threshold_game
     from discreet.attacks.tables.homogeneity import homogeneity
@@ -54,8 +59,10 @@ if TYPE_CHECKING:
     from discreet.attacks.tables.linkage_data import Ratings, Register
     from discreet.attacks.tables.overlapping_tables import TwoTables
     from discreet.attacks.tables.patients import Fact, Patients
+    from discreet.attacks.tables.profiles import profiles
     from discreet.attacks.tables.pseudonyms import pseudonyms
     from discreet.attacks.tables.taxis import Taxis
+    from discreet.attacks.tables.visits import Visits
 else:
 
     def __getattr__(name: str) -> Any:
@@ -87,6 +94,8 @@ __all__ = [
     "Taxis",
     "TwoSets",
     "TwoTables",
+    "Visits",
+    "advertising",
     "attack_named",
     "attributes",
     "averaging",
@@ -94,6 +103,7 @@ __all__ = [
     "compare",
     "correlation",
     "differencing",
+    "hidden_rows",
     "homogeneity",
     "intersection",
     "invert",
@@ -103,7 +113,9 @@ __all__ = [
     "membership",
     "membership_from_reconstruction",
     "overfitting",
+    "profiles",
     "pseudonyms",
+    "random_record",
     "reconstruct",
     "reconstruction_from_membership",
     "rephrasing",

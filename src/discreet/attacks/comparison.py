@@ -8,7 +8,7 @@ from typing import Any
 from discreet.attacks.defences import EASY, epsilon_text
 from discreet.attacks.progress import track
 from discreet.attacks.registry import attack_named
-from discreet.attacks.result import AttackResult, percent
+from discreet.attacks.result import MODEL, AttackResult, percent
 from discreet.attacks.validation import random_generator
 from discreet.kernel.numbers import Number, as_fraction
 
@@ -35,8 +35,28 @@ class Comparison:
         return "\n".join([f"{first.attack}: share {first.metric}", *lines, *note])
 
     @property
+    def has_accuracy(self) -> bool:
+        """Whether models are attacked, whose accuracy is known with every defence."""
+        return all(result.accuracy is not None for result in self.results)
+
+    @property
     def note(self) -> str | None:
-        """An explanation, if the attack does better against the curator than against the easy fix."""
+        """Explanations: models that differ in more than privacy, and an attack that the easy fix happens to hinder."""
+        return " ".join(filter(None, (self._note_on_models, self._note_on_the_easy_fix))) or None
+
+    @property
+    def _note_on_models(self) -> str | None:
+        models = {result.details.get(MODEL) for result in self.results}
+        kinds = dict.fromkeys(str(model).removeprefix("private ") for model in models - {None})
+        if len(kinds) < 2:
+            return None
+        return (
+            f"The defences differ in the kind of model as well as in privacy ({', '.join(sorted(kinds))}): choose a "
+            "target that has a private counterpart."
+        )
+
+    @property
+    def _note_on_the_easy_fix(self) -> str | None:
         easy = next((result for result in self.results if result.defence == EASY), None)
         if easy is None:
             return None
@@ -62,7 +82,8 @@ class Comparison:
     def headers(self) -> tuple[str, ...]:
         """Return the column headers."""
         baseline_name = self.results[0].evidence.baseline_name
-        return "defence", "success", "95 % interval", baseline_name, "upper bound", "implied epsilon"
+        headers = ("defence", "success", "95 % interval", baseline_name, "upper bound", "implied epsilon")
+        return (*headers, "accuracy, members / non-members") if self.has_accuracy else headers
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return the comparison as rows of formatted cells."""
@@ -71,7 +92,9 @@ class Comparison:
     def _result_cells(self, result: AttackResult) -> tuple[str, ...]:
         name = result.defence if result.epsilon is None else f"{result.defence} at {float(result.epsilon):.4g}"
         baseline = percent(result.evidence.baseline)
-        return name, percent(result.success), result.interval_text, baseline, result.ceiling_text, str(result.implied)
+        success = percent(result.success), result.interval_text
+        cells = (name, *success, baseline, result.ceiling_text, str(result.implied))
+        return (*cells, result.accuracy_text) if self.has_accuracy else cells
 
 
 def compare(
@@ -79,11 +102,13 @@ def compare(
 ) -> Comparison:
     """Run an attack, given as a function or by name, against no defence, the easy fix, and the curator.
 
+    By name, an attack on models faces the same kind of model with and without privacy.
+
     >>> from discreet import attacks
     >>> print(attacks.compare("threshold_game", epsilons=[1]).results[0].success)
     1.0
     """
-    attack_function = attack_named(attack).run if isinstance(attack, str) else attack
+    attack_function = attack_named(attack).with_settings() if isinstance(attack, str) else attack
     if not callable(attack_function):
         raise TypeError(f"attack must be a function or the name of an attack, not {type(attack).__name__}")
     if not isinstance(epsilons, Sequence) or isinstance(epsilons, str) or not epsilons:

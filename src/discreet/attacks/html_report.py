@@ -119,6 +119,8 @@ def _card(kind: str, title: str, released: str, results: Sequence[AttackResult])
 def _success_paragraph(result: AttackResult) -> str:
     baseline = f"{result.evidence.baseline_name} {percent(result.evidence.baseline)}"
     footnote = f"95 % interval {result.interval_text}; {baseline}; implied epsilon {result.implied}"
+    if result.accuracy is not None:
+        footnote += f"; accuracy of the model on members / non-members {result.accuracy_text}"
     footnote = footnote.replace(" %", "\u00a0%")
     return (
         f'<p><span class="number">{escape(percent(result.success))}</span> {escape(result.metric)}'

@@ -128,12 +128,14 @@ _CURATOR_LABEL = "the curator (95 % interval)"
 
 def comparison_figure(comparison: "Comparison") -> Any:
     """Draw success against epsilon on the left, and implied against claimed epsilon on the right."""
-    figure, axes = panels(2)
+    figure, axes = panels(3 if comparison.has_accuracy else 2)
     private = sorted((each for each in comparison.results if each.epsilon is not None), key=_epsilon_of)
     without_epsilon = [each for each in comparison.results if each.epsilon is None]
     with style():
         _draw_success_by_epsilon(axes[0], without_epsilon, private)
         _draw_implied_epsilon(axes[1], without_epsilon, private)
+        if comparison.has_accuracy:
+            _draw_accuracy(axes[2], without_epsilon[0], private)
         add_legend(figure, axes, columns=3)
         set_title(figure, _comparison_headline(without_epsilon, private))
     return figure
@@ -184,6 +186,19 @@ def _draw_implied_epsilon(axes: Any, without_epsilon: list[AttackResult], privat
     set_epsilon_ticks(axes, list(epsilons), "claimed epsilon")
     axes.set(yscale="log", ylabel="epsilon implied by the attack", ylim=(floor * 0.8, top))
     format_plain_numbers(axes.yaxis)
+
+
+def _draw_accuracy(axes: Any, without_defence: AttackResult, private: list[AttackResult]) -> None:
+    """Draw the accuracy on members and non-members of the model without a defence, and of the private ones."""
+    epsilons = [_epsilon_of(result) for result in private]
+    for index, (line_style, side) in enumerate((("--", "members"), ("-", "non-members"))):
+        exact = (without_defence.accuracy or (0.0, 0.0))[index]
+        axes.axhline(exact, color=DEFENCE_COLOURS["nothing"], ls=line_style, lw=1.5)
+        values = [(result.accuracy or (0.0, 0.0))[index] for result in private]
+        axes.plot(epsilons, values, "o", ls=line_style, color=BLUE)
+        axes.plot([], [], color=GREY, ls=line_style, label=f"accuracy on {side}")
+    set_epsilon_ticks(axes, epsilons, "claimed epsilon")
+    axes.set(ylim=(-0.03, 1.05), ylabel="accuracy of the model")
 
 
 def _line_width(result: AttackResult) -> float:

@@ -1,7 +1,8 @@
 """The registry of attacks: what each attack does and which module defines it. Modules are loaded on first use."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial, update_wrapper
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ class Attack:
     with_curator: str  # what the curator or the private estimator releases instead
     built_in_data: str  # the data used unless others are given
     data_files: tuple[str, ...] = ()
+    comparison: Mapping[str, Any] = field(default_factory=dict)  # settings with which all defences face the same game
     load: Callable[[Path], Any] | None = None
 
     @property
@@ -31,10 +33,16 @@ class Attack:
         """The attack's public name."""
         return self.run.__name__
 
+    def with_settings(self, **settings: Any) -> Callable[..., AttackResult]:
+        """Return the attack with the settings for a comparison of all defences, and with these."""
+        chosen = {**self.comparison, **settings}
+        return update_wrapper(partial(self.run, **chosen), self.run) if chosen else self.run
+
 
 # Attack -> package. The order is that of the documentation.
 ATTACK_PACKAGES = {
     "pseudonyms": "tables",
+    "profiles": "tables",
     "linkage": "tables",
     "homogeneity": "tables",
     "intersection": "tables",
@@ -42,6 +50,8 @@ ATTACK_PACKAGES = {
     "averaging": "queries",
     "rephrasing": "queries",
     "threshold_game": "queries",
+    "random_record": "queries",
+    "advertising": "queries",
     "reconstruct": "aggregates",
     "census": "aggregates",
     "membership": "aggregates",
@@ -73,6 +83,8 @@ OTHER_EXPORTS = {
     "Taxis": "tables.taxis",
     "TwoSets": "queries.threshold_game",
     "TwoTables": "tables.overlapping_tables",
+    "Visits": "tables.visits",
+    "hidden_rows": "models.hidden_rows",
     "membership_from_reconstruction": "aggregates.reductions",
     "overfitting": "models.overfitting",
     "reconstruction_from_membership": "aggregates.reductions",

@@ -12,6 +12,9 @@ from discreet.attacks.evidence import AttackEvidence, ImpliedEpsilon
 from discreet.attacks.scores import RocCurve, ScoreEvidence
 from discreet.audit.binomial import Proportion
 
+# Details of attacks on models.
+MODEL, ACCURACY_ON_MEMBERS, ACCURACY_ON_NON_MEMBERS = "model", "accuracy on members", "accuracy on non-members"
+
 
 @dataclass(frozen=True)
 class ExposureByRarity:
@@ -126,6 +129,18 @@ class AttackResult:
     def curve(self) -> RocCurve | None:
         """The ROC curve, if the attack produces scores."""
         return self.evidence.curve if isinstance(self.evidence, ScoreEvidence) else None
+
+    @property
+    def accuracy(self) -> tuple[float, float] | None:
+        """The accuracy of the model under attack on members and on non-members; None if no model is attacked."""
+        if ACCURACY_ON_MEMBERS not in self.details:
+            return None
+        return self.details[ACCURACY_ON_MEMBERS], self.details[ACCURACY_ON_NON_MEMBERS]
+
+    @property
+    def accuracy_text(self) -> str:
+        """The accuracy of the model on members and non-members, formatted; empty without a model."""
+        return "" if self.accuracy is None else " / ".join(map(percent, self.accuracy))
 
     def figure(self) -> Any:
         """Draw success, baseline, the bound from epsilon, and exposure by rarity."""

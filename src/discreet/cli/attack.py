@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
-from functools import partial, update_wrapper
 from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
@@ -86,7 +85,7 @@ def _run_attack(entry: Attack, folder: Path | None, epsilons: list[Any], seed: i
     data, data_description = _load_data(entry, folder)
     try:
         return ReportSection(
-            entry, data_description, compare(entry.run, epsilons=epsilons, data=data, random_state=seed)
+            entry, data_description, compare(entry.with_settings(), epsilons=epsilons, data=data, random_state=seed)
         )
     except (TypeError, ValueError) as error:
         usage_error(f"{entry.name}: {error}")
@@ -109,7 +108,7 @@ def _apply_settings(entry: Attack, settings: Sequence[str]) -> Attack:
     if not values:
         return entry
     summary = f"{entry.summary} With {', '.join(settings)}."
-    return replace(entry, run=update_wrapper(partial(entry.run, **values), entry.run), summary=summary)
+    return replace(entry, comparison={**entry.comparison, **values}, summary=summary)
 
 
 def _parse_setting(text: str, default: Any) -> Any:

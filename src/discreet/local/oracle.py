@@ -70,6 +70,7 @@ class Oracle:
     domain: Domain | Interval
     epsilon: Fraction
     scheme: Scheme
+    delta: Fraction = Fraction(0)  # of a scheme with Gaussian noise; all others are pure
 
     @property
     def configuration(self) -> str:
@@ -80,12 +81,14 @@ class Oracle:
         """Return the privacy loss of one report; for RAPPOR, of all reports of a device.
 
         Claim: for any two values that a person may have, a report is at most exp(epsilon) times likelier under one
-            than under the other.
-        Proof: each scheme's `perturb` claims it with odds_for(epsilon) in place of exp(epsilon), which is not more.
+            than under the other; with a delta, it is (epsilon, delta)-DP.
+        Proof: each scheme's `perturb` claims it with odds_for(epsilon) in place of exp(epsilon), which is not more; the
+            one scheme that is made with a delta claims it for that delta.
         Needs: odds_for, the scheme's perturb.
-        Checked by: test_the_worst_log_ratio_of_every_oracle_is_the_claimed_epsilon
+        Checked by: test_the_worst_log_ratio_of_every_oracle_is_the_claimed_epsilon,
+            test_gaussian_noise_at_home_is_private_at_its_delta_and_hardly_more
         """
-        return Loss(self.epsilon)
+        return Loss(self.epsilon, delta=self.delta)
 
     def perturb(self, values: Any) -> Reports:
         """Return a randomised report for each person's value.

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.attacks.defences import DefenceChoice, parse_defence, promised_delta
+from discreet.attacks.defences import DefenceChoice
 from discreet.attacks.evidence import EventEvidence
 from discreet.attacks.models.difficulty import (
     DifficultyLevels,
@@ -26,9 +26,9 @@ from discreet.attacks.models.membership_inference import (
     split_in_halves,
     train_models,
 )
-from discreet.attacks.models.target_models import EasyFix, ModelSpec, PrivateKind, TargetKind
+from discreet.attacks.models.target_models import EasyFix, ModelSpec, TargetKind, model_spec
 from discreet.attacks.registry import Attack
-from discreet.attacks.result import AttackResult, exposure_by_rarity
+from discreet.attacks.result import MODEL, AttackResult, exposure_by_rarity
 from discreet.attacks.validation import random_generator
 from discreet.audit.binomial import Proportion
 from discreet.kernel.numbers import Number
@@ -129,10 +129,10 @@ def attributes(  # noqa: PLR0913 - each is a setting of the game
     oracle.
 
     The model under attack returns all confidences of a non-private model of kind `target` ("nothing"), what `fix`
-    leaves of them ("easy": rounded to one digit, only the highest, or only the label), or those of a private logistic
-    regression on all pairs of values at epsilon and `delta` ("curator"; delta is 1e-5 by default). A non-private one
-    leaks as well: target "pairs". A function as defence gets the members as `LabelledData` and returns a fitted model
-    with `predict_proba` and `classes_`.
+    leaves of them ("easy": rounded to one digit, only the highest, or only the label), or those of a private model at
+    epsilon and `delta` ("curator"; delta is 1e-5 by default): of the same kind, or a logistic regression on all pairs
+    of values ("pairs") if there is no private model of that kind. A function as defence gets the members as
+    `LabelledData` and returns a fitted model with `predict_proba` and `classes_`.
 
     >>> from discreet import attacks
     >>> result = attacks.attributes(random_state=0)
@@ -144,9 +144,7 @@ def attributes(  # noqa: PLR0913 - each is a setting of the game
     if not isinstance(sensitive_data, SensitiveAttributeData):
         raise TypeError(f"data must be SensitiveAttributeData(people, column), not {type(sensitive_data).__name__}")
     check_game(sensitive_data.people, targets, shadows)
-    parsed_defence = parse_defence(defence, epsilon)
-    private_kind: PrivateKind = "logistic" if target == "logistic" else "pairs"  # on pairs, a non-private model leaks
-    spec = ModelSpec(parsed_defence, target, fix, private_kind, promised_delta(parsed_defence, delta, "1e-5"))
+    spec = model_spec(defence, epsilon, target, fix, delta, substitute="pairs")  # on pairs, a non-private model leaks
     candidates, background = (sensitive_data.subset(half) for half in split_in_halves(sensitive_data.people, rng))
     check_sensitive_column(background)
     target_models = train_models(spec, candidates.people, draw_members(len(candidates.people), targets, rng), rng)
@@ -245,6 +243,7 @@ def _attribute_result(
         "inferred by the membership oracle alone": float(oracle_right[is_member].mean()),
         "weight of the membership oracle": weight,
         "candidate values": candidates.values,
+        MODEL: spec.model_name,
         **accuracies(MembershipGame(candidates.people, is_member, target_models.confidences(candidates.people.X))),
     }
     return AttackResult(
@@ -269,9 +268,10 @@ ATTACK = Attack(
     run=attributes,
     docs_page="models",
     summary="Infers a missing value of a known person by testing which completed row was in the training data.",
-    without_defence="all confidences of an overfitted random forest",
-    with_easy_fix="confidences rounded to one digit",
-    with_curator='a private logistic regression on pairs of values (a non-private one leaks as well: target="pairs")',
+    without_defence="all confidences of a logistic regression on pairs of values, with hardly any penalty",
+    with_easy_fix="its confidences rounded to one digit",
+    with_curator="all confidences of a private logistic regression on pairs of values",
+    comparison={"target": "pairs"},
     built_in_data="2,000 simulated patients with nine findings of five grades",
     data_files=("adult.parquet",),
     load=read_adults,

@@ -4,7 +4,7 @@ from typing import Literal
 
 import numpy as np
 
-from discreet.attacks.defences import DefenceChoice, parse_defence, promised_delta
+from discreet.attacks.defences import DefenceChoice
 from discreet.attacks.models.difficulty import fit_levels, membership_log_odds, stabilise_variance, sum_confidences
 from discreet.attacks.models.labelled_data import LabelledData, read_locations, simulate_purchases
 from discreet.attacks.models.membership_inference import (
@@ -16,7 +16,7 @@ from discreet.attacks.models.membership_inference import (
     split_in_halves,
     train_models,
 )
-from discreet.attacks.models.target_models import EasyFix, ModelSpec, PrivateKind, TargetKind
+from discreet.attacks.models.target_models import EasyFix, TargetKind, model_spec
 from discreet.attacks.registry import Attack
 from discreet.attacks.result import AttackResult
 from discreet.attacks.validation import random_generator
@@ -47,8 +47,9 @@ def likelihood_ratio(  # noqa: PLR0913 - each is a setting of the game
     2022).
 
     The model under attack returns all confidences of a non-private model of kind `target` ("nothing"), what `fix`
-    leaves of them ("easy": rounded to one digit, only the highest, or only the label), or those of a private logistic
-    regression at epsilon and `delta` ("curator"; delta is 1e-5 by default). A function as defence gets the members as
+    leaves of them ("easy": rounded to one digit, only the highest, or only the label), or those of a private model at
+    epsilon and `delta` ("curator"; delta is 1e-5 by default): of the same kind, or a logistic regression if there is no
+    private model of that kind. A function as defence gets the members as
     `LabelledData` and returns a fitted model with `predict_proba` and `classes_`.
 
     >>> from discreet import attacks
@@ -59,9 +60,7 @@ def likelihood_ratio(  # noqa: PLR0913 - each is a setting of the game
     rng = random_generator(random_state)
     people = simulate_purchases(int(rng.integers(2**31)), people=2000) if data is None else data
     check_game(people, targets, shadows)
-    parsed_defence = parse_defence(defence, epsilon)
-    private_kind: PrivateKind = "pairs" if target == "pairs" else "logistic"
-    spec = ModelSpec(parsed_defence, target, fix, private_kind, promised_delta(parsed_defence, delta, "1e-5"))
+    spec = model_spec(defence, epsilon, target, fix, delta)
     candidates, others = (people.subset(places) for places in _candidates_and_others(people, shadowing, rng))
     target_models = train_models(spec, candidates, draw_members(len(candidates), targets, rng), rng)
     shadow_models = train_models(spec, others, draw_members(len(others), shadows, rng), rng)
@@ -122,9 +121,10 @@ ATTACK = Attack(
     docs_page="models",
     summary="Infers membership in training data by comparing confidences with shadow models trained with and without "
     "the person.",
-    without_defence="all confidences of an overfitted random forest",
-    with_easy_fix="confidences rounded to one digit",
-    with_curator='a private logistic regression (a non-private one leaks as well: target="logistic")',
+    without_defence="all confidences of a logistic regression with hardly any penalty",
+    with_easy_fix="its confidences rounded to one digit",
+    with_curator="all confidences of a private logistic regression",
+    comparison={"target": "logistic"},
     built_in_data="2,000 simulated customers of ten types, with 60 products bought or not",
     data_files=("location30_mia.parquet",),
     load=read_locations,

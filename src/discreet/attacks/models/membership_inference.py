@@ -9,7 +9,14 @@ import numpy as np
 from discreet.attacks.models.labelled_data import LabelledData, rarity_within_class
 from discreet.attacks.models.target_models import ModelSpec, QueryService, serve_model
 from discreet.attacks.progress import track
-from discreet.attacks.result import AttackResult, ExposureByRarity, exposure_by_rarity
+from discreet.attacks.result import (
+    ACCURACY_ON_MEMBERS,
+    ACCURACY_ON_NON_MEMBERS,
+    MODEL,
+    AttackResult,
+    ExposureByRarity,
+    exposure_by_rarity,
+)
 from discreet.attacks.scores import ScoreEvidence
 from discreet.kernel.numbers import as_integer
 
@@ -84,7 +91,6 @@ def own_confidence(confidences: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.asarray(confidences[..., np.arange(len(y)), y])
 
 
-ACCURACY_ON_MEMBERS, ACCURACY_ON_NON_MEMBERS = "accuracy on members", "accuracy on non-members"
 _FALSE_POSITIVE_RATE = 0.01  # at which a member counts as found in the exposure by rarity
 
 
@@ -107,6 +113,7 @@ def membership_result(
     all_details = {
         "TPR at 1 % FPR": curve.tpr_at(0.01),
         "TPR at 0.1 % FPR": curve.tpr_at(0.001),
+        MODEL: spec.model_name,
         **accuracies(game),
         **details,
     }

@@ -9,10 +9,9 @@ import numpy as np
 
 from discreet.attacks.models.labelled_data import LabelledData, simulate_purchases
 from discreet.attacks.models.likelihood_ratio import likelihood_ratio
-from discreet.attacks.models.membership_inference import ACCURACY_ON_MEMBERS, ACCURACY_ON_NON_MEMBERS
 from discreet.attacks.models.target_models import TARGET_KINDS, TargetKind, fit_non_private
 from discreet.attacks.progress import track
-from discreet.attacks.result import AttackResult
+from discreet.attacks.result import ACCURACY_ON_MEMBERS, ACCURACY_ON_NON_MEMBERS, AttackResult
 from discreet.attacks.validation import random_generator
 from discreet.kernel.numbers import Number, as_fraction, as_positive
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,7 +10,21 @@ from discreet.attacks.evidence import EventEvidence
 from discreet.attacks.models.city_mixtures import City, MixtureParameters
 from discreet.attacks.plots import defence_label
 from discreet.attacks.result import AttackResult, percent
-from discreet.plotting import BLUE, GREY, INK, RED, add_legend, panels, set_title, style
+from discreet.plotting import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    RED,
+    add_legend,
+    panels,
+    set_epsilon_ticks,
+    set_title,
+    style,
+)
+
+if TYPE_CHECKING:
+    from discreet.attacks.models.hidden_rows import HiddenRowsStudy
 
 _BAR_WIDTH = 0.38
 
@@ -148,3 +162,53 @@ def _image_strip(images: np.ndarray) -> np.ndarray:
     side = int(np.sqrt(images.shape[1]))
     framed = np.pad(images.reshape(-1, side, side), ((0, 0), (1, 1), (1, 1)), constant_values=np.nan)
     return np.asarray(framed.transpose(1, 0, 2).reshape(side + 2, -1))
+
+
+def hidden_rows_figure(study: "HiddenRowsStudy") -> Any:
+    """Draw the accuracy of mixtures against epsilon, and how often the learner recognises a person's row."""
+    from discreet.attacks.models.hidden_rows import AWARE, CURATOR, GAUSSIAN, LAPLACE, PLAIN, PRIVATE  # noqa: PLC0415
+
+    figure, (left, right) = panels(2)
+    ways = [
+        (CURATOR, PRIVATE, BLUE, "-"),
+        (LAPLACE, AWARE, RED, "-"),
+        (LAPLACE, PLAIN, RED, ":"),
+        (GAUSSIAN, AWARE, ORANGE, "-"),
+        (GAUSSIAN, PLAIN, ORANGE, ":"),
+    ]
+    with style():
+        left.axhline(study.exact_score, color=INK, ls="--", lw=1, label="non-private mixture")
+        for trusted, method, colour, line in ways:
+            points = study.of(trusted, method)
+            epsilons = [each.epsilon for each in points]
+            scores, label = [each.score for each in points], f"{trusted}, {method}"
+            left.plot(epsilons, scores, "o", ls=line, color=colour, label=label)
+            if method != PLAIN:  # the learner sees the same rows
+                shares = np.array([each.learner.success for each in points])
+                ends = np.array([each.learner.interval() for each in points])
+                right.errorbar(epsilons, shares, np.abs(ends.T - shares), fmt="o-", color=colour)
+        curator = study.of(CURATOR, PRIVATE)
+        epsilons = [each.epsilon for each in curator]
+        right.plot(epsilons, [each.ceiling for each in curator], "--", color=GREY, lw=1, label="allowed by epsilon")
+        readers = [each.reader.success for each in curator]
+        right.plot(epsilons, readers, "s:", color=BLUE, label="a reader of the curator's mixture")
+        for axes in (left, right):
+            set_epsilon_ticks(axes, epsilons)
+        left.set(ylabel="log-likelihood of a new row")
+        left.set_title("How good the mixture is")
+        right.set(ylabel="rows recognised among two\n(95 % interval)", ylim=(0.45, 1.03))
+        right.set_title("How well the learner recognises a row")
+        add_legend(figure, [left, right], columns=2)
+        set_title(figure, _hidden_rows_headline(study))
+    return figure
+
+
+def _hidden_rows_headline(study: "HiddenRowsStudy") -> str:
+    from discreet.attacks.models.hidden_rows import AWARE, CURATOR, LAPLACE, PRIVATE  # noqa: PLC0415
+
+    curator, home = study.of(CURATOR, PRIVATE)[-1], study.of(LAPLACE, AWARE)[-1]
+    return (
+        f"Hiding rows from the learner costs accuracy: at epsilon {home.epsilon:g}, Laplace noise at home scores "
+        f"{study.exact_score - home.score:.2f} below a non-private mixture, a trusted curator "
+        f"{max(study.exact_score - curator.score, 0):.2f}"
+    )

@@ -48,12 +48,15 @@ class Population:
         return (*self.known, self.secret, *([] if self.amount is None else [self.amount]))
 
     @cached_property
+    def class_index(self) -> np.ndarray:
+        """For each person, the number of their class: people with the same known values."""
+        codes = np.stack([np.unique(self.table[name].to_numpy(), return_inverse=True)[1] for name in self.known])
+        return np.unique(codes, axis=1, return_inverse=True)[1].ravel()
+
+    @cached_property
     def class_sizes(self) -> np.ndarray:
         """For each person, the number of people with the same known values, themselves included."""
-        listed = pa.table({name: self.table[name] for name in self.known})
-        codes = np.stack([np.unique(listed[name].to_numpy(), return_inverse=True)[1] for name in self.known])
-        _, class_index, sizes = np.unique(codes, axis=1, return_inverse=True, return_counts=True)
-        return np.asarray(sizes[class_index.ravel()])
+        return np.asarray(np.bincount(self.class_index)[self.class_index])
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,25 @@ class AttackTargets:
         """How many people match each target's known values, as a public register shows."""
         return np.asarray(self.people.class_sizes[self.rows])
 
+    @property
+    def secret_holders(self) -> np.ndarray:
+        """How many of the people who match each target's known values have the secret."""
+        holders = np.bincount(self.people.class_index, self.people.table[self.people.secret].to_numpy())
+        return np.asarray(holders[self.people.class_index[self.rows]].astype(np.int64))
+
+
+def require_population(people: Any) -> Population:
+    """Return the people, or raise if they are no `Population`.
+
+    >>> require_population([1, 2])
+    Traceback (most recent call last):
+        ...
+    TypeError: data must be Population(table, known, secret), not list
+    """
+    if not isinstance(people, Population):
+        raise TypeError(f"data must be Population(table, known, secret), not {type(people).__name__}")
+    return people
+
 
 def draw_targets(people: Any, targets: int, rng: np.random.Generator) -> AttackTargets:
     """Draw at most `targets` people at random, and replace the secret of each by a random bit.
@@ -88,9 +110,7 @@ def draw_targets(people: Any, targets: int, rng: np.random.Generator) -> AttackT
     >>> draw_targets(people, 10, np.random.default_rng(0)).rows.size
     2
     """
-    if not isinstance(people, Population):
-        raise TypeError(f"data must be Population(table, known, secret), not {type(people).__name__}")
-    size = people.table.num_rows
+    size = require_population(people).table.num_rows
     rows = np.sort(rng.permutation(size)[: as_integer(targets, "targets", 1)])
     if not (people.class_sizes[rows] == 1).any():
         raise ValueError("known: no target is unique in these columns. Name more columns, or draw more targets.")

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
+from typing import Literal, get_args
 
 import numpy as np
 
@@ -23,13 +24,16 @@ from discreet.attacks.queries.attack_targets import (
 from discreet.attacks.queries.model_differencing import RegressionData, difference_fits
 from discreet.attacks.queries.sql_oracles import SqlOracle, refuse_small_sets
 from discreet.attacks.queries.target_queries import AskTargets, TargetQuery, oracle_for_targets, quoted_column
+from discreet.attacks.queries.version_differencing import difference_versions
 from discreet.attacks.registry import Attack
 from discreet.attacks.result import AttackResult
 from discreet.attacks.validation import random_generator
 from discreet.kernel.numbers import Number, as_integer
 
+Between = Literal["queries", "versions"]
 
-def differencing(  # noqa: PLR0913 - the common arguments and two settings
+
+def differencing(  # noqa: PLR0913 - the common arguments and three settings
     data: Population | RegressionData | None = None,
     *,
     defence: DefenceChoice = "nothing",
@@ -37,8 +41,12 @@ def differencing(  # noqa: PLR0913 - the common arguments and two settings
     random_state: int | None = None,
     targets: int = 500,
     smallest: int = 10,
+    between: Between = "queries",
 ) -> AttackResult:
     """Infer each person's secret from two answers: about everybody, and about everybody else.
+
+    The two answers are counts, with and without the people who look like the target (`between="queries"`), or averages
+    of two versions of the data, before and after the target joins ("versions").
 
     `data` is a `Population`, a simulated town by default, or `RegressionData` to which models are fitted. Answers are
     exact ("nothing"), exact but refused for fewer than `smallest` people ("easy"), or private at epsilon together
@@ -50,10 +58,15 @@ def differencing(  # noqa: PLR0913 - the common arguments and two settings
     (1.0, 0.0)
     """
     parsed_defence, rng = parse_defence(defence, epsilon), random_generator(random_state)
+    if between not in get_args(Between):
+        raise ValueError(f"between must be one of {', '.join(get_args(Between))}, not {between!r}")
     if isinstance(data, RegressionData):
         return difference_fits(data, parsed_defence, rng, targets, smallest)
     drawn_targets = draw_targets(simulate_town(rng) if data is None else data, targets, rng)
-    min_set_size, secret_column = as_integer(smallest, "smallest", 1), quoted_column(drawn_targets.people.secret)
+    min_set_size = as_integer(smallest, "smallest", 1)
+    if between == "versions":
+        return difference_versions(drawn_targets, parsed_defence, min_set_size)
+    secret_column = quoted_column(drawn_targets.people.secret)
 
     def easy_fix(oracle: SqlOracle) -> SqlOracle:
         return refuse_small_sets(oracle, min_set_size)
@@ -109,7 +122,8 @@ def _amount_details(
 ATTACK = Attack(
     run=differencing,
     docs_page="queries",
-    summary="Sends two queries, with and without one person, and takes the difference.",
+    summary="Sends two queries, with and without one person, and takes the difference; or reads the average before and "
+    "after the person joins (between=versions).",
     without_defence="non-private counts and sums",
     with_easy_fix="non-private counts and sums, but only over large sets",
     with_curator="private counts; both queries together cost epsilon",

@@ -103,10 +103,28 @@ def _exact_oracle(targets: AttackTargets) -> SqlOracle:
     return ask
 
 
+def private_averages(targets: AttackTargets, column: str, epsilon: Fraction) -> tuple[np.ndarray, np.ndarray]:
+    """Return a column's average in each target's copy before the target joins, and after; each costs epsilon.
+
+    The average is NaN if the curator withholds it.
+    """
+    game, size = _copy_column(targets.people), targets.people.table.num_rows
+    after = _copied_people(targets)
+    is_other = np.ones(after.num_rows, bool)
+    is_other[np.arange(targets.rows.size) * size + targets.rows] = False
+    sql = f"SELECT {game}, AVG({_quoted(column)}) AS answer FROM people GROUP BY {game} ORDER BY {game}"  # noqa: S608 - quoted
+    averages = []
+    for version in (after.filter(pa.array(is_other)), after):
+        with _open_curator(targets, epsilon, version) as curator:
+            answer = curator.ask(sql, epsilon=epsilon).table["answer"]
+        averages.append(np.asarray(answer.to_numpy(), float))
+    return averages[0], averages[1]
+
+
 @contextmanager
-def _open_curator(targets: AttackTargets, budget: Fraction) -> Iterator[dc.Curator]:
+def _open_curator(targets: AttackTargets, budget: Fraction, copies: pa.Table | None = None) -> Iterator[dc.Curator]:
     with dc.open(
-        {"people": _copied_people(targets)},
+        {"people": _copied_people(targets) if copies is None else copies},
         public={"targets": _target_descriptions(targets)},
         unit="row",  # a person's copies are different units: each copy has the whole budget
         budget=budget,
@@ -167,6 +185,12 @@ def _column_type(stored: pa.DataType) -> str:
     if pa.types.is_integer(stored):
         return "integer"
     return "real" if pa.types.is_floating(stored) else "boolean" if pa.types.is_boolean(stored) else "text"
+
+
+def user_answer(defence: Defence, table: pa.Table, sql: str) -> float:
+    """Return the answer of the user's defence to one query about a table; NaN if it refuses."""
+    oracle = defence.user_function(table) if defence.user_function is not None else None
+    return _oracle_answer(_checked_oracle(oracle), sql)
 
 
 def _checked_oracle(oracle: Any) -> SqlOracle:

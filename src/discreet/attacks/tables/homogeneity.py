@@ -105,7 +105,6 @@ def _table_details(released: pa.Table, counts: ClassCounts, data: Patients) -> d
         has_certain_value(counts, all_possible),
         has_certain_value(counts, data.sensitive_values.possible),
     )
-    sizes = counts.with_target.sum(axis=1)
     return {
         "k": anonymity.measure(released, data.quasi).k,
         "values inferred with certainty": int(certain_by_class.sum()),
@@ -114,8 +113,32 @@ def _table_details(released: pa.Table, counts: ClassCounts, data: Patients) -> d
         "epsilon implied by absent values, at least": epsilon_implied_by_absent_values(
             counts, data.sensitive_values.truth
         ),
-        "distinct values per class, mean": float(((counts.with_target > 0).sum(axis=1))[sizes > 0].mean()),
+        **_partial_disclosure(counts, data),
     }
+
+
+def _partial_disclosure(counts: ClassCounts, data: Patients) -> dict[str, Any]:
+    """Return how far a class narrows a person's possible values, compared with those of the whole table."""
+    classes = counts.with_target[counts.with_target.sum(axis=1) > 0]
+    values = (classes > 0).sum(axis=1)
+    return {
+        "possible values, in the table and in a class": [len(data.values), float(values.mean())],
+        "people at least half of whose values are ruled out": float((values <= len(data.values) / 2).mean()),
+        "entropy of the value in bits, in the table and in a class": [
+            float(entropy_in_bits(data.sensitive_values.prior[None])[0]),
+            float(entropy_in_bits(classes).mean()),
+        ],
+    }
+
+
+def entropy_in_bits(counts: np.ndarray) -> np.ndarray:
+    """Return the entropy of the values in each row of counts or shares: 0 if all are the same.
+
+    >>> entropy_in_bits(np.array([[4, 0, 0, 0], [1, 1, 1, 1]])).tolist()
+    [0.0, 2.0]
+    """
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    return np.asarray(-(shares * np.log2(np.where(shares > 0, shares, 1))).sum(axis=1) + 0.0)
 
 
 def format_runs(numbers: Sequence[int] | np.ndarray, max_runs: int = 3) -> str:

@@ -152,7 +152,12 @@ def _fit_input_noise(model: GaussianMixture, source: FitSource) -> GaussianMixtu
             "neighbours='replacement', no unit and no ledger"
         )
     plan = input_noise.plan(
-        model.n_components, source.rows.low, source.rows.high, epsilon=model.epsilon, delta=model.delta
+        model.n_components,
+        source.rows.low,
+        source.rows.high,
+        epsilon=model.epsilon,
+        delta=model.delta,
+        noise=model.noise,
     )
     rows = np.concatenate([rows for rows, _ in source.rows.batches(1 << 16)])
     model._set_fitted_attributes(input_noise.fit(rows, plan))  # noqa: SLF001

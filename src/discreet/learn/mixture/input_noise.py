@@ -1,25 +1,27 @@
-"""Input perturbation: every row is perturbed once, and an ordinary mixture is fitted to the noisy rows.
+"""Input perturbation: every row is perturbed once, and a mixture is fitted to the noisy rows.
 
-The noise per row does not decrease with the number of rows, so this is a baseline for DP-EM, not a recommended method.
+Each person can add the noise at home, so that not even the learner sees the rows (the local model). The noise per row
+does not decrease with the number of rows, so this is a baseline for DP-EM, not a recommended method.
 One noisy row per row discloses the number of rows: the guarantee is for the *replacement* of a row, and does not
 protect its presence.
 """
 
 import math
-import warnings
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.mixture import GaussianMixture
 
 from discreet.kernel.loss import Loss
-from discreet.kernel.mechanism import Gaussian, Sensitivity
+from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
 from discreet.kernel.numbers import Number, as_integer
 from discreet.kernel.reservation import CLIP_RADIUS
 from discreet.learn.fit_cost import REPLACEMENT
 from discreet.learn.mixture.dp_em import GaussianMixtureParameters, UnitBall, random_start, unit_ball_around
-from discreet.privacy.calibration import gaussian_for
+from discreet.learn.mixture.noisy_em import NoiseModel, fit_noisy_rows
+from discreet.privacy.calibration import gaussian_for, laplace_for
+
+_STARTS = 8  # random ones; choosing the best on noisy rows is post-processing
 
 
 @dataclass(frozen=True)
@@ -29,9 +31,20 @@ class InputNoisePlan:
     n_components: int
     unit_ball: UnitBall
     variance_floor: float
-    noise: Gaussian
+    noise: Gaussian | Laplace
     loss: Loss
     neighbours: str = REPLACEMENT
+
+    @property
+    def noise_variance(self) -> float:
+        """The variance of the noise in each column of a row, in ball units."""
+        scale = float(self.noise.scale / CLIP_RADIUS)
+        return 2 * scale**2 if isinstance(self.noise, Laplace) else scale**2
+
+    def draw_noise(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        """Return noise of this distribution for simulated rows; the noise of real rows is exact."""
+        scale = float(self.noise.scale / CLIP_RADIUS)
+        return rng.laplace(0, scale, shape) if isinstance(self.noise, Laplace) else rng.normal(0, scale, shape)
 
 
 def plan(  # noqa: PLR0913 - all choices are keyword arguments
@@ -41,23 +54,23 @@ def plan(  # noqa: PLR0913 - all choices are keyword arguments
     *,
     epsilon: Number,
     delta: Number,
+    noise: Literal["gaussian", "laplace"] = "gaussian",
     variance_floor: float = 1e-3,
 ) -> InputNoisePlan:
-    """Return the plan of a fit that is (epsilon, delta)-DP for the replacement of one row.
+    """Return the plan of a fit that is (epsilon, delta)-DP for the replacement of one row (Laplace noise: delta is 0).
 
     Claim: replacing one row changes its integers by at most the diameter of the ball.
     Proof: they are within ±_max_steps(d), so the squares of the d differences add up to at most 4·d·_max_steps(d)².
     Checked by: test_noisy_rows_hide_the_diameter_of_the_ball
     """
     d = len(low)
-    noise = gaussian_for(row_sensitivity(d), epsilon, delta)
-    unit_ball = unit_ball_around(low, high)
+    sensitivity, is_laplace = row_sensitivity(d), noise == "laplace"
     return InputNoisePlan(
         as_integer(n_components, "n_components", minimum=1),
-        unit_ball,
+        unit_ball_around(low, high),
         variance_floor,
-        noise,
-        Loss(epsilon, None, delta),
+        laplace_for(sensitivity, epsilon) if is_laplace else gaussian_for(sensitivity, epsilon, delta),
+        Loss(epsilon, delta=0 if is_laplace else delta),
     )
 
 
@@ -86,32 +99,14 @@ def noisy_rows(rows: np.ndarray, plan: InputNoisePlan) -> np.ndarray:
 
 
 def fit(rows: np.ndarray, plan: InputNoisePlan) -> GaussianMixtureParameters:
-    """Return a mixture in data units from noisy rows only; the noise variance is subtracted from the covariances."""
-    noisy = noisy_rows(rows, plan)
-    variance = float(plan.noise.scale / CLIP_RADIUS) ** 2
-    start = random_start(plan.n_components, rows.shape[1])
-    # Start with a random mixture within the bounds, convolved with the noise: k-means would only partition the noise.
-    precisions = np.linalg.inv(start.covariances + variance * np.eye(rows.shape[1]))
-    model = GaussianMixture(
-        plan.n_components, weights_init=start.weights, means_init=start.means, precisions_init=precisions
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # privacy does not depend on convergence
-        model.fit(noisy)
-    noisy_mixture = GaussianMixtureParameters(model.weights_, model.means_, model.covariances_)
-    return plan.unit_ball.to_data(_deconvolve(noisy_mixture, plan, variance, len(rows)))
+    """Return a mixture in data units from noisy rows only."""
+    return fit_noisy(noisy_rows(rows, plan), plan)
 
 
-def _deconvolve(
-    noisy_mixture: GaussianMixtureParameters, plan: InputNoisePlan, variance: float, n_rows: int
-) -> GaussianMixtureParameters:
-    """Return the mixture that, convolved with noise of this variance, gives `noisy_mixture`."""
-    d = len(plan.unit_ball.centre)
-    side = 1 / math.sqrt(d)
-    # A variance below the sampling error of the noise is not resolved.
-    error = variance * np.sqrt(2 / np.maximum(noisy_mixture.weights * n_rows, 2))
-    min_variances = np.clip(error, plan.variance_floor / (3 * d), 1.0)[:, None]
-    values, vectors = np.linalg.eigh(noisy_mixture.covariances)  # spherical noise adds equally to every eigenvalue
-    eigenvalues = np.clip(values - variance, min_variances, 1.0)
-    covariances = (vectors * eigenvalues[:, None, :]) @ vectors.transpose(0, 2, 1)
-    return GaussianMixtureParameters(noisy_mixture.weights, np.clip(noisy_mixture.means, -side, side), covariances)
+def fit_noisy(noisy: np.ndarray, plan: InputNoisePlan) -> GaussianMixtureParameters:
+    """Return a mixture in data units from the noisy rows of this plan, by EM that knows the variance of the noise."""
+    d = noisy.shape[1]
+    starts = [random_start(plan.n_components, d) for _ in range(_STARTS)]
+    noise = NoiseModel(plan.noise_variance, plan.draw_noise, plan.variance_floor / (3 * d))
+    found, side = fit_noisy_rows(noisy, starts, noise), 1 / math.sqrt(d)
+    return plan.unit_ball.to_data(found._replace(means=np.clip(found.means, -side, side)))

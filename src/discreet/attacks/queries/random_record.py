@@ -1,0 +1,180 @@
+"""One random record: a release that is (0, 1/n)-private, and discloses somebody's record in every run."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from discreet.attacks.defences import CURATOR, EASY, OWN, Defence, DefenceChoice, parse_defence, promised_delta
+from discreet.attacks.evidence import GuessEvidence
+from discreet.attacks.queries.attack_targets import FILES, Population, load, require_population, simulate_town
+from discreet.attacks.registry import Attack
+from discreet.attacks.result import AttackResult, exposure_by_rarity
+from discreet.attacks.tables.table_releases import private_counts
+from discreet.attacks.validation import arrow_table, random_generator
+from discreet.kernel.numbers import Number, as_integer
+
+
+@dataclass(frozen=True)
+class _Accusations:
+    """For each run, whom the attacker names, which secret they state, and whether a record was somebody's own."""
+
+    named: np.ndarray
+    stated: np.ndarray
+    is_somebodys: np.ndarray
+
+
+def random_record(  # noqa: PLR0913 - the common arguments and two settings
+    data: Population | None = None,
+    *,
+    defence: DefenceChoice = "nothing",
+    epsilon: Number | None = None,
+    random_state: int | None = None,
+    delta: Number | None = None,
+    plays: int = 300,
+) -> AttackResult:
+    """Name one person and their secret, from a release that shows one random record.
+
+    `data` is a `Population`, a simulated town by default; in each of the `plays` runs everybody's secret is a coin. The
+    release is one random record in full ("nothing"), the same without the name ("easy"), or private counts of the
+    people who have the secret, by their known values ("curator"; all counts together cost epsilon). A function as
+    defence gets the table of people and returns one record, as a dict or a table with one row, or None; it may claim
+    an epsilon and a `delta`. The attacker may name whomever they like, so n people allow n times delta.
+
+    >>> result = random_record(random_state=0)
+    >>> result.success, result.details["delta of publishing one random record"]
+    (1.0, 0.002)
+    >>> random_record(defence="curator", epsilon="1/10", random_state=0).success < 0.65
+    True
+    """
+    rng = random_generator(random_state)
+    people = require_population(simulate_town(rng) if data is None else data)
+    parsed_defence, size = parse_defence(defence, epsilon), people.table.num_rows
+    exact_delta = promised_delta(parsed_defence, delta)
+    secrets = rng.integers(0, 2, (as_integer(plays, "plays", 1), size)).astype(bool)
+    accusations = _accuse(parsed_defence, people, secrets, rng)
+    is_right = secrets[np.arange(len(secrets)), accusations.named] == accusations.stated
+    # P[right about i] <= e^epsilon·P[wrong about i] + delta for everybody, since a person without the secret is not
+    # counted, as if they were removed. The sum over n people is the bound for one fair coin with n times delta.
+    any_delta = min(1.0, size * float(exact_delta))
+    return AttackResult(
+        attack="random_record",
+        against=parsed_defence,
+        metric="of runs in which a named person's secret is stated correctly",
+        evidence=GuessEvidence(int(is_right.sum()), is_right.size),
+        details={
+            "people": size,
+            "delta of publishing one random record": 1 / size,
+            "runs in which the published record is somebody's": float(accusations.is_somebodys.mean()),
+            "different people exposed": len(np.unique(accusations.named[is_right & accusations.is_somebodys])),
+        },
+        exposure=exposure_by_rarity(
+            -people.class_sizes[accusations.named],
+            is_right,
+            labels=[f"row {row}" for row in accusations.named],
+            rarity_label="small classes",
+        ),
+        delta=any_delta,
+        draw=partial(draw_allowed_by_delta, people=size, success=float(is_right.mean()), defence=parsed_defence),
+    )
+
+
+def _accuse(defence: Defence, people: Population, secrets: np.ndarray, rng: np.random.Generator) -> _Accusations:
+    if defence.kind == CURATOR:
+        return _accuse_from_counts(people, secrets, defence, rng)
+    if defence.kind == OWN and defence.user_function is not None:
+        return _accuse_from_records(defence.user_function, people, secrets, rng)
+    runs = np.arange(len(secrets))
+    published = rng.integers(0, secrets.shape[1], len(secrets))
+    named = published if defence.kind != EASY else _look_up(people.class_index, published, rng)
+    stated = secrets[runs, published]
+    is_same_class = people.class_index == people.class_index[published][:, None]
+    return _Accusations(named, stated, (is_same_class & (secrets == stated[:, None])).any(axis=1))
+
+
+def _look_up(class_index: np.ndarray, published: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Return for each published record a random person with the same known values."""
+    return np.array([rng.choice(np.flatnonzero(class_index == class_index[row])) for row in published])
+
+
+def _accuse_from_counts(
+    people: Population, secrets: np.ndarray, defence: Defence, rng: np.random.Generator
+) -> _Accusations:
+    """Name a person who is alone in their class, by the count of their class."""
+    alone = np.flatnonzero(people.class_sizes == 1)
+    counts = private_counts(secrets[:, alone].reshape(-1, 1).astype(np.int64), defence.curator_epsilon)
+    answers = counts.reshape(len(secrets), alone.size)
+    # Every count above 0 is equally strong evidence, and so is every other one: it does not matter whom to choose.
+    chosen = rng.integers(0, alone.size, len(secrets))
+    stated = answers[np.arange(len(secrets)), chosen] > 0
+    return _Accusations(alone[chosen], stated, np.zeros(len(secrets), bool))
+
+
+def _accuse_from_records(
+    user_function: Callable[..., Any], people: Population, secrets: np.ndarray, rng: np.random.Generator
+) -> _Accusations:
+    """Look up the known values of each published record, and believe its secret."""
+    runs = [_accuse_from_record(user_function, people, each, rng) for each in secrets]
+    named, stated, is_somebodys = (np.array(part) for part in zip(*runs, strict=True))
+    return _Accusations(named, stated, is_somebodys)
+
+
+def _accuse_from_record(
+    user_function: Callable[..., Any], people: Population, secret: np.ndarray, rng: np.random.Generator
+) -> tuple[int, bool, bool]:
+    index = people.table.column_names.index(people.secret)
+    table = people.table.set_column(index, people.secret, pa.array(secret.astype(np.int64)))
+    record = _checked_record(user_function(table), people)
+    candidates = np.arange(secret.size)
+    if record is not None:
+        is_match = np.all([table[name].to_numpy() == record[name] for name in people.known], axis=0)
+        candidates = np.flatnonzero(is_match) if is_match.any() else candidates
+    named, is_found = int(rng.choice(candidates)), record is not None and candidates.size < secret.size
+    stated = bool(record[people.secret]) if record is not None and is_found else bool(rng.integers(2))
+    return named, stated, is_found and bool((secret[candidates] == stated).any())
+
+
+def _checked_record(returned: Any, people: Population) -> Mapping[str, Any] | None:
+    """Return the record that the user's defence published, or None if it published none."""
+    if returned is None:
+        return None
+    if isinstance(returned, Mapping):
+        returned = {name: [value] for name, value in returned.items()}
+    table = arrow_table(returned, "the defence's record")
+    required = (*people.known, people.secret)
+    if table.num_rows != 1 or any(name not in table.column_names for name in required):
+        raise ValueError(f"the defence must return one record with the columns {', '.join(required)}, or None")
+    record: Mapping[str, Any] = table.select(required).to_pylist()[0]
+    if record[people.secret] not in {0, 1}:
+        raise ValueError(f"the defence's record: {people.secret!r} must be 0 or 1")
+    return record
+
+
+def draw_allowed_by_delta(axes: Any, *, people: int, success: float, defence: Defence) -> None:
+    """Draw the success that delta allows with an epsilon near 0, with 1/n marked, beside the measured success."""
+    from discreet.attacks.plots import DEFENCE_COLOURS  # noqa: PLC0415 - only for figures
+    from discreet.plotting import GREY, INK  # noqa: PLC0415
+
+    deltas = np.geomspace(1e-4 / people, 10 / people, 200)
+    allowed = [GuessEvidence(1, 2).ceiling(0.0, min(1.0, people * each)) for each in deltas]
+    axes.plot(deltas, allowed, color=INK, lw=1.6, label="allowed at epsilon 0")
+    axes.axhline(success, color=DEFENCE_COLOURS[defence.kind], lw=1.6, label="the attack")
+    axes.axhline(0.5, color=GREY, ls=":", lw=1.2, label="guessing")
+    axes.axvline(1 / people, color=INK, ls="--", lw=1, label=f"delta = 1/n, n = {people:,}")
+    axes.set(xscale="log", xlabel="delta", ylim=(0.4, 1.05), ylabel="share of runs in which\nsomebody is exposed")
+
+
+ATTACK = Attack(
+    run=random_record,
+    docs_page="queries",
+    summary="Publishes one random record, which is (0, 1/n)-private, and exposes somebody in every run.",
+    without_defence="one random record, with the name",
+    with_easy_fix="one random record without the name",
+    with_curator="private counts of the people with the secret, by their known values",
+    built_in_data="a simulated town of 500 people",
+    data_files=FILES,
+    load=load,
+)

@@ -1,0 +1,160 @@
+"""The profile attack: what a consistent pseudonym discloses about somebody's habits, although nobody is named."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from discreet.attacks.defences import CURATOR, EASY, OWN, Defence, DefenceChoice, parse_defence
+from discreet.attacks.evidence import GuessEvidence
+from discreet.attacks.registry import Attack
+from discreet.attacks.result import AttackResult, exposure_by_rarity
+from discreet.attacks.tables.habits import (
+    HABIT_RATE,
+    HabitGame,
+    earlier_visits,
+    linked_sessions,
+    plant_habits,
+    popular_sites,
+    predicted_sites,
+    unique_habits,
+    visit_counts,
+)
+from discreet.attacks.tables.patients import require_type
+from discreet.attacks.tables.table_releases import CountOracle, answers_and_decoys, private_counts
+from discreet.attacks.tables.validation import count_oracle_or_none, id_array
+from discreet.attacks.tables.visits import FILES, Visits, read_visits, simulate_visits
+from discreet.attacks.validation import random_generator
+from discreet.kernel.numbers import Number, as_integer
+
+
+@dataclass(frozen=True)
+class _Predictions:
+    """For each target, whether the habit was predicted correctly, and whether the hidden visit was."""
+
+    habit_right: np.ndarray
+    visit_right: np.ndarray
+
+
+def profiles(  # noqa: PLR0913 - the common arguments and two settings
+    data: Visits | None = None,
+    *,
+    defence: DefenceChoice = "nothing",
+    epsilon: Number | None = None,
+    random_state: int | None = None,
+    rotate: int = 1,
+    targets: int = 400,
+) -> AttackResult:
+    """Predict what people do from earlier days, by the pseudonym in a log of visits; nobody is named.
+
+    `data` are `Visits`, simulated by default. A coin decides for each person whether they also visited a sensitive site
+    on half of their days. The attacker meets a person on their last day, and sees all but one of the day's visits. The
+    release is a log of the earlier days in which each person has the same pseudonym on all days ("nothing"), a new one
+    after `rotate` days ("easy"), or the curator's private count of the people with similar visits who also visited the
+    sensitive site ("curator"). A function as defence gets the log, a table with the columns pseudonym, day and site,
+    and returns one pseudonym for each of its rows, or a function that answers arrays of counts.
+
+    >>> result = profiles(random_state=0)
+    >>> result.success > 0.99, result.details["people whose habits are unique"] > 0.7
+    (True, True)
+    >>> rotated = profiles(random_state=0, defence="easy")
+    >>> rotated.success > 0.6
+    True
+    """
+    rng = random_generator(random_state)
+    visits = simulate_visits(rng) if data is None else require_type(data, Visits, "Visits(person, day, site)")
+    parsed_defence, days = parse_defence(defence, epsilon), as_integer(rotate, "rotate", 1)
+    game = plant_habits(visits, as_integer(targets, "targets", 1), rng)
+    release = _release(parsed_defence, game, days)
+    predictions = _predict_from_counts(game, release) if callable(release) else _predict_from_log(game, release)
+    unique = unique_habits(game)
+    return AttackResult(
+        attack="profiles",
+        against=parsed_defence,
+        metric="of people's secret habits predicted",
+        # The habit adds a person to the count, or not: as if they were removed. So epsilon bounds this game.
+        evidence=GuessEvidence(int(predictions.habit_right.sum()), game.targets.size),
+        details={
+            "people targeted": game.targets.size,
+            "people whose habits are unique": float(unique.mean()),
+            "unique and predicted": float((unique & predictions.habit_right).mean()),
+            "hidden visits predicted, in three guesses": float(predictions.visit_right.mean()),
+            "hidden visits predicted from popularity alone": float(_by_popularity(game).mean()),
+        },
+        exposure=exposure_by_rarity(
+            game.rarity,
+            predictions.habit_right,
+            labels=[f"person {person}" for person in game.targets],
+            rarity_label="rare sites",
+        ),
+    )
+
+
+def _release(defence: Defence, game: HabitGame, days: int) -> np.ndarray | CountOracle:
+    """Return one pseudonym for each visit of the log, or an oracle for counts."""
+    if defence.kind == CURATOR:
+        return partial(private_counts, epsilon=defence.curator_epsilon)
+    if defence.kind == OWN and defence.user_function is not None:
+        return _user_pseudonyms(defence.user_function, game)
+    period = game.day // days if defence.kind == EASY else np.zeros_like(game.day)
+    return np.unique(np.stack([game.person, period]), axis=1, return_inverse=True)[1].ravel()
+
+
+def _user_pseudonyms(user_function: Callable[..., Any], game: HabitGame) -> np.ndarray | CountOracle:
+    log = pa.table({"pseudonym": game.person, "day": game.day, "site": game.site})
+    returned = user_function(log)
+    oracle = count_oracle_or_none(returned)
+    if oracle is not None:
+        return oracle
+    pseudonyms = id_array(returned, "the defence's pseudonyms")
+    if len(pseudonyms) != log.num_rows:
+        raise ValueError(
+            f"the defence must return one pseudonym for each of the {log.num_rows:,} visits, not {len(pseudonyms):,}; "
+            "or a function that takes an array of counts and returns them with noise"
+        )
+    return np.unique(pseudonyms, return_inverse=True)[1]
+
+
+def _predict_from_log(game: HabitGame, pseudonyms: np.ndarray) -> _Predictions:
+    """Follow the pseudonym of the last day, or else the sessions most similar to that day's visits."""
+    is_earlier = ~game.is_last_day
+    sessions = visit_counts(pseudonyms[is_earlier], game.site[is_earlier], game.site_count)
+    weights = linked_sessions(game, pseudonyms, sessions)
+    habit_share = (weights @ (sessions[:, [game.secret_site]] > 0)).ravel()
+    return _Predictions((habit_share > HABIT_RATE / 2) == game.has_habit, predicted_sites(game, weights @ sessions))
+
+
+def _predict_from_counts(game: HabitGame, oracle: CountOracle) -> _Predictions:
+    """Query how many people with all of the day's visits but one also visited the sensitive site."""
+    has_visited = earlier_visits(game).toarray() > 0
+    common = game.seen @ has_visited.T
+    is_similar = common >= np.maximum(game.seen.sum(axis=1) - 1, 1)[:, None]
+    counts = (is_similar & has_visited[:, game.secret_site]).sum(axis=1)
+    answers, _ = answers_and_decoys(oracle, counts[:, None])
+    return _Predictions((answers[:, 0] > is_similar.sum(axis=1) / 2) == game.has_habit, _by_popularity(game))
+
+
+def _by_popularity(game: HabitGame) -> np.ndarray:
+    return predicted_sites(game, np.tile(popular_sites(game), (game.targets.size, 1)))
+
+
+def load(folder: Path) -> Visits:
+    """Read check-ins in New York, by week."""
+    return read_visits(folder)
+
+
+ATTACK = Attack(
+    run=profiles,
+    docs_page="tables",
+    summary="Predicts people's habits from earlier days, by the pseudonym in a log of visits without names.",
+    without_defence="a log of visits with one pseudonym for each person",
+    with_easy_fix="a log in which everybody gets a new pseudonym every day",
+    with_curator="a private count of the people with similar visits who also visited the sensitive site",
+    built_in_data="two weeks of 400 simulated people who visit 150 sites",
+    data_files=FILES,
+    load=load,
+)
