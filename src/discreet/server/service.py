@@ -147,7 +147,7 @@ class Service:
         return answer
 
     async def publish(self, person: Person, plan: str) -> Release:
-        """Publish a plan, given as text, beside the ledger; a plan of an analyst must be approved by the owner first."""
+        """Publish a plan, given as text, beside the ledger; the owner must approve a plan of an analyst first."""
         self._admit(person, _ASKING, "publish")
         parsed = PublicationPlan.parse(plan)
         asked, approval = self.clock.source.now(), None
@@ -156,12 +156,10 @@ class Service:
             amount = short_number(heading.epsilon or heading.rho or 0)
             cost = f"{'rho' if heading.epsilon is None else 'epsilon'} {amount} of the owner's budget"
             approval = self.approvals.require(person.by, plan, {"kind": "plan"}, cost=cost)
-        try:
-            release = await self.executions.run(person.name, lambda: publish_plan(self.curator, parsed))
-        finally:
-            await self._wait_to_leave(asked, was_stored=False)
+        release = await self.executions.run(person.name, lambda: publish_plan(self.curator, parsed))
         if approval:
             self.approvals.use(approval)
+        await self._wait_to_leave(asked, was_stored=False)
         return release
 
     def releases(self, person: Person) -> tuple[str, ...]:
