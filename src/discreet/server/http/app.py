@@ -46,7 +46,6 @@ def create_app(service: Service, mounts: tuple[Mount, ...] = MOUNTS) -> FastAPI:
         openapi_url="/api/v1/openapi.json",
         docs_url=None,  # it would load scripts from elsewhere
         redoc_url=None,
-        strict_content_type=False,  # curl -d says that JSON is a form
         lifespan=lifespan,
     )
     app.state.service = service
