@@ -26,16 +26,17 @@ _COLUMNS = (
 
 
 class AgentTools:
-    """What an agent can do for one person. `cap` limits what it spends through these tools, besides the ledger's limits.
+    """What an agent can do for one person. Results are dicts for JSON.
 
-    Results are dicts for JSON. Refusals are results too, with a hint, so that an agent can repair its query.
+    `cap` limits what is spent through these tools, besides the limits of the ledger. Refusals are results too, with a
+    hint, so that an agent can repair its query.
     """
 
     def __init__(self, service: Service, cap: Budget | None = None) -> None:
         self._service, self._cap = service, cap
         self._spent, self._one_at_a_time = ZERO_LOSS, asyncio.Lock()
 
-    async def promise(self, person: Person) -> dict[str, Any]:
+    def promise(self) -> dict[str, Any]:
         """Return the privacy guarantee in sentences, and what it does not cover."""
         policy = self._service.policy
         return {"name": policy.data.name, "protects": policy.data.protects, "guarantee": guarantee_sentences(policy)}
@@ -92,8 +93,8 @@ class AgentTools:
         planned = await asyncio.to_thread(self._planned_cost, person, request)
         if not cap.covers(self._spent + planned):
             raise Refused(
-                f"epsilon: this question exceeds the cap of epsilon {float(cap.epsilon):g} on this connection. Ask for a "
-                "larger margin or a smaller epsilon, or ask the owner to raise the cap."
+                f"epsilon: this query exceeds the cap of epsilon {float(cap.epsilon):g} on this connection. Allow a "
+                "larger margin, give a smaller epsilon, or ask the owner to raise the cap."
             )
         try:
             answer = await self._service.ask(person, request)

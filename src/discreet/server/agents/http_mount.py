@@ -49,9 +49,8 @@ class AgentApp:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         address = request.client.host if request.client else ""
         try:
-            if scheme.lower() != "bearer":
-                raise AccessDenied
-            scope[_PERSON] = self._service.person_for_token(token.strip(), address)
+            bearer = token.strip() if scheme.lower() == "bearer" else ""
+            scope[_PERSON] = self._service.person_for_token(bearer, address)
         except AccessDenied as error:
             response = JSONResponse({"error": str(error)}, 401, {"WWW-Authenticate": "Bearer"})
         except RateLimited as error:
@@ -63,4 +62,5 @@ class AgentApp:
 
 
 def _person_of(context: Context) -> Person:
-    return cast("Person", context.request_context.request.scope[_PERSON])
+    request: Any = context.request_context.request
+    return cast("Person", request.scope[_PERSON])

@@ -26,12 +26,16 @@ def answer_result(answer: Answer, *, data: str) -> dict[str, Any]:
     rows = table.slice(0, MAX_ROWS)
     notes = [*described["left_out"], *described["clipping"], *described["notes"]]
     if table.num_rows > MAX_ROWS:
-        notes.append(f"Only the first {MAX_ROWS:,} of {table.num_rows:,} rows are shown. Add LIMIT or a coarser grouping.")
+        notes.append(
+            f"Only the first {MAX_ROWS:,} of {table.num_rows:,} rows are shown. Add LIMIT or a coarser grouping."
+        )
     return {
         "status": "answered",
         "data": data,
         "columns": table.column_names,
-        "rows": [list(map(_json_value, row)) for row in zip(*(column.to_pylist() for column in rows.columns), strict=True)],
+        "rows": [
+            list(map(_json_value, row)) for row in zip(*(column.to_pylist() for column in rows.columns), strict=True)
+        ],
         "unreliable_cells": [
             [name, row] for name, flags in answer.reliable.items() for row, flag in enumerate(flags) if flag is False
         ][:MAX_ROWS],
@@ -78,12 +82,14 @@ def tables_result(tables: pa.Table, columns: pa.Table) -> dict[str, Any]:
     listed = []
     for table in tables.to_pylist():
         of_table = [row for row in columns.to_pylist() if row["table_name"] == table["table_name"]]
-        listed.append({
-            "table": table["table_name"],
-            "private": table["is_private"] == "YES",
-            "privacy_unit": table["privacy_unit"],
-            "columns": [_column(row) for row in of_table],
-        })
+        listed.append(
+            {
+                "table": table["table_name"],
+                "private": table["is_private"] == "YES",
+                "privacy_unit": table["privacy_unit"],
+                "columns": [_column(row) for row in of_table],
+            }
+        )
     return {"tables": listed}
 
 
