@@ -16,8 +16,8 @@ INSTRUCTIONS = (
     "Answers SQL queries on personal data with differential privacy. Every answer to `ask` spends part of a budget "
     "that is never renewed. So call `tables` first, then `rehearse` (dummy data, free) until the SQL works, then "
     "`explain` (free) to see cost and margin of error, and only then `ask`. Asking the same again is free. A refusal "
-    "is free and has a hint: repair the query and try again. A number n is followed by n_margin, its 95 % margin of error "
-    "from privacy noise. Prefer aggregates over few groups; single people cannot be looked up."
+    "is free and has a hint: repair the query and try again. A number n is followed by n_margin, its 95 % margin of "
+    "error from privacy noise. Prefer aggregates over few groups; single people cannot be looked up."
 )
 
 Sql = Annotated[str, Field(description="One SELECT with aggregates, as in PostgreSQL.")]
