@@ -67,7 +67,7 @@ def mcp_server(tools: AgentTools, person_of: Callable[[Context], Person]) -> MCP
             "Cost and expected margins of error of a query, without asking it. Free; reads no private data.",
             _FREE,
         ),
-        (ask, "The private answer to a query. Charged, unless the same was asked before.", _CHARGED),
+        (ask, "The private answer to a query. Charged, unless its answer is stored.", _CHARGED),
         (budget, "The budget: total, spent, and what remains for one more query. Free.", _FREE),
         (rehearse, "Run a query on dummy data, to see whether the SQL works. Free; the numbers mean nothing.", _FREE),
     ):
