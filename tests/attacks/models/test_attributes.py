@@ -9,10 +9,11 @@ import pytest
 pytest.importorskip("sklearn")
 
 from discreet import attacks
+from discreet.attacks.data.labelled_data import LabelledData, SensitiveAttributeData, read_adults, simulate_findings
 from discreet.attacks.models import attributes
 from discreet.attacks.models.adapters import pair_encoder
-from discreet.attacks.models.attributes import best_oracle_weight, fit_imputer, train_models
-from discreet.attacks.models.labelled_data import LabelledData, SensitiveAttributeData, read_adults, simulate_findings
+from discreet.attacks.models.attributes import best_oracle_weight, fit_imputer
+from discreet.attacks.models.membership_inference import train_models
 from discreet.attacks.models.target_models import fit_non_private
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
