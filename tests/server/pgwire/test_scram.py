@@ -1,13 +1,11 @@
 """SCRAM-SHA-256: the example of RFC 7677, and every message that breaks the rules."""
 
 import base64
-import hashlib
-import hmac
-from dataclasses import dataclass
 
 import pytest
+from discreet.server.people.token_secrets import ScramVerifier
 
-from discreet.server.pgwire.scram import ScramError, ScramExchange
+from discreet.server.pgwire.scram import ScramError, ScramExchange, final_message
 
 CLIENT_NONCE = "rOprNGfwEbeRWgbNEkqO"
 SERVER_NONCE = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
@@ -16,45 +14,38 @@ PROOF = "dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
 FINAL = f"c=biws,r={CLIENT_NONCE}{SERVER_NONCE},p={PROOF}".encode()
 
 
-@dataclass(frozen=True)
-class Keys:
-    salt: bytes
-    iterations: int
-    stored_key: bytes
-    server_key: bytes
+SALT = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
 
 
-def keys_of(password, salt=base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ=="), iterations=4096):
-    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, iterations)
-    client_key = hmac.digest(salted, b"Client Key", "sha256")
-    return Keys(salt, iterations, hashlib.sha256(client_key).digest(), hmac.digest(salted, b"Server Key", "sha256"))
-
-
-def exchange(password="pencil"):
-    return ScramExchange(keys_of(password), SERVER_NONCE)
+def exchange():
+    return ScramExchange(SALT, 4096, SERVER_NONCE)
 
 
 def test_the_example_of_rfc_7677_is_reproduced():
-    server = exchange()
+    server, keys = exchange(), ScramVerifier.of_secret("pencil", SALT)
     assert server.challenge(FIRST) == f"r={CLIENT_NONCE}{SERVER_NONCE},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096".encode()
-    assert server.verify(FINAL) == b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
+    found = server.read_proof(FINAL)
+    assert keys.accepts(found.message, found.proof)
+    signature = keys.server_signature(found.message)
+    assert final_message(signature) == b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
 
 
-def test_a_wrong_password_gives_no_signature():
-    server = exchange("pencil2")
+def test_the_proof_of_another_secret_is_wrong():
+    server = exchange()
     server.challenge(FIRST)
-    assert server.verify(FINAL) is None
+    found = server.read_proof(FINAL)
+    assert not ScramVerifier.of_secret("pencil2", SALT).accepts(found.message, found.proof)
 
 
 def test_a_proof_fits_one_exchange_only():
-    server = ScramExchange(keys_of("pencil"))
+    server = ScramExchange(SALT, 4096)
     server.challenge(FIRST)
     with pytest.raises(ScramError, match="nonce"):
-        server.verify(FINAL)
+        server.read_proof(FINAL)
 
 
 def test_the_server_nonce_is_new_each_time():
-    nonces = {ScramExchange(keys_of("pencil", iterations=1)).nonce for _ in range(20)}
+    nonces = {ScramExchange(SALT, 4096).nonce for _ in range(20)}
     assert len(nonces) == 20
     assert min(map(len, nonces)) >= 24
 
@@ -90,24 +81,17 @@ def test_a_malformed_first_message_is_refused(message, word):
         (FINAL.replace(SERVER_NONCE.encode(), "é".encode()), "nonce"),
         (FINAL.rpartition(b",p=")[0], "proof"),
         (FINAL[:-3], "base64"),
-        (FINAL.rpartition(b"p=")[0] + b"p=YWJj", "length"),
     ],
 )
 def test_a_malformed_last_message_is_refused(message, word):
     server = exchange()
     server.challenge(FIRST)
     with pytest.raises(ScramError, match=word):
-        server.verify(message)
+        server.read_proof(message)
 
 
 def test_a_client_that_could_bind_channels_but_was_not_offered_it_is_accepted():
-    keys, server = keys_of("pencil"), exchange()
-    server_first = server.challenge(FIRST.replace(b"n,,", b"y,,", 1)).decode()
-    unproved = f"c=eSws,r={CLIENT_NONCE}{SERVER_NONCE}"
-    signed = f"n=user,r={CLIENT_NONCE},{server_first},{unproved}".encode()
-    client_key = hmac.digest(
-        hashlib.pbkdf2_hmac("sha256", b"pencil", keys.salt, keys.iterations), b"Client Key", "sha256"
-    )
-    signature = hmac.digest(keys.stored_key, signed, "sha256")
-    proof = base64.b64encode(bytes(a ^ b for a, b in zip(client_key, signature, strict=True))).decode()
-    assert server.verify(f"{unproved},p={proof}".encode())
+    server = exchange()
+    server.challenge(FIRST.replace(b"n,,", b"y,,", 1))
+    message = FINAL.replace(b"c=biws", b"c=eSws")
+    assert server.read_proof(message).message.endswith(f"c=eSws,r={CLIENT_NONCE}{SERVER_NONCE}".encode())

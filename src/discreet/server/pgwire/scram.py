@@ -1,15 +1,12 @@
-"""SCRAM-SHA-256 for servers (RFC 5802, RFC 7677), without channel binding.
+"""SCRAM-SHA-256 for servers (RFC 5802, RFC 7677), without channel binding: the messages of one authentication.
 
-Nothing here depends on whether the user exists: for an unknown one, the verifier is a decoy that no password fits.
+Whether a proof is right is decided by whoever keeps the verifiers. Nothing here depends on whether the user exists.
 """
 
 import base64
 import binascii
-import hashlib
-import hmac
 import secrets
 from dataclasses import dataclass, field
-from typing import Protocol
 
 MECHANISM = "SCRAM-SHA-256"
 _MAX_NONCE = 256  # characters of the client's nonce
@@ -20,24 +17,12 @@ class ScramError(Exception):
     """A message that does not follow RFC 5802; the text names the rule."""
 
 
-class StoredKeys(Protocol):
-    """What a server keeps of a password."""
+@dataclass(frozen=True)
+class ScramProof:
+    """A client's proof, and the message that it signs."""
 
-    @property
-    def salt(self) -> bytes:
-        """The salt."""
-
-    @property
-    def iterations(self) -> int:
-        """The number of iterations of PBKDF2."""
-
-    @property
-    def stored_key(self) -> bytes:
-        """SHA-256 of the client key."""
-
-    @property
-    def server_key(self) -> bytes:
-        """The key of the server's signature."""
+    message: bytes
+    proof: bytes
 
 
 def _nonce() -> str:
@@ -46,9 +31,15 @@ def _nonce() -> str:
 
 @dataclass
 class ScramExchange:
-    """One authentication: `challenge` answers the client's first message, `verify` its last."""
+    """One authentication: `challenge` answers the client's first message, `read_proof` takes its last.
 
-    keys: StoredKeys
+    >>> exchange = ScramExchange(bytes(16), 4096, nonce="server")
+    >>> exchange.challenge(b"n,,n=ana,r=client")
+    b'r=clientserver,s=AAAAAAAAAAAAAAAAAAAAAA==,i=4096'
+    """
+
+    salt: bytes
+    iterations: int
     nonce: str = field(default_factory=_nonce)
     _gs2_header: str = ""
     _signed: str = ""
@@ -61,27 +52,29 @@ class ScramExchange:
             raise ScramError("the client's nonce is missing or too long")
         if not set(client_nonce) <= _PRINTABLE:
             raise ScramError("the client's nonce has characters that are not printable")
-        salt = base64.b64encode(self.keys.salt).decode()
         self.nonce = client_nonce + self.nonce
-        server_first = f"r={self.nonce},s={salt},i={self.keys.iterations}"
+        server_first = f"r={self.nonce},s={base64.b64encode(self.salt).decode()},i={self.iterations}"
         self._gs2_header, self._signed = header, f"{','.join(bare)},{server_first}"
         return server_first.encode()
 
-    def verify(self, client_final: bytes) -> bytes | None:
-        """Return the server's signature; None if the proof is wrong."""
+    def read_proof(self, client_final: bytes) -> ScramProof:
+        """Return the proof of the client's last message, and what it signs."""
         unproved, comma, proof = _text(client_final).rpartition(",p=")
         channel, _, nonce = unproved.partition(",")
         if not comma or channel != "c=" + base64.b64encode(self._gs2_header.encode()).decode():
             raise ScramError("the proof is missing, or its channel binding is not that of the first message")
-        if not hmac.compare_digest(nonce.partition(",")[0].encode(), f"r={self.nonce}".encode()):
+        if nonce.partition(",")[0] != f"r={self.nonce}":
             raise ScramError("the nonce is not the one that was sent")
-        signed = f"{self._signed},{unproved}".encode()
-        client_signature = _hmac(self.keys.stored_key, signed)
-        client_proof = _decoded(proof, len(client_signature))
-        client_key = bytes(left ^ right for left, right in zip(client_proof, client_signature, strict=True))
-        if not hmac.compare_digest(hashlib.sha256(client_key).digest(), self.keys.stored_key):
-            return None
-        return b"v=" + base64.b64encode(_hmac(self.keys.server_key, signed))
+        return ScramProof(f"{self._signed},{unproved}".encode(), _decoded(proof))
+
+
+def final_message(signature: bytes) -> bytes:
+    """Return the server's last message.
+
+    >>> final_message(b"signature")
+    b'v=c2lnbmF0dXJl'
+    """
+    return b"v=" + base64.b64encode(signature)
 
 
 def _split_first_message(message: str) -> tuple[str, list[str]]:
@@ -103,15 +96,8 @@ def _text(message: bytes) -> str:
         raise ScramError("a message is not UTF-8") from None
 
 
-def _decoded(text: str, size: int) -> bytes:
+def _decoded(text: str) -> bytes:
     try:
-        proof = base64.b64decode(text, validate=True)
+        return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         raise ScramError("the proof is not base64") from None
-    if len(proof) != size:
-        raise ScramError("the proof has the wrong length")
-    return proof
-
-
-def _hmac(key: bytes, message: bytes) -> bytes:
-    return hmac.digest(key, message, "sha256")
