@@ -2,18 +2,24 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
 from discreet.policy.column_domains import References
 from discreet.policy.declarations import DeclaredTable, ParentTableUnit
-from discreet.server.pgwire.catalog.relations import CATALOG, INFORMATION, relations
-from discreet.server.pgwire.pg_types import TYPES
+from discreet.server.pgwire.catalog.relations import CATALOG, CATALOG_OID, INFORMATION, OWNER_OID, relations
+from discreet.server.pgwire.catalog.type_rows import (
+    TEXT_TYPES,
+    Row,
+    base_types,
+    long_type_names,
+    type_numbers,
+    type_rows,
+)
 from discreet.server.pgwire.settings import DEFAULTS
 
-CATALOG_OID, PUBLIC_OID, INFORMATION_OID = 11, 2200, 13_000
-OWNER_OID, OWNER_NAME, DATABASE_OID, HEAP_OID = 10, "discreet", 5, 2
+PUBLIC_OID, INFORMATION_OID, DATABASE_OID, HEAP_OID = 2200, 13_000, 5, 2
+OWNER_NAME = "discreet"
 _FIRST_TABLE, _FIRST_SYSTEM_TABLE, _FIRST_CONSTRAINT = 16_384, 10_000, 60_000
 PG_CLASS, PG_TYPE = 1259, 1247
 _KNOWN_OIDS = {
@@ -28,49 +34,6 @@ _KNOWN_OIDS = {
     "pg_description": 2609,
     "pg_extension": 3079,
 }
-_OTHER_TYPES = (  # number, name, size, number of the array type: types that no column of an answer has
-    (17, "bytea", -1, 1001),
-    (18, "char", 1, 1002),
-    (19, "name", 64, 1003),
-    (22, "int2vector", -1, 1006),
-    (24, "regproc", 4, 1008),
-    (30, "oidvector", -1, 1013),
-    (114, "json", -1, 199),
-    (705, "unknown", -2, 0),
-    (1042, "bpchar", -1, 1014),
-    (1043, "varchar", -1, 1015),
-    (2205, "regclass", 4, 2210),
-    (2206, "regtype", 4, 2211),
-    (2278, "void", 4, 0),
-    (2950, "uuid", 16, 2951),
-    (3802, "jsonb", -1, 3807),
-)
-_LONG_NAMES = {
-    "bool": "boolean",
-    "int2": "smallint",
-    "int4": "integer",
-    "int8": "bigint",
-    "float4": "real",
-    "float8": "double precision",
-    "bpchar": "character",
-    "varchar": "character varying",
-    "timestamp": "timestamp without time zone",
-    "timestamptz": "timestamp with time zone",
-    "time": "time without time zone",
-    "char": '"char"',
-}
-_CATEGORIES = {
-    "N": ("int2", "int4", "int8", "float4", "float8", "numeric", "oid", "regproc", "regclass", "regtype"),
-    "S": ("text", "name", "bpchar", "varchar"),
-    "D": ("date", "time", "timestamp", "timestamptz"),
-    "B": ("bool",),
-    "T": ("interval",),
-    "X": ("unknown",),
-    "A": ("int2vector", "oidvector"),
-}
-_UNDERSCORED = ("date", "time", "timestamp", "timestamptz", "interval", "numeric", "json", "jsonb", "uuid", "void")
-TEXT_TYPES = ("text", "name", "bpchar", "varchar")
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -81,32 +44,6 @@ class CatalogSource:
     declared: Sequence[DeclaredTable]
     tables: pa.Table
     columns: pa.Table
-
-
-def long_type_names() -> dict[int, str]:
-    """Return the names of types as `format_type` writes them, by number.
-
-    >>> long_type_names()[20], long_type_names()[1016]
-    ('bigint', 'bigint[]')
-    """
-    named = {oid: _LONG_NAMES.get(name, name) for oid, name, _, _ in _base_types()}
-    arrays = {array: f"{named[oid]}[]" for oid, _, _, array in _base_types() if array}
-    return named | arrays
-
-
-def _base_types() -> list[tuple[int, str, int, int]]:
-    return sorted([*((kind.oid, kind.name, kind.size, kind.array_oid) for kind in TYPES), *_OTHER_TYPES])
-
-
-def type_numbers() -> dict[str, int]:
-    """Return the numbers of types by their short and their long names.
-
-    >>> type_numbers()["int8"], type_numbers()["bigint"], type_numbers()["_int8"]
-    (20, 20, 1016)
-    """
-    short = {name: oid for oid, name, _, _ in _base_types()}
-    arrays = {f"_{name}": array for _, name, _, array in _base_types() if array}
-    return {name: oid for oid, name in long_type_names().items()} | short | arrays
 
 
 def relation_numbers(source: CatalogSource) -> dict[str, int]:
@@ -136,7 +73,7 @@ def catalog_rows(source: CatalogSource) -> Mapping[str, list[Row]]:
         "pg_collation": [_collation_row(100, "default", "d"), _collation_row(950, "C", "c")],
         "pg_tablespace": [{"oid": 1663, "spcname": "pg_default", "spcowner": OWNER_OID}],
         "pg_settings": [{"name": name, "setting": value, "context": "user"} for name, value in DEFAULTS.items()],
-        "pg_type": list(_type_rows()),
+        "pg_type": list(type_rows()),
         "pg_class": list(_relation_rows(source, numbers)),
         "pg_attribute": list(_attribute_rows(source, numbers)),
         "pg_description": list(_description_rows(source, numbers)),
@@ -197,49 +134,6 @@ def _collation_row(oid: int, name: str, provider: str) -> Row:
     }
 
 
-def _type_rows() -> Iterator[Row]:
-    categories = {name: category for category, names in _CATEGORIES.items() for name in names}
-    for oid, name, size, array in _base_types():
-        functions = f"{name}_" if name in _UNDERSCORED else name
-        category = categories.get(name, "U")
-        yield _type_row(oid, name, size, category, functions) | {"typarray": array}
-        if array:
-            yield _type_row(array, f"_{name}", -1, "A", "array_") | {"typelem": oid, "typarray": 0}
-
-
-def _type_row(oid: int, name: str, size: int, category: str, functions: str) -> Row:
-    names = {f"typ{verb}put": f"{functions}{verb}" for verb in ("in", "out")}
-    ends = {"typreceive": f"{functions}recv", "typsend": f"{functions}send"}
-    return {
-        "oid": oid,
-        "typname": name,
-        "typnamespace": CATALOG_OID,
-        "typowner": OWNER_OID,
-        "typlen": size,
-        "typbyval": 0 < size <= 8,
-        "typtype": "p" if name in ("void", "unknown") else "b",
-        "typcategory": category,
-        "typispreferred": name in ("bool", "text", "float8", "oid", "timestamptz", "interval"),
-        "typisdefined": True,
-        "typdelim": ",",
-        "typrelid": 0,
-        "typelem": 0,
-        "typalign": "i",
-        "typstorage": "p" if size > 0 else "x",
-        "typnotnull": False,
-        "typbasetype": 0,
-        "typtypmod": -1,
-        "typndims": 0,
-        "typcollation": 100 if category == "S" else 0,
-        "typsubscript": "-",
-        "typmodin": "-",
-        "typmodout": "-",
-        "typanalyze": "-",
-        **names,
-        **ends,
-    }
-
-
 def _relation_rows(source: CatalogSource, numbers: Mapping[str, int]) -> Iterator[Row]:
     own = {table.name: table for table in source.declared}
     children = {name for table in source.declared for name in _referenced_tables(table)}
@@ -266,7 +160,7 @@ def _relation_rows(source: CatalogSource, numbers: Mapping[str, int]) -> Iterato
 
 
 def _attribute_rows(source: CatalogSource, numbers: Mapping[str, int]) -> Iterator[Row]:
-    by_name, sizes = type_numbers(), {oid: size for oid, _, size, _ in _base_types()}
+    by_name, sizes = type_numbers(), {oid: size for oid, _, size, _ in base_types()}
     for row in source.columns.to_pylist():
         oid = by_name[row["data_type"]]
         yield {

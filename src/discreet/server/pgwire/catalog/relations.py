@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 CATALOG, INFORMATION = "pg_catalog", "information_schema"
+CATALOG_OID, OWNER_OID = 11, 10
 OID = pa.uint32()
 _TYPES: Mapping[str, tuple[pa.DataType, str]] = {
     "oid": (OID, "UINTEGER"),
