@@ -40,7 +40,11 @@ def policy_values(ledger=":memory:", budget=(), **server):
                     "cost": {"type": "integer", "between": [0, 100]},
                 },
             },
-            "wards": {"source": "wards", "public": True},
+            "wards": {
+                "source": "wards",
+                "public": True,
+                "columns": {"ward": {"type": "text"}, "beds": {"type": "integer"}},
+            },
         },
     }
 
@@ -59,6 +63,12 @@ def person(service, name="ana", role=Role.ANALYST):
 def ask(service, who, sql=COUNT, **cost):
     """Ask and wait for the answer."""
     return asyncio.run(service.ask(who, QueryRequest(sql, **(cost or {"epsilon": "1/10"}))))
+
+
+async def until(is_true):
+    """Let other coroutines run until a condition holds."""
+    while not is_true():  # noqa: ASYNC110 - it depends on several of them
+        await asyncio.sleep(0.001)
 
 
 def slow_down(service, seconds):

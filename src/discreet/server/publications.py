@@ -35,7 +35,7 @@ def folder_name(plan: PublicationPlan) -> str:
     ...     [tables.all]
     ...     sql = "SELECT COUNT(*) AS n FROM visits"
     ... '''))
-    'visits-2026-9f5b1c1d'
+    'visits-2026-23e8f3cc'
     """
     name = _UNSAFE.sub("-", plan.release.name.lower()).strip("-")[:100]
     return f"{name}-{text_digest(plan.text)[:8]}".lstrip("-")
