@@ -171,7 +171,8 @@ def requests_of(rng, token):
     while True:
         body = rng.choice(
             [
-                b'{"sql": "SELECT COUNT(*) AS n FROM visits WHERE cost > %d", "epsilon": "1/100"}' % rng.randrange(9),
+                *[b'{"sql": "SELECT COUNT(*) AS n FROM visits WHERE cost > %d", "epsilon": "1/100"}' % rng.randrange(9)]
+                * 4,
                 b'{"sql": "SELECT SUM(cost), patient FROM visits GROUP BY 2", "margin": {"n": 5}, "groups": "auto"}',
                 b'{"plan": "[release]\\nname = 1"}',
                 b'{"sql": "' + b"(" * rng.randrange(3000) + b'1", "epsilon": 1e999}',
@@ -203,7 +204,7 @@ def exchange(port, request):
     received = b""
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection, suppress(ConnectionError):
         connection.sendall(request)
-        if not select.select([connection], [], [], 0.5)[0]:
+        if not select.select([connection], [], [], 3)[0]:
             connection.shutdown(socket.SHUT_WR)
         while part := connection.recv(65536):
             received += part
