@@ -1,6 +1,7 @@
 """The server over HTTP: requests per second and latency of explanations, stored and fresh answers.
 
-It serves the simulated town of 60,000 people. Clients and server share this machine; a tick of 0 shows what the server itself takes.
+It serves the simulated town of 60,000 people. Clients and server share this machine; a tick of 0 shows what the server
+itself takes.
 """
 
 import http.client
