@@ -317,6 +317,9 @@ def test_a_body_that_is_too_large_is_a_413_before_it_is_read(serving):
             yield b" " * 100_000
 
     problem(client.post("/api/v1/ask", content=parts()), 413, "too-large")
+    head = b"POST /api/v1/ask HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: "
+    head += client.headers["Authorization"].encode() + b"\r\nContent-Length: 1000001\r\n\r\n"
+    assert talk(server, head).startswith(b"HTTP/1.1 413")
 
 
 def talk(server, data, wait=True):

@@ -176,6 +176,19 @@ def test_in_strict_mode_the_next_question_begins_after_the_limit_of_the_one_befo
     assert fake_time.moment == start + 16
 
 
+def test_in_strict_mode_an_equal_question_that_waited_for_its_turn_leaves_at_its_own_limit(served, fake_time):
+    service = strict(served, fake_time)
+    people, start = [person(service), person(service, "ben")], fake_time.moment
+
+    async def both():
+        return await asyncio.gather(*(service.ask(who, QueryRequest(COUNT, epsilon="1/10")) for who in people))
+
+    answers = asyncio.run(both())
+    assert len(service.ledger.events()) == 1
+    assert answers[0].table.equals(answers[1].table)
+    assert fake_time.moment == start + 16
+
+
 def test_the_engine_stops_before_the_limit_of_strict_mode(served, fake_time):
     assert strict(served, fake_time).curator._engine.seconds == pytest.approx(7.2)
     assert served(seconds=8).curator._engine.seconds == 8
