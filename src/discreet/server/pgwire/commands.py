@@ -7,14 +7,16 @@ import pyarrow as pa
 
 from discreet.dbapi.settings import SettingStatement, own_setting
 from discreet.server.people.person import Person
+from discreet.server.pgwire.actions import Action, Statement
+from discreet.server.pgwire.errors import WireError
 from discreet.server.pgwire.parameter_types import KnownColumn
-from discreet.server.pgwire.prepared import Outcome, PreparedStore, Shape
+from discreet.server.pgwire.prepared import Outcome, Portal, Prepared, PreparedStore, Shape
 from discreet.server.pgwire.queries import Asker, QueryRunner, ResultTable
 from discreet.server.pgwire.settings import DEFAULTS, SessionSettings
-from discreet.server.pgwire.statements import Action, Statement
+from discreet.server.pgwire.statements import read_statement
 from discreet.server.pgwire.transactions import Transaction
 
-_WITH_ROWS = (Action.QUERY, Action.EXPLAIN, Action.SHOW)
+_WITH_ROWS = (Action.QUERY, Action.EXPLAIN, Action.SHOW, Action.FETCH)
 _ENDS = (Action.COMMIT, Action.ROLLBACK)
 _TITLES = {"datestyle": "DateStyle", "intervalstyle": "IntervalStyle", "timezone": "TimeZone"}
 _ALL_NAMES = ("name", "setting", "description")
@@ -37,16 +39,13 @@ class Commands:
                 return Outcome(statement.tag, await self._runner.run(self._asker(), text))
             case Action.EXPLAIN:
                 return Outcome(statement.tag, await self._runner.explain(self._asker(), text))
+            case Action.FETCH | Action.MOVE:
+                return await self._fetch(statement)
             case Action.SET | Action.RESET | Action.SHOW:
                 assert statement.setting is not None
                 return Outcome(statement.tag, self._setting(action, statement.setting))
-            case Action.DEALLOCATE if statement.name:
-                self._store.statement(statement.name)  # an error if it does not exist
-                self._store.close(statement.name, is_portal=False)
-            case Action.DEALLOCATE | Action.DISCARD:
-                self._store.close_statements()
-                if action is Action.DISCARD:
-                    self._change(self.transaction.settings.reset(), self.transaction.committed.reset())
+            case Action.DECLARE | Action.CLOSE | Action.DEALLOCATE | Action.DISCARD:
+                self._change_store(statement, text)
             case Action.NOTHING | Action.ACCEPTED:
                 pass
             case _:
@@ -56,10 +55,49 @@ class Commands:
                 return Outcome(tag or statement.tag)
         return Outcome(statement.tag)
 
+    def _change_store(self, statement: Statement, text: str) -> None:
+        match statement.action:
+            case Action.DECLARE:
+                if self.transaction.status == "I" and not statement.is_held:
+                    raise WireError("25P01", "DECLARE CURSOR can only be used in transaction blocks, or WITH HOLD.")
+                query = Prepared(read_statement(text, statement.offset))
+                self._store.add_portal(statement.name, Portal(query, text, (), is_held=statement.is_held))
+            case Action.CLOSE if statement.name:
+                self._store.portal(statement.name)  # an error if it does not exist
+                self._store.close(statement.name, is_portal=True)
+            case Action.CLOSE:
+                self._store.close_cursors()
+            case Action.DEALLOCATE if statement.name:
+                self._store.statement(statement.name)  # an error if it does not exist
+                self._store.close(statement.name, is_portal=False)
+            case _:
+                self._store.close_statements()
+        if statement.action is Action.DISCARD:
+            self._store.close_cursors()
+            self.transaction.change(self.transaction.settings.reset(), self.transaction.committed.reset())
+
+    async def _fetch(self, statement: Statement) -> Outcome:
+        """Return the next rows of a cursor, which is run when they are first asked for."""
+        portal = self._store.portal(statement.name)
+        if portal.outcome is None:
+            portal.outcome = await self.run(portal.prepared.statement, portal.text)
+            self._store.check_results()
+        result = portal.outcome.result
+        if result is None:
+            raise WireError("34000", f'cursor "{statement.name}" has no rows')
+        rest = result.table.slice(portal.sent, statement.count)
+        notices = result.notices if portal.sent == 0 else ()
+        portal.sent += rest.num_rows
+        tag = f"{statement.tag} {rest.num_rows}"
+        return Outcome(tag, None if statement.action is Action.MOVE else ResultTable(result.names, rest, notices))
+
     async def shape(self, statement: Statement, text: str) -> Shape | None:
         """Return the columns that a statement's result will have; None if it has no rows."""
         if statement.action not in _WITH_ROWS:
             return None
+        if statement.action is Action.FETCH:
+            portal = self._store.portal(statement.name)
+            return await self.shape(portal.prepared.statement, portal.text)
         if statement.action is Action.QUERY:
             return Shape(*await self._runner.shape(self._asker(), text))
         if statement.action is Action.EXPLAIN:
@@ -85,14 +123,13 @@ class Commands:
         if action is Action.SHOW:
             return _shown(settings, name)
         if name == "all":
-            self._change(settings.reset(), self.transaction.committed.reset())
+            self.transaction.change(settings.reset(), self.transaction.committed.reset())
             return None
         changed = settings.with_value(name, value)
-        self._change(changed, None if statement.is_local else self.transaction.committed.with_value(name, value))
+        self.transaction.change(
+            changed, None if statement.is_local else self.transaction.committed.with_value(name, value)
+        )
         return None
-
-    def _change(self, settings: SessionSettings, committed: SessionSettings | None) -> None:
-        self.transaction.change(settings, committed)
 
 
 def _shown(settings: SessionSettings, name: str) -> ResultTable:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from discreet.server.pgwire.actions import CopyFormat
 from discreet.server.pgwire.pg_types import encode_columns, pg_type
-from discreet.server.pgwire.statements import CopyFormat
 
 _SIGNATURE = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _END = b"\xff\xff"
@@ -20,15 +20,19 @@ def copy_rows(names: Sequence[str], table: pa.Table, form: CopyFormat) -> Iterat
     >>> list(copy_rows(["n", "city"], pa.table({"n": [1, None], "city": ["a\tb", "c"]}), CopyFormat()))
     [b'1\ta\\tb\n', b'\\N\tc\n']
     """
-    if form.name == "binary":
-        yield _SIGNATURE
     if form.header:
         yield _line([_csv_cell(name, form) if form.name == "csv" else name.translate(_ESCAPES) for name in names], form)
-    for start in range(0, table.num_rows, _ROWS_AT_ONCE):
-        part = table.slice(start, _ROWS_AT_ONCE)
-        yield from _binary_rows(part) if form.name == "binary" else _text_rows(part, form)
+    start = _SIGNATURE  # in one message with the first row: clients expect a whole row in each
+    for place in range(0, table.num_rows, _ROWS_AT_ONCE):
+        part = table.slice(place, _ROWS_AT_ONCE)
+        if form.name != "binary":
+            yield from _text_rows(part, form)
+            continue
+        for row in _binary_rows(part):
+            yield start + row
+            start = b""
     if form.name == "binary":
-        yield _END
+        yield start + _END
 
 
 def _binary_rows(table: pa.Table) -> Iterator[bytes]:

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from discreet.server.pgwire.actions import Statement
 from discreet.server.pgwire.errors import WireError
 from discreet.server.pgwire.parameter_types import ParameterType
 from discreet.server.pgwire.queries import ResultTable
-from discreet.server.pgwire.statements import Statement
 
 MAX_STATEMENTS, MAX_PORTALS = 500, 50
 MAX_TEXT = 4_000_000  # characters of all prepared statements of a session
@@ -42,7 +42,10 @@ class Prepared:
 
 @dataclass
 class Portal:
-    """A statement with its values: its text, the formats of its columns, and its outcome once it has run."""
+    """A statement with its values: its text, the formats of its columns, and its outcome once it has run.
+
+    `is_described` says that a Describe waits to be answered, together with Execute.
+    """
 
     prepared: Prepared
     text: str
@@ -50,6 +53,7 @@ class Portal:
     outcome: Outcome | None = None
     sent: int = 0
     is_described: bool = False
+    is_held: bool = False
 
 
 @dataclass
@@ -109,10 +113,13 @@ class PreparedStore:
         (self._portals if is_portal else self._statements).pop(name, None)
 
     def close_portals(self) -> None:
-        """Forget all portals, as the end of a transaction does."""
+        """Forget all portals that are not held, as the end of a transaction does."""
+        self._portals = {name: portal for name, portal in self._portals.items() if portal.is_held}
+
+    def close_cursors(self) -> None:
+        """Forget all portals."""
         self._portals.clear()
 
     def close_statements(self) -> None:
-        """Forget all statements and portals."""
+        """Forget all statements."""
         self._statements.clear()
-        self._portals.clear()

@@ -9,6 +9,7 @@ from typing import Any
 from discreet.dbapi.parameters import bind_numbered, numbered_placeholders
 from discreet.server.people.person import Person
 from discreet.server.pgwire import replies
+from discreet.server.pgwire.actions import Action, Statement
 from discreet.server.pgwire.commands import Commands
 from discreet.server.pgwire.copying import copy_rows
 from discreet.server.pgwire.data_rows import align, column_formats, data_rows, headers
@@ -31,7 +32,7 @@ from discreet.server.pgwire.prepared import Outcome, Portal, Prepared, PreparedS
 from discreet.server.pgwire.queries import QueryRunner, ResultTable
 from discreet.server.pgwire.replies import Outgoing, Reply
 from discreet.server.pgwire.settings import SessionSettings
-from discreet.server.pgwire.statements import Action, Statement, read_statement, split_statements
+from discreet.server.pgwire.statements import read_statement, split_statements
 
 _COPY_AT_ONCE = 1 << 16  # bytes
 _SHOWS = (Action.SHOW, Action.EXPLAIN)
@@ -163,6 +164,7 @@ class Session:
         """Answer a Describe of a portal that is not executed at once."""
         assert self._described is not None
         (_, portal), self._described = self._described, None
+        portal.is_described = False
         prepared = portal.prepared
         self._text, self._offset = prepared.statement.text, prepared.statement.offset
         shape = prepared.announced or await self._shape(prepared.statement, portal.text)
@@ -186,8 +188,9 @@ class Session:
         statement = prepared.statement
         self._text, self._offset = statement.text, statement.offset
         if statement.action is Action.NOTHING:
-            if portal.is_described and portal.outcome is None:
+            if portal.is_described:
                 yield replies.NO_DATA
+            portal.is_described = False
             yield replies.EMPTY
             return
         before = self.settings.reported()
@@ -204,9 +207,9 @@ class Session:
         """Yield the rows of a portal that are due, and before them its columns if their description is."""
         outcome, prepared = portal.outcome, portal.prepared
         assert outcome is not None
-        result, has_shape = outcome.result, prepared.announced is not None
+        result, is_described, portal.is_described = outcome.result, portal.is_described, False
         if result is None or prepared.statement.action is Action.COPY:
-            if is_first and portal.is_described and not has_shape:
+            if is_described:
                 yield replies.NO_DATA
             yield from self._outcome_replies(prepared.statement, outcome, portal.requested_formats)
             return
@@ -214,9 +217,9 @@ class Session:
         formats = column_formats(portal.requested_formats, len(shape.names))
         if is_first:
             yield from self._notices(result)
-            if portal.is_described and not has_shape:
-                prepared.announced = shape
-                yield replies.columns(headers(shape.names, shape.schema, formats))
+        if is_described:
+            prepared.announced = shape
+            yield replies.columns(headers(shape.names, shape.schema, formats))
         table = align(result.names, result.table, shape.names, shape.schema)
         size = min(limit or table.num_rows, table.num_rows - portal.sent)
         yield from data_rows(table.slice(portal.sent, size), formats)

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from discreet.server.pgwire.actions import Action
 from discreet.server.pgwire.errors import WireError
 from discreet.server.pgwire.settings import SessionSettings
-from discreet.server.pgwire.statements import Action
 
 _FAILED = "current transaction is aborted, commands ignored until end of transaction block"
 _ENDS = (Action.COMMIT, Action.ROLLBACK, Action.ROLLBACK_TO)

@@ -17,7 +17,7 @@ from discreet.server.pgwire.catalog.functions import (
     PRIVILEGES,
 )
 from discreet.server.pgwire.catalog.relations import CATALOG, INFORMATION, relations
-from discreet.server.pgwire.catalog.type_rows import type_numbers
+from discreet.server.pgwire.catalog.type_rows import FUNCTION_COLUMNS, type_numbers
 from discreet.server.pgwire.settings import SERVER_VERSION
 
 VERSION_TEXT = f"PostgreSQL {SERVER_VERSION} (Discreet)"
@@ -40,6 +40,7 @@ _TYPES = {
     **dict.fromkeys(("date", "time", "timestamp", "timestamptz", "interval")),
     "oid": "UINTEGER",
 }
+_NO_FUNCTION = "-"
 REG_TYPES = ("regclass", "regtype", "regnamespace", "regrole", "regproc", "regprocedure")
 
 
@@ -200,11 +201,14 @@ class Translation:
         return _cast_to(exp.Literal.number(numbers[name]), "UINTEGER")
 
     def _with_arrays(self, node: exp.Expr) -> exp.Expr:
-        """Read '{1,2}' as an array where it is compared with one."""
+        """Read '{1,2}' as an array where it is compared with one, and 0 as the name of no function."""
         for part in ("this", "expression"):
             value = node.args.get(part)
             if isinstance(value, exp.Literal) and value.is_string and _ARRAY.fullmatch(value.name):
                 node.set(part, _as_array(value))
+            other = node.args.get("this" if part == "expression" else "expression")
+            if isinstance(value, exp.Literal) and not value.is_string and _is_function_name(other):
+                node.set(part, exp.Literal.string(_NO_FUNCTION))
         return node
 
     def _current_schemas(self, implicit: exp.Expr) -> exp.Expr:
@@ -245,6 +249,10 @@ class Translation:
                 shown = self._session.setting(setting.name)
                 return exp.null() if shown is None else self._text(shown)
         raise unsupported(f"function {name}")
+
+
+def _is_function_name(node: exp.Expr | None) -> bool:
+    return isinstance(node, exp.Column) and node.name in FUNCTION_COLUMNS
 
 
 def _inner(node: exp.Expr) -> exp.Expr:
