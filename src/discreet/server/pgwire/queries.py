@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -118,7 +119,7 @@ class QueryRunner:
     async def run(self, asker: Asker, text: str) -> ResultTable:
         """Answer a query; it is charged, if it has to be, as the service decides."""
         view = await self.view(asker.person)
-        text = without_schema(text)
+        text = plain_text(text)
         reading = self._read(text, view)
         if reading.is_catalog:
             await self._sleep(reading.tree)
@@ -135,7 +136,7 @@ class QueryRunner:
     async def explain(self, asker: Asker, text: str) -> ResultTable:
         """Return the cost of a query and its expected margins as rows of text. This is free."""
         view = await self.view(asker.person)
-        text = without_schema(text)
+        text = plain_text(text)
         reading = self._read(text, view)
         if reading.is_catalog:
             lines = ["Reads the catalog, which is free."]
@@ -148,7 +149,7 @@ class QueryRunner:
     async def shape(self, asker: Asker, text: str) -> tuple[tuple[str, ...], pa.Schema]:
         """Return the names and types of the columns of an answer, without asking for it."""
         view = await self.view(asker.person)
-        text = without_schema(text)
+        text = plain_text(text)
         reading = self._read(text, view)
         if reading.is_catalog:
             sql = self._catalog_sql(asker, view, reading)
@@ -160,7 +161,7 @@ class QueryRunner:
     async def check_values(self, asker: Asker, text: str, values: Sequence[Any]) -> None:
         """Refuse a text in which a value became the name of a table or a column."""
         view = await self.view(asker.person)
-        text = without_schema(text)
+        text = plain_text(text)
         refuse_bound_names(text, self._read(text, view).tree, [value for value in values if isinstance(value, str)])
 
     def close(self) -> None:
@@ -203,30 +204,30 @@ class QueryRunner:
                 await asyncio.sleep(min(_MAX_SLEEP, float(call.expressions[0].name)))
 
 
-def without_schema(text: str) -> str:
-    """Replace the schema in public.visits by spaces, since the policy's tables are in no other.
+def plain_text(text: str) -> str:
+    """Replace what the parser does not know by what means the same, so that positions stay as they are.
 
-    >>> without_schema('SELECT v.n FROM public.visits v, "public"."wards"')
-    'SELECT v.n FROM        visits v,          "wards"'
+    The policy's tables are in no schema but public, and oid[] is an array of integers.
+
+    >>> plain_text('SELECT v.n FROM public.visits v, "public"."wards" WHERE x = ANY($1::oid[])')
+    'SELECT v.n FROM        visits v,          "wards" WHERE x = ANY($1::int[])'
     """
-    if _SCHEMA not in text.lower():
+    lower = text.lower()
+    if _SCHEMA not in lower and "oid" not in lower:
         return text
     tokens = tokenise(text)
-    names = (TokenType.VAR, TokenType.IDENTIFIER)
-    pairs = [
-        (token, tokens[place + 1])
-        for place, token in enumerate(tokens[:-1])
-        if token.token_type in names and _is_schema(token.text, token.token_type)
-    ]
+    for array in [token for token, end in pairwise(tokens) if token.text.lower() == "oid" and end.text == "["]:
+        text = f"{text[: array.start]}int{text[array.end + 1 :]}"
+    pairs = [(token, dot) for token, dot in pairwise(tokens) if _is_schema(token.text, token.token_type)]
     if any(dot.token_type is not TokenType.DOT for _, dot in pairs):
         return text  # something else has this name too
-    for token, dot in reversed(pairs):
+    for token, dot in pairs:
         text = text[: token.start] + " " * (dot.end + 1 - token.start) + text[dot.end + 1 :]
     return text
 
 
 def _is_schema(text: str, kind: TokenType) -> bool:
-    return text == _SCHEMA if kind is TokenType.IDENTIFIER else text.lower() == _SCHEMA
+    return text == _SCHEMA if kind is TokenType.IDENTIFIER else kind is TokenType.VAR and text.lower() == _SCHEMA
 
 
 def _known_columns(declared: tuple[DeclaredTable, ...], columns: pa.Table) -> dict[str, tuple[KnownColumn, ...]]:
