@@ -9,6 +9,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from running import running
+from wire_client import WireClient
 
 
 @pytest.fixture(scope="module")
@@ -42,3 +43,20 @@ def recorded():
     if not path.exists():
         pytest.skip(f"there are no recorded queries at {path}")
     return path
+
+
+@pytest.fixture
+def wire(server):
+    """Give a function that opens connections that send any bytes; a name logs in."""
+    opened = []
+
+    def open_connection(name=None, **parameters):
+        opened.append(WireClient(server.port))
+        if name is not None:
+            found = opened[-1].log_in(name, server.tokens[name], **{"options": "-c epsilon=1", **parameters})
+            assert found[-1][0] == b"Z", found
+        return opened[-1]
+
+    yield open_connection
+    for connection in opened:
+        connection.close()
