@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from clinic import clinic_data, clinic_policy
 
 from discreet.server.people.person import Role
-from discreet.server.pgwire.hub import ConnectionLimits
 from discreet.server.pgwire.listener import PgServer
 from discreet.server.service import Service
+from discreet.server.tls import ListenAddress
 
 ROLES = {"ana": Role.ANALYST, "bob": Role.ANALYST, "vera": Role.AUDITOR, "otto": Role.OWNER}
 
@@ -46,7 +46,7 @@ def running(policy=None, data=None, tls=None, limits=None, host="127.0.0.1"):
 
     async def serve():
         found.loop, found._stop = asyncio.get_running_loop(), asyncio.Event()
-        found.server = await PgServer.start(service, host, 0, tls, limits or ConnectionLimits())
+        found.server = await PgServer.start(service, ListenAddress(host, 0), tls, limits)
         is_ready.set()
         await found._stop.wait()
         await found.server.stop()

@@ -1,19 +1,15 @@
 """Errors as PostgreSQL reports them: SQLSTATE, message, hint and position."""
 
-import logging
 import re
 
-from discreet.kernel.errors import DiscreetError, Failed, Refused
+from discreet.kernel.errors import DiscreetError, Failed
 from discreet.pricing.allocation import CostMissing
-from discreet.server.errors import AccessDenied, NotAllowed, RateLimited
+from discreet.server.errors import AccessDenied, ApprovalNeeded, NotAllowed, RateLimited
 from discreet.server.pgwire.settings import UnknownSetting
+from discreet.server.problem import Problem, hint_of, problem_of
 
-_LOG = logging.getLogger("discreet")
-_PLACE = re.compile(r"line (\d+)(?:, column (\d+)|, ([A-Z][A-Z ]+))?:")
-_SENTENCE_END = re.compile(r"(?<=[^\d][.?]) (?=[A-Z])|(?<=\d\.) (?=[A-Z])")
-_UNEXPECTED = "the server could not handle the request; the reason is in the owner's log."
 _NO_COST = "epsilon: the cost of the answer is missing; there is no default. State it: SET epsilon = 0.1."
-_STATES: tuple[tuple[str, str], ...] = (  # the first pattern that occurs decides
+_BY_MESSAGE: tuple[tuple[str, str], ...] = (  # the first pattern that occurs decides
     (
         r"syntax error|unterminated|unmatched|unclosed|cannot be parsed|is empty|not a SELECT|only one statement",
         "42601",
@@ -31,9 +27,11 @@ _BY_CLASS: tuple[tuple[type[Exception], str], ...] = (
     (CostMissing, "22023"),
     (AccessDenied, "28P01"),
     (NotAllowed, "42501"),
+    (ApprovalNeeded, "42501"),
     (RateLimited, "53400"),
     (Failed, "XX000"),
 )
+_UNAVAILABLE = "58000"  # system_error
 Fields = dict[str, str]
 
 
@@ -52,48 +50,43 @@ class WireError(DiscreetError):
 def error_fields(error: Exception, text: str = "", offset: int = 0) -> Fields:
     """Return the fields of an error response; `text` is the statement, which begins at `offset` of what was sent.
 
+    >>> from discreet.kernel.errors import Refused
     >>> error_fields(Refused("line 1, column 8: column x does not exist. Did you mean y?"), "SELECT x")
     {'C': '42703', 'M': 'line 1, column 8: column x does not exist.', 'H': 'Did you mean y?', 'P': '8'}
     """
-    message = _message(error)
-    cause, *rest = _SENTENCE_END.split(message, maxsplit=1)
-    fields = {"C": _state(error, message), "M": cause}
-    if rest:
-        fields["H"] = rest[0]
-    if text and (place := _position(message, text)) is not None:
+    problem = _problem(error)
+    fields = {"C": _state(error, problem), "M": problem.message.removesuffix(problem.hint).rstrip()}
+    if problem.hint:
+        fields["H"] = problem.hint
+    if problem.line and (place := _offset_of(problem, text)) is not None:
         fields["P"] = str(place + offset + 1)
     return fields
 
 
-def _message(error: Exception) -> str:
+def _problem(error: Exception) -> Problem:
     if isinstance(error, CostMissing):
-        return f"{_NO_COST} {error.free}".rstrip()
-    if isinstance(error, Refused | Failed | AccessDenied | NotAllowed | RateLimited | WireError):
-        return str(error)
-    _LOG.error("a request over the PostgreSQL protocol failed", exc_info=error)
-    return _UNEXPECTED  # whatever it was may depend on data, or be meant for the owner
+        return Problem("refused", f"{_NO_COST} {error.free}".rstrip(), hint_of(f"{_NO_COST} {error.free}".rstrip()))
+    if isinstance(error, WireError):
+        return Problem("refused", str(error), hint_of(str(error)))
+    return problem_of(error)
 
 
-def _state(error: Exception, message: str) -> str:
+def _state(error: Exception, problem: Problem) -> str:
     if isinstance(error, WireError):
         return error.state
     state = next((state for kind, state in _BY_CLASS if isinstance(error, kind)), "")
-    if state or not isinstance(error, Refused):
-        return state or "XX000"
-    return next((state for pattern, state in _STATES if re.search(pattern, message)), "42000")
+    if state or problem.kind != "refused":
+        return state or _UNAVAILABLE
+    return next((state for pattern, state in _BY_MESSAGE if re.search(pattern, problem.message)), "42000")
 
 
-def _position(message: str, text: str) -> int | None:
-    """Return the offset in the statement of the place that a refusal names."""
-    found = _PLACE.match(message)
-    if found is None:
-        return None
-    lines = text.split("\n")
-    line = int(found[1]) - 1
-    if line >= len(lines):
+def _offset_of(problem: Problem, text: str) -> int | None:
+    """Return where in the statement the place is that a refusal names."""
+    lines, line = text.split("\n"), (problem.line or 1) - 1
+    if not text or line >= len(lines):
         return None
     start = sum(len(each) + 1 for each in lines[:line])
-    if found[2]:
-        return min(start + int(found[2]) - 1, max(0, len(text) - 1))
-    clause = re.search(rf"\b{found[3].strip()}\b", lines[line], re.IGNORECASE) if found[3] else None
+    if problem.column:
+        return min(start + problem.column - 1, len(text) - 1)
+    clause = re.search(rf"\b{problem.clause}\b", lines[line], re.IGNORECASE) if problem.clause else None
     return start + (clause.start() if clause else len(lines[line]) - len(lines[line].lstrip()))
