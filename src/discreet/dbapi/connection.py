@@ -1,13 +1,16 @@
 """Connections, with the statements SET, RESET, SHOW and EXPLAIN."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Protocol, Self, cast
 
 import pyarrow as pa
 
+from discreet.answer.model import Answer, Explanation
 from discreet.curator.curator import Curator
 from discreet.curator.open import open_curator
 from discreet.dbapi.cursor import Cursor, Result
@@ -25,9 +28,12 @@ from discreet.dbapi.settings import (
     with_setting,
 )
 from discreet.kernel.event import OWNER
+from discreet.kernel.loss import Budget
 from discreet.kernel.numbers import Number
 from discreet.policy import Policy
+from discreet.pricing import Margins
 from discreet.pricing.allocation import CostMissing
+from discreet.pricing.remaining_budget import BudgetStatus
 from discreet.query.syntax.parse import parse_query
 
 _NO_COST = "epsilon: there is no default. State the cost of an answer: SET epsilon = 0.1, or connect(…, epsilon=0.1)."
@@ -42,10 +48,72 @@ def _stating_missing_cost() -> Iterator[None]:
         raise QuestionRefused(f"{_NO_COST} {missing.free}".rstrip()) from None
 
 
+class QuerySource(Protocol):
+    """A curator on a server (`discreet.remote`), which knows by its token who asks."""
+
+    def ask(
+        self,
+        sql: str,
+        *,
+        epsilon: Number | None = None,
+        rho: Number | None = None,
+        margin: Margins | None = None,
+        purpose: str | None = None,
+    ) -> Answer:
+        """Answer a query."""
+
+    def explain(
+        self, sql: str, *, epsilon: Number | None = None, rho: Number | None = None, margin: Margins | None = None
+    ) -> Explanation:
+        """Return what a query would cost."""
+
+    def budget(self) -> BudgetStatus:
+        """Return the budget of the person who asks."""
+
+
+@dataclass(frozen=True)
+class _Asker:
+    """How queries are asked and explained, for whom, with which budget, and their cost by default."""
+
+    ask: Callable[[str, QuerySettings], Answer]
+    explain: Callable[[str, QuerySettings], Explanation]
+    by: str
+    budget: Budget
+    each: Fraction | None
+
+    @classmethod
+    def of(cls, source: Curator | QuerySource, by: str) -> Self:
+        if not isinstance(source, Curator):
+            return cls(partial(_ask_server, source), partial(_explain_on, source), by, source.budget().total, None)
+        source.budget(by)  # refuses analysts without access
+        analyst = source.policy.budget_entry.analysts.get(by)
+        ask, explain = partial(_ask_curator, source, by), partial(_explain_by_curator, source, by)
+        return cls(ask, explain, by, source.policy.budget, analyst.each if analyst else None)
+
+
+def _ask_curator(curator: Curator, by: str, sql: str, settings: QuerySettings) -> Answer:
+    return curator.ask(sql, by=by, epsilon=settings.epsilon, rho=settings.rho, margin=settings.margin)
+
+
+def _explain_by_curator(curator: Curator, by: str, sql: str, settings: QuerySettings) -> Explanation:
+    return curator.explain(sql, by=by, epsilon=settings.epsilon, rho=settings.rho, margin=settings.margin)
+
+
+def _ask_server(source: QuerySource, sql: str, settings: QuerySettings) -> Answer:
+    cost = settings.epsilon, settings.rho, settings.margin
+    return source.ask(sql, epsilon=cost[0], rho=cost[1], margin=cost[2], purpose=settings.purpose)
+
+
+def _explain_on(source: QuerySource, sql: str, settings: QuerySettings) -> Explanation:
+    return source.explain(sql, epsilon=settings.epsilon, rho=settings.rho, margin=settings.margin)
+
+
 def connect(
-    policy: str | PathLike[str] | Policy | Curator, by: str = OWNER, epsilon: Number | None = None
+    policy: str | PathLike[str] | Policy | Curator | QuerySource, by: str = OWNER, epsilon: Number | None = None
 ) -> "Connection":
-    """Connect to the data of a policy, or to an open curator, which stays open (PEP 249).
+    """Connect to the data of a policy, to an open curator, which stays open, or to a server (PEP 249).
+
+    `by` does not matter for a server, where `discreet.remote` asks in the name of its token's person.
 
     `epsilon` is the cost of a query that does not state one. Margins of error and the clipping bias are columns: n is
     followed by n_margin and, if clipping may make it too low, by n_bias and n_bias_low.
@@ -61,24 +129,30 @@ def connect(
     (['n', 'n_margin', 'n_bias', 'n_bias_low'], 1, Fraction(1, 4))
     """
     with translate_errors():
-        curator = policy if isinstance(policy, Curator) else open_curator(policy)
+        opened = open_curator(policy) if isinstance(policy, str | PathLike | Policy) else None
         try:
-            curator.budget(by)  # refuses analysts without access
-            cost = None if epsilon is None else read_cost("epsilon", epsilon, curator.policy.budget)
+            source = cast("Curator | QuerySource", opened or policy)
+            asker = _Asker.of(source, by)
+            cost = None if epsilon is None else read_cost("epsilon", epsilon, asker.budget)
         except BaseException:
-            if curator is not policy:
-                curator.close()
+            if opened:
+                opened.close()
             raise
-    return Connection(curator, by, QuerySettings(epsilon=cost), curator if curator is not policy else None)
+    return Connection(source, asker, QuerySettings(epsilon=cost), opened)
 
 
 class Connection:
     """A connection, created by `connect`. Threads may share it, with a cursor each; SET applies to all of them."""
 
     def __init__(
-        self, curator: Curator, by: str, settings: QuerySettings, owned_curator: Curator | None = None
+        self,
+        curator: Curator | QuerySource,
+        asker: _Asker,
+        settings: QuerySettings,
+        owned_curator: Curator | None = None,
     ) -> None:
-        self.curator, self.by, self.closed = curator, by, False
+        self.curator: Any = curator
+        self.by, self.closed, self._asker = asker.by, False, asker
         self._initial, self._settings, self._owned_curator = settings, settings, owned_curator
 
     def cursor(self) -> Cursor:
@@ -119,11 +193,10 @@ class Connection:
             parsed = parse_query(text)
             refuse_bound_names(text, parsed.query, parameters)
             settings = self._settings.without_cost() if parsed.options.epsilon or parsed.within else self._settings
-            epsilon, rho, margin = settings.epsilon, settings.rho, settings.margin
             if command == "EXPLAIN":
-                explanation = self.curator.explain(text, by=self.by, epsilon=epsilon, rho=rho, margin=margin)
+                explanation = self._asker.explain(text, settings)
                 return Result(pa.table({"explanation": explanation.details().splitlines()}))
-            answer = self.curator.ask(text, by=self.by, epsilon=epsilon, rho=rho, margin=margin)
+            answer = self._asker.ask(text, settings)
             return Result(answer.with_margins(), answer, (answer.details(),) if settings.details else ())
 
     def _run_setting(self, command: str, statement: SettingStatement) -> Result | None:
@@ -131,15 +204,10 @@ class Connection:
         if name is None:
             raise unknown_setting(command, statement.name)
         if command == "SHOW":
-            value = shown_value(self._settings, name, self._policy_epsilon())
+            value = shown_value(self._settings, name, self._asker.each)
             return Result(pa.table({name: pa.array([value], pa.string())}))
-        budget = self.curator.policy.budget
-        self._settings = with_setting(self._settings, self._initial, name, statement.value, budget)
+        self._settings = with_setting(self._settings, self._initial, name, statement.value, self._asker.budget)
         return None
-
-    def _policy_epsilon(self) -> Fraction | None:
-        analyst = self.curator.policy.budget_entry.analysts.get(self.by)
-        return analyst.each if analyst else None
 
     def _check_open(self) -> None:
         if self.closed:

@@ -22,6 +22,7 @@ from discreet.pricing.remaining_budget import BudgetStatus
 from discreet.publish.ledger_history import LedgerHistory, read_history
 from discreet.publish.plan import PublicationPlan
 from discreet.publish.publication import Release
+from discreet.server.answer_cache import AnswerCache
 from discreet.server.approvals import Approval, Approvals
 from discreet.server.errors import NotAllowed
 from discreet.server.event_log import log_event
@@ -65,7 +66,7 @@ class Service:
         policy = curator.policy
         self.policy, self.curator, self.clock, self.ledger = policy, curator, clock, ledger
         self.people, self.approvals, self.rehearsal = People(policy), Approvals(policy), Rehearsal(policy)
-        self.executions = Executions(clock, ledger)
+        self.executions, self._answers = Executions(clock, ledger), AnswerCache(ledger)
         self.metrics = Metrics(clock, self.executions)
         self._requests = MinuteLimit("requests", policy.server.requests_per_minute)
         self._light = ThreadPoolExecutor(_LIGHT_THREADS, thread_name_prefix="light")
@@ -233,8 +234,13 @@ class Service:
             raise Refused("purpose: the policy requires one. State in a few words what the answer is for.")
 
     def _stored_answer(self, person: Person, request: QueryRequest) -> Answer | None:
-        with _refusing_bad_arguments():
-            return self.curator.stored_answer(request.sql, key=request.key, **request.arguments(person.by))
+        found, last_row = self._answers.find(person.by, request)
+        if found is None:
+            with _refusing_bad_arguments():
+                found = self.curator.stored_answer(request.sql, key=request.key, **request.arguments(person.by))
+            if found is not None:
+                self._answers.add(person.by, request, found, last_row)
+        return found
 
     def _explain(self, person: Person, request: QueryRequest) -> Explanation:
         with _refusing_bad_arguments():

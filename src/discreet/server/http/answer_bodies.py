@@ -60,6 +60,7 @@ def _finite(row: Mapping[str, Any]) -> dict[str, Any]:
 def budget_values(status: BudgetStatus) -> dict[str, Any]:
     """Return a budget for JSON, with exact numbers as texts under `exact`.
 
+    >>> from discreet.kernel.loss import Budget
     >>> from discreet.pricing.remaining_budget import RemainingBudget
     >>> rest = RemainingBudget(Fraction(2, 3), Fraction(2, 9), Fraction(0))
     >>> values = budget_values(BudgetStatus(Budget(1), Loss("1/3"), rest))

@@ -3,7 +3,8 @@
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request, Security
+from fastapi.security import HTTPBearer
 from starlette.responses import PlainTextResponse, Response
 
 import discreet
@@ -46,15 +47,18 @@ def create_app(service: Service, mounts: tuple[Mount, ...] = MOUNTS) -> FastAPI:
         openapi_url="/api/v1/openapi.json",
         docs_url=None,  # it would load scripts from elsewhere
         redoc_url=None,
-        strict_content_type=False,  # curl -d says that JSON is a form
         lifespan=lifespan,
     )
     app.state.service = service
     problem_details.install(app)
+    token, problems = [Security(HTTPBearer(auto_error=False))], problem_details.documented_problems()
     for routes in (question_routes, oversight_routes, release_routes):
-        app.include_router(routes.router, prefix="/api/v1")
-    app.add_api_route("/health", _health, methods=["GET"], tags=["operation"])
-    app.add_api_route("/metrics", _metrics, methods=["GET"], tags=["operation"])
+        app.include_router(routes.router, prefix="/api/v1", dependencies=token, responses=problems)
+    stopped = {"description": "The ledger cannot be written."}
+    app.get("/health", tags=["operation"], responses={503: stopped})(_health)
+    operation = APIRouter(tags=["operation"], dependencies=token, responses=problems)
+    operation.get("/metrics", response_class=PlainTextResponse)(_metrics)
+    app.include_router(operation)
     contexts.extend(context for mount in mounts if (context := mount(app, service)) is not None)
     app.add_middleware(Gate, service=service)
     return app

@@ -18,6 +18,7 @@ _BODY_SECONDS = 10.0  # for the whole body to arrive
 _SEND_SECONDS = 30.0  # for a client to read a part of the response
 _OPEN_PATHS = frozenset({"/health", "/api/v1/openapi.json"})
 _GUARDED = ("/api/", "/metrics")
+_JSON = (b"content-type", b"application/json")
 _HEADERS = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"))
 _PRIVATE_HEADERS = (*_HEADERS, (b"cache-control", b"no-store"))
 
@@ -38,6 +39,7 @@ class Gate:
         try:
             if is_guarded:
                 scope.setdefault("state", {})["person"] = self._person_of(scope)
+                scope["headers"] = _with_json_body(scope["headers"])
             limited.check_length(scope)
         except DiscreetError as error:
             await problem_response(problem_of(error))(scope, receive, respond)
@@ -53,6 +55,11 @@ class Gate:
         if kind.lower() != "bearer" or not token:
             raise AccessDenied
         return self._service.person_for_token(token.strip(), address)
+
+
+def _with_json_body(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Return headers that say what every body here is, because curl -d calls it a form."""
+    return [*((name, value) for name, value in headers if name != b"content-type"), _JSON]
 
 
 def _is_guarded(path: str) -> bool:

@@ -100,6 +100,9 @@ async def start_http(service: Service, address: ListenAddress, tls: TlsFiles | N
     server, listening = _Server(config), _listen(address)
     task = asyncio.create_task(server.serve(sockets=[listening]))
     await server.has_started.wait()
+    if server.should_exit:  # an interface that is mounted could not start; uvicorn has logged why
+        await task
+        raise PolicyError(f"{address}: the interfaces could not start. The reason is in the owner's log.")
     shown = ListenAddress(address.host, listening.getsockname()[1])
     return HttpListener(server, task, f"{'https' if tls else 'http'}://{shown}")
 

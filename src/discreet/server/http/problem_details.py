@@ -43,6 +43,40 @@ _KIND_OF_STATUS = {400: "invalid-request", 404: "not-found", 408: "too-slow", 41
 _NO_SUCH_PATH = "there is nothing at this path. GET /api/v1/openapi.json lists the paths."
 
 
+_TEXT = {"type": "string"}
+_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "type": _TEXT,
+        "title": _TEXT,
+        "status": {"type": "integer"},
+        "detail": _TEXT,
+        "charged": {"type": "boolean", "description": "Whether the question was charged."},
+        "hint": {**_TEXT, "description": "How the request can be corrected."},
+        "line": {"type": "integer", "description": "The line of the query."},
+        "column": {"type": "integer"},
+        "clause": _TEXT,
+        "approval": {**_TEXT, "description": "The request that the owner must approve."},
+    },
+    "required": ["type", "title", "status"],
+}
+
+
+def documented_problems() -> dict[int | str, dict[str, Any]]:
+    """Return the errors of every path for OpenAPI.
+
+    >>> documented_problems()[429]["description"]
+    'Too many requests'
+    """
+    found: dict[int | str, dict[str, Any]] = {}
+    for kind, status in _STATUS.items():
+        if status not in found:
+            found[status] = {"description": _TITLES[kind], "content": {MEDIA_TYPE: {"schema": _SCHEMA}}}
+    found[422]["description"] = "Refused, or not as documented; nothing was charged"
+    found[405] = {"description": "This path has other methods", "content": {MEDIA_TYPE: {"schema": _SCHEMA}}}
+    return found
+
+
 def problem_response(problem: Problem) -> Response:
     """Return a problem as problem details.
 

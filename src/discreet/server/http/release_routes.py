@@ -45,7 +45,7 @@ def files(request: Request, name: str) -> Response:
     return json_response({"release": name, "files": list(found)}) if found else problem_response(_NOT_FOUND)
 
 
-@router.get("/releases/{name}/{file:path}")
+@router.get("/releases/{name}/{file:path}", response_class=FileResponse)
 def download(request: Request, name: str, file: str) -> Response:
     """Return a file of a release: a table, the report, the manifest."""
     path = published_file(service_of(request).policy, name, file)
