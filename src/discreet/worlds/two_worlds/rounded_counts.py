@@ -45,16 +45,11 @@ class RoundedNoise:
         """Return the probability that the error is k."""
         return self.at_least(k) - self.at_least(k + 1)
 
-    def interval(self, first: int, end: int) -> Fraction:
-        """Return the probability that the error is at least `first` and less than `end`."""
-        return self.at_least(first) - self.at_least(end)
-
     def both_equal(self) -> float:
         """Return the probability that two independent errors are equal."""
         reach = 1 + int(_FAR * self.scale)
-        tails = [float(self.at_least(k)) for k in range(1, reach + 2)]
-        one_side = sum((here - beyond) ** 2 for here, beyond in pairwise(tails))
-        return float(self.probability(0)) ** 2 + 2 * one_side
+        tails = [float(self.at_least(k)) for k in range(-reach, reach + 2)]
+        return sum((here - beyond) ** 2 for here, beyond in pairwise(tails))
 
     def draw_pair(self) -> tuple[int, int]:
         """Return two fresh errors, drawn by the mechanism itself.

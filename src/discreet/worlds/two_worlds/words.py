@@ -28,8 +28,8 @@ def step_words(recording: Recording, facts: dict[str, Any]) -> dict[str, str]:
         "right": _percent((facts["yes"][0] + 1 - facts["yes"][1]) / 2),
         "attack": _percent(facts["attack"]),
         "attacked": f"{100 * facts['attack']:.0f} of 100",
-        "next": f"It is refused: “{recording.refusal}” Instead of one question, this epsilon also buys ten, each with a "
-        f"margin of ± {round_to_margin(0.0, recording.split_margin)[1]}.",
+        "next": f"It is refused: “{recording.refusal}” Instead of one question, this epsilon also buys ten, each "
+        f"with a margin of ± {round_to_margin(0.0, recording.split_margin)[1]}.",
         **_ledger_words(recording.ledger),
     }
 
