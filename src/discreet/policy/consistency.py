@@ -9,8 +9,8 @@ from discreet.policy.declarations import (
     ColumnUnit,
     NoUnit,
     ParentTableUnit,
-    Person,
     PersonInWindow,
+    PersonUnit,
     PrivacyUnit,
     RowUnit,
     WindowUnit,
@@ -33,6 +33,7 @@ def check_consistency(unchecked: UncheckedPolicy, problems: Problems) -> None:
         for who, analyst in unchecked.budget_entry.analysts.items():
             _check_analyst(who, analyst, unchecked.budget_entry, problems)
             _check_analyst_tables(who, analyst, unchecked.tables, problems)
+    _check_server(unchecked, problems)
     for name, table in unchecked.tables.items():
         if table:
             _check_references(name, table, unchecked.tables, problems)
@@ -40,6 +41,15 @@ def check_consistency(unchecked: UncheckedPolicy, problems: Problems) -> None:
             _check_unique(name, table, problems)
     _check_common_unit(unchecked, problems)
     _check_common_sample(unchecked.tables, problems)
+
+
+def _check_server(unchecked: UncheckedPolicy, problems: Problems) -> None:
+    server, tuning = unchecked.server, unchecked.tuning
+    if server and server.strict and tuning and tuning.seconds is None:
+        message = (
+            "strict needs a time limit, at which every answer leaves. Set seconds in [tuning], such as seconds = 10."
+        )
+        problems.add(("server", "strict"), message)
 
 
 def make_budget(entry: BudgetEntry, limit: AnalystEntry | DatasetEntry | None = None) -> Budget:
@@ -232,7 +242,7 @@ def _privacy_unit_of(table: UncheckedTable, timezone: str) -> PrivacyUnit | None
         case RowUnit():
             return RowUnit()
         case ColumnUnit(name) if column := table.columns[name]:
-            return Person(column.type)
+            return PersonUnit(column.type)
         case WindowUnit(name, _, window) if column := table.columns[name]:
             return PersonInWindow(column.type, window, timezone)
     return None
@@ -240,7 +250,7 @@ def _privacy_unit_of(table: UncheckedTable, timezone: str) -> PrivacyUnit | None
 
 def _describe_unit(unit: PrivacyUnit) -> str:
     match unit:
-        case Person(key_type):
+        case PersonUnit(key_type):
             return f"a person with {with_article(key_type)} key"
         case PersonInWindow(key_type, window, _):
             return f"one {window} of a person with {with_article(key_type)} key"

@@ -24,6 +24,7 @@ from discreet.policy.entries import (
     DatasetEntry,
     PolicyEntry,
     ReleaseEntry,
+    ServerEntry,
     TableEntry,
     ThroughEntry,
     TuningEntry,
@@ -79,6 +80,7 @@ class UncheckedPolicy:
     tables: Mapping[str, UncheckedTable | None]
     tuning: TuningEntry | None
     release: ReleaseEntry | None
+    server: ServerEntry | None
 
 
 def _resolve_unit(
@@ -106,13 +108,14 @@ def parse_policy(values: Mapping[str, Any], problems: Problems) -> UncheckedPoli
     """Parse every section, adding its mistakes to `problems`."""
     problems.parse_entry(PolicyEntry, values, ())
     data, budget, tables = (values.get(section) for section in ("data", "budget", "tables"))
-    tuning, release = (values.get(section, {}) for section in ("tuning", "release"))
+    tuning, release, server = (values.get(section, {}) for section in ("tuning", "release", "server"))
     return UncheckedPolicy(
         problems.parse_entry(DataEntry, data, ("data",)) if isinstance(data, dict) else None,
         _parse_budget(budget, problems) if isinstance(budget, dict) else None,
         _parse_tables(tables, problems) if isinstance(tables, dict) else {},
         problems.parse_entry(TuningEntry, tuning, ("tuning",)) if isinstance(tuning, dict) else None,
         problems.parse_entry(ReleaseEntry, release, ("release",)) if isinstance(release, dict) else None,
+        problems.parse_entry(ServerEntry, server, ("server",)) if isinstance(server, dict) else None,
     )
 
 
