@@ -2,6 +2,7 @@
 
 from fastapi import FastAPI
 
+from discreet.server.pages.ask import ask_routes
 from discreet.server.pages.login import login_routes
 from discreet.server.pages.rendering import Pages, asset_routes
 from discreet.server.pages.sessions import Sessions
@@ -13,5 +14,5 @@ def add_pages(app: FastAPI, service: Service) -> None:
     """Mount all pages on an app, for the people of a service."""
     pages = Pages(service, Sessions(service.people))
     app.state.pages = pages
-    for router in (asset_routes(), start_routes(pages), login_routes(pages)):
+    for router in (asset_routes(), start_routes(pages), login_routes(pages), ask_routes(pages)):
         app.include_router(router)
