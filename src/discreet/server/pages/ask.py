@@ -11,7 +11,7 @@ from discreet.answer.model import Answer
 from discreet.kernel.errors import Failed
 from discreet.server.errors import RateLimited
 from discreet.server.pages.answer_view import AnswerView
-from discreet.server.pages.budget_words import BudgetView
+from discreet.server.pages.budget_words import BudgetView, budget_text, odds_of_budget
 from discreet.server.pages.downloads import answer_file
 from discreet.server.pages.forecasts import NOT_ANSWERED, Forecast, fields_of, forecast_of, read_question, refusal_of
 from discreet.server.pages.forms import read_form
@@ -140,6 +140,8 @@ def _ask_page(
         words=completion_words(tables),
         needs_purpose=bool(service.policy.server.purpose),
         budget=BudgetView.of_status(service.budget(person)),
+        data_budget=budget_text(service.policy.budget),
+        data_odds=odds_of_budget(service.policy.budget),
         history=history,
         **{**rest, **context},
     )

@@ -27,8 +27,8 @@ class BudgetView:
     spent: str
     left: str
     spent_percent: float
-    whole_odds: str
-    spent_odds: str
+    odds_now: str  # from what is spent
+    odds_at_most: str  # once all is spent
 
     @classmethod
     def of_status(cls, status: BudgetStatus) -> "BudgetView":
@@ -39,8 +39,8 @@ class BudgetView:
             spent=spent_text(total, spent),
             left=f"epsilon {short_number(remaining.epsilon)}",
             spent_percent=round(float(100 * share_spent(total, spent)), 2),
-            whole_odds=at_most(guess_participation([budget_pair(total)])),
-            spent_odds=odds_of(spent),
+            odds_now=odds_of(spent),
+            odds_at_most=odds_of_budget(total),
         )
 
 
@@ -106,6 +106,15 @@ def more_text(count: int) -> str:
     if count >= _MANY:
         return "more than 10,000 more like this"
     return f"about {count:,} more like this" if count else "no more like this"
+
+
+def odds_of_budget(budget: Budget) -> str:
+    """Write how often outsiders can be right, at most, whatever is asked within a budget.
+
+    >>> odds_of_budget(Budget(1))
+    'in at most 74 of 100 cases'
+    """
+    return at_most(guess_participation([budget_pair(budget)]))
 
 
 def odds_of(loss: Loss) -> str:
