@@ -22,7 +22,7 @@ class FairTurns:
     """
 
     def __init__(self) -> None:
-        self._is_taken = False
+        self.is_taken = False
         self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
     @property
@@ -40,8 +40,8 @@ class FairTurns:
             self._release()
 
     async def _acquire(self, name: str) -> None:
-        if not self._is_taken:
-            self._is_taken = True
+        if not self.is_taken:
+            self.is_taken = True
             return
         queue = self._queues.setdefault(name, deque())
         if len(queue) >= _MAX_WAITING:
@@ -64,4 +64,4 @@ class FairTurns:
             if not future.done():  # not cancelled
                 future.set_result(None)
                 return
-        self._is_taken = False
+        self.is_taken = False

@@ -5,9 +5,8 @@ from pathlib import Path
 
 from discreet.curator.curator import Curator
 from discreet.curator.data_stamp import path_beside_ledger
-from discreet.kernel.errors import Refused
 from discreet.policy import Policy
-from discreet.publish.manifest import read_manifest
+from discreet.publish.manifest import read_manifest, text_digest
 from discreet.publish.plan import PublicationPlan
 from discreet.publish.publication import Release
 
@@ -20,7 +19,7 @@ def releases_folder(policy: Policy) -> Path:
 
 
 def publish_plan(curator: Curator, plan: PublicationPlan) -> Release:
-    """Publish a plan in a folder of its own, named after its title; publishing the same plan again is free."""
+    """Publish a plan in a folder of its own, named after its title and text; publishing the same plan again is free."""
     folder = releases_folder(curator.policy)
     folder.mkdir(mode=0o700, exist_ok=True)
     return curator.publish(plan, folder / folder_name(plan))
@@ -36,12 +35,10 @@ def folder_name(plan: PublicationPlan) -> str:
     ...     [tables.all]
     ...     sql = "SELECT COUNT(*) AS n FROM visits"
     ... '''))
-    'visits-2026'
+    'visits-2026-9f5b1c1d'
     """
     name = _UNSAFE.sub("-", plan.release.name.lower()).strip("-")[:100]
-    if not name:
-        raise Refused("[release] name: needs a letter or a digit, because it names a folder.")
-    return name
+    return f"{name}-{text_digest(plan.text)[:8]}".lstrip("-")
 
 
 def published_folders(policy: Policy) -> tuple[str, ...]:

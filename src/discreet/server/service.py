@@ -19,6 +19,8 @@ from discreet.policy.declarations import DeclaredTable
 from discreet.pricing.allocation import largest_epsilon
 from discreet.pricing.remaining_budget import BudgetStatus
 from discreet.publish.ledger_history import LedgerHistory, read_history
+from discreet.publish.plan import PublicationPlan
+from discreet.publish.publication import Release
 from discreet.server.approvals import Approval, Approvals
 from discreet.server.errors import NotAllowed
 from discreet.server.executions import Executions
@@ -26,6 +28,7 @@ from discreet.server.people.failure_limit import MinuteLimit
 from discreet.server.people.person import Person, Role
 from discreet.server.people.registry import People
 from discreet.server.people.token_secrets import ScramVerifier
+from discreet.server.publications import publish_plan, published_folders
 from discreet.server.rehearsal import Rehearsal
 from discreet.server.release_clock import ReleaseClock, TimedLedger, TimeSource, served_tuning
 from discreet.server.requests import QueryRequest
@@ -34,6 +37,7 @@ from discreet.server.two_engines import TwoEngines, open_public
 _LIGHT_THREADS = 4  # for what reads no private data
 _ASKING = frozenset({Role.ANALYST, Role.OWNER})
 _READING = frozenset({Role.AUDITOR, Role.OWNER})
+_DECIDING = frozenset({Role.OWNER})
 T = TypeVar("T")
 
 
@@ -141,6 +145,44 @@ class Service:
             raise
         await self._wait_to_leave(asked, was_stored=stored is not None)
         return answer
+
+    async def publish(self, person: Person, plan: str) -> Release:
+        """Publish a plan, given as text, beside the ledger; a plan of an analyst must be approved by the owner first."""
+        self._admit(person, _ASKING, "publish")
+        parsed = PublicationPlan.parse(plan)
+        asked, approval = self.clock.source.now(), None
+        if person.role is Role.ANALYST:
+            heading = parsed.release
+            amount = short_number(heading.epsilon or heading.rho or 0)
+            cost = f"{'rho' if heading.epsilon is None else 'epsilon'} {amount} of the owner's budget"
+            approval = self.approvals.require(person.by, plan, {"kind": "plan"}, cost=cost)
+        try:
+            release = await self.executions.run(person.name, lambda: publish_plan(self.curator, parsed))
+        finally:
+            await self._wait_to_leave(asked, was_stored=False)
+        if approval:
+            self.approvals.use(approval)
+        return release
+
+    def releases(self, person: Person) -> tuple[str, ...]:
+        """Return the names of all publications; whoever has a token may download them."""
+        del person
+        return published_folders(self.policy)
+
+    def waiting_approvals(self, person: Person) -> tuple[Approval, ...]:
+        """Return what waits for approval: everything for the owner, their own requests for an analyst."""
+        waiting = self.approvals.waiting()
+        return waiting if person.role is Role.OWNER else tuple(each for each in waiting if each.by == person.by)
+
+    def approve(self, person: Person, identifier: str) -> None:
+        """Approve a question or plan as the owner, once."""
+        self._admit(person, _DECIDING, "approve")
+        self.approvals.approve(self.ledger, identifier)
+
+    def reject(self, person: Person, identifier: str) -> None:
+        """Reject a question or plan as the owner."""
+        self._admit(person, _DECIDING, "reject")
+        self.approvals.reject(self.ledger, identifier)
 
     async def run_light(self, work: Callable[[], T]) -> T:
         """Run what reads no private data in a thread, beside an execution."""
