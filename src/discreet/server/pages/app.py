@@ -3,6 +3,7 @@
 from fastapi import FastAPI
 
 from discreet.server.pages.ask import ask_routes
+from discreet.server.pages.attacks import attack_routes
 from discreet.server.pages.budget import budget_routes
 from discreet.server.pages.login import login_routes
 from discreet.server.pages.owner import owner_routes
@@ -12,7 +13,7 @@ from discreet.server.pages.sessions import Sessions
 from discreet.server.pages.start import start_routes
 from discreet.server.service import Service
 
-_ROUTES = (start_routes, login_routes, ask_routes, budget_routes, release_routes, owner_routes)
+_ROUTES = (start_routes, login_routes, ask_routes, budget_routes, release_routes, attack_routes, owner_routes)
 
 
 def add_pages(app: FastAPI, service: Service) -> None:

@@ -96,7 +96,7 @@ async def _ask(pages: Pages, request: Request, session: Session) -> Response:
     else:
         return redirect(f"/ask/{session.keep(AskedQuestion(question, answer, datetime.now(UTC)))}")
     refusal = await service.run_light(lambda: refusal_of(service, session.person, fields, message))
-    return _ask_page(pages, request, session, fields, status=422, forecast=Forecast(refusal))
+    return _ask_page(pages, request, session, fields, status=422, forecast=Forecast(refusal, was_asked=True))
 
 
 def _kept(session: Session, name: str) -> AskedQuestion | None:

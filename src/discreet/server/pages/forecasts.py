@@ -37,6 +37,7 @@ class Forecast:
     notes: tuple[str, ...] = ()
     more: str = ""
     odds: str = ""
+    was_asked: bool = False
 
 
 def read_question(fields: Mapping[str, str]) -> QueryRequest:
