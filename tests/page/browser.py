@@ -12,8 +12,11 @@ _WATCH = """
 window.found = {violations: [], shift: 0};
 document.addEventListener("securitypolicyviolation",
   (event) => found.violations.push(event.violatedDirective + " " + event.blockedURI));
+let touched = Infinity;  // what moves after somebody did something is an answer to it, however late it comes
+for (const kind of ["pointerdown", "keydown", "input"])
+  addEventListener(kind, () => { touched = Math.min(touched, performance.now()); }, {capture: true});
 new PerformanceObserver((shifts) => {
-  for (const each of shifts.getEntries()) if (!each.hadRecentInput) found.shift += each.value;
+  for (const each of shifts.getEntries()) if (each.startTime < touched) found.shift += each.value;
 }).observe({type: "layout-shift", buffered: true});
 """
 

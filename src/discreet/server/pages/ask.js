@@ -48,5 +48,4 @@
   addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
   form.querySelector("[data-forecast-button]").hidden = true;
   place();
-  if (area.value.trim() && !panel.querySelector("[data-refused]")) forecast();
 })();

@@ -77,7 +77,7 @@ async def _show_forecast(pages: Pages, request: Request, session: Session) -> Re
     if fields["sql"].strip():
         forecast = await pages.service.run_light(lambda: forecast_of(pages.service, session.person, fields))
     if _FRAGMENT in request.headers:
-        return pages.render(request, "_forecast.html", session, forecast=forecast)
+        return pages.render(request, "_forecast.html", session, forecast=forecast, view=None)
     return _ask_page(pages, request, session, fields, forecast=forecast)
 
 

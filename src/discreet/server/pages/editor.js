@@ -60,7 +60,7 @@
     editor.classList.add("lively");
     area.setAttribute("aria-autocomplete", "list");
     area.setAttribute("aria-controls", list.id);
-    for (const hint of document.querySelectorAll("[data-editor-keys]")) hint.hidden = false;
+    for (const hint of document.querySelectorAll("[data-editor-keys]")) hint.classList.add("shown");
 
     const fit = () => { area.style.height = "auto"; area.style.height = `${area.scrollHeight + 2}px`; };
     const draw = () => { paint(pane, area.value, mark); fit(); };
