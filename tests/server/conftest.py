@@ -7,7 +7,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from served import FakeTime, open_service
+from served import FakeTime, Serving, open_service
 
 
 @pytest.fixture
@@ -28,3 +28,18 @@ def served():
     yield open_with
     for service in opened:
         service.close()
+
+
+@pytest.fixture
+def serving():
+    """Serve the clinic over HTTP with settings of [server]."""
+    opened = []
+
+    def serve_with(**settings):
+        server = Serving(open_service(**settings))
+        opened.append(server)
+        return server
+
+    yield serve_with
+    for server in opened:
+        server.close()

@@ -1,13 +1,17 @@
 """A small clinic behind a service, and a clock that tests move."""
 
 import asyncio
+import threading
 
+import httpx
 import pyarrow as pa
 
 from discreet.policy import Policy
+from discreet.server.http.listener import start_http
 from discreet.server.people import Role
 from discreet.server.requests import QueryRequest
 from discreet.server.service import Service
+from discreet.server.tls import ListenAddress
 
 COUNT = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
 VISITS = pa.table(
@@ -40,7 +44,11 @@ def policy_values(ledger=":memory:", budget=(), **server):
                     "cost": {"type": "integer", "between": [0, 100]},
                 },
             },
-            "wards": {"source": "wards", "public": True},
+            "wards": {
+                "source": "wards",
+                "public": True,
+                "columns": {"ward": {"type": "text"}, "beds": {"type": "integer"}},
+            },
         },
     }
 
@@ -59,6 +67,12 @@ def person(service, name="ana", role=Role.ANALYST):
 def ask(service, who, sql=COUNT, **cost):
     """Ask and wait for the answer."""
     return asyncio.run(service.ask(who, QueryRequest(sql, **(cost or {"epsilon": "1/10"}))))
+
+
+async def until(is_true):
+    """Let other coroutines run until a condition holds."""
+    while not is_true():  # noqa: ASYNC110 - it depends on several of them
+        await asyncio.sleep(0.001)
 
 
 def slow_down(service, seconds):
@@ -102,3 +116,41 @@ class FakeTime:
     async def wait(self, seconds):
         self.moment += seconds
         await asyncio.sleep(0)
+
+
+class Serving:
+    """A service behind a real HTTP server on the loopback, in an event loop of its own thread."""
+
+    def __init__(self, service, tls=None):
+        self.service, self._tls = service, tls
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
+        self._thread.start()
+        self.listener = self.run(start_http(service, ListenAddress("127.0.0.1", 0), tls))
+        self.url, self._clients = self.listener.address, []
+
+    def run(self, coroutine):
+        """Run a coroutine in the server's loop."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(60)
+
+    def client(self, name="ana", role=Role.ANALYST):
+        """Return a client with a new token."""
+        token = self.service.people.add(self.service.ledger, name, role).token
+        return self.anonymous({"Authorization": f"Bearer {token}"})
+
+    def anonymous(self, headers=None):
+        """Return a client without a token."""
+        client = httpx.Client(base_url=self.url, headers=headers, timeout=60)
+        self._clients.append(client)
+        return client
+
+    def close(self):
+        """Stop the server and its service."""
+        for client in self._clients:
+            client.close()
+        self.run(self.listener.stop())
+        self.run(self.service.finish())
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(10)
+        self.loop.close()
+        self.service.close()

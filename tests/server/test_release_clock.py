@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from served import COUNT, ask, break_engine, person, slow_down
+from served import COUNT, ask, break_engine, person, slow_down, until
 
 import discreet as dc
 from discreet.kernel.event import EventState
@@ -188,8 +188,7 @@ def test_a_cancel_always_says_cancelled_and_the_query_is_still_charged_and_store
 
     async def cancelled():
         task = asyncio.create_task(service.ask(ana, QueryRequest(COUNT, epsilon="1/10")))
-        while not service.executions.turns.is_taken:
-            await asyncio.sleep(0)
+        await until(lambda: service.executions.turns.is_taken)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -208,8 +207,7 @@ def test_a_question_that_is_cancelled_before_its_turn_is_never_charged(served):
     async def cancelled():
         async with service.executions.turns.turn("ben"):
             task = asyncio.create_task(service.ask(ana, QueryRequest(COUNT, epsilon="1/10")))
-            while not service.executions.turns.waiting:
-                await asyncio.sleep(0.001)
+            await until(lambda: service.executions.turns.waiting)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task

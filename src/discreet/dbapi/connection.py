@@ -1,15 +1,17 @@
 """Connections, with the statements SET, RESET, SHOW and EXPLAIN."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Protocol, Self, cast
 
 import pyarrow as pa
 from sqlglot import TokenType
 
+from discreet.answer.model import Answer, Explanation
 from discreet.curator.curator import Curator
 from discreet.curator.open import open_curator
 from discreet.dbapi.cursor import Cursor, Result
@@ -21,6 +23,7 @@ from discreet.kernel.numbers import Number, as_positive
 from discreet.policy import Policy
 from discreet.policy.problems import shorten
 from discreet.pricing.allocation import CostMissing
+from discreet.pricing.remaining_budget import BudgetStatus
 from discreet.query.syntax.parse import check_text, parse_query, tokenise
 
 _COMMANDS = ("EXPLAIN", "SET", "RESET", "SHOW")
@@ -100,10 +103,45 @@ def _stating_missing_cost() -> Iterator[None]:
         raise QuestionRefused(f"{_NO_COST} {missing.free}".rstrip()) from None
 
 
+class QuerySource(Protocol):
+    """A curator on a server (`discreet.remote`), which knows by its token who asks."""
+
+    def ask(self, sql: str, *, epsilon: Number | None, rho: Number | None) -> Answer:
+        """Answer a query."""
+
+    def explain(self, sql: str, *, epsilon: Number | None, rho: Number | None) -> Explanation:
+        """Return what a query would cost."""
+
+    def budget(self) -> BudgetStatus:
+        """Return the budget of the person who asks."""
+
+
+@dataclass(frozen=True)
+class _Asker:
+    """How queries are asked and explained, for whom, with which budget, and their cost by default."""
+
+    ask: Callable[..., Answer]
+    explain: Callable[..., Explanation]
+    by: str
+    budget: Budget
+    each: Fraction | None
+
+    @classmethod
+    def of(cls, source: Curator | QuerySource, by: str) -> Self:
+        if not isinstance(source, Curator):
+            return cls(source.ask, source.explain, by, source.budget().total, None)
+        source.budget(by)  # refuses analysts without access
+        analyst = source.policy.budget_entry.analysts.get(by)
+        ask, explain = partial(source.ask, by=by), partial(source.explain, by=by)
+        return cls(ask, explain, by, source.policy.budget, analyst.each if analyst else None)
+
+
 def connect(
-    policy: str | PathLike[str] | Policy | Curator, by: str = OWNER, epsilon: Number | None = None
+    policy: str | PathLike[str] | Policy | Curator | QuerySource, by: str = OWNER, epsilon: Number | None = None
 ) -> "Connection":
-    """Connect to the data of a policy, or to an open curator, which stays open (PEP 249).
+    """Connect to the data of a policy, to an open curator, which stays open, or to a server (PEP 249).
+
+    `by` does not matter for a server, where `discreet.remote` asks in the name of its token's person.
 
     `epsilon` is the cost of a query that does not state one. Margins of error and the clipping bias are columns: n is
     followed by n_margin and, if clipping may make it too low, by n_bias and n_bias_low.
@@ -119,22 +157,26 @@ def connect(
     (['n', 'n_margin', 'n_bias', 'n_bias_low'], 1, Fraction(1, 4))
     """
     with translate_errors():
-        curator = policy if isinstance(policy, Curator) else open_curator(policy)
+        opened = open_curator(policy) if isinstance(policy, str | PathLike | Policy) else None
         try:
-            curator.budget(by)  # refuses analysts without access
-            cost = CostSetting() if epsilon is None else cost_setting("epsilon", epsilon, curator.policy.budget)
+            source = cast("Curator | QuerySource", opened or policy)
+            asker = _Asker.of(source, by)
+            cost = CostSetting() if epsilon is None else cost_setting("epsilon", epsilon, asker.budget)
         except BaseException:
-            if curator is not policy:
-                curator.close()
+            if opened:
+                opened.close()
             raise
-    return Connection(curator, by, cost, curator if curator is not policy else None)
+    return Connection(source, asker, cost, opened)
 
 
 class Connection:
     """A connection, created by `connect`. Threads may share it, with a cursor each; SET applies to all of them."""
 
-    def __init__(self, curator: Curator, by: str, cost: CostSetting, owned_curator: Curator | None = None) -> None:
-        self.curator, self.by, self.closed = curator, by, False
+    def __init__(
+        self, curator: Curator | QuerySource, asker: _Asker, cost: CostSetting, owned_curator: Curator | None = None
+    ) -> None:
+        self.curator: Any = curator
+        self.by, self.closed, self._asker = asker.by, False, asker
         self._initial_cost, self._cost, self._owned_curator = cost, cost, owned_curator
 
     def cursor(self) -> Cursor:
@@ -174,9 +216,7 @@ class Connection:
                 case "SET" | "RESET":
                     name, value = parse_setting(command, text)
                     is_reset = value is None
-                    self._cost = (
-                        self._initial_cost if is_reset else cost_setting(name, value, self.curator.policy.budget)
-                    )
+                    self._cost = self._initial_cost if is_reset else cost_setting(name, value, self._asker.budget)
                     return None
                 case "SHOW":
                     return self._show(parse_setting(command, text)[0])
@@ -184,18 +224,14 @@ class Connection:
             refuse_bound_names(text, parsed.query, parameters)
             cost = CostSetting() if parsed.options.epsilon or parsed.within else self._cost
             if command == "EXPLAIN":
-                explanation = self.curator.explain(text, by=self.by, epsilon=cost.epsilon, rho=cost.rho)
+                explanation = self._asker.explain(text, epsilon=cost.epsilon, rho=cost.rho)
                 return Result(pa.table({"explanation": explanation.details().splitlines()}))
-            answer = self.curator.ask(text, by=self.by, epsilon=cost.epsilon, rho=cost.rho)
+            answer = self._asker.ask(text, epsilon=cost.epsilon, rho=cost.rho)
             return Result(answer.with_margins(), answer)
-
-    def _policy_epsilon(self) -> Fraction | None:
-        analyst = self.curator.policy.budget_entry.analysts.get(self.by)
-        return analyst.each if analyst else None
 
     def _show(self, name: str) -> Result:
         """Return the cost that is set, or else the policy's default."""
-        cost = self._cost if self._cost != CostSetting() else CostSetting(epsilon=self._policy_epsilon())
+        cost = self._cost if self._cost != CostSetting() else CostSetting(epsilon=self._asker.each)
         value = getattr(cost, name)
         return Result(pa.table({name: pa.array([None if value is None else str(value)], pa.string())}))
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from discreet.curator.curator import Curator
 from discreet.curator.data_stamp import path_beside_ledger
+from discreet.kernel.errors import Refused
 from discreet.policy import Policy
 from discreet.publish.manifest import read_manifest, text_digest
 from discreet.publish.plan import PublicationPlan
@@ -20,6 +21,8 @@ def releases_folder(policy: Policy) -> Path:
 
 def publish_plan(curator: Curator, plan: PublicationPlan) -> Release:
     """Publish a plan in a folder of its own, named after its title and text; publishing the same plan again is free."""
+    if curator.policy.data.ledger == ":memory:":
+        raise Refused("publish: a ledger in memory has no place for releases. The owner must use a ledger file.")
     folder = releases_folder(curator.policy)
     folder.mkdir(mode=0o700, exist_ok=True)
     return curator.publish(plan, folder / folder_name(plan))
@@ -35,7 +38,7 @@ def folder_name(plan: PublicationPlan) -> str:
     ...     [tables.all]
     ...     sql = "SELECT COUNT(*) AS n FROM visits"
     ... '''))
-    'visits-2026-9f5b1c1d'
+    'visits-2026-23e8f3cc'
     """
     name = _UNSAFE.sub("-", plan.release.name.lower()).strip("-")[:100]
     return f"{name}-{text_digest(plan.text)[:8]}".lstrip("-")

@@ -17,6 +17,7 @@ from discreet.engines.interface import Tuning
 from discreet.kernel.errors import LedgerError
 from discreet.kernel.event import Receipt
 from discreet.kernel.ledger import Ledger
+from discreet.kernel.ledger.checkpoint import check_checkpoint
 from discreet.policy import Policy
 
 ENGINE_SHARE = 0.9  # of the time limit in strict mode; the rest is for noise and the ledger
@@ -136,6 +137,11 @@ class TimedLedger(Ledger):
         if self.turn:
             self.turn.end_stage()
         super().settle(receipt, answer)
+
+    def last_row(self) -> tuple[int, str]:
+        """Return the number and the hash of the last row, compared with the checkpoint."""
+        with self._read(check_checkpoint) as (_, chain):
+            return chain.last.seq, chain.last.hash
 
 
 def served_tuning(tuning: Tuning, clock: ReleaseClock) -> Tuning:

@@ -1,8 +1,9 @@
 """The service: one curator for many people, behind every interface."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from os import PathLike
 from typing import Any, Self, TypeVar
 
@@ -12,7 +13,7 @@ from discreet.answer.model import Answer, Explanation
 from discreet.answer.text import short_number
 from discreet.curator.curator import Curator
 from discreet.curator.open import open_engine_and_ledger, tuning_from_policy
-from discreet.kernel.errors import Failed, Refused
+from discreet.kernel.errors import DiscreetError, Failed, PolicyError, Refused
 from discreet.kernel.event import Event
 from discreet.policy import Policy
 from discreet.policy.declarations import DeclaredTable
@@ -21,9 +22,12 @@ from discreet.pricing.remaining_budget import BudgetStatus
 from discreet.publish.ledger_history import LedgerHistory, read_history
 from discreet.publish.plan import PublicationPlan
 from discreet.publish.publication import Release
+from discreet.server.answer_cache import AnswerCache
 from discreet.server.approvals import Approval, Approvals
 from discreet.server.errors import NotAllowed
+from discreet.server.event_log import log_event
 from discreet.server.executions import Executions
+from discreet.server.metrics import Metrics
 from discreet.server.people.failure_limit import MinuteLimit
 from discreet.server.people.person import Person, Role
 from discreet.server.people.registry import People
@@ -62,7 +66,8 @@ class Service:
         policy = curator.policy
         self.policy, self.curator, self.clock, self.ledger = policy, curator, clock, ledger
         self.people, self.approvals, self.rehearsal = People(policy), Approvals(policy), Rehearsal(policy)
-        self.executions = Executions(clock, ledger)
+        self.executions, self._answers = Executions(clock, ledger), AnswerCache(ledger)
+        self.metrics = Metrics(clock, self.executions)
         self._requests = MinuteLimit("requests", policy.server.requests_per_minute)
         self._light = ThreadPoolExecutor(_LIGHT_THREADS, thread_name_prefix="light")
 
@@ -108,7 +113,8 @@ class Service:
     def rehearse(self, person: Person, request: QueryRequest) -> Answer:
         """Answer a query on dummy data that follows from the policy alone; its numbers mean nothing."""
         self._admit(person, _ASKING, "ask")
-        return self.rehearsal.ask(request, person.by)
+        with _refusing_bad_arguments():
+            return self.rehearsal.ask(request, person.by)
 
     def budget(self, person: Person, by: str | None = None) -> BudgetStatus:
         """Return a person's own budget; auditors and owners may name an analyst, and see the total otherwise."""
@@ -132,6 +138,19 @@ class Service:
 
         A refusal is immediate. If this is cancelled, a query that has begun is charged, and its answer is stored.
         """
+        outcome = "cancelled"
+        try:
+            answer = await self._ask_and_wait(person, request)
+            outcome = "answered"
+        except DiscreetError as error:
+            outcome = "failed" if isinstance(error, Failed) else "refused" if isinstance(error, Refused) else "denied"
+            raise
+        finally:
+            self.metrics.count(outcome)
+            log_event("ask", outcome=outcome, by=person.name, sql=request.sql, purpose=request.purpose, key=request.key)
+        return answer
+
+    async def _ask_and_wait(self, person: Person, request: QueryRequest) -> Answer:
         self._admit(person, _ASKING, "ask")
         self._check_purpose(request)
         asked = self.clock.source.now()
@@ -147,7 +166,7 @@ class Service:
         return answer
 
     async def publish(self, person: Person, plan: str) -> Release:
-        """Publish a plan, given as text, beside the ledger; a plan of an analyst must be approved by the owner first."""
+        """Publish a plan, given as text, beside the ledger; the owner must approve a plan of an analyst first."""
         self._admit(person, _ASKING, "publish")
         parsed = PublicationPlan.parse(plan)
         asked, approval = self.clock.source.now(), None
@@ -156,12 +175,10 @@ class Service:
             amount = short_number(heading.epsilon or heading.rho or 0)
             cost = f"{'rho' if heading.epsilon is None else 'epsilon'} {amount} of the owner's budget"
             approval = self.approvals.require(person.by, plan, {"kind": "plan"}, cost=cost)
-        try:
-            release = await self.executions.run(person.name, lambda: publish_plan(self.curator, parsed))
-        finally:
-            await self._wait_to_leave(asked, was_stored=False)
+        release = await self.executions.run(person.name, lambda: publish_plan(self.curator, parsed))
         if approval:
             self.approvals.use(approval)
+        await self._wait_to_leave(asked, was_stored=False)
         return release
 
     def releases(self, person: Person) -> tuple[str, ...]:
@@ -217,10 +234,17 @@ class Service:
             raise Refused("purpose: the policy requires one. State in a few words what the answer is for.")
 
     def _stored_answer(self, person: Person, request: QueryRequest) -> Answer | None:
-        return self.curator.stored_answer(request.sql, key=request.key, **request.arguments(person.by))
+        found, last_row = self._answers.find(person.by, request)
+        if found is None:
+            with _refusing_bad_arguments():
+                found = self.curator.stored_answer(request.sql, key=request.key, **request.arguments(person.by))
+            if found is not None:
+                self._answers.add(person.by, request, found, last_row)
+        return found
 
     def _explain(self, person: Person, request: QueryRequest) -> Explanation:
-        return self.curator.explain(request.sql, **request.arguments(person.by))
+        with _refusing_bad_arguments():
+            return self.curator.explain(request.sql, **request.arguments(person.by))
 
     async def _execute(self, person: Person, request: QueryRequest) -> Answer:
         approval = await self.run_light(lambda: self._approval_of(person, request))
@@ -253,3 +277,14 @@ class Service:
         """Wait for the tick; in strict mode executions have waited already, and stored answers wait here."""
         if was_stored or not self.clock.is_strict:
             await self.clock.wait_for_release(asked)
+
+
+@contextmanager
+def _refusing_bad_arguments() -> Iterator[None]:
+    """Turn errors about arguments, which are checked before anything is charged, into refusals."""
+    try:
+        yield
+    except PolicyError:
+        raise
+    except (TypeError, ValueError) as error:
+        raise Refused(f"{error}.") from None
