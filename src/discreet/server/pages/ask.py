@@ -143,5 +143,6 @@ def _ask_page(
         data_budget=budget_text(service.policy.budget),
         data_odds=odds_of_budget(service.policy.budget),
         history=history,
+        waiting=service.waiting_approvals(person) if person.role is Role.ANALYST else (),
         **{**rest, **context},
     )

@@ -2,7 +2,7 @@
 
 import asyncio
 from functools import cache
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -25,6 +25,11 @@ def start_routes(pages: Pages) -> APIRouter:
         return pages.render(request, "start.html", current_session(pages, request), worlds=worlds, record=record)
 
     return router
+
+
+def prepare_start_page() -> None:
+    """Begin to make the content of the start page, so that the first visitor does not wait for it."""
+    Thread(target=first_page, name="start page", daemon=True).start()
 
 
 def first_page() -> tuple[str, str]:
