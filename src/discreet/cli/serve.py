@@ -37,6 +37,7 @@ def serve(  # noqa: PLR0913, PLR0917 - options of a command
     if (tls_cert is None) != (tls_key is None):
         usage_error("--tls-cert, --tls-key: give both or neither.")
     with exit_on_error():
+        from discreet.server.pages.start import prepare_start_page  # noqa: PLC0415 - an extra
         from discreet.server.run import ServeSettings, run  # noqa: PLC0415 - an extra
         from discreet.server.service import Service  # noqa: PLC0415 - as above
         from discreet.server.tls import ListenAddress, TlsFiles  # noqa: PLC0415 - as above
@@ -50,6 +51,8 @@ def serve(  # noqa: PLR0913, PLR0917 - options of a command
         settings.check()
         declared = Policy.load(policy)
         with log_for_owner(declared, log), _event_log(declared), Service.open(declared) as service:
+            if "http" in addresses:
+                prepare_start_page()
             asyncio.run(run(service, settings, lambda shown: _announce(declared, shown)))
 
 
