@@ -26,7 +26,7 @@ def main(package, tasks):
     warnings.simplefilter("ignore")
     job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     task = tasks[job["task"]]
-    if job["task"] == "publish":
+    if job["task"].startswith("publish"):
         result = []
         for number in range(job["runs"]):
             result.append(task(job))
