@@ -3,8 +3,8 @@
 Adapters run in the environment of their tool: this file needs the standard library only. A job is a JSON file with
 `task`, `data` (a CSV file), `out` and what the task needs:
 
-    publish     all questions, `runs` times: for each {question: [[key ..., value, low, high], ...]}; low and high are the
-                ends of the 95 % interval that the tool states, or None
+    publish     all questions, `runs` times: for each {question: [[key ..., value, low, high], ...]}; low and high are
+                the ends of the 95 % interval that the tool states, or None
     counts      the number of people in each of `keys` groups, of which a person is in at most `groups`, at `epsilon`
     sums        the sum of a value between 0 and 1 in each of `keys` groups; a person is in one group
     repeats     a budget of `epsilon`, and one count requested `requests` times at `each`: the answers, and the refusal

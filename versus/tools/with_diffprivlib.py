@@ -1,7 +1,8 @@
 """diffprivlib: its tools on arrays, with all that concerns patients done by hand.
 
-- Its privacy unit is a row, and it has no groups. So visits are limited to 24 per patient, chosen at random, with pandas;
-  every row then gets a 24th of epsilon (group privacy). A row is in one group only, so groups compose in parallel.
+- Its privacy unit is a row, and it has no groups. So visits are limited to 24 per patient, chosen at random, with
+  pandas; every row then gets a 24th of epsilon (group privacy). A row is in one group only, so groups compose in
+  parallel.
 - The mean is a sum over a count, with half of the share each: its own mean assumes that the number of rows is public.
 - It has no partition selection, so that diagnoses, whose codes are not public, cannot be counted.
 - It states no margins of error.
@@ -39,15 +40,11 @@ def publish(job):
         "visits": common.rows_of([[]], histogram(np.zeros(len(visits), int), 1, row)),
         "visits_by_ward": common.rows_of(names, histogram(ward, len(wards), row)),
         "visits_by_month": common.rows_of(by_month, histogram(month, months, row)),
-        "visits_by_ward_and_month": common.rows_of(
-            by_both, histogram(ward * months + month, len(wards) * months, row)
-        ),
+        "visits_by_ward_and_month": common.rows_of(by_both, histogram(ward * months + month, len(wards) * months, row)),
         "patients_by_ward": common.rows_of(
             names, histogram(pairs["ward"].map(wards.index).to_numpy(), len(wards), part / bounds["wards"])
         ),
-        "cost_by_ward": common.rows_of(
-            names, [tools.sum(values, epsilon=row, bounds=low_high) for values in grouped]
-        ),
+        "cost_by_ward": common.rows_of(names, [tools.sum(values, epsilon=row, bounds=low_high) for values in grouped]),
         "mean_cost_by_ward": common.rows_of(names, means),
         "median_cost_by_ward": common.rows_of(
             names, [tools.median(values, epsilon=row, bounds=low_high) for values in grouped]

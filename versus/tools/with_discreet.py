@@ -158,20 +158,20 @@ def _people(job, ledger, groups, epsilon):
 
 def repeats(job):
     """Request one count again and again: from the second time it is the stored answer, at no charge."""
-    answers = []
     with _people(job, ":memory:", 1, job["epsilon"]) as curator:
-        for _ in range(job["requests"]):
-            answers.append(
-                int(curator.ask("SELECT COUNT(*) AS n FROM people", epsilon=job["each"]).to_arrow()["n"][0].as_py())
-            )
+        answers = [_count(curator, job["each"]) for _ in range(job["requests"])]
         spent = job["epsilon"] - float(curator.budget().remaining.epsilon)
     return {"answers": answers, "refusal": None, "spent": spent}
+
+
+def _count(curator, epsilon):
+    return int(curator.ask("SELECT COUNT(*) AS n FROM people", epsilon=epsilon).to_arrow()["n"][0].as_py())
 
 
 def spend(job):
     """Spend a part of the budget; the ledger is a file."""
     curator = _people(job, Path(job["folder"]) / "people.ledger", 1, job["epsilon"])
-    curator.ask("SELECT COUNT(*) AS n FROM people", epsilon=job["spend"])
+    _count(curator, job["spend"])
 
 
 def remaining(job):

@@ -66,9 +66,7 @@ class Engine:
 
     def ask(self, name, rows, keys, metric, bounds):
         stated = metric in (Metrics.COUNT, Metrics.PRIVACY_ID_COUNT, Metrics.SUM)
-        params = AggregateParams(
-            metrics=[metric], noise_kind=NoiseKind.LAPLACE, output_noise_stddev=stated, **bounds
-        )
+        params = AggregateParams(metrics=[metric], noise_kind=NoiseKind.LAPLACE, output_noise_stddev=stated, **bounds)
         extractors = pipeline_dp.DataExtractors(
             privacy_id_extractor=lambda row: row[0],
             partition_extractor=lambda row: row[1],

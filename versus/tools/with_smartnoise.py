@@ -42,14 +42,12 @@ def publish(job):
         "cost_by_ward": ask(table, columns, rows, part, ["ward"], "SUM(cost)"),
         "mean_cost_by_ward": ask(table, columns, rows, part / 2, ["ward"], "AVG(cost)"),
         "median_cost_by_ward": "no: no quantiles",
-        "visits_by_diagnosis": ask(
-            table, columns, rows, part, ["diagnosis"], "COUNT(*)", protocol["privacy"]["delta"]
-        ),
+        "visits_by_diagnosis": ask(table, columns, rows, part, ["diagnosis"], "COUNT(*)", protocol["privacy"]["delta"]),
         "patients_by_visits": ask(patients, by_bin, 1, part, ["visits"], "COUNT(*)"),
     }
 
 
-def ask(table, columns, rows, epsilon, keys, total, delta=None):
+def ask(table, columns, rows, epsilon, keys, total, delta=None):  # noqa: PLR0913, PLR0917 - a question
     """Return the cells of one query; without a delta, its keys are public."""
     reader, query = _reader(table, columns, rows, epsilon, delta), _query(keys, total)
     accuracy = reader.get_simple_accuracy(query, 0.05)[-1]
@@ -88,9 +86,8 @@ def _grouped(job, total):
 
 def repeats(job):
     """Request one count again and again; the odometer of the reader says what was spent."""
-    reader, answers = _reader(pd.read_csv(job["data"]), PEOPLE, 1, job["each"]), []
-    for _ in range(job["requests"]):
-        answers.append(reader.execute(_query([], "COUNT(*)"))[1][0])
+    reader = _reader(pd.read_csv(job["data"]), PEOPLE, 1, job["each"])
+    answers = [reader.execute(_query([], "COUNT(*)"))[1][0] for _ in range(job["requests"])]
     return {"answers": answers, "refusal": None, "spent": float(reader.odometer.spent[0])}
 
 
