@@ -79,9 +79,9 @@ def settings(protocol):
     }
 
 
-def table(head, rows):
-    """Return a table: the first column on the left, numbers on the right."""
-    lines = [head, ["---", *["--:"] * (len(head) - 1)], *rows]
+def table(head, rows, align="---"):
+    """Return a table; numbers are aligned with `--:`."""
+    lines = [head, ["---", *[align] * (len(head) - 1)], *rows]
     return "".join("| " + " | ".join(map(str, line)) + " |\n" for line in lines)
 
 
@@ -96,6 +96,7 @@ def versions(tools):
 
 def in_short(own, protocol):
     best = [lowest(own, question) for question in protocol["questions"]]
+    left = protocol["crash"]["epsilon"] - protocol["crash"]["spend"]
     lines = {
         "questions answered by the tool itself": lambda name, tool: expressed(name, tool)[0],
         "answered with work by hand": lambda name, tool: expressed(name, tool)[1],
@@ -104,10 +105,11 @@ def in_short(own, protocol):
         "cells whose interval contains the truth": lambda _, tool: coverage(tool),
         "publications that add up": lambda name, tool: adding_up(tool) if claim(name, "adds_up") else NOT_CLAIMED,
         "answers beyond the budget": lambda name, tool: beyond_budget(name, tool, protocol["attacks"]),
-        "believed left after `kill -9` (truth: 0.6)": remaining,
+        f"believed left after `kill -9` (truth: {left:g})": remaining,
         "epsilon proven, count / sum (claim: 1)": lambda _, tool: proven(tool),
     }
-    return table(["", *map(label, own)], [[what, *(of(*item) for item in own.items())] for what, of in lines.items()])
+    rows = [[what, *(of(*item) for item in own.items())] for what, of in lines.items()]
+    return table(["", *map(label, own)], rows, "--:")
 
 
 def errors(ran, protocol):
@@ -116,7 +118,7 @@ def errors(ran, protocol):
         best = lowest(ran, question)
         cells = [(name, interval(found) if (found := values(tool, question)) else "no") for name, tool in ran.items()]
         rows.append([asked["text"], *(f"**{text}**" if name in best else text for name, text in cells)])
-    return table(["", *map(label, ran)], rows)
+    return table(["", *map(label, ran)], rows, "--:")
 
 
 def by_hand(own, questions):
@@ -136,8 +138,9 @@ def scores(ran, protocol, key):
     rows = []
     for question, asked in protocol["questions"].items():
         each = [values(tool, question, key) for tool in stating.values()]
-        rows.append([asked["text"], *(interval(found) if found else "" for found in each)])
-    return table(["", *map(label, stating)], rows)
+        highest = 100 if key == "coverage" else math.inf
+        rows.append([asked["text"], *(interval(found, highest) if found else "" for found in each)])
+    return table(["", *map(label, stating)], rows, "--:")
 
 
 def additivity(ran):
@@ -157,11 +160,11 @@ def attacks(own, asked):
             continue
         kinds = (scoring.share_interval(*found[kind]) for kind in ("differencing", "reconstruction"))
         shares = [written([100 * share for share in bounds]) for bounds in kinds]
-        repeats, refusal = found["repeats"], found["repeats"]["refusal"] or "none"
+        repeats, refusal = found["repeats"], (found["repeats"]["refusal"] or "none").split(":")[0]
         told = f"{repeats['answered']} of {asked['repeats']['requests']}"
         if repeats["different"] == 1:
             told, refusal = f"{told}: the same stored answer", "not needed"
-        rows.append([label(name), *shares, told, refusal.replace("|", " "), claim(name, "budget") or NOT_CLAIMED])
+        rows.append([label(name), *shares, told, refusal, claim(name, "budget") or NOT_CLAIMED])
     return table(
         ["tool", "differencing", "reconstruction", "requests answered", "refusal", "claimed of a budget"], rows
     )
@@ -169,7 +172,7 @@ def attacks(own, asked):
 
 def crash(own):
     rows = [
-        [label(name), tool["crash"].get("remaining", "not measured"), claim(name, "durable") or NOT_CLAIMED]
+        [label(name), f"{tool['crash'].get('remaining', 'not measured')}", claim(name, "durable") or NOT_CLAIMED]
         for name, tool in own.items()
     ]
     return table(["tool", "believes that is left", "claimed"], rows)

@@ -1,5 +1,7 @@
 """What the stored results of a tool amount to: numbers for the page, and short texts where there is none."""
 
+import math
+
 from versus import running, scoring
 
 KNOWN = running.tools()
@@ -58,7 +60,7 @@ def coverage(tool):
         cells = sum(intervals["cells"] for intervals in scored)
         if cells:
             shares.append(100 * sum(intervals["coverage"] * intervals["cells"] for intervals in scored) / cells)
-    return f"{interval(shares)} %" if shares else NO_PRINT
+    return f"{interval(shares, 100)} %" if shares else NO_PRINT
 
 
 def adding_up(tool):
@@ -94,9 +96,10 @@ def proven(tool):
     return " / ".join(f"{audit[task]['proven']:.2f}" for task in ("counts", "sums"))
 
 
-def interval(found):
-    """Write the mean of scores with its 95 % interval."""
-    return written(scoring.mean_interval(found))
+def interval(found, highest=math.inf):
+    """Write the mean of scores with its 95 % interval; no score is below 0, and shares are at most 100."""
+    mean, low, high = scoring.mean_interval(found)
+    return written((mean, max(0, low), min(highest, high)))
 
 
 def written(bounds):

@@ -34,7 +34,7 @@ def publish(job):
     grouped = [cost[ward == place] for place in range(len(wards))]
     sums = [tools.sum(values, epsilon=row / 2, bounds=low_high) for values in grouped]
     lengths = histogram(ward, len(wards), row / 2)
-    means = [total / max(1, length) for total, length in zip(sums, lengths, strict=True)]
+    means = np.clip([total / max(1, length) for total, length in zip(sums, lengths, strict=True)], *low_high)
     patients = np.searchsorted([2, 3, 6, 13], each, side="right")
     return {
         "visits": common.rows_of([[]], histogram(np.zeros(len(visits), int), 1, row)),

@@ -46,7 +46,9 @@ def publish(job):
     found["cost_by_ward"] = by_ward("cost_by_ward", cost.dp.sum((low, high)).alias("n"))
     sums = by_ward("mean: sum", cost.dp.sum((low, high)).alias("n"))
     lengths = {ward: n for ward, n, *_ in by_ward("mean: length", number)}
-    found["mean_cost_by_ward"] = [[ward, s / max(1, lengths[ward]), None, None] for ward, s, *_ in sums]
+    found["mean_cost_by_ward"] = [
+        [ward, min(max(low, total / max(1, lengths[ward])), high), None, None] for ward, total, *_ in sums
+    ]
     few = simple.query().truncate_num_groups(bounds["wards"], by=["ward"], keep="first")
     few = few.truncate_per_group(bounds["per_group"], by=["ward"]).group_by("ward")
     median = few.agg(cost.dp.median(list(range(low, high + 1, 10))).alias("n")).with_keys(wards)
