@@ -29,9 +29,8 @@ def main(words):
 def measure(wanted):
     """Measure these tools, or all, and store the results after each."""
     protocol = hospital.protocol()
-    stored = results.load() if wanted else None
-    if stored is None or stored["fixed"] != results.file_hashes():
-        stored = {"fixed": results.file_hashes(), "tools": {}, "tampering": {}}
+    if not wanted:
+        results.FILE.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         visits = hospital.visits(protocol["data"])
@@ -42,12 +41,10 @@ def measure(wanted):
         for name, tool in running.tools().items():
             if not wanted or name in wanted:
                 began = time.monotonic()
-                stored["tools"][name] = of_tool(name, tool, protocol, truth, folder)
+                results.put(["tools", name], of_tool(name, tool, protocol, truth, folder))
                 say(name, f"done in {time.monotonic() - began:.0f} s")
-                results.store(stored)
         if not wanted or "discreet" in wanted:
-            stored["tampering"] = of_tampering(protocol, folder)
-            results.store(stored)
+            results.put(["tampering"], of_tampering(protocol, folder))
 
 
 def of_tool(name, tool, protocol, truth, folder):
