@@ -13,6 +13,7 @@ from discreet.server.errors import RateLimited
 from discreet.server.pages.answer_view import AnswerView
 from discreet.server.pages.budget_words import BudgetView, budget_text, odds_of_budget
 from discreet.server.pages.downloads import answer_file
+from discreet.server.pages.examples import example_questions
 from discreet.server.pages.forecasts import NOT_ANSWERED, Forecast, fields_of, forecast_of, read_question, refusal_of
 from discreet.server.pages.forms import read_form
 from discreet.server.pages.guards import PageRoute, session_of
@@ -77,7 +78,7 @@ async def _show_forecast(pages: Pages, request: Request, session: Session) -> Re
     if fields["sql"].strip():
         forecast = await pages.service.run_light(lambda: forecast_of(pages.service, session.person, fields))
     if _FRAGMENT in request.headers:
-        return pages.render(request, "_forecast.html", session, forecast=forecast, view=None)
+        return pages.render(request, "_forecast.html", session, forecast=forecast, view=None, examples=())
     return _ask_page(pages, request, session, fields, forecast=forecast)
 
 
@@ -138,6 +139,7 @@ def _ask_page(
         fields=values,
         tables=tables,
         words=completion_words(tables),
+        examples=example_questions(service.tables(person)),
         needs_purpose=bool(service.policy.server.purpose),
         budget=BudgetView.of_status(service.budget(person)),
         data_budget=budget_text(service.policy.budget),
