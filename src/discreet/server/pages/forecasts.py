@@ -81,11 +81,12 @@ def forecast_of(service: Service, person: Person, fields: Mapping[str, str]) -> 
     except NOT_ANSWERED as error:
         return Forecast(refusal_of(service, person, fields, str(error)))
     paid, status = explanation.paid or ZERO_LOSS, service.budget(person)
+    exact = error_forecast_sentences(explanation)
     return Forecast(
         headline=_headline(status, paid),
         cost=tuple(cost_forecast_sentences(explanation)),
-        margins=tuple(map(margin_words, error_forecast_sentences(explanation))),
-        notes=tuple(filter(None, (explanation.groups, *explanation.bounds, *explanation.notes))),
+        margins=tuple(margin_words(sentence.partition("; ")[0]) for sentence in exact),
+        notes=tuple(filter(None, (*exact, explanation.groups, *explanation.bounds, *explanation.notes))),
         more=more_text(questions_left(status, paid)) if paid != ZERO_LOSS else "",
         odds=odds_of(paid) if paid != ZERO_LOSS else "",
     )
@@ -100,8 +101,8 @@ def _headline(status: BudgetStatus, paid: Loss) -> str:
 def margin_words(sentence: str) -> str:
     """Return the forecast of a margin; one that depends on the size of a group is given for two sizes.
 
-    >>> margin_words("mean: ± 9e+06 to 1.7e+07 divided by the number of values in the group, if that is large; noise.")
-    'mean: at most ± 17,000 in a group of 1,000 values, ± 1,700 in one of 10,000; noise.'
+    >>> margin_words("mean: ± 9e+06 to 1.7e+07 divided by the number of values in the group, if that is large")
+    'mean: at most ± 17,000 in a group of 1,000 values, ± 1,700 in one of 10,000'
     """
 
     def for_sizes(found: re.Match[str]) -> str:
