@@ -55,6 +55,16 @@ def test_an_arrow_stream_has_the_same_numbers_and_the_metadata(serving):
     assert b"receipt" in table.schema.metadata[b"discreet"]
 
 
+def test_csv_has_the_numbers_and_their_margins(serving):
+    client = serving().client()
+    body = client.post("/api/v1/ask", json=ASK).json()
+    response = client.post("/api/v1/ask", json=ASK, headers={"Accept": "text/csv"})
+    assert response.headers["content-type"].startswith("text/csv")
+    header, *rows = response.text.splitlines()
+    assert header.startswith('"ward","n","n_margin"')
+    assert [row.split(",")[1] for row in rows] == [str(row["n"]) for row in body["rows"]]
+
+
 def test_explaining_and_rehearsing_charge_nothing_and_the_budget_shows_what_is_spent(serving):
     server = serving()
     client = server.client()

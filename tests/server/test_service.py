@@ -1,6 +1,7 @@
 """One service for many people: roles, limits, fair turns; nothing that is free waits for a running question."""
 
 import asyncio
+import json
 import threading
 from fractions import Fraction
 
@@ -112,6 +113,11 @@ def test_a_purpose_is_refused_if_it_is_missing_where_the_policy_requires_one(ser
         with pytest.raises(dc.Refused, match="purpose"):
             asyncio.run(service.ask(ana, request(purpose=purpose)))
     assert asyncio.run(service.ask(ana, request(purpose="ward planning"))).paid.epsilon == Fraction(1, 10)
+    (event,) = service.ledger.events()
+    assert json.loads(event.question)["stated_purpose"] == "ward planning"
+    assert asyncio.run(service.ask(ana, request(purpose="another"))).paid.epsilon == 0
+    with pytest.raises(dc.Refused, match="purpose"):
+        asyncio.run(service.ask(ana, request("SELECT SUM(cost) AS s FROM visits", purpose="x" * 201)))
 
 
 def test_a_costly_question_waits_for_the_owners_approval_which_is_used_once(served):

@@ -252,7 +252,9 @@ class Service:
 
     def _ask(self, person: Person, request: QueryRequest, approval: Approval | None) -> Answer:
         try:
-            return self.curator.ask(request.sql, key=request.key, **request.arguments(person.by))
+            return self.curator.ask(
+                request.sql, key=request.key, purpose=request.purpose, **request.arguments(person.by)
+            )
         except Refused:
             approval = None  # not charged, so it can still be used
             raise
