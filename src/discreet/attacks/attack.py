@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from discreet.attacks.defences import BUILT_IN_DEFENCES, OWN, Defence, DefenceChoice, parse_defence, promised_delta
-from discreet.attacks.evidence import AttackEvidence
-from discreet.attacks.result import AttackResult, exposure_by_rarity
+from discreet.attacks.result import AttackEvidence, AttackResult, exposure_by_rarity
 from discreet.attacks.validation import random_generator, require_type
 from discreet.kernel.numbers import Number, as_integer
 

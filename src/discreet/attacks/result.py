@@ -8,10 +8,16 @@ from typing import Any
 import numpy as np
 
 from discreet.attacks.defences import Defence, epsilon_text
-from discreet.attacks.evidence import AttackEvidence, ImpliedEpsilon
+from discreet.attacks.evidence import (
+    BitEvidence,
+    EventEvidence,
+    GuessEvidence,
+    ImpliedEpsilon,
+)
 from discreet.attacks.scores import RocCurve, ScoreEvidence
 from discreet.audit.binomial import Proportion
 
+AttackEvidence = GuessEvidence | BitEvidence | EventEvidence | ScoreEvidence
 # Details of attacks on models.
 MODEL, ACCURACY_ON_MEMBERS, ACCURACY_ON_NON_MEMBERS = "model", "accuracy on members", "accuracy on non-members"
 

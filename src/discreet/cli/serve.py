@@ -39,6 +39,7 @@ def serve(  # noqa: PLR0913, PLR0917 - options of a command
         usage_error("--tls-cert, --tls-key: give both or neither.")
     with exit_on_error():
         try:
+            from discreet.server.pages.start import prepare_start_page  # noqa: PLC0415 - an extra
             from discreet.server.run import ServeSettings, run  # noqa: PLC0415 - an extra
         except ModuleNotFoundError as missing:
             raise PolicyError(f"serve needs {missing.name}: pip install 'discreet[server]'") from None

@@ -9,16 +9,18 @@ import numpy as np
 from discreet.attacks.aggregates import subset_oracles
 from discreet.attacks.aggregates.census import census
 from discreet.attacks.aggregates.linear_reconstruction import METHODS, Method, expected_accuracy, guess_bits
-from discreet.attacks.aggregates.plots import ERROR_KEY, draw_accuracy_by_error
 from discreet.attacks.attack import Attack, Game, Outcome, Release, choice, whole
 from discreet.attacks.data.blocks import Blocks
 from discreet.attacks.data.secret_bits import SECRETS, Secrets
 from discreet.attacks.defences import CURATOR, EASY, NOTHING, DefenceChoice
-from discreet.attacks.evidence import AttackEvidence, BitEvidence, GuessEvidence
+from discreet.attacks.evidence import BitEvidence, GuessEvidence
 from discreet.attacks.result import AttackResult
 from discreet.attacks.validation import finite_array
 from discreet.kernel.numbers import Number, as_nonnegative
+from discreet.plotting import GREY, INK, RED, format_plain_numbers
 
+MIN_ERROR, _MAX_ERROR = 0.05, 8.0
+ERROR_KEY = "error of a share, in units of 1/sqrt(n)"
 Questions = Literal["random subsets", "one by one"]
 
 
@@ -95,7 +97,7 @@ def _play(game: Game) -> Outcome:
     )
 
 
-def _evidence(secrets: Secrets, is_right: np.ndarray) -> AttackEvidence:
+def _evidence(secrets: Secrets, is_right: np.ndarray) -> BitEvidence | GuessEvidence:
     if secrets.bits.all() or not secrets.bits.any():  # all bits are equal: there are no two groups to compare
         return GuessEvidence(int(is_right.sum()), len(is_right), prior=min(secrets.prior, 1 - 1e-9))
     return BitEvidence.from_guesses(is_right, secrets.bits, secrets.prior)
@@ -140,6 +142,33 @@ def _details(game: Game, subsets: np.ndarray, answer_error: float) -> dict[str, 
         is_sql = subset_oracles.is_asked_in_sql(subsets)
         details["answered"] = "in SQL" if is_sql else "by the mechanism, as one vector"
     return details
+
+
+def draw_accuracy_by_error(
+    axes: Any, *, shape: tuple[int, int], answer_error: float, accuracy: float, bit_rate: float
+) -> None:
+    """Draw the accuracy of least squares against the error of the answers, and mark this run."""
+    questions, people = shape
+    here = max(answer_error / np.sqrt(people), MIN_ERROR)
+    if questions > people:
+        draw_theory(axes, shape, max(_MAX_ERROR, 1.5 * here), bit_rate)
+    axes.plot([here], [accuracy], "o", color=RED, ms=6, label="this run")
+    finish_axes(axes, max(bit_rate, 1 - bit_rate), "guessing")
+
+
+def draw_theory(axes: Any, shape: tuple[int, int], max_error: float, bit_rate: float = 1 / 2) -> None:
+    """Draw the theoretical accuracy of least squares up to this error."""
+    questions, people = shape
+    errors = np.geomspace(MIN_ERROR, max_error, 160)
+    theory = [expected_accuracy(people, questions, error * np.sqrt(people), bit_rate) for error in errors]
+    axes.plot(errors, theory, color=GREY, lw=1.2, label="least squares, in theory")
+
+
+def finish_axes(axes: Any, guessing: float, label: str) -> None:
+    """Label the axes, and draw the line of guessing."""
+    axes.axhline(guessing, color=INK, ls=":", lw=1, label=label)
+    axes.set(xscale="log", ylim=(0.4, 1.04), xlabel=ERROR_KEY, ylabel="share of bits reconstructed")
+    format_plain_numbers(axes.xaxis)
 
 
 SUBSET_RELEASES = {

@@ -1,8 +1,7 @@
 """Two reductions: membership inference from reconstruction, and reconstruction from membership inference."""
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +12,7 @@ from discreet.attacks.aggregates.subset_oracles import exact_sums
 from discreet.attacks.attack import Attack, Game, Outcome, Release, choice
 from discreet.attacks.data.secret_bits import ROSTER, STUDY, Secrets, Study
 from discreet.attacks.defences import CURATOR, EASY, NOTHING, DefenceChoice
-from discreet.attacks.evidence import BitEvidence, EventEvidence, ImpliedEpsilon
+from discreet.attacks.evidence import BitEvidence, EventEvidence
 from discreet.attacks.private_answers import ask_curator
 from discreet.attacks.result import AttackResult
 from discreet.attacks.validation import finite_array
@@ -53,44 +52,6 @@ def _user_means(game: Game) -> np.ndarray:
     returned = game.ask_user(game.data.values.copy(), game.data.secrets.copy())
     shape = (2, game.data.values.shape[1])
     return finite_array(returned, shape, "the defence (means without and with the secret)")
-
-
-@dataclass(frozen=True)
-class SubstitutionEvidence:
-    """Evidence from a game that substitutes a record: two steps of the add/remove relation.
-
-    >>> from discreet.audit.binomial import Proportion
-    >>> bits = BitEvidence(Proportion(450, 500), Proportion(450, 500))
-    >>> evidence = SubstitutionEvidence(bits)
-    >>> evidence.ceiling(1) == bits.ceiling(2), evidence.implied().low == bits.implied().low / 2
-    (True, True)
-    """
-
-    baseline_name: ClassVar[str] = BitEvidence.baseline_name
-    game: BitEvidence
-
-    @property
-    def success(self) -> float:
-        """The attack's success."""
-        return self.game.success
-
-    @property
-    def baseline(self) -> float:
-        """The success without the person's data."""
-        return self.game.baseline
-
-    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return a confidence interval of the attack's success."""
-        return self.game.interval(confidence)
-
-    def implied(self, delta: float = 0.0, confidence: float = 0.95) -> ImpliedEpsilon:
-        """Return half of the epsilon implied between the two records."""
-        between_records = self.game.implied(_require_zero_delta(delta), confidence)
-        return ImpliedEpsilon(between_records.estimate / 2, between_records.low / 2, between_records.high / 2)
-
-    def ceiling(self, epsilon: float, delta: float = 0.0) -> float:
-        """Return the highest success at 2 · epsilon."""
-        return self.game.ceiling(2 * epsilon, _require_zero_delta(delta))
 
 
 def membership_from_reconstruction(
@@ -175,7 +136,7 @@ def _reconstruct_secrets(game: Game) -> Outcome:
     return Outcome(
         "of bits reconstructed",
         # Another secret moves a person from one group to the other: a removal and an addition.
-        SubstitutionEvidence(BitEvidence.from_guesses(is_right, has_secret, max(share, 1 - share))),
+        BitEvidence.from_guesses(is_right, has_secret, max(share, 1 - share), steps=2),
         _details(study, scores, group_scores(study.non_members, means, study.rates)),
         hit=is_right,
         rarity=_surprisal(study),
@@ -231,12 +192,6 @@ def _details(study: Study, scores: np.ndarray, non_member_scores: np.ndarray) ->
 def _surprisal(study: Study) -> np.ndarray:
     chances = np.where(study.values, study.rates, 1 - study.rates)
     return np.asarray(-np.log(chances).sum(axis=1))
-
-
-def _require_zero_delta(delta: float) -> float:
-    if delta:
-        raise ValueError("delta must be 0: for substitution its group-privacy bound depends on epsilon")
-    return 0.0
 
 
 _MEMBERSHIP = Attack(

@@ -9,6 +9,7 @@ from discreet.attacks.attack import Attack, Game, Outcome
 from discreet.attacks.data.labelled_data import SENSITIVE, SensitiveAttributeData
 from discreet.attacks.defences import DefenceChoice
 from discreet.attacks.evidence import EventEvidence
+from discreet.attacks.models.adapters import EasyFix
 from discreet.attacks.models.difficulty import (
     DifficultyLevels,
     fit_levels,
@@ -29,7 +30,6 @@ from discreet.attacks.models.membership_inference import (
 from discreet.attacks.models.target_models import (
     DELTA,
     MODEL_SETTINGS,
-    EasyFix,
     TargetKind,
     model_name,
     model_releases,
@@ -237,9 +237,8 @@ def log_odds_by_value(
         stabilise_variance(own_confidence(shadow_models.confidences(rows), y)), np.tile(is_non_member, people.values)
     )
     target_scores = stabilise_variance(own_confidence(target_models.confidences(rows), y))
-    log_odds = np.array(
-        [membership_log_odds(levels, zero_sums(non_member_sums), non_member_sums, each) for each in target_scores]
-    )
+    unseen = zero_sums(non_member_sums)
+    log_odds = np.array([membership_log_odds(levels, unseen, non_member_sums, each) for each in target_scores])
     return np.swapaxes(log_odds.reshape(len(target_scores), people.values, -1), 1, 2)
 
 

@@ -9,7 +9,8 @@ from discreet.attacks.attack import Attack, Game, Outcome, choice, whole
 from discreet.attacks.data.dose_cohort import COHORT, DoseCohort
 from discreet.attacks.defences import DefenceChoice
 from discreet.attacks.evidence import EventEvidence
-from discreet.attacks.models.dose_models import RELEASES, DoseModel, DoseModelKind, user_dose_model
+from discreet.attacks.models.adapters import Predictor
+from discreet.attacks.models.dose_models import RELEASES, DoseModelKind, user_dose_model
 from discreet.attacks.models.plots import draw_member_rates
 from discreet.attacks.result import AttackResult, format_gain
 from discreet.kernel.numbers import Number, as_integer
@@ -68,11 +69,11 @@ def _play(game: Game) -> Outcome:
     )
 
 
-def guess_genotypes(model: DoseModel, known: np.ndarray, dose: np.ndarray, prior: np.ndarray) -> np.ndarray:
+def guess_genotypes(model: Predictor, known: np.ndarray, dose: np.ndarray, prior: np.ndarray) -> np.ndarray:
     """Return the most likely genotype of each patient, given the known fields, the dose, and the prior.
 
-    >>> from discreet.attacks.models.dose_models import AverageDoseTable
-    >>> model = AverageDoseTable(np.array([[20.0] * 4, [30.0] * 4, [40.0] * 4]), (0, 9))
+    >>> from discreet.attacks.models.dose_models import average_doses
+    >>> model = average_doses(np.array([[20.0] * 4, [30.0] * 4, [40.0] * 4]), (0, 9))
     >>> guess_genotypes(model, np.full((3, 1), 5.0), np.array([18.0, 29.0, 55.0]), np.full(3, 1 / 3)).tolist()
     [0, 1, 2]
     """

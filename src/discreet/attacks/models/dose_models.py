@@ -1,8 +1,7 @@
 """Models of a dose: non-private, with the easy fix, and private."""
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, Protocol
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +10,7 @@ import discreet as dc
 from discreet.attacks.attack import Game, Release
 from discreet.attacks.data.dose_cohort import DoseCohort
 from discreet.attacks.defences import CURATOR, EASY, NOTHING
-from discreet.attacks.models.adapters import checked_predictor
+from discreet.attacks.models.adapters import Predictor, checked_predictor
 from discreet.attacks.private_answers import ask_curator
 
 DoseModelKind = Literal["linear", "tree"]
@@ -21,36 +20,14 @@ _BAND_COUNT = 4  # equal-width bands of the first field, for the curator's table
 _AVERAGES_SQL = "SELECT genotype, band, AVG(dose) AS dose FROM data GROUP BY genotype, band"
 
 
-class DoseModel(Protocol):
-    """The attacker's view of a model: the recommended dose for any features."""
-
-    def predict(self, X: np.ndarray) -> Any:
-        """Return one dose per row; a row is the known fields and the genotype last."""
-        ...
+def rounded(model: Predictor, step: float) -> Predictor:
+    """Return a model whose recommended doses are rounded."""
+    return Predictor(lambda X: np.rint(np.asarray(model.predict(X)) / step) * step)
 
 
-@dataclass(frozen=True)
-class RoundedDoseModel:
-    """A model whose recommended doses are rounded."""
-
-    model: DoseModel
-    step: float
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        """Return the rounded doses."""
-        return np.asarray(np.rint(np.asarray(self.model.predict(X)) / self.step) * self.step)
-
-
-@dataclass(frozen=True)
-class AverageDoseTable:
-    """A table of average doses by genotype and band of the first field."""
-
-    cells: np.ndarray
-    first_field_bounds: tuple[float, float]
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        """Return the average doses of the rows' cells."""
-        return np.asarray(self.cells[X[:, -1].astype(int), band_indices(X[:, 0], self.first_field_bounds)])
+def average_doses(cells: np.ndarray, first_field_bounds: tuple[float, float]) -> Predictor:
+    """Return a model that reads a table of average doses by genotype and band of the first field."""
+    return Predictor(lambda X: cells[X[:, -1].astype(int), band_indices(X[:, 0], first_field_bounds)])
 
 
 def band_indices(values: np.ndarray, bounds: tuple[float, float]) -> np.ndarray:
@@ -63,39 +40,37 @@ def band_indices(values: np.ndarray, bounds: tuple[float, float]) -> np.ndarray:
     return np.clip((values - low) / (high - low) * _BAND_COUNT, 0, _BAND_COUNT - 1).astype(int)
 
 
-def _fit_linear(patients: DoseCohort) -> DoseModel:
+def _fit_linear(patients: DoseCohort) -> Predictor:
     from sklearn.linear_model import LinearRegression  # noqa: PLC0415 - an extra
 
-    model: DoseModel = LinearRegression().fit(patients.features(), patients.dose)
-    return model
+    return Predictor(LinearRegression().fit(patients.features(), patients.dose).predict)
 
 
-def _fit_tree(patients: DoseCohort, min_leaf_size: int) -> DoseModel:
+def _fit_tree(patients: DoseCohort, min_leaf_size: int) -> Predictor:
     from sklearn.tree import DecisionTreeRegressor  # noqa: PLC0415 - an extra
 
     # scikit-learn breaks ties between equal columns at random: fix the seed, so that the same patients give one tree.
     tree = DecisionTreeRegressor(min_samples_leaf=min_leaf_size, random_state=0)
-    model: DoseModel = tree.fit(patients.features(), patients.dose)
-    return model
+    return Predictor(tree.fit(patients.features(), patients.dose).predict)
 
 
-def _fit_easily(game: Game, patients: DoseCohort) -> DoseModel:
+def _fit_easily(game: Game, patients: DoseCohort) -> Predictor:
     if game.settings.model == "tree":
         return _fit_tree(patients, _MIN_LEAF_SIZE)
-    return RoundedDoseModel(_fit_linear(patients), _ROUNDING_STEP)
+    return rounded(_fit_linear(patients), _ROUNDING_STEP)
 
 
-def _fit_privately(game: Game, patients: DoseCohort) -> DoseModel:
+def _fit_privately(game: Game, patients: DoseCohort) -> Predictor:
     if game.settings.model == "tree":
         return private_averages(patients, game.epsilon)
     low, high = patients.bounds
-    model: DoseModel = dc.learn.LinearRegression(
+    model = dc.learn.LinearRegression(
         epsilon=game.epsilon, bounds=([*low, 0], [*high, 2]), target_bounds=patients.dose_bounds
-    ).fit(patients.features(), patients.dose)
-    return model
+    )
+    return Predictor(model.fit(patients.features(), patients.dose).predict)
 
 
-def private_averages(patients: DoseCohort, epsilon: Fraction) -> DoseModel:
+def private_averages(patients: DoseCohort, epsilon: Fraction) -> Predictor:
     """Return the private counterpart of a tree: private averages in cells that do not depend on the data."""
     bounds = float(patients.bounds[0][0]), float(patients.bounds[1][0])
     band, dose = band_indices(patients.known[:, 0], bounds), np.clip(patients.dose, *patients.dose_bounds)
@@ -105,10 +80,10 @@ def private_averages(patients: DoseCohort, epsilon: Fraction) -> DoseModel:
     for row in ask_curator(frame, _AVERAGES_SQL, epsilon, columns).to_pylist():
         if row["dose"] is not None:
             cells[row["genotype"], row["band"]] = row["dose"]
-    return AverageDoseTable(cells, bounds)
+    return average_doses(cells, bounds)
 
 
-def user_dose_model(game: Game, patients: DoseCohort) -> DoseModel:
+def user_dose_model(game: Game, patients: DoseCohort) -> Predictor:
     """Return the model that the user's defence fits."""
     return checked_predictor(game.ask_user(patients))
 

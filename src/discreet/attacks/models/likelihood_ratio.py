@@ -7,6 +7,7 @@ import numpy as np
 from discreet.attacks.attack import Attack, Game, Outcome, choice
 from discreet.attacks.data.labelled_data import LABELLED, LabelledData
 from discreet.attacks.defences import DefenceChoice
+from discreet.attacks.models.adapters import EasyFix
 from discreet.attacks.models.difficulty import fit_levels, membership_log_odds, stabilise_variance, sum_confidences
 from discreet.attacks.models.membership_inference import (
     check_people,
@@ -18,7 +19,6 @@ from discreet.attacks.models.membership_inference import (
 from discreet.attacks.models.target_models import (
     DELTA,
     MODEL_SETTINGS,
-    EasyFix,
     TargetKind,
     model_releases,
     user_service,

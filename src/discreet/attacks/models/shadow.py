@@ -8,6 +8,7 @@ import numpy as np
 from discreet.attacks.attack import Attack, Game, Outcome, choice
 from discreet.attacks.data.labelled_data import LABELLED, LabelledData
 from discreet.attacks.defences import DefenceChoice
+from discreet.attacks.models.adapters import EasyFix
 from discreet.attacks.models.membership_inference import (
     TrainedModels,
     check_people,
@@ -19,7 +20,6 @@ from discreet.attacks.models.membership_inference import (
 from discreet.attacks.models.target_models import (
     DELTA,
     MODEL_SETTINGS,
-    EasyFix,
     TargetKind,
     model_releases,
     user_service,

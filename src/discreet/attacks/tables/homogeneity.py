@@ -14,12 +14,13 @@ from discreet.attacks.private_answers import private_count_oracle
 from discreet.attacks.result import AttackResult
 from discreet.attacks.tables.attribute_inference import (
     ClassCounts,
+    checked_release,
     epsilon_implied_by_absent_values,
     infer_values,
     inference_outcome,
+    k_anonymous_release,
     rarity_of_rows,
 )
-from discreet.attacks.tables.table_releases import checked_release, k_anonymous_release
 from discreet.kernel.numbers import Number
 
 _MIN_DISTINCT_VALUES = 3

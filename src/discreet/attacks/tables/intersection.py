@@ -13,16 +13,17 @@ from discreet.attacks.private_answers import private_counts
 from discreet.attacks.result import AttackResult
 from discreet.attacks.tables.attribute_inference import (
     ClassCounts,
+    checked_release,
     class_counts,
     draw_people,
     epsilon_implied_by_absent_values,
     infer_most_likely,
     inference_outcome,
+    k_anonymous_release,
     posteriors_from_oracle,
     posteriors_from_table,
     rarity_of_rows,
 )
-from discreet.attacks.tables.table_releases import checked_release, k_anonymous_release
 from discreet.kernel.numbers import Number
 
 _MIN_DISTINCT_VALUES = 3

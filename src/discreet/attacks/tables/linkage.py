@@ -16,8 +16,13 @@ from discreet.attacks.defences import CURATOR, EASY, NOTHING, DefenceChoice
 from discreet.attacks.private_answers import private_count_oracle
 from discreet.attacks.result import AttackResult
 from discreet.attacks.tables import rating_linkage
-from discreet.attacks.tables.attribute_inference import infer_values, inference_outcome, rarity_of_rows
-from discreet.attacks.tables.table_releases import checked_release, k_anonymous_release
+from discreet.attacks.tables.attribute_inference import (
+    checked_release,
+    infer_values,
+    inference_outcome,
+    k_anonymous_release,
+    rarity_of_rows,
+)
 from discreet.kernel.numbers import Number
 
 

@@ -12,7 +12,7 @@ from discreet import anonymity
 from discreet.attacks.attack import Attack, Game, Outcome, Release, whole
 from discreet.attacks.data.taxis import TAXIS, USUAL_FORMS, Taxis, candidate_numbers, md5
 from discreet.attacks.defences import CURATOR, EASY, NOTHING, DefenceChoice
-from discreet.attacks.evidence import ReidentificationEvidence
+from discreet.attacks.evidence import EventEvidence
 from discreet.attacks.private_answers import (
     CountOracle,
     answers_and_decoys,
@@ -68,7 +68,7 @@ def _play(game: Game) -> Outcome:
     return Outcome(
         "of taxis re-identified",
         # A non-member is a taxi without a trip: the curator protects all trips of a taxi, and so its presence.
-        ReidentificationEvidence.from_outcomes(named.correctly_named, named.members_named, named.non_members_named),
+        EventEvidence.from_outcomes(named.members_named, named.non_members_named, named.correctly_named),
         named.details,
         hit=named.correctly_named[: len(named.targets)],
         rarity=-taxis.counts[named.targets].astype(float),

@@ -8,7 +8,7 @@ import numpy as np
 from discreet.attacks.attack import Game, Outcome, Release
 from discreet.attacks.data.ratings import Ratings
 from discreet.attacks.defences import CURATOR, EASY, NOTHING
-from discreet.attacks.evidence import ReidentificationEvidence
+from discreet.attacks.evidence import EventEvidence
 from discreet.attacks.private_answers import (
     CountOracle,
     answers_and_decoys,
@@ -64,7 +64,7 @@ def link_ratings(game: Game) -> Outcome:
     return Outcome(
         "of people re-identified by a few ratings",
         # A non-member is the same person with all ratings removed: neighbouring databases at user level.
-        ReidentificationEvidence.from_outcomes(named.correctly, named.at_all, named.when_removed),
+        EventEvidence.from_outcomes(named.at_all, named.when_removed, named.correctly),
         {
             "people": data.user_count,
             "people targeted": len(targets),

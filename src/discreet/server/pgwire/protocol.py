@@ -124,6 +124,7 @@ TABLE: Mapping[State, Transitions] = MappingProxyType(
             **_stay(State.EXTENDED, CopyInput, *_SERIES, *_SERIES_REPLIES, *_RESULTS),
             Reply.COPY_START: State.EXTENDED_COPY,
             Reply.ERROR: State.SKIPPING,
+            **_stay(State.SIMPLE, SimpleQuery, FunctionCall),  # asyncpg does so after a cursor
             Sync: State.SYNCING,
             **_SINCE_READY,
         },
@@ -138,7 +139,11 @@ TABLE: Mapping[State, Transitions] = MappingProxyType(
             Sync: State.SYNCING,
             **_SINCE_READY,
         },
-        State.SYNCING: {**_stay(State.SYNCING, Reply.ERROR, *_INFORMATION), Reply.READY: State.IDLE, **_SINCE_START},
+        State.SYNCING: {
+            **_stay(State.SYNCING, Reply.ERROR, Reply.COLUMNS, Reply.NO_DATA, *_INFORMATION),
+            Reply.READY: State.IDLE,
+            **_SINCE_START,
+        },
         State.CLOSED: {},
     }
 )

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from types import MappingProxyType
 from zoneinfo import ZoneInfo
 
@@ -91,6 +92,8 @@ class UnknownSetting(Refused):
 class SessionSettings:
     """The settings of one session; `own` are those of queries, the others PostgreSQL's.
 
+    `default_epsilon` is the policy's cost of a query that states none.
+
     >>> settings = SessionSettings(Budget(1)).with_value("epsilon", "1/10").with_value("DateStyle", "ISO")
     >>> settings.shown("epsilon"), settings.shown("datestyle"), settings.shown("work_mem")
     ('1/10', 'ISO, MDY', '4MB')
@@ -100,6 +103,7 @@ class SessionSettings:
     own: QuerySettings = field(default_factory=QuerySettings)
     initial: QuerySettings = field(default_factory=QuerySettings)
     changed: Mapping[str, str] = field(default_factory=dict)
+    default_epsilon: Fraction | None = None
 
     def with_value(self, name: str, value: str | None) -> "SessionSettings":
         """Return the settings after SET; after RESET if the value is None."""
@@ -133,7 +137,7 @@ class SessionSettings:
         """Return a setting as SHOW does; None if it is one of ours and not set."""
         name = name.lower()
         if own := own_setting(name):
-            return shown_value(self.own, own, None)
+            return shown_value(self.own, own, self.default_epsilon)
         if name not in DEFAULTS:
             raise unknown_setting(name)
         return self.changed.get(name, DEFAULTS[name])

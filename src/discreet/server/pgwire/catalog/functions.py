@@ -65,7 +65,7 @@ CONSTANTS: Mapping[str, str] = {
     "pg_advisory_unlock_all": "''",
     "array_lower": "1",
 }
-# Functions that return rows, with the names of their columns; here they have none.
+# Functions that return rows, with the names of their columns; here they have none, except for some keywords.
 EMPTY_TABLES: Mapping[str, tuple[str, ...]] = {
     "pg_partition_ancestors": ("relid",),
     "pg_partition_tree": ("relid", "parentrelid", "isleaf", "level"),
@@ -73,6 +73,7 @@ EMPTY_TABLES: Mapping[str, tuple[str, ...]] = {
     "pg_options_to_table": ("option_name", "option_value"),
     "aclexplode": ("grantor", "grantee", "privilege_type", "is_grantable"),
 }
+KEYWORDS = ("analyse", "ilike", "isnull", "limit", "notnull", "offset", "within")  # beyond the standard's
 PRIVILEGES = frozenset(
     f"has_{kind}_privilege" for kind in ("table", "any_column", "column", "schema", "database", "sequence", "function")
 ) | {"pg_has_role"}
