@@ -86,10 +86,10 @@ def test_a_snippet_quotes_what_it_is_given():
 
 
 def test_the_recorded_attacks_are_those_of_the_course_and_within_theory():
-    from discreet.attacks.registry import ATTACK_PACKAGES
+    from discreet.attacks.registry import ATTACKS
 
     cards = [card for _, cards in attack_groups() for card in cards]
-    assert [card.name for card in cards] == list(ATTACK_PACKAGES)
+    assert [card.name for card in cards] == list(ATTACKS)
     for card in cards:
         assert [bar.kind for bar in card.bars] == ["nothing", "easy", "curator", "curator"]
         assert all(bar.ceiling is None or bar.interval[0] <= bar.ceiling for bar in card.bars)

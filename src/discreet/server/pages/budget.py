@@ -14,7 +14,7 @@ from discreet.server.pages.budget_words import BudgetView, more_text, questions_
 from discreet.server.pages.forms import read_form
 from discreet.server.pages.guards import PageRoute, session_of
 from discreet.server.pages.rendering import Pages
-from discreet.server.pages.sessions import Session
+from discreet.server.pages.sessions import PageSession
 from discreet.server.people.person import Role
 from discreet.server.service import Service
 
@@ -57,8 +57,8 @@ class Timeline:
 def budget_routes(pages: Pages) -> APIRouter:
     """Return the routes of the budget."""
     router = APIRouter(include_in_schema=False, route_class=PageRoute)
-    Anybody = Annotated[Session, Depends(session_of(pages))]  # noqa: N806 - a type
-    Reading = Annotated[Session, Depends(session_of(pages, Role.AUDITOR, Role.OWNER))]  # noqa: N806 - a type
+    Anybody = Annotated[PageSession, Depends(session_of(pages))]  # noqa: N806 - a type
+    Reading = Annotated[PageSession, Depends(session_of(pages, Role.AUDITOR, Role.OWNER))]  # noqa: N806 - a type
 
     @router.get("/budget")
     def show(request: Request, session: Anybody) -> Response:
@@ -73,7 +73,7 @@ def budget_routes(pages: Pages) -> APIRouter:
     return router
 
 
-def _budget_page(pages: Pages, request: Request, session: Session, *, verified: bool = False) -> Response:
+def _budget_page(pages: Pages, request: Request, session: PageSession, *, verified: bool = False) -> Response:
     service, person = pages.service, session.person
     status, history = service.budget(person), None
     if person.role is not Role.ANALYST:
