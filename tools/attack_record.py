@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from discreet import attacks
-from discreet.attacks.registry import ATTACK_PACKAGES, Attack, attack_named
+from discreet.attacks.attack import Attack
+from discreet.attacks.registry import ATTACKS
 from discreet.attacks.result import AttackResult
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -16,27 +17,24 @@ EPSILONS = ("0.1", "1")
 
 def measured(name: str) -> dict[str, Any]:
     """Return one attack with its results against every defence."""
-    attack = attack_named(name)
+    attack = ATTACKS[name]
     comparison = attacks.compare(attack.with_settings(), epsilons=list(EPSILONS), random_state=0)
     return {
         "name": name,
-        "group": ATTACK_PACKAGES[name],
+        "group": attack.function.__module__.split(".")[2],
         "summary": attack.summary,
-        "data": attack.built_in_data,
+        "data": attack.data.built_in,
         "metric": comparison.results[0].metric,
         "results": [_result(attack, result) for result in comparison.results],
     }
 
 
 def _result(attack: Attack, result: AttackResult) -> dict[str, Any]:
-    released = {"nothing": attack.without_defence, "easy": attack.with_easy_fix}.get(
-        result.defence, attack.with_curator
-    )
     low, high = result.evidence.interval()
     return {
         "defence": result.defence,
         "epsilon": None if result.epsilon is None else f"{float(result.epsilon):g}",
-        "released": released,
+        "released": attack.releases[result.defence].description,
         "success": round(result.success, 4),
         "low": round(low, 4),
         "high": round(high, 4),
@@ -51,7 +49,7 @@ def main() -> int:
     from seeded_noise import seeded  # noqa: PLC0415 - a module of the tests
 
     with seeded():
-        record = [measured(name) for name in ATTACK_PACKAGES]
+        record = [measured(name) for name in ATTACKS]
     RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(f"wrote {RECORD.relative_to(ROOT)}: {len(record)} attacks")
     return 0

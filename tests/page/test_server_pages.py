@@ -17,7 +17,7 @@ pytestmark = pytest.mark.long
 BY_WARD = "SELECT ward, COUNT(*) AS n, AVG(cost) AS mean FROM visits GROUP BY ward"
 DISCOVERED = "SELECT note, COUNT(*) AS n FROM visits GROUP BY note"
 SHOWN = HOSTILE[:30]  # of a long key, in a table
-CHARGE = re.compile("Would cost|Would charge|No charge")
+CHARGE = re.compile("Costs ")
 PLAN = """[release]
 name = "Wards"
 epsilon = 0.5
@@ -98,7 +98,7 @@ def test_an_analyst_sees_the_cost_asks_and_downloads(browser, server, tmp_path):
         page = watched.page
         page.get_by_label("Question in SQL").press_sequentially("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward")
         forecast = page.locator("[data-forecast]")
-        forecast.get_by_text("Would cost epsilon 0.1").wait_for()
+        forecast.get_by_text("of your budget").wait_for()
         assert "more like this" in forecast.inner_text()
         assert "of 100 cases" in forecast.inner_text()
         assert server.service.curator.ledger.spent("ana").rho == 0  # nothing was charged by looking
@@ -126,6 +126,17 @@ def test_an_analyst_sees_the_cost_asks_and_downloads(browser, server, tmp_path):
         assert page.locator(".history li").count() == 2
         page.get_by_text("The same question in Python").click()
         assert "dc.remote(" in page.locator("#snippet-text-1").inner_text()
+
+
+def test_a_newcomer_who_knows_no_sql_begins_with_an_example(browser, server):
+    with visit(browser, server, "ana") as watched:
+        page = watched.page
+        page.get_by_role("button", name="average cost by ward").click()
+        page.locator("[data-forecast]").get_by_text(CHARGE).first.wait_for()
+        assert (
+            page.get_by_label("Question in SQL").input_value()
+            == "SELECT ward, AVG(cost) AS mean FROM visits GROUP BY ward"
+        )
 
 
 def test_group_keys_from_the_data_are_text(browser, server):

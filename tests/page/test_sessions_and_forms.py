@@ -114,6 +114,22 @@ def test_a_wrong_token_is_told_nothing(client):
     assert COOKIE not in done.cookies
 
 
+def test_guessing_tokens_is_stopped_for_a_minute(tmp_path):
+    with opened_service(tmp_path) as (service, tokens):
+        made = FastAPI()
+        add_pages(made, service)
+        client = TestClient(made, base_url=LOOPBACK, follow_redirects=False)
+        codes = []
+        for _ in range(service.policy.server.failures_per_minute + 1):
+            page = client.get("/login")
+            done = client.post("/login", data={"form_token": form_token(page), "token": "dsc_guess"})
+            codes.append(done.status_code)
+        assert codes == [403] * 10 + [429]
+        assert 0 < int(done.headers["retry-after"]) <= 60
+        right = client.post("/login", data={"form_token": form_token(page), "token": tokens["ana"]})
+        assert right.status_code == 429
+
+
 def test_the_session_cookie_is_not_for_scripts_and_not_for_other_sites(client, opened):
     done = signed_in(client, opened[1]["ana"])
     (cookie,) = [value for value in done.headers.get_list("set-cookie") if value.startswith(COOKIE)]

@@ -69,7 +69,8 @@ def run_tour(chapter: TourChapter, folder: Path, repetitions: Repetitions = FULL
     is_complete = chapter is TourChapter.ALL
     path = write_page(folder / ("tour.html" if is_complete else f"tour-{chapter}.html"), recorder.sections, seconds)
     if is_complete:
-        recorder.print_line("\nFor your own data (Parquet, CSV or DuckDB files), start with: discreet init DATA")
+        recorder.print_line("\nAn interactive page to send to somebody: discreet demo --page page.html")
+        recorder.print_line("For your own data (Parquet, CSV or DuckDB files), start with: discreet init DATA")
     recorder.print_line(f"\n{seconds:.1f} seconds. Saved as a self-contained HTML page:")
     recorder.print_line(str(path))
     return path

@@ -43,7 +43,8 @@ def serve(  # noqa: PLR0913, PLR0917 - options of a command
             from discreet.server.run import ServeSettings, run  # noqa: PLC0415 - an extra
         except ModuleNotFoundError as missing:
             raise PolicyError(f"serve needs {missing.name}: pip install 'discreet[server]'") from None
-        from discreet.server.service import Service  # noqa: PLC0415 - so that --help is fast
+        from discreet.server.pages.start import prepare_start_page  # noqa: PLC0415 - so that --help is fast
+        from discreet.server.service import Service  # noqa: PLC0415 - as above
         from discreet.server.tls import ListenAddress, TlsFiles  # noqa: PLC0415 - as above
 
         texts = {"http": http, "pg": pg}

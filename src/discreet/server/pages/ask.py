@@ -13,12 +13,13 @@ from discreet.server.errors import RateLimited
 from discreet.server.pages.answer_view import AnswerView
 from discreet.server.pages.budget_words import BudgetView, budget_text, odds_of_budget
 from discreet.server.pages.downloads import answer_file
+from discreet.server.pages.examples import example_questions
 from discreet.server.pages.forecasts import NOT_ANSWERED, Forecast, fields_of, forecast_of, read_question, refusal_of
 from discreet.server.pages.forms import read_form
 from discreet.server.pages.guards import PageRoute, session_of
 from discreet.server.pages.rendering import Pages, redirect
 from discreet.server.pages.schema import completion_words, described_tables
-from discreet.server.pages.sessions import Session
+from discreet.server.pages.sessions import PageSession
 from discreet.server.pages.snippets import snippets
 from discreet.server.people.person import Role
 from discreet.server.requests import QueryRequest
@@ -40,7 +41,7 @@ class AskedQuestion:
 def ask_routes(pages: Pages) -> APIRouter:
     """Return the routes of questions and their answers."""
     router = APIRouter(include_in_schema=False, route_class=PageRoute)
-    Asking = Annotated[Session, Depends(session_of(pages, Role.ANALYST, Role.OWNER))]  # noqa: N806 - a type
+    Asking = Annotated[PageSession, Depends(session_of(pages, Role.ANALYST, Role.OWNER))]  # noqa: N806 - a type
 
     @router.get("/ask")
     def show(request: Request, session: Asking) -> Response:
@@ -69,7 +70,7 @@ def ask_routes(pages: Pages) -> APIRouter:
     return router
 
 
-async def _show_forecast(pages: Pages, request: Request, session: Session) -> Response:
+async def _show_forecast(pages: Pages, request: Request, session: PageSession) -> Response:
     """Return the forecast of a question, or of the correction that was chosen: a part of the page for our script."""
     fields = dict(await read_form(request, session.form_token))
     fields["sql"] = fields.get("use") or fields.get("sql", "")
@@ -77,11 +78,11 @@ async def _show_forecast(pages: Pages, request: Request, session: Session) -> Re
     if fields["sql"].strip():
         forecast = await pages.service.run_light(lambda: forecast_of(pages.service, session.person, fields))
     if _FRAGMENT in request.headers:
-        return pages.render(request, "_forecast.html", session, forecast=forecast, view=None)
+        return pages.render(request, "_forecast.html", session, forecast=forecast, view=None, examples=())
     return _ask_page(pages, request, session, fields, forecast=forecast)
 
 
-async def _ask(pages: Pages, request: Request, session: Session) -> Response:
+async def _ask(pages: Pages, request: Request, session: PageSession) -> Response:
     """Answer a question and show it on a page of its own, which can be loaded again; or say why not."""
     fields, service = await read_form(request, session.form_token), pages.service
     try:
@@ -99,12 +100,12 @@ async def _ask(pages: Pages, request: Request, session: Session) -> Response:
     return _ask_page(pages, request, session, fields, status=422, forecast=Forecast(refusal, was_asked=True))
 
 
-def _kept(session: Session, name: str) -> AskedQuestion | None:
+def _kept(session: PageSession, name: str) -> AskedQuestion | None:
     asked = session.kept.get(name)
     return asked if isinstance(asked, AskedQuestion) else None
 
 
-def _answer_page(pages: Pages, request: Request, session: Session, name: str, asked: AskedQuestion) -> Response:
+def _answer_page(pages: Pages, request: Request, session: PageSession, name: str, asked: AskedQuestion) -> Response:
     address, database = str(request.base_url).rstrip("/"), pages.service.policy.data.name
     return _ask_page(
         pages,
@@ -118,7 +119,13 @@ def _answer_page(pages: Pages, request: Request, session: Session, name: str, as
 
 
 def _ask_page(
-    pages: Pages, request: Request, session: Session, fields: Mapping[str, str], *, status: int = 200, **context: Any
+    pages: Pages,
+    request: Request,
+    session: PageSession,
+    fields: Mapping[str, str],
+    *,
+    status: int = 200,
+    **context: Any,
 ) -> Response:
     service, person = pages.service, session.person
     tables = described_tables(service.tables(person))
@@ -138,6 +145,7 @@ def _ask_page(
         fields=values,
         tables=tables,
         words=completion_words(tables),
+        examples=example_questions(service.tables(person)),
         needs_purpose=bool(service.policy.server.purpose),
         budget=BudgetView.of_status(service.budget(person)),
         data_budget=budget_text(service.policy.budget),

@@ -12,7 +12,7 @@ from discreet.attacks.result import percent
 from discreet.page_assets import read_asset
 from discreet.server.pages.guards import PageRoute, session_of
 from discreet.server.pages.rendering import Pages
-from discreet.server.pages.sessions import Session
+from discreet.server.pages.sessions import PageSession
 
 _GROUPS = {
     "tables": "Released tables",
@@ -55,7 +55,7 @@ def attack_routes(pages: Pages) -> APIRouter:
     router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
     @router.get("/attacks")
-    def show(request: Request, session: Annotated[Session, Depends(session_of(pages))]) -> Response:
+    def show(request: Request, session: Annotated[PageSession, Depends(session_of(pages))]) -> Response:
         return pages.render(request, "attacks.html", session, groups=attack_groups())
 
     return router

@@ -14,11 +14,12 @@ from discreet.server.pages.budget_words import BudgetView, more_text, questions_
 from discreet.server.pages.forms import read_form
 from discreet.server.pages.guards import PageRoute, session_of
 from discreet.server.pages.rendering import Pages
-from discreet.server.pages.sessions import Session
+from discreet.server.pages.sessions import PageSession
 from discreet.server.people.person import Role
 from discreet.server.service import Service
 
 _SHOWN_EVENTS = 200
+_ZOOMED_BELOW = 0.3  # of the budget
 _CHART_WIDTH, _CHART_HEIGHT = 1000, 200
 
 
@@ -47,6 +48,7 @@ class Timeline:
     """The spent share of the budget after each charge, as the points of a line from left to right."""
 
     points: str
+    top: float  # of the chart, in percent of the budget
     charges: int
     first: str
     last: str
@@ -55,8 +57,8 @@ class Timeline:
 def budget_routes(pages: Pages) -> APIRouter:
     """Return the routes of the budget."""
     router = APIRouter(include_in_schema=False, route_class=PageRoute)
-    Anybody = Annotated[Session, Depends(session_of(pages))]  # noqa: N806 - a type
-    Reading = Annotated[Session, Depends(session_of(pages, Role.AUDITOR, Role.OWNER))]  # noqa: N806 - a type
+    Anybody = Annotated[PageSession, Depends(session_of(pages))]  # noqa: N806 - a type
+    Reading = Annotated[PageSession, Depends(session_of(pages, Role.AUDITOR, Role.OWNER))]  # noqa: N806 - a type
 
     @router.get("/budget")
     def show(request: Request, session: Anybody) -> Response:
@@ -71,7 +73,7 @@ def budget_routes(pages: Pages) -> APIRouter:
     return router
 
 
-def _budget_page(pages: Pages, request: Request, session: Session, *, verified: bool = False) -> Response:
+def _budget_page(pages: Pages, request: Request, session: PageSession, *, verified: bool = False) -> Response:
     service, person = pages.service, session.person
     status, history = service.budget(person), None
     if person.role is not Role.ANALYST:
@@ -121,16 +123,19 @@ def _charge_row(event: Event, budget: Budget) -> ChargeRow:
 
 
 def timeline(history: LedgerHistory) -> Timeline | None:
-    """Return the line of what was spent, one step for each charge."""
+    """Return the line of what was spent, one step for each charge; while little is spent, the chart shows that part."""
     if not history.events:
         return None
-    spent, points = ZERO_LOSS, [(0.0, 0.0)]
-    width = _CHART_WIDTH / len(history.events)
-    for number, event in enumerate(history.events, 1):
+    spent, shares = ZERO_LOSS, []
+    for event in history.events:
         spent += event.loss or ZERO_LOSS
-        share = float(share_spent(history.terms.budget, spent))
-        points += [((number - 0.5) * width, points[-1][1]), ((number - 0.5) * width, share)]
-    points.append((_CHART_WIDTH, points[-1][1]))
-    line = " ".join(f"{x:.1f},{_CHART_HEIGHT * (1 - y):.2f}" for x, y in points)
+        shares.append(float(share_spent(history.terms.budget, spent)))
+    top = 1.0 if shares[-1] > _ZOOMED_BELOW else max(shares[-1] * 1.5, 1e-6)
+    width, before, points = _CHART_WIDTH / len(shares), 0.0, [(0.0, 0.0)]
+    for number, share in enumerate(shares):
+        points += [((number + 0.5) * width, before), ((number + 0.5) * width, share)]
+        before = share
+    points.append((_CHART_WIDTH, before))
+    line = " ".join(f"{x:.1f},{_CHART_HEIGHT * (1 - y / top):.2f}" for x, y in points)
     first, last = (history.events[place].time[:16].replace("T", " ") for place in (0, -1))
-    return Timeline(line, len(history.events), first, last)
+    return Timeline(line, round(100 * top, 2), len(shares), first, last)

@@ -1,18 +1,22 @@
 """Forecasts: what a question would cost and how accurate its answer would be, or why it is refused and what helps."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from discreet.answer.text import cost_forecast_sentences, error_forecast_sentences
+from discreet.answer.text import cost_forecast_sentences, error_forecast_sentences, round_up, short_number
 from discreet.kernel.errors import Refused
-from discreet.kernel.loss import ZERO_LOSS
+from discreet.kernel.loss import ZERO_LOSS, Loss
+from discreet.pricing.remaining_budget import BudgetStatus
 from discreet.server.errors import RateLimited
-from discreet.server.pages.budget_words import more_text, odds_of, questions_left
+from discreet.server.pages.budget_words import more_text, odds_of, questions_left, share_spent
 from discreet.server.pages.corrections import Correction, corrections, find_place
 from discreet.server.people.person import Person
 from discreet.server.requests import QueryRequest
 from discreet.server.service import Service
 
+_BY_SIZE = re.compile(r"± ([\d.e+]+)(?: to ([\d.e+]+))? divided by the number of values in the group, if that is large")
+_GROUP_SIZES = (1_000, 10_000)
 NOT_ANSWERED = (Refused, ValueError, TypeError)  # refusals, and amounts that are no numbers
 
 
@@ -32,6 +36,7 @@ class Forecast:
     """What a question would cost and how accurate its answer would be, in words; or its refusal."""
 
     refusal: Refusal | None = None
+    headline: str = ""
     cost: tuple[str, ...] = ()
     margins: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -75,14 +80,37 @@ def forecast_of(service: Service, person: Person, fields: Mapping[str, str]) -> 
         raise
     except NOT_ANSWERED as error:
         return Forecast(refusal_of(service, person, fields, str(error)))
-    paid = explanation.paid or ZERO_LOSS
+    paid, status = explanation.paid or ZERO_LOSS, service.budget(person)
+    exact = error_forecast_sentences(explanation)
     return Forecast(
+        headline=_headline(status, paid),
         cost=tuple(cost_forecast_sentences(explanation)),
-        margins=tuple(error_forecast_sentences(explanation)),
-        notes=tuple(filter(None, (explanation.groups, *explanation.bounds, *explanation.notes))),
-        more=more_text(questions_left(service.budget(person), paid)) if paid != ZERO_LOSS else "",
+        margins=tuple(margin_words(sentence.partition("; ")[0]) for sentence in exact),
+        notes=tuple(filter(None, (*exact, explanation.groups, *explanation.bounds, *explanation.notes))),
+        more=more_text(questions_left(status, paid)) if paid != ZERO_LOSS else "",
         odds=odds_of(paid) if paid != ZERO_LOSS else "",
     )
+
+
+def _headline(status: BudgetStatus, paid: Loss) -> str:
+    if paid == ZERO_LOSS:
+        return "Costs nothing."
+    return f"Costs {short_number(100 * share_spent(status.total, paid), digits=2)} % of your budget."
+
+
+def margin_words(sentence: str) -> str:
+    """Return the forecast of a margin; one that depends on the size of a group is given for two sizes.
+
+    >>> margin_words("mean: ± 9e+06 to 1.7e+07 divided by the number of values in the group, if that is large")
+    'mean: at most ± 17,000 in a group of 1,000 values, ± 1,700 in one of 10,000'
+    """
+
+    def for_sizes(found: re.Match[str]) -> str:
+        largest = float(found[2] or found[1])
+        small, large = (round_up(largest / size) for size in _GROUP_SIZES)
+        return f"at most ± {small} in a group of {_GROUP_SIZES[0]:,} values, ± {large} in one of {_GROUP_SIZES[1]:,}"
+
+    return _BY_SIZE.sub(for_sizes, sentence)
 
 
 def refusal_of(service: Service, person: Person, fields: Mapping[str, str], message: str) -> Refusal:

@@ -10,7 +10,7 @@ from fastapi.routing import APIRoute
 from discreet.kernel.errors import Failed, LedgerError, PolicyError, Refused
 from discreet.server.errors import AccessDenied, NotAllowed, RateLimited
 from discreet.server.pages.rendering import Pages, redirect
-from discreet.server.pages.sessions import Session
+from discreet.server.pages.sessions import PageSession
 from discreet.server.people.person import Role
 
 COOKIE = "discreet_session"
@@ -52,10 +52,10 @@ class PageRoute(APIRoute):
         return guarded
 
 
-def session_of(pages: Pages, *roles: Role) -> Callable[[Request], Session]:
+def session_of(pages: Pages, *roles: Role) -> Callable[[Request], PageSession]:
     """Return a dependency: the session of a request, if its person has one of the roles, or any by default."""
 
-    def find(request: Request) -> Session:
+    def find(request: Request) -> PageSession:
         session = current_session(pages, request)
         if session is None:
             raise LoginNeeded
@@ -66,7 +66,7 @@ def session_of(pages: Pages, *roles: Role) -> Callable[[Request], Session]:
     return find
 
 
-def current_session(pages: Pages, request: Request) -> Session | None:
+def current_session(pages: Pages, request: Request) -> PageSession | None:
     """Return the session of a request, if somebody is signed in."""
     cookie = request.cookies.get(COOKIE)
     return pages.sessions.find(cookie) if cookie else None

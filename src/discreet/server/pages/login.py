@@ -9,7 +9,7 @@ from discreet.server.errors import AccessDenied
 from discreet.server.pages.forms import read_form
 from discreet.server.pages.guards import COOKIE, PageRoute, current_session, safe_path, session_of, set_session_cookie
 from discreet.server.pages.rendering import Pages, redirect
-from discreet.server.pages.sessions import Session
+from discreet.server.pages.sessions import PageSession
 from discreet.server.people.person import Role
 
 _VISIT = "discreet_visit"  # ties the login form to this browser, before there is a session
@@ -45,7 +45,7 @@ def login_routes(pages: Pages) -> APIRouter:
         return response
 
     @router.post("/logout")
-    async def sign_out(request: Request, session: Annotated[Session, Depends(session_of(pages))]) -> Response:
+    async def sign_out(request: Request, session: Annotated[PageSession, Depends(session_of(pages))]) -> Response:
         await read_form(request, session.form_token)
         pages.sessions.end(request.cookies[COOKIE])
         response = redirect("/")
@@ -55,7 +55,7 @@ def login_routes(pages: Pages) -> APIRouter:
     return router
 
 
-def _first_page(session: Session, wanted: str) -> str:
+def _first_page(session: PageSession, wanted: str) -> str:
     return _FIRST_PAGE.get(session.person.role, wanted) if wanted == "/ask" else wanted
 
 

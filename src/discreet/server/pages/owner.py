@@ -15,7 +15,7 @@ from discreet.server.pages.audits import AuditRunner
 from discreet.server.pages.forms import read_form
 from discreet.server.pages.guards import PageRoute, session_of
 from discreet.server.pages.rendering import Pages, redirect
-from discreet.server.pages.sessions import Session
+from discreet.server.pages.sessions import PageSession
 from discreet.server.people.person import Role
 from discreet.server.service import Service
 
@@ -49,7 +49,7 @@ def _unanswered(service: Service) -> tuple[ReportedEvent, ...]:
 def owner_routes(pages: Pages) -> APIRouter:
     """Return the routes of the owner."""
     router = APIRouter(include_in_schema=False, route_class=PageRoute)
-    Deciding = Annotated[Session, Depends(session_of(pages, Role.OWNER))]  # noqa: N806 - a type
+    Deciding = Annotated[PageSession, Depends(session_of(pages, Role.OWNER))]  # noqa: N806 - a type
     audits = AuditRunner(pages.service.policy)
 
     @router.get("/owner")
@@ -71,7 +71,7 @@ def owner_routes(pages: Pages) -> APIRouter:
     return router
 
 
-async def _act(pages: Pages, request: Request, session: Session, act: str, fields: Mapping[str, str]) -> Response:
+async def _act(pages: Pages, request: Request, session: PageSession, act: str, fields: Mapping[str, str]) -> Response:
     """Do what a form of the owner's page asks for, and show the page again with what came of it."""
     service = pages.service
     try:
@@ -93,7 +93,7 @@ async def _act(pages: Pages, request: Request, session: Session, act: str, field
     return redirect("/owner")
 
 
-async def _issue_token(pages: Pages, request: Request, session: Session, fields: Mapping[str, str]) -> Response:
+async def _issue_token(pages: Pages, request: Request, session: PageSession, fields: Mapping[str, str]) -> Response:
     """Issue a token and show it, this once: the page is not kept, and loading it again would send the form again."""
     service, name = pages.service, fields.get("name", "").strip()
     try:
@@ -105,7 +105,7 @@ async def _issue_token(pages: Pages, request: Request, session: Session, fields:
     return _owner_page(pages, request, session, issued=issued)
 
 
-def _owner_page(pages: Pages, request: Request, session: Session, *, status: int = 200, **context: Any) -> Response:
+def _owner_page(pages: Pages, request: Request, session: PageSession, *, status: int = 200, **context: Any) -> Response:
     service = pages.service
     defaults: dict[str, Any] = {"problem": "", "issued": None}
     return pages.render(

@@ -19,7 +19,7 @@ from discreet.server.pages.downloads import attachment
 from discreet.server.pages.forms import read_form
 from discreet.server.pages.guards import PageRoute, session_of
 from discreet.server.pages.rendering import HEADERS, Pages, redirect
-from discreet.server.pages.sessions import Session
+from discreet.server.pages.sessions import PageSession
 from discreet.server.people.person import Role
 from discreet.server.publications import folder_name, published_file, published_files, releases_folder
 
@@ -40,8 +40,8 @@ class ReleasedTable:
 def release_routes(pages: Pages) -> APIRouter:
     """Return the routes of publications."""
     router = APIRouter(include_in_schema=False, route_class=PageRoute)
-    Anybody = Annotated[Session, Depends(session_of(pages))]  # noqa: N806 - a type
-    Publishing = Annotated[Session, Depends(session_of(pages, Role.ANALYST, Role.OWNER))]  # noqa: N806 - a type
+    Anybody = Annotated[PageSession, Depends(session_of(pages))]  # noqa: N806 - a type
+    Publishing = Annotated[PageSession, Depends(session_of(pages, Role.ANALYST, Role.OWNER))]  # noqa: N806 - a type
 
     @router.get("/releases")
     def show(request: Request, session: Anybody) -> Response:
@@ -78,7 +78,7 @@ def _file(path: Path, file: str) -> Response:
     return attachment(path.read_bytes(), path.name, "application/octet-stream")
 
 
-async def _forecast(pages: Pages, request: Request, session: Session) -> Response:
+async def _forecast(pages: Pages, request: Request, session: PageSession) -> Response:
     plan = (await read_form(request, session.form_token)).get("plan", "")
     try:
         parsed = PublicationPlan.parse(plan)
@@ -88,7 +88,7 @@ async def _forecast(pages: Pages, request: Request, session: Session) -> Respons
     return _list_page(pages, request, session, plan=plan, lines=lines)
 
 
-async def _publish(pages: Pages, request: Request, session: Session) -> Response:
+async def _publish(pages: Pages, request: Request, session: PageSession) -> Response:
     plan = (await read_form(request, session.form_token)).get("plan", "")
     try:
         await pages.service.publish(session.person, plan)
@@ -97,7 +97,7 @@ async def _publish(pages: Pages, request: Request, session: Session) -> Response
     return redirect(f"/releases/{folder_name(PublicationPlan.parse(plan))}")
 
 
-def _list_page(pages: Pages, request: Request, session: Session, *, status: int = 200, **context: Any) -> Response:
+def _list_page(pages: Pages, request: Request, session: PageSession, *, status: int = 200, **context: Any) -> Response:
     names = pages.service.releases(session.person)
     titles = [(name, _title(releases_folder(pages.service.policy) / name)) for name in names]
     defaults: dict[str, Any] = {"plan": "", "lines": (), "problem": ""}
@@ -119,7 +119,7 @@ def _title(folder: Path) -> str:
         return folder.name
 
 
-def _release_page(pages: Pages, request: Request, session: Session, name: str) -> Response:
+def _release_page(pages: Pages, request: Request, session: PageSession, name: str) -> Response:
     policy = pages.service.policy
     files = published_files(policy, name)
     if not files:

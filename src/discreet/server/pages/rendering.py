@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 import discreet
 from discreet.page_assets import read_asset, shared_style
 from discreet.policy.guarantee import pluralise, protected_noun
-from discreet.server.pages.sessions import Session, Sessions
+from discreet.server.pages.sessions import PageSession, Sessions
 from discreet.server.people.person import Role
 from discreet.server.service import Service
 from discreet.worlds.two_worlds.page import page_script, page_style
@@ -63,13 +63,13 @@ class Pages:
     sessions: Sessions
 
     def render(
-        self, request: Request, template: str, session: Session | None, *, status: int = 200, **context: Any
+        self, request: Request, template: str, session: PageSession | None, *, status: int = 200, **context: Any
     ) -> HTMLResponse:
         """Return a page; every text is escaped unless a template says otherwise."""
         text = _templates().get_template(template).render(**self._common(request, session), **context)
         return HTMLResponse(text, status_code=status, headers=HEADERS)
 
-    def _common(self, request: Request, session: Session | None) -> dict[str, Any]:
+    def _common(self, request: Request, session: PageSession | None) -> dict[str, Any]:
         policy = self.service.policy
         return {
             "path": request.url.path,

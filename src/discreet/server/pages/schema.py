@@ -66,12 +66,17 @@ def completion_words(tables: Iterable[DescribedTable]) -> str:
     """
     words = [(name, "keyword") for name in _KEYWORDS] + [(name, "function") for name in _FUNCTIONS]
     for table in tables:
-        words.append((_identifier(table.name), "table"))
-        words += [(_identifier(column.name), f"{table.name}: {column.type}") for column in table.columns]
+        words.append((identifier(table.name), "table"))
+        words += [(identifier(column.name), f"{table.name}: {column.type}") for column in table.columns]
     return json.dumps(list(dict.fromkeys(words)), separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
 
 
-def _identifier(name: str) -> str:
+def identifier(name: str) -> str:
+    """Return a name as a query writes it, in quotes if necessary.
+
+    >>> identifier("ward"), identifier("cost in €")
+    ('ward', '"cost in €"')
+    """
     quoted = name.replace('"', '""')
     return name if name.isidentifier() else f'"{quoted}"'
 

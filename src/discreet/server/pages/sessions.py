@@ -21,7 +21,7 @@ _MAX_KEPT = 30  # answers that a session shows again
 
 
 @dataclass
-class Session:
+class PageSession:
     """One person's visit: what protects its forms, and the answers that it can show again."""
 
     person: Person
@@ -55,7 +55,7 @@ class Sessions:
 
     def __init__(self, people: People, now: Callable[[], float] = time.monotonic) -> None:
         self._people, self._now = people, now
-        self._sessions: OrderedDict[str, Session] = OrderedDict()  # by the hash of the cookie, oldest first
+        self._sessions: OrderedDict[str, PageSession] = OrderedDict()  # by the hash of the cookie, oldest first
         self._login_key = secrets.token_bytes(32)
 
     def begin(self, person: Person, token: str) -> str:
@@ -67,10 +67,10 @@ class Sessions:
             del self._sessions[name]
         while len(self._sessions) >= _MAX_SESSIONS:
             self._sessions.popitem(last=False)
-        self._sessions[_name(cookie)] = Session(person, token_hash(token), secrets.token_urlsafe(32), now, now)
+        self._sessions[_name(cookie)] = PageSession(person, token_hash(token), secrets.token_urlsafe(32), now, now)
         return cookie
 
-    def find(self, cookie: str) -> Session | None:
+    def find(self, cookie: str) -> PageSession | None:
         """Return the session of a cookie, unless it has ended or its token is not valid any more."""
         session = self._sessions.get(_name(cookie))
         if session is None:
@@ -95,7 +95,7 @@ class Sessions:
             del self._sessions[name]
 
 
-def _has_ended(session: Session, now: float) -> bool:
+def _has_ended(session: PageSession, now: float) -> bool:
     return now - session.began > MAX_SECONDS or now - session.seen > IDLE_SECONDS
 
 
