@@ -9,8 +9,8 @@ import typer
 
 from discreet.anonymity import Hierarchy, new_key, read_hierarchy, read_key
 from discreet.anonymity.pseudonyms.keys import check_key_folder, store_key
-from discreet.anonymity.report.contents import make_printable
 from discreet.cli.terminal import usage_error
+from discreet.html_page import make_printable
 
 _SAME_NAMES = (
     "quasi",
