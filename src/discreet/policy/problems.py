@@ -198,6 +198,6 @@ def _path_text(path: KeyPath) -> str:
             return f"table {shorten(str(table))}"
         case ("budget", "analysts", who, *_):
             return f"analyst {shorten(str(who))}"
-        case (("data" | "budget" | "tuning" | "release") as section, _, *_):
+        case (("data" | "budget" | "tuning" | "release" | "server") as section, _, *_):
             return f"[{section}]"
     return ""

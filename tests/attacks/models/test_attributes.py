@@ -57,7 +57,9 @@ def test_a_non_private_regression_on_pairs_of_values_leaks_and_a_private_one_doe
 def test_the_private_model_uses_pairs_of_values_if_the_non_private_one_does(monkeypatch):
     seen = []
     monkeypatch.setattr(
-        attributes, "train_models", lambda making, *rest: seen.append(making.private) or train_models(making, *rest)
+        attributes,
+        "train_models",
+        lambda making, *rest: seen.append(making.private_kind) or train_models(making, *rest),
     )
     few = simulate_findings(1, people=100)
     for target in ("forest", "pairs", "logistic"):
