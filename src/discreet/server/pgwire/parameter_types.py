@@ -11,8 +11,6 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.dbapi.parameters import numbered_placeholders
-from discreet.kernel.errors import Refused
-from discreet.query.syntax.parse import parse_query
 from discreet.server.pgwire.catalog.rewriting import type_name
 from discreet.server.pgwire.catalog.type_rows import type_numbers
 from discreet.server.pgwire.parameter_values import BY_OID
@@ -53,19 +51,21 @@ class ParameterType:
 
 
 def infer_types(
-    text: str, given: tuple[int, ...], columns: Mapping[str, tuple[KnownColumn, ...]]
+    text: str, tree: exp.Expr | None, given: tuple[int, ...], columns: Mapping[str, tuple[KnownColumn, ...]]
 ) -> tuple[ParameterType, ...]:
     """Return the type of each parameter: as given by the client, or else by the column that it is compared with.
 
     >>> columns = {"age": (KnownColumn("visits", "bigint", 7),)}
-    >>> infer_types("SELECT COUNT(*) FROM visits WHERE age > $1", (), columns)
+    >>> from discreet.query.syntax.parse import parse_query
+    >>> sql = "SELECT COUNT(*) FROM visits WHERE age > $1"
+    >>> infer_types(sql, parse_query(sql).query, (), columns)
     (ParameterType(oid=20, example=7),)
     """
     places = numbered_placeholders(text)
     count = max([len(given), *(int(place.key) for place in places)])
     if count == 0:
         return ()
-    found = _inferred(text, columns) if places else {}
+    found = {} if tree is None else _inferred(tree, columns)
     types = []
     for number in range(1, count + 1):
         kind = found.get(number, ParameterType(TEXT.oid, ""))
@@ -74,11 +74,7 @@ def infer_types(
     return tuple(types)
 
 
-def _inferred(text: str, columns: Mapping[str, tuple[KnownColumn, ...]]) -> dict[int, ParameterType]:
-    try:
-        tree = parse_query(text).query
-    except Refused:  # it will be refused with its values too
-        return {}
+def _inferred(tree: exp.Expr, columns: Mapping[str, tuple[KnownColumn, ...]]) -> dict[int, ParameterType]:
     tables = {table.name.lower() for table in tree.find_all(exp.Table)}
     found: dict[int, ParameterType] = {}
     for node in tree.find_all(exp.Parameter):
