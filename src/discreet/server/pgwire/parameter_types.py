@@ -21,6 +21,7 @@ _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 _TEXT_FUNCTIONS = (exp.Lower, exp.Upper, exp.Trim, exp.Substring, exp.Concat, exp.DPipe)
 _COUNTS = (exp.Limit, exp.Offset, exp.Count, exp.Length, exp.Extract, exp.Round)
 _EXAMPLES: Mapping[str, Any] = {"bool": True, "text": "", **dict.fromkeys(("int2", "int4", "int8", "oid"), 1)}
+_LONG_NAMES = {"int": "integer", "double": "double precision", "decimal": "numeric", "float": "real", "char": "text"}
 _REAL, _INTEGER = "double precision", "bigint"
 _RESULTS = {_TEXT_FUNCTIONS: "text", _COUNTS: _INTEGER, (exp.AggFunc,): _REAL}
 _OTHER_EXAMPLES = {
@@ -127,9 +128,8 @@ def _cast_name(kind: exp.Expr) -> str:
 
 
 def _named(name: str, example: Any = None) -> ParameterType:
-    name = {"int": "integer", "double": _REAL, "decimal": "numeric", "float": "real", "char": "text"}.get(name, name)
-    is_array = name.endswith("[]")
-    base = type_numbers().get(name.removesuffix("[]"), TEXT.oid)
+    is_array, short = name.endswith("[]"), name.removesuffix("[]")
+    base = type_numbers().get(_LONG_NAMES.get(short, short), TEXT.oid)
     if is_array:
         return ParameterType(BY_OID[base].array_oid if base in BY_OID else TEXT.array_oid, None)
     return ParameterType(base, _example_of(base) if example is None else example)

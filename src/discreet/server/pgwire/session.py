@@ -112,7 +112,7 @@ class Session:
         pieces = split_statements(message.text)
         if len(pieces) > 1:
             raise WireError("42601", "cannot insert multiple commands into a prepared statement")
-        offset, piece = pieces[0] if pieces else (0, message.text)
+        offset, piece = pieces[0] if pieces else (0, "")
         statement = read_statement(piece, offset)
         types = await self._commands.parameter_types(statement, message.types)
         self._store.add_statement(message.name, Prepared(statement, types))
