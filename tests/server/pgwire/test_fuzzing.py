@@ -35,7 +35,7 @@ pg_attribute information_schema.tables version() current_setting('x') format_typ
 unnest(ARRAY[1]) BEGIN COMMIT ROLLBACK SAVEPOINT a RELEASE SET RESET SHOW epsilon rho margin details purpose search_path
 TO DEFAULT ALL COPY STDOUT WITH FORMAT csv binary DECLARE c CURSOR FOR FETCH MOVE CLOSE DEALLOCATE DISCARD EXPLAIN
 WITHIN 50 UNION JOIN USING DISTINCT HAVING WINDOW OVER PARTITION é 😀 public "public" E'\n' $$x$$ x'ff' b'01' DESCRIBE
-TABLES INSERT UPDATE DELETE DROP TABLE CREATE INTO VALUES LATERAL RECURSIVE pg_sleep(0) read_text('/etc/passwd') @ # ^ {"""
+TABLES INSERT UPDATE DELETE DROP TABLE CREATE INTO VALUES LATERAL RECURSIVE pg_sleep(0) read_text('/x') @ # ^ {"""
 WORDS = [*re.split(r"\s+", WORD_TEXT), "\x01", "\ud800"]
 OIDS = (0, 20, 25, 23, 1700, 1082, 1009, 999_999, 2**32 - 1)
 NAMES = ["", "s", "p", "c", "t" * 70, "\x7f"]
