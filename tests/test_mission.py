@@ -175,7 +175,7 @@ def test_a14_two_tables_leave_one_value():
 @pytest.mark.long
 def test_a15_reports_where_the_rarest_are_more_and_where_they_are_less_exposed():
     seen = run("A15")
-    assert len(seen["ends"]) == 16
+    assert len(seen["ends"]) == 19
     assert {"averaging", "differencing", "likelihood_ratio"} <= set(seen["more"])
     assert "invert" in seen["less"]
     for name in seen["less"]:

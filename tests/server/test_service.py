@@ -1,6 +1,7 @@
 """One service for many people: roles, limits, fair turns; nothing that is free waits for a running question."""
 
 import asyncio
+import json
 import threading
 from fractions import Fraction
 
@@ -112,6 +113,11 @@ def test_a_purpose_is_refused_if_it_is_missing_where_the_policy_requires_one(ser
         with pytest.raises(dc.Refused, match="purpose"):
             asyncio.run(service.ask(ana, request(purpose=purpose)))
     assert asyncio.run(service.ask(ana, request(purpose="ward planning"))).paid.epsilon == Fraction(1, 10)
+    (event,) = service.ledger.events()
+    assert json.loads(event.question)["stated_purpose"] == "ward planning"
+    assert asyncio.run(service.ask(ana, request(purpose="another"))).paid.epsilon == 0
+    with pytest.raises(dc.Refused, match="purpose"):
+        asyncio.run(service.ask(ana, request("SELECT SUM(cost) AS s FROM visits", purpose="x" * 201)))
 
 
 def test_a_costly_question_waits_for_the_owners_approval_which_is_used_once(served):
@@ -202,18 +208,21 @@ def test_what_is_free_does_not_wait_for_a_running_question(served):
 
     engine.totals = locked
 
+    async def free():
+        assert (await service.ask(ben, request())).table.equals(stored.table)
+        assert (await service.ask(ben, request("SELECT ward, beds FROM wards", None))).table.num_rows == 2
+        sql = "SELECT beds, AVG(cost) AS a FROM visits JOIN wards ON visits.ward = wards.ward GROUP BY beds"
+        assert (await asyncio.to_thread(service.explain, ben, request(sql))).paid.epsilon
+        await asyncio.to_thread(service.shape, ben, "SELECT AVG(cost) AS a FROM visits")
+        with pytest.raises(dc.Refused):
+            await service.ask(ben, request("SELECT patient FROM visits"))
+        assert service.budget(ben).spent.epsilon == 0
+
     async def meanwhile():
         running = asyncio.create_task(service.ask(ana, request("SELECT SUM(cost) AS s FROM visits")))
         await asyncio.to_thread(reading.wait)
         try:
-            assert (await service.ask(ben, request())).table.equals(stored.table)
-            assert (await service.ask(ben, request("SELECT ward, beds FROM wards", None))).table.num_rows == 2
-            sql = "SELECT beds, AVG(cost) AS a FROM visits JOIN wards ON visits.ward = wards.ward GROUP BY beds"
-            assert service.explain(ben, request(sql)).paid.epsilon
-            service.shape(ben, "SELECT AVG(cost) AS a FROM visits")
-            with pytest.raises(dc.Refused):
-                await service.ask(ben, request("SELECT patient FROM visits"))
-            assert service.budget(ben).spent.epsilon == 0
+            await asyncio.wait_for(free(), 30)
             assert not running.done()
         finally:
             go_on.set()

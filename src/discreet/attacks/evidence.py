@@ -7,7 +7,9 @@ that need not be fair. `EventEvidence`: how often an event happens to members an
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
 
 from discreet.audit.binomial import Proportion
 
@@ -86,6 +88,7 @@ class GuessEvidence:
     0.7311
     """
 
+    baseline_name: ClassVar[str] = "guessing"
     right: int
     plays: int
     prior: float = 0.5
@@ -105,19 +108,13 @@ class GuessEvidence:
         """The prior."""
         return self.prior
 
-    @property
-    def baseline_name(self) -> str:
-        """The label of the baseline."""
-        return "guessing"
-
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return a confidence interval of the probability of a correct guess."""
         return Proportion(self.right, self.plays).interval(confidence)
 
     def implied(self, delta: float = 0.0, confidence: float = 0.95) -> ImpliedEpsilon:
         """Return the implied epsilon: the log-ratio of the odds of a correct guess to the prior odds."""
-        share = Proportion(self.right, self.plays)
-        ends = (share.value, *share.interval(confidence))
+        ends = (self.success, *self.interval(confidence))
         return ImpliedEpsilon(*(self._epsilon_for(end, delta) for end in ends))
 
     def ceiling(self, epsilon: float, delta: float = 0.0) -> float:
@@ -149,6 +146,7 @@ class BitEvidence:
     0.0
     """
 
+    baseline_name: ClassVar[str] = "guessing"
     right_when_set: Proportion
     right_when_unset: Proportion
     prior: float = 0.5
@@ -159,6 +157,11 @@ class BitEvidence:
                 f"prior must be that of the more frequent value, at least 0.5 and below 1, not {self.prior}"
             )
 
+    @classmethod
+    def from_guesses(cls, is_right: np.ndarray, bits: np.ndarray, prior: float) -> "BitEvidence":
+        """Return the evidence from which guesses of these bits are right."""
+        return cls(Proportion.from_outcomes(is_right[bits]), Proportion.from_outcomes(is_right[~bits]), prior)
+
     @property
     def success(self) -> float:
         """The share of correct guesses."""
@@ -168,11 +171,6 @@ class BitEvidence:
     def baseline(self) -> float:
         """The prior."""
         return self.prior
-
-    @property
-    def baseline_name(self) -> str:
-        """The label of the baseline."""
-        return "guessing"
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return a confidence interval of the probability of a correct guess."""
@@ -208,8 +206,14 @@ class EventEvidence:
     True
     """
 
+    baseline_name: ClassVar[str] = "non-members"
     members: Proportion
     non_members: Proportion
+
+    @classmethod
+    def from_outcomes(cls, members: Any, non_members: Any) -> "EventEvidence":
+        """Return the evidence from whether the event happened to each member, and to each non-member."""
+        return cls(Proportion.from_outcomes(members), Proportion.from_outcomes(non_members))
 
     @property
     def success(self) -> float:
@@ -220,11 +224,6 @@ class EventEvidence:
     def baseline(self) -> float:
         """The rate among non-members."""
         return self.non_members.value
-
-    @property
-    def baseline_name(self) -> str:
-        """The label of the baseline."""
-        return "non-members"
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return a confidence interval of the rate among members."""
@@ -274,6 +273,7 @@ class ReidentificationEvidence:
     (0.5, 0.0)
     """
 
+    baseline_name: ClassVar[str] = EventEvidence.baseline_name
     correctly_named: Proportion
     named_at_all: EventEvidence
 
@@ -282,10 +282,8 @@ class ReidentificationEvidence:
         cls, correctly_named: Any, named_at_all: Any, non_members_named: Any
     ) -> "ReidentificationEvidence":
         """Return the evidence from who was named correctly, who was named, and which non-members were named."""
-        return cls(
-            Proportion.from_outcomes(correctly_named),
-            EventEvidence(Proportion.from_outcomes(named_at_all), Proportion.from_outcomes(non_members_named)),
-        )
+        at_all = EventEvidence.from_outcomes(named_at_all, non_members_named)
+        return cls(Proportion.from_outcomes(correctly_named), at_all)
 
     @property
     def success(self) -> float:
@@ -296,11 +294,6 @@ class ReidentificationEvidence:
     def baseline(self) -> float:
         """The share of non-members who were named."""
         return self.named_at_all.baseline
-
-    @property
-    def baseline_name(self) -> str:
-        """The label of the baseline."""
-        return self.named_at_all.baseline_name
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return a confidence interval of the probability of being named correctly."""

@@ -11,9 +11,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from discreet.attacks.attack import Attack
 from discreet.attacks.comparison import Comparison
 from discreet.attacks.defences import CURATOR, EASY, NOTHING, epsilon_text
-from discreet.attacks.registry import Attack
 from discreet.attacks.result import AttackResult, percent
 from discreet.html_page import INLINE_IMAGES_ONLY, html_document
 from discreet.plotting import style
@@ -39,6 +39,7 @@ _EXPLANATION = (
     "not in the data: the attack's success on them comes from facts about the population and not from their own data. "
     "“Implied epsilon” is a lower bound on epsilon that follows from the attack's success, with its 95 % interval."
 )
+_TITLES = {NOTHING: "No defence", EASY: "The easy fix", CURATOR: "The curator"}
 _MAX_WITHOUT_SUMMARY = 3  # a report of more attacks begins with a table of them
 
 
@@ -93,9 +94,8 @@ def _summary_row(section: ReportSection) -> str:
 def _section_html(section: ReportSection) -> str:
     attack, results = section.attack, section.comparison.results
     cards = [
-        _card(NOTHING, "No defence", attack.without_defence, [each for each in results if each.defence == NOTHING]),
-        _card(EASY, "The easy fix", attack.with_easy_fix, [each for each in results if each.defence == EASY]),
-        _card(CURATOR, "The curator", attack.with_curator, [each for each in results if each.defence == CURATOR]),
+        _card(kind, title, attack.releases[kind].description, [each for each in results if each.defence == kind])
+        for kind, title in _TITLES.items()
     ]
     return (
         f'<h2 id="{escape(attack.name)}">{escape(attack.name.replace("_", " "))}</h2>\n'

@@ -1,7 +1,6 @@
 """Figures of attack results and comparisons. matplotlib is imported only when a figure is drawn."""
 
 import textwrap
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -207,30 +206,3 @@ def _line_width(result: AttackResult) -> float:
 
 def _epsilon_of(result: AttackResult) -> float:
     return float(result.epsilon or 0)
-
-
-def roc_figure(results: Sequence[AttackResult]) -> Any:
-    """Draw ROC curves with the bound from the last result's epsilon on the left, and exposure on the right.
-
-    >>> from discreet import attacks
-    >>> from discreet.attacks.models.labelled_data import simulate_purchases
-    >>> result = attacks.shadow(simulate_purchases(0, people=200), targets=1, shadows=2, random_state=0)
-    >>> len(roc_figure([result]).axes)
-    2
-    """
-    if not results or any(result.curve is None or result.exposure is None for result in results):
-        raise ValueError("results must be at least one result of an attack with scores and exposure by rarity")
-    figure, (left, right) = panels(2)
-    with style():
-        for result in results:
-            draw_roc_curve(left, result)
-            shares = [share.value for share in result.exposure.deciles] if result.exposure is not None else []
-            right.plot(range(1, len(shares) + 1), shares, "o-", color=DEFENCE_COLOURS[result.defence], ms=3)
-        draw_epsilon_bound(left, results[-1])
-        by = results[0].exposure.rarity_label if results[0].exposure is not None else ""
-        right.set(xlabel=textwrap.fill(f"deciles by rarity ({by})", 40), ylabel="TPR at 1 % FPR", ylim=(-0.03, 1.05))
-        right.set_xticks(range(1, 11))
-        add_legend(figure, [left], columns=3)
-        areas = [f"{result.success:.2f} against {defence_label(result)}" for result in results]
-        set_title(figure, f"{results[0].attack.capitalize().replace('_', ' ')}: AUC {', '.join(areas)}")
-    return figure

@@ -71,6 +71,7 @@ def ask(  # noqa: PLR0913, PLR0917 - options of a command
     key: Annotated[
         str | None, typer.Option(help="A name for this release: repeating it returns the same answer at no charge.")
     ] = None,
+    purpose: Annotated[str | None, typer.Option(help="What the answer is for; it is recorded with the charge.")] = None,
     groups: Groups = None,
     rows: Rows = None,
     format: FormatOption = Format.TABLE,  # noqa: A002
@@ -86,7 +87,7 @@ def ask(  # noqa: PLR0913, PLR0917 - options of a command
         if _is_explain_statement(query):
             _print_explanation(curator.explain(query, by=by, **bounds, **cost_arguments), details=details)
         else:
-            answer = curator.ask(query, by=by, key=key, **bounds, **cost_arguments)
+            answer = curator.ask(query, by=by, key=key, purpose=purpose, **bounds, **cost_arguments)
             _print_answer(answer, output_format)
             if details:
                 typer.echo(answer.details(), err=output_format is not Format.TABLE)

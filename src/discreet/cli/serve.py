@@ -11,6 +11,7 @@ import typer
 from discreet.cli.owner_log import LogOption, OwnerOnlyFileHandler, log_for_owner
 from discreet.cli.terminal import exit_on_error, usage_error
 from discreet.curator.data_stamp import path_beside_ledger
+from discreet.kernel.errors import PolicyError
 from discreet.policy import Policy
 
 _MAX_LOG_BYTES = 10_000_000  # nine older files of this size are kept
@@ -37,8 +38,11 @@ def serve(  # noqa: PLR0913, PLR0917 - options of a command
     if (tls_cert is None) != (tls_key is None):
         usage_error("--tls-cert, --tls-key: give both or neither.")
     with exit_on_error():
-        from discreet.server.run import ServeSettings, run  # noqa: PLC0415 - an extra
-        from discreet.server.service import Service  # noqa: PLC0415 - as above
+        try:
+            from discreet.server.run import ServeSettings, run  # noqa: PLC0415 - an extra
+        except ModuleNotFoundError as missing:
+            raise PolicyError(f"serve needs {missing.name}: pip install 'discreet[server]'") from None
+        from discreet.server.service import Service  # noqa: PLC0415 - so that --help is fast
         from discreet.server.tls import ListenAddress, TlsFiles  # noqa: PLC0415 - as above
 
         texts = {"http": http, "pg": pg}

@@ -55,6 +55,12 @@ class _Asked:
     by: str
     key: str | None
     replan: Replan
+    purpose: str | None = None
+
+    @property
+    def charge_record(self) -> dict[str, object]:
+        """What is recorded with a charge: the request, and what it is for."""
+        return self.record if self.purpose is None else self.record | {"stated_purpose": self.purpose}
 
 
 class Curator:
@@ -99,6 +105,7 @@ class Curator:
         key: str | None = None,
         groups: Bound | None = None,
         rows: Bound | None = None,
+        purpose: str | None = None,
     ) -> Answer:
         """Answer a query at a given cost or within a given margin of error; cached answers are not charged again.
 
@@ -108,11 +115,14 @@ class Curator:
 
         A query that reads no private table (SHOW TABLES, DESCRIBE, information_schema, public tables, constants) needs
         no cost, and leaves no trace in the ledger. Without a cost, a query that is a roll-up of published tables is
-        answered from them.
+        answered from them. A stated `purpose` is recorded with the charge.
         """
         asked = self._read_request(sql, by, CostRequest(epsilon, rho, margin), key, (groups, rows))
         if isinstance(asked, Answer):
             return asked
+        if purpose is not None:
+            check_texts(purpose=purpose)
+            asked = replace(asked, purpose=purpose)
         if key is None:
             return self._answer_plan(asked)
         with self._in_flight_locks.exclusive_key(by, key):
@@ -373,7 +383,7 @@ class Curator:
         plan, request, by = asked.plan, asked.request, asked.by
         bounded, paid_before = self.releases.with_chosen_bounds(plan, request, asked.replan), ZERO_LOSS
         if bounded is None:
-            paid_before = self._release_histograms(plan, request, asked.record, by)
+            paid_before = self._release_histograms(plan, request, asked.charge_record, by)
             bounded = self.releases.with_chosen_bounds(plan, request, asked.replan)
         if bounded is None:
             raise Failed(FAILED)  # the histogram is charged, but the ledger does not return it
@@ -383,7 +393,7 @@ class Curator:
             release_plan = replace(release_plan, marginal_cost=paid_before)
             return self.releases.build_answer(plan, release_plan, target.histories, by)
         with self.releases.circuit_breaker.guard():
-            text = pricing.record_text(asked.record, release_plan)
+            text = pricing.record_text(asked.charge_record, release_plan)
             history = self.releases.charge_and_release(plan, target, release_plan, text, by, asked.key)
         release_plan = replace(release_plan, marginal_cost=paid_before + release_plan.marginal_cost)
         return self.releases.build_answer(plan, release_plan, history, by)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from discreet.answer.model import Answer
 from discreet.curator.curator import Curator
-from discreet.curator.prepared_queries import plan_query
+from discreet.curator.prepared_queries import totals_planner
 from discreet.estimate.planned_release import QueryPlan, release_schema
 from discreet.kernel.errors import PolicyError, Refused
 from discreet.kernel.event import Event, Receipt
@@ -106,7 +106,8 @@ def _published_family(curator: Curator, event: Event) -> Family | None:
     """Return the family that a charge released; None if its tables have another meaning under the policy of today."""
     record, mechanism = json.loads(event.question), json.loads(event.mechanism)
     try:
-        plans = [(name, plan_query(curator.releases, sql)) for name, sql in record["tables"]]
+        planner = totals_planner(curator.releases)
+        plans = [(name, planner(sql)) for name, sql in record["tables"]]
         tables = [adding_table(name, plan) for name, plan in plans]
     except (Refused, PolicyError):
         return None
@@ -134,7 +135,7 @@ def _with_table(family: Family, table: AddingTable, event: Event) -> Family | No
     if not set(needed) <= set(family.measures):
         return None
     shown = family.keys.table_of(table.release)
-    if not all(family.forecast(family.measures.index(measure)).covers(shown) for measure in needed):
+    if not all(family.forecasts[family.measures.index(measure)].covers(shown) for measure in needed):
         return None
     rows = rows_per_unit(None, [question], l1=isinstance(family.mechanism, Laplace))
     if question.needs_clipping and rows > json.loads(event.question)["rows"]:

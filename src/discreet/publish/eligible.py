@@ -83,14 +83,18 @@ def adding_table(name: str, plan: QueryPlan) -> AddingTable | None:
 def _final_order(plan: QueryPlan, release: PlannedRelease) -> np.ndarray | None:
     """Return the groups in the order of the answer; None if the query does more than show and sort them by keys.
 
-    The query is run twice on tables whose numbers name their groups in different ways. Each row must have the numbers
-    and the keys of one group, and the groups must come in the same order, whatever the numbers are.
+    Unless it just shows them, the query is run twice on tables whose numbers name their groups in different ways. Each
+    row must have the numbers and the keys of one group, and the groups must come in the same order, whatever the
+    numbers are.
     """
     domains = public_domains(release)
-    count = math.prod(len(domain) for domain in domains)
-    grid = np.indices([len(domain) for domain in domains]).reshape(len(domains), count)
+    sizes = [len(domain) for domain in domains]
+    count = math.prod(sizes)
     # The groups are sorted by the keys as the analyst wrote them, which ORDER BY may change.
-    groups = np.lexsort([grid[key] for key in reversed(release.key_order)]) if domains else np.zeros(1, np.int64)
+    groups = np.arange(count).reshape(sizes).transpose(release.key_order).ravel()
+    if plan.postprocess.keeps_rows:
+        return groups if _shows_numbers(plan, release) else None
+    grid = np.indices(sizes).reshape(len(sizes), count)
     keys = {
         name: [domain[code] for code in codes[groups]]
         for name, domain, codes in zip(release.keys, domains, grid, strict=True)
@@ -100,6 +104,11 @@ def _final_order(plan: QueryPlan, release: PlannedRelease) -> np.ndarray | None:
     if first is None or second is None or not np.array_equal(first, second):
         return None
     return np.asarray(groups[first], np.int64)
+
+
+def _shows_numbers(plan: QueryPlan, release: PlannedRelease) -> bool:
+    names = {origin.column for origin in plan.postprocess.origins if isinstance(origin, ColumnOrigin)}
+    return not names <= set(release.keys)
 
 
 def _shown_places(

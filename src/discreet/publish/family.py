@@ -95,7 +95,7 @@ class Family:
         measures = tuple((measure.key, measure.centre) for measure in self.measures)
         return digest((self.tables[0].relation_digest, keys, measures, blocks))
 
-    @property
+    @cached_property
     def left_out(self) -> tuple[str, ...]:
         """Which rows are in no table: those that one of the tables leaves out, because otherwise they do not add up."""
         notes = [note for table in self.tables for note in table.plan.left_out]
@@ -118,10 +118,13 @@ class Family:
         scale = float(self.mechanism.scale) / block.steps * self.measures[block.measure].size
         return scale * scale * (1 if self.noise is Noise.GAUSSIAN else 2)
 
-    def forecast(self, measure: int) -> Covariances:
-        """Return the covariances of a measure's tables before they are released."""
-        scales = {block.table: 1 / self.variance(block) ** 0.5 for block in self.blocks if block.measure == measure}
-        return forecast(self.axes, scales, 1.0, self.noise)
+    @cached_property
+    def forecasts(self) -> tuple[Covariances, ...]:
+        """The covariances of each measure's tables before they are released."""
+        scales: list[dict[Table, float]] = [{} for _ in self.measures]
+        for block in self.blocks:
+            scales[block.measure][block.table] = 1 / self.variance(block) ** 0.5
+        return tuple(forecast(self.axes, of_measure, 1.0, self.noise) for of_measure in scales)
 
     def release(self, rows: RowSource, reservation: Reservation) -> list[np.ndarray]:
         """Release the noisy blocks, in the units of their measures."""

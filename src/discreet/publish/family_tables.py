@@ -65,7 +65,7 @@ def expected_margins(family: Family, table: AddingTable) -> dict[str, float | No
             if parts is None:
                 found[column] = None
                 continue
-            variance = sum(factor**2 * family.forecast(index).variance(shown).max() for index, factor in parts)
+            variance = sum(factor**2 * family.forecasts[index].variance(shown).max() for index, factor in parts)
             found[column] = float(margin_factor(family.noise) * variance**0.5)
     return found
 
@@ -83,17 +83,16 @@ def _published(
     for column, source in table.columns.items():
         if source in release.keys:
             at = release.keys.index(source)
-            columns[column] = pa.array([domains[at][code] for code in grid[at]], kinds[source])
+            columns[column] = pa.array(domains[at], kinds[source]).take(pa.array(grid[at]))
             continue
         estimator = table.measures[source].estimator
         values, margin = _estimate(family, table, solved, estimator)
         shown = np.where(np.isfinite(margin), values, np.nan)[table.rows]
-        columns[column] = pa.array(shown, pa.float64(), mask=np.isnan(shown))
-        margins[column] = [
-            None if np.isnan(value) else float(each) for value, each in zip(shown, margin[table.rows], strict=True)
-        ]
+        missing = np.isnan(shown)
+        columns[column] = pa.array(shown, pa.float64(), mask=missing)
+        margins[column] = pa.array(margin[table.rows], mask=missing).to_pylist()
         if whole is not None and isinstance(estimator, NoisyCount) and _counts_rows(table, estimator):
-            whole_columns[column] = [int(each) for each in whole[table.rows]]
+            whole_columns[column] = whole[table.rows].tolist()
     return PublishedTable(table.name, pa.table(columns), margins, whole_columns, family.left_out)
 
 

@@ -10,7 +10,7 @@ from discreet import privacy
 from discreet.answer.text import short_number
 from discreet.curator import prepared_queries
 from discreet.curator.curator import Curator
-from discreet.curator.prepared_queries import PreparedQuery, plan_query
+from discreet.curator.prepared_queries import PreparedQuery, plan_query, totals_planner
 from discreet.estimate.planned_release import QueryPlan
 from discreet.kernel.errors import PolicyError, Refused
 from discreet.kernel.event import canonical_json
@@ -58,7 +58,8 @@ def plan_parts(
     `charged` returns the cost of a part that was charged before, which the ledger's other answers must not change.
     """
     total = _total_cost(curator, plan)
-    queries = {name: _plan_query(curator, plan, name) for name in plan.tables}
+    planner = totals_planner(curator.releases)
+    queries = {name: _plan_query(planner, plan, name) for name in plan.tables}
     families = _families(queries)
     in_family = {table.name for tables in families for table in tables}
     with_margins = {
@@ -132,9 +133,9 @@ def _request(cost: Loss) -> CostRequest:
     return CostRequest(rho=cost.rho) if cost.epsilon is None else CostRequest(epsilon=cost.epsilon)
 
 
-def _plan_query(curator: Curator, plan: PublicationPlan, name: str) -> QueryPlan:
+def _plan_query(planner: Callable[[str], QueryPlan], plan: PublicationPlan, name: str) -> QueryPlan:
     try:
-        query = plan_query(curator.releases, plan.tables[name].sql)
+        query = planner(plan.tables[name].sql)
     except (Refused, PolicyError) as refusal:
         plan.refuse(("tables", name, "sql"), str(refusal))
     if query.is_free:
@@ -240,7 +241,7 @@ def _check_scales(plan: PublicationPlan, family: Family) -> None:
     for table in family.tables:
         shown = family.keys.table_of(table.release)
         measures = {family.measures.index(row_measure(total)) for total in table.release.question.totals}
-        if not all(family.forecast(index).covers(shown) for index in measures):
+        if not all(family.forecasts[index].covers(shown) for index in measures):
             hint = "Declare fewer rows per unit, or give it more weight."
             plan.refuse(("tables", table.name), f"nothing of a row would count in this table. {hint}")
 
@@ -251,7 +252,7 @@ def _check_limits(plan: PublicationPlan, family: Family, limits: Mapping[str, fl
         counted = [index for index, measure in enumerate(family.measures) if measure.expr is None]
         for index in counted if table.name in limits else ():
             shown = family.keys.table_of(table.release)
-            if family.forecast(index).variance(shown).max() > limits[table.name] * _ROUNDING:
+            if family.forecasts[index].variance(shown).max() > limits[table.name] * _ROUNDING:
                 message = (
                     "the margin cannot be reached with this bound on rows per unit. Lower it, or allow a wider margin."
                 )

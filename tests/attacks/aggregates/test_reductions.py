@@ -3,17 +3,15 @@ import pytest
 
 import discreet as dc
 from discreet.attacks.aggregates import subset_oracles
-from discreet.attacks.aggregates.reconstruct import Secrets
 from discreet.attacks.aggregates.reductions import (
-    Study,
     SubstitutionEvidence,
     group_scores,
     means_by_secret,
     membership_from_reconstruction,
     private_means,
     reconstruction_from_membership,
-    simulate_study,
 )
+from discreet.attacks.data.secret_bits import Secrets, Study, simulate_study
 from discreet.attacks.evidence import GuessEvidence
 
 SURE = 1 - 1e-9  # intervals of the tests that meet real noise

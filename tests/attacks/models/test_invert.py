@@ -7,16 +7,16 @@ from readable import flaws
 pytest.importorskip("sklearn")
 
 from discreet import attacks
+from discreet.attacks.data.gallery import Gallery, digit_gallery
 from discreet.attacks.models.image_inversion import (
-    Gallery,
     LabelOnlyClassifier,
-    digit_gallery,
     fit_image_prior,
     label_confidences,
     recover_images,
 )
 from discreet.attacks.models.inversion_games import nearest_picture, pick_candidate
-from discreet.attacks.models.plots import ImageMosaic, mosaic_by_defence, mosaics_figure
+from discreet.attacks.models.plots import ImageMosaic
+from tools.pictures.attack_figures import mosaic_by_defence, mosaics_figure
 
 SURE = 1 - 1e-10  # of an interval: a false alarm is not to be seen
 NAMED = "images recognised by an independent classifier"
@@ -244,7 +244,7 @@ def test_pictures_of_several_defences_are_stacked(exact, people):
         (np.zeros((2, 4)), [0, -1], None, "labels must be"),
         (np.zeros((2, 4)), [0, 1], [1], "one entry per image"),
         ([["dark"] * 4] * 2, [0, 1], None, "images must be an array of numbers"),
-        (np.zeros((2, 4)), [0, [1]], None, "labels must have one entry"),
+        (np.zeros((2, 4)), [0, [1]], None, "labels must be one class"),
         (np.zeros((2, 4)), ["a", "b"], None, "labels must be"),
     ],
 )
@@ -260,7 +260,7 @@ def test_invalid_galleries_are_refused(images, labels, people, said):
         ({"data": Gallery(np.zeros((70, 4)), [0] * 70)}, ValueError, "at least two classes"),
         ({"data": Gallery(np.zeros((80, 4)), [0] * 70 + [1] * 10)}, ValueError, "images of 60 or more people"),
         ({"data": Gallery(np.zeros((160, 4)), [0, 1] * 80, [0, 1] * 80)}, ValueError, "images of 60 or more people"),
-        ({"classes": "faces"}, ValueError, 'classes must be "digits" or "people", not \'faces\''),
+        ({"classes": "faces"}, ValueError, "classes must be one of 'digits', 'people', not 'faces'"),
         ({"repeats": 0}, ValueError, "repeats"),
         ({"defence": "easy", "epsilon": 1}, TypeError, "takes no epsilon"),
         ({"defence": lambda gallery: None}, TypeError, "predict_proba and classes_"),

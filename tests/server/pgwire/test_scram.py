@@ -3,8 +3,8 @@
 import base64
 
 import pytest
-from discreet.server.people.token_secrets import ScramVerifier
 
+from discreet.server.people.token_secrets import ScramVerifier
 from discreet.server.pgwire.scram import ScramError, ScramExchange, final_message
 
 CLIENT_NONCE = "rOprNGfwEbeRWgbNEkqO"

@@ -123,7 +123,7 @@ def make_printable(text: str) -> str:
     >>> make_printable("age\x1b[31m")
     'age�[31m'
     """
-    return "".join(letter if letter.isprintable() else "�" for letter in text)
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else "�" for letter in text)
 
 
 def _risk_sections(risks: Mapping[str, Risk]) -> Iterator[RiskSection]:

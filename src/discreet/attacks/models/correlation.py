@@ -1,26 +1,17 @@
 """Infer a patient's genotype from the dose: facts about the population, and what a model memorises of its members."""
 
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
-from discreet.attacks.defences import DefenceChoice, parse_defence
+from discreet.attacks.attack import Attack, Game, Outcome, choice, whole
+from discreet.attacks.data.dose_cohort import COHORT, DoseCohort
+from discreet.attacks.defences import DefenceChoice
 from discreet.attacks.evidence import EventEvidence
-from discreet.attacks.models.dose_models import (
-    WARFARIN_FILE,
-    DoseCohort,
-    DoseModel,
-    DoseModelKind,
-    dose_model_trainer,
-    load,
-    simulate_cohort,
-)
+from discreet.attacks.models.dose_models import RELEASES, DoseModel, DoseModelKind, user_dose_model
 from discreet.attacks.models.plots import draw_member_rates
-from discreet.attacks.registry import Attack
-from discreet.attacks.result import AttackResult, exposure_by_rarity, format_gain
-from discreet.attacks.validation import random_generator
-from discreet.audit.binomial import Proportion
+from discreet.attacks.result import AttackResult, format_gain
 from discreet.kernel.numbers import Number, as_integer
 
 _MIN_PATIENTS = 40  # both halves should have patients with every genotype
@@ -49,35 +40,31 @@ def correlation(  # noqa: PLR0913 - the common arguments and two settings
     >>> correlation(model="tree", random_state=0).implied.low > 0.5
     True
     """
-    parsed_defence = parse_defence(defence, epsilon)
-    train = dose_model_trainer(parsed_defence, model)
-    rng = random_generator(random_state)
-    patients = simulate_cohort(rng) if data is None else _checked_cohort(data)
+    return ATTACK.run(data, defence, epsilon, random_state, model=model, splits=splits)
+
+
+def _play(game: Game) -> Outcome:
+    patients = game.data
+    as_integer(len(patients), "the number of patients", _MIN_PATIENTS)
     prior = np.bincount(patients.genotype, minlength=3) / len(patients)  # public knowledge
-    outcomes = [_attack_one_split(train, patients, prior, rng) for _ in range(as_integer(splits, "splits", 1))]
+    outcomes = [_attack_one_split(game, prior) for _ in range(game.settings.splits)]
     members_right, non_members_right, errors = (np.array(each) for each in zip(*outcomes, strict=True))
-    rarity = _rarity(patients)
+    rarity, guessing = _rarity(patients), float(prior.max())
     # With independent draws, membership is the addition or removal of one row. Every patient is a member once and a
     # non-member once in each split. Where the two models disagree, one is right and the other wrong, so the difference
     # varies up to 1.4 times as much as between different people. The implied epsilon accounts for it: each of the two
     # intervals has half of the error probability, so both hold together under any dependence.
-    evidence = EventEvidence(Proportion.from_outcomes(members_right), Proportion.from_outcomes(non_members_right))
-    return AttackResult(
-        attack="correlation",
-        against=parsed_defence,
-        metric="of patients' genotypes inferred",
-        evidence=evidence,
-        guessing=float(prior.max()),
-        details=_details(members_right, non_members_right, errors, rarity),
-        exposure=exposure_by_rarity(
-            rarity,
-            members_right[0],
-            labels=[f"patient {index}" for index in range(len(patients))],
-            rarity_label="rare genotype and dose",
-        ),
-        draw=partial(
-            draw_member_rates, evidence_by_defence={str(parsed_defence): evidence}, guessing=float(prior.max())
-        ),
+    evidence = EventEvidence.from_outcomes(members_right, non_members_right)
+    return Outcome(
+        "of patients' genotypes inferred",
+        evidence,
+        _details(members_right, non_members_right, errors, rarity),
+        guessing=guessing,
+        hit=members_right[0],
+        rarity=rarity,
+        rarity_label="rare genotype and dose",
+        labels=[f"patient {index}" for index in range(len(patients))],
+        draw=partial(draw_member_rates, evidence_by_defence={str(game.defence): evidence}, guessing=guessing),
     )
 
 
@@ -104,15 +91,14 @@ def _log_likelihood(squared_errors: np.ndarray, log_prior: np.ndarray, deviation
     return float((top + np.log(np.exp(terms - top[:, np.newaxis]).sum(axis=1)) - np.log(deviation)).sum())
 
 
-def _attack_one_split(train: Any, patients: DoseCohort, prior: np.ndarray, rng: np.random.Generator) -> Any:
-    """Return for whom the genotype was inferred as a member and as a non-member, and the error of non-members'
-    doses.
-    """
-    coins = rng.random(len(patients)) < 0.5
-    members_right, non_members_right = np.zeros(len(patients), bool), np.zeros(len(patients), bool)
+def _attack_one_split(game: Game, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return whose genotype was inferred as a member and as a non-member, and the error of non-members' doses."""
+    patients = game.data
+    coins = game.rng.random(len(patients)) < 0.5
+    members_right, non_members_right = np.zeros((2, len(patients)), bool)
     errors = np.zeros(len(patients))
     for members in (coins, ~coins):
-        model = train(patients.subset(np.flatnonzero(members)))
+        model = game.release(patients.subset(np.flatnonzero(members)))
         is_right = guess_genotypes(model, patients.known, patients.dose, prior) == patients.genotype
         members_right[members], non_members_right[~members] = is_right[members], is_right[~members]
         non_members = patients.subset(np.flatnonzero(~members))
@@ -147,21 +133,13 @@ def _rarity(patients: DoseCohort) -> np.ndarray:
     return surprise
 
 
-def _checked_cohort(data: Any) -> DoseCohort:
-    if not isinstance(data, DoseCohort):
-        raise TypeError(f"data must be DoseCohort(known, genotype, dose, bounds), not {type(data).__name__}")
-    as_integer(len(data), "the number of patients", _MIN_PATIENTS)
-    return data
-
-
 ATTACK = Attack(
-    run=correlation,
+    function=correlation,
     docs_page="facts",
     summary="Infers a patient's genotype from their dose and a model of doses.",
-    without_defence="a linear regression of the dose",
-    with_easy_fix="the same model, with predictions rounded to 2.5 mg",
-    with_curator="a private linear regression",
-    built_in_data="2,000 simulated patients with realistic correlations between genes, body measurements and doses",
-    data_files=(WARFARIN_FILE,),
-    load=load,
+    data=COHORT,
+    releases=RELEASES,
+    own=user_dose_model,
+    play=_play,
+    settings={"model": choice(get_args(DoseModelKind)), "splits": whole(1)},
 )

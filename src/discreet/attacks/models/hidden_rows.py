@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 
 from discreet.attacks.evidence import GuessEvidence
-from discreet.attacks.progress import track
 from discreet.attacks.validation import column_bounds, float_matrix, random_generator
 from discreet.kernel.numbers import Number, as_fraction, as_integer, as_positive
+from discreet.progress import track
 
 CURATOR, GAUSSIAN, LAPLACE = "a curator", "Gaussian noise at home", "Laplace noise at home"
 PRIVATE, AWARE, PLAIN = "private EM", "EM that knows the noise", "plain EM"

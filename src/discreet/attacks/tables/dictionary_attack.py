@@ -10,15 +10,6 @@ SALT = "c0ffee"  # of the easy fix: stored in the program, so anyone with the pr
 Encoding = Callable[[str], str]
 
 
-def md5(number: str) -> str:
-    """Return the hash that the city released.
-
-    >>> md5("5D12")[:8]
-    '42995C2A'
-    """
-    return hashlib.md5(number.encode(), usedforsecurity=False).hexdigest().upper()
-
-
 def salted_hash(number: str) -> str:
     """Return the hash of the easy fix: SHA-256 of a salt and the number.
 
@@ -80,8 +71,8 @@ def crack_codes(codes: Iterable[str], numbers: Sequence[str]) -> dict[str, str]:
 
     If several encodings match a code, the one that matches most codes wins, and among equals the first.
 
-    >>> crack_codes([md5("5D12").lower(), "unknown"], ["5D12", "9Y99"]) == {md5("5D12"): "5D12"}
-    True
+    >>> crack_codes([reversed_text("5D12"), "unknown"], ["5D12", "9Y99"])
+    {'21D5': '5D12'}
     """
     released = {normalise_case(code) for code in codes}
     lengths = set(map(len, released))

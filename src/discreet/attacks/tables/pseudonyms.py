@@ -1,9 +1,7 @@
 """The pseudonym attack: reverse hashed taxi numbers by trying all numbers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,19 +9,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet import anonymity
-from discreet.attacks.defences import CURATOR, EASY, OWN, Defence, DefenceChoice, parse_defence
+from discreet.attacks.attack import Attack, Game, Outcome, Release, whole
+from discreet.attacks.data.taxis import TAXIS, USUAL_FORMS, Taxis, candidate_numbers, md5
+from discreet.attacks.defences import CURATOR, EASY, NOTHING, DefenceChoice
 from discreet.attacks.evidence import ReidentificationEvidence
-from discreet.attacks.registry import Attack
-from discreet.attacks.result import AttackResult, exposure_by_rarity
-from discreet.attacks.tables.dictionary_attack import crack_codes, md5, normalise_case, salted_hash
-from discreet.attacks.tables.patients import require_type
-from discreet.attacks.tables.table_releases import CountOracle, answers_and_decoys, exceeds_decoys, private_counts
-from discreet.attacks.tables.taxis import FILES, USUAL_FORMS, Taxis, candidate_numbers, read_taxis, simulate_taxis
-from discreet.attacks.tables.validation import count_oracle_or_none, text_list
-from discreet.attacks.validation import random_generator
-from discreet.kernel.numbers import Number, as_integer
-
-_TAXI_COUNT = 2000
+from discreet.attacks.private_answers import (
+    CountOracle,
+    answers_and_decoys,
+    count_oracle_or_none,
+    exceeds_decoys,
+    private_count_oracle,
+)
+from discreet.attacks.result import AttackResult
+from discreet.attacks.tables.dictionary_attack import crack_codes, normalise_case, salted_hash
+from discreet.attacks.validation import text_list
+from discreet.kernel.numbers import Number
 
 
 @dataclass(frozen=True)
@@ -59,44 +59,26 @@ def pseudonyms(  # noqa: PLR0913 - all but the first by name only
     >>> pseudonyms(defence="easy", random_state=0).details["codes reversed"]
     2000
     """
-    rng = random_generator(random_state)
-    taxis = (
-        simulate_taxis(_TAXI_COUNT, rng) if data is None else require_type(data, Taxis, "Taxis(numbers, counts, ...)")
-    )
-    parsed_defence, max_targets, numbers = (
-        parse_defence(defence, epsilon),
-        as_integer(targets, "targets", 1),
-        list(candidate_numbers(forms)),
-    )
-    release = _release_codes(parsed_defence, taxis)
-    named_taxis = (
-        _name_by_counts(taxis, release, rng, max_targets)
-        if callable(release)
-        else _name_by_dictionary(taxis, release, numbers)
-    )
-    return AttackResult(
-        attack="pseudonyms",
-        against=parsed_defence,
-        metric="of taxis re-identified",
+    return ATTACK.run(data, defence, epsilon, random_state, forms=forms, targets=targets)
+
+
+def _play(game: Game) -> Outcome:
+    taxis, release = game.data, game.release()
+    named = _name_by_counts(game, release) if callable(release) else _name_by_dictionary(game, release)
+    return Outcome(
+        "of taxis re-identified",
         # A non-member is a taxi without a trip: the curator protects all trips of a taxi, and so its presence.
-        evidence=ReidentificationEvidence.from_outcomes(
-            named_taxis.correctly_named, named_taxis.members_named, named_taxis.non_members_named
-        ),
-        details=named_taxis.details,
-        exposure=_exposure(taxis, named_taxis),
+        ReidentificationEvidence.from_outcomes(named.correctly_named, named.members_named, named.non_members_named),
+        named.details,
+        hit=named.correctly_named[: len(named.targets)],
+        rarity=-taxis.counts[named.targets].astype(float),
+        rarity_label="few trips",
+        labels=[f"taxi {index}" for index in named.targets],
     )
 
 
-def _release_codes(defence: Defence, taxis: Taxis) -> list[str] | CountOracle:
-    if defence.kind == CURATOR:
-        return partial(private_counts, epsilon=defence.curator_epsilon)
-    if defence.kind == OWN and defence.user_function is not None:
-        return _user_codes(defence.user_function, taxis)
-    return [*map(salted_hash, taxis.numbers)] if defence.kind == EASY else [*map(md5, taxis.numbers), *taxis.hashed]
-
-
-def _user_codes(user_function: Callable[..., Any], taxis: Taxis) -> list[str] | CountOracle:
-    returned = user_function(list(taxis.numbers))
+def _user_codes(game: Game) -> list[str] | CountOracle:
+    taxis, returned = game.data, game.ask_user(list(game.data.numbers))
     oracle = count_oracle_or_none(returned)
     if oracle is not None:
         return oracle
@@ -109,7 +91,8 @@ def _user_codes(user_function: Callable[..., Any], taxis: Taxis) -> list[str] | 
     return codes
 
 
-def _name_by_dictionary(taxis: Taxis, codes: list[str], numbers: list[str]) -> _NamedTaxis:
+def _name_by_dictionary(game: Game, codes: list[str]) -> _NamedTaxis:
+    taxis, numbers = game.data, game.settings.forms
     cracked = crack_codes(codes, numbers)
     cracked_numbers = set(cracked.values())
     cracked_hashes = [normalise_case(code) in cracked for code in codes[len(taxis.numbers) :]]  # known only as hashes
@@ -125,12 +108,11 @@ def _name_by_dictionary(taxis: Taxis, codes: list[str], numbers: list[str]) -> _
         "numbers tried": len(numbers),
         **_best_day(taxis.trips, cracked_numbers),
     }
-    everybody = np.arange(len(taxis.numbers))
     return _NamedTaxis(
         np.array(correctly_named + cracked_hashes),
         np.array(members_named + cracked_hashes),
         np.array(non_members_named),
-        everybody,
+        np.arange(len(taxis.numbers)),
         details,
     )
 
@@ -148,13 +130,14 @@ def _best_day(trips: pa.Table, numbers: set[str]) -> dict[str, Any]:
     }
 
 
-def _name_by_counts(taxis: Taxis, oracle: CountOracle, rng: np.random.Generator, max_targets: int) -> _NamedTaxis:
+def _name_by_counts(game: Game, oracle: CountOracle) -> _NamedTaxis:
     """Query how many taxis with each number made trips (1 or 0, plus noise); name those above a threshold."""
-    with_trips = np.sort(rng.permutation(len(taxis.numbers))[:max_targets])
+    taxis, max_targets = game.data, game.settings.targets
+    with_trips = np.sort(game.rng.permutation(len(taxis.numbers))[:max_targets])
     without = min(len(taxis.others), max_targets)
     counts = np.concatenate([np.ones(len(with_trips), np.int64), np.zeros(without, np.int64)])
     answers, decoys = answers_and_decoys(oracle, counts[:, None])
-    is_named = exceeds_decoys(answers[:, 0], decoys[:, 0], rng)
+    is_named = exceeds_decoys(answers[:, 0], decoys[:, 0], game.rng)
     members_named, non_members_named = is_named[: len(with_trips)], is_named[len(with_trips) :]
     keyed = anonymity.pseudonymise(pa.table({"number": taxis.numbers}), "number", anonymity.new_key())
     codes = keyed["number"].to_pylist()
@@ -167,28 +150,22 @@ def _name_by_counts(taxis: Taxis, oracle: CountOracle, rng: np.random.Generator,
     return _NamedTaxis(members_named, members_named, non_members_named, with_trips, details)
 
 
-def _exposure(taxis: Taxis, named_taxis: _NamedTaxis) -> Any:
-    # Taxis with few trips count as rare.
-    labels = [f"taxi {index}" for index in named_taxis.targets]
-    hit = named_taxis.correctly_named[: len(named_taxis.targets)]
-    return exposure_by_rarity(
-        -taxis.counts[named_taxis.targets].astype(float), hit, labels=labels, rarity_label="few trips"
-    )
-
-
-def load(folder: Path) -> Taxis:
-    """Read the taxis of New York in 2013 and the trips of some days."""
-    return read_taxis(folder)
-
-
 ATTACK = Attack(
-    run=pseudonyms,
+    function=pseudonyms,
     docs_page="tables",
     summary="Reverses hashed taxi numbers by hashing all possible numbers.",
-    without_defence="trips with the MD5 of each taxi number",
-    with_easy_fix="trips with SHA-256 of a salt and the number; the salt leaks",
-    with_curator="keyed pseudonyms, and a private count for each number",
-    built_in_data=f"{_TAXI_COUNT:,} simulated taxis with trips, and as many without",
-    data_files=FILES,
-    load=load,
+    data=TAXIS,
+    releases={
+        NOTHING: Release(
+            "trips with the MD5 of each taxi number", lambda game: [*map(md5, game.data.numbers), *game.data.hashed]
+        ),
+        EASY: Release(
+            "trips with SHA-256 of a salt and the number; the salt leaks",
+            lambda game: [*map(salted_hash, game.data.numbers)],
+        ),
+        CURATOR: Release("keyed pseudonyms, and a private count for each number", private_count_oracle),
+    },
+    own=_user_codes,
+    play=_play,
+    settings={"forms": lambda forms, _: list(candidate_numbers(forms)), "targets": whole(1)},
 )

@@ -1,4 +1,4 @@
-"""Answers as JSON or as an Arrow stream, by what the client accepts; budgets, charges and tables as JSON."""
+"""Answers as JSON, CSV or an Arrow stream, by what the client accepts; budgets, charges and tables as JSON."""
 
 import json
 import math
@@ -9,6 +9,7 @@ from io import BytesIO
 from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
+import pyarrow.csv as pcsv  # type: ignore[import-untyped, unused-ignore]
 from starlette.responses import Response
 
 from discreet.answer.model import Answer
@@ -20,14 +21,22 @@ from discreet.pricing.remaining_budget import BudgetStatus
 from discreet.server.approvals import Approval
 
 ARROW = "application/vnd.apache.arrow.stream"
+CSV = "text/csv"
 _MAX_KEYS = 1000  # of a column that are listed
 
 
 def answer_response(answer: Answer, accept: str) -> Response:
-    """Return an answer as an Arrow stream if the client accepts that, otherwise as JSON; both have margins and cost."""
+    """Return an answer as an Arrow stream or CSV if the client accepts that, otherwise as JSON; all have margins.
+
+    Costs and notes are in JSON, and in the metadata of Arrow.
+    """
     table = answer.with_margins()
     if ARROW in accept:
         return Response(_arrow_stream(table), media_type=ARROW)
+    if CSV in accept:
+        sink = BytesIO()
+        pcsv.write_csv(table, sink)
+        return Response(sink.getvalue(), media_type=CSV)
     return json_response(
         {
             "columns": [{"name": field.name, "type": str(field.type)} for field in table.schema],

@@ -109,11 +109,7 @@ async def start_http(service: Service, address: ListenAddress, tls: TlsFiles | N
 
 def _listen(address: ListenAddress) -> socket.socket:
     try:
-        family, kind, number, _, where = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0]
-        listening = socket.socket(family, kind, number)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(where)
-        listening.listen(_BACKLOG)
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        return socket.create_server((address.host, address.port), family=family, backlog=_BACKLOG)
     except OSError as error:
         raise PolicyError(f"{address}: cannot listen there ({error.strerror}). Choose another address.") from None
-    return listening

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from discreet.policy.column_domains import ColumnType, DeclaredColumn, NoDomain
 from discreet.policy.declarations import DeclaredTable
-from discreet.server.http.answer_bodies import ARROW, answer_response, budget_values, json_response, table_values
+from discreet.server.http.answer_bodies import ARROW, CSV, answer_response, budget_values, json_response, table_values
 from discreet.server.http.request_bodies import QuestionBody
 from discreet.server.people import Person
 from discreet.server.service import Service
@@ -26,7 +26,7 @@ _ANSWER = {
     "receipt": "5e1f",
 }
 _ANSWERS: dict[int | str, dict[str, Any]] = {
-    200: {"content": {"application/json": {"example": _ANSWER}, ARROW: {}}, "description": "The answer."}
+    200: {"content": {"application/json": {"example": _ANSWER}, ARROW: {}, CSV: {}}, "description": "The answer."}
 }
 
 

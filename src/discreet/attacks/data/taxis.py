@@ -1,5 +1,6 @@
 """Taxis with their licence numbers and fares: real ones known by hashes, and simulated ones."""
 
+import hashlib
 import itertools
 import math
 import string
@@ -12,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.attacks.tables.dictionary_attack import md5
-from discreet.attacks.tables.validation import integer_array, read_data_table, text_list
-from discreet.attacks.validation import arrow_table
+from discreet.attacks.attack import Source
+from discreet.attacks.validation import arrow_table, integer_array, read_data_table, set_fields, text_list
 
 FILES = ("nyctaxi2013_medallions.parquet", "nyctaxi2013_taxi_days.parquet")
 USUAL_FORMS = ("9A99",)
 ALL_FORMS = ("9A99", "AA999", "SAA999")  # formats of the city's numbers; 9 is a digit, A a letter, S an S
+_TAXI_COUNT = 2000
 _MAX_CANDIDATES = 10_000_000
 _FORM_LETTERS = {"9": string.digits, "A": string.ascii_uppercase}
 
@@ -50,15 +51,17 @@ class Taxis:
             )
         if len({*numbers, *others}) < len(numbers) + len(others):
             raise ValueError("each number must be listed only once, either in numbers or in others")
-        checked_fields = {
-            "numbers": numbers,
-            "others": others,
-            "counts": counts,
-            "hashed": hashed,
-            "trips": _checked_trips(self.trips),
-        }
-        for name, value in checked_fields.items():
-            object.__setattr__(self, name, value)
+        trips = _checked_trips(self.trips)
+        set_fields(self, {"numbers": numbers, "others": others, "counts": counts, "hashed": hashed, "trips": trips})
+
+
+def md5(number: str) -> str:
+    """Return the hash that the city released.
+
+    >>> md5("5D12")[:8]
+    '42995C2A'
+    """
+    return hashlib.md5(number.encode(), usedforsecurity=False).hexdigest().upper()
 
 
 def _checked_trips(value: Any) -> pa.Table:
@@ -134,3 +137,13 @@ def read_taxis(folder: Path) -> Taxis:
     numbers = list(number_of_code.values())
     hashed = [code for code in counts if code not in number_of_code]
     return Taxis(numbers, [counts[code] for code in number_of_code], others, trips, hashed)
+
+
+TAXIS = Source(
+    Taxis,
+    "Taxis(numbers, counts, ...)",
+    lambda rng: simulate_taxis(_TAXI_COUNT, rng),
+    built_in=f"{_TAXI_COUNT:,} simulated taxis with trips, and as many without",
+    files=FILES,
+    read=read_taxis,
+)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.attacks.tables.validation import id_array, integer_array, read_data_table
+from discreet.attacks.attack import Source
+from discreet.attacks.validation import id_array, integer_array, read_data_table, set_fields
 
 FILES = ("gowalla_nyc_checkins.parquet",)
 _PEOPLE, _SITES, _DAYS = 400, 150, 14
@@ -34,8 +35,7 @@ class Visits:
         columns["day"] = integer_array(self.day, "day")
         if len({len(each) for each in columns.values()}) > 1 or not len(columns["day"]):
             raise ValueError("person, day and site must have the same length, at least one visit")
-        for name, value in columns.items():
-            object.__setattr__(self, name, value)
+        set_fields(self, columns)
 
     @cached_property
     def person_codes(self) -> np.ndarray:
@@ -88,3 +88,13 @@ def read_visits(folder: Path) -> Visits:
     chosen = np.flatnonzero(weeks >= _MIN_WEEKS)[:_REAL_PEOPLE]
     is_chosen = np.isin(codes, chosen)
     return Visits(user[is_chosen], week[is_chosen], place[is_chosen])
+
+
+VISITS = Source(
+    Visits,
+    "Visits(person, day, site)",
+    simulate_visits,
+    built_in=f"two weeks of {_PEOPLE} simulated people who visit {_SITES} sites",
+    files=FILES,
+    read=read_visits,
+)

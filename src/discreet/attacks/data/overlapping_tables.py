@@ -1,26 +1,27 @@
 """Two tables of overlapping people: two hospitals, two years, two halves of a census."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 
-from discreet.attacks.tables.attribute_inference import ClassCounts
-from discreet.attacks.tables.patients import (
+from discreet.attacks.attack import Source
+from discreet.attacks.data.patients import (
+    ADULT_FILE,
+    PATIENTS,
     Patients,
     SensitiveValues,
     first_lecture_table,
-    require_type,
+    read_census,
     second_lecture_table,
     simulate_patients,
     value_codes,
 )
-from discreet.attacks.tables.validation import integer_array, read_data_table
+from discreet.attacks.validation import integer_array, require_type, set_fields
 
-FILES = ("adult.parquet",)
+_HOSPITAL_SIZE = 3000
 _ADULT_COLUMNS = ["age", "education", "marital_status", "race", "sex"]
 
 
@@ -39,7 +40,7 @@ class TwoTables:
 
     def __post_init__(self) -> None:
         for each, name in ((self.first, "first"), (self.second, "second")):
-            require_type(each, Patients, "Patients(table, quasi, sensitive)", name)
+            require_type(each, Patients, PATIENTS.written, name)
         both = integer_array(self.both, "both")
         if both.ndim != 2 or both.shape[1] != 2 or not len(both):
             raise ValueError("both must be a list of pairs of row numbers, one per person in both tables, at least one")
@@ -59,7 +60,7 @@ class TwoTables:
         ]
         if (values[0] != values[1]).any():
             raise ValueError("both: a person has different sensitive values in the two tables. Leave such people out.")
-        object.__setattr__(self, "both", both)
+        set_fields(self, {"both": both})
 
     @property
     def tables(self) -> tuple[Patients, Patients]:
@@ -78,15 +79,6 @@ class TwoTables:
         prior = np.bincount(np.concatenate(codes), minlength=len(self.values)) / sum(map(len, codes))
         # No background knowledge here: that is part of the homogeneity attack.
         return SensitiveValues(codes[0][self.both[:, 0]], prior, np.ones((len(self.both), len(self.values)), bool))
-
-    def class_counts(self, table_index: int, counts_of_table: ClassCounts) -> ClassCounts:
-        """Return one table's class counts for the people in both, with a column per value of either table."""
-        columns = [self.values.index(value) for value in self.tables[table_index].values]
-        rows = self.both[:, table_index]
-        wide = [np.zeros((len(rows), len(self.values)), np.int64) for _ in range(2)]
-        for each, counts in zip(wide, (counts_of_table.with_target, counts_of_table.without_target), strict=True):
-            each[:, columns] = counts[rows]
-        return ClassCounts(wide[0], wide[1])
 
 
 def lecture_tables() -> TwoTables:
@@ -111,20 +103,25 @@ def simulate_hospitals(count: int, rng: np.random.Generator) -> TwoTables:
 
 def read_two_releases(folder: Path) -> TwoTables:
     """Read the Adult census data as two releases of 20,000 people with their occupation; a third are in both."""
-    table = read_data_table(folder, FILES[0], [*_ADULT_COLUMNS, "occupation"])
-    table = table.filter(pc.is_valid(table["occupation"]))
-    rng = np.random.default_rng(0)
-    order = rng.permutation(table.num_rows)
-    people = Patients(table.take(order), _ADULT_COLUMNS, "occupation")
+    people, rng = read_census(folder, _ADULT_COLUMNS), np.random.default_rng(0)
+    people = replace(people, table=people.table.take(rng.permutation(people.table.num_rows)))
     return _split_into_two(people, np.arange(20_000), np.arange(13_000, 33_000), rng)
 
 
 def _split_into_two(everybody: Patients, first: np.ndarray, second: np.ndarray, rng: np.random.Generator) -> TwoTables:
     """Split people into two tables, each in random order."""
     rows = [rng.permutation(each) for each in (first, second)]
-    tables = [
-        Patients(everybody.table.take(each), everybody.quasi, everybody.sensitive, everybody.facts) for each in rows
-    ]
+    tables = [replace(everybody, table=everybody.table.take(each)) for each in rows]
     shared = np.intersect1d(first, second)
     positions = [np.argsort(each)[np.searchsorted(np.sort(each), shared)] for each in rows]
     return TwoTables(tables[0], tables[1], np.stack(positions, axis=1))
+
+
+TWO_TABLES = Source(
+    TwoTables,
+    "TwoTables(first, second, both)",
+    lambda rng: simulate_hospitals(_HOSPITAL_SIZE, rng),
+    built_in=f"two simulated hospitals with {_HOSPITAL_SIZE:,} patients each, half of whom are in both",
+    files=(ADULT_FILE,),
+    read=read_two_releases,
+)

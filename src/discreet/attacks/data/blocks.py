@@ -1,18 +1,28 @@
-"""People in census blocks, and the two-way tables of their traits that are published for each block."""
+"""People in census blocks with their traits: simulated ones, and people of a survey who are assigned to blocks."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from discreet.attacks.validation import array_or_object, boolean_array, random_generator, real_array
+from discreet.attacks.attack import Source
+from discreet.attacks.validation import (
+    array_or_object,
+    boolean_array,
+    random_generator,
+    read_data_table,
+    real_array,
+    set_fields,
+)
 from discreet.kernel.numbers import as_integer
 
-TraitPair = tuple[str, str]
 _RESERVED_NAMES = ("block", "n", "row")  # used in queries
+_BLOCK_COUNT = 50
+_FILE = "pums_10000.parquet"
+_REAL_SHAPE = (60, 12)  # blocks, and people in each, of whom about six are counted
 _TRAIT_SIZES = {"sex": 2, "decade": 8, "race": 6, "married": 2}
 _SURVEY_SIZE = 4000  # people from whom the public rates are estimated
 _PSEUDOCOUNT = 0.2  # added to every combination, so that none is impossible
@@ -39,12 +49,8 @@ class Blocks:
     rates: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        block, traits, is_member = (
-            array_or_object(self.block),
-            array_or_object(self.traits),
-            boolean_array(self.is_member, "is_member"),
-        )
-        sizes = _checked_sizes(self.sizes)
+        block, traits = array_or_object(self.block), array_or_object(self.traits)
+        is_member, sizes = boolean_array(self.is_member, "is_member"), _check_sizes(self.sizes)
         if traits.ndim != 2 or traits.shape[1] != len(sizes) or len(sizes) < 2:
             raise ValueError("traits must have one row per person and one column per entry of sizes, at least two")
         if not block.shape == is_member.shape == traits.shape[:1]:
@@ -55,21 +61,12 @@ class Blocks:
             raise ValueError("each trait must be at least 0 and below its size: recode it, or give a larger size")
         if is_member.all() or not is_member.any():
             raise ValueError("is_member must have both members, whom the census counted, and non-members")
-        combination_count = int(np.prod(list(sizes.values())))
-        rates = (
-            np.full(combination_count, 1 / combination_count) if self.rates is None else real_array(self.rates, "rates")
-        )
-        if rates.shape != (combination_count,) or not (rates > 0).all():
-            raise ValueError(f"rates must be {combination_count} positive numbers, one per combination of traits")
-        checked = {
-            "block": block,
-            "traits": traits,
-            "sizes": sizes,
-            "is_member": is_member,
-            "rates": rates / rates.sum(),
-        }
-        for name, values in checked.items():
-            object.__setattr__(self, name, values)
+        count = int(np.prod(list(sizes.values())))
+        rates = np.full(count, 1 / count) if self.rates is None else real_array(self.rates, "rates")
+        if rates.shape != (count,) or not (rates > 0).all():
+            raise ValueError(f"rates must be {count} positive numbers, one per combination of traits")
+        set_fields(self, {"block": block, "traits": traits, "sizes": sizes, "is_member": is_member})
+        set_fields(self, {"rates": rates / rates.sum()})
 
     @property
     def block_count(self) -> int:
@@ -77,7 +74,7 @@ class Blocks:
         return int(self.block.max()) + 1
 
     @property
-    def trait_pairs(self) -> list[TraitPair]:
+    def trait_pairs(self) -> list[tuple[str, str]]:
         """All pairs of traits; a table is published for each."""
         return list(combinations(self.sizes, 2))
 
@@ -94,7 +91,7 @@ class Blocks:
         return pa.table({"block": self.block[self.is_member], **columns})
 
 
-def _checked_sizes(sizes: Any) -> dict[str, int]:
+def _check_sizes(sizes: Any) -> dict[str, int]:
     if not isinstance(sizes, dict):
         raise TypeError(f'sizes must be a dict such as {{"sex": 2, "married": 2}}, not {type(sizes).__name__}')
     for name in sizes:
@@ -158,35 +155,19 @@ def _simulate_traits(count: int, rng: np.random.Generator) -> np.ndarray:
     return np.stack([rng.integers(0, 2, count), decade, race, married.astype(int)], axis=1)
 
 
-def pair_tables(members: pa.Table, blocks: int, sizes: dict[str, int]) -> dict[TraitPair, np.ndarray]:
-    """Return the exact two-way tables: the number of people by block and two traits.
-
-    >>> counted = pa.table({"block": [0, 0], "sex": [0, 1], "married": [1, 1]})
-    >>> pair_tables(counted, 1, {"sex": 2, "married": 2})["sex", "married"].tolist()
-    [[[0, 1], [0, 1]]]
-    """
-    tables_by_pair = {}
-    for pair in combinations(sizes, 2):
-        counts = np.zeros((blocks, sizes[pair[0]], sizes[pair[1]]), int)
-        np.add.at(counts, tuple(members[name].to_numpy() for name in ("block", *pair)), 1)
-        tables_by_pair[pair] = counts
-    return tables_by_pair
+def read_blocks(folder: Path) -> Blocks:
+    """Read people of a survey, and assign them to blocks of twelve; a coin decides who is counted."""
+    people = read_data_table(folder, _FILE, ["sex", "age", "race", "married"])
+    sex, age, race, married = (people[name].to_numpy() for name in people.column_names)
+    traits = np.stack([sex, np.clip(age // 10 - 1, 0, 7), race - 1, married], axis=1)
+    return assign_to_blocks(traits, dict(_TRAIT_SIZES), _REAL_SHAPE, random_state=0)
 
 
-def design_matrix(sizes: dict[str, int], pairs: Sequence[TraitPair]) -> Any:
-    """Return a sparse matrix, cells × combinations, of which combination of traits counts in which cell.
-
-    >>> design_matrix({"sex": 2, "married": 2}, [("sex", "married")]).toarray().tolist()
-    [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]]
-    """
-    from scipy import sparse  # noqa: PLC0415 - an extra
-
-    names, shape = list(sizes), tuple(sizes.values())
-    trait_values = np.unravel_index(np.arange(np.prod(shape)), shape)
-    parts = []
-    for first, second in pairs:
-        within = (trait_values[names.index(first)], trait_values[names.index(second)])
-        row = np.ravel_multi_index(within, (sizes[first], sizes[second]))
-        ones = (np.ones(len(row)), (row, np.arange(len(row))))
-        parts.append(sparse.csr_array(ones, shape=(sizes[first] * sizes[second], len(row))))
-    return sparse.vstack(parts, format="csr")
+BLOCKS = Source(
+    Blocks,
+    "Blocks(block, traits, sizes, is_member)",
+    lambda rng: simulate_blocks(_BLOCK_COUNT, int(rng.integers(2**32))),
+    built_in=f"{_BLOCK_COUNT} simulated blocks of 3 to 12 people",
+    files=(_FILE,),
+    read=read_blocks,
+)

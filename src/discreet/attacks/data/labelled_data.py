@@ -5,8 +5,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 
-from discreet.attacks.validation import class_codes, column_bounds, data_file, float_matrix, random_generator
+from discreet.attacks.attack import Source
+from discreet.attacks.validation import (
+    class_codes,
+    column_bounds,
+    float_matrix,
+    random_generator,
+    read_data_table,
+    require_type,
+    set_fields,
+)
 from discreet.kernel.numbers import as_integer
 
 _LOCATIONS_FILE = "location30_mia.parquet"
@@ -43,11 +53,9 @@ class LabelledData:
             raise ValueError("X must contain only finite numbers: fill in missing values, or leave those rows out")
         column_names = columns or tuple(self.columns)
         _check_bounds(X, self.bounds, column_names)
-        object.__setattr__(self, "X", X)
-        object.__setattr__(self, "y", y)
-        object.__setattr__(self, "classes", max(as_integer(self.classes, "classes"), int(y.max()) + 1))
-        object.__setattr__(self, "columns", column_names)
-        object.__setattr__(self, "names", names or tuple(self.names))
+        classes = max(as_integer(self.classes, "classes"), int(y.max()) + 1)
+        set_fields(self, {"X": X, "y": y, "classes": classes})
+        set_fields(self, {"columns": column_names, "names": names or tuple(self.names)})
 
     def __len__(self) -> int:
         return len(self.y)
@@ -86,9 +94,7 @@ def simulate_purchases(random_state: int | None, *, people: int = 1000, deviatio
 
 def read_locations(folder: Path) -> LabelledData:
     """Read the Location data of Shokri et al.: places visited, and one of 30 types of people."""
-    import pyarrow.parquet as pq  # noqa: PLC0415 - slow to import
-
-    table = pq.read_table(data_file(folder, _LOCATIONS_FILE))
+    table = read_data_table(folder, _LOCATIONS_FILE)
     visited = np.stack(table["x"].to_numpy(zero_copy_only=False))
     return LabelledData(visited.astype(float), table["label"].to_numpy().astype(np.int64) - 1)
 
@@ -138,15 +144,14 @@ class SensitiveAttributeData:
     values: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.people, LabelledData):
-            raise TypeError(f"people must be LabelledData(X, y), not {type(self.people).__name__}")
-        object.__setattr__(self, "column", _column_index(self.column, self.people))
+        require_type(self.people, LabelledData, "LabelledData(X, y)", "people")
+        set_fields(self, {"column": _column_index(self.column, self.people)})
         if (self.sensitive_values < 0).any() or (self.sensitive_values != np.floor(self.sensitive_values)).any():
             raise ValueError(f"column {self.column} of X must contain non-negative integers, which are tried in turn")
         observed_values, declared_values = int(self.sensitive_values.max()) + 1, as_integer(self.values, "values")
         if not declared_values and (self.sensitive_values == self.sensitive_values[0]).all():
             raise ValueError(f"column {self.column} of X must have at least two distinct values")
-        object.__setattr__(self, "values", max(observed_values, declared_values))
+        set_fields(self, {"values": max(observed_values, declared_values)})
 
     @property
     def sensitive_values(self) -> np.ndarray:
@@ -193,12 +198,7 @@ def simulate_findings(random_state: int | None, *, people: int = 2000) -> Sensit
 
 def read_adults(folder: Path) -> SensitiveAttributeData:
     """Read people of the Adult census data; models predict the income class, and the occupation is secret."""
-    import pyarrow.compute as pc  # noqa: PLC0415 - slow to import
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    table = pq.read_table(
-        data_file(folder, _ADULT_FILE), columns=[*_TEXT_COLUMNS, *_NUMBER_COLUMNS, "income"]
-    ).drop_null()
+    table = read_data_table(folder, _ADULT_FILE, [*_TEXT_COLUMNS, *_NUMBER_COLUMNS, "income"]).drop_null()
     # Categories are numbered alphabetically; the lists of categories are public.
     codes = [
         np.unique(table[name].to_numpy(zero_copy_only=False).astype(str), return_inverse=True) for name in _TEXT_COLUMNS
@@ -208,3 +208,21 @@ def read_adults(folder: Path) -> SensitiveAttributeData:
     highest = [*(len(names) - 1 for names, _ in codes), *_NUMBER_COLUMNS.values()]
     people = LabelledData(X[:_PERSON_COUNT], rich[:_PERSON_COUNT], bounds=(np.zeros(len(highest)), np.array(highest)))
     return SensitiveAttributeData(people, column=0)
+
+
+LABELLED = Source(
+    LabelledData,
+    "LabelledData(X, y)",
+    lambda rng: simulate_purchases(int(rng.integers(2**31)), people=2000),
+    built_in="2,000 simulated customers of ten types, with 60 products bought or not",
+    files=(_LOCATIONS_FILE,),
+    read=read_locations,
+)
+SENSITIVE = Source(
+    SensitiveAttributeData,
+    "SensitiveAttributeData(people, column)",
+    lambda rng: simulate_findings(int(rng.integers(2**31))),
+    built_in="2,000 simulated patients with nine findings of five grades",
+    files=(_ADULT_FILE,),
+    read=read_adults,
+)

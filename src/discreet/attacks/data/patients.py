@@ -1,17 +1,18 @@
-"""Tables with quasi-identifiers and one sensitive column: the record, a lecture's tables, simulated patients."""
+"""Tables with quasi-identifiers and one sensitive column: a lecture's tables, simulated patients, and census data."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.attacks.tables.validation import text_list
-from discreet.attacks.validation import arrow_table
+from discreet.attacks.attack import Source
+from discreet.attacks.validation import arrow_table, read_data_table, set_fields, text_list
 
 _UNKNOWN_VALUE = "the release has a sensitive value that the original table does not have: use only its values"
 ROW = "row"  # row numbers, used only to score guesses; the attacks never read them
@@ -56,11 +57,7 @@ class Patients:
     facts: Sequence[Fact] = field(default=())
 
     def __post_init__(self) -> None:
-        table, quasi, facts = (
-            arrow_table(self.table, "table"),
-            text_list(self.quasi, "quasi"),
-            _checked_facts(self.facts),
-        )
+        table, quasi, facts = arrow_table(self.table, "table"), text_list(self.quasi, "quasi"), _check_facts(self.facts)
         if not isinstance(self.sensitive, str):
             raise TypeError(f"sensitive must be the name of one column, not {type(self.sensitive).__name__}")
         column_names = list(dict.fromkeys([*quasi, self.sensitive, *(fact.column for fact in facts)]))
@@ -73,12 +70,7 @@ class Patients:
             raise ValueError(f"column {self.sensitive!r} has missing values: leave those rows out, or fill them in")
         if len(sensitive.unique()) < 2:
             raise ValueError(f"column {self.sensitive!r} must have at least two distinct values")
-        for name, value in (
-            ("table", table.select(column_names)),
-            ("quasi", list(dict.fromkeys(quasi))),
-            ("facts", facts),
-        ):
-            object.__setattr__(self, name, value)
+        set_fields(self, {"table": table.select(column_names), "quasi": list(dict.fromkeys(quasi)), "facts": facts})
 
     @property
     def numbered_table(self) -> pa.Table:
@@ -114,7 +106,7 @@ class Patients:
             ) from None
 
 
-def _checked_facts(value: Any) -> list[Fact]:
+def _check_facts(value: Any) -> list[Fact]:
     facts = [value] if isinstance(value, Fact) else list(value) if isinstance(value, Sequence) else [value]
     for fact in facts:
         if not isinstance(fact, Fact) or not isinstance(fact.column, str):
@@ -131,19 +123,6 @@ def _check_column(table: pa.Table, name: Any) -> None:
         raise ValueError(f"the column name {ROW!r} is reserved for row numbers: rename that column")
     if pa.types.is_nested(table[name].type):
         raise ValueError(f"column {name!r} has the nested type {table[name].type}: flatten it into separate columns")
-
-
-def require_type(data: Any, expected: type, example: str, name: str = "data") -> Any:
-    """Return the data if they have the expected type, else raise.
-
-    >>> require_type([1], Patients, "Patients(table, quasi, sensitive)")
-    Traceback (most recent call last):
-        ...
-    TypeError: data must be Patients(table, quasi, sensitive), not list
-    """
-    if not isinstance(data, expected):
-        raise TypeError(f"{name} must be {example}, not {type(data).__name__}")
-    return data
 
 
 def value_codes(column: Any, values: Sequence[Any]) -> np.ndarray:
@@ -215,9 +194,7 @@ CONDITIONS = ["flu", "injury", "asthma", "diabetes", "heart disease", "cancer", 
 _RATES_AT_20 = np.array([0.28, 0.30, 0.16, 0.05, 0.01, 0.02, 0.15, 0.03])
 _RATES_AT_90 = np.array([0.15, 0.10, 0.05, 0.22, 0.28, 0.15, 0.04, 0.01])
 _ZIP_COUNT = 40
-_HOMOGENEOUS_ZIPS = (
-    6  # zip codes where nearly all patients have the same condition, as near a factory or in a nursing home
-)
+_HOMOGENEOUS_ZIPS = 6  # places where nearly all patients have one condition, as near a factory or in a nursing home
 _HOMOGENEOUS_WEIGHT = 9.0
 _TODAY = date(1996, 5, 1).toordinal()
 _EPOCH = date(1970, 1, 1).toordinal()
@@ -256,11 +233,31 @@ def draw_conditions(zips: np.ndarray, ages: np.ndarray, rng: np.random.Generator
 
 def zip_codes(zips: np.ndarray) -> np.ndarray:
     """Return a five-digit zip code for each place."""
-    codes: np.ndarray = np.array([f"{130 + zip_ // 10}{53 + zip_ % 10}" for zip_ in range(int(zips.max()) + 1)])[zips]
-    return codes
+    names = np.array([f"{130 + zip_ // 10}{53 + zip_ % 10}" for zip_ in range(int(zips.max()) + 1)])
+    return np.asarray(names[zips])
 
 
 def draw_birth_dates(ages: np.ndarray, rng: np.random.Generator) -> pa.Array:
     """Draw a birth date for each age."""
     days = _TODAY - (ages * 365.25 + rng.integers(0, 365, size=len(ages))).astype(np.int64) - _EPOCH
     return pa.array(days.astype(np.int32)).cast(pa.date32())
+
+
+ADULT_FILE = "adult.parquet"
+_ADULT_COLUMNS = ("age", "education", "marital_status", "race", "sex")
+
+
+def read_census(folder: Path, columns: Sequence[str] = (*_ADULT_COLUMNS, "native_country")) -> Patients:
+    """Read the Adult census data: quasi-identifiers, and the occupation."""
+    table = read_data_table(folder, ADULT_FILE, [*columns, "occupation"])
+    return Patients(table.filter(pc.is_valid(table["occupation"])), columns, "occupation")
+
+
+PATIENTS = Source(
+    Patients,
+    "Patients(table, quasi, sensitive)",
+    lambda rng: simulate_patients(2000, rng),
+    built_in="2,000 simulated patients",
+    files=(ADULT_FILE,),
+    read=read_census,
+)
