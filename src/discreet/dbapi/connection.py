@@ -52,19 +52,11 @@ class QuerySource(Protocol):
     """A curator on a server (`discreet.remote`), which knows by its token who asks."""
 
     def ask(
-        self,
-        sql: str,
-        *,
-        epsilon: Number | None = None,
-        rho: Number | None = None,
-        margin: Margins | None = None,
-        purpose: str | None = None,
+        self, sql: str, *, epsilon: Number | None, rho: Number | None, margin: Margins | None, purpose: str | None
     ) -> Answer:
         """Answer a query."""
 
-    def explain(
-        self, sql: str, *, epsilon: Number | None = None, rho: Number | None = None, margin: Margins | None = None
-    ) -> Explanation:
+    def explain(self, sql: str, *, epsilon: Number | None, rho: Number | None, margin: Margins | None) -> Explanation:
         """Return what a query would cost."""
 
     def budget(self) -> BudgetStatus:
@@ -73,39 +65,21 @@ class QuerySource(Protocol):
 
 @dataclass(frozen=True)
 class _Asker:
-    """How queries are asked and explained, for whom, with which budget, and their cost by default."""
+    """How queries are asked and explained for somebody, their budget, and the policy's cost of their queries."""
 
-    ask: Callable[[str, QuerySettings], Answer]
-    explain: Callable[[str, QuerySettings], Explanation]
-    by: str
+    ask: Callable[..., Answer]
+    explain: Callable[..., Explanation]
     budget: Budget
     each: Fraction | None
 
     @classmethod
     def of(cls, source: Curator | QuerySource, by: str) -> Self:
         if not isinstance(source, Curator):
-            return cls(partial(_ask_server, source), partial(_explain_on, source), by, source.budget().total, None)
+            return cls(source.ask, source.explain, source.budget().total, None)
         source.budget(by)  # refuses analysts without access
         analyst = source.policy.budget_entry.analysts.get(by)
-        ask, explain = partial(_ask_curator, source, by), partial(_explain_by_curator, source, by)
-        return cls(ask, explain, by, source.policy.budget, analyst.each if analyst else None)
-
-
-def _ask_curator(curator: Curator, by: str, sql: str, settings: QuerySettings) -> Answer:
-    return curator.ask(sql, by=by, epsilon=settings.epsilon, rho=settings.rho, margin=settings.margin)
-
-
-def _explain_by_curator(curator: Curator, by: str, sql: str, settings: QuerySettings) -> Explanation:
-    return curator.explain(sql, by=by, epsilon=settings.epsilon, rho=settings.rho, margin=settings.margin)
-
-
-def _ask_server(source: QuerySource, sql: str, settings: QuerySettings) -> Answer:
-    cost = settings.epsilon, settings.rho, settings.margin
-    return source.ask(sql, epsilon=cost[0], rho=cost[1], margin=cost[2], purpose=settings.purpose)
-
-
-def _explain_on(source: QuerySource, sql: str, settings: QuerySettings) -> Explanation:
-    return source.explain(sql, epsilon=settings.epsilon, rho=settings.rho, margin=settings.margin)
+        ask, explain = partial(source.ask, by=by), partial(source.explain, by=by)
+        return cls(ask, explain, source.policy.budget, analyst.each if analyst else None)
 
 
 def connect(
@@ -113,7 +87,7 @@ def connect(
 ) -> "Connection":
     """Connect to the data of a policy, to an open curator, which stays open, or to a server (PEP 249).
 
-    `by` does not matter for a server, where `discreet.remote` asks in the name of its token's person.
+    On a server (`discreet.remote`), the token decides who asks, and not `by`.
 
     `epsilon` is the cost of a query that does not state one. Margins of error and the clipping bias are columns: n is
     followed by n_margin and, if clipping may make it too low, by n_bias and n_bias_low.
@@ -145,14 +119,10 @@ class Connection:
     """A connection, created by `connect`. Threads may share it, with a cursor each; SET applies to all of them."""
 
     def __init__(
-        self,
-        curator: Curator | QuerySource,
-        asker: _Asker,
-        settings: QuerySettings,
-        owned_curator: Curator | None = None,
+        self, curator: Curator | QuerySource, asker: _Asker, settings: QuerySettings, owned_curator: Curator | None
     ) -> None:
         self.curator: Any = curator
-        self.by, self.closed, self._asker = asker.by, False, asker
+        self._asker, self.closed = asker, False
         self._initial, self._settings, self._owned_curator = settings, settings, owned_curator
 
     def cursor(self) -> Cursor:
@@ -193,10 +163,11 @@ class Connection:
             parsed = parse_query(text)
             refuse_bound_names(text, parsed.query, parameters)
             settings = self._settings.without_cost() if parsed.options.epsilon or parsed.within else self._settings
+            epsilon, rho, margin = settings.epsilon, settings.rho, settings.margin
             if command == "EXPLAIN":
-                explanation = self._asker.explain(text, settings)
+                explanation = self._asker.explain(text, epsilon=epsilon, rho=rho, margin=margin)
                 return Result(pa.table({"explanation": explanation.details().splitlines()}))
-            answer = self._asker.ask(text, settings)
+            answer = self._asker.ask(text, epsilon=epsilon, rho=rho, margin=margin, purpose=settings.purpose)
             return Result(answer.with_margins(), answer, (answer.details(),) if settings.details else ())
 
     def _run_setting(self, command: str, statement: SettingStatement) -> Result | None:

@@ -299,10 +299,7 @@ def test_names_with_a_schema_mean_the_same(client):
     plain = rows(client.ask(query(WARDS)))
     for sql in (
         "SELECT ward, floor FROM public.wards ORDER BY ward",
-        (
-            'SELECT "public"."wards"."ward", w.floor FROM "public"."wards", PUBLIC.wards w WHERE wards.ward = w.ward '
-            "ORDER BY 1"
-        ),
+        'SELECT "public"."wards"."ward", w.floor FROM "public"."wards" JOIN PUBLIC.wards w USING (ward) ORDER BY 1',
         "SELECT public.ward, public.floor FROM wards AS public ORDER BY 1",
     ):
         assert rows(client.ask(query(sql))) == plain

@@ -1,6 +1,7 @@
 """What a statement of a session does, whatever the messages that it came with."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -45,8 +46,10 @@ class Commands:
             case Action.SET | Action.RESET | Action.SHOW:
                 assert statement.setting is not None
                 return Outcome(statement.tag, self._setting(action, statement.setting))
-            case Action.DECLARE | Action.CLOSE | Action.DEALLOCATE | Action.DISCARD:
-                self._change_store(statement, text)
+            case Action.DECLARE:
+                await self._declare(statement, text)
+            case Action.CLOSE | Action.DEALLOCATE | Action.DISCARD:
+                self._change_store(statement)
             case Action.NOTHING | Action.ACCEPTED:
                 pass
             case _:
@@ -56,13 +59,16 @@ class Commands:
                 return Outcome(tag or statement.tag)
         return Outcome(statement.tag)
 
-    def _change_store(self, statement: Statement, text: str) -> None:
+    async def _declare(self, statement: Statement, text: str) -> None:
+        """Keep a cursor, which is run when its rows are asked for; what cannot be answered is refused at once."""
+        if self.transaction.status == "I" and not statement.is_held:
+            raise WireError("25P01", "DECLARE CURSOR can only be used in transaction blocks, or WITH HOLD.")
+        await self._runner.explain(self._asker(), text)
+        query = Prepared(read_statement(text, statement.offset))
+        self._store.add_portal(statement.name, Portal(query, text, (), is_held=statement.is_held))
+
+    def _change_store(self, statement: Statement) -> None:
         match statement.action:
-            case Action.DECLARE:
-                if self.transaction.status == "I" and not statement.is_held:
-                    raise WireError("25P01", "DECLARE CURSOR can only be used in transaction blocks, or WITH HOLD.")
-                query = Prepared(read_statement(text, statement.offset))
-                self._store.add_portal(statement.name, Portal(query, text, (), is_held=statement.is_held))
             case Action.CLOSE if statement.name:
                 self._store.portal(statement.name)  # an error if it does not exist
                 self._store.close(statement.name, is_portal=True)
@@ -117,6 +123,12 @@ class Commands:
     async def check_values(self, text: str, values: Sequence[Any]) -> None:
         """Refuse values that would become names of tables or columns."""
         await self._runner.check_values(self._asker(), text, values)
+
+    def local_time(self, value: object) -> object:
+        """Return a moment with an offset as a time in the time zone of the data, where times have none."""
+        if isinstance(value, datetime) and value.tzinfo is not None:
+            return value.astimezone(self._runner.zone).replace(tzinfo=None)
+        return value
 
     def _asker(self) -> Asker:
         return Asker(self._person, self.transaction.settings, self._process)

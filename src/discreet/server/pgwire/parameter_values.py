@@ -69,8 +69,10 @@ def _read_text_array(data: bytes, element: PgType) -> ArrayValue:
             word, at = word + text[at + 1], at + 1
         elif char == '"':
             is_quoted, is_inside = True, not is_inside
-        elif is_inside or char not in ",}":
+        elif is_inside or char not in ",} \t\n":
             word += char
+        elif char not in ",}":
+            pass  # space around an element
         else:
             values.append(None if word.upper() == "NULL" and not is_quoted else element.from_text(word.encode()))
             word, is_quoted = "", False

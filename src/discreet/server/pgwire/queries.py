@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, TypeVar
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 from sqlglot import TokenType, exp
@@ -89,6 +90,11 @@ class QueryRunner:
         self._view_lock = asyncio.Lock()
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="catalog")
         self._read_texts: OrderedDict[tuple[str, frozenset[str]], _Reading] = OrderedDict()
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """The time zone of the data."""
+        return ZoneInfo(self.service.policy.data.timezone)
 
     @property
     def database(self) -> str:

@@ -137,10 +137,9 @@ class Session:
         self._store.add_portal(message.portal, Portal(prepared, text, message.result_formats))
         yield replies.BOUND
 
-    @staticmethod
-    def _value(data: bytes | None, oid: int, form: int, place: int) -> object:
+    def _value(self, data: bytes | None, oid: int, form: int, place: int) -> object:
         try:
-            return read_parameter(data, oid, form)
+            return self._commands.local_time(read_parameter(data, oid, form))
         except UnreadableValue:
             raise WireError("22P02", f"${place}: the value cannot be read as the type of this parameter.") from None
 
