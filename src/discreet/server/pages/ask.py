@@ -97,7 +97,7 @@ async def _ask(pages: Pages, request: Request, session: PageSession) -> Response
     except NOT_ANSWERED as error:
         message = str(error)
     else:
-        return redirect(f"/ask/{session.keep(AskedQuestion(question, answer, datetime.now(UTC)))}")
+        return redirect(f"/ask/{session.keep(AskedQuestion(question, answer, datetime.now(UTC)))}#answer")
     refusal = await service.run_light(lambda: refusal_of(service, session.person, fields, message))
     return _ask_page(pages, request, session, fields, status=422, forecast=Forecast(refusal, was_asked=True))
 
