@@ -15,12 +15,11 @@ RECORD = ROOT / "src" / "discreet" / "server" / "pages" / "attack_record.json"
 EPSILONS = ("0.1", "1")
 
 
-def measured(name: str) -> dict[str, Any]:
+def measured(attack: Attack) -> dict[str, Any]:
     """Return one attack with its results against every defence."""
-    attack = ATTACKS[name]
     comparison = attacks.compare(attack.with_settings(), epsilons=list(EPSILONS), random_state=0)
     return {
-        "name": name,
+        "name": attack.name,
         "group": attack.function.__module__.split(".")[2],
         "summary": attack.summary,
         "data": attack.data.built_in,
@@ -49,7 +48,7 @@ def main() -> int:
     from seeded_noise import seeded  # noqa: PLC0415 - a module of the tests
 
     with seeded():
-        record = [measured(name) for name in ATTACKS]
+        record = [measured(attack) for attack in ATTACKS.values()]
     RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     print(f"wrote {RECORD.relative_to(ROOT)}: {len(record)} attacks")
     return 0

@@ -140,7 +140,7 @@ class Serving:
 
     def anonymous(self, headers=None):
         """Return a client without a token."""
-        client = httpx.Client(base_url=self.url, headers=headers, timeout=60)
+        client = httpx.Client(base_url=self.url, headers=headers, timeout=60, verify=False)
         self._clients.append(client)
         return client
 

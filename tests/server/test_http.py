@@ -330,15 +330,16 @@ def talk(server, data, wait=True):
 
 
 def test_a_client_that_never_finishes_its_head_or_body_is_disconnected(serving, monkeypatch):
-    monkeypatch.setattr(listener, "_HEAD_SECONDS", 0.2)
-    monkeypatch.setattr(gate, "_BODY_SECONDS", 0.2)
     server = serving()
     token = server.client().headers["Authorization"].encode()
-    assert talk(server, b"") == b""
-    assert talk(server, b"GET /health HTTP/1.1\r\nHost: x\r\nX-Slow:") == b""
-    head = b"POST /api/v1/ask HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: " + token
-    answer = talk(server, head + b"\r\nContent-Length: 100\r\n\r\n{")
-    assert answer.startswith(b"HTTP/1.1 408")
+    with monkeypatch.context() as patched:
+        patched.setattr(listener, "_HEAD_SECONDS", 0.2)
+        assert talk(server, b"") == b""
+        assert talk(server, b"GET /health HTTP/1.1\r\nHost: x\r\nX-Slow:") == b""
+    with monkeypatch.context() as patched:
+        patched.setattr(gate, "_BODY_SECONDS", 0.2)
+        head = b"POST /api/v1/ask HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: " + token
+        assert talk(server, head + b"\r\nContent-Length: 100\r\n\r\n{").startswith(b"HTTP/1.1 408")
     assert server.anonymous().get("/health").status_code == 200
 
 

@@ -1,6 +1,10 @@
 """dc.remote: the curator's methods over HTTP return the same objects as a curator in the process."""
 
+import subprocess
+import sys
+import threading
 from fractions import Fraction
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from served import COUNT, break_engine
@@ -95,11 +99,41 @@ def test_a_server_cannot_write_outside_of_the_folder(file):
         _safe_path(file)
 
 
-def test_a_token_is_not_sent_unencrypted_nor_to_where_a_server_redirects(serving):
+def test_a_token_is_not_sent_unencrypted_nor_shown():
     for url in ("http://data.example.org", "ftp://127.0.0.1", "data.example.org", "https://"):
         with pytest.raises(ValueError, match="url"):
             dc.remote(url, "dsc_x")
     assert "dsc_secret" not in repr(dc.remote("https://data.example.org", "dsc_secret"))
+
+
+def test_no_redirect_is_followed_because_the_token_would_be_sent_along(serving):
+    server, asked = serving(), []
+
+    class Redirecting(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            self.send_response(302)
+            self.send_header("Location", f"{server.url}/api/v1/me")
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    token = server.service.people.add(server.service.ledger, "ana", Role.ANALYST).token
+    with HTTPServer(("127.0.0.1", 0), Redirecting) as elsewhere:
+        thread = threading.Thread(target=elsewhere.handle_request)
+        thread.start()
+        with pytest.raises(dc.LedgerError, match="not one of Discreet"):
+            dc.remote(f"http://127.0.0.1:{elsewhere.server_port}", token).tables()
+        thread.join(30)
+    assert asked == ["/api/v1/tables"]
+
+
+@pytest.mark.long
+def test_a_client_needs_nothing_of_the_server():
+    code = "import sys, discreet as dc; dc.remote('http://127.0.0.1:9', 'dsc_x'); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"fastapi", "uvicorn", "starlette", "jinja2", "mcp"} & set(done.stdout.split())
 
 
 def test_a_server_that_is_gone_is_an_error_that_says_what_may_have_happened(serving):

@@ -22,7 +22,7 @@ from discreet.cli.tour import (
     chapter_publish,
 )
 from discreet.cli.tour.context import FULL_TOUR, Repetitions, TourContext, worker_pool
-from discreet.cli.tour.page import write_page
+from discreet.cli.tour.page import write_tour
 from discreet.cli.tour.recorder import Recorder
 from discreet.worlds.town import Town, write_town
 from discreet.worlds.two_worlds.page import static_page
@@ -67,7 +67,7 @@ def run_tour(chapter: TourChapter, folder: Path, repetitions: Repetitions = FULL
                 show_chapter(context)
     seconds = time.perf_counter() - start
     is_complete = chapter is TourChapter.ALL
-    path = write_page(folder / ("tour.html" if is_complete else f"tour-{chapter}.html"), recorder.sections, seconds)
+    path = write_tour(folder / ("tour.html" if is_complete else f"tour-{chapter}.html"), recorder.sections, seconds)
     if is_complete:
         recorder.print_line("\nAn interactive page to send to somebody: discreet demo --page page.html")
         recorder.print_line("For your own data (Parquet, CSV or DuckDB files), start with: discreet init DATA")

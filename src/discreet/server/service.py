@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from os import PathLike
 from typing import Any, Self, TypeVar
 
@@ -153,16 +153,18 @@ class Service:
     async def _ask_and_wait(self, person: Person, request: QueryRequest) -> Answer:
         self._admit(person, _ASKING, "ask")
         self._check_purpose(request)
-        asked = self.clock.source.now()
+        asked, was_executed = self.clock.source.now(), False
         try:
-            stored = await self.run_light(lambda: self._stored_answer(person, request))
-            if stored is not None and not self.clock.is_strict:
-                return stored
-            answer = stored or await self._execute(person, request)
+            answer = await self.run_light(lambda: self._stored_answer(person, request))
+            if answer is not None and not self.clock.is_strict:
+                return answer
+            if answer is None:
+                was_executed = True
+                answer = await self._execute(person, request)
         except Failed:
-            await self._wait_to_leave(asked, was_stored=False)
+            await self._wait_to_leave(asked, was_executed=was_executed)
             raise
-        await self._wait_to_leave(asked, was_stored=stored is not None)
+        await self._wait_to_leave(asked, was_executed=was_executed)
         return answer
 
     async def publish(self, person: Person, plan: str) -> Release:
@@ -178,7 +180,7 @@ class Service:
         release = await self.executions.run(person.name, lambda: publish_plan(self.curator, parsed))
         if approval:
             self.approvals.use(approval)
-        await self._wait_to_leave(asked, was_stored=False)
+        await self._wait_to_leave(asked, was_executed=True)
         return release
 
     def releases(self, person: Person) -> tuple[str, ...]:
@@ -260,7 +262,8 @@ class Service:
             raise
         finally:
             if approval:
-                self.approvals.use(approval)
+                with suppress(OSError):  # the answer is charged and stored; an approval too many is harmless
+                    self.approvals.use(approval)
 
     def _approval_of(self, person: Person, request: QueryRequest) -> Approval | None:
         """Return the owner's approval if the policy requires one at this cost; refuse without it."""
@@ -275,9 +278,9 @@ class Service:
         cost = f"epsilon {short_number(epsilon)}"
         return self.approvals.require(person.by, request.sql, asked, cost=cost, purpose=request.purpose or "")
 
-    async def _wait_to_leave(self, asked: float, *, was_stored: bool) -> None:
-        """Wait for the tick; in strict mode executions have waited already, and stored answers wait here."""
-        if was_stored or not self.clock.is_strict:
+    async def _wait_to_leave(self, asked: float, *, was_executed: bool) -> None:
+        """Wait for the tick or, in strict mode, for the limit; executions have waited for theirs already."""
+        if not (was_executed and self.clock.is_strict):
             await self.clock.wait_for_release(asked)
 
 

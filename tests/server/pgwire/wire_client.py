@@ -100,7 +100,7 @@ class WireClient:
 
     def log_in(self, user, token, **parameters):
         """Authenticate; return the replies up to ReadyForQuery, or to an error."""
-        self.send(startup(user=user, database="clinic", **parameters))
+        self.send(startup(**{"user": user, "database": "clinic", **parameters}))
         found = [self.reply()]
         if found[0][0] != b"R":
             return found

@@ -10,6 +10,7 @@ from discreet.kernel.errors import PolicyError
 from discreet.kernel.ledger import Ledger
 from discreet.policy import Policy
 from discreet.server.errors import AccessDenied
+from discreet.server.event_log import log_event
 from discreet.server.people.failure_limit import MinuteLimit
 from discreet.server.people.people_file import PeopleFile, TokenEntry
 from discreet.server.people.person import Person, Role
@@ -80,6 +81,7 @@ class People:
         self._failures_by_address.add(address)
         if name:
             self._failures_by_name.add(name)
+        log_event("login", outcome="denied", name=name or None, address=address)
         raise AccessDenied
 
     def everybody(self) -> tuple[Person, ...]:

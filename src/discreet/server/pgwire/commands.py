@@ -1,6 +1,6 @@
 """What a statement of a session does, whatever the messages that it came with."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -9,7 +9,7 @@ from discreet.dbapi.settings import SettingStatement, own_setting
 from discreet.server.people.person import Person
 from discreet.server.pgwire.actions import Action, Statement
 from discreet.server.pgwire.errors import WireError
-from discreet.server.pgwire.parameter_types import KnownColumn
+from discreet.server.pgwire.parameter_types import ParameterType, infer_types
 from discreet.server.pgwire.prepared import Outcome, Portal, Prepared, PreparedStore, Shape
 from discreet.server.pgwire.queries import Asker, QueryRunner, ResultTable
 from discreet.server.pgwire.settings import DEFAULTS, SessionSettings
@@ -17,6 +17,7 @@ from discreet.server.pgwire.statements import read_statement
 from discreet.server.pgwire.transactions import Transaction
 
 _WITH_ROWS = (Action.QUERY, Action.EXPLAIN, Action.SHOW, Action.FETCH)
+_QUERIES = (Action.QUERY, Action.EXPLAIN, Action.COPY, Action.DECLARE)
 _ENDS = (Action.COMMIT, Action.ROLLBACK)
 _TITLES = {"datestyle": "DateStyle", "intervalstyle": "IntervalStyle", "timezone": "TimeZone"}
 _ALL_NAMES = ("name", "setting", "description")
@@ -107,9 +108,11 @@ class Commands:
         assert shown is not None
         return _text_shape(*shown.names)
 
-    async def columns(self) -> Mapping[str, tuple[KnownColumn, ...]]:
-        """Return the columns that parameters may be compared with."""
-        return (await self._runner.view(self._person)).columns
+    async def parameter_types(self, statement: Statement, given: tuple[int, ...]) -> tuple[ParameterType, ...]:
+        """Return the types of a statement's parameters; Refused if it is a query that cannot be parsed."""
+        view = await self._runner.view(self._person)
+        tree = self._runner.tree(statement.text, view) if statement.action in _QUERIES else None
+        return infer_types(statement.text, tree, given, view.columns)
 
     async def check_values(self, text: str, values: Sequence[Any]) -> None:
         """Refuse values that would become names of tables or columns."""

@@ -8,7 +8,10 @@ from collections.abc import Callable, Mapping
 from typing import cast
 
 from discreet.kernel.errors import Refused
+from discreet.server.errors import AccessDenied, RateLimited
+from discreet.server.event_log import log_event
 from discreet.server.people.person import Person
+from discreet.server.people.token_secrets import ScramVerifier
 from discreet.server.pgwire import replies
 from discreet.server.pgwire.errors import WireError, error_fields
 from discreet.server.pgwire.hub import Hub
@@ -52,6 +55,7 @@ class PgConnection(asyncio.Protocol):
         self._task: asyncio.Task[None] | None = None
         self._callbacks: list[Callable[[], None]] = []
         self._is_stopping = False
+        self._verifier: ScramVerifier | None = None  # of the token that the client has
 
     # What the event loop calls.
 
@@ -209,13 +213,18 @@ class PgConnection(asyncio.Protocol):
         start = await self._next()
         if not isinstance(start, SaslStart) or start.mechanism != MECHANISM:
             raise WireError("28000", f"the only mechanism of authentication is {MECHANISM}.")
-        verifier = service.scram_verifier(name)
+        self._verifier = verifier = service.scram_verifier(name)
         exchange = ScramExchange(verifier.salt, verifier.iterations)
         await self._send(replies.sasl_continue(exchange.challenge(start.data)))
         last = await self._next()
         assert isinstance(last, SaslData)
         proof = exchange.read_proof(last.data)
-        person = service.people.person_for_proof(name, proof.message, proof.proof, self._address())
+        try:
+            person = service.people.person_for_proof(name, proof.message, proof.proof, self._address())
+        except (AccessDenied, RateLimited):
+            log_event("login denied", interface="pg", name=name, address=self._address())
+            raise
+        log_event("login", interface="pg", name=name, address=self._address())
         await self._send(replies.sasl_final(final_message(verifier.server_signature(proof.message))))
         return person
 
@@ -244,6 +253,8 @@ class PgConnection(asyncio.Protocol):
             message = await self._next()
             if message is None or isinstance(message, Terminate):
                 return
+            if self._hub.runner.service.scram_verifier(session.person.name) != self._verifier:
+                raise AccessDenied  # the token was revoked, replaced, or has expired
             await self._handle(session, message)
             if self._protocol.state in (State.SIMPLE, State.SYNCING):
                 await self._send(replies.ready(session.status))

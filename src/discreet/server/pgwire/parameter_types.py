@@ -11,8 +11,6 @@ from typing import Any
 from sqlglot import exp
 
 from discreet.dbapi.parameters import numbered_placeholders
-from discreet.kernel.errors import Refused
-from discreet.query.syntax.parse import parse_query
 from discreet.server.pgwire.catalog.rewriting import type_name
 from discreet.server.pgwire.catalog.type_rows import type_numbers
 from discreet.server.pgwire.parameter_values import BY_OID
@@ -23,6 +21,7 @@ _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod)
 _TEXT_FUNCTIONS = (exp.Lower, exp.Upper, exp.Trim, exp.Substring, exp.Concat, exp.DPipe)
 _COUNTS = (exp.Limit, exp.Offset, exp.Count, exp.Length, exp.Extract, exp.Round)
 _EXAMPLES: Mapping[str, Any] = {"bool": True, "text": "", **dict.fromkeys(("int2", "int4", "int8", "oid"), 1)}
+_LONG_NAMES = {"int": "integer", "double": "double precision", "decimal": "numeric", "float": "real", "char": "text"}
 _REAL, _INTEGER = "double precision", "bigint"
 _RESULTS = {_TEXT_FUNCTIONS: "text", _COUNTS: _INTEGER, (exp.AggFunc,): _REAL}
 _OTHER_EXAMPLES = {
@@ -53,19 +52,21 @@ class ParameterType:
 
 
 def infer_types(
-    text: str, given: tuple[int, ...], columns: Mapping[str, tuple[KnownColumn, ...]]
+    text: str, tree: exp.Expr | None, given: tuple[int, ...], columns: Mapping[str, tuple[KnownColumn, ...]]
 ) -> tuple[ParameterType, ...]:
     """Return the type of each parameter: as given by the client, or else by the column that it is compared with.
 
     >>> columns = {"age": (KnownColumn("visits", "bigint", 7),)}
-    >>> infer_types("SELECT COUNT(*) FROM visits WHERE age > $1", (), columns)
+    >>> from discreet.query.syntax.parse import parse_query
+    >>> sql = "SELECT COUNT(*) FROM visits WHERE age > $1"
+    >>> infer_types(sql, parse_query(sql).query, (), columns)
     (ParameterType(oid=20, example=7),)
     """
     places = numbered_placeholders(text)
     count = max([len(given), *(int(place.key) for place in places)])
     if count == 0:
         return ()
-    found = _inferred(text, columns) if places else {}
+    found = {} if tree is None else _inferred(tree, columns)
     types = []
     for number in range(1, count + 1):
         kind = found.get(number, ParameterType(TEXT.oid, ""))
@@ -74,11 +75,7 @@ def infer_types(
     return tuple(types)
 
 
-def _inferred(text: str, columns: Mapping[str, tuple[KnownColumn, ...]]) -> dict[int, ParameterType]:
-    try:
-        tree = parse_query(text).query
-    except Refused:  # it will be refused with its values too
-        return {}
+def _inferred(tree: exp.Expr, columns: Mapping[str, tuple[KnownColumn, ...]]) -> dict[int, ParameterType]:
     tables = {table.name.lower() for table in tree.find_all(exp.Table)}
     found: dict[int, ParameterType] = {}
     for node in tree.find_all(exp.Parameter):
@@ -131,9 +128,8 @@ def _cast_name(kind: exp.Expr) -> str:
 
 
 def _named(name: str, example: Any = None) -> ParameterType:
-    name = {"int": "integer", "double": _REAL, "decimal": "numeric", "float": "real", "char": "text"}.get(name, name)
-    is_array = name.endswith("[]")
-    base = type_numbers().get(name.removesuffix("[]"), TEXT.oid)
+    is_array, short = name.endswith("[]"), name.removesuffix("[]")
+    base = type_numbers().get(_LONG_NAMES.get(short, short), TEXT.oid)
     if is_array:
         return ParameterType(BY_OID[base].array_oid if base in BY_OID else TEXT.array_oid, None)
     return ParameterType(base, _example_of(base) if example is None else example)

@@ -158,6 +158,10 @@ class QueryRunner:
         schema = await self.service.run_light(lambda: self.service.shape(asker.person, text))
         return tuple(schema.names), schema
 
+    def tree(self, text: str, view: PersonView) -> exp.Expr:
+        """Return the syntax tree of a query; Refused if it cannot be parsed."""
+        return self._read(plain_text(text), view).tree
+
     async def check_values(self, asker: Asker, text: str, values: Sequence[Any]) -> None:
         """Refuse a text in which a value became the name of a table or a column."""
         view = await self.view(asker.person)

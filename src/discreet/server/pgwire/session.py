@@ -26,7 +26,6 @@ from discreet.server.pgwire.messages import (
     SimpleQuery,
     Sync,
 )
-from discreet.server.pgwire.parameter_types import infer_types
 from discreet.server.pgwire.parameter_values import read_parameter
 from discreet.server.pgwire.prepared import Outcome, Portal, Prepared, PreparedStore, Shape
 from discreet.server.pgwire.queries import QueryRunner, ResultTable
@@ -42,7 +41,7 @@ class Session:
     """Statements, portals, settings and the transaction of one connection."""
 
     def __init__(self, runner: QueryRunner, person: Person, process: int, settings: SessionSettings) -> None:
-        self._runner, self._store = runner, PreparedStore()
+        self.person, self._store = person, PreparedStore()
         self._commands = Commands(runner, person, process, settings, self._store)
         self._described: tuple[str, Portal] | None = None  # a Describe that is answered together with Execute
         self._text, self._offset = "", 0  # of the statement that is being handled, for the positions of errors
@@ -113,9 +112,9 @@ class Session:
         pieces = split_statements(message.text)
         if len(pieces) > 1:
             raise WireError("42601", "cannot insert multiple commands into a prepared statement")
-        offset, piece = pieces[0] if pieces else (0, message.text)
+        offset, piece = pieces[0] if pieces else (0, "")
         statement = read_statement(piece, offset)
-        types = infer_types(statement.text, message.types, await self._commands.columns())
+        types = await self._commands.parameter_types(statement, message.types)
         self._store.add_statement(message.name, Prepared(statement, types))
         yield replies.PARSED
 
