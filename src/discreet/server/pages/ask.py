@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 
 from discreet.answer.model import Answer
+from discreet.answer.text import short_number
 from discreet.kernel.errors import Failed
 from discreet.server.errors import RateLimited
 from discreet.server.pages.answer_view import AnswerView
@@ -26,6 +27,7 @@ from discreet.server.requests import QueryRequest
 
 _FRAGMENT = "x-fragment"  # a header by which our script asks for a part of the page
 _SPENDS = ("epsilon", "margin")
+_SMALL_EPSILON = "0.1"  # to begin with; the reader sees what it costs before asking
 _GONE = "this answer is not kept any more. Ask again: the same question is answered from the ledger, for nothing."
 
 
@@ -95,7 +97,7 @@ async def _ask(pages: Pages, request: Request, session: PageSession) -> Response
     except NOT_ANSWERED as error:
         message = str(error)
     else:
-        return redirect(f"/ask/{session.keep(AskedQuestion(question, answer, datetime.now(UTC)))}")
+        return redirect(f"/ask/{session.keep(AskedQuestion(question, answer, datetime.now(UTC)))}#answer")
     refusal = await service.run_light(lambda: refusal_of(service, session.person, fields, message))
     return _ask_page(pages, request, session, fields, status=422, forecast=Forecast(refusal, was_asked=True))
 
@@ -133,7 +135,7 @@ def _ask_page(
     values = {
         "sql": fields.get("sql", ""),
         "spend": fields.get("spend") if fields.get("spend") in _SPENDS else "epsilon",
-        "amount": fields.get("amount", "0.1"),
+        "amount": fields.get("amount", _usual_cost(pages, session)),
         "purpose": fields.get("purpose", ""),
     }
     rest: dict[str, Any] = {"forecast": None, "failure": "", "name": "", "view": None, "snippets": ()}
@@ -154,3 +156,9 @@ def _ask_page(
         waiting=service.waiting_approvals(person) if person.role is Role.ANALYST else (),
         **{**rest, **context},
     )
+
+
+def _usual_cost(pages: Pages, session: PageSession) -> str:
+    """Return the epsilon that the policy gives an analyst for a question, or a small one."""
+    analyst = pages.service.policy.budget_entry.analysts.get(session.person.by)
+    return short_number(analyst.each) if analyst and analyst.each else _SMALL_EPSILON

@@ -1,6 +1,7 @@
 """Queries to offer in place of a refused one: read from its message and its text, and tried before they are offered."""
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ _PLAIN_SELECT = re.compile(
 _PLAIN_NAMES = re.compile(r"\w+(?:\s*,\s*\w+)*")
 _TAIL = re.compile(r"\s+(?=(?:HAVING|ORDER\s+BY|LIMIT|QUALIFY|WITHIN)\b)|\s*;?\s*$", re.IGNORECASE)
 _MAX_OFFERED = 3
+_MAX_TRIED = 12  # queries, for one refusal
 
 
 @dataclass(frozen=True)
@@ -56,20 +58,29 @@ def find_place(sql: str, message: str) -> tuple[int, int] | None:
     return start, start + len(lines[row])
 
 
-def corrections(sql: str, message: str, is_accepted: Callable[[str], bool]) -> list[Correction]:
-    """Return queries that are accepted in place of a refused one; those with gaps to fill in are not tried.
+def corrections(sql: str, message: str, refusal: Callable[[str], str | None]) -> list[Correction]:
+    """Return queries that are answered in place of a refused one; those with gaps to fill in are not tried.
 
-    >>> refusal = 'line 1, SELECT: column "wad" does not exist. Did you mean ward?'
-    >>> corrections("SELECT wad FROM t", refusal, lambda sql: True)
+    `refusal` returns why a query is refused, or None. A query with several mistakes is corrected step by step.
+
+    >>> wrong = 'line 1, SELECT: column "wad" does not exist. Did you mean ward?'
+    >>> corrections("SELECT wad FROM t", wrong, lambda sql: wrong if "wad" in sql else None)
     [Correction(sql='SELECT ward FROM t', is_complete=True)]
     """
-    offered = []
-    for sql_text in dict.fromkeys(_candidates(sql, message)):
-        if sql_text != sql and is_accepted(sql_text):
-            offered.append(Correction(sql_text))
-        if len(offered) == _MAX_OFFERED:
-            break
-    return offered or [Correction(text, is_complete=False) for text in _with_gaps(sql, message)]
+    offered: list[Correction] = []
+    waiting, tried = deque([(sql, message)]), {sql}
+    while waiting and len(offered) < _MAX_OFFERED:
+        refused, why = waiting.popleft()
+        for candidate in _candidates(refused, why):
+            if candidate in tried or len(tried) > _MAX_TRIED:
+                continue
+            tried.add(candidate)
+            next_reason = refusal(candidate)
+            if next_reason is None:
+                offered.append(Correction(candidate))
+            elif next_reason != why:
+                waiting.append((candidate, next_reason))
+    return offered[:_MAX_OFFERED] or [Correction(text, is_complete=False) for text in _with_gaps(sql, message)]
 
 
 def _candidates(sql: str, message: str) -> Iterator[str]:

@@ -117,18 +117,18 @@ def refusal_of(service: Service, person: Person, fields: Mapping[str, str], mess
     """Return a refusal with the place that it points to, and queries that would be answered instead."""
     sql = fields.get("sql", "")
     start, end = find_place(sql, message) or (len(sql), len(sql))
-    offered = corrections(sql, message, _acceptance(service, person, fields))
+    offered = corrections(sql, message, _refusals(service, person, fields))
     return Refusal(message, sql[:start], sql[start:end], sql[end:], tuple(offered))
 
 
-def _acceptance(service: Service, person: Person, fields: Mapping[str, str]) -> Callable[[str], bool]:
-    """Return a test of queries: whether they would be answered, at the same cost."""
+def _refusals(service: Service, person: Person, fields: Mapping[str, str]) -> Callable[[str], str | None]:
+    """Return a test of queries: why they would be refused at the same cost, or None."""
 
-    def is_accepted(sql: str) -> bool:
+    def refusal(sql: str) -> str | None:
         try:
             service.explain(person, read_question({**fields, "sql": sql}))
-        except (*NOT_ANSWERED, RateLimited):
-            return False
-        return True
+        except (*NOT_ANSWERED, RateLimited) as error:
+            return str(error)
+        return None
 
-    return is_accepted
+    return refusal
