@@ -1,0 +1,120 @@
+"""Noisy counts and mean offsets of the rows nearest to each of several centres: a noisy step of Lloyd's algorithm.
+
+How far offsets are clipped is decided by artificial points, which are released data: they show what clipping moves.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discreet.kernel.model_release import Combine
+from discreet.learn.fit_session import FitSession
+
+_COUNT_SHARE = 0.25  # weight of a row's presence, relative to the radius of its offset
+_RADIUS_FACTORS = np.geomspace(0.35, 64, 16)  # of the typical offset
+_OFFSETS_OF_ROWS = 1.3  # relative to those of artificial points, which the centres were fitted to
+_MIN_DEVIATION = 1e-3  # of a column, relative to the largest
+_SLACK = 1 + 2.0**-10  # so that rounding to the grid clips nothing
+
+
+@dataclass(frozen=True)
+class ArtificialPoints:
+    """Points that resemble the rows as far as released sums show it; each weighs as many units as it stands for."""
+
+    points: np.ndarray
+    weights: np.ndarray
+
+
+@dataclass(frozen=True)
+class CellSums:
+    """Noisy number of units nearest to each centre, with its noise scale, and the moved centres."""
+
+    counts: np.ndarray
+    count_scale: float
+    centres: np.ndarray
+
+
+def moved_centres(
+    session: FitSession, centres: np.ndarray, sample: ArtificialPoints, deviation: np.ndarray
+) -> CellSums:
+    """Return the centres moved towards the noisy means of their rows, less the more noise there is.
+
+    `deviation` is the typical deviation of each column: columns that vary less get less noise.
+    """
+    norm = 2 if session.is_gaussian else 1
+    # Minimises the sum of the columns' noise variances at a given norm of the typical row.
+    weight = np.maximum(deviation / deviation.max(), _MIN_DEVIATION) ** (-1 / 2 if norm == 2 else -1 / 3)
+    radius = _choose_radius(session, centres, sample, weight)
+    count_weight, ball = _COUNT_SHARE * radius, _ball(radius, norm)
+    n_centres, d = centres.shape
+    scale, sd = session.scale(ball), session.sd(ball)
+    public = centres[0], centres - centres[0], weight, radius, count_weight, norm
+    size = n_centres * (d + 1)
+    total = session.sparse_sum(_nearest_cell_entries, public, size=size, radius=ball, combine=Combine.MEAN)
+    counts = total[:n_centres] / count_weight
+    divisor = np.maximum(counts, 2 * sd / count_weight)[:, np.newaxis]
+    move = total[n_centres:].reshape(d, n_centres).T / weight / divisor
+    noise = ((sd / weight / divisor) ** 2).sum(axis=1, keepdims=True)
+    length = np.maximum((move**2).sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    return CellSums(counts, scale / count_weight, centres + move * np.maximum(1 - noise / length, 0))
+
+
+def nearest_centres(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    """Return the index of the nearest centre of each point.
+
+    >>> nearest_centres(np.array([[1.0], [7.0]]), np.array([[9.0], [0.0]])).tolist()
+    [1, 0]
+    """
+    shifted = centres - centres[0]
+    return np.asarray(((shifted**2).sum(axis=1) - 2 * (points - centres[0]) @ shifted.T).argmin(axis=1))
+
+
+def _ball(radius: float, norm: int) -> float:
+    """Return the norm of a clipped offset together with the count."""
+    return _SLACK * (math.hypot(radius, _COUNT_SHARE * radius) if norm == 2 else radius + _COUNT_SHARE * radius)
+
+
+def _choose_radius(session: FitSession, centres: np.ndarray, sample: ArtificialPoints, weight: np.ndarray) -> float:
+    """Return the radius at which clipping and noise together move the centres least, judged by artificial points."""
+    norm = 2 if session.is_gaussian else 1
+    nearest = nearest_centres(sample.points, centres)
+    offsets = _OFFSETS_OF_ROWS * (sample.points - centres[nearest])
+    norms = np.linalg.norm(offsets * weight, ord=norm, axis=1)
+    typical = max(float(sample.weights @ norms / sample.weights.sum()), 1e-9 * float(weight.sum()))
+    counts = np.maximum(np.bincount(nearest, sample.weights, len(centres)), 1.0)
+
+    def expected_error(radius: float) -> float:
+        lost = sample.weights * (1 - np.minimum(1, radius / np.maximum(norms, typical * 1e-9)))
+        bias = np.array([np.bincount(nearest, lost * column, len(centres)) for column in offsets.T])
+        noise = float((session.sd(_ball(radius, norm)) / weight) @ (session.sd(_ball(radius, norm)) / weight))
+        return float(((bias**2).sum(axis=0) / counts).sum()) + noise * float((1 / counts).sum())
+
+    return min((typical * float(factor) for factor in _RADIUS_FACTORS), key=expected_error)
+
+
+def _nearest_cell_entries(rows: np.ndarray, public: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the index of the nearest centre, once per number, and the numbers: presence and clipped offset."""
+    origin, centres, weight, radius, count_weight, norm = public
+    columns = rows.T - origin[:, np.newaxis]
+    best, nearest = np.full(len(rows), np.inf), np.zeros(len(rows), np.int64)
+    distance, product = np.empty(len(rows)), np.empty(len(rows))
+    for c, centre in enumerate(centres):
+        distance[:] = 0.0
+        for j, column in enumerate(columns):  # one by one: the rounding of a product of matrices depends on other rows
+            np.subtract(column, centre[j], out=product)
+            np.multiply(product, product, out=product)
+            np.add(distance, product, out=distance)
+        nearest[distance < best] = c
+        np.minimum(best, distance, out=best)
+    numbers = np.empty((1 + len(weight), len(rows)))
+    length = np.zeros(len(rows))
+    for j, column in enumerate(columns):
+        np.multiply(column - centres[nearest, j], weight[j], out=numbers[1 + j])
+        length += np.abs(numbers[1 + j]) if norm == 1 else numbers[1 + j] ** 2
+    if norm == 2:
+        length = np.sqrt(length)
+    numbers[1:] *= np.minimum(1, radius / np.maximum(length, np.finfo(float).tiny))
+    numbers[0] = count_weight
+    return np.broadcast_to(nearest[:, np.newaxis], (len(rows), 1 + len(weight))), numbers.T
