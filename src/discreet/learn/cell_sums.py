@@ -16,6 +16,8 @@ _COUNT_SHARE = 0.25  # weight of a row's presence, relative to the radius of its
 _RADIUS_FACTORS = np.geomspace(0.35, 64, 16)  # of the typical offset
 _OFFSETS_OF_ROWS = 1.3  # relative to those of artificial points, which the centres were fitted to
 _MIN_DEVIATION = 1e-3  # of a column, relative to the largest
+_USUAL_MOVE = 0.5  # prior variance of a cell's mean offset, relative to that of its points
+_DRIFT = 0.05  # the same for later moves: how far the means are from those of the step before
 _SLACK = 1 + 2.0**-10  # so that rounding to the grid clips nothing
 
 
@@ -29,19 +31,25 @@ class ArtificialPoints:
 
 @dataclass(frozen=True)
 class CellSums:
-    """Noisy number of units nearest to each centre, with its noise scale, and the moved centres."""
+    """Noisy number of units nearest to each centre, with its noise scale, and the moved centres with their variances."""
 
     counts: np.ndarray
     count_scale: float
     centres: np.ndarray
+    variances: np.ndarray
 
 
 def moved_centres(
-    session: FitSession, centres: np.ndarray, sample: ArtificialPoints, deviation: np.ndarray
+    session: FitSession,
+    centres: np.ndarray,
+    sample: ArtificialPoints,
+    deviation: np.ndarray,
+    variances: np.ndarray | None = None,
 ) -> CellSums:
     """Return the centres moved towards the noisy means of their rows, less the more noise there is.
 
-    `deviation` is the typical deviation of each column: columns that vary less get less noise.
+    `deviation` is the typical deviation of each column: columns that vary less get less noise. `variances` are those of
+    the centres around the means, if they were moved before.
     """
     norm = 2 if session.is_gaussian else 1
     # Minimises the sum of the columns' noise variances at a given norm of the typical row.
@@ -56,9 +64,22 @@ def moved_centres(
     counts = total[:n_centres] / count_weight
     divisor = np.maximum(counts, 2 * sd / count_weight)[:, np.newaxis]
     move = total[n_centres:].reshape(d, n_centres).T / weight / divisor
-    noise = ((sd / weight / divisor) ** 2).sum(axis=1, keepdims=True)
-    length = np.maximum((move**2).sum(axis=1, keepdims=True), np.finfo(float).tiny)
-    return CellSums(counts, scale / count_weight, centres + move * np.maximum(1 - noise / length, 0))
+    noise = (sd / weight / divisor) ** 2
+    within = _variances_of_cells(sample, centres)
+    usual = _USUAL_MOVE * within if variances is None else variances + _DRIFT * within
+    factor = usual / (usual + noise)
+    return CellSums(counts, scale / count_weight, centres + factor * move, factor * noise)
+
+
+def _variances_of_cells(sample: ArtificialPoints, centres: np.ndarray) -> np.ndarray:
+    """Return the mean squared offset of the artificial points of each centre: centres × columns."""
+    nearest = nearest_centres(sample.points, centres)
+    counts = np.bincount(nearest, sample.weights, len(centres))
+    squares = sample.weights[:, np.newaxis] * (sample.points - centres[nearest]) ** 2
+    overall = squares.sum(axis=0) / counts.sum()
+    by_cell = np.array([np.bincount(nearest, column, len(centres)) for column in squares.T]).T
+    few = max(float(counts.mean()) / 10, 1e-9)
+    return np.asarray((by_cell + few * overall) / (counts + few)[:, np.newaxis] + np.finfo(float).tiny)
 
 
 def nearest_centres(points: np.ndarray, centres: np.ndarray) -> np.ndarray:

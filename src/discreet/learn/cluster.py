@@ -12,7 +12,7 @@ from discreet.kernel.ledger import Ledger
 from discreet.kernel.numbers import Number, as_integer
 from discreet.learn.bounds import BoundArrays
 from discreet.learn.cell_sums import ArtificialPoints, moved_centres, nearest_centres
-from discreet.learn.cluster_start import artificial_points, corrected_by_cells, initial_centres
+from discreet.learn.cluster_start import find_start
 from discreet.learn.decomposition import principal_axes
 from discreet.learn.fit_cost import REMOVAL
 from discreet.learn.fit_inputs import QueryRows, source_from_data, source_from_query
@@ -32,15 +32,15 @@ class Clusters:
 def find_clusters(session: FitSession, bounds: BoundArrays, n_clusters: int, n_steps: int) -> Clusters:
     """Return the clusters after `n_steps` noisy Lloyd steps."""
     axes = principal_axes(session, bounds, min_axes=1)
-    sample = artificial_points(session, bounds, axes)
-    sample, cells = corrected_by_cells(session, bounds, axes, sample, n_clusters)
-    centres, counts = initial_centres(sample, cells, n_clusters), np.zeros(n_clusters)
-    for _ in range(n_steps):
-        sums = moved_centres(session, centres, sample, axes.mean_abs_deviation)
-        centres, counts = np.clip(sums.centres, *bounds), sums.counts
-        empty = counts < (np.log(n_clusters) + _EMPTY) * sums.count_scale
-        if empty.any() and 2 * empty.sum() <= n_clusters:
-            centres = _without_empty(sample, centres, empty)
+    start = find_start(session, bounds, axes, n_clusters)
+    centres, counts, variances = np.clip(start.centres, *bounds), np.zeros(n_clusters), None
+    for _ in range(n_steps if start.used_cells else 1 + n_steps):
+        sums = moved_centres(session, centres, start.sample, axes.mean_abs_deviation, variances)
+        centres, counts, variances = np.clip(sums.centres, *bounds), sums.counts, sums.variances
+        smallest = (np.log(n_clusters) + _EMPTY) * sums.count_scale
+        empty = counts < smallest
+        if empty.any() and axes.count > 4 * n_clusters * smallest:
+            centres = _without_empty(start.sample, centres, empty)
     return Clusters(centres, counts)
 
 

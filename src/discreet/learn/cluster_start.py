@@ -1,100 +1,103 @@
-"""Initial centres for k-means, and artificial points that show where the rows are.
+"""Initial centres for k-means from noisy tables, and artificial points that show where the rows are.
 
-noisy tables of the principal axes ──► independent points ──► many small cells ──► noisy sums of the cells
-        ──► corrected points and weighted means of cells ──► ordinary k-means, from many starts (post-processing)
+    many rows: tables of columns ──► independent points ──► small cells ──► noisy sums of cells ──► corrected points
+    few rows:  one table on the first principal axes ──► its points
+    points ──► ordinary k-means from many starts, which is post-processing
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans as NonPrivateKMeans
 
 from discreet.kernel.model_release import Combine
+from discreet.learn.axis_grid import grid_on_axes
 from discreet.learn.bounds import BoundArrays
 from discreet.learn.cell_sums import ArtificialPoints, moved_centres, nearest_centres
 from discreet.learn.decomposition import PrincipalAxes
 from discreet.learn.fit_session import FitSession
 
-_TABLE_CELLS = 64  # cells of an axis, narrow near the mean and wide far away
-_MAX_AXES, _MIN_AXIS_DEVIATION = 16, 0.1  # how many axes have a table, and their deviation relative to the first
-_MIN_FILLED, _SINGLE_CELL = 2.0, 3.0  # noise deviations above which merged cells and single cells are not empty
+_MIN_UNITS_PER_CLUSTER = 250  # in noise scales of the tables: with fewer, one table on few axes shows more
+_MAX_COLUMNS, _MAX_AXES = 12, 16  # with more columns, tables are those of the first principal axes
+_MIN_DEVIATION = 0.1  # of a column or an axis that has a table, relative to the largest
+_TABLE_CELLS = 64  # narrow near the mean and wide far away
+_MIN_MERGED, _MIN_SINGLE = 2.0, 3.0  # noise deviations above which merged cells and single cells are not empty
 _POINTS = 4000
 _CELLS_PER_CLUSTER, _MAX_CELLS = 10, 128
-_CELL_COUNT_TO_NOISE = 12  # a cell's usual count, in noise scales
-_STARTS = 16
-_COUNT_NOISE = 5  # noise in a cell's count, relative to that in a plain count: presence shares the ball with offsets
+_PRESENCE_NOISE = 5  # noise in the count of a small cell, relative to a plain count: offsets share the ball with it
+_USUAL_COUNT, _MIN_EXPECTED, _MIN_COUNT = 12, 8.0, 2.0  # counts of small cells, in noise scales
 _SLACK = 1 + 2.0**-10  # so that rounding to the grid clips nothing
+_STARTS = 16
 
 
-def artificial_points(session: FitSession, bounds: BoundArrays, axes: PrincipalAxes) -> ArtificialPoints:
-    """Return points whose coordinates on the principal axes are independent and follow a noisy table of each axis."""
-    deviations = axis_deviations(axes)
-    q = min(int((deviations >= _MIN_AXIS_DEVIATION * deviations[0]).sum()), _MAX_AXES)
-    deviations, directions = deviations[:q], axes.directions[:, :q]
-    farthest = np.abs(directions.T) @ np.maximum(bounds[1] - axes.mean, axes.mean - bounds[0]) / deviations
-    half_width = np.arcsinh(np.maximum(farthest, 2.0))  # cell widths grow with sinh, and no row is outside
-    step = 2 * half_width / _TABLE_CELLS
-    # Minimises the sum of the noise in the axes' variances at a given norm.
-    weight = (deviations / deviations[0]) ** (1 / 2 if session.is_gaussian else 2 / 3)
-    radius = float(np.linalg.norm(weight, ord=2 if session.is_gaussian else 1)) * _SLACK
-    sd = session.sd(radius) / weight
-    public = axes.mean, directions / deviations, -half_width, step, weight
-    tables = session.sparse_sum(_axis_cells, public, size=q * _TABLE_CELLS, radius=radius, combine=Combine.MEAN)
-    middles = np.sinh(-half_width[:, np.newaxis] + step[:, np.newaxis] * (np.arange(_TABLE_CELLS) + 0.5))
-    rng = np.random.default_rng(0)  # post-processing: the seed need not be secret
-    count = _POINTS
-    coordinates = np.empty((count, q))
-    for a, table in enumerate(tables.reshape(q, -1) / weight[:, np.newaxis]):
-        masses = _filled_cells(table, float(sd[a]))
-        if masses.sum() <= max(axes.count / 2, 0):  # only noise: assume a normal distribution
-            masses = np.exp(-(middles[a] ** 2) / 2) * np.gradient(middles[a])
-        ranks = (rng.permutation(count) + 0.5) / count
-        places = np.searchsorted(np.cumsum(masses) / masses.sum(), ranks)
-        coordinates[:, a] = middles[a][np.minimum(places, _TABLE_CELLS - 1)]
-    points = np.clip(axes.mean + coordinates * deviations @ directions.T, *bounds)
-    return ArtificialPoints(points, np.full(count, max(axes.count, 1.0) / count))
+@dataclass(frozen=True)
+class ClusterStart:
+    """Initial centres, points that resemble the rows, and whether the release of small cells was used."""
+
+    centres: np.ndarray
+    sample: ArtificialPoints
+    used_cells: bool
 
 
-def corrected_by_cells(
-    session: FitSession, bounds: BoundArrays, axes: PrincipalAxes, sample: ArtificialPoints, n_clusters: int
-) -> tuple[ArtificialPoints, ArtificialPoints]:
-    """Return the points moved and weighted by noisy sums of many small cells, and the cells' own weighted means."""
-    usable = int(axes.count / (_CELL_COUNT_TO_NOISE * session.scale(_COUNT_NOISE)))
-    n_cells = max(min(usable, _CELLS_PER_CLUSTER * n_clusters, max(_MAX_CELLS, 2 * n_clusters)), n_clusters)
-    cells = _fitted_centres(sample, n_cells, starts=1)
-    sums = moved_centres(session, cells, sample, axes.mean_abs_deviation)
-    centres = np.clip(sums.centres, *bounds)
-    weights = np.where(sums.counts > np.log(n_cells + 1) * sums.count_scale, sums.counts, 0)
-    nearest = nearest_centres(sample.points, cells)
-    expected = np.bincount(nearest, sample.weights, n_cells)
-    points = np.clip(sample.points + (centres - cells)[nearest], *bounds)
-    corrected = sample.weights * (np.maximum(weights, 1e-6) / np.maximum(expected, 1e-9))[nearest]
-    return ArtificialPoints(points, corrected), ArtificialPoints(centres, weights)
+def find_start(session: FitSession, bounds: BoundArrays, axes: PrincipalAxes, n_clusters: int) -> ClusterStart:
+    """Return initial centres from one release or, if there are many rows, from two."""
+    if axes.count < _MIN_UNITS_PER_CLUSTER * n_clusters * session.scale():
+        grid, sample = grid_on_axes(session, bounds, axes, n_clusters, _POINTS)
+        return ClusterStart(_best_centres(grid, n_clusters, starts=4), sample, used_cells=False)
+    sample = _independent_points(session, bounds, axes)
+    corrected, cells = _corrected_by_cells(session, bounds, axes, sample, n_clusters)
+    centres = _best_centres(cells if len(cells.points) > n_clusters else corrected, n_clusters, _STARTS)
+    return ClusterStart(centres, corrected, used_cells=True)
 
 
-def initial_centres(sample: ArtificialPoints, cells: ArtificialPoints, n_clusters: int) -> np.ndarray:
-    """Return the centres of ordinary k-means of the cells, or of the points if too few cells are filled."""
-    filled = cells.weights > 0
-    if filled.sum() <= n_clusters:
-        return cells.points if len(cells.points) == n_clusters else _fitted_centres(sample, n_clusters, starts=4)
-    return _fitted_centres(ArtificialPoints(cells.points[filled], cells.weights[filled]), n_clusters, starts=_STARTS)
-
-
-def _fitted_centres(sample: ArtificialPoints, count: int, starts: int) -> np.ndarray:
+def _best_centres(sample: ArtificialPoints, count: int, starts: int) -> np.ndarray:
     kmeans = NonPrivateKMeans(count, n_init=starts, random_state=0)  # post-processing: the seed need not be secret
     return np.asarray(kmeans.fit(sample.points, sample_weight=sample.weights).cluster_centers_)
 
 
-def axis_deviations(axes: PrincipalAxes) -> np.ndarray:
-    """Return the standard deviation along each axis, kept above zero whatever the noise."""
-    variances = np.maximum(axes.denoised_variances, 0.1 * axes.variances)
-    usual_variance = float((axes.mean_abs_deviation**2).max()) * np.pi / 2
-    variances[0] = max(variances[0], 0.3 * usual_variance)
-    return np.asarray(np.sqrt(variances))
+def _independent_points(session: FitSession, bounds: BoundArrays, axes: PrincipalAxes) -> ArtificialPoints:
+    """Return points whose coordinates are independent, and follow noisy tables of the columns or principal axes."""
+    deviations, directions = _table_directions(axes)
+    q = len(deviations)
+    farthest = np.abs(directions.T) @ np.maximum(bounds[1] - axes.mean, axes.mean - bounds[0]) / deviations
+    half_width = np.arcsinh(np.maximum(farthest, 2.0))  # cell widths grow with sinh, and no row is outside
+    step = 2 * half_width / _TABLE_CELLS
+    # Minimises the sum of the noise in the variances, at a given norm.
+    weight = (deviations / deviations[0]) ** (1 / 2 if session.is_gaussian else 2 / 3)
+    radius = float(np.linalg.norm(weight, ord=2 if session.is_gaussian else 1)) * _SLACK
+    sd = session.sd(radius) / weight
+    public = axes.mean, directions / deviations, -half_width, step, weight
+    tables = session.sparse_sum(_table_cells, public, size=q * _TABLE_CELLS, radius=radius, combine=Combine.MEAN)
+    tables = tables.reshape(q, -1) / weight[:, np.newaxis]
+    middles = np.sinh(-half_width[:, np.newaxis] + step[:, np.newaxis] * (np.arange(_TABLE_CELLS) + 0.5))
+    rng = np.random.default_rng(0)  # post-processing
+    coordinates = np.empty((_POINTS, q))
+    for a in range(q):
+        masses = _filled_cells(tables[a], float(sd[a]))
+        cumulative = np.cumsum(masses) / max(masses.sum(), np.finfo(float).tiny)
+        ranks = (rng.permutation(_POINTS) + 0.5) / _POINTS
+        coordinates[:, a] = middles[a][np.minimum(np.searchsorted(cumulative, ranks), _TABLE_CELLS - 1)]
+    points = np.clip(axes.mean + coordinates * deviations @ directions.T, *bounds)
+    return ArtificialPoints(points, np.full(_POINTS, axes.count / _POINTS))
+
+
+def _table_directions(axes: PrincipalAxes) -> tuple[np.ndarray, np.ndarray]:
+    """Return the deviations along the directions of the tables, and the directions: the columns, if these are few.
+
+    Columns of integers and with many zeros are blurred by any rotation.
+    """
+    if len(axes.mean) <= _MAX_COLUMNS:
+        order = np.argsort(-axes.mean_abs_deviation)
+        deviations, directions = axes.mean_abs_deviation[order], np.eye(len(order))[:, order]
+    else:
+        deviations, directions = axes.deviations, axes.directions
+    q = min(int((deviations >= _MIN_DEVIATION * deviations[0]).sum()), _MAX_AXES)
+    return deviations[:q], directions[:, :q]
 
 
 def _filled_cells(counts: np.ndarray, sd: float) -> np.ndarray:
-    """Return the counts above the noise; in the tails, cells are merged until they exceed it together."""
+    """Return the counts above the noise; from both ends, cells are merged until they exceed it together."""
     masses = np.zeros(len(counts))
     middle = int(np.argmax(counts))
     for order in (range(middle), range(len(counts) - 1, middle - 1, -1)):
@@ -102,17 +105,54 @@ def _filled_cells(counts: np.ndarray, sd: float) -> np.ndarray:
         for cell in order:
             merged.append(cell)
             total = counts[merged].sum()
-            if total > _MIN_FILLED * sd * np.sqrt(2 * len(merged)):
-                shown = np.where(counts[merged] > _MIN_FILLED * sd, counts[merged], 0)
-                shown[-1] += 0 if shown.any() else 1.0  # the cell that is nearest to the middle
+            if total > _MIN_MERGED * sd * np.sqrt(2 * len(merged)):
+                shown = np.where(counts[merged] > _MIN_MERGED * sd, counts[merged], 0)
+                shown[-1] += 0.0 if shown.any() else 1.0  # the cell nearest to the middle
                 masses[merged] = total * shown / shown.sum()
                 merged = []
-        masses[merged] += np.where(counts[merged] > _SINGLE_CELL * sd, counts[merged], 0)
+        masses[merged] = np.where(counts[merged] > _MIN_SINGLE * sd, counts[merged], 0)
+    masses[middle] = max(masses[middle], np.finfo(float).tiny)
     return masses
 
 
-def _axis_cells(rows: np.ndarray, public: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Return each row's cell on each axis, and the weight of the axis."""
+def _corrected_by_cells(
+    session: FitSession, bounds: BoundArrays, axes: PrincipalAxes, sample: ArtificialPoints, n_clusters: int
+) -> tuple[ArtificialPoints, ArtificialPoints]:
+    """Return the points moved and weighted by noisy sums of small cells, and the filled cells' own means."""
+    noise = session.scale(_PRESENCE_NOISE)
+    n_cells = max(int(axes.count / (_USUAL_COUNT * noise)), n_clusters)
+    n_cells = min(n_cells, _CELLS_PER_CLUSTER * n_clusters, max(_MAX_CELLS, 2 * n_clusters))
+    start = _best_centres(sample, n_cells, starts=1)
+    cells = _without_small_cells(sample, start, min_count=_MIN_EXPECTED * noise, at_least=n_clusters)
+    sums = moved_centres(session, cells, sample, axes.mean_abs_deviation)
+    centres = np.clip(sums.centres, *bounds)
+    counts = np.where(sums.counts > _MIN_COUNT * sums.count_scale, sums.counts, 0)
+    nearest = nearest_centres(sample.points, cells)
+    expected = np.bincount(nearest, sample.weights, len(cells))
+    factors = np.maximum(counts, 1e-6) / np.maximum(expected, 1e-9)  # positive: k-means needs enough points
+    points = np.clip(sample.points + (centres - cells)[nearest], *bounds)
+    filled = counts > 0
+    return (
+        ArtificialPoints(points, sample.weights * factors[nearest]),
+        ArtificialPoints(centres[filled], counts[filled]),
+    )
+
+
+def _without_small_cells(sample: ArtificialPoints, cells: np.ndarray, min_count: float, at_least: int) -> np.ndarray:
+    """Return the cells that are expected to have this count; points of others are left to the nearest of these."""
+    distances = ((cells**2).sum(axis=1) - 2 * sample.points @ cells.T).T
+    removed = np.zeros(len(cells), bool)
+    while len(cells) - removed.sum() > at_least:
+        counts = np.bincount(distances.argmin(axis=0), sample.weights, len(cells))
+        smallest = int(np.argmin(np.where(removed, np.inf, counts)))
+        if counts[smallest] >= min_count:
+            break
+        removed[smallest], distances[smallest] = True, np.inf
+    return np.asarray(cells[~removed])
+
+
+def _table_cells(rows: np.ndarray, public: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Return each row's cell in every table, and the weights of the tables."""
     mean, directions, low, step, weight = public
     cells = np.empty((directions.shape[1], len(rows)), np.int64)
     for a, direction in enumerate(directions.T):
