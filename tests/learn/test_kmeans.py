@@ -5,7 +5,7 @@ from sklearn.cluster import KMeans as Exact
 from discreet.learn.cluster import KMeans, find_clusters
 from tests.learn.seeded import Seeded
 
-SHARES = (15, 8, 20, 20, 37)
+ONE_STEP = (10, 5, 15, 20, 25, 5, 20)
 NEARLY_EXACT = {"epsilon": 1_000_000, "bounds": (-20, 20)}
 
 
@@ -40,7 +40,7 @@ def test_without_noise_it_is_as_good_as_scikit_learns(delta, steps):
 @pytest.mark.parametrize("seed", range(5))
 def test_three_thousand_rows_are_enough(price, seed):
     ends = np.full(4, -15.0), np.full(4, 15.0)
-    found = find_clusters(Seeded(X, SHARES, **price, seed=seed), ends, 3, n_steps=1)
+    found = find_clusters(Seeded(X, ONE_STEP, **price, seed=seed), ends, 3, n_steps=1)
     assert inertia(X, found.centres) < 1.3 * best(X, 3)
 
 
@@ -49,7 +49,7 @@ def test_three_thousand_rows_are_enough(price, seed):
 def test_any_number_of_columns_and_clusters(columns, clusters):
     rows = groups(200, clusters, columns)
     ends = np.full(columns, -15.0), np.full(columns, 15.0)
-    found = find_clusters(Seeded(rows, SHARES, epsilon=10, seed=0), ends, clusters, n_steps=1)
+    found = find_clusters(Seeded(rows, ONE_STEP, epsilon=10, seed=0), ends, clusters, n_steps=1)
     assert found.centres.shape == (clusters, columns)
     assert inertia(rows, found.centres) < 1.2 * best(rows, 1)
 
@@ -57,7 +57,7 @@ def test_any_number_of_columns_and_clusters(columns, clusters):
 @pytest.mark.parametrize("seed", range(10))
 def test_where_noise_hides_everything_centres_stay_in_the_ranges(seed):
     ends = np.full(4, -15.0), np.full(4, 15.0)
-    found = find_clusters(Seeded(X[::100], SHARES, epsilon=0.01, seed=seed), ends, 3, n_steps=1)
+    found = find_clusters(Seeded(X[::100], ONE_STEP, epsilon=0.01, seed=seed), ends, 3, n_steps=1)
     assert np.isfinite(found.centres).all()
     assert (np.abs(found.centres) <= 15).all()
     assert inertia(X, found.centres) < 2 * inertia(X, np.zeros((1, 4)))

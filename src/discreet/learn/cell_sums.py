@@ -4,6 +4,7 @@ How far offsets are clipped is decided by artificial points, which are released 
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from discreet.kernel.model_release import Combine
 from discreet.learn.fit_session import FitSession
 
-_COUNT_SHARE = 0.25  # weight of a row's presence, relative to the radius of its offset
+_COUNT_SHARE = 0.5  # weight of a row's presence, relative to the radius of its offset
 _RADIUS_FACTORS = np.geomspace(0.35, 64, 16)  # of the typical offset
 _OFFSETS_OF_ROWS = 1.3  # relative to those of artificial points, which the centres were fitted to
 _MIN_DEVIATION = 1e-3  # of a column, relative to the largest
@@ -31,10 +32,14 @@ class ArtificialPoints:
 
 @dataclass(frozen=True)
 class CellSums:
-    """Noisy number of units nearest to each centre, with its noise scale, and the moved centres with their variances."""
+    """Noisy number of units nearest to each centre, with its noise scale, and the moved centres with their variances.
+
+    `expected` is the number that the artificial points show.
+    """
 
     counts: np.ndarray
     count_scale: float
+    expected: np.ndarray
     centres: np.ndarray
     variances: np.ndarray
 
@@ -54,7 +59,8 @@ def moved_centres(
     norm = 2 if session.is_gaussian else 1
     # Minimises the sum of the columns' noise variances at a given norm of the typical row.
     weight = np.maximum(deviation / deviation.max(), _MIN_DEVIATION) ** (-1 / 2 if norm == 2 else -1 / 3)
-    radius = _choose_radius(session, centres, sample, weight)
+    usual = float(np.linalg.norm(deviation * weight, ord=norm))
+    radius = _choose_radius(session, centres, sample, weight, usual)
     count_weight, ball = _COUNT_SHARE * radius, _ball(radius, norm)
     n_centres, d = centres.shape
     scale, sd = session.scale(ball), session.sd(ball)
@@ -66,9 +72,11 @@ def moved_centres(
     move = total[n_centres:].reshape(d, n_centres).T / weight / divisor
     noise = (sd / weight / divisor) ** 2
     within = _variances_of_cells(sample, centres)
-    usual = _USUAL_MOVE * within if variances is None else variances + _DRIFT * within
-    factor = usual / (usual + noise)
-    return CellSums(counts, scale / count_weight, centres + factor * move, factor * noise)
+    prior = _USUAL_MOVE * within if variances is None else variances + _DRIFT * within
+    length = np.maximum((move**2).sum(axis=1, keepdims=True), np.finfo(float).tiny)
+    factor = np.minimum(prior / (prior + noise), np.maximum(1 - noise.sum(axis=1, keepdims=True) / length, 0))
+    expected = np.bincount(nearest_centres(sample.points, centres), sample.weights, n_centres)
+    return CellSums(counts, scale / count_weight, expected, centres + factor * move, factor * noise)
 
 
 def _variances_of_cells(sample: ArtificialPoints, centres: np.ndarray) -> np.ndarray:
@@ -92,22 +100,39 @@ def nearest_centres(points: np.ndarray, centres: np.ndarray) -> np.ndarray:
     return np.asarray(((shifted**2).sum(axis=1) - 2 * (points - centres[0]) @ shifted.T).argmin(axis=1))
 
 
+def squared_distances(columns: np.ndarray, centres: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield the squared distances of all rows, given by column, to one centre after the other, in one array."""
+    distances, square = np.empty(columns.shape[1]), np.empty(columns.shape[1])
+    for centre in centres:
+        distances[:] = 0.0
+        for j, column in enumerate(columns):  # one by one: the rounding of a product of matrices depends on other rows
+            np.subtract(column, centre[j], out=square)
+            np.multiply(square, square, out=square)
+            np.add(distances, square, out=distances)
+        yield distances
+
+
 def _ball(radius: float, norm: int) -> float:
     """Return the norm of a clipped offset together with the count."""
     return _SLACK * (math.hypot(radius, _COUNT_SHARE * radius) if norm == 2 else radius + _COUNT_SHARE * radius)
 
 
-def _choose_radius(session: FitSession, centres: np.ndarray, sample: ArtificialPoints, weight: np.ndarray) -> float:
-    """Return the radius at which clipping and noise together move the centres least, judged by artificial points."""
+def _choose_radius(
+    session: FitSession, centres: np.ndarray, sample: ArtificialPoints, weight: np.ndarray, usual: float
+) -> float:
+    """Return the radius at which clipping and noise together move the centres least, judged by artificial points.
+
+    `usual` is the norm of a typical row, without centres.
+    """
     norm = 2 if session.is_gaussian else 1
     nearest = nearest_centres(sample.points, centres)
     offsets = _OFFSETS_OF_ROWS * (sample.points - centres[nearest])
     norms = np.linalg.norm(offsets * weight, ord=norm, axis=1)
-    typical = max(float(sample.weights @ norms / sample.weights.sum()), 1e-9 * float(weight.sum()))
+    typical = max(float(sample.weights @ norms / sample.weights.sum()), _MIN_DEVIATION * usual)
     counts = np.maximum(np.bincount(nearest, sample.weights, len(centres)), 1.0)
 
     def expected_error(radius: float) -> float:
-        lost = sample.weights * (1 - np.minimum(1, radius / np.maximum(norms, typical * 1e-9)))
+        lost = sample.weights * (1 - radius / np.maximum(norms, radius))
         bias = np.array([np.bincount(nearest, lost * column, len(centres)) for column in offsets.T])
         noise = float((session.sd(_ball(radius, norm)) / weight) @ (session.sd(_ball(radius, norm)) / weight))
         return float(((bias**2).sum(axis=0) / counts).sum()) + noise * float((1 / counts).sum())
@@ -120,15 +145,9 @@ def _nearest_cell_entries(rows: np.ndarray, public: tuple[Any, ...]) -> tuple[np
     origin, centres, weight, radius, count_weight, norm = public
     columns = rows.T - origin[:, np.newaxis]
     best, nearest = np.full(len(rows), np.inf), np.zeros(len(rows), np.int64)
-    distance, product = np.empty(len(rows)), np.empty(len(rows))
-    for c, centre in enumerate(centres):
-        distance[:] = 0.0
-        for j, column in enumerate(columns):  # one by one: the rounding of a product of matrices depends on other rows
-            np.subtract(column, centre[j], out=product)
-            np.multiply(product, product, out=product)
-            np.add(distance, product, out=distance)
-        nearest[distance < best] = c
-        np.minimum(best, distance, out=best)
+    for c, distances in enumerate(squared_distances(columns, centres)):
+        nearest[distances < best] = c
+        np.minimum(best, distances, out=best)
     numbers = np.empty((1 + len(weight), len(rows)))
     length = np.zeros(len(rows))
     for j, column in enumerate(columns):
@@ -136,6 +155,6 @@ def _nearest_cell_entries(rows: np.ndarray, public: tuple[Any, ...]) -> tuple[np
         length += np.abs(numbers[1 + j]) if norm == 1 else numbers[1 + j] ** 2
     if norm == 2:
         length = np.sqrt(length)
-    numbers[1:] *= np.minimum(1, radius / np.maximum(length, np.finfo(float).tiny))
+    numbers[1:] *= radius / np.maximum(length, radius)
     numbers[0] = count_weight
     return np.broadcast_to(nearest[:, np.newaxis], (len(rows), 1 + len(weight))), numbers.T

@@ -18,7 +18,9 @@ from discreet.learn.fit_cost import REMOVAL
 from discreet.learn.fit_inputs import QueryRows, source_from_data, source_from_query
 from discreet.learn.fit_session import FitSession, FitSource, open_model_session
 
-_EMPTY = 3.0  # noise scales, above the logarithm of the number of clusters: a smaller count is that of no rows
+# In noise scales: a smaller count, less the log of the number of clusters, may be that of no rows; the usual count
+# of a cluster at which this is decided.
+_EMPTY, _USUAL = 3.0, 20.0
 
 
 @dataclass(frozen=True)
@@ -34,12 +36,11 @@ def find_clusters(session: FitSession, bounds: BoundArrays, n_clusters: int, n_s
     axes = principal_axes(session, bounds, min_axes=1)
     start = find_start(session, bounds, axes, n_clusters)
     centres, counts, variances = np.clip(start.centres, *bounds), np.zeros(n_clusters), None
-    for _ in range(n_steps if start.used_cells else 1 + n_steps):
+    for _ in range(n_steps + start.releases_left):
         sums = moved_centres(session, centres, start.sample, axes.mean_abs_deviation, variances)
         centres, counts, variances = np.clip(sums.centres, *bounds), sums.counts, sums.variances
-        smallest = (np.log(n_clusters) + _EMPTY) * sums.count_scale
-        empty = counts < smallest
-        if empty.any() and axes.count > 4 * n_clusters * smallest:
+        empty = counts < np.minimum((np.log(n_clusters) + _EMPTY) * sums.count_scale, sums.expected / 2)
+        if empty.any() and axes.count > _USUAL * n_clusters * sums.count_scale:
             centres = _without_empty(start.sample, centres, empty)
     return Clusters(centres, counts)
 
@@ -56,8 +57,8 @@ def _without_empty(sample: ArtificialPoints, centres: np.ndarray, empty: np.ndar
     return centres
 
 
-_START_SHARES = (5, 5, 10, 15, 30)  # percent of the budget: means, deviations, products, tables of axes, small cells
-_STEPS_SHARE = 35
+# Percent of the budget: means, deviations, products, tables, small cells, candidates; then all steps together.
+_START_SHARES, _STEPS_SHARE = (10, 5, 15, 20, 25, 5), 20
 _MAX_CLUSTERS, _MAX_STEPS = 1000, 100
 
 
@@ -79,7 +80,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         epsilon: Number,
         delta: Number = 0,
         bounds: Any = None,
-        n_iter: int = 3,
+        n_iter: int = 2,
         neighbours: str = REMOVAL,
     ) -> None:
         self.n_clusters, self.n_iter = n_clusters, n_iter

@@ -1,64 +1,60 @@
 """Initial centres for k-means from noisy tables, and artificial points that show where the rows are.
 
-    many rows: tables of columns ──► independent points ──► small cells ──► noisy sums of cells ──► corrected points
-    few rows:  one table on the first principal axes ──► its points
-    points ──► ordinary k-means from many starts, which is post-processing
+many rows: tables of columns ──► independent points ──► small cells ──► noisy sums of cells ──► corrected points
+           ──► ordinary k-means of them from many starts ──► noisy inertia of the best
+few rows:  one table on the first principal axes ──► ordinary k-means of its cells
 """
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.cluster import KMeans as NonPrivateKMeans
 
 from discreet.kernel.model_release import Combine
 from discreet.learn.axis_grid import grid_on_axes
 from discreet.learn.bounds import BoundArrays
 from discreet.learn.cell_sums import ArtificialPoints, moved_centres, nearest_centres
+from discreet.learn.cluster_candidates import best_centres, candidate_centres, select_centres
 from discreet.learn.decomposition import PrincipalAxes
 from discreet.learn.fit_session import FitSession
 
-_MIN_UNITS_PER_CLUSTER = 250  # in noise scales of the tables: with fewer, one table on few axes shows more
+_MIN_UNITS = 125  # per cluster and table, in noise scales: with fewer, one table on few axes shows more
 _MAX_COLUMNS, _MAX_AXES = 12, 16  # with more columns, tables are those of the first principal axes
 _MIN_DEVIATION = 0.1  # of a column or an axis that has a table, relative to the largest
 _TABLE_CELLS = 64  # narrow near the mean and wide far away
 _MIN_MERGED, _MIN_SINGLE = 2.0, 3.0  # noise deviations above which merged cells and single cells are not empty
 _POINTS = 4000
 _CELLS_PER_CLUSTER, _MAX_CELLS = 10, 128
-_PRESENCE_NOISE = 5  # noise in the count of a small cell, relative to a plain count: offsets share the ball with it
-_USUAL_COUNT, _MIN_EXPECTED, _MIN_COUNT = 12, 8.0, 2.0  # counts of small cells, in noise scales
+_PRESENCE_NOISE = 3  # noise in the count of a small cell, relative to a plain count: offsets share the ball with it
+_USUAL_COUNT, _MIN_EXPECTED, _MIN_COUNT = 12, 6.0, 2.0  # counts of small cells, in noise scales
 _SLACK = 1 + 2.0**-10  # so that rounding to the grid clips nothing
-_STARTS = 16
 
 
 @dataclass(frozen=True)
 class ClusterStart:
-    """Initial centres, points that resemble the rows, and whether the release of small cells was used."""
+    """Initial centres, points that resemble the rows, and how many releases were left for further steps."""
 
     centres: np.ndarray
     sample: ArtificialPoints
-    used_cells: bool
+    releases_left: int
 
 
 def find_start(session: FitSession, bounds: BoundArrays, axes: PrincipalAxes, n_clusters: int) -> ClusterStart:
-    """Return initial centres from one release or, if there are many rows, from two."""
-    if axes.count < _MIN_UNITS_PER_CLUSTER * n_clusters * session.scale():
-        grid, sample = grid_on_axes(session, bounds, axes, n_clusters, _POINTS)
-        return ClusterStart(_best_centres(grid, n_clusters, starts=4), sample, used_cells=False)
-    sample = _independent_points(session, bounds, axes)
-    corrected, cells = _corrected_by_cells(session, bounds, axes, sample, n_clusters)
-    centres = _best_centres(cells if len(cells.points) > n_clusters else corrected, n_clusters, _STARTS)
-    return ClusterStart(centres, corrected, used_cells=True)
-
-
-def _best_centres(sample: ArtificialPoints, count: int, starts: int) -> np.ndarray:
-    kmeans = NonPrivateKMeans(count, n_init=starts, random_state=0)  # post-processing: the seed need not be secret
-    return np.asarray(kmeans.fit(sample.points, sample_weight=sample.weights).cluster_centers_)
-
-
-def _independent_points(session: FitSession, bounds: BoundArrays, axes: PrincipalAxes) -> ArtificialPoints:
-    """Return points whose coordinates are independent, and follow noisy tables of the columns or principal axes."""
+    """Return initial centres from three releases or, if there are few rows, from one."""
     deviations, directions = _table_directions(axes)
+    if axes.count < _MIN_UNITS * (n_clusters + len(deviations)) * session.scale():
+        grid, sample = grid_on_axes(session, bounds, axes, n_clusters, _POINTS)
+        return ClusterStart(best_centres(grid, n_clusters, starts=4), sample, releases_left=2)
+    sample = _independent_points(session, bounds, axes, deviations, directions)
+    corrected, cells = _corrected_by_cells(session, bounds, axes, sample, n_clusters)
+    candidates = candidate_centres(corrected, cells, n_clusters)
+    return ClusterStart(select_centres(session, corrected, candidates), corrected, releases_left=0)
+
+
+def _independent_points(
+    session: FitSession, bounds: BoundArrays, axes: PrincipalAxes, deviations: np.ndarray, directions: np.ndarray
+) -> ArtificialPoints:
+    """Return points whose coordinates in these directions are independent, and follow a noisy table of each."""
     q = len(deviations)
     farthest = np.abs(directions.T) @ np.maximum(bounds[1] - axes.mean, axes.mean - bounds[0]) / deviations
     half_width = np.arcsinh(np.maximum(farthest, 2.0))  # cell widths grow with sinh, and no row is outside
@@ -122,7 +118,7 @@ def _corrected_by_cells(
     noise = session.scale(_PRESENCE_NOISE)
     n_cells = max(int(axes.count / (_USUAL_COUNT * noise)), n_clusters)
     n_cells = min(n_cells, _CELLS_PER_CLUSTER * n_clusters, max(_MAX_CELLS, 2 * n_clusters))
-    start = _best_centres(sample, n_cells, starts=1)
+    start = best_centres(sample, n_cells, starts=1)
     cells = _without_small_cells(sample, start, min_count=_MIN_EXPECTED * noise, at_least=n_clusters)
     sums = moved_centres(session, cells, sample, axes.mean_abs_deviation)
     centres = np.clip(sums.centres, *bounds)
