@@ -14,7 +14,7 @@ from discreet.kernel.model_release import Combine
 from discreet.learn.fit_session import FitSession
 
 _COUNT_SHARE = 0.5  # weight of a row's presence, relative to the radius of its offset
-_RADIUS_FACTORS = np.geomspace(0.35, 64, 16)  # of the typical offset
+_RADIUS_FACTORS = np.geomspace(0.35, 45, 8)  # of the typical offset
 _OFFSETS_OF_ROWS = 1.3  # relative to those of artificial points, which the centres were fitted to
 _MIN_DEVIATION = 1e-3  # of a column, relative to the largest
 _USUAL_MOVE = 0.5  # prior variance of a cell's mean offset, relative to that of its points
@@ -131,11 +131,15 @@ def _choose_radius(
     typical = max(float(sample.weights @ norms / sample.weights.sum()), _MIN_DEVIATION * usual)
     counts = np.maximum(np.bincount(nearest, sample.weights, len(centres)), 1.0)
 
+    by_cell = np.argsort(nearest, kind="stable")
+    starts = np.searchsorted(nearest[by_cell], np.arange(len(centres)))
+    offsets, norms, weights = offsets[by_cell], norms[by_cell], sample.weights[by_cell, np.newaxis]
+
     def expected_error(radius: float) -> float:
-        lost = sample.weights * (1 - radius / np.maximum(norms, radius))
-        bias = np.array([np.bincount(nearest, lost * column, len(centres)) for column in offsets.T])
-        noise = float((session.sd(_ball(radius, norm)) / weight) @ (session.sd(_ball(radius, norm)) / weight))
-        return float(((bias**2).sum(axis=0) / counts).sum()) + noise * float((1 / counts).sum())
+        lost = weights * (1 - radius / np.maximum(norms, radius))[:, np.newaxis]
+        bias = np.add.reduceat(np.append(lost * offsets, np.zeros((1, len(weight))), axis=0), starts)
+        noise = float(((session.sd(_ball(radius, norm)) / weight) ** 2).sum())
+        return float(((bias**2).sum(axis=1) / counts).sum()) + noise * float((1 / counts).sum())
 
     return min((typical * float(factor) for factor in _RADIUS_FACTORS), key=expected_error)
 

@@ -18,9 +18,7 @@ from discreet.learn.fit_cost import REMOVAL
 from discreet.learn.fit_inputs import QueryRows, source_from_data, source_from_query
 from discreet.learn.fit_session import FitSession, FitSource, open_model_session
 
-# In noise scales: a smaller count, less the log of the number of clusters, may be that of no rows; the usual count
-# of a cluster at which this is decided.
-_EMPTY, _USUAL = 3.0, 20.0
+_SURELY, _USUAL = 3.0, 20.0  # in noise scales: what makes a cluster surely empty, and the usual count to decide it
 
 
 @dataclass(frozen=True)
@@ -39,13 +37,13 @@ def find_clusters(session: FitSession, bounds: BoundArrays, n_clusters: int, n_s
     for _ in range(n_steps + start.releases_left):
         sums = moved_centres(session, centres, start.sample, axes.mean_abs_deviation, variances)
         centres, counts, variances = np.clip(sums.centres, *bounds), sums.counts, sums.variances
-        empty = counts < np.minimum((np.log(n_clusters) + _EMPTY) * sums.count_scale, sums.expected / 2)
+        empty = 2 * counts < sums.expected - _SURELY * sums.count_scale  # more likely zero than what is expected
         if empty.any() and axes.count > _USUAL * n_clusters * sums.count_scale:
-            centres = _without_empty(start.sample, centres, empty)
+            centres = without_empty(start.sample, centres, empty)
     return Clusters(centres, counts)
 
 
-def _without_empty(sample: ArtificialPoints, centres: np.ndarray, empty: np.ndarray) -> np.ndarray:
+def without_empty(sample: ArtificialPoints, centres: np.ndarray, empty: np.ndarray) -> np.ndarray:
     """Return the centres, with each empty one moved to the point that is farthest from all, for its weight."""
     centres = centres.copy()
     weights = np.where(empty[nearest_centres(sample.points, centres)], 0, sample.weights)
@@ -58,7 +56,7 @@ def _without_empty(sample: ArtificialPoints, centres: np.ndarray, empty: np.ndar
 
 
 # Percent of the budget: means, deviations, products, tables, small cells, candidates; then all steps together.
-_START_SHARES, _STEPS_SHARE = (10, 5, 15, 20, 25, 5), 20
+_START_SHARES, _STEPS_SHARE = (12, 6, 18, 18, 24, 4), 18
 _MAX_CLUSTERS, _MAX_STEPS = 1000, 100
 
 

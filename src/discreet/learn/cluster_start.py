@@ -23,7 +23,7 @@ _MAX_COLUMNS, _MAX_AXES = 12, 16  # with more columns, tables are those of the f
 _MIN_DEVIATION = 0.1  # of a column or an axis that has a table, relative to the largest
 _TABLE_CELLS = 64  # narrow near the mean and wide far away
 _MIN_MERGED, _MIN_SINGLE = 2.0, 3.0  # noise deviations above which merged cells and single cells are not empty
-_POINTS = 4000
+_POINTS, _GRID_POINTS = 4000, 1000  # artificial points, from tables and from a grid
 _CELLS_PER_CLUSTER, _MAX_CELLS = 10, 128
 _PRESENCE_NOISE = 3  # noise in the count of a small cell, relative to a plain count: offsets share the ball with it
 _USUAL_COUNT, _MIN_EXPECTED, _MIN_COUNT = 12, 6.0, 2.0  # counts of small cells, in noise scales
@@ -43,7 +43,7 @@ def find_start(session: FitSession, bounds: BoundArrays, axes: PrincipalAxes, n_
     """Return initial centres from three releases or, if there are few rows, from one."""
     deviations, directions = _table_directions(axes)
     if axes.count < _MIN_UNITS * (n_clusters + len(deviations)) * session.scale():
-        grid, sample = grid_on_axes(session, bounds, axes, n_clusters, _POINTS)
+        grid, sample = grid_on_axes(session, bounds, axes, n_clusters, _GRID_POINTS)
         return ClusterStart(best_centres(grid, n_clusters, starts=4), sample, releases_left=2)
     sample = _independent_points(session, bounds, axes, deviations, directions)
     corrected, cells = _corrected_by_cells(session, bounds, axes, sample, n_clusters)
