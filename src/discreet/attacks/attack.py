@@ -31,23 +31,23 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Release:
+class DefenceRelease:
     """What is released under one defence: a description, and a function of the game and of what it plays with."""
 
     description: str
     make: Callable[..., Any]
 
 
-def releases_in_order(descriptions: Sequence[str], makers: Sequence[Callable[..., Any]]) -> dict[str, Release]:
+def releases_in_order(descriptions: Sequence[str], makers: Sequence[Callable[..., Any]]) -> dict[str, DefenceRelease]:
     """Return the releases without a defence, with the easy fix and of the curator."""
     return {
-        kind: Release(description, make)
+        kind: DefenceRelease(description, make)
         for kind, description, make in zip(BUILT_IN_DEFENCES, descriptions, makers, strict=True)
     }
 
 
 @dataclass(frozen=True)
-class Outcome:
+class AttackOutcome:
     """What a game has shown: the evidence, further numbers by name, and who was hit, with their rarity."""
 
     metric: str
@@ -103,9 +103,9 @@ class Attack:
     docs_page: str  # docs/attacks/<docs_page>.md
     summary: str  # one sentence: what the attack does
     data: Source
-    releases: Mapping[str, Release]  # for "nothing", "easy" and "curator"
+    releases: Mapping[str, DefenceRelease]  # for "nothing", "easy" and "curator"
     own: Callable[..., Any]
-    play: Callable[[Game], Outcome]
+    play: Callable[[Game], AttackOutcome]
     settings: Mapping[str, Check] = field(default_factory=dict)
     default_delta: Number = 0  # the curator's
     comparison: Mapping[str, Any] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from discreet.attacks.aggregates.published_means import (
     rounded_means,
     sample_attributes,
 )
-from discreet.attacks.attack import Attack, Game, Outcome, Release, choice, optional, whole
+from discreet.attacks.attack import Attack, AttackOutcome, DefenceRelease, Game, choice, optional, whole
 from discreet.attacks.data.panel import PANEL, Panel, simulate_answers
 from discreet.attacks.defences import CURATOR, EASY, NOTHING, DefenceChoice
 from discreet.attacks.result import AttackResult
@@ -68,7 +68,7 @@ def membership(  # noqa: PLR0913 - all but the first by name only
     )
 
 
-def _play(game: Game) -> Outcome:
+def _play(game: Game) -> AttackOutcome:
     panel = sample_attributes(game.data, game.settings.attributes, game.rng)
     samples = draw_study_samples(panel, game.settings.pool, game.settings.plays, game.rng)
     published, publisher = game.release(samples)
@@ -76,7 +76,7 @@ def _play(game: Game) -> Outcome:
     threshold = np.quantile(evidence.non_members, 1 - _FALSE_POSITIVE_RATE, method="higher")
     details = _details(evidence, samples, published, panel)
     members = [(study, row) for study, play in enumerate(samples, 1) for row in range(len(play.members))]
-    return Outcome(
+    return AttackOutcome(
         "of member/non-member pairs ranked correctly (AUC)",
         evidence,
         {**details, "statistic": game.settings.statistic, "published by": publisher},
@@ -139,15 +139,15 @@ ATTACK = Attack(
     summary="Infers who took part in a study from the means that it publishes.",
     data=PANEL,
     releases={
-        NOTHING: Release(
+        NOTHING: DefenceRelease(
             "non-private means (allele frequencies)",
             lambda game, samples: ([exact_means(play.members, game.data.max_value) for play in samples], _STUDY),
         ),
-        EASY: Release(
+        EASY: DefenceRelease(
             "means rounded to whole percentages",
             lambda game, samples: ([rounded_means(play.members, game.data.max_value) for play in samples], _STUDY),
         ),
-        CURATOR: Release("private totals of all attributes, which cost epsilon together", publish_private_means),
+        CURATOR: DefenceRelease("private totals of all attributes, which cost epsilon together", publish_private_means),
     },
     own=publish_user_means,
     play=_play,

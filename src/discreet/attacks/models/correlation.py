@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from discreet.attacks.attack import Attack, Game, Outcome, choice, whole
+from discreet.attacks.attack import Attack, AttackOutcome, Game, choice, whole
 from discreet.attacks.data.dose_cohort import COHORT, DoseCohort
 from discreet.attacks.defences import DefenceChoice
 from discreet.attacks.evidence import EventEvidence
@@ -44,7 +44,7 @@ def correlation(  # noqa: PLR0913 - the common arguments and two settings
     return ATTACK.run(data, defence, epsilon, random_state, model=model, splits=splits)
 
 
-def _play(game: Game) -> Outcome:
+def _play(game: Game) -> AttackOutcome:
     patients = game.data
     as_integer(len(patients), "the number of patients", _MIN_PATIENTS)
     prior = np.bincount(patients.genotype, minlength=3) / len(patients)  # public knowledge
@@ -56,7 +56,7 @@ def _play(game: Game) -> Outcome:
     # varies up to 1.4 times as much as between different people. The implied epsilon accounts for it: each of the two
     # intervals has half of the error probability, so both hold together under any dependence.
     evidence = EventEvidence.from_outcomes(members_right, non_members_right)
-    return Outcome(
+    return AttackOutcome(
         "of patients' genotypes inferred",
         evidence,
         _details(members_right, non_members_right, errors, rarity),

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 import discreet as dc
-from discreet.attacks.attack import Game, Release
+from discreet.attacks.attack import DefenceRelease, Game
 from discreet.attacks.data.dose_cohort import DoseCohort
 from discreet.attacks.defences import CURATOR, EASY, NOTHING
 from discreet.attacks.models.adapters import Predictor, checked_predictor
@@ -89,10 +89,10 @@ def user_dose_model(game: Game, patients: DoseCohort) -> Predictor:
 
 
 RELEASES = {
-    NOTHING: Release(
+    NOTHING: DefenceRelease(
         "a linear regression of the dose",
         lambda game, patients: _fit_tree(patients, 1) if game.settings.model == "tree" else _fit_linear(patients),
     ),
-    EASY: Release("the same model, with predictions rounded to 2.5 mg", _fit_easily),
-    CURATOR: Release("a private linear regression", _fit_privately),
+    EASY: DefenceRelease("the same model, with predictions rounded to 2.5 mg", _fit_easily),
+    CURATOR: DefenceRelease("a private linear regression", _fit_privately),
 }

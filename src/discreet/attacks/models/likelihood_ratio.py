@@ -4,7 +4,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from discreet.attacks.attack import Attack, Game, Outcome, choice
+from discreet.attacks.attack import Attack, AttackOutcome, Game, choice
 from discreet.attacks.data.labelled_data import LABELLED, LabelledData
 from discreet.attacks.defences import DefenceChoice
 from discreet.attacks.models.adapters import EasyFix
@@ -76,7 +76,7 @@ def likelihood_ratio(  # noqa: PLR0913 - each is a setting of the game
     )
 
 
-def _play(game: Game) -> Outcome:
+def _play(game: Game) -> AttackOutcome:
     people, is_online = game.data, game.settings.shadowing == "online"
     check_people(people)
     halves = [np.arange(len(people))] * 2 if is_online else split_in_halves(people, game.rng)

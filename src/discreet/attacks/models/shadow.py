@@ -5,7 +5,7 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
-from discreet.attacks.attack import Attack, Game, Outcome, choice
+from discreet.attacks.attack import Attack, AttackOutcome, Game, choice
 from discreet.attacks.data.labelled_data import LABELLED, LabelledData
 from discreet.attacks.defences import DefenceChoice
 from discreet.attacks.models.adapters import EasyFix
@@ -75,7 +75,7 @@ def shadow(  # noqa: PLR0913 - each is a setting of the game
     )
 
 
-def _play(game: Game) -> Outcome:
+def _play(game: Game) -> AttackOutcome:
     check_people(game.data)
     candidates, others = (game.data.subset(half) for half in split_in_halves(game.data, game.rng))
     target_models = train_models(game, candidates, game.settings.targets)

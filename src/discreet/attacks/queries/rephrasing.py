@@ -7,7 +7,7 @@ from itertools import islice
 
 import numpy as np
 
-from discreet.attacks.attack import Attack, Game, Outcome, whole
+from discreet.attacks.attack import Attack, AttackOutcome, Game, whole
 from discreet.attacks.data.population import POPULATION, Population
 from discreet.attacks.defences import DefenceChoice
 from discreet.attacks.queries.attack_targets import (
@@ -86,7 +86,7 @@ def rephrasing(  # noqa: PLR0913 - the common arguments and three settings
     return ATTACK.run(data, defence, epsilon, random_state, targets=targets, texts=texts, width=width)
 
 
-def _play(game: Game) -> Outcome:
+def _play(game: Game) -> AttackOutcome:
     targets = draw_targets(game.data, game.settings.targets, game.rng)
     with game.release(targets) as ask:
         collected = collect_answers(ask, list(islice(paraphrases(targets.people.secret), game.settings.texts)))

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet import anonymity
-from discreet.attacks.attack import Attack, Game, Outcome, Release, whole
+from discreet.attacks.attack import Attack, AttackOutcome, DefenceRelease, Game, whole
 from discreet.attacks.data.patients import ROW
 from discreet.attacks.data.ratings import Ratings
 from discreet.attacks.data.register import REGISTER, Register
@@ -53,7 +53,7 @@ def linkage(  # noqa: PLR0913 - all but the first by name only
     return attack.run(data, defence, epsilon, random_state, k=k, targets=targets)
 
 
-def _play(game: Game) -> Outcome:
+def _play(game: Game) -> AttackOutcome:
     patients, released = game.data.patients, game.release()
     inference, _ = infer_values(game, released, patients)
     details: dict[str, Any] = {"patients": patients.table.num_rows, "people in the register": game.data.people.num_rows}
@@ -94,9 +94,11 @@ ATTACK = Attack(
     summary="Links patients without names to a public list by the columns both share, and infers their diagnoses.",
     data=REGISTER,
     releases={
-        NOTHING: Release("the table of patients without names", lambda game: game.data.patients.numbered_table),
-        EASY: Release("a 5-anonymous table", lambda game: k_anonymous_release(game.data.patients, game.settings.k)),
-        CURATOR: Release(
+        NOTHING: DefenceRelease("the table of patients without names", lambda game: game.data.patients.numbered_table),
+        EASY: DefenceRelease(
+            "a 5-anonymous table", lambda game: k_anonymous_release(game.data.patients, game.settings.k)
+        ),
+        CURATOR: DefenceRelease(
             "counts by diagnosis of the people who share the target's quasi-identifiers", private_count_oracle
         ),
     },

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet import anonymity
-from discreet.attacks.attack import Attack, Game, Outcome, Release, whole
+from discreet.attacks.attack import Attack, AttackOutcome, DefenceRelease, Game, whole
 from discreet.attacks.data.taxis import TAXIS, USUAL_FORMS, Taxis, candidate_numbers, md5
 from discreet.attacks.defences import CURATOR, EASY, NOTHING, DefenceChoice
 from discreet.attacks.evidence import EventEvidence
@@ -62,10 +62,10 @@ def pseudonyms(  # noqa: PLR0913 - all but the first by name only
     return ATTACK.run(data, defence, epsilon, random_state, forms=forms, targets=targets)
 
 
-def _play(game: Game) -> Outcome:
+def _play(game: Game) -> AttackOutcome:
     taxis, release = game.data, game.release()
     named = _name_by_counts(game, release) if callable(release) else _name_by_dictionary(game, release)
-    return Outcome(
+    return AttackOutcome(
         "of taxis re-identified",
         # A non-member is a taxi without a trip: the curator protects all trips of a taxi, and so its presence.
         EventEvidence.from_outcomes(named.members_named, named.non_members_named, named.correctly_named),
@@ -156,14 +156,14 @@ ATTACK = Attack(
     summary="Reverses hashed taxi numbers by hashing all possible numbers.",
     data=TAXIS,
     releases={
-        NOTHING: Release(
+        NOTHING: DefenceRelease(
             "trips with the MD5 of each taxi number", lambda game: [*map(md5, game.data.numbers), *game.data.hashed]
         ),
-        EASY: Release(
+        EASY: DefenceRelease(
             "trips with SHA-256 of a salt and the number; the salt leaks",
             lambda game: [*map(salted_hash, game.data.numbers)],
         ),
-        CURATOR: Release("keyed pseudonyms, and a private count for each number", private_count_oracle),
+        CURATOR: DefenceRelease("keyed pseudonyms, and a private count for each number", private_count_oracle),
     },
     own=_user_codes,
     play=_play,
