@@ -10,10 +10,43 @@ from typing import Any
 
 import numpy as np
 
-from discreet.attacks.defences import BUILT_IN_DEFENCES, OWN, Defence, DefenceChoice, parse_defence, promised_delta
+from discreet.attacks.defences import (
+    BUILT_IN_DEFENCES,
+    CURATOR,
+    EASY,
+    NOTHING,
+    OWN,
+    Defence,
+    DefenceChoice,
+    parse_defence,
+    promised_delta,
+)
+from discreet.attacks.evidence import BitEvidence, EventEvidence, GuessEvidence
 from discreet.attacks.result import AttackEvidence, AttackResult, exposure_by_rarity
 from discreet.attacks.validation import random_generator, require_type
 from discreet.kernel.numbers import Number, as_integer
+
+__all__ = [  # all that a module of an attack needs
+    "CURATOR",
+    "EASY",
+    "NOTHING",
+    "OWN",
+    "Attack",
+    "AttackOutcome",
+    "AttackResult",
+    "BitEvidence",
+    "DefenceChoice",
+    "DefenceRelease",
+    "EventEvidence",
+    "Game",
+    "GuessEvidence",
+    "Number",
+    "Source",
+    "choice",
+    "optional",
+    "releases_in_order",
+    "whole",
+]
 
 Check = Callable[[Any, str], Any]  # a value and its name -> the checked value
 

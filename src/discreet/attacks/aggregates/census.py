@@ -15,13 +15,21 @@ from discreet.attacks.aggregates.block_reconstruction import (
     estimate_noise_scale,
     reconstruct_blocks,
 )
-from discreet.attacks.attack import Attack, AttackOutcome, DefenceRelease, Game
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackOutcome,
+    AttackResult,
+    DefenceChoice,
+    DefenceRelease,
+    EventEvidence,
+    Game,
+    Number,
+)
 from discreet.attacks.data.blocks import BLOCKS, Blocks
-from discreet.attacks.defences import CURATOR, EASY, NOTHING, DefenceChoice
-from discreet.attacks.evidence import EventEvidence
-from discreet.attacks.result import AttackResult
 from discreet.attacks.validation import array_with_gaps, integer_domain
-from discreet.kernel.numbers import Number
 
 _SMALL_BLOCK_SIZE = 5
 Tables = dict[TraitPair, np.ndarray]  # block × first trait × second trait

@@ -9,12 +9,23 @@ import numpy as np
 from discreet.attacks.aggregates import subset_oracles
 from discreet.attacks.aggregates.census import census
 from discreet.attacks.aggregates.linear_reconstruction import METHODS, Method, expected_accuracy, guess_bits
-from discreet.attacks.attack import Attack, AttackOutcome, DefenceRelease, Game, choice, whole
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackOutcome,
+    AttackResult,
+    BitEvidence,
+    DefenceChoice,
+    DefenceRelease,
+    Game,
+    GuessEvidence,
+    choice,
+    whole,
+)
 from discreet.attacks.data.blocks import Blocks
 from discreet.attacks.data.secret_bits import SECRETS, Secrets
-from discreet.attacks.defences import CURATOR, EASY, NOTHING, DefenceChoice
-from discreet.attacks.evidence import BitEvidence, GuessEvidence
-from discreet.attacks.result import AttackResult
 from discreet.attacks.validation import finite_array
 from discreet.kernel.numbers import Number, as_nonnegative
 from discreet.plotting import GREY, INK, RED, format_plain_numbers

@@ -9,14 +9,24 @@ import pyarrow as pa
 from discreet.attacks.aggregates.linear_reconstruction import METHODS, Method, guess_bits
 from discreet.attacks.aggregates.reconstruct import SUBSET_RELEASES, draw_subsets, oracle_answers, user_oracle
 from discreet.attacks.aggregates.subset_oracles import exact_sums
-from discreet.attacks.attack import Attack, AttackOutcome, DefenceRelease, Game, choice
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackOutcome,
+    AttackResult,
+    BitEvidence,
+    DefenceChoice,
+    DefenceRelease,
+    EventEvidence,
+    Game,
+    Number,
+    choice,
+)
 from discreet.attacks.data.secret_bits import ROSTER, STUDY, Secrets, Study
-from discreet.attacks.defences import CURATOR, EASY, NOTHING, DefenceChoice
-from discreet.attacks.evidence import BitEvidence, EventEvidence
 from discreet.attacks.private_answers import ask_curator
-from discreet.attacks.result import AttackResult
 from discreet.attacks.validation import finite_array
-from discreet.kernel.numbers import Number
 
 _COUNTS_SQL = "SELECT secret, item, COUNT(*) AS n FROM data GROUP BY secret, item ORDER BY secret, item"
 _PER_PERSON = 8

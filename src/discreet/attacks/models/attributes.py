@@ -5,10 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.attacks.attack import Attack, AttackOutcome, Game
+from discreet.attacks.attack import Attack, AttackOutcome, DefenceChoice, EventEvidence, Game, Number
 from discreet.attacks.data.labelled_data import SENSITIVE, SensitiveAttributeData
-from discreet.attacks.defences import DefenceChoice
-from discreet.attacks.evidence import EventEvidence
 from discreet.attacks.models.adapters import EasyFix
 from discreet.attacks.models.difficulty import (
     DifficultyLevels,
@@ -36,7 +34,6 @@ from discreet.attacks.models.target_models import (
     user_service,
 )
 from discreet.attacks.result import MODEL, AttackResult
-from discreet.kernel.numbers import Number
 
 _FOLDS = 3
 

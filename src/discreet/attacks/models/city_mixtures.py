@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 import discreet as dc
-from discreet.attacks.attack import DefenceRelease, Game
-from discreet.attacks.defences import CURATOR, EASY, NOTHING
+from discreet.attacks.attack import CURATOR, EASY, NOTHING, DefenceRelease, Game
 from discreet.attacks.validation import finite_array
 
 MIN_COMPONENT_SIZE = 5  # the easy fix suppresses smaller components

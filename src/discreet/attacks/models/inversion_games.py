@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.attacks.attack import AttackOutcome, Game
+from discreet.attacks.attack import AttackOutcome, EventEvidence, Game
 from discreet.attacks.data.gallery import Gallery
-from discreet.attacks.evidence import EventEvidence
 from discreet.attacks.models.image_inversion import QUERY_COUNT, ImagePrior, fit_image_prior, recover_images
 from discreet.attacks.models.plots import ImageMosaic
 from discreet.attacks.result import format_gain

@@ -6,13 +6,23 @@ from typing import Literal
 import numpy as np
 
 import discreet as dc
-from discreet.attacks.attack import Attack, AttackOutcome, DefenceRelease, Game, choice, whole
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackOutcome,
+    AttackResult,
+    DefenceChoice,
+    DefenceRelease,
+    Game,
+    Number,
+    choice,
+    whole,
+)
 from discreet.attacks.data.gallery import GALLERY, Gallery
-from discreet.attacks.defences import CURATOR, EASY, NOTHING, DefenceChoice
 from discreet.attacks.models.adapters import Classifier, checked_classifier, reduce_confidences
 from discreet.attacks.models.inversion_games import PERSON_COUNT, invert_classes, invert_people
-from discreet.attacks.result import AttackResult
-from discreet.kernel.numbers import Number
 
 _MIN_PEOPLE_PER_CLASS = 60  # a third is public, and each person is picked out of ten candidates
 _GAMES: dict[str, Callable[[Game], AttackOutcome]] = {"digits": invert_classes, "people": invert_people}

@@ -5,12 +5,20 @@ from functools import partial
 
 import numpy as np
 
-from discreet.attacks.attack import Attack, AttackOutcome, Game, optional, whole
+from discreet.attacks.attack import (
+    CURATOR,
+    NOTHING,
+    Attack,
+    AttackOutcome,
+    AttackResult,
+    DefenceChoice,
+    Game,
+    optional,
+    whole,
+)
 from discreet.attacks.data.city import CITY, City
-from discreet.attacks.defences import CURATOR, NOTHING, DefenceChoice
 from discreet.attacks.models.city_mixtures import MIN_COMPONENT_SIZE, RELEASES, MixtureParameters, user_mixture
 from discreet.attacks.models.plots import LOCATED_KEY, draw_city_map
-from discreet.attacks.result import AttackResult
 from discreet.attacks.scores import ScoreEvidence
 from discreet.kernel.numbers import Number, as_positive
 from discreet.progress import track

@@ -5,9 +5,8 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
-from discreet.attacks.attack import Attack, AttackOutcome, Game, choice
+from discreet.attacks.attack import Attack, AttackOutcome, AttackResult, DefenceChoice, Game, Number, choice
 from discreet.attacks.data.labelled_data import LABELLED, LabelledData
-from discreet.attacks.defences import DefenceChoice
 from discreet.attacks.models.adapters import EasyFix
 from discreet.attacks.models.membership_inference import (
     TrainedModels,
@@ -24,8 +23,6 @@ from discreet.attacks.models.target_models import (
     model_releases,
     user_service,
 )
-from discreet.attacks.result import AttackResult
-from discreet.kernel.numbers import Number
 
 AttackModelKind = Literal["network", "forest", "logistic"]
 

@@ -7,9 +7,8 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 
 import discreet as dc
-from discreet.attacks.attack import DefenceRelease, Game, choice, releases_in_order, whole
+from discreet.attacks.attack import CURATOR, OWN, DefenceRelease, Game, choice, releases_in_order, whole
 from discreet.attacks.data.labelled_data import LabelledData
-from discreet.attacks.defences import CURATOR, OWN
 from discreet.attacks.models.adapters import EasyFix, checked_classifier, fit_on_pairs, reduce_confidences
 
 TargetKind = Literal["forest", "network", "logistic", "pairs"]

@@ -6,14 +6,24 @@ from typing import Literal
 
 import numpy as np
 
-from discreet.attacks.attack import Attack, AttackOutcome, DefenceRelease, Game, choice, whole
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackOutcome,
+    AttackResult,
+    DefenceChoice,
+    DefenceRelease,
+    Game,
+    Number,
+    choice,
+    whole,
+)
 from discreet.attacks.data.population import POPULATION, Population
-from discreet.attacks.defences import CURATOR, EASY, NOTHING, DefenceChoice
 from discreet.attacks.private_answers import private_counts
 from discreet.attacks.queries.attack_targets import AttackTargets, draw_targets, outcome_by_answer_count
-from discreet.attacks.result import AttackResult
 from discreet.attacks.validation import array_with_gaps
-from discreet.kernel.numbers import Number
 
 ReportKind = Literal["impressions", "clicks"]
 # The probability that somebody in the audience sees the advertisement in one campaign, or clicks on it.

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from discreet.attacks.attack import AttackOutcome, Game
+from discreet.attacks.attack import AttackOutcome, Game, GuessEvidence
 from discreet.attacks.data.population import Population
 from discreet.attacks.defences import Defence, epsilon_text
-from discreet.attacks.evidence import GuessEvidence
 
 METRIC = "of unique people's secrets inferred"
 

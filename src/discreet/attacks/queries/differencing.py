@@ -6,11 +6,23 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pyarrow as pa
 
-from discreet.attacks.attack import Attack, AttackOutcome, DefenceRelease, Game, choice, whole
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackOutcome,
+    AttackResult,
+    DefenceChoice,
+    DefenceRelease,
+    Game,
+    GuessEvidence,
+    Number,
+    choice,
+    whole,
+)
 from discreet.attacks.data.numeric_data import REGRESSION, RegressionData
 from discreet.attacks.data.population import POPULATION, Population
-from discreet.attacks.defences import CURATOR, EASY, NOTHING, DefenceChoice
-from discreet.attacks.evidence import GuessEvidence
 from discreet.attacks.queries import model_differencing
 from discreet.attacks.queries.attack_targets import AttackTargets, draw_targets, secrets_guessed, target_outcome
 from discreet.attacks.queries.sql_oracles import refuse_small_sets
@@ -23,8 +35,6 @@ from discreet.attacks.queries.target_queries import (
     user_answer,
     user_oracles,
 )
-from discreet.attacks.result import AttackResult
-from discreet.kernel.numbers import Number
 
 Between = Literal["queries", "versions"]
 Averages = tuple[np.ndarray, np.ndarray]  # before and after each target joins, NaN if refused

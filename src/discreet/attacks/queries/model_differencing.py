@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 
 import discreet as dc
-from discreet.attacks.attack import AttackOutcome, DefenceRelease, Game
+from discreet.attacks.attack import CURATOR, EASY, NOTHING, AttackOutcome, DefenceRelease, Game, GuessEvidence
 from discreet.attacks.data.numeric_data import RegressionData
-from discreet.attacks.defences import CURATOR, EASY, NOTHING
-from discreet.attacks.evidence import GuessEvidence
 from discreet.attacks.validation import finite_array
 from discreet.progress import track
 

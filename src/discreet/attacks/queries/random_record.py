@@ -8,14 +8,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from discreet.attacks.attack import Attack, AttackOutcome, DefenceRelease, Game, whole
+from discreet.attacks.attack import (
+    Attack,
+    AttackOutcome,
+    AttackResult,
+    DefenceRelease,
+    Game,
+    GuessEvidence,
+    Number,
+    whole,
+)
 from discreet.attacks.data.population import POPULATION, Population
 from discreet.attacks.defences import CURATOR, EASY, NOTHING, Defence, DefenceChoice
-from discreet.attacks.evidence import GuessEvidence
 from discreet.attacks.private_answers import private_counts
-from discreet.attacks.result import AttackResult
 from discreet.attacks.validation import arrow_table
-from discreet.kernel.numbers import Number
 
 
 @dataclass(frozen=True)

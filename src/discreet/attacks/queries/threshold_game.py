@@ -8,14 +8,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from discreet.attacks.attack import Attack, AttackOutcome, DefenceRelease, Game, whole
+from discreet.attacks.attack import (
+    Attack,
+    AttackOutcome,
+    AttackResult,
+    DefenceRelease,
+    Game,
+    GuessEvidence,
+    Number,
+    whole,
+)
 from discreet.attacks.data.numeric_data import TWO_SETS, TwoSets
 from discreet.attacks.defences import CURATOR, EASY, NOTHING, Defence, DefenceChoice
-from discreet.attacks.evidence import GuessEvidence
 from discreet.attacks.private_answers import ask_curator
-from discreet.attacks.result import AttackResult
 from discreet.attacks.validation import finite_array
-from discreet.kernel.numbers import Number
 from discreet.plotting import BLUE, INK, ORANGE
 
 _BIN_COUNT = 60

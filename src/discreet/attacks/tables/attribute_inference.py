@@ -14,9 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet import anonymity
-from discreet.attacks.attack import AttackOutcome, Game
+from discreet.attacks.attack import AttackOutcome, EventEvidence, Game
 from discreet.attacks.data.patients import ROW, Patients, SensitiveValues, value_codes
-from discreet.attacks.evidence import EventEvidence
 from discreet.attacks.private_answers import (
     CountOracle,
     answers_and_decoys,

@@ -7,11 +7,21 @@ import numpy as np
 import pyarrow as pa
 
 from discreet import anonymity
-from discreet.attacks.attack import Attack, AttackOutcome, DefenceRelease, Game, whole
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackOutcome,
+    AttackResult,
+    DefenceChoice,
+    DefenceRelease,
+    Game,
+    Number,
+    whole,
+)
 from discreet.attacks.data.patients import PATIENTS, Patients
-from discreet.attacks.defences import CURATOR, EASY, NOTHING, DefenceChoice
 from discreet.attacks.private_answers import private_count_oracle
-from discreet.attacks.result import AttackResult
 from discreet.attacks.tables.attribute_inference import (
     ClassCounts,
     checked_release,
@@ -21,7 +31,6 @@ from discreet.attacks.tables.attribute_inference import (
     k_anonymous_release,
     rarity_of_rows,
 )
-from discreet.kernel.numbers import Number
 
 _MIN_DISTINCT_VALUES = 3
 

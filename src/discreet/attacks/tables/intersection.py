@@ -5,12 +5,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from discreet.attacks.attack import Attack, AttackOutcome, DefenceRelease, Game, whole
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackOutcome,
+    AttackResult,
+    DefenceChoice,
+    DefenceRelease,
+    Game,
+    Number,
+    whole,
+)
 from discreet.attacks.data.overlapping_tables import TWO_TABLES, TwoTables
 from discreet.attacks.data.patients import SensitiveValues
-from discreet.attacks.defences import CURATOR, EASY, NOTHING, DefenceChoice
 from discreet.attacks.private_answers import private_counts
-from discreet.attacks.result import AttackResult
 from discreet.attacks.tables.attribute_inference import (
     ClassCounts,
     checked_release,
@@ -24,7 +34,6 @@ from discreet.attacks.tables.attribute_inference import (
     posteriors_from_table,
     rarity_of_rows,
 )
-from discreet.kernel.numbers import Number
 
 _MIN_DISTINCT_VALUES = 3
 

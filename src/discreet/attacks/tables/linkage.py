@@ -8,13 +8,22 @@ import numpy as np
 import pyarrow as pa
 
 from discreet import anonymity
-from discreet.attacks.attack import Attack, AttackOutcome, DefenceRelease, Game, whole
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackOutcome,
+    AttackResult,
+    DefenceChoice,
+    DefenceRelease,
+    Game,
+    Number,
+    whole,
+)
 from discreet.attacks.data.patients import ROW
-from discreet.attacks.data.ratings import Ratings
-from discreet.attacks.data.register import REGISTER, Register
-from discreet.attacks.defences import CURATOR, EASY, NOTHING, DefenceChoice
+from discreet.attacks.data.register import REGISTER, Ratings, Register
 from discreet.attacks.private_answers import private_count_oracle
-from discreet.attacks.result import AttackResult
 from discreet.attacks.tables import rating_linkage
 from discreet.attacks.tables.attribute_inference import (
     checked_release,
@@ -23,7 +32,6 @@ from discreet.attacks.tables.attribute_inference import (
     k_anonymous_release,
     rarity_of_rows,
 )
-from discreet.kernel.numbers import Number
 
 
 def linkage(  # noqa: PLR0913 - all but the first by name only

@@ -5,17 +5,27 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from discreet.attacks.attack import Attack, AttackOutcome, DefenceRelease, Game, whole
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackOutcome,
+    AttackResult,
+    DefenceChoice,
+    DefenceRelease,
+    Game,
+    GuessEvidence,
+    Number,
+    whole,
+)
 from discreet.attacks.data.visits import VISITS, Visits
-from discreet.attacks.defences import CURATOR, EASY, NOTHING, DefenceChoice
-from discreet.attacks.evidence import GuessEvidence
 from discreet.attacks.private_answers import (
     CountOracle,
     answers_and_decoys,
     count_oracle_or_none,
     private_count_oracle,
 )
-from discreet.attacks.result import AttackResult
 from discreet.attacks.tables.habits import (
     HABIT_RATE,
     HabitGame,
@@ -28,7 +38,6 @@ from discreet.attacks.tables.habits import (
     visit_counts,
 )
 from discreet.attacks.validation import id_array
-from discreet.kernel.numbers import Number
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.attacks.attack import AttackOutcome, DefenceRelease, Game
-from discreet.attacks.data.ratings import Ratings
-from discreet.attacks.defences import CURATOR, EASY, NOTHING
-from discreet.attacks.evidence import EventEvidence
+from discreet.attacks.attack import CURATOR, EASY, NOTHING, AttackOutcome, DefenceRelease, EventEvidence, Game
+from discreet.attacks.data.register import Ratings
 from discreet.attacks.private_answers import (
     CountOracle,
     answers_and_decoys,
