@@ -14,8 +14,7 @@ pytest.importorskip("sklearn")
 from discreet import attacks
 from discreet.attacks.data.dose_cohort import DoseCohort, read_cohort, simulate_cohort
 from discreet.attacks.evidence import EventEvidence
-from discreet.attacks.models.correlation import guess_genotypes
-from discreet.attacks.models.dose_models import average_doses, private_averages, rounded
+from discreet.attacks.models.correlation import average_doses, guess_genotypes, private_averages, rounded
 from discreet.attacks.result import format_gain
 from discreet.audit.binomial import Proportion
 from tools.pictures.attack_figures import member_rates_figure

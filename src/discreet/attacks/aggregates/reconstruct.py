@@ -9,12 +9,23 @@ import numpy as np
 from discreet.attacks.aggregates import subset_oracles
 from discreet.attacks.aggregates.census import census
 from discreet.attacks.aggregates.linear_reconstruction import METHODS, Method, expected_accuracy, guess_bits
-from discreet.attacks.attack import Attack, Game, Outcome, Release, choice, whole
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackOutcome,
+    AttackResult,
+    BitEvidence,
+    DefenceChoice,
+    DefenceRelease,
+    Game,
+    GuessEvidence,
+    choice,
+    whole,
+)
 from discreet.attacks.data.blocks import Blocks
 from discreet.attacks.data.secret_bits import SECRETS, Secrets
-from discreet.attacks.defences import CURATOR, EASY, NOTHING, DefenceChoice
-from discreet.attacks.evidence import BitEvidence, GuessEvidence
-from discreet.attacks.result import AttackResult
 from discreet.attacks.validation import finite_array
 from discreet.kernel.numbers import Number, as_nonnegative
 from discreet.plotting import GREY, INK, RED, format_plain_numbers
@@ -67,7 +78,7 @@ def reconstruct(  # noqa: PLR0913 - all but the first by name only
     )
 
 
-def _play(game: Game) -> Outcome:
+def _play(game: Game) -> AttackOutcome:
     secrets, settings = game.data, game.settings
     if settings.noise and game.defence.kind != NOTHING:
         raise TypeError('noise applies only to defence="nothing": the other defences add their own error')
@@ -76,7 +87,7 @@ def _play(game: Game) -> Outcome:
     is_right = guess_bits(subsets, answers, settings.method, secrets.bit_rate) == secrets.bits
     errors = answers - subset_oracles.exact_sums(secrets.bits)(subsets)
     answer_error = float(np.sqrt(np.mean(errors**2)))
-    return Outcome(
+    return AttackOutcome(
         "of bits reconstructed",
         # The guarantee is for adding or removing a person, and here a bit is substituted. A person whose bit is not set
         # contributes to no answer, as if removed, so epsilon also bounds this game. The noise of an answer affects the
@@ -172,7 +183,7 @@ def finish_axes(axes: Any, guessing: float, label: str) -> None:
 
 
 SUBSET_RELEASES = {
-    NOTHING: Release(
+    NOTHING: DefenceRelease(
         "non-private sums",
         lambda game, bits: (
             subset_oracles.noisy_sums(bits, game.settings.noise, game.rng)
@@ -180,8 +191,8 @@ SUBSET_RELEASES = {
             else subset_oracles.exact_sums(bits)
         ),
     ),
-    EASY: Release("sums rounded to tens", lambda _, bits: subset_oracles.rounded_sums(bits)),
-    CURATOR: Release(
+    EASY: DefenceRelease("sums rounded to tens", lambda _, bits: subset_oracles.rounded_sums(bits)),
+    CURATOR: DefenceRelease(
         "private counts, which cost epsilon together",
         lambda game, bits: subset_oracles.private_sums(bits, game.epsilon, game.delta),
     ),

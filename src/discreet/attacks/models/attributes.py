@@ -5,10 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.attacks.attack import Attack, Game, Outcome
+from discreet.attacks.attack import Attack, AttackOutcome, DefenceChoice, EventEvidence, Game, Number
 from discreet.attacks.data.labelled_data import SENSITIVE, SensitiveAttributeData
-from discreet.attacks.defences import DefenceChoice
-from discreet.attacks.evidence import EventEvidence
 from discreet.attacks.models.adapters import EasyFix
 from discreet.attacks.models.difficulty import (
     DifficultyLevels,
@@ -36,7 +34,6 @@ from discreet.attacks.models.target_models import (
     user_service,
 )
 from discreet.attacks.result import MODEL, AttackResult
-from discreet.kernel.numbers import Number
 
 _FOLDS = 3
 
@@ -159,7 +156,7 @@ def attributes(  # noqa: PLR0913 - each is a setting of the game
     )
 
 
-def _play(game: Game) -> Outcome:
+def _play(game: Game) -> AttackOutcome:
     check_people(game.data.people)
     candidates, background = (game.data.subset(half) for half in split_in_halves(game.data.people, game.rng))
     check_sensitive_column(background)
@@ -174,7 +171,7 @@ def _play(game: Game) -> Outcome:
     oracle_right = log_odds.argmax(axis=2) == truth
     probability_of_truth = imputed[np.arange(len(truth)), truth.astype(int)]
     confidences = target_models.confidences(candidates.people.X)
-    return Outcome(
+    return AttackOutcome(
         "of missing values inferred",
         EventEvidence.from_outcomes(is_right[is_member], is_right[~is_member]),
         {

@@ -7,9 +7,8 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 
 import discreet as dc
-from discreet.attacks.attack import Game, Release, choice, releases_in_order, whole
+from discreet.attacks.attack import CURATOR, OWN, DefenceRelease, Game, choice, releases_in_order, whole
 from discreet.attacks.data.labelled_data import LabelledData
-from discreet.attacks.defences import CURATOR, OWN
 from discreet.attacks.models.adapters import EasyFix, checked_classifier, fit_on_pairs, reduce_confidences
 
 TargetKind = Literal["forest", "network", "logistic", "pairs"]
@@ -33,7 +32,7 @@ MODEL_SETTINGS = {  # of all attacks on models; a model without a private counte
 }
 
 
-def model_releases(descriptions: Sequence[str]) -> dict[str, Release]:
+def model_releases(descriptions: Sequence[str]) -> dict[str, DefenceRelease]:
     """Return what attacks on models face: a service that answers queries with the confidences of a trained model."""
     makers: tuple[Callable[..., QueryService], ...] = (
         lambda game, people, seed: _serve(fit_non_private(game.settings.target, people, seed), people),

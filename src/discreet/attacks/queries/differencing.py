@@ -6,11 +6,23 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pyarrow as pa
 
-from discreet.attacks.attack import Attack, Game, Outcome, Release, choice, whole
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackOutcome,
+    AttackResult,
+    DefenceChoice,
+    DefenceRelease,
+    Game,
+    GuessEvidence,
+    Number,
+    choice,
+    whole,
+)
 from discreet.attacks.data.numeric_data import REGRESSION, RegressionData
 from discreet.attacks.data.population import POPULATION, Population
-from discreet.attacks.defences import CURATOR, EASY, NOTHING, DefenceChoice
-from discreet.attacks.evidence import GuessEvidence
 from discreet.attacks.queries import model_differencing
 from discreet.attacks.queries.attack_targets import AttackTargets, draw_targets, secrets_guessed, target_outcome
 from discreet.attacks.queries.sql_oracles import refuse_small_sets
@@ -23,8 +35,6 @@ from discreet.attacks.queries.target_queries import (
     user_answer,
     user_oracles,
 )
-from discreet.attacks.result import AttackResult
-from discreet.kernel.numbers import Number
 
 Between = Literal["queries", "versions"]
 Averages = tuple[np.ndarray, np.ndarray]  # before and after each target joins, NaN if refused
@@ -59,7 +69,7 @@ def differencing(  # noqa: PLR0913 - the common arguments and three settings
     return run(data, defence, epsilon, random_state, targets=targets, smallest=smallest, between=between)
 
 
-def _play(game: Game) -> Outcome:
+def _play(game: Game) -> AttackOutcome:
     targets = draw_targets(game.data, game.settings.targets, game.rng)
     has_secret = f"{quoted_column(targets.people.secret)} = 1"
     with game.release(targets) as ask:
@@ -90,7 +100,7 @@ def _amount_details(game: Game, targets: AttackTargets) -> dict[str, float]:
     return {f"error of {name}, median": float(np.median(np.abs(sums - truth)[is_unique]))}
 
 
-def _difference_versions(game: Game) -> Outcome:
+def _difference_versions(game: Game) -> AttackOutcome:
     """Infer the secret, and the amount, of each person who joins, from the averages of two versions of the data.
 
     The attacker knows who joined, and how many people there are. A curator answers both versions at epsilon together,
@@ -168,9 +178,9 @@ ATTACK = Attack(
 _VERSIONS = replace(
     ATTACK,
     releases={
-        NOTHING: Release("non-private averages", _exact_averages),
-        EASY: Release("non-private averages, but only over large sets", _averages_of_large_sets),
-        CURATOR: Release(
+        NOTHING: DefenceRelease("non-private averages", _exact_averages),
+        EASY: DefenceRelease("non-private averages, but only over large sets", _averages_of_large_sets),
+        CURATOR: DefenceRelease(
             "private averages; both versions together cost epsilon",
             lambda game, targets, column: private_averages(targets, column, game.epsilon / 2),
         ),

@@ -14,9 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet import anonymity
-from discreet.attacks.attack import Game, Outcome
+from discreet.attacks.attack import AttackOutcome, EventEvidence, Game
 from discreet.attacks.data.patients import ROW, Patients, SensitiveValues, value_codes
-from discreet.attacks.evidence import EventEvidence
 from discreet.attacks.private_answers import (
     CountOracle,
     answers_and_decoys,
@@ -197,9 +196,9 @@ def draw_people(game: Game, count: int) -> np.ndarray:
 
 def inference_outcome(
     metric: str, inference: AttributeInference, details: Mapping[str, Any], rarity: np.ndarray, person: str = "row"
-) -> Outcome:
+) -> AttackOutcome:
     """Return what inferred values show, given the rarity of everybody in the order of their numbers."""
-    return Outcome(
+    return AttackOutcome(
         metric,
         EventEvidence.from_outcomes(inference.right_as_member, inference.right_as_non_member),
         details,
