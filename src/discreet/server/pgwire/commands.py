@@ -11,7 +11,7 @@ from discreet.server.people.person import Person
 from discreet.server.pgwire.actions import Action, Statement
 from discreet.server.pgwire.errors import WireError
 from discreet.server.pgwire.parameter_types import ParameterType, infer_types
-from discreet.server.pgwire.prepared import Outcome, Portal, Prepared, PreparedStore, Shape
+from discreet.server.pgwire.prepared import Portal, Prepared, PreparedStore, ResultShape, StatementResult
 from discreet.server.pgwire.queries import Asker, QueryRunner, ResultTable
 from discreet.server.pgwire.settings import DEFAULTS, SessionSettings
 from discreet.server.pgwire.statements import read_statement
@@ -33,19 +33,19 @@ class Commands:
         self._runner, self._person, self._process, self._store = runner, person, process, store
         self.transaction = Transaction(settings)
 
-    async def run(self, statement: Statement, text: str) -> Outcome:
+    async def run(self, statement: Statement, text: str) -> StatementResult:
         """Run a statement, whose text has its values by now."""
         action = statement.action
         match action:
             case Action.QUERY | Action.COPY:
-                return Outcome(statement.tag, await self._runner.run(self._asker(), text))
+                return StatementResult(statement.tag, await self._runner.run(self._asker(), text))
             case Action.EXPLAIN:
-                return Outcome(statement.tag, await self._runner.explain(self._asker(), text))
+                return StatementResult(statement.tag, await self._runner.explain(self._asker(), text))
             case Action.FETCH | Action.MOVE:
                 return await self._fetch(statement)
             case Action.SET | Action.RESET | Action.SHOW:
                 assert statement.setting is not None
-                return Outcome(statement.tag, self._setting(action, statement.setting))
+                return StatementResult(statement.tag, self._setting(action, statement.setting))
             case Action.DECLARE:
                 await self._declare(statement, text)
             case Action.CLOSE | Action.DEALLOCATE | Action.DISCARD:
@@ -56,8 +56,8 @@ class Commands:
                 tag = self.transaction.run(action)
                 if action in _ENDS:
                     self._store.close_portals()
-                return Outcome(tag or statement.tag)
-        return Outcome(statement.tag)
+                return StatementResult(tag or statement.tag)
+        return StatementResult(statement.tag)
 
     async def _declare(self, statement: Statement, text: str) -> None:
         """Keep a cursor, which is run when its rows are asked for; what cannot be answered is refused at once."""
@@ -83,7 +83,7 @@ class Commands:
             self._store.close_cursors()
             self.transaction.change(self.transaction.settings.reset(), self.transaction.committed.reset())
 
-    async def _fetch(self, statement: Statement) -> Outcome:
+    async def _fetch(self, statement: Statement) -> StatementResult:
         """Return the next rows of a cursor, which is run when they are first asked for."""
         portal = self._store.portal(statement.name)
         if portal.outcome is None:
@@ -96,9 +96,11 @@ class Commands:
         notices = result.notices if portal.sent == 0 else ()
         portal.sent += rest.num_rows
         tag = f"{statement.tag} {rest.num_rows}"
-        return Outcome(tag, None if statement.action is Action.MOVE else ResultTable(result.names, rest, notices))
+        return StatementResult(
+            tag, None if statement.action is Action.MOVE else ResultTable(result.names, rest, notices)
+        )
 
-    async def shape(self, statement: Statement, text: str) -> Shape | None:
+    async def shape(self, statement: Statement, text: str) -> ResultShape | None:
         """Return the columns that a statement's result will have; None if it has no rows."""
         if statement.action not in _WITH_ROWS:
             return None
@@ -106,7 +108,7 @@ class Commands:
             portal = self._store.portal(statement.name)
             return await self.shape(portal.prepared.statement, portal.text)
         if statement.action is Action.QUERY:
-            return Shape(*await self._runner.shape(self._asker(), text))
+            return ResultShape(*await self._runner.shape(self._asker(), text))
         if statement.action is Action.EXPLAIN:
             return _text_shape("QUERY PLAN")
         assert statement.setting is not None
@@ -157,5 +159,5 @@ def _shown(settings: SessionSettings, name: str) -> ResultTable:
     return ResultTable(_ALL_NAMES, pa.table(columns, names=["c0", "c1", "c2"]))
 
 
-def _text_shape(*names: str) -> Shape:
-    return Shape(names, pa.schema([(f"c{place}", pa.string()) for place in range(len(names))]))
+def _text_shape(*names: str) -> ResultShape:
+    return ResultShape(names, pa.schema([(f"c{place}", pa.string()) for place in range(len(names))]))

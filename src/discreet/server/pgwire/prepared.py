@@ -16,7 +16,7 @@ MAX_RESULTS = 256 << 20  # bytes of the results of all portals of a session
 
 
 @dataclass(frozen=True)
-class Shape:
+class ResultShape:
     """The names and types of a result's columns."""
 
     names: tuple[str, ...]
@@ -24,7 +24,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StatementResult:
     """What a statement led to: its tag, and rows if it has some."""
 
     tag: str
@@ -37,7 +37,7 @@ class Prepared:
 
     statement: Statement
     types: tuple[ParameterType, ...] = ()
-    announced: Shape | None = None
+    announced: ResultShape | None = None
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Portal:
     prepared: Prepared
     text: str
     requested_formats: tuple[int, ...]
-    outcome: Outcome | None = None
+    outcome: StatementResult | None = None
     sent: int = 0
     is_described: bool = False
     is_held: bool = False

@@ -20,14 +20,14 @@ from discreet.server.pgwire.messages import (
     Close,
     Describe,
     Execute,
-    FunctionCall,
+    FunctionCallRequest,
     Message,
     Parse,
     SimpleQuery,
     Sync,
 )
 from discreet.server.pgwire.parameter_values import read_parameter
-from discreet.server.pgwire.prepared import Outcome, Portal, Prepared, PreparedStore, Shape
+from discreet.server.pgwire.prepared import Portal, Prepared, PreparedStore, ResultShape, StatementResult
 from discreet.server.pgwire.queries import QueryRunner, ResultTable
 from discreet.server.pgwire.replies import Outgoing, Reply
 from discreet.server.pgwire.settings import SessionSettings
@@ -78,7 +78,7 @@ class Session:
                 yield reply
         if isinstance(message, Sync) and self.status == "I":
             self._store.close_portals()
-        if isinstance(message, FunctionCall):
+        if isinstance(message, FunctionCallRequest):
             raise WireError("0A000", "function calls by number are not supported. Write a SELECT.")
         handler = self._handlers.get(type(message))
         if handler is not None:
@@ -170,12 +170,12 @@ class Session:
         yield self._columns(shape, portal.requested_formats)
 
     @staticmethod
-    def _columns(shape: Shape | None, requested: tuple[int, ...] | list[int]) -> Outgoing:
+    def _columns(shape: ResultShape | None, requested: tuple[int, ...] | list[int]) -> Outgoing:
         if shape is None:
             return replies.NO_DATA
         return replies.columns(headers(shape.names, shape.schema, column_formats(requested, len(shape.names))))
 
-    async def _shape(self, statement: Statement, text: str) -> Shape | None:
+    async def _shape(self, statement: Statement, text: str) -> ResultShape | None:
         """Return the columns of a statement's result; None if it has none."""
         self._commands.transaction.check(statement.action)
         return await self._commands.shape(statement, text)
@@ -211,7 +211,7 @@ class Session:
                 yield replies.NO_DATA
             yield from self._outcome_replies(prepared.statement, outcome, portal.requested_formats)
             return
-        shape = prepared.announced or Shape(result.names, result.table.schema)
+        shape = prepared.announced or ResultShape(result.names, result.table.schema)
         formats = column_formats(portal.requested_formats, len(shape.names))
         if is_first:
             yield from self._notices(result)
@@ -224,11 +224,13 @@ class Session:
         portal.sent += size
         yield replies.SUSPENDED if portal.sent < table.num_rows else replies.complete(_tag(outcome, size))
 
-    async def _run(self, statement: Statement, text: str) -> Outcome:
+    async def _run(self, statement: Statement, text: str) -> StatementResult:
         self._commands.transaction.check(statement.action)
         return await self._commands.run(statement, text)
 
-    def _outcome_replies(self, statement: Statement, outcome: Outcome, formats: tuple[int, ...]) -> Iterator[Outgoing]:
+    def _outcome_replies(
+        self, statement: Statement, outcome: StatementResult, formats: tuple[int, ...]
+    ) -> Iterator[Outgoing]:
         """Yield all replies for an outcome of which nothing was said before."""
         result = outcome.result
         if result is None:
@@ -252,7 +254,7 @@ class Session:
         yield from (replies.parameter(name, value) for name, value in after.items() if before[name] != value)
 
 
-def _tag(outcome: Outcome, rows: int) -> str:
+def _tag(outcome: StatementResult, rows: int) -> str:
     return f"{outcome.tag} {rows}" if outcome.tag == "SELECT" else outcome.tag
 
 
