@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import datetime as dt
+import logging
 import socket
 import ssl
 import struct
@@ -102,6 +103,21 @@ def test_a_mechanism_that_was_not_offered_is_refused(wire):
     client.reply()
     client.send(message(b"p", text("SCRAM-SHA-256-PLUS") + struct.pack("!i", 0)))
     assert error_of(client.replies())["C"] == "28000"
+
+
+@pytest.mark.parametrize("replies", [0, 1, 2])
+def test_a_client_may_leave_while_it_logs_in(server, wire, caplog, replies):
+    caplog.set_level(logging.ERROR, "discreet")
+    client = wire()
+    data = b"n,,n=,r=abc"
+    first = message(b"p", text("SCRAM-SHA-256") + struct.pack("!i", len(data)) + data)
+    for sent in (startup(user="ana"), first)[:replies]:
+        client.send(sent)
+        client.reply()
+    client.close()
+    while len(server.server.hub):
+        time.sleep(0.01)
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
 def test_a_token_that_is_revoked_ends_its_connections(server, wire):

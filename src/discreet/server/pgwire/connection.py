@@ -211,13 +211,16 @@ class PgConnection(asyncio.Protocol):
         service = self._hub.runner.service
         await self._send(replies.sasl(MECHANISM))
         start = await self._next()
-        if not isinstance(start, SaslStart) or start.mechanism != MECHANISM:
+        if not isinstance(start, SaslStart):
+            raise ConnectionResetError  # the client is gone
+        if start.mechanism != MECHANISM:
             raise WireError("28000", f"the only mechanism of authentication is {MECHANISM}.")
         self._verifier = verifier = service.scram_verifier(name)
         exchange = ScramExchange(verifier.salt, verifier.iterations)
         await self._send(replies.sasl_continue(exchange.challenge(start.data)))
         last = await self._next()
-        assert isinstance(last, SaslData)
+        if not isinstance(last, SaslData):
+            raise ConnectionResetError
         proof = exchange.read_proof(last.data)
         try:
             person = service.people.person_for_proof(name, proof.message, proof.proof, self._address())
