@@ -6,7 +6,7 @@
   against 24/sqrt(2 rho)). Diagnoses are a composition of their own, because only they need delta.
 - The mean is a sum over a length, each with half of the share: the documentation's advice for tuning the division; the
   built-in mean has more noise in its sum here. Costs are whole numbers, for which the sensitivity of a sum is exact.
-- The median is bounded by wards and visits in each: a bound on all visits alone counts once for every ward.
+- The median is bounded by wards and visits in each: a bound on all visits counts once for every ward.
 - Distinct patients: one row per ward, of which four are kept at random. `truncate_num_groups` would keep wards in
   alphabetical order (`keep="sample"` does not run in 0.16.0: it names two fields alike), and one fewer than it says.
   The median needs it all the same: it is accounted for per ward.
