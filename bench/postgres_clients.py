@@ -3,8 +3,6 @@
 Clients are processes that speak the protocol by libpq, so that what they take themselves is small, and told apart.
 """
 
-import socket
-import statistics
 import subprocess
 import sys
 import time
