@@ -42,7 +42,7 @@ def measure(server, sql, clients, requests):
         show(f"pg stored, {name}", *ask_many(server, sql, clients, requests, prepared))
     one = ask_many(server, sql, 1, requests, None)
     show("pg stored, 1 client", *one)
-    print(f"idle connection    {idle_bytes(server, False) / 1e3:,.0f} kB")
+    print(f"idle connection    {idle_bytes(server) / 1e3:,.0f} kB")
 
 
 def show(kind, times, seconds, server_cpu, client_cpu):
@@ -77,7 +77,7 @@ def ask_many(server, sql, clients, requests, prepared):
     return [each for times, _ in found for each in times], seconds, cpu, sum(cpu for _, cpu in found)
 
 
-def idle_bytes(server, _):
+def idle_bytes(server):
     """Return by how much the server grows for each connection that is logged in and does nothing."""
     import psycopg
 
