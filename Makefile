@@ -8,7 +8,7 @@ DEMO_READY := .venv/.demo-ready
 # Compiled modules are kept, whatever the environment says: tests start hundreds of processes that would compile anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo serve test test-all check slow mutants bench mission pictures docs clean
+.PHONY: setup demo serve test test-all check slow mutants bench mission versus pictures docs clean
 
 setup: $(READY)
 
@@ -44,7 +44,7 @@ test-all: setup
 check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/codespell src docs examples tools mission bench *.md
+	$(BIN)/codespell src docs examples tools mission bench versus *.md
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/claims.py check
@@ -60,6 +60,9 @@ bench: setup
 
 mission: setup
 	$(BIN)/python tools/evidence.py mission
+
+versus: setup
+	nice -n 10 $(BIN)/python -m versus
 
 pictures: setup
 	$(BIN)/python -m tools.pictures

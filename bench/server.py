@@ -1,4 +1,4 @@
-"""The server over HTTP: requests per second and latency of explanations, stored and fresh answers.
+"""The server over HTTP and PostgreSQL: requests per second and latency of explanations, stored and fresh answers.
 
 It serves the simulated town of 60,000 people. Clients and server share this machine; a tick of 0 shows what the server
 itself takes.
@@ -14,8 +14,11 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+from bench import postgres_clients
 from discreet.curator.ledger_location import open_or_create_ledger
 from discreet.policy import Policy
 from discreet.server.people import People, Role
@@ -32,6 +35,32 @@ GROUPED = {"sql": "SELECT ward, COUNT(*) AS n, AVG(age) AS a FROM people GROUP B
 
 
 def main(clients="8", requests="400"):
+    with serving_town() as server:
+        print(f"started in {server.seconds:.1f} s; {clients} clients")
+        measure(server.http, server.token, int(clients), int(requests))
+        postgres_clients.measure(server, GROUPED["sql"], int(clients), int(requests))
+        print(f"memory {server.resident_bytes() / 1e6:.0f} MB")
+
+
+@dataclass(frozen=True)
+class TownServer:
+    """A running server: its process, its ports, and the token of its analyst."""
+
+    process: subprocess.Popen
+    http: int
+    pg: int
+    token: str
+    seconds: float
+
+    def resident_bytes(self):
+        """The memory that the process occupies."""
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+@contextmanager
+def serving_town():
+    """Serve the town on free ports in a process of its own."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         path = write_town(folder)
@@ -39,14 +68,11 @@ def main(clients="8", requests="400"):
         policy = Policy.load(path)
         with open_or_create_ledger(policy) as ledger:
             token = People(policy).add(ledger, "ana", Role.ANALYST).token
-        command = [sys.executable, "-m", "discreet", "serve", str(path), "--http", "0"]
+        command = [sys.executable, "-m", "discreet", "serve", str(path), "--http", "0", "--pg", "0"]
         start = time.perf_counter()
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=folder) as process:
-            port = int(re.search(r":(\d+)", process.stderr.readline())[1])
-            print(f"started in {time.perf_counter() - start:.1f} s; {clients} clients")
-            measure(port, token, int(clients), int(requests))
-            pages = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1])
-            print(f"memory {pages * os.sysconf('SC_PAGE_SIZE') / 1e6:.0f} MB")
+            ports = [int(port) for port in re.findall(r"127\.0\.0\.1:(\d+)", process.stderr.readline())]
+            yield TownServer(process, *ports, token, time.perf_counter() - start)
             process.send_signal(signal.SIGTERM)
 
 

@@ -641,6 +641,8 @@ def test_set_takes_a_margin_a_purpose_and_details_with_or_without_a_prefix(conne
     cursor.execute("SELECT COUNT(*) AS n FROM data")
     ((_, text),) = cursor.messages
     assert "Ledger entry" in text
+    cursor.execute("SELECT COUNT(*) AS n FROM data WHERE age > 3")
+    assert "planning of beds" in list(connection.curator.ledger.events())[-1].question
     cursor.execute("RESET details").execute("RESET margin")
     assert cursor.execute("SHOW details").fetchall() == [("off",)]
     assert cursor.execute("SHOW epsilon").fetchall() == [(str(SURE),)]

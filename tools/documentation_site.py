@@ -35,7 +35,7 @@ NAV: dict[str, list[str]] = {
     "Publish": ["publishing", "report"],
     "Serve": ["serving", "analysts", "agents", "page"],
     "Teach": ["course", "course/*", "attacks", "attacks/*", "anonymity", "local", "glossary"],
-    "Review": ["design", "extending", "proofs", "auditing", "mission", "evidence"],
+    "Review": ["design", "extending", "proofs", "auditing", "versus", "mission", "evidence"],
     "Reference": ["reference", "commands", "api/*", "CHANGELOG", "CONTRIBUTING", "SECURITY"],
 }
 SETTINGS = """\

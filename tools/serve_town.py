@@ -29,6 +29,8 @@ HOW_TO = """\
 Tokens of this run, which is on invented people:
 {tokens}
 
+In a browser: {url} (nothing to sign in for on the first page; the others ask for a token)
+
 export TOKEN={ana}
 curl -s {url}/api/v1/ask -H "Authorization: Bearer $TOKEN" -H "Accept: text/csv" \\
   -d '{{"sql": "SELECT ward, COUNT(*) AS n FROM people GROUP BY ward", "epsilon": "0.1"}}'

@@ -6,7 +6,7 @@ from typing import Any
 
 from discreet.attacks import AttackResult
 from discreet.attacks.aggregates.membership import membership_power
-from discreet.attacks.aggregates.plots import ERROR_KEY, MIN_ERROR, draw_theory, finish_axes
+from discreet.attacks.aggregates.reconstruct import ERROR_KEY, MIN_ERROR, draw_theory, finish_axes
 from discreet.attacks.models.plots import LOCATED_KEY, ImageMosaic, draw_member_rates
 from discreet.attacks.plots import DEFENCE_COLOURS, defence_label, draw_epsilon_bound, draw_roc_curve
 from discreet.attacks.result import percent

@@ -30,8 +30,7 @@ from discreet.attacks.data.overlapping_tables import TwoTables
 from discreet.attacks.data.panel import Panel
 from discreet.attacks.data.patients import Fact, Patients
 from discreet.attacks.data.population import Population
-from discreet.attacks.data.ratings import Ratings
-from discreet.attacks.data.register import Register
+from discreet.attacks.data.register import Ratings, Register
 from discreet.attacks.data.secret_bits import Secrets, Study
 from discreet.attacks.data.taxis import Taxis
 from discreet.attacks.data.visits import Visits

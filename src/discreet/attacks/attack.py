@@ -10,11 +10,43 @@ from typing import Any
 
 import numpy as np
 
-from discreet.attacks.defences import BUILT_IN_DEFENCES, OWN, Defence, DefenceChoice, parse_defence, promised_delta
-from discreet.attacks.evidence import AttackEvidence
-from discreet.attacks.result import AttackResult, exposure_by_rarity
+from discreet.attacks.defences import (
+    BUILT_IN_DEFENCES,
+    CURATOR,
+    EASY,
+    NOTHING,
+    OWN,
+    Defence,
+    DefenceChoice,
+    parse_defence,
+    promised_delta,
+)
+from discreet.attacks.evidence import BitEvidence, EventEvidence, GuessEvidence
+from discreet.attacks.result import AttackEvidence, AttackResult, exposure_by_rarity
 from discreet.attacks.validation import random_generator, require_type
 from discreet.kernel.numbers import Number, as_integer
+
+__all__ = [  # all that a module of an attack needs
+    "CURATOR",
+    "EASY",
+    "NOTHING",
+    "OWN",
+    "Attack",
+    "AttackOutcome",
+    "AttackResult",
+    "BitEvidence",
+    "DefenceChoice",
+    "DefenceRelease",
+    "EventEvidence",
+    "Game",
+    "GuessEvidence",
+    "Number",
+    "Source",
+    "choice",
+    "optional",
+    "releases_in_order",
+    "whole",
+]
 
 Check = Callable[[Any, str], Any]  # a value and its name -> the checked value
 
@@ -32,23 +64,23 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Release:
+class DefenceRelease:
     """What is released under one defence: a description, and a function of the game and of what it plays with."""
 
     description: str
     make: Callable[..., Any]
 
 
-def releases_in_order(descriptions: Sequence[str], makers: Sequence[Callable[..., Any]]) -> dict[str, Release]:
+def releases_in_order(descriptions: Sequence[str], makers: Sequence[Callable[..., Any]]) -> dict[str, DefenceRelease]:
     """Return the releases without a defence, with the easy fix and of the curator."""
     return {
-        kind: Release(description, make)
+        kind: DefenceRelease(description, make)
         for kind, description, make in zip(BUILT_IN_DEFENCES, descriptions, makers, strict=True)
     }
 
 
 @dataclass(frozen=True)
-class Outcome:
+class AttackOutcome:
     """What a game has shown: the evidence, further numbers by name, and who was hit, with their rarity."""
 
     metric: str
@@ -104,9 +136,9 @@ class Attack:
     docs_page: str  # docs/attacks/<docs_page>.md
     summary: str  # one sentence: what the attack does
     data: Source
-    releases: Mapping[str, Release]  # for "nothing", "easy" and "curator"
+    releases: Mapping[str, DefenceRelease]  # for "nothing", "easy" and "curator"
     own: Callable[..., Any]
-    play: Callable[[Game], Outcome]
+    play: Callable[[Game], AttackOutcome]
     settings: Mapping[str, Check] = field(default_factory=dict)
     default_delta: Number = 0  # the curator's
     comparison: Mapping[str, Any] = field(default_factory=dict)

@@ -24,7 +24,9 @@ app = typer.Typer(
 )
 _ROLES = "|".join(role.value for role in Role)
 PolicyFile = Annotated[Path, typer.Argument(metavar="POLICY", help="The policy file.")]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The person's name; for analysts, as in [budget.analysts].")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="The person's name; an analyst must be listed under budget.analysts.")
+]
 Identifier = Annotated[str, typer.Argument(metavar="ID", help="The identifier of the request.")]
 
 

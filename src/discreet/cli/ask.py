@@ -17,7 +17,14 @@ import typer
 from discreet.answer.model import Answer, Explanation
 from discreet.answer.text import cost_sentence, missing_sentences
 from discreet.cli.owner_log import LogOption, log_for_owner
-from discreet.cli.terminal import exit_on_error, format_budget, format_fraction, format_rounded_down, usage_error
+from discreet.cli.terminal import (
+    exit_on_error,
+    format_budget,
+    format_fraction,
+    format_rounded_down,
+    usage_error,
+    with_option_names,
+)
 from discreet.curator.curator import Curator
 from discreet.curator.open import open_curator
 from discreet.kernel.errors import Refused
@@ -30,7 +37,7 @@ from discreet.pricing.allocation import CostMissing
 from discreet.pricing.remaining_budget import RemainingBudget, remaining_budget
 from discreet.query.syntax.parse import parse_query
 
-_OPTIONS = ("epsilon", "rho", "margin", "by", "key", "groups", "rows")
+_OPTIONS = {name: f"--{name}" for name in ("epsilon", "rho", "margin", "by", "key", "groups", "rows")}
 
 
 class Format(StrEnum):
@@ -200,15 +207,9 @@ def _open_policy(file: Path, log: Path | None) -> Iterator[Curator]:
         try:
             yield curator
         except CostMissing as refusal:
-            usage_error(_with_option_names(str(refusal)))
+            usage_error(with_option_names(str(refusal), _OPTIONS))
         except Refused as refusal:
-            raise Refused(_with_option_names(str(refusal))) from None
-
-
-def _with_option_names(refusal: str) -> str:
-    """Replace the argument names in a refusal by option names."""
-    named = re.sub(rf"^({'|'.join(_OPTIONS)}):", r"--\1:", refusal)
-    return re.sub(r'\b(epsilon|groups|rows)="?([0-9./…]+)"?', r"--\1 \2", named)
+            raise Refused(with_option_names(str(refusal), _OPTIONS)) from None
 
 
 def _read_sql(sql: str) -> str:

@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from discreet.anonymity.report.contents import make_printable
 from discreet.audit.policy.html_report import write_report
 from discreet.audit.policy.result import COVERAGE, PolicyAudit, parse_arguments
 from discreet.cli.table_files import check_output_path
 from discreet.cli.terminal import exit_on_error, usage_error
+from discreet.html_page import make_printable
 from discreet.policy import Policy
 from discreet.progress import report_progress
 

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from discreet.anonymity.report.contents import make_printable
 from discreet.audit.policy.result import COVERAGE
 from discreet.audit.result import confidence_text
 from discreet.cli.terminal import exit_on_error, usage_error
 from discreet.curator.ledger_location import open_existing_ledger
+from discreet.html_page import make_printable
 from discreet.policy import Policy, write_policy
 from discreet.policy.toml import read_policy_text
 from discreet.progress import report_progress

@@ -39,10 +39,12 @@ def serve(  # noqa: PLR0913, PLR0917 - options of a command
         usage_error("--tls-cert, --tls-key: give both or neither.")
     with exit_on_error():
         try:
+            from discreet.server.pages.start import prepare_start_page  # noqa: PLC0415 - an extra
             from discreet.server.run import ServeSettings, run  # noqa: PLC0415 - an extra
         except ModuleNotFoundError as missing:
             raise PolicyError(f"serve needs {missing.name}: pip install 'discreet[server]'") from None
-        from discreet.server.service import Service  # noqa: PLC0415 - so that --help is fast
+        from discreet.server.pages.start import prepare_start_page  # noqa: PLC0415 - so that --help is fast
+        from discreet.server.service import Service  # noqa: PLC0415 - as above
         from discreet.server.tls import ListenAddress, TlsFiles  # noqa: PLC0415 - as above
 
         texts = {"http": http, "pg": pg}
@@ -54,6 +56,8 @@ def serve(  # noqa: PLR0913, PLR0917 - options of a command
         settings.check()
         declared = Policy.load(policy)
         with log_for_owner(declared, log), _event_log(declared), Service.open(declared) as service:
+            if "http" in addresses:
+                prepare_start_page()
             asyncio.run(run(service, settings, lambda shown: _announce(declared, shown)))
 
 

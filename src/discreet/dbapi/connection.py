@@ -51,7 +51,9 @@ def _stating_missing_cost() -> Iterator[None]:
 class QuerySource(Protocol):
     """A curator on a server (`discreet.remote`), which knows by its token who asks."""
 
-    def ask(self, sql: str, *, epsilon: Number | None, rho: Number | None, margin: Margins | None) -> Answer:
+    def ask(
+        self, sql: str, *, epsilon: Number | None, rho: Number | None, margin: Margins | None, purpose: str | None
+    ) -> Answer:
         """Answer a query."""
 
     def explain(self, sql: str, *, epsilon: Number | None, rho: Number | None, margin: Margins | None) -> Explanation:
@@ -165,7 +167,7 @@ class Connection:
             if command == "EXPLAIN":
                 explanation = self._asker.explain(text, epsilon=epsilon, rho=rho, margin=margin)
                 return Result(pa.table({"explanation": explanation.details().splitlines()}))
-            answer = self._asker.ask(text, epsilon=epsilon, rho=rho, margin=margin)
+            answer = self._asker.ask(text, epsilon=epsilon, rho=rho, margin=margin, purpose=settings.purpose)
             return Result(answer.with_margins(), answer, (answer.details(),) if settings.details else ())
 
     def _run_setting(self, command: str, statement: SettingStatement) -> Result | None:

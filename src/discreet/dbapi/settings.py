@@ -19,7 +19,7 @@ PREFIX = "discreet."
 _CATALOG_WORDS = ("TABLES", "COLUMNS")  # after SHOW: statements that the curator answers
 _EXAMPLES = {"SET": "SET epsilon = 0.1", "RESET": "RESET epsilon", "SHOW": "SHOW epsilon"}
 _SWITCHES = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False, "0": False}
-_MAX_PURPOSE = 1_000  # characters
+_MAX_PURPOSE = 200  # characters
 _ALIASES = {("TIME", "ZONE"): "timezone", ("NAMES",): "client_encoding", ("TRANSACTION",): "transaction"}
 _LEVEL = ("TRANSACTION", "ISOLATION", "LEVEL")
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from discreet.kernel.event import OWNER
 from discreet.kernel.loss import Budget
-from discreet.policy.column_domains import References
+from discreet.policy.column_domains import DeclaredColumn, Keys, References
 from discreet.policy.declarations import (
     ColumnUnit,
     NoUnit,
@@ -39,6 +39,7 @@ def check_consistency(unchecked: UncheckedPolicy, problems: Problems) -> None:
             _check_references(name, table, unchecked.tables, problems)
             _check_parent(name, table, unchecked.tables, problems)
             _check_unique(name, table, problems)
+            _check_within(name, table, unchecked.tables, problems)
     _check_common_unit(unchecked, problems)
     _check_common_sample(unchecked.tables, problems)
 
@@ -139,12 +140,13 @@ def _check_references(name: str, table: UncheckedTable, tables: UncheckedTables,
 def _check_reference_target(
     path: tuple[str, ...], kind: str, reference: References, target: UncheckedTable, problems: Problems
 ) -> None:
+    key = path[-1]
     target_column = find_by_name(target.columns, reference.column)
     if declared_name(target.columns, reference.column) is None:
         column = f'column "{shorten(reference.column)}" of table "{shorten(reference.table)}"'
-        problems.add(path, f"references: {column} does not exist{did_you_mean(reference.column, target.columns)}")
+        problems.add(path, f"{key}: {column} does not exist{did_you_mean(reference.column, target.columns)}")
     elif target_column and target_column.type != kind:
-        message = f"references: cannot compare {kind} with {target_column.type}. Declare the same type for both."
+        message = f"{key}: cannot compare {kind} with {target_column.type}. Declare the same type for both."
         problems.add(path, message)
 
 
@@ -153,6 +155,54 @@ def _check_unique(name: str, table: UncheckedTable, problems: Problems) -> None:
         if column.unique and isinstance(table.unit, NoUnit):
             message = "unique is not allowed in a public table, whose values may all be released. Remove it."
             problems.add(("tables", name, "columns", column.name, "unique"), message)
+
+
+def _check_within(name: str, table: UncheckedTable, tables: UncheckedTables, problems: Problems) -> None:
+    """Check that a column belongs to another one of its table, and that it is declared how."""
+    for column in filter(None, table.columns.values()):
+        grouped = isinstance(column.domain, Keys) and column.domain.within
+        path = ("tables", name, "columns", column.name, "within")
+        if column.within is None:
+            if grouped:
+                message = "in lists values by those of another column. Name it with within."
+                problems.add((*path[:-1], "in"), message)
+            continue
+        coarser = find_by_name(table.columns, column.within)
+        if declared_name(table.columns, column.within) is None:
+            near = did_you_mean(column.within, table.columns)
+            problems.add(path, f'within: column "{shorten(column.within)}" is not declared{near}')
+        elif column.name in _columns_around(column, table):
+            problems.add(path, "within is circular. Remove it from one of these columns.")
+        elif coarser and coarser.null:
+            message = f"within: {shorten(coarser.name)} has null = true, but a missing value contains no others."
+            problems.add(path, f"{message} Remove null or within.")
+        elif coarser:
+            _check_where_values_belong(path, column, coarser, tables, problems)
+
+
+def _columns_around(column: DeclaredColumn, table: UncheckedTable) -> list[str]:
+    """Return the columns that a column is within, up to a repetition."""
+    around: list[str] = []
+    above: DeclaredColumn | None = column
+    while above and above.within and (above := find_by_name(table.columns, above.within)) and above.name not in around:
+        around.append(above.name)
+    return around
+
+
+def _check_where_values_belong(
+    path: tuple[str, ...], column: DeclaredColumn, coarser: DeclaredColumn, tables: UncheckedTables, problems: Problems
+) -> None:
+    if isinstance(column.domain, References):
+        target = find_by_name(tables, column.domain.table)
+        if target and target.columns:
+            _check_reference_target(path, coarser.type, References(column.domain.table, coarser.name), target, problems)
+    elif isinstance(column.domain, Keys):
+        values = coarser.domain.values if isinstance(coarser.domain, Keys) else ()
+        if set(values) != set(column.domain.within):
+            message = (
+                f"within: the values of {shorten(coarser.name)} before the lists of in must be those of its own in"
+            )
+            problems.add(path, f"{message}, which are texts. Use references for other values.")
 
 
 def _check_parent(name: str, table: UncheckedTable, tables: UncheckedTables, problems: Problems) -> None:

@@ -360,6 +360,9 @@ def column_text(column: DeclaredColumn) -> str:
                 entries["step"] = value_text(step)
             if outside != "clip":
                 entries["outside"] = value_text(outside)
+        case Keys(values, within) if within:
+            lists = {each: [value for value, of in zip(values, within, strict=True) if of == each] for each in within}
+            entries["in"] = inline_text({key_text(each): list_text(tuple(listed)) for each, listed in lists.items()})
         case Keys(values) if column.type != "boolean" or values != (False, True):
             entries["in"] = list_text(values)
         case References(table, name):
@@ -368,4 +371,6 @@ def column_text(column: DeclaredColumn) -> str:
         entries["null"] = "true"
     if column.unique:
         entries["unique"] = "true"
+    if column.within:
+        entries["within"] = value_text(column.within)
     return inline_text(entries)

@@ -66,9 +66,13 @@ class UncheckedTable:
             sample=self.sample,
             contribution_max=self.entry.contribution_max,
             columns=MappingProxyType(
-                {key: _resolve_domain(column, tables) for key, column in self.columns.items() if column}
+                {key: self._resolve_column(column, tables) for key, column in self.columns.items() if column}
             ),
         )
+
+    def _resolve_column(self, column: DeclaredColumn, tables: "Mapping[str, UncheckedTable | None]") -> DeclaredColumn:
+        within = column.within and declared_name(self.columns, column.within)
+        return _resolve_domain(replace(column, within=within), tables)
 
 
 @dataclass(frozen=True)

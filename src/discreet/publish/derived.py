@@ -23,8 +23,10 @@ from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.relation import Derive, Relation, Where
 from discreet.pricing import data_version
 from discreet.pricing.remaining_budget import cost_in_budget
-from discreet.publish.eligible import AddingTable, adding_table, family_axes
+from discreet.publish.declared_levels import declared_parents
+from discreet.publish.eligible import AddingTable, adding_table
 from discreet.publish.family import Block, Family, family_fingerprint, measures_of, row_measure
+from discreet.publish.family_axes import family_axes
 from discreet.publish.family_tables import PublishedTable, publish_table
 from discreet.publish.marginals.consistent_tables import ConsistentTables
 from discreet.publish.planning import rows_per_unit
@@ -116,7 +118,8 @@ def _published_family(curator: Curator, event: Event) -> Family | None:
         return None
     blocks = tuple(Block(measure, _table(table), steps) for measure, table, steps in record["steps"])
     noise = _MECHANISMS[mechanism["name"]](Fraction(mechanism["scale"]))
-    keys = family_axes(table.release for table in kept)
+    declared = declared_parents(curator, kept[0].release.question.relation)
+    keys = family_axes((table.release for table in kept), declared)
     family = Family(kept, keys, measures_of(kept), blocks, noise)
     return family if family.structure_digest == record["structure"] else None
 
@@ -128,8 +131,7 @@ def _table(parts: list[list[int]]) -> tuple[tuple[int, int], ...]:
 def _with_table(family: Family, table: AddingTable, event: Event) -> Family | None:
     """Return the family with one more table, if its keys and measures follow from those that have noise."""
     question = table.release.question
-    keys = [part for part, _ in family.keys.key_order(table.release)]
-    if len(keys) < len(question.by) or len(dict(keys)) < len(keys):
+    if None in family.keys.parts_of(table.release):
         return None
     needed = [row_measure(total) for total in question.totals]
     if not set(needed) <= set(family.measures):

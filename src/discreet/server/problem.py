@@ -43,7 +43,7 @@ def problem_of(error: Exception) -> Problem:
         case RateLimited():
             return Problem("rate-limited", text, retry_after=error.seconds)
         case ApprovalNeeded():
-            return Problem("approval-needed", text, _hint_of(text), approval=error.approval)
+            return Problem("approval-needed", text, hint_of(text), approval=error.approval)
         case Refused() | PolicyError():
             return _refusal(text)
         case AccessDenied() | NotAllowed() | Failed():
@@ -58,13 +58,13 @@ def _refusal(text: str) -> Problem:
     return Problem(
         "refused",
         text,
-        _hint_of(text),
+        hint_of(text),
         line=int(line) if line else None,
         column=int(column) if column else None,
         clause=clause,
     )
 
 
-def _hint_of(text: str) -> str:
+def hint_of(text: str) -> str:
     """Return what follows the first sentence: how the request can be corrected."""
     return text.partition(". ")[2].strip()

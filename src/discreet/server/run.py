@@ -9,6 +9,7 @@ from typing import Protocol
 from discreet.kernel.errors import PolicyError
 from discreet.server.event_log import log_event
 from discreet.server.http.listener import start_http
+from discreet.server.pgwire.listener import start_pg
 from discreet.server.service import Service
 from discreet.server.tls import ListenAddress, TlsFiles
 
@@ -23,7 +24,7 @@ class Listener(Protocol):
 
 
 StartListener = Callable[[Service, ListenAddress, TlsFiles | None], Awaitable[Listener]]
-LISTENERS: Mapping[str, StartListener] = {"http": start_http}  # by the name of their option; the page and agents: http
+LISTENERS: Mapping[str, StartListener] = {"http": start_http, "pg": start_pg}  # by option; the page and agents: http
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,12 @@ import pytest
 import discreet as dc
 from discreet import attacks
 from discreet.attacks.aggregates import published_means
-from discreet.attacks.aggregates.membership import ATTACK, membership
-from discreet.attacks.aggregates.membership_statistics import (
+from discreet.attacks.aggregates.membership import (
+    ATTACK,
     STATISTICS,
     AttackerKnowledge,
     correct_for_study_size,
+    membership,
     membership_scores,
 )
 from discreet.attacks.aggregates.published_means import (

@@ -14,8 +14,7 @@ pytest.importorskip("sklearn")
 from discreet import attacks
 from discreet.attacks.data.dose_cohort import DoseCohort, read_cohort, simulate_cohort
 from discreet.attacks.evidence import EventEvidence
-from discreet.attacks.models.correlation import guess_genotypes
-from discreet.attacks.models.dose_models import AverageDoseTable, RoundedDoseModel, private_averages
+from discreet.attacks.models.correlation import average_doses, guess_genotypes, private_averages, rounded
 from discreet.attacks.result import format_gain
 from discreet.audit.binomial import Proportion
 from tools.pictures.attack_figures import member_rates_figure
@@ -178,13 +177,13 @@ def test_a_model_without_the_genotype_discloses_the_majority_only(patients):
 
 
 def test_the_attack_sees_the_model_the_fields_the_dose_and_no_genotype():
-    model = AverageDoseTable(np.array([[20.0] * 4, [30.0] * 4, [40.0] * 4]), (0, 9))
+    model = average_doses(np.array([[20.0] * 4, [30.0] * 4, [40.0] * 4]), (0, 9))
     known, dose = np.full((4, 1), 5.0), np.array([19.0, 31.0, 44.0, 26.0])
     assert guess_genotypes(model, known, dose, np.array([0.1, 0.45, 0.45])).tolist() == [0, 1, 2, 1]
 
 
 def test_a_genotype_that_nobody_has_is_never_guessed():
-    model = AverageDoseTable(np.array([[20.0] * 4, [30.0] * 4, [40.0] * 4]), (0, 9))
+    model = average_doses(np.array([[20.0] * 4, [30.0] * 4, [40.0] * 4]), (0, 9))
     guessed = guess_genotypes(model, np.full((2, 1), 5.0), np.array([29.0, 30.0]), np.array([0.5, 0.0, 0.5]))
     assert 1 not in guessed
 
@@ -234,9 +233,7 @@ def test_a_comparison_of_trees_can_be_made(patients):
 
 
 def test_rounding_is_to_the_step():
-    assert RoundedDoseModel(AverageDoseTable(np.full((3, 4), 21.3), (0, 9)), 2.5).predict(
-        np.zeros((1, 2))
-    ).tolist() == [22.5]
+    assert rounded(average_doses(np.full((3, 4), 21.3), (0, 9)), 2.5).predict(np.zeros((1, 2))).tolist() == [22.5]
 
 
 def test_the_private_table_of_averages_has_a_dose_for_every_cell():

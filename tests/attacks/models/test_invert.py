@@ -8,8 +8,8 @@ pytest.importorskip("sklearn")
 
 from discreet import attacks
 from discreet.attacks.data.gallery import Gallery, digit_gallery
+from discreet.attacks.models.adapters import reduce_confidences
 from discreet.attacks.models.image_inversion import (
-    LabelOnlyClassifier,
     fit_image_prior,
     label_confidences,
     recover_images,
@@ -157,10 +157,9 @@ def test_nothing_is_recovered_of_a_class_that_does_not_exist():
 
 def test_label_only_classifiers_return_probabilities_0_and_1():
     images = np.random.default_rng(0).random((6, 64))
-    told = LabelOnlyClassifier(Certain()).predict_proba(images)
+    told = reduce_confidences(Certain().predict_proba(images), "label")
     assert set(np.unique(told)) == {0.0, 1.0}
     assert (told.argmax(axis=1) == Certain().predict_proba(images).argmax(axis=1)).all()
-    assert LabelOnlyClassifier(Certain()).classes_.tolist() == [0, 5]
 
 
 def test_nearest_pictures_and_candidates_are_found():

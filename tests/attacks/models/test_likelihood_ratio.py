@@ -11,9 +11,10 @@ pytest.importorskip("sklearn")
 
 from discreet import attacks
 from discreet.attacks.data.labelled_data import LabelledData, rarity_within_class, read_locations, simulate_purchases
+from discreet.attacks.models.adapters import reduce_confidences
 from discreet.attacks.models.difficulty import fit_levels, membership_log_odds, stabilise_variance, sum_confidences
 from discreet.attacks.models.membership_inference import draw_members
-from discreet.attacks.models.target_models import fit_non_private, reduce_confidences
+from discreet.attacks.models.target_models import fit_non_private
 from discreet.attacks.scores import roc_curve
 from discreet.learn import LogisticRegression
 from tools.pictures.attack_figures import roc_figure

@@ -10,9 +10,8 @@ import pytest
 from discreet import anonymity
 from discreet.attacks import attack_named, linkage
 from discreet.attacks.data.patients import Patients
-from discreet.attacks.data.ratings import simulate_ratings
-from discreet.attacks.data.register import Register, read_register, simulate_register
-from discreet.attacks.tables.table_releases import k_anonymous_release
+from discreet.attacks.data.register import Register, read_register, simulate_ratings, simulate_register
+from discreet.attacks.tables.attribute_inference import k_anonymous_release
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 CERTAIN = 1 - 1e-10

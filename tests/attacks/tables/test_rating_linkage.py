@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from discreet.attacks import linkage
-from discreet.attacks.data.ratings import Ratings, read_ratings, simulate_ratings
+from discreet.attacks.data.register import Ratings, read_ratings, simulate_ratings
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 FEW = simulate_ratings(250, random_state=3)

@@ -15,7 +15,7 @@ from discreet.server.pgwire.messages import (
     EncryptionRequest,
     Execute,
     Flush,
-    FunctionCall,
+    FunctionCallRequest,
     Parse,
     SaslData,
     SaslStart,
@@ -135,7 +135,7 @@ def test_data_for_a_copy_that_does_not_exist_is_ignored():
 def test_a_function_call_and_the_end_are_read():
     protocol = started()
     protocol.receive(replies.message(b"F", b"anything"))
-    assert protocol.next_message() == FunctionCall()
+    assert protocol.next_message() == FunctionCallRequest()
     protocol.send(replies.ready("I"))
     protocol.receive(replies.message(b"X"))
     assert protocol.next_message() == Terminate()

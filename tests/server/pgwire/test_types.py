@@ -90,6 +90,10 @@ def test_arrays_are_read_by_psycopg_and_back(values, form):
     assert read_parameter(data, 1009, form) == values
 
 
+def test_spaces_between_the_elements_of_an_array_do_not_count():
+    assert read_parameter(b'{"p", "f g" ,NULL, r}', 1009, 0) == ["p", "f g", None, "r"]
+
+
 @pytest.mark.parametrize("form", FORMATS.values(), ids=FORMATS)
 def test_null_has_no_bytes(form):
     ((field,),) = encode_columns(pa.table({"x": pa.array([None], pa.int64())}), [form])

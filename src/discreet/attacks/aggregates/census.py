@@ -15,13 +15,21 @@ from discreet.attacks.aggregates.block_reconstruction import (
     estimate_noise_scale,
     reconstruct_blocks,
 )
-from discreet.attacks.attack import Attack, Game, Outcome, Release
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackOutcome,
+    AttackResult,
+    DefenceChoice,
+    DefenceRelease,
+    EventEvidence,
+    Game,
+    Number,
+)
 from discreet.attacks.data.blocks import BLOCKS, Blocks
-from discreet.attacks.defences import CURATOR, EASY, NOTHING, DefenceChoice
-from discreet.attacks.evidence import EventEvidence
-from discreet.attacks.result import AttackResult
 from discreet.attacks.validation import array_with_gaps, integer_domain
-from discreet.kernel.numbers import Number
 
 _SMALL_BLOCK_SIZE = 5
 Tables = dict[TraitPair, np.ndarray]  # block × first trait × second trait
@@ -49,7 +57,7 @@ def census(
     return ATTACK.run(data, defence, epsilon, random_state)
 
 
-def _play(game: Game) -> Outcome:
+def _play(game: Game) -> AttackOutcome:
     blocks, published = game.data, game.release()
     prior = _public_prior(blocks, published)
     counts = reconstruct_blocks(published, blocks.sizes, prior)
@@ -59,7 +67,7 @@ def _play(game: Game) -> Outcome:
         unlikely = replace(prior, rates=game.rng.permutation(1 / prior.rates))
         unlikely_counts = reconstruct_blocks(published, blocks.sizes, unlikely)
         details["blocks with a unique solution"] = float((counts == unlikely_counts).all(axis=1).mean())
-    return Outcome(
+    return AttackOutcome(
         "of people reconstructed with all traits",
         # A coin decides who is counted, so a member and a non-member differ by adding or removing one person.
         # People of one block share its noise, but given the reconstruction their traits are independent.
@@ -157,11 +165,11 @@ ATTACK = Attack(
     summary="Reconstructs the people of small census blocks from two-way tables.",
     data=BLOCKS,
     releases={
-        NOTHING: Release("non-private tables of each block", _exact_tables),
-        EASY: Release(
+        NOTHING: DefenceRelease("non-private tables of each block", _exact_tables),
+        EASY: DefenceRelease(
             "the tables with cells of 1 and 2 people suppressed", lambda game: suppress_small_cells(_exact_tables(game))
         ),
-        CURATOR: Release("private tables, which cost epsilon together", _private_tables),
+        CURATOR: DefenceRelease("private tables, which cost epsilon together", _private_tables),
     },
     own=_user_tables,
     play=_play,

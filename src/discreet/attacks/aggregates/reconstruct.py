@@ -9,16 +9,29 @@ import numpy as np
 from discreet.attacks.aggregates import subset_oracles
 from discreet.attacks.aggregates.census import census
 from discreet.attacks.aggregates.linear_reconstruction import METHODS, Method, expected_accuracy, guess_bits
-from discreet.attacks.aggregates.plots import ERROR_KEY, draw_accuracy_by_error
-from discreet.attacks.attack import Attack, Game, Outcome, Release, choice, whole
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackOutcome,
+    AttackResult,
+    BitEvidence,
+    DefenceChoice,
+    DefenceRelease,
+    Game,
+    GuessEvidence,
+    choice,
+    whole,
+)
 from discreet.attacks.data.blocks import Blocks
 from discreet.attacks.data.secret_bits import SECRETS, Secrets
-from discreet.attacks.defences import CURATOR, EASY, NOTHING, DefenceChoice
-from discreet.attacks.evidence import AttackEvidence, BitEvidence, GuessEvidence
-from discreet.attacks.result import AttackResult
 from discreet.attacks.validation import finite_array
 from discreet.kernel.numbers import Number, as_nonnegative
+from discreet.plotting import GREY, INK, RED, format_plain_numbers
 
+MIN_ERROR, _MAX_ERROR = 0.05, 8.0
+ERROR_KEY = "error of a share, in units of 1/sqrt(n)"
 Questions = Literal["random subsets", "one by one"]
 
 
@@ -65,7 +78,7 @@ def reconstruct(  # noqa: PLR0913 - all but the first by name only
     )
 
 
-def _play(game: Game) -> Outcome:
+def _play(game: Game) -> AttackOutcome:
     secrets, settings = game.data, game.settings
     if settings.noise and game.defence.kind != NOTHING:
         raise TypeError('noise applies only to defence="nothing": the other defences add their own error')
@@ -74,7 +87,7 @@ def _play(game: Game) -> Outcome:
     is_right = guess_bits(subsets, answers, settings.method, secrets.bit_rate) == secrets.bits
     errors = answers - subset_oracles.exact_sums(secrets.bits)(subsets)
     answer_error = float(np.sqrt(np.mean(errors**2)))
-    return Outcome(
+    return AttackOutcome(
         "of bits reconstructed",
         # The guarantee is for adding or removing a person, and here a bit is substituted. A person whose bit is not set
         # contributes to no answer, as if removed, so epsilon also bounds this game. The noise of an answer affects the
@@ -95,7 +108,7 @@ def _play(game: Game) -> Outcome:
     )
 
 
-def _evidence(secrets: Secrets, is_right: np.ndarray) -> AttackEvidence:
+def _evidence(secrets: Secrets, is_right: np.ndarray) -> BitEvidence | GuessEvidence:
     if secrets.bits.all() or not secrets.bits.any():  # all bits are equal: there are no two groups to compare
         return GuessEvidence(int(is_right.sum()), len(is_right), prior=min(secrets.prior, 1 - 1e-9))
     return BitEvidence.from_guesses(is_right, secrets.bits, secrets.prior)
@@ -142,8 +155,35 @@ def _details(game: Game, subsets: np.ndarray, answer_error: float) -> dict[str, 
     return details
 
 
+def draw_accuracy_by_error(
+    axes: Any, *, shape: tuple[int, int], answer_error: float, accuracy: float, bit_rate: float
+) -> None:
+    """Draw the accuracy of least squares against the error of the answers, and mark this run."""
+    questions, people = shape
+    here = max(answer_error / np.sqrt(people), MIN_ERROR)
+    if questions > people:
+        draw_theory(axes, shape, max(_MAX_ERROR, 1.5 * here), bit_rate)
+    axes.plot([here], [accuracy], "o", color=RED, ms=6, label="this run")
+    finish_axes(axes, max(bit_rate, 1 - bit_rate), "guessing")
+
+
+def draw_theory(axes: Any, shape: tuple[int, int], max_error: float, bit_rate: float = 1 / 2) -> None:
+    """Draw the theoretical accuracy of least squares up to this error."""
+    questions, people = shape
+    errors = np.geomspace(MIN_ERROR, max_error, 160)
+    theory = [expected_accuracy(people, questions, error * np.sqrt(people), bit_rate) for error in errors]
+    axes.plot(errors, theory, color=GREY, lw=1.2, label="least squares, in theory")
+
+
+def finish_axes(axes: Any, guessing: float, label: str) -> None:
+    """Label the axes, and draw the line of guessing."""
+    axes.axhline(guessing, color=INK, ls=":", lw=1, label=label)
+    axes.set(xscale="log", ylim=(0.4, 1.04), xlabel=ERROR_KEY, ylabel="share of bits reconstructed")
+    format_plain_numbers(axes.xaxis)
+
+
 SUBSET_RELEASES = {
-    NOTHING: Release(
+    NOTHING: DefenceRelease(
         "non-private sums",
         lambda game, bits: (
             subset_oracles.noisy_sums(bits, game.settings.noise, game.rng)
@@ -151,8 +191,8 @@ SUBSET_RELEASES = {
             else subset_oracles.exact_sums(bits)
         ),
     ),
-    EASY: Release("sums rounded to tens", lambda _, bits: subset_oracles.rounded_sums(bits)),
-    CURATOR: Release(
+    EASY: DefenceRelease("sums rounded to tens", lambda _, bits: subset_oracles.rounded_sums(bits)),
+    CURATOR: DefenceRelease(
         "private counts, which cost epsilon together",
         lambda game, bits: subset_oracles.private_sums(bits, game.epsilon, game.delta),
     ),

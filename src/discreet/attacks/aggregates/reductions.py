@@ -1,8 +1,7 @@
 """Two reductions: membership inference from reconstruction, and reconstruction from membership inference."""
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,14 +9,24 @@ import pyarrow as pa
 from discreet.attacks.aggregates.linear_reconstruction import METHODS, Method, guess_bits
 from discreet.attacks.aggregates.reconstruct import SUBSET_RELEASES, draw_subsets, oracle_answers, user_oracle
 from discreet.attacks.aggregates.subset_oracles import exact_sums
-from discreet.attacks.attack import Attack, Game, Outcome, Release, choice
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackOutcome,
+    AttackResult,
+    BitEvidence,
+    DefenceChoice,
+    DefenceRelease,
+    EventEvidence,
+    Game,
+    Number,
+    choice,
+)
 from discreet.attacks.data.secret_bits import ROSTER, STUDY, Secrets, Study
-from discreet.attacks.defences import CURATOR, EASY, NOTHING, DefenceChoice
-from discreet.attacks.evidence import BitEvidence, EventEvidence, ImpliedEpsilon
 from discreet.attacks.private_answers import ask_curator
-from discreet.attacks.result import AttackResult
 from discreet.attacks.validation import finite_array
-from discreet.kernel.numbers import Number
 
 _COUNTS_SQL = "SELECT secret, item, COUNT(*) AS n FROM data GROUP BY secret, item ORDER BY secret, item"
 _PER_PERSON = 8
@@ -55,44 +64,6 @@ def _user_means(game: Game) -> np.ndarray:
     return finite_array(returned, shape, "the defence (means without and with the secret)")
 
 
-@dataclass(frozen=True)
-class SubstitutionEvidence:
-    """Evidence from a game that substitutes a record: two steps of the add/remove relation.
-
-    >>> from discreet.audit.binomial import Proportion
-    >>> bits = BitEvidence(Proportion(450, 500), Proportion(450, 500))
-    >>> evidence = SubstitutionEvidence(bits)
-    >>> evidence.ceiling(1) == bits.ceiling(2), evidence.implied().low == bits.implied().low / 2
-    (True, True)
-    """
-
-    baseline_name: ClassVar[str] = BitEvidence.baseline_name
-    game: BitEvidence
-
-    @property
-    def success(self) -> float:
-        """The attack's success."""
-        return self.game.success
-
-    @property
-    def baseline(self) -> float:
-        """The success without the person's data."""
-        return self.game.baseline
-
-    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return a confidence interval of the attack's success."""
-        return self.game.interval(confidence)
-
-    def implied(self, delta: float = 0.0, confidence: float = 0.95) -> ImpliedEpsilon:
-        """Return half of the epsilon implied between the two records."""
-        between_records = self.game.implied(_require_zero_delta(delta), confidence)
-        return ImpliedEpsilon(between_records.estimate / 2, between_records.low / 2, between_records.high / 2)
-
-    def ceiling(self, epsilon: float, delta: float = 0.0) -> float:
-        """Return the highest success at 2 · epsilon."""
-        return self.game.ceiling(2 * epsilon, _require_zero_delta(delta))
-
-
 def membership_from_reconstruction(
     data: Secrets | None = None,
     *,
@@ -114,14 +85,14 @@ def membership_from_reconstruction(
     return _MEMBERSHIP.run(data, defence, epsilon, random_state, method=method)
 
 
-def _infer_membership(game: Game) -> Outcome:
+def _infer_membership(game: Game) -> AttackOutcome:
     is_member = game.data.bits
     if is_member.all() or not is_member.any():
         raise ValueError("data must have both members (1) and non-members (0)")
     other_bits = game.rng.permutation(is_member)  # another secret with the same rate
     called_members, question_counts = _reconstruct_bits(game, is_member)
     evidence = EventEvidence.from_outcomes(called_members[is_member], called_members[~is_member])
-    return Outcome(
+    return AttackOutcome(
         "of members identified",
         # Non-members contribute to no answer: a member and a non-member differ by adding or removing one person.
         evidence,
@@ -166,16 +137,16 @@ def reconstruction_from_membership(
     return _RECONSTRUCTION.run(data, defence, epsilon, random_state)
 
 
-def _reconstruct_secrets(game: Game) -> Outcome:
+def _reconstruct_secrets(game: Game) -> AttackOutcome:
     study, means = game.data, game.release()
     scores = group_scores(study.values, means, study.rates)
     has_secret, share = study.secrets == 1, float(study.secrets.mean())
     group_sizes = np.array([1 - share, share]) * len(has_secret)
     is_right = likelier_in_second_group(scores, means, study.rates, group_sizes) == has_secret
-    return Outcome(
+    return AttackOutcome(
         "of bits reconstructed",
         # Another secret moves a person from one group to the other: a removal and an addition.
-        SubstitutionEvidence(BitEvidence.from_guesses(is_right, has_secret, max(share, 1 - share))),
+        BitEvidence.from_guesses(is_right, has_secret, max(share, 1 - share), steps=2),
         _details(study, scores, group_scores(study.non_members, means, study.rates)),
         hit=is_right,
         rarity=_surprisal(study),
@@ -233,18 +204,12 @@ def _surprisal(study: Study) -> np.ndarray:
     return np.asarray(-np.log(chances).sum(axis=1))
 
 
-def _require_zero_delta(delta: float) -> float:
-    if delta:
-        raise ValueError("delta must be 0: for substitution its group-privacy bound depends on epsilon")
-    return 0.0
-
-
 _MEMBERSHIP = Attack(
     function=membership_from_reconstruction,
     docs_page="reconstruction",
     summary="Infers membership by reconstructing who is in the data.",
     data=ROSTER,
-    releases={**SUBSET_RELEASES, NOTHING: Release("non-private sums", lambda _, bits: exact_sums(bits))},
+    releases={**SUBSET_RELEASES, NOTHING: DefenceRelease("non-private sums", lambda _, bits: exact_sums(bits))},
     own=user_oracle,
     play=_infer_membership,
     settings={"method": choice(METHODS)},
@@ -256,9 +221,9 @@ _RECONSTRUCTION = Attack(
     summary="Reconstructs a secret bit by membership inference in the groups of people with it and without it.",
     data=STUDY,
     releases={
-        NOTHING: Release("non-private means of the attributes in both groups", _exact_means),
-        EASY: Release("the means rounded to whole percentages", lambda game: _exact_means(game).round(2)),
-        CURATOR: Release(
+        NOTHING: DefenceRelease("non-private means of the attributes in both groups", _exact_means),
+        EASY: DefenceRelease("the means rounded to whole percentages", lambda game: _exact_means(game).round(2)),
+        CURATOR: DefenceRelease(
             "means from private counts, which cost epsilon together",
             lambda game: private_means(game.data.values, game.data.secrets, game.epsilon),
         ),

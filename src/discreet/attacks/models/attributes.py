@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet.attacks.attack import Attack, Game, Outcome
+from discreet.attacks.attack import Attack, AttackOutcome, DefenceChoice, EventEvidence, Game, Number
 from discreet.attacks.data.labelled_data import SENSITIVE, SensitiveAttributeData
-from discreet.attacks.defences import DefenceChoice
-from discreet.attacks.evidence import EventEvidence
+from discreet.attacks.models.adapters import EasyFix
 from discreet.attacks.models.difficulty import (
     DifficultyLevels,
     fit_levels,
@@ -29,14 +28,12 @@ from discreet.attacks.models.membership_inference import (
 from discreet.attacks.models.target_models import (
     DELTA,
     MODEL_SETTINGS,
-    EasyFix,
     TargetKind,
     model_name,
     model_releases,
     user_service,
 )
 from discreet.attacks.result import MODEL, AttackResult
-from discreet.kernel.numbers import Number
 
 _FOLDS = 3
 
@@ -159,7 +156,7 @@ def attributes(  # noqa: PLR0913 - each is a setting of the game
     )
 
 
-def _play(game: Game) -> Outcome:
+def _play(game: Game) -> AttackOutcome:
     check_people(game.data.people)
     candidates, background = (game.data.subset(half) for half in split_in_halves(game.data.people, game.rng))
     check_sensitive_column(background)
@@ -174,7 +171,7 @@ def _play(game: Game) -> Outcome:
     oracle_right = log_odds.argmax(axis=2) == truth
     probability_of_truth = imputed[np.arange(len(truth)), truth.astype(int)]
     confidences = target_models.confidences(candidates.people.X)
-    return Outcome(
+    return AttackOutcome(
         "of missing values inferred",
         EventEvidence.from_outcomes(is_right[is_member], is_right[~is_member]),
         {
@@ -237,9 +234,8 @@ def log_odds_by_value(
         stabilise_variance(own_confidence(shadow_models.confidences(rows), y)), np.tile(is_non_member, people.values)
     )
     target_scores = stabilise_variance(own_confidence(target_models.confidences(rows), y))
-    log_odds = np.array(
-        [membership_log_odds(levels, zero_sums(non_member_sums), non_member_sums, each) for each in target_scores]
-    )
+    unseen = zero_sums(non_member_sums)
+    log_odds = np.array([membership_log_odds(levels, unseen, non_member_sums, each) for each in target_scores])
     return np.swapaxes(log_odds.reshape(len(target_scores), people.values, -1), 1, 2)
 
 

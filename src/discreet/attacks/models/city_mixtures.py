@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 import discreet as dc
-from discreet.attacks.attack import Game, Release
-from discreet.attacks.defences import CURATOR, EASY, NOTHING
+from discreet.attacks.attack import CURATOR, EASY, NOTHING, DefenceRelease, Game
 from discreet.attacks.validation import finite_array
 
 MIN_COMPONENT_SIZE = 5  # the easy fix suppresses smaller components
@@ -96,17 +95,17 @@ def checked_parameters(model: Any) -> MixtureParameters:
 
 
 RELEASES = {
-    NOTHING: Release(
+    NOTHING: DefenceRelease(
         "weights, means and covariances from scikit-learn",
         lambda game, places, seed: exact_mixture(places, game.settings.components, seed),
     ),
-    EASY: Release(
+    EASY: DefenceRelease(
         "only components of at least five people; the attacker plants four rows around each lone person",
         lambda game, places, seed: drop_small_components(
             exact_mixture(places, game.settings.components, seed), len(places)
         ),
     ),
-    CURATOR: Release(
+    CURATOR: DefenceRelease(
         "a private Gaussian mixture; the attacker plants four rows around each lone person", _private_mixture
     ),
 }

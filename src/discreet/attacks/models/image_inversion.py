@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
+
+from discreet.attacks.models.adapters import Classifier
 
 _MAX_AXES, _MIXTURE_SIZE = 30, 15  # principal axes, and mixture components
 _MIN_VARIANCE = 0.05  # of a component, relative to the variance of an axis
@@ -63,36 +65,6 @@ _ELITE_SIZE = 40
 _STEP_SCALE = 0.7  # relative to the standard deviation of the elite
 _MIN_CONFIDENCE = 1e-9  # avoids the logarithm of 0
 QUERY_COUNT = _INITIAL_QUERIES + _ROUNDS * _QUERIES_PER_ROUND
-
-
-class Classifier(Protocol):
-    """The attacker's view of a classifier: its classes, and confidences for any image."""
-
-    @property
-    def classes_(self) -> Any:
-        """The classes."""
-        ...
-
-    def predict_proba(self, X: np.ndarray) -> Any:
-        """Return confidences, images × classes."""
-        ...
-
-
-@dataclass(frozen=True)
-class LabelOnlyClassifier:
-    """A classifier that returns only the most likely class."""
-
-    model: Classifier
-
-    @property
-    def classes_(self) -> Any:
-        """The classes."""
-        return self.model.classes_
-
-    def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Return 1 for the most likely class and 0 for the others."""
-        confidences = np.asarray(self.model.predict_proba(X))
-        return np.asarray(np.eye(confidences.shape[1])[confidences.argmax(axis=1)])
 
 
 def label_confidences(model: Classifier, labels: Sequence[int], images: np.ndarray) -> np.ndarray:

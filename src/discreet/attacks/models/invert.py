@@ -6,17 +6,26 @@ from typing import Literal
 import numpy as np
 
 import discreet as dc
-from discreet.attacks.attack import Attack, Game, Outcome, Release, choice, whole
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackOutcome,
+    AttackResult,
+    DefenceChoice,
+    DefenceRelease,
+    Game,
+    Number,
+    choice,
+    whole,
+)
 from discreet.attacks.data.gallery import GALLERY, Gallery
-from discreet.attacks.defences import CURATOR, EASY, NOTHING, DefenceChoice
-from discreet.attacks.models.adapters import checked_classifier
-from discreet.attacks.models.image_inversion import Classifier, LabelOnlyClassifier
+from discreet.attacks.models.adapters import Classifier, checked_classifier, reduce_confidences
 from discreet.attacks.models.inversion_games import PERSON_COUNT, invert_classes, invert_people
-from discreet.attacks.result import AttackResult
-from discreet.kernel.numbers import Number
 
 _MIN_PEOPLE_PER_CLASS = 60  # a third is public, and each person is picked out of ten candidates
-_GAMES: dict[str, Callable[[Game], Outcome]] = {"digits": invert_classes, "people": invert_people}
+_GAMES: dict[str, Callable[[Game], AttackOutcome]] = {"digits": invert_classes, "people": invert_people}
 
 
 def invert(  # noqa: PLR0913 - the common arguments and two settings
@@ -46,7 +55,7 @@ def invert(  # noqa: PLR0913 - the common arguments and two settings
     return ATTACK.run(data, defence, epsilon, random_state, classes=classes, repeats=repeats)
 
 
-def _play(game: Game) -> Outcome:
+def _play(game: Game) -> AttackOutcome:
     _check_gallery(game.data)
     return _GAMES[game.settings.classes](game)
 
@@ -64,16 +73,20 @@ def _check_gallery(data: Gallery) -> None:
 def _fit_non_private(_: Game, members: Gallery) -> Classifier:
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - an extra
 
-    model: Classifier = LogisticRegression(max_iter=1000).fit(members.images, members.labels)
-    return model
+    model = LogisticRegression(max_iter=1000).fit(members.images, members.labels)
+    return Classifier(model.classes_, model.predict_proba)
+
+
+def _fit_label_only(game: Game, members: Gallery) -> Classifier:
+    model = _fit_non_private(game, members)
+    return Classifier(model.classes_, lambda images: reduce_confidences(model.predict_proba(images), "label"))
 
 
 def _fit_privately(game: Game, members: Gallery) -> Classifier:
     # User-level privacy: all images of a person form one unit.
-    model: Classifier = dc.learn.LogisticRegression(
-        epsilon=game.epsilon, bounds=(0, 1), classes=range(_class_count(game))
-    ).fit(members.images, members.labels, unit=members.people)
-    return model
+    model = dc.learn.LogisticRegression(epsilon=game.epsilon, bounds=(0, 1), classes=range(_class_count(game)))
+    model.fit(members.images, members.labels, unit=members.people)
+    return Classifier(model.classes_, model.predict_proba)
 
 
 def _class_count(game: Game) -> int:
@@ -86,12 +99,12 @@ ATTACK = Attack(
     summary="Recovers images of a classifier's classes from its confidences.",
     data=GALLERY,
     releases={
-        NOTHING: Release("a logistic regression with confidences for all classes", _fit_non_private),
-        EASY: Release(
+        NOTHING: DefenceRelease("a logistic regression with confidences for all classes", _fit_non_private),
+        EASY: DefenceRelease(
             "the same classifier, with the most likely class only",
-            lambda game, members: LabelOnlyClassifier(_fit_non_private(game, members)),
+            _fit_label_only,
         ),
-        CURATOR: Release("a private logistic regression; all images of a person form one unit", _fit_privately),
+        CURATOR: DefenceRelease("a private logistic regression; all images of a person form one unit", _fit_privately),
     },
     own=lambda game, members: checked_classifier(game.ask_user(members), _class_count(game)),
     play=_play,

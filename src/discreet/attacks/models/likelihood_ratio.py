@@ -4,9 +4,9 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from discreet.attacks.attack import Attack, Game, Outcome, choice
+from discreet.attacks.attack import Attack, AttackOutcome, AttackResult, DefenceChoice, Game, Number, choice
 from discreet.attacks.data.labelled_data import LABELLED, LabelledData
-from discreet.attacks.defences import DefenceChoice
+from discreet.attacks.models.adapters import EasyFix
 from discreet.attacks.models.difficulty import fit_levels, membership_log_odds, stabilise_variance, sum_confidences
 from discreet.attacks.models.membership_inference import (
     check_people,
@@ -18,13 +18,10 @@ from discreet.attacks.models.membership_inference import (
 from discreet.attacks.models.target_models import (
     DELTA,
     MODEL_SETTINGS,
-    EasyFix,
     TargetKind,
     model_releases,
     user_service,
 )
-from discreet.attacks.result import AttackResult
-from discreet.kernel.numbers import Number
 
 Shadowing = Literal["online", "offline"]
 
@@ -76,7 +73,7 @@ def likelihood_ratio(  # noqa: PLR0913 - each is a setting of the game
     )
 
 
-def _play(game: Game) -> Outcome:
+def _play(game: Game) -> AttackOutcome:
     people, is_online = game.data, game.settings.shadowing == "online"
     check_people(people)
     halves = [np.arange(len(people))] * 2 if is_online else split_in_halves(people, game.rng)

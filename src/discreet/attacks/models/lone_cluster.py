@@ -5,12 +5,20 @@ from functools import partial
 
 import numpy as np
 
-from discreet.attacks.attack import Attack, Game, Outcome, optional, whole
+from discreet.attacks.attack import (
+    CURATOR,
+    NOTHING,
+    Attack,
+    AttackOutcome,
+    AttackResult,
+    DefenceChoice,
+    Game,
+    optional,
+    whole,
+)
 from discreet.attacks.data.city import CITY, City
-from discreet.attacks.defences import CURATOR, NOTHING, DefenceChoice
 from discreet.attacks.models.city_mixtures import MIN_COMPONENT_SIZE, RELEASES, MixtureParameters, user_mixture
 from discreet.attacks.models.plots import LOCATED_KEY, draw_city_map
-from discreet.attacks.result import AttackResult
 from discreet.attacks.scores import ScoreEvidence
 from discreet.kernel.numbers import Number, as_positive
 from discreet.progress import track
@@ -144,7 +152,7 @@ def lone_cluster(  # noqa: PLR0913 - all but the first by name only
     )
 
 
-def _play(game: Game) -> Outcome:
+def _play(game: Game) -> AttackOutcome:
     city, settings, kind = game.data, game.settings, game.defence.kind
     _check_sizes(city, settings.components, settings.people, float(settings.radius))
     rows = settings.planted if settings.planted is not None else 0 if kind == NOTHING else MIN_COMPONENT_SIZE - 1
@@ -190,14 +198,14 @@ def _draw_places(
     return np.concatenate([crowd, city.loners[is_member], planted.reshape(-1, 2)]), PlantedRows(assumed_places, planted)
 
 
-def _outcome(city: City, plays: list[_MixturePlay], radius: float) -> Outcome:
+def _outcome(city: City, plays: list[_MixturePlay], radius: float) -> AttackOutcome:
     is_member, rows = np.array([play.is_member for play in plays]), plays[0].planted.rows_per_person
     misses = np.array([_miss_distances(play, city) for play in plays])
     assumed = np.array([np.linalg.norm(play.planted.assumed_places - city.loners, axis=1) for play in plays])
     located, median_miss = misses <= radius, float(np.median(misses[is_member]))
     scores = np.array([membership_scores(play.mixture, play.planted, city.loners) for play in plays])
     mixture_index, member = np.nonzero(is_member)
-    return Outcome(
+    return AttackOutcome(
         "of pairs of a lone member and a lone non-member ranked correctly (AUC)",
         # The same people are members and non-members, drawn independently: membership adds or removes one row.
         ScoreEvidence(scores[is_member], scores[~is_member]),

@@ -5,9 +5,9 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
-from discreet.attacks.attack import Attack, Game, Outcome, choice
+from discreet.attacks.attack import Attack, AttackOutcome, AttackResult, DefenceChoice, Game, Number, choice
 from discreet.attacks.data.labelled_data import LABELLED, LabelledData
-from discreet.attacks.defences import DefenceChoice
+from discreet.attacks.models.adapters import EasyFix
 from discreet.attacks.models.membership_inference import (
     TrainedModels,
     check_people,
@@ -19,13 +19,10 @@ from discreet.attacks.models.membership_inference import (
 from discreet.attacks.models.target_models import (
     DELTA,
     MODEL_SETTINGS,
-    EasyFix,
     TargetKind,
     model_releases,
     user_service,
 )
-from discreet.attacks.result import AttackResult
-from discreet.kernel.numbers import Number
 
 AttackModelKind = Literal["network", "forest", "logistic"]
 
@@ -75,7 +72,7 @@ def shadow(  # noqa: PLR0913 - each is a setting of the game
     )
 
 
-def _play(game: Game) -> Outcome:
+def _play(game: Game) -> AttackOutcome:
     check_people(game.data)
     candidates, others = (game.data.subset(half) for half in split_in_halves(game.data, game.rng))
     target_models = train_models(game, candidates, game.settings.targets)

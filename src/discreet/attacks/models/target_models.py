@@ -7,13 +7,11 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 
 import discreet as dc
-from discreet.attacks.attack import Game, Release, choice, releases_in_order, whole
+from discreet.attacks.attack import CURATOR, OWN, DefenceRelease, Game, choice, releases_in_order, whole
 from discreet.attacks.data.labelled_data import LabelledData
-from discreet.attacks.defences import CURATOR, OWN
-from discreet.attacks.models.adapters import PairClassifier, checked_classifier, pair_encoder
+from discreet.attacks.models.adapters import EasyFix, checked_classifier, fit_on_pairs, reduce_confidences
 
 TargetKind = Literal["forest", "network", "logistic", "pairs"]
-EasyFix = Literal["label", "rounded", "top"]
 QueryService = Callable[[np.ndarray], np.ndarray]  # rows -> confidences, rows × classes
 
 MODEL_NAMES: dict[TargetKind, str] = {
@@ -34,7 +32,7 @@ MODEL_SETTINGS = {  # of all attacks on models; a model without a private counte
 }
 
 
-def model_releases(descriptions: Sequence[str]) -> dict[str, Release]:
+def model_releases(descriptions: Sequence[str]) -> dict[str, DefenceRelease]:
     """Return what attacks on models face: a service that answers queries with the confidences of a trained model."""
     makers: tuple[Callable[..., QueryService], ...] = (
         lambda game, people, seed: _serve(fit_non_private(game.settings.target, people, seed), people),
@@ -78,31 +76,11 @@ def _serve_reduced(game: Game, people: LabelledData, seed: int) -> QueryService:
     return lambda rows: reduce_confidences(service(rows), game.settings.fix)
 
 
-def reduce_confidences(confidences: np.ndarray, fix: EasyFix) -> np.ndarray:
-    """Return the confidences after an easy fix: only the label, one digit of each, or only the highest.
-
-    >>> confidences = np.array([[0.61, 0.39]])
-    >>> reduce_confidences(confidences, "label").tolist(), reduce_confidences(confidences, "rounded").tolist()
-    ([[1.0, 0.0]], [[0.6, 0.4]])
-    >>> reduce_confidences(confidences, "top").tolist()
-    [[0.61, 0.0]]
-    """
-    if fix == "rounded":
-        return np.round(confidences, 1)
-    first = np.arange(confidences.shape[1]) == confidences.argmax(axis=1)[:, None]
-    return np.where(first, confidences if fix == "top" else 1.0, 0.0)
-
-
 def _fit_privately(game: Game, people: LabelledData) -> Any:
     is_on_pairs = _private_kind(game) == "pairs"
     bounds, classes = (0, 1) if is_on_pairs else people.bounds, list(range(people.classes))
     model = dc.learn.LogisticRegression(epsilon=game.epsilon, delta=game.delta, bounds=bounds, classes=classes)
-    return _fit_on_pairs(model, people) if is_on_pairs else model.fit(people.X, people.y)
-
-
-def _fit_on_pairs(model: Any, people: LabelledData) -> PairClassifier:
-    encoder = pair_encoder(people.bounds, people.X.shape[1])
-    return PairClassifier(encoder, model.fit(encoder.encode(people.X), people.y))
+    return fit_on_pairs(model, people.X, people.y, people.bounds) if is_on_pairs else model.fit(people.X, people.y)
 
 
 def fit_non_private(target: TargetKind, people: LabelledData, seed: int, strength: float | None = None) -> Any:
@@ -128,4 +106,5 @@ def fit_non_private(target: TargetKind, people: LabelledData, seed: int, strengt
         model = LogisticRegression(C=_WEAK_REGULARISATION[target] if strength is None else strength, max_iter=200)
     with catch_warnings(), threadpool_limits(1, "blas"):  # the matrices are too small for threads
         simplefilter("ignore", ConvergenceWarning)  # a model that has not converged leaks as well
-        return _fit_on_pairs(model, people) if target == "pairs" else model.fit(people.X, people.y)
+        is_on_pairs = target == "pairs"
+        return fit_on_pairs(model, people.X, people.y, people.bounds) if is_on_pairs else model.fit(people.X, people.y)

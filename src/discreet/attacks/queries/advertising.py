@@ -6,14 +6,24 @@ from typing import Literal
 
 import numpy as np
 
-from discreet.attacks.attack import Attack, Game, Outcome, Release, choice, whole
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackOutcome,
+    AttackResult,
+    DefenceChoice,
+    DefenceRelease,
+    Game,
+    Number,
+    choice,
+    whole,
+)
 from discreet.attacks.data.population import POPULATION, Population
-from discreet.attacks.defences import CURATOR, EASY, NOTHING, DefenceChoice
 from discreet.attacks.private_answers import private_counts
 from discreet.attacks.queries.attack_targets import AttackTargets, draw_targets, outcome_by_answer_count
-from discreet.attacks.result import AttackResult
 from discreet.attacks.validation import array_with_gaps
-from discreet.kernel.numbers import Number
 
 ReportKind = Literal["impressions", "clicks"]
 # The probability that somebody in the audience sees the advertisement in one campaign, or clicks on it.
@@ -71,7 +81,7 @@ def advertising(  # noqa: PLR0913 - the common arguments and four settings
     )
 
 
-def _play(game: Game) -> Outcome:
+def _play(game: Game) -> AttackOutcome:
     targets = draw_targets(game.data, game.settings.targets, game.rng)
     audience = targets.secret_holders
     delivery = _deliver(audience, game.settings.campaigns, game.settings.report, game.rng)
@@ -145,12 +155,12 @@ ATTACK = Attack(
     summary="Books an advertisement for one person with a certain attribute, and reads in its report who was reached.",
     data=replace(POPULATION, built_in="a simulated social network of 500 people"),
     releases={
-        NOTHING: Release("non-private numbers of impressions or clicks", _estimates_from_exact),
-        EASY: Release(
+        NOTHING: DefenceRelease("non-private numbers of impressions or clicks", _estimates_from_exact),
+        EASY: DefenceRelease(
             "the same, but only for audiences of at least 20; the advertiser adds 20 accounts of their own",
             _estimates_from_exact,
         ),
-        CURATOR: Release("a private number of the people reached", _private_estimates),
+        CURATOR: DefenceRelease("a private number of the people reached", _private_estimates),
     },
     own=_estimates_from_user,
     play=_play,

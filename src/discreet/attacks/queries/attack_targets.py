@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from discreet.attacks.attack import Game, Outcome
+from discreet.attacks.attack import AttackOutcome, Game, GuessEvidence
 from discreet.attacks.data.population import Population
 from discreet.attacks.defences import Defence, epsilon_text
-from discreet.attacks.evidence import GuessEvidence
 
 METRIC = "of unique people's secrets inferred"
 
@@ -116,14 +115,14 @@ def guess_evidence(targets: AttackTargets, is_right: np.ndarray) -> GuessEvidenc
     return GuessEvidence(int(unique_right.sum()), unique_right.size)
 
 
-def target_outcome(targets: AttackTargets, is_right: np.ndarray, details: Mapping[str, Any]) -> Outcome:
+def target_outcome(targets: AttackTargets, is_right: np.ndarray, details: Mapping[str, Any]) -> AttackOutcome:
     """Return what guesses about the targets show; the fewer people share the known values, the rarer the target."""
     counts = {
         "targets": is_right.size,
         "unique targets": int((targets.class_sizes == 1).sum()),
         "inferred among all targets": float(is_right.mean()),
     }
-    return Outcome(
+    return AttackOutcome(
         METRIC,
         guess_evidence(targets, is_right),
         {**counts, **details},
@@ -136,7 +135,7 @@ def target_outcome(targets: AttackTargets, is_right: np.ndarray, details: Mappin
 
 def outcome_by_answer_count(
     game: Game, targets: AttackTargets, estimates: Mapping[int, np.ndarray], details: Mapping[str, Any], xlabel: str
-) -> Outcome:
+) -> AttackOutcome:
     """Return what the last of these estimates shows; the details and the picture compare it with fewer answers."""
     success = {number: unique_success(targets, each) for number, each in estimates.items()}
     draw = partial(draw_success_by_answer_count, success=success, defence=game.defence, xlabel=xlabel)

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from discreet.attacks.attack import Attack, Game, Outcome, whole
+from discreet.attacks.attack import Attack, AttackOutcome, AttackResult, DefenceChoice, Game, whole
 from discreet.attacks.data.population import POPULATION, Population
-from discreet.attacks.defences import DefenceChoice
 from discreet.attacks.queries.attack_targets import draw_targets, outcome_by_answer_count, unique_success
 from discreet.attacks.queries.sql_oracles import add_fresh_noise
 from discreet.attacks.queries.target_queries import (
@@ -14,7 +13,6 @@ from discreet.attacks.queries.target_queries import (
     quoted_column,
     user_oracles,
 )
-from discreet.attacks.result import AttackResult
 from discreet.kernel.numbers import Number, as_positive
 
 _MAX_EQUAL_ANSWERS = 20  # after this many equal answers the attacker stops repeating
@@ -43,7 +41,7 @@ def averaging(  # noqa: PLR0913 - the common arguments and three settings
     return ATTACK.run(data, defence, epsilon, random_state, targets=targets, repeats=repeats, width=width)
 
 
-def _play(game: Game) -> Outcome:
+def _play(game: Game) -> AttackOutcome:
     targets = draw_targets(game.data, game.settings.targets, game.rng)
     with game.release(targets) as ask:
         query = TargetQuery("COUNT(*)", f"{quoted_column(targets.people.secret)} = 1 AND {{target}}")

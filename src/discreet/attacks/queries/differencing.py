@@ -1,28 +1,43 @@
 """The differencing attack: two aggregates, with and without one person."""
 
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
+import pyarrow as pa
 
-from discreet.attacks.attack import Attack, Game, Outcome, choice, whole
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackOutcome,
+    AttackResult,
+    DefenceChoice,
+    DefenceRelease,
+    Game,
+    GuessEvidence,
+    Number,
+    choice,
+    whole,
+)
 from discreet.attacks.data.numeric_data import REGRESSION, RegressionData
 from discreet.attacks.data.population import POPULATION, Population
-from discreet.attacks.defences import DefenceChoice
-from discreet.attacks.queries import model_differencing, version_differencing
+from discreet.attacks.queries import model_differencing
 from discreet.attacks.queries.attack_targets import AttackTargets, draw_targets, secrets_guessed, target_outcome
 from discreet.attacks.queries.sql_oracles import refuse_small_sets
 from discreet.attacks.queries.target_queries import (
     AskTargets,
     TargetQuery,
+    private_averages,
     query_releases,
     quoted_column,
+    user_answer,
     user_oracles,
 )
-from discreet.attacks.result import AttackResult
-from discreet.kernel.numbers import Number
 
 Between = Literal["queries", "versions"]
+Averages = tuple[np.ndarray, np.ndarray]  # before and after each target joins, NaN if refused
 
 
 def differencing(  # noqa: PLR0913 - the common arguments and three settings
@@ -54,7 +69,7 @@ def differencing(  # noqa: PLR0913 - the common arguments and three settings
     return run(data, defence, epsilon, random_state, targets=targets, smallest=smallest, between=between)
 
 
-def _play(game: Game) -> Outcome:
+def _play(game: Game) -> AttackOutcome:
     targets = draw_targets(game.data, game.settings.targets, game.rng)
     has_secret = f"{quoted_column(targets.people.secret)} = 1"
     with game.release(targets) as ask:
@@ -85,6 +100,62 @@ def _amount_details(game: Game, targets: AttackTargets) -> dict[str, float]:
     return {f"error of {name}, median": float(np.median(np.abs(sums - truth)[is_unique]))}
 
 
+def _difference_versions(game: Game) -> AttackOutcome:
+    """Infer the secret, and the amount, of each person who joins, from the averages of two versions of the data.
+
+    The attacker knows who joined, and how many people there are. A curator answers both versions at epsilon together,
+    because everybody else is in both; the person who joined is only in the second.
+    """
+    targets = draw_targets(game.data, game.settings.targets, game.rng)
+    people, size = targets.people, targets.people.table.num_rows
+    secrets = values_who_joined(game.release(targets, people.secret), size)
+    is_right = (np.nan_to_num(secrets) > 0.5) == targets.secret_bits
+    details: dict[str, Any] = {"people before and after": [size - 1, size]}
+    if people.amount is not None:  # with a separate budget
+        truth = people.table[people.amount].to_numpy()[targets.rows]
+        errors = np.abs(values_who_joined(game.release(targets, people.amount), size) - truth)
+        error = None if np.isnan(errors).all() else float(np.nanmedian(errors))
+        details |= {f"error of {people.amount}, median": error}
+    return replace(
+        target_outcome(targets, is_right, details),
+        metric="of secrets inferred of people who joined",
+        # Each version costs half of epsilon for adding or removing a person. Only the second one has the person who
+        # joined, whose secret is substituted there: a removal and an addition, which cost epsilon together.
+        evidence=GuessEvidence(int(is_right.sum()), is_right.size),
+    )
+
+
+def values_who_joined(averages: Averages, size: int) -> np.ndarray:
+    """Return the value of each person who joined, from the averages of size - 1 people and of size people.
+
+    >>> values_who_joined((np.array([2.0]), np.array([3.0])), size=4)
+    array([6.])
+    """
+    before, after = averages
+    return np.asarray(size * after - (size - 1) * before)
+
+
+def _exact_averages(_: Game, targets: AttackTargets, column: str) -> Averages:
+    values = targets.people.table[column].to_numpy().astype(float)
+    total, size = values.sum(), values.size
+    return (total - values[targets.rows]) / (size - 1), np.full(targets.rows.size, total / size)
+
+
+def _averages_of_large_sets(game: Game, targets: AttackTargets, column: str) -> Averages:
+    size, (before, after) = targets.people.table.num_rows, _exact_averages(game, targets, column)
+    smallest = game.settings.smallest
+    return np.where(size - 1 < smallest, np.nan, before), np.where(size < smallest, np.nan, after)
+
+
+def _user_averages(game: Game, targets: AttackTargets, column: str) -> Averages:
+    """Return the answers of the user's defence to queries for the average."""
+    table = targets.people.table
+    sql = f"SELECT AVG({quoted_column(column).format()}) FROM people"  # noqa: S608 - the name is quoted
+    without = [table.filter(pa.array(np.arange(table.num_rows) != row)) for row in targets.rows]
+    before = [user_answer(game, each, sql) for each in without]
+    return np.array(before), np.array([user_answer(game, table, sql) for _ in targets.rows])
+
+
 ATTACK = Attack(
     function=differencing,
     docs_page="queries",
@@ -106,9 +177,16 @@ ATTACK = Attack(
 )
 _VERSIONS = replace(
     ATTACK,
-    releases=version_differencing.RELEASES,
-    own=version_differencing.user_averages,
-    play=version_differencing.difference_versions,
+    releases={
+        NOTHING: DefenceRelease("non-private averages", _exact_averages),
+        EASY: DefenceRelease("non-private averages, but only over large sets", _averages_of_large_sets),
+        CURATOR: DefenceRelease(
+            "private averages; both versions together cost epsilon",
+            lambda game, targets, column: private_averages(targets, column, game.epsilon / 2),
+        ),
+    },
+    own=_user_averages,
+    play=_difference_versions,
 )
 _FITS = replace(
     ATTACK,

@@ -7,10 +7,8 @@ from typing import Any
 import numpy as np
 
 import discreet as dc
-from discreet.attacks.attack import Game, Outcome, Release
+from discreet.attacks.attack import CURATOR, EASY, NOTHING, AttackOutcome, DefenceRelease, Game, GuessEvidence
 from discreet.attacks.data.numeric_data import RegressionData
-from discreet.attacks.defences import CURATOR, EASY, NOTHING
-from discreet.attacks.evidence import GuessEvidence
 from discreet.attacks.validation import finite_array
 from discreet.progress import track
 
@@ -57,7 +55,7 @@ def least_squares(X: np.ndarray, y: np.ndarray) -> SimpleNamespace:
     return SimpleNamespace(coef_=weights[:-1], intercept_=float(weights[-1]))
 
 
-def difference_fits(game: Game) -> Outcome:
+def difference_fits(game: Game) -> AttackOutcome:
     """Infer for each target row which of two values, a low or a high one, a fair coin assigned to it."""
     data, fit = game.data, game.release()
     target_rows = np.sort(game.rng.permutation(len(data.y))[: game.settings.targets])
@@ -68,7 +66,7 @@ def difference_fits(game: Game) -> Outcome:
     recovered, inclusion_right = np.array([_attack_row(fit, data, row, truth) for row, truth in games]).T
     is_right = (recovered > (low + high) / 2) == coins
     errors = np.abs(recovered - truths)
-    return Outcome(
+    return AttackOutcome(
         "of secrets inferred",
         # Each private fit has half of epsilon for adding or removing a row. Only one of the two fits has the target,
         # and its value is substituted there: a removal and an addition, which cost epsilon together.
@@ -146,7 +144,7 @@ def _distance_from_mean(X: np.ndarray) -> np.ndarray:
 
 
 RELEASES = {
-    NOTHING: Release("non-private fits", lambda _: least_squares),
-    EASY: Release("non-private fits, but only of many rows", _fit_many_rows),
-    CURATOR: Release("private fits; both together cost epsilon", _private_fit),
+    NOTHING: DefenceRelease("non-private fits", lambda _: least_squares),
+    EASY: DefenceRelease("non-private fits, but only of many rows", _fit_many_rows),
+    CURATOR: DefenceRelease("private fits; both together cost epsilon", _private_fit),
 }

@@ -8,14 +8,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from discreet.attacks.attack import Attack, Game, Outcome, Release, whole
+from discreet.attacks.attack import (
+    Attack,
+    AttackOutcome,
+    AttackResult,
+    DefenceRelease,
+    Game,
+    GuessEvidence,
+    Number,
+    whole,
+)
 from discreet.attacks.data.population import POPULATION, Population
 from discreet.attacks.defences import CURATOR, EASY, NOTHING, Defence, DefenceChoice
-from discreet.attacks.evidence import GuessEvidence
 from discreet.attacks.private_answers import private_counts
-from discreet.attacks.result import AttackResult
 from discreet.attacks.validation import arrow_table
-from discreet.kernel.numbers import Number
 
 
 @dataclass(frozen=True)
@@ -53,12 +59,12 @@ def random_record(  # noqa: PLR0913 - the common arguments and two settings
     return ATTACK.run(data, defence, epsilon, random_state, delta=delta, plays=plays)
 
 
-def _play(game: Game) -> Outcome:
+def _play(game: Game) -> AttackOutcome:
     people, size = game.data, game.data.table.num_rows
     secrets = game.rng.integers(0, 2, (game.settings.plays, size)).astype(bool)
     accusations = game.release(secrets)
     is_right = secrets[np.arange(len(secrets)), accusations.named] == accusations.stated
-    return Outcome(
+    return AttackOutcome(
         "of runs in which a named person's secret is stated correctly",
         GuessEvidence(int(is_right.sum()), is_right.size),
         {
@@ -167,9 +173,11 @@ ATTACK = Attack(
     summary="Publishes one random record, which is (0, 1/n)-private, and exposes somebody in every run.",
     data=POPULATION,
     releases={
-        NOTHING: Release("one random record, with the name", _accuse_the_named),
-        EASY: Release("one random record without the name", _look_up_and_accuse),
-        CURATOR: Release("private counts of the people with the secret, by their known values", _accuse_from_counts),
+        NOTHING: DefenceRelease("one random record, with the name", _accuse_the_named),
+        EASY: DefenceRelease("one random record without the name", _look_up_and_accuse),
+        CURATOR: DefenceRelease(
+            "private counts of the people with the secret, by their known values", _accuse_from_counts
+        ),
     },
     own=_accuse_from_records,
     play=_play,

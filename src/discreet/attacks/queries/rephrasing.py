@@ -7,9 +7,8 @@ from itertools import islice
 
 import numpy as np
 
-from discreet.attacks.attack import Attack, Game, Outcome, whole
+from discreet.attacks.attack import Attack, AttackOutcome, AttackResult, DefenceChoice, Game, whole
 from discreet.attacks.data.population import POPULATION, Population
-from discreet.attacks.defences import DefenceChoice
 from discreet.attacks.queries.attack_targets import (
     draw_targets,
     most_likely_counts,
@@ -24,7 +23,6 @@ from discreet.attacks.queries.target_queries import (
     quoted_column,
     user_oracles,
 )
-from discreet.attacks.result import AttackResult
 from discreet.kernel.numbers import Number, as_positive
 
 _COUNT_FORMS = ("COUNT(*)", "COUNT({secret})", "SUM({secret})", "SUM(1)")
@@ -86,7 +84,7 @@ def rephrasing(  # noqa: PLR0913 - the common arguments and three settings
     return ATTACK.run(data, defence, epsilon, random_state, targets=targets, texts=texts, width=width)
 
 
-def _play(game: Game) -> Outcome:
+def _play(game: Game) -> AttackOutcome:
     targets = draw_targets(game.data, game.settings.targets, game.rng)
     with game.release(targets) as ask:
         collected = collect_answers(ask, list(islice(paraphrases(targets.people.secret), game.settings.texts)))

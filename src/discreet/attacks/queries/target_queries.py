@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 import discreet as dc
-from discreet.attacks.attack import Game, Release, releases_in_order
+from discreet.attacks.attack import DefenceRelease, Game, releases_in_order
 from discreet.attacks.data.population import Population
 from discreet.attacks.queries.attack_targets import AttackTargets
 from discreet.attacks.queries.sql_oracles import SqlOracle, sql_runner
@@ -64,7 +64,7 @@ AskTargets = Callable[[TargetQuery], np.ndarray]  # one number per target, NaN i
 EasyFix = Callable[[Game, SqlOracle], SqlOracle]
 
 
-def query_releases(descriptions: Sequence[str], easy_fix: EasyFix, budget_parts: int = 1) -> dict[str, Release]:
+def query_releases(descriptions: Sequence[str], easy_fix: EasyFix, budget_parts: int = 1) -> dict[str, DefenceRelease]:
     """Return what attacks by queries face: exact answers, those of an easy fix, and the curator's.
 
     Each is a context manager that yields a function that asks one query about all targets. The guarantee of the curator

@@ -8,14 +8,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from discreet.attacks.attack import Attack, Game, Outcome, Release, whole
+from discreet.attacks.attack import (
+    Attack,
+    AttackOutcome,
+    AttackResult,
+    DefenceRelease,
+    Game,
+    GuessEvidence,
+    Number,
+    whole,
+)
 from discreet.attacks.data.numeric_data import TWO_SETS, TwoSets
 from discreet.attacks.defences import CURATOR, EASY, NOTHING, Defence, DefenceChoice
-from discreet.attacks.evidence import GuessEvidence
 from discreet.attacks.private_answers import ask_curator
-from discreet.attacks.result import AttackResult
 from discreet.attacks.validation import finite_array
-from discreet.kernel.numbers import Number
 from discreet.plotting import BLUE, INK, ORANGE
 
 _BIN_COUNT = 60
@@ -46,12 +52,12 @@ def threshold_game(
     return ATTACK.run(data, defence, epsilon, random_state, plays=plays)
 
 
-def _play(game: Game) -> Outcome:
+def _play(game: Game) -> AttackOutcome:
     sets, noise_epsilon = game.data, _noise_epsilon(game.defence)
     has_person = game.rng.integers(0, 2, game.settings.plays).astype(bool)
     released = game.release(has_person)
     is_right = guess_by_threshold(released, sets.threshold) == has_person
-    return Outcome(
+    return AttackOutcome(
         "of guesses correct",
         # The guarantee is for adding or removing a row, and here a row is substituted. A sum of numbers from 0 to 1
         # changes by at most 1 in both cases, so epsilon also bounds this game.
@@ -157,9 +163,9 @@ ATTACK = Attack(
     summary="Guesses which of two neighbouring sets a mean was computed from.",
     data=TWO_SETS,
     releases={
-        NOTHING: Release("the exact mean", _exact_means),
-        EASY: Release("the mean with a little Laplace noise, of scale 1/(3n)", _noisy_means),
-        CURATOR: Release("a private sum, divided by n", _private_means),
+        NOTHING: DefenceRelease("the exact mean", _exact_means),
+        EASY: DefenceRelease("the mean with a little Laplace noise, of scale 1/(3n)", _noisy_means),
+        CURATOR: DefenceRelease("a private sum, divided by n", _private_means),
     },
     own=_user_means,
     play=_play,

@@ -14,10 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet import anonymity
-from discreet.attacks.attack import Game, Outcome
+from discreet.attacks.attack import AttackOutcome, EventEvidence, Game
 from discreet.attacks.data.patients import ROW, Patients, SensitiveValues, value_codes
-from discreet.attacks.evidence import EventEvidence
-from discreet.attacks.private_answers import CountOracle, answers_and_decoys, estimate_noise_epsilon
+from discreet.attacks.private_answers import (
+    CountOracle,
+    answers_and_decoys,
+    count_oracle_or_none,
+    estimate_noise_epsilon,
+)
+from discreet.attacks.validation import arrow_table
 
 _BATCH_SIZE = 200
 PosteriorPair = tuple[np.ndarray, np.ndarray]  # as members, and as non-members
@@ -191,9 +196,9 @@ def draw_people(game: Game, count: int) -> np.ndarray:
 
 def inference_outcome(
     metric: str, inference: AttributeInference, details: Mapping[str, Any], rarity: np.ndarray, person: str = "row"
-) -> Outcome:
+) -> AttackOutcome:
     """Return what inferred values show, given the rarity of everybody in the order of their numbers."""
-    return Outcome(
+    return AttackOutcome(
         metric,
         EventEvidence.from_outcomes(inference.right_as_member, inference.right_as_non_member),
         details,
@@ -201,3 +206,41 @@ def inference_outcome(
         rarity=rarity[inference.people],
         labels=[f"{person} {number + 1}" for number in inference.people],
     )
+
+
+def k_anonymous_release(data: Patients, k: int, l: int = 1) -> pa.Table:  # noqa: E741 - the usual name
+    """Release a table with classes of at least k people and at least l distinct sensitive values in each.
+
+    >>> table = pa.table({"age": [23, 29, 35, 41], "ill": list("abab")})
+    >>> k_anonymous_release(Patients(table, ["age"], "ill"), k=2)["age"].to_pylist()
+    ['23-29', '23-29', '35-41', '35-41']
+    """
+    values = min(l, len(data.values))
+    return anonymity.anonymise(data.numbered_table, data.quasi, k, data.sensitive, l=values if values > 1 else None)
+
+
+def checked_release(returned: Any, data: Patients) -> pa.Table | CountOracle:
+    """Return what the user's defence returned: a validated table, or an oracle for counts."""
+    oracle = count_oracle_or_none(returned)
+    if oracle is not None:
+        return oracle
+    table = arrow_table(returned, "the defence's return value")
+    required = [*data.quasi, data.sensitive, ROW]
+    missing = [name for name in required if name not in table.column_names]
+    if missing:
+        raise ValueError(
+            f"column {missing[0]!r} is missing from the defence's table. Return a modified table with the columns "
+            f"{', '.join(required)}, or a function that takes an array of counts and returns them with noise."
+        )
+    rows = table[ROW]
+    if (
+        not pa.types.is_integer(rows.type)
+        or rows.null_count
+        or not _are_distinct_rows(np.asarray(rows), data.table.num_rows)
+    ):
+        raise ValueError("column 'row' of the defence's table must contain row numbers of its input, each at most once")
+    return table.select(required)
+
+
+def _are_distinct_rows(rows: np.ndarray, count: int) -> bool:
+    return bool(rows.size) and rows.min() >= 0 and rows.max() < count and len(np.unique(rows)) == len(rows)

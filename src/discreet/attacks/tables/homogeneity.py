@@ -7,20 +7,30 @@ import numpy as np
 import pyarrow as pa
 
 from discreet import anonymity
-from discreet.attacks.attack import Attack, Game, Outcome, Release, whole
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackOutcome,
+    AttackResult,
+    DefenceChoice,
+    DefenceRelease,
+    Game,
+    Number,
+    whole,
+)
 from discreet.attacks.data.patients import PATIENTS, Patients
-from discreet.attacks.defences import CURATOR, EASY, NOTHING, DefenceChoice
 from discreet.attacks.private_answers import private_count_oracle
-from discreet.attacks.result import AttackResult
 from discreet.attacks.tables.attribute_inference import (
     ClassCounts,
+    checked_release,
     epsilon_implied_by_absent_values,
     infer_values,
     inference_outcome,
+    k_anonymous_release,
     rarity_of_rows,
 )
-from discreet.attacks.tables.table_releases import checked_release, k_anonymous_release
-from discreet.kernel.numbers import Number
 
 _MIN_DISTINCT_VALUES = 3
 
@@ -51,7 +61,7 @@ def homogeneity(  # noqa: PLR0913 - all but the first by name only
     return ATTACK.run(data, defence, epsilon, random_state, k=k, targets=targets)
 
 
-def _play(game: Game) -> Outcome:
+def _play(game: Game) -> AttackOutcome:
     patients, released = game.data, game.release()
     inference, counts = infer_values(game, released, patients)
     details = {"values inferred with certainty": 0}
@@ -139,12 +149,12 @@ ATTACK = Attack(
     summary="Infers sensitive values from the classes of a k-anonymous table and from background knowledge.",
     data=PATIENTS,
     releases={
-        NOTHING: Release("a 4-anonymous table", lambda game: k_anonymous_release(game.data, game.settings.k)),
-        EASY: Release(
+        NOTHING: DefenceRelease("a 4-anonymous table", lambda game: k_anonymous_release(game.data, game.settings.k)),
+        EASY: DefenceRelease(
             "a 4-anonymous, 3-diverse table: at least three distinct sensitive values in every class",
             lambda game: k_anonymous_release(game.data, game.settings.k, _MIN_DISTINCT_VALUES),
         ),
-        CURATOR: Release(
+        CURATOR: DefenceRelease(
             "counts by sensitive value of the people who share the target's quasi-identifiers", private_count_oracle
         ),
     },

@@ -5,25 +5,35 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from discreet.attacks.attack import Attack, Game, Outcome, Release, whole
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackOutcome,
+    AttackResult,
+    DefenceChoice,
+    DefenceRelease,
+    Game,
+    Number,
+    whole,
+)
 from discreet.attacks.data.overlapping_tables import TWO_TABLES, TwoTables
 from discreet.attacks.data.patients import SensitiveValues
-from discreet.attacks.defences import CURATOR, EASY, NOTHING, DefenceChoice
 from discreet.attacks.private_answers import private_counts
-from discreet.attacks.result import AttackResult
 from discreet.attacks.tables.attribute_inference import (
     ClassCounts,
+    checked_release,
     class_counts,
     draw_people,
     epsilon_implied_by_absent_values,
     infer_most_likely,
     inference_outcome,
+    k_anonymous_release,
     posteriors_from_oracle,
     posteriors_from_table,
     rarity_of_rows,
 )
-from discreet.attacks.tables.table_releases import checked_release, k_anonymous_release
-from discreet.kernel.numbers import Number
 
 _MIN_DISTINCT_VALUES = 3
 
@@ -52,7 +62,7 @@ def intersection(  # noqa: PLR0913 - all but the first by name only
     return ATTACK.run(data, defence, epsilon, random_state, k=k, targets=targets)
 
 
-def _play(game: Game) -> Outcome:
+def _play(game: Game) -> AttackOutcome:
     data, releases = game.data, [game.release(table) for table in game.data.tables]
     are_tables = [isinstance(each, pa.Table) for each in releases]
     if are_tables[0] != are_tables[1]:
@@ -131,13 +141,15 @@ ATTACK = Attack(
     summary="Combines two k-anonymous tables of overlapping people to infer sensitive values.",
     data=TWO_TABLES,
     releases={
-        NOTHING: Release("two 5-anonymous tables", lambda game, table: k_anonymous_release(table, game.settings.k)),
-        EASY: Release(
+        NOTHING: DefenceRelease(
+            "two 5-anonymous tables", lambda game, table: k_anonymous_release(table, game.settings.k)
+        ),
+        EASY: DefenceRelease(
             "two 10-anonymous, 3-diverse tables",
             lambda game, table: k_anonymous_release(table, 2 * game.settings.k, _MIN_DISTINCT_VALUES),
         ),
         # Removing a person from both tables changes the answers of both curators: the two halves compose to epsilon.
-        CURATOR: Release(
+        CURATOR: DefenceRelease(
             "counts by sensitive value from two curators, with half of epsilon each",
             lambda game, _: lambda counts: private_counts(counts, game.epsilon / 2),
         ),

@@ -8,17 +8,30 @@ import numpy as np
 import pyarrow as pa
 
 from discreet import anonymity
-from discreet.attacks.attack import Attack, Game, Outcome, Release, whole
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackOutcome,
+    AttackResult,
+    DefenceChoice,
+    DefenceRelease,
+    Game,
+    Number,
+    whole,
+)
 from discreet.attacks.data.patients import ROW
-from discreet.attacks.data.ratings import Ratings
-from discreet.attacks.data.register import REGISTER, Register
-from discreet.attacks.defences import CURATOR, EASY, NOTHING, DefenceChoice
+from discreet.attacks.data.register import REGISTER, Ratings, Register
 from discreet.attacks.private_answers import private_count_oracle
-from discreet.attacks.result import AttackResult
 from discreet.attacks.tables import rating_linkage
-from discreet.attacks.tables.attribute_inference import infer_values, inference_outcome, rarity_of_rows
-from discreet.attacks.tables.table_releases import checked_release, k_anonymous_release
-from discreet.kernel.numbers import Number
+from discreet.attacks.tables.attribute_inference import (
+    checked_release,
+    infer_values,
+    inference_outcome,
+    k_anonymous_release,
+    rarity_of_rows,
+)
 
 
 def linkage(  # noqa: PLR0913 - all but the first by name only
@@ -48,7 +61,7 @@ def linkage(  # noqa: PLR0913 - all but the first by name only
     return attack.run(data, defence, epsilon, random_state, k=k, targets=targets)
 
 
-def _play(game: Game) -> Outcome:
+def _play(game: Game) -> AttackOutcome:
     patients, released = game.data.patients, game.release()
     inference, _ = infer_values(game, released, patients)
     details: dict[str, Any] = {"patients": patients.table.num_rows, "people in the register": game.data.people.num_rows}
@@ -89,9 +102,11 @@ ATTACK = Attack(
     summary="Links patients without names to a public list by the columns both share, and infers their diagnoses.",
     data=REGISTER,
     releases={
-        NOTHING: Release("the table of patients without names", lambda game: game.data.patients.numbered_table),
-        EASY: Release("a 5-anonymous table", lambda game: k_anonymous_release(game.data.patients, game.settings.k)),
-        CURATOR: Release(
+        NOTHING: DefenceRelease("the table of patients without names", lambda game: game.data.patients.numbered_table),
+        EASY: DefenceRelease(
+            "a 5-anonymous table", lambda game: k_anonymous_release(game.data.patients, game.settings.k)
+        ),
+        CURATOR: DefenceRelease(
             "counts by diagnosis of the people who share the target's quasi-identifiers", private_count_oracle
         ),
     },

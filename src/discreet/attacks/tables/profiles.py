@@ -5,17 +5,27 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from discreet.attacks.attack import Attack, Game, Outcome, Release, whole
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackOutcome,
+    AttackResult,
+    DefenceChoice,
+    DefenceRelease,
+    Game,
+    GuessEvidence,
+    Number,
+    whole,
+)
 from discreet.attacks.data.visits import VISITS, Visits
-from discreet.attacks.defences import CURATOR, EASY, NOTHING, DefenceChoice
-from discreet.attacks.evidence import GuessEvidence
 from discreet.attacks.private_answers import (
     CountOracle,
     answers_and_decoys,
     count_oracle_or_none,
     private_count_oracle,
 )
-from discreet.attacks.result import AttackResult
 from discreet.attacks.tables.habits import (
     HABIT_RATE,
     HabitGame,
@@ -28,7 +38,6 @@ from discreet.attacks.tables.habits import (
     visit_counts,
 )
 from discreet.attacks.validation import id_array
-from discreet.kernel.numbers import Number
 
 
 @dataclass(frozen=True)
@@ -67,12 +76,12 @@ def profiles(  # noqa: PLR0913 - the common arguments and two settings
     return ATTACK.run(data, defence, epsilon, random_state, rotate=rotate, targets=targets)
 
 
-def _play(game: Game) -> Outcome:
+def _play(game: Game) -> AttackOutcome:
     world = plant_habits(game.data, game.settings.targets, game.rng)
     release = game.release(world)
     predictions = _predict_from_counts(world, release) if callable(release) else _predict_from_log(world, release)
     unique = unique_habits(world)
-    return Outcome(
+    return AttackOutcome(
         "of people's secret habits predicted",
         # The habit adds a person to the count, or not: as if they were removed. So epsilon bounds this game.
         GuessEvidence(int(predictions.habit_right.sum()), world.targets.size),
@@ -140,14 +149,14 @@ ATTACK = Attack(
     summary="Predicts people's habits from earlier days, by the pseudonym in a log of visits without names.",
     data=VISITS,
     releases={
-        NOTHING: Release(
+        NOTHING: DefenceRelease(
             "a log of visits with one pseudonym for each person", lambda _, world: _rotated_pseudonyms(world, None)
         ),
-        EASY: Release(
+        EASY: DefenceRelease(
             "a log in which everybody gets a new pseudonym every day",
             lambda game, world: _rotated_pseudonyms(world, game.settings.rotate),
         ),
-        CURATOR: Release(
+        CURATOR: DefenceRelease(
             "a private count of the people with similar visits who also visited the sensitive site",
             private_count_oracle,
         ),

@@ -1,7 +1,10 @@
 """The pseudonym attack: reverse hashed taxi numbers by trying all numbers."""
 
-from collections.abc import Sequence
+import base64
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,10 +12,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet import anonymity
-from discreet.attacks.attack import Attack, Game, Outcome, Release, whole
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackOutcome,
+    AttackResult,
+    DefenceChoice,
+    DefenceRelease,
+    EventEvidence,
+    Game,
+    Number,
+    whole,
+)
 from discreet.attacks.data.taxis import TAXIS, USUAL_FORMS, Taxis, candidate_numbers, md5
-from discreet.attacks.defences import CURATOR, EASY, NOTHING, DefenceChoice
-from discreet.attacks.evidence import ReidentificationEvidence
 from discreet.attacks.private_answers import (
     CountOracle,
     answers_and_decoys,
@@ -20,10 +34,11 @@ from discreet.attacks.private_answers import (
     exceeds_decoys,
     private_count_oracle,
 )
-from discreet.attacks.result import AttackResult
-from discreet.attacks.tables.dictionary_attack import crack_codes, normalise_case, salted_hash
 from discreet.attacks.validation import text_list
-from discreet.kernel.numbers import Number
+
+SALT = "c0ffee"  # of the easy fix: stored in the program, so anyone with the program knows it
+
+Encoding = Callable[[str], str]
 
 
 @dataclass(frozen=True)
@@ -62,13 +77,13 @@ def pseudonyms(  # noqa: PLR0913 - all but the first by name only
     return ATTACK.run(data, defence, epsilon, random_state, forms=forms, targets=targets)
 
 
-def _play(game: Game) -> Outcome:
+def _play(game: Game) -> AttackOutcome:
     taxis, release = game.data, game.release()
     named = _name_by_counts(game, release) if callable(release) else _name_by_dictionary(game, release)
-    return Outcome(
+    return AttackOutcome(
         "of taxis re-identified",
         # A non-member is a taxi without a trip: the curator protects all trips of a taxi, and so its presence.
-        ReidentificationEvidence.from_outcomes(named.correctly_named, named.members_named, named.non_members_named),
+        EventEvidence.from_outcomes(named.members_named, named.non_members_named, named.correctly_named),
         named.details,
         hit=named.correctly_named[: len(named.targets)],
         rarity=-taxis.counts[named.targets].astype(float),
@@ -150,20 +165,108 @@ def _name_by_counts(game: Game, oracle: CountOracle) -> _NamedTaxis:
     return _NamedTaxis(members_named, members_named, non_members_named, with_trips, details)
 
 
+def salted_hash(number: str) -> str:
+    """Return the hash of the easy fix: SHA-256 of a salt and the number.
+
+    >>> len(salted_hash("5D12"))
+    64
+    """
+    return hash_with("sha256", SALT + number)
+
+
+def hash_with(name: str, number: str) -> str:
+    """Return the hash of a number by the named algorithm of hashlib.
+
+    >>> hash_with("md5", "5D12")[:8]
+    '42995c2a'
+    """
+    return str(getattr(hashlib, name)(number.encode(), usedforsecurity=False).hexdigest())
+
+
+def reversed_text(number: str) -> str:
+    """Return the number reversed.
+
+    >>> reversed_text("5D12")
+    '21D5'
+    """
+    return number[::-1]
+
+
+def base64_text(number: str) -> str:
+    """Return the number in base64.
+
+    >>> base64_text("5D12")
+    'NUQxMg=='
+    """
+    return base64.b64encode(number.encode()).decode()
+
+
+def hash_of_lower_case(name: str, number: str) -> str:
+    """Return the hash of the number in lower case.
+
+    >>> hash_of_lower_case("md5", "5D12") == hash_with("md5", "5d12")
+    True
+    """
+    return hash_with(name, number.lower())
+
+
+_HASH_NAMES = [name for name in sorted(hashlib.algorithms_guaranteed) if not name.startswith("shake")]
+ENCODINGS: tuple[Encoding, ...] = (
+    str,
+    reversed_text,
+    base64_text,
+    *(partial(hash_with, name) for name in _HASH_NAMES),
+    *(partial(hash_of_lower_case, name) for name in _HASH_NAMES),
+    salted_hash,
+)
+
+
+def crack_codes(codes: Iterable[str], numbers: Sequence[str]) -> dict[str, str]:
+    """Try all numbers with all encodings of matching length; return numbers by code, in normalised case.
+
+    If several encodings match a code, the one that matches most codes wins, and among equals the first.
+
+    >>> crack_codes([reversed_text("5D12"), "unknown"], ["5D12", "9Y99"])
+    {'21D5': '5D12'}
+    """
+    released = {normalise_case(code) for code in codes}
+    lengths = set(map(len, released))
+    samples = {len(number): number for number in numbers}.values()
+    candidate_encodings = [encode for encode in ENCODINGS if any(len(encode(sample)) in lengths for sample in samples)]
+    matches = [_matches(released, numbers, encode) for encode in candidate_encodings]
+    cracked: dict[str, str] = {}
+    for index in sorted(range(len(matches)), key=lambda index: (len(matches[index]), -index)):
+        cracked |= matches[index]
+    return cracked
+
+
+def normalise_case(code: str) -> str:
+    """Return a lower-case code in upper case, because hashes are written either way.
+
+    >>> normalise_case("42995c2a"), normalise_case("NUQxMg==")
+    ('42995C2A', 'NUQxMg==')
+    """
+    return code.upper() if code.islower() else code
+
+
+def _matches(released: set[str], numbers: Sequence[str], encoding: Encoding) -> dict[str, str]:
+    return {code: number for number in numbers if (code := normalise_case(encoding(number))) in released}
+
+
 ATTACK = Attack(
     function=pseudonyms,
     docs_page="tables",
     summary="Reverses hashed taxi numbers by hashing all possible numbers.",
     data=TAXIS,
     releases={
-        NOTHING: Release(
+        NOTHING: DefenceRelease(
             "trips with the MD5 of each taxi number", lambda game: [*map(md5, game.data.numbers), *game.data.hashed]
         ),
-        EASY: Release(
+        EASY: DefenceRelease(
             "trips with SHA-256 of a salt and the number; the salt leaks",
             lambda game: [*map(salted_hash, game.data.numbers)],
         ),
-        CURATOR: Release("keyed pseudonyms, and a private count for each number", private_count_oracle),
+        CURATOR: DefenceRelease("keyed pseudonyms, and a private count for each number", private_count_oracle),
     },
     own=_user_codes,
     play=_play,

@@ -5,10 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.attacks.attack import Game, Outcome, Release
-from discreet.attacks.data.ratings import Ratings
-from discreet.attacks.defences import CURATOR, EASY, NOTHING
-from discreet.attacks.evidence import ReidentificationEvidence
+from discreet.attacks.attack import CURATOR, EASY, NOTHING, AttackOutcome, DefenceRelease, EventEvidence, Game
+from discreet.attacks.data.register import Ratings
 from discreet.attacks.private_answers import (
     CountOracle,
     answers_and_decoys,
@@ -50,7 +48,7 @@ class _NamedPeople:
     details: dict[str, Any]
 
 
-def link_ratings(game: Game) -> Outcome:
+def link_ratings(game: Game) -> AttackOutcome:
     """Re-identify people by a few of their ratings, with their record in the release and removed from it."""
     data, matrix = game.data, rating_matrix(game.data)
     targets = game.rng.permutation(_users_worth_attacking(matrix, data))[: game.settings.targets]
@@ -61,10 +59,10 @@ def link_ratings(game: Game) -> Outcome:
     else:
         named = _name_by_counts(matrix, auxiliary, data, release, game.rng)
     weights = matrix.movie_weights
-    return Outcome(
+    return AttackOutcome(
         "of people re-identified by a few ratings",
         # A non-member is the same person with all ratings removed: neighbouring databases at user level.
-        ReidentificationEvidence.from_outcomes(named.correctly, named.at_all, named.when_removed),
+        EventEvidence.from_outcomes(named.at_all, named.when_removed, named.correctly),
         {
             "people": data.user_count,
             "people targeted": len(targets),
@@ -169,9 +167,9 @@ def _users_worth_attacking(matrix: RatingMatrix, data: Ratings) -> np.ndarray:
 
 
 RELEASES = {
-    NOTHING: Release(
+    NOTHING: DefenceRelease(
         "ratings without names", lambda game, all_: _ReleasedRatings(all_, np.arange(game.data.user_count))
     ),
-    EASY: Release("ratings without names, a tenth dropped and a tenth changed", _perturbed_release),
-    CURATOR: Release("counts of the people who match a target's known ratings", private_count_oracle),
+    EASY: DefenceRelease("ratings without names, a tenth dropped and a tenth changed", _perturbed_release),
+    CURATOR: DefenceRelease("counts of the people who match a target's known ratings", private_count_oracle),
 }

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.attacks.data.ratings import Ratings
+from discreet.attacks.data.register import Ratings
 
 _RATING_SCALE, _DAY_SCALE = 1.5, 30.0  # how fast differences in rating and day reduce the score, as in the paper
 _FALSE_POSITIVE_RATE = 0.05  # the share of non-members that the attacker accepts to name

@@ -9,7 +9,8 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from discreet.server.pages.app import add_pages
 from discreet.server.service import Service
 
 Mount = Callable[[FastAPI, Service], AbstractAsyncContextManager[Any] | None]
-MOUNTS: tuple[Mount, ...] = ()  # agents at /mcp, the page at /
+MOUNTS: tuple[Mount, ...] = (add_pages,)  # agents at /mcp, the pages at /

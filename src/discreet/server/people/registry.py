@@ -56,6 +56,12 @@ class People:
         entries = (entry for entry in self._file.read().entries if hmac.compare_digest(entry.token_hash, digest))
         return self._checked(next(entries, None), "", address)
 
+    def holder(self, digest: str) -> Person | None:
+        """Return whose valid token has this hash, None if nobody: for sessions, which keep no token."""
+        entries = (each for each in self._file.read().entries if hmac.compare_digest(each.token_hash, digest))
+        entry = next(entries, None)
+        return entry.person if entry and not entry.person.is_expired else None
+
     def scram_verifier(self, name: str) -> ScramVerifier:
         """Return the verifier of a name; for an unknown one a decoy, which stays the same and accepts nobody."""
         record = self._file.read()

@@ -119,7 +119,7 @@ class Terminate:
 
 
 @dataclass(frozen=True)
-class FunctionCall:
+class FunctionCallRequest:
     """A call of a function by its number, which no client needs any more."""
 
 
@@ -183,7 +183,7 @@ class _Fields:
 
 Message = (
     StartupMessage | EncryptionRequest | CancelRequest | SaslStart | SaslData | SimpleQuery | Parse | Bind | Describe
-    | Execute | Close | Flush | Sync | Terminate | FunctionCall | CopyInput
+    | Execute | Close | Flush | Sync | Terminate | FunctionCallRequest | CopyInput
 )  # fmt: skip
 
 
@@ -211,7 +211,7 @@ _DECODERS: Mapping[bytes, Callable[[_Fields], Message]] = {
     b"H": lambda _: Flush(),
     b"S": lambda _: Sync(),
     b"X": lambda _: Terminate(),
-    b"F": _ignored(FunctionCall()),
+    b"F": _ignored(FunctionCallRequest()),
     **dict.fromkeys((b"d", b"c", b"f"), _ignored(CopyInput())),
 }
 

@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from decimal import InvalidOperation
 from typing import Any
 
+from discreet.dbapi.parameters import ArrayValue
 from discreet.server.pgwire.encodings import UnreadableValue
 from discreet.server.pgwire.pg_types import TEXT, TYPES, PgType
 
 _ALIASES = {  # further types of parameters, and those that they are read like
     **dict.fromkeys((18, 19, 705, 1042, 1043, 2950, 2205, 2206, 3802, 114), TEXT),
 }
-_BY_OID: Mapping[int, PgType] = {kind.oid: kind for kind in TYPES} | _ALIASES
+BY_OID: Mapping[int, PgType] = {kind.oid: kind for kind in TYPES} | _ALIASES
 _BY_ARRAY_OID: Mapping[int, PgType] = {kind.array_oid: kind for kind in TYPES} | {1002: TEXT, 1003: TEXT, 1015: TEXT}
 
 
@@ -24,7 +25,7 @@ def read_parameter(data: bytes | None, oid: int, form: int) -> Any:
     if data is None:
         return None
     element = _BY_ARRAY_OID.get(oid)
-    kind = element or _BY_OID.get(oid)
+    kind = element or BY_OID.get(oid)
     if kind is None:
         raise UnreadableValue
     try:
@@ -35,14 +36,14 @@ def read_parameter(data: bytes | None, oid: int, form: int) -> Any:
         raise UnreadableValue from None
 
 
-def _read_binary_array(data: bytes, element: PgType) -> list[Any]:
+def _read_binary_array(data: bytes, element: PgType) -> ArrayValue:
     dimensions, _, _ = struct.unpack_from("!iiI", data)
     if dimensions == 0:
-        return []
+        return ArrayValue()
     count, _ = struct.unpack_from("!ii", data, 12)
     if dimensions != 1 or not 0 <= count <= len(data):
         raise UnreadableValue
-    at, values = 20, []
+    at, values = 20, ArrayValue()
     for _ in range(count):
         (size,) = struct.unpack_from("!i", data, at)
         end = at + 4 + max(0, size)
@@ -53,12 +54,12 @@ def _read_binary_array(data: bytes, element: PgType) -> list[Any]:
     return values
 
 
-def _read_text_array(data: bytes, element: PgType) -> list[Any]:
+def _read_text_array(data: bytes, element: PgType) -> ArrayValue:
     """Read {a,"b c",NULL}: one dimension."""
     text = data.decode().strip()
     if not (text.startswith("{") and text.endswith("}")):
         raise UnreadableValue
-    values: list[Any] = []
+    values = ArrayValue()
     word, is_quoted, is_inside, at = "", False, False, 1
     if text == "{}":
         return values
@@ -68,8 +69,10 @@ def _read_text_array(data: bytes, element: PgType) -> list[Any]:
             word, at = word + text[at + 1], at + 1
         elif char == '"':
             is_quoted, is_inside = True, not is_inside
-        elif is_inside or char not in ",}":
+        elif is_inside or char not in ",} \t\n":
             word += char
+        elif char not in ",}":
+            pass  # space around an element
         else:
             values.append(None if word.upper() == "NULL" and not is_quoted else element.from_text(word.encode()))
             word, is_quoted = "", False

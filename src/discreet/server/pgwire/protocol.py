@@ -19,7 +19,7 @@ from discreet.server.pgwire.messages import (
     EncryptionRequest,
     Execute,
     Flush,
-    FunctionCall,
+    FunctionCallRequest,
     MalformedMessage,
     Message,
     Parse,
@@ -103,7 +103,7 @@ TABLE: Mapping[State, Transitions] = MappingProxyType(
         },
         State.IDLE: {
             SimpleQuery: State.SIMPLE,
-            FunctionCall: State.SIMPLE,
+            FunctionCallRequest: State.SIMPLE,
             Sync: State.SYNCING,
             **_stay(State.EXTENDED, *_SERIES),
             **_stay(State.IDLE, CopyInput, *_INFORMATION),
@@ -124,6 +124,7 @@ TABLE: Mapping[State, Transitions] = MappingProxyType(
             **_stay(State.EXTENDED, CopyInput, *_SERIES, *_SERIES_REPLIES, *_RESULTS),
             Reply.COPY_START: State.EXTENDED_COPY,
             Reply.ERROR: State.SKIPPING,
+            **_stay(State.SIMPLE, SimpleQuery, FunctionCallRequest),  # asyncpg does so after a cursor
             Sync: State.SYNCING,
             **_SINCE_READY,
         },
@@ -134,11 +135,15 @@ TABLE: Mapping[State, Transitions] = MappingProxyType(
             **_SINCE_START,
         },
         State.SKIPPING: {
-            **_stay(State.SKIPPING, SimpleQuery, FunctionCall, CopyInput, *_SERIES),
+            **_stay(State.SKIPPING, SimpleQuery, FunctionCallRequest, CopyInput, *_SERIES),
             Sync: State.SYNCING,
             **_SINCE_READY,
         },
-        State.SYNCING: {**_stay(State.SYNCING, Reply.ERROR, *_INFORMATION), Reply.READY: State.IDLE, **_SINCE_START},
+        State.SYNCING: {
+            **_stay(State.SYNCING, Reply.ERROR, Reply.COLUMNS, Reply.NO_DATA, *_INFORMATION),
+            Reply.READY: State.IDLE,
+            **_SINCE_START,
+        },
         State.CLOSED: {},
     }
 )

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from types import MappingProxyType
 from zoneinfo import ZoneInfo
 
@@ -91,6 +92,9 @@ class UnknownSetting(Refused):
 class SessionSettings:
     """The settings of one session; `own` are those of queries, the others PostgreSQL's.
 
+    `initial` and `startup` are what RESET leads back to, and `default_epsilon` is the policy's cost of a query that
+    states none.
+
     >>> settings = SessionSettings(Budget(1)).with_value("epsilon", "1/10").with_value("DateStyle", "ISO")
     >>> settings.shown("epsilon"), settings.shown("datestyle"), settings.shown("work_mem")
     ('1/10', 'ISO, MDY', '4MB')
@@ -100,6 +104,8 @@ class SessionSettings:
     own: QuerySettings = field(default_factory=QuerySettings)
     initial: QuerySettings = field(default_factory=QuerySettings)
     changed: Mapping[str, str] = field(default_factory=dict)
+    startup: Mapping[str, str] = field(default_factory=dict)
+    default_epsilon: Fraction | None = None
 
     def with_value(self, name: str, value: str | None) -> "SessionSettings":
         """Return the settings after SET; after RESET if the value is None."""
@@ -111,19 +117,19 @@ class SessionSettings:
         if name not in DEFAULTS:
             raise unknown_setting(name)
         if value is None:
-            return replace(self, changed={key: each for key, each in self.changed.items() if key != name})
+            others = {key: each for key, each in self.changed.items() if key != name}
+            return replace(self, changed=others | {key: each for key, each in self.startup.items() if key == name})
         if name in _FIXED and value != self.shown(name):
             raise Refused(f'{name}: parameter "{name}" cannot be changed.')
         return replace(self, changed={**self.changed, name: _checked(name, value)})
 
     def reset(self) -> "SessionSettings":
         """Return the settings after RESET ALL."""
-        fixed = {name: value for name, value in self.changed.items() if name in _FIXED}
-        return replace(self, own=self.initial, changed=fixed)
+        return replace(self, own=self.initial, changed=dict(self.startup))
 
     def as_initial(self) -> "SessionSettings":
         """Return settings to which RESET leads back."""
-        return replace(self, initial=self.own)
+        return replace(self, initial=self.own, startup=self.changed)
 
     def with_user(self, name: str) -> "SessionSettings":
         """Return the settings of a session of this user."""
@@ -133,7 +139,7 @@ class SessionSettings:
         """Return a setting as SHOW does; None if it is one of ours and not set."""
         name = name.lower()
         if own := own_setting(name):
-            return shown_value(self.own, own, None)
+            return shown_value(self.own, own, self.default_epsilon)
         if name not in DEFAULTS:
             raise unknown_setting(name)
         return self.changed.get(name, DEFAULTS[name])

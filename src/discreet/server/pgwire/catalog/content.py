@@ -136,7 +136,7 @@ def _collation_row(oid: int, name: str, provider: str) -> Row:
 
 def _relation_rows(source: CatalogSource, numbers: Mapping[str, int]) -> Iterator[Row]:
     own = {table.name: table for table in source.declared}
-    children = {name for table in source.declared for name in _referenced_tables(table)}
+    linked = {name for table in source.declared for name in _linked_tables(table)}
     for name, oid in numbers.items():
         width = len(own[name].columns) if name in own else len(relations()[name])
         yield {
@@ -151,7 +151,7 @@ def _relation_rows(source: CatalogSource, numbers: Mapping[str, int]) -> Iterato
             "relreplident": "d",
             "reltuples": -1.0,
             "relispopulated": True,
-            "relhastriggers": name in children,
+            "relhastriggers": name in linked,  # by which psql knows that there are foreign keys
             **dict.fromkeys(("reltype", "reloftype", "relfilenode", "reltablespace", "reltoastrelid", "relpages"), 0),
             **dict.fromkeys(("relallvisible", "relchecks", "relrewrite", "relfrozenxid", "relminmxid"), 0),
             **dict.fromkeys(("relhasindex", "relisshared", "relhasrules", "relhassubclass", "relispartition"), False),
@@ -222,8 +222,10 @@ def _column_text(row: Row) -> str:
     return "; ".join(parts)
 
 
-def _referenced_tables(table: DeclaredTable) -> Iterator[str]:
+def _linked_tables(table: DeclaredTable) -> Iterator[str]:
+    """Yield a table and those that it refers to, if it refers to any."""
     for _, other, _ in _references(table):
+        yield table.name
         yield other
 
 

@@ -1,7 +1,7 @@
 """A locked DuckDB in memory that holds the catalog of one set of tables, and nothing else."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -68,9 +68,16 @@ class CatalogEngine:
 
     def run(self, sql: str) -> CatalogResult:
         """Run a translated query, within limits on rows, memory and time; Refused if it fails."""
+        return self._run(sql, lambda relation: relation)
+
+    def shape(self, sql: str) -> CatalogResult:
+        """Return the columns of a translated query, without its rows."""
+        return self._run(sql, lambda relation: relation.limit(0))
+
+    def _run(self, sql: str, change: Callable[[duckdb.DuckDBPyRelation], duckdb.DuckDBPyRelation]) -> CatalogResult:
         session = self._database.cursor()
         try:
-            result = session.sql(sql)
+            result = change(session.sql(sql))
             return CatalogResult(tuple(result.columns), _read_limited(result.to_arrow_reader(_BATCH)))
         except (duckdb.Error, pa.ArrowException):
             _LOG.info("a query on the catalog failed", exc_info=True)

@@ -46,9 +46,12 @@ MACRO_OF: Mapping[str, tuple[str, int]] = {
 }
 _TRUE, _FALSE, _NO_TEXT, _ZERO = "TRUE", "FALSE", "CAST(NULL AS VARCHAR)", "CAST(0 AS BIGINT)"
 _NO_NUMBER = "CAST(NULL AS UINTEGER)"
+_KINDS = (
+    *("table", "type", "function", "collation", "opclass", "operator", "statistics_obj", "conversion", "opfamily"),
+    *("ts_config", "ts_dict", "ts_parser", "ts_template"),
+)
 CONSTANTS: Mapping[str, str] = {
-    **dict.fromkeys((f"pg_{kind}_is_visible" for kind in ("table", "type", "function", "collation")), _TRUE),
-    **dict.fromkeys((f"pg_{kind}_is_visible" for kind in ("opclass", "operator", "statistics_obj")), _TRUE),
+    **dict.fromkeys((f"pg_{kind}_is_visible" for kind in _KINDS), _TRUE),
     **dict.fromkeys(("pg_relation_is_publishable", "pg_is_in_recovery", "pg_is_other_temp_schema"), _FALSE),
     **dict.fromkeys(("row_security_active", "pg_try_advisory_lock"), _FALSE),
     **dict.fromkeys(("pg_get_expr", "pg_get_indexdef", "pg_get_triggerdef", "pg_get_viewdef"), _NO_TEXT),
@@ -65,7 +68,7 @@ CONSTANTS: Mapping[str, str] = {
     "pg_advisory_unlock_all": "''",
     "array_lower": "1",
 }
-# Functions that return rows, with the names of their columns; here they have none.
+# Functions that return rows, with the names of their columns; here they have none, except for some keywords.
 EMPTY_TABLES: Mapping[str, tuple[str, ...]] = {
     "pg_partition_ancestors": ("relid",),
     "pg_partition_tree": ("relid", "parentrelid", "isleaf", "level"),
@@ -73,6 +76,7 @@ EMPTY_TABLES: Mapping[str, tuple[str, ...]] = {
     "pg_options_to_table": ("option_name", "option_value"),
     "aclexplode": ("grantor", "grantee", "privilege_type", "is_grantable"),
 }
+KEYWORDS = ("analyse", "ilike", "isnull", "limit", "notnull", "offset", "within")  # beyond the standard's
 PRIVILEGES = frozenset(
     f"has_{kind}_privilege" for kind in ("table", "any_column", "column", "schema", "database", "sequence", "function")
 ) | {"pg_has_role"}

@@ -1,7 +1,7 @@
 """Rewrite a checked query on the catalog: names and functions of PostgreSQL become those of the private DuckDB."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -13,11 +13,14 @@ from discreet.server.pgwire.catalog.functions import (
     CONSTANTS,
     EMPTY_TABLES,
     GRANTED,
+    KEYWORDS,
     MACRO_OF,
     PRIVILEGES,
 )
 from discreet.server.pgwire.catalog.relations import CATALOG, INFORMATION, relations
-from discreet.server.pgwire.catalog.type_rows import type_numbers
+from discreet.server.pgwire.catalog.type_rows import FUNCTION_COLUMNS, type_numbers
+from discreet.server.pgwire.parameter_values import read_parameter
+from discreet.server.pgwire.pg_types import TEXT
 from discreet.server.pgwire.settings import SERVER_VERSION
 
 VERSION_TEXT = f"PostgreSQL {SERVER_VERSION} (Discreet)"
@@ -26,7 +29,7 @@ SESSION_NODES = (
     *(exp.CurrentUser, exp.SessionUser, exp.CurrentSchema, exp.CurrentSchemas, exp.CurrentDatabase),
     *(exp.CurrentCatalog, exp.CurrentVersion),
 )
-_ARRAY = re.compile(r"\{([^{}\"\\]*)\}")
+_ARRAY = re.compile(r"\{[^{}]*\}")
 _TYPES = {
     **dict.fromkeys(("text", "name", "char", "bpchar", "varchar", "json", "jsonb", "unknown", "uuid"), "VARCHAR"),
     **dict.fromkeys(("regproc", "regprocedure", "xid"), "VARCHAR"),
@@ -40,6 +43,7 @@ _TYPES = {
     **dict.fromkeys(("date", "time", "timestamp", "timestamptz", "interval")),
     "oid": "UINTEGER",
 }
+_NO_FUNCTION = "-"
 REG_TYPES = ("regclass", "regtype", "regnamespace", "regrole", "regproc", "regprocedure")
 
 
@@ -200,11 +204,14 @@ class Translation:
         return _cast_to(exp.Literal.number(numbers[name]), "UINTEGER")
 
     def _with_arrays(self, node: exp.Expr) -> exp.Expr:
-        """Read '{1,2}' as an array where it is compared with one."""
+        """Read '{1,2}' as an array where it is compared with one, and 0 as the name of no function."""
         for part in ("this", "expression"):
             value = node.args.get(part)
             if isinstance(value, exp.Literal) and value.is_string and _ARRAY.fullmatch(value.name):
                 node.set(part, _as_array(value))
+            other = node.args.get("this" if part == "expression" else "expression")
+            if isinstance(value, exp.Literal) and not value.is_string and _is_function_name(other):
+                node.set(part, exp.Literal.string(_NO_FUNCTION))
         return node
 
     def _current_schemas(self, implicit: exp.Expr) -> exp.Expr:
@@ -247,6 +254,10 @@ class Translation:
         raise unsupported(f"function {name}")
 
 
+def _is_function_name(node: exp.Expr | None) -> bool:
+    return isinstance(node, exp.Column) and node.name in FUNCTION_COLUMNS
+
+
 def _inner(node: exp.Expr) -> exp.Expr:
     inner: exp.Expr = node.this
     return inner
@@ -259,15 +270,22 @@ def _constant(node: exp.Expr) -> exp.Expr:
 
 
 def _empty_table(node: exp.Table) -> exp.Expr | None:
-    """Return a table without rows for a function in FROM that has none here; None for anything else."""
+    """Return the table that a function in FROM is here, nearly always without rows; None for other functions."""
     name = node.this.name.lower() if isinstance(node.this, exp.Anonymous) else ""
     if name not in EMPTY_TABLES:
         return None
     alias = node.args.get("alias")
     given = [column.name for column in alias.columns] if alias else []
     columns = [*given, *EMPTY_TABLES[name][len(given) :]]
-    empty = exp.select(*(exp.alias_(exp.null(), column, quoted=True) for column in columns)).where(exp.false())
-    return empty.subquery(alias.this.name if alias else name)
+    if name == "pg_get_keywords":
+        words = [_row_of_nulls(columns, first=exp.Literal.string(word)) for word in KEYWORDS]
+        return exp.union(*words, distinct=False).subquery(alias.this.name if alias else name)
+    return _row_of_nulls(columns).where(exp.false()).subquery(alias.this.name if alias else name)
+
+
+def _row_of_nulls(columns: Sequence[str], first: exp.Expr | None = None) -> exp.Select:
+    values = [first or exp.null(), *(exp.null() for _ in columns[1:])]
+    return exp.select(*(exp.alias_(value, name, quoted=True) for value, name in zip(values, columns, strict=True)))
 
 
 def _without_alias(node: exp.Table) -> exp.Table:
@@ -280,10 +298,11 @@ def _cast_to(value: exp.Expr, kind: str) -> exp.Expr:
 
 
 def _as_array(value: exp.Expr) -> exp.Expr:
-    found = _ARRAY.fullmatch(value.name) if isinstance(value, exp.Literal) and value.is_string else None
-    return value if found is None else exp.Array(expressions=list(_elements(found[1])))
+    if not (isinstance(value, exp.Literal) and value.is_string and _ARRAY.fullmatch(value.name)):
+        return value
+    elements = read_parameter(value.name.encode(), TEXT.array_oid, 0)
+    return exp.Array(expressions=[exp.null() if each is None else _element(each) for each in elements])
 
 
-def _elements(text: str) -> Iterator[exp.Expr]:
-    for word in filter(None, (word.strip() for word in text.split(","))):
-        yield exp.Literal.number(word) if word.isdecimal() else exp.Literal.string(word)
+def _element(text: str) -> exp.Expr:
+    return exp.Literal.number(text) if text.isdecimal() else exp.Literal.string(text)

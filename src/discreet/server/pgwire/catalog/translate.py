@@ -30,6 +30,7 @@ _SESSION_FUNCTIONS = (
 )
 _MAX_SERIES = 10_000
 _NO_TITLE = "?column?"
+_NAMES = {"group_concat": "string_agg", "logical_and": "bool_and", "logical_or": "bool_or"}
 
 
 def is_catalog_query(tree: exp.Expr, own_tables: frozenset[str]) -> bool:
@@ -114,5 +115,6 @@ def _title(node: exp.Expr) -> str:
             inner = _title(node.this)
             return type_name(node.to) if inner == _NO_TITLE else inner
         case exp.Func() if not isinstance(node, exp.Binary | exp.Connector):
-            return str(node.meta.get("name", "")).rpartition(".")[2] or node.sql_name().lower()
+            name = str(node.meta.get("name", "")).rpartition(".")[2] or node.sql_name().lower()
+            return _NAMES.get(name, name)
     return _NO_TITLE

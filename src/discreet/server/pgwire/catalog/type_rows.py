@@ -47,6 +47,8 @@ _CATEGORIES = {
     "A": ("int2vector", "oidvector"),
 }
 _UNDERSCORED = ("date", "time", "timestamp", "timestamptz", "interval", "numeric", "json", "jsonb", "uuid", "void")
+_ABSENT = ("typsubscript", "typmodin", "typmodout", "typanalyze")
+FUNCTION_COLUMNS = frozenset({"typinput", "typoutput", "typreceive", "typsend", *_ABSENT})
 TEXT_TYPES = ("text", "name", "bpchar", "varchar")
 Row = dict[str, Any]
 
@@ -113,10 +115,7 @@ def _type_row(oid: int, name: str, size: int, category: str, functions: str) -> 
         "typtypmod": -1,
         "typndims": 0,
         "typcollation": 100 if category == "S" else 0,
-        "typsubscript": "-",
-        "typmodin": "-",
-        "typmodout": "-",
-        "typanalyze": "-",
+        **dict.fromkeys(_ABSENT, "-"),
         **names,
         **ends,
     }
