@@ -397,12 +397,11 @@ def test_an_idle_connection_takes_little_memory(tmp_path, is_encrypted):
     tls = certificate(tmp_path) if is_encrypted else None
     with running(tls=tls, limits=ConnectionLimits(connections=1000, per_person=1000)) as found:
         url = found.url().replace("disable", "require") if is_encrypted else found.url()
-        client = subprocess.Popen([sys.executable, "-c", IDLE, url], stdin=-1, stdout=-1, text=True)
         sizes = []
-        for _ in range(2):
-            client.stdout.readline()
-            sizes.append(int(Path("/proc/self/statm").read_text().split()[1]) * 4096)
-            client.stdin.write("\n")
-            client.stdin.flush()
-        client.wait()
+        with subprocess.Popen([sys.executable, "-c", IDLE, url], stdin=-1, stdout=-1, text=True) as client:
+            for _ in range(2):
+                client.stdout.readline()
+                sizes.append(int(Path("/proc/self/statm").read_text().split()[1]) * 4096)
+                client.stdin.write("\n")
+                client.stdin.flush()
     assert (sizes[1] - sizes[0]) / 200 < 100_000
