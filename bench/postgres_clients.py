@@ -3,11 +3,19 @@
 Clients are processes that speak the protocol by libpq, so that what they take themselves is small, and told apart.
 """
 
+import json
+import statistics
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
-IDLE = 500  # connections
+import psycopg
+
+import discreet as dc
+from discreet.policy import Policy
+
+IDLE = 70  # connections of one person, who may have 100
 CLIENT = """
 import json, sys, time
 import psycopg
@@ -38,11 +46,27 @@ def cpu_seconds(process):
 
 def measure(server, sql, clients, requests):
     """Print one line for each kind of request, the overhead over the curator, and the memory of idle connections."""
-    for name, prepared in (("simple", None), ("prepared", True)):
-        show(f"pg stored, {name}", *ask_many(server, sql, clients, requests, prepared))
-    one = ask_many(server, sql, 1, requests, None)
-    show("pg stored, 1 client", *one)
-    print(f"idle connection    {idle_bytes(server) / 1e3:,.0f} kB")
+    for name, is_prepared in (("simple", None), ("prepared", True)):
+        show(f"pg, {name}", *ask_many(server, sql, clients, requests, is_prepared))
+    alone = ask_many(server, sql, 1, requests, None)
+    show("pg, one client", *alone)
+    own = ask_curator(server.policy, sql, requests)
+    more = 1e3 * (statistics.median(alone[0]) - own)
+    print(f"overhead over Curator.ask: median {more:.1f} ms, of {1e3 * own:.1f} ms for a stored answer")
+    print(f"memory of an idle connection: {idle_bytes(server) / 1e3:,.0f} kB")
+
+
+def ask_curator(path, sql, requests):
+    """Return the median time of a stored answer from a curator in this process."""
+    memory = Policy.load(path)
+    memory = replace(memory, data=memory.data.model_copy(update={"ledger": ":memory:"}))
+    times = []
+    with dc.open(memory) as curator:
+        for _ in range(requests):
+            start = time.perf_counter()
+            curator.ask(sql, epsilon="0.1").with_margins()
+            times.append(time.perf_counter() - start)
+    return statistics.median(times)
 
 
 def show(kind, times, seconds, server_cpu, client_cpu):
@@ -57,8 +81,6 @@ def show(kind, times, seconds, server_cpu, client_cpu):
 
 def ask_many(server, sql, clients, requests, prepared):
     """Ask the same question from several processes; return the times, and the CPU time of the server and clients."""
-    import json
-
     arguments = json.dumps([url_of(server), sql, requests // clients, prepared])
     started = [
         subprocess.Popen(
@@ -78,13 +100,18 @@ def ask_many(server, sql, clients, requests, prepared):
 
 
 def idle_bytes(server):
-    """Return by how much the server grows for each connection that is logged in and does nothing."""
-    import psycopg
-
-    first = [psycopg.connect(url_of(server)) for _ in range(20)]
+    """Return by how much the server grows for each connection that is logged in, has asked, and does nothing more."""
+    first = [connected(server) for _ in range(20)]
     before = server.resident_bytes()
-    more = [psycopg.connect(url_of(server)) for _ in range(IDLE // 10)]
+    more = [connected(server) for _ in range(IDLE)]
     after = server.resident_bytes()
     for connection in (*first, *more):
         connection.close()
     return (after - before) / len(more)
+
+
+def connected(server):
+    connection = psycopg.connect(url_of(server))
+    connection.execute("SELECT 1")
+    connection.commit()
+    return connection

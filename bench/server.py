@@ -44,9 +44,10 @@ def main(clients="8", requests="400"):
 
 @dataclass(frozen=True)
 class TownServer:
-    """A running server: its process, its ports, and the token of its analyst."""
+    """A running server: its process, its policy, its ports, and the token of its analyst."""
 
     process: subprocess.Popen
+    policy: Path
     http: int
     pg: int
     token: str
@@ -72,7 +73,7 @@ def serving_town():
         start = time.perf_counter()
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=folder) as process:
             ports = [int(port) for port in re.findall(r"127\.0\.0\.1:(\d+)", process.stderr.readline())]
-            yield TownServer(process, *ports, token, time.perf_counter() - start)
+            yield TownServer(process, path, *ports, token, time.perf_counter() - start)
             process.send_signal(signal.SIGTERM)
 
 

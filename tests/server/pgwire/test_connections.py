@@ -7,8 +7,11 @@ import logging
 import socket
 import ssl
 import struct
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -30,6 +33,7 @@ from wire_client import (
 
 from discreet.kernel.errors import PolicyError
 from discreet.server.people.person import Role
+from discreet.server.pgwire.encryption import Encryption
 from discreet.server.pgwire.hub import ConnectionLimits
 from discreet.server.pgwire.listener import PgServer
 from discreet.server.pgwire.protocol import MAX_MESSAGE
@@ -37,6 +41,16 @@ from discreet.server.pgwire.replies import message
 from discreet.server.tls import ListenAddress, TlsFiles
 
 ONE = query("SELECT 1")
+IDLE = """
+import sys, psycopg
+connections = []
+for count in (50, 200):
+    for _ in range(count):
+        connections.append(psycopg.connect(sys.argv[1], autocommit=True))
+        connections[-1].execute("SELECT relname FROM pg_class").fetchall()
+    print("ready", flush=True)
+    sys.stdin.readline()
+"""
 
 
 def certificate(folder):
@@ -354,3 +368,40 @@ def test_a_broken_series_is_skipped_until_sync(wire):
     assert kinds(found) == "EZ"
     assert error_of(found)["C"] == "42601"
     assert kinds(client.replies()) == "12DCZ"
+
+
+def test_what_comes_with_the_end_of_encryption_is_read(tmp_path):
+    context = certificate(tmp_path).context()
+    client_context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client_context.check_hostname, client_context.verify_mode = False, ssl.CERT_NONE
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client, server = client_context.wrap_bio(incoming, outgoing), Encryption(context)
+    for _ in range(3):
+        with contextlib.suppress(ssl.SSLWantReadError):
+            client.do_handshake()
+        assert server.receive(outgoing.read()) == b""
+        incoming.write(server.encrypt(b""))
+    incoming.write(server.encrypt(b"answer"))
+    assert client.read() == b"answer"
+    client.write(b"question")
+    with contextlib.suppress(ssl.SSLError):
+        client.unwrap()
+    assert server.receive(outgoing.read()) == b"question"
+    with pytest.raises(ssl.SSLError):
+        Encryption(context).receive(b"not TLS at all")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("is_encrypted", [False, True], ids=["plain", "encrypted"])
+def test_an_idle_connection_takes_little_memory(tmp_path, is_encrypted):
+    tls = certificate(tmp_path) if is_encrypted else None
+    with running(tls=tls, limits=ConnectionLimits(connections=1000, per_person=1000)) as found:
+        url = found.url().replace("disable", "require") if is_encrypted else found.url()
+        sizes = []
+        with subprocess.Popen([sys.executable, "-c", IDLE, url], stdin=-1, stdout=-1, text=True) as client:
+            for _ in range(2):
+                client.stdout.readline()
+                sizes.append(int(Path("/proc/self/statm").read_text().split()[1]) * 4096)
+                client.stdin.write("\n")
+                client.stdin.flush()
+    assert (sizes[1] - sizes[0]) / 200 < 100_000

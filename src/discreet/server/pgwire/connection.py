@@ -13,6 +13,7 @@ from discreet.server.event_log import log_event
 from discreet.server.people.person import Person
 from discreet.server.people.token_secrets import ScramVerifier
 from discreet.server.pgwire import replies
+from discreet.server.pgwire.encryption import Encryption
 from discreet.server.pgwire.errors import WireError, error_fields
 from discreet.server.pgwire.hub import Hub
 from discreet.server.pgwire.messages import (
@@ -49,7 +50,8 @@ class PgConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._arrived, self._writable = asyncio.Event(), asyncio.Event()
         self._writable.set()
-        self._is_lost = self._is_encrypted = False
+        self._is_lost = False
+        self._encryption: Encryption | None = None
         self._scope: asyncio.Timeout | None = None  # around the message that is being handled
         self._cause = _TIMED_OUT
         self._task: asyncio.Task[None] | None = None
@@ -60,16 +62,23 @@ class PgConnection(asyncio.Protocol):
     # What the event loop calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin to serve a new connection; TLS calls it again."""
+        """Begin to serve a new connection."""
         self._transport = cast("asyncio.Transport", transport)
-        if self._task is None:
-            self._transport.set_write_buffer_limits(high=1 << 16)
-            self._task = asyncio.get_running_loop().create_task(self._run())
+        self._transport.set_write_buffer_limits(high=1 << 16)
+        self._task = asyncio.get_running_loop().create_task(self._run())
 
     def data_received(self, data: bytes) -> None:
         """Take bytes; a client that sends faster than it is answered has to wait."""
+        assert self._transport is not None
+        if self._encryption is not None:
+            try:
+                data = self._encryption.receive(data)
+            except ssl.SSLError:
+                self._transport.abort()
+                return
+            self._transport.write(self._encryption.encrypt(b""))
         self._protocol.receive(data)
-        if self._protocol.buffered > 2 * MAX_MESSAGE and self._transport:
+        if self._protocol.buffered > 2 * MAX_MESSAGE:
             self._transport.pause_reading()
         self._arrived.set()
 
@@ -134,7 +143,7 @@ class PgConnection(asyncio.Protocol):
             if not self._is_stopping:
                 raise
             await self._end(WireError("57P01", "terminating connection because the server is shutting down."))
-        except (TimeoutError, ConnectionError, ssl.SSLError):
+        except (TimeoutError, ConnectionError):
             pass  # the client is gone, or too slow
         except Exception as error:  # noqa: BLE001 - one connection must not end the others; the owner's log has it
             await self._end(error)
@@ -168,24 +177,19 @@ class PgConnection(asyncio.Protocol):
 
     async def _encrypt(self, *, is_tls: bool) -> None:
         context = self._hub.tls
-        if not is_tls or context is None or self._is_encrypted:
+        if not is_tls or context is None or self._encryption is not None:
             await self._send(replies.TLS_REFUSED)
             return
         if self._protocol.buffered:
             raise ProtocolViolation("data came before encryption began")  # somebody may have put it there
-        assert self._transport is not None
-        self._transport.pause_reading()
         await self._send(replies.TLS_ACCEPTED)
-        loop = asyncio.get_running_loop()
-        encrypted = await loop.start_tls(self._transport, self, context, server_side=True)
-        if encrypted is None:
-            raise ConnectionResetError
-        self._transport, self._is_encrypted = encrypted, True
-        encrypted.set_write_buffer_limits(high=1 << 16)
+        if self._protocol.buffered:
+            raise ProtocolViolation("data came before encryption began")
+        self._encryption = Encryption(context)
 
     async def _greet(self, startup: StartupMessage) -> Session:
         """Authenticate, and tell the client about the session."""
-        if self._hub.tls is not None and not self._is_encrypted and not self._hub.is_local:
+        if self._hub.tls is not None and self._encryption is None and not self._hub.is_local:
             raise WireError("28000", "connections without encryption are not accepted here. Use sslmode=require.")
         unknown = [name for name in startup.parameters if name.startswith("_pq_.")]
         if startup.minor or unknown:
@@ -301,7 +305,8 @@ class PgConnection(asyncio.Protocol):
         """Write a reply, and wait while the client does not read."""
         if self._is_lost or self._transport is None or self._transport.is_closing():
             raise ConnectionResetError
-        self._transport.write(self._protocol.send(reply))
+        data = self._protocol.send(reply)
+        self._transport.write(data if self._encryption is None else self._encryption.encrypt(data))
         if not self._writable.is_set():
             try:
                 async with asyncio.timeout(self._hub.limits.reading):
