@@ -41,7 +41,7 @@ def roc_figure(results: Sequence[AttackResult]) -> Any:
     figure, (left, right) = panels(2)
     with style():
         for result in results:
-            draw_roc_curve(left, result)
+            draw_roc_curve(left, result, result.curve)
             shares = [share.value for share in result.exposure.deciles] if result.exposure is not None else []
             right.plot(range(1, len(shares) + 1), shares, "o-", color=DEFENCE_COLOURS[result.defence], ms=3)
         draw_epsilon_bound(left, results[-1])

@@ -32,7 +32,6 @@ __all__ = [  # all that a module of an attack needs
     "NOTHING",
     "OWN",
     "Attack",
-    "AttackOutcome",
     "AttackResult",
     "BitEvidence",
     "DefenceChoice",
@@ -80,22 +79,6 @@ def releases_in_order(descriptions: Sequence[str], makers: Sequence[Callable[...
 
 
 @dataclass(frozen=True)
-class AttackOutcome:
-    """What a game has shown: the evidence, further numbers by name, and who was hit, with their rarity."""
-
-    metric: str
-    evidence: AttackEvidence
-    details: Mapping[str, Any]
-    guessing: float | None = None
-    hit: Any = None
-    rarity: Any = None
-    rarity_label: str = "rare values"
-    labels: Sequence[object] = ()
-    delta: float | None = None  # where the bound differs from the claimed delta
-    draw: Callable[[Any], None] | None = None
-
-
-@dataclass(frozen=True)
 class Game:
     """One run of an attack: its checked arguments, its random generator, and what the defence releases."""
 
@@ -117,6 +100,30 @@ class Game:
         make = self.attack.own if kind == OWN else self.attack.releases[kind].make
         return make(self, *world)
 
+    def result(  # noqa: PLR0913 - what a game may show
+        self,
+        metric: str,
+        evidence: AttackEvidence,
+        details: Mapping[str, Any],
+        *,
+        guessing: float | None = None,
+        hit: Any = None,
+        rarity: Any = None,
+        rarity_label: str = "rare values",
+        labels: Sequence[object] = (),
+        delta: float | None = None,
+        draw: Callable[[Any], None] | None = None,
+    ) -> AttackResult:
+        """Return what the game has shown: the evidence, further numbers, and who was hit, by rarity.
+
+        A `delta` is given where the bound differs from the claimed one.
+        """
+        exposure = None
+        if hit is not None:
+            exposure = exposure_by_rarity(rarity, hit, labels=labels, rarity_label=rarity_label)
+        allowed, name = float(self.delta) if delta is None else delta, self.attack.name
+        return AttackResult(name, self.defence, metric, evidence, guessing, details, exposure, allowed, draw)
+
     def ask_user(self, *arguments: Any) -> Any:
         """Return what the user's own defence returns."""
         if self.defence.user_function is None:
@@ -128,8 +135,8 @@ class Game:
 class Attack:
     """One attack: its public function, its data, what each defence releases, and the game.
 
-    `play` turns a game into its outcome; `own` is what a user's function as defence releases. `settings` checks the
-    arguments other than the common ones, and `comparison` are the settings with which all defences face the same game.
+    `play` plays the game; `own` is what a user's function as defence releases. `settings` checks the arguments other
+    than the common ones, and `comparison` are the settings with which all defences face the same game.
     """
 
     function: Callable[..., AttackResult]
@@ -138,7 +145,7 @@ class Attack:
     data: Source
     releases: Mapping[str, DefenceRelease]  # for "nothing", "easy" and "curator"
     own: Callable[..., Any]
-    play: Callable[[Game], AttackOutcome]
+    play: Callable[[Game], AttackResult]
     settings: Mapping[str, Check] = field(default_factory=dict)
     default_delta: Number = 0  # the curator's
     comparison: Mapping[str, Any] = field(default_factory=dict)
@@ -168,22 +175,7 @@ class Attack:
         checked = SimpleNamespace(**{name: self.settings[name](value, name) for name, value in settings.items()})
         rng = rng.spawn(1)[0] if self.is_independent else rng
         record = self.data.simulate(rng) if data is None else require_type(data, self.data.records, self.data.written)
-        outcome = self.play(Game(self, record, parsed, delta, rng, checked))
-        return AttackResult(
-            attack=self.name,
-            against=parsed,
-            metric=outcome.metric,
-            evidence=outcome.evidence,
-            guessing=outcome.guessing,
-            details=outcome.details,
-            exposure=None
-            if outcome.hit is None
-            else exposure_by_rarity(
-                outcome.rarity, outcome.hit, labels=outcome.labels, rarity_label=outcome.rarity_label
-            ),
-            delta=float(delta) if outcome.delta is None else outcome.delta,
-            draw=outcome.draw,
-        )
+        return self.play(Game(self, record, parsed, delta, rng, checked))
 
 
 def whole(minimum: int) -> Check:

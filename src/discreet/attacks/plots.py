@@ -7,7 +7,8 @@ import numpy as np
 
 from discreet.attacks.defences import epsilon_text
 from discreet.attacks.evidence import exp_epsilon
-from discreet.attacks.result import AttackResult, format_value, percent
+from discreet.attacks.result import AttackResult, ExposureByRarity, format_value, percent
+from discreet.attacks.scores import RocCurve
 from discreet.plotting import (
     BLUE,
     GREY,
@@ -37,12 +38,12 @@ def result_figure(result: AttackResult) -> Any:
         if result.draw is not None:
             result.draw(axes[0])
         elif result.curve is not None:
-            draw_roc_curve(axes[0], result)
+            draw_roc_curve(axes[0], result, result.curve)
             draw_epsilon_bound(axes[0], result)
         else:
             draw_success(axes[0], result)
         if result.exposure is not None:
-            draw_exposure(axes[1], result)
+            draw_exposure(axes[1], result.exposure, DEFENCE_COLOURS[result.defence])
         add_legend(figure, axes, columns=3)
         name = result.attack.capitalize().replace("_", " ")
         set_title(figure, f"{name} against {defence_label(result)}: {result_headline(result)}")
@@ -78,11 +79,8 @@ def draw_success(axes: Any, result: AttackResult) -> None:
         axes.axhline(result.ceiling, color=INK, ls="--", lw=1, label=f"{epsilon_text(result.epsilon)} allows")
 
 
-def draw_roc_curve(axes: Any, result: AttackResult) -> None:
+def draw_roc_curve(axes: Any, result: AttackResult, curve: RocCurve) -> None:
     """Draw the ROC curve on logarithmic axes, because low false positive rates matter most."""
-    curve = result.curve
-    if curve is None:
-        raise TypeError(f"{result.attack} produces no scores, so there is no ROC curve")
     smallest_rate = 1 / max(curve.non_member_count, 2)
     axes.plot(
         np.maximum(curve.fpr, smallest_rate / 2),
@@ -106,16 +104,14 @@ def draw_epsilon_bound(axes: Any, result: AttackResult) -> None:
         axes.plot(fpr, allowed, color=INK, ls="--", lw=1, label=f"{epsilon_text(result.epsilon)} allows")
 
 
-def draw_exposure(axes: Any, result: AttackResult) -> None:
+def draw_exposure(axes: Any, exposure: ExposureByRarity, colour: str) -> None:
     """Draw success by decile of rarity, with intervals."""
-    if result.exposure is None:
-        raise TypeError(f"{result.attack} does not measure exposure by rarity")
-    shares = result.exposure.deciles
+    shares = exposure.deciles
     deciles, values = range(1, len(shares) + 1), np.array([share.value for share in shares])
     ends = np.array([share.interval() for share in shares])
-    axes.bar(deciles, values, color=DEFENCE_COLOURS[result.defence], alpha=0.85)
+    axes.bar(deciles, values, color=colour, alpha=0.85)
     axes.errorbar(deciles, values, yerr=np.abs(ends.T - values), fmt="none", ecolor=INK, lw=0.8)
-    label = textwrap.fill(f"deciles of people by rarity ({result.exposure.rarity_label}), rarest last", 40)
+    label = textwrap.fill(f"deciles of people by rarity ({exposure.rarity_label}), rarest last", 40)
     axes.set(xlabel=label, ylabel="success rate (95 % interval)", ylim=(0, 1.05))
     axes.set_xticks(list(deciles))
 

@@ -63,8 +63,10 @@ def array_or_object(value: Any) -> np.ndarray:
         return np.array(None)
 
 
-def finite_array(value: Any, shape: tuple[int, ...], returned_by: str) -> np.ndarray:
+def finite_array(value: Any, shape: tuple[int, ...], returned_by: str, *, may_withhold: bool = False) -> np.ndarray:
     """Return an array of finite numbers of this shape, or raise; -1 in the shape stands for any size.
+
+    NaN marks what a defence withheld, if it may.
 
     >>> finite_array([1, 2], (2,), "the defence").tolist()
     [1.0, 2.0]
@@ -84,22 +86,8 @@ def finite_array(value: Any, shape: tuple[int, ...], returned_by: str) -> np.nda
         raise TypeError(message) from None
     if array.ndim != len(shape) or any(has != size >= 0 for has, size in zip(array.shape, shape, strict=True)):
         raise ValueError(f"{returned_by} must return {expected}, not an array of shape {array.shape}")
-    if not np.isfinite(array).all():
+    if not (np.isfinite(array) | (may_withhold & np.isnan(array))).all():
         raise ValueError(f"{returned_by} must return {expected}, without NaN or infinity")
-    return array
-
-
-def array_with_gaps(value: Any, shape: tuple[int, ...], returned_by: str) -> np.ndarray:
-    """Return an array of this shape that a defence published; NaN marks values that it withheld.
-
-    >>> array_with_gaps([0.5, np.nan], (2,), "the defence").tolist()
-    [0.5, nan]
-    """
-    try:
-        array = np.asarray(value, float)
-    except (TypeError, ValueError):
-        return finite_array(value, shape, returned_by)  # raises with the right message
-    finite_array(np.where(np.isnan(array), 0, array), shape, returned_by)
     return array
 
 

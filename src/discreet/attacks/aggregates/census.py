@@ -20,7 +20,6 @@ from discreet.attacks.attack import (
     EASY,
     NOTHING,
     Attack,
-    AttackOutcome,
     AttackResult,
     DefenceChoice,
     DefenceRelease,
@@ -29,7 +28,7 @@ from discreet.attacks.attack import (
     Number,
 )
 from discreet.attacks.data.blocks import BLOCKS, Blocks
-from discreet.attacks.validation import array_with_gaps, integer_domain
+from discreet.attacks.validation import finite_array, integer_domain
 
 _SMALL_BLOCK_SIZE = 5
 Tables = dict[TraitPair, np.ndarray]  # block × first trait × second trait
@@ -57,7 +56,7 @@ def census(
     return ATTACK.run(data, defence, epsilon, random_state)
 
 
-def _play(game: Game) -> AttackOutcome:
+def _play(game: Game) -> AttackResult:
     blocks, published = game.data, game.release()
     prior = _public_prior(blocks, published)
     counts = reconstruct_blocks(published, blocks.sizes, prior)
@@ -67,7 +66,7 @@ def _play(game: Game) -> AttackOutcome:
         unlikely = replace(prior, rates=game.rng.permutation(1 / prior.rates))
         unlikely_counts = reconstruct_blocks(published, blocks.sizes, unlikely)
         details["blocks with a unique solution"] = float((counts == unlikely_counts).all(axis=1).mean())
-    return AttackOutcome(
+    return game.result(
         "of people reconstructed with all traits",
         # A coin decides who is counted, so a member and a non-member differ by adding or removing one person.
         # People of one block share its noise, but given the reconstruction their traits are independent.
@@ -138,7 +137,10 @@ def _user_tables(game: Game) -> Tables:
     shapes = {pair: (blocks.block_count, *(blocks.sizes[name] for name in pair)) for pair in blocks.trait_pairs}
     if not isinstance(returned, dict) or set(returned) != set(shapes):
         raise TypeError(f"the defence must return a dict of arrays with these shapes: {shapes}")
-    return {pair: array_with_gaps(returned[pair], shape, f"the defence, for {pair},") for pair, shape in shapes.items()}
+    return {
+        pair: finite_array(returned[pair], shape, f"the defence, for {pair},", may_withhold=True)
+        for pair, shape in shapes.items()
+    }
 
 
 def _details(blocks: Blocks, counts: np.ndarray, is_rebuilt: np.ndarray) -> dict[str, Any]:

@@ -22,7 +22,6 @@ from discreet.attacks.attack import (
     EASY,
     NOTHING,
     Attack,
-    AttackOutcome,
     AttackResult,
     DefenceChoice,
     DefenceRelease,
@@ -81,7 +80,7 @@ def membership(  # noqa: PLR0913 - all but the first by name only
     )
 
 
-def _play(game: Game) -> AttackOutcome:
+def _play(game: Game) -> AttackResult:
     panel = sample_attributes(game.data, game.settings.attributes, game.rng)
     samples = draw_study_samples(panel, game.settings.pool, game.settings.plays, game.rng)
     published, publisher = game.release(samples)
@@ -89,7 +88,7 @@ def _play(game: Game) -> AttackOutcome:
     threshold = np.quantile(evidence.non_members, 1 - _FALSE_POSITIVE_RATE, method="higher")
     details = _details(evidence, samples, published, panel)
     members = [(study, row) for study, play in enumerate(samples, 1) for row in range(len(play.members))]
-    return AttackOutcome(
+    return game.result(
         "of member/non-member pairs ranked correctly (AUC)",
         evidence,
         {**details, "statistic": game.settings.statistic, "published by": publisher},

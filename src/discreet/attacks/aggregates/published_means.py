@@ -10,7 +10,7 @@ import pyarrow as pa
 from discreet.attacks.attack import Game
 from discreet.attacks.data.panel import Panel
 from discreet.attacks.private_answers import ask_curator, noise_for
-from discreet.attacks.validation import array_with_gaps, integer_domain
+from discreet.attacks.validation import finite_array, integer_domain
 
 _TOTALS_SQL = "SELECT place, SUM(value) AS total FROM data GROUP BY place ORDER BY place"
 _TOLERANCE = 1e-9  # rounding error of a mean
@@ -104,7 +104,7 @@ def publish_user_means(game: Game, samples: Sequence[StudySample]) -> tuple[list
 
 
 def _user_means(game: Game, members: np.ndarray) -> np.ndarray:
-    means = array_with_gaps(game.ask_user(members.copy()), (members.shape[1],), "the defence")
+    means = finite_array(game.ask_user(members.copy()), (members.shape[1],), "the defence", may_withhold=True)
     shown, max_value = means[~np.isnan(means)], game.data.max_value
     if shown.size and not -_TOLERANCE <= shown.min() <= shown.max() <= 1 + _TOLERANCE:
         raise ValueError(

@@ -14,7 +14,6 @@ from discreet.attacks.attack import (
     EASY,
     NOTHING,
     Attack,
-    AttackOutcome,
     AttackResult,
     BitEvidence,
     DefenceChoice,
@@ -78,7 +77,7 @@ def reconstruct(  # noqa: PLR0913 - all but the first by name only
     )
 
 
-def _play(game: Game) -> AttackOutcome:
+def _play(game: Game) -> AttackResult:
     secrets, settings = game.data, game.settings
     if settings.noise and game.defence.kind != NOTHING:
         raise TypeError('noise applies only to defence="nothing": the other defences add their own error')
@@ -87,7 +86,7 @@ def _play(game: Game) -> AttackOutcome:
     is_right = guess_bits(subsets, answers, settings.method, secrets.bit_rate) == secrets.bits
     errors = answers - subset_oracles.exact_sums(secrets.bits)(subsets)
     answer_error = float(np.sqrt(np.mean(errors**2)))
-    return AttackOutcome(
+    return game.result(
         "of bits reconstructed",
         # The guarantee is for adding or removing a person, and here a bit is substituted. A person whose bit is not set
         # contributes to no answer, as if removed, so epsilon also bounds this game. The noise of an answer affects the

@@ -14,7 +14,6 @@ from discreet.attacks.attack import (
     EASY,
     NOTHING,
     Attack,
-    AttackOutcome,
     AttackResult,
     BitEvidence,
     DefenceChoice,
@@ -85,14 +84,14 @@ def membership_from_reconstruction(
     return _MEMBERSHIP.run(data, defence, epsilon, random_state, method=method)
 
 
-def _infer_membership(game: Game) -> AttackOutcome:
+def _infer_membership(game: Game) -> AttackResult:
     is_member = game.data.bits
     if is_member.all() or not is_member.any():
         raise ValueError("data must have both members (1) and non-members (0)")
     other_bits = game.rng.permutation(is_member)  # another secret with the same rate
     called_members, question_counts = _reconstruct_bits(game, is_member)
     evidence = EventEvidence.from_outcomes(called_members[is_member], called_members[~is_member])
-    return AttackOutcome(
+    return game.result(
         "of members identified",
         # Non-members contribute to no answer: a member and a non-member differ by adding or removing one person.
         evidence,
@@ -137,13 +136,13 @@ def reconstruction_from_membership(
     return _RECONSTRUCTION.run(data, defence, epsilon, random_state)
 
 
-def _reconstruct_secrets(game: Game) -> AttackOutcome:
+def _reconstruct_secrets(game: Game) -> AttackResult:
     study, means = game.data, game.release()
     scores = group_scores(study.values, means, study.rates)
     has_secret, share = study.secrets == 1, float(study.secrets.mean())
     group_sizes = np.array([1 - share, share]) * len(has_secret)
     is_right = likelier_in_second_group(scores, means, study.rates, group_sizes) == has_secret
-    return AttackOutcome(
+    return game.result(
         "of bits reconstructed",
         # Another secret moves a person from one group to the other: a removal and an addition.
         BitEvidence.from_guesses(is_right, has_secret, max(share, 1 - share), steps=2),

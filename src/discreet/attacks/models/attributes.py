@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.attacks.attack import Attack, AttackOutcome, DefenceChoice, EventEvidence, Game, Number
+from discreet.attacks.attack import Attack, AttackResult, DefenceChoice, EventEvidence, Game, Number
 from discreet.attacks.data.labelled_data import SENSITIVE, SensitiveAttributeData
 from discreet.attacks.models.adapters import EasyFix
 from discreet.attacks.models.difficulty import (
@@ -33,7 +33,7 @@ from discreet.attacks.models.target_models import (
     model_releases,
     user_service,
 )
-from discreet.attacks.result import MODEL, AttackResult
+from discreet.attacks.result import MODEL
 
 _FOLDS = 3
 
@@ -156,7 +156,7 @@ def attributes(  # noqa: PLR0913 - each is a setting of the game
     )
 
 
-def _play(game: Game) -> AttackOutcome:
+def _play(game: Game) -> AttackResult:
     check_people(game.data.people)
     candidates, background = (game.data.subset(half) for half in split_in_halves(game.data.people, game.rng))
     check_sensitive_column(background)
@@ -171,7 +171,7 @@ def _play(game: Game) -> AttackOutcome:
     oracle_right = log_odds.argmax(axis=2) == truth
     probability_of_truth = imputed[np.arange(len(truth)), truth.astype(int)]
     confidences = target_models.confidences(candidates.people.X)
-    return AttackOutcome(
+    return game.result(
         "of missing values inferred",
         EventEvidence.from_outcomes(is_right[is_member], is_right[~is_member]),
         {

@@ -13,7 +13,7 @@ from discreet.attacks.attack import (
     EASY,
     NOTHING,
     Attack,
-    AttackOutcome,
+    AttackResult,
     DefenceChoice,
     DefenceRelease,
     EventEvidence,
@@ -25,7 +25,7 @@ from discreet.attacks.data.dose_cohort import COHORT, DoseCohort
 from discreet.attacks.models.adapters import Predictor, checked_predictor
 from discreet.attacks.models.plots import draw_member_rates
 from discreet.attacks.private_answers import ask_curator
-from discreet.attacks.result import AttackResult, format_gain
+from discreet.attacks.result import format_gain
 from discreet.kernel.numbers import Number, as_integer
 
 _MIN_PATIENTS = 40  # both halves should have patients with every genotype
@@ -62,7 +62,7 @@ def correlation(  # noqa: PLR0913 - the common arguments and two settings
     return ATTACK.run(data, defence, epsilon, random_state, model=model, splits=splits)
 
 
-def _play(game: Game) -> AttackOutcome:
+def _play(game: Game) -> AttackResult:
     patients = game.data
     as_integer(len(patients), "the number of patients", _MIN_PATIENTS)
     prior = np.bincount(patients.genotype, minlength=3) / len(patients)  # public knowledge
@@ -74,7 +74,7 @@ def _play(game: Game) -> AttackOutcome:
     # varies up to 1.4 times as much as between different people. The implied epsilon accounts for it: each of the two
     # intervals has half of the error probability, so both hold together under any dependence.
     evidence = EventEvidence.from_outcomes(members_right, non_members_right)
-    return AttackOutcome(
+    return game.result(
         "of patients' genotypes inferred",
         evidence,
         _details(members_right, non_members_right, errors, rarity),

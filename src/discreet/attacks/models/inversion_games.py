@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.attacks.attack import AttackOutcome, EventEvidence, Game
+from discreet.attacks.attack import AttackResult, EventEvidence, Game
 from discreet.attacks.data.gallery import Gallery
 from discreet.attacks.models.image_inversion import QUERY_COUNT, ImagePrior, fit_image_prior, recover_images
 from discreet.attacks.models.plots import ImageMosaic
@@ -41,7 +41,7 @@ class RecoveredClasses:
     accuracy: float
 
 
-def invert_classes(game: Game) -> AttackOutcome:
+def invert_classes(game: Game) -> AttackResult:
     """Recover images of every class."""
     games = []
     for _ in track(range(game.settings.repeats), "classifiers"):
@@ -55,7 +55,7 @@ def invert_classes(game: Game) -> AttackOutcome:
     )
     setup, (first, _) = games[0]
     rarity = np.linalg.norm(setup.candidates.images - first.means[setup.candidates.labels], axis=1)
-    return AttackOutcome(
+    return game.result(
         "of people's own images recognised from the recovered images",
         # With independent draws, membership is the addition or removal of one person. Everybody is a member once and a
         # non-member once in each split; where the two classifiers disagree, the difference varies up to 1.4 times as
@@ -145,7 +145,7 @@ _SHOWN_PEOPLE = 10
 _PERSON_PRIOR_WEIGHT = 0.0  # a single person need not look typical
 
 
-def invert_people(game: Game) -> AttackOutcome:
+def invert_people(game: Game) -> AttackResult:
     """Recover images of single people."""
     games = [each for _ in track(range(game.settings.repeats), "classifiers") for each in _attack_both_splits(game)]
     people, real_images, pictures, enrolled, is_picked, rarity = (
@@ -153,7 +153,7 @@ def invert_people(game: Game) -> AttackOutcome:
     )
     shown = np.flatnonzero(enrolled)[:_SHOWN_PEOPLE]
     evidence = EventEvidence.from_outcomes(is_picked[enrolled], is_picked[~enrolled])
-    return AttackOutcome(
+    return game.result(
         f"of people picked out of {_DECOY_COUNT + 1} candidates by their recovered image",
         # Enrolment is drawn independently: a person who does not enrol leaves an empty class, which is the removal of
         # one person. A second classifier enrols those whom the first does not: everybody is a member once and a

@@ -11,7 +11,6 @@ from discreet.attacks.attack import (
     EASY,
     NOTHING,
     Attack,
-    AttackOutcome,
     AttackResult,
     DefenceChoice,
     DefenceRelease,
@@ -25,7 +24,7 @@ from discreet.attacks.models.adapters import Classifier, checked_classifier, red
 from discreet.attacks.models.inversion_games import PERSON_COUNT, invert_classes, invert_people
 
 _MIN_PEOPLE_PER_CLASS = 60  # a third is public, and each person is picked out of ten candidates
-_GAMES: dict[str, Callable[[Game], AttackOutcome]] = {"digits": invert_classes, "people": invert_people}
+_GAMES: dict[str, Callable[[Game], AttackResult]] = {"digits": invert_classes, "people": invert_people}
 
 
 def invert(  # noqa: PLR0913 - the common arguments and two settings
@@ -55,7 +54,7 @@ def invert(  # noqa: PLR0913 - the common arguments and two settings
     return ATTACK.run(data, defence, epsilon, random_state, classes=classes, repeats=repeats)
 
 
-def _play(game: Game) -> AttackOutcome:
+def _play(game: Game) -> AttackResult:
     _check_gallery(game.data)
     return _GAMES[game.settings.classes](game)
 

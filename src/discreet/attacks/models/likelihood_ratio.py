@@ -4,13 +4,13 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from discreet.attacks.attack import Attack, AttackOutcome, AttackResult, DefenceChoice, Game, Number, choice
+from discreet.attacks.attack import Attack, AttackResult, DefenceChoice, Game, Number, choice
 from discreet.attacks.data.labelled_data import LABELLED, LabelledData
 from discreet.attacks.models.adapters import EasyFix
 from discreet.attacks.models.difficulty import fit_levels, membership_log_odds, stabilise_variance, sum_confidences
 from discreet.attacks.models.membership_inference import (
     check_people,
-    membership_outcome,
+    membership_result,
     own_confidence,
     split_in_halves,
     train_models,
@@ -73,7 +73,7 @@ def likelihood_ratio(  # noqa: PLR0913 - each is a setting of the game
     )
 
 
-def _play(game: Game) -> AttackOutcome:
+def _play(game: Game) -> AttackResult:
     people, is_online = game.data, game.settings.shadowing == "online"
     check_people(people)
     halves = [np.arange(len(people))] * 2 if is_online else split_in_halves(people, game.rng)
@@ -87,7 +87,7 @@ def _play(game: Game) -> AttackOutcome:
         shadow_confidences = np.hstack([of_candidates, shadow_confidences])
         is_member = np.hstack([np.zeros_like(of_candidates, bool), is_member])
     scores = membership_odds(shadow_confidences, is_member, own_confidence(target_confidences, candidates.y))
-    return membership_outcome(game, candidates, target_models, target_confidences, scores)
+    return membership_result(game, candidates, target_models, target_confidences, scores)
 
 
 def membership_odds(

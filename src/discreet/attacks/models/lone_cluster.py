@@ -9,7 +9,6 @@ from discreet.attacks.attack import (
     CURATOR,
     NOTHING,
     Attack,
-    AttackOutcome,
     AttackResult,
     DefenceChoice,
     Game,
@@ -152,7 +151,7 @@ def lone_cluster(  # noqa: PLR0913 - all but the first by name only
     )
 
 
-def _play(game: Game) -> AttackOutcome:
+def _play(game: Game) -> AttackResult:
     city, settings, kind = game.data, game.settings, game.defence.kind
     _check_sizes(city, settings.components, settings.people, float(settings.radius))
     rows = settings.planted if settings.planted is not None else 0 if kind == NOTHING else MIN_COMPONENT_SIZE - 1
@@ -162,7 +161,7 @@ def _play(game: Game) -> AttackOutcome:
         places, planted = _draw_places(city, settings.people, is_member, rows, game.rng)
         mixture = game.release(places, int(game.rng.integers(2**31)))
         plays.append(_MixturePlay(is_member, mixture, planted, settings.people))
-    return _outcome(city, plays, float(settings.radius))
+    return _result(game, plays, float(settings.radius))
 
 
 def _check_sizes(city: City, components: int, people: int, radius: float) -> None:
@@ -198,14 +197,15 @@ def _draw_places(
     return np.concatenate([crowd, city.loners[is_member], planted.reshape(-1, 2)]), PlantedRows(assumed_places, planted)
 
 
-def _outcome(city: City, plays: list[_MixturePlay], radius: float) -> AttackOutcome:
+def _result(game: Game, plays: list[_MixturePlay], radius: float) -> AttackResult:
+    city = game.data
     is_member, rows = np.array([play.is_member for play in plays]), plays[0].planted.rows_per_person
     misses = np.array([_miss_distances(play, city) for play in plays])
     assumed = np.array([np.linalg.norm(play.planted.assumed_places - city.loners, axis=1) for play in plays])
     located, median_miss = misses <= radius, float(np.median(misses[is_member]))
     scores = np.array([membership_scores(play.mixture, play.planted, city.loners) for play in plays])
     mixture_index, member = np.nonzero(is_member)
-    return AttackOutcome(
+    return game.result(
         "of pairs of a lone member and a lone non-member ranked correctly (AUC)",
         # The same people are members and non-members, drawn independently: membership adds or removes one row.
         ScoreEvidence(scores[is_member], scores[~is_member]),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.attacks.attack import AttackOutcome, Game
+from discreet.attacks.attack import AttackResult, Game
 from discreet.attacks.data.labelled_data import LabelledData, rarity_within_class
 from discreet.attacks.models.target_models import QueryService, model_name
 from discreet.attacks.result import ACCURACY_ON_MEMBERS, ACCURACY_ON_NON_MEMBERS, MODEL
@@ -81,15 +81,15 @@ def own_confidence(confidences: np.ndarray, y: np.ndarray) -> np.ndarray:
 _FALSE_POSITIVE_RATE = 0.01  # at which a member counts as found in the exposure by rarity
 
 
-def membership_outcome(
+def membership_result(
     game: Game, people: LabelledData, models: TrainedModels, confidences: np.ndarray, scores: np.ndarray
-) -> AttackOutcome:
+) -> AttackResult:
     """Return what membership scores of these people show, models × people."""
     is_member = models.is_member
     evidence = ScoreEvidence(scores[is_member], scores[~is_member])
     non_member_scores = np.sort(evidence.non_members)
     threshold = non_member_scores[non_member_scores.size - 1 - int(_FALSE_POSITIVE_RATE * non_member_scores.size)]
-    return AttackOutcome(
+    return game.result(
         "of member/non-member pairs ranked correctly (AUC)",
         evidence,
         {

@@ -5,13 +5,13 @@ from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
-from discreet.attacks.attack import Attack, AttackOutcome, AttackResult, DefenceChoice, Game, Number, choice
+from discreet.attacks.attack import Attack, AttackResult, DefenceChoice, Game, Number, choice
 from discreet.attacks.data.labelled_data import LABELLED, LabelledData
 from discreet.attacks.models.adapters import EasyFix
 from discreet.attacks.models.membership_inference import (
     TrainedModels,
     check_people,
-    membership_outcome,
+    membership_result,
     own_confidence,
     split_in_halves,
     train_models,
@@ -72,7 +72,7 @@ def shadow(  # noqa: PLR0913 - each is a setting of the game
     )
 
 
-def _play(game: Game) -> AttackOutcome:
+def _play(game: Game) -> AttackResult:
     check_people(game.data)
     candidates, others = (game.data.subset(half) for half in split_in_halves(game.data, game.rng))
     target_models = train_models(game, candidates, game.settings.targets)
@@ -81,7 +81,7 @@ def _play(game: Game) -> AttackOutcome:
     confidences = target_models.confidences(candidates.X)
     features = (attack_features(each, candidates.y) for each in confidences)
     scores = np.array([attack_model.predict_proba(each)[:, 1] for each in features])
-    return membership_outcome(game, candidates, target_models, confidences, scores)
+    return membership_result(game, candidates, target_models, confidences, scores)
 
 
 def train_attack_model(kind: AttackModelKind, shadow_models: TrainedModels, people: LabelledData, seed: int) -> Any:

@@ -11,7 +11,6 @@ from discreet.attacks.attack import (
     EASY,
     NOTHING,
     Attack,
-    AttackOutcome,
     AttackResult,
     DefenceChoice,
     DefenceRelease,
@@ -22,8 +21,8 @@ from discreet.attacks.attack import (
 )
 from discreet.attacks.data.population import POPULATION, Population
 from discreet.attacks.private_answers import private_counts
-from discreet.attacks.queries.attack_targets import AttackTargets, draw_targets, outcome_by_answer_count
-from discreet.attacks.validation import array_with_gaps
+from discreet.attacks.queries.attack_targets import AttackTargets, draw_targets, result_by_answer_count
+from discreet.attacks.validation import finite_array
 
 ReportKind = Literal["impressions", "clicks"]
 # The probability that somebody in the audience sees the advertisement in one campaign, or clicks on it.
@@ -81,7 +80,7 @@ def advertising(  # noqa: PLR0913 - the common arguments and four settings
     )
 
 
-def _play(game: Game) -> AttackOutcome:
+def _play(game: Game) -> AttackResult:
     targets = draw_targets(game.data, game.settings.targets, game.rng)
     audience = targets.secret_holders
     delivery = _deliver(audience, game.settings.campaigns, game.settings.report, game.rng)
@@ -91,7 +90,7 @@ def _play(game: Game) -> AttackOutcome:
         "campaigns refused without the advertiser's own accounts": float(is_refused.mean()),
         **_not_prevented(targets, delivery),
     }
-    return outcome_by_answer_count(game, targets, game.release(delivery), details, "campaigns for each target")
+    return result_by_answer_count(game, targets, game.release(delivery), details, "campaigns for each target")
 
 
 def _deliver(audience: np.ndarray, campaigns: int, report: ReportKind, rng: np.random.Generator) -> _Delivery:
@@ -110,7 +109,9 @@ def _estimates_from_exact(game: Game, delivery: _Delivery) -> dict[int, np.ndarr
 
 def _estimates_from_user(game: Game, delivery: _Delivery) -> dict[int, np.ndarray]:
     counts = delivery.counted(game.settings.report)
-    return _estimates(game, array_with_gaps(game.ask_user(counts.copy()), counts.shape, "the defence"), is_exact=False)
+    return _estimates(
+        game, finite_array(game.ask_user(counts.copy()), counts.shape, "the defence", may_withhold=True), is_exact=False
+    )
 
 
 def _private_estimates(game: Game, delivery: _Delivery) -> dict[int, np.ndarray]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from discreet.attacks.attack import AttackOutcome, Game, GuessEvidence
+from discreet.attacks.attack import AttackResult, Game, GuessEvidence
 from discreet.attacks.data.population import Population
 from discreet.attacks.defences import Defence, epsilon_text
 
@@ -115,14 +115,14 @@ def guess_evidence(targets: AttackTargets, is_right: np.ndarray) -> GuessEvidenc
     return GuessEvidence(int(unique_right.sum()), unique_right.size)
 
 
-def target_outcome(targets: AttackTargets, is_right: np.ndarray, details: Mapping[str, Any]) -> AttackOutcome:
+def target_result(game: Game, targets: AttackTargets, is_right: np.ndarray, details: Mapping[str, Any]) -> AttackResult:
     """Return what guesses about the targets show; the fewer people share the known values, the rarer the target."""
     counts = {
         "targets": is_right.size,
         "unique targets": int((targets.class_sizes == 1).sum()),
         "inferred among all targets": float(is_right.mean()),
     }
-    return AttackOutcome(
+    return game.result(
         METRIC,
         guess_evidence(targets, is_right),
         {**counts, **details},
@@ -133,13 +133,15 @@ def target_outcome(targets: AttackTargets, is_right: np.ndarray, details: Mappin
     )
 
 
-def outcome_by_answer_count(
+def result_by_answer_count(
     game: Game, targets: AttackTargets, estimates: Mapping[int, np.ndarray], details: Mapping[str, Any], xlabel: str
-) -> AttackOutcome:
+) -> AttackResult:
     """Return what the last of these estimates shows; the details and the picture compare it with fewer answers."""
     success = {number: unique_success(targets, each) for number, each in estimates.items()}
     draw = partial(draw_success_by_answer_count, success=success, defence=game.defence, xlabel=xlabel)
-    return replace(target_outcome(targets, secrets_guessed(targets, estimates[max(estimates)]), details), draw=draw)
+    return replace(
+        target_result(game, targets, secrets_guessed(targets, estimates[max(estimates)]), details), draw=draw
+    )
 
 
 def draw_success_by_answer_count(axes: Any, *, success: Mapping[int, float], defence: Defence, xlabel: str) -> None:

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from discreet.attacks.attack import Attack, AttackOutcome, AttackResult, DefenceChoice, Game, whole
+from discreet.attacks.attack import Attack, AttackResult, DefenceChoice, Game, whole
 from discreet.attacks.data.population import POPULATION, Population
-from discreet.attacks.queries.attack_targets import draw_targets, outcome_by_answer_count, unique_success
+from discreet.attacks.queries.attack_targets import draw_targets, result_by_answer_count, unique_success
 from discreet.attacks.queries.sql_oracles import add_fresh_noise
 from discreet.attacks.queries.target_queries import (
     AskTargets,
@@ -41,7 +41,7 @@ def averaging(  # noqa: PLR0913 - the common arguments and three settings
     return ATTACK.run(data, defence, epsilon, random_state, targets=targets, repeats=repeats, width=width)
 
 
-def _play(game: Game) -> AttackOutcome:
+def _play(game: Game) -> AttackResult:
     targets = draw_targets(game.data, game.settings.targets, game.rng)
     with game.release(targets) as ask:
         query = TargetQuery("COUNT(*)", f"{quoted_column(targets.people.secret)} = 1 AND {{target}}")
@@ -51,7 +51,7 @@ def _play(game: Game) -> AttackOutcome:
         "distinct answers": distinct_answers,
         "inferred after one answer": unique_success(targets, means[1]),
     }
-    return outcome_by_answer_count(game, targets, means, details, "answers averaged")
+    return result_by_answer_count(game, targets, means, details, "answers averaged")
 
 
 def average_answers(ask: AskTargets, query: TargetQuery, max_answers: int) -> tuple[dict[int, np.ndarray], int]:

@@ -11,7 +11,6 @@ from discreet.attacks.attack import (
     EASY,
     NOTHING,
     Attack,
-    AttackOutcome,
     AttackResult,
     DefenceChoice,
     DefenceRelease,
@@ -24,7 +23,7 @@ from discreet.attacks.attack import (
 from discreet.attacks.data.numeric_data import REGRESSION, RegressionData
 from discreet.attacks.data.population import POPULATION, Population
 from discreet.attacks.queries import model_differencing
-from discreet.attacks.queries.attack_targets import AttackTargets, draw_targets, secrets_guessed, target_outcome
+from discreet.attacks.queries.attack_targets import AttackTargets, draw_targets, secrets_guessed, target_result
 from discreet.attacks.queries.sql_oracles import refuse_small_sets
 from discreet.attacks.queries.target_queries import (
     AskTargets,
@@ -69,14 +68,16 @@ def differencing(  # noqa: PLR0913 - the common arguments and three settings
     return run(data, defence, epsilon, random_state, targets=targets, smallest=smallest, between=between)
 
 
-def _play(game: Game) -> AttackOutcome:
+def _play(game: Game) -> AttackResult:
     targets = draw_targets(game.data, game.settings.targets, game.rng)
     has_secret = f"{quoted_column(targets.people.secret)} = 1"
     with game.release(targets) as ask:
         holders = difference_of_answers(ask, TargetQuery("COUNT(*)", has_secret))
         direct_answers = ask(TargetQuery("COUNT(*)", f"{has_secret} AND {{target}}"))
     answered = {"direct queries answered": float((~np.isnan(direct_answers)).mean())}
-    return target_outcome(targets, secrets_guessed(targets, holders), {**answered, **_amount_details(game, targets)})
+    return target_result(
+        game, targets, secrets_guessed(targets, holders), {**answered, **_amount_details(game, targets)}
+    )
 
 
 def difference_of_answers(ask: AskTargets, query: TargetQuery) -> np.ndarray:
@@ -100,7 +101,7 @@ def _amount_details(game: Game, targets: AttackTargets) -> dict[str, float]:
     return {f"error of {name}, median": float(np.median(np.abs(sums - truth)[is_unique]))}
 
 
-def _difference_versions(game: Game) -> AttackOutcome:
+def _difference_versions(game: Game) -> AttackResult:
     """Infer the secret, and the amount, of each person who joins, from the averages of two versions of the data.
 
     The attacker knows who joined, and how many people there are. A curator answers both versions at epsilon together,
@@ -117,7 +118,7 @@ def _difference_versions(game: Game) -> AttackOutcome:
         error = None if np.isnan(errors).all() else float(np.nanmedian(errors))
         details |= {f"error of {people.amount}, median": error}
     return replace(
-        target_outcome(targets, is_right, details),
+        target_result(game, targets, is_right, details),
         metric="of secrets inferred of people who joined",
         # Each version costs half of epsilon for adding or removing a person. Only the second one has the person who
         # joined, whose secret is substituted there: a removal and an addition, which cost epsilon together.

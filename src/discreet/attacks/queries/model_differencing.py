@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import discreet as dc
-from discreet.attacks.attack import CURATOR, EASY, NOTHING, AttackOutcome, DefenceRelease, Game, GuessEvidence
+from discreet.attacks.attack import CURATOR, EASY, NOTHING, AttackResult, DefenceRelease, Game, GuessEvidence
 from discreet.attacks.data.numeric_data import RegressionData
 from discreet.attacks.validation import finite_array
 from discreet.progress import track
@@ -55,7 +55,7 @@ def least_squares(X: np.ndarray, y: np.ndarray) -> SimpleNamespace:
     return SimpleNamespace(coef_=weights[:-1], intercept_=float(weights[-1]))
 
 
-def difference_fits(game: Game) -> AttackOutcome:
+def difference_fits(game: Game) -> AttackResult:
     """Infer for each target row which of two values, a low or a high one, a fair coin assigned to it."""
     data, fit = game.data, game.release()
     target_rows = np.sort(game.rng.permutation(len(data.y))[: game.settings.targets])
@@ -66,7 +66,7 @@ def difference_fits(game: Game) -> AttackOutcome:
     recovered, inclusion_right = np.array([_attack_row(fit, data, row, truth) for row, truth in games]).T
     is_right = (recovered > (low + high) / 2) == coins
     errors = np.abs(recovered - truths)
-    return AttackOutcome(
+    return game.result(
         "of secrets inferred",
         # Each private fit has half of epsilon for adding or removing a row. Only one of the two fits has the target,
         # and its value is substituted there: a removal and an addition, which cost epsilon together.

@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from discreet.attacks.attack import (
     Attack,
-    AttackOutcome,
     AttackResult,
     DefenceRelease,
     Game,
@@ -59,12 +58,12 @@ def random_record(  # noqa: PLR0913 - the common arguments and two settings
     return ATTACK.run(data, defence, epsilon, random_state, delta=delta, plays=plays)
 
 
-def _play(game: Game) -> AttackOutcome:
+def _play(game: Game) -> AttackResult:
     people, size = game.data, game.data.table.num_rows
     secrets = game.rng.integers(0, 2, (game.settings.plays, size)).astype(bool)
     accusations = game.release(secrets)
     is_right = secrets[np.arange(len(secrets)), accusations.named] == accusations.stated
-    return AttackOutcome(
+    return game.result(
         "of runs in which a named person's secret is stated correctly",
         GuessEvidence(int(is_right.sum()), is_right.size),
         {

@@ -7,12 +7,12 @@ from itertools import islice
 
 import numpy as np
 
-from discreet.attacks.attack import Attack, AttackOutcome, AttackResult, DefenceChoice, Game, whole
+from discreet.attacks.attack import Attack, AttackResult, DefenceChoice, Game, whole
 from discreet.attacks.data.population import POPULATION, Population
 from discreet.attacks.queries.attack_targets import (
     draw_targets,
     most_likely_counts,
-    outcome_by_answer_count,
+    result_by_answer_count,
     unique_success,
 )
 from discreet.attacks.queries.sql_oracles import add_fresh_noise, cache_by_text
@@ -84,7 +84,7 @@ def rephrasing(  # noqa: PLR0913 - the common arguments and three settings
     return ATTACK.run(data, defence, epsilon, random_state, targets=targets, texts=texts, width=width)
 
 
-def _play(game: Game) -> AttackOutcome:
+def _play(game: Game) -> AttackResult:
     targets = draw_targets(game.data, game.settings.targets, game.rng)
     with game.release(targets) as ask:
         collected = collect_answers(ask, list(islice(paraphrases(targets.people.secret), game.settings.texts)))
@@ -99,7 +99,7 @@ def _play(game: Game) -> AttackOutcome:
         "refused": collected.texts_asked - collected.new_answers - collected.repeated_answers,
         "inferred after one answer": unique_success(targets, estimates[1]),
     }
-    return outcome_by_answer_count(game, targets, estimates, details, "distinct answers received")
+    return result_by_answer_count(game, targets, estimates, details, "distinct answers received")
 
 
 @dataclass(frozen=True)

@@ -114,16 +114,13 @@ def private_averages(targets: AttackTargets, column: str, epsilon: Fraction) -> 
 
     The average is NaN if the curator withholds it.
     """
-    game, size = _copy_column(targets.people), targets.people.table.num_rows
-    after = _copied_people(targets)
+    size, after = targets.people.table.num_rows, _copied_people(targets)
     is_other = np.ones(after.num_rows, bool)
     is_other[np.arange(targets.rows.size) * size + targets.rows] = False
-    sql = f"SELECT {game}, AVG({_quoted(column)}) AS answer FROM people GROUP BY {game} ORDER BY {game}"  # noqa: S608 - quoted
-    averages = []
+    query, averages = TargetQuery(f"AVG({quoted_column(column)})", "1 = 1"), []
     for version in (after.filter(pa.array(is_other)), after):
         with _open_curator(targets, epsilon, version) as curator:
-            answer = curator.ask(sql, epsilon=epsilon).table["answer"]
-        averages.append(np.asarray(answer.to_numpy(), float))
+            averages.append(_private_answers(curator, query, targets, epsilon))
     return averages[0], averages[1]
 
 

@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from discreet.attacks.attack import (
     Attack,
-    AttackOutcome,
     AttackResult,
     DefenceRelease,
     Game,
@@ -52,12 +51,12 @@ def threshold_game(
     return ATTACK.run(data, defence, epsilon, random_state, plays=plays)
 
 
-def _play(game: Game) -> AttackOutcome:
+def _play(game: Game) -> AttackResult:
     sets, noise_epsilon = game.data, _noise_epsilon(game.defence)
     has_person = game.rng.integers(0, 2, game.settings.plays).astype(bool)
     released = game.release(has_person)
     is_right = guess_by_threshold(released, sets.threshold) == has_person
-    return AttackOutcome(
+    return game.result(
         "of guesses correct",
         # The guarantee is for adding or removing a row, and here a row is substituted. A sum of numbers from 0 to 1
         # changes by at most 1 in both cases, so epsilon also bounds this game.

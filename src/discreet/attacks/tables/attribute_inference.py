@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet import anonymity
-from discreet.attacks.attack import AttackOutcome, EventEvidence, Game
+from discreet.attacks.attack import AttackResult, EventEvidence, Game
 from discreet.attacks.data.patients import ROW, Patients, SensitiveValues, value_codes
 from discreet.attacks.private_answers import (
     CountOracle,
@@ -194,11 +194,17 @@ def draw_people(game: Game, count: int) -> np.ndarray:
     return np.arange(count) if count <= most else np.sort(game.rng.choice(count, most, replace=False))
 
 
-def inference_outcome(
-    metric: str, inference: AttributeInference, details: Mapping[str, Any], rarity: np.ndarray, person: str = "row"
-) -> AttackOutcome:
+def inference_result(  # noqa: PLR0913 - what was inferred, and how to show it
+    game: Game,
+    metric: str,
+    inference: AttributeInference,
+    details: Mapping[str, Any],
+    rarity: np.ndarray,
+    *,
+    person: str = "row",
+) -> AttackResult:
     """Return what inferred values show, given the rarity of everybody in the order of their numbers."""
-    return AttackOutcome(
+    return game.result(
         metric,
         EventEvidence.from_outcomes(inference.right_as_member, inference.right_as_non_member),
         details,

@@ -12,7 +12,6 @@ from discreet.attacks.attack import (
     EASY,
     NOTHING,
     Attack,
-    AttackOutcome,
     AttackResult,
     DefenceChoice,
     DefenceRelease,
@@ -27,7 +26,7 @@ from discreet.attacks.tables.attribute_inference import (
     checked_release,
     epsilon_implied_by_absent_values,
     infer_values,
-    inference_outcome,
+    inference_result,
     k_anonymous_release,
     rarity_of_rows,
 )
@@ -61,13 +60,14 @@ def homogeneity(  # noqa: PLR0913 - all but the first by name only
     return ATTACK.run(data, defence, epsilon, random_state, k=k, targets=targets)
 
 
-def _play(game: Game) -> AttackOutcome:
+def _play(game: Game) -> AttackResult:
     patients, released = game.data, game.release()
     inference, counts = infer_values(game, released, patients)
     details = {"values inferred with certainty": 0}
     if isinstance(released, pa.Table):
         details = _table_details(released, counts, patients)
-    return inference_outcome(
+    return inference_result(
+        game,
         "of people's sensitive values inferred",
         inference,
         {**details, "highest posterior": inference.highest_posterior},

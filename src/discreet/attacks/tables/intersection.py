@@ -10,7 +10,6 @@ from discreet.attacks.attack import (
     EASY,
     NOTHING,
     Attack,
-    AttackOutcome,
     AttackResult,
     DefenceChoice,
     DefenceRelease,
@@ -28,7 +27,7 @@ from discreet.attacks.tables.attribute_inference import (
     draw_people,
     epsilon_implied_by_absent_values,
     infer_most_likely,
-    inference_outcome,
+    inference_result,
     k_anonymous_release,
     posteriors_from_oracle,
     posteriors_from_table,
@@ -62,7 +61,7 @@ def intersection(  # noqa: PLR0913 - all but the first by name only
     return ATTACK.run(data, defence, epsilon, random_state, k=k, targets=targets)
 
 
-def _play(game: Game) -> AttackOutcome:
+def _play(game: Game) -> AttackResult:
     data, releases = game.data, [game.release(table) for table in game.data.tables]
     are_tables = [isinstance(each, pa.Table) for each in releases]
     if are_tables[0] != are_tables[1]:
@@ -89,7 +88,8 @@ def _play(game: Game) -> AttackOutcome:
         combine_posteriors(*pair, sensitive.prior) for pair in zip(first, second, strict=True)
     )
     inference = infer_most_likely(people, (as_members, as_non_members), sensitive)
-    return inference_outcome(
+    return inference_result(
+        game,
         "of sensitive values inferred for people in both tables",
         inference,
         {"people in both": len(data.both), **details, "highest posterior": inference.highest_posterior},

@@ -13,7 +13,6 @@ from discreet.attacks.attack import (
     EASY,
     NOTHING,
     Attack,
-    AttackOutcome,
     AttackResult,
     DefenceChoice,
     DefenceRelease,
@@ -28,7 +27,7 @@ from discreet.attacks.tables import rating_linkage
 from discreet.attacks.tables.attribute_inference import (
     checked_release,
     infer_values,
-    inference_outcome,
+    inference_result,
     k_anonymous_release,
     rarity_of_rows,
 )
@@ -61,7 +60,7 @@ def linkage(  # noqa: PLR0913 - all but the first by name only
     return attack.run(data, defence, epsilon, random_state, k=k, targets=targets)
 
 
-def _play(game: Game) -> AttackOutcome:
+def _play(game: Game) -> AttackResult:
     patients, released = game.data.patients, game.release()
     inference, _ = infer_values(game, released, patients)
     details: dict[str, Any] = {"patients": patients.table.num_rows, "people in the register": game.data.people.num_rows}
@@ -70,7 +69,7 @@ def _play(game: Game) -> AttackOutcome:
     else:
         details |= {"correctly named": 0, "patients targeted": len(inference.people)}
     rarity = rarity_of_rows(patients.table, patients.quasi)
-    return inference_outcome("of patients' diagnoses inferred", inference, details, rarity)
+    return inference_result(game, "of patients' diagnoses inferred", inference, details, rarity)
 
 
 def link_rows(table: pa.Table, people: pa.Table, quasi: list[str]) -> anonymity.LinkageRisk:

@@ -10,7 +10,6 @@ from discreet.attacks.attack import (
     EASY,
     NOTHING,
     Attack,
-    AttackOutcome,
     AttackResult,
     DefenceChoice,
     DefenceRelease,
@@ -76,12 +75,12 @@ def profiles(  # noqa: PLR0913 - the common arguments and two settings
     return ATTACK.run(data, defence, epsilon, random_state, rotate=rotate, targets=targets)
 
 
-def _play(game: Game) -> AttackOutcome:
+def _play(game: Game) -> AttackResult:
     world = plant_habits(game.data, game.settings.targets, game.rng)
     release = game.release(world)
     predictions = _predict_from_counts(world, release) if callable(release) else _predict_from_log(world, release)
     unique = unique_habits(world)
-    return AttackOutcome(
+    return game.result(
         "of people's secret habits predicted",
         # The habit adds a person to the count, or not: as if they were removed. So epsilon bounds this game.
         GuessEvidence(int(predictions.habit_right.sum()), world.targets.size),

@@ -17,7 +17,6 @@ from discreet.attacks.attack import (
     EASY,
     NOTHING,
     Attack,
-    AttackOutcome,
     AttackResult,
     DefenceChoice,
     DefenceRelease,
@@ -77,10 +76,10 @@ def pseudonyms(  # noqa: PLR0913 - all but the first by name only
     return ATTACK.run(data, defence, epsilon, random_state, forms=forms, targets=targets)
 
 
-def _play(game: Game) -> AttackOutcome:
+def _play(game: Game) -> AttackResult:
     taxis, release = game.data, game.release()
     named = _name_by_counts(game, release) if callable(release) else _name_by_dictionary(game, release)
-    return AttackOutcome(
+    return game.result(
         "of taxis re-identified",
         # A non-member is a taxi without a trip: the curator protects all trips of a taxi, and so its presence.
         EventEvidence.from_outcomes(named.members_named, named.non_members_named, named.correctly_named),

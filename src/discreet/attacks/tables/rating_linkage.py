@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.attacks.attack import CURATOR, EASY, NOTHING, AttackOutcome, DefenceRelease, EventEvidence, Game
+from discreet.attacks.attack import CURATOR, EASY, NOTHING, AttackResult, DefenceRelease, EventEvidence, Game
 from discreet.attacks.data.register import Ratings
 from discreet.attacks.private_answers import (
     CountOracle,
@@ -48,7 +48,7 @@ class _NamedPeople:
     details: dict[str, Any]
 
 
-def link_ratings(game: Game) -> AttackOutcome:
+def link_ratings(game: Game) -> AttackResult:
     """Re-identify people by a few of their ratings, with their record in the release and removed from it."""
     data, matrix = game.data, rating_matrix(game.data)
     targets = game.rng.permutation(_users_worth_attacking(matrix, data))[: game.settings.targets]
@@ -59,7 +59,7 @@ def link_ratings(game: Game) -> AttackOutcome:
     else:
         named = _name_by_counts(matrix, auxiliary, data, release, game.rng)
     weights = matrix.movie_weights
-    return AttackOutcome(
+    return game.result(
         "of people re-identified by a few ratings",
         # A non-member is the same person with all ratings removed: neighbouring databases at user level.
         EventEvidence.from_outcomes(named.at_all, named.when_removed, named.correctly),
