@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import sys
+import threading
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +24,7 @@ from discreet.server.agents.http_mount import AgentApp
 from discreet.server.agents.mcp_server import mcp_server
 from discreet.server.people import Role
 from discreet.server.people.person import Person
+from discreet.server.requests import QueryRequest
 from discreet.server.service import Service
 
 BY_WARD = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"
@@ -164,6 +166,34 @@ def test_an_agent_in_a_loop_cannot_exceed_its_cap(service):
     assert float(service.ledger.spent("agent").epsilon) == pytest.approx(0.9)
 
 
+def test_a_request_that_is_cancelled_counts_under_the_cap(service):
+    """A query that has begun is charged although nobody waits for it any more, and then its answer is stored."""
+    began, go_on = threading.Event(), threading.Event()
+    engine = service.curator._engine._private
+    totals = engine.totals
+
+    def slow(question):
+        began.set()
+        go_on.wait()
+        return totals(question)
+
+    async def run():
+        tools, cost = AgentTools(service, Budget(1)), {"epsilon": "0.6"}
+        asked = asyncio.create_task(tools.ask(AGENT, QueryRequest(BY_WARD, **cost)))
+        await asyncio.to_thread(began.wait)
+        asked.cancel()
+        await asyncio.gather(asked, return_exceptions=True)
+        go_on.set()
+        other = QueryRequest("SELECT COUNT(DISTINCT patient) AS n FROM visits", **cost)
+        return await tools.ask(AGENT, other)
+
+    engine.totals = slow
+    try:
+        assert asyncio.run(run())["status"] == "refused"
+    finally:
+        go_on.set()
+
+
 def test_questions_at_the_same_moment_cannot_exceed_the_cap_together(service):
     async def script(call):
         asked = [
@@ -245,7 +275,7 @@ async def http_request(app, token):
         headers["Authorization"] = f"Bearer {token}"
     transport = httpx.ASGITransport(app=app, client=("127.0.0.1", 1))
     async with app.lifespan(), httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
-        return await client.post("/", headers=headers, json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+        return await client.post("/mcp", headers=headers, json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
 
 
 @pytest.mark.parametrize("token", [None, "", "wrong"])

@@ -326,3 +326,35 @@ def test_an_error_that_is_none_of_ours_is_a_failure_without_its_text(served, mon
     with pytest.raises(dc.Failed) as failure:
         ask(service, ana)
     assert "4711" not in str(failure.value)
+
+
+def test_an_approval_for_one_purpose_does_not_serve_another(served):
+    service = served(purpose="required", approval_above=1)
+    ana = person(service)
+    costly = {"epsilon": 2, "purpose": "research"}
+    with pytest.raises(ApprovalNeeded) as needed:
+        asyncio.run(service.ask(ana, QueryRequest(COUNT, **costly)))
+    service.approvals.approve(service.ledger, needed.value.approval)
+    with pytest.raises(ApprovalNeeded):
+        asyncio.run(service.ask(ana, QueryRequest(COUNT, **(costly | {"purpose": "marketing"}))))
+    assert service.ledger.events() == []
+    assert asyncio.run(service.ask(ana, QueryRequest(COUNT, **costly))).paid.epsilon == 2
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        '[tables.all]\nsql = "SELECT COUNT(*) AS n FROM visits"',
+        '[tables.all]\nsql = "SELECT COUNT(*) AS n FROM nothing_here"',
+        '[synthetic.rows]\ntable = "visits"\ncolumns = ["ward", "cost"]',
+    ],
+)
+def test_a_plan_on_tables_that_are_not_granted_is_refused_as_if_there_were_none(served, part):
+    service = served()
+    eve = person(service, "eve")
+    plan = f'[release]\nname = "Visits"\nepsilon = 1\n{part}'
+    for act in (lambda: service.forecast(eve, plan), lambda: asyncio.run(service.publish(eve, plan))):
+        with pytest.raises(dc.Refused, match="does not exist") as refusal:
+            act()
+        assert "Available: visits" not in str(refusal.value)
+    assert not service.approvals.waiting()

@@ -64,7 +64,7 @@ class Approvals:
     def require(self, by: str, text: str, request: Mapping[str, str], *, cost: str, purpose: str = "") -> Approval:
         """Return the owner's approval of exactly this request; without one, store the request and refuse."""
         kind = request.get("kind", "question")
-        digest = sha256(canonical_json([by, text, dict(request)]).encode()).hexdigest()
+        digest = sha256(canonical_json([by, text, dict(request), purpose]).encode()).hexdigest()
         known = next((each for each in self.waiting() if each.digest == digest), None)
         if known is None:
             time = datetime.now(UTC).isoformat(timespec="seconds")
@@ -81,9 +81,13 @@ class Approvals:
     def approve(self, ledger: Ledger, identifier: str) -> None:
         """Approve a request, once, and record the act in the ledger."""
         approval = self._find(identifier)
-        ledger.record_act(
-            {"act": f"{approval.kind} approved", "name": approval.by, "cost": approval.cost, "digest": approval.digest}
-        )
+        act = {
+            "act": f"{approval.kind} approved",
+            "name": approval.by,
+            "cost": approval.cost,
+            "digest": approval.digest,
+        }
+        ledger.record_act(act | ({"purpose": approval.purpose} if approval.purpose else {}))
         self._edit(identifier, [asdict(replace(approval, is_approved=True))])
 
     def reject(self, ledger: Ledger, identifier: str) -> None:

@@ -19,6 +19,7 @@ from discreet.policy import Policy
 from discreet.policy.declarations import DeclaredTable
 from discreet.pricing.allocation import largest_epsilon
 from discreet.pricing.remaining_budget import BudgetStatus
+from discreet.publish.dry_run import PublicationForecast, forecast
 from discreet.publish.ledger_history import LedgerHistory, read_history
 from discreet.publish.plan import PublicationPlan
 from discreet.publish.publication import Release
@@ -170,7 +171,7 @@ class Service:
     async def publish(self, person: Person, plan: str) -> Release:
         """Publish a plan, given as text, beside the ledger; the owner must approve a plan of an analyst first."""
         self._admit(person, _ASKING, "publish")
-        parsed = PublicationPlan.parse(plan)
+        parsed = self._readable_plan(person, plan)
         asked, approval = self.clock.source.now(), None
         if person.role is Role.ANALYST:
             heading = parsed.release
@@ -182,6 +183,24 @@ class Service:
             self.approvals.use(approval)
         await self._wait_to_leave(asked, was_executed=True)
         return release
+
+    def forecast(self, person: Person, plan: str) -> PublicationForecast:
+        """Return the cost and the margins of a plan, given as text. This is free and reads no private data."""
+        self._admit(person, _ASKING, "plan a publication")
+        return forecast(self.curator, self._readable_plan(person, plan))
+
+    def _readable_plan(self, person: Person, text: str) -> PublicationPlan:
+        """Return a plan; refuse an analyst's that reads tables which are not granted to them, as if there were none."""
+        plan = PublicationPlan.parse(text)
+        for planned in plan.tables.values():
+            self.curator.releases.plan_query(planned.sql, person.by, None, None)
+        granted = {table.name for table in self.policy.tables_for(person.by)}
+        for name, rows in plan.synthetic.items():
+            if (table := self.policy.table(rows.table)) is None or table.name not in granted:
+                raise Refused(
+                    f"synthetic.{name}: table {rows.table!r} does not exist. Available: {', '.join(granted)}."
+                )
+        return plan
 
     def releases(self, person: Person) -> tuple[str, ...]:
         """Return the names of all publications; whoever has a token may download them."""

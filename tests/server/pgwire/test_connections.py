@@ -149,11 +149,11 @@ def test_a_token_that_is_revoked_ends_its_connections(server, wire):
         assert error_of(found)["C"] == "28P01"
 
 
-def test_too_many_failures_are_refused_for_a_while():
+def test_too_many_failures_are_refused_for_a_while_but_whoever_has_a_token_is_let_in():
     with running(clinic_policy(failures_per_minute=3)) as found:
         states = [error_of(log_in(found.port, "ana", "dsc_wrong"))["C"] for _ in range(4)]
         assert states == ["28P01"] * 3 + ["53400"]
-        assert error_of(log_in(found.port, "ana", found.tokens["ana"]))["C"] == "53400"
+        assert kinds(log_in(found.port, "ana", found.tokens["ana"])).endswith("Z")
 
 
 def test_connections_are_encrypted_if_the_client_asks(encrypted):

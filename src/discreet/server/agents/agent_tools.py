@@ -4,7 +4,7 @@ import asyncio
 from fractions import Fraction
 from typing import Any
 
-from discreet.kernel.errors import DiscreetError, Failed, Refused
+from discreet.kernel.errors import DiscreetError, Refused
 from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
 from discreet.policy.guarantee import explain as guarantee_sentences
 from discreet.server.agents.tool_results import (
@@ -14,6 +14,7 @@ from discreet.server.agents.tool_results import (
     refusal_result,
     tables_result,
 )
+from discreet.server.errors import AccessDenied, NotAllowed, RateLimited
 from discreet.server.people.person import Person
 from discreet.server.requests import QueryRequest
 from discreet.server.service import Service
@@ -89,19 +90,24 @@ class AgentTools:
         return {**result, "charged": {}, "notes": [note, *result["notes"]]}
 
     async def _ask_within_cap(self, person: Person, request: QueryRequest, cap: Budget) -> dict[str, Any]:
-        """Ask if the cap covers the cost; whatever fails after the charge counts as spent."""
+        """Ask if the cap covers the cost, which counts as spent until it is known that less was charged.
+
+        A request that is cancelled is charged all the same if its query has begun: only a refusal gives the cost back.
+        """
         planned = await asyncio.to_thread(self._planned_cost, person, request)
         if not cap.covers(self._spent + planned):
             raise Refused(
                 f"epsilon: this query exceeds the cap of epsilon {float(cap.epsilon):g} on this connection. Allow a "
                 "larger margin, give a smaller epsilon, or ask the owner to raise the cap."
             )
+        spent_before = self._spent
+        self._spent = spent_before + planned
         try:
             answer = await self._service.ask(person, request)
-        except Failed:
-            self._spent += planned
+        except (Refused, AccessDenied, NotAllowed, RateLimited):
+            self._spent = spent_before
             raise
-        self._spent += answer.paid or ZERO_LOSS
+        self._spent = spent_before + (answer.paid or ZERO_LOSS)
         return answer_result(answer, data="private")
 
     def _planned_cost(self, person: Person, request: QueryRequest) -> Loss:

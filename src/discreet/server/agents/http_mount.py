@@ -1,13 +1,15 @@
 """The MCP server as an ASGI application: every request carries a token, and has no session."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, cast
 
+from fastapi import FastAPI
 from mcp.server.mcpserver import Context
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.requests import Request
 from starlette.responses import JSONResponse
+from starlette.routing import Route
 
 from discreet.server.agents.agent_tools import AgentTools
 from discreet.server.agents.mcp_server import mcp_server
@@ -15,6 +17,7 @@ from discreet.server.errors import AccessDenied, RateLimited
 from discreet.server.people.person import Person
 from discreet.server.service import Service
 
+AGENTS_PATH = "/mcp"
 _MAX_BODY = 1_000_000  # bytes of a request
 _PERSON = "discreet.person"
 Scope = MutableMapping[str, Any]
@@ -29,7 +32,7 @@ class AgentApp:
         self._service = service
         self._server = mcp_server(AgentTools(service), _person_of)
         self._app = self._server.streamable_http_app(
-            streamable_http_path="/",
+            streamable_http_path=AGENTS_PATH,
             json_response=True,
             stateless_http=True,
             max_request_body_size=_MAX_BODY,
@@ -59,6 +62,13 @@ class AgentApp:
             await self._app(scope, receive, send)
             return
         await response(scope, receive, send)
+
+
+def add_agents(app: FastAPI, service: Service) -> AbstractAsyncContextManager[None]:
+    """Mount the MCP server on an app, and return what has to run while it serves."""
+    agents = AgentApp(service)
+    app.router.routes.append(Route(AGENTS_PATH, agents))
+    return agents.lifespan()
 
 
 def _person_of(context: Context) -> Person:

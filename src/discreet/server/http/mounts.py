@@ -5,6 +5,7 @@ It adds its routes to the application, and may return an asynchronous context ma
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from importlib.util import find_spec
 from typing import Any
 
 from fastapi import FastAPI
@@ -13,4 +14,15 @@ from discreet.server.pages.app import add_pages
 from discreet.server.service import Service
 
 Mount = Callable[[FastAPI, Service], AbstractAsyncContextManager[Any] | None]
-MOUNTS: tuple[Mount, ...] = (add_pages,)  # agents at /mcp, the pages at /
+
+
+def _mount_agents(app: FastAPI, service: Service) -> AbstractAsyncContextManager[Any] | None:
+    """Mount the tools of agents at /mcp, if the extra is installed."""
+    if find_spec("mcp") is None:
+        return None
+    from discreet.server.agents.http_mount import add_agents  # noqa: PLC0415 - an extra
+
+    return add_agents(app, service)
+
+
+MOUNTS: tuple[Mount, ...] = (_mount_agents, add_pages)

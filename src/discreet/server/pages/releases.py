@@ -11,7 +11,6 @@ from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from discreet.answer.model import Answer, Cost
 from discreet.kernel.errors import PolicyError, Refused
 from discreet.kernel.loss import ZERO_LOSS
-from discreet.publish.dry_run import forecast
 from discreet.publish.manifest import verify
 from discreet.publish.plan import PublicationPlan
 from discreet.server.pages.answer_view import AnswerView
@@ -81,8 +80,7 @@ def _file(path: Path, file: str) -> Response:
 async def _forecast(pages: Pages, request: Request, session: PageSession) -> Response:
     plan = (await read_form(request, session.form_token)).get("plan", "")
     try:
-        parsed = PublicationPlan.parse(plan)
-        lines = await pages.service.run_light(lambda: forecast(pages.service.curator, parsed).lines())
+        lines = await pages.service.run_light(lambda: pages.service.forecast(session.person, plan).lines())
     except (Refused, PolicyError) as error:
         return _list_page(pages, request, session, status=422, plan=plan, problem=str(error))
     return _list_page(pages, request, session, plan=plan, lines=lines)

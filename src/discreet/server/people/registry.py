@@ -4,6 +4,7 @@ import hmac
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
+from typing import NoReturn
 
 from discreet.curator.data_stamp import path_beside_ledger
 from discreet.kernel.errors import PolicyError
@@ -12,7 +13,7 @@ from discreet.policy import Policy
 from discreet.server.errors import AccessDenied
 from discreet.server.event_log import log_event
 from discreet.server.people.failure_limit import MinuteLimit
-from discreet.server.people.people_file import PeopleFile, TokenEntry
+from discreet.server.people.people_file import PeopleFile
 from discreet.server.people.person import Person, Role
 from discreet.server.people.token_secrets import ScramVerifier, new_token, token_hash
 
@@ -50,11 +51,11 @@ class People:
         self._failures_by_address = MinuteLimit("failed logins from this address", limit)
 
     def person_for_token(self, token: str, address: str) -> Person:
-        """Return whose token this is; AccessDenied for every other one."""
-        self._failures_by_address.check(address)
-        digest = token_hash(token[:_MAX_TOKEN])
-        entries = (entry for entry in self._file.read().entries if hmac.compare_digest(entry.token_hash, digest))
-        return self._checked(next(entries, None), "", address)
+        """Return whose token this is; AccessDenied for every other one, RateLimited after too many of them.
+
+        Nobody guesses 256 bits, so failures of others at the same address do not keep out who has a token.
+        """
+        return self.holder(token_hash(token[:_MAX_TOKEN])) or self._deny("", address)
 
     def holder(self, digest: str) -> Person | None:
         """Return whose valid token has this hash, None if nobody: for sessions, which keep no token."""
@@ -70,14 +71,15 @@ class People:
 
     def person_for_proof(self, name: str, message: bytes, proof: bytes, address: str) -> Person:
         """Return the person of this name if the proof comes from their token; AccessDenied otherwise."""
-        self._failures_by_address.check(address)
-        self._failures_by_name.check(name)
         accepted = self.scram_verifier(name).accepts(message, proof)
-        return self._checked(self._file.read().find(name) if accepted else None, name, address)
+        entry = self._file.read().find(name) if accepted else None
+        return entry.person if entry and not entry.person.is_expired else self._deny(name, address)
 
-    def _checked(self, entry: TokenEntry | None, name: str, address: str) -> Person:
-        if entry is not None and not entry.person.is_expired:
-            return entry.person
+    def _deny(self, name: str, address: str) -> NoReturn:
+        """Refuse a wrong token or proof, and count it."""
+        self._failures_by_address.check(address)
+        if name:
+            self._failures_by_name.check(name)
         self._failures_by_address.add(address)
         if name:
             self._failures_by_name.add(name)

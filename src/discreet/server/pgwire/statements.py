@@ -1,5 +1,6 @@
 """What a text says: its statements, and for each what is to be done."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -11,6 +12,7 @@ from discreet.server.pgwire.actions import Action, Statement
 from discreet.server.pgwire.errors import WireError
 from discreet.server.pgwire.row_statements import read_copy, read_declare, read_fetch
 
+_MAX_STATEMENTS = 100  # of one message
 _ACCEPTED = ("UNLISTEN", "CHECKPOINT")
 _READERS: Mapping[str, Callable[[str, int], Statement]] = {
     "COPY": read_copy,
@@ -32,9 +34,14 @@ def split_statements(text: str) -> list[tuple[int, str]]:
     if not ends:
         return [(0, text)] if tokens else []
     starts = [0, *(end + 1 for end in ends)]
-    pieces = [(start, text[start:end]) for start, end in zip(starts, [*ends, len(text)], strict=True)]
+    if len(ends) > _MAX_STATEMENTS:
+        raise WireError("54000", f"a message has at most {_MAX_STATEMENTS} statements. Send several messages.")
+    positions = [token.start for token in tokens]
+    pieces = [(start, end) for start, end in zip(starts, [*ends, len(text)], strict=True)]
     return [
-        (start, piece) for start, piece in pieces if any(start <= token.start < start + len(piece) for token in tokens)
+        (start, text[start:end])
+        for start, end in pieces
+        if (at := bisect_left(positions, start)) < len(positions) and positions[at] < end
     ]
 
 
