@@ -8,7 +8,7 @@ DEMO_READY := .venv/.demo-ready
 # Compiled modules are kept, whatever the environment says: tests start hundreds of processes that would compile anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-all check slow mutants bench mission versus pictures docs clean
+.PHONY: setup demo serve test test-all check slow mutants bench mission versus pictures docs clean
 
 setup: $(READY)
 
@@ -31,6 +31,9 @@ $(DEMO_READY): pyproject.toml constraints.txt | $(BIN)/python
 
 demo: $(DEMO_READY)
 	@$(BIN)/discreet demo
+
+serve: setup
+	@$(BIN)/python -m tools.serve_town
 
 test: check
 	$(BIN)/python -m pytest
@@ -68,5 +71,5 @@ docs: setup
 	$(BIN)/python tools/documentation_site.py
 
 clean:
-	rm -rf site .venv .peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .mutants tour
+	rm -rf site .venv .peers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .mutants tour .town
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -19,6 +19,7 @@ from bench import (
     quantiles,
     queries,
     selection,
+    server,
     start,
 )
 
@@ -39,6 +40,7 @@ PARTS = (
     audit,
     publish,
     publish_synthesis,
+    server,
 )
 
 for part in [import_module(f"bench.{sys.argv[1]}")] if sys.argv[1:] else PARTS:

@@ -3,7 +3,7 @@
 import time
 
 from discreet import attacks
-from discreet.attacks.aggregates.reconstruct import Secrets
+from discreet.attacks.data.secret_bits import Secrets
 
 NOISE = 1 / 4  # of 1/sqrt(n)
 TIMES = 3  # the time is the best of so many

@@ -9,7 +9,7 @@ import numpy as np
 
 from bench.peers import running
 from discreet import attacks
-from discreet.attacks.models.labelled_data import read_locations, simulate_purchases
+from discreet.attacks.data.labelled_data import read_locations, simulate_purchases
 from discreet.attacks.models.membership_inference import draw_members, split_in_halves
 from discreet.attacks.scores import ScoreEvidence
 

@@ -78,8 +78,7 @@ def share_of(value: float, trials: Any) -> Rate:
 
 def outside_of(result: Any) -> Rate:
     """Return how often an attack succeeds on non-members, with its interval."""
-    evidence = getattr(result.evidence, "named_at_all", result.evidence)
-    return rate(evidence.non_members.hits, evidence.non_members.trials)
+    return rate(result.evidence.non_members.hits, result.evidence.non_members.trials)
 
 
 def rate_of(result: Any) -> Rate:

@@ -135,8 +135,9 @@ def test_which_column_is_meant_must_be_clear(curator):
         curator.ask(BY_CITY, margin=5)
     with pytest.raises(dc.Refused, match=r"'city' is not a noisy column\. .* n, s\."):
         curator.ask(BY_CITY, margin={"city": 5})
-    with pytest.raises(dc.Refused, match="no column of this answer is noisy"):
-        curator.ask("SELECT city FROM sales GROUP BY city", margin=5)
+    if curator.policy.budget.rho is not None:  # streets are not declared, so that showing them is charged
+        with pytest.raises(dc.Refused, match="no column of this answer is noisy"):
+            curator.ask("SELECT street FROM sales GROUP BY street", margin=5)
 
 
 @pytest.mark.parametrize(

@@ -627,3 +627,28 @@ def test_threads_share_a_connection_and_cannot_overspend_it(tmp_path):
         assert (len(outcomes), sum(outcomes)) == (32, 25)
         assert curator.budget().spent.epsilon == Fraction(1, 4)
         curator.ledger.verify()
+
+
+def test_set_takes_a_margin_a_purpose_and_details_with_or_without_a_prefix(connection):
+    cursor = connection.cursor()
+    cursor.execute("SET discreet.margin = 40")
+    assert cursor.execute("SHOW margin").fetchall() == [("40",)]
+    assert cursor.execute("SHOW epsilon").fetchall() == [(None,)]
+    assert cursor.execute("SELECT COUNT(*) AS n FROM data").fetchone()[1] <= 40
+    assert cursor.messages == []
+    cursor.execute("SET details TO on").execute("SET LOCAL purpose = 'planning of beds'")
+    assert cursor.execute("SHOW discreet.purpose").fetchall() == [("planning of beds",)]
+    cursor.execute("SELECT COUNT(*) AS n FROM data")
+    ((_, text),) = cursor.messages
+    assert "Ledger entry" in text
+    cursor.execute("SELECT COUNT(*) AS n FROM data WHERE age > 3")
+    assert "planning of beds" in list(connection.curator.ledger.events())[-1].question
+    cursor.execute("RESET details").execute("RESET margin")
+    assert cursor.execute("SHOW details").fetchall() == [("off",)]
+    assert cursor.execute("SHOW epsilon").fetchall() == [(str(SURE),)]
+
+
+@pytest.mark.parametrize("statement", ["SET details = maybe", f"SET purpose = '{'x' * 2000}'", "SET margin = -1"])
+def test_a_setting_that_makes_no_sense_is_refused(connection, statement):
+    with pytest.raises(dbapi.ProgrammingError):
+        connection.cursor().execute(statement)

@@ -175,7 +175,7 @@ def test_a14_two_tables_leave_one_value():
 @pytest.mark.long
 def test_a15_reports_where_the_rarest_are_more_and_where_they_are_less_exposed():
     seen = run("A15")
-    assert len(seen["ends"]) == 16
+    assert len(seen["ends"]) == 19
     assert {"averaging", "differencing", "likelihood_ratio"} <= set(seen["more"])
     assert "invert" in seen["less"]
     for name in seen["less"]:
@@ -568,10 +568,10 @@ def test_the_verdict_on_an_attack_is_that_of_the_epsilon_that_it_implies():
 
 
 def test_intervals_of_non_members_and_of_medians():
-    from discreet.attacks.evidence import EventEvidence, Proportion, ReidentificationEvidence
+    from discreet.attacks.evidence import EventEvidence, Proportion
 
-    events = EventEvidence(Proportion(80, 100), Proportion(20, 100))
-    for evidence in (events, ReidentificationEvidence(Proportion(1, 2), events)):
+    for correct in (None, Proportion(1, 2)):
+        evidence = EventEvidence(Proportion(80, 100), Proportion(20, 100), correct)
         assert str(outside_of(SimpleNamespace(evidence=evidence))) == "20.0% (12.7% to 29.2%)"
     assert str(share_of(0.2, 100)) == "20.0% (12.7% to 29.2%)"
     assert median_of(range(101), ".0f") == "50 (41 to 60)"

@@ -14,7 +14,7 @@ import pytest
 
 import discreet as dc
 from discreet.answer.frames import FrameKind
-from discreet.policy import Between, Keys, NoDomain, NoUnit, Person, Policy, RowUnit
+from discreet.policy import Between, Keys, NoDomain, NoUnit, PersonUnit, Policy, RowUnit
 
 PEOPLE = 60
 WARDS = ["A", "B", "C"]
@@ -138,7 +138,7 @@ def test_the_unit_is_a_column_by_itself_and_no_other_column_exists():
 
 def test_a_declared_unit_column_has_its_declared_type():
     policy = declared(PANDAS.astype({"patient": "float64"}), columns={"Patient": "integer"}, unit="PATIENT")
-    assert policy.unit == Person("integer")
+    assert policy.unit == PersonUnit("integer")
 
 
 def test_single_rows_can_be_protected():

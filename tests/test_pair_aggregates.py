@@ -123,7 +123,7 @@ def test_units_with_many_rows_are_capped_as_for_means():
     ("call", "clause", "cause"),
     [
         ("CORR(cost, weight)", "CORR", "weight in CORR needs bounds"),
-        ("CORR(ward, cost)", "CORR", "needs a number"),
+        ("CORR(ward, cost)", "CORR", "needs two numbers, and ward is not one"),
         ("REGR_SLOPE(cost)", "REGR_SLOPE", "takes two expressions"),
         ("CORR(patient, cost)", "CORR", "disclose individuals"),
         ("CORR(SUM(cost), age)", "SELECT", "nested"),

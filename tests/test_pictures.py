@@ -52,6 +52,12 @@ def test_the_command_writes_what_is_asked_for_and_names_what_it_does_not_know(tm
     assert "no picture 'bound'" in capsys.readouterr().err
 
 
+def test_the_picture_of_the_page_is_small_and_the_readme_shows_it():
+    picture = ROOT / "docs" / "pictures" / "page.png"
+    assert picture.stat().st_size < 200_000
+    assert "](docs/pictures/page.png)" in (ROOT / "README.md").read_text()
+
+
 def test_a_picture_whose_data_are_missing_is_left_as_it_is(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(learning, "DATA", tmp_path / "nowhere")
     assert tool.main(["checkins"], tmp_path) == 0

@@ -33,7 +33,7 @@ NAV: dict[str, list[str]] = {
     "My own data": ["start", "policy", "choosing", "scale", "auditing-policy", "limits"],
     "Analyse": ["asking", "python", "learning"],
     "Publish": ["publishing", "report"],
-    "Serve": ["serving", "clients", "agents", "page"],
+    "Serve": ["serving", "analysts", "agents", "page"],
     "Teach": ["course", "course/*", "attacks", "attacks/*", "anonymity", "local", "glossary"],
     "Review": ["design", "extending", "proofs", "auditing", "versus", "mission", "evidence"],
     "Reference": ["reference", "commands", "api/*", "CHANGELOG", "CONTRIBUTING", "SECURITY"],

@@ -46,6 +46,7 @@ __all__ = [
     "policy",
     "privacy",
     "publish",
+    "remote",
     "threshold_for",
 ]
 
@@ -65,6 +66,7 @@ _EXPORTS = {
     "local.randomized_response": ("RandomizedResponse",),
     "privacy.calibration": ("gaussian_for", "laplace_for", "threshold_for"),
     "privacy.selection": ("Exponential", "PermuteAndFlip"),
+    "remote_curator": ("remote",),
     "curator.open": ("open_curator",),
 }
 _MODULE_OF = {name: module for module, names in _EXPORTS.items() for name in names}
@@ -87,6 +89,7 @@ if TYPE_CHECKING:
     from discreet.local.randomized_response import RandomizedResponse
     from discreet.privacy.calibration import gaussian_for, laplace_for, threshold_for
     from discreet.privacy.selection import Exponential, PermuteAndFlip
+    from discreet.remote_curator import remote
 else:
 
     def __getattr__(name: str) -> Any:

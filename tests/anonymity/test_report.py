@@ -9,10 +9,10 @@ import pytest
 from rich.console import Console
 
 from discreet.anonymity import anonymise_and_measure, measure, prefixes
-from discreet.anonymity.report.bar_chart import ChartBar, draw_bars
-from discreet.anonymity.report.contents import build_report, make_printable
+from discreet.anonymity.report.contents import build_report
 from discreet.anonymity.report.html import render_fragment, render_page
 from discreet.cli.anonymise_pipeline import print_report
+from discreet.html_page import ChartBar, bar_chart, make_printable
 
 HOSTILE = "<script>alert(1)</script>\"'&\x1b[2J\u202e\ud800"
 VOID = {"meta", "rect", "br"}
@@ -204,11 +204,11 @@ def test_a_notebook_shows_an_anonymisation_result():
 
 
 def test_bars_stay_inside_the_chart():
-    drawn = draw_bars([ChartBar("x" * 100, 7.0, "700 %"), ChartBar("y", -1.0, "")], "Title & <text>")
+    drawn = bar_chart([ChartBar("x" * 100, 7.0, "700 %"), ChartBar("y", -1.0, "")], "Title & <text>")
     widths = [float(width) for width in re.findall(r'<rect [^>]*width="([0-9.]+)"', drawn)]
-    assert widths == [320.0, 0.0]
+    assert widths == [370.0, 0.0]
     assert "Title &amp; &lt;text&gt;" in drawn
-    assert "x" * 33 not in drawn
+    assert "x" * 41 not in drawn
     outline(drawn)
 
 

@@ -24,7 +24,7 @@ def run(*words, cwd, **more):
 
 def test_the_list_names_every_attack_and_what_it_does(tmp_path):
     shown = run("list", cwd=tmp_path).output
-    for name in registry.ATTACK_PACKAGES:
+    for name in registry.ATTACKS:
         assert name in shown
     assert "Run one with" in shown
 
@@ -141,17 +141,17 @@ def test_many_attacks_have_a_table_of_contents():
 def test_a_data_folder_without_the_files_means_simulated_data(tmp_path, monkeypatch):
     monkeypatch.delenv("DISCREET_DATA", raising=False)
     found = registry.attack_named("linkage")
-    assert command._load_data(found, None) == (None, found.built_in_data)
+    assert command._load_data(found, None) == (None, found.data.built_in)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DISCREET_DATA", str(tmp_path))
-        assert command._load_data(found, None) == (None, found.built_in_data)
+        assert command._load_data(found, None) == (None, found.data.built_in)
 
 
 def test_real_data_are_loaded_where_they_are(tmp_path, monkeypatch):
     (tmp_path / "people.csv").write_text("")
-    found = dataclasses.replace(
-        registry.attack_named("linkage"), data_files=("people.csv",), load=lambda folder: folder.name
-    )
+    linkage = registry.attack_named("linkage")
+    source = dataclasses.replace(linkage.data, files=("people.csv",), read=lambda folder: folder.name)
+    found = dataclasses.replace(linkage, data=source)
     assert command._load_data(found, tmp_path) == (tmp_path.name, "real: people.csv")
     monkeypatch.setenv("DISCREET_DATA", str(tmp_path))
     assert command._load_data(found, None) == (tmp_path.name, "real: people.csv")

@@ -24,7 +24,7 @@ from discreet.cli.tour.differencing_game import (
     play_non_private,
     tradeoff_point,
 )
-from discreet.cli.tour.page import inline_svg, write_page
+from discreet.cli.tour.page import inline_svg, write_tour
 from discreet.cli.tour.recorder import Recorder, warn
 from discreet.worlds.town import SECRET_ILLNESS, Town, write_town
 
@@ -402,7 +402,7 @@ def test_text_is_escaped_on_the_page_and_is_not_markup_in_the_terminal(tmp_path,
     recorder.add_section("a < b [red]")
     recorder.add_paragraph("x & y ", warn("<b>"))
     recorder.add_table(("h<",), [("[bold]c>",)])
-    page = write_page(tmp_path / "page.html", recorder.sections, 1.0).read_text(encoding="utf-8")
+    page = write_tour(tmp_path / "page.html", recorder.sections, 1.0).read_text(encoding="utf-8")
     assert "a &lt; b [red]" in page
     assert 'x &amp; y <span class="warn">&lt;b&gt;</span>' in page
     assert "<td>[bold]c&gt;</td>" in page

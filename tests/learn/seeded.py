@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from discreet.kernel.model_release import Combine
+
 
 class Seeded:
     """A stand-in for FitSession with continuous noise of the same distribution from a seeded generator."""
@@ -23,6 +25,16 @@ class Seeded:
         norms = np.linalg.norm(vectors, ord=2 if self.is_gaussian else 1, axis=1)
         vectors *= np.minimum(1, radius / np.maximum(norms, 1e-300))[:, np.newaxis]
         return vectors.sum(axis=0) + self._noise(radius, size)
+
+    def sparse_sum(self, rule, public, *, size, radius, combine):
+        assert combine is Combine.MEAN
+        indices, numbers = (np.array(each) for each in rule(self.rows, public))
+        block = size // indices.shape[1]
+        norms = np.linalg.norm(numbers, ord=2 if self.is_gaussian else 1, axis=1)
+        numbers *= np.minimum(1, radius / np.maximum(norms, 1e-300))[:, np.newaxis]
+        columns = zip(indices.T, numbers.T, strict=True)
+        total = np.concatenate([np.bincount(*column, minlength=block) for column in columns])
+        return total + self._noise(radius, size)
 
     def histogram(self, rule, public, *, cells):
         return np.bincount(rule(self.rows, public), minlength=cells) + self._noise(1, cells)

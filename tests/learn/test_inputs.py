@@ -260,7 +260,7 @@ def test_no_value_of_a_table_stops_a_fit(value):
         assert model.fit(table).loss_.epsilon == 1
 
 
-@pytest.mark.parametrize("secret", ["TRUE", "FALSE"])
+@pytest.mark.parametrize("secret", ["x >= 0", "x < 0 AND y > 3.99 AND x + y > 0"])
 def test_nothing_is_counted_before_the_charge(secret):
     model = dc.learn.GaussianMixture(2, epsilon=1, delta=1e-6, method="dp-em", neighbours="replacement")
     with dc.open(dc.policy.Policy.parse(POLICY), data={"points": TABLE}) as curator:

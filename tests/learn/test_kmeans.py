@@ -2,10 +2,13 @@ import numpy as np
 import pytest
 from sklearn.cluster import KMeans as Exact
 
-from discreet.learn.cluster import KMeans, find_clusters
+from discreet.kernel.model_release import check_row_wise
+from discreet.learn.cell_sums import ArtificialPoints, _nearest_cell_entries, nearest_centres
+from discreet.learn.cluster import KMeans, find_clusters, without_empty
+from discreet.learn.cluster_candidates import _difference_of_candidates
 from tests.learn.seeded import Seeded
 
-SHARES = (15, 8, 20, 20, 37)
+ONE_STEP, TWO_STEPS = (12, 6, 18, 18, 24, 4, 18), (12, 6, 18, 18, 24, 4, 9, 9)
 NEARLY_EXACT = {"epsilon": 1_000_000, "bounds": (-20, 20)}
 
 
@@ -40,7 +43,7 @@ def test_without_noise_it_is_as_good_as_scikit_learns(delta, steps):
 @pytest.mark.parametrize("seed", range(5))
 def test_three_thousand_rows_are_enough(price, seed):
     ends = np.full(4, -15.0), np.full(4, 15.0)
-    found = find_clusters(Seeded(X, SHARES, **price, seed=seed), ends, 3, n_steps=1)
+    found = find_clusters(Seeded(X, ONE_STEP, **price, seed=seed), ends, 3, n_steps=1)
     assert inertia(X, found.centres) < 1.3 * best(X, 3)
 
 
@@ -49,7 +52,7 @@ def test_three_thousand_rows_are_enough(price, seed):
 def test_any_number_of_columns_and_clusters(columns, clusters):
     rows = groups(200, clusters, columns)
     ends = np.full(columns, -15.0), np.full(columns, 15.0)
-    found = find_clusters(Seeded(rows, SHARES, epsilon=10, seed=0), ends, clusters, n_steps=1)
+    found = find_clusters(Seeded(rows, ONE_STEP, epsilon=10, seed=0), ends, clusters, n_steps=1)
     assert found.centres.shape == (clusters, columns)
     assert inertia(rows, found.centres) < 1.2 * best(rows, 1)
 
@@ -57,7 +60,7 @@ def test_any_number_of_columns_and_clusters(columns, clusters):
 @pytest.mark.parametrize("seed", range(10))
 def test_where_noise_hides_everything_centres_stay_in_the_ranges(seed):
     ends = np.full(4, -15.0), np.full(4, 15.0)
-    found = find_clusters(Seeded(X[::100], SHARES, epsilon=0.01, seed=seed), ends, 3, n_steps=1)
+    found = find_clusters(Seeded(X[::100], ONE_STEP, epsilon=0.01, seed=seed), ends, 3, n_steps=1)
     assert np.isfinite(found.centres).all()
     assert (np.abs(found.centres) <= 15).all()
     assert inertia(X, found.centres) < 2 * inertia(X, np.zeros((1, 4)))
@@ -87,3 +90,46 @@ def test_steps_share_one_budget():
     one, many = (KMeans(3, epsilon=1, bounds=(-20, 20), n_iter=steps).fit(X).loss_ for steps in (1, 5))
     assert one == many
     assert one.epsilon == 1
+
+
+def mixed(rows, seed):
+    """Whole numbers, many zeros, a skewed column and a few values, standardised and clamped to ±5."""
+    rng = np.random.default_rng(seed)
+    group = rng.choice(4, rows, p=[0.4, 0.3, 0.2, 0.1])
+    age = np.clip(rng.normal(np.array([30, 45, 70, 8])[group], 9), 0, 95).round()
+    hours = np.where((group < 2) & (rng.random(rows) < 0.8), np.clip(rng.normal(40, 9, rows), 0, 99).round(), 0)
+    income = np.where(group < 3, rng.lognormal(np.array([10, 11, 10, 0])[group], 0.7), 0)
+    columns = [age, hours, income, rng.choice(5, rows, p=[0.5, 0.1, 0.1, 0.05, 0.25]), rng.random(rows) < 0.5]
+    X = np.column_stack(columns).astype(float)
+    return np.clip((X - X.mean(axis=0)) / X.std(axis=0), -5, 5)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("clusters", "seed"), [(4, 31), (6, 32), (9, 33)])
+def test_mixed_columns_of_many_rows_are_clustered_within_a_twentieth_of_scikit_learns_best(clusters, seed):
+    rows, ends = mixed(20_000, seed), (np.full(5, -5.0), np.full(5, 5.0))
+    exact = Exact(clusters, n_init=10, random_state=0).fit(rows).inertia_
+    found = [find_clusters(Seeded(rows, TWO_STEPS, epsilon=1, seed=at), ends, clusters, n_steps=2) for at in range(8)]
+    assert np.median([inertia(rows, each.centres) for each in found]) < 1.05 * exact
+    for each in found:
+        assert (np.bincount(nearest_centres(rows, each.centres), minlength=clusters) > 0).all()
+
+
+def test_a_centre_without_people_moves_to_where_people_are():
+    rows = np.concatenate([np.full((5000, 2), -3.0), np.full((5000, 2), 3.0)])
+    sample = ArtificialPoints(rows[::10], np.full(1000, 10.0))
+    far = np.array([[-3.0, -3.0], [40.0, 40.0]])
+    moved = without_empty(sample, far, np.array([False, True]))
+    assert moved.tolist() == [[-3, -3], [3, 3]]
+
+
+def test_equal_distances_are_equal_whatever_the_other_rows():
+    """What a row adds must not depend on the others, to the last bit, or a person would add more than the ball."""
+    rng = np.random.default_rng(5)
+    for norm in (1, 2):
+        low, high = -10 * rng.random(5), 10 * rng.random(5)
+        public = low, rng.uniform(low, high, (7, 5)) - low, rng.random(5), 3.0, 1.5, norm
+        check_row_wise(_nearest_cell_entries, public, low, high)
+        numbers = _nearest_cell_entries(rng.uniform(low, high, (100, 5)), public)[1]
+        assert np.linalg.norm(numbers[:, 1:], ord=norm, axis=1).max() <= 3 * (1 + 1e-12)
+    check_row_wise(_difference_of_candidates, (low, rng.uniform(low, high, (3, 4, 5)) - low), low, high)

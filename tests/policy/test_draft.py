@@ -398,13 +398,8 @@ def test_null_is_offered_for_every_nullable_column_of_a_file(tmp_path):
     assert nullable(drafted(tmp_path, "shop.duckdb", unit="patient")) == ["day"]  # a unique column has no NULL group
 
 
-@pytest.mark.parametrize(
-    "metadata",
-    [
-        {"": {"s": {"t": {"a": {"type": "string", "nullable": True}, "b": {"type": "string", "nullable": False}}}}},
-        {"tableSchema": {"columns": [{"name": "a", "required": False}, {"name": "b", "required": True}]}},
-    ],
-)
-def test_null_is_offered_where_metadata_allows_it(tmp_path, metadata):
+def test_null_is_offered_where_metadata_allows_it(tmp_path):
+    columns = {"a": {"type": "string", "nullable": True}, "b": {"type": "string", "nullable": False}}
+    metadata = {"": {"s": {"t": columns}}}
     (tmp_path / "meta.json").write_text(json.dumps(metadata))
     assert nullable(draft(metadata=tmp_path / "meta.json", base=tmp_path)) == ["a"]

@@ -18,8 +18,8 @@ from discreet.policy import (
     NoDomain,
     NoUnit,
     ParentTableUnit,
-    Person,
     PersonInWindow,
+    PersonUnit,
     Policy,
     References,
     RowUnit,
@@ -44,7 +44,7 @@ def with_table(name, text):
 
 def test_the_hospital_owns_lab_results_through_encounters():
     policy = Policy.parse(HOSPITAL)
-    assert policy.unit == Person("text")
+    assert policy.unit == PersonUnit("text")
     assert policy.tables["encounters"].unit == ColumnUnit("patient_id")
     assert policy.tables["labs"].unit == ParentTableUnit("encounters", on="encounter", key="id")
     assert policy.root_table("lab_flags") is policy.tables["encounters"]
@@ -110,7 +110,7 @@ def test_row_level_units_count_once_and_are_never_mixed_with_people():
 
 
 def test_unit_columns_may_have_any_name_but_one_type():
-    assert with_table("staff", 'unit = "nurse"\ncolumns.nurse.type = "integer"').unit == Person("integer")
+    assert with_table("staff", 'unit = "nurse"\ncolumns.nurse.type = "integer"').unit == PersonUnit("integer")
     with pytest.raises(PolicyError, match="table staff: unit is a person with a text key"):
         with_table("staff", 'unit = "nurse"\ncolumns.nurse.type = "text"')
 

@@ -11,7 +11,15 @@ from discreet.cli import app
 from discreet.policy import RULES, Policy, draft, hazards
 from discreet.policy.column_domains import ColumnEntry
 from discreet.policy.drafting.smartnoise import _COLUMN_OPTIONS, _KNOWN_KEYS, _TABLE_OPTIONS
-from discreet.policy.entries import AnalystEntry, BudgetEntry, DataEntry, ReleaseEntry, TableEntry, ThroughEntry
+from discreet.policy.entries import (
+    AnalystEntry,
+    BudgetEntry,
+    DataEntry,
+    ReleaseEntry,
+    ServerEntry,
+    TableEntry,
+    ThroughEntry,
+)
 
 PAGE = (Path(__file__).parents[2] / "docs" / "policy.md").read_text()
 EXAMPLES = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
@@ -32,6 +40,7 @@ def test_each_example_is_a_valid_policy(text):
         ("`[data]`", DataEntry),
         ("`[budget]`", BudgetEntry),
         ("`[budget.analysts]`", AnalystEntry),
+        ("`[server]`", ServerEntry),
         ("`[release]`", ReleaseEntry),
         ("`[tables.NAME]`", TableEntry),
         ("`[tables.NAME.columns]`", ColumnEntry),

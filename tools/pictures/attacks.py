@@ -7,11 +7,15 @@ from typing import Any
 import numpy as np
 
 from discreet import attacks, audit
-from discreet.attacks.aggregates.membership import membership_power_figure
-from discreet.attacks.aggregates.plots import accuracy_by_error_figure
-from discreet.attacks.models.city_mixtures import simulate_city
-from discreet.attacks.models.plots import city_maps_figure, member_rates_figure, mosaics_figure
-from discreet.attacks.plots import roc_figure
+from discreet.attacks.data.city import simulate_city
+from tools.pictures.attack_figures import (
+    accuracy_by_error_figure,
+    city_maps_figure,
+    member_rates_figure,
+    membership_power_figure,
+    mosaics_figure,
+    roc_figure,
+)
 
 FRESH = 100  # a seed that was not used for tuning
 LEVELS = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2, 4)

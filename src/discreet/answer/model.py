@@ -192,11 +192,18 @@ class Answer:
         If the policy declares a sample, the parts of the margins are there too.
         """
         return {
-            **_with_exact(cost=_cost_to_dict(self.cost), paid=_loss_to_dict(self.paid), remaining=self.remaining),
+            **_with_exact(
+                cost=_cost_to_dict(self.cost),
+                loss=_loss_to_dict(self.cost.loss),
+                paid=_loss_to_dict(self.paid),
+                remaining=self.remaining,
+            ),
             "receipt": self.receipt.id if self.receipt else None,
             "noise": self.noise,
             "noise_margins": self.noise_margins,
             "sampling_margins": self.sampling_margins,
+            "uncorrelated_sampling": sorted(self.uncorrelated_sampling),
+            "correlated_noise": sorted(self.correlated_noise),
             "bias": {name: [bias.to_dict() if bias else None for bias in column] for name, column in self.bias.items()},
             "left_out": list(self.left_out),
             "clipping": list(self.clipping),
@@ -324,7 +331,9 @@ class Explanation:
     def to_dict(self) -> dict[str, Any]:
         """Return the explanation for JSON; `exact` repeats the cost as fractions."""
         return {
-            **_with_exact(cost=_cost_to_dict(self.cost), paid=_loss_to_dict(self.paid)),
+            **_with_exact(
+                cost=_cost_to_dict(self.cost), loss=_loss_to_dict(self.cost.loss), paid=_loss_to_dict(self.paid)
+            ),
             "columns": [
                 {
                     "name": column.name,

@@ -1,6 +1,6 @@
 """Attacks on releases without a defence, with an easy fix, and protected by the curator.
 
-Attacks are imported on first use. All need scipy, some also scikit-learn (`pip install 'discreet[attacks]'`).
+All need scipy, some also scikit-learn (`pip install 'discreet[attacks]'`).
 
     pseudonyms, profiles, linkage, homogeneity, intersection    released tables
     differencing, averaging, rephrasing, threshold_game         answered queries
@@ -15,63 +15,46 @@ Attacks are imported on first use. All need scipy, some also scikit-learn (`pip 
     Register, Ratings, Population, Secrets, LabelledData, ...   records for your own data
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+from discreet.attacks.aggregates.census import census
+from discreet.attacks.aggregates.membership import membership
+from discreet.attacks.aggregates.reconstruct import reconstruct
+from discreet.attacks.aggregates.reductions import membership_from_reconstruction, reconstruction_from_membership
 from discreet.attacks.comparison import Comparison, compare
-from discreet.attacks.registry import ATTACK_PACKAGES, OTHER_EXPORTS, attack_named
+from discreet.attacks.data.blocks import Blocks
+from discreet.attacks.data.city import City
+from discreet.attacks.data.dose_cohort import DoseCohort
+from discreet.attacks.data.gallery import Gallery
+from discreet.attacks.data.labelled_data import LabelledData, SensitiveAttributeData
+from discreet.attacks.data.numeric_data import RegressionData, TwoSets
+from discreet.attacks.data.overlapping_tables import TwoTables
+from discreet.attacks.data.panel import Panel
+from discreet.attacks.data.patients import Fact, Patients
+from discreet.attacks.data.population import Population
+from discreet.attacks.data.register import Ratings, Register
+from discreet.attacks.data.secret_bits import Secrets, Study
+from discreet.attacks.data.taxis import Taxis
+from discreet.attacks.data.visits import Visits
+from discreet.attacks.models.attributes import attributes
+from discreet.attacks.models.correlation import correlation
+from discreet.attacks.models.hidden_rows import hidden_rows
+from discreet.attacks.models.invert import invert
+from discreet.attacks.models.likelihood_ratio import likelihood_ratio
+from discreet.attacks.models.lone_cluster import lone_cluster
+from discreet.attacks.models.overfitting import overfitting
+from discreet.attacks.models.shadow import shadow
+from discreet.attacks.queries.advertising import advertising
+from discreet.attacks.queries.averaging import averaging
+from discreet.attacks.queries.differencing import differencing
+from discreet.attacks.queries.random_record import random_record
+from discreet.attacks.queries.rephrasing import rephrasing
+from discreet.attacks.queries.threshold_game import threshold_game
+from discreet.attacks.registry import attack_named
 from discreet.attacks.result import AttackResult
-
-if TYPE_CHECKING:
-    from discreet.attacks.aggregates.blocks import Blocks
-    from discreet.attacks.aggregates.census import census
-    from discreet.attacks.aggregates.membership import membership
-    from discreet.attacks.aggregates.panel import Panel
-    from discreet.attacks.aggregates.reconstruct import Secrets, reconstruct
-    from discreet.attacks.aggregates.reductions import (
-        Study,
-        membership_from_reconstruction,
-        reconstruction_from_membership,
-    )
-    from discreet.attacks.models.attributes import attributes
-    from discreet.attacks.models.city_mixtures import City
-    from discreet.attacks.models.correlation import correlation
-    from discreet.attacks.models.dose_models import DoseCohort
-    from discreet.attacks.models.hidden_rows import hidden_rows
-    from discreet.attacks.models.image_inversion import Gallery
-    from discreet.attacks.models.invert import invert
-    from discreet.attacks.models.labelled_data import LabelledData, SensitiveAttributeData
-    from discreet.attacks.models.likelihood_ratio import likelihood_ratio
-    from discreet.attacks.models.lone_cluster import lone_cluster
-    from discreet.attacks.models.overfitting import overfitting
-    from discreet.attacks.models.shadow import shadow
-    from discreet.attacks.queries.advertising import advertising
-    from discreet.attacks.queries.attack_targets import Population
-    from discreet.attacks.queries.averaging import averaging
-    from discreet.attacks.queries.differencing import differencing
-    from discreet.attacks.queries.model_differencing import RegressionData
-    from discreet.attacks.queries.random_record import random_record
-    from discreet.attacks.queries.rephrasing import rephrasing
-    from discreet.attacks.queries.threshold_game import TwoSets, threshold_game
-    from discreet.attacks.tables.homogeneity import homogeneity
-    from discreet.attacks.tables.intersection import intersection
-    from discreet.attacks.tables.linkage import linkage
-    from discreet.attacks.tables.linkage_data import Ratings, Register
-    from discreet.attacks.tables.overlapping_tables import TwoTables
-    from discreet.attacks.tables.patients import Fact, Patients
-    from discreet.attacks.tables.profiles import profiles
-    from discreet.attacks.tables.pseudonyms import pseudonyms
-    from discreet.attacks.tables.taxis import Taxis
-    from discreet.attacks.tables.visits import Visits
-else:
-
-    def __getattr__(name: str) -> Any:
-        if name in ATTACK_PACKAGES:
-            return getattr(import_module(f"discreet.attacks.{ATTACK_PACKAGES[name]}.{name}"), name)
-        if name in OTHER_EXPORTS:
-            return getattr(import_module(f"discreet.attacks.{OTHER_EXPORTS[name]}"), name)
-        raise AttributeError(f"module 'discreet.attacks' has no attribute {name!r}")
-
+from discreet.attacks.tables.homogeneity import homogeneity
+from discreet.attacks.tables.intersection import intersection
+from discreet.attacks.tables.linkage import linkage
+from discreet.attacks.tables.profiles import profiles
+from discreet.attacks.tables.pseudonyms import pseudonyms
 
 __all__ = [
     "AttackResult",
@@ -122,7 +105,3 @@ __all__ = [
     "shadow",
     "threshold_game",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.attacks.defences import EASY, epsilon_text
-from discreet.attacks.progress import track
 from discreet.attacks.registry import attack_named
 from discreet.attacks.result import MODEL, AttackResult, percent
 from discreet.attacks.validation import random_generator
 from discreet.kernel.numbers import Number, as_fraction
+from discreet.progress import track
 
 AttackFunction = Callable[..., AttackResult]
 

@@ -1,13 +1,17 @@
 """Evidence from an attack's hits and misses: the epsilon it implies and the success an epsilon allows.
 
-There are four kinds. `GuessEvidence`: guesses of a secret with a known prior. `BitEvidence`: guesses of a secret bit
-that need not be fair. `EventEvidence`: how often an event happens to members and to comparable non-members.
+All kinds have the same interface: `success`, `baseline` (without the person's data) and its name, an `interval` of the
+success, the `implied` epsilon at a delta, and the `ceiling`, the highest success that (epsilon, delta) allows.
+`GuessEvidence`: guesses of a secret with a known prior. `BitEvidence`: guesses of a secret bit that need not be fair.
+`EventEvidence`: how often an event happens to members and to comparable non-members, such as being named.
 `ScoreEvidence` (in `scores`): scores of members and non-members.
 """
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar
+
+import numpy as np
 
 from discreet.audit.binomial import Proportion
 
@@ -30,37 +34,6 @@ class ImpliedEpsilon:
         if self.high == math.inf:
             return f"{_format_epsilon(self.estimate)} (at least {_format_epsilon(self.low)})"
         return f"{_format_epsilon(self.estimate)} ({_format_epsilon(self.low)} to {_format_epsilon(self.high)})"
-
-
-class AttackEvidence(Protocol):
-    """The interface of all kinds of evidence."""
-
-    @property
-    def success(self) -> float:
-        """The attack's success."""
-        ...
-
-    @property
-    def baseline(self) -> float:
-        """The success without the person's data."""
-        ...
-
-    @property
-    def baseline_name(self) -> str:
-        """The label of the baseline: guessing, or the attack on non-members."""
-        ...
-
-    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return a confidence interval of the attack's success."""
-        ...
-
-    def implied(self, delta: float = 0.0, confidence: float = 0.95) -> ImpliedEpsilon:
-        """Return the smallest epsilon, at this delta, that is consistent with the attack's success."""
-        ...
-
-    def ceiling(self, epsilon: float, delta: float = 0.0) -> float:
-        """Return the highest success that an (epsilon, delta)-private release allows any attack."""
-        ...
 
 
 def exp_epsilon(epsilon: float) -> float:
@@ -86,6 +59,7 @@ class GuessEvidence:
     0.7311
     """
 
+    baseline_name: ClassVar[str] = "guessing"
     right: int
     plays: int
     prior: float = 0.5
@@ -105,19 +79,13 @@ class GuessEvidence:
         """The prior."""
         return self.prior
 
-    @property
-    def baseline_name(self) -> str:
-        """The label of the baseline."""
-        return "guessing"
-
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return a confidence interval of the probability of a correct guess."""
         return Proportion(self.right, self.plays).interval(confidence)
 
     def implied(self, delta: float = 0.0, confidence: float = 0.95) -> ImpliedEpsilon:
         """Return the implied epsilon: the log-ratio of the odds of a correct guess to the prior odds."""
-        share = Proportion(self.right, self.plays)
-        ends = (share.value, *share.interval(confidence))
+        ends = (self.success, *self.interval(confidence))
         return ImpliedEpsilon(*(self._epsilon_for(end, delta) for end in ends))
 
     def ceiling(self, epsilon: float, delta: float = 0.0) -> float:
@@ -141,23 +109,34 @@ class GuessEvidence:
 class BitEvidence:
     """Correct guesses of a secret bit, for people whose bit is set and for people whose bit is not.
 
-    `prior` is the probability of the more frequent value: the success of guessing that value for everybody.
+    `prior` is the probability of the more frequent value: the success of guessing that value for everybody. `steps` of
+    the add/remove relation lie between the two values: 2 if another bit substitutes a record.
 
     >>> BitEvidence(Proportion(90, 100), Proportion(80, 100)).success
     0.85
     >>> BitEvidence(Proportion(450, 450), Proportion(0, 50), prior=0.9).implied().low
     0.0
+    >>> one, two = (BitEvidence(Proportion(90, 100), Proportion(80, 100), steps=steps) for steps in (1, 2))
+    >>> two.ceiling(1) == one.ceiling(2), two.implied().low == one.implied().low / 2
+    (True, True)
     """
 
+    baseline_name: ClassVar[str] = "guessing"
     right_when_set: Proportion
     right_when_unset: Proportion
     prior: float = 0.5
+    steps: int = 1
 
     def __post_init__(self) -> None:
         if not 0.5 <= self.prior < 1:
             raise ValueError(
                 f"prior must be that of the more frequent value, at least 0.5 and below 1, not {self.prior}"
             )
+
+    @classmethod
+    def from_guesses(cls, is_right: np.ndarray, bits: np.ndarray, prior: float, steps: int = 1) -> "BitEvidence":
+        """Return the evidence from which guesses of these bits are right."""
+        return cls(Proportion.from_outcomes(is_right[bits]), Proportion.from_outcomes(is_right[~bits]), prior, steps)
 
     @property
     def success(self) -> float:
@@ -169,24 +148,26 @@ class BitEvidence:
         """The prior."""
         return self.prior
 
-    @property
-    def baseline_name(self) -> str:
-        """The label of the baseline."""
-        return "guessing"
-
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return a confidence interval of the probability of a correct guess."""
         return self._all_guesses.interval(confidence)
 
     def implied(self, delta: float = 0.0, confidence: float = 0.95) -> ImpliedEpsilon:
-        """Return the epsilon implied by how much more often a bit is called set if it is set."""
+        """Return the epsilon, per step, implied by how much more often a bit is called set if it is set."""
+        self._check_delta(delta)
         called_set = Proportion(self.right_when_unset.trials - self.right_when_unset.hits, self.right_when_unset.trials)
-        return EventEvidence(self.right_when_set, called_set).implied(delta, confidence)
+        implied = EventEvidence(self.right_when_set, called_set).implied(delta, confidence)
+        return ImpliedEpsilon(implied.estimate / self.steps, implied.low / self.steps, implied.high / self.steps)
 
     def ceiling(self, epsilon: float, delta: float = 0.0) -> float:
         """Return the highest success: that for a fair coin, or that of always guessing the more frequent value."""
-        ratio_bound = exp_epsilon(epsilon)
+        self._check_delta(delta)
+        ratio_bound = exp_epsilon(self.steps * epsilon)
         return min(1.0, max((ratio_bound + delta) / (1 + ratio_bound), self.prior + (1 - self.prior) * delta))
+
+    def _check_delta(self, delta: float) -> None:
+        if delta and self.steps > 1:
+            raise ValueError("delta must be 0: for substitution its group-privacy bound depends on epsilon")
 
     @property
     def _all_guesses(self) -> Proportion:
@@ -200,35 +181,43 @@ class BitEvidence:
 class EventEvidence:
     """How often an event happened to members and to comparable non-members.
 
-    Members' data went into the release, non-members' did not. Equal rates are no evidence of a leak.
+    Members' data went into the release, non-members' did not. Equal rates are no evidence of a leak. Where the attack
+    may be wrong about members, `correct` is how often it was right, and the event is that it said something: naming
+    everybody at random is no evidence.
 
     >>> EventEvidence(Proportion(80, 100), Proportion(80, 100)).implied().low
     0.0
     >>> EventEvidence(Proportion(80, 100), Proportion(5, 100)).implied().low > 1.7
     True
+    >>> by_chance = EventEvidence.from_outcomes([True] * 100, [True] * 100, correct=[True, False] * 50)
+    >>> by_chance.success, by_chance.implied().estimate
+    (0.5, 0.0)
     """
 
+    baseline_name: ClassVar[str] = "non-members"
     members: Proportion
     non_members: Proportion
+    correct: Proportion | None = None
+
+    @classmethod
+    def from_outcomes(cls, members: Any, non_members: Any, correct: Any = None) -> "EventEvidence":
+        """Return the evidence from whether the event happened to each member and non-member, and who it is right of."""
+        hits = None if correct is None else Proportion.from_outcomes(correct)
+        return cls(Proportion.from_outcomes(members), Proportion.from_outcomes(non_members), hits)
 
     @property
     def success(self) -> float:
-        """The rate among members."""
-        return self.members.value
+        """The rate among members, or how often the attack was right about them."""
+        return (self.correct or self.members).value
 
     @property
     def baseline(self) -> float:
         """The rate among non-members."""
         return self.non_members.value
 
-    @property
-    def baseline_name(self) -> str:
-        """The label of the baseline."""
-        return "non-members"
-
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return a confidence interval of the rate among members."""
-        return self.members.interval(confidence)
+        """Return a confidence interval of the success."""
+        return (self.correct or self.members).interval(confidence)
 
     def implied(self, delta: float = 0.0, confidence: float = 0.95) -> ImpliedEpsilon:
         """Return the epsilon implied by the event or its complement, in either direction."""
@@ -260,56 +249,3 @@ def _log_ratio(over: float, under: float) -> float:
     if over <= 0:
         return 0.0
     return math.inf if under <= 0 else math.log(over / under)
-
-
-@dataclass(frozen=True)
-class ReidentificationEvidence:
-    """How many members were named correctly, how many were named at all, and how many non-members were named.
-
-    A non-member can only be named wrongly. The event that members and non-members share is being named at all, and
-    the implied epsilon follows from it: naming everybody at random is no evidence.
-
-    >>> by_chance = ReidentificationEvidence.from_outcomes([True, False] * 50, [True] * 100, [True] * 100)
-    >>> by_chance.success, by_chance.implied().estimate
-    (0.5, 0.0)
-    """
-
-    correctly_named: Proportion
-    named_at_all: EventEvidence
-
-    @classmethod
-    def from_outcomes(
-        cls, correctly_named: Any, named_at_all: Any, non_members_named: Any
-    ) -> "ReidentificationEvidence":
-        """Return the evidence from who was named correctly, who was named, and which non-members were named."""
-        return cls(
-            Proportion.from_outcomes(correctly_named),
-            EventEvidence(Proportion.from_outcomes(named_at_all), Proportion.from_outcomes(non_members_named)),
-        )
-
-    @property
-    def success(self) -> float:
-        """The share of members who were named correctly."""
-        return self.correctly_named.value
-
-    @property
-    def baseline(self) -> float:
-        """The share of non-members who were named."""
-        return self.named_at_all.baseline
-
-    @property
-    def baseline_name(self) -> str:
-        """The label of the baseline."""
-        return self.named_at_all.baseline_name
-
-    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return a confidence interval of the probability of being named correctly."""
-        return self.correctly_named.interval(confidence)
-
-    def implied(self, delta: float = 0.0, confidence: float = 0.95) -> ImpliedEpsilon:
-        """Return the epsilon implied by how much more often members are named at all."""
-        return self.named_at_all.implied(delta, confidence)
-
-    def ceiling(self, epsilon: float, delta: float = 0.0) -> float:
-        """Return the highest probability that a member is named, which bounds that of being named correctly."""
-        return self.named_at_all.ceiling(epsilon, delta)

@@ -1,14 +1,14 @@
 """Figures of attack results and comparisons. matplotlib is imported only when a figure is drawn."""
 
 import textwrap
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from discreet.attacks.defences import epsilon_text
 from discreet.attacks.evidence import exp_epsilon
-from discreet.attacks.result import AttackResult, format_value, percent
+from discreet.attacks.result import AttackResult, ExposureByRarity, format_value, percent
+from discreet.attacks.scores import RocCurve
 from discreet.plotting import (
     BLUE,
     GREY,
@@ -38,12 +38,12 @@ def result_figure(result: AttackResult) -> Any:
         if result.draw is not None:
             result.draw(axes[0])
         elif result.curve is not None:
-            draw_roc_curve(axes[0], result)
+            draw_roc_curve(axes[0], result, result.curve)
             draw_epsilon_bound(axes[0], result)
         else:
             draw_success(axes[0], result)
         if result.exposure is not None:
-            draw_exposure(axes[1], result)
+            draw_exposure(axes[1], result.exposure, DEFENCE_COLOURS[result.defence])
         add_legend(figure, axes, columns=3)
         name = result.attack.capitalize().replace("_", " ")
         set_title(figure, f"{name} against {defence_label(result)}: {result_headline(result)}")
@@ -79,11 +79,8 @@ def draw_success(axes: Any, result: AttackResult) -> None:
         axes.axhline(result.ceiling, color=INK, ls="--", lw=1, label=f"{epsilon_text(result.epsilon)} allows")
 
 
-def draw_roc_curve(axes: Any, result: AttackResult) -> None:
+def draw_roc_curve(axes: Any, result: AttackResult, curve: RocCurve) -> None:
     """Draw the ROC curve on logarithmic axes, because low false positive rates matter most."""
-    curve = result.curve
-    if curve is None:
-        raise TypeError(f"{result.attack} produces no scores, so there is no ROC curve")
     smallest_rate = 1 / max(curve.non_member_count, 2)
     axes.plot(
         np.maximum(curve.fpr, smallest_rate / 2),
@@ -107,16 +104,14 @@ def draw_epsilon_bound(axes: Any, result: AttackResult) -> None:
         axes.plot(fpr, allowed, color=INK, ls="--", lw=1, label=f"{epsilon_text(result.epsilon)} allows")
 
 
-def draw_exposure(axes: Any, result: AttackResult) -> None:
+def draw_exposure(axes: Any, exposure: ExposureByRarity, colour: str) -> None:
     """Draw success by decile of rarity, with intervals."""
-    if result.exposure is None:
-        raise TypeError(f"{result.attack} does not measure exposure by rarity")
-    shares = result.exposure.deciles
+    shares = exposure.deciles
     deciles, values = range(1, len(shares) + 1), np.array([share.value for share in shares])
     ends = np.array([share.interval() for share in shares])
-    axes.bar(deciles, values, color=DEFENCE_COLOURS[result.defence], alpha=0.85)
+    axes.bar(deciles, values, color=colour, alpha=0.85)
     axes.errorbar(deciles, values, yerr=np.abs(ends.T - values), fmt="none", ecolor=INK, lw=0.8)
-    label = textwrap.fill(f"deciles of people by rarity ({result.exposure.rarity_label}), rarest last", 40)
+    label = textwrap.fill(f"deciles of people by rarity ({exposure.rarity_label}), rarest last", 40)
     axes.set(xlabel=label, ylabel="success rate (95 % interval)", ylim=(0, 1.05))
     axes.set_xticks(list(deciles))
 
@@ -207,30 +202,3 @@ def _line_width(result: AttackResult) -> float:
 
 def _epsilon_of(result: AttackResult) -> float:
     return float(result.epsilon or 0)
-
-
-def roc_figure(results: Sequence[AttackResult]) -> Any:
-    """Draw ROC curves with the bound from the last result's epsilon on the left, and exposure on the right.
-
-    >>> from discreet import attacks
-    >>> from discreet.attacks.models.labelled_data import simulate_purchases
-    >>> result = attacks.shadow(simulate_purchases(0, people=200), targets=1, shadows=2, random_state=0)
-    >>> len(roc_figure([result]).axes)
-    2
-    """
-    if not results or any(result.curve is None or result.exposure is None for result in results):
-        raise ValueError("results must be at least one result of an attack with scores and exposure by rarity")
-    figure, (left, right) = panels(2)
-    with style():
-        for result in results:
-            draw_roc_curve(left, result)
-            shares = [share.value for share in result.exposure.deciles] if result.exposure is not None else []
-            right.plot(range(1, len(shares) + 1), shares, "o-", color=DEFENCE_COLOURS[result.defence], ms=3)
-        draw_epsilon_bound(left, results[-1])
-        by = results[0].exposure.rarity_label if results[0].exposure is not None else ""
-        right.set(xlabel=textwrap.fill(f"deciles by rarity ({by})", 40), ylabel="TPR at 1 % FPR", ylim=(-0.03, 1.05))
-        right.set_xticks(range(1, 11))
-        add_legend(figure, [left], columns=3)
-        areas = [f"{result.success:.2f} against {defence_label(result)}" for result in results]
-        set_title(figure, f"{results[0].attack.capitalize().replace('_', ' ')}: AUC {', '.join(areas)}")
-    return figure

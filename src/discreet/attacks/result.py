@@ -2,16 +2,22 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any
 
 import numpy as np
 
 from discreet.attacks.defences import Defence, epsilon_text
-from discreet.attacks.evidence import AttackEvidence, ImpliedEpsilon
+from discreet.attacks.evidence import (
+    BitEvidence,
+    EventEvidence,
+    GuessEvidence,
+    ImpliedEpsilon,
+)
 from discreet.attacks.scores import RocCurve, ScoreEvidence
 from discreet.audit.binomial import Proportion
+from discreet.html_page import text_table
 
+AttackEvidence = GuessEvidence | BitEvidence | EventEvidence | ScoreEvidence
 # Details of attacks on models.
 MODEL, ACCURACY_ON_MEMBERS, ACCURACY_ON_NON_MEMBERS = "model", "accuracy on members", "accuracy on non-members"
 
@@ -191,10 +197,7 @@ class AttackResult:
         return rows
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in self.summary_rows()
-        )
-        return f"<table>{rows}</table>"
+        return text_table((), self.summary_rows())
 
 
 def percent(share: float) -> str:

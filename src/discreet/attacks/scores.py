@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -67,6 +67,8 @@ class ScoreEvidence:
     True
     """
 
+    baseline: ClassVar[float] = 0.5  # the AUC of guessing
+    baseline_name: ClassVar[str] = "guessing"
     members: np.ndarray
     non_members: np.ndarray
 
@@ -81,16 +83,6 @@ class ScoreEvidence:
     def success(self) -> float:
         """The area under the ROC curve."""
         return self.curve.auc
-
-    @property
-    def baseline(self) -> float:
-        """The AUC of guessing."""
-        return 0.5
-
-    @property
-    def baseline_name(self) -> str:
-        """The label of the baseline."""
-        return "guessing"
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
         """Return an approximate confidence interval of the AUC (Hanley and McNeil 1982)."""

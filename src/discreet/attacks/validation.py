@@ -1,14 +1,20 @@
-"""Validate input from users and their defences: tables, arrays, class labels, bounds, seeds and files."""
+"""Validate the input of users and what their defences return: tables, arrays, class labels, bounds, seeds and files."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
+
+from discreet.arrow_columns import decode_column
+
+Seed = int | np.random.Generator | None
 
 
-def random_generator(random_state: int | None) -> np.random.Generator:
-    """Return the random generator of an attack.
+def random_generator(random_state: Seed) -> np.random.Generator:
+    """Return the random generator of an attack; a generator is returned as it is.
 
     >>> int(random_generator(1).integers(10))
     4
@@ -19,13 +25,48 @@ def random_generator(random_state: int | None) -> np.random.Generator:
     """
     if random_state is None:
         return np.random.default_rng()
+    if isinstance(random_state, np.random.Generator):
+        return random_state
     if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer) or random_state < 0:
         raise ValueError(f"random_state must be None or a non-negative integer, not {random_state!r:.40}")
     return np.random.default_rng(int(random_state))
 
 
-def finite_array(value: Any, shape: tuple[int, ...], returned_by: str) -> np.ndarray:
+def require_type(data: Any, expected: type | tuple[type, ...], written: str, name: str = "data") -> Any:
+    """Return the data if they have the expected type, else raise and say how they are written.
+
+    >>> require_type([1], dict, "{name: column}")
+    Traceback (most recent call last):
+        ...
+    TypeError: data must be {name: column}, not list
+    """
+    if not isinstance(data, expected):
+        raise TypeError(f"{name} must be {written}, not {type(data).__name__}")
+    return data
+
+
+def set_fields(record: Any, values: Mapping[str, Any]) -> None:
+    """Store the checked values of a frozen record that is being made."""
+    for name, value in values.items():
+        object.__setattr__(record, name, value)
+
+
+def array_or_object(value: Any) -> np.ndarray:
+    """Return an array; for ragged input an object array, which fails every check for its type or shape.
+
+    >>> array_or_object([[1, 2]]).shape, array_or_object([[1], [1, 2]]).dtype.kind
+    ((1, 2), 'O')
+    """
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError):  # rows of several lengths
+        return np.array(None)
+
+
+def finite_array(value: Any, shape: tuple[int, ...], returned_by: str, *, may_withhold: bool = False) -> np.ndarray:
     """Return an array of finite numbers of this shape, or raise; -1 in the shape stands for any size.
+
+    NaN marks what a defence withheld, if it may.
 
     >>> finite_array([1, 2], (2,), "the defence").tolist()
     [1.0, 2.0]
@@ -45,143 +86,13 @@ def finite_array(value: Any, shape: tuple[int, ...], returned_by: str) -> np.nda
         raise TypeError(message) from None
     if array.ndim != len(shape) or any(has != size >= 0 for has, size in zip(array.shape, shape, strict=True)):
         raise ValueError(f"{returned_by} must return {expected}, not an array of shape {array.shape}")
-    if not np.isfinite(array).all():
+    if not (np.isfinite(array) | (may_withhold & np.isnan(array))).all():
         raise ValueError(f"{returned_by} must return {expected}, without NaN or infinity")
     return array
 
 
-def arrow_table(value: Any, argument: str) -> pa.Table:
-    """Return an Arrow, pandas or polars table, or a dict of columns, as an Arrow table with plain text columns.
-
-    >>> arrow_table({"zip": ["02139"], "age": [30]}, "table").column_names
-    ['zip', 'age']
-    >>> arrow_table(5, "table")
-    Traceback (most recent call last):
-        ...
-    TypeError: table must be an Arrow, pandas or polars table, or a dict of columns, not int
-    """
-    is_stream = hasattr(value, "__arrow_c_stream__")  # pandas, polars, and others
-    if not isinstance(value, dict | pa.Table) and not is_stream:
-        raise TypeError(
-            f"{argument} must be an Arrow, pandas or polars table, or a dict of columns, not {type(value).__name__}"
-        )
-    try:
-        table = pa.table(value)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise ValueError(
-            f"{argument} must have columns of equal length, each with values of one type ({error})"
-        ) from None
-    columns = [name for name in table.column_names if not name.startswith("__index_level_")]
-    if len(set(columns)) < len(columns):
-        raise ValueError(f"{argument} must not have two columns with the same name")
-    return pa.table({name: _with_plain_texts(table[name]) for name in columns})
-
-
-def _with_plain_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return categories, large strings and string views as plain strings."""
-    if pa.types.is_dictionary(column.type):
-        value_type = column.type.value_type
-        chunks = [
-            pa.DictionaryArray.from_arrays(chunk.indices, _with_plain_text_values(chunk.dictionary)).dictionary_decode()
-            for chunk in column.chunks
-        ]
-        return pa.chunked_array(chunks, type=_plain_text_type(value_type))
-    return column.cast(_plain_text_type(column.type))
-
-
-def _with_plain_text_values(values: pa.Array) -> pa.Array:
-    return values.cast(_plain_text_type(values.type))
-
-
-def _plain_text_type(stored: pa.DataType) -> pa.DataType:
-    is_text = pa.types.is_large_string(stored) or pa.types.is_string_view(stored)
-    return pa.string() if is_text else stored
-
-
-def data_file(folder: Any, name: str) -> Path:
-    """Return the path of a data file, or raise if it is missing.
-
-    >>> data_file("nowhere", "adult.parquet")
-    Traceback (most recent call last):
-        ...
-    FileNotFoundError: there is no adult.parquet in nowhere: give the folder that contains it
-    """
-    path = Path(folder) / name
-    if not path.exists():
-        raise FileNotFoundError(f"there is no {name} in {folder}: give the folder that contains it")
-    return path
-
-
-def array_or_object(value: Any) -> np.ndarray:
-    """Return an array; for ragged input an object array, which fails every check for numbers.
-
-    >>> array_or_object([[1, 2]]).shape, array_or_object([[1], [1, 2]]).dtype.kind
-    ((1, 2), 'O')
-    """
-    try:
-        return np.asarray(value)
-    except ValueError:  # rows of several lengths
-        return np.array(None)
-
-
-def boolean_array(value: Any, name: str) -> np.ndarray:
-    """Return a boolean array from booleans or zeros and ones.
-
-    >>> boolean_array([1, 0.0], "bits").tolist()
-    [True, False]
-    >>> boolean_array(["1", "0"], "bits")
-    Traceback (most recent call last):
-        ...
-    ValueError: bits must consist of zeros and ones
-    """
-    bits = array_or_object(value)
-    if bits.dtype.kind not in "biuf" or not np.isin(bits, (0, 1)).all():
-        raise ValueError(f"{name} must consist of zeros and ones")
-    return bits.astype(bool)
-
-
-def real_array(value: Any, name: str) -> np.ndarray:
-    """Return an array of finite numbers.
-
-    >>> real_array("many", "rates")
-    Traceback (most recent call last):
-        ...
-    TypeError: rates must be numbers, not str
-    """
-    try:
-        array = np.asarray(value, float)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be numbers, not {type(value).__name__}") from None
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be numbers without NaN or infinity")
-    return array
-
-
-def array_with_gaps(value: Any, shape: tuple[int, ...], returned_by: str) -> np.ndarray:
-    """Return an array of this shape that a defence published; NaN marks values that it withheld.
-
-    >>> array_with_gaps([0.5, np.nan], (2,), "the defence").tolist()
-    [0.5, nan]
-    """
-    try:
-        array = np.asarray(value, float)
-    except (TypeError, ValueError):
-        return finite_array(value, shape, returned_by)  # raises with the right message
-    finite_array(np.where(np.isnan(array), 0, array), shape, returned_by)
-    return array
-
-
-def integer_domain(size: int) -> tuple[int, int] | list[int]:
-    """Return the column declaration for integers from 0 to size - 1.
-
-    >>> integer_domain(3), integer_domain(1)
-    ((0, 2), [0])
-    """
-    return (0, size - 1) if size > 1 else [0]
-
-
 def float_array(value: Any, name: str) -> np.ndarray:
-    """Return a float array, or raise.
+    """Return a new float array, or raise.
 
     >>> float_array(["ten"], "dose")
     Traceback (most recent call last):
@@ -194,6 +105,20 @@ def float_array(value: Any, name: str) -> np.ndarray:
         raise ValueError(
             f"{name} must be an array of numbers: encode text as integers, for example with pandas.factorize"
         ) from None
+
+
+def real_array(value: Any, name: str) -> np.ndarray:
+    """Return an array of finite numbers, or raise.
+
+    >>> real_array([4, float("nan")], "stars")
+    Traceback (most recent call last):
+        ...
+    ValueError: stars must not contain missing values, NaN or infinity. Leave those rows out.
+    """
+    array = float_array(value, name)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must not contain missing values, NaN or infinity. Leave those rows out.")
+    return array
 
 
 def float_matrix(value: Any, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -220,12 +145,76 @@ def float_matrix(value: Any, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
         return float_array(value, name), ()
 
 
-def entry_array(value: Any, name: str) -> np.ndarray:
-    """Return an array of any type with one entry per row, or raise."""
-    try:
-        return np.asarray(value)
-    except ValueError:
-        raise ValueError(f"{name} must have one entry per row") from None
+def boolean_array(value: Any, name: str) -> np.ndarray:
+    """Return a boolean array from booleans or zeros and ones.
+
+    >>> boolean_array([1, 0.0], "bits").tolist()
+    [True, False]
+    >>> boolean_array(["1", "0"], "bits")
+    Traceback (most recent call last):
+        ...
+    ValueError: bits must consist of zeros and ones
+    """
+    bits = array_or_object(value)
+    if bits.dtype.kind not in "biuf" or not np.isin(bits, (0, 1)).all():
+        raise ValueError(f"{name} must consist of zeros and ones")
+    return bits.astype(bool)
+
+
+def integer_array(value: Any, name: str) -> np.ndarray:
+    """Return an integer array.
+
+    >>> integer_array([1, 0], "who").tolist()
+    [1, 0]
+    >>> integer_array([0.5], "who")
+    Traceback (most recent call last):
+        ...
+    TypeError: who must be an array of integers
+    """
+    array = array_or_object(value)
+    if array.size and array.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be an array of integers")
+    return array.astype(np.int64)
+
+
+def id_array(value: Any, name: str) -> np.ndarray:
+    """Return an array of ids, either all integers or all texts.
+
+    >>> id_array(["ana", "bob"], "user").tolist(), id_array([7, 5], "user").tolist()
+    (['ana', 'bob'], [7, 5])
+    >>> id_array([None, 5], "user")
+    Traceback (most recent call last):
+        ...
+    TypeError: user must be a list of ids, either all integers or all texts
+    """
+    array = array_or_object(value)
+    if array.dtype.kind in "iu":
+        return array.astype(np.int64)
+    if not all(isinstance(each, str) for each in array.ravel().tolist()):
+        raise TypeError(f"{name} must be a list of ids, either all integers or all texts")
+    return array.astype(str)
+
+
+def text_list(value: Any, name: str) -> list[str]:
+    """Return a list of texts; a single text becomes a list, and integers become texts.
+
+    >>> text_list("9A99", "forms"), text_list([5, "6"], "numbers")
+    (['9A99'], ['5', '6'])
+    >>> text_list(None, "forms")
+    Traceback (most recent call last):
+        ...
+    TypeError: forms must be a list of texts, not NoneType
+    """
+    if isinstance(value, str):
+        return [value]
+    entries = value.to_pylist() if hasattr(value, "to_pylist") else value
+    if not isinstance(entries, Iterable) or isinstance(entries, bytes | Mapping | np.generic):
+        raise TypeError(f"{name} must be a list of texts, not {type(value).__name__}")
+    items = list(np.atleast_1d(entries)) if isinstance(entries, np.ndarray) else list(entries)
+    invalid = [each for each in items if isinstance(each, bool) or not isinstance(each, str | int | np.integer)]
+    if invalid:
+        raise TypeError(f"{name} must be a list of texts, but contains a {type(invalid[0]).__name__}")
+    return list(map(str, items))
 
 
 def class_codes(value: Any, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -234,17 +223,14 @@ def class_codes(value: Any, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
     >>> class_codes(["yes", "no", "yes"], "y")
     (array([1, 0, 1]), ('no', 'yes'))
     """
-    labels = entry_array(value, name)
+    labels = array_or_object(value)
     if labels.dtype.kind == "O" and all(isinstance(each, int | np.integer) for each in labels.ravel()):
         labels = labels.astype(np.int64)
-    if labels.dtype.kind in "iu":
-        if labels.size and labels.min() < 0:
-            raise ValueError(f"{name} must be class labels: non-negative integers, or texts")
+    if labels.dtype.kind in "iu" and not (labels < 0).any():
         return labels.astype(np.int64), ()
-    are_texts = labels.dtype.kind in "OUSbT" and all(
+    if labels.dtype.kind not in "OUSbT" or not all(
         isinstance(each, str | bytes | bool | np.bool_) for each in labels.flat
-    )
-    if not are_texts:
+    ):
         raise ValueError(f"{name} must be class labels without gaps: non-negative integers, or texts")
     names, indices = np.unique(labels.astype(str), return_inverse=True)
     return indices.reshape(labels.shape).astype(np.int64), tuple(names.tolist())
@@ -265,3 +251,56 @@ def column_bounds(bounds: Any, width: int, name: str = "bounds") -> tuple[np.nda
     if not (low < high).all():
         raise ValueError(message)
     return low, high
+
+
+def arrow_table(value: Any, argument: str) -> pa.Table:
+    """Return an Arrow, pandas or polars table, or a dict of columns, as an Arrow table with plain text columns.
+
+    >>> arrow_table({"zip": ["02139"], "age": [30]}, "table").column_names
+    ['zip', 'age']
+    >>> arrow_table(5, "table")
+    Traceback (most recent call last):
+        ...
+    TypeError: table must be an Arrow, pandas or polars table, or a dict of columns, not int
+    """
+    is_stream = hasattr(value, "__arrow_c_stream__")  # pandas, polars, and others
+    if not isinstance(value, dict | pa.Table) and not is_stream:
+        raise TypeError(
+            f"{argument} must be an Arrow, pandas or polars table, or a dict of columns, not {type(value).__name__}"
+        )
+    try:
+        table = pa.table(value)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{argument} must have columns of equal length, each with values of one type ({error})"
+        ) from None
+    columns = [name for name in table.column_names if not name.startswith("__index_level_")]
+    if len(set(columns)) < len(columns):
+        raise ValueError(f"{argument} must not have two columns with the same name")
+    decoded = {name: decode_column(table[name]) for name in columns}
+    return pa.table({
+        name: each.cast(pa.string()) if pa.types.is_large_string(each.type) else each for name, each in decoded.items()
+    })  # fmt: skip
+
+
+def read_data_table(folder: Any, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read a Parquet file from a folder, or raise if it is missing.
+
+    >>> read_data_table("nowhere", "adult.parquet")
+    Traceback (most recent call last):
+        ...
+    FileNotFoundError: there is no adult.parquet in nowhere: give the folder that contains it
+    """
+    path = Path(folder) / name
+    if not path.exists():
+        raise FileNotFoundError(f"there is no {name} in {folder}: give the folder that contains it")
+    return pq.read_table(path, columns=None if columns is None else list(columns))
+
+
+def integer_domain(size: int) -> tuple[int, int] | list[int]:
+    """Return the column declaration for integers from 0 to size - 1.
+
+    >>> integer_domain(3), integer_domain(1)
+    ((0, 2), [0])
+    """
+    return (0, size - 1) if size > 1 else [0]

@@ -4,12 +4,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from html import escape
 from typing import Any
 
 import numpy as np
 
 from discreet.audit.binomial import Proportion
+from discreet.html_page import text_table
 
 _HIGH_CONFIDENCE = 0.999
 
@@ -113,10 +113,7 @@ class AuditResult:
         return "\n".join(f"{name}: {value}" for name, value in self.summary_rows())
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{escape(name)}</td><td>{escape(value)}</td></tr>" for name, value in self.summary_rows()
-        )
-        return f"<table>{rows}</table>"
+        return text_table((), self.summary_rows())
 
 
 def confidence_text(confidence: float) -> str:

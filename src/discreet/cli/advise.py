@@ -1,6 +1,5 @@
 """discreet advise: private, charged help with contribution bounds, ranges and bins."""
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,12 +9,13 @@ import typer
 
 from discreet.advise.unfinished_policy import load_unfinished
 from discreet.cli.owner_log import LogOption, log_for_owner
-from discreet.cli.terminal import exit_on_error, step_progress, usage_error
+from discreet.cli.terminal import exit_on_error, step_progress, usage_error, with_option_names
 from discreet.curator.curator import Curator
 from discreet.curator.open import open_curator
 from discreet.kernel.errors import Refused
 from discreet.kernel.numbers import as_positive
 
+_OPTIONS = {name: f"--{name}" for name in ("epsilon", "table", "columns")}
 _PLOT_SUFFIXES = (".svg", ".png", ".pdf")
 
 
@@ -107,4 +107,4 @@ def _open_policy(file: Path, log: Path | None) -> Iterator[Curator]:
         try:
             yield curator
         except Refused as refusal:
-            raise Refused(re.sub(r"^(epsilon|table|columns):", r"--\1:", str(refusal))) from None
+            raise Refused(with_option_names(str(refusal), _OPTIONS)) from None

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from discreet.anonymity.report.contents import make_printable
 from discreet.cli.anonymise_pipeline import AnonymiseRequest, GoalOptions, run_anonymise
 from discreet.cli.terminal import usage_error
+from discreet.html_page import make_printable
 
 Columns = list[str] | None
 _COMMAS = "Separate columns by commas, without spaces: --quasi zip,age."

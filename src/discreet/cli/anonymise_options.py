@@ -1,6 +1,5 @@
 """Options of discreet anonymise: error messages with option names, hierarchy files, the key file."""
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,8 +8,8 @@ import typer
 
 from discreet.anonymity import Hierarchy, new_key, read_hierarchy, read_key
 from discreet.anonymity.pseudonyms.keys import check_key_folder, store_key
-from discreet.anonymity.report.contents import make_printable
-from discreet.cli.terminal import usage_error
+from discreet.cli.terminal import usage_error, with_option_names
+from discreet.html_page import make_printable
 
 _SAME_NAMES = (
     "quasi",
@@ -28,7 +27,6 @@ _SAME_NAMES = (
 )
 _OPTIONS = {"column": "--pseudonym", "key": "--key-file", "path": "--key-file", "table": "TABLE"}
 _OPTIONS |= {name: f"--{name}" for name in _SAME_NAMES}
-_ANY_VALUE = "'...'"
 _HINTS = {
     "Pass new_key(), and store it": "Name a file for it with --key-file, and store it",
     "Create a key with write_key(path).": "Choose another file.",
@@ -42,26 +40,14 @@ def exit_on_option_error() -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError) as error:
-        usage_error(make_printable(with_option_names(str(error))))
+        usage_error(make_printable(option_message(str(error))))
 
 
-def with_option_names(text: str) -> str:
-    """Replace the argument names in a message by option names.
-
-    >>> with_option_names("l: no sensitive column is given. Add sensitive='...'.")
-    '--l: no sensitive column is given. Add --sensitive COLUMN.'
-    >>> with_option_names("c: required for recursive diversity, for example c=3.")
-    '--c: required for recursive diversity, for example --c 3.'
-    """
+def option_message(text: str) -> str:
+    """Return an error message with option names, and with hints for the command line."""
     for hint, option in _HINTS.items():
         text = text.replace(hint, option)
-    text = re.sub(r"^(\w+):", lambda match: f"{_OPTIONS.get(match[1], match[1])}:", text)
-    return re.sub(r"\b(\w+)=('\.\.\.'|[0-9]+)", _option_for, text)
-
-
-def _option_for(match: re.Match[str]) -> str:
-    name, value = match.groups()
-    return f"{_OPTIONS[name]} {value.replace(_ANY_VALUE, 'COLUMN')}" if name in _OPTIONS else match[0]
+    return with_option_names(text, _OPTIONS)
 
 
 _HIERARCHIES_OPTION = "--hierarchies"

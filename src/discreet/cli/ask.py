@@ -17,7 +17,14 @@ import typer
 from discreet.answer.model import Answer, Explanation
 from discreet.answer.text import cost_sentence, missing_sentences
 from discreet.cli.owner_log import LogOption, log_for_owner
-from discreet.cli.terminal import exit_on_error, format_budget, format_fraction, format_rounded_down, usage_error
+from discreet.cli.terminal import (
+    exit_on_error,
+    format_budget,
+    format_fraction,
+    format_rounded_down,
+    usage_error,
+    with_option_names,
+)
 from discreet.curator.curator import Curator
 from discreet.curator.open import open_curator
 from discreet.kernel.errors import Refused
@@ -30,7 +37,7 @@ from discreet.pricing.allocation import CostMissing
 from discreet.pricing.remaining_budget import RemainingBudget, remaining_budget
 from discreet.query.syntax.parse import parse_query
 
-_OPTIONS = ("epsilon", "rho", "margin", "by", "key", "groups", "rows")
+_OPTIONS = {name: f"--{name}" for name in ("epsilon", "rho", "margin", "by", "key", "groups", "rows")}
 
 
 class Format(StrEnum):
@@ -71,6 +78,7 @@ def ask(  # noqa: PLR0913, PLR0917 - options of a command
     key: Annotated[
         str | None, typer.Option(help="A name for this release: repeating it returns the same answer at no charge.")
     ] = None,
+    purpose: Annotated[str | None, typer.Option(help="What the answer is for; it is recorded with the charge.")] = None,
     groups: Groups = None,
     rows: Rows = None,
     format: FormatOption = Format.TABLE,  # noqa: A002
@@ -86,7 +94,7 @@ def ask(  # noqa: PLR0913, PLR0917 - options of a command
         if _is_explain_statement(query):
             _print_explanation(curator.explain(query, by=by, **bounds, **cost_arguments), details=details)
         else:
-            answer = curator.ask(query, by=by, key=key, **bounds, **cost_arguments)
+            answer = curator.ask(query, by=by, key=key, purpose=purpose, **bounds, **cost_arguments)
             _print_answer(answer, output_format)
             if details:
                 typer.echo(answer.details(), err=output_format is not Format.TABLE)
@@ -199,15 +207,9 @@ def _open_policy(file: Path, log: Path | None) -> Iterator[Curator]:
         try:
             yield curator
         except CostMissing as refusal:
-            usage_error(_with_option_names(str(refusal)))
+            usage_error(with_option_names(str(refusal), _OPTIONS))
         except Refused as refusal:
-            raise Refused(_with_option_names(str(refusal))) from None
-
-
-def _with_option_names(refusal: str) -> str:
-    """Replace the argument names in a refusal by option names."""
-    named = re.sub(rf"^({'|'.join(_OPTIONS)}):", r"--\1:", refusal)
-    return re.sub(r'\b(epsilon|groups|rows)="?([0-9./…]+)"?', r"--\1 \2", named)
+            raise Refused(with_option_names(str(refusal), _OPTIONS)) from None
 
 
 def _read_sql(sql: str) -> str:

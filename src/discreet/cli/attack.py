@@ -18,9 +18,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from discreet.attacks.attack import Attack
 from discreet.attacks.comparison import Comparison, compare
 from discreet.attacks.html_report import ReportSection, write_report
-from discreet.attacks.registry import ATTACK_PACKAGES, Attack, attack_named
+from discreet.attacks.registry import ATTACKS
 from discreet.cli.table_files import check_output_path
 from discreet.cli.terminal import exit_on_error, usage_error
 from discreet.kernel.numbers import as_fraction
@@ -57,7 +58,7 @@ def attack(  # noqa: PLR0913, PLR0917 - options of a command
     if name == _LIST:
         _print_list()
         return
-    if name != _ALL and name not in ATTACK_PACKAGES:
+    if name != _ALL and name not in ATTACKS:
         usage_error(f"attack {name!r} does not exist. {_suggestion(name)}List all attacks with: discreet attack list")
     if settings and name == _ALL:
         usage_error("--set cannot be combined with `all`. Name one attack.")
@@ -65,9 +66,9 @@ def attack(  # noqa: PLR0913, PLR0917 - options of a command
     check_output_path(html, "--html", force, endings=(".html", ".htm"))
     sections = []
     with exit_on_error(), _require_extras():
-        for attack_name in ATTACK_PACKAGES if name == _ALL else [name]:
-            entry = attack_named(attack_name)
-            sections.append(_run_attack(_apply_settings(entry, settings or ()), data, epsilons, seed))
+        for attack_name in ATTACKS if name == _ALL else [name]:
+            entry = _apply_settings(ATTACKS[attack_name], settings or ())
+            sections.append(_run_attack(entry, data, epsilons, seed))
             _print_section(sections[-1], all_details=details)
         if html is not None:
             _save_report(sections, html)
@@ -95,7 +96,7 @@ def _apply_settings(entry: Attack, settings: Sequence[str]) -> Attack:
     """Return the attack with the given settings, which are parsed by the types of their defaults."""
     defaults = {
         name: parameter.default
-        for name, parameter in signature(entry.run).parameters.items()
+        for name, parameter in signature(entry.function).parameters.items()
         if name not in {"data", "defence", "epsilon", "random_state"}
     }
     values = {}
@@ -135,7 +136,7 @@ def _to_float(text: str) -> float | None:
 
 
 def _suggestion(name: str) -> str:
-    close = get_close_matches(name.replace("-", "_"), ATTACK_PACKAGES, 1)
+    close = get_close_matches(name.replace("-", "_"), ATTACKS, 1)
     return f"Did you mean {close[0]}? " if close else ""
 
 
@@ -144,22 +145,22 @@ def _load_data(entry: Attack, folder: Path | None) -> tuple[Any, str]:
     if entry.load is None:
         if folder is not None:
             typer.echo(f"discreet: {entry.name} only has built-in data; --data is ignored.", err=True)
-        return None, entry.built_in_data
+        return None, entry.data.built_in
     data_folder = folder or (Path(os.environ[_DATA_VARIABLE]) if os.environ.get(_DATA_VARIABLE) else None)
     if data_folder is None:
-        return None, entry.built_in_data
-    missing = [file for file in entry.data_files if not (data_folder / file).exists()]
+        return None, entry.data.built_in
+    missing = [file for file in entry.data.files if not (data_folder / file).exists()]
     if not missing:
         try:
-            return entry.load(data_folder), f"real: {', '.join(entry.data_files)}"
+            return entry.load(data_folder), f"real: {', '.join(entry.data.files)}"
         except (OSError, pa.ArrowException, ValueError) as error:
-            usage_error(f"--data: cannot read {', '.join(entry.data_files)} in {data_folder} ({error})")
+            usage_error(f"--data: cannot read {', '.join(entry.data.files)} in {data_folder} ({error})")
     if folder is not None:
         usage_error(
             f"--data: {missing[0]} does not exist in {data_folder}. Give the folder that contains it, or omit --data. "
             "To attack your own tables, use Python: see docs/attacks.md."
         )
-    return None, entry.built_in_data
+    return None, entry.data.built_in
 
 
 def _print_list() -> None:
@@ -167,9 +168,8 @@ def _print_list() -> None:
     for header in ("attack", "description", "real data"):
         table.add_column(header, overflow="fold", no_wrap=header == "attack")
     with _require_extras():
-        for name in ATTACK_PACKAGES:
-            entry = attack_named(name)
-            table.add_row(*map(Text, (name, entry.summary, "yes" if entry.data_files else "")))
+        for name, entry in ATTACKS.items():
+            table.add_row(*map(Text, (name, entry.summary, "yes" if entry.data.files else "")))
     _console().print(table)
     _console().print("Run one with: discreet attack NAME [--epsilon 1] [--data FOLDER] [--html report.html]")
 
@@ -178,13 +178,8 @@ def _print_section(section: ReportSection, *, all_details: bool) -> None:
     console, results = _console(), section.comparison.results
     console.print(Text(f"\n{results[0].attack}", style="bold"))
     console.print(Text(f"{section.attack.summary} Data: {section.data_description}."))
-    releases = (
-        ("nothing", section.attack.without_defence),
-        ("easy", section.attack.with_easy_fix),
-        ("curator", section.attack.with_curator),
-    )
-    for title, released in releases:
-        console.print(Text(f"  {title}: {released}"))
+    for kind, release in section.attack.releases.items():
+        console.print(Text(f"  {kind}: {release.description}"))
     console.print(Text(f"Success: the share {results[0].metric}."))
     console.print(_comparison_table(section.comparison))
     if section.comparison.note:

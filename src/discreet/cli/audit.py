@@ -10,12 +10,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from discreet.anonymity.report.contents import make_printable
 from discreet.audit.policy.html_report import write_report
 from discreet.audit.policy.result import COVERAGE, PolicyAudit, parse_arguments
 from discreet.cli.table_files import check_output_path
 from discreet.cli.terminal import exit_on_error, usage_error
+from discreet.html_page import make_printable
 from discreet.policy import Policy
+from discreet.progress import report_progress
 
 _HTML_SUFFIXES = (".html", ".htm")
 _MAX_NAME_WIDTH = 46  # characters of a name
@@ -71,7 +72,6 @@ def _run_audit(  # noqa: PLR0913, PLR0917 - as the command
     policy: Policy, runs: int, epsilon: str, confidence: float, only: tuple[str, ...], seed: int
 ) -> PolicyAudit:
     try:
-        from discreet.attacks.progress import report_progress  # noqa: PLC0415 - with it come extras
         from discreet.audit.policy.audit import audit_policy  # noqa: PLC0415
 
         return audit_policy(

@@ -22,9 +22,11 @@ from discreet.cli.tour import (
     chapter_publish,
 )
 from discreet.cli.tour.context import FULL_TOUR, Repetitions, TourContext, worker_pool
-from discreet.cli.tour.page import write_page
+from discreet.cli.tour.page import write_tour
 from discreet.cli.tour.recorder import Recorder
 from discreet.worlds.town import Town, write_town
+from discreet.worlds.two_worlds.page import static_page
+from discreet.worlds.two_worlds.record import build_record
 
 
 class TourChapter(StrEnum):
@@ -65,9 +67,10 @@ def run_tour(chapter: TourChapter, folder: Path, repetitions: Repetitions = FULL
                 show_chapter(context)
     seconds = time.perf_counter() - start
     is_complete = chapter is TourChapter.ALL
-    path = write_page(folder / ("tour.html" if is_complete else f"tour-{chapter}.html"), recorder.sections, seconds)
+    path = write_tour(folder / ("tour.html" if is_complete else f"tour-{chapter}.html"), recorder.sections, seconds)
     if is_complete:
-        recorder.print_line("\nFor your own data (Parquet, CSV or DuckDB files), start with: discreet init DATA")
+        recorder.print_line("\nAn interactive page to send to somebody: discreet demo --page page.html")
+        recorder.print_line("For your own data (Parquet, CSV or DuckDB files), start with: discreet init DATA")
     recorder.print_line(f"\n{seconds:.1f} seconds. Saved as a self-contained HTML page:")
     recorder.print_line(str(path))
     return path
@@ -76,8 +79,14 @@ def run_tour(chapter: TourChapter, folder: Path, repetitions: Repetitions = FULL
 def demo(
     chapter: Annotated[TourChapter, typer.Argument(help="The chapter to show.")] = TourChapter.ALL,
     out: Annotated[Path, typer.Option(help="Where to save the page and its pictures.")] = Path("tour"),
+    page: Annotated[
+        Path | None, typer.Option(help="Instead, write one interactive page: a question, its cost, and an attack.")
+    ] = None,
 ) -> None:
     """Show a tour of about a minute on simulated data, and save it as an HTML page."""
+    if page is not None:
+        _write_interactive_page(page)
+        return
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -86,3 +95,14 @@ def demo(
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # an ASCII terminal shows question marks instead of failing
     run_tour(chapter, out)
+
+
+def _write_interactive_page(path: Path) -> None:
+    typer.echo("discreet: asking the curator at every epsilon of the page", err=True)
+    text = static_page(build_record())
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        typer.echo(f"--page: cannot write {path} ({error.strerror}). Choose another path.", err=True)
+        raise typer.Exit(2) from None
+    typer.echo(str(path))

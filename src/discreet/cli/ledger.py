@@ -176,7 +176,8 @@ def _query_text(event: dc.Event) -> str:
     try:
         record = json.loads(event.question)
         purpose = f"{str(record['purpose']).capitalize()} for: " if "purpose" in record else ""
-        return f"{purpose}{record['sql']}"
+        stated = f" (purpose: {record['stated_purpose']})" if "stated_purpose" in record else ""
+        return f"{purpose}{record['sql']}{stated}"
     except (ValueError, KeyError, TypeError):
         return event.question  # not written by `ask`
 

@@ -25,7 +25,7 @@ LogOption = Annotated[
 _MAX_BYTES = 1_000_000  # one older file of the same size is kept
 
 
-class _OwnerOnlyFileHandler(RotatingFileHandler):
+class OwnerOnlyFileHandler(RotatingFileHandler):
     """A log file of bounded size, created on the first message and readable by its owner only."""
 
     def _open(self) -> TextIOWrapper:
@@ -54,7 +54,7 @@ def log_for_owner(policy: Policy, log_file: Path | None) -> Iterator[None]:
     if log_file is not None and not log_file.absolute().parent.is_dir():
         usage_error(f"--log: the folder {log_file.absolute().parent} does not exist.")
     path = (log_file or owner_log_path(policy)).absolute()
-    file = _OwnerOnlyFileHandler(path, maxBytes=_MAX_BYTES, backupCount=1, delay=True)
+    file = OwnerOnlyFileHandler(path, maxBytes=_MAX_BYTES, backupCount=1, delay=True)
     file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     handlers = {"discreet": file, "discreet.owner": _TerminalHandler()}
     for name, handler in handlers.items():

@@ -5,13 +5,14 @@ from typing import Annotated
 
 import typer
 
-from discreet.anonymity.report.contents import make_printable
 from discreet.audit.policy.result import COVERAGE
 from discreet.audit.result import confidence_text
 from discreet.cli.terminal import exit_on_error, usage_error
 from discreet.curator.ledger_location import open_existing_ledger
+from discreet.html_page import make_printable
 from discreet.policy import Policy, write_policy
 from discreet.policy.toml import read_policy_text
+from discreet.progress import report_progress
 from discreet.publish.ledger_history import has_row
 from discreet.publish.manifest import MANIFEST, read_manifest, text_digest, verify, write_manifest
 from discreet.publish.record import ReleaseRecord
@@ -151,7 +152,6 @@ def _exit_with(problems: list[str]) -> None:
 
 def _run_audit(policy: Policy, runs: int) -> AuditEvidence:
     try:
-        from discreet.attacks.progress import report_progress  # noqa: PLC0415 - with it come extras
         from discreet.audit.policy.audit import audit_policy  # noqa: PLC0415
 
         result = audit_policy(policy, runs=runs, track=report_progress)

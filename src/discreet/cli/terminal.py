@@ -3,7 +3,7 @@
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
@@ -94,6 +94,24 @@ def usage_error(problem: str) -> NoReturn:
     """Print the problem on stderr and exit with code 2."""
     typer.echo(f"discreet: {problem}", err=True)
     raise typer.Exit(2)
+
+
+def with_option_names(message: str, options: Mapping[str, str]) -> str:
+    """Return a message with options in place of arguments: at its beginning, and where it gives one a value.
+
+    >>> with_option_names("l: none is given. Add sensitive='...'.", {"l": "--l", "sensitive": "--sensitive"})
+    '--l: none is given. Add --sensitive COLUMN.'
+    >>> with_option_names('epsilon: too low. Give epsilon="1/2".', {"epsilon": "--epsilon"})
+    '--epsilon: too low. Give --epsilon 1/2.'
+    """
+    name, colon, problem = message.partition(":")
+    text = f"{options[name]}:{problem}" if colon and name in options else message
+
+    def option(match: re.Match[str]) -> str:
+        value = "COLUMN" if match[2] == "'...'" else match[2]
+        return f"{options[match[1]]} {value}" if match[1] in options else match[0]
+
+    return re.sub(r"""\b(\w+)="?('\.\.\.'|[0-9./…]*[0-9…])"?""", option, text)
 
 
 def _exit_code(error: DiscreetError) -> int:

@@ -2,8 +2,8 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import replace
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from importlib import import_module
@@ -43,6 +43,24 @@ if TYPE_CHECKING:
     from discreet.publish.publication import Release
 
 _LOG = logging.getLogger("discreet")
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A planned query whose answer costs something: its cost or margins, its record in the ledger, and who asks."""
+
+    plan: QueryPlan
+    request: Loss | dict[str, Fraction]
+    record: dict[str, object]
+    by: str
+    key: str | None
+    replan: Replan
+    purpose: str | None = None
+
+    @property
+    def charge_record(self) -> dict[str, object]:
+        """What is recorded with a charge: the request, and what it is for."""
+        return self.record if self.purpose is None else self.record | {"stated_purpose": self.purpose}
 
 
 class Curator:
@@ -87,6 +105,7 @@ class Curator:
         key: str | None = None,
         groups: Bound | None = None,
         rows: Bound | None = None,
+        purpose: str | None = None,
     ) -> Answer:
         """Answer a query at a given cost or within a given margin of error; cached answers are not charged again.
 
@@ -96,32 +115,91 @@ class Curator:
 
         A query that reads no private table (SHOW TABLES, DESCRIBE, information_schema, public tables, constants) needs
         no cost, and leaves no trace in the ledger. Without a cost, a query that is a roll-up of published tables is
-        answered from them.
+        answered from them. A stated `purpose` is recorded with the charge.
         """
-        replan = partial(self.releases.plan_query, sql, by, groups, rows)
+        asked = self._read_request(sql, by, CostRequest(epsilon, rho, margin), key, (groups, rows))
+        if isinstance(asked, Answer):
+            return asked
+        if purpose is not None:
+            check_texts(purpose=purpose)
+            asked = replace(asked, purpose=purpose)
+        if key is None:
+            return self._answer_plan(asked)
+        with self._in_flight_locks.exclusive_key(by, key):
+            return self._answer_of_key(asked, key) or self._answer_plan(asked)
+
+    def stored_answer(  # noqa: PLR0913 - as ask
+        self,
+        sql: str,
+        *,
+        by: str = OWNER,
+        epsilon: Number | None = None,
+        rho: Number | None = None,
+        margin: Margins | None = None,
+        key: str | None = None,
+        groups: Bound | None = None,
+        rows: Bound | None = None,
+    ) -> Answer | None:
+        """Return what `ask` would answer without a charge, from the ledger or public tables; otherwise None.
+
+        No private data is read, and nothing waits for a query that is being answered.
+
+        >>> import discreet as dc, pyarrow as pa
+        >>> visits, sql = pa.table({"patient": [1, 2, 3]}), "SELECT COUNT(*) AS n FROM data"
+        >>> with dc.open(visits, unit="patient", budget=1, columns={}, groups=1, rows=1, ledger=":memory:") as curator:
+        ...     before, answer = curator.stored_answer(sql, epsilon="1/2"), curator.ask(sql, epsilon="1/2")
+        ...     before, curator.stored_answer(sql, epsilon="1/2").value == answer.value
+        (None, True)
+        """
+        asked = self._read_request(sql, by, CostRequest(epsilon, rho, margin), key, (groups, rows))
+        if isinstance(asked, Answer):
+            return asked
+        if key is not None:
+            with suppress(Failed):  # it may still be running, which only the holder of its lock knows
+                return self._answer_of_key(asked, key)
+            return None
+        return self._answer_from_ledger(asked)
+
+    def _read_request(
+        self, sql: str, by: str, cost: CostRequest, key: str | None, bounds: tuple[Bound | None, Bound | None]
+    ) -> "Answer | _Asked":
+        """Plan a query and read its cost; return its answer if that follows from public or published tables."""
+        replan = partial(self.releases.plan_query, sql, by, *bounds)
         plan = replan()
         if plan.explain:
             raise Refused("EXPLAIN: ask() does not run EXPLAIN. Use explain(), which is free.")
         if plan.is_free:
             return self._answer_without_charge(plan)
         published = ""
-        if (key, epsilon, rho, margin, plan.options.epsilon, plan.within) == (None,) * 6:
+        if key is None and cost == CostRequest() and (plan.options.epsilon, plan.within) == (None, None):
             derived = self._derived_answer(plan, by)
             if isinstance(derived, Answer):
                 return derived
             published = derived
-        request = pricing.read_cost_request(plan, CostRequest(epsilon, rho, margin), by, self.policy, published)
-        request_record = pricing.request_record(plan, self.policy.data.version_label, pricing.recorded_request(request))
-        if key is None:
-            return self._answer_plan(plan, request, request_record, by, None, replan)
-        check_texts(key=key)
-        with self._in_flight_locks.exclusive_key(by, key):
-            if (receipt := pricing.receipt_for_key(self.ledger, by, key, request_record)) is not None:
-                plan = self.releases.with_chosen_bounds(plan, request, replan) or plan
-                return self.releases.build_answer(
-                    plan, ReleasePlan(), self.releases.release_history(plan.releases, until=receipt), by
-                )
-            return self._answer_plan(plan, request, request_record, by, key, replan)
+        request = pricing.read_cost_request(plan, cost, by, self.policy, published)
+        record = pricing.request_record(plan, self.policy.data.version_label, pricing.recorded_request(request))
+        if key is not None:
+            check_texts(key=key)
+        return _Asked(plan, request, record, by, key, replan)
+
+    def _answer_of_key(self, asked: "_Asked", key: str) -> Answer | None:
+        """Return the stored answer of an idempotency key; None if the key is new."""
+        receipt = pricing.receipt_for_key(self.ledger, asked.by, key, asked.record)
+        if receipt is None:
+            return None
+        plan = self.releases.with_chosen_bounds(asked.plan, asked.request, asked.replan) or asked.plan
+        history = self.releases.release_history(plan.releases, until=receipt)
+        return self.releases.build_answer(plan, ReleasePlan(), history, asked.by)
+
+    def _answer_from_ledger(self, asked: "_Asked") -> Answer | None:
+        """Return the answer if nothing is missing in the ledger."""
+        bounded = self.releases.with_chosen_bounds(asked.plan, asked.request, asked.replan)
+        if bounded is None:
+            return None
+        target, release_plan = self.releases.plan_release(bounded, asked.request)
+        if release_plan.asks:
+            return None
+        return self.releases.build_answer(bounded, release_plan, target.histories, asked.by)
 
     def explain(  # noqa: PLR0913 - as ask
         self,
@@ -286,43 +364,27 @@ class Curator:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _answer_plan(  # noqa: PLR0913, PLR0917 - the request and its plan
-        self,
-        plan: QueryPlan,
-        request: Loss | dict[str, Fraction],
-        request_record: dict[str, object],
-        by: str,
-        key: str | None,
-        replan: Replan,
-    ) -> Answer:
+    def _answer_plan(self, asked: "_Asked") -> Answer:
         """Answer a planned query from the ledger if possible, and charge for what is missing.
 
         A charge waits until equal queries are answered, so that only the first of them pays.
         """
-        bounded = self.releases.with_chosen_bounds(plan, request, replan)
-        if bounded is not None:
-            target, release_plan = self.releases.plan_release(bounded, request)
-            if not release_plan.asks:
-                return self.releases.build_answer(bounded, release_plan, target.histories, by)
+        if (answer := self._answer_from_ledger(asked)) is not None:
+            return answer
         version = pricing.data_version(self.policy)
-        fingerprints = {name for part in plan.releases for name in pricing.known_fingerprints(part.question, version)}
+        fingerprints = {
+            name for part in asked.plan.releases for name in pricing.known_fingerprints(part.question, version)
+        }
         with self._in_flight_locks.exclusive_query(fingerprints):
-            return self._charge_and_answer(plan, request, request_record, by, key, replan)
+            return self._charge_and_answer(asked)
 
-    def _charge_and_answer(  # noqa: PLR0913, PLR0917 - the request and its plan
-        self,
-        plan: QueryPlan,
-        request: Loss | dict[str, Fraction],
-        request_record: dict[str, object],
-        by: str,
-        key: str | None,
-        replan: Replan,
-    ) -> Answer:
+    def _charge_and_answer(self, asked: "_Asked") -> Answer:
         """Charge for what is not in the ledger by now, and answer."""
-        bounded, paid_before = self.releases.with_chosen_bounds(plan, request, replan), ZERO_LOSS
+        plan, request, by = asked.plan, asked.request, asked.by
+        bounded, paid_before = self.releases.with_chosen_bounds(plan, request, asked.replan), ZERO_LOSS
         if bounded is None:
-            paid_before = self._release_histograms(plan, request, request_record, by)
-            bounded = self.releases.with_chosen_bounds(plan, request, replan)
+            paid_before = self._release_histograms(plan, request, asked.charge_record, by)
+            bounded = self.releases.with_chosen_bounds(plan, request, asked.replan)
         if bounded is None:
             raise Failed(FAILED)  # the histogram is charged, but the ledger does not return it
         plan = bounded
@@ -331,9 +393,8 @@ class Curator:
             release_plan = replace(release_plan, marginal_cost=paid_before)
             return self.releases.build_answer(plan, release_plan, target.histories, by)
         with self.releases.circuit_breaker.guard():
-            history = self.releases.charge_and_release(
-                plan, target, release_plan, pricing.record_text(request_record, release_plan), by, key
-            )
+            text = pricing.record_text(asked.charge_record, release_plan)
+            history = self.releases.charge_and_release(plan, target, release_plan, text, by, asked.key)
         release_plan = replace(release_plan, marginal_cost=paid_before + release_plan.marginal_cost)
         return self.releases.build_answer(plan, release_plan, history, by)
 

@@ -26,18 +26,17 @@ def stamp_path(policy: Policy) -> Path | None:
     """Return the path of the stamp file, next to the ledger or the policy; None for a ledger in memory."""
     if policy.data.ledger == ":memory:":
         return None
-    ledger = policy.ledger_location
-    return _path_beside_ledger(ledger, policy, ".stamp")
+    return path_beside_ledger(policy, ".stamp")
 
 
 def owner_log_path(policy: Policy) -> Path:
     """Return the default path of the owner's log, next to the ledger or the policy."""
-    ledger = "" if policy.data.ledger == ":memory:" else policy.ledger_location
-    return _path_beside_ledger(ledger, policy, ".log")
+    return path_beside_ledger(policy, ".log")
 
 
-def _path_beside_ledger(ledger: Path | str, policy: Policy, suffix: str) -> Path:
+def path_beside_ledger(policy: Policy, suffix: str) -> Path:
     """Return a path next to the ledger's file, or next to the policy; each data set of a population has its own."""
+    ledger = "" if policy.data.ledger == ":memory:" else policy.ledger_location
     suffix = f".{sha256(policy.dataset.encode()).hexdigest()[:12]}{suffix}" if policy.dataset else suffix
     if isinstance(ledger, Path):
         return ledger.with_name(f"{ledger.name}{suffix}")

@@ -128,17 +128,22 @@ def _check_no_arguments(arguments: OpenArguments, table: str) -> None:
 
 
 def _open_policy(policy: Policy, data: Mapping[str, Any], tuning: Tuning | None) -> Curator:
+    return Curator(policy, *open_engine_and_ledger(policy, data, tuning or tuning_from_policy(policy)))
+
+
+def open_engine_and_ledger(policy: Policy, data: Mapping[str, Any], tuning: Tuning) -> tuple[Engine, Ledger]:
+    """Open the engine of a policy with its tables, and open or create its ledger."""
     unknown = set(data) - set(policy.tables)
     if unknown:
         raise PolicyError(f"data: the policy has no table {min(unknown)!r}. Its tables: {', '.join(policy.tables)}.")
-    engine = open_engine(policy, data, tuning or tuning_from_policy(policy))
+    engine = open_engine(policy, data, tuning)
     try:
         ledger = _open_ledger(policy)
         _warn_about_changed_data(policy, data)
-        return Curator(policy, engine, ledger)
     except BaseException:
         engine.close()
         raise
+    return engine, ledger
 
 
 def _warn_about_changed_data(policy: Policy, frames: Mapping[str, Any]) -> None:

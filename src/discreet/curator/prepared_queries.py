@@ -1,6 +1,6 @@
 """Queries of a publication: planned and costed first, charged together with others, and released afterwards."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -18,6 +18,7 @@ from discreet.kernel.event import OWNER, Event, Receipt
 from discreet.kernel.loss import Loss
 from discreet.kernel.relation import Relation
 from discreet.pricing import AccuracyTarget, CostRequest, ReleasePlan
+from discreet.query import passes
 
 Charge = tuple[Loss, Event, str | None]  # as Ledger.charge_together takes it
 
@@ -34,6 +35,20 @@ class PreparedQuery:
 def plan_query(releases: QueryReleases, sql: str) -> QueryPlan:
     """Return the plan of a query of the owner's, without a cost; no private data is read."""
     return releases.plan_query(sql, OWNER, None, None)
+
+
+def totals_planner(releases: QueryReleases) -> Callable[[str], QueryPlan]:
+    """Return a function that plans queries of the owner's as parts of a family, which needs none of their histograms.
+
+    Whether the engine supports them is checked when the rows of the family are opened, or when one is prepared alone.
+    """
+    plan = passes.totals_planner(releases.policy, releases.engine)
+
+    def plan_totals(sql: str) -> QueryPlan:
+        releases.check_request(sql, OWNER)
+        return plan(sql)
+
+    return plan_totals
 
 
 def prepare(releases: QueryReleases, sql: str, request: CostRequest) -> PreparedQuery:

@@ -1,92 +1,40 @@
 """Connections, with the statements SET, RESET, SHOW and EXPLAIN."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Protocol, Self, cast
 
 import pyarrow as pa
-from sqlglot import TokenType
 
+from discreet.answer.model import Answer, Explanation
 from discreet.curator.curator import Curator
 from discreet.curator.open import open_curator
 from discreet.dbapi.cursor import Cursor, Result
 from discreet.dbapi.errors import InterfaceError, QuestionRefused, translate_errors
 from discreet.dbapi.parameters import bind, refuse_bound_names
+from discreet.dbapi.settings import (
+    QuerySettings,
+    SettingStatement,
+    own_setting,
+    parse_setting,
+    read_cost,
+    shown_value,
+    split_command,
+    unknown_setting,
+    with_setting,
+)
 from discreet.kernel.event import OWNER
 from discreet.kernel.loss import Budget
-from discreet.kernel.numbers import Number, as_positive
+from discreet.kernel.numbers import Number
 from discreet.policy import Policy
-from discreet.policy.problems import shorten
+from discreet.pricing import Margins
 from discreet.pricing.allocation import CostMissing
-from discreet.query.syntax.parse import check_text, parse_query, tokenise
-
-_COMMANDS = ("EXPLAIN", "SET", "RESET", "SHOW")
-_SETTINGS = ("epsilon", "rho")
-_VALUES = (TokenType.NUMBER, TokenType.STRING, TokenType.SLASH)
-_CATALOG_WORDS = ("TABLES", "COLUMNS")  # after SHOW: statements that the curator answers
-_EXAMPLES = {"SET": "SET epsilon = 0.1", "RESET": "RESET epsilon", "SHOW": "SHOW epsilon"}
-
-
-@dataclass(frozen=True)
-class CostSetting:
-    """The cost of a query that does not state its own; if neither is set, the policy's default applies."""
-
-    epsilon: Fraction | None = None
-    rho: Fraction | None = None
-
-
-def split_command(text: str) -> tuple[str, str]:
-    """Split off a leading command, replacing it by spaces so that positions in the rest stay the same.
-
-    >>> split_command("explain SELECT 1"), split_command("SELECT 1")
-    (('EXPLAIN', '        SELECT 1'), ('', 'SELECT 1'))
-    """
-    check_text(text)
-    text = (
-        text.replace("\ufeff", " ", 1) if text.startswith("\ufeff") else text
-    )  # a byte order mark, as some editors write it
-    first = next(iter(tokenise(text)), None)
-    if first is None or text[first.start : first.end + 1].upper() not in _COMMANDS:
-        return "", text
-    command, rest = first.text.upper(), text[: first.start] + " " * len(first.text) + text[first.end + 1 :]
-    if command == "SHOW" and any(token.text.upper() in _CATALOG_WORDS for token in tokenise(rest)[:1]):
-        return "", text
-    return command, rest
-
-
-def parse_setting(command: str, rest: str) -> tuple[str, str | None]:
-    """Return the setting after SET, RESET or SHOW, and its new value as text; None for DEFAULT or without a value."""
-    tokens = [token for token in tokenise(rest) if token.token_type is not TokenType.SEMICOLON]
-    name = tokens[0].text.lower() if tokens else ""
-    if name not in _SETTINGS:
-        raise QuestionRefused(
-            f'{command}: unrecognized configuration parameter "{shorten(name)}". The parameters are epsilon and rho.'
-        )
-    values = tokens[2:] if command == "SET" and len(tokens) > 2 and tokens[1].text.upper() in ("=", "TO") else []
-    if [token.token_type for token in values] == [TokenType.DEFAULT]:
-        return name, None
-    if bool(values) != (command == "SET") or len(tokens) != 1 + bool(values) + len(values):
-        raise QuestionRefused(f"{command}: syntax error. Write {_EXAMPLES[command]}.")
-    if any(token.token_type not in _VALUES for token in values):
-        raise QuestionRefused(f"SET {name}: the value must be a number above 0. Write SET {name} = 0.1.")
-    return name, "".join(token.text for token in values) if values else None
-
-
-def cost_setting(name: str, value: object, budget: Budget) -> CostSetting:
-    """Return the cost after SET; rho needs a budget with a delta."""
-    if name == "rho" and budget.rho is None:
-        raise QuestionRefused(
-            "rho: the budget is pure (it has no delta), so the cost is in epsilon. Set epsilon instead."
-        )
-    try:
-        cost = as_positive(value, name)
-    except (TypeError, ValueError) as error:
-        raise QuestionRefused(f"{error}.") from None
-    return CostSetting(rho=cost) if name == "rho" else CostSetting(epsilon=cost)
-
+from discreet.pricing.remaining_budget import BudgetStatus
+from discreet.query.syntax.parse import parse_query
 
 _NO_COST = "epsilon: there is no default. State the cost of an answer: SET epsilon = 0.1, or connect(…, epsilon=0.1)."
 
@@ -100,10 +48,46 @@ def _stating_missing_cost() -> Iterator[None]:
         raise QuestionRefused(f"{_NO_COST} {missing.free}".rstrip()) from None
 
 
+class QuerySource(Protocol):
+    """A curator on a server (`discreet.remote`), which knows by its token who asks."""
+
+    def ask(
+        self, sql: str, *, epsilon: Number | None, rho: Number | None, margin: Margins | None, purpose: str | None
+    ) -> Answer:
+        """Answer a query."""
+
+    def explain(self, sql: str, *, epsilon: Number | None, rho: Number | None, margin: Margins | None) -> Explanation:
+        """Return what a query would cost."""
+
+    def budget(self) -> BudgetStatus:
+        """Return the budget of the person who asks."""
+
+
+@dataclass(frozen=True)
+class _Asker:
+    """How queries are asked and explained for somebody, their budget, and the policy's cost of their queries."""
+
+    ask: Callable[..., Answer]
+    explain: Callable[..., Explanation]
+    budget: Budget
+    each: Fraction | None
+
+    @classmethod
+    def of(cls, source: Curator | QuerySource, by: str) -> Self:
+        if not isinstance(source, Curator):
+            return cls(source.ask, source.explain, source.budget().total, None)
+        source.budget(by)  # refuses analysts without access
+        analyst = source.policy.budget_entry.analysts.get(by)
+        ask, explain = partial(source.ask, by=by), partial(source.explain, by=by)
+        return cls(ask, explain, source.policy.budget, analyst.each if analyst else None)
+
+
 def connect(
-    policy: str | PathLike[str] | Policy | Curator, by: str = OWNER, epsilon: Number | None = None
+    policy: str | PathLike[str] | Policy | Curator | QuerySource, by: str = OWNER, epsilon: Number | None = None
 ) -> "Connection":
-    """Connect to the data of a policy, or to an open curator, which stays open (PEP 249).
+    """Connect to the data of a policy, to an open curator, which stays open, or to a server (PEP 249).
+
+    On a server (`discreet.remote`), the token decides who asks, and not `by`.
 
     `epsilon` is the cost of a query that does not state one. Margins of error and the clipping bias are columns: n is
     followed by n_margin and, if clipping may make it too low, by n_bias and n_bias_low.
@@ -119,23 +103,27 @@ def connect(
     (['n', 'n_margin', 'n_bias', 'n_bias_low'], 1, Fraction(1, 4))
     """
     with translate_errors():
-        curator = policy if isinstance(policy, Curator) else open_curator(policy)
+        opened = open_curator(policy) if isinstance(policy, str | PathLike | Policy) else None
         try:
-            curator.budget(by)  # refuses analysts without access
-            cost = CostSetting() if epsilon is None else cost_setting("epsilon", epsilon, curator.policy.budget)
+            source = cast("Curator | QuerySource", opened or policy)
+            asker = _Asker.of(source, by)
+            cost = None if epsilon is None else read_cost("epsilon", epsilon, asker.budget)
         except BaseException:
-            if curator is not policy:
-                curator.close()
+            if opened:
+                opened.close()
             raise
-    return Connection(curator, by, cost, curator if curator is not policy else None)
+    return Connection(source, asker, QuerySettings(epsilon=cost), opened)
 
 
 class Connection:
     """A connection, created by `connect`. Threads may share it, with a cursor each; SET applies to all of them."""
 
-    def __init__(self, curator: Curator, by: str, cost: CostSetting, owned_curator: Curator | None = None) -> None:
-        self.curator, self.by, self.closed = curator, by, False
-        self._initial_cost, self._cost, self._owned_curator = cost, cost, owned_curator
+    def __init__(
+        self, curator: Curator | QuerySource, asker: _Asker, settings: QuerySettings, owned_curator: Curator | None
+    ) -> None:
+        self.curator: Any = curator
+        self._asker, self.closed = asker, False
+        self._initial, self._settings, self._owned_curator = settings, settings, owned_curator
 
     def cursor(self) -> Cursor:
         """Return a new cursor."""
@@ -170,34 +158,27 @@ class Connection:
         with translate_errors(), _stating_missing_cost():
             command, rest = split_command(operation)
             text = bind(rest, parameters)
-            match command:
-                case "SET" | "RESET":
-                    name, value = parse_setting(command, text)
-                    is_reset = value is None
-                    self._cost = (
-                        self._initial_cost if is_reset else cost_setting(name, value, self.curator.policy.budget)
-                    )
-                    return None
-                case "SHOW":
-                    return self._show(parse_setting(command, text)[0])
+            if command in ("SET", "RESET", "SHOW"):
+                return self._run_setting(command, parse_setting(command, text))
             parsed = parse_query(text)
             refuse_bound_names(text, parsed.query, parameters)
-            cost = CostSetting() if parsed.options.epsilon or parsed.within else self._cost
+            settings = self._settings.without_cost() if parsed.options.epsilon or parsed.within else self._settings
+            epsilon, rho, margin = settings.epsilon, settings.rho, settings.margin
             if command == "EXPLAIN":
-                explanation = self.curator.explain(text, by=self.by, epsilon=cost.epsilon, rho=cost.rho)
+                explanation = self._asker.explain(text, epsilon=epsilon, rho=rho, margin=margin)
                 return Result(pa.table({"explanation": explanation.details().splitlines()}))
-            answer = self.curator.ask(text, by=self.by, epsilon=cost.epsilon, rho=cost.rho)
-            return Result(answer.with_margins(), answer)
+            answer = self._asker.ask(text, epsilon=epsilon, rho=rho, margin=margin, purpose=settings.purpose)
+            return Result(answer.with_margins(), answer, (answer.details(),) if settings.details else ())
 
-    def _policy_epsilon(self) -> Fraction | None:
-        analyst = self.curator.policy.budget_entry.analysts.get(self.by)
-        return analyst.each if analyst else None
-
-    def _show(self, name: str) -> Result:
-        """Return the cost that is set, or else the policy's default."""
-        cost = self._cost if self._cost != CostSetting() else CostSetting(epsilon=self._policy_epsilon())
-        value = getattr(cost, name)
-        return Result(pa.table({name: pa.array([None if value is None else str(value)], pa.string())}))
+    def _run_setting(self, command: str, statement: SettingStatement) -> Result | None:
+        name = own_setting(statement.name)
+        if name is None:
+            raise unknown_setting(command, statement.name)
+        if command == "SHOW":
+            value = shown_value(self._settings, name, self._asker.each)
+            return Result(pa.table({name: pa.array([value], pa.string())}))
+        self._settings = with_setting(self._settings, self._initial, name, statement.value, self._asker.budget)
+        return None
 
     def _check_open(self) -> None:
         if self.closed:

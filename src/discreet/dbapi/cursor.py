@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from discreet.answer.model import Answer
-from discreet.dbapi.errors import InterfaceError, NotSupportedError
+from discreet.dbapi.errors import InterfaceError, NotSupportedError, Warning  # noqa: A004 - PEP 249's name
 from discreet.dbapi.types import type_code
 
 if TYPE_CHECKING:
@@ -20,10 +20,11 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Result:
-    """A table to fetch, and the answer that it belongs to, if any."""
+    """A table to fetch, the answer that it belongs to, if any, and what else the user asked to be told."""
 
     table: pa.Table
     answer: Answer | None = None
+    messages: tuple[str, ...] = ()
 
 
 class Cursor:
@@ -53,6 +54,11 @@ class Cursor:
     def answer(self) -> Answer | None:
         """The last answer; None after SET, RESET, SHOW or EXPLAIN."""
         return None if self._result is None else self._result.answer
+
+    @property
+    def messages(self) -> list[tuple[type[Warning], str]]:
+        """The details of the last answer, after SET details = on; an extension of PEP 249."""
+        return [(Warning, text) for text in (self._result.messages if self._result else ())]
 
     def execute(self, operation: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> Self:
         """Run a query, which is charged; or SET, RESET or SHOW the cost; or EXPLAIN, which is free."""

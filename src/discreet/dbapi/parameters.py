@@ -20,8 +20,13 @@ from discreet.dbapi.errors import QuestionRefused
 from discreet.query.syntax.parse import tokenise
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_NUMBER = re.compile(r"[1-9]\d{0,4}", re.ASCII)  # at most 65,535 parameters
 _MAX_DIGITS = 400  # far more than any type holds
 Token = tuple[TokenType, str]
+
+
+class ArrayValue(list[Any]):
+    """The elements of an array, as parameters of servers may be."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +50,42 @@ def bind(text: str, parameters: Sequence[Any] | Mapping[str, Any]) -> str:
         placeholders = _positional_placeholders(text, parameters)
     else:
         raise QuestionRefused("parameters: expected a list for the placeholder ?, or a dict for :name.")
+    values = [parameters[placeholder.key] for placeholder in placeholders]  # type: ignore[index]
+    return _replace(text, placeholders, values)
+
+
+def bind_numbered(text: str, values: Sequence[Any]) -> str:
+    """Replace each $1, $2 … by a value; a list becomes an array.
+
+    >>> bind_numbered("SELECT COUNT(*) FROM visits WHERE ward = $1 OR age = $2 -- $1", ["A", 7])
+    "SELECT COUNT(*) FROM visits WHERE ward =  'A'  OR age =  7  -- $1"
+    """
+    placeholders = numbered_placeholders(text)
+    if len(values) < max((int(placeholder.key) for placeholder in placeholders), default=0):
+        raise QuestionRefused("parameters: a placeholder has no value. Pass one value for each of $1, $2 and so on.")
+    return _replace(text, placeholders, [values[int(placeholder.key) - 1] for placeholder in placeholders])
+
+
+def numbered_placeholders(text: str) -> list[Placeholder]:
+    """Return each $1, $2 … outside of strings, names and comments."""
+    placeholders = [
+        Placeholder(dollar.start, number.end + 1, int(number.text))
+        for dollar, number in pairwise(tokenise(text))
+        if dollar.token_type is TokenType.PARAMETER
+        and text[dollar.start] == "$"
+        and dollar.end + 1 == number.start
+        and _NUMBER.fullmatch(number.text)
+    ]
+    if next(_question_marks(text), None) is not None and placeholders:
+        raise QuestionRefused("parameters: the query has both ? and $1. Use $1, $2 and so on.")
+    return placeholders
+
+
+def _replace(text: str, placeholders: Sequence[Placeholder], values: Sequence[Any]) -> str:
+    """Replace placeholders by the literals of values, and check that the rest of the text keeps its meaning."""
     if not placeholders:
         return text
-    values = [parameters[placeholder.key] for placeholder in placeholders]  # type: ignore[index]
-    bound = _fill(text, placeholders, [literal(value) for value in values])
+    bound = _fill(text, placeholders, [_array_or_literal(value) for value in values])
     expected = _expected_tokens(tokenise(_fill(text, placeholders, ["?"] * len(placeholders))), values)
     if [(token.token_type, token.text) for token in tokenise(bound)] != list(expected):
         raise QuestionRefused("parameters: a placeholder is not separated from its context. Put spaces around it.")
@@ -93,6 +130,10 @@ def literal(value: Any) -> str:
     if text is None:
         raise QuestionRefused(f"parameters: {_unsupported_value(value)}")
     return text
+
+
+def _array_or_literal(value: Any) -> str:
+    return f"ARRAY[{', '.join(map(literal, value))}]" if isinstance(value, ArrayValue) else literal(value)
 
 
 def _python_scalar(value: Any) -> Any:
@@ -206,4 +247,4 @@ def _expected_tokens(tokens: Sequence[Any], values: Sequence[Any]) -> Iterator[T
         if isinstance(value, str):
             yield TokenType.STRING, str.__str__(value)
         else:
-            yield from ((part.token_type, part.text) for part in tokenise(literal(value)))
+            yield from ((part.token_type, part.text) for part in tokenise(_array_or_literal(value)))

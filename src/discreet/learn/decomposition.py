@@ -53,6 +53,14 @@ class PrincipalAxes:
         added = self.noise_eigenvalue**2 / np.maximum(self.variances, self.noise_eigenvalue + _TINY)
         return np.asarray(np.maximum(self.variances - added, 0))
 
+    @property
+    def deviations(self) -> np.ndarray:
+        """The standard deviation along each axis, kept above zero whatever the noise."""
+        variances = np.maximum(self.denoised_variances, 0.1 * self.variances)
+        usual_variance = float((self.mean_abs_deviation**2).max()) * np.pi / 2
+        variances[0] = max(variances[0], 0.3 * usual_variance)
+        return np.asarray(np.sqrt(variances))
+
 
 def principal_axes(
     session: FitSession, bounds: BoundArrays, min_axes: int, known_centre: np.ndarray | None = None

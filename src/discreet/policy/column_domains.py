@@ -35,9 +35,10 @@ class Between:
 
 @dataclass(frozen=True)
 class Keys:
-    """Exactly these values, in the order of the file."""
+    """Exactly these values, in the order of the file; each of a column `within` another one is of a value of that."""
 
     values: tuple[DomainValue, ...]
+    within: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,9 @@ Domain = Between | Keys | References | NoDomain
 class DeclaredColumn:
     """A column that queries may use; with `null`, NULL is a separate group.
 
-    Each value of a `unique` column, such as an e-mail address, belongs to a single row or unit.
+    Each value of a `unique` column, such as an e-mail address, belongs to a single row or unit. Each value of a column
+    `within` another column of the table belongs to one value of that, as each town belongs to one region: by the lists
+    of its domain, or by the column of that name in the public table that it references.
     """
 
     name: str
@@ -68,6 +71,7 @@ class DeclaredColumn:
     domain: Domain
     null: bool
     unique: bool = False
+    within: str | None = None
 
 
 def default_step(low: Fraction, high: Fraction) -> Fraction:
@@ -156,10 +160,20 @@ def _parse_between(value: Any, info: ValidationInfo) -> tuple[DomainValue, Domai
     return low, high
 
 
-def _parse_keys(value: Any, info: ValidationInfo) -> tuple[DomainValue, ...] | None:
+def _parse_keys(value: Any, info: ValidationInfo) -> Keys | None:
     kind = info.data.get("type")
     if kind is None:
         return None
+    if isinstance(value, dict):
+        lists = [(group, values) for group, values in value.items() if isinstance(values, list | tuple)]
+        if len(lists) < len(value) or not value:
+            raise ValueError(
+                'in must be a list of values, or lists by the values of another column: { North = ["a"] }.'
+            )
+        within = tuple(group for group, values in lists for _ in values)
+        value = [each for _, values in lists for each in values]
+    else:
+        within = ()
     if kind == "real":
         raise ValueError('in is not allowed for a real column: list values need an exact type. Use type = "decimal".')
     if info.data.get("between"):
@@ -176,7 +190,7 @@ def _parse_keys(value: Any, info: ValidationInfo) -> tuple[DomainValue, ...] | N
         first: dict[Any, int] = {}
         raw = next(raw for index, raw in enumerate(value) if first.setdefault(parsed[index], index) != index)
         raise ValueError(f"in lists {format_value(raw)} twice. Remove one of them.")
-    return tuple(parsed)
+    return Keys(tuple(parsed), within)
 
 
 def _parse_references(value: Any, info: ValidationInfo) -> References:
@@ -228,27 +242,41 @@ def _parse_unique(value: Any, info: ValidationInfo) -> bool:
     return value
 
 
+def _parse_within(value: Any, info: ValidationInfo) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"within must be the name of another column, not {format_value(value)}.")
+    for other in ("null", "unique"):
+        if info.data.get(other):
+            raise ValueError(f"within cannot be combined with {other}. Remove one of them.")
+    keys = info.data.get("keys")
+    if "keys" in info.data and "references" in info.data and not (keys and keys.within) and not info.data["references"]:
+        hint = f"Write references, or in = {{ A = […], B = […] }} with the values of {value} before the lists."
+        raise ValueError(f"within needs to know where each value belongs. {hint}")
+    return value
+
+
 class ColumnEntry(Entry):
     """A column as written in the file; later keys are checked against earlier ones."""
 
     type: ColumnType = Field(description='Declare one, such as { type = "integer" }.')
     between: Annotated[tuple[DomainValue, DomainValue] | None, PlainValidator(_parse_between)] = None
-    keys: Annotated[tuple[DomainValue, ...] | None, PlainValidator(_parse_keys)] = Field(default=None, alias="in")
+    keys: Annotated[Keys | None, PlainValidator(_parse_keys)] = Field(default=None, alias="in")
     references: Annotated[References | None, PlainValidator(_parse_references)] = None
     step: Annotated[Fraction | None, PlainValidator(_parse_step)] = None
     outside: Annotated[Literal["clip", "null"], PlainValidator(_parse_outside)] = "clip"
     null: bool = False
     unique: Annotated[bool, PlainValidator(_parse_unique)] = False
+    within: Annotated[str | None, PlainValidator(_parse_within)] = None
 
     def to_column(self, name: str) -> DeclaredColumn:
         """Return the declared column, with its domain and defaults filled in."""
-        return DeclaredColumn(name, self.type, self._to_domain(), self.null, self.unique)
+        return DeclaredColumn(name, self.type, self._to_domain(), self.null, self.unique, self.within)
 
     def _to_domain(self) -> Domain:
         if self.between:
             return Between(*self.between, self._resolved_step(*self.between), self.outside)
         if self.keys:
-            return Keys(self.keys)
+            return self.keys
         if self.references:
             return self.references
         return Keys((False, True)) if self.type == "boolean" else NoDomain()

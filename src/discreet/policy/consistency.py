@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 from discreet.kernel.event import OWNER
 from discreet.kernel.loss import Budget
-from discreet.policy.column_domains import References
+from discreet.policy.column_domains import DeclaredColumn, Keys, References
 from discreet.policy.declarations import (
     ColumnUnit,
     NoUnit,
     ParentTableUnit,
-    Person,
     PersonInWindow,
+    PersonUnit,
     PrivacyUnit,
     RowUnit,
     WindowUnit,
@@ -33,13 +33,24 @@ def check_consistency(unchecked: UncheckedPolicy, problems: Problems) -> None:
         for who, analyst in unchecked.budget_entry.analysts.items():
             _check_analyst(who, analyst, unchecked.budget_entry, problems)
             _check_analyst_tables(who, analyst, unchecked.tables, problems)
+    _check_server(unchecked, problems)
     for name, table in unchecked.tables.items():
         if table:
             _check_references(name, table, unchecked.tables, problems)
             _check_parent(name, table, unchecked.tables, problems)
             _check_unique(name, table, problems)
+            _check_within(name, table, unchecked.tables, problems)
     _check_common_unit(unchecked, problems)
     _check_common_sample(unchecked.tables, problems)
+
+
+def _check_server(unchecked: UncheckedPolicy, problems: Problems) -> None:
+    server, tuning = unchecked.server, unchecked.tuning
+    if server and server.strict and tuning and tuning.seconds is None:
+        message = (
+            "strict needs a time limit, at which every answer leaves. Set seconds in [tuning], such as seconds = 10."
+        )
+        problems.add(("server", "strict"), message)
 
 
 def make_budget(entry: BudgetEntry, limit: AnalystEntry | DatasetEntry | None = None) -> Budget:
@@ -129,12 +140,13 @@ def _check_references(name: str, table: UncheckedTable, tables: UncheckedTables,
 def _check_reference_target(
     path: tuple[str, ...], kind: str, reference: References, target: UncheckedTable, problems: Problems
 ) -> None:
+    key = path[-1]
     target_column = find_by_name(target.columns, reference.column)
     if declared_name(target.columns, reference.column) is None:
         column = f'column "{shorten(reference.column)}" of table "{shorten(reference.table)}"'
-        problems.add(path, f"references: {column} does not exist{did_you_mean(reference.column, target.columns)}")
+        problems.add(path, f"{key}: {column} does not exist{did_you_mean(reference.column, target.columns)}")
     elif target_column and target_column.type != kind:
-        message = f"references: cannot compare {kind} with {target_column.type}. Declare the same type for both."
+        message = f"{key}: cannot compare {kind} with {target_column.type}. Declare the same type for both."
         problems.add(path, message)
 
 
@@ -143,6 +155,54 @@ def _check_unique(name: str, table: UncheckedTable, problems: Problems) -> None:
         if column.unique and isinstance(table.unit, NoUnit):
             message = "unique is not allowed in a public table, whose values may all be released. Remove it."
             problems.add(("tables", name, "columns", column.name, "unique"), message)
+
+
+def _check_within(name: str, table: UncheckedTable, tables: UncheckedTables, problems: Problems) -> None:
+    """Check that a column belongs to another one of its table, and that it is declared how."""
+    for column in filter(None, table.columns.values()):
+        grouped = isinstance(column.domain, Keys) and column.domain.within
+        path = ("tables", name, "columns", column.name, "within")
+        if column.within is None:
+            if grouped:
+                message = "in lists values by those of another column. Name it with within."
+                problems.add((*path[:-1], "in"), message)
+            continue
+        coarser = find_by_name(table.columns, column.within)
+        if declared_name(table.columns, column.within) is None:
+            near = did_you_mean(column.within, table.columns)
+            problems.add(path, f'within: column "{shorten(column.within)}" is not declared{near}')
+        elif column.name in _columns_around(column, table):
+            problems.add(path, "within is circular. Remove it from one of these columns.")
+        elif coarser and coarser.null:
+            message = f"within: {shorten(coarser.name)} has null = true, but a missing value contains no others."
+            problems.add(path, f"{message} Remove null or within.")
+        elif coarser:
+            _check_where_values_belong(path, column, coarser, tables, problems)
+
+
+def _columns_around(column: DeclaredColumn, table: UncheckedTable) -> list[str]:
+    """Return the columns that a column is within, up to a repetition."""
+    around: list[str] = []
+    above: DeclaredColumn | None = column
+    while above and above.within and (above := find_by_name(table.columns, above.within)) and above.name not in around:
+        around.append(above.name)
+    return around
+
+
+def _check_where_values_belong(
+    path: tuple[str, ...], column: DeclaredColumn, coarser: DeclaredColumn, tables: UncheckedTables, problems: Problems
+) -> None:
+    if isinstance(column.domain, References):
+        target = find_by_name(tables, column.domain.table)
+        if target and target.columns:
+            _check_reference_target(path, coarser.type, References(column.domain.table, coarser.name), target, problems)
+    elif isinstance(column.domain, Keys):
+        values = coarser.domain.values if isinstance(coarser.domain, Keys) else ()
+        if set(values) != set(column.domain.within):
+            message = (
+                f"within: the values of {shorten(coarser.name)} before the lists of in must be those of its own in"
+            )
+            problems.add(path, f"{message}, which are texts. Use references for other values.")
 
 
 def _check_parent(name: str, table: UncheckedTable, tables: UncheckedTables, problems: Problems) -> None:
@@ -232,7 +292,7 @@ def _privacy_unit_of(table: UncheckedTable, timezone: str) -> PrivacyUnit | None
         case RowUnit():
             return RowUnit()
         case ColumnUnit(name) if column := table.columns[name]:
-            return Person(column.type)
+            return PersonUnit(column.type)
         case WindowUnit(name, _, window) if column := table.columns[name]:
             return PersonInWindow(column.type, window, timezone)
     return None
@@ -240,7 +300,7 @@ def _privacy_unit_of(table: UncheckedTable, timezone: str) -> PrivacyUnit | None
 
 def _describe_unit(unit: PrivacyUnit) -> str:
     match unit:
-        case Person(key_type):
+        case PersonUnit(key_type):
             return f"a person with {with_article(key_type)} key"
         case PersonInWindow(key_type, window, _):
             return f"one {window} of a person with {with_article(key_type)} key"

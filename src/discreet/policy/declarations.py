@@ -64,7 +64,7 @@ UnitDeclaration = RootUnit | ParentTableUnit
 
 
 @dataclass(frozen=True)
-class Person:
+class PersonUnit:
     """The common unit of all private tables: a person, identified by a key of this type."""
 
     type: str
@@ -79,7 +79,7 @@ class PersonInWindow:
     timezone: str
 
 
-PrivacyUnit = Person | PersonInWindow | RowUnit
+PrivacyUnit = PersonUnit | PersonInWindow | RowUnit
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ NONE = "none"  # the owner's statement that there is nothing to list
 
 _MAX_EPSILON = 10**6
 _MIN_DELTA = Fraction(1, 10**100)
+_MAX_TICK = 60
 _SIZE_PATTERN = re.compile(r"[0-9]{1,9}[KMGT]B")
 _PERCENT_PATTERN = re.compile(r"[1-9][0-9]?%|100%")
 _WINDOWS = {f"1 {window}": window for window in Window}
@@ -120,6 +121,13 @@ def _parse_seconds(value: Any, name: str) -> Fraction:
     return seconds
 
 
+def _parse_tick(value: Any, name: str) -> Fraction:
+    tick = parse_number(value, name)
+    if not 0 <= tick <= _MAX_TICK:
+        raise ValueError(f"{name} must be between 0 and {_MAX_TICK} seconds, not {format_value(value)}.")
+    return tick
+
+
 def _parse_statements(value: Any, name: str) -> tuple[str, ...]:
     """Parse a list of statements; "none" is the statement that there is nothing to list."""
     if value == NONE:
@@ -201,6 +209,17 @@ class TuningEntry(Entry):
     totals_cache: Annotated[str | None, as_validator(_parse_size)] = None
 
 
+class ServerEntry(Entry):
+    """When answers leave a server, what analysts must state, and how much they may ask of it."""
+
+    tick: Annotated[Fraction, as_validator(_parse_tick)] = Fraction(1, 4)
+    strict: bool = False
+    purpose: Literal["required"] | None = None
+    approval_above: Epsilon | None = None
+    requests_per_minute: PositiveCount = 1000
+    failures_per_minute: PositiveCount = 10
+
+
 class ReleaseEntry(Entry):
     """What only the owner can state about what is published; reports quote it, and it does not affect any release.
 
@@ -257,3 +276,4 @@ class PolicyEntry(Entry):
     tables: Section = Field(description="Add a section [tables.NAME] for each table.")
     tuning: Section = Field(default={})
     release: Section = Field(default={})
+    server: Section = Field(default={})

@@ -21,8 +21,8 @@ from discreet.policy.declarations import (
     DeclaredTable,
     NoUnit,
     ParentTableUnit,
-    Person,
     PersonInWindow,
+    PersonUnit,
     PrivacyUnit,
     RowUnit,
     SimpleRandomSample,
@@ -37,6 +37,7 @@ from discreet.policy.entries import (
     BudgetEntry,
     DataEntry,
     ReleaseEntry,
+    ServerEntry,
     TuningEntry,
 )
 from discreet.policy.parser import parse_policy
@@ -63,7 +64,7 @@ class Policy:
     ...     columns = { patient = { type = "integer" } }
     ... ''')
     >>> policy.unit, policy.budget
-    (Person(type='integer'), Budget(epsilon=1))
+    (PersonUnit(type='integer'), Budget(epsilon=1))
     """
 
     data: DataEntry
@@ -72,6 +73,7 @@ class Policy:
     base: Path
     tuning: TuningEntry = field(default_factory=TuningEntry)
     release: ReleaseEntry = field(default_factory=ReleaseEntry)
+    server: ServerEntry = field(default_factory=ServerEntry)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -111,6 +113,7 @@ class Policy:
         }
         assert unchecked.tuning is not None
         assert unchecked.release is not None
+        assert unchecked.server is not None
         return cls(
             unchecked.data,
             unchecked.budget_entry,
@@ -118,6 +121,7 @@ class Policy:
             base.absolute(),
             unchecked.tuning,
             unchecked.release,
+            unchecked.server,
         )
 
     @property
@@ -151,7 +155,7 @@ class Policy:
         table = next(self.root_table(name) for name, table in self.tables.items() if not table.public)
         match table.unit:
             case ColumnUnit(name):
-                return Person(table.columns[name].type)
+                return PersonUnit(table.columns[name].type)
             case WindowUnit(name, _, window):
                 return PersonInWindow(table.columns[name].type, window, self.data.timezone)
         return RowUnit()
@@ -244,7 +248,7 @@ def _describe(value: object) -> str:
 
 def _unit_record(unit: PrivacyUnit) -> dict[str, str]:
     match unit:
-        case Person(kind):
+        case PersonUnit(kind):
             return {"kind": "person", "type": kind}
         case PersonInWindow(kind, window, timezone):
             return {"kind": "window", "type": kind, "window": window.value, "timezone": timezone}
@@ -292,6 +296,8 @@ def write_policy(policy: Policy) -> str:
     sections += [_section_text("tuning", tuning)] if tuning else []
     stated = {key: value or NONE for key, value in policy.release if value is not None}
     sections += [_section_text("release", stated)] if stated else []
+    server = {key: value for key, value in policy.server if key in policy.server.model_fields_set and value is not None}
+    sections += [_section_text("server", server)] if server else []
     sections += [_table_text(table) for table in policy.tables.values()]
     return "\n\n".join(sections) + "\n"
 
@@ -354,6 +360,9 @@ def column_text(column: DeclaredColumn) -> str:
                 entries["step"] = value_text(step)
             if outside != "clip":
                 entries["outside"] = value_text(outside)
+        case Keys(values, within) if within:
+            lists = {each: [value for value, of in zip(values, within, strict=True) if of == each] for each in within}
+            entries["in"] = inline_text({key_text(each): list_text(tuple(listed)) for each, listed in lists.items()})
         case Keys(values) if column.type != "boolean" or values != (False, True):
             entries["in"] = list_text(values)
         case References(table, name):
@@ -362,4 +371,6 @@ def column_text(column: DeclaredColumn) -> str:
         entries["null"] = "true"
     if column.unique:
         entries["unique"] = "true"
+    if column.within:
+        entries["within"] = value_text(column.within)
     return inline_text(entries)

@@ -24,6 +24,7 @@ from discreet.policy.entries import (
     DatasetEntry,
     PolicyEntry,
     ReleaseEntry,
+    ServerEntry,
     TableEntry,
     ThroughEntry,
     TuningEntry,
@@ -65,9 +66,13 @@ class UncheckedTable:
             sample=self.sample,
             contribution_max=self.entry.contribution_max,
             columns=MappingProxyType(
-                {key: _resolve_domain(column, tables) for key, column in self.columns.items() if column}
+                {key: self._resolve_column(column, tables) for key, column in self.columns.items() if column}
             ),
         )
+
+    def _resolve_column(self, column: DeclaredColumn, tables: "Mapping[str, UncheckedTable | None]") -> DeclaredColumn:
+        within = column.within and declared_name(self.columns, column.within)
+        return _resolve_domain(replace(column, within=within), tables)
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,7 @@ class UncheckedPolicy:
     tables: Mapping[str, UncheckedTable | None]
     tuning: TuningEntry | None
     release: ReleaseEntry | None
+    server: ServerEntry | None
 
 
 def _resolve_unit(
@@ -106,13 +112,14 @@ def parse_policy(values: Mapping[str, Any], problems: Problems) -> UncheckedPoli
     """Parse every section, adding its mistakes to `problems`."""
     problems.parse_entry(PolicyEntry, values, ())
     data, budget, tables = (values.get(section) for section in ("data", "budget", "tables"))
-    tuning, release = (values.get(section, {}) for section in ("tuning", "release"))
+    tuning, release, server = (values.get(section, {}) for section in ("tuning", "release", "server"))
     return UncheckedPolicy(
         problems.parse_entry(DataEntry, data, ("data",)) if isinstance(data, dict) else None,
         _parse_budget(budget, problems) if isinstance(budget, dict) else None,
         _parse_tables(tables, problems) if isinstance(tables, dict) else {},
         problems.parse_entry(TuningEntry, tuning, ("tuning",)) if isinstance(tuning, dict) else None,
         problems.parse_entry(ReleaseEntry, release, ("release",)) if isinstance(release, dict) else None,
+        problems.parse_entry(ServerEntry, server, ("server",)) if isinstance(server, dict) else None,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from discreet.html_page import make_printable
 from discreet.kernel.errors import PolicyError
 from discreet.policy.toml import KeyPath, key_lines
 
@@ -142,7 +143,7 @@ def format_value(value: Any) -> str:
 
 def shorten(text: str) -> str:
     """Shorten a text to 40 printable characters."""
-    clean = "".join(letter if letter.isprintable() else "�" for letter in text[:41])
+    clean = make_printable(text[:41])
     return clean if len(clean) <= 40 else clean[:39] + "…"
 
 
@@ -197,6 +198,6 @@ def _path_text(path: KeyPath) -> str:
             return f"table {shorten(str(table))}"
         case ("budget", "analysts", who, *_):
             return f"analyst {shorten(str(who))}"
-        case (("data" | "budget" | "tuning" | "release") as section, _, *_):
+        case (("data" | "budget" | "tuning" | "release" | "server") as section, _, *_):
             return f"[{section}]"
     return ""

@@ -51,7 +51,8 @@ class PlannedRelation:
     Its columns are c0, c1 …; hidden columns h0, h1 … hold the row numbers of the tables in `slots`, and hidden column w
     numbers the rows if `is_ordered`. `is_single_row`: there is at most one row. `selected_by` are the released columns
     that decide which rows there are. Hidden columns i0, i1 …, as many as `identity`, and the row numbers identify a row
-    in every draw of the noise. Over several draws, hidden column d has the number of the draw.
+    in every draw of the noise. Over several draws, hidden column d has the number of the draw. `keeps_rows`: its rows
+    are those of one table, in their order.
     """
 
     sql: str
@@ -61,6 +62,7 @@ class PlannedRelation:
     is_single_row: bool = False
     selected_by: frozenset[ReleasedColumn] = frozenset()
     identity: int = 0
+    keeps_rows: bool = False
 
 
 TablesByKey = Mapping[Hashable, PlannedRelation]  # tables by the keys of their sources, WITH queries by their names
@@ -117,6 +119,11 @@ class PlannedFrom:
         return not self.sources or (len(self.sources) == 1 and self.sources[0].relation.is_single_row)
 
     @property
+    def keeps_rows(self) -> bool:
+        """Whether the rows are those of one table, in their order."""
+        return len(self.sources) == 1 and self.sources[0].relation.keeps_rows and not self.conditions
+
+    @property
     def order(self) -> list[str]:
         """The order of the rows."""
         return [f"{source.ref}.w" for source in self.sources if len(self.sources) == 1 and source.relation.is_ordered]
@@ -144,7 +151,7 @@ def released_table(index: int, name: str, schema: pa.Schema) -> PlannedRelation:
         PlannedColumn(field.name, _sql_type(field), ColumnOrigin(0, name, field.name, f"c{at}"), _RELEASED_TEXT_WIDTH)
         for at, field in enumerate(schema)
     ]
-    return PlannedRelation(f"t{index}", tuple(fields), (name,))
+    return PlannedRelation(f"t{index}", tuple(fields), (name,), keeps_rows=True)
 
 
 def _sql_type(field: pa.Field) -> SqlType:

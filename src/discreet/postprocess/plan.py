@@ -8,6 +8,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 
 import numpy as np
@@ -64,7 +65,8 @@ class PostprocessPlan:
     `names`, `schema` and `origins` describe its columns; hidden columns after them hold the row numbers of the tables
     in `slots`. `selected_by` are the released columns that decide which rows there are, by conditions or by LIMIT after
     sorting. `draws` computes the columns that combine rows or tables for several draws of the noise; None if there are
-    none, or if that is not possible. In the SQL, `tables` are named t0, t1 … and their columns c0, c1 ….
+    none, or if that is not possible. `keeps_rows`: the rows are those of one table, in their order. In the SQL,
+    `tables` are named t0, t1 … and their columns c0, c1 ….
     """
 
     sql: str
@@ -75,6 +77,7 @@ class PostprocessPlan:
     selected_by: frozenset[ReleasedColumn]
     draws: QueryOverDraws | None
     tables: tuple[tuple[str, tuple[str, ...]], ...]
+    keeps_rows: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,9 +128,9 @@ def compile_query(
             hint = "Use EXTRACT(EPOCH FROM …) for seconds"
             raise refuse(query.node, "SELECT", "intervals cannot be returned", hint)
     columns = tuple((name, tuple(schema.names)) for name, schema in tables.items())
-    empty = {name: schema.empty_table() for name, schema in tables.items()}
+    empty = _sandbox_tables(columns, {name: schema.empty_table() for name, schema in tables.items()})
     try:
-        bound = compute(planned.sql, _sandbox_tables(columns, empty)).schema
+        bound = _bound_schema(planned.sql, tuple((name, table.schema) for name, table in empty.items()))
     except ERRORS:
         raise Refused(_NOT_COMPUTABLE) from None
     unique_names = tuple(distinct_names([(field.name, True) for field in planned.fields]))
@@ -142,7 +145,14 @@ def compile_query(
         planned.selected_by,
         _query_over_draws(query, by_key, planned),
         columns,
+        planned.keeps_rows,
     )
+
+
+@lru_cache(maxsize=256)
+def _bound_schema(sql: str, tables: tuple[tuple[str, pa.Schema], ...]) -> pa.Schema:
+    """Return the columns of a SELECT as DuckDB binds it to tables; those of a plan are often bound alike."""
+    return compute(sql, {name: schema.empty_table() for name, schema in tables}).schema
 
 
 def _query_over_draws(query: ResolvedQuery, tables: TablesByKey, planned: PlannedRelation) -> QueryOverDraws | None:

@@ -155,6 +155,9 @@ def _plan_select(select: ResolvedSelect, context: QueryContext) -> PlannedRelati
         is_single_row=rows.is_single_row,
         selected_by=selected_by,
         identity=len(identity),
+        keeps_rows=isinstance(rows, PlannedFrom)
+        and rows.keeps_rows
+        and not (select.distinct or last or order or row_limits(select)),
     )
     return _order_and_limit(relation, select, order, hidden, context)
 

@@ -1,6 +1,6 @@
 """Keys as codes: every row of a relation becomes one small integer per axis, computed where the rows are."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -12,12 +12,24 @@ _MAX_LISTED = 1_000  # values that are compared one by one; integers and dates i
 
 
 @dataclass(frozen=True)
+class Requirement:
+    """An expression, and the value that it must have for each code of an axis."""
+
+    expr: Expr
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
 class CodedAxis:
-    """An expression on the rows of a relation, and its public values in the order of their codes."""
+    """An expression on the rows of a relation, and its public values in the order of their codes.
+
+    A row has a code only if it fulfils the requirements.
+    """
 
     name: str
     expr: Expr
     values: tuple[Value, ...]
+    required: tuple[Requirement, ...] = ()
 
     @property
     def size(self) -> int:
@@ -39,25 +51,38 @@ def coded_rows(
 ) -> CodedRows:
     """Return the rows of a relation as codes and values; each measure comes with its range."""
     axes, measures = tuple(axes), tuple(measures)
-    keys: NamedExprs = tuple((f"k{index}", axis.expr) for index, axis in enumerate(axes))
-    values: NamedExprs = tuple((f"v{index}", expr) for index, (expr, _) in enumerate(measures))
-    codes = tuple(
-        (f"c{index}", code_of(Column(f"k{index}", axis.expr.type), axis.values)) for index, axis in enumerate(axes)
+    keys: NamedExprs = tuple(
+        (_key_name(index, place), expr)
+        for index, axis in enumerate(axes)
+        for place, expr in enumerate([axis.expr, *(each.expr for each in axis.required)])
     )
+    values: NamedExprs = tuple((f"v{index}", expr) for index, (expr, _) in enumerate(measures))
+    codes = tuple((f"c{index}", _coded(index, axis)) for index, axis in enumerate(axes))
     kept = tuple((name, Column(name, expr.type)) for name, expr in values)
     coded = Derive(Derive(relation, (*keys, *values)), (*codes, *kept))
     ends = [(0.0, float(axis.size - 1)) for axis in axes]
     return CodedRows(coded, tuple(name for name, _ in (*codes, *kept)), (*ends, *(ends for _, ends in measures)))
 
 
-def code_of(key: Column, values: tuple[Value, ...]) -> Expr:
-    """Return the index of a key's value among the values; NULL for all others.
+def _key_name(axis: int, place: int) -> str:
+    return f"k{axis}r{place}" if place else f"k{axis}"
+
+
+def _coded(index: int, axis: CodedAxis) -> Expr:
+    conditions = [
+        (Column(_key_name(index, place), each.expr.type), each.values) for place, each in enumerate(axis.required, 1)
+    ]
+    return code_of(Column(_key_name(index, 0), axis.expr.type), axis.values, conditions)
+
+
+def code_of(key: Column, values: tuple[Value, ...], required: Sequence[tuple[Column, tuple[Value, ...]]] = ()) -> Expr:
+    """Return the index of a key's value among the values; NULL for others, and where a required value is missing.
 
     >>> code_of(Column("age", Type.INTEGER), (10, 11, 12)).op
     'case'
     """
     first = values[0]
-    if key.type in (Type.INTEGER, Type.DATE) and _are_consecutive(values):
+    if key.type in (Type.INTEGER, Type.DATE) and not required and _are_consecutive(values):
         low, high = Constant(first, key.type), Constant(values[-1], key.type)
         inside = Call("and", (Call("at_most", (low, key)), Call("at_most", (key, high))))
         steps = Call("subtract", (key, low)) if key.type is Type.INTEGER else Call("days_between", (low, key))
@@ -67,9 +92,11 @@ def code_of(key: Column, values: tuple[Value, ...]) -> Expr:
             f"GROUP BY: a key has {len(values):,} values; tables that add up take at most {_MAX_LISTED:,} that are not "
             "consecutive integers or dates. Group by fewer values."
         )
-    branches = [
-        part for code, value in enumerate(values) for part in (_equals(key, value), Constant(code, Type.INTEGER))
-    ]
+    branches: list[Expr] = []
+    for code, value in enumerate(values):
+        conditions = [_equals(key, value), *(_equals(column, needed[code]) for column, needed in required)]
+        branches += [conditions[0] if len(conditions) == 1 else Call("and", tuple(conditions))]
+        branches += [Constant(code, Type.INTEGER)]
     return Call("case", (*branches, Constant(None, Type.INTEGER)))
 
 

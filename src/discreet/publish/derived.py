@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from discreet.answer.model import Answer
 from discreet.curator.curator import Curator
-from discreet.curator.prepared_queries import plan_query
+from discreet.curator.prepared_queries import totals_planner
 from discreet.estimate.planned_release import QueryPlan, release_schema
 from discreet.kernel.errors import PolicyError, Refused
 from discreet.kernel.event import Event, Receipt
@@ -23,8 +23,10 @@ from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.relation import Derive, Relation, Where
 from discreet.pricing import data_version
 from discreet.pricing.remaining_budget import cost_in_budget
-from discreet.publish.eligible import AddingTable, adding_table, family_axes
+from discreet.publish.declared_levels import declared_parents
+from discreet.publish.eligible import AddingTable, adding_table
 from discreet.publish.family import Block, Family, family_fingerprint, measures_of, row_measure
+from discreet.publish.family_axes import family_axes
 from discreet.publish.family_tables import PublishedTable, publish_table
 from discreet.publish.marginals.consistent_tables import ConsistentTables
 from discreet.publish.planning import rows_per_unit
@@ -106,7 +108,8 @@ def _published_family(curator: Curator, event: Event) -> Family | None:
     """Return the family that a charge released; None if its tables have another meaning under the policy of today."""
     record, mechanism = json.loads(event.question), json.loads(event.mechanism)
     try:
-        plans = [(name, plan_query(curator.releases, sql)) for name, sql in record["tables"]]
+        planner = totals_planner(curator.releases)
+        plans = [(name, planner(sql)) for name, sql in record["tables"]]
         tables = [adding_table(name, plan) for name, plan in plans]
     except (Refused, PolicyError):
         return None
@@ -115,7 +118,8 @@ def _published_family(curator: Curator, event: Event) -> Family | None:
         return None
     blocks = tuple(Block(measure, _table(table), steps) for measure, table, steps in record["steps"])
     noise = _MECHANISMS[mechanism["name"]](Fraction(mechanism["scale"]))
-    keys = family_axes(table.release for table in kept)
+    declared = declared_parents(curator, kept[0].release.question.relation)
+    keys = family_axes((table.release for table in kept), declared)
     family = Family(kept, keys, measures_of(kept), blocks, noise)
     return family if family.structure_digest == record["structure"] else None
 
@@ -127,14 +131,13 @@ def _table(parts: list[list[int]]) -> tuple[tuple[int, int], ...]:
 def _with_table(family: Family, table: AddingTable, event: Event) -> Family | None:
     """Return the family with one more table, if its keys and measures follow from those that have noise."""
     question = table.release.question
-    keys = [part for part, _ in family.keys.key_order(table.release)]
-    if len(keys) < len(question.by) or len(dict(keys)) < len(keys):
+    if None in family.keys.parts_of(table.release):
         return None
     needed = [row_measure(total) for total in question.totals]
     if not set(needed) <= set(family.measures):
         return None
     shown = family.keys.table_of(table.release)
-    if not all(family.forecast(family.measures.index(measure)).covers(shown) for measure in needed):
+    if not all(family.forecasts[family.measures.index(measure)].covers(shown) for measure in needed):
         return None
     rows = rows_per_unit(None, [question], l1=isinstance(family.mechanism, Laplace))
     if question.needs_clipping and rows > json.loads(event.question)["rows"]:

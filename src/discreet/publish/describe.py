@@ -121,15 +121,16 @@ def _value_text(value: Value) -> str:
 
 def margin_summary(shown: Describable) -> MarginSummary | None:
     """Return the margins of a table's numbers, and the share that is reliable, by size; None without margins."""
-    values, margins = [], []
-    for name, column in shown.margins.items():
-        for value, margin in zip(shown.table.column(name).to_pylist(), column, strict=True):
-            if isinstance(value, int | float) and margin is not None:
-                values.append(float(value))
-                margins.append(float(margin))
-    if not values:
+    pairs = [
+        (shown.table.column(name).to_numpy().astype(float), np.array(margins, float))
+        for name, margins in shown.margins.items()
+        if _is_number(shown.table.column(name).type)
+    ]
+    values, widths = (np.concatenate(each) for each in zip(*pairs, strict=True)) if pairs else (np.zeros(0),) * 2
+    known = ~(np.isnan(values) | np.isnan(widths))
+    if not known.any():
         return None
-    sizes, widths = np.abs(values), np.array(margins)
+    sizes, widths = np.abs(values[known]), widths[known]
     reliable = widths <= _RELIABLE * sizes
     classes, low = [], 0.0
     for high, label in _CLASSES:
@@ -139,6 +140,10 @@ def margin_summary(shown: Describable) -> MarginSummary | None:
             classes.append(SizeClass(label, int(chosen.sum()), median, share))
         low = high
     return MarginSummary(float(np.median(widths)), float(widths.max()), float(reliable.mean()), tuple(classes))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def _type_name(kind: pa.DataType) -> str:

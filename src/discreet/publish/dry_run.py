@@ -124,7 +124,7 @@ def _tables_of(curator: Curator, part: Part) -> Sequence[TableForecast]:
             TableForecast(
                 table.name,
                 part.name,
-                _cells_of(table.release),
+                len(part.family.keys.cells_of(table.release, table.rows)[0]),
                 expected_margins(part.family, table),
                 part.family.keys.table_of(table.release) not in own,
             )

@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from discreet.engines.column_usage import columns_of
 from discreet.engines.row_sums import RowSource, summable
 from discreet.kernel.expr import Call, Constant, Expr, Type
 from discreet.kernel.fingerprint import digest
@@ -21,7 +22,8 @@ from discreet.kernel.reservation import CLIP_RADIUS, Reservation
 from discreet.kernel.reservation import Noise as Mechanism
 from discreet.kernel.totals import Count, Sum, Total
 from discreet.publish.codes import CodedRows, coded_rows
-from discreet.publish.eligible import AddingTable, FamilyAxes, family_axes
+from discreet.publish.eligible import AddingTable
+from discreet.publish.family_axes import FamilyAxes
 from discreet.publish.marginals.axes import Axis, Table, table_shape
 from discreet.publish.marginals.consistent_tables import ConsistentTables, Measurement, least_squares
 from discreet.publish.marginals.covariances import Covariances, forecast
@@ -90,16 +92,22 @@ class Family:
     @property
     def structure_digest(self) -> str:
         """A digest of all that the noisy blocks are computed from, apart from the data."""
-        keys = tuple((axis.expr, axis.values) for axis in self.keys.coded)
+        keys = tuple((axis.expr, axis.values, axis.required) for axis in self.keys.coded)
+        levels = tuple(axis.parents for axis in self.axes)
         blocks = tuple((block.measure, block.table, block.steps) for block in self.blocks)
         measures = tuple((measure.key, measure.centre) for measure in self.measures)
-        return digest((self.tables[0].relation_digest, keys, measures, blocks))
+        return digest((self.tables[0].relation_digest, keys, levels, measures, blocks))
 
-    @property
+    @cached_property
     def left_out(self) -> tuple[str, ...]:
         """Which rows are in no table: those that one of the tables leaves out, because otherwise they do not add up."""
         notes = [note for table in self.tables for note in table.plan.left_out]
         clauses = dict.fromkeys(clause for note in notes for clause in _LEFT_OUT.sub("", note).split(", or "))
+        clauses |= dict.fromkeys(
+            f"{_name(each.expr)} is not that of {_name(axis.expr)}"
+            for axis in self.keys.coded
+            for each in axis.required
+        )
         return (f"Rows are left out where {', or '.join(clauses)}.",) if clauses else ()
 
     @property
@@ -118,10 +126,13 @@ class Family:
         scale = float(self.mechanism.scale) / block.steps * self.measures[block.measure].size
         return scale * scale * (1 if self.noise is Noise.GAUSSIAN else 2)
 
-    def forecast(self, measure: int) -> Covariances:
-        """Return the covariances of a measure's tables before they are released."""
-        scales = {block.table: 1 / self.variance(block) ** 0.5 for block in self.blocks if block.measure == measure}
-        return forecast(self.axes, scales, 1.0, self.noise)
+    @cached_property
+    def forecasts(self) -> tuple[Covariances, ...]:
+        """The covariances of each measure's tables before they are released."""
+        scales: list[dict[Table, float]] = [{} for _ in self.measures]
+        for block in self.blocks:
+            scales[block.measure][block.table] = 1 / self.variance(block) ** 0.5
+        return tuple(forecast(self.axes, of_measure, 1.0, self.noise) for of_measure in scales)
 
     def release(self, rows: RowSource, reservation: Reservation) -> list[np.ndarray]:
         """Release the noisy blocks, in the units of their measures."""
@@ -197,6 +208,10 @@ class Family:
         )
 
 
+def _name(expr: Expr) -> str:
+    return ", ".join(sorted(columns_of(expr)))
+
+
 def block_entries(rows: np.ndarray, public: tuple[np.ndarray, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Return a row's cell in every block, and what it adds there in steps (the rule of a family)."""
     axis_of_level, links, strides, columns, centres, steps = public
@@ -223,8 +238,9 @@ def measures_of(tables: Sequence[AddingTable]) -> tuple[RowMeasure, ...]:
     return tuple(dict.fromkeys(row_measure(total) for table in tables for total in table.release.question.totals))
 
 
-def plan_family(
+def plan_family(  # noqa: PLR0913 - tables, what they need, and their noise
     tables: Sequence[AddingTable],
+    keys: FamilyAxes,
     weights: Mapping[str, Fraction],
     variances: Mapping[str, float],
     *,
@@ -235,7 +251,6 @@ def plan_family(
 
     `variances` has the largest variance that the counts of some tables may have; UnreachableLimits if it is too small.
     """
-    keys = family_axes(table.release for table in tables)
     axes, noise = keys.as_axes(), Noise.GAUSSIAN if isinstance(mechanism, Gaussian) else Noise.LAPLACE
     wanted: dict[RowMeasure, dict[Table, float]] = {measure: {} for measure in measures_of(tables)}
     limits: dict[Table, float] = {}

@@ -12,8 +12,9 @@ from discreet.estimate.estimators import NoisyTotal, ValueRange
 from discreet.estimate.planned_release import Mean, NoisyCount, NoisySum, TotalsEstimator, release_schema
 from discreet.kernel.mechanism import Gaussian
 from discreet.kernel.totals import Count
-from discreet.publish.eligible import AddingTable, public_domains
+from discreet.publish.eligible import AddingTable, key_codes, public_domains
 from discreet.publish.family import Family, row_measure
+from discreet.publish.family_axes import FamilyAxes
 from discreet.publish.marginals.consistent_tables import ConsistentTables
 from discreet.publish.marginals.noise_margins import Noise, margin_factor
 
@@ -31,23 +32,26 @@ class PublishedTable:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Cells:
-    """Estimates and variances of the cells of a table, in the order of its groups."""
+@dataclass(frozen=True, eq=False)
+class _Shown:
+    """The groups of a table that are shown: the cell of each, and the solved tables of each measure."""
 
-    values: np.ndarray
-    variances: np.ndarray
+    table: AddingTable
+    cells: np.ndarray
+    solved: Sequence[ConsistentTables]
+
+    def estimates(self, keys: FamilyAxes, measure: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the estimates of a measure and their variances, group by group."""
+        values, variances = self.solved[measure].table(keys.table_of(self.table.release))
+        return values.ravel()[self.cells], np.broadcast_to(variances, values.shape).ravel()[self.cells]
 
 
 def publish_family(family: Family, noisy: Sequence[np.ndarray]) -> list[PublishedTable]:
     """Return the published tables of a family."""
     solved, whole = family.solve(noisy), family.whole_counts(noisy)
-    tables = []
-    for table in family.tables:
-        counts = whole.get(family.keys.table_of(table.release))
-        whole_counts = None if counts is None else _in_key_order(family, table, counts)
-        tables.append(_published(family, table, solved, whole_counts))
-    return tables
+    return [
+        _published(family, table, solved, whole.get(family.keys.table_of(table.release))) for table in family.tables
+    ]
 
 
 def publish_table(family: Family, table: AddingTable, solved: Sequence[ConsistentTables]) -> PublishedTable:
@@ -65,7 +69,7 @@ def expected_margins(family: Family, table: AddingTable) -> dict[str, float | No
             if parts is None:
                 found[column] = None
                 continue
-            variance = sum(factor**2 * family.forecast(index).variance(shown).max() for index, factor in parts)
+            variance = sum(factor**2 * family.forecasts[index].variance(shown).max() for index, factor in parts)
             found[column] = float(margin_factor(family.noise) * variance**0.5)
     return found
 
@@ -75,7 +79,8 @@ def _published(
 ) -> PublishedTable:
     release = table.release
     domains = public_domains(release)
-    grid = np.indices([len(domain) for domain in domains]).reshape(len(domains), len(table.rows))[:, table.rows]
+    groups, cells = family.keys.cells_of(release, table.rows)
+    codes = key_codes(release, groups)
     kinds = {field.name: field.type for field in release_schema(release)}
     columns: dict[str, pa.Array] = {}
     margins: dict[str, list[float | None]] = {}
@@ -83,17 +88,16 @@ def _published(
     for column, source in table.columns.items():
         if source in release.keys:
             at = release.keys.index(source)
-            columns[column] = pa.array([domains[at][code] for code in grid[at]], kinds[source])
+            columns[column] = pa.array(domains[at], kinds[source]).take(pa.array(codes[at]))
             continue
         estimator = table.measures[source].estimator
-        values, margin = _estimate(family, table, solved, estimator)
-        shown = np.where(np.isfinite(margin), values, np.nan)[table.rows]
-        columns[column] = pa.array(shown, pa.float64(), mask=np.isnan(shown))
-        margins[column] = [
-            None if np.isnan(value) else float(each) for value, each in zip(shown, margin[table.rows], strict=True)
-        ]
+        values, margin = _estimate(family, _Shown(table, cells, solved), estimator)
+        shown = np.where(np.isfinite(margin), values, np.nan)
+        missing = np.isnan(shown)
+        columns[column] = pa.array(shown, pa.float64(), mask=missing)
+        margins[column] = pa.array(margin, mask=missing).to_pylist()
         if whole is not None and isinstance(estimator, NoisyCount) and _counts_rows(table, estimator):
-            whole_columns[column] = [int(each) for each in whole[table.rows]]
+            whole_columns[column] = whole.ravel()[cells].tolist()
     return PublishedTable(table.name, pa.table(columns), margins, whole_columns, family.left_out)
 
 
@@ -102,30 +106,26 @@ def _counts_rows(table: AddingTable, estimator: NoisyCount) -> bool:
     return isinstance(total, Count) and total.expr is None
 
 
-def _estimate(
-    family: Family, table: AddingTable, solved: Sequence[ConsistentTables], estimator: TotalsEstimator
-) -> tuple[np.ndarray, np.ndarray]:
+def _estimate(family: Family, shown: _Shown, estimator: TotalsEstimator) -> tuple[np.ndarray, np.ndarray]:
     """Return the estimates and the margins of a column, group by group."""
     factor = margin_factor(family.noise)
-    parts = _parts_of(family, table, estimator)
+    parts = _parts_of(family, shown.table, estimator)
     if parts is not None:
-        cells = [(_cells(family, table, solved, index), weight) for index, weight in parts]
-        values = sum(each.values * weight for each, weight in cells)
-        variances = sum(each.variances * weight**2 for each, weight in cells)
-        return np.asarray(values), factor * np.sqrt(np.asarray(variances))
+        estimates = [(*shown.estimates(family.keys, index), weight) for index, weight in parts]
+        total = np.sum([values * weight for values, _, weight in estimates], axis=0)
+        variance = np.sum([variances * weight**2 for _, variances, weight in estimates], axis=0)
+        return total, factor * np.sqrt(variance)
     assert isinstance(estimator, Mean)
-    totals = table.release.question.totals
-    above, below = (_measure_index(family, totals[index]) for index in (estimator.total, estimator.count))
-    sums, counts = (_cells(family, table, solved, index) for index in (above, below))
-    within = ValueRange(estimator.low, estimator.high, family.measures[above].centre)
+    totals = shown.table.release.question.totals
+    measures = [_measure_index(family, totals[index]) for index in (estimator.total, estimator.count)]
+    pairs = [shown.estimates(family.keys, measure) for measure in measures]
+    within = ValueRange(estimator.low, estimator.high, family.measures[measures[0]].centre)
     widened = factor / margin_factor(Noise.GAUSSIAN)  # margins of other noise are those of wider Gaussian noise
-    means, margins = np.empty(len(sums.values)), np.empty(len(sums.values))
-    kinds = np.unique(np.stack([sums.variances, counts.variances]), axis=1, return_inverse=True)[1].ravel()
-    for kind in range(int(kinds.max()) + 1):
+    means, margins = np.empty(len(shown.cells)), np.empty(len(shown.cells))
+    kinds = np.unique(np.stack([variances for _, variances in pairs]), axis=1, return_inverse=True)[1].ravel()
+    for kind in np.unique(kinds):
         groups = kinds == kind
-        noisy = [
-            _as_total(cells.values[groups], cells.variances[groups][0] ** 0.5 * widened) for cells in (sums, counts)
-        ]
+        noisy = [_as_total(values[groups], variances[groups][0] ** 0.5 * widened) for values, variances in pairs]
         estimate = estimators.mean(*noisy, within=within)
         means[groups], margins[groups] = estimate.values, estimate.margins
     return means, margins
@@ -152,14 +152,3 @@ def _parts_of(family: Family, table: AddingTable, estimator: TotalsEstimator) ->
 
 def _measure_index(family: Family, total: object) -> int:
     return family.measures.index(row_measure(total))  # type: ignore[arg-type]
-
-
-def _cells(family: Family, table: AddingTable, solved: Sequence[ConsistentTables], measure: int) -> _Cells:
-    values, variances = solved[measure].table(family.keys.table_of(table.release))
-    return _Cells(*(_in_key_order(family, table, np.broadcast_to(each, values.shape)) for each in (values, variances)))
-
-
-def _in_key_order(family: Family, table: AddingTable, values: np.ndarray) -> np.ndarray:
-    """Return the cells of a table in the order of the query's groups."""
-    order = [index for _, index in family.keys.key_order(table.release)]
-    return np.asarray(values).transpose(np.argsort(order)).ravel() if order else np.asarray(values).reshape(1)

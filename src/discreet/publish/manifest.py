@@ -13,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from discreet.html_page import make_printable
 from discreet.kernel.errors import PolicyError
 
 MANIFEST = "manifest.json"
@@ -210,4 +211,4 @@ def _missing(name: str) -> str:
 
 
 def _shown(name: str) -> str:
-    return "".join(letter if letter.isprintable() else "�" for letter in name[:200])
+    return make_printable(name[:200])

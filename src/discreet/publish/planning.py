@@ -10,7 +10,7 @@ from discreet import privacy
 from discreet.answer.text import short_number
 from discreet.curator import prepared_queries
 from discreet.curator.curator import Curator
-from discreet.curator.prepared_queries import PreparedQuery, plan_query
+from discreet.curator.prepared_queries import PreparedQuery, plan_query, totals_planner
 from discreet.estimate.planned_release import QueryPlan
 from discreet.kernel.errors import PolicyError, Refused
 from discreet.kernel.event import canonical_json
@@ -22,9 +22,11 @@ from discreet.pricing.cost_request import CostRequest, data_version
 from discreet.pricing.remaining_budget import cost_in_budget
 from discreet.privacy.calibration import reserved_noises
 from discreet.publish.codes import coded_rows
+from discreet.publish.declared_levels import declared_parents
 from discreet.publish.describe import ADDED_SUFFIXES
-from discreet.publish.eligible import AddingTable, adding_table, family_axes
+from discreet.publish.eligible import AddingTable, adding_table
 from discreet.publish.family import Family, family_fingerprint, plan_family, row_measure
+from discreet.publish.family_axes import FamilyAxes, family_axes
 from discreet.publish.marginals.axes import table_shape
 from discreet.publish.marginals.noise_margins import Noise, margin_factor
 from discreet.publish.marginals.scales import UnreachableLimits
@@ -58,9 +60,10 @@ def plan_parts(
     `charged` returns the cost of a part that was charged before, which the ledger's other answers must not change.
     """
     total = _total_cost(curator, plan)
-    queries = {name: _plan_query(curator, plan, name) for name in plan.tables}
-    families = _families(queries)
-    in_family = {table.name for tables in families for table in tables}
+    planner = totals_planner(curator.releases)
+    queries = {name: _plan_query(planner, plan, name) for name in plan.tables}
+    families = _families(curator, queries)
+    in_family = {table.name for tables, _ in families for table in tables}
     with_margins = {
         name: _prepare(curator, plan, name, CostRequest(margin=entry.margin))
         for name, entry in plan.tables.items()
@@ -71,8 +74,8 @@ def plan_parts(
     shares = _Shares(_rest(plan, curator.policy.budget, total, with_margins), sum(weights.values(), Fraction(0)))
     version = data_version(curator.policy)
     parts: list[Part] = [
-        _family_part(plan, version, f"family-{index}", tables, shares, weights, charged)
-        for index, tables in enumerate(families, start=1)
+        _family_part(plan, version, f"family-{index}", tables, axes, shares, weights, charged)
+        for index, (tables, axes) in enumerate(families, start=1)
     ]
     for name in plan.tables:
         if name not in in_family:
@@ -132,9 +135,9 @@ def _request(cost: Loss) -> CostRequest:
     return CostRequest(rho=cost.rho) if cost.epsilon is None else CostRequest(epsilon=cost.epsilon)
 
 
-def _plan_query(curator: Curator, plan: PublicationPlan, name: str) -> QueryPlan:
+def _plan_query(planner: Callable[[str], QueryPlan], plan: PublicationPlan, name: str) -> QueryPlan:
     try:
-        query = plan_query(curator.releases, plan.tables[name].sql)
+        query = planner(plan.tables[name].sql)
     except (Refused, PolicyError) as refusal:
         plan.refuse(("tables", name, "sql"), str(refusal))
     if query.is_free:
@@ -166,18 +169,18 @@ def _prepare(curator: Curator, plan: PublicationPlan, name: str, request: CostRe
         plan.refuse(("tables", name, "sql"), str(refusal))
 
 
-def _families(queries: Mapping[str, QueryPlan]) -> list[list[AddingTable]]:
-    """Return the groups of at least two tables that add up over the same rows."""
+def _families(curator: Curator, queries: Mapping[str, QueryPlan]) -> list[tuple[list[AddingTable], FamilyAxes]]:
+    """Return the groups of at least two tables that add up over the same rows, with their axes."""
     groups: dict[str, list[AddingTable]] = {}
     for name, query in queries.items():
         if (table := adding_table(name, query)) is not None:
             groups.setdefault(table.relation_digest, []).append(table)
     families = []
     for tables in groups.values():
-        axes = family_axes(table.release for table in tables)
-        kept = [table for table in tables if len(dict(axes.table_of(table.release))) == len(table.release.keys)]
-        if len(kept) > 1 and axes.coded:
-            families.append(kept)
+        relation = tables[0].release.question.relation
+        axes = family_axes((table.release for table in tables), declared_parents(curator, relation))
+        if len(tables) > 1 and axes.coded:
+            families.append((tables, axes))
     return families
 
 
@@ -196,6 +199,7 @@ def _family_part(  # noqa: PLR0913, PLR0917 - a plan and its shares
     version: str,
     name: str,
     tables: Sequence[AddingTable],
+    axes: FamilyAxes,
     shares: _Shares,
     weights: Mapping[str, Fraction],
     charged: Callable[[str], Loss | None],
@@ -207,7 +211,7 @@ def _family_part(  # noqa: PLR0913, PLR0917 - a plan and its shares
     margins = {table.name: plan.tables[table.name].margin for table in tables}
     limits = {name: (float(margin) / margin_factor(noise)) ** 2 for name, margin in margins.items() if margin}
     try:
-        family = plan_family(tables, weights, limits, mechanism=mechanism, rows=rows)
+        family = plan_family(tables, axes, weights, limits, mechanism=mechanism, rows=rows)
     except UnreachableLimits as error:
         factor = _rounded_up(error.factor**0.5)
         named, margin = next((name, margin) for name, margin in margins.items() if margin)
@@ -240,7 +244,7 @@ def _check_scales(plan: PublicationPlan, family: Family) -> None:
     for table in family.tables:
         shown = family.keys.table_of(table.release)
         measures = {family.measures.index(row_measure(total)) for total in table.release.question.totals}
-        if not all(family.forecast(index).covers(shown) for index in measures):
+        if not all(family.forecasts[index].covers(shown) for index in measures):
             hint = "Declare fewer rows per unit, or give it more weight."
             plan.refuse(("tables", table.name), f"nothing of a row would count in this table. {hint}")
 
@@ -251,7 +255,7 @@ def _check_limits(plan: PublicationPlan, family: Family, limits: Mapping[str, fl
         counted = [index for index, measure in enumerate(family.measures) if measure.expr is None]
         for index in counted if table.name in limits else ():
             shown = family.keys.table_of(table.release)
-            if family.forecast(index).variance(shown).max() > limits[table.name] * _ROUNDING:
+            if family.forecasts[index].variance(shown).max() > limits[table.name] * _ROUNDING:
                 message = (
                     "the margin cannot be reached with this bound on rows per unit. Lower it, or allow a wider margin."
                 )

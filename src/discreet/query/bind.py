@@ -97,7 +97,9 @@ def _bind_table(name: str, item: FromItem, context: BindContext) -> BoundSource:
     if name not in context.policy.tables:
         cause = "information_schema cannot be combined with private tables"
         raise refuse(item.node, "FROM", cause, "Query it alone, which is free.")
-    return table_source(context.policy, context.public_tables, context.policy.tables[name])
+    if name not in context.tables:
+        context.tables[name] = table_source(context.policy, context.public_tables, context.policy.tables[name])
+    return context.tables[name]
 
 
 def _bind_select(select: ResolvedSelect, ctes: BoundCtes, context: BindContext, *, outermost: bool) -> BoundSource:

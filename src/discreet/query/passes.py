@@ -10,7 +10,7 @@ histograms   histograms that report on clipping, or that bounds are chosen from 
 """
 
 import logging
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -164,16 +164,24 @@ PASSES: tuple[Callable[[QueryDraft], QueryDraft], ...] = (
 )
 
 
-def draft_query(sql: str, context: BindContext) -> QueryDraft:
+def draft_query(
+    sql: str, context: BindContext, passes: Sequence[Callable[[QueryDraft], QueryDraft]] = PASSES
+) -> QueryDraft:
     """Run all passes on a query, without reading private data; Refused if it cannot be answered."""
 
     def run_passes() -> QueryDraft:
         draft = QueryDraft(sql, context)
-        for step in PASSES:
+        for step in passes:
             draft = step(draft)
         return draft
 
     return run_reader(run_passes)
+
+
+def totals_planner(policy: Policy, public_tables: PublicTables) -> Callable[[str], QueryPlan]:
+    """Return a function that plans queries of the owner's without contribution histograms."""
+    context = BindContext(policy, public_tables, OWNER)
+    return lambda sql: plan_of(draft_query(sql, context, PASSES[:-1]))
 
 
 def plan_query(  # noqa: PLR0913 - the query, its context, and two bounds
@@ -199,14 +207,14 @@ def plan_of(draft: QueryDraft) -> QueryPlan:
     assert draft.parsed is not None
     assert draft.postprocess is not None
     parsed, catalog = draft.parsed, None if draft.free is None else draft.free.catalog
-    keys = declared_keys(draft.planned) if catalog is None else None
-    planned = draft.planned if keys is None else ()
+    planned = draft.planned or tuple(draft.releases.values())
+    keys = declared_keys(planned) if catalog is None else None
     return QueryPlan(
         draft.sql,
         parsed.explain,
         parsed.options,
         parsed.within,
-        planned,
+        planned if keys is None else (),
         draft.postprocess,
         catalog if keys is None else keys,
         shows_declared_keys=keys is not None,

@@ -7,17 +7,13 @@ import pytest
 
 from discreet import attacks
 from discreet.attacks.aggregates import subset_oracles
-from discreet.attacks.aggregates.blocks import Blocks, pair_tables, simulate_blocks
-from discreet.attacks.aggregates.census import census
-from discreet.attacks.aggregates.membership import membership, membership_power, simulate_answers
-from discreet.attacks.aggregates.panel import Panel, simulate_genomes
-from discreet.attacks.aggregates.reconstruct import Secrets, reconstruct
-from discreet.attacks.aggregates.reductions import (
-    Study,
-    membership_from_reconstruction,
-    reconstruction_from_membership,
-    simulate_study,
-)
+from discreet.attacks.aggregates.census import census, pair_tables
+from discreet.attacks.aggregates.membership import membership, membership_power
+from discreet.attacks.aggregates.reconstruct import reconstruct
+from discreet.attacks.aggregates.reductions import membership_from_reconstruction, reconstruction_from_membership
+from discreet.attacks.data.blocks import Blocks, simulate_blocks
+from discreet.attacks.data.panel import Panel, simulate_answers, simulate_genomes
+from discreet.attacks.data.secret_bits import Secrets, Study, simulate_study
 
 RUBBISH = {
     "nothing": None,
@@ -196,12 +192,12 @@ def test_invalid_options_are_refused(run, error, words):
         (lambda: Panel([[0], [1]], populations=[["a"], ["a", "b"]]), ValueError, "one entry per person"),
         (lambda: Study([[0], [0, 1]], [0, 1], [[0]], [0.5]), ValueError, "values must consist of zeros"),
         (lambda: Study([[0], [1]], ["a", "b"], [[0]], [0.5]), ValueError, "secrets must consist of zeros"),
-        (lambda: Study([[0], [1]], [0, 1], [[0]], ["a"]), TypeError, "rates must be numbers"),
+        (lambda: Study([[0], [1]], [0, 1], [[0]], ["a"]), ValueError, "rates must be an array of numbers"),
         (lambda: Blocks("ab", [[0, 1], [1, 1]], SIZES, [True, False]), ValueError, "one entry per person"),
         (lambda: Blocks([0, 0], [[0], [1, 1]], SIZES, [True, False]), ValueError, "one column per entry of sizes"),
         (lambda: Blocks([0, 0], [[0, 1], [1, 1]], SIZES, ["yes", "no"]), ValueError, "is_member must consist of zeros"),
-        (lambda: Blocks([0, 0], [[0, 1], [1, 1]], SIZES, [1, 0], rates="even"), TypeError, "rates must be numbers"),
-        (lambda: Blocks([0, 0], [[0, 1], [1, 1]], SIZES, [1, 0], rates=[np.inf] * 4), ValueError, "rates must be"),
+        (lambda: Blocks([0, 0], [[0, 1], [1, 1]], SIZES, [1, 0], rates="even"), ValueError, "rates must be an array"),
+        (lambda: Blocks([0, 0], [[0, 1], [1, 1]], SIZES, [1, 0], rates=[np.inf] * 4), ValueError, "rates must not"),
     ],
 )
 def test_records_of_other_types_are_refused(make, error, words):

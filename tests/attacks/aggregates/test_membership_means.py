@@ -3,7 +3,9 @@
 import pytest
 from readable import flaws
 
-from discreet.attacks.aggregates.membership import membership_power, membership_power_figure, simulate_answers
+from discreet.attacks.aggregates.membership import membership_power
+from discreet.attacks.data.panel import simulate_answers
+from tools.pictures.attack_figures import membership_power_figure
 
 
 def test_power_rises_with_d_and_falls_with_n():

@@ -8,8 +8,9 @@ import discreet as dc
 from discreet import attacks
 from discreet.attacks.aggregates import subset_oracles
 from discreet.attacks.aggregates.linear_reconstruction import estimate_bits, expected_accuracy, guess_bits
-from discreet.attacks.aggregates.plots import accuracy_by_error_figure
-from discreet.attacks.aggregates.reconstruct import ATTACK, Secrets, draw_subsets, load, reconstruct
+from discreet.attacks.aggregates.reconstruct import ATTACK, draw_subsets, reconstruct
+from discreet.attacks.data.secret_bits import Secrets, read_secrets
+from tools.pictures.attack_figures import accuracy_by_error_figure
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 SURE = 1 - 1e-9  # intervals of the tests that meet real noise
@@ -255,13 +256,13 @@ def test_guesses_depend_on_the_answers_alone():
 
 def test_a_folder_without_the_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"pums_ca_1000\.parquet"):
-        load(tmp_path)
+        read_secrets(tmp_path)
 
 
 @pytest.mark.long
 @pytest.mark.skipif(not (DATA / "pums_ca_1000.parquet").exists(), reason="needs pums_ca_1000 in DISCREET_DATA")
 def test_marriages_in_california_are_reconstructed():
-    people = load(DATA)
+    people = read_secrets(DATA)
     assert len(people.bits) == 1000
     assert reconstruct(people, random_state=0).success == 1
     assert reconstruct(people, defence="easy", random_state=0).success == 1

@@ -8,16 +8,9 @@ import pytest
 import discreet as dc
 from discreet import attacks
 from discreet.attacks.aggregates import block_reconstruction
-from discreet.attacks.aggregates.block_reconstruction import BlockPrior, reconstruct_blocks
-from discreet.attacks.aggregates.blocks import (
-    Blocks,
-    assign_to_blocks,
-    combination_rates,
-    design_matrix,
-    pair_tables,
-    simulate_blocks,
-)
-from discreet.attacks.aggregates.census import ATTACK, census, load, suppress_small_cells
+from discreet.attacks.aggregates.block_reconstruction import BlockPrior, design_matrix, reconstruct_blocks
+from discreet.attacks.aggregates.census import ATTACK, census, pair_tables, suppress_small_cells
+from discreet.attacks.data.blocks import Blocks, assign_to_blocks, combination_rates, read_blocks, simulate_blocks
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 SURE = 1 - 1e-9  # intervals of the tests that meet real noise
@@ -140,7 +133,7 @@ def test_reconstruct_takes_blocks_too_and_results_are_repeatable(town, exact):
 
 
 def test_the_attack_is_listed_with_its_data():
-    assert (ATTACK.name, ATTACK.docs_page, ATTACK.data_files) == ("census", "reconstruction", ("pums_10000.parquet",))
+    assert (ATTACK.name, ATTACK.docs_page, ATTACK.data.files) == ("census", "reconstruction", ("pums_10000.parquet",))
 
 
 def test_rates_come_from_other_people_and_none_is_zero():
@@ -177,7 +170,7 @@ def test_other_data_and_other_tables_are_refused(town):
 
 def test_a_folder_without_the_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"pums_10000\.parquet"):
-        load(tmp_path)
+        read_blocks(tmp_path)
 
 
 def test_people_are_counted_in_tables_by_block():
@@ -188,7 +181,7 @@ def test_people_are_counted_in_tables_by_block():
 @pytest.mark.long
 @pytest.mark.skipif(not (DATA / "pums_10000.parquet").exists(), reason="needs pums_10000 in DISCREET_DATA")
 def test_americans_in_small_blocks_are_reconstructed():
-    people = load(DATA)
+    people = read_blocks(DATA)
     assert census(people, random_state=0).success == 1
     private = census(people, defence="curator", epsilon=1, random_state=0)
     assert private.evidence.implied(confidence=SURE).low <= 1

@@ -6,8 +6,9 @@ import pytest
 import discreet as dc
 from discreet.attacks.aggregates import subset_oracles
 from discreet.attacks.aggregates.linear_reconstruction import bits_likelier_set, expected_accuracy, guess_bits
-from discreet.attacks.aggregates.reconstruct import Secrets, reconstruct
-from discreet.attacks.aggregates.reductions import Study, reconstruction_from_membership
+from discreet.attacks.aggregates.reconstruct import reconstruct
+from discreet.attacks.aggregates.reductions import reconstruction_from_membership
+from discreet.attacks.data.secret_bits import Secrets, Study
 from discreet.attacks.evidence import BitEvidence, GuessEvidence
 
 SURE = 1 - 1e-9  # intervals of the tests that meet real noise

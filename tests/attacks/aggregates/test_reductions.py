@@ -3,18 +3,16 @@ import pytest
 
 import discreet as dc
 from discreet.attacks.aggregates import subset_oracles
-from discreet.attacks.aggregates.reconstruct import Secrets
 from discreet.attacks.aggregates.reductions import (
-    Study,
-    SubstitutionEvidence,
     group_scores,
     means_by_secret,
     membership_from_reconstruction,
     private_means,
     reconstruction_from_membership,
-    simulate_study,
 )
-from discreet.attacks.evidence import GuessEvidence
+from discreet.attacks.data.secret_bits import Secrets, Study, simulate_study
+from discreet.attacks.evidence import BitEvidence, GuessEvidence
+from discreet.audit.binomial import Proportion
 
 SURE = 1 - 1e-9  # intervals of the tests that meet real noise
 
@@ -80,10 +78,11 @@ def test_a_secret_that_moves_people_between_groups_is_two_neighbour_steps():
 
 
 def test_a_delta_for_two_neighbour_steps_is_refused():
+    two_steps = BitEvidence(Proportion(9, 10), Proportion(9, 10), steps=2)
     with pytest.raises(ValueError, match="depends on epsilon"):
-        SubstitutionEvidence(GuessEvidence(9, 10)).ceiling(1, 1e-6)
+        two_steps.ceiling(1, 1e-6)
     with pytest.raises(ValueError, match="depends on epsilon"):
-        SubstitutionEvidence(GuessEvidence(9, 10)).implied(1e-6)
+        two_steps.implied(1e-6)
 
 
 def test_means_with_far_too_little_noise_are_caught():

@@ -9,10 +9,11 @@ import pytest
 pytest.importorskip("sklearn")
 
 from discreet import attacks
+from discreet.attacks.data.labelled_data import LabelledData, SensitiveAttributeData, read_adults, simulate_findings
 from discreet.attacks.models import attributes
 from discreet.attacks.models.adapters import pair_encoder
-from discreet.attacks.models.attributes import best_oracle_weight, fit_imputer, train_models
-from discreet.attacks.models.labelled_data import LabelledData, SensitiveAttributeData, read_adults, simulate_findings
+from discreet.attacks.models.attributes import best_oracle_weight, fit_imputer
+from discreet.attacks.models.membership_inference import train_models
 from discreet.attacks.models.target_models import fit_non_private
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
@@ -56,7 +57,9 @@ def test_a_non_private_regression_on_pairs_of_values_leaks_and_a_private_one_doe
 def test_the_private_model_uses_pairs_of_values_if_the_non_private_one_does(monkeypatch):
     seen = []
     monkeypatch.setattr(
-        attributes, "train_models", lambda making, *rest: seen.append(making.private) or train_models(making, *rest)
+        attributes,
+        "train_models",
+        lambda making, *rest: seen.append(making.private_kind) or train_models(making, *rest),
     )
     few = simulate_findings(1, people=100)
     for target in ("forest", "pairs", "logistic"):

@@ -1,6 +1,7 @@
 """Genotypes guessed from doses: a fact about people, told apart from what a model remembers of its own people."""
 
 import os
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
@@ -11,20 +12,12 @@ from readable import flaws
 pytest.importorskip("sklearn")
 
 from discreet import attacks
-from discreet.attacks.defences import parse_defence
+from discreet.attacks.data.dose_cohort import DoseCohort, read_cohort, simulate_cohort
 from discreet.attacks.evidence import EventEvidence
-from discreet.attacks.models.correlation import guess_genotypes
-from discreet.attacks.models.dose_models import (
-    AverageDoseTable,
-    DoseCohort,
-    RoundedDoseModel,
-    dose_model_trainer,
-    load,
-    simulate_cohort,
-)
-from discreet.attacks.models.plots import member_rates_figure
+from discreet.attacks.models.correlation import average_doses, guess_genotypes, private_averages, rounded
 from discreet.attacks.result import format_gain
 from discreet.audit.binomial import Proportion
+from tools.pictures.attack_figures import member_rates_figure
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 SURE = 1 - 1e-10  # of an interval: a false alarm is not to be seen
@@ -71,7 +64,7 @@ def test_the_interval_of_the_gap_accounts_for_negatively_correlated_models():
 
 def test_the_command_runs_what_its_description_states():
     attack = attacks.attack_named("correlation")
-    assert "tree" not in attack.without_defence + attack.with_easy_fix + attack.with_curator
+    assert all("tree" not in release.description for release in attack.releases.values())
 
 
 def test_a_table_of_fields_can_be_given():
@@ -184,13 +177,13 @@ def test_a_model_without_the_genotype_discloses_the_majority_only(patients):
 
 
 def test_the_attack_sees_the_model_the_fields_the_dose_and_no_genotype():
-    model = AverageDoseTable(np.array([[20.0] * 4, [30.0] * 4, [40.0] * 4]), (0, 9))
+    model = average_doses(np.array([[20.0] * 4, [30.0] * 4, [40.0] * 4]), (0, 9))
     known, dose = np.full((4, 1), 5.0), np.array([19.0, 31.0, 44.0, 26.0])
     assert guess_genotypes(model, known, dose, np.array([0.1, 0.45, 0.45])).tolist() == [0, 1, 2, 1]
 
 
 def test_a_genotype_that_nobody_has_is_never_guessed():
-    model = AverageDoseTable(np.array([[20.0] * 4, [30.0] * 4, [40.0] * 4]), (0, 9))
+    model = average_doses(np.array([[20.0] * 4, [30.0] * 4, [40.0] * 4]), (0, 9))
     guessed = guess_genotypes(model, np.full((2, 1), 5.0), np.array([29.0, 30.0]), np.array([0.5, 0.0, 0.5]))
     assert 1 not in guessed
 
@@ -240,14 +233,12 @@ def test_a_comparison_of_trees_can_be_made(patients):
 
 
 def test_rounding_is_to_the_step():
-    assert RoundedDoseModel(AverageDoseTable(np.full((3, 4), 21.3), (0, 9)), 2.5).predict(
-        np.zeros((1, 2))
-    ).tolist() == [22.5]
+    assert rounded(average_doses(np.full((3, 4), 21.3), (0, 9)), 2.5).predict(np.zeros((1, 2))).tolist() == [22.5]
 
 
 def test_the_private_table_of_averages_has_a_dose_for_every_cell():
     young = few(known=[[0.0]] * 60)  # the other bands are empty
-    model = dose_model_trainer(parse_defence("curator", 1), "tree")(young)
+    model = private_averages(young, Fraction(1))
     cells = [[age, genotype] for age in (0.0, 3.0, 5.0, 9.0) for genotype in (0.0, 1.0, 2.0)]
     doses = model.predict(np.array(cells))
     assert ((doses >= 0) & (doses <= 100)).all()
@@ -266,7 +257,7 @@ def test_the_private_table_of_averages_has_a_dose_for_every_cell():
         ({"genotype": [0, 3] * 30}, "genotype must be 0, 1 or 2"),
         ({"genotype": [0.0, 2.0] * 30}, "genotype must be 0, 1 or 2"),
         ({"genotype": ["A/A", "G/G"] * 30}, "genotype must be 0, 1 or 2"),
-        ({"genotype": [0, [2]] * 30}, "genotype must have one entry"),
+        ({"genotype": [0, [2]] * 30}, "genotype and dose one entry"),
         ({"bounds": None}, r"write bounds=\(low, high\)"),
         ({"bounds": ("low", "high")}, r"write bounds=\(low, high\)"),
         ({"dose_bounds": 100}, r"write dose_bounds=\(low, high\)"),
@@ -283,7 +274,7 @@ def test_invalid_patients_are_refused(changed, said):
     ("given", "kind", "said"),
     [
         ({"data": [1, 2]}, TypeError, r"data must be DoseCohort\(known, genotype, dose, bounds\), not list"),
-        ({"model": "forest"}, ValueError, 'model must be "linear" or "tree", not \'forest\''),
+        ({"model": "forest"}, ValueError, "model must be one of 'linear', 'tree', not 'forest'"),
         ({"splits": 0}, ValueError, "splits"),
         ({"defence": "curator"}, TypeError, "needs an epsilon"),
         (
@@ -291,7 +282,7 @@ def test_invalid_patients_are_refused(changed, said):
             TypeError,
             "defence must return a fitted model with a method predict, not NoneType",
         ),
-        ({"model": ["linear"]}, ValueError, 'model must be "linear" or "tree"'),
+        ({"model": ["linear"]}, ValueError, "model must be one of 'linear', 'tree'"),
         ({"random_state": "zero"}, ValueError, "random_state must be None or a non-negative integer"),
         ({"defence": lambda patients: Told}, TypeError, "not the class Told"),
         (
@@ -318,13 +309,13 @@ def test_too_few_patients_are_refused():
 
 def test_a_folder_without_the_data_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"warfarin_iwpc\.parquet"):
-        load(tmp_path)
+        read_cohort(tmp_path)
 
 
 @pytest.mark.long
 @pytest.mark.skipif(not (DATA / "warfarin_iwpc.parquet").exists(), reason="needs warfarin_iwpc in DISCREET_DATA")
 def test_genotypes_of_real_patients_are_inferred_without_memorisation():
-    real = load(DATA)
+    real = read_cohort(DATA)
     assert len(real) == 3524
     exact = attacks.correlation(real, random_state=0)
     assert exact.baseline == pytest.approx(0.356, abs=0.001)

@@ -7,16 +7,16 @@ from readable import flaws
 pytest.importorskip("sklearn")
 
 from discreet import attacks
+from discreet.attacks.data.gallery import Gallery, digit_gallery
+from discreet.attacks.models.adapters import reduce_confidences
 from discreet.attacks.models.image_inversion import (
-    Gallery,
-    LabelOnlyClassifier,
-    digit_gallery,
     fit_image_prior,
     label_confidences,
     recover_images,
 )
 from discreet.attacks.models.inversion_games import nearest_picture, pick_candidate
-from discreet.attacks.models.plots import ImageMosaic, mosaic_by_defence, mosaics_figure
+from discreet.attacks.models.plots import ImageMosaic
+from tools.pictures.attack_figures import mosaic_by_defence, mosaics_figure
 
 SURE = 1 - 1e-10  # of an interval: a false alarm is not to be seen
 NAMED = "images recognised by an independent classifier"
@@ -157,10 +157,9 @@ def test_nothing_is_recovered_of_a_class_that_does_not_exist():
 
 def test_label_only_classifiers_return_probabilities_0_and_1():
     images = np.random.default_rng(0).random((6, 64))
-    told = LabelOnlyClassifier(Certain()).predict_proba(images)
+    told = reduce_confidences(Certain().predict_proba(images), "label")
     assert set(np.unique(told)) == {0.0, 1.0}
     assert (told.argmax(axis=1) == Certain().predict_proba(images).argmax(axis=1)).all()
-    assert LabelOnlyClassifier(Certain()).classes_.tolist() == [0, 5]
 
 
 def test_nearest_pictures_and_candidates_are_found():
@@ -244,7 +243,7 @@ def test_pictures_of_several_defences_are_stacked(exact, people):
         (np.zeros((2, 4)), [0, -1], None, "labels must be"),
         (np.zeros((2, 4)), [0, 1], [1], "one entry per image"),
         ([["dark"] * 4] * 2, [0, 1], None, "images must be an array of numbers"),
-        (np.zeros((2, 4)), [0, [1]], None, "labels must have one entry"),
+        (np.zeros((2, 4)), [0, [1]], None, "labels must be one class"),
         (np.zeros((2, 4)), ["a", "b"], None, "labels must be"),
     ],
 )
@@ -260,7 +259,7 @@ def test_invalid_galleries_are_refused(images, labels, people, said):
         ({"data": Gallery(np.zeros((70, 4)), [0] * 70)}, ValueError, "at least two classes"),
         ({"data": Gallery(np.zeros((80, 4)), [0] * 70 + [1] * 10)}, ValueError, "images of 60 or more people"),
         ({"data": Gallery(np.zeros((160, 4)), [0, 1] * 80, [0, 1] * 80)}, ValueError, "images of 60 or more people"),
-        ({"classes": "faces"}, ValueError, 'classes must be "digits" or "people", not \'faces\''),
+        ({"classes": "faces"}, ValueError, "classes must be one of 'digits', 'people', not 'faces'"),
         ({"repeats": 0}, ValueError, "repeats"),
         ({"defence": "easy", "epsilon": 1}, TypeError, "takes no epsilon"),
         ({"defence": lambda gallery: None}, TypeError, "predict_proba and classes_"),

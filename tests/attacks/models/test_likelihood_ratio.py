@@ -10,13 +10,14 @@ from readable import flaws
 pytest.importorskip("sklearn")
 
 from discreet import attacks
+from discreet.attacks.data.labelled_data import LabelledData, rarity_within_class, read_locations, simulate_purchases
+from discreet.attacks.models.adapters import reduce_confidences
 from discreet.attacks.models.difficulty import fit_levels, membership_log_odds, stabilise_variance, sum_confidences
-from discreet.attacks.models.labelled_data import LabelledData, rarity_within_class, read_locations, simulate_purchases
 from discreet.attacks.models.membership_inference import draw_members
-from discreet.attacks.models.target_models import fit_non_private, reduce_confidences
-from discreet.attacks.plots import roc_figure
+from discreet.attacks.models.target_models import fit_non_private
 from discreet.attacks.scores import roc_curve
 from discreet.learn import LogisticRegression
+from tools.pictures.attack_figures import roc_figure
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 SURE = 1 - 1e-9
@@ -115,9 +116,9 @@ def test_a_defence_that_returns_no_model_is_refused():
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"target": "tree"}, "target must be one of forest, network, logistic, pairs, not 'tree'"),
-        ({"fix": "none"}, "fix must be one of label, rounded, top, not 'none'"),
-        ({"shadowing": "none"}, 'shadowing must be "online" or "offline"'),
+        ({"target": "tree"}, "target must be one of 'forest', 'network', 'logistic', 'pairs', not 'tree'"),
+        ({"fix": "none"}, "fix must be one of 'label', 'rounded', 'top', not 'none'"),
+        ({"shadowing": "none"}, "shadowing must be one of 'online', 'offline'"),
         ({"shadows": 1}, "shadows"),
         ({"targets": 0}, "targets"),
         ({"delta": -1}, "delta"),
@@ -143,7 +144,7 @@ def test_wrong_people_are_refused():
         (np.eye(2), [-1, 0], "non-negative integers"),
         (np.eye(2), [0.5, 1], "non-negative integers"),
         (np.eye(2), ["a", None], "without gaps"),
-        (np.eye(2), [0, [1]], "y must have one entry"),
+        (np.eye(2), [0, [1]], "y must be class labels"),
         ([[1, "a"], [0, "b"]], [0, 1], "X, column 1, must be an array of numbers"),
         ({"job": ["a", "b"]}, [0, 1], "X, column 'job', must be an array of numbers: encode text as integers"),
         ([[1, 2], [3]], [0, 1], "X must be an array of numbers"),

@@ -10,10 +10,11 @@ import pytest
 from readable import flaws
 
 from discreet import attacks
+from discreet.attacks.data.city import City, read_city, simulate_city
 from discreet.attacks.models import city_mixtures
-from discreet.attacks.models.city_mixtures import City, MixtureParameters, load, simulate_city
+from discreet.attacks.models.city_mixtures import MixtureParameters
 from discreet.attacks.models.lone_cluster import ATTACK, PlantedRows, guess_places, lone_cluster, membership_scores
-from discreet.attacks.models.plots import city_maps_figure
+from tools.pictures.attack_figures import city_maps_figure
 
 SURE = 1 - 1e-9
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
@@ -193,7 +194,7 @@ def test_maps_are_drawn_side_by_side_with_one_legend():
     ("data", "keywords", "error", "said"),
     [
         ([[0, 1]], {}, TypeError, "data must be City"),
-        (None, {"people": 5000}, ValueError, "people must be at most 1200"),
+        (None, {"people": 5000}, ValueError, "at most 1200, the size of the crowd"),
         (None, {"people": 10}, ValueError, "people"),
         (None, {"radius": 0}, ValueError, "radius must be above 0"),
         (None, {"radius": 40}, ValueError, "radius must be above 0 and below"),
@@ -251,14 +252,14 @@ def test_a_side_that_is_not_a_length_is_refused(side):
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"gowalla_nyc_checkins\.parquet"):
-        load(tmp_path)
+        read_city(tmp_path)
 
 
 @pytest.mark.long
 def test_lone_people_of_new_york_are_located_from_a_fine_mixture():
     if not (DATA / "gowalla_nyc_checkins.parquet").exists():
         pytest.skip("the check-ins are not in DISCREET_DATA")
-    york = load(DATA)
+    york = read_city(DATA)
     assert york.isolation.min() > 2
     assert lone_cluster(york, random_state=0, components=60, plays=6).details["located"] > 0.8
     assert lone_cluster(york, random_state=0, components=60, plays=6, defence="easy").details["located"] > 0.8

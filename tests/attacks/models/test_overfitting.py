@@ -5,7 +5,7 @@ from readable import flaws
 
 pytest.importorskip("sklearn")
 
-from discreet.attacks.models.labelled_data import simulate_purchases
+from discreet.attacks.data.labelled_data import simulate_purchases
 from discreet.attacks.models.overfitting import OverfittingPoint, OverfittingStudy, overfitting
 
 PEOPLE = simulate_purchases(2, people=400)

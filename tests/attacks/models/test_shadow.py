@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("sklearn")
 
 from discreet import attacks
-from discreet.attacks.models.labelled_data import simulate_purchases
+from discreet.attacks.data.labelled_data import simulate_purchases
 from discreet.attacks.models.shadow import attack_features
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
@@ -82,7 +82,7 @@ def test_attack_features_are_the_true_class_and_the_confidences():
 
 
 def test_an_unknown_attacker_is_refused():
-    with pytest.raises(ValueError, match="attacker must be one of network, forest, logistic, not 'oracle'"):
+    with pytest.raises(ValueError, match="attacker must be one of 'network', 'forest', 'logistic', not 'oracle'"):
         attacks.shadow(PEOPLE, attacker="oracle")
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import discreet as dc
 from discreet import attacks
-from discreet.attacks.queries.attack_targets import Population
+from discreet.attacks.data.population import Population
 from discreet.attacks.queries.sql_oracles import exact_oracle, refuse_small_sets
 from discreet.attacks.registry import attack_named
 

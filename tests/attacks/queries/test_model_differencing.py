@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from discreet import attacks
-from discreet.attacks.queries.model_differencing import RegressionData, diabetes_data, least_squares, recover_target
+from discreet.attacks.data.numeric_data import RegressionData, diabetes_data
+from discreet.attacks.queries.model_differencing import least_squares, recover_target
 
 SURE = 1 - 1e-9
 
@@ -62,7 +63,7 @@ def test_rows_that_cannot_be_fitted_are_refused():
 
 @pytest.mark.parametrize(("X", "y"), [("rows", [1.0]), ([["a"], ["b"]], [1.0, 2.0]), ([[1], [1, 2]], [1.0, 2.0])])
 def test_rows_without_numbers_are_refused(X, y):
-    with pytest.raises(ValueError, match="X must contain only numbers"):
+    with pytest.raises(ValueError, match="X must be an array of numbers"):
         RegressionData(X, y, bounds=(0, 1), target_bounds=(0, 1))
 
 

@@ -3,7 +3,8 @@ import pyarrow as pa
 import pytest
 
 from discreet import attacks
-from discreet.attacks.queries.attack_targets import Population, draw_targets, simulate_town
+from discreet.attacks.data.population import Population, simulate_town
+from discreet.attacks.queries.attack_targets import draw_targets
 from discreet.attacks.queries.sql_oracles import exact_oracle, refuse_small_sets
 from discreet.attacks.queries.target_queries import TargetQuery
 

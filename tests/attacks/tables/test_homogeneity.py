@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 
 from discreet.attacks import attack_named, homogeneity
-from discreet.attacks.tables.homogeneity import load
-from discreet.attacks.tables.patients import Fact, Patients, first_lecture_table, second_lecture_table
+from discreet.attacks.data.patients import Fact, Patients, first_lecture_table, read_census, second_lecture_table
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 CERTAIN = 1 - 1e-10
@@ -176,9 +175,9 @@ def test_bad_input_is_refused():
 @pytest.mark.long
 @pytest.mark.skipif(not (DATA / "adult.parquet").exists(), reason="needs adult in DISCREET_DATA")
 def test_the_census_discloses_occupations():
-    result = homogeneity(load(DATA), k=10)
+    result = homogeneity(read_census(DATA), k=10)
     assert result.details["k"] == 10
     assert result.details["values inferred with certainty"] > 20
     assert result.success > result.baseline + 0.03
-    private = homogeneity(load(DATA), defence="curator", epsilon=1, random_state=0, targets=500)
+    private = homogeneity(read_census(DATA), defence="curator", epsilon=1, random_state=0, targets=500)
     assert private.evidence.implied(confidence=CERTAIN).low <= 1

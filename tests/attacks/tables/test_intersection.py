@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from discreet.attacks import attack_named, intersection
-from discreet.attacks.tables.overlapping_tables import TwoTables, lecture_tables
-from discreet.attacks.tables.patients import Patients, first_lecture_table
+from discreet.attacks.data.overlapping_tables import TwoTables, lecture_tables
+from discreet.attacks.data.patients import Patients, first_lecture_table
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 CERTAIN = 1 - 1e-10
@@ -60,7 +60,7 @@ def test_each_of_the_two_curators_gets_half_of_epsilon(monkeypatch):
         asked.append(epsilon)
         return counts
 
-    monkeypatch.setattr("discreet.attacks.tables.table_releases.private_counts", spied)
+    monkeypatch.setattr("discreet.attacks.tables.intersection.private_counts", spied)
     assert intersection(defence="curator", epsilon=1, random_state=1).epsilon == 1
     assert asked == [Fraction(1, 2), Fraction(1, 2)]
 

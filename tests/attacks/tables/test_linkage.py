@@ -9,9 +9,9 @@ import pytest
 
 from discreet import anonymity
 from discreet.attacks import attack_named, linkage
-from discreet.attacks.tables.linkage_data import Register, read_register, simulate_ratings, simulate_register
-from discreet.attacks.tables.patients import Patients
-from discreet.attacks.tables.table_releases import k_anonymous_release
+from discreet.attacks.data.patients import Patients
+from discreet.attacks.data.register import Register, read_register, simulate_ratings, simulate_register
+from discreet.attacks.tables.attribute_inference import k_anonymous_release
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 CERTAIN = 1 - 1e-10
@@ -99,7 +99,7 @@ def test_the_full_size_takes_one_argument():
 
 def test_the_description_of_linkage_matches_its_default_data():
     known = attack_named("linkage")
-    texts = (known.summary, known.without_defence, known.with_easy_fix, known.with_curator, known.built_in_data)
+    texts = (known.summary, known.data.built_in, *(release.description for release in known.releases.values()))
     assert "ratings" not in " ".join(texts)
 
 

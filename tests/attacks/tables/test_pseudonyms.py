@@ -11,8 +11,8 @@ import pytest
 
 from discreet import anonymity
 from discreet.attacks import attack_named, pseudonyms
-from discreet.attacks.tables.dictionary_attack import crack_codes, md5
-from discreet.attacks.tables.taxis import Taxis, candidate_numbers, read_taxis
+from discreet.attacks.data.taxis import Taxis, candidate_numbers, md5, read_taxis
+from discreet.attacks.tables.pseudonyms import crack_codes
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 CERTAIN = 1 - 1e-10

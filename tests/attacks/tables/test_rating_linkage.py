@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from discreet.attacks import linkage
-from discreet.attacks.tables.linkage_data import Ratings, read_ratings, simulate_ratings
+from discreet.attacks.data.register import Ratings, read_ratings, simulate_ratings
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))
 FEW = simulate_ratings(250, random_state=3)
@@ -143,7 +143,7 @@ def test_users_who_rated_nearly_everything_are_not_targeted_with_wrong_ratings()
         ({"stars": [1, 2, np.nan, 4, 5, 1]}, "stars must not contain missing values"),
         ({"stars": [1, 2, None, 4, 5, 1]}, "stars must not contain missing values"),
         ({"day": [1, 2, np.inf, 4, 5, 1]}, "day must not contain missing values"),
-        ({"stars": list("abcdef")}, "stars must be a list of numbers"),
+        ({"stars": list("abcdef")}, "stars must be an array of numbers"),
         ({"user": [None] * 6}, "user must be a list of ids"),
         ({"movie": [0.5] * 6}, "movie must be a list of ids"),
         ({"user": [0]}, "lists of equal length"),

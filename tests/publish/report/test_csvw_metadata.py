@@ -1,11 +1,9 @@
-"""CSV on the Web describes each released CSV file, and the project's own reader understands it."""
+"""CSV on the Web describes each released CSV file."""
 
 import json
-from dataclasses import replace
 
-from release_examples import RECORD, ROWS, WARDS, changed_record
+from release_examples import RECORD, ROWS, changed_record
 
-from discreet.policy import draft
 from discreet.publish import report_of
 from discreet.publish.report.csvw_metadata import csvw_metadata
 
@@ -24,10 +22,3 @@ def test_parquet_files_and_missing_parts_are_not_described(policy):
     assert csvw_metadata(changed_record(files=(("tables/wards.parquet", "ab" * 32),))) is None
     assert csvw_metadata(changed_record(parts=(ROWS,))) is None
     assert report_of(policy, None).to_csvw() is None
-
-
-def test_the_metadata_can_be_read_to_draft_a_policy_about_the_released_tables(tmp_path):
-    (tmp_path / "csv-metadata.json").write_text(csvw_metadata(changed_record(parts=(replace(WARDS, notes=()),))))
-    text = draft([], metadata=tmp_path / "csv-metadata.json")
-    assert "n_margin" in text
-    assert '"real"' in text

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.anonymity.encoding.table_adapters import TableAdapter, adapt_table, resolve_column_names
+from discreet.arrow_columns import decode_column
 
 _EXACT_DECIMAL = Context(prec=160)  # enough digits for the exact difference of two 76-digit decimals
 _ORDERED_TYPES: tuple[Callable[[pa.DataType], bool], ...] = (
@@ -119,17 +120,8 @@ def _is_ordered_type(kind: pa.DataType) -> bool:
 
 def _to_comparable(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     """Return the column in a type whose values Arrow can compare and sort."""
+    column = decode_column(column)
     kind = column.type
-    if isinstance(kind, pa.BaseExtensionType):
-        return _to_comparable(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type), name)
-    if pa.types.is_run_end_encoded(kind):
-        return _to_comparable(
-            pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], kind.value_type), name
-        )
-    if pa.types.is_dictionary(kind):
-        inner = _sortable_type(kind.value_type)
-        chunks = [chunk.dictionary.cast(inner).take(chunk.indices) for chunk in column.chunks]
-        return _to_comparable(pa.chunked_array(chunks, inner), name)
     if not any(check(_sortable_type(kind)) for check in _COMPARABLE_TYPES):
         hint = "Drop it, or unnest it into separate columns."
         raise TypeError(f"table: column {name[:60]!r} has type {str(kind)[:60]}, which cannot be compared. {hint}")
@@ -138,10 +130,6 @@ def _to_comparable(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
 
 def _sortable_type(kind: pa.DataType) -> pa.DataType:
     """Return a type that Arrow can sort and that represents all values of the given one."""
-    if pa.types.is_string_view(kind):
-        return pa.large_string()
-    if pa.types.is_binary_view(kind):
-        return pa.large_binary()
     if pa.types.is_float16(kind):
         return pa.float32()
     if pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind):

@@ -117,15 +117,6 @@ def build_report(result: Risk | MeasuredRelease) -> AnonymityReport:
     )
 
 
-def make_printable(text: str) -> str:
-    r"""Replace control characters, because names and values are untrusted input.
-
-    >>> make_printable("age\x1b[31m")
-    'age�[31m'
-    """
-    return "".join(letter if letter.isprintable() else "�" for letter in text)
-
-
 def _risk_sections(risks: Mapping[str, Risk]) -> Iterator[RiskSection]:
     yield class_section(risks)
     yield from attribute_sections(risks)

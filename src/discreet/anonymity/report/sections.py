@@ -9,7 +9,7 @@ from discreet.anonymity.metrics.attribute_risk import AttributeRisk
 from discreet.anonymity.metrics.open_attacks import format_count
 from discreet.anonymity.metrics.risk import Risk
 from discreet.anonymity.metrics.uniqueness import UniqueCombination, max_combination_size
-from discreet.anonymity.report.bar_chart import ChartBar
+from discreet.html_page import ChartBar
 
 _CLASS_SIZE_BINS = (1, 2, 5, 10, 20, 50, 100)  # lower ends
 _RISK_THRESHOLD = 0.2  # exceeded in classes of fewer than 5 rows

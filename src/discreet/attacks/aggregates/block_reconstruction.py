@@ -1,13 +1,14 @@
 """Reconstruct the people of a census block from its published tables: the most likely integer counts."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from discreet.attacks.aggregates.blocks import TraitPair, design_matrix
-from discreet.attacks.progress import track
+from discreet.progress import track
 
+TraitPair = tuple[str, str]
 SUPPRESSED_COUNTS = (1, 2)  # the possible counts of a suppressed cell, by the published rule
 _MAX_ALIKE = 3  # at most this many people with the same traits per block
 _TIE_BREAK_WEIGHT = 1e-4  # with exact tables, the prior only decides among solutions that fit them
@@ -113,3 +114,22 @@ def _size_bounds(low: np.ndarray, high: np.ndarray, prior: BlockPrior, tables: i
     weight = _BLOCK_SIZE_VARIANCE / (_BLOCK_SIZE_VARIANCE + noise_variance)
     sizes = [weight * end.sum() / tables + (1 - weight) * prior.expected_size for end in (low, high)]
     return [float(np.clip(np.rint(size), 0, prior.max_size)) for size in sizes]
+
+
+def design_matrix(sizes: dict[str, int], pairs: Sequence[TraitPair]) -> Any:
+    """Return a sparse matrix, cells × combinations, of which combination of traits counts in which cell.
+
+    >>> design_matrix({"sex": 2, "married": 2}, [("sex", "married")]).toarray().tolist()
+    [[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]]
+    """
+    from scipy import sparse  # noqa: PLC0415 - an extra
+
+    names, shape = list(sizes), tuple(sizes.values())
+    trait_values = np.unravel_index(np.arange(np.prod(shape)), shape)
+    parts = []
+    for first, second in pairs:
+        within = (trait_values[names.index(first)], trait_values[names.index(second)])
+        row = np.ravel_multi_index(within, (sizes[first], sizes[second]))
+        ones = (np.ones(len(row)), (row, np.arange(len(row))))
+        parts.append(sparse.csr_array(ones, shape=(sizes[first] * sizes[second], len(row))))
+    return sparse.vstack(parts, format="csr")

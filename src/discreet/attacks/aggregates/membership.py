@@ -1,47 +1,44 @@
-"""Membership inference from the means that a study publishes, and the power of the test."""
+"""Membership inference from the means that a study publishes of many attributes."""
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from discreet.attacks.aggregates import published_means
-from discreet.attacks.aggregates.membership_statistics import AttackerKnowledge, Statistic, membership_scores
-from discreet.attacks.aggregates.panel import (
-    GENOTYPES_FILE,
-    SAMPLES_FILE,
-    Panel,
+from discreet.attacks.aggregates.published_means import (
     StudySample,
     draw_study_samples,
-    load,
+    exact_means,
+    publish_private_means,
+    publish_user_means,
     rarity_of_values,
+    rounded_means,
     sample_attributes,
-    simulate_genomes,
 )
-from discreet.attacks.defences import CURATOR, EASY, OWN, Defence, DefenceChoice, parse_defence, promised_delta
-from discreet.attacks.registry import Attack
-from discreet.attacks.result import AttackResult, ExposureByRarity, exposure_by_rarity
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackResult,
+    DefenceChoice,
+    DefenceRelease,
+    Game,
+    choice,
+    optional,
+    whole,
+)
+from discreet.attacks.data.panel import PANEL, Panel, simulate_answers
 from discreet.attacks.scores import ScoreEvidence
 from discreet.attacks.validation import random_generator
 from discreet.kernel.numbers import Number, as_integer, as_nonnegative
-from discreet.plotting import (
-    BLUE,
-    GREY,
-    INK,
-    MARKERS,
-    ORANGE,
-    RED,
-    add_legend,
-    format_plain_numbers,
-    panels,
-    set_title,
-    style,
-)
 
-_DEFAULT_DELTA = "1e-6"  # for the curator
+_STUDY = "the study itself"
 _FALSE_POSITIVE_RATE = 0.05  # at which a member counts as found in the exposure by rarity
+Statistic = Literal["likelihood ratio", "homer", "inner product"]
+STATISTICS: tuple[str, ...] = get_args(Statistic)
 
 
 def membership(  # noqa: PLR0913 - all but the first by name only
@@ -70,45 +67,35 @@ def membership(  # noqa: PLR0913 - all but the first by name only
     >>> 0.55 < result.success < 0.8
     True
     """
-    parsed_defence = parse_defence(defence, epsilon)
-    exact_delta = promised_delta(parsed_defence, delta, _DEFAULT_DELTA)
-    rng = random_generator(random_state)
-    panel = sample_attributes(_checked_panel(data, rng), attributes, rng)
-    samples = draw_study_samples(panel, pool, plays, rng)
-    published, publisher = _publish_means(parsed_defence, samples, (panel.max_value, pool), exact_delta)
-    evidence = score_samples(samples, published, (panel.max_value, pool), statistic)
-    return AttackResult(
-        attack="membership",
-        against=parsed_defence,
-        metric="of member/non-member pairs ranked correctly (AUC)",
-        evidence=evidence,
-        details=_details(evidence, samples, published, panel) | {"statistic": statistic, "published by": publisher},
-        exposure=_member_exposure(evidence, samples, panel.max_value),
-        delta=float(exact_delta),
+    return ATTACK.run(
+        data,
+        defence,
+        epsilon,
+        random_state,
+        statistic=statistic,
+        pool=pool,
+        attributes=attributes,
+        plays=plays,
+        delta=delta,
     )
 
 
-def _checked_panel(data: Any, rng: np.random.Generator) -> Panel:
-    if data is None:
-        return simulate_genomes(random_state=int(rng.integers(2**32)))
-    if not isinstance(data, Panel):
-        raise TypeError(f"data must be a Panel, such as Panel(values, max_value=2), not {type(data).__name__}")
-    return data
-
-
-def _publish_means(
-    defence: Defence, samples: Sequence[StudySample], sizes: tuple[int, int], delta: Fraction
-) -> tuple[list[np.ndarray], str]:
-    """Return the means that each study publishes, and a description of their source."""
-    max_value, pool = sizes
-    if defence.kind == CURATOR:
-        return published_means.private_means(samples, max_value, pool, defence.curator_epsilon, delta)
-    if defence.kind == OWN and defence.user_function is not None:
-        return [
-            published_means.user_means(defence.user_function, play.members, max_value) for play in samples
-        ], "the user's function"
-    publish = published_means.rounded_means if defence.kind == EASY else published_means.exact_means
-    return [publish(play.members, max_value) for play in samples], "the study itself"
+def _play(game: Game) -> AttackResult:
+    panel = sample_attributes(game.data, game.settings.attributes, game.rng)
+    samples = draw_study_samples(panel, game.settings.pool, game.settings.plays, game.rng)
+    published, publisher = game.release(samples)
+    evidence = score_samples(samples, published, (panel.max_value, game.settings.pool), game.settings.statistic)
+    threshold = np.quantile(evidence.non_members, 1 - _FALSE_POSITIVE_RATE, method="higher")
+    details = _details(evidence, samples, published, panel)
+    members = [(study, row) for study, play in enumerate(samples, 1) for row in range(len(play.members))]
+    return game.result(
+        "of member/non-member pairs ranked correctly (AUC)",
+        evidence,
+        {**details, "statistic": game.settings.statistic, "published by": publisher},
+        hit=evidence.members > threshold,
+        rarity=np.concatenate([rarity_of_values(play.members, play.reference, panel.max_value) for play in samples]),
+        labels=[f"study {study} member {row}" for study, row in members],
+    )
 
 
 def score_samples(
@@ -127,13 +114,8 @@ def score_samples(
 def _details(
     evidence: ScoreEvidence, samples: Sequence[StudySample], published: Sequence[np.ndarray], panel: Panel
 ) -> dict[str, Any]:
-    curve = evidence.curve
-    errors = np.concatenate(
-        [
-            means - published_means.exact_means(play.members, panel.max_value)
-            for play, means in zip(samples, published, strict=True)
-        ]
-    )
+    curve, pairs = evidence.curve, zip(samples, published, strict=True)
+    errors = np.concatenate([means - exact_means(play.members, panel.max_value) for play, means in pairs])
     published_errors = errors[~np.isnan(errors)]
     return {
         "TPR at 1 % FPR": curve.tpr_at(0.01),
@@ -143,45 +125,6 @@ def _details(
         "people per study, approximately": round(float(np.mean([len(play.members) for play in samples]))),
         "studies": len(samples),
     }
-
-
-def _member_exposure(evidence: ScoreEvidence, samples: Sequence[StudySample], max_value: int) -> ExposureByRarity:
-    """Return which members are found at a false positive rate of 5 %, by the rarity of their values."""
-    threshold = np.quantile(evidence.non_members, 1 - _FALSE_POSITIVE_RATE, method="higher")
-    rarity = np.concatenate([rarity_of_values(play.members, play.reference, max_value) for play in samples])
-    labels = [
-        f"study {study} member {row}" for study, play in enumerate(samples, 1) for row in range(len(play.members))
-    ]
-    return exposure_by_rarity(rarity, evidence.members > threshold, labels=labels, rarity_label="rare values")
-
-
-ATTACK = Attack(
-    run=membership,
-    docs_page="membership",
-    summary="Infers who took part in a study from the means that it publishes.",
-    without_defence="non-private means (allele frequencies)",
-    with_easy_fix="means rounded to whole percentages",
-    with_curator="private totals of all attributes, which cost epsilon together",
-    built_in_data="500 simulated genomes with 1,000 loci; 12 studies of about 100 people",
-    data_files=(GENOTYPES_FILE, SAMPLES_FILE),
-    load=load,
-)
-
-
-_SIZE_COLOURS = (RED, ORANGE, BLUE)
-
-
-def simulate_answers(people: int, questions: int, *, random_state: int | None = None) -> Panel:
-    """Simulate yes/no answers to survey questions, each with a rate of yes between 0.2 and 0.8.
-
-    >>> simulate_answers(4, 3, random_state=0).values.shape
-    (4, 3)
-    """
-    rng, shape = (
-        random_generator(random_state),
-        (as_integer(people, "people", 1), as_integer(questions, "questions", 1)),
-    )
-    return Panel(rng.random(shape) < rng.uniform(0.2, 0.8, questions))
 
 
 def membership_power(d: int, n: int, *, noise: float = 0.0, plays: int = 10, random_state: int | None = None) -> float:
@@ -194,44 +137,139 @@ def membership_power(d: int, n: int, *, noise: float = 0.0, plays: int = 10, ran
     >>> abs(membership_power(1000, 50, noise=20, random_state=0) - 0.5) < 0.1
     True
     """
-    rng, deviation = (
-        random_generator(random_state),
-        float(as_nonnegative(noise, "noise")) * math.sqrt(as_integer(d, "d", 1)) / n,
-    )
-    panel = simulate_answers(5 * as_integer(n, "n", 10), d, random_state=int(rng.integers(2**32)))
+    rng, level = random_generator(random_state), float(as_nonnegative(noise, "noise"))
+    deviation = level * math.sqrt(as_integer(d, "d", 1)) / as_integer(n, "n", 10)
+    panel = simulate_answers(5 * n, d, random_state=int(rng.integers(2**32)))
     samples = draw_study_samples(panel, n, plays, random_generator(int(rng.integers(2**32))))
-    noisy = [
-        published_means.exact_means(play.members, panel.max_value) + rng.normal(0, deviation, d) for play in samples
-    ]
+    noisy = [exact_means(play.members, panel.max_value) + rng.normal(0, deviation, d) for play in samples]
     return score_samples(samples, noisy, (panel.max_value, n), "inner product").success
 
 
-def membership_power_figure(
-    *,
-    d: Sequence[int] = (10, 30, 100, 300, 1000, 3000),
-    n: Sequence[int] = (20, 60, 200),
-    noise: Sequence[float] = (0.03, 0.1, 0.3, 1, 3, 10),
-    random_state: int | None = None,
-) -> Any:
-    """Draw the AUC against d without noise, and against the noise in units of sqrt(d)/n, for each n."""
-    figure, (left, right) = panels(2)
-    largest_d = max(d)
-    with style():
-        for size, colour, marker in zip(n, _SIZE_COLOURS, MARKERS, strict=False):
-            powers = [membership_power(each, size, random_state=random_state) for each in d]
-            left.plot(d, powers, f"{marker}-", color=colour, label=f"n = {size}")
-            left.axvline(size, color=colour, ls=":", lw=1)
-            noisy_powers = [membership_power(largest_d, size, noise=each, random_state=random_state) for each in noise]
-            right.plot(noise, noisy_powers, f"{marker}-", color=colour, label=f"n = {size}")
-        right.axvline(1, color=INK, ls="--", lw=1)
-        left.set(xscale="log", xlabel="published means (d); dotted: d = n", ylabel="membership inference (AUC)")
-        left.set_title("no noise")
-        right.set(xscale="log", xlabel="noise, in units of sqrt(d)/n")
-        right.set_title(f"d = {largest_d:,}")
-        for axes in (left, right):
-            axes.axhline(0.5, color=GREY, ls=":", lw=1.2, label="guessing")
-            axes.set_ylim(0.42, 1.03)
-            format_plain_numbers(axes.xaxis)
-        add_legend(figure, [left])
-        set_title(figure, "More means than people disclose membership; noise above sqrt(d)/n hides it")
-    return figure
+@dataclass(frozen=True)
+class AttackerKnowledge:
+    """The attacker's knowledge: the published means, a reference sample, and the approximate size of the study.
+
+    Means are from 0 to 1, NaN if withheld; people are rows of integers from 0 to `max_value`.
+    """
+
+    published: np.ndarray
+    reference: np.ndarray
+    max_value: int
+    pool: int
+
+
+def membership_scores(people: np.ndarray, knowledge: AttackerKnowledge, statistic: str) -> np.ndarray:
+    """Return a membership score for each person; higher means more likely in the study.
+
+    >>> import numpy as np
+    >>> reference = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 1], [1, 0, 0]])
+    >>> knowledge = AttackerKnowledge(np.array([0.9, 0.9, 0.1]), reference, max_value=1, pool=10)
+    >>> scores = membership_scores(np.array([[1, 1, 0], [0, 0, 1]]), knowledge, "inner product")
+    >>> bool(scores[0] > scores[1])
+    True
+    """
+    if statistic not in STATISTICS:
+        raise ValueError(f"statistic must be one of {', '.join(map(repr, STATISTICS))}, not {statistic!r}")
+    is_published = ~np.isnan(knowledge.published)
+    if not is_published.any():
+        return np.zeros(len(people))
+    counted = knowledge.reference[:, is_published].sum(axis=0, dtype=float)
+    trials = knowledge.max_value * len(knowledge.reference)
+    reference_means = (counted + 1) / (trials + 2)  # never 0 or 1: a value absent from the reference may still exist
+    values = people[:, is_published] / knowledge.max_value
+    sampling_variance = (
+        reference_means
+        * (1 - reference_means)
+        / knowledge.max_value
+        * (1 / knowledge.pool + 1 / len(knowledge.reference))
+    )
+    published, noise = correct_for_study_size(
+        knowledge.published[is_published], reference_means, sampling_variance, knowledge.pool
+    )
+    if statistic == "homer":
+        return _homer_statistic(values, published, reference_means, knowledge.max_value)
+    if statistic == "inner product":
+        return np.asarray((values - reference_means) @ (published - reference_means))
+    return _likelihood_ratio(
+        (values - reference_means) / knowledge.pool, published - reference_means, sampling_variance + noise
+    )
+
+
+def correct_for_study_size(
+    published: np.ndarray, reference_means: np.ndarray, sampling_variance: np.ndarray, pool: int
+) -> tuple[np.ndarray, float]:
+    """Return the means corrected for the true size of the study, and an estimate of their noise variance.
+
+    Private totals are divided by the planned size, so all means are off by one common factor. The attacker estimates it
+    by comparison with the reference means, shrunk to 1 by the prior variance of the size. The noise variance is the
+    variance of the means beyond that of a sample of this size.
+    """
+    weights = reference_means / (sampling_variance + _noise_variance(published, reference_means, sampling_variance))
+    observed_factor, error = (
+        float(weights @ published / (weights @ reference_means)),
+        float(1 / (weights @ reference_means)),
+    )
+    prior_error = 1 / (2 * pool)
+    factor = 1 + (observed_factor - 1) * prior_error / (prior_error + error)
+    corrected = published / max(factor, 1 / 2)
+    return corrected, _noise_variance(corrected, reference_means, sampling_variance)
+
+
+def _noise_variance(published: np.ndarray, reference_means: np.ndarray, sampling_variance: np.ndarray) -> float:
+    return max(0.0, float(np.mean((published - reference_means) ** 2 - sampling_variance)))
+
+
+def _likelihood_ratio(shifts: np.ndarray, deviations: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """Return the log-likelihood ratio of membership, with normally distributed means.
+
+    A member shifts the means by `shifts`; without the member they deviate by chance with this variance.
+    """
+    return np.asarray(shifts @ (deviations / variance) - (shifts**2) @ (1 / variance) / 2)
+
+
+def _homer_statistic(
+    values: np.ndarray, published: np.ndarray, reference_means: np.ndarray, max_value: int
+) -> np.ndarray:
+    """Return how much closer people are to the published than to the reference means, less the same for non-members."""
+    closer = np.abs(values - reference_means).sum(axis=1) - np.abs(values - published).sum(axis=1)
+    return np.asarray(closer - _expected_homer_statistic(published, reference_means, max_value))
+
+
+def _expected_homer_statistic(published: np.ndarray, reference_means: np.ndarray, max_value: int) -> float:
+    from scipy.stats import binom  # noqa: PLC0415 - an extra
+
+    total = 0.0
+    for count in range(max_value + 1):
+        probability = binom.pmf(count, max_value, reference_means)
+        total += float(
+            probability @ (np.abs(count / max_value - reference_means) - np.abs(count / max_value - published))
+        )
+    return total
+
+
+ATTACK = Attack(
+    function=membership,
+    docs_page="membership",
+    summary="Infers who took part in a study from the means that it publishes.",
+    data=PANEL,
+    releases={
+        NOTHING: DefenceRelease(
+            "non-private means (allele frequencies)",
+            lambda game, samples: ([exact_means(play.members, game.data.max_value) for play in samples], _STUDY),
+        ),
+        EASY: DefenceRelease(
+            "means rounded to whole percentages",
+            lambda game, samples: ([rounded_means(play.members, game.data.max_value) for play in samples], _STUDY),
+        ),
+        CURATOR: DefenceRelease("private totals of all attributes, which cost epsilon together", publish_private_means),
+    },
+    own=publish_user_means,
+    play=_play,
+    settings={
+        "statistic": choice(get_args(Statistic)),
+        "pool": whole(10),
+        "attributes": optional(whole(1)),
+        "plays": whole(1),
+    },
+    default_delta="1e-6",
+)

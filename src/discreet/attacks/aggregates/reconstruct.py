@@ -1,72 +1,37 @@
 """The reconstruction attack: everybody's secret bit from sums over random subsets of people."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
 from discreet.attacks.aggregates import subset_oracles
-from discreet.attacks.aggregates.blocks import Blocks
 from discreet.attacks.aggregates.census import census
-from discreet.attacks.aggregates.linear_reconstruction import Method, expected_accuracy, guess_bits
-from discreet.attacks.aggregates.plots import draw_accuracy_by_error
-from discreet.attacks.defences import CURATOR, EASY, NOTHING, Defence, DefenceChoice, parse_defence, promised_delta
-from discreet.attacks.evidence import AttackEvidence, BitEvidence, GuessEvidence
-from discreet.attacks.registry import Attack
-from discreet.attacks.result import AttackResult, exposure_by_rarity
-from discreet.attacks.validation import boolean_array, data_file, finite_array, random_generator
-from discreet.audit.binomial import Proportion
-from discreet.kernel.numbers import Number, as_integer, as_nonnegative
-from discreet.number_arguments import as_probability
+from discreet.attacks.aggregates.linear_reconstruction import METHODS, Method, expected_accuracy, guess_bits
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackResult,
+    BitEvidence,
+    DefenceChoice,
+    DefenceRelease,
+    Game,
+    GuessEvidence,
+    choice,
+    whole,
+)
+from discreet.attacks.data.blocks import Blocks
+from discreet.attacks.data.secret_bits import SECRETS, Secrets
+from discreet.attacks.validation import finite_array
+from discreet.kernel.numbers import Number, as_nonnegative
+from discreet.plotting import GREY, INK, RED, format_plain_numbers
 
+MIN_ERROR, _MAX_ERROR = 0.05, 8.0
+ERROR_KEY = "error of a share, in units of 1/sqrt(n)"
 Questions = Literal["random subsets", "one by one"]
-_PERSON_COUNT = 512
-_FILE = "pums_ca_1000.parquet"
-
-
-@dataclass(frozen=True)
-class Secrets:
-    """A secret bit for each person, which an oracle sums over subsets of people.
-
-    `chance` is the probability of a set bit if the bits were drawn; otherwise the share of set bits is assumed known.
-
-    >>> Secrets([1, 0, 0, 0, 0]).prior, Secrets([1, 0, 0, 0, 0]).bit_rate
-    (0.8, 0.2)
-    """
-
-    bits: np.ndarray
-    chance: float | None = None
-
-    def __post_init__(self) -> None:
-        bits = boolean_array(self.bits, "bits")
-        if bits.ndim != 1 or len(bits) < 2:
-            raise ValueError("bits must be a list of zeros and ones for at least two people")
-        object.__setattr__(self, "bits", bits)
-        if self.chance is not None:
-            object.__setattr__(self, "chance", float(as_probability(self.chance, "chance")))
-
-    @classmethod
-    def simulate(cls, people: int, random_state: int | None = None) -> "Secrets":
-        """Draw a fair coin for each person.
-
-        >>> len(Secrets.simulate(64, random_state=0).bits)
-        64
-        """
-        return cls(random_generator(random_state).random(as_integer(people, "people", 2)) < 1 / 2, chance=1 / 2)
-
-    @property
-    def bit_rate(self) -> float:
-        """The public probability that a bit is set."""
-        return float(self.bits.mean()) if self.chance is None else self.chance
-
-    @property
-    def prior(self) -> float:
-        """The probability of the more frequent value: the success of guessing it for everybody."""
-        return max(self.bit_rate, 1 - self.bit_rate)
 
 
 def reconstruct(  # noqa: PLR0913 - all but the first by name only
@@ -99,67 +64,53 @@ def reconstruct(  # noqa: PLR0913 - all but the first by name only
         if (noise, delta, per_person, questions, method) != (0, None, 4, "random subsets", "least squares"):
             raise TypeError("noise, delta, per_person, questions and method apply only to Secrets, not to Blocks")
         return census(data, defence=defence, epsilon=epsilon, random_state=random_state)
-    parsed_defence = parse_defence(defence, epsilon)
-    exact_delta = promised_delta(parsed_defence, delta)
-    rng = random_generator(random_state).spawn(1)[0]  # independent of data drawn with the same seed
-    secrets = Secrets(rng.random(_PERSON_COUNT) < 1 / 2, chance=1 / 2) if data is None else checked_secrets(data)
-    subsets = draw_subsets(len(secrets.bits), questions, per_person, rng)
-    answers = oracle_answers(
-        oracle_under(parsed_defence, secrets.bits, _checked_noise(noise, parsed_defence), exact_delta, rng), subsets
+    return ATTACK.run(
+        data,
+        defence,
+        epsilon,
+        random_state,
+        noise=noise,
+        delta=delta,
+        per_person=per_person,
+        questions=questions,
+        method=method,
     )
-    guesses = guess_bits(subsets, answers, method, secrets.bit_rate)
-    return _result(parsed_defence, _ReconstructionGame(secrets, subsets, answers), guesses, float(exact_delta))
 
 
-@dataclass(frozen=True)
-class _ReconstructionGame:
-    secrets: Secrets
-    subsets: np.ndarray
-    answers: np.ndarray
-
-    def root_mean_square_error(self) -> float:
-        """Return the root mean square error of the answers."""
-        errors = self.answers - subset_oracles.exact_sums(self.secrets.bits)(self.subsets)
-        return float(np.sqrt(np.mean(errors**2)))
-
-
-def _result(defence: Defence, game: _ReconstructionGame, guesses: np.ndarray, delta: float) -> AttackResult:
-    is_right, answer_error = guesses == game.secrets.bits, game.root_mean_square_error()
-    return AttackResult(
-        attack="reconstruct",
-        against=defence,
-        metric="of bits reconstructed",
+def _play(game: Game) -> AttackResult:
+    secrets, settings = game.data, game.settings
+    if settings.noise and game.defence.kind != NOTHING:
+        raise TypeError('noise applies only to defence="nothing": the other defences add their own error')
+    subsets = draw_subsets(len(secrets.bits), settings.questions, settings.per_person, game.rng)
+    answers = oracle_answers(game, secrets.bits, subsets)
+    is_right = guess_bits(subsets, answers, settings.method, secrets.bit_rate) == secrets.bits
+    errors = answers - subset_oracles.exact_sums(secrets.bits)(subsets)
+    answer_error = float(np.sqrt(np.mean(errors**2)))
+    return game.result(
+        "of bits reconstructed",
         # The guarantee is for adding or removing a person, and here a bit is substituted. A person whose bit is not set
         # contributes to no answer, as if removed, so epsilon also bounds this game. The noise of an answer affects the
         # guesses about all people in it, but no two guesses share much of it: the interval treats them as independent.
-        evidence=_evidence(game.secrets, is_right),
-        details=_details(defence, game, answer_error),
-        # People in few queries are harder to reconstruct.
-        exposure=exposure_by_rarity(
-            -game.subsets.sum(axis=0),
-            is_right,
-            labels=[f"person {number}" for number in range(len(is_right))],
-            rarity_label="few queries about them",
-        ),
-        delta=delta,
+        _evidence(secrets, is_right),
+        _details(game, subsets, answer_error),
+        hit=is_right,
+        rarity=-subsets.sum(axis=0),  # people in few queries are harder to reconstruct
+        rarity_label="few queries about them",
+        labels=[f"person {number}" for number in range(len(is_right))],
         draw=partial(
             draw_accuracy_by_error,
-            shape=game.subsets.shape,
+            shape=subsets.shape,
             answer_error=answer_error,
             accuracy=is_right.mean(),
-            bit_rate=game.secrets.bit_rate,
+            bit_rate=secrets.bit_rate,
         ),
     )
 
 
-def _evidence(secrets: Secrets, is_right: np.ndarray) -> AttackEvidence:
+def _evidence(secrets: Secrets, is_right: np.ndarray) -> BitEvidence | GuessEvidence:
     if secrets.bits.all() or not secrets.bits.any():  # all bits are equal: there are no two groups to compare
         return GuessEvidence(int(is_right.sum()), len(is_right), prior=min(secrets.prior, 1 - 1e-9))
-    return BitEvidence(
-        Proportion.from_outcomes(is_right[secrets.bits]),
-        Proportion.from_outcomes(is_right[~secrets.bits]),
-        secrets.prior,
-    )
+    return BitEvidence.from_guesses(is_right, secrets.bits, secrets.prior)
 
 
 def draw_subsets(people: int, questions: Questions, per_person: int, rng: np.random.Generator) -> np.ndarray:
@@ -170,81 +121,94 @@ def draw_subsets(people: int, questions: Questions, per_person: int, rng: np.ran
     """
     if questions == "one by one":
         return np.eye(people, dtype=bool)
-    if questions != "random subsets":
-        raise ValueError(f'questions must be "random subsets" or "one by one", not {questions!r}')
-    shape = (as_integer(per_person, "per_person", 1) * people, people)
-    return rng.integers(0, 2, shape, dtype=np.uint8).astype(bool)
+    return rng.integers(0, 2, (per_person * people, people), dtype=np.uint8).astype(bool)
 
 
-def oracle_answers(oracle: subset_oracles.SubsetOracle, subsets: np.ndarray) -> np.ndarray:
-    """Return an oracle's answers, one number per query."""
-    return finite_array(oracle(subsets), (len(subsets),), "the defence's oracle")
+def oracle_answers(game: Game, bits: np.ndarray, subsets: np.ndarray) -> np.ndarray:
+    """Return the answers of the defence's oracle about these bits, one number per query."""
+    return finite_array(game.release(bits)(subsets), (len(subsets),), "the defence's oracle")
 
 
-def load(folder: Path) -> Secrets:
-    """Read which of 1,000 Californians are married (a sample of the American Community Survey)."""
-    import pyarrow.parquet as pq  # noqa: PLC0415 - only for real data
-
-    return Secrets(pq.read_table(data_file(folder, _FILE), columns=["married"])["married"].to_numpy())
-
-
-def checked_secrets(data: Any) -> Secrets:
-    """Return the data if they are `Secrets`, else raise."""
-    if not isinstance(data, Secrets):
-        raise TypeError(f"data must be Secrets(bits) or Blocks, not {type(data).__name__}")
-    return data
+def user_oracle(game: Game, bits: np.ndarray) -> subset_oracles.SubsetOracle:
+    """Return the oracle that the user's defence returns."""
+    returned = game.ask_user(bits.copy())
+    if not callable(returned) or isinstance(returned, type):
+        raise TypeError("the defence must return an oracle: a function from the matrix of subsets to the answers")
+    return cast("Callable[[np.ndarray], Any]", returned)
 
 
-def _checked_noise(noise: Any, defence: Defence) -> float:
-    level = float(as_nonnegative(noise, "noise, in units of 1/sqrt(n),"))
-    if level and defence.kind != NOTHING:
-        raise TypeError('noise applies only to defence="nothing": the other defences add their own error')
-    return level
-
-
-def oracle_under(
-    defence: Defence, bits: np.ndarray, noise: float, delta: Fraction, rng: np.random.Generator
-) -> subset_oracles.SubsetOracle:
-    """Return the oracle that answers queries about these bits under a defence."""
-    if defence.user_function is not None:
-        returned = defence.user_function(bits.copy())
-        if not callable(returned) or isinstance(returned, type):
-            raise TypeError("the defence must return an oracle: a function from the matrix of subsets to the answers")
-        oracle: Callable[[np.ndarray], Any] = returned
-        return oracle
-    if defence.kind == CURATOR:
-        return subset_oracles.private_sums(bits, defence.curator_epsilon, delta)
-    if defence.kind == EASY:
-        return subset_oracles.rounded_sums(bits)
-    return subset_oracles.noisy_sums(bits, noise, rng) if noise else subset_oracles.exact_sums(bits)
-
-
-def _details(defence: Defence, game: _ReconstructionGame, answer_error: float) -> dict[str, Any]:
-    questions, people = game.subsets.shape
-    details = {
+def _details(game: Game, subsets: np.ndarray, answer_error: float) -> dict[str, Any]:
+    questions, people = subsets.shape
+    details: dict[str, Any] = {
         "people": people,
         "questions": questions,
         "error of an answer (RMS)": answer_error,
-        "error of a share, in units of 1/sqrt(n)": float(answer_error / np.sqrt(people)),
+        ERROR_KEY: float(answer_error / np.sqrt(people)),
     }
     if questions > people:
-        details["accuracy of least squares, in theory"] = expected_accuracy(
-            people, questions, answer_error, game.secrets.bit_rate
-        )
-    if defence.kind == CURATOR:
-        is_sql = subset_oracles.is_asked_in_sql(game.subsets)
+        theory = expected_accuracy(people, questions, answer_error, game.data.bit_rate)
+        details["accuracy of least squares, in theory"] = theory
+    if game.defence.kind == CURATOR:
+        is_sql = subset_oracles.is_asked_in_sql(subsets)
         details["answered"] = "in SQL" if is_sql else "by the mechanism, as one vector"
     return details
 
 
+def draw_accuracy_by_error(
+    axes: Any, *, shape: tuple[int, int], answer_error: float, accuracy: float, bit_rate: float
+) -> None:
+    """Draw the accuracy of least squares against the error of the answers, and mark this run."""
+    questions, people = shape
+    here = max(answer_error / np.sqrt(people), MIN_ERROR)
+    if questions > people:
+        draw_theory(axes, shape, max(_MAX_ERROR, 1.5 * here), bit_rate)
+    axes.plot([here], [accuracy], "o", color=RED, ms=6, label="this run")
+    finish_axes(axes, max(bit_rate, 1 - bit_rate), "guessing")
+
+
+def draw_theory(axes: Any, shape: tuple[int, int], max_error: float, bit_rate: float = 1 / 2) -> None:
+    """Draw the theoretical accuracy of least squares up to this error."""
+    questions, people = shape
+    errors = np.geomspace(MIN_ERROR, max_error, 160)
+    theory = [expected_accuracy(people, questions, error * np.sqrt(people), bit_rate) for error in errors]
+    axes.plot(errors, theory, color=GREY, lw=1.2, label="least squares, in theory")
+
+
+def finish_axes(axes: Any, guessing: float, label: str) -> None:
+    """Label the axes, and draw the line of guessing."""
+    axes.axhline(guessing, color=INK, ls=":", lw=1, label=label)
+    axes.set(xscale="log", ylim=(0.4, 1.04), xlabel=ERROR_KEY, ylabel="share of bits reconstructed")
+    format_plain_numbers(axes.xaxis)
+
+
+SUBSET_RELEASES = {
+    NOTHING: DefenceRelease(
+        "non-private sums",
+        lambda game, bits: (
+            subset_oracles.noisy_sums(bits, game.settings.noise, game.rng)
+            if game.settings.noise
+            else subset_oracles.exact_sums(bits)
+        ),
+    ),
+    EASY: DefenceRelease("sums rounded to tens", lambda _, bits: subset_oracles.rounded_sums(bits)),
+    CURATOR: DefenceRelease(
+        "private counts, which cost epsilon together",
+        lambda game, bits: subset_oracles.private_sums(bits, game.epsilon, game.delta),
+    ),
+}
 ATTACK = Attack(
-    run=reconstruct,
+    function=reconstruct,
     docs_page="reconstruction",
     summary="Reconstructs everybody's secret bit from sums over random subsets of people.",
-    without_defence="non-private sums",
-    with_easy_fix="sums rounded to tens",
-    with_curator="private counts, which cost epsilon together",
-    built_in_data="512 people with a random secret bit each",
-    data_files=(_FILE,),
-    load=load,
+    data=SECRETS,
+    releases=SUBSET_RELEASES,
+    own=user_oracle,
+    play=_play,
+    settings={
+        "noise": lambda noise, _: float(as_nonnegative(noise, "noise, in units of 1/sqrt(n),")),
+        "per_person": whole(1),
+        "questions": choice(get_args(Questions)),
+        "method": choice(METHODS),
+    },
+    is_independent=True,
 )

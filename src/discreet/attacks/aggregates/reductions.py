@@ -1,63 +1,35 @@
 """Two reductions: membership inference from reconstruction, and reconstruction from membership inference."""
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-import discreet as dc
-from discreet.attacks.aggregates.linear_reconstruction import Method, guess_bits
-from discreet.attacks.aggregates.reconstruct import Secrets, draw_subsets, oracle_answers, oracle_under
-from discreet.attacks.defences import CURATOR, EASY, Defence, DefenceChoice, parse_defence
-from discreet.attacks.evidence import AttackEvidence, BitEvidence, EventEvidence, ImpliedEpsilon
-from discreet.attacks.result import AttackResult, exposure_by_rarity
-from discreet.attacks.validation import boolean_array, finite_array, random_generator, real_array
-from discreet.audit.binomial import Proportion
-from discreet.kernel.numbers import Number, as_integer
+from discreet.attacks.aggregates.linear_reconstruction import METHODS, Method, guess_bits
+from discreet.attacks.aggregates.reconstruct import SUBSET_RELEASES, draw_subsets, oracle_answers, user_oracle
+from discreet.attacks.aggregates.subset_oracles import exact_sums
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackResult,
+    BitEvidence,
+    DefenceChoice,
+    DefenceRelease,
+    EventEvidence,
+    Game,
+    Number,
+    choice,
+)
+from discreet.attacks.data.secret_bits import ROSTER, STUDY, Secrets, Study
+from discreet.attacks.private_answers import ask_curator
+from discreet.attacks.validation import finite_array
 
 _COUNTS_SQL = "SELECT secret, item, COUNT(*) AS n FROM data GROUP BY secret, item ORDER BY secret, item"
-
-
-@dataclass(frozen=True)
-class Study:
-    """The participants of a study with binary attributes and a secret bit each, and comparable non-members.
-
-    `rates` are the public frequencies of the attributes in the population.
-
-    >>> study = simulate_study(people=20, attributes=50, rng=np.random.default_rng(0))
-    >>> study.values.shape, study.non_members.shape, study.secrets.shape
-    ((20, 50), (80, 50), (20,))
-    """
-
-    values: np.ndarray
-    secrets: np.ndarray
-    non_members: np.ndarray
-    rates: np.ndarray
-
-    def __post_init__(self) -> None:
-        names = ("values", "secrets", "non_members")
-        values, secrets, non_members = (boolean_array(getattr(self, name), name) for name in names)
-        rates = real_array(self.rates, "rates")
-        if values.ndim != 2 or secrets.shape != values.shape[:1] or not len(values):
-            raise ValueError("values must have one row, and secrets one entry, per participant")
-        if non_members.shape[1:] != values.shape[1:] or rates.shape != values.shape[1:] or not len(non_members):
-            raise ValueError("non_members and rates must have the same attributes as values")
-        if not ((rates > 0) & (rates < 1)).all() or len(np.unique(secrets)) < 2:
-            raise ValueError("rates must be between 0 and 1, and secrets must contain both 0 and 1")
-        checked = {"values": values, "secrets": secrets.astype(np.int64), "non_members": non_members, "rates": rates}
-        for name, array in checked.items():
-            object.__setattr__(self, name, array)
-
-
-def simulate_study(people: int, attributes: int, rng: np.random.Generator) -> Study:
-    """Simulate a study with independent attributes and fair secret bits, and four times as many non-members."""
-    rates = rng.uniform(0.1, 0.9, as_integer(attributes, "attributes", 1))
-    values, non_members = (
-        rng.random((count, attributes)) < rates for count in (as_integer(people, "people", 2), 4 * people)
-    )
-    return Study(values, rng.integers(0, 2, people), non_members, rates)
+_PER_PERSON = 8
+_MEMBER_THRESHOLD = 1.645  # standard deviations; 5 % of non-members exceed it
 
 
 def means_by_secret(values: np.ndarray, secrets: np.ndarray) -> np.ndarray:
@@ -75,63 +47,20 @@ def private_means(values: np.ndarray, secrets: np.ndarray, epsilon: Fraction) ->
     everybody = np.concatenate([values, np.ones((people, 1), bool)], axis=1)  # the last attribute counts the people
     person, item = np.nonzero(everybody)
     table = pa.table({"person": person, "item": item, "secret": secrets[person]})
-    with dc.open(
-        table,
-        unit="person",
-        budget=epsilon,
-        columns={"item": (0, attributes), "secret": (0, 1)},
-        groups=attributes + 1,
-        rows=1,
-        ledger=":memory:",
-    ) as curator:
-        counts = curator.ask(_COUNTS_SQL, epsilon=epsilon).table["n"].to_numpy().reshape(2, attributes + 1)
+    columns = {"item": (0, attributes), "secret": (0, 1)}
+    answer = ask_curator(table, _COUNTS_SQL, epsilon, columns, unit="person", groups=attributes + 1)
+    counts = answer["n"].to_numpy().reshape(2, attributes + 1)
     return np.asarray(counts[:, :-1] / np.maximum(counts[:, -1:], 1))
 
 
-_ROSTER_SIZE, _PER_PERSON = 256, 8
-_STUDY_SIZE, _ATTRIBUTE_COUNT = 200, 2000
-_MEMBER_THRESHOLD = 1.645  # standard deviations; 5 % of non-members exceed it
+def _exact_means(game: Game) -> np.ndarray:
+    return means_by_secret(game.data.values, game.data.secrets)
 
 
-@dataclass(frozen=True)
-class SubstitutionEvidence:
-    """Evidence from a game that substitutes a record: two steps of the add/remove relation.
-
-    >>> bits = BitEvidence(Proportion(450, 500), Proportion(450, 500))
-    >>> evidence = SubstitutionEvidence(bits)
-    >>> evidence.ceiling(1) == bits.ceiling(2), evidence.implied().low == bits.implied().low / 2
-    (True, True)
-    """
-
-    game: AttackEvidence
-
-    @property
-    def success(self) -> float:
-        """The attack's success."""
-        return self.game.success
-
-    @property
-    def baseline(self) -> float:
-        """The success without the person's data."""
-        return self.game.baseline
-
-    @property
-    def baseline_name(self) -> str:
-        """The label of the baseline."""
-        return self.game.baseline_name
-
-    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Return a confidence interval of the attack's success."""
-        return self.game.interval(confidence)
-
-    def implied(self, delta: float = 0.0, confidence: float = 0.95) -> ImpliedEpsilon:
-        """Return half of the epsilon implied between the two records."""
-        between_records = self.game.implied(_require_zero_delta(delta), confidence)
-        return ImpliedEpsilon(between_records.estimate / 2, between_records.low / 2, between_records.high / 2)
-
-    def ceiling(self, epsilon: float, delta: float = 0.0) -> float:
-        """Return the highest success at 2 · epsilon."""
-        return self.game.ceiling(2 * epsilon, _require_zero_delta(delta))
+def _user_means(game: Game) -> np.ndarray:
+    returned = game.ask_user(game.data.values.copy(), game.data.secrets.copy())
+    shape = (2, game.data.values.shape[1])
+    return finite_array(returned, shape, "the defence (means without and with the secret)")
 
 
 def membership_from_reconstruction(
@@ -152,43 +81,37 @@ def membership_from_reconstruction(
     >>> result.success > 0.9, result.baseline < 0.1
     (True, True)
     """
-    parsed_defence = parse_defence(defence, epsilon)
-    rng = random_generator(random_state).spawn(1)[0]  # independent of data drawn with the same seed
-    roster = Secrets(rng.random(_ROSTER_SIZE) < 1 / 2, chance=1 / 2) if data is None else _checked_roster(data)
-    is_member, other_bits = roster.bits, rng.permutation(roster.bits)  # another secret with the same rate
-    called_members, question_counts = _reconstruct_bits(is_member, parsed_defence, method, rng)
-    members, non_members = (Proportion.from_outcomes(called_members[group]) for group in (is_member, ~is_member))
-    return AttackResult(
-        attack="membership_from_reconstruction",
-        against=parsed_defence,
-        metric="of members identified",
+    return _MEMBERSHIP.run(data, defence, epsilon, random_state, method=method)
+
+
+def _infer_membership(game: Game) -> AttackResult:
+    is_member = game.data.bits
+    if is_member.all() or not is_member.any():
+        raise ValueError("data must have both members (1) and non-members (0)")
+    other_bits = game.rng.permutation(is_member)  # another secret with the same rate
+    called_members, question_counts = _reconstruct_bits(game, is_member)
+    evidence = EventEvidence.from_outcomes(called_members[is_member], called_members[~is_member])
+    return game.result(
+        "of members identified",
         # Non-members contribute to no answer: a member and a non-member differ by adding or removing one person.
-        evidence=EventEvidence(members, non_members),
-        details={
-            "bits reconstructed correctly": float(
-                (_reconstruct_bits(other_bits, parsed_defence, method, rng)[0] == other_bits).mean()
-            ),
+        evidence,
+        {
+            "bits reconstructed correctly": float((_reconstruct_bits(game, other_bits)[0] == other_bits).mean()),
             "membership inferred correctly": float((called_members == is_member).mean()),
-            "true positive rate": members.value,
-            "false positive rate": non_members.value,
+            "true positive rate": evidence.success,
+            "false positive rate": evidence.baseline,
         },
-        # People in few queries are harder to attack.
-        exposure=exposure_by_rarity(
-            -question_counts[is_member],
-            called_members[is_member],
-            labels=_row_labels(is_member),
-            rarity_label="few queries about them",
-        ),
+        hit=called_members[is_member],
+        rarity=-question_counts[is_member],  # people in few queries are harder to attack
+        rarity_label="few queries about them",
+        labels=[f"row {row}" for row in np.flatnonzero(is_member)],
     )
 
 
-def _reconstruct_bits(
-    bits: np.ndarray, defence: Defence, method: Method, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
+def _reconstruct_bits(game: Game, bits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return a reconstruction of these bits, and the number of queries about each person."""
-    subsets = draw_subsets(len(bits), "random subsets", _PER_PERSON, rng)
-    answers = oracle_answers(oracle_under(defence, bits, 0.0, Fraction(0), rng), subsets)
-    return guess_bits(subsets, answers, method), subsets.sum(axis=0)
+    subsets = draw_subsets(len(bits), "random subsets", _PER_PERSON, game.rng)
+    return guess_bits(subsets, oracle_answers(game, bits, subsets), game.settings.method), subsets.sum(axis=0)
 
 
 def reconstruction_from_membership(
@@ -210,36 +133,24 @@ def reconstruction_from_membership(
     >>> result.success > 0.95, result.details["bit right"] > 0.9
     (True, True)
     """
-    parsed_defence = parse_defence(defence, epsilon)
-    rng = random_generator(random_state)
-    study = simulate_study(_STUDY_SIZE, _ATTRIBUTE_COUNT, rng) if data is None else _checked_study(data)
-    means = _publish_means(parsed_defence, study)
+    return _RECONSTRUCTION.run(data, defence, epsilon, random_state)
+
+
+def _reconstruct_secrets(game: Game) -> AttackResult:
+    study, means = game.data, game.release()
     scores = group_scores(study.values, means, study.rates)
     has_secret, share = study.secrets == 1, float(study.secrets.mean())
-    is_right = (
-        likelier_in_second_group(scores, means, study.rates, np.array([1 - share, share]) * len(has_secret))
-        == has_secret
-    )
-    return AttackResult(
-        attack="reconstruction_from_membership",
-        against=parsed_defence,
-        metric="of bits reconstructed",
+    group_sizes = np.array([1 - share, share]) * len(has_secret)
+    is_right = likelier_in_second_group(scores, means, study.rates, group_sizes) == has_secret
+    return game.result(
+        "of bits reconstructed",
         # Another secret moves a person from one group to the other: a removal and an addition.
-        evidence=SubstitutionEvidence(
-            BitEvidence(
-                Proportion.from_outcomes(is_right[has_secret]),
-                Proportion.from_outcomes(is_right[~has_secret]),
-                max(share, 1 - share),
-            )
-        ),
-        details=_details(study, scores, group_scores(study.non_members, means, study.rates)),
-        # People with improbable attributes count as rare.
-        exposure=exposure_by_rarity(
-            _surprisal(study),
-            is_right,
-            labels=_row_labels(np.ones(len(is_right), bool)),
-            rarity_label="unusual attributes",
-        ),
+        BitEvidence.from_guesses(is_right, has_secret, max(share, 1 - share), steps=2),
+        _details(study, scores, group_scores(study.non_members, means, study.rates)),
+        hit=is_right,
+        rarity=_surprisal(study),
+        rarity_label="unusual attributes",
+        labels=[f"row {row}" for row in range(len(is_right))],
     )
 
 
@@ -252,8 +163,7 @@ def group_scores(people: np.ndarray, means: np.ndarray, rates: np.ndarray) -> np
     >>> group_scores(people, np.array([[1.0, 1.0, 1.0]]), rates).round(2).tolist()
     [[1.73, -1.73]]
     """
-    scores: np.ndarray = (means - rates) @ (people - rates).T / _score_deviations(means, rates)[:, None]
-    return scores
+    return np.asarray((means - rates) @ (people - rates).T / _score_deviations(means, rates)[:, None])
 
 
 def likelier_in_second_group(scores: np.ndarray, means: np.ndarray, rates: np.ndarray, sizes: np.ndarray) -> np.ndarray:
@@ -272,16 +182,6 @@ def likelier_in_second_group(scores: np.ndarray, means: np.ndarray, rates: np.nd
 def _score_deviations(means: np.ndarray, rates: np.ndarray) -> np.ndarray:
     """Return the standard deviation of a non-member's score in each group."""
     return np.asarray(np.maximum(np.sqrt((rates * (1 - rates) * (means - rates) ** 2).sum(axis=1)), 1e-300))
-
-
-def _publish_means(defence: Defence, study: Study) -> np.ndarray:
-    if defence.user_function is not None:
-        returned = defence.user_function(study.values.copy(), study.secrets.copy())
-        return finite_array(returned, (2, study.values.shape[1]), "the defence (means without and with the secret)")
-    if defence.kind == CURATOR:
-        return private_means(study.values, study.secrets, defence.curator_epsilon)
-    means = means_by_secret(study.values, study.secrets)
-    return means.round(2) if defence.kind == EASY else means
 
 
 def _details(study: Study, scores: np.ndarray, non_member_scores: np.ndarray) -> dict[str, Any]:
@@ -303,25 +203,30 @@ def _surprisal(study: Study) -> np.ndarray:
     return np.asarray(-np.log(chances).sum(axis=1))
 
 
-def _row_labels(is_chosen: np.ndarray) -> list[str]:
-    return [f"row {row}" for row in np.flatnonzero(is_chosen)]
-
-
-def _checked_roster(data: Any) -> Secrets:
-    if not isinstance(data, Secrets):
-        raise TypeError(f"data must be Secrets(bits), one bit per person on the roster, not {type(data).__name__}")
-    if data.bits.all() or not data.bits.any():
-        raise ValueError("data must have both members (1) and non-members (0)")
-    return data
-
-
-def _checked_study(data: Any) -> Study:
-    if not isinstance(data, Study):
-        raise TypeError(f"data must be Study(values, secrets, non_members, rates), not {type(data).__name__}")
-    return data
-
-
-def _require_zero_delta(delta: float) -> float:
-    if delta:
-        raise ValueError("delta must be 0: for substitution its group-privacy bound depends on epsilon")
-    return 0.0
+_MEMBERSHIP = Attack(
+    function=membership_from_reconstruction,
+    docs_page="reconstruction",
+    summary="Infers membership by reconstructing who is in the data.",
+    data=ROSTER,
+    releases={**SUBSET_RELEASES, NOTHING: DefenceRelease("non-private sums", lambda _, bits: exact_sums(bits))},
+    own=user_oracle,
+    play=_infer_membership,
+    settings={"method": choice(METHODS)},
+    is_independent=True,
+)
+_RECONSTRUCTION = Attack(
+    function=reconstruction_from_membership,
+    docs_page="reconstruction",
+    summary="Reconstructs a secret bit by membership inference in the groups of people with it and without it.",
+    data=STUDY,
+    releases={
+        NOTHING: DefenceRelease("non-private means of the attributes in both groups", _exact_means),
+        EASY: DefenceRelease("the means rounded to whole percentages", lambda game: _exact_means(game).round(2)),
+        CURATOR: DefenceRelease(
+            "means from private counts, which cost epsilon together",
+            lambda game: private_means(game.data.values, game.data.secrets, game.epsilon),
+        ),
+    },
+    own=_user_means,
+    play=_reconstruct_secrets,
+)

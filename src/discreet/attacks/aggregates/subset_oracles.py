@@ -1,5 +1,6 @@
 """Oracles that answer subset sums: exact, noisy, rounded, or private."""
 
+import itertools
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 import discreet as dc
+from discreet.attacks.private_answers import noise_for
 from discreet.attacks.validation import integer_domain
 
 SubsetOracle = Callable[[np.ndarray], Any]
@@ -58,13 +60,7 @@ def private_sums(bits: np.ndarray, epsilon: Fraction, delta: Fraction) -> Subset
     >>> private_sums(np.ones(8, bool), Fraction(1000), Fraction(0))(np.ones((2, 8), bool)).tolist()
     [8, 8]
     """
-
-    def answer(subsets: np.ndarray) -> np.ndarray:
-        if is_asked_in_sql(subsets):
-            return _ask_curator(bits, subsets, epsilon, delta)
-        return _perturb_sums(bits, subsets, epsilon, delta)
-
-    return answer
+    return lambda subsets: (_ask_curator if is_asked_in_sql(subsets) else _perturb_sums)(bits, subsets, epsilon, delta)
 
 
 def is_asked_in_sql(subsets: np.ndarray) -> bool:
@@ -88,12 +84,11 @@ def _ask_curator(bits: np.ndarray, subsets: np.ndarray, epsilon: Fraction, delta
     columns: dict[str, Any] = {"people": {"person": "integer", "secret": (0, 1)}}
     for index, part in enumerate(parts):
         columns[f"subsets_{index}"] = {"question": integer_domain(len(part)), "member": "integer"}
-    budget = (epsilon, delta) if delta else epsilon
     with dc.open(
         {"people": people},
         public=tables,
         unit="person",
-        budget=budget,
+        budget=(epsilon, delta) if delta else epsilon,
         columns=columns,
         groups=1,
         rows=1,
@@ -104,11 +99,8 @@ def _ask_curator(bits: np.ndarray, subsets: np.ndarray, epsilon: Fraction, delta
         for index, count in enumerate(counts):
             # Equal noise in every part: epsilon is divided for Laplace noise, rho for Gaussian noise.
             share = Fraction(count, sum(counts))
-            sql, rho = _SUBSET_COUNTS_SQL.format(part=index), remaining.rho * share
-            if delta:
-                answers.append(curator.ask(sql, rho=rho, groups=count))
-            else:
-                answers.append(curator.ask(sql, epsilon=epsilon * share, groups=count))
+            cost: dict[str, Any] = {"rho": remaining.rho * share} if delta else {"epsilon": epsilon * share}
+            answers.append(curator.ask(_SUBSET_COUNTS_SQL.format(part=index), groups=count, **cost))
     return np.concatenate(
         [_answers_in_order(answer.table, len(part)) for answer, part in zip(answers, parts, strict=True)]
     )
@@ -123,12 +115,8 @@ def _answers_in_order(answer: pa.Table, questions: int) -> np.ndarray:
 
 def _split_questions(subsets: np.ndarray) -> list[np.ndarray]:
     """Split the queries so that no person is in more of a part than the curator can join."""
-    count = 1
-    while True:
-        parts = np.array_split(subsets, count)
-        if max(map(_max_questions_per_person, parts)) <= _MAX_JOIN_ROWS:
-            return parts
-        count += 1
+    splits = (np.array_split(subsets, count) for count in itertools.count(1))
+    return next(parts for parts in splits if max(map(_max_questions_per_person, parts)) <= _MAX_JOIN_ROWS)
 
 
 def _max_questions_per_person(subsets: np.ndarray) -> int:
@@ -142,6 +130,5 @@ def _subset_table(subsets: np.ndarray) -> pa.Table:
 
 def _perturb_sums(bits: np.ndarray, subsets: np.ndarray, epsilon: Fraction, delta: Fraction) -> np.ndarray:
     """Add noise to the whole vector; a person's bit changes as many answers as there are subsets with them."""
-    sensitivity = dc.Sensitivity(groups=_max_questions_per_person(subsets), size=1)
-    noise = dc.gaussian_for(sensitivity, epsilon, delta) if delta else dc.laplace_for(sensitivity, epsilon)
+    noise = noise_for(_max_questions_per_person(subsets), 1, epsilon, delta)
     return np.asarray(noise.perturb(np.asarray(exact_sums(bits)(subsets), np.int64)))

@@ -1,17 +1,35 @@
-"""Adapters around fitted models: classifiers on pairs of values, and validation of models that users return."""
+"""Models as the attacker sees them: functions from rows to predictions, whatever object was fitted."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from discreet.attacks.validation import column_bounds, finite_array
 
+EasyFix = Literal["label", "rounded", "top"]
+
 _MAX_SEPARATE_VALUES = 16  # integer columns with at most this many values get one bin per value
 _BIN_COUNT = 5  # equal-width bins of all other columns
 _MAX_FEATURES = 4000  # more would take minutes
 _BATCH_SIZE = 2000
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """The attacker's view of a classifier: its classes, and a function from rows to confidences, rows × classes."""
+
+    classes_: Any
+    predict_proba: Callable[[np.ndarray], Any]
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """The attacker's view of a regression model: a function from rows to one number each."""
+
+    predict: Callable[[np.ndarray], Any]
 
 
 @dataclass(frozen=True)
@@ -48,24 +66,6 @@ class PairEncoder:
         return np.asarray(np.clip(nearest, 0, bin_counts - 1).astype(int))
 
 
-@dataclass(frozen=True)
-class PairClassifier:
-    """A classifier that was trained on encoded pairs of values and takes plain rows."""
-
-    encoder: PairEncoder
-    model: Any
-
-    @property
-    def classes_(self) -> Any:
-        """The classes."""
-        return self.model.classes_
-
-    def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Return confidences, rows × classes."""
-        parts = np.array_split(X, max(1, -(-len(X) // _BATCH_SIZE)))
-        return np.concatenate([self.model.predict_proba(self.encoder.encode(part)) for part in parts])
-
-
 def pair_encoder(bounds: Any, columns: int) -> PairEncoder:
     """Return the encoder for rows within these bounds."""
     low, high = column_bounds(bounds, columns)
@@ -80,31 +80,34 @@ def pair_encoder(bounds: Any, columns: int) -> PairEncoder:
     return PairEncoder(low, high, bin_counts)
 
 
-@dataclass(frozen=True)
-class CheckedClassifier:
-    """A classifier with validated integer classes, whose confidences are validated."""
+def fit_on_pairs(model: Any, X: np.ndarray, y: np.ndarray, bounds: Any) -> Classifier:
+    """Fit a model to encoded pairs of values; the classifier takes plain rows."""
+    encoder = pair_encoder(bounds, X.shape[1])
+    model.fit(encoder.encode(X), y)
 
-    model: Any
-    classes_: np.ndarray
+    def predict_proba(rows: np.ndarray) -> np.ndarray:
+        parts = np.array_split(rows, max(1, -(-len(rows) // _BATCH_SIZE)))
+        return np.concatenate([model.predict_proba(encoder.encode(part)) for part in parts])
 
-    def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Return confidences, rows × classes."""
-        confidences = self.model.predict_proba(X)
-        return finite_array(confidences, (len(X), len(self.classes_)), "predict_proba of the defence's model")
-
-
-@dataclass(frozen=True)
-class CheckedPredictor:
-    """A model whose predictions are validated."""
-
-    model: Any
-
-    def predict(self, X: np.ndarray) -> np.ndarray:
-        """Return one number per row."""
-        return finite_array(self.model.predict(X), (len(X),), "predict of the defence's model")
+    return Classifier(model.classes_, predict_proba)
 
 
-def checked_classifier(model: Any, classes: int) -> CheckedClassifier:
+def reduce_confidences(confidences: np.ndarray, fix: EasyFix) -> np.ndarray:
+    """Return the confidences after an easy fix: only the label, one digit of each, or only the highest.
+
+    >>> confidences = np.array([[0.61, 0.39]])
+    >>> reduce_confidences(confidences, "label").tolist(), reduce_confidences(confidences, "rounded").tolist()
+    ([[1.0, 0.0]], [[0.6, 0.4]])
+    >>> reduce_confidences(confidences, "top").tolist()
+    [[0.61, 0.0]]
+    """
+    if fix == "rounded":
+        return np.round(confidences, 1)
+    first = np.arange(confidences.shape[1]) == confidences.argmax(axis=1)[:, None]
+    return np.where(first, confidences if fix == "top" else 1.0, 0.0)
+
+
+def checked_classifier(model: Any, classes: int) -> Classifier:
     """Return a fitted classifier with at most this many classes, or raise.
 
     >>> checked_classifier([], classes=2)
@@ -124,10 +127,11 @@ def checked_classifier(model: Any, classes: int) -> CheckedClassifier:
             f"classes_ of the defence's model must be integers from 0 to {classes - 1}: fit it to the members' classes "
             "as they are given"
         )
-    return CheckedClassifier(model, labels.astype(int))
+    shown = "predict_proba of the defence's model"
+    return Classifier(labels.astype(int), lambda X: finite_array(model.predict_proba(X), (len(X), len(labels)), shown))
 
 
-def checked_predictor(model: Any) -> CheckedPredictor:
+def checked_predictor(model: Any) -> Predictor:
     """Return a fitted regression model, or raise.
 
     >>> checked_predictor(None)
@@ -137,7 +141,7 @@ def checked_predictor(model: Any) -> CheckedPredictor:
     """
     if isinstance(model, type) or not callable(getattr(model, "predict", None)):
         raise TypeError(f"the defence must return a fitted model with a method predict, not {_type_name(model)}")
-    return CheckedPredictor(model)
+    return Predictor(lambda X: finite_array(model.predict(X), (len(X),), "predict of the defence's model"))
 
 
 def _type_name(model: Any) -> str:

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from discreet.attacks.defences import DefenceChoice
-from discreet.attacks.evidence import EventEvidence
+from discreet.attacks.attack import Attack, AttackResult, DefenceChoice, EventEvidence, Game, Number
+from discreet.attacks.data.labelled_data import SENSITIVE, SensitiveAttributeData
+from discreet.attacks.models.adapters import EasyFix
 from discreet.attacks.models.difficulty import (
     DifficultyLevels,
     fit_levels,
@@ -15,23 +16,24 @@ from discreet.attacks.models.difficulty import (
     sum_confidences,
     zero_sums,
 )
-from discreet.attacks.models.labelled_data import SensitiveAttributeData, read_adults, simulate_findings
 from discreet.attacks.models.membership_inference import (
-    MembershipGame,
     TrainedModels,
     accuracies,
-    check_game,
-    draw_members,
+    check_people,
+    member_labels,
     own_confidence,
     split_in_halves,
     train_models,
 )
-from discreet.attacks.models.target_models import EasyFix, ModelSpec, TargetKind, model_spec
-from discreet.attacks.registry import Attack
-from discreet.attacks.result import MODEL, AttackResult, exposure_by_rarity
-from discreet.attacks.validation import random_generator
-from discreet.audit.binomial import Proportion
-from discreet.kernel.numbers import Number
+from discreet.attacks.models.target_models import (
+    DELTA,
+    MODEL_SETTINGS,
+    TargetKind,
+    model_name,
+    model_releases,
+    user_service,
+)
+from discreet.attacks.result import MODEL
 
 _FOLDS = 3
 
@@ -54,6 +56,7 @@ class Imputer:
 def fit_imputer(background: SensitiveAttributeData, seed: int) -> Imputer:
     """Fit the imputer to people about whom everything is known.
 
+    >>> from discreet.attacks.data.labelled_data import simulate_findings
     >>> background = simulate_findings(0, people=200)
     >>> fit_imputer(background, seed=0).value_probabilities(background).shape
     (200, 5)
@@ -139,20 +142,52 @@ def attributes(  # noqa: PLR0913 - each is a setting of the game
     >>> result.success > result.baseline + 0.2
     True
     """
-    rng = random_generator(random_state)
-    sensitive_data = simulate_findings(int(rng.integers(2**31))) if data is None else data
-    if not isinstance(sensitive_data, SensitiveAttributeData):
-        raise TypeError(f"data must be SensitiveAttributeData(people, column), not {type(sensitive_data).__name__}")
-    check_game(sensitive_data.people, targets, shadows)
-    spec = model_spec(defence, epsilon, target, fix, delta, substitute="pairs")  # on pairs, a non-private model leaks
-    candidates, background = (sensitive_data.subset(half) for half in split_in_halves(sensitive_data.people, rng))
+    return ATTACK.run(
+        data,
+        defence,
+        epsilon,
+        random_state,
+        target=target,
+        fix=fix,
+        substitute="pairs",  # on pairs, a non-private model leaks
+        delta=delta,
+        shadows=shadows,
+        targets=targets,
+    )
+
+
+def _play(game: Game) -> AttackResult:
+    check_people(game.data.people)
+    candidates, background = (game.data.subset(half) for half in split_in_halves(game.data.people, game.rng))
     check_sensitive_column(background)
-    target_models = train_models(spec, candidates.people, draw_members(len(candidates.people), targets, rng), rng)
-    shadow_models = train_models(spec, background.people, draw_members(len(background.people), shadows, rng), rng)
-    imputer = fit_imputer(background, int(rng.integers(2**31)))
-    log_odds_and_weight = infer_log_odds(shadow_models, background, candidates, target_models, imputer)
-    return _attribute_result(
-        spec, candidates, target_models, imputer.value_probabilities(candidates), log_odds_and_weight
+    target_models = train_models(game, candidates.people, game.settings.targets)
+    shadow_models = train_models(game, background.people, game.settings.shadows)
+    imputer = fit_imputer(background, int(game.rng.integers(2**31)))
+    log_odds, weight = infer_log_odds(shadow_models, background, candidates, target_models, imputer)
+    is_member, truth = target_models.is_member, candidates.sensitive_values
+    imputed = imputer.value_probabilities(candidates)
+    is_right = (np.log(imputed) + weight * log_odds).argmax(axis=2) == truth
+    is_imputed = np.broadcast_to(imputed.argmax(axis=1) == truth, is_member.shape)[is_member]
+    oracle_right = log_odds.argmax(axis=2) == truth
+    probability_of_truth = imputed[np.arange(len(truth)), truth.astype(int)]
+    confidences = target_models.confidences(candidates.people.X)
+    return game.result(
+        "of missing values inferred",
+        EventEvidence.from_outcomes(is_right[is_member], is_right[~is_member]),
+        {
+            "inferred by imputation alone": float(is_imputed.mean()),
+            "inferred by the membership oracle alone": float(oracle_right[is_member].mean()),
+            "weight of the membership oracle": weight,
+            "candidate values": candidates.values,
+            MODEL: model_name(game),
+            **accuracies(candidates.people, is_member, confidences),
+        },
+        guessing=float(is_imputed.mean()),
+        hit=is_right[is_member],
+        # People whose value is improbable given the rest of the row count as rare.
+        rarity=np.broadcast_to(-probability_of_truth, is_member.shape)[is_member],
+        rarity_label="improbable value",
+        labels=member_labels(is_member),
     )
 
 
@@ -199,9 +234,8 @@ def log_odds_by_value(
         stabilise_variance(own_confidence(shadow_models.confidences(rows), y)), np.tile(is_non_member, people.values)
     )
     target_scores = stabilise_variance(own_confidence(target_models.confidences(rows), y))
-    log_odds = np.array(
-        [membership_log_odds(levels, zero_sums(non_member_sums), non_member_sums, each) for each in target_scores]
-    )
+    unseen = zero_sums(non_member_sums)
+    log_odds = np.array([membership_log_odds(levels, unseen, non_member_sums, each) for each in target_scores])
     return np.swapaxes(log_odds.reshape(len(target_scores), people.values, -1), 1, 2)
 
 
@@ -222,57 +256,21 @@ def best_oracle_weight(log_prior: np.ndarray, log_odds: np.ndarray, truth: np.nd
     return min(_ORACLE_WEIGHTS, key=negative_log_likelihood)
 
 
-def _attribute_result(
-    spec: ModelSpec,
-    candidates: SensitiveAttributeData,
-    target_models: TrainedModels,
-    imputed_probabilities: np.ndarray,
-    log_odds_and_weight: tuple[np.ndarray, float],
-) -> AttackResult:
-    is_member, truth = target_models.is_member, candidates.sensitive_values
-    log_odds, weight = log_odds_and_weight
-    imputation_right = imputed_probabilities.argmax(axis=1) == truth
-    is_right = (np.log(imputed_probabilities) + weight * log_odds).argmax(axis=2) == truth
-    oracle_right = log_odds.argmax(axis=2) == truth
-    guessing = np.broadcast_to(imputation_right, is_member.shape)[is_member]
-    # People whose value is improbable given the rest of the row count as rare.
-    rarity = np.broadcast_to(-_probability_of_truth(imputed_probabilities, truth), is_member.shape)[is_member]
-    labels = [f"person {person} in model {model}" for model, person in zip(*np.nonzero(is_member), strict=True)]
-    details = {
-        "inferred by imputation alone": float(guessing.mean()),
-        "inferred by the membership oracle alone": float(oracle_right[is_member].mean()),
-        "weight of the membership oracle": weight,
-        "candidate values": candidates.values,
-        MODEL: spec.model_name,
-        **accuracies(MembershipGame(candidates.people, is_member, target_models.confidences(candidates.people.X))),
-    }
-    return AttackResult(
-        attack="attributes",
-        against=spec.defence,
-        metric="of missing values inferred",
-        evidence=EventEvidence(
-            Proportion.from_outcomes(is_right[is_member]), Proportion.from_outcomes(is_right[~is_member])
-        ),
-        guessing=float(guessing.mean()),
-        details=details,
-        exposure=exposure_by_rarity(rarity, is_right[is_member], labels=labels, rarity_label="improbable value"),
-        delta=float(spec.delta),
-    )
-
-
-def _probability_of_truth(probabilities: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    return np.asarray(probabilities[np.arange(len(truth)), truth.astype(int)])
-
-
 ATTACK = Attack(
-    run=attributes,
+    function=attributes,
     docs_page="models",
     summary="Infers a missing value of a known person by testing which completed row was in the training data.",
-    without_defence="all confidences of a logistic regression on pairs of values, with hardly any penalty",
-    with_easy_fix="its confidences rounded to one digit",
-    with_curator="all confidences of a private logistic regression on pairs of values",
+    data=SENSITIVE,
+    releases=model_releases(
+        (
+            "all confidences of a logistic regression on pairs of values, with hardly any penalty",
+            "its confidences rounded to one digit",
+            "all confidences of a private logistic regression on pairs of values",
+        )
+    ),
+    own=user_service,
+    play=_play,
+    settings=MODEL_SETTINGS,
+    default_delta=DELTA,
     comparison={"target": "pairs"},
-    built_in_data="2,000 simulated patients with nine findings of five grades",
-    data_files=("adult.parquet",),
-    load=read_adults,
 )

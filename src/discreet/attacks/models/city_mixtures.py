@@ -1,93 +1,14 @@
-"""Locations of people in a city, and mixtures fitted to them: non-private, without small components, or private."""
+"""Mixtures fitted to the locations of people in a city: non-private, without small components, or private."""
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import discreet as dc
-from discreet.attacks.validation import data_file, finite_array, float_matrix, random_generator
-from discreet.kernel.numbers import Number, as_positive
-
-CHECKINS_FILE = "gowalla_nyc_checkins.parquet"
-_SOUTH, _WEST = 40.4774, -74.2589  # the public corner of the map
-_KM_PER_DEGREE = 111.2  # of latitude
-
-
-@dataclass(frozen=True)
-class City:
-    """Locations of a crowd and of lone people, in kilometres from 0 to `side` in both directions.
-
-    >>> City(crowd=[[1, 1], [1, 2]], loners=[[9, 9]], side=10).isolation.round(2).tolist()
-    [10.63]
-    """
-
-    crowd: Any
-    loners: Any
-    side: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "side", float(as_positive(self.side, "side")))
-        for name in ("crowd", "loners"):
-            places, _ = float_matrix(getattr(self, name), name)
-            if places.ndim != 2 or places.shape[1] != 2 or not len(places):
-                raise ValueError(f"{name} must be at least one location of two numbers")
-            if not ((places >= 0) & (places <= self.side)).all():
-                raise ValueError(f"{name} must be from 0 to side = {self.side} in both directions")
-            object.__setattr__(self, name, places)
-
-    @property
-    def isolation(self) -> np.ndarray:
-        """The distance of each lone person to the nearest other person, in kilometres."""
-        others = np.concatenate([self.crowd, self.loners])
-        distances = np.linalg.norm(self.loners[:, None] - others, axis=2)
-        distances[np.arange(len(self.loners)), len(self.crowd) + np.arange(len(self.loners))] = np.inf
-        return np.asarray(distances.min(axis=1))
-
-
-def simulate_city(loners: int = 12, people: int = 1200, *, random_state: int | None = None) -> City:
-    """Simulate a city of 40 km with six dense quarters, and lone people kilometres away from them.
-
-    >>> city = simulate_city(random_state=0)
-    >>> len(city.loners), bool(city.isolation.min() > 2)
-    (12, True)
-    """
-    rng, side = random_generator(random_state), 40.0
-    centres, widths = rng.uniform(8, 32, (6, 2)), rng.uniform(0.4, 1.5, 6)
-    lone_places: list[np.ndarray] = []
-    while len(lone_places) < loners:
-        place = rng.uniform(0, side, 2)
-        distances = np.linalg.norm(np.array([*centres, *lone_places]) - place, axis=1)
-        if (distances > np.append(3 + 3 * widths, np.full(len(lone_places), 3))).all():
-            lone_places.append(place)
-    quarter = rng.integers(6, size=people)  # drawn last, so that the lone people do not depend on the crowd
-    crowd = np.clip(centres[quarter] + widths[quarter, None] * rng.normal(size=(people, 2)), 0, side)
-    return City(crowd, np.array(lone_places), side)
-
-
-def load(folder: Path, loners: int = 12) -> City:
-    """Read the last check-in of each Gowalla user in New York; the lone people are the farthest from all others."""
-    import pyarrow.parquet as pq  # noqa: PLC0415 - slow to import
-
-    table = pq.read_table(data_file(folder, CHECKINS_FILE), columns=["user", "time", "lat", "lon"]).sort_by(
-        [("user", "ascending"), ("time", "descending")]
-    )
-    _, last = np.unique(table["user"].to_numpy(), return_index=True)
-    north = (table["lat"].to_numpy()[last] - _SOUTH) * _KM_PER_DEGREE
-    east = (table["lon"].to_numpy()[last] - _WEST) * _KM_PER_DEGREE * np.cos(np.radians(_SOUTH))
-    places = np.column_stack([east, north]).clip(0)
-    order = np.argsort(-_nearest_distances(places), kind="stable")
-    return City(places[order[loners:]], places[order[:loners]], side=50.0)
-
-
-def _nearest_distances(places: np.ndarray) -> np.ndarray:
-    from scipy.spatial import cKDTree  # noqa: PLC0415 - an extra
-
-    return np.asarray(cKDTree(places).query(places, k=2)[0][:, 1])
-
+from discreet.attacks.attack import CURATOR, EASY, NOTHING, DefenceRelease, Game
+from discreet.attacks.validation import finite_array
 
 MIN_COMPONENT_SIZE = 5  # the easy fix suppresses smaller components
 
@@ -136,17 +57,17 @@ def drop_small_components(mixture: MixtureParameters, people: int) -> MixturePar
     return MixtureParameters(mixture.weights[is_large], mixture.means[is_large], mixture.covariances[is_large])
 
 
-def private_mixture(
-    places: np.ndarray, components: int, side: float, epsilon: Number, delta: Number
-) -> MixtureParameters:
+def _private_mixture(game: Game, places: np.ndarray, _: int) -> MixtureParameters:
     """Fit the private mixture within the bounds of the map."""
-    model = dc.learn.GaussianMixture(components, epsilon=epsilon, delta=delta, bounds=(0, side)).fit(places)
-    return checked_parameters(model)
+    model = dc.learn.GaussianMixture(
+        game.settings.components, epsilon=game.epsilon, delta=game.delta, bounds=(0, game.data.side)
+    )
+    return checked_parameters(model.fit(places))
 
 
-def user_mixture(user_function: Callable[..., Any], places: np.ndarray) -> MixtureParameters:
+def user_mixture(game: Game, places: np.ndarray, _: int) -> MixtureParameters:
     """Fit a mixture by the user's function and validate it."""
-    model = user_function(places.copy())
+    model = game.ask_user(places.copy())
     for name in ("weights_", "means_", "covariances_"):
         if isinstance(model, type) or not hasattr(model, name):
             raise ValueError(
@@ -171,3 +92,20 @@ def checked_parameters(model: Any) -> MixtureParameters:
             "their diagonals, like scikit-learn's reg_covar"
         )
     return MixtureParameters(weights, means, covariances)
+
+
+RELEASES = {
+    NOTHING: DefenceRelease(
+        "weights, means and covariances from scikit-learn",
+        lambda game, places, seed: exact_mixture(places, game.settings.components, seed),
+    ),
+    EASY: DefenceRelease(
+        "only components of at least five people; the attacker plants four rows around each lone person",
+        lambda game, places, seed: drop_small_components(
+            exact_mixture(places, game.settings.components, seed), len(places)
+        ),
+    ),
+    CURATOR: DefenceRelease(
+        "a private Gaussian mixture; the attacker plants four rows around each lone person", _private_mixture
+    ),
+}

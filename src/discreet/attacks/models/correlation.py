@@ -1,30 +1,40 @@
 """Infer a patient's genotype from the dose: facts about the population, and what a model memorises of its members."""
 
+from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
+import pyarrow as pa
 
-from discreet.attacks.defences import DefenceChoice, parse_defence
-from discreet.attacks.evidence import EventEvidence
-from discreet.attacks.models.dose_models import (
-    WARFARIN_FILE,
-    DoseCohort,
-    DoseModel,
-    DoseModelKind,
-    dose_model_trainer,
-    load,
-    simulate_cohort,
+import discreet as dc
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackResult,
+    DefenceChoice,
+    DefenceRelease,
+    EventEvidence,
+    Game,
+    choice,
+    whole,
 )
+from discreet.attacks.data.dose_cohort import COHORT, DoseCohort
+from discreet.attacks.models.adapters import Predictor, checked_predictor
 from discreet.attacks.models.plots import draw_member_rates
-from discreet.attacks.registry import Attack
-from discreet.attacks.result import AttackResult, exposure_by_rarity, format_gain
-from discreet.attacks.validation import random_generator
-from discreet.audit.binomial import Proportion
+from discreet.attacks.private_answers import ask_curator
+from discreet.attacks.result import format_gain
 from discreet.kernel.numbers import Number, as_integer
 
 _MIN_PATIENTS = 40  # both halves should have patients with every genotype
 _CANDIDATE_DEVIATIONS = np.geomspace(1, 60, 40)  # standard deviations of doses around the prediction, in mg per week
+DoseModelKind = Literal["linear", "tree"]
+_ROUNDING_STEP = 2.5  # mg: doses are rounded to halves of a tablet
+_MIN_LEAF_SIZE = 5  # patients
+_BAND_COUNT = 4  # equal-width bands of the first field, for the curator's table of averages
+_AVERAGES_SQL = "SELECT genotype, band, AVG(dose) AS dose FROM data GROUP BY genotype, band"
 
 
 def correlation(  # noqa: PLR0913 - the common arguments and two settings
@@ -49,43 +59,39 @@ def correlation(  # noqa: PLR0913 - the common arguments and two settings
     >>> correlation(model="tree", random_state=0).implied.low > 0.5
     True
     """
-    parsed_defence = parse_defence(defence, epsilon)
-    train = dose_model_trainer(parsed_defence, model)
-    rng = random_generator(random_state)
-    patients = simulate_cohort(rng) if data is None else _checked_cohort(data)
+    return ATTACK.run(data, defence, epsilon, random_state, model=model, splits=splits)
+
+
+def _play(game: Game) -> AttackResult:
+    patients = game.data
+    as_integer(len(patients), "the number of patients", _MIN_PATIENTS)
     prior = np.bincount(patients.genotype, minlength=3) / len(patients)  # public knowledge
-    outcomes = [_attack_one_split(train, patients, prior, rng) for _ in range(as_integer(splits, "splits", 1))]
+    outcomes = [_attack_one_split(game, prior) for _ in range(game.settings.splits)]
     members_right, non_members_right, errors = (np.array(each) for each in zip(*outcomes, strict=True))
-    rarity = _rarity(patients)
+    rarity, guessing = _rarity(patients), float(prior.max())
     # With independent draws, membership is the addition or removal of one row. Every patient is a member once and a
     # non-member once in each split. Where the two models disagree, one is right and the other wrong, so the difference
     # varies up to 1.4 times as much as between different people. The implied epsilon accounts for it: each of the two
     # intervals has half of the error probability, so both hold together under any dependence.
-    evidence = EventEvidence(Proportion.from_outcomes(members_right), Proportion.from_outcomes(non_members_right))
-    return AttackResult(
-        attack="correlation",
-        against=parsed_defence,
-        metric="of patients' genotypes inferred",
-        evidence=evidence,
-        guessing=float(prior.max()),
-        details=_details(members_right, non_members_right, errors, rarity),
-        exposure=exposure_by_rarity(
-            rarity,
-            members_right[0],
-            labels=[f"patient {index}" for index in range(len(patients))],
-            rarity_label="rare genotype and dose",
-        ),
-        draw=partial(
-            draw_member_rates, evidence_by_defence={str(parsed_defence): evidence}, guessing=float(prior.max())
-        ),
+    evidence = EventEvidence.from_outcomes(members_right, non_members_right)
+    return game.result(
+        "of patients' genotypes inferred",
+        evidence,
+        _details(members_right, non_members_right, errors, rarity),
+        guessing=guessing,
+        hit=members_right[0],
+        rarity=rarity,
+        rarity_label="rare genotype and dose",
+        labels=[f"patient {index}" for index in range(len(patients))],
+        draw=partial(draw_member_rates, evidence_by_defence={str(game.defence): evidence}, guessing=guessing),
     )
 
 
-def guess_genotypes(model: DoseModel, known: np.ndarray, dose: np.ndarray, prior: np.ndarray) -> np.ndarray:
+def guess_genotypes(model: Predictor, known: np.ndarray, dose: np.ndarray, prior: np.ndarray) -> np.ndarray:
     """Return the most likely genotype of each patient, given the known fields, the dose, and the prior.
 
-    >>> from discreet.attacks.models.dose_models import AverageDoseTable
-    >>> model = AverageDoseTable(np.array([[20.0] * 4, [30.0] * 4, [40.0] * 4]), (0, 9))
+    >>> from discreet.attacks.models.correlation import average_doses
+    >>> model = average_doses(np.array([[20.0] * 4, [30.0] * 4, [40.0] * 4]), (0, 9))
     >>> guess_genotypes(model, np.full((3, 1), 5.0), np.array([18.0, 29.0, 55.0]), np.full(3, 1 / 3)).tolist()
     [0, 1, 2]
     """
@@ -104,15 +110,14 @@ def _log_likelihood(squared_errors: np.ndarray, log_prior: np.ndarray, deviation
     return float((top + np.log(np.exp(terms - top[:, np.newaxis]).sum(axis=1)) - np.log(deviation)).sum())
 
 
-def _attack_one_split(train: Any, patients: DoseCohort, prior: np.ndarray, rng: np.random.Generator) -> Any:
-    """Return for whom the genotype was inferred as a member and as a non-member, and the error of non-members'
-    doses.
-    """
-    coins = rng.random(len(patients)) < 0.5
-    members_right, non_members_right = np.zeros(len(patients), bool), np.zeros(len(patients), bool)
+def _attack_one_split(game: Game, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return whose genotype was inferred as a member and as a non-member, and the error of non-members' doses."""
+    patients = game.data
+    coins = game.rng.random(len(patients)) < 0.5
+    members_right, non_members_right = np.zeros((2, len(patients)), bool)
     errors = np.zeros(len(patients))
     for members in (coins, ~coins):
-        model = train(patients.subset(np.flatnonzero(members)))
+        model = game.release(patients.subset(np.flatnonzero(members)))
         is_right = guess_genotypes(model, patients.known, patients.dose, prior) == patients.genotype
         members_right[members], non_members_right[~members] = is_right[members], is_right[~members]
         non_members = patients.subset(np.flatnonzero(~members))
@@ -147,21 +152,91 @@ def _rarity(patients: DoseCohort) -> np.ndarray:
     return surprise
 
 
-def _checked_cohort(data: Any) -> DoseCohort:
-    if not isinstance(data, DoseCohort):
-        raise TypeError(f"data must be DoseCohort(known, genotype, dose, bounds), not {type(data).__name__}")
-    as_integer(len(data), "the number of patients", _MIN_PATIENTS)
-    return data
+def rounded(model: Predictor, step: float) -> Predictor:
+    """Return a model whose recommended doses are rounded."""
+    return Predictor(lambda X: np.rint(np.asarray(model.predict(X)) / step) * step)
+
+
+def average_doses(cells: np.ndarray, first_field_bounds: tuple[float, float]) -> Predictor:
+    """Return a model that reads a table of average doses by genotype and band of the first field."""
+    return Predictor(lambda X: cells[X[:, -1].astype(int), band_indices(X[:, 0], first_field_bounds)])
+
+
+def band_indices(values: np.ndarray, bounds: tuple[float, float]) -> np.ndarray:
+    """Return the band of each value, clamped to the bounds.
+
+    >>> band_indices(np.array([-1.0, 0, 3, 9]), (0, 9)).tolist()
+    [0, 0, 1, 3]
+    """
+    low, high = bounds
+    return np.clip((values - low) / (high - low) * _BAND_COUNT, 0, _BAND_COUNT - 1).astype(int)
+
+
+def _fit_linear(patients: DoseCohort) -> Predictor:
+    from sklearn.linear_model import LinearRegression  # noqa: PLC0415 - an extra
+
+    return Predictor(LinearRegression().fit(patients.features(), patients.dose).predict)
+
+
+def _fit_tree(patients: DoseCohort, min_leaf_size: int) -> Predictor:
+    from sklearn.tree import DecisionTreeRegressor  # noqa: PLC0415 - an extra
+
+    # scikit-learn breaks ties between equal columns at random: fix the seed, so that the same patients give one tree.
+    tree = DecisionTreeRegressor(min_samples_leaf=min_leaf_size, random_state=0)
+    return Predictor(tree.fit(patients.features(), patients.dose).predict)
+
+
+def _fit_easily(game: Game, patients: DoseCohort) -> Predictor:
+    if game.settings.model == "tree":
+        return _fit_tree(patients, _MIN_LEAF_SIZE)
+    return rounded(_fit_linear(patients), _ROUNDING_STEP)
+
+
+def _fit_privately(game: Game, patients: DoseCohort) -> Predictor:
+    if game.settings.model == "tree":
+        return private_averages(patients, game.epsilon)
+    low, high = patients.bounds
+    model = dc.learn.LinearRegression(
+        epsilon=game.epsilon, bounds=([*low, 0], [*high, 2]), target_bounds=patients.dose_bounds
+    )
+    return Predictor(model.fit(patients.features(), patients.dose).predict)
+
+
+def private_averages(patients: DoseCohort, epsilon: Fraction) -> Predictor:
+    """Return the private counterpart of a tree: private averages in cells that do not depend on the data."""
+    bounds = float(patients.bounds[0][0]), float(patients.bounds[1][0])
+    band, dose = band_indices(patients.known[:, 0], bounds), np.clip(patients.dose, *patients.dose_bounds)
+    columns = {"genotype": [0, 1, 2], "band": list(range(_BAND_COUNT)), "dose": patients.dose_bounds}
+    frame = pa.table({"genotype": patients.genotype, "band": band, "dose": dose})
+    cells = np.full((3, _BAND_COUNT), sum(patients.dose_bounds) / 2)
+    for row in ask_curator(frame, _AVERAGES_SQL, epsilon, columns).to_pylist():
+        if row["dose"] is not None:
+            cells[row["genotype"], row["band"]] = row["dose"]
+    return average_doses(cells, bounds)
+
+
+def user_dose_model(game: Game, patients: DoseCohort) -> Predictor:
+    """Return the model that the user's defence fits."""
+    return checked_predictor(game.ask_user(patients))
+
+
+RELEASES = {
+    NOTHING: DefenceRelease(
+        "a linear regression of the dose",
+        lambda game, patients: _fit_tree(patients, 1) if game.settings.model == "tree" else _fit_linear(patients),
+    ),
+    EASY: DefenceRelease("the same model, with predictions rounded to 2.5 mg", _fit_easily),
+    CURATOR: DefenceRelease("a private linear regression", _fit_privately),
+}
 
 
 ATTACK = Attack(
-    run=correlation,
+    function=correlation,
     docs_page="facts",
     summary="Infers a patient's genotype from their dose and a model of doses.",
-    without_defence="a linear regression of the dose",
-    with_easy_fix="the same model, with predictions rounded to 2.5 mg",
-    with_curator="a private linear regression",
-    built_in_data="2,000 simulated patients with realistic correlations between genes, body measurements and doses",
-    data_files=(WARFARIN_FILE,),
-    load=load,
+    data=COHORT,
+    releases=RELEASES,
+    own=user_dose_model,
+    play=_play,
+    settings={"model": choice(get_args(DoseModelKind)), "splits": whole(1)},
 )

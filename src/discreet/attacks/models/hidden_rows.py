@@ -1,6 +1,6 @@
 """Whom to trust with the rows: noise added at home, or by a curator; the learner's attack beside the accuracy."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -8,13 +8,14 @@ from typing import Any, Literal
 import numpy as np
 
 from discreet.attacks.evidence import GuessEvidence
-from discreet.attacks.progress import track
 from discreet.attacks.validation import column_bounds, float_matrix, random_generator
 from discreet.kernel.numbers import Number, as_fraction, as_integer, as_positive
+from discreet.progress import track
 
 CURATOR, GAUSSIAN, LAPLACE = "a curator", "Gaussian noise at home", "Laplace noise at home"
 PRIVATE, AWARE, PLAIN = "private EM", "EM that knows the noise", "plain EM"
 _NOISES: Mapping[str, Literal["gaussian", "laplace"]] = {GAUSSIAN: "gaussian", LAPLACE: "laplace"}
+Density = Callable[[np.ndarray], np.ndarray]  # rows -> log-densities
 _BOX = (-12, 12)  # of the simulated rows
 _MIN_ROWS = 40
 
@@ -143,25 +144,29 @@ def _play_with_curator(game: _RowGame, epsilon: Fraction, delta: Fraction) -> Hi
 
     bounds = (game.low, game.high)
     model = GaussianMixture(game.components, epsilon=epsilon, delta=delta, bounds=bounds, neighbours="replacement")
-    model.fit(game.train)
     learner = _nearer(game.train[: len(game.own)], (game.own, game.decoys), 2)
-    return _point(game, (CURATOR, PRIVATE), (epsilon, delta), model, learner)
+    return _point(game, (CURATOR, PRIVATE), (epsilon, delta), model.fit(game.train).score_samples, learner)
 
 
 def _play_at_home(
     game: _RowGame, trusted: str, epsilon: Fraction, delta: Fraction, rng: np.random.Generator
 ) -> list[HiddenRowsPoint]:
     """Let everybody add noise to their row, and fit mixtures to the noisy rows in both ways."""
-    from discreet.learn.mixture import input_noise  # noqa: PLC0415 - scikit-learn is an extra
+    from scipy.special import logsumexp  # noqa: PLC0415 - an extra
+
+    from discreet.learn.mixture import input_noise  # noqa: PLC0415
+    from discreet.learn.mixture.density import log_densities  # noqa: PLC0415
 
     noise = _NOISES[trusted]
     plan = input_noise.plan(game.components, game.low, game.high, epsilon=epsilon, delta=delta, noise=noise)
     ball, noisy = plan.unit_ball, input_noise.noisy_rows(game.train, plan)
     candidates = [(each - ball.centre) / ball.radius for each in (game.own, game.decoys)]
     learner = _nearer(noisy[: len(game.own)], candidates, 1 if noise == "laplace" else 2)
+    aware = input_noise.fit_noisy(noisy, plan)
+    plain = _plain_mixture(noisy * ball.radius + ball.centre, game.components, rng)
     models = {
-        AWARE: _Mixture(input_noise.fit_noisy(noisy, plan)),
-        PLAIN: _plain_mixture(noisy * ball.radius + ball.centre, game.components, rng),
+        AWARE: lambda rows: logsumexp(log_densities(rows, *aware), axis=1),
+        PLAIN: plain.score_samples,
     }
     cost = (epsilon, plan.loss.delta)
     return [_point(game, (trusted, method), cost, model, learner) for method, model in models.items()]
@@ -174,29 +179,12 @@ def _nearer(sent: np.ndarray, candidates: Sequence[np.ndarray], norm: int) -> np
 
 
 def _point(
-    game: _RowGame, way: tuple[str, str], cost: tuple[Fraction, Fraction], model: Any, learner: np.ndarray
+    game: _RowGame, way: tuple[str, str], cost: tuple[Fraction, Fraction], density: Density, learner: np.ndarray
 ) -> HiddenRowsPoint:
-    own, decoys = (model.score_samples(each) for each in (game.own, game.decoys))
+    own, decoys, new = (density(each) for each in (game.own, game.decoys, game.test))
     seen, read = (GuessEvidence(int(right.sum()), right.size) for right in (learner, own > decoys))
     epsilon, delta = map(float, cost)
-    return HiddenRowsPoint(*way, epsilon, delta, float(model.score(game.test)), seen, read)
-
-
-@dataclass(frozen=True)
-class _Mixture:
-    """A mixture with the scores of scikit-learn."""
-
-    mixture: Any
-
-    def score_samples(self, rows: np.ndarray) -> np.ndarray:
-        from scipy.special import logsumexp  # noqa: PLC0415 - an extra
-
-        from discreet.learn.mixture.density import log_densities  # noqa: PLC0415
-
-        return np.asarray(logsumexp(log_densities(rows, *self.mixture), axis=1))
-
-    def score(self, rows: np.ndarray) -> float:
-        return float(self.score_samples(rows).mean())
+    return HiddenRowsPoint(*way, epsilon, delta, float(new.mean()), seen, read)
 
 
 def _plain_mixture(rows: np.ndarray, components: int, rng: np.random.Generator) -> Any:

@@ -1,68 +1,15 @@
-"""Model inversion: a gallery of images, a prior learned from public ones, and a search by queries."""
+"""Model inversion: a prior over images, learned from public ones, and a search by queries."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from discreet.attacks.validation import entry_array, float_array
+from discreet.attacks.models.adapters import Classifier
 
 _MAX_AXES, _MIXTURE_SIZE = 30, 15  # principal axes, and mixture components
 _MIN_VARIANCE = 0.05  # of a component, relative to the variance of an axis
-
-
-@dataclass(frozen=True)
-class Gallery:
-    """Square greyscale images with pixels from 0 to 1, one row each, with their classes 0, 1, 2, ... and people.
-
-    Without `people`, every image belongs to a different person.
-
-    >>> Gallery(images=[[0.0, 1.0, 1.0, 0.0]], labels=[3]).side
-    2
-    """
-
-    images: Any
-    labels: Any
-    people: Any = None
-
-    def __post_init__(self) -> None:
-        images, labels = float_array(self.images, "images"), entry_array(self.labels, "labels")
-        if images.ndim != 2 or not images.size or math.isqrt(images.shape[1]) ** 2 != images.shape[1]:
-            raise ValueError(
-                "images must be square images, one row of pixels each: flatten them, and crop them if necessary"
-            )
-        people = np.arange(len(images)) if self.people is None else entry_array(self.people, "people")
-        if not ((images >= 0) & (images <= 1)).all():
-            raise ValueError("images must have pixels from 0 to 1: divide them by the largest possible value")
-        if labels.shape != (len(images),) or labels.dtype.kind not in "iu" or labels.min() < 0:
-            raise ValueError("labels must be one class 0, 1, 2, ... per image")
-        if people.shape != labels.shape:
-            raise ValueError("people must have one entry per image")
-        for name, value in (("images", images), ("labels", labels), ("people", people)):
-            object.__setattr__(self, name, value)
-
-    def __len__(self) -> int:
-        return len(self.images)
-
-    @property
-    def side(self) -> int:
-        """The width and height of an image in pixels."""
-        return math.isqrt(self.images.shape[1])
-
-    def of_people(self, people: np.ndarray) -> "Gallery":
-        """Return the images of these people."""
-        is_chosen = np.isin(self.people, people)
-        return Gallery(self.images[is_chosen], self.labels[is_chosen], self.people[is_chosen])
-
-
-def digit_gallery() -> Gallery:
-    """Return the 1,797 handwritten digits that come with scikit-learn."""
-    from sklearn.datasets import load_digits  # noqa: PLC0415 - an extra
-
-    images, labels = load_digits(return_X_y=True)
-    return Gallery(images / 16, labels)
 
 
 @dataclass(frozen=True)
@@ -91,6 +38,7 @@ class ImagePrior:
 def fit_image_prior(public: np.ndarray, rng: np.random.Generator) -> ImagePrior:
     """Fit the prior to public images of other people, without their classes.
 
+    >>> from discreet.attacks.data.gallery import digit_gallery
     >>> prior = fit_image_prior(digit_gallery().images[:300], np.random.default_rng(0))
     >>> prior.decode(prior.draw_latents(5, np.random.default_rng(0))).shape
     (5, 64)
@@ -117,36 +65,6 @@ _ELITE_SIZE = 40
 _STEP_SCALE = 0.7  # relative to the standard deviation of the elite
 _MIN_CONFIDENCE = 1e-9  # avoids the logarithm of 0
 QUERY_COUNT = _INITIAL_QUERIES + _ROUNDS * _QUERIES_PER_ROUND
-
-
-class Classifier(Protocol):
-    """The attacker's view of a classifier: its classes, and confidences for any image."""
-
-    @property
-    def classes_(self) -> Any:
-        """The classes."""
-        ...
-
-    def predict_proba(self, X: np.ndarray) -> Any:
-        """Return confidences, images × classes."""
-        ...
-
-
-@dataclass(frozen=True)
-class LabelOnlyClassifier:
-    """A classifier that returns only the most likely class."""
-
-    model: Classifier
-
-    @property
-    def classes_(self) -> Any:
-        """The classes."""
-        return self.model.classes_
-
-    def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """Return 1 for the most likely class and 0 for the others."""
-        confidences = np.asarray(self.model.predict_proba(X))
-        return np.asarray(np.eye(confidences.shape[1])[confidences.argmax(axis=1)])
 
 
 def label_confidences(model: Classifier, labels: Sequence[int], images: np.ndarray) -> np.ndarray:

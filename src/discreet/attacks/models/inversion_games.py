@@ -1,24 +1,17 @@
 """Model inversion of classes and of single people, for members and non-members."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from discreet.attacks.evidence import EventEvidence
-from discreet.attacks.models.image_inversion import (
-    QUERY_COUNT,
-    Classifier,
-    Gallery,
-    ImagePrior,
-    fit_image_prior,
-    recover_images,
-)
+from discreet.attacks.attack import AttackResult, EventEvidence, Game
+from discreet.attacks.data.gallery import Gallery
+from discreet.attacks.models.image_inversion import QUERY_COUNT, ImagePrior, fit_image_prior, recover_images
 from discreet.attacks.models.plots import ImageMosaic
-from discreet.attacks.progress import track
-from discreet.attacks.result import exposure_by_rarity, format_gain
-from discreet.audit.binomial import Proportion
+from discreet.attacks.result import format_gain
+from discreet.progress import track
 
 _PUBLIC_SHARE = 1 / 3  # the share of people whose images are public, for the prior and for the referee
 _CLASS_PRIOR_WEIGHT = 0.03  # the weight of the prior: a class of many people looks typical
@@ -48,44 +41,34 @@ class RecoveredClasses:
     accuracy: float
 
 
-def invert_classes(
-    train: Callable[[Gallery], Classifier], gallery: Gallery, rng: np.random.Generator, repeats: int
-) -> Any:
-    """Return the fields of an `AttackResult` for images recovered for every class."""
+def invert_classes(game: Game) -> AttackResult:
+    """Recover images of every class."""
     games = []
-    for _ in track(range(repeats), "classifiers"):
-        setup = _draw_setup(gallery, rng)
-        games.append(
-            (setup, [_recover_classes(train, setup, side, rng) for side in (setup.is_in_first, ~setup.is_in_first)])
+    for _ in track(range(game.settings.repeats), "classifiers"):
+        setup = _draw_setup(game)
+        games.append((setup, [_recover_classes(game, setup, side) for side in (setup.is_in_first, ~setup.is_in_first)]))
+    members, non_members = (
+        np.concatenate(
+            [np.where(one.is_member == side, one.is_recognised, other.is_recognised) for _, (one, other) in games]
         )
-    pairs = [both for _, both in games]
-    members_recognised = np.concatenate(
-        [np.where(one.is_member, one.is_recognised, other.is_recognised) for one, other in pairs]
-    )
-    non_members_recognised = np.concatenate(
-        [np.where(one.is_member, other.is_recognised, one.is_recognised) for one, other in pairs]
+        for side in (True, False)
     )
     setup, (first, _) = games[0]
-    return {
-        "metric": "of people's own images recognised from the recovered images",
+    rarity = np.linalg.norm(setup.candidates.images - first.means[setup.candidates.labels], axis=1)
+    return game.result(
+        "of people's own images recognised from the recovered images",
         # With independent draws, membership is the addition or removal of one person. Everybody is a member once and a
         # non-member once in each split; where the two classifiers disagree, the difference varies up to 1.4 times as
         # much as between different people. `EventEvidence` accounts for it: both intervals hold under any dependence.
-        "evidence": EventEvidence(
-            Proportion.from_outcomes(members_recognised), Proportion.from_outcomes(non_members_recognised)
-        ),
-        "guessing": 1 / len(first.pictures),
-        "details": _class_details(
-            [each for both in pairs for each in both], members_recognised, non_members_recognised
-        ),
-        "exposure": exposure_by_rarity(
-            np.linalg.norm(setup.candidates.images - first.means[setup.candidates.labels], axis=1)[first.is_member],
-            first.is_recognised[first.is_member],
-            labels=[f"image {row}" for row in setup.rows[first.is_member]],
-            rarity_label="distance from the mean",
-        ),
-        "draw": ImageMosaic({"recovered": first.pictures, "members' mean": first.means}),
-    }
+        EventEvidence.from_outcomes(members, non_members),
+        _class_details([each for _, both in games for each in both], members, non_members),
+        guessing=1 / len(first.pictures),
+        hit=first.is_recognised[first.is_member],
+        rarity=rarity[first.is_member],
+        rarity_label="distance from the mean",
+        labels=[f"image {row}" for row in setup.rows[first.is_member]],
+        draw=ImageMosaic({"recovered": first.pictures, "members' mean": first.means}),
+    )
 
 
 def nearest_picture(images: np.ndarray, pictures: np.ndarray) -> np.ndarray:
@@ -98,7 +81,8 @@ def nearest_picture(images: np.ndarray, pictures: np.ndarray) -> np.ndarray:
     return np.asarray(((pictures**2).sum(axis=1) - 2 * images @ pictures.T).argmin(axis=1))
 
 
-def _draw_setup(gallery: Gallery, rng: np.random.Generator) -> ClassInversionSetup:
+def _draw_setup(game: Game) -> ClassInversionSetup:
+    gallery, rng = game.data, game.rng
     people = rng.permutation(np.unique(gallery.people))
     public, others = np.split(people, [round(len(people) * _PUBLIC_SHARE)])
     candidates = gallery.of_people(others)
@@ -111,13 +95,11 @@ def _draw_setup(gallery: Gallery, rng: np.random.Generator) -> ClassInversionSet
     )
 
 
-def _recover_classes(
-    train: Callable[[Gallery], Classifier], setup: ClassInversionSetup, is_member: np.ndarray, rng: Any
-) -> RecoveredClasses:
+def _recover_classes(game: Game, setup: ClassInversionSetup, is_member: np.ndarray) -> RecoveredClasses:
     images, labels = setup.candidates.images, setup.candidates.labels
-    model = train(Gallery(images[is_member], labels[is_member], setup.candidates.people[is_member]))
+    model = game.release(Gallery(images[is_member], labels[is_member], setup.candidates.people[is_member]))
     classes = range(int(labels.max()) + 1)
-    pictures = recover_images(model, classes, setup.prior, rng, _CLASS_PRIOR_WEIGHT)
+    pictures = recover_images(model, classes, setup.prior, game.rng, _CLASS_PRIOR_WEIGHT)
     predicted = np.asarray(model.classes_)[np.asarray(model.predict_proba(images[~is_member])).argmax(axis=1)]
     return RecoveredClasses(
         pictures=pictures,
@@ -163,37 +145,33 @@ _SHOWN_PEOPLE = 10
 _PERSON_PRIOR_WEIGHT = 0.0  # a single person need not look typical
 
 
-def invert_people(
-    train: Callable[[Gallery], Classifier], gallery: Gallery, rng: np.random.Generator, repeats: int
-) -> Any:
-    """Return the fields of an `AttackResult` for images recovered for single people."""
-    games = [game for _ in track(range(repeats), "classifiers") for game in _attack_both_splits(train, gallery, rng)]
+def invert_people(game: Game) -> AttackResult:
+    """Recover images of single people."""
+    games = [each for _ in track(range(game.settings.repeats), "classifiers") for each in _attack_both_splits(game)]
     people, real_images, pictures, enrolled, is_picked, rarity = (
         np.concatenate(each) for each in zip(*games, strict=True)
     )
-    members, non_members = (Proportion.from_outcomes(is_picked[side]) for side in (enrolled, ~enrolled))
     shown = np.flatnonzero(enrolled)[:_SHOWN_PEOPLE]
-    return {
-        "metric": f"of people picked out of {_DECOY_COUNT + 1} candidates by their recovered image",
+    evidence = EventEvidence.from_outcomes(is_picked[enrolled], is_picked[~enrolled])
+    return game.result(
+        f"of people picked out of {_DECOY_COUNT + 1} candidates by their recovered image",
         # Enrolment is drawn independently: a person who does not enrol leaves an empty class, which is the removal of
         # one person. A second classifier enrols those whom the first does not: everybody is a member once and a
         # non-member once.
-        "evidence": EventEvidence(members, non_members),
-        "guessing": 1 / (_DECOY_COUNT + 1),
-        "details": {
-            "people enrolled": members.trials,
-            "people not enrolled": non_members.trials,
-            "non-members picked out": non_members.value,
+        evidence,
+        {
+            "people enrolled": evidence.members.trials,
+            "people not enrolled": evidence.non_members.trials,
+            "non-members picked out": evidence.baseline,
             "queries per image": QUERY_COUNT,
         },
-        "exposure": exposure_by_rarity(
-            rarity[enrolled],
-            is_picked[enrolled],
-            labels=[f"image {person}" for person in people[enrolled]],
-            rarity_label="distance from the mean",
-        ),
-        "draw": ImageMosaic({"recovered": pictures[shown], "the person": real_images[shown]}),
-    }
+        guessing=1 / (_DECOY_COUNT + 1),
+        hit=is_picked[enrolled],
+        rarity=rarity[enrolled],
+        rarity_label="distance from the mean",
+        labels=[f"image {person}" for person in people[enrolled]],
+        draw=ImageMosaic({"recovered": pictures[shown], "the person": real_images[shown]}),
+    )
 
 
 def pick_candidate(picture: np.ndarray, candidates: np.ndarray) -> int:
@@ -205,10 +183,9 @@ def pick_candidate(picture: np.ndarray, candidates: np.ndarray) -> int:
     return int(((candidates - picture) ** 2).sum(axis=1).argmin())
 
 
-def _attack_both_splits(
-    train: Callable[[Gallery], Classifier], gallery: Gallery, rng: np.random.Generator
-) -> Iterator[Any]:
+def _attack_both_splits(game: Game) -> Iterator[Any]:
     """Yield people, their images, the recovered images, enrolment, hits and rarity, for both random assignments."""
+    gallery, rng = game.data, game.rng
     order = rng.permutation(np.unique(gallery.people, return_index=True)[1])  # one image of each
     public = round(len(order) * _PUBLIC_PEOPLE_SHARE)
     people, others = order[public : public + PERSON_COUNT], order[public + PERSON_COUNT :]
@@ -222,7 +199,7 @@ def _attack_both_splits(
     ]
     for coins in (is_in_first, ~is_in_first):
         enrolled = coins | (np.arange(PERSON_COUNT) < _ALWAYS_ENROLLED)
-        model = train(_photo_gallery(real_images, np.flatnonzero(enrolled), rng))
+        model = game.release(_photo_gallery(real_images, np.flatnonzero(enrolled), rng))
         pictures = recover_images(model, range(PERSON_COUNT), prior, rng, _PERSON_PRIOR_WEIGHT)
         decoys = [gallery.images[rng.choice(each, _DECOY_COUNT, replace=False)] for each in same_class]
         is_picked = [

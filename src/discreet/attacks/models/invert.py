@@ -1,23 +1,30 @@
 """Model inversion: recover images of a class from a classifier, with a prior learned from public images."""
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 import discreet as dc
-from discreet.attacks.defences import CURATOR, EASY, NOTHING, Defence, DefenceChoice, parse_defence
-from discreet.attacks.models.adapters import checked_classifier
-from discreet.attacks.models.image_inversion import Classifier, Gallery, LabelOnlyClassifier, digit_gallery
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackResult,
+    DefenceChoice,
+    DefenceRelease,
+    Game,
+    Number,
+    choice,
+    whole,
+)
+from discreet.attacks.data.gallery import GALLERY, Gallery
+from discreet.attacks.models.adapters import Classifier, checked_classifier, reduce_confidences
 from discreet.attacks.models.inversion_games import PERSON_COUNT, invert_classes, invert_people
-from discreet.attacks.registry import Attack
-from discreet.attacks.result import AttackResult
-from discreet.attacks.validation import random_generator
-from discreet.kernel.numbers import Number, as_integer
 
 _MIN_PEOPLE_PER_CLASS = 60  # a third is public, and each person is picked out of ten candidates
-_GAMES: dict[str, Callable[..., Any]] = {"digits": invert_classes, "people": invert_people}
+_GAMES: dict[str, Callable[[Game], AttackResult]] = {"digits": invert_classes, "people": invert_people}
 
 
 def invert(  # noqa: PLR0913 - the common arguments and two settings
@@ -44,55 +51,15 @@ def invert(  # noqa: PLR0913 - the common arguments and two settings
     >>> invert(classes="people", random_state=0, repeats=3).implied.low > 1
     True
     """
-    parsed_defence = parse_defence(defence, epsilon)
-    if classes not in tuple(_GAMES):
-        raise ValueError(f'classes must be "digits" or "people", not {classes!r}')
-    repeat_count = int(as_integer(repeats, "repeats", 1))
-    gallery = digit_gallery() if data is None else _checked_gallery(data)
-    rng = random_generator(random_state)
-    class_count = PERSON_COUNT if classes == "people" else int(gallery.labels.max()) + 1
-    outcome = _GAMES[classes](_classifier_trainer(parsed_defence, class_count), gallery, rng, repeat_count)
-    return AttackResult(attack="invert", against=parsed_defence, **outcome)
+    return ATTACK.run(data, defence, epsilon, random_state, classes=classes, repeats=repeats)
 
 
-def _classifier_trainer(defence: Defence, class_count: int) -> Callable[[Gallery], Classifier]:
-    """Return the function that trains a classifier on the members' images under a defence."""
-    if defence.user_function is not None:
-        return partial(_user_classifier, defence.user_function, class_count)
-    trainers: dict[str, Callable[[Gallery], Classifier]] = {
-        NOTHING: _fit_non_private,
-        EASY: _fit_label_only,
-        CURATOR: partial(_fit_private, defence, class_count),
-    }
-    return trainers[defence.kind]
+def _play(game: Game) -> AttackResult:
+    _check_gallery(game.data)
+    return _GAMES[game.settings.classes](game)
 
 
-def _user_classifier(user_function: Callable[[Gallery], Any], class_count: int, members: Gallery) -> Classifier:
-    return checked_classifier(user_function(members), class_count)
-
-
-def _fit_non_private(members: Gallery) -> Classifier:
-    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - an extra
-
-    model: Classifier = LogisticRegression(max_iter=1000).fit(members.images, members.labels)
-    return model
-
-
-def _fit_label_only(members: Gallery) -> Classifier:
-    return LabelOnlyClassifier(_fit_non_private(members))
-
-
-def _fit_private(defence: Defence, class_count: int, members: Gallery) -> Classifier:
-    # User-level privacy: all images of a person form one unit.
-    model: Classifier = dc.learn.LogisticRegression(
-        epsilon=defence.curator_epsilon, bounds=(0, 1), classes=range(class_count)
-    ).fit(members.images, members.labels, unit=members.people)
-    return model
-
-
-def _checked_gallery(data: Any) -> Gallery:
-    if not isinstance(data, Gallery):
-        raise TypeError(f"data must be Gallery(images, labels), not {type(data).__name__}")
+def _check_gallery(data: Gallery) -> None:
     sizes = np.bincount(np.unique(np.column_stack([data.labels, data.people]), axis=0)[:, 0].astype(int))
     if sizes.size < 2 or sizes.min() < _MIN_PEOPLE_PER_CLASS:
         raise ValueError(
@@ -100,15 +67,45 @@ def _checked_gallery(data: Any) -> Gallery:
         )
     if (data.images == data.images[0]).all():
         raise ValueError("data: all images are equal, so there is nothing to recover")
-    return data
+
+
+def _fit_non_private(_: Game, members: Gallery) -> Classifier:
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - an extra
+
+    model = LogisticRegression(max_iter=1000).fit(members.images, members.labels)
+    return Classifier(model.classes_, model.predict_proba)
+
+
+def _fit_label_only(game: Game, members: Gallery) -> Classifier:
+    model = _fit_non_private(game, members)
+    return Classifier(model.classes_, lambda images: reduce_confidences(model.predict_proba(images), "label"))
+
+
+def _fit_privately(game: Game, members: Gallery) -> Classifier:
+    # User-level privacy: all images of a person form one unit.
+    model = dc.learn.LogisticRegression(epsilon=game.epsilon, bounds=(0, 1), classes=range(_class_count(game)))
+    model.fit(members.images, members.labels, unit=members.people)
+    return Classifier(model.classes_, model.predict_proba)
+
+
+def _class_count(game: Game) -> int:
+    return PERSON_COUNT if game.settings.classes == "people" else int(game.data.labels.max()) + 1
 
 
 ATTACK = Attack(
-    run=invert,
+    function=invert,
     docs_page="facts",
     summary="Recovers images of a classifier's classes from its confidences.",
-    without_defence="a logistic regression with confidences for all classes",
-    with_easy_fix="the same classifier, with the most likely class only",
-    with_curator="a private logistic regression; all images of a person form one unit",
-    built_in_data="scikit-learn's 1,797 handwritten digits",
+    data=GALLERY,
+    releases={
+        NOTHING: DefenceRelease("a logistic regression with confidences for all classes", _fit_non_private),
+        EASY: DefenceRelease(
+            "the same classifier, with the most likely class only",
+            _fit_label_only,
+        ),
+        CURATOR: DefenceRelease("a private logistic regression; all images of a person form one unit", _fit_privately),
+    },
+    own=lambda game, members: checked_classifier(game.ask_user(members), _class_count(game)),
+    play=_play,
+    settings={"classes": choice(_GAMES), "repeats": whole(1)},
 )

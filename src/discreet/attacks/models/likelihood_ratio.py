@@ -1,26 +1,27 @@
 """Membership inference by the likelihood ratio of a model's confidence, with and without the person in its data."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
-from discreet.attacks.defences import DefenceChoice
+from discreet.attacks.attack import Attack, AttackResult, DefenceChoice, Game, Number, choice
+from discreet.attacks.data.labelled_data import LABELLED, LabelledData
+from discreet.attacks.models.adapters import EasyFix
 from discreet.attacks.models.difficulty import fit_levels, membership_log_odds, stabilise_variance, sum_confidences
-from discreet.attacks.models.labelled_data import LabelledData, read_locations, simulate_purchases
 from discreet.attacks.models.membership_inference import (
-    MembershipGame,
-    check_game,
-    draw_members,
+    check_people,
     membership_result,
     own_confidence,
     split_in_halves,
     train_models,
 )
-from discreet.attacks.models.target_models import EasyFix, TargetKind, model_spec
-from discreet.attacks.registry import Attack
-from discreet.attacks.result import AttackResult
-from discreet.attacks.validation import random_generator
-from discreet.kernel.numbers import Number
+from discreet.attacks.models.target_models import (
+    DELTA,
+    MODEL_SETTINGS,
+    TargetKind,
+    model_releases,
+    user_service,
+)
 
 Shadowing = Literal["online", "offline"]
 
@@ -57,32 +58,36 @@ def likelihood_ratio(  # noqa: PLR0913 - each is a setting of the game
     >>> result.success > 0.95, result.baseline
     (True, 0.5)
     """
-    rng = random_generator(random_state)
-    people = simulate_purchases(int(rng.integers(2**31)), people=2000) if data is None else data
-    check_game(people, targets, shadows)
-    spec = model_spec(defence, epsilon, target, fix, delta)
-    candidates, others = (people.subset(places) for places in _candidates_and_others(people, shadowing, rng))
-    target_models = train_models(spec, candidates, draw_members(len(candidates), targets, rng), rng)
-    shadow_models = train_models(spec, others, draw_members(len(others), shadows, rng), rng)
-    target_confidences = target_models.confidences(candidates.X)
-    shadow_confidences, is_member = (
-        own_confidence(shadow_models.confidences(others.X), others.y),
-        shadow_models.is_member,
+    return ATTACK.run(
+        data,
+        defence,
+        epsilon,
+        random_state,
+        target=target,
+        fix=fix,
+        substitute="logistic",
+        delta=delta,
+        shadows=shadows,
+        targets=targets,
+        shadowing=shadowing,
     )
-    if shadowing == "offline":  # candidates come first; no shadow model was trained on them
-        shadow_confidences = np.hstack(
-            [own_confidence(shadow_models.confidences(candidates.X), candidates.y), shadow_confidences]
-        )
-        is_member = np.hstack([np.zeros((shadows, len(candidates)), bool), is_member])
+
+
+def _play(game: Game) -> AttackResult:
+    people, is_online = game.data, game.settings.shadowing == "online"
+    check_people(people)
+    halves = [np.arange(len(people))] * 2 if is_online else split_in_halves(people, game.rng)
+    candidates, others = (people.subset(half) for half in halves)
+    target_models = train_models(game, candidates, game.settings.targets)
+    shadow_models = train_models(game, others, game.settings.shadows)
+    target_confidences, is_member = target_models.confidences(candidates.X), shadow_models.is_member
+    shadow_confidences = own_confidence(shadow_models.confidences(others.X), others.y)
+    if not is_online:  # candidates come first; no shadow model was trained on them
+        of_candidates = own_confidence(shadow_models.confidences(candidates.X), candidates.y)
+        shadow_confidences = np.hstack([of_candidates, shadow_confidences])
+        is_member = np.hstack([np.zeros_like(of_candidates, bool), is_member])
     scores = membership_odds(shadow_confidences, is_member, own_confidence(target_confidences, candidates.y))
-    details = {"people in each game": len(candidates), "models attacked": targets, "shadow models": shadows}
-    return membership_result(
-        "likelihood_ratio",
-        spec,
-        MembershipGame(candidates, target_models.is_member, target_confidences),
-        scores,
-        details,
-    )
+    return membership_result(game, candidates, target_models, target_confidences, scores)
 
 
 def membership_odds(
@@ -98,34 +103,26 @@ def membership_odds(
     member_sums, non_member_sums = (
         sum_confidences(scores[:, :candidate_count], which[:, :candidate_count]) for which in (is_member, ~is_member)
     )
-    return np.array(
-        [
-            membership_log_odds(levels, member_sums, non_member_sums, stabilise_variance(confidences))
-            for confidences in target_confidences
-        ]
-    )
-
-
-def _candidates_and_others(
-    people: LabelledData, shadowing: Shadowing, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    if shadowing == "online":
-        return np.arange(len(people)), np.arange(len(people))
-    if shadowing == "offline":
-        return split_in_halves(people, rng)
-    raise ValueError(f'shadowing must be "online" or "offline", not {shadowing!r}')
+    target_scores = map(stabilise_variance, target_confidences)
+    return np.array([membership_log_odds(levels, member_sums, non_member_sums, each) for each in target_scores])
 
 
 ATTACK = Attack(
-    run=likelihood_ratio,
+    function=likelihood_ratio,
     docs_page="models",
     summary="Infers membership in training data by comparing confidences with shadow models trained with and without "
     "the person.",
-    without_defence="all confidences of a logistic regression with hardly any penalty",
-    with_easy_fix="its confidences rounded to one digit",
-    with_curator="all confidences of a private logistic regression",
+    data=LABELLED,
+    releases=model_releases(
+        (
+            "all confidences of a logistic regression with hardly any penalty",
+            "its confidences rounded to one digit",
+            "all confidences of a private logistic regression",
+        )
+    ),
+    own=user_service,
+    play=_play,
+    settings={"shadowing": choice(get_args(Shadowing)), **MODEL_SETTINGS},
+    default_delta=DELTA,
     comparison={"target": "logistic"},
-    built_in_data="2,000 simulated customers of ten types, with 60 products bought or not",
-    data_files=("location30_mia.parquet",),
-    load=read_locations,
 )

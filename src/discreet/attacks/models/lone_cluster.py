@@ -2,27 +2,25 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from discreet.attacks.defences import CURATOR, EASY, NOTHING, OWN, Defence, DefenceChoice, parse_defence, promised_delta
-from discreet.attacks.models import city_mixtures
-from discreet.attacks.models.city_mixtures import (
-    CHECKINS_FILE,
-    MIN_COMPONENT_SIZE,
-    City,
-    MixtureParameters,
-    load,
-    simulate_city,
+from discreet.attacks.attack import (
+    CURATOR,
+    NOTHING,
+    Attack,
+    AttackResult,
+    DefenceChoice,
+    Game,
+    optional,
+    whole,
 )
+from discreet.attacks.data.city import CITY, City
+from discreet.attacks.models.city_mixtures import MIN_COMPONENT_SIZE, RELEASES, MixtureParameters, user_mixture
 from discreet.attacks.models.plots import LOCATED_KEY, draw_city_map
-from discreet.attacks.progress import track
-from discreet.attacks.registry import Attack
-from discreet.attacks.result import AttackResult, exposure_by_rarity
 from discreet.attacks.scores import ScoreEvidence
-from discreet.attacks.validation import random_generator
-from discreet.kernel.numbers import Number, as_integer, as_positive
+from discreet.kernel.numbers import Number, as_positive
+from discreet.progress import track
 
 PLANTING_RADIUS = 0.5  # km in each direction: how well an attacker who plants rows knows the location in advance
 _MIN_DISTANCE = 0.001  # km; bounds the log-ratio of distances
@@ -102,7 +100,12 @@ class _MixturePlay:
     is_member: np.ndarray
     mixture: MixtureParameters
     planted: PlantedRows
-    expected_rows: float
+    crowd_size: int
+
+    @property
+    def expected_rows(self) -> float:
+        """The number of rows, of which each lone person contributes one by a coin."""
+        return self.crowd_size + len(self.planted.rows) * (self.planted.rows_per_person + 0.5)
 
 
 def lone_cluster(  # noqa: PLR0913 - all but the first by name only
@@ -134,49 +137,41 @@ def lone_cluster(  # noqa: PLR0913 - all but the first by name only
     >>> lone_cluster(random_state=0, defence="easy", planted=0).details["located"]
     0.0
     """
-    rng = random_generator(random_state)
-    known_city = simulate_city(random_state=random_state) if data is None else _checked_city(data)
-    parsed_defence = parse_defence(defence, epsilon)
-    exact_delta = promised_delta(parsed_defence, delta, "1e-6")
-    rows_per_person = _planted_count(planted, parsed_defence)
-    checked_radius = _check_sizes(known_city, components, people, radius)
-    all_plays = []
-    for is_member in track(_draw_members(_play_count(plays, parsed_defence), len(known_city.loners), rng), "mixtures"):
-        places, planted_rows = _draw_places(known_city, people, is_member, rows_per_person, rng)
-        seed = int(rng.integers(2**31))
-        mixture = _release_mixture(parsed_defence, places, (components, seed, known_city.side), exact_delta)
-        all_plays.append(
-            _MixturePlay(is_member, mixture, planted_rows, people + len(known_city.loners) * (rows_per_person + 0.5))
+    return ATTACK.run(
+        data,
+        defence,
+        epsilon,
+        random_state,
+        components=components,
+        people=people,
+        planted=planted,
+        radius=radius,
+        plays=plays,
+        delta=delta,
+    )
+
+
+def _play(game: Game) -> AttackResult:
+    city, settings, kind = game.data, game.settings, game.defence.kind
+    _check_sizes(city, settings.components, settings.people, float(settings.radius))
+    rows = settings.planted if settings.planted is not None else 0 if kind == NOTHING else MIN_COMPONENT_SIZE - 1
+    count = settings.plays or (_DEFAULT_PRIVATE_PLAYS if kind == CURATOR else _DEFAULT_PLAYS)
+    plays = []
+    for is_member in track(_draw_members(count, len(city.loners), game.rng), "mixtures"):
+        places, planted = _draw_places(city, settings.people, is_member, rows, game.rng)
+        mixture = game.release(places, int(game.rng.integers(2**31)))
+        plays.append(_MixturePlay(is_member, mixture, planted, settings.people))
+    return _result(game, plays, float(settings.radius))
+
+
+def _check_sizes(city: City, components: int, people: int, radius: float) -> None:
+    if radius >= city.side:
+        raise ValueError(f"radius must be above 0 and below the map's side of {city.side} km, not {radius:g}")
+    if not components <= people <= len(city.crowd):
+        raise ValueError(
+            f"people must be at least {components}, the number of components, and at most {len(city.crowd)}, the size "
+            f"of the crowd, not {people}"
         )
-    return _result(parsed_defence, known_city, all_plays, (checked_radius, people), float(exact_delta))
-
-
-def _checked_city(data: Any) -> City:
-    if not isinstance(data, City):
-        raise TypeError(f"data must be City(crowd, loners, side), not {type(data).__name__}")
-    return data
-
-
-def _check_sizes(city: City, components: int, people: int, radius: Number) -> float:
-    """Return the radius, or raise if it is too large or there are too few people for the mixture."""
-    checked_radius = float(as_positive(radius, "radius"))
-    if checked_radius >= city.side:
-        raise ValueError(f"radius must be above 0 and below the map's side of {city.side} km, not {radius}")
-    if as_integer(people, "people", as_integer(components, "components", 1)) > len(city.crowd):
-        raise ValueError(f"people must be at most {len(city.crowd)}, the size of the crowd, not {people}")
-    return checked_radius
-
-
-def _play_count(plays: int | None, defence: Defence) -> int:
-    if plays is None:
-        return _DEFAULT_PRIVATE_PLAYS if defence.kind == CURATOR else _DEFAULT_PLAYS
-    return as_integer(plays, "plays", 2)
-
-
-def _planted_count(planted: int | None, defence: Defence) -> int:
-    if planted is None:
-        return 0 if defence.kind == NOTHING else MIN_COMPONENT_SIZE - 1
-    return as_integer(planted, "planted", 0)
 
 
 def _draw_members(plays: int, loners: int, rng: np.random.Generator) -> list[np.ndarray]:
@@ -202,81 +197,61 @@ def _draw_places(
     return np.concatenate([crowd, city.loners[is_member], planted.reshape(-1, 2)]), PlantedRows(assumed_places, planted)
 
 
-def _release_mixture(
-    defence: Defence, places: np.ndarray, settings: tuple[int, int, float], delta: Any
-) -> MixtureParameters:
-    components, seed, side = settings
-    if defence.kind == CURATOR:
-        return city_mixtures.private_mixture(places, components, side, defence.curator_epsilon, delta)
-    if defence.kind == OWN and defence.user_function is not None:
-        return city_mixtures.user_mixture(defence.user_function, places)
-    mixture = city_mixtures.exact_mixture(places, components, seed)
-    return city_mixtures.drop_small_components(mixture, len(places)) if defence.kind == EASY else mixture
-
-
-def _result(
-    defence: Defence, city: City, plays: list[_MixturePlay], sizes: tuple[float, int], delta: float
-) -> AttackResult:
-    radius, people = sizes
+def _result(game: Game, plays: list[_MixturePlay], radius: float) -> AttackResult:
+    city = game.data
     is_member, rows = np.array([play.is_member for play in plays]), plays[0].planted.rows_per_person
-    guessed_places = [guess_places(play.mixture, play.planted, play.expected_rows) for play in plays]
-    miss_distances = np.array(
-        [[_miss_distance(each, place) for each, place in zip(row, city.loners, strict=True)] for row in guessed_places]
-    )
-    prior_miss_distances = np.array(
-        [np.linalg.norm(play.planted.assumed_places - city.loners, axis=1) for play in plays]
-    )
-    located = miss_distances <= radius
+    misses = np.array([_miss_distances(play, city) for play in plays])
+    assumed = np.array([np.linalg.norm(play.planted.assumed_places - city.loners, axis=1) for play in plays])
+    located, median_miss = misses <= radius, float(np.median(misses[is_member]))
     scores = np.array([membership_scores(play.mixture, play.planted, city.loners) for play in plays])
     mixture_index, member = np.nonzero(is_member)
-    median_miss = float(np.median(miss_distances[is_member]))
-    return AttackResult(
-        attack="lone_cluster",
-        against=defence,
-        metric="of pairs of a lone member and a lone non-member ranked correctly (AUC)",
+    return game.result(
+        "of pairs of a lone member and a lone non-member ranked correctly (AUC)",
         # The same people are members and non-members, drawn independently: membership adds or removes one row.
-        evidence=ScoreEvidence(scores[is_member], scores[~is_member]),
-        details={
+        ScoreEvidence(scores[is_member], scores[~is_member]),
+        {
             LOCATED_KEY: float(located[is_member].mean()),
             "located while not in the data": float(located[~is_member].mean()),
             "located means within, in m": radius * 1000,
             "median error, in km": median_miss if np.isfinite(median_miss) else None,  # None: no guess was made
-            "median error without the release, in km": float(np.median(prior_miss_distances[is_member]))
-            if rows
-            else None,
+            "median error without the release, in km": float(np.median(assumed[is_member])) if rows else None,
             "components shown": float(np.mean([len(play.mixture.weights) for play in plays])),
             "rows planted for each": rows,
-            "people of the crowd": people,
+            "people of the crowd": plays[0].crowd_size,
             "lone people": len(city.loners),
             "mixtures": len(plays),
         },
-        # People far from the nearest other person count as rare; they are hit if they were located.
-        exposure=exposure_by_rarity(
-            city.isolation[member],
-            located[is_member],
-            labels=[
-                f"lone person {person} in mixture {index}" for index, person in zip(mixture_index, member, strict=True)
-            ],
-            rarity_label="distance to others",
-        ),
-        delta=delta,
+        hit=located[is_member],
+        rarity=city.isolation[member],
+        rarity_label="distance to others",
+        labels=[f"lone person {each} in mixture {index}" for index, each in zip(mixture_index, member, strict=True)],
         draw=partial(draw_city_map, city=city, mixture=plays[0].mixture, is_member=is_member[0], is_located=located[0]),
     )
 
 
-def _miss_distance(guessed_places: np.ndarray, place: np.ndarray) -> float:
-    """Return the distance to the nearest guess, in kilometres; infinity without a guess."""
-    return float(np.linalg.norm(guessed_places - place, axis=1).min()) if len(guessed_places) else float("inf")
+def _miss_distances(play: _MixturePlay, city: City) -> list[float]:
+    """Return each lone person's distance to the nearest guess, in kilometres; infinity without a guess."""
+    guesses = guess_places(play.mixture, play.planted, play.expected_rows)
+    return [
+        float(np.linalg.norm(each - place, axis=1).min()) if len(each) else float("inf")
+        for each, place in zip(guesses, city.loners, strict=True)
+    ]
 
 
 ATTACK = Attack(
-    run=lone_cluster,
+    function=lone_cluster,
     docs_page="clusters",
     summary="Infers whether a lone person is in the data, and where, from a Gaussian mixture fitted to all locations.",
-    without_defence="weights, means and covariances from scikit-learn",
-    with_easy_fix="only components of at least five people; the attacker plants four rows around each lone person",
-    with_curator="a private Gaussian mixture; the attacker plants four rows around each lone person",
-    built_in_data="a simulated city with 300 people and up to 12 lone people",
-    data_files=(CHECKINS_FILE,),
-    load=load,
+    data=CITY,
+    releases=RELEASES,
+    own=user_mixture,
+    play=_play,
+    settings={
+        "components": whole(1),
+        "people": whole(1),
+        "planted": optional(whole(0)),
+        "radius": as_positive,
+        "plays": optional(whole(2)),
+    },
+    default_delta="1e-6",
 )

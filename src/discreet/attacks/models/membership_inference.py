@@ -1,4 +1,4 @@
-"""The membership inference game: draw members at random, train models, and turn scores into a result."""
+"""The membership inference game: draw members at random, train models, and turn scores into an outcome."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,19 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from discreet.attacks.models.labelled_data import LabelledData, rarity_within_class
-from discreet.attacks.models.target_models import ModelSpec, QueryService, serve_model
-from discreet.attacks.progress import track
-from discreet.attacks.result import (
-    ACCURACY_ON_MEMBERS,
-    ACCURACY_ON_NON_MEMBERS,
-    MODEL,
-    AttackResult,
-    ExposureByRarity,
-    exposure_by_rarity,
-)
+from discreet.attacks.attack import AttackResult, Game
+from discreet.attacks.data.labelled_data import LabelledData, rarity_within_class
+from discreet.attacks.models.target_models import QueryService, model_name
+from discreet.attacks.result import ACCURACY_ON_MEMBERS, ACCURACY_ON_NON_MEMBERS, MODEL
 from discreet.attacks.scores import ScoreEvidence
-from discreet.kernel.numbers import as_integer
+from discreet.progress import track
 
 MIN_PEOPLE = 80  # fewer people do not give models worth attacking
 
@@ -52,25 +45,19 @@ def draw_members(people: int, models: int, rng: np.random.Generator) -> np.ndarr
     return rng.random((models, people)) < 0.5
 
 
-def train_models(
-    spec: ModelSpec, people: LabelledData, is_member: np.ndarray, rng: np.random.Generator
-) -> TrainedModels:
-    """Train one model on the members of each row of `is_member`."""
-    seeds = rng.integers(2**31, size=len(is_member))
-    jobs = list(zip(is_member, seeds.tolist(), strict=True))
+def train_models(game: Game, people: LabelledData, count: int) -> TrainedModels:
+    """Train models on random members; each is what the defence releases."""
+    is_member = draw_members(len(people), count, game.rng)
+    jobs = list(zip(is_member, game.rng.integers(2**31, size=count).tolist(), strict=True))
     return TrainedModels(
-        is_member, [serve_model(spec, people.subset(chosen), seed) for chosen, seed in track(jobs, "models")]
+        is_member, [game.release(people.subset(chosen), seed) for chosen, seed in track(jobs, "models")]
     )
 
 
-def check_game(people: LabelledData, targets: int, shadows: int, min_people: int = MIN_PEOPLE) -> None:
-    """Raise if there are too few people, models under attack, or shadow models."""
-    as_integer(targets, "targets", 1)
-    as_integer(shadows, "shadows", 2)
-    if not isinstance(people, LabelledData):
-        raise TypeError(f"data must be LabelledData(X, y), not {type(people).__name__}")
-    if len(people) < min_people:
-        raise ValueError(f"data must have at least {min_people} people, not {len(people)}")
+def check_people(people: LabelledData) -> None:
+    """Raise if there are too few people or classes."""
+    if len(people) < MIN_PEOPLE:
+        raise ValueError(f"data must have at least {MIN_PEOPLE} people, not {len(people)}")
     if (people.y == people.y[0]).all():
         raise ValueError("data must have at least two classes")
 
@@ -94,55 +81,42 @@ def own_confidence(confidences: np.ndarray, y: np.ndarray) -> np.ndarray:
 _FALSE_POSITIVE_RATE = 0.01  # at which a member counts as found in the exposure by rarity
 
 
-@dataclass(frozen=True)
-class MembershipGame:
-    """The candidates, the members of each model under attack, and the models' confidences."""
-
-    people: LabelledData
-    is_member: np.ndarray  # models × people
-    confidences: np.ndarray  # models × people × classes
-
-
 def membership_result(
-    name: str, spec: ModelSpec, game: MembershipGame, scores: np.ndarray, details: Mapping[str, Any]
+    game: Game, people: LabelledData, models: TrainedModels, confidences: np.ndarray, scores: np.ndarray
 ) -> AttackResult:
-    """Return the result of membership scores, models × people."""
-    is_member = game.is_member
+    """Return what membership scores of these people show, models × people."""
+    is_member = models.is_member
     evidence = ScoreEvidence(scores[is_member], scores[~is_member])
-    curve = evidence.curve
-    all_details = {
-        "TPR at 1 % FPR": curve.tpr_at(0.01),
-        "TPR at 0.1 % FPR": curve.tpr_at(0.001),
-        MODEL: spec.model_name,
-        **accuracies(game),
-        **details,
-    }
-    return AttackResult(
-        attack=name,
-        against=spec.defence,
-        metric="of member/non-member pairs ranked correctly (AUC)",
-        evidence=evidence,
-        details=all_details,
-        exposure=_member_exposure(game.people, is_member, scores),
-        delta=float(spec.delta),
-    )
-
-
-def accuracies(game: MembershipGame) -> dict[str, float]:
-    """Return the accuracy of the models on members and on non-members."""
-    is_right = game.confidences.argmax(axis=2) == game.people.y
-    return {
-        ACCURACY_ON_MEMBERS: float(is_right[game.is_member].mean()),
-        ACCURACY_ON_NON_MEMBERS: float(is_right[~game.is_member].mean()),
-    }
-
-
-def _member_exposure(people: LabelledData, is_member: np.ndarray, scores: np.ndarray) -> ExposureByRarity:
-    """Return which members are found at a false positive rate of 1 %, by rarity."""
-    non_member_scores = np.sort(scores[~is_member])
+    non_member_scores = np.sort(evidence.non_members)
     threshold = non_member_scores[non_member_scores.size - 1 - int(_FALSE_POSITIVE_RATE * non_member_scores.size)]
-    rarity = np.broadcast_to(rarity_within_class(people), is_member.shape)[is_member]
-    labels = [f"person {person} in model {model}" for model, person in zip(*np.nonzero(is_member), strict=True)]
-    return exposure_by_rarity(
-        rarity, scores[is_member] > threshold, labels=labels, rarity_label="distance from their class"
+    return game.result(
+        "of member/non-member pairs ranked correctly (AUC)",
+        evidence,
+        {
+            "TPR at 1 % FPR": evidence.curve.tpr_at(0.01),
+            "TPR at 0.1 % FPR": evidence.curve.tpr_at(0.001),
+            MODEL: model_name(game),
+            **accuracies(people, is_member, confidences),
+            "people in each game": len(people),
+            "models attacked": game.settings.targets,
+            "shadow models": game.settings.shadows,
+        },
+        hit=evidence.members > threshold,
+        rarity=np.broadcast_to(rarity_within_class(people), is_member.shape)[is_member],
+        rarity_label="distance from their class",
+        labels=member_labels(is_member),
     )
+
+
+def member_labels(is_member: np.ndarray) -> list[str]:
+    """Return the label of each member of each model, models × people."""
+    return [f"person {person} in model {model}" for model, person in zip(*np.nonzero(is_member), strict=True)]
+
+
+def accuracies(people: LabelledData, is_member: np.ndarray, confidences: np.ndarray) -> Mapping[str, Any]:
+    """Return the accuracy of the models on members and on non-members."""
+    is_right = confidences.argmax(axis=2) == people.y
+    return {
+        ACCURACY_ON_MEMBERS: float(is_right[is_member].mean()),
+        ACCURACY_ON_NON_MEMBERS: float(is_right[~is_member].mean()),
+    }

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from discreet.attacks.models.labelled_data import LabelledData, simulate_purchases
+from discreet.attacks.data.labelled_data import LabelledData, simulate_purchases
 from discreet.attacks.models.likelihood_ratio import likelihood_ratio
-from discreet.attacks.models.target_models import TARGET_KINDS, TargetKind, fit_non_private
-from discreet.attacks.progress import track
+from discreet.attacks.models.target_models import MODEL_NAMES, TargetKind, fit_non_private
 from discreet.attacks.result import ACCURACY_ON_MEMBERS, ACCURACY_ON_NON_MEMBERS, AttackResult
 from discreet.attacks.validation import random_generator
 from discreet.kernel.numbers import Number, as_fraction, as_positive
+from discreet.progress import track
 
 PRIVATE = "private"
 # The depth of forests, the penalty of networks and C of logistic regressions, in order of increasing overfitting.
@@ -126,8 +126,8 @@ def overfitting(  # noqa: PLR0913 - each is a setting of the game
 
 
 def _checked_strength(kind: str, strength: Any) -> float:
-    if kind not in TARGET_KINDS:
-        raise ValueError(f"strengths: {kind!r} is not one of {', '.join(TARGET_KINDS)}")
+    if kind not in MODEL_NAMES:
+        raise ValueError(f"strengths: {kind!r} is not one of {', '.join(MODEL_NAMES)}")
     return float(as_positive(strength, f"strengths of {kind}"))
 
 

@@ -1,15 +1,14 @@
 """Figures of attacks on models: members beside non-members, maps, and recovered images."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet.attacks.data.city import City
 from discreet.attacks.evidence import EventEvidence
-from discreet.attacks.models.city_mixtures import City, MixtureParameters
-from discreet.attacks.plots import defence_label
-from discreet.attacks.result import AttackResult, percent
+from discreet.attacks.models.city_mixtures import MixtureParameters
 from discreet.plotting import (
     BLUE,
     GREY,
@@ -48,23 +47,6 @@ def draw_member_rates(axes: Any, *, evidence_by_defence: Mapping[str, EventEvide
     axes.set_xticks(places, [name.replace(", epsilon", "\nepsilon") for name in evidence_by_defence], fontsize=7)
 
 
-def member_rates_figure(results_by_title: Mapping[str, Sequence[Any]]) -> Any:
-    """Draw members beside non-members for several models, one panel for each by its title."""
-    figure, axes = panels(len(results_by_title), sharey=True)
-    with style():
-        for axis, (title, results) in zip(axes, results_by_title.items(), strict=True):
-            evidence_by_defence = {str(result.against): result.evidence for result in results}
-            draw_member_rates(axis, evidence_by_defence=evidence_by_defence, guessing=results[0].baseline)
-            gaps = [evidence.members.value - evidence.non_members.value for evidence in evidence_by_defence.values()]
-            axis.set_title(f"{title}: gaps up to {100 * max(gaps):.0f} points")
-        axes[0].set_ylabel("genotypes inferred (95 % interval)")
-        for axis in axes[1:]:
-            axis.set_ylabel("")
-        add_legend(figure, axes[:1])
-        set_title(figure, "A fact about everybody is inferred for non-members as well; only memorisation is a leak")
-    return figure
-
-
 LOCATED_KEY = "located"  # the key in a result's details: the share of members who were located
 _CROWD_COLOUR = "#b8bdc6"
 _MAX_CROWD_SHOWN = 400  # keeps the figure small
@@ -92,27 +74,6 @@ def draw_city_map(
     axes.set(xlim=ends, ylim=ends, aspect="equal", xlabel="km", ylabel="km")
 
 
-def city_maps_figure(results: Sequence[AttackResult]) -> Any:
-    """Draw the maps of several results side by side, each with the share of located people."""
-    if any(result.draw is None for result in results):
-        raise ValueError("results must be results of lone_cluster: only they have a map")
-    figure, axes = panels(min(len(results), 2), -(-len(results) // 2), height=3.4)
-    with style():
-        for axis, result in zip(axes, results, strict=False):
-            if result.draw is not None:
-                result.draw(axis)
-            crowd, share = result.details["people of the crowd"], percent(result.details[LOCATED_KEY])
-            axis.set_title(f"{defence_label(result)}, {crowd:,} people:\n{share} located")
-        for axis in axes[len(results) :]:
-            axis.set_axis_off()
-        add_legend(figure, axes[:1], columns=3)
-        shares = [
-            f"{percent(each.details[LOCATED_KEY])} with {defence_label(each)}" for each in (results[0], results[-1])
-        ]
-        set_title(figure, f"Lone people located from the released mixture: {', '.join(shares)}")
-    return figure
-
-
 @dataclass(frozen=True)
 class ImageMosaic:
     """Labelled rows of square images, drawn one above the other.
@@ -137,25 +98,6 @@ class ImageMosaic:
     def tiled_image(self) -> np.ndarray:
         """Return one image that contains all images, with gaps between them."""
         return np.concatenate([_image_strip(images) for images in self.rows.values()])
-
-
-def mosaic_by_defence(results: Sequence[Any]) -> ImageMosaic:
-    """Return the true images above the images recovered against each defence."""
-    first = results[0].draw.rows
-    real = list(first)[-1]
-    recovered = {str(result.against): next(iter(result.draw.rows.values())) for result in results}
-    return ImageMosaic({real: first[real], **recovered})
-
-
-def mosaics_figure(results_by_title: Mapping[str, Sequence[Any]]) -> Any:
-    """Draw the images that one attack recovered, one panel per title."""
-    figure, axes = panels(1, len(results_by_title), height=2.7)
-    with style():
-        for each, (title, results) in zip(axes, results_by_title.items(), strict=True):
-            mosaic_by_defence(results)(each)
-            each.set_title(title)
-        set_title(figure, "Images recovered from a classifier: privacy hides the look of a person, not that of a class")
-    return figure
 
 
 def _image_strip(images: np.ndarray) -> np.ndarray:

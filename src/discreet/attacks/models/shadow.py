@@ -1,30 +1,30 @@
 """Membership inference by an attack model that is trained on shadow models (Shokri et al. 2017)."""
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
-from discreet.attacks.defences import DefenceChoice
-from discreet.attacks.models.labelled_data import LabelledData, read_locations, simulate_purchases
+from discreet.attacks.attack import Attack, AttackResult, DefenceChoice, Game, Number, choice
+from discreet.attacks.data.labelled_data import LABELLED, LabelledData
+from discreet.attacks.models.adapters import EasyFix
 from discreet.attacks.models.membership_inference import (
-    MembershipGame,
     TrainedModels,
-    check_game,
-    draw_members,
+    check_people,
     membership_result,
     own_confidence,
     split_in_halves,
     train_models,
 )
-from discreet.attacks.models.target_models import EasyFix, TargetKind, model_spec
-from discreet.attacks.registry import Attack
-from discreet.attacks.result import AttackResult
-from discreet.attacks.validation import random_generator
-from discreet.kernel.numbers import Number
+from discreet.attacks.models.target_models import (
+    DELTA,
+    MODEL_SETTINGS,
+    TargetKind,
+    model_releases,
+    user_service,
+)
 
 AttackModelKind = Literal["network", "forest", "logistic"]
-ATTACK_MODEL_KINDS: tuple[AttackModelKind, ...] = ("network", "forest", "logistic")
 
 
 def shadow(  # noqa: PLR0913 - each is a setting of the game
@@ -57,27 +57,31 @@ def shadow(  # noqa: PLR0913 - each is a setting of the game
     >>> result.success > 0.85, result.baseline
     (True, 0.5)
     """
-    if attacker not in ATTACK_MODEL_KINDS:
-        raise ValueError(f"attacker must be one of {', '.join(ATTACK_MODEL_KINDS)}, not {attacker!r}")
-    rng = random_generator(random_state)
-    people = simulate_purchases(int(rng.integers(2**31)), people=2000) if data is None else data
-    check_game(people, targets, shadows)
-    spec = model_spec(defence, epsilon, target, fix, delta)
-    candidates, others = (people.subset(half) for half in split_in_halves(people, rng))
-    target_models = train_models(spec, candidates, draw_members(len(candidates), targets, rng), rng)
-    shadow_models = train_models(spec, others, draw_members(len(others), shadows, rng), rng)
-    attack_model = train_attack_model(attacker, shadow_models, others, int(rng.integers(2**31)))
-    target_confidences = target_models.confidences(candidates.X)
-    scores = attack_scores(attack_model, target_confidences, candidates.y)
-    details = {"people in each game": len(candidates), "models attacked": targets, "shadow models": shadows}
-    return membership_result(
-        "shadow", spec, MembershipGame(candidates, target_models.is_member, target_confidences), scores, details
+    return ATTACK.run(
+        data,
+        defence,
+        epsilon,
+        random_state,
+        attacker=attacker,
+        target=target,
+        fix=fix,
+        substitute="logistic",
+        delta=delta,
+        shadows=shadows,
+        targets=targets,
     )
 
 
-def attack_scores(attack_model: Any, target_confidences: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return the membership scores of the attack model, targets × people."""
-    return np.array([attack_model.predict_proba(attack_features(each, y))[:, 1] for each in target_confidences])
+def _play(game: Game) -> AttackResult:
+    check_people(game.data)
+    candidates, others = (game.data.subset(half) for half in split_in_halves(game.data, game.rng))
+    target_models = train_models(game, candidates, game.settings.targets)
+    shadow_models = train_models(game, others, game.settings.shadows)
+    attack_model = train_attack_model(game.settings.attacker, shadow_models, others, int(game.rng.integers(2**31)))
+    confidences = target_models.confidences(candidates.X)
+    features = (attack_features(each, candidates.y) for each in confidences)
+    scores = np.array([attack_model.predict_proba(each)[:, 1] for each in features])
+    return membership_result(game, candidates, target_models, confidences, scores)
 
 
 def train_attack_model(kind: AttackModelKind, shadow_models: TrainedModels, people: LabelledData, seed: int) -> Any:
@@ -114,14 +118,20 @@ def attack_features(confidences: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 ATTACK = Attack(
-    run=shadow,
+    function=shadow,
     docs_page="models",
     summary="Infers membership in training data with a network that was trained on shadow models.",
-    without_defence="all confidences of a logistic regression with hardly any penalty",
-    with_easy_fix="only the label that it predicts",
-    with_curator="all confidences of a private logistic regression",
+    data=LABELLED,
+    releases=model_releases(
+        (
+            "all confidences of a logistic regression with hardly any penalty",
+            "only the label that it predicts",
+            "all confidences of a private logistic regression",
+        )
+    ),
+    own=user_service,
+    play=_play,
+    settings={"attacker": choice(get_args(AttackModelKind)), **MODEL_SETTINGS},
+    default_delta=DELTA,
     comparison={"target": "logistic"},
-    built_in_data="2,000 simulated customers of ten types, with 60 products bought or not",
-    data_files=("location30_mia.parquet",),
-    load=read_locations,
 )

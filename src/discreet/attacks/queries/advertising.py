@@ -1,33 +1,28 @@
 """The advertising attack: a secret attribute inferred from the report of an advertisement aimed at one person."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from discreet.attacks.defences import CURATOR, EASY, OWN, Defence, DefenceChoice, parse_defence
-from discreet.attacks.queries.attack_targets import (
-    FILES,
-    METRIC,
-    AttackTargets,
-    Population,
-    draw_success_by_answer_count,
-    draw_targets,
-    guess_evidence,
-    guess_secrets,
-    load,
-    simulate_town,
-    success_by_answer_count,
-    target_details,
-    target_exposure,
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackResult,
+    DefenceChoice,
+    DefenceRelease,
+    Game,
+    Number,
+    choice,
+    whole,
 )
-from discreet.attacks.registry import Attack
-from discreet.attacks.result import AttackResult
-from discreet.attacks.tables.table_releases import private_counts
-from discreet.attacks.validation import array_with_gaps, random_generator
-from discreet.kernel.numbers import Number, as_integer
+from discreet.attacks.data.population import POPULATION, Population
+from discreet.attacks.private_answers import private_counts
+from discreet.attacks.queries.attack_targets import AttackTargets, draw_targets, result_by_answer_count
+from discreet.attacks.validation import finite_array
 
 ReportKind = Literal["impressions", "clicks"]
 # The probability that somebody in the audience sees the advertisement in one campaign, or clicks on it.
@@ -41,6 +36,10 @@ class _Delivery:
     impressions: np.ndarray
     clicks: np.ndarray
     reached: np.ndarray  # people per target who saw, or clicked on, at least one advertisement
+
+    def counted(self, report: ReportKind) -> np.ndarray:
+        """Return what the report counts."""
+        return self.impressions if report == "impressions" else self.clicks
 
 
 def advertising(  # noqa: PLR0913 - the common arguments and four settings
@@ -69,35 +68,29 @@ def advertising(  # noqa: PLR0913 - the common arguments and four settings
     >>> advertising(defence="curator", epsilon="1/10", random_state=0).success < 0.65
     True
     """
-    if report not in RATES:
-        raise ValueError(f"report must be one of {', '.join(RATES)}, not {report!r}")
-    parsed_defence, rng = parse_defence(defence, epsilon), random_generator(random_state)
-    drawn = draw_targets(simulate_town(rng) if data is None else data, targets, rng)
-    min_audience = as_integer(smallest, "smallest", 1)
-    audience = drawn.secret_holders
-    delivery = _deliver(audience, as_integer(campaigns, "campaigns", 1), report, rng)
-    estimates = _estimates(parsed_defence, delivery, report)
-    is_right = guess_secrets(estimates[campaigns], drawn.class_sizes) == drawn.secret_bits
-    is_refused = audience < min_audience if parsed_defence.kind == EASY else np.zeros(audience.size, bool)
-    return AttackResult(
-        attack="advertising",
-        against=parsed_defence,
-        metric=METRIC,
-        evidence=guess_evidence(drawn, is_right),
-        details={
-            **target_details(drawn, is_right),
-            "campaigns for each target": campaigns,
-            "campaigns refused without the advertiser's own accounts": float(is_refused.mean()),
-            **_not_prevented(drawn, delivery),
-        },
-        exposure=target_exposure(drawn, is_right),
-        draw=partial(
-            draw_success_by_answer_count,
-            success=success_by_answer_count(estimates, drawn),
-            defence=parsed_defence,
-            xlabel="campaigns for each target",
-        ),
+    return ATTACK.run(
+        data,
+        defence,
+        epsilon,
+        random_state,
+        report=report,
+        targets=targets,
+        campaigns=campaigns,
+        smallest=smallest,
     )
+
+
+def _play(game: Game) -> AttackResult:
+    targets = draw_targets(game.data, game.settings.targets, game.rng)
+    audience = targets.secret_holders
+    delivery = _deliver(audience, game.settings.campaigns, game.settings.report, game.rng)
+    is_refused = (game.defence.kind == EASY) & (audience < game.settings.smallest)
+    details = {
+        "campaigns for each target": game.settings.campaigns,
+        "campaigns refused without the advertiser's own accounts": float(is_refused.mean()),
+        **_not_prevented(targets, delivery),
+    }
+    return result_by_answer_count(game, targets, game.release(delivery), details, "campaigns for each target")
 
 
 def _deliver(audience: np.ndarray, campaigns: int, report: ReportKind, rng: np.random.Generator) -> _Delivery:
@@ -110,17 +103,28 @@ def _deliver(audience: np.ndarray, campaigns: int, report: ReportKind, rng: np.r
     return _Delivery(impressions, clicks, np.where(alone, counted.any(axis=1), reached))
 
 
-def _estimates(defence: Defence, delivery: _Delivery, report: ReportKind) -> dict[int, np.ndarray]:
+def _estimates_from_exact(game: Game, delivery: _Delivery) -> dict[int, np.ndarray]:
+    return _estimates(game, delivery.counted(game.settings.report).astype(float), is_exact=True)
+
+
+def _estimates_from_user(game: Game, delivery: _Delivery) -> dict[int, np.ndarray]:
+    counts = delivery.counted(game.settings.report)
+    return _estimates(
+        game, finite_array(game.ask_user(counts.copy()), counts.shape, "the defence", may_withhold=True), is_exact=False
+    )
+
+
+def _private_estimates(game: Game, delivery: _Delivery) -> dict[int, np.ndarray]:
+    """Return one report on all campaigns together: more reports would share the same epsilon."""
+    campaigns = game.settings.campaigns
+    reached = private_counts(delivery.reached[:, None], game.epsilon)[:, 0]
+    return {campaigns: np.asarray(reached / (1 - (1 - RATES[game.settings.report]) ** campaigns), float)}
+
+
+def _estimates(game: Game, reports: np.ndarray, *, is_exact: bool) -> dict[int, np.ndarray]:
     """Return the estimated number of people with the secret in each audience, by the number of campaigns."""
-    counts = delivery.impressions if report == "impressions" else delivery.clicks
-    campaigns = counts.shape[1]
-    if defence.kind == CURATOR:  # one report on all campaigns together: more reports would share the same epsilon
-        reached = private_counts(delivery.reached[:, None], defence.curator_epsilon)[:, 0]
-        return {campaigns: np.asarray(reached / (1 - (1 - RATES[report]) ** campaigns), float)}
-    is_own = defence.kind == OWN and defence.user_function is not None
-    reports = _user_reports(defence, counts) if is_own else counts.astype(float)
-    numbers = np.unique(np.geomspace(1, campaigns, 8).astype(int)).tolist()
-    return {number: _estimate_holders(reports[:, :number], RATES[report], is_exact=not is_own) for number in numbers}
+    rate, numbers = RATES[game.settings.report], np.unique(np.geomspace(1, reports.shape[1], 8).astype(int)).tolist()
+    return {number: _estimate_holders(reports[:, :number], rate, is_exact=is_exact) for number in numbers}
 
 
 def _estimate_holders(reports: np.ndarray, rate: float, *, is_exact: bool) -> np.ndarray:
@@ -129,11 +133,6 @@ def _estimate_holders(reports: np.ndarray, rate: float, *, is_exact: bool) -> np
     total = np.nansum(reports, axis=1)
     estimate = total / (answered * rate)
     return np.asarray(np.maximum(estimate, total > 0) if is_exact else estimate)
-
-
-def _user_reports(defence: Defence, counts: np.ndarray) -> np.ndarray:
-    returned = defence.user_function(counts.copy()) if defence.user_function is not None else None
-    return array_with_gaps(returned, counts.shape, "the defence")
 
 
 def _not_prevented(targets: AttackTargets, delivery: _Delivery) -> dict[str, float]:
@@ -152,13 +151,19 @@ def _not_prevented(targets: AttackTargets, delivery: _Delivery) -> dict[str, flo
 
 
 ATTACK = Attack(
-    run=advertising,
+    function=advertising,
     docs_page="queries",
     summary="Books an advertisement for one person with a certain attribute, and reads in its report who was reached.",
-    without_defence="non-private numbers of impressions or clicks",
-    with_easy_fix="the same, but only for audiences of at least 20; the advertiser adds 20 accounts of their own",
-    with_curator="a private number of the people reached",
-    built_in_data="a simulated social network of 500 people",
-    data_files=FILES,
-    load=load,
+    data=replace(POPULATION, built_in="a simulated social network of 500 people"),
+    releases={
+        NOTHING: DefenceRelease("non-private numbers of impressions or clicks", _estimates_from_exact),
+        EASY: DefenceRelease(
+            "the same, but only for audiences of at least 20; the advertiser adds 20 accounts of their own",
+            _estimates_from_exact,
+        ),
+        CURATOR: DefenceRelease("a private number of the people reached", _private_estimates),
+    },
+    own=_estimates_from_user,
+    play=_play,
+    settings={"report": choice(RATES), "targets": whole(1), "campaigns": whole(1), "smallest": whole(1)},
 )

@@ -1,62 +1,18 @@
-"""People with a secret bit, the targets among them, and inference of their secrets from noisy counts."""
+"""The targets of attacks by queries: people whose secret is a coin, inferred from noisy counts about them."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from discreet.attacks.attack import AttackResult, Game, GuessEvidence
+from discreet.attacks.data.population import Population
 from discreet.attacks.defences import Defence, epsilon_text
-from discreet.attacks.evidence import GuessEvidence
-from discreet.attacks.result import ExposureByRarity, exposure_by_rarity
-from discreet.attacks.validation import arrow_table, data_file
-from discreet.kernel.numbers import as_integer
 
-_FILE = "pums_ca_1000.parquet"
-
-
-@dataclass(frozen=True)
-class Population:
-    """A table with one row per person, the columns that the attacker knows, and a secret column of 0 and 1.
-
-    The table is an Arrow, pandas or polars table, or a dict of columns. `amount` may name a column of numbers from 0 to
-    `max_amount`, such as salaries, for queries about sums.
-
-    >>> people = Population({"age": [30, 31, 31], "ill": [0, 1, 1]}, known=("age",), secret="ill")
-    >>> people.class_sizes.tolist()
-    [1, 2, 2]
-    """
-
-    table: Any
-    known: tuple[str, ...]
-    secret: str
-    amount: str | None = None
-    max_amount: int = 0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "table", arrow_table(self.table, "table"))
-        object.__setattr__(self, "known", _column_names(self.known))
-        _check_columns(self)
-        _check_values(self)
-
-    @property
-    def queried_columns(self) -> tuple[str, ...]:
-        """All columns used in queries."""
-        return (*self.known, self.secret, *([] if self.amount is None else [self.amount]))
-
-    @cached_property
-    def class_index(self) -> np.ndarray:
-        """For each person, the number of their class: people with the same known values."""
-        codes = np.stack([np.unique(self.table[name].to_numpy(), return_inverse=True)[1] for name in self.known])
-        return np.unique(codes, axis=1, return_inverse=True)[1].ravel()
-
-    @cached_property
-    def class_sizes(self) -> np.ndarray:
-        """For each person, the number of people with the same known values, themselves included."""
-        return np.asarray(np.bincount(self.class_index)[self.class_index])
+METRIC = "of unique people's secrets inferred"
 
 
 @dataclass(frozen=True)
@@ -90,28 +46,14 @@ class AttackTargets:
         return np.asarray(holders[self.people.class_index[self.rows]].astype(np.int64))
 
 
-def require_population(people: Any) -> Population:
-    """Return the people, or raise if they are no `Population`.
-
-    >>> require_population([1, 2])
-    Traceback (most recent call last):
-        ...
-    TypeError: data must be Population(table, known, secret), not list
-    """
-    if not isinstance(people, Population):
-        raise TypeError(f"data must be Population(table, known, secret), not {type(people).__name__}")
-    return people
-
-
-def draw_targets(people: Any, targets: int, rng: np.random.Generator) -> AttackTargets:
+def draw_targets(people: Population, targets: int, rng: np.random.Generator) -> AttackTargets:
     """Draw at most `targets` people at random, and replace the secret of each by a random bit.
 
     >>> people = Population({"age": [30, 31], "ill": [0, 1]}, known=("age",), secret="ill")
     >>> draw_targets(people, 10, np.random.default_rng(0)).rows.size
     2
     """
-    size = require_population(people).table.num_rows
-    rows = np.sort(rng.permutation(size)[: as_integer(targets, "targets", 1)])
+    rows = np.sort(rng.permutation(people.table.num_rows)[:targets])
     if not (people.class_sizes[rows] == 1).any():
         raise ValueError("known: no target is unique in these columns. Name more columns, or draw more targets.")
     secret_bits = rng.integers(0, 2, rows.size)
@@ -119,89 +61,7 @@ def draw_targets(people: Any, targets: int, rng: np.random.Generator) -> AttackT
     secrets[rows] = secret_bits
     index = people.table.column_names.index(people.secret)
     table = people.table.set_column(index, people.secret, pa.array(secrets))
-    drawn = Population(table, people.known, people.secret, people.amount, people.max_amount)
-    return AttackTargets(drawn, rows, secret_bits.astype(bool))
-
-
-def simulate_town(rng: np.random.Generator, size: int = 500) -> Population:
-    """Simulate a town: age, sex and postcode, which neighbours know, a salary, and an illness.
-
-    >>> town = simulate_town(np.random.default_rng(0))
-    >>> town.table.column_names, float((town.class_sizes == 1).mean())
-    (['age', 'sex', 'postcode', 'salary', 'ill'], 0.804)
-    """
-    ages = np.clip(np.round(18 + rng.gamma(2.5, 12, size)), 18, 99)  # few are old
-    table = {
-        "age": ages.astype(np.int64),
-        "sex": rng.choice(["f", "m"], size),
-        "postcode": rng.integers(1001, 1021, size),
-        "salary": np.clip(np.round(rng.lognormal(10.4, 0.6, size) / 100) * 100, 0, 200_000).astype(np.int64),
-        "ill": rng.integers(0, 2, size),
-    }
-    return Population(table, ("age", "sex", "postcode"), "ill", amount="salary", max_amount=200_000)
-
-
-def _column_names(known: Any) -> tuple[str, ...]:
-    if not isinstance(known, Iterable):
-        raise TypeError(f'known must be column names, such as ("age", "sex"), not {type(known).__name__}')
-    return (known,) if isinstance(known, str) else tuple(known)
-
-
-def _check_columns(people: Population) -> None:
-    columns, queried = people.table.column_names, people.queried_columns
-    if missing := [name for name in queried if name not in columns]:
-        raise ValueError(f"table: there is no column {missing[0]!r}; its columns are {', '.join(columns)}")
-    if not people.known or people.table.num_rows < 2:
-        raise ValueError("known must name at least one column, and the table must have at least two rows")
-    if twice := [name for name in queried if queried.count(name) > 1]:
-        raise ValueError(f"known, secret and amount must be different columns: {twice[0]!r} is named twice")
-    lower = [name.lower() for name in columns]
-    if twins := [name for name in queried if lower.count(name.lower()) > 1]:
-        raise ValueError(f"table: column {twins[0]!r} and another one differ only in case: rename one of them")
-    if odd := [name for name in queried if not name.strip() or len(name) > 200 or not name.isprintable()]:
-        raise ValueError(f"table: rename column {odd[0]!r:.40}: a name must have 1 to 200 printable characters")
-
-
-def _check_values(people: Population) -> None:
-    types = {name: people.table.schema.field(name).type for name in people.queried_columns}
-    if odd := [name for name in people.known if not (_is_numeric(types[name]) or pa.types.is_string(types[name]))]:
-        raise ValueError(f"known: column {odd[0]!r} must be numeric or text")
-    if gaps := [name for name in people.queried_columns if _has_gaps(people.table[name])]:
-        raise ValueError(f"table: column {gaps[0]!r} has missing or infinite values: leave those people out")
-    if not _is_numeric(types[people.secret]) or not np.isin(people.table[people.secret].to_numpy(), (0, 1)).all():
-        raise ValueError(f"secret: column {people.secret!r} must contain only 0 and 1")
-    if people.amount is not None:
-        max_amount = as_integer(people.max_amount, "max_amount", 1)
-        amounts = people.table[people.amount].to_numpy()
-        is_amount = _is_numeric(types[people.amount]) and not pa.types.is_boolean(types[people.amount])
-        if not is_amount or not ((amounts >= 0) & (amounts <= max_amount)).all():
-            raise ValueError(
-                f"amount: column {people.amount!r} must contain numbers from 0 to max_amount ({max_amount})"
-            )
-
-
-def _is_numeric(data_type: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(data_type) or pa.types.is_floating(data_type) or pa.types.is_boolean(data_type))
-
-
-def _has_gaps(column: pa.ChunkedArray) -> bool:
-    if column.null_count:
-        return True
-    return pa.types.is_floating(column.type) and not np.isfinite(column.to_numpy()).all()
-
-
-def load(folder: Path) -> Population:
-    """Read 1,000 people of a census: age, sex, education and race are known, marriage is secret."""
-    import pyarrow.parquet as pq  # noqa: PLC0415 - only for real data
-
-    table = pq.read_table(data_file(folder, _FILE), columns=["age", "sex", "educ", "race", "income", "married"])
-    return Population(table, ("age", "sex", "educ", "race"), "married", amount="income", max_amount=1_000_000)
-
-
-FILES = (_FILE,)
-
-
-METRIC = "of unique people's secrets inferred"
+    return AttackTargets(replace(people, table=table), rows, secret_bits.astype(bool))
 
 
 def guess_secrets(estimates: np.ndarray, class_sizes: np.ndarray) -> np.ndarray:
@@ -211,6 +71,16 @@ def guess_secrets(estimates: np.ndarray, class_sizes: np.ndarray) -> np.ndarray:
     [True, False, False]
     """
     return np.asarray(np.nan_to_num(estimates, nan=0.0) > class_sizes / 2)
+
+
+def secrets_guessed(targets: AttackTargets, estimates: np.ndarray) -> np.ndarray:
+    """Return whose secrets are guessed correctly from estimates of the people with the secret in their class."""
+    return np.asarray(guess_secrets(estimates, targets.class_sizes) == targets.secret_bits)
+
+
+def unique_success(targets: AttackTargets, estimates: np.ndarray) -> float:
+    """Return the share of unique targets whose secrets are guessed correctly from these estimates."""
+    return guess_evidence(targets, secrets_guessed(targets, estimates)).success
 
 
 def most_likely_counts(answers: np.ndarray, class_sizes: np.ndarray) -> np.ndarray:
@@ -245,27 +115,33 @@ def guess_evidence(targets: AttackTargets, is_right: np.ndarray) -> GuessEvidenc
     return GuessEvidence(int(unique_right.sum()), unique_right.size)
 
 
-def target_exposure(targets: AttackTargets, is_right: np.ndarray) -> ExposureByRarity:
-    """Return success by rarity: the fewer people share the known values, the rarer the target."""
-    names = [f"row {row}" for row in targets.rows]
-    return exposure_by_rarity(-targets.class_sizes, is_right, labels=names, rarity_label="small classes")
-
-
-def target_details(targets: AttackTargets, is_right: np.ndarray) -> Mapping[str, Any]:
-    """Return the number of targets, and the success over all of them, unique or not."""
-    return {
+def target_result(game: Game, targets: AttackTargets, is_right: np.ndarray, details: Mapping[str, Any]) -> AttackResult:
+    """Return what guesses about the targets show; the fewer people share the known values, the rarer the target."""
+    counts = {
         "targets": is_right.size,
         "unique targets": int((targets.class_sizes == 1).sum()),
         "inferred among all targets": float(is_right.mean()),
     }
+    return game.result(
+        METRIC,
+        guess_evidence(targets, is_right),
+        {**counts, **details},
+        hit=is_right,
+        rarity=-targets.class_sizes,
+        rarity_label="small classes",
+        labels=[f"row {row}" for row in targets.rows],
+    )
 
 
-def success_by_answer_count(estimates: Mapping[int, np.ndarray], targets: AttackTargets) -> dict[int, float]:
-    """Return the attack's success by the number of answers."""
-    hits = {
-        number: guess_secrets(each, targets.class_sizes) == targets.secret_bits for number, each in estimates.items()
-    }
-    return {number: guess_evidence(targets, hit).success for number, hit in hits.items()}
+def result_by_answer_count(
+    game: Game, targets: AttackTargets, estimates: Mapping[int, np.ndarray], details: Mapping[str, Any], xlabel: str
+) -> AttackResult:
+    """Return what the last of these estimates shows; the details and the picture compare it with fewer answers."""
+    success = {number: unique_success(targets, each) for number, each in estimates.items()}
+    draw = partial(draw_success_by_answer_count, success=success, defence=game.defence, xlabel=xlabel)
+    return replace(
+        target_result(game, targets, secrets_guessed(targets, estimates[max(estimates)]), details), draw=draw
+    )
 
 
 def draw_success_by_answer_count(axes: Any, *, success: Mapping[int, float], defence: Defence, xlabel: str) -> None:

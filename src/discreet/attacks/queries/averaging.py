@@ -1,30 +1,19 @@
 """The averaging attack: the same query many times, until the noise averages out."""
 
-from functools import partial
-
 import numpy as np
 
-from discreet.attacks.defences import DefenceChoice, parse_defence
-from discreet.attacks.queries.attack_targets import (
-    FILES,
-    METRIC,
-    Population,
-    draw_success_by_answer_count,
-    draw_targets,
-    guess_evidence,
-    guess_secrets,
-    load,
-    simulate_town,
-    success_by_answer_count,
-    target_details,
-    target_exposure,
+from discreet.attacks.attack import Attack, AttackResult, DefenceChoice, Game, whole
+from discreet.attacks.data.population import POPULATION, Population
+from discreet.attacks.queries.attack_targets import draw_targets, result_by_answer_count, unique_success
+from discreet.attacks.queries.sql_oracles import add_fresh_noise
+from discreet.attacks.queries.target_queries import (
+    AskTargets,
+    TargetQuery,
+    query_releases,
+    quoted_column,
+    user_oracles,
 )
-from discreet.attacks.queries.sql_oracles import SqlOracle, add_fresh_noise
-from discreet.attacks.queries.target_queries import AskTargets, TargetQuery, oracle_for_targets, quoted_column
-from discreet.attacks.registry import Attack
-from discreet.attacks.result import AttackResult
-from discreet.attacks.validation import random_generator
-from discreet.kernel.numbers import Number, as_integer, as_positive
+from discreet.kernel.numbers import Number, as_positive
 
 _MAX_EQUAL_ANSWERS = 20  # after this many equal answers the attacker stops repeating
 
@@ -49,37 +38,20 @@ def averaging(  # noqa: PLR0913 - the common arguments and three settings
     >>> result.details["inferred after one answer"] < 0.6, result.success
     (True, 1.0)
     """
-    parsed_defence, rng = parse_defence(defence, epsilon), random_generator(random_state)
-    drawn_targets = draw_targets(simulate_town(rng) if data is None else data, targets, rng)
-    max_answers, noise_scale = as_integer(repeats, "repeats", 1), float(as_positive(width, "width"))
+    return ATTACK.run(data, defence, epsilon, random_state, targets=targets, repeats=repeats, width=width)
 
-    def easy_fix(oracle: SqlOracle) -> SqlOracle:
-        return add_fresh_noise(oracle, noise_scale, rng)
 
-    with oracle_for_targets(parsed_defence, drawn_targets, easy_fix=easy_fix) as ask:
-        means, distinct_answers = average_answers(
-            ask,
-            TargetQuery("COUNT(*)", f"{quoted_column(drawn_targets.people.secret)} = 1 AND {{target}}"),
-            max_answers,
-        )
-    is_right = guess_secrets(means[max(means)], drawn_targets.class_sizes) == drawn_targets.secret_bits
-    success_by_count = success_by_answer_count(means, drawn_targets)
-    return AttackResult(
-        attack="averaging",
-        against=parsed_defence,
-        metric=METRIC,
-        evidence=guess_evidence(drawn_targets, is_right),
-        details={
-            **target_details(drawn_targets, is_right),
-            "answers": max(means),
-            "distinct answers": distinct_answers,
-            "inferred after one answer": success_by_count[1],
-        },
-        exposure=target_exposure(drawn_targets, is_right),
-        draw=partial(
-            draw_success_by_answer_count, success=success_by_count, defence=parsed_defence, xlabel="answers averaged"
-        ),
-    )
+def _play(game: Game) -> AttackResult:
+    targets = draw_targets(game.data, game.settings.targets, game.rng)
+    with game.release(targets) as ask:
+        query = TargetQuery("COUNT(*)", f"{quoted_column(targets.people.secret)} = 1 AND {{target}}")
+        means, distinct_answers = average_answers(ask, query, game.settings.repeats)
+    details = {
+        "answers": max(means),
+        "distinct answers": distinct_answers,
+        "inferred after one answer": unique_success(targets, means[1]),
+    }
+    return result_by_answer_count(game, targets, means, details, "answers averaged")
 
 
 def average_answers(ask: AskTargets, query: TargetQuery, max_answers: int) -> tuple[dict[int, np.ndarray], int]:
@@ -105,13 +77,19 @@ def average_answers(ask: AskTargets, query: TargetQuery, max_answers: int) -> tu
 
 
 ATTACK = Attack(
-    run=averaging,
+    function=averaging,
     docs_page="queries",
     summary="Repeats the same query and averages the noise away.",
-    without_defence="non-private counts",
-    with_easy_fix="counts with fresh noise each time, and no budget",
-    with_curator="private counts: repeated queries get the cached answer, any others are charged to one budget",
-    built_in_data="a simulated town of 500 people",
-    data_files=FILES,
-    load=load,
+    data=POPULATION,
+    releases=query_releases(
+        (
+            "non-private counts",
+            "counts with fresh noise each time, and no budget",
+            "private counts: repeated queries get the cached answer, any others are charged to one budget",
+        ),
+        easy_fix=lambda game, oracle: add_fresh_noise(oracle, float(game.settings.width), game.rng),
+    ),
+    own=user_oracles,
+    play=_play,
+    settings={"targets": whole(1), "repeats": whole(1), "width": as_positive},
 )

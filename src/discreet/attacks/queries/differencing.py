@@ -1,36 +1,42 @@
 """The differencing attack: two aggregates, with and without one person."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from functools import partial
-from typing import Literal, get_args
+from dataclasses import replace
+from typing import Any, Literal, get_args
 
 import numpy as np
+import pyarrow as pa
 
-from discreet.attacks.defences import CURATOR, DefenceChoice, parse_defence
-from discreet.attacks.queries.attack_targets import (
-    FILES,
-    METRIC,
-    AttackTargets,
-    Population,
-    draw_targets,
-    guess_evidence,
-    guess_secrets,
-    load,
-    simulate_town,
-    target_details,
-    target_exposure,
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackResult,
+    DefenceChoice,
+    DefenceRelease,
+    Game,
+    GuessEvidence,
+    Number,
+    choice,
+    whole,
 )
-from discreet.attacks.queries.model_differencing import RegressionData, difference_fits
-from discreet.attacks.queries.sql_oracles import SqlOracle, refuse_small_sets
-from discreet.attacks.queries.target_queries import AskTargets, TargetQuery, oracle_for_targets, quoted_column
-from discreet.attacks.queries.version_differencing import difference_versions
-from discreet.attacks.registry import Attack
-from discreet.attacks.result import AttackResult
-from discreet.attacks.validation import random_generator
-from discreet.kernel.numbers import Number, as_integer
+from discreet.attacks.data.numeric_data import REGRESSION, RegressionData
+from discreet.attacks.data.population import POPULATION, Population
+from discreet.attacks.queries import model_differencing
+from discreet.attacks.queries.attack_targets import AttackTargets, draw_targets, secrets_guessed, target_result
+from discreet.attacks.queries.sql_oracles import refuse_small_sets
+from discreet.attacks.queries.target_queries import (
+    AskTargets,
+    TargetQuery,
+    private_averages,
+    query_releases,
+    quoted_column,
+    user_answer,
+    user_oracles,
+)
 
 Between = Literal["queries", "versions"]
+Averages = tuple[np.ndarray, np.ndarray]  # before and after each target joins, NaN if refused
 
 
 def differencing(  # noqa: PLR0913 - the common arguments and three settings
@@ -57,42 +63,20 @@ def differencing(  # noqa: PLR0913 - the common arguments and three settings
     >>> result.success, result.details["error of salary, median"]
     (1.0, 0.0)
     """
-    parsed_defence, rng = parse_defence(defence, epsilon), random_generator(random_state)
-    if between not in get_args(Between):
-        raise ValueError(f"between must be one of {', '.join(get_args(Between))}, not {between!r}")
-    if isinstance(data, RegressionData):
-        return difference_fits(data, parsed_defence, rng, targets, smallest)
-    drawn_targets = draw_targets(simulate_town(rng) if data is None else data, targets, rng)
-    min_set_size = as_integer(smallest, "smallest", 1)
-    if between == "versions":
-        return difference_versions(drawn_targets, parsed_defence, min_set_size)
-    secret_column = quoted_column(drawn_targets.people.secret)
+    attack = ATTACK if between != "versions" else _VERSIONS
+    run = _FITS.run if isinstance(data, RegressionData) else attack.run
+    return run(data, defence, epsilon, random_state, targets=targets, smallest=smallest, between=between)
 
-    def easy_fix(oracle: SqlOracle) -> SqlOracle:
-        return refuse_small_sets(oracle, min_set_size)
 
-    epsilon_per_query = parsed_defence.curator_epsilon / 2 if parsed_defence.kind == CURATOR else None
-    open_oracle = partial(
-        oracle_for_targets, parsed_defence, drawn_targets, easy_fix=easy_fix, epsilon_per_query=epsilon_per_query
-    )
-    with open_oracle() as ask:
-        guesses = guess_secrets(
-            difference_of_answers(ask, TargetQuery("COUNT(*)", f"{secret_column} = 1")), drawn_targets.class_sizes
-        )
-        direct_answers = ask(TargetQuery("COUNT(*)", f"{secret_column} = 1 AND {{target}}"))
-    is_right = guesses == drawn_targets.secret_bits
-    amounts = {} if drawn_targets.people.amount is None else _amount_details(open_oracle, drawn_targets)
-    return AttackResult(
-        attack="differencing",
-        against=parsed_defence,
-        metric=METRIC,
-        evidence=guess_evidence(drawn_targets, is_right),
-        details={
-            **target_details(drawn_targets, is_right),
-            "direct queries answered": float((~np.isnan(direct_answers)).mean()),
-            **amounts,
-        },
-        exposure=target_exposure(drawn_targets, is_right),
+def _play(game: Game) -> AttackResult:
+    targets = draw_targets(game.data, game.settings.targets, game.rng)
+    has_secret = f"{quoted_column(targets.people.secret)} = 1"
+    with game.release(targets) as ask:
+        holders = difference_of_answers(ask, TargetQuery("COUNT(*)", has_secret))
+        direct_answers = ask(TargetQuery("COUNT(*)", f"{has_secret} AND {{target}}"))
+    answered = {"direct queries answered": float((~np.isnan(direct_answers)).mean())}
+    return target_result(
+        game, targets, secrets_guessed(targets, holders), {**answered, **_amount_details(game, targets)}
     )
 
 
@@ -106,28 +90,109 @@ def difference_of_answers(ask: AskTargets, query: TargetQuery) -> np.ndarray:
     return ask(query) - ask(TargetQuery(query.aggregate, f"{query.condition} AND NOT ({{target}})"))
 
 
-def _amount_details(
-    open_oracle: Callable[[], AbstractContextManager[AskTargets]], targets: AttackTargets
-) -> dict[str, float]:
+def _amount_details(game: Game, targets: AttackTargets) -> dict[str, float]:
     """Recover the amounts of unique targets from two sums each, with a separate budget."""
-    name, is_unique = str(targets.people.amount), targets.class_sizes == 1
+    name, is_unique = targets.people.amount, targets.class_sizes == 1
+    if name is None:
+        return {}
     truth = targets.people.table[name].to_numpy()[targets.rows]
-    with open_oracle() as ask:
-        errors = np.abs(difference_of_answers(ask, TargetQuery(f"SUM({quoted_column(name)})", "1 = 1")) - truth)[
-            is_unique
-        ]
-    return {f"error of {name}, median": float(np.median(errors))} if errors.size else {}
+    with game.release(targets) as ask:
+        sums = difference_of_answers(ask, TargetQuery(f"SUM({quoted_column(name)})", "1 = 1"))
+    return {f"error of {name}, median": float(np.median(np.abs(sums - truth)[is_unique]))}
+
+
+def _difference_versions(game: Game) -> AttackResult:
+    """Infer the secret, and the amount, of each person who joins, from the averages of two versions of the data.
+
+    The attacker knows who joined, and how many people there are. A curator answers both versions at epsilon together,
+    because everybody else is in both; the person who joined is only in the second.
+    """
+    targets = draw_targets(game.data, game.settings.targets, game.rng)
+    people, size = targets.people, targets.people.table.num_rows
+    secrets = values_who_joined(game.release(targets, people.secret), size)
+    is_right = (np.nan_to_num(secrets) > 0.5) == targets.secret_bits
+    details: dict[str, Any] = {"people before and after": [size - 1, size]}
+    if people.amount is not None:  # with a separate budget
+        truth = people.table[people.amount].to_numpy()[targets.rows]
+        errors = np.abs(values_who_joined(game.release(targets, people.amount), size) - truth)
+        error = None if np.isnan(errors).all() else float(np.nanmedian(errors))
+        details |= {f"error of {people.amount}, median": error}
+    return replace(
+        target_result(game, targets, is_right, details),
+        metric="of secrets inferred of people who joined",
+        # Each version costs half of epsilon for adding or removing a person. Only the second one has the person who
+        # joined, whose secret is substituted there: a removal and an addition, which cost epsilon together.
+        evidence=GuessEvidence(int(is_right.sum()), is_right.size),
+    )
+
+
+def values_who_joined(averages: Averages, size: int) -> np.ndarray:
+    """Return the value of each person who joined, from the averages of size - 1 people and of size people.
+
+    >>> values_who_joined((np.array([2.0]), np.array([3.0])), size=4)
+    array([6.])
+    """
+    before, after = averages
+    return np.asarray(size * after - (size - 1) * before)
+
+
+def _exact_averages(_: Game, targets: AttackTargets, column: str) -> Averages:
+    values = targets.people.table[column].to_numpy().astype(float)
+    total, size = values.sum(), values.size
+    return (total - values[targets.rows]) / (size - 1), np.full(targets.rows.size, total / size)
+
+
+def _averages_of_large_sets(game: Game, targets: AttackTargets, column: str) -> Averages:
+    size, (before, after) = targets.people.table.num_rows, _exact_averages(game, targets, column)
+    smallest = game.settings.smallest
+    return np.where(size - 1 < smallest, np.nan, before), np.where(size < smallest, np.nan, after)
+
+
+def _user_averages(game: Game, targets: AttackTargets, column: str) -> Averages:
+    """Return the answers of the user's defence to queries for the average."""
+    table = targets.people.table
+    sql = f"SELECT AVG({quoted_column(column).format()}) FROM people"  # noqa: S608 - the name is quoted
+    without = [table.filter(pa.array(np.arange(table.num_rows) != row)) for row in targets.rows]
+    before = [user_answer(game, each, sql) for each in without]
+    return np.array(before), np.array([user_answer(game, table, sql) for _ in targets.rows])
 
 
 ATTACK = Attack(
-    run=differencing,
+    function=differencing,
     docs_page="queries",
     summary="Sends two queries, with and without one person, and takes the difference; or reads the average before and "
     "after the person joins (between=versions).",
-    without_defence="non-private counts and sums",
-    with_easy_fix="non-private counts and sums, but only over large sets",
-    with_curator="private counts; both queries together cost epsilon",
-    built_in_data="a simulated town of 500 people",
-    data_files=FILES,
-    load=load,
+    data=POPULATION,
+    releases=query_releases(
+        (
+            "non-private counts and sums",
+            "non-private counts and sums, but only over large sets",
+            "private counts; both queries together cost epsilon",
+        ),
+        easy_fix=lambda game, oracle: refuse_small_sets(oracle, game.settings.smallest),
+        budget_parts=2,
+    ),
+    own=user_oracles,
+    play=_play,
+    settings={"targets": whole(1), "smallest": whole(1), "between": choice(get_args(Between))},
+)
+_VERSIONS = replace(
+    ATTACK,
+    releases={
+        NOTHING: DefenceRelease("non-private averages", _exact_averages),
+        EASY: DefenceRelease("non-private averages, but only over large sets", _averages_of_large_sets),
+        CURATOR: DefenceRelease(
+            "private averages; both versions together cost epsilon",
+            lambda game, targets, column: private_averages(targets, column, game.epsilon / 2),
+        ),
+    },
+    own=_user_averages,
+    play=_difference_versions,
+)
+_FITS = replace(
+    ATTACK,
+    data=REGRESSION,
+    releases=model_differencing.RELEASES,
+    own=model_differencing.user_fit,
+    play=model_differencing.difference_fits,
 )

@@ -1,6 +1,6 @@
 """One random record: a release that is (0, 1/n)-private, and discloses somebody's record in every run."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -8,14 +8,19 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from discreet.attacks.defences import CURATOR, EASY, OWN, Defence, DefenceChoice, parse_defence, promised_delta
-from discreet.attacks.evidence import GuessEvidence
-from discreet.attacks.queries.attack_targets import FILES, Population, load, require_population, simulate_town
-from discreet.attacks.registry import Attack
-from discreet.attacks.result import AttackResult, exposure_by_rarity
-from discreet.attacks.tables.table_releases import private_counts
-from discreet.attacks.validation import arrow_table, random_generator
-from discreet.kernel.numbers import Number, as_integer
+from discreet.attacks.attack import (
+    Attack,
+    AttackResult,
+    DefenceRelease,
+    Game,
+    GuessEvidence,
+    Number,
+    whole,
+)
+from discreet.attacks.data.population import POPULATION, Population
+from discreet.attacks.defences import CURATOR, EASY, NOTHING, Defence, DefenceChoice
+from discreet.attacks.private_answers import private_counts
+from discreet.attacks.validation import arrow_table
 
 
 @dataclass(frozen=True)
@@ -47,87 +52,81 @@ def random_record(  # noqa: PLR0913 - the common arguments and two settings
     >>> result = random_record(random_state=0)
     >>> result.success, result.details["delta of publishing one random record"]
     (1.0, 0.002)
-    >>> random_record(defence="curator", epsilon="1/10", random_state=0).success < 0.65
+    >>> random_record(defence="curator", epsilon="1/10", random_state=0, plays=100).success < 0.7
     True
     """
-    rng = random_generator(random_state)
-    people = require_population(simulate_town(rng) if data is None else data)
-    parsed_defence, size = parse_defence(defence, epsilon), people.table.num_rows
-    exact_delta = promised_delta(parsed_defence, delta)
-    secrets = rng.integers(0, 2, (as_integer(plays, "plays", 1), size)).astype(bool)
-    accusations = _accuse(parsed_defence, people, secrets, rng)
+    return ATTACK.run(data, defence, epsilon, random_state, delta=delta, plays=plays)
+
+
+def _play(game: Game) -> AttackResult:
+    people, size = game.data, game.data.table.num_rows
+    secrets = game.rng.integers(0, 2, (game.settings.plays, size)).astype(bool)
+    accusations = game.release(secrets)
     is_right = secrets[np.arange(len(secrets)), accusations.named] == accusations.stated
-    # P[right about i] <= e^epsilon·P[wrong about i] + delta for everybody, since a person without the secret is not
-    # counted, as if they were removed. The sum over n people is the bound for one fair coin with n times delta.
-    any_delta = min(1.0, size * float(exact_delta))
-    return AttackResult(
-        attack="random_record",
-        against=parsed_defence,
-        metric="of runs in which a named person's secret is stated correctly",
-        evidence=GuessEvidence(int(is_right.sum()), is_right.size),
-        details={
+    return game.result(
+        "of runs in which a named person's secret is stated correctly",
+        GuessEvidence(int(is_right.sum()), is_right.size),
+        {
             "people": size,
             "delta of publishing one random record": 1 / size,
             "runs in which the published record is somebody's": float(accusations.is_somebodys.mean()),
             "different people exposed": len(np.unique(accusations.named[is_right & accusations.is_somebodys])),
         },
-        exposure=exposure_by_rarity(
-            -people.class_sizes[accusations.named],
-            is_right,
-            labels=[f"row {row}" for row in accusations.named],
-            rarity_label="small classes",
-        ),
-        delta=any_delta,
-        draw=partial(draw_allowed_by_delta, people=size, success=float(is_right.mean()), defence=parsed_defence),
+        hit=is_right,
+        rarity=-people.class_sizes[accusations.named],
+        rarity_label="small classes",
+        labels=[f"row {row}" for row in accusations.named],
+        # P[right about i] <= e^epsilon·P[wrong about i] + delta for everybody, since a person without the secret is not
+        # counted, as if they were removed. The sum over n people is the bound for one fair coin with n times delta.
+        delta=min(1.0, size * float(game.delta)),
+        draw=partial(draw_allowed_by_delta, people=size, success=float(is_right.mean()), defence=game.defence),
     )
 
 
-def _accuse(defence: Defence, people: Population, secrets: np.ndarray, rng: np.random.Generator) -> _Accusations:
-    if defence.kind == CURATOR:
-        return _accuse_from_counts(people, secrets, defence, rng)
-    if defence.kind == OWN and defence.user_function is not None:
-        return _accuse_from_records(defence.user_function, people, secrets, rng)
-    runs = np.arange(len(secrets))
-    published = rng.integers(0, secrets.shape[1], len(secrets))
-    named = published if defence.kind != EASY else _look_up(people.class_index, published, rng)
-    stated = secrets[runs, published]
-    is_same_class = people.class_index == people.class_index[published][:, None]
+def _accuse_the_named(game: Game, secrets: np.ndarray) -> _Accusations:
+    published = _draw_records(game, secrets)
+    return _accuse(game, secrets, published, published)
+
+
+def _look_up_and_accuse(game: Game, secrets: np.ndarray) -> _Accusations:
+    """Name for each published record a random person with the same known values."""
+    published, classes = _draw_records(game, secrets), game.data.class_index
+    named = [game.rng.choice(np.flatnonzero(classes == classes[row])) for row in published]
+    return _accuse(game, secrets, published, np.array(named))
+
+
+def _draw_records(game: Game, secrets: np.ndarray) -> np.ndarray:
+    return game.rng.integers(0, secrets.shape[1], len(secrets))
+
+
+def _accuse(game: Game, secrets: np.ndarray, published: np.ndarray, named: np.ndarray) -> _Accusations:
+    stated, classes = secrets[np.arange(len(secrets)), published], game.data.class_index
+    is_same_class = classes == classes[published][:, None]
     return _Accusations(named, stated, (is_same_class & (secrets == stated[:, None])).any(axis=1))
 
 
-def _look_up(class_index: np.ndarray, published: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return for each published record a random person with the same known values."""
-    return np.array([rng.choice(np.flatnonzero(class_index == class_index[row])) for row in published])
-
-
-def _accuse_from_counts(
-    people: Population, secrets: np.ndarray, defence: Defence, rng: np.random.Generator
-) -> _Accusations:
+def _accuse_from_counts(game: Game, secrets: np.ndarray) -> _Accusations:
     """Name a person who is alone in their class, by the count of their class."""
-    alone = np.flatnonzero(people.class_sizes == 1)
-    counts = private_counts(secrets[:, alone].reshape(-1, 1).astype(np.int64), defence.curator_epsilon)
+    alone = np.flatnonzero(game.data.class_sizes == 1)
+    counts = private_counts(secrets[:, alone].reshape(-1, 1).astype(np.int64), game.epsilon)
     answers = counts.reshape(len(secrets), alone.size)
     # Every count above 0 is equally strong evidence, and so is every other one: it does not matter whom to choose.
-    chosen = rng.integers(0, alone.size, len(secrets))
+    chosen = game.rng.integers(0, alone.size, len(secrets))
     stated = answers[np.arange(len(secrets)), chosen] > 0
     return _Accusations(alone[chosen], stated, np.zeros(len(secrets), bool))
 
 
-def _accuse_from_records(
-    user_function: Callable[..., Any], people: Population, secrets: np.ndarray, rng: np.random.Generator
-) -> _Accusations:
+def _accuse_from_records(game: Game, secrets: np.ndarray) -> _Accusations:
     """Look up the known values of each published record, and believe its secret."""
-    runs = [_accuse_from_record(user_function, people, each, rng) for each in secrets]
-    named, stated, is_somebodys = (np.array(part) for part in zip(*runs, strict=True))
-    return _Accusations(named, stated, is_somebodys)
+    runs = [_accuse_from_record(game, each) for each in secrets]
+    return _Accusations(*(np.array(part) for part in zip(*runs, strict=True)))
 
 
-def _accuse_from_record(
-    user_function: Callable[..., Any], people: Population, secret: np.ndarray, rng: np.random.Generator
-) -> tuple[int, bool, bool]:
+def _accuse_from_record(game: Game, secret: np.ndarray) -> tuple[int, bool, bool]:
+    people, rng = game.data, game.rng
     index = people.table.column_names.index(people.secret)
     table = people.table.set_column(index, people.secret, pa.array(secret.astype(np.int64)))
-    record = _checked_record(user_function(table), people)
+    record = _checked_record(game.ask_user(table), people)
     candidates = np.arange(secret.size)
     if record is not None:
         is_match = np.all([table[name].to_numpy() == record[name] for name in people.known], axis=0)
@@ -168,13 +167,18 @@ def draw_allowed_by_delta(axes: Any, *, people: int, success: float, defence: De
 
 
 ATTACK = Attack(
-    run=random_record,
+    function=random_record,
     docs_page="queries",
     summary="Publishes one random record, which is (0, 1/n)-private, and exposes somebody in every run.",
-    without_defence="one random record, with the name",
-    with_easy_fix="one random record without the name",
-    with_curator="private counts of the people with the secret, by their known values",
-    built_in_data="a simulated town of 500 people",
-    data_files=FILES,
-    load=load,
+    data=POPULATION,
+    releases={
+        NOTHING: DefenceRelease("one random record, with the name", _accuse_the_named),
+        EASY: DefenceRelease("one random record without the name", _look_up_and_accuse),
+        CURATOR: DefenceRelease(
+            "private counts of the people with the secret, by their known values", _accuse_from_counts
+        ),
+    },
+    own=_accuse_from_records,
+    play=_play,
+    settings={"plays": whole(1)},
 )

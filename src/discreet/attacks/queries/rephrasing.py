@@ -3,33 +3,27 @@
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 
 import numpy as np
 
-from discreet.attacks.defences import CURATOR, DefenceChoice, parse_defence
+from discreet.attacks.attack import Attack, AttackResult, DefenceChoice, Game, whole
+from discreet.attacks.data.population import POPULATION, Population
 from discreet.attacks.queries.attack_targets import (
-    FILES,
-    METRIC,
-    Population,
-    draw_success_by_answer_count,
     draw_targets,
-    guess_evidence,
-    guess_secrets,
-    load,
     most_likely_counts,
-    simulate_town,
-    success_by_answer_count,
-    target_details,
-    target_exposure,
+    result_by_answer_count,
+    unique_success,
 )
-from discreet.attacks.queries.sql_oracles import SqlOracle, add_fresh_noise, cache_by_text
-from discreet.attacks.queries.target_queries import AskTargets, TargetQuery, oracle_for_targets, quoted_column
-from discreet.attacks.registry import Attack
-from discreet.attacks.result import AttackResult
-from discreet.attacks.validation import random_generator
-from discreet.kernel.numbers import Number, as_integer, as_positive
+from discreet.attacks.queries.sql_oracles import add_fresh_noise, cache_by_text
+from discreet.attacks.queries.target_queries import (
+    AskTargets,
+    TargetQuery,
+    query_releases,
+    quoted_column,
+    user_oracles,
+)
+from discreet.kernel.numbers import Number, as_positive
 
 _COUNT_FORMS = ("COUNT(*)", "COUNT({secret})", "SUM({secret})", "SUM(1)")
 _SECRET_FORMS = (
@@ -87,46 +81,25 @@ def rephrasing(  # noqa: PLR0913 - the common arguments and three settings
     >>> rephrasing(defence="easy", random_state=0, targets=50).success
     1.0
     """
-    parsed_defence, rng = parse_defence(defence, epsilon), random_generator(random_state)
-    drawn_targets = draw_targets(simulate_town(rng) if data is None else data, targets, rng)
-    noise_scale = float(as_positive(width, "width"))
-    queries = list(islice(paraphrases(drawn_targets.people.secret), as_integer(texts, "texts", 1)))
+    return ATTACK.run(data, defence, epsilon, random_state, targets=targets, texts=texts, width=width)
 
-    def easy_fix(oracle: SqlOracle) -> SqlOracle:
-        return cache_by_text(add_fresh_noise(oracle, noise_scale, rng))
 
-    epsilon_per_query = parsed_defence.curator_epsilon / _BUDGET_PARTS if parsed_defence.kind == CURATOR else None
-    with oracle_for_targets(
-        parsed_defence, drawn_targets, easy_fix=easy_fix, epsilon_per_query=epsilon_per_query
-    ) as ask:
-        collected = collect_answers(ask, queries)
+def _play(game: Game) -> AttackResult:
+    targets = draw_targets(game.data, game.settings.targets, game.rng)
+    with game.release(targets) as ask:
+        collected = collect_answers(ask, list(islice(paraphrases(targets.people.secret), game.settings.texts)))
     estimates = {
-        number: most_likely_counts(collected.answers[:number], drawn_targets.class_sizes)
+        number: most_likely_counts(collected.answers[:number], targets.class_sizes)
         for number in _answer_counts(collected.new_answers)
     }
-    is_right = guess_secrets(estimates[max(estimates)], drawn_targets.class_sizes) == drawn_targets.secret_bits
-    success_by_count = success_by_answer_count(estimates, drawn_targets)
-    return AttackResult(
-        attack="rephrasing",
-        against=parsed_defence,
-        metric=METRIC,
-        evidence=guess_evidence(drawn_targets, is_right),
-        details={
-            **target_details(drawn_targets, is_right),
-            "query texts sent": collected.texts_asked,
-            "new answers": collected.new_answers,
-            "repeated answers": collected.repeated_answers,
-            "refused": collected.texts_asked - collected.new_answers - collected.repeated_answers,
-            "inferred after one answer": success_by_count[min(success_by_count)],
-        },
-        exposure=target_exposure(drawn_targets, is_right),
-        draw=partial(
-            draw_success_by_answer_count,
-            success=success_by_count,
-            defence=parsed_defence,
-            xlabel="distinct answers received",
-        ),
-    )
+    details = {
+        "query texts sent": collected.texts_asked,
+        "new answers": collected.new_answers,
+        "repeated answers": collected.repeated_answers,
+        "refused": collected.texts_asked - collected.new_answers - collected.repeated_answers,
+        "inferred after one answer": unique_success(targets, estimates[1]),
+    }
+    return result_by_answer_count(game, targets, estimates, details, "distinct answers received")
 
 
 @dataclass(frozen=True)
@@ -170,13 +143,20 @@ def _answer_counts(new_answers: int) -> list[int]:
 
 
 ATTACK = Attack(
-    run=rephrasing,
+    function=rephrasing,
     docs_page="queries",
     summary="Sends hundreds of equivalent texts of one query to get around answers that are cached by text.",
-    without_defence="non-private counts",
-    with_easy_fix="noisy counts, cached by query text",
-    with_curator="private counts: equivalent queries are cached, any others are charged to one budget",
-    built_in_data="a simulated town of 500 people",
-    data_files=FILES,
-    load=load,
+    data=POPULATION,
+    releases=query_releases(
+        (
+            "non-private counts",
+            "noisy counts, cached by query text",
+            "private counts: equivalent queries are cached, any others are charged to one budget",
+        ),
+        easy_fix=lambda game, oracle: cache_by_text(add_fresh_noise(oracle, float(game.settings.width), game.rng)),
+        budget_parts=_BUDGET_PARTS,
+    ),
+    own=user_oracles,
+    play=_play,
+    settings={"targets": whole(1), "texts": whole(1), "width": as_positive},
 )

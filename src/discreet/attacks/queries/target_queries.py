@@ -1,18 +1,20 @@
 """Ask one query about many targets at once: each target has its own copy of the data and its own oracle."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 
 import discreet as dc
-from discreet.attacks.defences import CURATOR, EASY, OWN, Defence
-from discreet.attacks.queries.attack_targets import AttackTargets, Population
+from discreet.attacks.attack import DefenceRelease, Game, releases_in_order
+from discreet.attacks.data.population import Population
+from discreet.attacks.queries.attack_targets import AttackTargets
 from discreet.attacks.queries.sql_oracles import SqlOracle, sql_runner
 from discreet.attacks.validation import finite_array
 from discreet.kernel.errors import Refused
@@ -59,35 +61,39 @@ def quoted_column(name: str) -> str:
 
 
 AskTargets = Callable[[TargetQuery], np.ndarray]  # one number per target, NaN if refused
+EasyFix = Callable[[Game, SqlOracle], SqlOracle]
+
+
+def query_releases(descriptions: Sequence[str], easy_fix: EasyFix, budget_parts: int = 1) -> dict[str, DefenceRelease]:
+    """Return what attacks by queries face: exact answers, those of an easy fix, and the curator's.
+
+    Each is a context manager that yields a function that asks one query about all targets. The guarantee of the curator
+    covers the queries about one target: each target has its own copy of the data and its own budget, of which one query
+    costs one of `budget_parts`.
+    """
+    makers: tuple[Callable[..., AbstractContextManager[AskTargets]], ...] = (
+        lambda _, targets: nullcontext(partial(_ask_copies, _exact_oracle(targets), targets)),
+        lambda game, targets: nullcontext(partial(_ask_copies, easy_fix(game, _exact_oracle(targets)), targets)),
+        partial(_private_oracle, budget_parts),
+    )
+    return releases_in_order(descriptions, makers)
+
+
+def user_oracles(game: Game, targets: AttackTargets) -> AbstractContextManager[AskTargets]:
+    """Return a context manager that asks the oracles of the user's defence, one for each target."""
+    oracles = [_checked_oracle(game.ask_user(targets.people.table)) for _ in targets.known_values]
+    pairs = list(zip(oracles, targets.known_values, strict=True))
+    return nullcontext(lambda query: np.array([_oracle_answer(oracle, query.sql_about(who)) for oracle, who in pairs]))
+
+
+def _ask_copies(oracle: SqlOracle, targets: AttackTargets, query: TargetQuery) -> np.ndarray:
+    return np.asarray(oracle(query.sql_about_each(targets.people)), float)
 
 
 @contextmanager
-def oracle_for_targets(
-    defence: Defence,
-    targets: AttackTargets,
-    *,
-    easy_fix: Callable[[SqlOracle], SqlOracle],
-    epsilon_per_query: Fraction | None = None,
-) -> Iterator[AskTargets]:
-    """Yield a function that asks one query about all targets.
-
-    The guarantee of the curator, or of the user's defence, covers the queries about one target: each target has its own
-    copy of the data and its own budget. `epsilon_per_query` is the cost of one query, out of epsilon in total.
-    """
-    if defence.kind == CURATOR:
-        with _open_curator(targets, defence.curator_epsilon) as curator:
-            yield lambda query: _private_answers(curator, query, targets, epsilon_per_query or defence.curator_epsilon)
-    elif defence.kind == OWN and defence.user_function is not None:
-        oracles = [_checked_oracle(defence.user_function(targets.people.table)) for _ in targets.known_values]
-        yield lambda query: np.array(
-            [
-                _oracle_answer(oracle, query.sql_about(who))
-                for oracle, who in zip(oracles, targets.known_values, strict=True)
-            ]
-        )
-    else:
-        oracle = easy_fix(_exact_oracle(targets)) if defence.kind == EASY else _exact_oracle(targets)
-        yield lambda query: np.asarray(oracle(query.sql_about_each(targets.people)), float)
+def _private_oracle(budget_parts: int, game: Game, targets: AttackTargets) -> Iterator[AskTargets]:
+    with _open_curator(targets, game.epsilon) as curator:
+        yield lambda query: _private_answers(curator, query, targets, game.epsilon / budget_parts)
 
 
 def _exact_oracle(targets: AttackTargets) -> SqlOracle:
@@ -108,16 +114,13 @@ def private_averages(targets: AttackTargets, column: str, epsilon: Fraction) -> 
 
     The average is NaN if the curator withholds it.
     """
-    game, size = _copy_column(targets.people), targets.people.table.num_rows
-    after = _copied_people(targets)
+    size, after = targets.people.table.num_rows, _copied_people(targets)
     is_other = np.ones(after.num_rows, bool)
     is_other[np.arange(targets.rows.size) * size + targets.rows] = False
-    sql = f"SELECT {game}, AVG({_quoted(column)}) AS answer FROM people GROUP BY {game} ORDER BY {game}"  # noqa: S608 - quoted
-    averages = []
+    query, averages = TargetQuery(f"AVG({quoted_column(column)})", "1 = 1"), []
     for version in (after.filter(pa.array(is_other)), after):
         with _open_curator(targets, epsilon, version) as curator:
-            answer = curator.ask(sql, epsilon=epsilon).table["answer"]
-        averages.append(np.asarray(answer.to_numpy(), float))
+            averages.append(_private_answers(curator, query, targets, epsilon))
     return averages[0], averages[1]
 
 
@@ -187,17 +190,15 @@ def _column_type(stored: pa.DataType) -> str:
     return "real" if pa.types.is_floating(stored) else "boolean" if pa.types.is_boolean(stored) else "text"
 
 
-def user_answer(defence: Defence, table: pa.Table, sql: str) -> float:
+def user_answer(game: Game, table: pa.Table, sql: str) -> float:
     """Return the answer of the user's defence to one query about a table; NaN if it refuses."""
-    oracle = defence.user_function(table) if defence.user_function is not None else None
-    return _oracle_answer(_checked_oracle(oracle), sql)
+    return _oracle_answer(_checked_oracle(game.ask_user(table)), sql)
 
 
 def _checked_oracle(oracle: Any) -> SqlOracle:
     if not callable(oracle):
         raise TypeError("the defence must return a function that answers an SQL query with a number")
-    checked: SqlOracle = oracle
-    return checked
+    return cast("SqlOracle", oracle)
 
 
 def _oracle_answer(oracle: SqlOracle, sql: str) -> float:

@@ -1,8 +1,6 @@
 """The threshold game: two neighbouring sets, one released mean, and a threshold between their means."""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -10,82 +8,24 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-import discreet as dc
-from discreet.attacks.defences import CURATOR, EASY, NOTHING, OWN, Defence, DefenceChoice, parse_defence
-from discreet.attacks.evidence import GuessEvidence
-from discreet.attacks.registry import Attack
-from discreet.attacks.result import AttackResult
-from discreet.attacks.validation import finite_array, random_generator
-from discreet.kernel.numbers import Number, as_integer
+from discreet.attacks.attack import (
+    Attack,
+    AttackResult,
+    DefenceRelease,
+    Game,
+    GuessEvidence,
+    Number,
+    whole,
+)
+from discreet.attacks.data.numeric_data import TWO_SETS, TwoSets
+from discreet.attacks.defences import CURATOR, EASY, NOTHING, Defence, DefenceChoice
+from discreet.attacks.private_answers import ask_curator
+from discreet.attacks.validation import finite_array
 from discreet.plotting import BLUE, INK, ORANGE
 
 _BIN_COUNT = 60
-
-
-def draw_threshold_game(
-    axes: Any, *, sets: "TwoSets", has_person: np.ndarray, released: np.ndarray, epsilon: Fraction | None
-) -> None:
-    """Draw the released means of both sets, the noise densities if known, and the threshold."""
-    edges = _bin_edges(sets, released)
-    both = (
-        (~has_person, sets.means[0], BLUE, "without the person"),
-        (has_person, sets.means[1], ORANGE, "with the person"),
-    )
-    for is_play, mean, colour, label in both:
-        axes.hist(released[is_play], edges, density=True, color=colour, alpha=0.25, label=f"{label}, observed")
-        if epsilon is not None:
-            width = 1 / (sets.without.size * float(epsilon))
-            grid = np.linspace(edges[0], edges[-1], 801)
-            axes.plot(
-                grid, np.exp(-np.abs(grid - mean) / width) / (2 * width), color=colour, label=f"{label}, in theory"
-            )
-    axes.axvline(sets.threshold, color=INK, ls="--", lw=1, label=f"threshold {sets.threshold:.3g}")
-    axes.set(xlabel="released mean", ylabel="density", yticks=[], xlim=(edges[0], edges[-1]))
-
-
-def _bin_edges(sets: "TwoSets", released: np.ndarray) -> np.ndarray:
-    """Return bin edges that cover the middle 99 %, symmetric around the threshold, which is an edge."""
-    typical_distance = np.quantile(np.abs(released - sets.threshold), 0.99)
-    half_width = max(float(typical_distance), abs(sets.means[1] - sets.means[0]) * 1.5)
-    return sets.threshold + np.linspace(-half_width, half_width, _BIN_COUNT + 1)
-
-
 _EASY_FIX_EPSILON = Fraction(3)  # "a little noise": scale 1/(3n), which corresponds to epsilon 3
 _SUMS_SQL = "SELECT game, SUM(value) AS total FROM data GROUP BY game ORDER BY game"
-
-
-@dataclass(frozen=True)
-class TwoSets:
-    """Two sets of numbers from 0 to 1 that differ in one element; a coin decides whose mean is released.
-
-    >>> sets = TwoSets(without=[0, 0, 0], with_one=[1, 0, 0])
-    >>> sets.threshold
-    0.16666666666666666
-    """
-
-    without: Any
-    with_one: Any
-
-    def __post_init__(self) -> None:
-        for name in ("without", "with_one"):
-            values = _float_array(getattr(self, name))
-            if values.ndim != 1 or not values.size or not ((values >= 0) & (values <= 1)).all():
-                raise ValueError(f"{name} must be a non-empty list of numbers from 0 to 1")
-            object.__setattr__(self, name, values)
-        if self.without.size != self.with_one.size or np.count_nonzero(self.without != self.with_one) != 1:
-            raise ValueError("without and with_one must have the same size and differ in exactly one element")
-        if self.means[0] > self.means[1]:
-            raise ValueError("with_one must have the larger number where the two differ: swap them")
-
-    @property
-    def means(self) -> tuple[float, float]:
-        """The two means."""
-        return float(self.without.mean()), float(self.with_one.mean())
-
-    @property
-    def threshold(self) -> float:
-        """The adversary's threshold: halfway between the means."""
-        return sum(self.means) / 2
 
 
 def threshold_game(
@@ -108,28 +48,21 @@ def threshold_game(
     >>> result.success, str(result.implied)
     (0.8805, '2 (1.9 to 2.1)')
     """
-    sets = _default_sets() if data is None else _checked_sets(data)
-    parsed_defence = parse_defence(defence, epsilon)
-    rng = random_generator(random_state)
-    has_person = rng.integers(0, 2, as_integer(plays, "plays", 2)).astype(bool)
-    released = _released_means(parsed_defence, sets, has_person, rng)
-    return AttackResult(
-        attack="threshold_game",
-        against=parsed_defence,
-        metric="of guesses correct",
+    return ATTACK.run(data, defence, epsilon, random_state, plays=plays)
+
+
+def _play(game: Game) -> AttackResult:
+    sets, noise_epsilon = game.data, _noise_epsilon(game.defence)
+    has_person = game.rng.integers(0, 2, game.settings.plays).astype(bool)
+    released = game.release(has_person)
+    is_right = guess_by_threshold(released, sets.threshold) == has_person
+    return game.result(
+        "of guesses correct",
         # The guarantee is for adding or removing a row, and here a row is substituted. A sum of numbers from 0 to 1
         # changes by at most 1 in both cases, so epsilon also bounds this game.
-        evidence=GuessEvidence(
-            int((guess_by_threshold(released, sets.threshold) == has_person).sum()), len(has_person)
-        ),
-        details=_details(sets, has_person, released, _noise_epsilon(parsed_defence)),
-        draw=partial(
-            draw_threshold_game,
-            sets=sets,
-            has_person=has_person,
-            released=released,
-            epsilon=_noise_epsilon(parsed_defence),
-        ),
+        GuessEvidence(int(is_right.sum()), is_right.size),
+        _details(sets, has_person, released, noise_epsilon),
+        draw=partial(draw_threshold_game, sets=sets, has_person=has_person, released=released, epsilon=noise_epsilon),
     )
 
 
@@ -142,54 +75,27 @@ def guess_by_threshold(released: np.ndarray, threshold: float) -> np.ndarray:
     return np.asarray(released > threshold)
 
 
-def _float_array(values: Any) -> np.ndarray:
-    """Return a float array, empty if the values are not numbers."""
-    try:
-        return np.array(values, float)
-    except (TypeError, ValueError):
-        return np.array([])
+def _exact_means(game: Game, has_person: np.ndarray) -> np.ndarray:
+    return np.asarray(np.where(has_person, *game.data.means[::-1]))
 
 
-def _default_sets() -> TwoSets:
-    return TwoSets(np.zeros(100), np.eye(1, 100)[0])
+def _noisy_means(game: Game, has_person: np.ndarray) -> np.ndarray:
+    noise = game.rng.laplace(0, _noise_scale(game.data, _EASY_FIX_EPSILON), len(has_person))
+    return np.asarray(_exact_means(game, has_person) + noise)
 
 
-def _checked_sets(data: Any) -> TwoSets:
-    if not isinstance(data, TwoSets):
-        raise TypeError(f"data must be TwoSets(without, with_one), not {type(data).__name__}")
-    return data
-
-
-def _released_means(defence: Defence, sets: TwoSets, has_person: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return the released mean of each play."""
-    if defence.kind == CURATOR:
-        return _private_means(sets, has_person, defence.curator_epsilon)
-    if defence.kind == OWN and defence.user_function is not None:
-        return np.array(
-            [_user_release(defence.user_function, sets.with_one if coin else sets.without) for coin in has_person],
-            float,
-        )
-    exact = np.where(has_person, *sets.means[::-1])
-    return (
-        exact
-        if defence.kind == NOTHING
-        else exact + rng.laplace(0, _noise_scale(sets, _EASY_FIX_EPSILON), len(has_person))
-    )
-
-
-def _user_release(user_function: Callable[..., Any], values: np.ndarray) -> float:
-    return float(finite_array(user_function(values.copy()), (), "the defence"))
-
-
-def _private_means(sets: TwoSets, has_person: np.ndarray, epsilon: Fraction) -> np.ndarray:
+def _private_means(game: Game, has_person: np.ndarray) -> np.ndarray:
     """Query all plays at once: each play has its own people, and so its own noise."""
-    values = np.where(has_person[:, None], sets.with_one, sets.without)
+    values = np.where(has_person[:, None], game.data.with_one, game.data.without)
     games = np.repeat(np.arange(len(has_person)), values.shape[1])
     table = pa.table({"game": games, "value": values.ravel()})
-    columns = {"game": (0, len(has_person) - 1), "value": (0, 1)}
-    with dc.open(table, unit="row", budget=epsilon, columns=columns, groups=1, rows=1, ledger=":memory:") as curator:
-        answer = curator.ask(_SUMS_SQL, epsilon=epsilon)
-    return np.asarray(answer.table["total"].to_numpy() / values.shape[1])  # n is public
+    answer = ask_curator(table, _SUMS_SQL, game.epsilon, {"game": (0, len(has_person) - 1), "value": (0, 1)})
+    return np.asarray(answer["total"].to_numpy() / values.shape[1])  # n is public
+
+
+def _user_means(game: Game, has_person: np.ndarray) -> np.ndarray:
+    played = (game.data.with_one if coin else game.data.without for coin in has_person)
+    return np.array([float(finite_array(game.ask_user(values.copy()), (), "the defence")) for values in played])
 
 
 def _noise_epsilon(defence: Defence) -> Fraction | None:
@@ -222,12 +128,45 @@ def _log_laplace_tail(z: float) -> float:
     return -math.log(2) - z if z >= 0 else math.log1p(-0.5 * math.exp(z))
 
 
+def draw_threshold_game(
+    axes: Any, *, sets: TwoSets, has_person: np.ndarray, released: np.ndarray, epsilon: Fraction | None
+) -> None:
+    """Draw the released means of both sets, the noise densities if known, and the threshold."""
+    edges = _bin_edges(sets, released)
+    both = (
+        (~has_person, sets.means[0], BLUE, "without the person"),
+        (has_person, sets.means[1], ORANGE, "with the person"),
+    )
+    for is_play, mean, colour, label in both:
+        axes.hist(released[is_play], edges, density=True, color=colour, alpha=0.25, label=f"{label}, observed")
+        if epsilon is not None:
+            width = 1 / (sets.without.size * float(epsilon))
+            grid = np.linspace(edges[0], edges[-1], 801)
+            axes.plot(
+                grid, np.exp(-np.abs(grid - mean) / width) / (2 * width), color=colour, label=f"{label}, in theory"
+            )
+    axes.axvline(sets.threshold, color=INK, ls="--", lw=1, label=f"threshold {sets.threshold:.3g}")
+    axes.set(xlabel="released mean", ylabel="density", yticks=[], xlim=(edges[0], edges[-1]))
+
+
+def _bin_edges(sets: TwoSets, released: np.ndarray) -> np.ndarray:
+    """Return bin edges that cover the middle 99 %, symmetric around the threshold, which is an edge."""
+    typical_distance = np.quantile(np.abs(released - sets.threshold), 0.99)
+    half_width = max(float(typical_distance), abs(sets.means[1] - sets.means[0]) * 1.5)
+    return sets.threshold + np.linspace(-half_width, half_width, _BIN_COUNT + 1)
+
+
 ATTACK = Attack(
-    run=threshold_game,
+    function=threshold_game,
     docs_page="queries",
     summary="Guesses which of two neighbouring sets a mean was computed from.",
-    without_defence="the exact mean",
-    with_easy_fix="the mean with a little Laplace noise, of scale 1/(3n)",
-    with_curator="a private sum, divided by n",
-    built_in_data="100 zeros, and the same with a single 1: the lecture's S and S'",
+    data=TWO_SETS,
+    releases={
+        NOTHING: DefenceRelease("the exact mean", _exact_means),
+        EASY: DefenceRelease("the mean with a little Laplace noise, of scale 1/(3n)", _noisy_means),
+        CURATOR: DefenceRelease("a private sum, divided by n", _private_means),
+    },
+    own=_user_means,
+    play=_play,
+    settings={"plays": whole(2)},
 )

@@ -5,20 +5,27 @@ all other rows and the classes stay the same.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet import anonymity
-from discreet.attacks.evidence import EventEvidence
-from discreet.attacks.tables.patients import ROW, Patients, SensitiveValues, value_codes
-from discreet.attacks.tables.table_releases import CountOracle, answers_and_decoys, estimate_noise_epsilon
-from discreet.audit.binomial import Proportion
+from discreet.attacks.attack import AttackResult, EventEvidence, Game
+from discreet.attacks.data.patients import ROW, Patients, SensitiveValues, value_codes
+from discreet.attacks.private_answers import (
+    CountOracle,
+    answers_and_decoys,
+    count_oracle_or_none,
+    estimate_noise_epsilon,
+)
+from discreet.attacks.validation import arrow_table
 
 _BATCH_SIZE = 200
+PosteriorPair = tuple[np.ndarray, np.ndarray]  # as members, and as non-members
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,13 +44,6 @@ class AttributeInference:
     right_as_member: np.ndarray
     right_as_non_member: np.ndarray
     highest_posterior: float  # over all guesses about members
-
-    @property
-    def evidence(self) -> EventEvidence:
-        """The shares of correct guesses."""
-        return EventEvidence(
-            Proportion.from_outcomes(self.right_as_member), Proportion.from_outcomes(self.right_as_non_member)
-        )
 
 
 def class_counts(released: pa.Table, data: Patients) -> ClassCounts:
@@ -113,30 +113,28 @@ def _log_likelihood_ratios(answers: np.ndarray, expected: np.ndarray, epsilon: f
     return np.asarray(with_one - without)
 
 
-def infer_from_table(counts: ClassCounts, sensitive: SensitiveValues) -> AttributeInference:
-    """Infer everybody's value from a released table."""
-    posteriors = tuple(
+def posteriors_from_table(counts: ClassCounts, sensitive: SensitiveValues) -> PosteriorPair:
+    """Return everybody's posteriors, as members and as non-members, from the classes of a released table."""
+    with_target, without_target = (
         posterior_from_counts(each, sensitive.prior, sensitive.possible)
         for each in (counts.with_target, counts.without_target)
     )
-    return infer_most_likely(np.arange(len(sensitive.truth)), posteriors, sensitive)
+    return with_target, without_target
 
 
-def infer_from_answers(
+def posteriors_from_oracle(
     counts: ClassCounts, sensitive: SensitiveValues, people: np.ndarray, oracle: CountOracle
-) -> AttributeInference:
-    """Infer the values of these people from noisy counts of the people who share their quasi-identifiers."""
+) -> PosteriorPair:
+    """Return the posteriors of these people from noisy counts of the people who share their quasi-identifiers."""
     exact = np.concatenate([counts.with_target[people], counts.without_target[people]])
     answers, decoys = answers_and_decoys(oracle, exact)
     possible = np.concatenate([sensitive.possible[people]] * 2)
     others = np.tile(counts.without_target[people].sum(axis=1), 2)
     posteriors = posterior_from_answers(answers, others, sensitive.prior, possible, estimate_noise_epsilon(decoys))
-    return infer_most_likely(people, (posteriors[: len(people)], posteriors[len(people) :]), sensitive)
+    return posteriors[: len(people)], posteriors[len(people) :]
 
 
-def infer_most_likely(
-    people: np.ndarray, posteriors: Sequence[np.ndarray], sensitive: SensitiveValues
-) -> AttributeInference:
+def infer_most_likely(people: np.ndarray, posteriors: PosteriorPair, sensitive: SensitiveValues) -> AttributeInference:
     """Guess the value with the highest posterior, for members and for non-members."""
     # Ties go to the value that is most common in the whole table.
     right_as_member, right_as_non_member = (
@@ -153,17 +151,8 @@ def epsilon_implied_by_absent_values(counts: ClassCounts, truth: np.ndarray) -> 
     True
     """
     people = np.arange(len(truth))
-    has_own_value = [each[people, truth] > 0 for each in (counts.with_target, counts.without_target)]
-    return (
-        EventEvidence(Proportion.from_outcomes(has_own_value[0]), Proportion.from_outcomes(has_own_value[1]))
-        .implied()
-        .low
-    )
-
-
-def sample_people(count: int, max_people: int, rng: np.random.Generator) -> np.ndarray:
-    """Return the targets: everybody, or a random sample of `max_people`."""
-    return np.arange(count) if count <= max_people else np.sort(rng.choice(count, max_people, replace=False))
+    own, other = (each[people, truth] > 0 for each in (counts.with_target, counts.without_target))
+    return EventEvidence.from_outcomes(own, other).implied().low
 
 
 def rarity_of_rows(table: pa.Table, quasi: Sequence[str]) -> np.ndarray:
@@ -178,3 +167,86 @@ def rarity_of_rows(table: pa.Table, quasi: Sequence[str]) -> np.ndarray:
         codes = np.asarray(coded.indices.fill_null(len(coded.dictionary)))
         total -= np.log(np.bincount(codes)[codes] / len(codes))
     return total
+
+
+def infer_values(
+    game: Game, released: pa.Table | CountOracle, data: Patients
+) -> tuple[AttributeInference, ClassCounts]:
+    """Infer everybody's value from a released table, or the targets' values from the narrowest counts.
+
+    These are counts of the people with the same quasi-identifiers as the target. A non-member is the same person,
+    removed: neighbouring databases in the sense of the curator's guarantee.
+    """
+    is_table, sensitive = isinstance(released, pa.Table), data.sensitive_values
+    counts = class_counts(released if is_table else data.numbered_table, data)
+    people = np.arange(data.table.num_rows) if is_table else draw_people(game, data.table.num_rows)
+    posteriors = (
+        posteriors_from_table(counts, sensitive)
+        if is_table
+        else posteriors_from_oracle(counts, sensitive, people, released)
+    )
+    return infer_most_likely(people, posteriors, sensitive), counts
+
+
+def draw_people(game: Game, count: int) -> np.ndarray:
+    """Return the targets: everybody, or a random sample."""
+    most = game.settings.targets
+    return np.arange(count) if count <= most else np.sort(game.rng.choice(count, most, replace=False))
+
+
+def inference_result(  # noqa: PLR0913 - what was inferred, and how to show it
+    game: Game,
+    metric: str,
+    inference: AttributeInference,
+    details: Mapping[str, Any],
+    rarity: np.ndarray,
+    *,
+    person: str = "row",
+) -> AttackResult:
+    """Return what inferred values show, given the rarity of everybody in the order of their numbers."""
+    return game.result(
+        metric,
+        EventEvidence.from_outcomes(inference.right_as_member, inference.right_as_non_member),
+        details,
+        hit=inference.right_as_member,
+        rarity=rarity[inference.people],
+        labels=[f"{person} {number + 1}" for number in inference.people],
+    )
+
+
+def k_anonymous_release(data: Patients, k: int, l: int = 1) -> pa.Table:  # noqa: E741 - the usual name
+    """Release a table with classes of at least k people and at least l distinct sensitive values in each.
+
+    >>> table = pa.table({"age": [23, 29, 35, 41], "ill": list("abab")})
+    >>> k_anonymous_release(Patients(table, ["age"], "ill"), k=2)["age"].to_pylist()
+    ['23-29', '23-29', '35-41', '35-41']
+    """
+    values = min(l, len(data.values))
+    return anonymity.anonymise(data.numbered_table, data.quasi, k, data.sensitive, l=values if values > 1 else None)
+
+
+def checked_release(returned: Any, data: Patients) -> pa.Table | CountOracle:
+    """Return what the user's defence returned: a validated table, or an oracle for counts."""
+    oracle = count_oracle_or_none(returned)
+    if oracle is not None:
+        return oracle
+    table = arrow_table(returned, "the defence's return value")
+    required = [*data.quasi, data.sensitive, ROW]
+    missing = [name for name in required if name not in table.column_names]
+    if missing:
+        raise ValueError(
+            f"column {missing[0]!r} is missing from the defence's table. Return a modified table with the columns "
+            f"{', '.join(required)}, or a function that takes an array of counts and returns them with noise."
+        )
+    rows = table[ROW]
+    if (
+        not pa.types.is_integer(rows.type)
+        or rows.null_count
+        or not _are_distinct_rows(np.asarray(rows), data.table.num_rows)
+    ):
+        raise ValueError("column 'row' of the defence's table must contain row numbers of its input, each at most once")
+    return table.select(required)
+
+
+def _are_distinct_rows(rows: np.ndarray, count: int) -> bool:
+    return bool(rows.size) and rows.min() >= 0 and rows.max() < count and len(np.unique(rows)) == len(rows)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.attacks.tables.visits import Visits
+from discreet.attacks.data.visits import Visits
 
 HABIT_RATE = 0.5  # on which share of their days people with the habit visit the sensitive site
 _LINKED_SESSIONS = 10  # the most similar sessions that the attacker takes for those of the target

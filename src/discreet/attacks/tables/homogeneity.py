@@ -1,36 +1,37 @@
 """The homogeneity and background-knowledge attacks on k-anonymous tables."""
 
 from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from discreet import anonymity
-from discreet.attacks.defences import DefenceChoice, parse_defence
-from discreet.attacks.registry import Attack
-from discreet.attacks.result import AttackResult, exposure_by_rarity
-from discreet.attacks.tables.attribute_inference import (
-    AttributeInference,
-    ClassCounts,
-    class_counts,
-    epsilon_implied_by_absent_values,
-    infer_from_answers,
-    infer_from_table,
-    rarity_of_rows,
-    sample_people,
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackResult,
+    DefenceChoice,
+    DefenceRelease,
+    Game,
+    Number,
+    whole,
 )
-from discreet.attacks.tables.patients import Patients, require_type, simulate_patients
-from discreet.attacks.tables.table_releases import k_anonymous_release, release_under, unmodified_release
-from discreet.attacks.tables.validation import read_data_table
-from discreet.attacks.validation import random_generator
-from discreet.kernel.numbers import Number, as_integer
+from discreet.attacks.data.patients import PATIENTS, Patients
+from discreet.attacks.private_answers import private_count_oracle
+from discreet.attacks.tables.attribute_inference import (
+    ClassCounts,
+    checked_release,
+    epsilon_implied_by_absent_values,
+    infer_values,
+    inference_result,
+    k_anonymous_release,
+    rarity_of_rows,
+)
 
 _MIN_DISTINCT_VALUES = 3
-_ADULT_COLUMNS = ["age", "education", "marital_status", "race", "sex", "native_country"]
 
 
 def homogeneity(  # noqa: PLR0913 - all but the first by name only
@@ -50,42 +51,27 @@ def homogeneity(  # noqa: PLR0913 - all but the first by name only
     people). A function as defence gets the table with a column `row` and returns it modified, or returns a function
     that answers arrays of counts.
 
-    >>> from discreet.attacks.tables.patients import first_lecture_table, second_lecture_table
+    >>> from discreet.attacks.data.patients import first_lecture_table, second_lecture_table
     >>> print(homogeneity(first_lecture_table()).details["rows inferred with certainty"])
     9-12
     >>> homogeneity(second_lecture_table()).details["values inferred with certainty"]
     0
     """
-    rng = random_generator(random_state)
-    patients = (
-        simulate_patients(2000, rng)
-        if data is None
-        else require_type(data, Patients, "Patients(table, quasi, sensitive)")
-    )
-    parsed_defence, class_size = parse_defence(defence, epsilon), as_integer(k, "k", 2)
-    without_defence, easy_fix = (
-        partial(k_anonymous_release, k=class_size),
-        partial(k_anonymous_release, k=class_size, l=_MIN_DISTINCT_VALUES),
-    )
-    release = release_under(parsed_defence, patients, without_defence, easy_fix)
-    if isinstance(release, pa.Table):
-        counts = class_counts(release, patients)
-        inference = infer_from_table(counts, patients.sensitive_values)
-        details = _table_details(release, counts, patients)
-    else:
-        # The narrowest query: people with the same quasi-identifiers as the target.
-        counts = class_counts(unmodified_release(patients), patients)
-        people = sample_people(patients.table.num_rows, as_integer(targets, "targets", 1), rng)
-        inference = infer_from_answers(counts, patients.sensitive_values, people, release)
-        details = {"values inferred with certainty": 0}
-    return AttackResult(
-        attack="homogeneity",
-        against=parsed_defence,
-        metric="of people's sensitive values inferred",
-        # A non-member is the same person, removed: neighbouring databases in the sense of the curator's guarantee.
-        evidence=inference.evidence,
-        details={**details, "highest posterior": inference.highest_posterior},
-        exposure=_exposure(patients, inference),
+    return ATTACK.run(data, defence, epsilon, random_state, k=k, targets=targets)
+
+
+def _play(game: Game) -> AttackResult:
+    patients, released = game.data, game.release()
+    inference, counts = infer_values(game, released, patients)
+    details = {"values inferred with certainty": 0}
+    if isinstance(released, pa.Table):
+        details = _table_details(released, counts, patients)
+    return inference_result(
+        game,
+        "of people's sensitive values inferred",
+        inference,
+        {**details, "highest posterior": inference.highest_posterior},
+        rarity_of_rows(patients.table, patients.quasi),
     )
 
 
@@ -157,30 +143,22 @@ def format_runs(numbers: Sequence[int] | np.ndarray, max_runs: int = 3) -> str:
     )
 
 
-def _exposure(data: Patients, inference: AttributeInference) -> Any:
-    labels = [f"row {person + 1}" for person in inference.people]
-    return exposure_by_rarity(
-        rarity_of_rows(data.table, data.quasi)[inference.people],
-        inference.right_as_member,
-        labels=labels,
-        rarity_label="rare values",
-    )
-
-
-def load(folder: Path) -> Patients:
-    """Read the Adult census data: six quasi-identifiers and the occupation."""
-    table = read_data_table(folder, "adult.parquet", [*_ADULT_COLUMNS, "occupation"])
-    return Patients(table.filter(pc.is_valid(table["occupation"])), _ADULT_COLUMNS, "occupation")
-
-
 ATTACK = Attack(
-    run=homogeneity,
+    function=homogeneity,
     docs_page="tables",
     summary="Infers sensitive values from the classes of a k-anonymous table and from background knowledge.",
-    without_defence="a 4-anonymous table",
-    with_easy_fix="a 4-anonymous, 3-diverse table: at least three distinct sensitive values in every class",
-    with_curator="counts by sensitive value of the people who share the target's quasi-identifiers",
-    built_in_data="2,000 simulated patients",
-    data_files=("adult.parquet",),
-    load=load,
+    data=PATIENTS,
+    releases={
+        NOTHING: DefenceRelease("a 4-anonymous table", lambda game: k_anonymous_release(game.data, game.settings.k)),
+        EASY: DefenceRelease(
+            "a 4-anonymous, 3-diverse table: at least three distinct sensitive values in every class",
+            lambda game: k_anonymous_release(game.data, game.settings.k, _MIN_DISTINCT_VALUES),
+        ),
+        CURATOR: DefenceRelease(
+            "counts by sensitive value of the people who share the target's quasi-identifiers", private_count_oracle
+        ),
+    },
+    own=lambda game: checked_release(game.ask_user(game.data.numbered_table), game.data),
+    play=_play,
+    settings={"k": whole(2), "targets": whole(1)},
 )

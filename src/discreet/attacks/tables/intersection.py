@@ -1,44 +1,40 @@
 """The intersection attack: two k-anonymous tables of overlapping people, combined."""
 
-from dataclasses import replace
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from discreet.attacks.defences import CURATOR, DefenceChoice, parse_defence
-from discreet.attacks.registry import Attack
-from discreet.attacks.result import AttackResult, exposure_by_rarity
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackResult,
+    DefenceChoice,
+    DefenceRelease,
+    Game,
+    Number,
+    whole,
+)
+from discreet.attacks.data.overlapping_tables import TWO_TABLES, TwoTables
+from discreet.attacks.data.patients import SensitiveValues
+from discreet.attacks.private_answers import private_counts
 from discreet.attacks.tables.attribute_inference import (
-    AttributeInference,
     ClassCounts,
+    checked_release,
     class_counts,
+    draw_people,
     epsilon_implied_by_absent_values,
     infer_most_likely,
-    posterior_from_answers,
-    posterior_from_counts,
-    rarity_of_rows,
-    sample_people,
-)
-from discreet.attacks.tables.overlapping_tables import FILES, TwoTables, read_two_releases, simulate_hospitals
-from discreet.attacks.tables.patients import SensitiveValues, require_type
-from discreet.attacks.tables.table_releases import (
-    CountOracle,
-    answers_and_decoys,
-    estimate_noise_epsilon,
+    inference_result,
     k_anonymous_release,
-    release_under,
-    unmodified_release,
+    posteriors_from_oracle,
+    posteriors_from_table,
+    rarity_of_rows,
 )
-from discreet.attacks.validation import random_generator
-from discreet.kernel.numbers import Number, as_integer
 
-_HOSPITAL_SIZE = 3000
 _MIN_DISTINCT_VALUES = 3
-
-PosteriorPair = tuple[np.ndarray, np.ndarray]
 
 
 def intersection(  # noqa: PLR0913 - all but the first by name only
@@ -57,54 +53,60 @@ def intersection(  # noqa: PLR0913 - all but the first by name only
     from two curators with half of epsilon each ("curator", for up to `targets` people). A function as defence gets each
     table with a column `row` and returns it modified, or returns a function that answers arrays of counts.
 
-    >>> from discreet.attacks.tables.overlapping_tables import lecture_tables
+    >>> from discreet.attacks.data.overlapping_tables import lecture_tables
     >>> result = intersection(lecture_tables(), k=4)
     >>> result.details["values left by the first table, the second, both"]
     [3.0, 4.0, 1.0]
     """
-    rng = random_generator(random_state)
-    two_tables = (
-        simulate_hospitals(_HOSPITAL_SIZE, rng)
-        if data is None
-        else require_type(data, TwoTables, "TwoTables(first, second, both)")
-    )
-    parsed_defence, class_size = parse_defence(defence, epsilon), as_integer(k, "k", 2)
-    without_defence, easy_fix = (
-        partial(k_anonymous_release, k=class_size),
-        partial(k_anonymous_release, k=2 * class_size, l=_MIN_DISTINCT_VALUES),
-    )
-    # Removing a person from both tables changes the answers of both curators: the two halves compose to epsilon.
-    table_defence = (
-        replace(parsed_defence, epsilon=parsed_defence.curator_epsilon / 2)
-        if parsed_defence.kind == CURATOR
-        else parsed_defence
-    )
-    releases = [release_under(table_defence, table, without_defence, easy_fix) for table in two_tables.tables]
-    if isinstance(releases[0], pa.Table) and isinstance(releases[1], pa.Table):
-        table_counts = [
-            two_tables.class_counts(index, class_counts(table, two_tables.tables[index]))
-            for index, table in enumerate(releases)
-        ]
-        people = np.arange(len(two_tables.both))
-        inference = infer_most_likely(
-            people, _posteriors_from_tables(table_counts, two_tables.sensitive_values), two_tables.sensitive_values
+    return ATTACK.run(data, defence, epsilon, random_state, k=k, targets=targets)
+
+
+def _play(game: Game) -> AttackResult:
+    data, releases = game.data, [game.release(table) for table in game.data.tables]
+    are_tables = [isinstance(each, pa.Table) for each in releases]
+    if are_tables[0] != are_tables[1]:
+        raise ValueError(
+            "the defence must return a table for both tables, or a function for both, not a table for one and a "
+            "function for the other"
         )
-        details = _table_details(table_counts, two_tables.sensitive_values)
+    sensitive, details = data.sensitive_values, {"values inferred with certainty": 0}
+    if are_tables[0]:
+        counts, people = _counts_in_both(data, releases), np.arange(len(data.both))
+        first, second = (posteriors_from_table(each, sensitive) for each in counts)
+        details = _table_details(counts, sensitive)
     else:
-        people = sample_people(len(two_tables.both), as_integer(targets, "targets", 1), rng)
-        _check_no_table(releases)
-        inference = infer_most_likely(
-            people, _posteriors_from_answers(two_tables, releases, people), two_tables.sensitive_values
+        counts, people = (
+            _counts_in_both(data, [each.numbered_table for each in data.tables]),
+            draw_people(game, len(data.both)),
         )
-        details = {"values inferred with certainty": 0, "people targeted": len(people)}
-    return AttackResult(
-        attack="intersection",
-        against=parsed_defence,
-        metric="of sensitive values inferred for people in both tables",
-        evidence=inference.evidence,
-        details={"people in both": len(two_tables.both), **details, "highest posterior": inference.highest_posterior},
-        exposure=_exposure(two_tables, inference),
+        first, second = (
+            posteriors_from_oracle(each, sensitive, people, oracle)
+            for each, oracle in zip(counts, releases, strict=True)
+        )
+        details["people targeted"] = len(people)
+    as_members, as_non_members = (
+        combine_posteriors(*pair, sensitive.prior) for pair in zip(first, second, strict=True)
     )
+    inference = infer_most_likely(people, (as_members, as_non_members), sensitive)
+    return inference_result(
+        game,
+        "of sensitive values inferred for people in both tables",
+        inference,
+        {"people in both": len(data.both), **details, "highest posterior": inference.highest_posterior},
+        rarity_of_rows(data.first.table, data.first.quasi)[data.both[:, 0]],
+        person="person",
+    )
+
+
+def _counts_in_both(data: TwoTables, tables: list[pa.Table]) -> list[ClassCounts]:
+    """Return each table's class counts for the people in both, with a column per value of either table."""
+    counts = []
+    for patients, table, rows in zip(data.tables, tables, data.both.T, strict=True):
+        columns, one = [data.values.index(value) for value in patients.values], class_counts(table, patients)
+        wide = np.zeros((2, len(rows), len(data.values)), np.int64)
+        wide[:, :, columns] = one.with_target[rows], one.without_target[rows]
+        counts.append(ClassCounts(*wide))
+    return counts
 
 
 def combine_posteriors(first: np.ndarray, second: np.ndarray, prior: np.ndarray) -> np.ndarray:
@@ -119,87 +121,40 @@ def combine_posteriors(first: np.ndarray, second: np.ndarray, prior: np.ndarray)
     return np.asarray(both / both.sum(axis=1, keepdims=True))
 
 
-def _posteriors_from_tables(table_counts: list[ClassCounts], sensitive: SensitiveValues) -> PosteriorPair:
-    both_counts = [(view.with_target, view.without_target) for view in table_counts]
-    first, second = (
-        [posterior_from_counts(counts, sensitive.prior, sensitive.possible) for counts in side] for side in both_counts
-    )
-    return combine_posteriors(first[0], second[0], sensitive.prior), combine_posteriors(
-        first[1], second[1], sensitive.prior
-    )
-
-
-def _posteriors_from_answers(data: TwoTables, oracles: list[Any], people: np.ndarray) -> PosteriorPair:
-    posteriors = []
-    for index, oracle in enumerate(oracles):
-        table = data.tables[index]
-        counts = data.class_counts(index, class_counts(unmodified_release(table), table))
-        posteriors.append(_posterior_from_oracle(counts, oracle, data.sensitive_values, people))
-    combined = combine_posteriors(posteriors[0], posteriors[1], data.sensitive_values.prior)
-    return combined[: len(people)], combined[len(people) :]
-
-
-def _check_no_table(releases: list[Any]) -> None:
-    if any(isinstance(each, pa.Table) for each in releases):
-        raise ValueError(
-            "the defence must return a table for both tables, or a function for both, not a table for one and a "
-            "function for the other"
-        )
-
-
-def _posterior_from_oracle(
-    counts: ClassCounts, oracle: CountOracle, sensitive: SensitiveValues, people: np.ndarray
-) -> np.ndarray:
-    answers, decoys = answers_and_decoys(
-        oracle, np.concatenate([counts.with_target[people], counts.without_target[people]])
-    )
-    others = np.tile(counts.without_target[people].sum(axis=1), 2)
-    possible = np.concatenate([sensitive.possible[people]] * 2)
-    return posterior_from_answers(answers, others, sensitive.prior, possible, estimate_noise_epsilon(decoys))
-
-
 def _table_details(table_counts: list[ClassCounts], sensitive: SensitiveValues) -> dict[str, Any]:
-    possible_counts = [(view.with_target > 0).sum(axis=1) for view in table_counts]
+    first, second = table_counts
     common = ClassCounts(
-        *(
-            np.minimum(*pair)
-            for pair in zip(*((each.with_target, each.without_target) for each in table_counts), strict=True)
-        )
+        np.minimum(first.with_target, second.with_target), np.minimum(first.without_target, second.without_target)
     )
-    both = (common.with_target > 0).sum(axis=1)
+    left = [(each.with_target > 0).sum(axis=1) for each in (first, second, common)]
     return {
-        "values left by the first table, the second, both": [float(each.mean()) for each in (*possible_counts, both)],
-        "values inferred with certainty from one table": int(
-            ((possible_counts[0] == 1) | (possible_counts[1] == 1)).sum()
-        ),
-        "values inferred with certainty": int((both == 1).sum()),
+        "values left by the first table, the second, both": [float(each.mean()) for each in left],
+        "values inferred with certainty from one table": int(((left[0] == 1) | (left[1] == 1)).sum()),
+        "values inferred with certainty": int((left[2] == 1).sum()),
         "epsilon implied by absent values, at least": epsilon_implied_by_absent_values(common, sensitive.truth),
     }
 
 
-def _exposure(data: TwoTables, inference: AttributeInference) -> Any:
-    rare = rarity_of_rows(data.first.table, data.first.quasi)[data.both[inference.people, 0]]
-    return exposure_by_rarity(
-        rare,
-        inference.right_as_member,
-        labels=[f"person {person + 1}" for person in inference.people],
-        rarity_label="rare values",
-    )
-
-
-def load(folder: Path) -> TwoTables:
-    """Read the Adult census data as two releases; a third of the people are in both."""
-    return read_two_releases(folder)
-
-
 ATTACK = Attack(
-    run=intersection,
+    function=intersection,
     docs_page="tables",
     summary="Combines two k-anonymous tables of overlapping people to infer sensitive values.",
-    without_defence="two 5-anonymous tables",
-    with_easy_fix="two 10-anonymous, 3-diverse tables",
-    with_curator="counts by sensitive value from two curators, with half of epsilon each",
-    built_in_data=f"two simulated hospitals with {_HOSPITAL_SIZE:,} patients each, half of whom are in both",
-    data_files=FILES,
-    load=load,
+    data=TWO_TABLES,
+    releases={
+        NOTHING: DefenceRelease(
+            "two 5-anonymous tables", lambda game, table: k_anonymous_release(table, game.settings.k)
+        ),
+        EASY: DefenceRelease(
+            "two 10-anonymous, 3-diverse tables",
+            lambda game, table: k_anonymous_release(table, 2 * game.settings.k, _MIN_DISTINCT_VALUES),
+        ),
+        # Removing a person from both tables changes the answers of both curators: the two halves compose to epsilon.
+        CURATOR: DefenceRelease(
+            "counts by sensitive value from two curators, with half of epsilon each",
+            lambda game, _: lambda counts: private_counts(counts, game.epsilon / 2),
+        ),
+    },
+    own=lambda game, table: checked_release(game.ask_user(table.numbered_table), table),
+    play=_play,
+    settings={"k": whole(2), "targets": whole(1)},
 )

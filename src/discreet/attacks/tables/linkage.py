@@ -1,32 +1,36 @@
 """The linkage attack: re-identify people in a table without names by what is known about them."""
 
 from collections.abc import Mapping
-from functools import partial
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from discreet import anonymity
-from discreet.attacks.defences import Defence, DefenceChoice, parse_defence
-from discreet.attacks.registry import Attack
-from discreet.attacks.result import AttackResult, exposure_by_rarity
-from discreet.attacks.tables.attribute_inference import (
-    class_counts,
-    infer_from_answers,
-    infer_from_table,
-    rarity_of_rows,
-    sample_people,
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackResult,
+    DefenceChoice,
+    DefenceRelease,
+    Game,
+    Number,
+    whole,
 )
-from discreet.attacks.tables.linkage_data import REGISTER_FILES, Ratings, Register, read_register, simulate_register
-from discreet.attacks.tables.patients import ROW
-from discreet.attacks.tables.rating_linkage import link_ratings
-from discreet.attacks.tables.table_releases import k_anonymous_release, release_under, unmodified_release
-from discreet.attacks.validation import random_generator
-from discreet.kernel.numbers import Number, as_integer
-
-_PATIENT_COUNT = 4000
+from discreet.attacks.data.patients import ROW
+from discreet.attacks.data.register import REGISTER, Ratings, Register
+from discreet.attacks.private_answers import private_count_oracle
+from discreet.attacks.tables import rating_linkage
+from discreet.attacks.tables.attribute_inference import (
+    checked_release,
+    infer_values,
+    inference_result,
+    k_anonymous_release,
+    rarity_of_rows,
+)
 
 
 def linkage(  # noqa: PLR0913 - all but the first by name only
@@ -52,50 +56,20 @@ def linkage(  # noqa: PLR0913 - all but the first by name only
     >>> linkage(defence="easy", random_state=0).details["correctly named"]
     0
     """
-    parsed_defence = parse_defence(defence, epsilon)
-    rng = random_generator(random_state)
-    records = simulate_register(_PATIENT_COUNT, random_state) if data is None else data
-    max_targets = as_integer(targets, "targets", 1)
-    if isinstance(records, Ratings):
-        return link_ratings(records, parsed_defence, rng, max_targets)
-    if not isinstance(records, Register):
-        raise TypeError(
-            f"data must be Register(patients, people, who) or Ratings(user, movie, ...), not {type(records).__name__}"
-        )
-    return _link_register(
-        records, parsed_defence, rng, partial(k_anonymous_release, k=as_integer(k, "k", 2)), max_targets
-    )
+    attack = _RATINGS if isinstance(data, Ratings) else ATTACK
+    return attack.run(data, defence, epsilon, random_state, k=k, targets=targets)
 
 
-def _link_register(
-    data: Register, defence: Defence, rng: np.random.Generator, easy_fix: Any, max_targets: int
-) -> AttackResult:
-    patients = data.patients
-    release = release_under(defence, patients, unmodified_release, easy_fix)
-    details: dict[str, Any] = {"patients": patients.table.num_rows, "people in the register": data.people.num_rows}
-    if isinstance(release, pa.Table):
-        inference = infer_from_table(class_counts(release, patients), patients.sensitive_values)
-        details |= _naming_details(release, data)
+def _play(game: Game) -> AttackResult:
+    patients, released = game.data.patients, game.release()
+    inference, _ = infer_values(game, released, patients)
+    details: dict[str, Any] = {"patients": patients.table.num_rows, "people in the register": game.data.people.num_rows}
+    if isinstance(released, pa.Table):
+        details |= _naming_details(released, game.data)
     else:
-        people = sample_people(patients.table.num_rows, max_targets, rng)
-        inference = infer_from_answers(
-            class_counts(unmodified_release(patients), patients), patients.sensitive_values, people, release
-        )
-        details |= {"correctly named": 0, "patients targeted": len(people)}
-    return AttackResult(
-        attack="linkage",
-        against=defence,
-        metric="of patients' diagnoses inferred",
-        # A non-member is the same patient, removed: neighbouring databases in the sense of the curator's guarantee.
-        evidence=inference.evidence,
-        details=details,
-        exposure=exposure_by_rarity(
-            rarity_of_rows(patients.table, patients.quasi)[inference.people],
-            inference.right_as_member,
-            labels=[f"row {person + 1}" for person in inference.people],
-            rarity_label="rare values",
-        ),
-    )
+        details |= {"correctly named": 0, "patients targeted": len(inference.people)}
+    rarity = rarity_of_rows(patients.table, patients.quasi)
+    return inference_result(game, "of patients' diagnoses inferred", inference, details, rarity)
 
 
 def link_rows(table: pa.Table, people: pa.Table, quasi: list[str]) -> anonymity.LinkageRisk:
@@ -121,19 +95,27 @@ def _naming_details(released: pa.Table, data: Register) -> Mapping[str, Any]:
     }
 
 
-def load(folder: Path) -> Register:
-    """Read 30,000 synthetic patients and the list of the same people."""
-    return read_register(folder)
-
-
 ATTACK = Attack(
-    run=linkage,
+    function=linkage,
     docs_page="tables",
     summary="Links patients without names to a public list by the columns both share, and infers their diagnoses.",
-    without_defence="the table of patients without names",
-    with_easy_fix="a 5-anonymous table",
-    with_curator="counts by diagnosis of the people who share the target's quasi-identifiers",
-    built_in_data=f"{_PATIENT_COUNT:,} simulated patients with zip code, birth date and sex, and a voter roll",
-    data_files=REGISTER_FILES,
-    load=load,
+    data=REGISTER,
+    releases={
+        NOTHING: DefenceRelease("the table of patients without names", lambda game: game.data.patients.numbered_table),
+        EASY: DefenceRelease(
+            "a 5-anonymous table", lambda game: k_anonymous_release(game.data.patients, game.settings.k)
+        ),
+        CURATOR: DefenceRelease(
+            "counts by diagnosis of the people who share the target's quasi-identifiers", private_count_oracle
+        ),
+    },
+    own=lambda game: checked_release(game.ask_user(game.data.patients.numbered_table), game.data.patients),
+    play=_play,
+    settings={"k": whole(2), "targets": whole(1)},
+)
+_RATINGS = replace(
+    ATTACK,
+    releases=rating_linkage.RELEASES,
+    own=rating_linkage.user_ratings,
+    play=rating_linkage.link_ratings,
 )

@@ -1,18 +1,30 @@
 """The profile attack: what a consistent pseudonym discloses about somebody's habits, although nobody is named."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from discreet.attacks.defences import CURATOR, EASY, OWN, Defence, DefenceChoice, parse_defence
-from discreet.attacks.evidence import GuessEvidence
-from discreet.attacks.registry import Attack
-from discreet.attacks.result import AttackResult, exposure_by_rarity
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackResult,
+    DefenceChoice,
+    DefenceRelease,
+    Game,
+    GuessEvidence,
+    Number,
+    whole,
+)
+from discreet.attacks.data.visits import VISITS, Visits
+from discreet.attacks.private_answers import (
+    CountOracle,
+    answers_and_decoys,
+    count_oracle_or_none,
+    private_count_oracle,
+)
 from discreet.attacks.tables.habits import (
     HABIT_RATE,
     HabitGame,
@@ -24,12 +36,7 @@ from discreet.attacks.tables.habits import (
     unique_habits,
     visit_counts,
 )
-from discreet.attacks.tables.patients import require_type
-from discreet.attacks.tables.table_releases import CountOracle, answers_and_decoys, private_counts
-from discreet.attacks.tables.validation import count_oracle_or_none, id_array
-from discreet.attacks.tables.visits import FILES, Visits, read_visits, simulate_visits
-from discreet.attacks.validation import random_generator
-from discreet.kernel.numbers import Number, as_integer
+from discreet.attacks.validation import id_array
 
 
 @dataclass(frozen=True)
@@ -65,48 +72,41 @@ def profiles(  # noqa: PLR0913 - the common arguments and two settings
     >>> rotated.success > 0.6
     True
     """
-    rng = random_generator(random_state)
-    visits = simulate_visits(rng) if data is None else require_type(data, Visits, "Visits(person, day, site)")
-    parsed_defence, days = parse_defence(defence, epsilon), as_integer(rotate, "rotate", 1)
-    game = plant_habits(visits, as_integer(targets, "targets", 1), rng)
-    release = _release(parsed_defence, game, days)
-    predictions = _predict_from_counts(game, release) if callable(release) else _predict_from_log(game, release)
-    unique = unique_habits(game)
-    return AttackResult(
-        attack="profiles",
-        against=parsed_defence,
-        metric="of people's secret habits predicted",
+    return ATTACK.run(data, defence, epsilon, random_state, rotate=rotate, targets=targets)
+
+
+def _play(game: Game) -> AttackResult:
+    world = plant_habits(game.data, game.settings.targets, game.rng)
+    release = game.release(world)
+    predictions = _predict_from_counts(world, release) if callable(release) else _predict_from_log(world, release)
+    unique = unique_habits(world)
+    return game.result(
+        "of people's secret habits predicted",
         # The habit adds a person to the count, or not: as if they were removed. So epsilon bounds this game.
-        evidence=GuessEvidence(int(predictions.habit_right.sum()), game.targets.size),
-        details={
-            "people targeted": game.targets.size,
+        GuessEvidence(int(predictions.habit_right.sum()), world.targets.size),
+        {
+            "people targeted": world.targets.size,
             "people whose habits are unique": float(unique.mean()),
             "unique and predicted": float((unique & predictions.habit_right).mean()),
             "hidden visits predicted, in three guesses": float(predictions.visit_right.mean()),
-            "hidden visits predicted from popularity alone": float(_by_popularity(game).mean()),
+            "hidden visits predicted from popularity alone": float(_by_popularity(world).mean()),
         },
-        exposure=exposure_by_rarity(
-            game.rarity,
-            predictions.habit_right,
-            labels=[f"person {person}" for person in game.targets],
-            rarity_label="rare sites",
-        ),
+        hit=predictions.habit_right,
+        rarity=world.rarity,
+        rarity_label="rare sites",
+        labels=[f"person {person}" for person in world.targets],
     )
 
 
-def _release(defence: Defence, game: HabitGame, days: int) -> np.ndarray | CountOracle:
-    """Return one pseudonym for each visit of the log, or an oracle for counts."""
-    if defence.kind == CURATOR:
-        return partial(private_counts, epsilon=defence.curator_epsilon)
-    if defence.kind == OWN and defence.user_function is not None:
-        return _user_pseudonyms(defence.user_function, game)
-    period = game.day // days if defence.kind == EASY else np.zeros_like(game.day)
-    return np.unique(np.stack([game.person, period]), axis=1, return_inverse=True)[1].ravel()
+def _rotated_pseudonyms(world: HabitGame, days: int | None) -> np.ndarray:
+    """Return one pseudonym for each visit of the log: everybody gets a new one after some days, or never."""
+    period = np.zeros_like(world.day) if days is None else world.day // days
+    return np.unique(np.stack([world.person, period]), axis=1, return_inverse=True)[1].ravel()
 
 
-def _user_pseudonyms(user_function: Callable[..., Any], game: HabitGame) -> np.ndarray | CountOracle:
-    log = pa.table({"pseudonym": game.person, "day": game.day, "site": game.site})
-    returned = user_function(log)
+def _user_pseudonyms(game: Game, world: HabitGame) -> np.ndarray | CountOracle:
+    log = pa.table({"pseudonym": world.person, "day": world.day, "site": world.site})
+    returned = game.ask_user(log)
     oracle = count_oracle_or_none(returned)
     if oracle is not None:
         return oracle
@@ -142,19 +142,25 @@ def _by_popularity(game: HabitGame) -> np.ndarray:
     return predicted_sites(game, np.tile(popular_sites(game), (game.targets.size, 1)))
 
 
-def load(folder: Path) -> Visits:
-    """Read check-ins in New York, by week."""
-    return read_visits(folder)
-
-
 ATTACK = Attack(
-    run=profiles,
+    function=profiles,
     docs_page="tables",
     summary="Predicts people's habits from earlier days, by the pseudonym in a log of visits without names.",
-    without_defence="a log of visits with one pseudonym for each person",
-    with_easy_fix="a log in which everybody gets a new pseudonym every day",
-    with_curator="a private count of the people with similar visits who also visited the sensitive site",
-    built_in_data="two weeks of 400 simulated people who visit 150 sites",
-    data_files=FILES,
-    load=load,
+    data=VISITS,
+    releases={
+        NOTHING: DefenceRelease(
+            "a log of visits with one pseudonym for each person", lambda _, world: _rotated_pseudonyms(world, None)
+        ),
+        EASY: DefenceRelease(
+            "a log in which everybody gets a new pseudonym every day",
+            lambda game, world: _rotated_pseudonyms(world, game.settings.rotate),
+        ),
+        CURATOR: DefenceRelease(
+            "a private count of the people with similar visits who also visited the sensitive site",
+            private_count_oracle,
+        ),
+    },
+    own=_user_pseudonyms,
+    play=_play,
+    settings={"rotate": whole(1), "targets": whole(1)},
 )

@@ -1,9 +1,10 @@
 """The pseudonym attack: reverse hashed taxi numbers by trying all numbers."""
 
-from collections.abc import Callable, Sequence
+import base64
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,19 +12,32 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet import anonymity
-from discreet.attacks.defences import CURATOR, EASY, OWN, Defence, DefenceChoice, parse_defence
-from discreet.attacks.evidence import ReidentificationEvidence
-from discreet.attacks.registry import Attack
-from discreet.attacks.result import AttackResult, exposure_by_rarity
-from discreet.attacks.tables.dictionary_attack import crack_codes, md5, normalise_case, salted_hash
-from discreet.attacks.tables.patients import require_type
-from discreet.attacks.tables.table_releases import CountOracle, answers_and_decoys, exceeds_decoys, private_counts
-from discreet.attacks.tables.taxis import FILES, USUAL_FORMS, Taxis, candidate_numbers, read_taxis, simulate_taxis
-from discreet.attacks.tables.validation import count_oracle_or_none, text_list
-from discreet.attacks.validation import random_generator
-from discreet.kernel.numbers import Number, as_integer
+from discreet.attacks.attack import (
+    CURATOR,
+    EASY,
+    NOTHING,
+    Attack,
+    AttackResult,
+    DefenceChoice,
+    DefenceRelease,
+    EventEvidence,
+    Game,
+    Number,
+    whole,
+)
+from discreet.attacks.data.taxis import TAXIS, USUAL_FORMS, Taxis, candidate_numbers, md5
+from discreet.attacks.private_answers import (
+    CountOracle,
+    answers_and_decoys,
+    count_oracle_or_none,
+    exceeds_decoys,
+    private_count_oracle,
+)
+from discreet.attacks.validation import text_list
 
-_TAXI_COUNT = 2000
+SALT = "c0ffee"  # of the easy fix: stored in the program, so anyone with the program knows it
+
+Encoding = Callable[[str], str]
 
 
 @dataclass(frozen=True)
@@ -59,44 +73,26 @@ def pseudonyms(  # noqa: PLR0913 - all but the first by name only
     >>> pseudonyms(defence="easy", random_state=0).details["codes reversed"]
     2000
     """
-    rng = random_generator(random_state)
-    taxis = (
-        simulate_taxis(_TAXI_COUNT, rng) if data is None else require_type(data, Taxis, "Taxis(numbers, counts, ...)")
-    )
-    parsed_defence, max_targets, numbers = (
-        parse_defence(defence, epsilon),
-        as_integer(targets, "targets", 1),
-        list(candidate_numbers(forms)),
-    )
-    release = _release_codes(parsed_defence, taxis)
-    named_taxis = (
-        _name_by_counts(taxis, release, rng, max_targets)
-        if callable(release)
-        else _name_by_dictionary(taxis, release, numbers)
-    )
-    return AttackResult(
-        attack="pseudonyms",
-        against=parsed_defence,
-        metric="of taxis re-identified",
+    return ATTACK.run(data, defence, epsilon, random_state, forms=forms, targets=targets)
+
+
+def _play(game: Game) -> AttackResult:
+    taxis, release = game.data, game.release()
+    named = _name_by_counts(game, release) if callable(release) else _name_by_dictionary(game, release)
+    return game.result(
+        "of taxis re-identified",
         # A non-member is a taxi without a trip: the curator protects all trips of a taxi, and so its presence.
-        evidence=ReidentificationEvidence.from_outcomes(
-            named_taxis.correctly_named, named_taxis.members_named, named_taxis.non_members_named
-        ),
-        details=named_taxis.details,
-        exposure=_exposure(taxis, named_taxis),
+        EventEvidence.from_outcomes(named.members_named, named.non_members_named, named.correctly_named),
+        named.details,
+        hit=named.correctly_named[: len(named.targets)],
+        rarity=-taxis.counts[named.targets].astype(float),
+        rarity_label="few trips",
+        labels=[f"taxi {index}" for index in named.targets],
     )
 
 
-def _release_codes(defence: Defence, taxis: Taxis) -> list[str] | CountOracle:
-    if defence.kind == CURATOR:
-        return partial(private_counts, epsilon=defence.curator_epsilon)
-    if defence.kind == OWN and defence.user_function is not None:
-        return _user_codes(defence.user_function, taxis)
-    return [*map(salted_hash, taxis.numbers)] if defence.kind == EASY else [*map(md5, taxis.numbers), *taxis.hashed]
-
-
-def _user_codes(user_function: Callable[..., Any], taxis: Taxis) -> list[str] | CountOracle:
-    returned = user_function(list(taxis.numbers))
+def _user_codes(game: Game) -> list[str] | CountOracle:
+    taxis, returned = game.data, game.ask_user(list(game.data.numbers))
     oracle = count_oracle_or_none(returned)
     if oracle is not None:
         return oracle
@@ -109,7 +105,8 @@ def _user_codes(user_function: Callable[..., Any], taxis: Taxis) -> list[str] | 
     return codes
 
 
-def _name_by_dictionary(taxis: Taxis, codes: list[str], numbers: list[str]) -> _NamedTaxis:
+def _name_by_dictionary(game: Game, codes: list[str]) -> _NamedTaxis:
+    taxis, numbers = game.data, game.settings.forms
     cracked = crack_codes(codes, numbers)
     cracked_numbers = set(cracked.values())
     cracked_hashes = [normalise_case(code) in cracked for code in codes[len(taxis.numbers) :]]  # known only as hashes
@@ -125,12 +122,11 @@ def _name_by_dictionary(taxis: Taxis, codes: list[str], numbers: list[str]) -> _
         "numbers tried": len(numbers),
         **_best_day(taxis.trips, cracked_numbers),
     }
-    everybody = np.arange(len(taxis.numbers))
     return _NamedTaxis(
         np.array(correctly_named + cracked_hashes),
         np.array(members_named + cracked_hashes),
         np.array(non_members_named),
-        everybody,
+        np.arange(len(taxis.numbers)),
         details,
     )
 
@@ -148,13 +144,14 @@ def _best_day(trips: pa.Table, numbers: set[str]) -> dict[str, Any]:
     }
 
 
-def _name_by_counts(taxis: Taxis, oracle: CountOracle, rng: np.random.Generator, max_targets: int) -> _NamedTaxis:
+def _name_by_counts(game: Game, oracle: CountOracle) -> _NamedTaxis:
     """Query how many taxis with each number made trips (1 or 0, plus noise); name those above a threshold."""
-    with_trips = np.sort(rng.permutation(len(taxis.numbers))[:max_targets])
+    taxis, max_targets = game.data, game.settings.targets
+    with_trips = np.sort(game.rng.permutation(len(taxis.numbers))[:max_targets])
     without = min(len(taxis.others), max_targets)
     counts = np.concatenate([np.ones(len(with_trips), np.int64), np.zeros(without, np.int64)])
     answers, decoys = answers_and_decoys(oracle, counts[:, None])
-    is_named = exceeds_decoys(answers[:, 0], decoys[:, 0], rng)
+    is_named = exceeds_decoys(answers[:, 0], decoys[:, 0], game.rng)
     members_named, non_members_named = is_named[: len(with_trips)], is_named[len(with_trips) :]
     keyed = anonymity.pseudonymise(pa.table({"number": taxis.numbers}), "number", anonymity.new_key())
     codes = keyed["number"].to_pylist()
@@ -167,28 +164,110 @@ def _name_by_counts(taxis: Taxis, oracle: CountOracle, rng: np.random.Generator,
     return _NamedTaxis(members_named, members_named, non_members_named, with_trips, details)
 
 
-def _exposure(taxis: Taxis, named_taxis: _NamedTaxis) -> Any:
-    # Taxis with few trips count as rare.
-    labels = [f"taxi {index}" for index in named_taxis.targets]
-    hit = named_taxis.correctly_named[: len(named_taxis.targets)]
-    return exposure_by_rarity(
-        -taxis.counts[named_taxis.targets].astype(float), hit, labels=labels, rarity_label="few trips"
-    )
+def salted_hash(number: str) -> str:
+    """Return the hash of the easy fix: SHA-256 of a salt and the number.
+
+    >>> len(salted_hash("5D12"))
+    64
+    """
+    return hash_with("sha256", SALT + number)
 
 
-def load(folder: Path) -> Taxis:
-    """Read the taxis of New York in 2013 and the trips of some days."""
-    return read_taxis(folder)
+def hash_with(name: str, number: str) -> str:
+    """Return the hash of a number by the named algorithm of hashlib.
+
+    >>> hash_with("md5", "5D12")[:8]
+    '42995c2a'
+    """
+    return str(getattr(hashlib, name)(number.encode(), usedforsecurity=False).hexdigest())
+
+
+def reversed_text(number: str) -> str:
+    """Return the number reversed.
+
+    >>> reversed_text("5D12")
+    '21D5'
+    """
+    return number[::-1]
+
+
+def base64_text(number: str) -> str:
+    """Return the number in base64.
+
+    >>> base64_text("5D12")
+    'NUQxMg=='
+    """
+    return base64.b64encode(number.encode()).decode()
+
+
+def hash_of_lower_case(name: str, number: str) -> str:
+    """Return the hash of the number in lower case.
+
+    >>> hash_of_lower_case("md5", "5D12") == hash_with("md5", "5d12")
+    True
+    """
+    return hash_with(name, number.lower())
+
+
+_HASH_NAMES = [name for name in sorted(hashlib.algorithms_guaranteed) if not name.startswith("shake")]
+ENCODINGS: tuple[Encoding, ...] = (
+    str,
+    reversed_text,
+    base64_text,
+    *(partial(hash_with, name) for name in _HASH_NAMES),
+    *(partial(hash_of_lower_case, name) for name in _HASH_NAMES),
+    salted_hash,
+)
+
+
+def crack_codes(codes: Iterable[str], numbers: Sequence[str]) -> dict[str, str]:
+    """Try all numbers with all encodings of matching length; return numbers by code, in normalised case.
+
+    If several encodings match a code, the one that matches most codes wins, and among equals the first.
+
+    >>> crack_codes([reversed_text("5D12"), "unknown"], ["5D12", "9Y99"])
+    {'21D5': '5D12'}
+    """
+    released = {normalise_case(code) for code in codes}
+    lengths = set(map(len, released))
+    samples = {len(number): number for number in numbers}.values()
+    candidate_encodings = [encode for encode in ENCODINGS if any(len(encode(sample)) in lengths for sample in samples)]
+    matches = [_matches(released, numbers, encode) for encode in candidate_encodings]
+    cracked: dict[str, str] = {}
+    for index in sorted(range(len(matches)), key=lambda index: (len(matches[index]), -index)):
+        cracked |= matches[index]
+    return cracked
+
+
+def normalise_case(code: str) -> str:
+    """Return a lower-case code in upper case, because hashes are written either way.
+
+    >>> normalise_case("42995c2a"), normalise_case("NUQxMg==")
+    ('42995C2A', 'NUQxMg==')
+    """
+    return code.upper() if code.islower() else code
+
+
+def _matches(released: set[str], numbers: Sequence[str], encoding: Encoding) -> dict[str, str]:
+    return {code: number for number in numbers if (code := normalise_case(encoding(number))) in released}
 
 
 ATTACK = Attack(
-    run=pseudonyms,
+    function=pseudonyms,
     docs_page="tables",
     summary="Reverses hashed taxi numbers by hashing all possible numbers.",
-    without_defence="trips with the MD5 of each taxi number",
-    with_easy_fix="trips with SHA-256 of a salt and the number; the salt leaks",
-    with_curator="keyed pseudonyms, and a private count for each number",
-    built_in_data=f"{_TAXI_COUNT:,} simulated taxis with trips, and as many without",
-    data_files=FILES,
-    load=load,
+    data=TAXIS,
+    releases={
+        NOTHING: DefenceRelease(
+            "trips with the MD5 of each taxi number", lambda game: [*map(md5, game.data.numbers), *game.data.hashed]
+        ),
+        EASY: DefenceRelease(
+            "trips with SHA-256 of a salt and the number; the salt leaks",
+            lambda game: [*map(salted_hash, game.data.numbers)],
+        ),
+        CURATOR: DefenceRelease("keyed pseudonyms, and a private count for each number", private_count_oracle),
+    },
+    own=_user_codes,
+    play=_play,
+    settings={"forms": lambda forms, _: list(candidate_numbers(forms)), "targets": whole(1)},
 )

@@ -1,16 +1,19 @@
 """Linkage of ratings: find people by a few of their ratings, with their record in the release and removed from it."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from discreet.attacks.defences import CURATOR, EASY, OWN, Defence
-from discreet.attacks.evidence import ReidentificationEvidence
-from discreet.attacks.result import AttackResult, exposure_by_rarity
-from discreet.attacks.tables.linkage_data import Ratings
+from discreet.attacks.attack import CURATOR, EASY, NOTHING, AttackResult, DefenceRelease, EventEvidence, Game
+from discreet.attacks.data.register import Ratings
+from discreet.attacks.private_answers import (
+    CountOracle,
+    answers_and_decoys,
+    count_oracle_or_none,
+    exceeds_decoys,
+    private_count_oracle,
+)
 from discreet.attacks.tables.scoreboard import (
     AuxiliaryRatings,
     RatingMatrix,
@@ -18,12 +21,11 @@ from discreet.attacks.tables.scoreboard import (
     eccentricity_threshold,
     identify_user,
     is_consistent,
+    positions_of_ids,
     rating_matrix,
     scoreboard_scores,
     users_with_enough_ratings,
 )
-from discreet.attacks.tables.table_releases import CountOracle, answers_and_decoys, exceeds_decoys, private_counts
-from discreet.attacks.tables.validation import count_oracle_or_none, positions_of_ids
 
 _DROPPED_SHARE = _CHANGED_SHARE = 0.1
 
@@ -37,48 +39,41 @@ class _ReleasedRatings:
 
 
 @dataclass(frozen=True, eq=False)
-class _RatingLinkageOutcome:
+class _NamedPeople:
     """Who was named correctly, who was named at all, and who was named when their record was removed."""
 
-    correctly_named: np.ndarray
-    named_at_all: np.ndarray
-    named_when_removed: np.ndarray
+    correctly: np.ndarray
+    at_all: np.ndarray
+    when_removed: np.ndarray
     details: dict[str, Any]
 
 
-def link_ratings(data: Ratings, defence: Defence, rng: np.random.Generator, max_targets: int) -> AttackResult:
+def link_ratings(game: Game) -> AttackResult:
     """Re-identify people by a few of their ratings, with their record in the release and removed from it."""
-    matrix = rating_matrix(data)
-    targets = rng.permutation(_users_worth_attacking(matrix, data))[:max_targets]
-    auxiliary = [draw_auxiliary_ratings(data, matrix, int(target), rng) for target in targets]
-    release = _release_ratings(defence, data, matrix, rng)
+    data, matrix = game.data, rating_matrix(game.data)
+    targets = game.rng.permutation(_users_worth_attacking(matrix, data))[: game.settings.targets]
+    auxiliary = [draw_auxiliary_ratings(data, matrix, int(target), game.rng) for target in targets]
+    release = game.release(matrix)
     if isinstance(release, _ReleasedRatings):
-        outcome = _name_by_scoreboard(release, auxiliary, targets, data, rng)
+        named = _name_by_scoreboard(release, auxiliary, targets, data, game.rng)
     else:
-        outcome = _name_by_counts(matrix, auxiliary, data, release, rng)
+        named = _name_by_counts(matrix, auxiliary, data, release, game.rng)
     weights = matrix.movie_weights
-    return AttackResult(
-        attack="linkage",
-        against=defence,
-        metric="of people re-identified by a few ratings",
+    return game.result(
+        "of people re-identified by a few ratings",
         # A non-member is the same person with all ratings removed: neighbouring databases at user level.
-        evidence=ReidentificationEvidence.from_outcomes(
-            outcome.correctly_named, outcome.named_at_all, outcome.named_when_removed
-        ),
-        details={
+        EventEvidence.from_outcomes(named.at_all, named.when_removed, named.correctly),
+        {
             "people": data.user_count,
             "people targeted": len(targets),
             "known ratings per person": data.known,
             "wrong ones among them": data.wrong,
-            **outcome.details,
+            **named.details,
         },
-        # People known by movies that few others have rated count as rare.
-        exposure=exposure_by_rarity(
-            [float(weights[known.movies].mean()) for known in auxiliary],
-            outcome.correctly_named,
-            labels=[f"user {data.user_ids[target]}" for target in targets],
-            rarity_label="rare movies",
-        ),
+        hit=named.correctly,
+        rarity=[float(weights[known.movies].mean()) for known in auxiliary],  # known by movies that few others rated
+        rarity_label="rare movies",
+        labels=[f"user {data.user_ids[target]}" for target in targets],
     )
 
 
@@ -88,7 +83,7 @@ def _name_by_scoreboard(
     targets: np.ndarray,
     data: Ratings,
     rng: np.random.Generator,
-) -> _RatingLinkageOutcome:
+) -> _NamedPeople:
     """Name each target by the scoreboard, with their record in the release and removed from it."""
     matrix = release.matrix
     threshold, weights = eccentricity_threshold(matrix, data, rng), matrix.movie_weights
@@ -111,9 +106,7 @@ def _name_by_scoreboard(
         "wrongly named": sum(named_at_all) - sum(correctly_named),
         "unique matches": unique_matches,
     }
-    return _RatingLinkageOutcome(
-        np.array(correctly_named), np.array(named_at_all), np.array(named_when_removed), details
-    )
+    return _NamedPeople(np.array(correctly_named), np.array(named_at_all), np.array(named_when_removed), details)
 
 
 def _name_by_counts(
@@ -122,7 +115,7 @@ def _name_by_counts(
     data: Ratings,
     oracle: CountOracle,
     rng: np.random.Generator,
-) -> _RatingLinkageOutcome:
+) -> _NamedPeople:
     """Query how many people match the known ratings, and name targets whose counts exceed the decoys."""
     consistent = [is_consistent(matrix, known, data.known - data.wrong, data.days) for known in auxiliary]
     counts = np.array([int(fit.sum()) for fit in consistent])
@@ -130,7 +123,7 @@ def _name_by_counts(
     answers, decoys = answers_and_decoys(oracle, np.concatenate([counts, counts - 1])[:, None])
     is_named = exceeds_decoys(answers[:, 0], decoys[:, 0], rng)
     members_named, named_when_removed = is_named[: len(counts)], is_named[len(counts) :]
-    return _RatingLinkageOutcome(
+    return _NamedPeople(
         members_named,
         members_named,
         named_when_removed,
@@ -138,20 +131,19 @@ def _name_by_counts(
     )
 
 
-def _release_ratings(
-    defence: Defence, data: Ratings, matrix: RatingMatrix, rng: np.random.Generator
-) -> _ReleasedRatings | CountOracle:
-    if defence.kind == CURATOR:
-        return partial(private_counts, epsilon=defence.curator_epsilon)
-    if defence.kind == OWN and defence.user_function is not None:
-        return _user_release(defence.user_function, data)
-    return _ReleasedRatings(
-        _perturbed_ratings(matrix, data, rng) if defence.kind == EASY else matrix, np.arange(data.user_count)
-    )
+def _perturbed_release(game: Game, matrix: RatingMatrix) -> _ReleasedRatings:
+    """Drop a tenth of the ratings and change the stars of another tenth."""
+    luck = game.rng.random(matrix.stars.shape)
+    stars = np.where(luck < _DROPPED_SHARE, np.nan, matrix.stars)
+    changed = ~np.isnan(stars) & (luck > 1 - _CHANGED_SHARE)
+    stars[changed] = game.rng.choice(game.data.star_values, int(changed.sum()))
+    perturbed = RatingMatrix(stars, np.where(np.isnan(stars), np.nan, matrix.days))
+    return _ReleasedRatings(perturbed, np.arange(game.data.user_count))
 
 
-def _user_release(user_function: Callable[..., Any], data: Ratings) -> _ReleasedRatings | CountOracle:
-    returned = user_function(data)
+def user_ratings(game: Game, _: RatingMatrix) -> _ReleasedRatings | CountOracle:
+    """Return what the user's defence releases: ratings, or an oracle for counts."""
+    returned, data = game.ask_user(game.data), game.data
     oracle = count_oracle_or_none(returned)
     if oracle is not None:
         return oracle
@@ -166,18 +158,18 @@ def _user_release(user_function: Callable[..., Any], data: Ratings) -> _Released
     return _ReleasedRatings(rating_matrix(returned, data), people)
 
 
-def _perturbed_ratings(matrix: RatingMatrix, data: Ratings, rng: np.random.Generator) -> RatingMatrix:
-    """Drop a tenth of the ratings and change the stars of another tenth."""
-    luck = rng.random(matrix.stars.shape)
-    stars = np.where(luck < _DROPPED_SHARE, np.nan, matrix.stars)
-    changed = ~np.isnan(stars) & (luck > 1 - _CHANGED_SHARE)
-    stars[changed] = rng.choice(data.star_values, int(changed.sum()))
-    return RatingMatrix(stars, np.where(np.isnan(stars), np.nan, matrix.days))
-
-
 def _users_worth_attacking(matrix: RatingMatrix, data: Ratings) -> np.ndarray:
     users = users_with_enough_ratings(matrix, data)
     if not users.size:
         unrated = f" and {data.wrong} movies that they have not rated" if data.wrong else ""
         raise ValueError(f"known: nobody has {data.known} ratings{unrated}. Choose a smaller number.")
     return users
+
+
+RELEASES = {
+    NOTHING: DefenceRelease(
+        "ratings without names", lambda game, all_: _ReleasedRatings(all_, np.arange(game.data.user_count))
+    ),
+    EASY: DefenceRelease("ratings without names, a tenth dropped and a tenth changed", _perturbed_release),
+    CURATOR: DefenceRelease("counts of the people who match a target's known ratings", private_count_oracle),
+}

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.attacks.tables.linkage_data import Ratings
-from discreet.attacks.tables.validation import positions_of_ids
+from discreet.attacks.data.register import Ratings
 
 _RATING_SCALE, _DAY_SCALE = 1.5, 30.0  # how fast differences in rating and day reduce the score, as in the paper
 _FALSE_POSITIVE_RATE = 0.05  # the share of non-members that the attacker accepts to name
@@ -24,8 +23,7 @@ class RatingMatrix:
     def movie_weights(self) -> np.ndarray:
         """The weight of each movie: 1 / log(number of raters)."""
         raters = np.count_nonzero(~np.isnan(self.stars), axis=0)
-        weights: np.ndarray = 1 / np.log(np.maximum(raters, 2))
-        return weights
+        return np.asarray(1 / np.log(np.maximum(raters, 2)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +47,7 @@ def scoreboard_scores(matrix: RatingMatrix, weights: np.ndarray, auxiliary: Auxi
     similarity = np.exp(-star_errors / _RATING_SCALE)
     if auxiliary.days is not None:
         similarity = similarity + np.exp(-np.abs(matrix.days[:, auxiliary.movies] - auxiliary.days) / _DAY_SCALE)
-    scores: np.ndarray = np.nansum(similarity * weights[auxiliary.movies], axis=1)
-    return scores
+    return np.asarray(np.nansum(similarity * weights[auxiliary.movies], axis=1))
 
 
 def eccentricity(scores: np.ndarray) -> float:
@@ -110,16 +107,28 @@ def rating_matrix(data: Ratings, movies_of: Ratings | None = None) -> RatingMatr
     >>> rating_matrix(fewer, ratings).stars
     array([[nan,  3.]])
     """
-    user, movie = (
-        positions_of_ids(data.user, data.user_ids),
-        positions_of_ids(data.movie, (movies_of or data).movie_ids),
-    )
+    movie_ids = (movies_of or data).movie_ids
+    user, movie = positions_of_ids(data.user, data.user_ids), positions_of_ids(data.movie, movie_ids)
     if movie is None:
         raise ValueError("the defence's Ratings have unknown movies: keep the ids, or leave movies out")
-    stars = np.full((data.user_count, len((movies_of or data).movie_ids)), np.nan)
+    stars = np.full((data.user_count, len(movie_ids)), np.nan)
     days = stars.copy()
     stars[user, movie], days[user, movie] = data.stars, data.day
     return RatingMatrix(stars, days)
+
+
+def positions_of_ids(ids: np.ndarray, sorted_ids: np.ndarray) -> np.ndarray | None:
+    """Return the positions of these ids among sorted ids, or None if one is missing.
+
+    >>> positions_of_ids(np.array([7, 5]), np.array([5, 6, 7])).tolist()
+    [2, 0]
+    >>> positions_of_ids(np.array(["7"]), np.array([5, 6, 7])) is None
+    True
+    """
+    if ids.dtype.kind != sorted_ids.dtype.kind:
+        return None
+    positions = np.minimum(np.searchsorted(sorted_ids, ids), len(sorted_ids) - 1)
+    return positions if bool((sorted_ids[positions] == ids).all()) else None
 
 
 def draw_auxiliary_ratings(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import discreet
 from discreet.cli.tour.recorder import Block, Cell, CodeBlock, Paragraph, Picture, Section, StyledText, TableBlock, Tone
+from discreet.html_page import INLINE_IMAGES_ONLY, html_cell, html_document, html_table, write_page
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #222; --paper: #fff; --soft: #f3f4f6; --line: #d4d7dc;
@@ -42,11 +43,10 @@ figcaption, .quiet, footer { color: var(--quiet); font-size: .9rem; }
 """
 
 
-def write_page(path: Path, sections: Sequence[Section], seconds: float) -> Path:
+def write_tour(path: Path, sections: Sequence[Section], seconds: float) -> Path:
     """Write the sections as a page and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(_page_html(sections, seconds), encoding="utf-8")
-    return path
+    return write_page(_page_html(sections, seconds), path)
 
 
 def _page_html(sections: Sequence[Section], seconds: float) -> str:
@@ -59,29 +59,14 @@ def _page_html(sections: Sequence[Section], seconds: float) -> str:
         for n, part in enumerate(sections, 1)
     )
     when = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8" />
-<meta name="viewport" content="width=device-width, initial-scale=1" />
-<title>Discreet: the tour</title>
-<style>{_STYLE}</style>
-</head>
-<body>
-<header>
-<h1>Discreet: the tour</h1>
-<p>Every number below was computed in one run, on simulated data.</p>
-</header>
-<nav>
-<ol>
-{contents}</ol>
-</nav>
-<main>
-{body}</main>
-<footer><p>Discreet {escape(discreet.__version__)}, {when}, {seconds:.1f} seconds.</p></footer>
-</body>
-</html>
-"""
+    head = "<h1>Discreet: the tour</h1>\n<p>Every number below was computed in one run, on simulated data.</p>"
+    return html_document(
+        "Discreet: the tour",
+        _STYLE,
+        f"<header>\n{head}\n</header>\n<nav>\n<ol>\n{contents}</ol>\n</nav>\n<main>\n{body}</main>\n"
+        f"<footer><p>Discreet {escape(discreet.__version__)}, {when}, {seconds:.1f} seconds.</p></footer>\n",
+        content_policy=INLINE_IMAGES_ONLY,
+    )
 
 
 def _block_html(block: Block, pictures: "count[int]") -> str:
@@ -92,11 +77,8 @@ def _block_html(block: Block, pictures: "count[int]") -> str:
             kind = "sql" if text.startswith("SELECT") else "output"
             return f'<pre class="{kind}">{escape(text)}</pre>\n'
         case TableBlock(headers, rows):
-            head = "".join(f"<th>{escape(header)}</th>" for header in headers)
-            lines = "".join(f"<tr>{''.join(f'<td>{_styled_html(cell)}</td>' for cell in row)}</tr>\n" for row in rows)
-            return (
-                f'<div class="wide"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{lines}</tbody></table></div>\n'
-            )
+            cells = ((html_cell(_styled_html(cell)) for cell in row) for row in rows)
+            return f'<div class="wide">{html_table(headers, cells)}</div>\n'
         case Picture(path, caption):
             svg = inline_svg(path.read_text(encoding="utf-8"), f"i{next(pictures)}")
             return f"<figure>\n{svg}\n<figcaption>{escape(caption)}</figcaption>\n</figure>\n"

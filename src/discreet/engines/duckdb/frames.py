@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from discreet.arrow_columns import decode_column
 from discreet.engines.table_source import SourceColumn, SourcePart, source_error
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.sqlgen.dialect import quote_name
@@ -31,7 +32,6 @@ _READABLE_TYPES = (
     pa.types.is_boolean,
     pa.types.is_string,
     pa.types.is_large_string,
-    pa.types.is_string_view,
     pa.types.is_date,
     pa.types.is_timestamp,
     pa.types.is_null,
@@ -152,31 +152,17 @@ def _readable_table(rows: pa.Table) -> pa.Table:
 
 def _readable_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Convert a column to a type that DuckDB reads whatever it contains; TypeError if there is none."""
+    if isinstance(column.type, pa.BaseExtensionType) and column.type.extension_name == "arrow.uuid":
+        return column
+    column = decode_column(column)
     kind = column.type
-    if pa.types.is_dictionary(kind):
-        return _readable_column(
-            pa.chunked_array(
-                [_decode_dictionary(chunk) for chunk in column.chunks], _without_string_view(kind.value_type)
-            )
-        )
-    if isinstance(kind, pa.BaseExtensionType) and kind.extension_name != "arrow.uuid":
-        return _readable_column(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
-    if not isinstance(kind, pa.BaseExtensionType) and not any(check(kind) for check in _READABLE_TYPES):
+    if not any(check(kind) for check in _READABLE_TYPES):
         raise TypeError(str(kind))
     if pa.types.is_float16(kind) or pa.types.is_decimal256(kind) or (pa.types.is_decimal(kind) and kind.scale < 0):
         return column.cast(pa.float64())
     if pa.types.is_date64(kind) or (pa.types.is_timestamp(kind) and kind.unit in ("s", "ms")):
         return _to_microseconds(column.cast(pa.timestamp("ms")) if pa.types.is_date64(kind) else column)
     return _valid_utf8(column)
-
-
-def _decode_dictionary(chunk: pa.DictionaryArray) -> pa.Array:
-    """Replace dictionary indices by their values."""
-    return chunk.dictionary.cast(_without_string_view(chunk.type.value_type)).take(chunk.indices)
-
-
-def _without_string_view(kind: pa.DataType) -> pa.DataType:
-    return pa.large_string() if pa.types.is_string_view(kind) else kind  # Arrow cannot take from views
 
 
 def _to_microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -189,8 +175,7 @@ def _to_microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _valid_utf8(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Replace invalid UTF-8, which Arrow does not check and on which DuckDB fails."""
-    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    if not any(check(column.type) for check in texts):
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return column
     try:
         column.validate(full=True)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from discreet.html_page import make_printable
 from discreet.policy.drafting.sketch import CatalogSketch, ColumnSketch, TableSketch
 from discreet.policy.drafting.table_roles import Link, Roles, unit_candidates
 from discreet.policy.name_patterns import (
@@ -77,7 +78,7 @@ def write_table(table: TableSketch, roles: Roles) -> str:
 
 def _comment_lines(notes: Iterable[str]) -> list[str]:
     """Format comments; a name in a note must not end its line."""
-    return ["# " + "".join(letter if letter.isprintable() else "�" for letter in note) for note in notes]
+    return ["# " + make_printable(note) for note in notes]
 
 
 def _lookup_lines(table: TableSketch) -> Iterator[str]:

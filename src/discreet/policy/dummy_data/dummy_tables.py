@@ -11,8 +11,15 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.kernel.errors import PolicyError
-from discreet.policy.column_domains import DeclaredColumn
-from discreet.policy.declarations import ColumnUnit, DeclaredTable, ParentTableUnit, RowUnit, WindowUnit
+from discreet.policy.column_domains import DeclaredColumn, Keys, References
+from discreet.policy.declarations import (
+    ColumnUnit,
+    DeclaredTable,
+    ParentTableUnit,
+    RowUnit,
+    WindowUnit,
+    declared_name,
+)
 from discreet.policy.dummy_data.dummy_values import Rng, arrow_type, draw_distinct, draw_from_pool, draw_values
 from discreet.policy.dummy_data.pools import (
     Pools,
@@ -48,7 +55,7 @@ def dummy(policy: Policy, rows: int = DEFAULT_ROWS, *, random_state: int = 0) ->
     rng = np.random.default_rng(random_state)
     columns = {table.name: public_columns(table, policy) for table in policy.tables.values() if table.public}
     pools = draw_pools(policy, columns, rows, rng)
-    tables = {name: _public_table(name, columns[name], pools, rows, rng) for name in columns}
+    tables = {name: _public_table(policy, name, columns[name], pools, rows, rng) for name in columns}
     units = draw_units(policy, rows, rng)
     for table in _parents_first(policy):
         tables[table.name] = _private_table(table, _DummyContext(policy, units, pools, tables), rows, rng)
@@ -86,7 +93,9 @@ def _parents_first(policy: Policy) -> list[DeclaredTable]:
     return ordered
 
 
-def _public_table(name: str, columns: Mapping[str, DeclaredColumn], pools: Pools, rows: int, rng: Rng) -> pa.Table:
+def _public_table(  # noqa: PLR0913, PLR0917 - a table, and what it is drawn from
+    policy: Policy, name: str, columns: Mapping[str, DeclaredColumn], pools: Pools, rows: int, rng: Rng
+) -> pa.Table:
     all_pools = {key: pools.values.get((name.lower(), key.lower(), column.type)) for key, column in columns.items()}
     keys = {key: pool for key, pool in all_pools.items() if pool}
     count = min(map(len, keys.values())) if keys else min(rows, _PUBLIC_ROWS)
@@ -94,7 +103,21 @@ def _public_table(name: str, columns: Mapping[str, DeclaredColumn], pools: Pools
         column: keys[column][:count] if column in keys else _draw_column(declared, pools, count, rng)
         for column, declared in columns.items()
     }
+    for coarser in _looked_up_in(name, policy):
+        known = coarser.domain.values if isinstance(coarser.domain, Keys) else pools.values_for(coarser)
+        if known and (column := declared_name(columns, coarser.name)):
+            values[column] = draw_from_pool(known, count, rng)
     return _arrow_table(columns, values)
+
+
+def _looked_up_in(public: str, policy: Policy) -> list[DeclaredColumn]:
+    """Return the private columns whose values a public table has for each value of a finer column."""
+    return [
+        table.columns[column.within]
+        for table in policy.tables.values()
+        for column in table.columns.values()
+        if column.within and isinstance(column.domain, References) and column.domain.table == public
+    ]
 
 
 def _private_table(table: DeclaredTable, context: _DummyContext, rows: int, rng: Rng) -> pa.Table:
@@ -108,7 +131,28 @@ def _private_table(table: DeclaredTable, context: _DummyContext, rows: int, rng:
     }
     if isinstance(table.unit, WindowUnit):
         _move_into_one_day(values[table.unit.name], values[table.unit.time])
+    _make_levels_consistent(table, values, context.tables)
     return _arrow_table(table.columns, values)
+
+
+def _make_levels_consistent(table: DeclaredTable, values: dict[str, list[Any]], tables: Mapping[str, pa.Table]) -> None:
+    """Give each row the coarser values that its finer ones belong to, the finest columns first."""
+    within = {column.name: column.within for column in table.columns.values() if column.within}
+    waiting = list(within)
+    while waiting:
+        finest = next(name for name in waiting if name not in [within[other] for other in waiting])
+        waiting.remove(finest)
+        parents = _parents_of(table.columns[finest], within[finest], tables)
+        values[within[finest]] = [parents.get(value) for value in values[finest]]
+
+
+def _parents_of(column: DeclaredColumn, coarser: str, tables: Mapping[str, pa.Table]) -> Mapping[Any, Any]:
+    if isinstance(column.domain, Keys):
+        return dict(zip(column.domain.values, column.domain.within, strict=True))
+    assert isinstance(column.domain, References)
+    public = tables[column.domain.table]
+    names = (declared_name(public.column_names, name) for name in (column.domain.column, coarser))
+    return dict(zip(*(public.column(name).to_pylist() for name in names if name), strict=True))
 
 
 def _key_columns(table: DeclaredTable, context: _DummyContext, rows: int, rng: Rng) -> dict[str, list[Any]]:

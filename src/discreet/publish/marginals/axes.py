@@ -41,7 +41,7 @@ class Axis:
             one_parent = len(pairs) == self.sizes[level - 1]
             require(one_parent, f"parents of axis {self.name!r}: level {level} splits a node of level {level - 1}")
 
-    @property
+    @cached_property
     def total(self) -> int:
         """The level at which all codes are one node."""
         return len(self.parents) + 1
@@ -66,8 +66,8 @@ class Axis:
         return links
 
     def counts(self, fine: int, coarse: int) -> np.ndarray:
-        """Return how many nodes of a level are part of each node of a coarser one."""
-        return np.bincount(self.ancestors[fine, coarse])
+        """Return how many nodes of a level are part of each node of a coarser one (read-only)."""
+        return self._counts[fine, coarse]
 
     def at_ancestors(self, values: np.ndarray, dimension: int, fine: int, coarse: int) -> np.ndarray:
         """Return the values of a level at each node of a finer one."""
@@ -85,6 +85,10 @@ class Axis:
     @cached_property
     def _codes(self) -> tuple[np.ndarray, ...]:
         return (np.arange(self.size), *map(np.array, self.parents), np.zeros(self.size, np.int64))
+
+    @cached_property
+    def _counts(self) -> Mapping[tuple[int, int], np.ndarray]:
+        return {levels: np.bincount(nodes) for levels, nodes in self.ancestors.items()}
 
     @cached_property
     def _blocks(self) -> Mapping[tuple[int, int], tuple[np.ndarray, np.ndarray]]:

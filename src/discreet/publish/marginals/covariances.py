@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import chain, product
 
 import numpy as np
@@ -71,7 +71,7 @@ class Covariances:
     def covers(self, table: Table) -> bool:
         """Return whether a table follows from a measured one, or differs from it only by levels of the same nodes."""
         parts = coarsenings(self.axes, check_table(self.axes, table))
-        return all(part in self.shares_of or self._is_zero(part) for part in parts)
+        return all(part in self._followers or self._is_zero(part) for part in parts)
 
     def check(self, table: Table) -> Table:
         """Return a table after checking that it follows from a measured one."""
@@ -85,6 +85,10 @@ class Covariances:
         for index, level in (part for table in self.measured for part in table):
             levels[index].add(level)
         return tuple(decompose(axis, levels[index]) for index, axis in enumerate(self.axes))
+
+    @cached_property
+    def _followers(self) -> frozenset[Table]:
+        return frozenset(part for table in self.measured for part in coarsenings(self.axes, table))
 
     @cached_property
     def shares_of(self) -> Mapping[Table, Mapping[Table, np.ndarray]]:
@@ -105,13 +109,16 @@ class Covariances:
 
     def _block_sizes(self, table: Table, part: Table) -> np.ndarray:
         """Return how many cells of a table make up each cell of a coarser one, with size 1 along balanced axes."""
-        levels, result = dict(part), np.ones([1] * len(part))
+        levels, equal = dict(part), 1.0
+        varying: list[np.ndarray] = []
         for index, level in table:
             coarse = levels.get(index, self.axes[index].total)
             counts = self.axes[index].counts(level, coarse)
-            varies = index in levels and index in self._unbalanced
-            result = result * (align(counts, ((index, coarse),), part) if varies else counts[0])
-        return result
+            if index in levels and index in self._unbalanced:
+                varying.append(align(counts, ((index, coarse),), part))
+            else:
+                equal *= float(counts[0])
+        return reduce(np.multiply, varying, np.full([1] * len(part), equal))
 
     @cached_property
     def _covariances(self) -> Mapping[tuple[Table, Table], np.ndarray]:

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from html import escape
 
-from discreet.anonymity.report.contents import make_printable
-from discreet.html_page import html_document
+from discreet.html_page import html_document, html_text
 from discreet.publish.report.content import OWNER_MUST_STATE, QUERIES, Chapter, ContentTable
 
 _STYLE = """
@@ -74,7 +73,7 @@ def report_page(title: str, subtitle: str, chapters: Sequence[Chapter]) -> str:
         f'<nav aria-label="Chapters"><ul>{links}</ul></nav>\n<main>\n'
         f"{''.join(_chapter(each, lead=not number) for number, each in enumerate(chapters))}</main>\n"
     )
-    return html_document(make_printable(title), _STYLE, body)
+    return html_document(title, _STYLE, body)
 
 
 def _chapter(chapter: Chapter, *, lead: bool) -> str:
@@ -112,7 +111,7 @@ def _cell(name: str, text: str) -> str:
 
 
 def _name(name: str) -> str:
-    return f' data-name="{escape(make_printable(name))}"' if name else ""
+    return f' data-name="{html_text(name)}"' if name else ""
 
 
 def _class(name: str, table: ContentTable) -> str:
@@ -123,5 +122,5 @@ def _class(name: str, table: ContentTable) -> str:
 
 def _text(text: str) -> str:
     """Escape a text, and mark what is left to the owner; lines of a query become blanks."""
-    escaped = escape(make_printable(" ".join(text.split())))
+    escaped = html_text(" ".join(text.split()))
     return escaped.replace(OWNER_MUST_STATE, f"<mark>{OWNER_MUST_STATE}</mark>")

@@ -1,5 +1,6 @@
 """Chapters on a release: its parts, what was done to them after the noise, accuracy, and the data dictionary."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
@@ -24,7 +25,8 @@ def release_chapter(policy: Policy, summary: LedgerSummary | None, record: Relea
         no_facts = {"release": None, "invariants": invariants, "other releases": others}
         return Chapter("release", "What is released", (sentence,), notes=notes, facts=no_facts)
     headers = ("Part", "Kind", "Rows", "Cost", "State", "Content")
-    rows = tuple(_part_row(part, record) for part in record.parts)
+    together = Counter(part.receipt for part in record.parts if part.receipt)
+    rows = tuple(_part_row(part, together[part.receipt]) for part in record.parts)
     missing = [part.name for part in record.parts if part.state != "released"]
     cost = loss_text(release_cost(record, summary))
     lines = [f"{record.name}, of {time_text(record.time)}: {cost} in total, charged before any data was read."]
@@ -84,9 +86,9 @@ def invariants_of(policy: Policy, record: ReleaseRecord | None) -> tuple[str, ..
     return record.invariants if record is not None and record.invariants is not None else policy.release.invariants
 
 
-def _part_row(part: ReleasePart, record: ReleaseRecord) -> tuple[str, ...]:
+def _part_row(part: ReleasePart, together: int) -> tuple[str, ...]:
+    """Return a part as a row of a table; `together` is the number of parts that share its charge."""
     rows = "" if part.rows is None else f"{part.rows:,}"
-    together = sum(other.receipt == part.receipt for other in record.parts) if part.receipt else 1
     cost = loss_text(part.cost) + (f" for {together} parts together" if together > 1 else "")
     return part.name, part.kind, rows, cost, part.state, part.description
 

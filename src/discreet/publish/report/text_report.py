@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from discreet.anonymity.report.contents import make_printable
+from discreet.html_page import make_printable
 from discreet.publish.report.content import QUERIES, Chapter, ContentTable
 
 _LONGEST = 400  # characters of a cell

@@ -185,7 +185,14 @@ def _range_values(kind: Type, low: Any, high: Any) -> Domain | None:
         count = (high - low).days + 1
         return tuple(low + timedelta(days=day) for day in range(count)) if count <= _MAX_VALUES else None
     first, last = math.ceil(low), math.floor(high)
+    if last - first < _MAX_COMBINATIONS:
+        return _integers(first, last)
     return tuple(range(first, last + 1)) if last - first < _MAX_VALUES else None
+
+
+@lru_cache(maxsize=16)
+def _integers(first: int, last: int) -> Domain:
+    return tuple(range(first, last + 1))
 
 
 def _rounded_values(expr: Call, low: Any, high: Any) -> Domain | None:

@@ -265,13 +265,17 @@ class RequestedBounds:
 
 @dataclass(frozen=True)
 class BindContext:
-    """The policy, the public tables, the analyst, and the requested contribution bounds."""
+    """The policy, the public tables, the analyst, and the requested contribution bounds.
+
+    Queries may share a context if the public tables do not change meanwhile: each table is bound once.
+    """
 
     policy: Policy
     public_tables: PublicTables
     by: str
     requested_bounds: RequestedBounds = RequestedBounds()
     chosen_bounds: Mapping[str, ChosenBounds] = field(default_factory=dict, compare=False)  # by AutomaticBounds.key
+    tables: dict[str, PrivateSource | PublicSource] = field(default_factory=dict, compare=False)  # as bound so far
 
     @property
     def max_join_fanout(self) -> int:

@@ -1,0 +1,116 @@
+"""The tools of an agent: the promise, the tables, explain, ask, the budget, and rehearsals on dummy data."""
+
+import asyncio
+from fractions import Fraction
+from typing import Any
+
+from discreet.kernel.errors import DiscreetError, Failed, Refused
+from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
+from discreet.policy.guarantee import explain as guarantee_sentences
+from discreet.server.agents.tool_results import (
+    answer_result,
+    budget_result,
+    explanation_result,
+    refusal_result,
+    tables_result,
+)
+from discreet.server.people.person import Person
+from discreet.server.requests import QueryRequest
+from discreet.server.service import Service
+
+_TABLES = "SELECT table_name, is_private, privacy_unit FROM information_schema.tables"
+_COLUMNS = (
+    "SELECT table_name, column_name, data_type, is_nullable, minimum, maximum, declared_values, is_unit "
+    "FROM information_schema.columns ORDER BY table_name, ordinal_position"
+)
+
+
+class AgentTools:
+    """What an agent can do for one person. Results are dicts for JSON.
+
+    `cap` limits what is spent through these tools, besides the limits of the ledger. Refusals are results too, with a
+    hint, so that an agent can repair its query.
+    """
+
+    def __init__(self, service: Service, cap: Budget | None = None) -> None:
+        self._service, self._cap = service, cap
+        self._spent, self._one_at_a_time = ZERO_LOSS, asyncio.Lock()
+
+    def promise(self) -> dict[str, Any]:
+        """Return the privacy guarantee in sentences, and what it does not cover."""
+        policy = self._service.policy
+        return {"name": policy.data.name, "protects": policy.data.protects, "guarantee": guarantee_sentences(policy)}
+
+    async def tables(self, person: Person) -> dict[str, Any]:
+        """Return the tables that this person may query, from the policy."""
+        try:
+            tables, columns = [await self._service.ask(person, QueryRequest(sql)) for sql in (_TABLES, _COLUMNS)]
+        except DiscreetError as error:
+            return refusal_result(error)
+        return tables_result(tables.table, columns.table)
+
+    async def explain(self, person: Person, request: QueryRequest) -> dict[str, Any]:
+        """Return the cost of a query and its expected margins, free of charge."""
+        try:
+            return explanation_result(await asyncio.to_thread(self._service.explain, person, request))
+        except DiscreetError as error:
+            return refusal_result(error)
+
+    async def ask(self, person: Person, request: QueryRequest) -> dict[str, Any]:
+        """Return the private answer to a query, which is charged, or the refusal."""
+        try:
+            if self._cap is None:
+                return answer_result(await self._service.ask(person, request), data="private")
+            async with self._one_at_a_time:
+                return await self._ask_within_cap(person, request, self._cap)
+        except DiscreetError as error:
+            return refusal_result(error)
+
+    async def budget(self, person: Person) -> dict[str, Any]:
+        """Return this person's budget, and what is left of the cap."""
+        try:
+            result = budget_result(self._service.budget(person))
+        except DiscreetError as error:
+            return refusal_result(error)
+        if self._cap is not None:
+            result["cap_epsilon"] = float(self._cap.epsilon)
+            result["spent_under_cap"] = {name: _as_float(number) for name, number in _numbers(self._spent)}
+        return result
+
+    async def rehearse(self, person: Person, request: QueryRequest) -> dict[str, Any]:
+        """Return the answer on dummy data: nothing is charged, and the numbers mean nothing."""
+        try:
+            answer = await asyncio.to_thread(self._service.rehearse, person, request)
+        except DiscreetError as error:
+            return {**refusal_result(error), "charged": False, "data": "dummy"}
+        result = answer_result(answer, data="dummy")
+        del result["remaining_epsilon"], result["receipt"]
+        note = "These numbers come from dummy data, made from the policy alone. Nothing was charged."
+        return {**result, "charged": {}, "notes": [note, *result["notes"]]}
+
+    async def _ask_within_cap(self, person: Person, request: QueryRequest, cap: Budget) -> dict[str, Any]:
+        """Ask if the cap covers the cost; whatever fails after the charge counts as spent."""
+        planned = await asyncio.to_thread(self._planned_cost, person, request)
+        if not cap.covers(self._spent + planned):
+            raise Refused(
+                f"epsilon: this query exceeds the cap of epsilon {float(cap.epsilon):g} on this connection. Allow a "
+                "larger margin, give a smaller epsilon, or ask the owner to raise the cap."
+            )
+        try:
+            answer = await self._service.ask(person, request)
+        except Failed:
+            self._spent += planned
+            raise
+        self._spent += answer.paid or ZERO_LOSS
+        return answer_result(answer, data="private")
+
+    def _planned_cost(self, person: Person, request: QueryRequest) -> Loss:
+        return self._service.explain(person, request).paid or ZERO_LOSS
+
+
+def _numbers(loss: Loss) -> list[tuple[str, Fraction | None]]:
+    return [("epsilon", loss.epsilon), ("rho", loss.rho), ("delta", loss.delta)]
+
+
+def _as_float(number: Fraction | None) -> float | None:
+    return None if number is None else float(number)

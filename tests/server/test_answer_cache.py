@@ -1,0 +1,111 @@
+"""Answers that were built before are returned as they are, until anything in the ledger changes."""
+
+import sqlite3
+
+import pytest
+from served import COUNT, ask, open_service, person
+
+import discreet as dc
+from discreet.server import answer_cache
+from discreet.server.people import Role
+
+SUM = "SELECT SUM(cost) AS s FROM visits"
+
+
+@pytest.fixture
+def built(monkeypatch):
+    """Count how often answers are built."""
+    calls = []
+
+    def count(service):
+        stored = service.curator.stored_answer
+
+        def counted(sql, **more):
+            calls.append(sql)
+            return stored(sql, **more)
+
+        monkeypatch.setattr(service.curator, "stored_answer", counted)
+        return calls
+
+    return count
+
+
+def test_a_repeated_question_is_built_once(served, built):
+    service = served()
+    ana, first = person(service), None
+    first = ask(service, ana)
+    calls = built(service)
+    answers = [ask(service, ana) for _ in range(5)]
+    assert len(calls) == 1
+    assert all(answer is answers[0] for answer in answers)
+    assert answers[0].table.equals(first.table)
+
+
+def test_whatever_is_recorded_in_the_ledger_ends_the_cache(served, built):
+    service = served()
+    ana, ben = person(service), person(service, "ben")
+    ask(service, ana)
+    ask(service, ana)
+    calls = built(service)
+    ask(service, ben, SUM)  # a charge and an answer
+    assert ask(service, ana).remaining is not None
+    service.people.add(service.ledger, "audit office", Role.AUDITOR)  # an act of the owner
+    ask(service, ana)
+    assert calls == [SUM, COUNT, COUNT]
+
+
+def test_what_remains_is_up_to_date(served):
+    service = served()
+    ana = person(service)
+    for spent, sql in ((1, COUNT), (2, SUM)):
+        ask(service, ana, sql, epsilon="1/2")
+        assert ask(service, ana, COUNT, epsilon="1/2").remaining == 2 - spent / 2
+
+
+def test_people_and_costs_do_not_share_entries(served, built):
+    service = served()
+    ana, ben = person(service), person(service, "ben")
+    ask(service, ana)
+    calls = built(service)
+    answers = [ask(service, ana), ask(service, ben), ask(service, ana, groups=1, epsilon="1/1000")]
+    assert len(calls) == 3
+    assert answers[0].remaining != answers[1].remaining
+
+
+def test_the_cache_is_bounded(served, monkeypatch):
+    monkeypatch.setattr(answer_cache, "_MAX_ANSWERS", 3)
+    service = served()
+    ana = person(service)
+    questions = [f"SELECT COUNT(*) AS n FROM visits WHERE cost > {number}" for number in range(5)]
+    for _ in range(2):
+        for sql in questions:
+            ask(service, ana, sql)
+    assert len(service._answers._answers) == 3
+    monkeypatch.setattr(answer_cache, "_MAX_BYTES", 64)
+    ask(service, ana, questions[0])
+    assert service._answers._bytes <= 64
+
+
+def test_answers_from_public_tables_are_read_again(served, built):
+    service = served()
+    ana, calls = person(service), built(service)
+    for _ in range(2):
+        ask(service, ana, "SELECT ward, beds FROM wards")
+    assert len(calls) == 2
+
+
+def test_a_ledger_that_was_changed_behind_its_back_is_noticed_before_a_cached_answer_leaves(tmp_path):
+    with open_service(tmp_path, ledger="ledger.sqlite") as service:
+        ana = person(service)
+        ask(service, ana)
+        ask(service, ana)
+        with sqlite3.connect(tmp_path / "ledger.sqlite") as connection:
+            for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+                connection.execute(f"DROP TRIGGER {trigger}")
+            (table,) = connection.execute(
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE '%hash%' LIMIT 1"
+            ).fetchone()
+            connection.execute(f"DELETE FROM {table} WHERE rowid = (SELECT MAX(rowid) FROM {table})")
+        connection.close()
+        with pytest.raises(dc.LedgerError):
+            ask(service, ana)

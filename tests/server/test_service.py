@@ -1,0 +1,328 @@
+"""One service for many people: roles, limits, fair turns; nothing that is free waits for a running question."""
+
+import asyncio
+import json
+import threading
+from fractions import Fraction
+
+import pytest
+from served import COUNT, ask, break_engine, open_service, person, until
+
+import discreet as dc
+from discreet.server import fair_turns
+from discreet.server.errors import ApprovalNeeded, NotAllowed, RateLimited
+from discreet.server.people import Role
+from discreet.server.requests import QueryRequest
+
+PLAN = f'[release]\nname = "Wards"\nepsilon = 1\n[tables.by_ward]\nsql = "{COUNT}"\n'
+
+
+def request(sql=COUNT, epsilon="1/10", **more):
+    return QueryRequest(sql, epsilon=epsilon, **more)
+
+
+def test_an_analyst_asks_in_their_own_name_and_the_owner_in_the_owners(served):
+    service = served()
+    ask(service, person(service))
+    ask(service, person(service, "Dr. Vogel", Role.OWNER), "SELECT SUM(cost) AS s FROM visits")
+    assert [event.by for event in service.ledger.events()] == ["ana", "owner"]
+
+
+def test_an_auditor_reads_the_ledger_and_neither_asks_nor_sees_answers(served):
+    service = served()
+    answer = ask(service, person(service))
+    auditor = person(service, "audit office", Role.AUDITOR)
+    for work in (
+        lambda: ask(service, auditor),
+        lambda: service.explain(auditor, request()),
+        lambda: service.shape(auditor, COUNT),
+        lambda: service.rehearse(auditor, request()),
+        lambda: asyncio.run(service.publish(auditor, PLAN)),
+    ):
+        with pytest.raises(NotAllowed):
+            work()
+    (event,) = service.ledger_events(auditor)
+    assert event.id == answer.receipt.id
+    assert not any(isinstance(value, bytes) for value in vars(event).values())
+    assert service.budget(auditor).spent.epsilon == Fraction(1, 10)
+    assert service.budget(auditor, "ana").spent.epsilon == Fraction(1, 10)
+    assert {table.name for table in service.tables(auditor)} == {"visits", "wards"}
+
+
+def test_an_analyst_sees_neither_the_ledger_nor_the_budgets_of_others(served):
+    service = served()
+    ana = person(service)
+    for work in (lambda: service.ledger_events(ana), lambda: service.budget(ana, "ben")):
+        with pytest.raises(NotAllowed):
+            work()
+    assert service.budget(ana).total.epsilon == 2
+    assert {table.name for table in service.tables(person(service, "eve"))} == {"wards"}
+
+
+def test_an_analyst_who_is_not_granted_a_table_is_refused(served):
+    service = served()
+    with pytest.raises(dc.Refused):
+        ask(service, person(service, "eve"))
+
+
+def test_explaining_is_free_and_agrees_with_the_charge(served):
+    service = served()
+    ana = person(service)
+    explanation = service.explain(ana, request())
+    assert service.ledger.events() == []
+    assert ask(service, ana).paid == explanation.paid
+
+
+def test_the_shape_of_an_answer_is_known_before_it_is_charged(served):
+    service = served()
+    ana = person(service)
+    shape = service.shape(ana, COUNT)
+    assert service.ledger.events() == []
+    assert ask(service, ana).with_margins().schema.remove_metadata() == shape
+    assert service.shape(ana, "SELECT beds FROM wards").names == ["beds"]
+    with pytest.raises(dc.Refused):
+        service.shape(ana, "SELECT patient FROM visits")
+
+
+def test_a_rehearsal_reads_no_data_and_charges_nothing(served):
+    service = served()
+    ana = person(service)
+    break_engine(service)
+    for _ in range(3):
+        assert service.rehearse(ana, request(epsilon=10**4)).table.column_names == ["ward", "n"]
+    assert service.ledger.events() == []
+
+
+def test_requests_of_one_key_have_one_charge_and_keys_belong_to_one_person_and_one_question(served):
+    service = served()
+    ana, ben = person(service), person(service, "ben")
+    first = ask(service, ana, epsilon="1/10", key="k")
+    again = ask(service, ana, epsilon="1/10", key="k")
+    assert again.table.equals(first.table)
+    assert len(service.ledger.events()) == 1
+    with pytest.raises(dc.Refused, match="key"):
+        ask(service, ana, epsilon="1/5", key="k")
+    other = ask(service, ben, "SELECT SUM(cost) AS s FROM visits", epsilon="1/10", key="k")
+    assert other.receipt != first.receipt
+
+
+def test_a_purpose_is_refused_if_it_is_missing_where_the_policy_requires_one(served):
+    service = served(purpose="required")
+    ana = person(service)
+    for purpose in (None, "", "  "):
+        with pytest.raises(dc.Refused, match="purpose"):
+            asyncio.run(service.ask(ana, request(purpose=purpose)))
+    assert asyncio.run(service.ask(ana, request(purpose="ward planning"))).paid.epsilon == Fraction(1, 10)
+    (event,) = service.ledger.events()
+    assert json.loads(event.question)["stated_purpose"] == "ward planning"
+    assert asyncio.run(service.ask(ana, request(purpose="another"))).paid.epsilon == 0
+    with pytest.raises(dc.Refused, match="purpose"):
+        asyncio.run(service.ask(ana, request("SELECT SUM(cost) AS s FROM visits", purpose="x" * 201)))
+
+
+def test_a_costly_question_waits_for_the_owners_approval_which_is_used_once(served):
+    service = served(approval_above=0.5)
+    ana, boss = person(service), person(service, "boss", Role.OWNER)
+    ask(service, ana, epsilon="1/2")
+    with pytest.raises(ApprovalNeeded) as needed:
+        ask(service, ana, "SELECT SUM(cost) AS s FROM visits", epsilon=1)
+    with pytest.raises(ApprovalNeeded) as again:
+        ask(service, ana, "SELECT SUM(cost) AS s FROM visits", epsilon=1)
+    assert again.value.approval == needed.value.approval
+    (waiting,) = service.approvals.waiting()
+    assert (waiting.by, waiting.kind, waiting.cost) == ("ana", "question", "epsilon 1")
+    with pytest.raises(NotAllowed):
+        service.approve(ana, waiting.id)
+    service.approve(boss, waiting.id)
+    with pytest.raises(ApprovalNeeded):
+        ask(service, ana, "SELECT SUM(cost) AS s FROM visits", epsilon="11/10")  # another question
+    assert ask(service, ana, "SELECT SUM(cost) AS s FROM visits", epsilon=1).paid.epsilon == 1
+    assert [each.cost for each in service.approvals.waiting()] == ["epsilon 1.1"]
+    assert ask(service, ana, "SELECT SUM(cost) AS s FROM visits", epsilon=1).paid.epsilon == 0
+    acts = [str(act) for act in service.ledger_history(boss).recorded_acts]
+    assert any(act.startswith("question approved: cost epsilon 1, digest ") for act in acts)
+
+
+def test_an_approval_that_is_rejected_is_asked_for_again(served):
+    service = served(approval_above=0.5)
+    ana, boss = person(service), person(service, "boss", Role.OWNER)
+    with pytest.raises(ApprovalNeeded) as first:
+        ask(service, ana, epsilon=1)
+    service.reject(boss, first.value.approval)
+    assert service.approvals.waiting() == ()
+    with pytest.raises(ApprovalNeeded) as second:
+        ask(service, ana, epsilon=1)
+    assert first.value.approval != second.value.approval
+    with pytest.raises(dc.PolicyError, match="no request"):
+        service.approve(boss, first.value.approval)
+
+
+def test_the_owner_needs_no_approval(served):
+    service = served(approval_above=0.5)
+    assert ask(service, person(service, "boss", Role.OWNER), epsilon=1).paid.epsilon == 1
+
+
+def test_the_owner_publishes_and_everybody_finds_the_release(tmp_path):
+    with open_service(tmp_path, ledger="ledger.sqlite") as service:
+        release = asyncio.run(service.publish(person(service, "boss", Role.OWNER), PLAN))
+        assert release.paid.epsilon == 1
+        (name,) = service.releases(person(service))
+        assert name.startswith("wards-")
+        again = asyncio.run(service.publish(person(service, "boss", Role.OWNER), PLAN))
+        assert again.paid.epsilon == 0
+
+
+def test_the_plan_of_an_analyst_is_published_once_the_owner_approves(tmp_path):
+    with open_service(tmp_path, ledger="ledger.sqlite") as service:
+        ana, boss = person(service), person(service, "boss", Role.OWNER)
+        with pytest.raises(ApprovalNeeded) as needed:
+            asyncio.run(service.publish(ana, PLAN))
+        assert service.ledger.events() == []
+        service.approve(boss, needed.value.approval)
+        assert asyncio.run(service.publish(ana, PLAN)).paid.epsilon == 1
+        assert service.approvals.waiting() == ()
+
+
+def test_too_many_requests_in_a_minute_are_refused_for_this_person_only(served):
+    service = served(requests_per_minute=3)
+    ana, ben = person(service), person(service, "ben")
+    for _ in range(3):
+        service.explain(ana, request())
+    with pytest.raises(RateLimited):
+        ask(service, ana)
+    ask(service, ben)
+
+
+def test_what_is_free_does_not_wait_for_a_running_question(served):
+    service = served()
+    ana, ben = person(service), person(service, "ben")
+    stored = ask(service, ana)
+    engine, reading, go_on = service.curator._engine._private, threading.Event(), threading.Event()
+    totals = engine.totals
+
+    def locked(question):
+        with engine._connection_lock:
+            reading.set()
+            go_on.wait()
+        return totals(question)
+
+    engine.totals = locked
+
+    async def free():
+        assert (await service.ask(ben, request())).table.equals(stored.table)
+        assert (await service.ask(ben, request("SELECT ward, beds FROM wards", None))).table.num_rows == 2
+        sql = "SELECT beds, AVG(cost) AS a FROM visits JOIN wards ON visits.ward = wards.ward GROUP BY beds"
+        assert (await asyncio.to_thread(service.explain, ben, request(sql))).paid.epsilon
+        await asyncio.to_thread(service.shape, ben, "SELECT AVG(cost) AS a FROM visits")
+        with pytest.raises(dc.Refused):
+            await service.ask(ben, request("SELECT patient FROM visits"))
+        assert service.budget(ben).spent.epsilon == 0
+
+    async def meanwhile():
+        running = asyncio.create_task(service.ask(ana, request("SELECT SUM(cost) AS s FROM visits")))
+        await asyncio.to_thread(reading.wait)
+        try:
+            await asyncio.wait_for(free(), 30)
+            assert not running.done()
+        finally:
+            go_on.set()
+        await running
+
+    asyncio.run(meanwhile())
+
+
+def test_questions_are_executed_one_at_a_time_and_people_take_turns(served):
+    service = served()
+    people = [person(service, name) for name in ("ana", "ben")]
+    engine, order, depth = service.curator._engine._private, [], [0]
+    totals = engine.totals
+
+    def read(question):
+        depth[0] += 1
+        assert depth[0] == 1
+        try:
+            return totals(question)
+        finally:
+            depth[0] -= 1
+
+    engine.totals = read
+
+    async def one(who, number):
+        await service.ask(who, request(f"SELECT COUNT(*) AS n FROM visits WHERE cost > {number}", groups=1, rows=1))
+        order.append(who.name)
+
+    async def all_questions():
+        async with service.executions.turns.turn("ben"):
+            tasks = [asyncio.create_task(one(people[0], number)) for number in range(4)]
+            await until(lambda: service.executions.turns.waiting == 4)
+            tasks.append(asyncio.create_task(one(people[1], 9)))
+            await until(lambda: service.executions.turns.waiting == 5)
+        await asyncio.gather(*tasks)
+
+    asyncio.run(all_questions())
+    assert order == ["ana", "ben", "ana", "ana", "ana"]
+
+
+def test_equal_questions_at_the_same_time_are_charged_once_and_have_equal_answers(served):
+    service = served()
+    people = [person(service, name) for name in ("ana", "ben")]
+
+    async def all_questions():
+        return await asyncio.gather(*(service.ask(people[number % 2], request()) for number in range(20)))
+
+    answers = asyncio.run(all_questions())
+    assert len(service.ledger.events()) == 1
+    assert all(answer.table.equals(answers[0].table) for answer in answers)
+    assert sum(answer.paid.epsilon for answer in answers) == Fraction(1, 10)
+
+
+def test_one_person_cannot_fill_the_queue(served, monkeypatch):
+    monkeypatch.setattr(fair_turns, "_MAX_WAITING", 8)
+    service = served()
+    ana = person(service)
+
+    async def flood():
+        async with service.executions.turns.turn("ben"):
+            tasks = [
+                asyncio.create_task(service.ask(ana, request(f"SELECT COUNT(*) AS n FROM visits WHERE cost > {n}")))
+                for n in range(10)
+            ]
+            await until(lambda: sum(task.done() for task in tasks) == 2)
+            refused = [task for task in tasks if task.done()]
+            for task in refused:
+                with pytest.raises(RateLimited):
+                    await task
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            return len(refused)
+
+    assert asyncio.run(flood()) == 2
+    assert service.ledger.events() == []
+
+
+def test_a_failure_has_the_one_message_and_three_of_them_suspend_the_data_set(served):
+    service = served()
+    ana = person(service)
+    break_engine(service)
+    for number in range(3):
+        with pytest.raises(dc.Failed) as failure:
+            ask(service, ana, f"SELECT COUNT(*) AS n FROM visits WHERE cost > {number}")
+        assert "4711" not in str(failure.value)
+        assert failure.value.__context__ is None or "4711" not in repr(failure.value.__context__)
+    with pytest.raises(dc.Refused, match="suspended"):
+        ask(service, ana, "SELECT COUNT(*) AS n FROM visits WHERE cost > 9")
+    assert len(service.ledger.events()) == 3
+
+
+def test_an_error_that_is_none_of_ours_is_a_failure_without_its_text(served, monkeypatch):
+    service = served()
+    ana = person(service)
+
+    def surprise(*arguments, **more):
+        raise KeyError("patient 4711")
+
+    monkeypatch.setattr(service.curator, "ask", surprise)
+    with pytest.raises(dc.Failed) as failure:
+        ask(service, ana)
+    assert "4711" not in str(failure.value)

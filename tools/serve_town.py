@@ -1,0 +1,60 @@
+"""Serve the simulated town for trying things out, with fresh tokens and a fresh budget: `make serve`.
+
+    python -m tools.serve_town [OPTIONS OF discreet serve]
+
+The people of the town are invented, so its folder .town is written anew every time.
+"""
+
+import shutil
+import sys
+from pathlib import Path
+
+from discreet.cli import app
+from discreet.curator.ledger_location import open_or_create_ledger
+from discreet.policy import Policy
+from discreet.server.people import People, Role
+from discreet.worlds.town import POLICY, write_town
+
+FOLDER = Path(__file__).resolve().parent.parent / ".town"
+ANALYSTS = """
+[budget.analysts]
+ana = { epsilon = 4.0, each = 0.05 }
+ben = { epsilon = 2.0, each = 0.05 }
+
+[server]
+approval_above = 1.0
+"""
+PEOPLE = {"ana": Role.ANALYST, "ben": Role.ANALYST, "audit office": Role.AUDITOR, "mayor": Role.OWNER}
+HOW_TO = """\
+Tokens of this run, which is on invented people:
+{tokens}
+
+In a browser: {url} (nothing to sign in for on the first page; the others ask for a token)
+
+export TOKEN={ana}
+curl -s {url}/api/v1/ask -H "Authorization: Bearer $TOKEN" -H "Accept: text/csv" \\
+  -d '{{"sql": "SELECT ward, COUNT(*) AS n FROM people GROUP BY ward", "epsilon": "0.1"}}'
+
+.venv/bin/python -c 'import discreet as dc, os; curator = dc.remote("{url}", os.environ["TOKEN"])
+print(curator.ask("SELECT AVG(age) AS a FROM people", epsilon="0.1"))'
+"""
+
+
+def main() -> None:
+    """Write the town, issue tokens, say how to connect, and serve."""
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir(mode=0o700)
+    path = write_town(FOLDER)
+    path.write_text(POLICY.replace("\n[tables.people]", f"{ANALYSTS}\n[tables.people]", 1), encoding="utf-8")
+    policy = Policy.load(path)
+    with open_or_create_ledger(policy) as ledger:
+        tokens = {name: People(policy).add(ledger, name, role).token for name, role in PEOPLE.items()}
+    shown = "\n".join(f"  {name:<13}{role.value:<9}{tokens[name]}" for name, role in PEOPLE.items())
+    options = sys.argv[1:] or ["--http", "127.0.0.1:8080"]
+    address = options[options.index("--http") + 1] if "--http" in options else "127.0.0.1:8080"
+    print(HOW_TO.format(tokens=shown, ana=tokens["ana"], url=f"http://{address}"), flush=True)
+    app(["serve", str(path), *options])
+
+
+if __name__ == "__main__":
+    main()
