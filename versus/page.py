@@ -32,7 +32,7 @@ def page(found):
     """Return the page."""
     protocol = hospital.protocol()
     tools = {name: found["tools"][name] for name in KNOWN if name in found["tools"]}
-    ran = {name: tool for name, tool in tools.items() if "publications" in tool}
+    ran = {name: tool for name, tool in tools.items() if tool.get("publications")}
     own = {name: tool for name, tool in ran.items() if "task" not in KNOWN[name]}  # each tool once
     return TEXT.read_text(encoding="utf-8").format(
         **settings(protocol),

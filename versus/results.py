@@ -34,11 +34,13 @@ def put(place, value):
 
 def store(found):
     """Write results with one line for each publication of a tool."""
-    lines = []
+    tools = []
     for name, tool in found["tools"].items():
-        publications = ",\n".join(map(json.dumps, tool.get("publications", [])))
         rest = json.dumps({key: value for key, value in tool.items() if key != "publications"})
-        lines.append(f'"{name}": {{"publications": [\n{publications}\n],\n{rest[1:]}')
-    tools = ",\n".join(lines)
+        if "publications" in tool:
+            publications = ",\n".join(map(json.dumps, tool["publications"]))
+            rest = f'{{"publications": [\n{publications}\n],\n{rest[1:]}'
+        tools.append(f'"{name}": {rest}')
+    listed = ",\n".join(tools)
     rest = json.dumps({key: value for key, value in found.items() if key != "tools"})
-    FILE.write_text(f'{{"tools": {{\n{tools}\n}},\n{rest[1:]}\n', encoding="utf-8")
+    FILE.write_text(f'{{"tools": {{\n{listed}\n}},\n{rest[1:]}\n', encoding="utf-8")

@@ -1,17 +1,20 @@
 """Runs the adapters, each in the environment of its tool, and collects scores: what the stored results consist of."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import tempfile
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 
 from bench.peers.running import INSTALLING, NotMeasuredError, environment
 
 HERE = Path(__file__).parent / "tools"
 TOOLS_FILE = Path(__file__).with_name("tools.toml")
-SECONDS = 1_500  # for one job on a busy machine
+SECONDS = 4 * 3600  # for one job, on however busy a machine
 
 
 def tools():
@@ -33,12 +36,17 @@ def run(python, tool, job, seconds=SECONDS):
     """Do a job in a process of its own and return its version and result."""
     with tempfile.TemporaryDirectory() as folder:
         file, words = _prepared(python, tool, job, folder)
+        process = subprocess.Popen(
+            words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
         try:
-            done = subprocess.run(words, capture_output=True, text=True, timeout=seconds, check=False)
+            _, errors = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
             raise NotMeasuredError(f"not finished within {seconds:.0f} s") from None
-        if done.returncode:
-            last = (done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
+        finally:
+            _end_group(process)
+        if process.returncode:
+            last = (errors.strip().splitlines() or [f"ended with {process.returncode}"])[-1]
             raise NotMeasuredError(last[:160])
         return json.loads(file.read_text())
 
@@ -48,13 +56,22 @@ def kill_and_restart(python, tool, job, seconds=INSTALLING):
     with tempfile.TemporaryDirectory() as folder:
         job = {**job, "folder": folder}
         _, words = _prepared(python, tool, {**job, "task": "spend"}, folder)
-        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        with subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
+        ) as process:
             assert process.stdout is not None
             answered = any(line.strip() == "answered" for line in iter(process.stdout.readline, ""))
-            process.kill()
+            _end_group(process)
         if not answered:
             raise NotMeasuredError("it did not answer")
         return run(python, tool, {**job, "task": "remaining"}, seconds)["result"]
+
+
+def _end_group(process):
+    """Kill a process and all that it started, such as the server of a tool that needs one."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def _prepared(python, tool, job, folder):

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from versus import hospital, page, results, running  # noqa: E402
+from versus import hospital, page, results, running, summary  # noqa: E402
 
 PROTOCOL = hospital.protocol()
 SECTIONS = {
@@ -115,5 +115,14 @@ def test_half_of_our_noise_and_every_flipped_bit_were_caught():
     assert tampered["one_byte"]["caught"] == tampered["one_byte"]["files"] > 5
 
 
-def test_the_readme_links_to_the_page():
-    assert "docs/versus.md" in (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_readme_s_short_form_states_what_the_page_shows():
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    found = stored()["tools"]
+    own = {name: tool for name, tool in found.items() if "task" not in running.tools()[name] and "version" in tool}
+    discreet = found["discreet"]
+    best = sum("discreet" in summary.lowest(own, question) for question in PROTOCOL["questions"])
+    patients = summary.values(discreet, "patients_by_ward", "coverage")
+    assert "(docs/versus.md)" in readme
+    assert f"in {best} of {len(PROTOCOL['questions'])} questions" in readme
+    assert f"{summary.coverage(discreet).split()[0]} % of its printed intervals" in readme
+    assert f"only {summary.number(sum(patients) / len(patients))} % for distinct patients" in readme
