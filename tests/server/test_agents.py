@@ -20,8 +20,8 @@ from mcp.client.stdio import StdioServerParameters
 from discreet.kernel.loss import Budget
 from discreet.policy import Policy
 from discreet.server.agents.agent_tools import AgentTools
-from discreet.server.agents.http_mount import AgentApp
 from discreet.server.agents.mcp_server import mcp_server
+from discreet.server.http.app import create_app
 from discreet.server.people import Role
 from discreet.server.people.person import Person
 from discreet.server.requests import QueryRequest
@@ -268,19 +268,23 @@ def test_the_command_serves_an_agent_on_standard_input_and_output(clinic):
     assert promise["protects"] == "patient"
 
 
-async def http_request(app, token):
+async def http_request(service, token):
     """Ask for the list of tools over HTTP, in this process."""
+    app = create_app(service)
     headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
     if token is not None:
         headers["Authorization"] = f"Bearer {token}"
     transport = httpx.ASGITransport(app=app, client=("127.0.0.1", 1))
-    async with app.lifespan(), httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client,
+    ):
         return await client.post("/mcp", headers=headers, json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
 
 
 @pytest.mark.parametrize("token", [None, "", "wrong"])
 def test_over_http_no_token_or_a_wrong_one_is_denied(service, token):
-    response = asyncio.run(http_request(AgentApp(service), token))
+    response = asyncio.run(http_request(service, token))
     assert response.status_code == 401
     assert response.json() == {"error": str(response.json()["error"])}
     assert "denied" in response.json()["error"]
@@ -288,7 +292,7 @@ def test_over_http_no_token_or_a_wrong_one_is_denied(service, token):
 
 def test_over_http_a_token_opens_the_tools(service):
     token = service.people.add(service.ledger, "agent", Role.ANALYST).token
-    response = asyncio.run(http_request(AgentApp(service), token))
+    response = asyncio.run(http_request(service, token))
     assert response.status_code == 200, response.text
     names = {tool["name"] for tool in response.json()["result"]["tools"]}
     assert names == {"promise", "tables", "explain", "ask", "budget", "rehearse"}
@@ -297,4 +301,4 @@ def test_over_http_a_token_opens_the_tools(service):
 def test_a_revoked_token_is_denied(service):
     token = service.people.add(service.ledger, "agent", Role.ANALYST).token
     service.people.revoke(service.ledger, "agent")
-    assert asyncio.run(http_request(AgentApp(service), token)).status_code == 401
+    assert asyncio.run(http_request(service, token)).status_code == 401
