@@ -31,6 +31,6 @@ def arrays(name: str, *wanted: str) -> list[np.ndarray]:
 def real(attack: str) -> Any:
     """Return the real data of an attack."""
     found = attacks.attack_named(attack)
-    if missing := [name for name in found.data_files if not (DATA / name).exists()]:
+    if missing := [name for name in found.data.files if not (DATA / name).exists()]:
         raise NeedsDataError(f"{missing[0].removesuffix('.parquet')} in DISCREET_DATA")
     return found.load(DATA)

@@ -10,7 +10,7 @@ pytest.importorskip("sklearn")
 
 from discreet import attacks
 from discreet.attacks.data.labelled_data import LabelledData, SensitiveAttributeData, read_adults, simulate_findings
-from discreet.attacks.models import attributes
+from discreet.attacks.models import attributes, target_models
 from discreet.attacks.models.adapters import pair_encoder
 from discreet.attacks.models.attributes import best_oracle_weight, fit_imputer
 from discreet.attacks.models.membership_inference import train_models
@@ -59,7 +59,7 @@ def test_the_private_model_uses_pairs_of_values_if_the_non_private_one_does(monk
     monkeypatch.setattr(
         attributes,
         "train_models",
-        lambda making, *rest: seen.append(making.private_kind) or train_models(making, *rest),
+        lambda game, *rest: seen.append(target_models._private_kind(game)) or train_models(game, *rest),
     )
     few = simulate_findings(1, people=100)
     for target in ("forest", "pairs", "logistic"):
