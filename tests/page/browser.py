@@ -31,9 +31,8 @@ class Watched:
 
     def problems(self):
         found = self.page.evaluate("window.found || {violations: [], shift: 0}")
-        shift = (
-            [f"layout shift {found['shift']}"] if found["shift"] > 0.1 else []
-        )  # less is good by the definition of Web Vitals; a busy machine shows parts late
+        # Up to 0.1 is good by the definition of Web Vitals; a busy machine shows parts of a page late.
+        shift = [f"layout shift {found['shift']}"] if found["shift"] > 0.1 else []
         return [*self.errors, *found["violations"], *shift]
 
     def overflow(self):
