@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -39,11 +39,10 @@ def serve(  # noqa: PLR0913, PLR0917 - options of a command
         usage_error("--tls-cert, --tls-key: give both or neither.")
     with exit_on_error():
         try:
-            from discreet.server.pages.start import prepare_start_page  # noqa: PLC0415 - an extra
+            from discreet.server.pages.start import start_page_in_preparation  # noqa: PLC0415 - an extra
             from discreet.server.run import ServeSettings, run  # noqa: PLC0415 - an extra
         except ModuleNotFoundError as missing:
             raise PolicyError(f"serve needs {missing.name}: pip install 'discreet[server]'") from None
-        from discreet.server.pages.start import prepare_start_page  # noqa: PLC0415 - so that --help is fast
         from discreet.server.service import Service  # noqa: PLC0415 - as above
         from discreet.server.tls import ListenAddress, TlsFiles  # noqa: PLC0415 - as above
 
@@ -55,9 +54,8 @@ def serve(  # noqa: PLR0913, PLR0917 - options of a command
         settings = ServeSettings(addresses, tls)
         settings.check()
         declared = Policy.load(policy)
-        with log_for_owner(declared, log), _event_log(declared), Service.open(declared) as service:
-            if "http" in addresses:
-                prepare_start_page()
+        preparation = start_page_in_preparation() if "http" in addresses else nullcontext()
+        with log_for_owner(declared, log), _event_log(declared), Service.open(declared) as service, preparation:
             asyncio.run(run(service, settings, lambda shown: _announce(declared, shown)))
 
 

@@ -31,7 +31,7 @@ def serving(folder):
         finally:
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
-                assert process.wait(60) == 0
+                assert process.wait(60) in (0, -signal.SIGKILL)  # which the test may have sent just before
 
 
 def asked_about(name, number):
@@ -89,4 +89,4 @@ def test_a_server_that_is_told_to_stop_answers_what_it_has_begun(tmp_path):
         assert process.wait(60) == 0
         assert asked.result()[0] == "ana"
     with dc.open_ledger(tmp_path / "ledger.sqlite", name="clinic") as ledger:
-        assert {str(event.state) for event in ledger.events()} <= {"settled"}
+        assert {str(event.state) for event in ledger.events()} <= {"released"}

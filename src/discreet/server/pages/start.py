@@ -1,6 +1,8 @@
 """The start page: one question, two worlds, on simulated data, for everybody."""
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from threading import Lock, Thread
 from typing import Any
@@ -27,9 +29,15 @@ def start_routes(pages: Pages) -> APIRouter:
     return router
 
 
-def prepare_start_page() -> None:
-    """Begin to make the content of the start page, so that the first visitor does not wait for it."""
-    Thread(target=first_page, name="start page", daemon=True).start()
+@contextmanager
+def start_page_in_preparation() -> Iterator[None]:
+    """Make the content of the start page meanwhile, so that the first visitor does not wait for it."""
+    preparation = Thread(target=first_page, name="start page")
+    preparation.start()
+    try:
+        yield
+    finally:
+        preparation.join()  # a process that ends while it uses an engine would be aborted
 
 
 def first_page() -> tuple[str, str]:
