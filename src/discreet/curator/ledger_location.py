@@ -6,6 +6,7 @@ that of a ledger in a database is next to the policy, on each machine that uses 
 
 import json
 import re
+import time
 from hashlib import sha256
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -13,6 +14,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 from discreet.curator.ledger_terms import policy_terms
 from discreet.kernel.errors import LedgerError, PolicyError
 from discreet.kernel.ledger import Ledger
+from discreet.kernel.ledger.table import NOT_A_LEDGER
 from discreet.ledger_admin.move import (
     ProgressCallback,
     move_ledger,
@@ -27,6 +29,7 @@ from discreet.policy.validators import parse_location as checked
 LedgerLocation = Path | str
 _POSTGRES_SCHEMES = ("postgresql", "postgres")
 _LOCATION_PARAMETERS = ("host", "hostaddr", "port", "dbname", "service")  # not the user or connection options
+_CREATION_SECONDS, _CREATION_PAUSE = 1.0, 0.02  # another process may be creating the ledger
 _SAFE_FILE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
 
 
@@ -128,12 +131,20 @@ def open_or_create_ledger(policy: Policy) -> Ledger:
     ...     ledger.terms.name, ledger.terms.budget
     ('visits', Budget(epsilon=1))
     """
-    ledger = (
-        _open_policy_ledger(policy)
-        if _ledger_exists(policy.ledger_location, policy.account)
-        else _create_or_open(policy)
-    )
-    return _checked_not_moved(ledger, policy)
+    return _checked_not_moved(_open_or_wait(policy, time.monotonic() + _CREATION_SECONDS), policy)
+
+
+def _open_or_wait(policy: Policy, deadline: float) -> Ledger:
+    """Open or create a ledger; wait for one that another process is creating just now."""
+    while True:
+        try:
+            if not _ledger_exists(policy.ledger_location, policy.account):
+                return _create_or_open(policy)
+            return _open_policy_ledger(policy)
+        except LedgerError as error:
+            if NOT_A_LEDGER not in str(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(_CREATION_PAUSE)
 
 
 def open_existing_ledger(policy: Policy) -> Ledger | None:
