@@ -80,6 +80,7 @@ def test_the_trusted_base_is_small():
     assert {name: size for name, size in sizes.items() if size > 250} == {}
 
 
+@pytest.mark.long
 def test_a_class_name_occurs_once():
     places = {}
     for path in sorted((ROOT / "src" / "discreet").rglob("*.py")):
