@@ -10,6 +10,7 @@
 import logging
 import os
 import sys
+import tempfile
 
 import common
 from pyspark.sql import SparkSession
@@ -79,7 +80,12 @@ def _bin(rows):
 def _spark():
     logging.disable(logging.WARNING)
     os.environ["PYSPARK_PYTHON"] = sys.executable  # the workers need this environment too
-    builder = SparkSession.builder.master("local[1]").config("spark.sql.shuffle.partitions", 2)
+    warehouse = tempfile.mkdtemp()  # its temporary tables, which would lie in the current folder
+    builder = (
+        SparkSession.builder.config("spark.sql.warehouse.dir", warehouse)
+        .master("local[1]")
+        .config("spark.sql.shuffle.partitions", 2)
+    )
     builder = builder.config("spark.ui.enabled", "false").config("spark.driver.bindAddress", "127.0.0.1")
     return builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.memory", "2g").getOrCreate()
 
