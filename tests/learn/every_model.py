@@ -22,7 +22,7 @@ MODELS = [
     ExplainableBoostingRegressor(target_bounds=(-200, 200), rounds=8, **NEARLY_EXACT),
     GaussianMixture(2, delta=0, **NEARLY_EXACT),
     GaussianNB(**NEARLY_EXACT),
-    KMeans(3, **NEARLY_EXACT),
+    KMeans(2, **NEARLY_EXACT),
     LinearRegression(target_bounds=(-200, 200), **NEARLY_EXACT),
     LogisticRegression(**NEARLY_EXACT),
     PCA(2, **NEARLY_EXACT),
