@@ -128,7 +128,7 @@ def e8():
     plain = [each for place in ("Gaussian", "Laplace") for each in study.of(f"{place} noise at home", PLAIN)]
     curator = study.of("a curator", "private EM")
     won = sum(each.score > other.score for (_, each), other in zip(homes, plain, strict=True))
-    found = [rate(each.learner.hits, each.learner.trials, each.ceiling) for _, each in homes]
+    found = [rate(each.learner.right, each.learner.plays, each.ceiling) for _, each in homes]
     shown = (
         f"{place} noise at epsilon {each.epsilon:g}: EM that knows the noise {each.score - study.exact_score:.2f}, plain "
         f"EM {other.score - study.exact_score:.2f}, the learner tells a person's row from another in {learner}"

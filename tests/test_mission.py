@@ -7,7 +7,7 @@ import sys
 from fractions import Fraction
 from hashlib import sha256
 from importlib import import_module
-from math import exp, inf, log
+from math import exp, inf, log, sqrt
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -234,6 +234,8 @@ def test_b4_randomized_response_is_unbiased_and_its_margins_hold():
 def test_b5_numbers_are_unbiased_and_margins_fall_with_the_root_of_the_people():
     seen = run("B5")
     margins = {"NoisyMean": 7841, "Duchi": 6000, "Piecewise": 5664, "Hybrid": 5824}
+    from discreet.local.mean_estimation.noisy_mean import GaussianScheme
+
     gaussian = next(name for name in seen["found"] if "Gaussian" in name)
     margins[gaussian] = 1.96 * 200_000 * float(GaussianScheme(1000, Fraction(1), Fraction(1, 10**6)).noise.scale) / 1000
     margins[gaussian] /= sqrt(5000)

@@ -44,9 +44,10 @@ class NoisyRows:
         return FitLoss(self._plan.loss, neighbours=REPLACEMENT, unit="row", at_delta=self.delta)
 
     @property
-    def deviation(self) -> float:
-        """The standard deviation of the noise in every column."""
-        return float(np.sqrt(self._plan.noise_variance) * self._plan.unit_ball.radius)
+    def deviation(self) -> np.ndarray:
+        """The standard deviation of the noise in each column."""
+        low, high = self._bounds
+        return np.asarray(np.sqrt(self._plan.noise_variance) * self._plan.unit_ball.radius * np.ones_like(high - low))
 
     def perturb(self, rows: Any) -> np.ndarray:
         """Return the rows with noise; values are clamped to their bounds before."""
