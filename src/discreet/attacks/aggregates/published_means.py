@@ -10,7 +10,7 @@ import pyarrow as pa
 from discreet.attacks.attack import Game
 from discreet.attacks.data.panel import Panel
 from discreet.attacks.private_answers import ask_curator, noise_for
-from discreet.attacks.validation import finite_array, integer_domain
+from discreet.attacks.validation import finite_array, integer_domain, require
 
 _TOTALS_SQL = "SELECT place, SUM(value) AS total FROM data GROUP BY place ORDER BY place"
 _TOLERANCE = 1e-9  # rounding error of a mean
@@ -34,11 +34,11 @@ def draw_study_samples(panel: Panel, pool: int, plays: int, rng: np.random.Gener
     otherwise the score would measure ancestry instead of membership.
     """
     candidates = 2 * pool
-    if panel.person_count < candidates + pool:
-        raise ValueError(
-            f"pool: {pool} members need {candidates} candidates and at least {pool} others as a reference, "
-            f"but there are only {panel.person_count} people. Choose a pool of at most {panel.person_count // 3}."
-        )
+    require(
+        panel.person_count >= candidates + pool,
+        f"pool: {pool} members need {candidates} candidates and at least {pool} others as a reference, "
+        f"but there are only {panel.person_count} people. Choose a pool of at most {panel.person_count // 3}.",
+    )
     return [_draw_study_sample(panel, candidates, rng) for _ in range(plays)]
 
 
@@ -63,8 +63,9 @@ def sample_attributes(panel: Panel, attributes: int | None, rng: np.random.Gener
     """Return the panel with this many randomly drawn attributes; None keeps all."""
     if attributes is None:
         return panel
-    if attributes > panel.attribute_count:
-        raise ValueError(f"attributes must be at most {panel.attribute_count}, not {attributes}")
+    require(
+        attributes <= panel.attribute_count, f"attributes must be at most {panel.attribute_count}, not {attributes}"
+    )
     columns = np.sort(rng.choice(panel.attribute_count, attributes, replace=False))
     return replace(panel, values=panel.values[:, columns])
 
@@ -106,10 +107,10 @@ def publish_user_means(game: Game, samples: Sequence[StudySample]) -> tuple[list
 def _user_means(game: Game, members: np.ndarray) -> np.ndarray:
     means = finite_array(game.ask_user(members.copy()), (members.shape[1],), "the defence", may_withhold=True)
     shown, max_value = means[~np.isnan(means)], game.data.max_value
-    if shown.size and not -_TOLERANCE <= shown.min() <= shown.max() <= 1 + _TOLERANCE:
-        raise ValueError(
-            f"the defence must return means from 0 to 1: divide by max_value = {max_value}, and clip noisy means"
-        )
+    require(
+        not shown.size or -_TOLERANCE <= shown.min() <= shown.max() <= 1 + _TOLERANCE,
+        f"the defence must return means from 0 to 1: divide by max_value = {max_value}, and clip noisy means",
+    )
     return means
 
 

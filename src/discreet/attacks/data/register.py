@@ -26,6 +26,7 @@ from discreet.attacks.validation import (
     random_generator,
     read_data_table,
     real_array,
+    require,
     require_type,
     set_fields,
 )
@@ -63,13 +64,19 @@ class Ratings:
         columns = {name: id_array(getattr(self, name), name) for name in ("user", "movie")}
         columns |= {name: real_array(getattr(self, name), name) for name in ("stars", "day")}
         sizes = {column.shape for column in columns.values()}
-        if len(sizes) > 1 or columns["user"].ndim != 1 or not columns["user"].size:
-            raise ValueError("user, movie, stars and day must be lists of equal length with at least one rating")
+        require(
+            len(sizes) <= 1 and columns["user"].ndim == 1 and columns["user"].size,
+            "user, movie, stars and day must be lists of equal length with at least one rating",
+        )
         set_fields(self, columns)
-        if len(set(zip(columns["user"].tolist(), columns["movie"].tolist(), strict=True))) < columns["user"].size:
-            raise ValueError("user and movie: a user has rated a movie twice. Keep one of these ratings.")
-        if not 0 <= as_integer(self.wrong, "wrong", 0) < as_integer(self.known, "known", 1):
-            raise ValueError(f"wrong must be less than known ({self.known}), not {self.wrong}")
+        require(
+            len(set(zip(columns["user"].tolist(), columns["movie"].tolist(), strict=True))) >= columns["user"].size,
+            "user and movie: a user has rated a movie twice. Keep one of these ratings.",
+        )
+        require(
+            0 <= as_integer(self.wrong, "wrong", 0) < as_integer(self.known, "known", 1),
+            f"wrong must be less than known ({self.known}), not {self.wrong}",
+        )
         if self.days is not None:
             as_integer(self.days, "days", 0)
 
@@ -149,10 +156,10 @@ class Register:
                 f"there is no column {missing[0]!r} in people: it needs all columns of quasi, {self.patients.quasi}"
             )
         who = integer_array(self.who, "who")
-        if who.shape != (self.patients.table.num_rows,) or who.min() < -1 or who.max() >= people.num_rows:
-            raise ValueError(
-                "who must have one entry per patient: the row number in people, or -1 for patients who are not listed"
-            )
+        require(
+            who.shape == (self.patients.table.num_rows,) and who.min() >= -1 and who.max() < people.num_rows,
+            "who must have one entry per patient: the row number in people, or -1 for patients who are not listed",
+        )
         set_fields(self, {"people": people.select(self.patients.quasi), "who": who})
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from discreet.attacks.attack import Source
-from discreet.attacks.validation import id_array, integer_array, read_data_table, set_fields
+from discreet.attacks.validation import id_array, integer_array, read_data_table, require, set_fields
 
 FILES = ("gowalla_nyc_checkins.parquet",)
 _PEOPLE, _SITES, _DAYS = 400, 150, 14
@@ -33,8 +33,10 @@ class Visits:
     def __post_init__(self) -> None:
         columns = {"person": id_array(self.person, "person"), "site": id_array(self.site, "site")}
         columns["day"] = integer_array(self.day, "day")
-        if len({len(each) for each in columns.values()}) > 1 or not len(columns["day"]):
-            raise ValueError("person, day and site must have the same length, at least one visit")
+        require(
+            len({len(each) for each in columns.values()}) <= 1 and len(columns["day"]),
+            "person, day and site must have the same length, at least one visit",
+        )
         set_fields(self, columns)
 
     @cached_property

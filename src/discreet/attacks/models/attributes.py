@@ -34,6 +34,7 @@ from discreet.attacks.models.target_models import (
     user_service,
 )
 from discreet.attacks.result import MODEL
+from discreet.attacks.validation import require
 
 _FOLDS = 3
 
@@ -79,11 +80,11 @@ def fit_imputer(background: SensitiveAttributeData, seed: int) -> Imputer:
 def check_sensitive_column(background: SensitiveAttributeData) -> None:
     """Raise if nearly everybody has the same sensitive value."""
     counts = np.sort(np.bincount(background.sensitive_values.astype(int), minlength=2))
-    if counts[-2] < _FOLDS:
-        raise ValueError(
-            f"data: nearly everybody has the same value in column {background.column}: choose a column whose second "
-            f"most frequent value occurs at least {2 * _FOLDS} times"
-        )
+    require(
+        counts[-2] >= _FOLDS,
+        f"data: nearly everybody has the same value in column {background.column}: choose a column whose second "
+        f"most frequent value occurs at least {2 * _FOLDS} times",
+    )
 
 
 def _fit_imputation_models(known_columns: np.ndarray, sensitive: np.ndarray, seed: int) -> tuple[Any, ...]:

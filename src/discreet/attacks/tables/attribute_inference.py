@@ -22,7 +22,7 @@ from discreet.attacks.private_answers import (
     count_oracle_or_none,
     estimate_noise_epsilon,
 )
-from discreet.attacks.validation import arrow_table
+from discreet.attacks.validation import arrow_table, require
 
 _BATCH_SIZE = 200
 PosteriorPair = tuple[np.ndarray, np.ndarray]  # as members, and as non-members
@@ -239,12 +239,12 @@ def checked_release(returned: Any, data: Patients) -> pa.Table | CountOracle:
             f"{', '.join(required)}, or a function that takes an array of counts and returns them with noise."
         )
     rows = table[ROW]
-    if (
-        not pa.types.is_integer(rows.type)
-        or rows.null_count
-        or not _are_distinct_rows(np.asarray(rows), data.table.num_rows)
-    ):
-        raise ValueError("column 'row' of the defence's table must contain row numbers of its input, each at most once")
+    require(
+        pa.types.is_integer(rows.type)
+        and not rows.null_count
+        and _are_distinct_rows(np.asarray(rows), data.table.num_rows),
+        "column 'row' of the defence's table must contain row numbers of its input, each at most once",
+    )
     return table.select(required)
 
 

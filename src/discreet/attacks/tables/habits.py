@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from discreet.attacks.data.visits import Visits
+from discreet.attacks.validation import require
 
 HABIT_RATE = 0.5  # on which share of their days people with the habit visit the sensitive site
 _LINKED_SESSIONS = 10  # the most similar sessions that the attacker takes for those of the target
@@ -57,8 +58,7 @@ def plant_habits(visits: Visits, max_targets: int, rng: np.random.Generator) -> 
     counts = np.bincount(person[is_last], minlength=visits.people)
     has_history = np.bincount(person[~is_last], minlength=visits.people) > 0
     eligible = np.flatnonzero((counts >= 2) & has_history)
-    if not eligible.size:
-        raise ValueError("data: nobody visited two sites on their last day, and another one before")
+    require(eligible.size, "data: nobody visited two sites on their last day, and another one before")
     targets = np.sort(rng.permutation(eligible)[:max_targets])
     habits = rng.integers(0, 2, visits.people).astype(bool)
     hidden = np.array([rng.choice(np.flatnonzero(is_last & (person == target))) for target in targets])

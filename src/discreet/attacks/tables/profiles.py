@@ -36,7 +36,7 @@ from discreet.attacks.tables.habits import (
     unique_habits,
     visit_counts,
 )
-from discreet.attacks.validation import id_array
+from discreet.attacks.validation import id_array, require
 
 
 @dataclass(frozen=True)
@@ -111,11 +111,11 @@ def _user_pseudonyms(game: Game, world: HabitGame) -> np.ndarray | CountOracle:
     if oracle is not None:
         return oracle
     pseudonyms = id_array(returned, "the defence's pseudonyms")
-    if len(pseudonyms) != log.num_rows:
-        raise ValueError(
-            f"the defence must return one pseudonym for each of the {log.num_rows:,} visits, not {len(pseudonyms):,}; "
-            "or a function that takes an array of counts and returns them with noise"
-        )
+    require(
+        len(pseudonyms) == log.num_rows,
+        f"the defence must return one pseudonym for each of the {log.num_rows:,} visits, not {len(pseudonyms):,}; "
+        "or a function that takes an array of counts and returns them with noise",
+    )
     return np.unique(pseudonyms, return_inverse=True)[1]
 
 

@@ -33,7 +33,7 @@ from discreet.attacks.private_answers import (
     exceeds_decoys,
     private_count_oracle,
 )
-from discreet.attacks.validation import text_list
+from discreet.attacks.validation import require, text_list
 
 SALT = "c0ffee"  # of the easy fix: stored in the program, so anyone with the program knows it
 
@@ -97,11 +97,11 @@ def _user_codes(game: Game) -> list[str] | CountOracle:
     if oracle is not None:
         return oracle
     codes = text_list(returned, "the defence's codes")
-    if len(codes) != len(taxis.numbers):
-        raise ValueError(
-            f"the defence must return one code for each of its {len(taxis.numbers):,} numbers, not {len(codes):,}; "
-            "or a function that takes an array of counts and returns them with noise"
-        )
+    require(
+        len(codes) == len(taxis.numbers),
+        f"the defence must return one code for each of its {len(taxis.numbers):,} numbers, not {len(codes):,}; "
+        "or a function that takes an array of counts and returns them with noise",
+    )
     return codes
 
 
