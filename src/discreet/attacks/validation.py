@@ -59,7 +59,7 @@ def require_type(data: Any, expected: type | tuple[type, ...], written: str, nam
     return data
 
 
-def set_fields(record: Any, values: Mapping[str, Any]) -> None:
+def set_fields(record: Any, **values: Any) -> None:
     """Store the checked values of a frozen record that is being made."""
     for name, value in values.items():
         object.__setattr__(record, name, value)
@@ -295,6 +295,19 @@ def arrow_table(value: Any, argument: str) -> pa.Table:
     return pa.table({
         name: each.cast(pa.string()) if pa.types.is_large_string(each.type) else each for name, each in decoded.items()
     })  # fmt: skip
+
+
+def require_columns(table: pa.Table, names: Iterable[str], argument: str) -> None:
+    """Raise an error unless the table has all of these columns.
+
+    >>> require_columns(pa.table({"age": [30]}), ["zip"], "people")
+    Traceback (most recent call last):
+        ...
+    ValueError: there is no column 'zip' in people; its columns are age
+    """
+    for name in names:
+        known = ", ".join(table.column_names)
+        require(name in table.column_names, f"there is no column {name!r} in {argument}; its columns are {known}")
 
 
 def read_data_table(folder: Any, name: str, columns: Sequence[str] | None = None) -> pa.Table:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,20 +32,20 @@ def draw_study_samples(panel: Panel, pool: int, plays: int, rng: np.random.Gener
     person, which is what the curator's epsilon covers. Candidates and reference are balanced over the populations;
     otherwise the score would measure ancestry instead of membership.
     """
-    candidates = 2 * pool
+    candidates, people = 2 * pool, len(panel.values)
     require(
-        panel.person_count >= candidates + pool,
+        people >= candidates + pool,
         f"pool: {pool} members need {candidates} candidates and at least {pool} others as a reference, "
-        f"but there are only {panel.person_count} people. Choose a pool of at most {panel.person_count // 3}.",
+        f"but there are only {people} people. Choose a pool of at most {people // 3}.",
     )
     return [_draw_study_sample(panel, candidates, rng) for _ in range(plays)]
 
 
 def _draw_study_sample(panel: Panel, candidates: int, rng: np.random.Generator) -> StudySample:
-    shuffled = rng.permutation(panel.person_count)
-    populations: Any = panel.populations
+    people, populations = len(panel.values), np.asarray(panel.populations)
+    shuffled = rng.permutation(people)
     order = shuffled[np.argsort(populations[shuffled], kind="stable")]
-    steps = np.arange(panel.person_count + 1) * candidates // panel.person_count
+    steps = np.arange(people + 1) * candidates // people
     is_candidate = np.diff(steps) > 0
     is_member = rng.random(candidates) < 1 / 2
     while is_member.all() or not is_member.any():  # rare: probability 2e-6 with the smallest pool
@@ -63,10 +62,9 @@ def sample_attributes(panel: Panel, attributes: int | None, rng: np.random.Gener
     """Return the panel with this many randomly drawn attributes; None keeps all."""
     if attributes is None:
         return panel
-    require(
-        attributes <= panel.attribute_count, f"attributes must be at most {panel.attribute_count}, not {attributes}"
-    )
-    columns = np.sort(rng.choice(panel.attribute_count, attributes, replace=False))
+    available = panel.values.shape[1]
+    require(attributes <= available, f"attributes must be at most {available}, not {attributes}")
+    columns = np.sort(rng.choice(available, attributes, replace=False))
     return replace(panel, values=panel.values[:, columns])
 
 

@@ -76,8 +76,7 @@ class Blocks:
             rates.shape == (count,) and (rates > 0).all(),
             f"rates must be {count} positive numbers, one per combination of traits",
         )
-        set_fields(self, {"block": block, "traits": traits, "sizes": sizes, "is_member": is_member})
-        set_fields(self, {"rates": rates / rates.sum()})
+        set_fields(self, block=block, traits=traits, sizes=sizes, is_member=is_member, rates=rates / rates.sum())
 
     @property
     def block_count(self) -> int:

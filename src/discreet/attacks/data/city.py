@@ -40,7 +40,7 @@ class City:
                 ((places[name] >= 0) & (places[name] <= side)).all(),
                 f"{name} must be from 0 to side = {side} in both directions",
             )
-        set_fields(self, {"side": side, **places})
+        set_fields(self, side=side, **places)
 
     @property
     def isolation(self) -> np.ndarray:

@@ -71,8 +71,9 @@ class DoseCohort:
             genotype.dtype.kind in "iu" and not set(np.unique(genotype)) - {0, 1, 2},
             "genotype must be 0, 1 or 2 for each patient: the number of copies of one allele",
         )
-        set_fields(self, {"known": known, "dose": dose, "genotype": genotype, "bounds": (low, high)})
-        set_fields(self, {"dose_bounds": (dose_low, dose_high)})
+        set_fields(
+            self, known=known, dose=dose, genotype=genotype, bounds=(low, high), dose_bounds=(dose_low, dose_high)
+        )
 
     def __len__(self) -> int:
         return len(self.dose)

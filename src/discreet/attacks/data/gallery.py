@@ -16,8 +16,8 @@ class Gallery:
 
     Without `people`, every image belongs to a different person.
 
-    >>> Gallery(images=[[0.0, 1.0, 1.0, 0.0]], labels=[3]).side
-    2
+    >>> len(Gallery(images=[[0.0, 1.0, 1.0, 0.0]], labels=[3]))
+    1
     """
 
     images: Any
@@ -40,15 +40,10 @@ class Gallery:
             "labels must be one class 0, 1, 2, ... per image",
         )
         require(people.shape == labels.shape, "people must have one entry per image")
-        set_fields(self, {"images": images, "labels": labels, "people": people})
+        set_fields(self, images=images, labels=labels, people=people)
 
     def __len__(self) -> int:
         return len(self.images)
-
-    @property
-    def side(self) -> int:
-        """The width and height of an image in pixels."""
-        return math.isqrt(self.images.shape[1])
 
     def of_people(self, people: np.ndarray) -> "Gallery":
         """Return the images of these people."""

@@ -57,8 +57,7 @@ class LabelledData:
         column_names = columns or tuple(self.columns)
         _check_bounds(X, self.bounds, column_names)
         classes = max(as_integer(self.classes, "classes"), int(y.max()) + 1)
-        set_fields(self, {"X": X, "y": y, "classes": classes})
-        set_fields(self, {"columns": column_names, "names": names or tuple(self.names)})
+        set_fields(self, X=X, y=y, classes=classes, columns=column_names, names=names or tuple(self.names))
 
     def __len__(self) -> int:
         return len(self.y)
@@ -148,7 +147,7 @@ class SensitiveAttributeData:
 
     def __post_init__(self) -> None:
         require_type(self.people, LabelledData, "LabelledData(X, y)", "people")
-        set_fields(self, {"column": _column_index(self.column, self.people)})
+        set_fields(self, column=_column_index(self.column, self.people))
         require(
             not (self.sensitive_values < 0).any()
             and not (self.sensitive_values != np.floor(self.sensitive_values)).any(),
@@ -159,7 +158,7 @@ class SensitiveAttributeData:
             declared_values or not (self.sensitive_values == self.sensitive_values[0]).all(),
             f"column {self.column} of X must have at least two distinct values",
         )
-        set_fields(self, {"values": max(observed_values, declared_values)})
+        set_fields(self, values=max(observed_values, declared_values))
 
     @property
     def sensitive_values(self) -> np.ndarray:

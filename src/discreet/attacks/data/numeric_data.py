@@ -28,7 +28,7 @@ class TwoSets:
                 values.ndim == 1 and values.size and ((values >= 0) & (values <= 1)).all(),
                 f"{name} must be a non-empty list of numbers from 0 to 1",
             )
-            set_fields(self, {name: values})
+            set_fields(self, **{name: values})
         require(
             self.without.size == self.with_one.size and np.count_nonzero(self.without != self.with_one) == 1,
             "without and with_one must have the same size and differ in exactly one element",
@@ -72,7 +72,7 @@ class RegressionData:
             np.linalg.matrix_rank(np.column_stack([X[1:], np.ones(len(X) - 1)])) > X.shape[1],
             "X must have more rows than columns, and its columns must be linearly independent",
         )
-        set_fields(self, {"X": X, "y": y})
+        set_fields(self, X=X, y=y)
 
 
 def diabetes_data() -> RegressionData:

@@ -66,7 +66,7 @@ class TwoTables:
             not (values[0] != values[1]).any(),
             "both: a person has different sensitive values in the two tables. Leave such people out.",
         )
-        set_fields(self, {"both": both})
+        set_fields(self, both=both)
 
     @property
     def tables(self) -> tuple[Patients, Patients]:

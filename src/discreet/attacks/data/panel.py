@@ -16,8 +16,8 @@ class Panel:
 
     A genome counts an allele at each locus (`max_value` is 2); a survey has yes or no per question (`max_value` is 1).
 
-    >>> Panel([[0, 1], [1, 1], [0, 0]], max_value=1).person_count
-    3
+    >>> Panel([[0, 1], [1, 1], [0, 0]], max_value=1).values.shape
+    (3, 2)
     """
 
     values: np.ndarray
@@ -37,17 +37,7 @@ class Panel:
         populations = np.zeros(len(values), int) if self.populations is None else array_or_object(self.populations)
         require(populations.shape == (len(values),), "populations must have one entry per person")
         small = values.astype(np.uint8) if self.max_value < 256 else values
-        set_fields(self, {"values": small, "populations": populations})
-
-    @property
-    def person_count(self) -> int:
-        """The number of people, in the study or not."""
-        return len(self.values)
-
-    @property
-    def attribute_count(self) -> int:
-        """The number of attributes."""
-        return int(self.values.shape[1])
+        set_fields(self, values=small, populations=populations)
 
 
 _GENOTYPES_FILE, _SAMPLES_FILE = "kg1000_genotypes.parquet", "kg1000_samples.parquet"

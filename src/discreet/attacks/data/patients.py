@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.attacks.attack import Source
-from discreet.attacks.validation import arrow_table, read_data_table, require, set_fields, text_list
+from discreet.attacks.validation import arrow_table, read_data_table, require, require_columns, set_fields, text_list
 
 _UNKNOWN_VALUE = "the release has a sensitive value that the original table does not have: use only its values"
 ROW = "row"  # row numbers, used only to score guesses; the attacks never read them
@@ -71,7 +71,7 @@ class Patients:
             f"column {self.sensitive!r} has missing values: leave those rows out, or fill them in",
         )
         require(len(sensitive.unique()) >= 2, f"column {self.sensitive!r} must have at least two distinct values")
-        set_fields(self, {"table": table.select(column_names), "quasi": list(dict.fromkeys(quasi)), "facts": facts})
+        set_fields(self, table=table.select(column_names), quasi=list(dict.fromkeys(quasi)), facts=facts)
 
     @property
     def numbered_table(self) -> pa.Table:
@@ -120,10 +120,7 @@ def _check_facts(value: Any) -> list[Fact]:
 
 
 def _check_column(table: pa.Table, name: Any) -> None:
-    require(
-        name in table.column_names,
-        f"there is no column {name!r} in the table; its columns are {', '.join(table.column_names)}",
-    )
+    require_columns(table, [name], "the table")
     require(name != ROW, f"the column name {ROW!r} is reserved for row numbers: rename that column")
     require(
         not pa.types.is_nested(table[name].type),

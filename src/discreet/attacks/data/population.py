@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.attacks.attack import Source
-from discreet.attacks.validation import arrow_table, read_data_table, require, set_fields
+from discreet.attacks.validation import arrow_table, read_data_table, require, require_columns, set_fields
 from discreet.kernel.numbers import as_integer
 
 FILE = "pums_ca_1000.parquet"
@@ -35,7 +35,7 @@ class Population:
     max_amount: int = 0
 
     def __post_init__(self) -> None:
-        set_fields(self, {"table": arrow_table(self.table, "table"), "known": _column_names(self.known)})
+        set_fields(self, table=arrow_table(self.table, "table"), known=_column_names(self.known))
         _check_columns(self)
         _check_values(self)
 
@@ -82,8 +82,7 @@ def _column_names(known: Any) -> tuple[str, ...]:
 
 def _check_columns(people: Population) -> None:
     columns, queried = people.table.column_names, people.queried_columns
-    if missing := [name for name in queried if name not in columns]:
-        raise ValueError(f"table: there is no column {missing[0]!r}; its columns are {', '.join(columns)}")
+    require_columns(people.table, queried, "the table")
     require(
         people.known and people.table.num_rows >= 2,
         "known must name at least one column, and the table must have at least two rows",

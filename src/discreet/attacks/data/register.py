@@ -27,6 +27,7 @@ from discreet.attacks.validation import (
     read_data_table,
     real_array,
     require,
+    require_columns,
     require_type,
     set_fields,
 )
@@ -68,7 +69,7 @@ class Ratings:
             len(sizes) <= 1 and columns["user"].ndim == 1 and columns["user"].size,
             "user, movie, stars and day must be lists of equal length with at least one rating",
         )
-        set_fields(self, columns)
+        set_fields(self, **columns)
         require(
             len(set(zip(columns["user"].tolist(), columns["movie"].tolist(), strict=True))) >= columns["user"].size,
             "user and movie: a user has rated a movie twice. Keep one of these ratings.",
@@ -150,17 +151,13 @@ class Register:
     def __post_init__(self) -> None:
         require_type(self.patients, Patients, PATIENTS.written, "patients")
         people = arrow_table(self.people, "people")
-        missing = [name for name in self.patients.quasi if name not in people.column_names]
-        if missing:
-            raise ValueError(
-                f"there is no column {missing[0]!r} in people: it needs all columns of quasi, {self.patients.quasi}"
-            )
+        require_columns(people, self.patients.quasi, "people, which needs all columns of quasi")
         who = integer_array(self.who, "who")
         require(
             who.shape == (self.patients.table.num_rows,) and who.min() >= -1 and who.max() < people.num_rows,
             "who must have one entry per patient: the row number in people, or -1 for patients who are not listed",
         )
-        set_fields(self, {"people": people.select(self.patients.quasi), "who": who})
+        set_fields(self, people=people.select(self.patients.quasi), who=who)
 
 
 def simulate_register(patients: int = 135_000, random_state: Seed = None) -> Register:

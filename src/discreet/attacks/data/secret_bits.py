@@ -7,6 +7,7 @@ import numpy as np
 
 from discreet.attacks.attack import Source
 from discreet.attacks.validation import (
+    Seed,
     boolean_array,
     random_generator,
     read_data_table,
@@ -39,10 +40,10 @@ class Secrets:
         bits = boolean_array(self.bits, "bits")
         require(bits.ndim == 1 and len(bits) >= 2, "bits must be a list of zeros and ones for at least two people")
         chance = None if self.chance is None else float(as_probability(self.chance, "chance"))
-        set_fields(self, {"bits": bits, "chance": chance})
+        set_fields(self, bits=bits, chance=chance)
 
     @classmethod
-    def simulate(cls, people: int, random_state: int | None = None) -> "Secrets":
+    def simulate(cls, people: int, random_state: Seed = None) -> "Secrets":
         """Draw a fair coin for each person.
 
         >>> len(Secrets.simulate(64, random_state=0).bits)
@@ -66,14 +67,10 @@ def read_secrets(folder: Path) -> Secrets:
     return Secrets(read_data_table(folder, _FILE, ["married"])["married"].to_numpy())
 
 
-def _draw_coins(people: int, rng: np.random.Generator) -> Secrets:
-    return Secrets(rng.random(people) < 1 / 2, chance=1 / 2)
-
-
 SECRETS = Source(
     Secrets,
     "Secrets(bits) or Blocks",
-    lambda rng: _draw_coins(_PERSON_COUNT, rng),
+    lambda rng: Secrets.simulate(_PERSON_COUNT, rng),
     built_in=f"{_PERSON_COUNT} people with a random secret bit each",
     files=(_FILE,),
     read=read_secrets,
@@ -81,7 +78,7 @@ SECRETS = Source(
 ROSTER = Source(
     Secrets,
     "Secrets(bits), one bit per person on the roster",
-    lambda rng: _draw_coins(_ROSTER_SIZE, rng),
+    lambda rng: Secrets.simulate(_ROSTER_SIZE, rng),
     built_in=f"{_ROSTER_SIZE} people, half of whom are in the data",
 )
 
@@ -118,8 +115,7 @@ class Study:
             ((rates > 0) & (rates < 1)).all() and len(np.unique(secrets)) >= 2,
             "rates must be between 0 and 1, and secrets must contain both 0 and 1",
         )
-        set_fields(self, {"values": values, "secrets": secrets.astype(np.int64)})
-        set_fields(self, {"non_members": non_members, "rates": rates})
+        set_fields(self, values=values, secrets=secrets.astype(np.int64), non_members=non_members, rates=rates)
 
 
 def simulate_study(people: int, attributes: int, rng: np.random.Generator) -> Study:

@@ -14,7 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.attacks.attack import Source
-from discreet.attacks.validation import arrow_table, integer_array, read_data_table, require, set_fields, text_list
+from discreet.attacks.validation import (
+    arrow_table,
+    integer_array,
+    read_data_table,
+    require,
+    require_columns,
+    set_fields,
+    text_list,
+)
 
 FILES = ("nyctaxi2013_medallions.parquet", "nyctaxi2013_taxi_days.parquet")
 USUAL_FORMS = ("9A99",)
@@ -54,7 +62,7 @@ class Taxis:
             "each number must be listed only once, either in numbers or in others",
         )
         trips = _checked_trips(self.trips)
-        set_fields(self, {"numbers": numbers, "others": others, "counts": counts, "hashed": hashed, "trips": trips})
+        set_fields(self, numbers=numbers, others=others, counts=counts, hashed=hashed, trips=trips)
 
 
 def md5(number: str) -> str:
@@ -69,8 +77,9 @@ def md5(number: str) -> str:
 def _checked_trips(value: Any) -> pa.Table:
     """Return the trips with text numbers and floating-point fares."""
     trips = arrow_table(value, "trips")
-    for name in ("medallion", "day", "total"):
-        require(name in trips.column_names, f"there is no column {name!r} in trips: it needs medallion, day and total")
+    required = ("medallion", "day", "total")
+    require_columns(trips, required, "trips")
+    for name in required:
         require(not trips[name].null_count, f"trips: column {name!r} has missing values. Leave those trips out.")
     try:
         numbers, totals = pc.cast(trips["medallion"], pa.string()), pc.cast(trips["total"], pa.float64())

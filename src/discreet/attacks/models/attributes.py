@@ -9,12 +9,12 @@ from discreet.attacks.attack import Attack, AttackResult, DefenceChoice, EventEv
 from discreet.attacks.data.labelled_data import SENSITIVE, SensitiveAttributeData
 from discreet.attacks.models.adapters import EasyFix
 from discreet.attacks.models.difficulty import (
+    ConfidenceSums,
     DifficultyLevels,
     fit_levels,
     membership_log_odds,
     stabilise_variance,
     sum_confidences,
-    zero_sums,
 )
 from discreet.attacks.models.membership_inference import (
     TrainedModels,
@@ -209,7 +209,7 @@ def infer_log_odds(
     )
     # No shadow model was trained on the candidates.
     is_non_member = np.ones((len(shadow_models.is_member), len(candidates.people)), bool)
-    rehearsal, rest = shadow_models.last(), shadow_models.all_but_last()
+    rehearsal, rest = shadow_models[-1:], shadow_models[:-1]
     is_member = rehearsal.is_member[0]
     rehearsal_odds = log_odds_by_value(levels, rest, ~rest.is_member, background, rehearsal)[0]
     weight = best_oracle_weight(
@@ -235,7 +235,7 @@ def log_odds_by_value(
         stabilise_variance(own_confidence(shadow_models.confidences(rows), y)), np.tile(is_non_member, people.values)
     )
     target_scores = stabilise_variance(own_confidence(target_models.confidences(rows), y))
-    unseen = zero_sums(non_member_sums)
+    unseen = ConfidenceSums(*np.zeros((3, len(y))))  # nothing is known about the candidates as members
     log_odds = np.array([membership_log_odds(levels, unseen, non_member_sums, each) for each in target_scores])
     return np.swapaxes(log_odds.reshape(len(target_scores), people.values, -1), 1, 2)
 
@@ -250,9 +250,7 @@ def best_oracle_weight(log_prior: np.ndarray, log_odds: np.ndarray, truth: np.nd
 
     def negative_log_likelihood(weight: float) -> float:
         log_posterior = log_prior + weight * log_odds
-        highest = log_posterior.max(axis=1)
-        total = np.log(np.exp(log_posterior - highest[:, None]).sum(axis=1)) + highest
-        return float((total - log_posterior[places]).sum())
+        return float((np.logaddexp.reduce(log_posterior, axis=1) - log_posterior[places]).sum())
 
     return min(_ORACLE_WEIGHTS, key=negative_log_likelihood)
 

@@ -28,13 +28,9 @@ class TrainedModels:
         """Return the confidences of all models, models × rows × classes."""
         return np.array([service(rows) for service in self.services])
 
-    def last(self) -> "TrainedModels":
-        """Return the last model."""
-        return TrainedModels(self.is_member[-1:], self.services[-1:])
-
-    def all_but_last(self) -> "TrainedModels":
-        """Return all models but the last."""
-        return TrainedModels(self.is_member[:-1], self.services[:-1])
+    def __getitem__(self, chosen: slice) -> "TrainedModels":
+        """Return some of the models."""
+        return TrainedModels(self.is_member[chosen], self.services[chosen])
 
 
 def draw_members(people: int, models: int, rng: np.random.Generator) -> np.ndarray:
