@@ -1,10 +1,7 @@
 """Types of operands: constants, implicit casts, and refusals of type mismatches."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, time
-from math import isfinite
 from typing import Any
 
 from sqlglot import exp
@@ -14,6 +11,7 @@ from discreet.kernel.expr import Constant, Type, Value
 from discreet.query.expressions.bound_expr import BoundExpr
 from discreet.query.expressions.declared_values import DeclaredLists, check_declared
 from discreet.query.expressions.value_ranges import bound_call, bound_constant, is_null
+from discreet.query.syntax.constants import parse_constant
 from discreet.query.syntax.operations import Operand
 from discreet.query.syntax.syntax_tree import refuse
 
@@ -48,11 +46,6 @@ _CAST_HINTS = {
     **dict.fromkeys(((TEXT, DATE), (TIMESTAMP, DATE)), "Write CAST(x AS DATE)."),
     (TEXT, TIMESTAMP): "Write CAST(x AS TIMESTAMP).",
 }
-TRUE_TEXTS = ("t", "tr", "tru", "true", "y", "ye", "yes", "on", "1")
-FALSE_TEXTS = ("f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0")
-_INTEGER_TEXT = re.compile(r"[+-]?\d{1,19}", re.ASCII)
-_REAL_TEXT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII)
-_MOMENT_TEXT = re.compile(r"(\d{4}-\d{1,2}-\d{1,2})(?:[ t]+(\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?))?", re.ASCII)
 MAX_TEXT_LENGTH = 100_000  # characters
 
 
@@ -139,32 +132,6 @@ class ExprReader:
                 node, cause, _CAST_HINTS.get((bound.type, kind), f"Use a value of type {TYPE_NAMES[kind]}.")
             )
         return coerced
-
-
-def parse_constant(text: str, kind: Type) -> Value:
-    """Convert a text constant to another type as PostgreSQL does; ValueError if it is invalid.
-
-    >>> parse_constant("2010-1-31", Type.DATE)
-    datetime.date(2010, 1, 31)
-    """
-    bare = text.strip().lower()
-    match kind:
-        case Type.TEXT:
-            return text
-        case Type.INTEGER if _INTEGER_TEXT.fullmatch(bare):
-            return int(bare)
-        case Type.REAL if _REAL_TEXT.fullmatch(bare) and isfinite(float(bare)):
-            return float(bare)
-        case Type.BOOLEAN if bare in (*TRUE_TEXTS, *FALSE_TEXTS):
-            return bare in TRUE_TEXTS
-        case Type.DATE | Type.TIMESTAMP if match := _MOMENT_TEXT.fullmatch(bare):
-            day = date(*map(int, match[1].split("-")))
-            clock = time.fromisoformat(("0" if (match[2] or "")[1:2] == ":" else "") + (match[2] or "00:00"))
-            if kind is TIMESTAMP:
-                return datetime.combine(day, clock)
-            if clock == time.min:
-                return day
-    raise ValueError("the text is not a valid constant of this type")
 
 
 def implicit_cast(bound: BoundExpr, kind: Type) -> BoundExpr | None:

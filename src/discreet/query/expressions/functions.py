@@ -23,8 +23,7 @@ from discreet.query.expressions.date_functions import (
     date_part_function,
 )
 from discreet.query.expressions.value_ranges import bound_call, bound_constant, is_null
-from discreet.query.syntax.function_hints import function_hint
-from discreet.query.syntax.operations import VOLATILE, NodeRule
+from discreet.query.syntax.operations import VOLATILE, NodeRule, function_hint
 from discreet.query.syntax.syntax_tree import refuse, sql_of
 
 Compute = Callable[..., BoundExpr]  # from a node, its reader and operands to an operation that has several parts
