@@ -46,6 +46,10 @@ class PossibleContribution:
     groups: int | None = None
     rows: int | None = None
 
+    def within(self, groups: int, rows: int) -> tuple[int, int]:
+        """Return bounds on groups and rows, or what is possible if that is less."""
+        return min(groups, self.groups or groups), min(rows, self.rows or rows)
+
 
 UNBOUNDED = PossibleContribution()
 

@@ -12,7 +12,6 @@ from discreet.postprocess.environment import Env
 from discreet.postprocess.sql_expression import (
     ColumnOrigin,
     MixedOrigin,
-    Origin,
     ReleasedColumn,
     SqlExpr,
     SqlType,
@@ -35,16 +34,6 @@ _RELEASED_TEXT_WIDTH = 100  # assumed characters of a released text, to bound th
 
 
 @dataclass(frozen=True)
-class PlannedColumn:
-    """A column of a planned query."""
-
-    name: str
-    kind: SqlType
-    origin: Origin
-    width: int = 0
-
-
-@dataclass(frozen=True)
 class PlannedRelation:
     """A planned query or table.
 
@@ -56,7 +45,7 @@ class PlannedRelation:
     """
 
     sql: str
-    fields: tuple[PlannedColumn, ...]
+    fields: tuple[SqlExpr, ...]
     slots: tuple[str, ...] = ()
     is_ordered: bool = False
     is_single_row: bool = False
@@ -79,9 +68,8 @@ class PlannedSource:
 
     def column_expr(self, index: int) -> SqlExpr:
         """Return a column of the source as an expression."""
-        place = self.places[index]
-        field = self.relation.fields[place]
-        return SqlExpr(f"{self.ref}.c{place}", field.kind, shift_slots(field.origin, self.slot_offset), field.width)
+        field = self.relation.fields[self.places[index]]
+        return replace(field, sql=f"{self.ref}.{field.sql}", origin=shift_slots(field.origin, self.slot_offset))
 
 
 @dataclass(frozen=True)
@@ -148,7 +136,7 @@ def where_sql(conditions: Sequence[SqlExpr]) -> str:
 def released_table(index: int, name: str, schema: pa.Schema) -> PlannedRelation:
     """Return a released table, named t0, t1 … in the SQL, with row numbers in hidden column h0."""
     fields = [
-        PlannedColumn(field.name, _sql_type(field), ColumnOrigin(0, name, field.name, f"c{at}"), _RELEASED_TEXT_WIDTH)
+        SqlExpr(f"c{at}", _sql_type(field), ColumnOrigin(0, name, field.name, f"c{at}"), _RELEASED_TEXT_WIDTH)
         for at, field in enumerate(schema)
     ]
     return PlannedRelation(f"t{index}", tuple(fields), (name,), keeps_rows=True)
@@ -211,8 +199,8 @@ def _plan_source(
             return replace(relation, is_single_row=item.source.is_single_row), relation.sql
         case WithQuery(ref):
             return tables[ref], ref
-        case ValuesSource(rows, names):
-            relation = _plan_values(rows, names, item.node, make_env(PlannedFrom()))
+        case ValuesSource(rows):
+            relation = _plan_values(rows, item.node, make_env(PlannedFrom()))
         case _:
             relation = plan_query(item.source)
     return relation, f"({relation.sql})"
@@ -221,7 +209,8 @@ def _plan_source(
 def _places(item: FromItem, relation: PlannedRelation) -> tuple[int, ...]:
     if not isinstance(item.source, ResolvedTable):
         return tuple(range(len(relation.fields)))
-    by_name = {field.name: place for place, field in enumerate(relation.fields)}
+    origins = (field.origin for field in relation.fields)
+    by_name = {origin.column: place for place, origin in enumerate(origins) if isinstance(origin, ColumnOrigin)}
     return tuple(by_name.get(name, -1) for name in item.source.columns)
 
 
@@ -236,15 +225,15 @@ def _join_sql(item: FromItem, text: str, same_draw: str, make_env: Callable[[], 
     return f" {item.join.side or 'INNER'} JOIN {text} ON {' AND '.join(conditions)}"
 
 
-def _plan_values(rows: Sequence[Sequence[exp.Expr]], names: Sequence[str], node: exp.Expr, env: Env) -> PlannedRelation:
+def _plan_values(rows: Sequence[Sequence[exp.Expr]], node: exp.Expr, env: Env) -> PlannedRelation:
     env = replace(env, clause="VALUES")
     columns = [
         coerce_together([env.translate(each) for each in column], node, "VALUES") for column in zip(*rows, strict=True)
     ]
     texts = [f"({', '.join(value.sql for value in row)})" for row in zip(*(each for each, _ in columns), strict=True)]
     fields = [
-        PlannedColumn(name, kind, MixedOrigin(frozenset()), max(value.width for value in values))
-        for name, (values, kind) in zip(names, columns, strict=True)
+        SqlExpr(f"c{place}", kind, MixedOrigin(frozenset()), max(value.width for value in values))
+        for place, (values, kind) in enumerate(columns)
     ]
     places = ", ".join(f"c{index}" for index in range(len(columns)))
     numbered = "*, CAST(row_number() OVER () AS VARCHAR) AS i0"

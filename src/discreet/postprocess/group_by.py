@@ -127,11 +127,9 @@ def _boolean_aggregate(name: str) -> Callable[[Any, Env], FunctionCall]:
     return read
 
 
-def _median(node: exp.Median, env: Env) -> FunctionCall:
-    operand = env.number(node.this)
-    return FunctionCall(
-        f"quantile_cont(CAST({operand.sql} AS DOUBLE), 0.5)", SqlType.REAL, (operand,), FINITE_SQL, allows_over=False
-    )
+def _quantile(operand: SqlExpr, at: float) -> FunctionCall:
+    sql = f"quantile_cont(CAST({operand.sql} AS DOUBLE), {at!r})"
+    return FunctionCall(sql, SqlType.REAL, (operand,), FINITE_SQL, allows_over=False, selects=at != 0.5)
 
 
 def _within_group(node: exp.WithinGroup, env: Env) -> FunctionCall:
@@ -149,8 +147,7 @@ def _within_group(node: exp.WithinGroup, env: Env) -> FunctionCall:
         return FunctionCall(
             f"quantile_disc({operand.sql}, {at!r})", operand.kind, (operand,), allows_over=False, selects=True
         )
-    sql = f"quantile_cont(CAST({operand.sql} AS DOUBLE), {at!r})"
-    return FunctionCall(sql, SqlType.REAL, (operand,), FINITE_SQL, allows_over=False, selects=at != 0.5)
+    return _quantile(operand, at)
 
 
 _AGGREGATES: Rules = {
@@ -164,7 +161,7 @@ _AGGREGATES: Rules = {
     exp.StddevPop: NodeRule("this", _real_aggregate("stddev_pop")),
     exp.Variance: NodeRule("this", _real_aggregate("var_samp")),
     exp.VariancePop: NodeRule("this", _real_aggregate("var_pop")),
-    exp.Median: NodeRule("this", _median),
+    exp.Median: NodeRule("this", lambda node, env: _quantile(env.number(node.this), 0.5)),
     exp.WithinGroup: NodeRule("this expression", _within_group),
     exp.LogicalAnd: NodeRule("this", _boolean_aggregate("bool_and")),
     exp.LogicalOr: NodeRule("this", _boolean_aggregate("bool_or")),

@@ -14,7 +14,7 @@ from sqlglot import exp
 from discreet.postprocess.allow_list import RULES
 from discreet.postprocess.clauses import order_terms, order_values, row_limits, sort_direction, window_expr
 from discreet.postprocess.environment import Env
-from discreet.postprocess.from_tables import PlannedColumn, PlannedFrom, PlannedRelation, TablesByKey, plan_from
+from discreet.postprocess.from_tables import PlannedFrom, PlannedRelation, TablesByKey, plan_from
 from discreet.postprocess.group_by import RowGroups
 from discreet.postprocess.sql_expression import (
     ConstantOrigin,
@@ -112,7 +112,7 @@ def _plan_subquery(node: exp.Expr, env: Env, tables: TablesByKey) -> SqlExpr:
         raise env.refuse(node, f"the subquery must return one column, not {len(planned.fields)}", "Select one")
     (field,) = planned.fields
     origin = untracked_origin([field.origin])
-    column = SqlExpr(f"{ref}.c0", field.kind, replace(origin, reads=origin.reads | planned.selected_by), field.width)
+    column = replace(field, sql=f"{ref}.c0", origin=replace(origin, reads=origin.reads | planned.selected_by))
     if isinstance(node, exp.In):
         (one, other), _ = coerce_together([env.translate(node.this), column], node, env.clause)
         return mixed_expr(f"({one.sql} IN (SELECT {other.sql} {begin}))", SqlType.BOOLEAN, one, other)
@@ -141,8 +141,8 @@ def _plan_select(select: ResolvedSelect, context: QueryContext) -> PlannedRelati
     sql = f"{word} {', '.join(columns)}{rows.sql}" + "".join(f" QUALIFY {condition.sql}" for condition in last)
     origins = [_without_row(value.origin) if select.distinct else value.origin for value in values]
     fields = tuple(
-        PlannedColumn(item.name, value.kind, origin, value.width)
-        for item, value, origin in zip(select.items, values, origins, strict=True)
+        SqlExpr(f"c{place}", value.kind, origin, value.width)
+        for place, (value, origin) in enumerate(zip(values, origins, strict=True))
     )
     slots = () if select.distinct else rows.slots
     selected_by = rows.selected_by | columns_read(condition.origin for condition in last)
@@ -192,13 +192,13 @@ def _plan_set_operation(query: ResolvedSetOperation, context: QueryContext) -> P
     columns, fields = [], []
     for index, pair in enumerate(zip(*(side.fields for side in sides), strict=True)):
         operands = [
-            SqlExpr(f"{ref}.c{index}", each.kind, _without_row(each.origin), each.width)
+            replace(each, sql=f"{ref}.c{index}", origin=_without_row(each.origin))
             for ref, each in zip(refs, pair, strict=True)
         ]
         values, kind = coerce_together(operands, query.node, "SELECT")
         columns.append(values)
         origin = untracked_origin(each.origin for each in pair)
-        fields.append(PlannedColumn(pair[0].name, kind, origin, max(each.width for each in pair)))
+        fields.append(SqlExpr(f"c{index}", kind, origin, max(each.width for each in pair)))
     is_union_all = isinstance(query.node, exp.Union) and not query.node.args.get("distinct")
     identities = _union_identities(sides, refs) if is_union_all else ([], [])
     texts = []

@@ -22,7 +22,7 @@ from discreet.query.expressions.date_functions import numeric_operation
 from discreet.query.expressions.declared_values import DeclaredLists, check_declared
 from discreet.query.expressions.functions import Compute, sql_excerpt, unknown_function_refusal
 from discreet.query.expressions.text_functions import as_text, concatenate, text_part
-from discreet.query.expressions.value_ranges import bound_call, bound_constant, drop_single_end, is_null
+from discreet.query.expressions.value_ranges import bound_call, bound_constant, is_null
 from discreet.query.syntax.constants import FALSE_TEXTS, TRUE_TEXTS, parse_number
 from discreet.query.syntax.operations import NodeRule, chain_operands, operation_rules, surplus_arguments
 from discreet.query.syntax.syntax_tree import WINDOW_HINT, NestedQuery, refuse
@@ -43,7 +43,7 @@ def bind_expr(
     """
     reader = ExprReader(lambda each: _bind_node(each, columns, reader), clause, lists)
     try:
-        return drop_single_end(reader.bind(node))
+        return reader.bind(node)
     except Refused:
         raise
     except Exception:  # noqa: BLE001 - every query is answered or refused

@@ -5,6 +5,7 @@ OPERATIONS has what computes the shared operations that are not one of the kerne
 
 import re
 from collections.abc import Callable
+from functools import partial
 
 from sqlglot import exp
 
@@ -191,7 +192,7 @@ OPERATIONS: dict[str, Compute] = {
     "trunc": _trunc,
     "log": _log,
     **{op: _chosen(op) for op in ("coalesce", "least", "greatest")},
-    **{op: text_functions.trim_function(op) for op in ("trim", "trim_left", "trim_right")},
+    **{op: partial(text_functions.trim, op) for op in ("trim", "trim_left", "trim_right")},
     **dict.fromkeys(("like", "ilike", "not_like", "not_ilike"), text_functions.like),
     "substring": text_functions.substring,
     "left": text_functions.left,
@@ -199,9 +200,9 @@ OPERATIONS: dict[str, Compute] = {
     "position": text_functions.position,
     "replace": text_functions.replace_text,
     "split_part": text_functions.split_part,
-    "starts_with": text_functions.affix_function("", "%"),
-    "ends_with": text_functions.affix_function("%", ""),
-    "contains": text_functions.affix_function("%", "%"),
+    "starts_with": lambda _node, _reader, text, part: text_functions.search("", "%", text, part),
+    "ends_with": lambda _node, _reader, text, part: text_functions.search("%", "", text, part),
+    "contains": lambda _node, _reader, text, part: text_functions.search("%", "%", text, part),
 }
 
 

@@ -185,7 +185,7 @@ def project_numbered(select: ResolvedSelect, rows: PrivateSource) -> PrivateSour
 
 def limit_row_numbers(rows: PrivateSource) -> PrivateSource:
     """Return the same rows, of which no more are numbered than their conditions let through."""
-    ends = ((info.column.name, info.upper or info.bound.high) for view in rows.views for info in view.columns)
+    ends = ((info.column.name, info.bound.high) for info in rows.columns)
     limits = {name: int(end) for name, end in ends if isinstance(end, Fraction) and 1 <= end <= _MAX_LAST}
     return PrivateSource(_limit_numbers(rows.relation, limits), rows.views)
 
@@ -240,7 +240,7 @@ class _Numbering:
             relation = self.rows.relation
             name = unused_name("row_number", relation.shape.schema)
             numbered = build_or_refuse(lambda: self._numbered(name, keys, order), window, clause)
-            info = ColumnInfo(name, BoundExpr(Column(name, Type.INTEGER)), never_null=True, lower=Fraction(1))
+            info = ColumnInfo(name, BoundExpr(Column(name, Type.INTEGER), Fraction(1)), never_null=True)
             self.rows = PrivateSource(numbered, (*self.rows.views, View(name, None, (info,))))
             self._names[keys, order] = name
         return self._names[keys, order]
