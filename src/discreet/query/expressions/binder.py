@@ -14,13 +14,14 @@ from discreet.kernel.errors import Refused
 from discreet.kernel.expr import Constant, Type
 from discreet.query.expressions import functions
 from discreet.query.expressions.bound_expr import BoundExpr
-from discreet.query.expressions.coercion import (
-    TYPE_NAMES,
-    ExprReader,
-)
 from discreet.query.expressions.date_functions import numeric_operation
-from discreet.query.expressions.declared_values import DeclaredLists, check_declared
 from discreet.query.expressions.functions import Compute, sql_excerpt, unknown_function_refusal
+from discreet.query.expressions.operands import (
+    TYPE_NAMES,
+    DeclaredLists,
+    ExprReader,
+    check_declared,
+)
 from discreet.query.expressions.text_functions import as_text, concatenate, text_part
 from discreet.query.expressions.value_ranges import bound_call, bound_constant, is_null
 from discreet.query.syntax.constants import FALSE_TEXTS, TRUE_TEXTS, parse_number

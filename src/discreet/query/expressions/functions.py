@@ -13,7 +13,6 @@ from discreet.kernel.errors import Refused
 from discreet.kernel.expr import Constant
 from discreet.query.expressions import text_functions
 from discreet.query.expressions.bound_expr import BoundExpr
-from discreet.query.expressions.coercion import BOOLEAN, INTEGER, REAL, TEXT, TYPE_NAMES, ExprReader
 from discreet.query.expressions.date_functions import (
     bind_add,
     bind_date,
@@ -23,6 +22,7 @@ from discreet.query.expressions.date_functions import (
     bind_subtract,
     date_part_function,
 )
+from discreet.query.expressions.operands import BOOLEAN, INTEGER, REAL, TEXT, TYPE_NAMES, ExprReader
 from discreet.query.expressions.value_ranges import bound_call, bound_constant, is_null
 from discreet.query.syntax.operations import VOLATILE, NodeRule, function_hint
 from discreet.query.syntax.syntax_tree import refuse, sql_of

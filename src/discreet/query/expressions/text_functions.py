@@ -8,7 +8,7 @@ from sqlglot import exp
 from discreet.engines.portable_regex import check_regex
 from discreet.kernel.expr import MAX_GROWTH, Constant
 from discreet.query.expressions.bound_expr import BoundExpr
-from discreet.query.expressions.coercion import (
+from discreet.query.expressions.operands import (
     BOOLEAN,
     DATE,
     INTEGER,
@@ -17,8 +17,8 @@ from discreet.query.expressions.coercion import (
     TEXT,
     TYPE_NAMES,
     ExprReader,
+    check_pattern,
 )
-from discreet.query.expressions.declared_values import check_pattern
 from discreet.query.expressions.value_ranges import bound_call, bound_constant, is_null
 
 

@@ -17,7 +17,7 @@ from discreet.policy import DeclaredTable, Policy
 from discreet.policy.declarations import Bound, Window
 from discreet.query.expressions.binder import bind_expr
 from discreet.query.expressions.bound_expr import BoundExpr, RangeEnd
-from discreet.query.expressions.declared_values import DeclaredLists
+from discreet.query.expressions.operands import DeclaredLists
 from discreet.query.syntax.resolved_query import ResolvedQuery, columns_in, reference_of
 from discreet.query.syntax.syntax_tree import refuse
 

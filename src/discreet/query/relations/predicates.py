@@ -17,7 +17,7 @@ from discreet.engines.reference.evaluate import evaluate
 from discreet.kernel.expr import Call, Column, Constant, Expr, Type, Value
 from discreet.kernel.relation import Where
 from discreet.query.expressions.bound_expr import RangeEnd
-from discreet.query.expressions.coercion import TYPE_NAMES
+from discreet.query.expressions.operands import TYPE_NAMES
 from discreet.query.expressions.public_domains import NOT_EVALUATED, domain_of
 from discreet.query.relations.bound_sources import ColumnInfo, PrivateSource, ValuesLookup, View, bind_stored
 from discreet.query.syntax.syntax_tree import NO_SUBQUERY, build_or_refuse, check_row_wise, refuse
