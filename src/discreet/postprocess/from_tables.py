@@ -74,58 +74,57 @@ class PlannedSource:
 
 @dataclass(frozen=True)
 class PlannedFrom:
-    """The rows of FROM that satisfy WHERE; `draw` is the SQL of the number of the draw, if there are several."""
+    """The sources of FROM and their joins; `draw` is the SQL of the number of the draw, if there are several."""
 
     sources: tuple[PlannedSource, ...] = ()
     joins: str = ""
     draw: str | None = None
-    conditions: tuple[SqlExpr, ...] = ()
-
-    @property
-    def sql(self) -> str:
-        """FROM and WHERE as SQL."""
-        return self.joins + where_sql(self.conditions)
 
     @property
     def slots(self) -> tuple[str, ...]:
         """The tables that have row numbers."""
         return tuple(table for source in self.sources for table in source.relation.slots)
 
-    @property
-    def row_numbers(self) -> list[str]:
-        """The SQL of the row numbers."""
-        return [f"{source.ref}.h{index}" for source in self.sources for index in range(len(source.relation.slots))]
-
-    @property
-    def identity(self) -> list[str]:
-        """The SQL of what identifies a row besides the row numbers."""
-        return [f"{source.ref}.i{index}" for source in self.sources for index in range(source.relation.identity)]
-
-    @property
-    def is_single_row(self) -> bool:
-        """Whether there is at most one row."""
-        return not self.sources or (len(self.sources) == 1 and self.sources[0].relation.is_single_row)
-
-    @property
-    def keeps_rows(self) -> bool:
-        """Whether the rows are those of one table, in their order."""
-        return len(self.sources) == 1 and self.sources[0].relation.keeps_rows and not self.conditions
-
-    @property
-    def order(self) -> list[str]:
-        """The order of the rows."""
-        return [f"{source.ref}.w" for source in self.sources if len(self.sources) == 1 and source.relation.is_ordered]
-
-    @property
-    def selected_by(self) -> frozenset[ReleasedColumn]:
-        """The released columns that decide which rows there are."""
-        inner = (source.relation.selected_by for source in self.sources)
-        return frozenset().union(*inner) | columns_read(condition.origin for condition in self.conditions)
-
     def column(self, reference: Reference) -> SqlExpr | None:
         """Return a column; None if it belongs to another query."""
         source = next((source for source in self.sources if source.ref == reference.source), None)
         return None if source is None else source.column_expr(reference.index)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The input of a SELECT list, rows or groups of rows: FROM and WHERE as SQL, and what a PlannedRelation says of it.
+
+    `row_numbers`, `identity` and `order` are the SQL of the hidden columns.
+    """
+
+    sql: str
+    draw: str | None
+    selected_by: frozenset[ReleasedColumn]
+    is_single_row: bool
+    identity: Sequence[str]
+    row_numbers: Sequence[str] = ()
+    order: Sequence[str] = ()
+    slots: tuple[str, ...] = ()
+    keeps_rows: bool = False
+
+
+def rows_where(begin: PlannedFrom, conditions: Sequence[SqlExpr]) -> Rows:
+    """Return the rows of FROM that satisfy all conditions."""
+    relations = [(source.ref, source.relation) for source in begin.sources]
+    only = relations[0][1] if len(relations) == 1 else None
+    return Rows(
+        begin.joins + where_sql(conditions),
+        begin.draw,
+        frozenset().union(*(relation.selected_by for _, relation in relations))
+        | columns_read(condition.origin for condition in conditions),
+        is_single_row=not relations or (only is not None and only.is_single_row),
+        identity=[f"{ref}.i{index}" for ref, relation in relations for index in range(relation.identity)],
+        row_numbers=[f"{ref}.h{index}" for ref, relation in relations for index in range(len(relation.slots))],
+        order=[f"{relations[0][0]}.w"] if only is not None and only.is_ordered else [],
+        slots=begin.slots,
+        keeps_rows=only is not None and only.keeps_rows and not conditions,
+    )
 
 
 def where_sql(conditions: Sequence[SqlExpr]) -> str:

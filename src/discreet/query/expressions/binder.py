@@ -25,8 +25,8 @@ from discreet.query.expressions.operands import (
 from discreet.query.expressions.text_functions import as_text, concatenate, text_part
 from discreet.query.expressions.value_ranges import bound_call, bound_constant, is_null
 from discreet.query.syntax.constants import FALSE_TEXTS, TRUE_TEXTS, parse_number
-from discreet.query.syntax.operations import NodeRule, chain_operands, operation_rules, surplus_arguments
-from discreet.query.syntax.syntax_tree import WINDOW_HINT, NestedQuery, refuse
+from discreet.query.syntax.operations import NodeRule, chain_operands, operation_rules
+from discreet.query.syntax.syntax_tree import WINDOW_HINT, NestedQuery, refuse, surplus_arguments
 
 ColumnLookup = Callable[[exp.Column], BoundExpr]
 

@@ -31,7 +31,7 @@ from discreet.query.relations.ownership import (
 from discreet.query.relations.predicates import conjuncts, filter_rows
 from discreet.query.relations.projection import check_row_clauses, complete_order, computed_info, project
 from discreet.query.syntax.resolved_query import Reference, computed_column
-from discreet.query.syntax.syntax_tree import NestedQuery, build_or_refuse, function_name, refuse
+from discreet.query.syntax.syntax_tree import NO_SUBQUERY, NestedQuery, build_or_refuse, function_name, refuse
 
 _ONE = Constant(1, Type.INTEGER)
 _EXTREMES: dict[type[exp.Expr], AggregateFunction] = {
@@ -196,8 +196,7 @@ def group_by_unit(grouped: GroupedSelect) -> PrivateSource:
 
 
 def _refuse_subquery(query: NestedQuery) -> exp.Expr:
-    cause = "private rows cannot be combined with the result of a subquery"
-    raise refuse(query, "SELECT", cause, "Run the inner query first, then write its result as a constant.")
+    raise refuse(query, "SELECT", *NO_SUBQUERY)
 
 
 class _PerUnitBuilder:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from sqlglot import exp
 
 from discreet.kernel.errors import Refused
-from discreet.query.syntax.syntax_tree import is_aggregate
+from discreet.query.syntax.syntax_tree import is_aggregate, surplus_arguments
 
 
 class Operand(Enum):
@@ -54,11 +54,6 @@ class NodeRule:
 
     arguments: str
     read: Callable[[Any, Any], Any]
-
-
-def surplus_arguments(node: exp.Expr, allowed: str) -> list[str]:
-    """Return the arguments of a node that are given, but not among those that are allowed."""
-    return [name for name, given in node.args.items() if given and name not in allowed.split()]
 
 
 # Functions whose result changes from call to call.

@@ -39,6 +39,7 @@ from discreet.query.syntax.syntax_tree import (
     quote_name,
     refuse,
     sql_of,
+    surplus_arguments,
 )
 
 FindTable = Callable[[exp.Table], ResolvedTable]  # refuses tables that do not exist
@@ -277,8 +278,7 @@ def _argument(node: exp.Expr, name: str) -> exp.Expr | None:
 
 def _check_arguments(node: exp.Expr, allowed: str, clause: str) -> None:
     """Refuse clauses that are not supported."""
-    surplus = [name for name, given in node.args.items() if given and name not in allowed.split()]
-    if surplus:
+    if surplus := surplus_arguments(node, allowed):
         given = node.args[surplus[0]]
         feature = {"locks": "FOR UPDATE", "sample": "TABLESAMPLE"}.get(surplus[0], surplus[0].strip("_").upper())
         cause = f"{given.upper() if isinstance(given, str) else feature} is not supported"
