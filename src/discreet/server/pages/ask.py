@@ -76,9 +76,9 @@ async def _show_forecast(pages: Pages, request: Request, session: PageSession) -
     """Return the forecast of a question, or of the correction that was chosen: a part of the page for our script."""
     fields = dict(await read_form(request, session.form_token))
     fields["sql"] = fields.get("use") or fields.get("sql", "")
-    forecast = None
+    forecast, service, person = None, pages.service, session.person
     if fields["sql"].strip():
-        forecast = await pages.service.run_light(lambda: forecast_of(pages.service, session.person, fields))
+        forecast = await service.run_light(person, lambda: forecast_of(service, person, fields))
     if _FRAGMENT in request.headers:
         return pages.render(request, "_forecast.html", session, forecast=forecast, view=None, examples=())
     return _ask_page(pages, request, session, fields, forecast=forecast)
@@ -98,7 +98,7 @@ async def _ask(pages: Pages, request: Request, session: PageSession) -> Response
         message = str(error)
     else:
         return redirect(f"/ask/{session.keep(AskedQuestion(question, answer, datetime.now(UTC)))}#answer")
-    refusal = await service.run_light(lambda: refusal_of(service, session.person, fields, message))
+    refusal = await service.run_light(session.person, lambda: refusal_of(service, session.person, fields, message))
     return _ask_page(pages, request, session, fields, status=422, forecast=Forecast(refusal, was_asked=True))
 
 

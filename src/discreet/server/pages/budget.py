@@ -67,7 +67,7 @@ def budget_routes(pages: Pages) -> APIRouter:
     @router.post("/budget/verify")
     async def verify(request: Request, session: Reading) -> Response:
         await read_form(request, session.form_token)
-        await pages.service.run_light(pages.service.ledger.verify)
+        await pages.service.run_light(session.person, pages.service.ledger.verify)
         return _budget_page(pages, request, session, verified=True)
 
     return router
