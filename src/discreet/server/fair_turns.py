@@ -64,6 +64,8 @@ class FairTurns:
     def _release(self, name: str) -> None:
         """End a turn, and give it to the person who has waited longest and has none."""
         self._holders.discard(name)
+        if name in self._queues:
+            self._queues.move_to_end(name)
         for waiting in [each for each in self._queues if each not in self._holders]:
             queue = self._queues.pop(waiting)
             while queue and queue[0].done():  # cancelled
