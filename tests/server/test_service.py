@@ -418,9 +418,10 @@ def test_a_plan_states_its_purpose_where_the_policy_requires_one(tmp_path):
 def test_one_person_uses_one_thread_of_what_is_free(served):
     service = served()
     ana, ben = person(service), person(service, "ben")
-    blocked, go_on = threading.Event(), threading.Event()
+    blocked, go_on, begun = threading.Event(), threading.Event(), []
 
     def block():
+        begun.append(1)
         blocked.set()
         assert go_on.wait(30)
 
@@ -434,11 +435,11 @@ def test_one_person_uses_one_thread_of_what_is_free(served):
             assert (await asyncio.wait_for(service.ask(ben, request("SELECT beds FROM wards", None)), 30)).table
             if run is service.run_light:
                 assert await asyncio.wait_for(run(ben, lambda: 42), 30) == 42
-            assert not any(task.done() for task in tasks[1:])
+            assert len(begun) == 1
             go_on.set()
             await asyncio.gather(*tasks[1:])
-            blocked.clear()
-            go_on.clear()
+            for each in (blocked, go_on, begun):
+                each.clear()
 
     asyncio.run(both())
 
