@@ -1,5 +1,7 @@
 """Budgets in words, the line of charges, and intervals of answers."""
 
+import json
+import shlex
 from fractions import Fraction
 
 import pytest
@@ -76,13 +78,19 @@ def test_an_interval_has_its_margin_its_bias_and_zero():
 
 def test_a_snippet_quotes_what_it_is_given():
     sql = "SELECT \"a\\b\", 'it''s' FROM t\nSQL\n$(rm -rf /)"
-    python, psql, r = snippets(QueryRequest(sql, epsilon="1/10"), "http://127.0.0.1:1", "o'neil $HOME", "my data")
+    request = QueryRequest(sql, epsilon="1/10", purpose="ben's report")
+    python, psql, r = snippets(request, "http://127.0.0.1:1", 5433, "o'neil $HOME", "my data")
     compiled = compile(python.text, "snippet", "exec")
-    assert sql in compiled.co_consts
+    assert {sql, "1/10", "ben's report"} <= set(compiled.co_consts)
+    assert "port=5433" in psql.text
+    assert "SET discreet.purpose = 'ben''s report';" in psql.text
     assert psql.text.endswith("\nSQL_")
     assert "<<'SQL_'" in psql.text
     assert "'\"'\"'" in psql.text
     assert "1/10" in r.text
+    curl = snippets(request, "http://127.0.0.1:1", None, "ana", "town")[1].text
+    words = shlex.split(curl.replace("\\\n", ""))
+    assert json.loads(words[words.index("-d") + 1]) == {"sql": sql, "epsilon": "1/10", "purpose": "ben's report"}
 
 
 def test_the_recorded_attacks_are_those_of_the_course_and_within_theory():

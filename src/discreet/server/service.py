@@ -71,6 +71,7 @@ class Service:
         self.people, self.approvals, self.rehearsal = People(policy), Approvals(policy), Rehearsal(policy)
         self.executions, self._answers = Executions(clock, ledger), AnswerCache(ledger)
         self.metrics = Metrics(clock, self.executions)
+        self.addresses: dict[str, str] = {}  # where this service listens, by interface
         self._requests = MinuteLimit("requests", policy.server.requests_per_minute)
         self._light, self._rehearsals = FairThreads("light", _LIGHT_THREADS), FairThreads("rehearsal")
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 
@@ -108,7 +109,8 @@ def _kept(session: PageSession, name: str) -> AskedQuestion | None:
 
 
 def _answer_page(pages: Pages, request: Request, session: PageSession, name: str, asked: AskedQuestion) -> Response:
-    address, database = str(request.base_url).rstrip("/"), pages.service.policy.data.name
+    service, address = pages.service, str(request.base_url).rstrip("/")
+    pg_port = urlsplit(service.addresses["pg"]).port if "pg" in service.addresses else None
     return _ask_page(
         pages,
         request,
@@ -116,7 +118,7 @@ def _answer_page(pages: Pages, request: Request, session: PageSession, name: str
         fields_of(asked.request),
         name=name,
         view=AnswerView.of_answer(asked.answer),
-        snippets=snippets(asked.request, address, session.person.name, database),
+        snippets=snippets(asked.request, address, pg_port, session.person.name, service.policy.data.name),
     )
 
 
