@@ -14,8 +14,8 @@ from discreet.pricing.remaining_budget import BudgetStatus, RemainingBudget
 from discreet.publish.ledger_history import read_history
 from discreet.server.pages.answer_view import interval_marks
 from discreet.server.pages.attacks import attack_groups
-from discreet.server.pages.budget import timeline
 from discreet.server.pages.budget_words import BudgetView, questions_left, share_spent
+from discreet.server.pages.charges import timeline
 from discreet.server.pages.snippets import snippets
 from discreet.server.requests import QueryRequest
 
@@ -56,7 +56,7 @@ def test_odds_of_a_budget_are_those_of_theory():
 
 @pytest.mark.parametrize(("costs", "top"), [(["1/10"], 15.0), (["1/4", "1/4"], 100.0), (["1/20"] * 20, 100.0)])
 def test_the_line_of_charges_ends_where_the_ledger_does(costs, top):
-    found = timeline(charged(costs))
+    found = timeline(charged(costs).events, PURE)
     x, y = map(float, found.points.split()[-1].split(","))
     spent = float(sum(map(Fraction, costs)))
     assert (x, found.top, found.charges) == (1000, top, len(costs))
@@ -64,7 +64,7 @@ def test_the_line_of_charges_ends_where_the_ledger_does(costs, top):
 
 
 def test_without_charges_there_is_no_line():
-    assert timeline(charged([])) is None
+    assert timeline([], PURE) is None
 
 
 def test_an_interval_has_its_margin_its_bias_and_zero():

@@ -168,7 +168,11 @@ def test_the_owner_publishes_and_everybody_finds_the_release(tmp_path):
         assert release.paid.epsilon == 1
         (name,) = service.releases(person(service))
         assert name.startswith("wards-")
-        again = asyncio.run(service.publish(person(service, "boss", Role.OWNER), PLAN))
+        boss = person(service, "boss", Role.OWNER)
+        assert (
+            service.forecast(boss, PLAN).lines()[0] == "Wards: costs nothing, because all of it is published already."
+        )
+        again = asyncio.run(service.publish(boss, PLAN))
         assert again.paid.epsilon == 0
 
 

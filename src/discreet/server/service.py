@@ -128,6 +128,12 @@ class Service:
             raise NotAllowed("budget: analysts see their own budget only.")
         return self.curator.budget(person.by)
 
+    def charges(self, person: Person) -> tuple[Event, ...]:
+        """Return the charges that a person may see, oldest first, without answers: analysts see their own."""
+        self.count_request(person)
+        events = self.ledger.events()
+        return tuple(event for event in events if person.role is not Role.ANALYST or event.by == person.by)
+
     def ledger_events(self, person: Person) -> tuple[Event, ...]:
         """Return all charges, oldest first, without answers."""
         return self.ledger_history(person).events

@@ -67,7 +67,9 @@ def test_a_slow_query_on_the_catalog_keeps_nobody_else_waiting(blocked, wire):
     assert kinds(other.ask(query("SELECT 3 FROM pg_class LIMIT 1"))) == "TDCZ"
 
 
-@pytest.mark.parametrize("sql", ["SELECT 1 FROM pg_class", "SELECT {} FROM pg_class", "SELECT {}", "SHOW epsilon; SELECT {}"])
+@pytest.mark.parametrize(
+    "sql", ["SELECT 1 FROM pg_class", "SELECT {} FROM pg_class", "SELECT {}", "SHOW epsilon; SELECT {}"]
+)
 def test_what_a_client_sends_counts_as_requests_of_its_person(sql):
     with limited_clients() as (connection, other):
         replies = [connection.ask(query(sql.format(number))) for number in range(40)]

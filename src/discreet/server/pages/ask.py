@@ -14,6 +14,7 @@ from discreet.kernel.errors import Failed
 from discreet.server.errors import RateLimited
 from discreet.server.pages.answer_view import AnswerView
 from discreet.server.pages.budget_words import BudgetView, budget_text, odds_of_budget
+from discreet.server.pages.charges import question_again
 from discreet.server.pages.downloads import answer_file
 from discreet.server.pages.examples import example_questions
 from discreet.server.pages.forecasts import NOT_ANSWERED, Forecast, fields_of, forecast_of, read_question, refusal_of
@@ -47,8 +48,8 @@ def ask_routes(pages: Pages) -> APIRouter:
     Asking = Annotated[PageSession, Depends(session_of(pages, Role.ANALYST, Role.OWNER))]  # noqa: N806 - a type
 
     @router.get("/ask")
-    def show(request: Request, session: Asking) -> Response:
-        return _ask_page(pages, request, session, {})
+    async def show(request: Request, session: Asking, again: str = "") -> Response:
+        return await pages.service.run_light(session.person, lambda: _begin(pages, request, session, again))
 
     @router.post("/ask/forecast")
     async def forecast(request: Request, session: Asking) -> Response:
@@ -71,6 +72,14 @@ def ask_routes(pages: Pages) -> APIRouter:
         return answer_file(asked.answer, file)
 
     return router
+
+
+def _begin(pages: Pages, request: Request, session: PageSession, again: str) -> Response:
+    """Show the form, with a question that this person was charged for if its charge is named."""
+    service, person = pages.service, session.person
+    mine = (each for each in service.charges(person) if each.id == again and each.by == person.by) if again else ()
+    fields = next((question_again(event, service.policy.budget) for event in mine), {})
+    return _ask_page(pages, request, session, fields, forecast=forecast_of(service, person, fields) if fields else None)
 
 
 async def _show_forecast(pages: Pages, request: Request, session: PageSession) -> Response:
