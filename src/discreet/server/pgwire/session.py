@@ -32,7 +32,6 @@ from discreet.server.pgwire.replies import Outgoing, Reply
 from discreet.server.pgwire.settings import SessionSettings
 
 _COPY_AT_ONCE = 1 << 16  # bytes
-_SHOWS = (Action.SHOW, Action.EXPLAIN)
 
 
 class Session:
