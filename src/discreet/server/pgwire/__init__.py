@@ -1,6 +1,6 @@
 """The PostgreSQL protocol, so that psql, BI tools and drivers can ask.
 
-listener     accepts connections, which share a hub (limits, TLS, who is connected);  connection: bytes, login, cancelling
+listener     accepts connections, which share a hub (limits, TLS, people);  connection: bytes, login, cancelling
 messages     what clients send, and replies: what servers send, as records and bytes
 protocol     which message may come when, in one table; no sockets;  scram: passwords
 session      what each message leads to;  statements: what a text says;  commands: what a statement does
