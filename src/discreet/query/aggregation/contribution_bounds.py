@@ -217,7 +217,7 @@ def _contains_clip(expr: Expr) -> bool:
 
 
 _BOUND_HINT = (
-    "Pass groups=… and rows=…, write OPTIONS(max_groups_contributed=…, max_rows_contributed=…), or ask the owner to "
+    "Pass groups and rows, write OPTIONS(max_groups_contributed=…, max_rows_contributed=…), or ask the owner to "
     "declare groups and rows for the table."
 )
 _MEANS_AND_VARIANCES = (BasicFunction.AVG, *VarianceStatistic, *PairStatistic)
