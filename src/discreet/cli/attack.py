@@ -1,8 +1,6 @@
 """discreet attack: run an attack with no defence, with a simple fix, and with the curator."""
 
-import io
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,6 +20,7 @@ from discreet.attacks.attack import Attack
 from discreet.attacks.comparison import Comparison, compare
 from discreet.attacks.html_report import ReportSection, write_report
 from discreet.attacks.registry import ATTACKS
+from discreet.cli.options import replace_unprintable
 from discreet.cli.table_files import check_output_path
 from discreet.cli.terminal import exit_on_error, usage_error
 from discreet.kernel.numbers import as_fraction
@@ -210,8 +209,7 @@ def _parse_epsilon(text: str) -> Any:
 
 
 def _console() -> Console:
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # an ASCII terminal shows question marks instead of failing
+    replace_unprintable()
     return Console(highlight=False)
 
 

@@ -1,7 +1,5 @@
 """discreet demo: the chapters of the tour on simulated data, in their order."""
 
-import io
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -11,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from discreet.cli.options import replace_unprintable
 from discreet.cli.tour import (
     chapter_anonymise,
     chapter_ask,
@@ -92,8 +91,7 @@ def demo(
     except OSError as error:
         typer.echo(f"--out: cannot create the folder {out} ({error.strerror}). Choose another path.", err=True)
         raise typer.Exit(2) from None
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # an ASCII terminal shows question marks instead of failing
+    replace_unprintable()
     run_tour(chapter, out)
 
 
