@@ -153,7 +153,7 @@ class Service:
 
     async def _ask_and_wait(self, person: Person, request: QueryRequest) -> Answer:
         self._admit(person, _ASKING, "ask")
-        self._check_purpose(request)
+        self._check_purpose(request.purpose, "State in a few words what the answer is for.")
         asked, was_executed = self.clock.source.now(), False
         try:
             answer = await self.run_light(lambda: self._stored_answer(person, request))
@@ -172,12 +172,14 @@ class Service:
         """Publish a plan, given as text, beside the ledger; the owner must approve a plan of an analyst first."""
         self._admit(person, _ASKING, "publish")
         parsed = self._readable_plan(person, plan)
+        self._check_purpose(parsed.release.purpose, 'State it in the plan: purpose = "…" in [release].')
         asked, approval = self.clock.source.now(), None
         if person.role is Role.ANALYST:
             heading = parsed.release
             amount = short_number(heading.epsilon or heading.rho or 0)
             cost = f"{'rho' if heading.epsilon is None else 'epsilon'} {amount} of the owner's budget"
-            approval = self.approvals.require(person.by, plan, {"kind": "plan"}, cost=cost)
+            purpose = heading.purpose or ""
+            approval = self.approvals.require(person.by, plan, {"kind": "plan"}, cost=cost, purpose=purpose)
         release = await self.executions.run(person.name, lambda: publish_plan(self.curator, parsed))
         if approval:
             self.approvals.use(approval)
@@ -250,9 +252,9 @@ class Service:
         self._requests.check(person.name)
         self._requests.add(person.name)
 
-    def _check_purpose(self, request: QueryRequest) -> None:
-        if self.policy.server.purpose and not (request.purpose or "").strip():
-            raise Refused("purpose: the policy requires one. State in a few words what the answer is for.")
+    def _check_purpose(self, purpose: str | None, hint: str) -> None:
+        if self.policy.server.purpose and not (purpose or "").strip():
+            raise Refused(f"purpose: the policy requires one. {hint}")
 
     def _stored_answer(self, person: Person, request: QueryRequest) -> Answer | None:
         found, last_row = self._answers.find(person.by, request)
