@@ -20,10 +20,9 @@ from discreet.attacks.attack import Attack
 from discreet.attacks.comparison import Comparison, compare
 from discreet.attacks.html_report import ReportSection, write_report
 from discreet.attacks.registry import ATTACKS
-from discreet.cli.options import replace_unprintable
+from discreet.cli.options import positive_number, replace_unprintable
 from discreet.cli.table_files import check_output_path
 from discreet.cli.terminal import exit_on_error, usage_error
-from discreet.kernel.numbers import as_fraction
 
 _LIST, _ALL = "list", "all"
 _DATA_VARIABLE = "DISCREET_DATA"
@@ -61,7 +60,7 @@ def attack(  # noqa: PLR0913, PLR0917 - options of a command
         usage_error(f"attack {name!r} does not exist. {_suggestion(name)}List all attacks with: discreet attack list")
     if settings and name == _ALL:
         usage_error("--set cannot be combined with `all`. Name one attack.")
-    epsilons = [_parse_epsilon(text) for text in epsilon or ("0.1", "1")]
+    epsilons = [positive_number(text, "--epsilon") for text in epsilon or ("0.1", "1")]
     check_output_path(html, "--html", force, endings=(".html", ".htm"))
     sections = []
     with exit_on_error(), _require_extras():
@@ -196,16 +195,6 @@ def _comparison_table(comparison: Comparison) -> Table:
     for row in comparison.rows():
         table.add_row(*map(Text, row))
     return table
-
-
-def _parse_epsilon(text: str) -> Any:
-    try:
-        epsilon = as_fraction(text, "--epsilon")
-    except (TypeError, ValueError) as error:
-        usage_error(str(error))
-    if epsilon <= 0:
-        usage_error(f"--epsilon must be greater than 0, not {text}")
-    return epsilon
 
 
 def _console() -> Console:

@@ -4,12 +4,17 @@ import io
 import sys
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from discreet.cli.terminal import usage_error
 from discreet.kernel.numbers import as_positive
+from discreet.policy import Policy
+from discreet.progress import report_progress
+
+if TYPE_CHECKING:
+    from discreet.audit.policy.result import PolicyAudit
 
 PLOT_SUFFIXES = (".svg", ".png", ".pdf")
 HTML_SUFFIXES = (".html", ".htm")
@@ -38,3 +43,13 @@ def replace_unprintable() -> None:
     """Let a terminal that prints ASCII only show question marks for other characters."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
+
+
+def run_policy_audit(policy: Policy, **settings: Any) -> "PolicyAudit":
+    """Audit a policy with progress on stderr, or exit and name the package that is missing."""
+    try:
+        from discreet.audit.policy.audit import audit_policy  # noqa: PLC0415 - an extra
+
+        return audit_policy(policy, track=report_progress, **settings)
+    except ImportError as error:
+        usage_error(f"audits need {error.name}, which is not installed: pip install 'discreet[attacks]'.")
