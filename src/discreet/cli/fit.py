@@ -21,6 +21,7 @@ from discreet.privacy.conversion import conversion_delta
 MODELS = {
     "explainable-boosting-classifier": "ExplainableBoostingClassifier",
     "explainable-boosting-regressor": "ExplainableBoostingRegressor",
+    "empirical-covariance": "EmpiricalCovariance",
     "gaussian-mixture": "GaussianMixture",
     "gaussian-nb": "GaussianNB",
     "kmeans": "KMeans",
