@@ -36,7 +36,9 @@ class NoisyRows:
         """Return the noise for rows whose columns have these declared bounds, as lists of numbers."""
         low, high = parse_bounds(bounds, max(np.size(end) for end in bounds))
         noise: Literal["gaussian", "laplace"] = "gaussian" if delta else "laplace"
-        return cls(epsilon, delta, input_noise.plan(1, low, high, epsilon=epsilon, delta=delta, noise=noise), (low, high))
+        return cls(
+            epsilon, delta, input_noise.plan(1, low, high, epsilon=epsilon, delta=delta, noise=noise), (low, high)
+        )
 
     @property
     def loss(self) -> FitLoss:

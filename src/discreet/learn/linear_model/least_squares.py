@@ -44,9 +44,7 @@ class LeastSquaresFit:
     intercept_error: float
 
 
-def noisy_least_squares(
-    session: FitSession, bounds: BoundArrays, origin: np.ndarray | None = None
-) -> LeastSquaresFit:
+def noisy_least_squares(session: FitSession, bounds: BoundArrays, origin: np.ndarray | None = None) -> LeastSquaresFit:
     """Return the regression of the last column on the others; with `origin`, it passes through it."""
     n_features = len(bounds[0]) - 1
     weight = np.append(np.ones(n_features), 1 + _TARGET_LOCATION_WEIGHT * n_features)

@@ -302,7 +302,9 @@ class LogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         constants[first:], slopes[first:] = self.intercept_, self.coef_
         none = np.zeros_like(slopes)
         scores = QuadraticScores(constants, slopes, none, none)
-        equal, self.advantage_ = prefers_largest_class(session, scores, label_codes, self.class_count_, self.class_count_)
+        equal, self.advantage_ = prefers_largest_class(
+            session, scores, label_codes, self.class_count_, self.class_count_
+        )
         if equal:
             logs = np.log(self.class_count_ / self.class_count_.sum())
             self.coef_, self.intercept_ = np.zeros_like(self.coef_), logs[1:] - logs[:1] if first else logs
