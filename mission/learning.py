@@ -130,8 +130,8 @@ def e8():
     won = sum(each.score > other.score for (_, each), other in zip(homes, plain, strict=True))
     found = [rate(each.learner.right, each.learner.plays, each.ceiling) for _, each in homes]
     shown = (
-        f"{place} noise at epsilon {each.epsilon:g}: EM that knows the noise {each.score - study.exact_score:.2f}, plain "
-        f"EM {other.score - study.exact_score:.2f}, the learner tells a person's row from another in {learner}"
+        f"{place} noise at epsilon {each.epsilon:g}: EM that knows the noise {each.score - study.exact_score:.2f}, "
+        f"plain EM {other.score - study.exact_score:.2f}, the learner tells a person's row from another in {learner}"
         for (place, each), other, learner in zip(homes, plain, found, strict=True)
     )
     return record(
@@ -227,16 +227,14 @@ def c4():
     own, alone, means = {}, {}, {}
     for level in ("event", "user"):
         model = Recommender(epsilon=1, items=movies, bounds=(0.5, 5), level=level)
-        errors = []
-        for _ in range(FITS):
-            errors.append(rmse(model.fit(fitted).predict(judged[:, 1]) - judged[:, 2]))
+        errors = [rmse(model.fit(fitted).predict(judged[:, 1]) - judged[:, 2]) for _ in range(FITS)]
         alone[level], means[level] = Runs(tuple(errors)), mean_of(errors)
         # Each person's own ratings stay with that person.
         fits = [model.fit(fitted).with_ratings(fitted).predict(judged[:, :2]) for _ in range(DRAWS)]
         own[level] = Runs(tuple(rmse(predicted - judged[:, 2]) for predicted in fits))
     return record(
-        "MovieLens RMSE at epsilon 1, median of {draws} fits: {shown}. For somebody without ratings, mean of {fits} fits "
-        "(95 % interval): {alone_shown}; one constant for all films {constant:.4f}: [picture](pictures/ratings.svg)",
+        "MovieLens RMSE at epsilon 1, median of {draws} fits: {shown}. For somebody without ratings, mean of {fits} "
+        "fits (95 % interval): {alone_shown}; one constant for all films {constant:.4f}: [picture](pictures/ratings.svg)",
         draws=DRAWS,
         fits=FITS,
         own=own,

@@ -55,7 +55,7 @@ class NoisyRows:
         """Return the rows with noise; values are clamped to their bounds before."""
         clamped = np.clip(self._matrix(rows), *self._bounds)
         ball = self._plan.unit_ball
-        return input_noise.noisy_rows(clamped, self._plan) * ball.radius + ball.centre
+        return np.asarray(input_noise.noisy_rows(clamped, self._plan) * ball.radius + ball.centre)
 
     def fit_mixture(self, noisy: Any, n_components: int) -> GaussianMixture:
         """Return the mixture of the rows without noise, by EM that knows the covariance of the noise.
@@ -64,8 +64,15 @@ class NoisyRows:
         """
         count, ball = as_integer(n_components, "n_components", minimum=1), self._plan.unit_ball
         rows = (self._matrix(noisy) - ball.centre) / ball.radius
-        model = GaussianMixture(count, epsilon=self.epsilon, delta=self.delta, bounds=self._bounds, method="input-noise",
-                                noise="gaussian" if self.delta else "laplace", neighbours=REPLACEMENT)  # fmt: skip
+        model = GaussianMixture(
+            count,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            bounds=self._bounds,
+            method="input-noise",
+            noise="gaussian" if self.delta else "laplace",
+            neighbours=REPLACEMENT,
+        )
         model._set_fitted_attributes(input_noise.fit_noisy(rows, replace(self._plan, n_components=count)))  # noqa: SLF001
         model.n_features_in_, model.loss_ = rows.shape[1], self.loss
         return model

@@ -114,7 +114,7 @@ def _residual_variance(moments: ScaledMoments, weights: np.ndarray) -> float:
     return float(max(vector @ moments.covariance @ vector, min(moments.covariance_sd[p, p], 1.0)))
 
 
-def _error_covariance(
+def _error_covariance(  # noqa: PLR0913, PLR0917 - the parts of the estimate
     moments: ScaledMoments,
     weights: np.ndarray,
     scale: np.ndarray,

@@ -278,8 +278,8 @@ class LogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _fit_source(self, source: FitSource, labels: ClassLabels) -> Self:
         penalty = 1 / float(as_positive(self.C, "C"))
-        shares = (*labels.selection_shares, *_START_SHARES, *_NEWTON_SHARES)
-        session = open_model_session(self, source, (*shares, CHECK_SHARE) if self.fit_intercept else shares)
+        check = (CHECK_SHARE,) if self.fit_intercept else ()
+        session = open_model_session(self, source, [*labels.selection_shares, *_START_SHARES, *_NEWTON_SHARES, *check])
         label_codes, self.classes_ = labels.resolve_classes(session)
         scaling = learn_scaling(session, (source.rows.low[:-1], source.rows.high[:-1]))
         if not self.fit_intercept:
