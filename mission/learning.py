@@ -234,7 +234,8 @@ def c4():
         own[level] = Runs(tuple(rmse(predicted - judged[:, 2]) for predicted in fits))
     return record(
         "MovieLens RMSE at epsilon 1, median of {draws} fits: {shown}. For somebody without ratings, mean of {fits} "
-        "fits (95 % interval): {alone_shown}; one constant for all films {constant:.4f}: [picture](pictures/ratings.svg)",
+        "fits (95 % interval): {alone_shown}; one constant for all films {constant:.4f}: "
+        "[picture](pictures/ratings.svg)",
         draws=DRAWS,
         fits=FITS,
         own=own,
