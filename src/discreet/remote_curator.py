@@ -104,12 +104,10 @@ class RemoteCurator:
         """The name of the person whose token this is."""
         return str(self._get("me")["name"])
 
-    def publish(self, plan: str | PathLike[str], out: str | PathLike[str], *, purpose: str | None = None) -> Path:
+    def publish(self, plan: str | PathLike[str], out: str | PathLike[str]) -> Path:
         """Publish a plan, a file or its text, on the server; download the release into a folder, and verify it."""
         text = plan if isinstance(plan, str) and "\n" in plan else Path(plan).read_text(encoding="utf-8")
-        return self.download(
-            json.loads(self._post("publish", {"plan": text, **_present(purpose=purpose)}))["release"], out
-        )
+        return self.download(json.loads(self._post("publish", {"plan": text}))["release"], out)
 
     def releases(self) -> list[str]:
         """Return the names of the releases on the server."""

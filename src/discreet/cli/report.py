@@ -1,5 +1,6 @@
 """discreet report: who is protected, from what and how strongly; and whether a release is as it was published."""
 
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated
 
@@ -49,8 +50,9 @@ def report(  # noqa: PLR0913, PLR0917 - options of a command
     is read.
 
     --verify DIR recomputes the hashes of a release: a file that was changed,
-    added or removed is named. With POLICY, its hash and the ledger are compared
-    as well.
+    added or removed is named. Compare the hash of the manifest, which is shown,
+    with the one that the publisher states. With POLICY, its hash and the ledger
+    are compared as well.
 
     Exit codes: 0 done, 1 the audit refuted a claim, 2 wrong usage or policy,
     or a release that differs.
@@ -123,6 +125,7 @@ def _verify(folder: Path, policy: Path | None) -> None:
         _exit_with(problems)
     count = len(read_manifest(folder)["files"])
     typer.echo(f"{folder}: {count} file{'s' * (count != 1)} verified; nothing was changed, added or removed")
+    typer.echo(f"SHA-256 of {MANIFEST}: {sha256((folder / MANIFEST).read_bytes()).hexdigest()}")
 
 
 def _policy_problems(folder: Path, policy: Path) -> list[str]:

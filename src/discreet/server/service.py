@@ -11,7 +11,6 @@ from discreet.answer.model import Answer, Explanation
 from discreet.answer.text import short_number
 from discreet.curator.curator import Curator
 from discreet.curator.open import open_engine_and_ledger, tuning_from_policy
-from discreet.curator.query_releases import check_texts
 from discreet.kernel.errors import DiscreetError, Failed, PolicyError, Refused
 from discreet.kernel.event import Event
 from discreet.policy import Policy
@@ -20,7 +19,6 @@ from discreet.pricing.allocation import largest_epsilon
 from discreet.pricing.remaining_budget import BudgetStatus
 from discreet.publish.dry_run import PublicationForecast, forecast
 from discreet.publish.ledger_history import LedgerHistory, read_history
-from discreet.publish.manifest import text_digest
 from discreet.publish.plan import PublicationPlan
 from discreet.publish.publication import Release
 from discreet.server.answer_cache import AnswerCache
@@ -167,7 +165,7 @@ class Service:
 
     async def _ask_and_wait(self, person: Person, request: QueryRequest) -> Answer:
         self._admit(person, _ASKING, "ask")
-        self._check_purpose(request.purpose)
+        self._check_purpose(request.purpose, "State in a few words what the answer is for.")
         asked, was_executed = self.clock.source.now(), False
         try:
             answer = await self.run_light(person, lambda: self._stored_answer(person, request))
@@ -182,34 +180,29 @@ class Service:
         await self._wait_to_leave(asked, was_executed=was_executed)
         return answer
 
-    async def publish(self, person: Person, plan: str, purpose: str | None = None) -> Release:
+    async def publish(self, person: Person, plan: str) -> Release:
         """Publish a plan, given as text, beside the ledger; the owner must approve a plan of an analyst first."""
-        with self._recorded("publish", person, plan=plan, purpose=purpose):
+        with self._recorded("publish", person, plan=plan):
             self._admit(person, _ASKING, "publish")
-            self._check_purpose(purpose)
             asked = self.clock.source.now()
-            await self.run_light(person, lambda: self._approval_of_plan(person, plan, purpose))
-            release = await self.executions.run(person.name, lambda: self._publish(person, plan, purpose))
+            await self.run_light(person, lambda: self._approval_of_plan(person, plan))
+            release = await self.executions.run(person.name, lambda: self._publish(person, plan))
             await self._wait_to_leave(asked, was_executed=True)
             return release
 
-    def _publish(self, person: Person, plan: str, purpose: str | None) -> Release:
-        with self._used(self._approval_of_plan(person, plan, purpose)):
-            if purpose:
-                digest = text_digest(plan)
-                self.ledger.record_act({"act": "publication", "name": person.name, "plan": digest, "purpose": purpose})
+    def _publish(self, person: Person, plan: str) -> Release:
+        with self._used(self._approval_of_plan(person, plan)):
             return publish_plan(self.curator, PublicationPlan.parse(plan))
 
-    def _approval_of_plan(self, person: Person, text: str, purpose: str | None) -> Approval | None:
+    def _approval_of_plan(self, person: Person, text: str) -> Approval | None:
         """Return the owner's approval of an analyst's plan; refuse a plan without it, or one that cannot be read."""
-        if purpose:
-            check_texts(purpose=purpose)
         heading = self._readable_plan(person, text).release
+        self._check_purpose(heading.purpose, 'State it in the plan: purpose = "…" in [release].')
         if person.role is Role.OWNER:
             return None
         amount = short_number(heading.epsilon or heading.rho or 0)
         cost = f"{'rho' if heading.epsilon is None else 'epsilon'} {amount} of the owner's budget"
-        return self.approvals.require(person.by, text, {"kind": "plan"}, cost=cost, purpose=purpose or "")
+        return self.approvals.require(person.by, text, {"kind": "plan"}, cost=cost, purpose=heading.purpose or "")
 
     def forecast(self, person: Person, plan: str) -> PublicationForecast:
         """Return the cost and the margins of a plan, given as text. This is free and reads no private data."""
@@ -286,9 +279,9 @@ class Service:
             raise NotAllowed(f"role: {person.role.value}s cannot {what}.")
         self.count_request(person)
 
-    def _check_purpose(self, purpose: str | None) -> None:
+    def _check_purpose(self, purpose: str | None, hint: str) -> None:
         if self.policy.server.purpose and not (purpose or "").strip():
-            raise Refused("purpose: the policy requires one. State in a few words what the answer is for.")
+            raise Refused(f"purpose: the policy requires one. {hint}")
 
     def _stored_answer(self, person: Person, request: QueryRequest) -> Answer | None:
         found, last_row = self._answers.find(person.by, request)

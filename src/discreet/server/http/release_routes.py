@@ -18,7 +18,7 @@ _NOT_FOUND = Problem("not-found", "there is no such release or file. GET /api/v1
 @router.post("/publish")
 async def publish(request: Request, body: PlanBody) -> Response:
     """Publish the tables and synthetic rows of a plan; the owner must approve a plan of an analyst first."""
-    release = await service_of(request).publish(person_of(request), body.plan, body.purpose)
+    release = await service_of(request).publish(person_of(request), body.plan)
     paid = {name: None if value is None else str(value) for name, value in loss_numbers(release.paid).items()}
     return json_response(
         {

@@ -78,34 +78,28 @@ def _file(path: Path, file: str) -> Response:
 
 
 async def _forecast(pages: Pages, request: Request, session: PageSession) -> Response:
-    plan, purpose = await _read_plan(request, session)
+    plan = (await read_form(request, session.form_token)).get("plan", "")
     service, person = pages.service, session.person
     try:
         lines = await service.run_light(person, lambda: service.forecast(person, plan).lines())
     except (Refused, PolicyError) as error:
-        return _list_page(pages, request, session, status=422, plan=plan, purpose=purpose, problem=str(error))
-    return _list_page(pages, request, session, plan=plan, purpose=purpose, lines=lines)
-
-
-async def _read_plan(request: Request, session: PageSession) -> tuple[str, str]:
-    """Return the plan of a form, and its purpose."""
-    fields = await read_form(request, session.form_token)
-    return fields.get("plan", ""), fields.get("purpose", "")
+        return _list_page(pages, request, session, status=422, plan=plan, problem=str(error))
+    return _list_page(pages, request, session, plan=plan, lines=lines)
 
 
 async def _publish(pages: Pages, request: Request, session: PageSession) -> Response:
-    plan, purpose = await _read_plan(request, session)
+    plan = (await read_form(request, session.form_token)).get("plan", "")
     try:
-        await pages.service.publish(session.person, plan, purpose or None)
+        await pages.service.publish(session.person, plan)
     except (Refused, PolicyError) as error:
-        return _list_page(pages, request, session, status=422, plan=plan, purpose=purpose, problem=str(error))
+        return _list_page(pages, request, session, status=422, plan=plan, problem=str(error))
     return redirect(f"/releases/{folder_name(PublicationPlan.parse(plan))}")
 
 
 def _list_page(pages: Pages, request: Request, session: PageSession, *, status: int = 200, **context: Any) -> Response:
     names = pages.service.releases(session.person)
     titles = [(name, _title(releases_folder(pages.service.policy) / name)) for name in names]
-    defaults: dict[str, Any] = {"plan": "", "purpose": "", "lines": (), "problem": ""}
+    defaults: dict[str, Any] = {"plan": "", "lines": (), "problem": ""}
     return pages.render(
         request,
         "releases.html",
@@ -113,7 +107,6 @@ def _list_page(pages: Pages, request: Request, session: PageSession, *, status: 
         status=status,
         releases=titles,
         can_publish=session.person.role is not Role.AUDITOR,
-        needs_purpose=bool(pages.service.policy.server.purpose),
         **{**defaults, **context},
     )
 
