@@ -280,7 +280,6 @@ class KernelMeasurer:
             ]
         )
 
-
     def _public(self, tables: Sequence[tuple[int, ...]], steps: np.ndarray) -> tuple[np.ndarray, ...]:
         """What the rule needs: strides and steps of the tables, source of each column, and codes by its source's."""
         columns = ColumnSet(self.releases.sizes, tuple(self.merged))
