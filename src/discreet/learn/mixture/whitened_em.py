@@ -1,6 +1,6 @@
 """The recommended private mixture: initialisation from noisy tables, then rounds of EM on noisy sums of clipped points.
 
-    column tables ─► windows ─► pair tables ─► best initial mixture (post-processing) ─► EM rounds
+    column tables ─► cells ─► pair tables ─► best initial mixture (post-processing) ─► EM rounds
 
 In a round, each row is whitened and clipped to a radius for each component; its responsibilities, first and second
 moments form one vector in the unit ball, and one noisy sum updates all components. The updates are shrunk according to
@@ -19,7 +19,7 @@ from discreet.kernel.numbers import as_integer
 from discreet.learn.mixture.density import COVARIANCE_TYPES, to_covariance_type, to_full_covariances
 from discreet.learn.mixture.dp_em import GaussianMixtureParameters
 from discreet.learn.mixture.initialisation import best_initial_mixture
-from discreet.learn.mixture.marginals import NoisySession, PublicValues, Windows, draw_marginal_tables
+from discreet.learn.mixture.marginals import MIN_VARIANCE, NoisySession, PublicValues, draw_marginal_tables
 from discreet.learn.mixture.shrinkage import (
     ClipEffect,
     clip_at_quantile,
@@ -30,13 +30,12 @@ from discreet.learn.mixture.shrinkage import (
 )
 
 _ROUNDS = 5
-_WINDOWS_PERCENT, _MARGINALS_PERCENT, _ROUNDS_PERCENT = 5, 35, 60  # percent of the budget
+_COLUMNS_PERCENT, _MARGINALS_PERCENT, _ROUNDS_PERCENT = (4, 4), 32, 60  # percent of the budget
 _UNCLIPPED_SHARE = 0.95  # share of a component's points that are not clipped
 _STEP_LENGTH = 1.5  # over-relaxation: EM converges slowly, and longer steps converge too
 _MIN_SIZE_TO_NOISE = 6.0  # minimum size of a component, in noise deviations, to be updated
 _MIN_WEIGHT = 1e-3
 _MAX_COMPONENTS, _MAX_ROUNDS = 256, 100
-_MIN_VARIANCE = 1e-10  # in squared declared ranges
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class WhitenedPlan:
     def shares(self) -> tuple[Fraction, ...]:
         """The budget shares of the releases, in order."""
         rounds = [Fraction(_ROUNDS_PERCENT, self.rounds)] * self.rounds
-        return (Fraction(_WINDOWS_PERCENT), Fraction(_MARGINALS_PERCENT), *rounds)
+        return (*map(Fraction, _COLUMNS_PERCENT), Fraction(_MARGINALS_PERCENT), *rounds)
 
 
 def plan(
@@ -67,7 +66,7 @@ def plan(
     """Return the plan of a fit; several numbers of components are compared on the released tables, at no extra cost.
 
     >>> len(plan([1, 2, 3], np.zeros(2), np.ones(2)).shares)
-    7
+    8
     """
     choices = tuple(n_components) if isinstance(n_components, Sequence | np.ndarray) else (n_components,)
     candidates = tuple(sorted({as_integer(choice, "n_components", minimum=1) for choice in choices}))
@@ -91,12 +90,10 @@ def plan(
 
 def fit(session: NoisySession, plan: WhitenedPlan) -> GaussianMixtureParameters:
     """Return a mixture in data units, computed from the session's releases only."""
-    tables, windows = draw_marginal_tables(session, plan.low, plan.high)
+    tables = draw_marginal_tables(session, plan.low, plan.high)
     # One Gaussian is always a candidate: it beats several components that cannot be distinguished from noise.
     start = best_initial_mixture(tables, {1, *plan.candidates})
-    mixture = _constrain(
-        GaussianMixtureParameters(start.weights, *_to_unit_cube(start.means, start.covariances, windows)), plan
-    )
+    mixture = _constrain(GaussianMixtureParameters(start.weights, start.means, start.covariances), plan)
     for rounds_left in reversed(range(plan.rounds)):
         mixture = _em_round(session, plan, mixture, _STEP_LENGTH if rounds_left else 1.0)
     return _to_data_units(
@@ -116,18 +113,13 @@ def _to_data_units(mixture: GaussianMixtureParameters, plan: WhitenedPlan) -> Ga
     return GaussianMixtureParameters(weights, plan.low + means * length, covariances * np.outer(length, length))
 
 
-def _to_unit_cube(means: np.ndarray, covariances: np.ndarray, windows: Windows) -> tuple[np.ndarray, np.ndarray]:
-    """Return means and covariances in the unit cube from those in window units."""
-    return windows.begin + (means + 0.5) * windows.length, covariances * np.outer(windows.length, windows.length)
-
-
 def _constrain(mixture: GaussianMixtureParameters, plan: WhitenedPlan) -> GaussianMixtureParameters:
     """Return the mixture with covariances of the plan's type, above the floor, and means within the bounds."""
     weights, means, covariances = mixture
     constrained = to_full_covariances(
         to_covariance_type(covariances, weights, plan.covariance_type), plan.covariance_type, *means.shape
     )
-    return GaussianMixtureParameters(weights, np.clip(means, 0, 1), floor_eigenvalues(constrained, _MIN_VARIANCE))
+    return GaussianMixtureParameters(weights, np.clip(means, 0, 1), floor_eigenvalues(constrained, MIN_VARIANCE))
 
 
 def _em_round(
