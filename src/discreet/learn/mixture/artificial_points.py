@@ -21,7 +21,7 @@ class ArtificialPoints(NamedTuple):
 def artificial_points(tables: MarginalTables, count: int, rng: np.random.Generator) -> ArtificialPoints:
     """Return points whose marginals follow the tables as far as these exceed the noise."""
     d = tables.n_columns
-    masses = denoise(tables) + 1e-9
+    masses = denoise(tables, np.ones_like(tables.counts)) + 1e-9
     masses /= masses.sum(axis=1, keepdims=True)
     cells = (
         rng.choice(tables.side, (count, 1), p=masses[0])

@@ -17,7 +17,7 @@ from discreet.learn.mixture.marginals import MIN_VARIANCE, MarginalTables
 from discreet.learn.mixture.shrinkage import floor_eigenvalues, grow_covariances, transpose_matrices
 
 _MAX_PARAMETERS = 600  # with more, the initial covariances are diagonal
-_MIN_EXPECTED = 1e-12  # units per cell
+_MIN_EXPECTED = 1e-200  # units per cell
 _PRIOR_DEGREES = 30.0  # degrees of freedom of the prior on each covariance, in units
 
 
@@ -125,8 +125,13 @@ def tables_log_likelihood(tables: MarginalTables, expected: np.ndarray) -> np.nd
 
 def mixtures_log_likelihood(tables: MarginalTables, mixtures: Mixtures) -> np.ndarray:
     """Return the log-likelihood of each mixture, without the prior."""
+    return tables_log_likelihood(tables, expected_counts(tables, mixtures))
+
+
+def expected_counts(tables: MarginalTables, mixtures: Mixtures) -> np.ndarray:
+    """Return the expected tables of each mixture: (R, V, cells)."""
     layout = parameter_layout(tables, mixtures.means.shape[1])
-    return tables_log_likelihood(tables, _expected_tables(layout, mixtures).expected.sum(axis=-2))
+    return np.asarray(_expected_tables(layout, mixtures).expected.sum(axis=-2))
 
 
 def refine_mixtures(

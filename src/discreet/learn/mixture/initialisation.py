@@ -7,6 +7,7 @@ are the candidates; the composite likelihood of the tables refines and ranks the
 import math
 import warnings
 from collections.abc import Collection
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,15 +19,17 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from discreet.learn.mixture.artificial_points import ArtificialPoints, artificial_points
 from discreet.learn.mixture.composite_likelihood import (
     Mixtures,
+    expected_counts,
     mixtures_log_likelihood,
     parameter_layout,
     refine_mixtures,
 )
-from discreet.learn.mixture.marginals import MIN_VARIANCE, MarginalTables
+from discreet.learn.mixture.marginals import MIN_VARIANCE, MarginalTables, denoise
 
 _GUESSES = 6  # candidates to begin with
 _RELOCATIONS, _CANDIDATES = 4, 8  # times that the best candidate is varied, and its variants
 _NEIGHBOUR_SHARES = (0.02, 0.05, 0.15)  # of the artificial points, from which a relocated component begins
+_CORRECTIONS, _CORRECTION_STEPS = 2, 6
 _FIRST_STEPS, _FINE_STEPS = 6, 10  # steps of all candidates; of the best one, also with finer cells
 _MIN_ARTIFICIAL_POINTS = 1000
 _CHANCE_GAIN = 0.3  # log-likelihood that a parameter gains by chance; the prior keeps it below 1/2
@@ -78,6 +81,10 @@ def _initial_mixture(tables: MarginalTables, components: int) -> InitialMixture:
     best = _refined_best(coarse, best.mixture, _FINE_STEPS)
     if coarse is not tables:
         best = _refined_best(tables, best.mixture, _FINE_STEPS)
+    for _ in range(_CORRECTIONS):
+        (expected,) = expected_counts(tables, best.mixture)
+        denoised = replace(tables, counts=denoise(tables, expected), sd=0.0)
+        best = _refined_best(denoised, best.mixture, _CORRECTION_STEPS)
     (sizes,), (means,), (covariances,) = best.mixture
     return InitialMixture(sizes / sizes.sum(), means, covariances, _evidence(tables, best.mixture))
 

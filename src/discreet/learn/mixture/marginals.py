@@ -16,7 +16,7 @@ PublicValues = tuple[Any, ...]
 Marginals = tuple[tuple[int, ...], ...]
 _COLUMN_CELLS = 128  # cells of the one-column tables
 _MIN_SIDE, _MAX_CELLS = 8, 1 << 14  # minimum cells per side, and maximum cells in all tables
-_SIGNIFICANT = 2.0  # noise variances of a difference that are shrunk to 0
+_SIGNIFICANT = 4.0  # noise variances of a difference that are shrunk to 0
 _CELLS_PER_UNIT = 4.0  # cells have at least one unit per this many noise deviations
 _MAX_GROWTH = 0.5  # of a cell's width, per distance from a narrower cell
 _SPREAD = 0.05  # share of a cell's units that are taken to be in each of its neighbours
@@ -133,7 +133,7 @@ def refine_edges(tables: MarginalTables, side: int) -> np.ndarray:
     root of that of the units, which resolves tails.
     """
     refined = np.empty((tables.n_columns, side + 1))
-    for line, edges, out in zip(denoise(tables), tables.edges, refined, strict=True):
+    for line, edges, out in zip(denoise(tables, np.ones_like(tables.counts)), tables.edges, refined, strict=True):
         units = np.convolve(np.where(line > tables.sd, line, 0), [_SPREAD, 1 - 2 * _SPREAD, _SPREAD], "same") + 1e-9
         widths = np.diff(edges)
         roots = np.cbrt(units / widths) * widths
@@ -147,20 +147,25 @@ def refine_edges(tables: MarginalTables, side: int) -> np.ndarray:
     return refined
 
 
-def denoise(tables: MarginalTables) -> np.ndarray:
-    """Return nonnegative counts: halves of a block of cells differ as far as their noisy counts do beyond the noise."""
-    side, r = tables.side, len(tables.marginals[0])
-    order = np.argsort(_nested_codes(side, r), kind="stable")
-    counts = tables.counts[:, order]
-    n_tables, n_cells = counts.shape
-    estimate = np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+def denoise(tables: MarginalTables, expected: np.ndarray) -> np.ndarray:
+    """Return nonnegative counts that differ from the expected ones, (V, cells), as far as the noise cannot explain it.
+
+    From the total downwards, a block of cells is divided in proportion to the expected counts of its halves. The rest of
+    the difference of their noisy counts is shrunk by the James-Stein method, and added.
+    """
+    order = np.argsort(_nested_codes(tables.side, len(tables.marginals[0])))
+    n_tables, n_cells = tables.counts.shape
+    estimate = np.maximum(tables.counts.sum(axis=1, keepdims=True), 1.0)
     for level in range(1, n_cells.bit_length()):
-        halves = counts.reshape(n_tables, 2**level, -1).sum(axis=2).reshape(n_tables, -1, 2)
-        difference = halves[..., 0] - halves[..., 1]
+        blocks = (n_tables, 2 ** (level - 1), 2, -1)
+        first, second = np.moveaxis(tables.counts[:, order].reshape(blocks).sum(axis=3), 2, 0)
+        half, other = np.moveaxis(expected[:, order].reshape(blocks).sum(axis=3) + 1e-12, 2, 0)
+        proportional = estimate * (half - other) / (half + other)
+        excess = first - second - proportional
         noise = _SIGNIFICANT * tables.sd**2 * n_cells / 2 ** (level - 1)
-        shrunken = difference * np.maximum(1 - noise / np.maximum(difference**2, 1e-300), 0)
-        shift = np.clip(shrunken, -estimate, estimate)
-        estimate = np.stack([estimate + shift, estimate - shift], axis=-1).reshape(n_tables, -1) / 2
+        shrunken = excess * np.maximum(1 - noise / np.maximum(excess**2, 1e-300), 0)
+        difference = np.clip(proportional + shrunken, -estimate, estimate)
+        estimate = np.stack([estimate + difference, estimate - difference], axis=-1).reshape(n_tables, -1) / 2
     return estimate[:, np.argsort(order)]
 
 

@@ -22,7 +22,7 @@ from discreet.learn.mixture.initialisation import best_initial_mixture
 from discreet.learn.mixture.marginals import MIN_VARIANCE, NoisySession, PublicValues, draw_marginal_tables
 from discreet.learn.mixture.shrinkage import (
     ClipEffect,
-    clip_at_quantile,
+    clip_for_noise,
     component_moments,
     floor_eigenvalues,
     grow_covariances,
@@ -31,7 +31,6 @@ from discreet.learn.mixture.shrinkage import (
 
 _ROUNDS = 5
 _COLUMNS_PERCENT, _MARGINALS_PERCENT, _ROUNDS_PERCENT = (4, 4), 32, 60  # percent of the budget
-_UNCLIPPED_SHARE = 0.95  # share of a component's points that are not clipped
 _STEP_LENGTH = 1.5  # over-relaxation: EM converges slowly, and longer steps converge too
 _MIN_SIZE_TO_NOISE = 6.0  # minimum size of a component, in noise deviations, to be updated
 _MIN_WEIGHT = 1e-3
@@ -95,7 +94,7 @@ def fit(session: NoisySession, plan: WhitenedPlan) -> GaussianMixtureParameters:
     start = best_initial_mixture(tables, {1, *plan.candidates})
     mixture = _constrain(GaussianMixtureParameters(start.weights, start.means, start.covariances), plan)
     for rounds_left in reversed(range(plan.rounds)):
-        mixture = _em_round(session, plan, mixture, _STEP_LENGTH if rounds_left else 1.0)
+        mixture = _em_round(session, plan, mixture, tables.total, _STEP_LENGTH if rounds_left else 1.0)
     return _to_data_units(
         mixture if len(mixture.weights) in plan.candidates else _repeat_component(mixture, min(plan.candidates)), plan
     )
@@ -123,24 +122,25 @@ def _constrain(mixture: GaussianMixtureParameters, plan: WhitenedPlan) -> Gaussi
 
 
 def _em_round(
-    session: NoisySession, plan: WhitenedPlan, mixture: GaussianMixtureParameters, step_length: float
+    session: NoisySession, plan: WhitenedPlan, mixture: GaussianMixtureParameters, total: float, step_length: float
 ) -> GaussianMixtureParameters:
     """Return the mixture after one noisy round of EM."""
     components, d = mixture.means.shape
-    clip = clip_at_quantile(_UNCLIPPED_SHARE, d, in_l2=session.is_gaussian)
     factors = np.linalg.cholesky(mixture.covariances)
     n_entries, sd = 1 + d + d * (d + 1) // 2, session.sd()
-    public = _public_values(plan, mixture, factors, clip)
+    clips = [clip_for_noise(weight * total, sd, d, in_l2=session.is_gaussian) for weight in mixture.weights]
+    public = _public_values(plan, mixture, factors, clips)
     sums = session.sum(component_sums, public, size=components * n_entries, radius=1).reshape(components, n_entries)
     means, covariances = mixture.means.copy(), mixture.covariances.copy()
-    for k in range(components):
+    for k, clip in enumerate(clips):
         moments = component_moments(sums[k], d, clip)
         if moments.size < _MIN_SIZE_TO_NOISE * sd / clip.block_weights[0]:
             continue  # dominated by noise
         shift, growth = shrunken_update(moments, sd, clip)
         means[k] += step_length * factors[k] @ _limit_norm(shift, 2.0)
         covariances[k] = grow_covariances(factors[k], step_length * growth)
-    sizes = np.maximum(sums[:, 0], max(_MIN_WEIGHT * sums[:, 0].sum(), 1e-9))
+    sizes = sums[:, 0] / [clip.block_weights[0] for clip in clips]
+    sizes = np.maximum(sizes, max(_MIN_WEIGHT * sizes.sum(), 1e-9))
     return _constrain(GaussianMixtureParameters(sizes / sizes.sum(), means, covariances), plan)
 
 
@@ -149,13 +149,13 @@ def _limit_norm(shift: np.ndarray, max_norm: float) -> np.ndarray:
 
 
 def _public_values(
-    plan: WhitenedPlan, mixture: GaussianMixtureParameters, factors: np.ndarray, clip: ClipEffect
+    plan: WhitenedPlan, mixture: GaussianMixtureParameters, factors: np.ndarray, clips: list[ClipEffect]
 ) -> PublicValues:
     """Return the parameters of `component_sums`, in data units, since it gets the rows unscaled."""
     white = np.linalg.inv(factors)
     log_peaks = np.log(mixture.weights) + np.log(np.diagonal(white, axis1=1, axis2=2)).sum(axis=1)
     length = plan.high - plan.low
-    return log_peaks, plan.low + mixture.means * length, white / length, clip.radius, clip.block_weights
+    return log_peaks, plan.low + mixture.means * length, white / length, [clip.radius for clip in clips], [clip.block_weights for clip in clips]
 
 
 def component_sums(rows: np.ndarray, public: PublicValues) -> np.ndarray:
@@ -164,7 +164,7 @@ def component_sums(rows: np.ndarray, public: PublicValues) -> np.ndarray:
     zzᵀ is its lower triangle, off the diagonal times sqrt(2), which preserves the Frobenius norm. The weights put the
     whole vector into the unit ball, in l2 or l1.
     """
-    log_peaks, means, white, radius, (of_share, of_first, of_second) = public
+    log_peaks, means, white, radii, block_weights = public
     components, d = means.shape
     n_entries = 1 + d + d * (d + 1) // 2
     points = [_whitened_columns(rows, means[k], white[k]) for k in range(components)]
@@ -173,7 +173,8 @@ def component_sums(rows: np.ndarray, public: PublicValues) -> np.ndarray:
     out = np.empty((components * n_entries, len(rows)))
     for k, columns in enumerate(points):
         block = iter(out[k * n_entries : (k + 1) * n_entries])
-        clip_factor = np.minimum(1.0, radius / np.sqrt(np.maximum(squares[k], 1e-300)))
+        of_share, of_first, of_second = block_weights[k]
+        clip_factor = np.minimum(1.0, radii[k] / np.sqrt(np.maximum(squares[k], 1e-300)))
         np.multiply(shares[k], of_share, out=next(block))
         weighted = shares[k] * clip_factor
         for column in columns:
