@@ -75,7 +75,8 @@ def _initial_mixture(tables: MarginalTables, components: int) -> InitialMixture:
     coarse = tables.coarsen(_coarse_side(tables))
     artificial = artificial_points(coarse, max(_MIN_ARTIFICIAL_POINTS, 20 * components), rng)
     best = _refined_best(coarse, _initial_guesses(coarse, components, artificial, rng), _FIRST_STEPS)
-    for _ in range(_RELOCATIONS if components > 1 else 0):
+    searched = components > 1 and not parameter_layout(tables, components).diagonal
+    for _ in range(_RELOCATIONS if searched else 0):
         trial = _refined_best(coarse, _with_relocated_components(best.mixture, artificial, rng), _FIRST_STEPS)
         best = max(best, trial, key=lambda candidate: candidate.log_likelihood)
     best = _refined_best(coarse, best.mixture, _FINE_STEPS)

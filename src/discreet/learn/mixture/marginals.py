@@ -20,7 +20,7 @@ _SIGNIFICANT = 4.0  # noise variances of a difference that are shrunk to 0
 _CELLS_PER_UNIT = 4.0  # cells have at least one unit per this many noise deviations
 _MAX_GROWTH = 0.5  # of a cell's width, per distance from a narrower cell
 _SPREAD = 0.05  # share of a cell's units that are taken to be in each of its neighbours
-MIN_VARIANCE = 1e-10  # of a component, in squared declared ranges
+MIN_VARIANCE = 1e-12  # of a component, in squared declared ranges
 _ALL_PAIRS_UP_TO = 16  # with more columns, each is paired with the next ones only
 _NEXT_COLUMNS = 5
 

@@ -29,7 +29,7 @@ from discreet.learn.mixture.shrinkage import (
     shrunken_update,
 )
 
-_ROUNDS = 5
+_MIN_ROUNDS, _MAX_DEFAULT_ROUNDS, _ROUNDS_BY_COLUMNS = 2, 5, 50  # fewer rounds if a round has many noisy numbers
 _COLUMNS_PERCENT, _MARGINALS_PERCENT, _ROUNDS_PERCENT = (4, 4), 32, 60  # percent of the budget
 _STEP_LENGTH = 1.5  # over-relaxation: EM converges slowly, and longer steps converge too
 _MIN_SIZE_TO_NOISE = 6.0  # minimum size of a component, in noise deviations, to be updated
@@ -82,9 +82,9 @@ def plan(
     low, high = np.array(low, np.float64), np.array(high, np.float64)
     if n_iter is not None and as_integer(n_iter, "n_iter", minimum=1) > _MAX_ROUNDS:
         raise ValueError(f"n_iter must be at most {_MAX_ROUNDS}: the rounds share the budget")
-    return WhitenedPlan(
-        candidates, low, high, covariance_type, _ROUNDS if n_iter is None else as_integer(n_iter, "n_iter", minimum=1)
-    )
+    default_rounds = max(_MIN_ROUNDS, min(_MAX_DEFAULT_ROUNDS, _ROUNDS_BY_COLUMNS // len(low)))
+    rounds = default_rounds if n_iter is None else as_integer(n_iter, "n_iter", minimum=1)
+    return WhitenedPlan(candidates, low, high, covariance_type, rounds)
 
 
 def fit(session: NoisySession, plan: WhitenedPlan) -> GaussianMixtureParameters:
