@@ -1,7 +1,8 @@
 """Mixtures fitted to noisy marginal tables by a composite likelihood that accounts for the noise.
 
-A cell with m expected units has a noisy count of mean m and variance m + sd², as has a Poisson variable of mean m + sd²,
-less sd². The likelihood of such variables is maximised by the Levenberg-Marquardt method, for several mixtures at once. This is post-processing of
+A cell with m expected units has a noisy count of mean m and variance m + sd², like a Poisson variable of mean m + sd²
+from which sd² is subtracted. The likelihood of such variables is maximised by the Levenberg-Marquardt method, for
+several mixtures at once. This is post-processing of
 released tables. Steps are taken in each component's whitened units; so covariances stay positive definite, and the
 damping has the same meaning for components of any size and shape.
 """
@@ -138,7 +139,8 @@ def refine_mixtures(
     tables: MarginalTables, mixtures: Mixtures, prior: np.ndarray, steps: int
 ) -> tuple[Mixtures, np.ndarray]:
     """Return the mixtures after `steps` ascent steps, and their objectives; `prior` has the prior modes of the
-    covariances."""
+    covariances.
+    """
     layout = parameter_layout(tables, mixtures.means.shape[1])
     damping = np.full(len(mixtures.sizes), 0.03)
     expected = _expected_tables(layout, mixtures)

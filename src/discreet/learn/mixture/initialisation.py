@@ -1,7 +1,9 @@
 """Initial mixtures: several candidates from released tables, of which the best is kept. This is post-processing.
 
 Artificial points are sampled whose pairs of columns follow the noisy tables; ordinary mixtures fitted to these points
-are the candidates; the composite likelihood of the tables refines and ranks them.
+are the candidates; the composite likelihood of the tables refines and ranks them. Then components of the best one are
+moved elsewhere, as long as that is better. In the end the mixture is fitted to the counts that it expects, corrected
+where the tables differ significantly: a few units far from all components cost much likelihood, but hide in the noise.
 """
 
 import math
@@ -29,7 +31,7 @@ from discreet.learn.mixture.marginals import MIN_VARIANCE, MarginalTables, denoi
 _GUESSES = 6  # candidates to begin with
 _RELOCATIONS, _CANDIDATES = 4, 8  # times that the best candidate is varied, and its variants
 _NEIGHBOUR_SHARES = (0.02, 0.05, 0.15)  # of the artificial points, from which a relocated component begins
-_CORRECTIONS, _CORRECTION_STEPS = 2, 6
+_CORRECTIONS, _CORRECTION_STEPS = 2, 6  # fits to corrected counts, and their steps
 _FIRST_STEPS, _FINE_STEPS = 6, 10  # steps of all candidates; of the best one, also with finer cells
 _MIN_ARTIFICIAL_POINTS = 1000
 _CHANCE_GAIN = 0.3  # log-likelihood that a parameter gains by chance; the prior keeps it below 1/2
@@ -75,8 +77,8 @@ def _initial_mixture(tables: MarginalTables, components: int) -> InitialMixture:
     coarse = tables.coarsen(_coarse_side(tables))
     artificial = artificial_points(coarse, max(_MIN_ARTIFICIAL_POINTS, 20 * components), rng)
     best = _refined_best(coarse, _initial_guesses(coarse, components, artificial, rng), _FIRST_STEPS)
-    searched = components > 1 and not parameter_layout(tables, components).diagonal
-    for _ in range(_RELOCATIONS if searched else 0):
+    diagonal = parameter_layout(tables, components).diagonal
+    for _ in range(0 if diagonal else min(_RELOCATIONS, components - 1)):
         trial = _refined_best(coarse, _with_relocated_components(best.mixture, artificial, rng), _FIRST_STEPS)
         best = max(best, trial, key=lambda candidate: candidate.log_likelihood)
     best = _refined_best(coarse, best.mixture, _FINE_STEPS)
@@ -131,9 +133,8 @@ def _coarse_side(tables: MarginalTables) -> int:
 def _initial_guesses(
     tables: MarginalTables, components: int, artificial: ArtificialPoints, rng: np.random.Generator
 ) -> Mixtures:
-    """Return ordinary mixtures fitted to artificial points, with different random starts."""
+    """Return ordinary mixtures fitted to artificial points, from clusters of the points or of their cells."""
     diagonal = parameter_layout(tables, components).diagonal
-    points, cells = artificial
     guesses = []
     for index in range(_GUESSES):
         guess = GaussianMixture(
@@ -144,11 +145,13 @@ def _initial_guesses(
             max_iter=30,
             random_state=int(rng.integers(1 << 31)),
         )
-        if index % 2:  # clusters of cells rather than of points have all scales
-            guess.set_params(**_moments_of_clusters(points, cells, components, diagonal, int(rng.integers(1 << 31))))
+        if index % 2:
+            weights, means, precisions = _moments_of_clusters(artificial, components, int(rng.integers(1 << 31)))
+            precisions = np.diagonal(precisions, axis1=1, axis2=2) if diagonal else precisions
+            guess.set_params(weights_init=weights, means_init=means, precisions_init=precisions)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # candidates need not converge
-            guess.fit(points)
+            guess.fit(artificial.points)
         covariances = guess.covariances_
         guesses.append(
             (
@@ -162,20 +165,15 @@ def _initial_guesses(
     return Mixtures(weights / weights.sum(axis=1, keepdims=True) * tables.total, means, covariances)
 
 
-def _moments_of_clusters(
-    points: np.ndarray, cells: np.ndarray, components: int, diagonal: bool, seed: int
-) -> dict[str, np.ndarray]:
-    """Return the initial parameters of components that are clusters in cell coordinates."""
-    labels = KMeans(components, n_init=1, max_iter=20, random_state=seed).fit_predict(cells)
+def _moments_of_clusters(artificial: ArtificialPoints, components: int, seed: int) -> tuple[np.ndarray, ...]:
+    """Return weights, means and precisions of clusters of the points' positions in cells."""
+    points, positions = artificial
+    labels = KMeans(components, n_init=1, max_iter=20, random_state=seed).fit_predict(positions)
     d = points.shape[1]
-    weights, means, precisions = [], [], []
-    for k in range(components):
-        members = points[labels == k]
-        covariance = np.cov(members.T).reshape(d, d) if len(members) > d else np.cov(points.T).reshape(d, d)
-        covariance += MIN_VARIANCE * np.eye(d)
-        weights.append(len(members))
-        means.append(members.mean(axis=0))
-        precisions.append(1 / np.diag(covariance) if diagonal else np.linalg.inv(covariance))
-    return {"weights_init": np.array(weights) / sum(weights), "means_init": np.array(means), "precisions_init": np.array(precisions)}
-
-
+    members = [points[labels == k] for k in range(components)]
+    covariances = [
+        np.cov((cluster if len(cluster) > d else points).T).reshape(d, d) + MIN_VARIANCE * np.eye(d)
+        for cluster in members
+    ]
+    weights = np.array([len(cluster) for cluster in members]) / len(points)
+    return weights, np.array([cluster.mean(axis=0) for cluster in members]), np.linalg.inv(covariances)

@@ -4,11 +4,10 @@ Their cells are narrow where there are many units. First a table of each column 
 then a second one with cells refined there, and finally the tables of pairs.
 """
 
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import combinations
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,7 +16,7 @@ Marginals = tuple[tuple[int, ...], ...]
 _COLUMN_CELLS = 128  # cells of the one-column tables
 _MIN_SIDE, _MAX_CELLS = 8, 1 << 14  # minimum cells per side, and maximum cells in all tables
 _SIGNIFICANT = 4.0  # noise variances of a difference that are shrunk to 0
-_CELLS_PER_UNIT = 4.0  # cells have at least one unit per this many noise deviations
+_NOISE_TO_COUNT = 4.0  # noise deviation of a cell, relative to the mean count per cell, that is accepted
 _MAX_GROWTH = 0.5  # of a cell's width, per distance from a narrower cell
 _SPREAD = 0.05  # share of a cell's units that are taken to be in each of its neighbours
 MIN_VARIANCE = 1e-12  # of a component, in squared declared ranges
@@ -59,14 +58,14 @@ class MarginalTables:
     @property
     def side(self) -> int:
         """The number of cells along each column of a marginal."""
-        return self.edges.shape[1] - 1
+        return int(self.edges.shape[1]) - 1
 
     @cached_property
     def marginal_edges(self) -> np.ndarray:
         """The edges of each marginal, (marginals, r, side + 1); the outer cells contain all that lies beyond."""
         unbounded = self.edges.copy()
         unbounded[:, 0], unbounded[:, -1] = -np.inf, np.inf
-        return unbounded[np.array(self.marginals)]
+        return np.asarray(unbounded[np.array(self.marginals)])
 
     @cached_property
     def shifted_counts(self) -> np.ndarray:
@@ -166,24 +165,28 @@ def denoise(tables: MarginalTables, expected: np.ndarray) -> np.ndarray:
         shrunken = excess * np.maximum(1 - noise / np.maximum(excess**2, 1e-300), 0)
         difference = np.clip(proportional + shrunken, -estimate, estimate)
         estimate = np.stack([estimate + difference, estimate - difference], axis=-1).reshape(n_tables, -1) / 2
-    return estimate[:, np.argsort(order)]
+    return np.asarray(estimate[:, np.argsort(order)])
 
 
 def _nested_codes(side: int, r: int) -> np.ndarray:
     """Return a code for each cell, by which cells of nested blocks are neighbours: the interleaved bits of its indices."""
     indices = np.indices((side,) * r).reshape(r, -1)
-    bits = [((index >> bit) & 1) << (r * bit + axis) for axis, index in enumerate(indices) for bit in range(side.bit_length())]
+    bits = [
+        ((index >> bit) & 1) << (r * bit + axis)
+        for axis, index in enumerate(indices)
+        for bit in range(side.bit_length())
+    ]
     return np.asarray(reduce(np.add, bits))
 
 
 def cells_per_side(marginals: Marginals, total: float, sd: float) -> int:
-    """Return the number of cells per side for which the mean count per cell is at least the noise.
+    """Return the number of cells per side for which the mean count per cell is at least a fraction of the noise.
 
     >>> [cells_per_side(marginals_of_columns(d), total=1e5, sd=sd) for d, sd in ((2, 10), (10, 50))]
-    [64, 16]
+    [128, 16]
     """
     side, r = _MIN_SIDE, len(marginals[0])
-    while (2 * side) ** r * len(marginals) <= _MAX_CELLS and _CELLS_PER_UNIT * total >= sd * (2 * side) ** r:
+    while (2 * side) ** r * len(marginals) <= _MAX_CELLS and _NOISE_TO_COUNT * total >= sd * (2 * side) ** r:
         side *= 2
     return side
 

@@ -6,10 +6,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import chdtr, chdtrc, chdtri, gammaln  # chi-squared: P(below), P(above), and the inverse of that
 
-
 _MIN_UNCLIPPED_SHARE = 0.95  # minimum share of a component's points that are not clipped, if it is Gaussian
 _MAX_RADIUS = 30.0
-_NOISE_TO_SIZE = 0.05  # noise of a component's second moments that is accepted for a larger radius, relative to its size
+_NOISE_TO_SIZE = (
+    0.05  # noise of a component's second moments that is accepted for a larger radius, relative to its size
+)
 
 
 class ClipEffect(NamedTuple):

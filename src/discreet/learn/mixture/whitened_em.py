@@ -155,7 +155,13 @@ def _public_values(
     white = np.linalg.inv(factors)
     log_peaks = np.log(mixture.weights) + np.log(np.diagonal(white, axis1=1, axis2=2)).sum(axis=1)
     length = plan.high - plan.low
-    return log_peaks, plan.low + mixture.means * length, white / length, [clip.radius for clip in clips], [clip.block_weights for clip in clips]
+    return (
+        log_peaks,
+        plan.low + mixture.means * length,
+        white / length,
+        [clip.radius for clip in clips],
+        [clip.block_weights for clip in clips],
+    )
 
 
 def component_sums(rows: np.ndarray, public: PublicValues) -> np.ndarray:
