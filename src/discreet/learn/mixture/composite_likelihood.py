@@ -138,9 +138,7 @@ def expected_counts(tables: MarginalTables, mixtures: Mixtures) -> np.ndarray:
 def refine_mixtures(
     tables: MarginalTables, mixtures: Mixtures, prior: np.ndarray, steps: int
 ) -> tuple[Mixtures, np.ndarray]:
-    """Return the mixtures after `steps` ascent steps, and their objectives; `prior` has the prior modes of the
-    covariances.
-    """
+    """Return the mixtures after `steps` ascent steps, and their objectives; the covariances have the modes `prior`."""
     layout = parameter_layout(tables, mixtures.means.shape[1])
     damping = np.full(len(mixtures.sizes), 0.03)
     expected = _expected_tables(layout, mixtures)
@@ -166,7 +164,7 @@ def _where_better(better: np.ndarray, new: np.ndarray, old: np.ndarray) -> np.nd
 
 
 def _log_prior(covariances: np.ndarray, prior: np.ndarray) -> np.ndarray:
-    """Return the log-density of covariances under inverse Wishart distributions with modes `prior`, less its maximum."""
+    """Return the log-density of covariances under inverse Wishart priors with modes `prior`, less the maximum."""
     ratios = np.linalg.solve(covariances, prior)
     excess = np.trace(ratios, axis1=-2, axis2=-1) - np.linalg.slogdet(ratios)[1] - covariances.shape[-1]
     return np.asarray(-_PRIOR_DEGREES / 2 * excess.sum(axis=-1))

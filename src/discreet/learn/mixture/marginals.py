@@ -149,8 +149,8 @@ def refine_edges(tables: MarginalTables, side: int) -> np.ndarray:
 def denoise(tables: MarginalTables, expected: np.ndarray) -> np.ndarray:
     """Return nonnegative counts that differ from the expected ones, (V, cells), as far as the noise cannot explain it.
 
-    From the total downwards, a block of cells is divided in proportion to the expected counts of its halves. The rest of
-    the difference of their noisy counts is shrunk by the James-Stein method, and added.
+    From the total downwards, a block of cells is divided in proportion to the expected counts of its halves. What the
+    difference of their noisy counts exceeds this by is shrunk by the James-Stein method, and added.
     """
     order = np.argsort(_nested_codes(tables.side, len(tables.marginals[0])))
     n_tables, n_cells = tables.counts.shape
@@ -169,7 +169,7 @@ def denoise(tables: MarginalTables, expected: np.ndarray) -> np.ndarray:
 
 
 def _nested_codes(side: int, r: int) -> np.ndarray:
-    """Return a code for each cell, by which cells of nested blocks are neighbours: the interleaved bits of its indices."""
+    """Return the interleaved bits of each cell's indices; in this order, nested blocks of cells are contiguous."""
     indices = np.indices((side,) * r).reshape(r, -1)
     bits = [
         ((index >> bit) & 1) << (r * bit + axis)
@@ -197,7 +197,7 @@ def _tables_radius(session: NoisySession, n_tables: int) -> float:
 
 
 def marginal_cells(rows: np.ndarray, public: PublicValues) -> np.ndarray:
-    """Return the cell of each row in each marginal table, (n, marginals); values beyond the edges are in outer cells."""
+    """Return the cell of each row in each table, (n, marginals); values beyond the edges are in outer cells."""
     edges, marginals = public
     side = edges.shape[1] - 1
     cells = [np.searchsorted(inner, rows[:, j], side="right") for j, inner in enumerate(edges[:, 1:-1])]
