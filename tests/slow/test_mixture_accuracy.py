@@ -80,7 +80,7 @@ def test_mixtures_reach_their_accuracy_targets(d, rows, epsilon, median, worst):
     ids=["heavy tails", "bounds 100 times too wide", "too few components"],
 )
 def test_mixtures_are_accurate_where_the_data_or_the_bounds_do_not_fit(
-    draw, true_components, components, inside, bounds, worst
+    *, draw, true_components, components, inside, bounds, worst
 ):
     found = []
     for place in range(10):

@@ -11,14 +11,14 @@ _GIBBS_SWEEPS = 3
 _EFFECTIVE_COLUMNS = 2.5  # the other columns are not independent: together they are as informative as this many
 
 
-class ArtificialPoints(NamedTuple):
+class PlacedPoints(NamedTuple):
     """Points in the unit cube, (n, d), and their positions in cells, in which clusters of all scales look alike."""
 
     points: np.ndarray
     positions: np.ndarray
 
 
-def artificial_points(tables: MarginalTables, count: int, rng: np.random.Generator) -> ArtificialPoints:
+def artificial_points(tables: MarginalTables, count: int, rng: np.random.Generator) -> PlacedPoints:
     """Return points whose marginals follow the tables as far as these exceed the noise."""
     d = tables.n_columns
     masses = denoise(tables, np.ones_like(tables.counts)) + 1e-9
@@ -31,7 +31,7 @@ def artificial_points(tables: MarginalTables, count: int, rng: np.random.Generat
     positions = cells + rng.random((count, d))
     lines = zip(positions.T, tables.edges, strict=True)
     points = [np.interp(line, np.arange(tables.side + 1), edges) for line, edges in lines]
-    return ArtificialPoints(np.column_stack(points), positions)
+    return PlacedPoints(np.column_stack(points), positions)
 
 
 def _pair_tables(tables: MarginalTables, masses: np.ndarray) -> dict[tuple[int, int], np.ndarray]:

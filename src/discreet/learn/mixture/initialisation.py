@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from discreet.learn.mixture.artificial_points import ArtificialPoints, artificial_points
+from discreet.learn.mixture.artificial_points import PlacedPoints, artificial_points
 from discreet.learn.mixture.composite_likelihood import (
     Mixtures,
     expected_counts,
@@ -106,7 +106,7 @@ def _refined_best(tables: MarginalTables, mixtures: Mixtures, steps: int) -> _Ca
     return _Candidate(mixtures.select(np.array([best])), float(log_likelihoods[best]))
 
 
-def _with_relocated_components(mixture: Mixtures, artificial: ArtificialPoints, rng: np.random.Generator) -> Mixtures:
+def _with_relocated_components(mixture: Mixtures, artificial: PlacedPoints, rng: np.random.Generator) -> Mixtures:
     """Return copies of a mixture in each of which a component has moved to an artificial point and its neighbours."""
     points, positions = artificial
     copies = Mixtures(*(np.repeat(part, _CANDIDATES, axis=0) for part in mixture))
@@ -131,7 +131,7 @@ def _coarse_side(tables: MarginalTables) -> int:
 
 
 def _initial_guesses(
-    tables: MarginalTables, components: int, artificial: ArtificialPoints, rng: np.random.Generator
+    tables: MarginalTables, components: int, artificial: PlacedPoints, rng: np.random.Generator
 ) -> Mixtures:
     """Return ordinary mixtures fitted to artificial points, from clusters of the points or of their cells."""
     diagonal = parameter_layout(tables, components).diagonal
@@ -165,7 +165,7 @@ def _initial_guesses(
     return Mixtures(weights / weights.sum(axis=1, keepdims=True) * tables.total, means, covariances)
 
 
-def _moments_of_clusters(artificial: ArtificialPoints, components: int, seed: int) -> tuple[np.ndarray, ...]:
+def _moments_of_clusters(artificial: PlacedPoints, components: int, seed: int) -> tuple[np.ndarray, ...]:
     """Return weights, means and precisions of clusters of the points' positions in cells."""
     points, positions = artificial
     labels = KMeans(components, n_init=1, max_iter=20, random_state=seed).fit_predict(positions)
