@@ -11,6 +11,8 @@ from discreet.kernel.model_release import check_row_wise
 from discreet.learn.fit_cost import cost_of
 from discreet.learn.fit_session import FitSource, open_session
 from discreet.learn.mixture import whitened_em
+from discreet.learn.mixture.artificial_points import artificial_points
+from discreet.learn.mixture.cell_moments import cell_moments
 from discreet.learn.mixture.composite_likelihood import (
     Mixtures,
     mixtures_log_likelihood,
@@ -18,16 +20,18 @@ from discreet.learn.mixture.composite_likelihood import (
     refine_mixtures,
 )
 from discreet.learn.mixture.density import log_densities
-from discreet.learn.mixture.initialisation import artificial_points, best_initial_mixture
+from discreet.learn.mixture.initialisation import best_initial_mixture
 from discreet.learn.mixture.marginals import (
     MarginalTables,
     cells_per_side,
-    column_cells,
+    denoise,
     marginal_cells,
     marginals_of_columns,
+    refine_edges,
 )
 from discreet.learn.mixture.shrinkage import (
-    clip_at_quantile,
+    clip_at,
+    clip_for_noise,
     component_moments,
     floor_eigenvalues,
     grow_covariances,
@@ -109,7 +113,7 @@ def _is_valid(mixture, components):
 
 
 def _public(components, d, rng, *, in_l2):
-    clip = clip_at_quantile(0.95, d, in_l2=in_l2)
+    clip = clip_for_noise(1.0, 1.0, d, in_l2=in_l2)
     white = np.array(
         [np.linalg.inv(np.linalg.cholesky(np.cov(rng.normal(size=(d, 3 * d))).reshape(d, d) + np.eye(d)))] * components
     )
@@ -117,8 +121,8 @@ def _public(components, d, rng, *, in_l2):
         np.log(rng.dirichlet(np.ones(components))),
         rng.uniform(-5, 5, (components, d)),
         white,
-        clip.radius,
-        clip.block_weights,
+        [clip.radius] * components,
+        [clip.block_weights] * components,
     )
 
 
@@ -141,15 +145,16 @@ def test_rules_depend_on_one_row_at_a_time(d):
     rng = np.random.default_rng(2)
     low, high = np.full(d, -10.0), np.full(d, 10.0)
     check_row_wise(whitened_em.component_sums, _public(4, d, rng, in_l2=True), low, high)
-    check_row_wise(column_cells, (low, high - low, 16), low, high)
-    check_row_wise(marginal_cells, (low / 2, high, 16, marginals_of_columns(d)), low, high)
+    edges = np.sort(rng.uniform(-10, 10, (d, 17)))
+    check_row_wise(marginal_cells, (edges, tuple((column,) for column in range(d))), low, high)
+    check_row_wise(marginal_cells, (edges, marginals_of_columns(d)), low, high)
 
 
-def test_a_rows_cells_are_where_the_row_is_and_nowhere_outside_of_the_window():
+def test_a_rows_cells_are_where_the_row_is_and_values_beyond_the_edges_are_in_the_outer_cells():
     rows = np.asfortranarray([[0.1, 0.9, 0.5], [0.1, 1.5, 0.5], [-0.1, 0.5, 0.5]])
-    found = marginal_cells(rows, (np.zeros(3), np.ones(3), 10, marginals_of_columns(3)))
-    assert found.tolist() == [[19, 15, 95], [-1, 15, -1], [-1, -1, 55]]
-    assert column_cells(rows, (np.zeros(3), np.ones(3), 10))[1].tolist() == [1, 9, 5]
+    edges = np.tile(np.linspace(0, 1, 11), (3, 1))
+    assert marginal_cells(rows, (edges, marginals_of_columns(3))).tolist() == [[19, 15, 95], [19, 15, 95], [5, 5, 55]]
+    assert marginal_cells(rows, (edges, ((1,),))).tolist() == [[9], [9], [5]]
 
 
 def test_every_column_is_in_a_view_and_large_tables_are_not_made():
@@ -162,8 +167,8 @@ def test_every_column_is_in_a_view_and_large_tables_are_not_made():
 
 def test_a_clipped_standard_gaussian_means_no_change():
     d, rng = 3, np.random.default_rng(3)
-    clip = clip_at_quantile(0.9, d, in_l2=True)
-    public = np.zeros(1), np.zeros((1, d)), np.eye(d)[None], clip.radius, clip.block_weights
+    clip = clip_at(2.5, d, in_l2=True)
+    public = np.zeros(1), np.zeros((1, d)), np.eye(d)[None], [clip.radius], [clip.block_weights]
     sums = whitened_em.component_sums(rng.normal(size=(400_000, d)), public).sum(axis=0)
     seen = component_moments(sums, d, clip)
     shift, growth = shrunken_update(seen, 0.0, clip)
@@ -174,8 +179,8 @@ def test_a_clipped_standard_gaussian_means_no_change():
 
 def test_a_small_change_is_read_in_its_full_size():
     d, rng = 2, np.random.default_rng(4)
-    clip = clip_at_quantile(0.95, d, in_l2=True)
-    public = np.zeros(1), np.zeros((1, d)), np.eye(d)[None], clip.radius, clip.block_weights
+    clip = clip_at(2.45, d, in_l2=True)
+    public = np.zeros(1), np.zeros((1, d)), np.eye(d)[None], [clip.radius], [clip.block_weights]
     shape = np.array([[0.06, 0.04], [0.04, -0.02]])
     points = rng.normal(size=(1_000_000, d)) @ np.linalg.cholesky(np.eye(d) + shape).T + [0.05, -0.1]
     sums = whitened_em.component_sums(np.asfortranarray(points), public).sum(axis=0)
@@ -201,14 +206,60 @@ def test_covariances_stay_positive_definite_whatever_the_noise():
 def _tables(points, sd, rng, side=16):
     d = points.shape[1]
     views = marginals_of_columns(d)
-    cells = marginal_cells(np.asfortranarray(points), (np.full(d, -0.5), np.ones(d), side, views))
+    edges = np.tile(np.linspace(0, 1, side + 1), (d, 1))
+    cells = marginal_cells(np.asfortranarray(points), (edges, views))
     size = side ** len(views[0])
     counts = np.array([np.bincount(line[line >= 0], minlength=size) for line in cells.T], float)
-    return MarginalTables(counts + rng.normal(0, sd, counts.shape), sd, side, views, d)
+    return MarginalTables(counts + rng.normal(0, sd, counts.shape), sd, edges, views)
 
 
 def _small(count, d, rng):
-    return _drawn(rng, count, [0.4, 0.6], [[-0.2] * d, [0.2] * d], [0.06, 0.08])
+    return _drawn(rng, count, [0.4, 0.6], [[0.3] * d, [0.7] * d], [0.06, 0.08])
+
+
+def test_cells_become_narrow_where_the_units_are_whatever_the_range():
+    rng = np.random.default_rng(20)
+    points = 0.5 + 1e-3 * rng.normal(size=(20_000, 1))
+    tables = _tables(points, 3.0, rng, side=128)
+    edges = refine_edges(tables, 128)
+    assert edges[0, 0] == 0
+    assert edges[0, -1] == 1
+    assert (np.diff(edges[0]) > 0).all()
+    assert ((edges[0] > 0.49) & (edges[0] < 0.51)).sum() > 64
+
+
+def test_denoised_counts_show_what_is_expected_where_there_is_only_noise():
+    rng = np.random.default_rng(21)
+    tables = _tables(_small(50_000, 2, rng), 0.0, rng)
+    noisy = replace(tables, counts=tables.counts + rng.normal(0, 20.0, tables.counts.shape), sd=20.0)
+    known, unknown = denoise(noisy, tables.counts), denoise(noisy, np.ones_like(tables.counts))
+    assert min(known.min(), unknown.min()) >= 0
+    errors = [np.abs(each - tables.counts).sum() for each in (known, unknown, noisy.counts)]
+    assert errors[0] < errors[1] < errors[2]
+
+
+@pytest.mark.parametrize("turn", [0.0, 0.7])
+def test_moments_in_cells_agree_with_sampled_points(turn):
+    rng = np.random.default_rng(22)
+    covariance = np.array([[1.0, turn], [turn, 1.2]])
+    edges = np.array([[-np.inf, -1, -0.5, 0, 0.5, 1, np.inf], [-np.inf, -1, -0.5, 0, 0.3, 1, np.inf]])
+    masses, deviations, covariances = (
+        part[0, 0] for part in cell_moments(edges[None], np.zeros((1, 1, 2)), covariance[None, None])
+    )
+    points = rng.multivariate_normal([0, 0], covariance, 200_000)
+    cells = marginal_cells(np.asfortranarray(points), (edges, ((0, 1),)))[:, 0]
+    assert math.isclose(masses.sum(), 1)
+    for cell in np.flatnonzero(masses > 0.02):
+        inside = points[cells == cell]
+        assert math.isclose(len(inside) / len(points), masses[cell], abs_tol=0.003)
+        assert np.allclose(inside.mean(axis=0), deviations[:, cell], atol=0.06)
+        assert np.allclose(np.cov(inside.T), covariances[..., cell], atol=0.08)
+
+
+def test_a_component_is_clipped_less_where_noise_is_weak():
+    strong, weak, none = (clip_for_noise(10_000, sd, 2, in_l2=True).radius for sd in (1e3, 10, 1e-3))
+    assert math.isclose(strong, 2.448, abs_tol=1e-3)
+    assert strong < weak < none == 30
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])
@@ -216,13 +267,13 @@ def test_likelihood_ascent_reaches_the_true_mixture(d):
     rng = np.random.default_rng(7)
     tables = _tables(_small(50_000, d, rng), 5.0, rng)
     away = Mixtures(
-        np.full((1, 2), 25_000.0), np.array([[[-0.3] * d, [0.3] * d]]), np.tile(0.01 * np.eye(d), (1, 2, 1, 1))
+        np.full((1, 2), 25_000.0), np.array([[[0.2] * d, [0.8] * d]]), np.tile(0.01 * np.eye(d), (1, 2, 1, 1))
     )
-    found, height = refine_mixtures(tables, away, 0.005 * np.eye(d), 20)
+    found, height = refine_mixtures(tables, away, np.full((1, 2, 1, 1), 0.005) * np.eye(d), 20)
     assert height[0] > mixtures_log_likelihood(tables, away)[0]
-    assert np.allclose(found.means[0], [[-0.2] * d, [0.2] * d], atol=0.01)
+    assert np.allclose(found.means[0], [[0.3] * d, [0.7] * d], atol=0.01)
     assert np.allclose(found.sizes[0], [20_000, 30_000], rtol=0.05)
-    assert np.allclose(found.covariances[0, 0], (0.06**2 + tables.cell_variance) * np.eye(d), atol=6e-4)
+    assert np.allclose(found.covariances[0, 0], 0.06**2 * np.eye(d), atol=4e-4)
 
 
 @pytest.mark.long
@@ -238,8 +289,8 @@ def test_a_start_with_very_many_numbers_has_diagonal_covariances():
 def test_artificial_points_have_the_tables_pairs():
     rng = np.random.default_rng(9)
     tables = _tables(_small(50_000, 3, rng), 5.0, rng)
-    points = artificial_points(tables, 4000, rng)
-    both = (points > 0).sum(axis=1)
+    points = artificial_points(tables, 4000, rng).points
+    both = (points > 0.5).sum(axis=1)
     assert np.isin(both, [0, 3]).mean() > 0.9
     assert abs((both == 3).mean() - 0.6) < 0.15
 
@@ -324,7 +375,7 @@ def test_a_units_rows_count_as_one():
 def test_a_plan_is_known_before_any_data():
     plan = whitened_em.plan([3, 1, 3], np.zeros(2), np.ones(2), n_iter=4)
     assert plan.candidates == (1, 3)
-    assert plan.shares == (5, 35, 15, 15, 15, 15)
+    assert plan.shares == (4, 4, 32, 15, 15, 15, 15)
     assert sum(whitened_em.plan(2, np.zeros(2), np.ones(2), n_iter=7).shares) == 100
 
 

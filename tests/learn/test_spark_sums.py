@@ -28,7 +28,7 @@ from discreet.kernel.model_release import Combine, PartialSum
 from discreet.kernel.reservation import CLIP_RADIUS, reserve
 from discreet.learn import Recommender, StandardScaler
 from discreet.learn.fit_session import _cell_entries
-from discreet.learn.mixture.marginals import column_cells
+from discreet.learn.mixture.marginals import marginal_cells
 from discreet.ledger_sqlite import memory_ledger
 from discreet.policy import Policy
 from tests.learn.spark_tables import ENDS, MODELS, TARGETS, Here, There, crowd, learned, seeded
@@ -78,12 +78,17 @@ def test_other_rows_give_another_model(spark, monkeypatch):
 
 
 LOW, HIGH = np.array([ENDS["x"], ENDS["y"]]).T
-PUBLIC, LAPLACE = (LOW, HIGH - LOW), Laplace(CLIP_RADIUS)
+LAPLACE = Laplace(CLIP_RADIUS)
 
 
 def spread_out(rows, public):
     x, y = rows[:, 0], rows[:, 1]
     return np.array([x, y, x * y, np.exp(x / 9), np.ones(len(rows))]).T
+
+
+def equal_cells(side):
+    """The edges of tables of single columns, and these columns."""
+    return np.linspace(LOW, HIGH, side + 1, axis=1), ((0,), (1,))
 
 
 def entries(rows, public):
@@ -100,8 +105,8 @@ class Seen(dict):
         vector = {"size": 5, "radius": 20}
         self.note("mean", spread_out, **vector, noise=Gaussian(CLIP_RADIUS))
         self.note("sum", spread_out, **vector, noise=Laplace(CLIP_RADIUS), combine=Combine.SUM)
-        self.note("histograms", _cell_entries, (column_cells, 2, *PUBLIC, 16), size=2 * 16, radius=2)
-        self.note("long", _cell_entries, (column_cells, 2, *PUBLIC, 1 << 14), size=2 << 14, radius=2)
+        self.note("histograms", _cell_entries, (marginal_cells, 2, *equal_cells(16)), size=2 * 16, radius=2)
+        self.note("long", _cell_entries, (marginal_cells, 2, *equal_cells(1 << 14)), size=2 << 14, radius=2)
         self.note("sparse", entries, size=70, radius=2, noise=Gaussian(CLIP_RADIUS), combine=Combine.SUM)
 
     def note(self, name, rule, public=(), *, noise=LAPLACE, **settings):

@@ -34,6 +34,21 @@ def sample(truth, rows, seed):
     return means[label] + np.einsum("nij,nj->ni", factors[label], rng.standard_normal((rows, means.shape[1])))
 
 
+def heavy_tailed(truth, rows, seed):
+    """Points of Student's t-distributions with 2.5 degrees of freedom."""
+    rng = np.random.default_rng(seed)
+    weights, means, covariances = truth
+    label = rng.choice(len(weights), rows, p=weights)
+    spread = rng.standard_normal((rows, means.shape[1])) / np.sqrt(rng.chisquare(2.5, (rows, 1)) / 2.5)
+    return means[label] + np.einsum("nij,nj->ni", np.linalg.cholesky(covariances)[label], spread)
+
+
+def non_private(points, components):
+    """The most likely of ten mixtures of scikit-learn."""
+    fits = [ExactMixture(components, random_state=seed).fit(points) for seed in range(10)]
+    return max(fits, key=lambda fit: fit.score(points))
+
+
 def gap(seed, d, rows, epsilon):
     truth = mixture(seed, d)
     learn, judge = sample(truth, rows, seed + 1), np.clip(sample(truth, 20_000, seed + 2), -10, 10)
@@ -57,6 +72,44 @@ def test_mixtures_reach_their_accuracy_targets(d, rows, epsilon, median, worst):
     print(f"\nd {d}, N {rows}, epsilon {epsilon}: median {np.median(found):.4f}, worst {max(found):.4f}")
     assert np.median(found) <= median
     assert worst is None or max(found) <= worst
+
+
+@pytest.mark.parametrize(
+    ("draw", "true_components", "components", "inside", "bounds", "worst"),
+    [(heavy_tailed, 5, 5, 20, 20, 0.3), (sample, 5, 5, 10, 1000, 0.1), (sample, 8, 3, 10, 10, 0.15)],
+    ids=["heavy tails", "bounds 100 times too wide", "too few components"],
+)
+def test_mixtures_are_accurate_where_the_data_or_the_bounds_do_not_fit(
+    *, draw, true_components, components, inside, bounds, worst
+):
+    found = []
+    for place in range(10):
+        truth = mixture(7300 + 10 * place, 2, true_components)
+        learn, judge = (np.clip(draw(truth, 20_000, 7300 + 10 * place + step), -inside, inside) for step in (1, 2))
+        model = GaussianMixture(components, epsilon=1, delta=1e-6, bounds=(-bounds, bounds)).fit(learn)
+        found.append(non_private(learn, components).score(judge) - model.score(judge))
+    print(f"\nmedian {np.median(found):.4f}, worst {max(found):.4f}")
+    assert np.median(found) <= 0.1
+    assert max(found) <= worst
+
+
+@pytest.mark.parametrize("name", ["gowalla_nyc_checkins", "gowalla_world_1k_users_checkins"])
+def test_more_budget_fits_other_peoples_check_ins_better(name):
+    path = DATA / f"{name}.parquet"
+    if not path.exists():
+        pytest.skip(f"needs {path.name} in DISCREET_DATA")
+    table = pq.read_table(path)
+    user, points = table["user"].to_numpy(), np.column_stack([table["lat"].to_numpy(), table["lon"].to_numpy()])
+    gaps = {0.1: [], 1: [], 1000: []}
+    for fold in range(5):
+        people = np.random.default_rng(7500 + fold).permutation(np.unique(user))
+        judged = np.isin(user, people[: len(people) // 5])
+        best = non_private(points[~judged], 5).score(points[judged])
+        for epsilon, found in gaps.items():
+            model = GaussianMixture(5, epsilon=epsilon, delta=1e-4, bounds=([-90, -180], [90, 180]))
+            found.append(best - model.fit(points[~judged], unit=user[~judged]).score(points[judged]))
+    print(f"\n{name}: " + ", ".join(f"epsilon {each} median {np.median(gaps[each]):.3f}" for each in gaps))
+    assert np.median(gaps[0.1]) > np.median(gaps[1]) > np.median(gaps[1000])
 
 
 def test_life_science_in_ten_folds():

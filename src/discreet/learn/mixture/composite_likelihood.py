@@ -1,7 +1,8 @@
 """Mixtures fitted to noisy marginal tables by a composite likelihood that accounts for the noise.
 
-A cell with m expected units has the noisy count m + noise, of variance m + sd². The squared residuals over this
-variance are minimised by the Levenberg-Marquardt method, for several mixtures at once. This is post-processing of
+A cell with m expected units has a noisy count of mean m and variance m + sd², like a Poisson variable of mean m + sd²
+from which sd² is subtracted. The likelihood of such variables is maximised by the Levenberg-Marquardt method, for
+several mixtures at once. This is post-processing of
 released tables. Steps are taken in each component's whitened units; so covariances stay positive definite, and the
 damping has the same meaning for components of any size and shape.
 """
@@ -12,16 +13,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.learn.mixture.marginals import MarginalTables
+from discreet.learn.mixture.cell_moments import cell_moments
+from discreet.learn.mixture.marginals import MIN_VARIANCE, MarginalTables
 from discreet.learn.mixture.shrinkage import floor_eigenvalues, grow_covariances, transpose_matrices
 
 _MAX_PARAMETERS = 600  # with more, the initial covariances are diagonal
+_MIN_EXPECTED = 1e-200  # units per cell
 _PRIOR_DEGREES = 30.0  # degrees of freedom of the prior on each covariance, in units
-_MAX_ABS_MEAN = 0.7  # means are clamped to ± this; the window is ±0.5
 
 
 class Mixtures(NamedTuple):
-    """R mixtures: (R, K) sizes in units, (R, K, d) means, (R, K, d, d) covariances including the cell variance."""
+    """R mixtures: (R, K) sizes in units, (R, K, d) means, (R, K, d, d) covariances."""
 
     sizes: np.ndarray
     means: np.ndarray
@@ -90,49 +92,60 @@ def parameter_layout(tables: MarginalTables, n_components: int) -> ParameterLayo
 
 
 class _ExpectedTables(NamedTuple):
-    """Expected tables of mixtures: (R, V, K, cells) expected units, A·(x - mean), and the precisions A."""
+    """Expected tables of mixtures, (R, V, K, cells), and the mean score of the units in a cell for each parameter."""
 
     expected: np.ndarray
-    weighted_residuals: np.ndarray  # (R, V, K, r, cells)
-    precisions: np.ndarray  # (R, V, K, r, r)
+    residuals: np.ndarray  # (R, V, K, r, cells): precision · deviation, the score of the mean
+    curvatures: np.ndarray  # (R, V, K, entries, cells): the score of the covariance
 
 
-def _expected_tables(tables: MarginalTables, mixtures: Mixtures) -> _ExpectedTables:
+def _expected_tables(layout: ParameterLayout, mixtures: Mixtures) -> _ExpectedTables:
+    tables = layout.tables
     marginals = np.array(tables.marginals)
     means = mixtures.means[..., marginals].swapaxes(1, 2)  # (R, V, K, r)
     covariances = mixtures.covariances[..., marginals[:, :, np.newaxis], marginals[:, np.newaxis, :]].swapaxes(1, 2)
     precisions = np.linalg.inv(covariances)
-    deviations = tables.cell_centres - means[..., np.newaxis]
-    weighted_residuals = precisions @ deviations
-    log_peaks = (
-        np.log(mixtures.sizes)[:, np.newaxis] + np.linalg.slogdet(precisions / (2 * np.pi * tables.side**2))[1] / 2
-    )
-    expected = np.exp(log_peaks[..., np.newaxis] - (weighted_residuals * deviations).sum(axis=-2) / 2)
-    return _ExpectedTables(expected, weighted_residuals, precisions)
+    moments = cell_moments(tables.marginal_edges, means, covariances)
+    residuals = precisions @ moments.deviations
+    whitened = np.einsum("...ia,...abc,...bj->...ijc", precisions, moments.covariances, precisions, optimize=True)
+    curvatures = []
+    for i, j in layout.marginal_entries:
+        both = residuals[..., i, :] * residuals[..., j, :] + whitened[..., i, j, :] - precisions[..., i, j, np.newaxis]
+        curvatures.append(both / 2 if i == j else both)
+    sizes = mixtures.sizes[:, np.newaxis, :, np.newaxis]
+    return _ExpectedTables(sizes * moments.masses, residuals, np.stack(curvatures, axis=-2))
 
 
 def tables_log_likelihood(tables: MarginalTables, expected: np.ndarray) -> np.ndarray:
     """Return the log-likelihood of the noisy counts given expected units (…, V, cells), up to a constant."""
-    variance = tables.sd**2 + expected
-    return np.asarray(-((tables.counts - expected) ** 2 / variance + np.log(variance)).sum(axis=(-1, -2)) / 2)
+    variance = tables.sd**2
+    return np.asarray(
+        (tables.shifted_counts * np.log(expected + variance + _MIN_EXPECTED) - expected).sum(axis=(-1, -2))
+    )
 
 
 def mixtures_log_likelihood(tables: MarginalTables, mixtures: Mixtures) -> np.ndarray:
     """Return the log-likelihood of each mixture, without the prior."""
-    return tables_log_likelihood(tables, _expected_tables(tables, mixtures).expected.sum(axis=-2))
+    return tables_log_likelihood(tables, expected_counts(tables, mixtures))
+
+
+def expected_counts(tables: MarginalTables, mixtures: Mixtures) -> np.ndarray:
+    """Return the expected tables of each mixture: (R, V, cells)."""
+    layout = parameter_layout(tables, mixtures.means.shape[1])
+    return np.asarray(_expected_tables(layout, mixtures).expected.sum(axis=-2))
 
 
 def refine_mixtures(
     tables: MarginalTables, mixtures: Mixtures, prior: np.ndarray, steps: int
 ) -> tuple[Mixtures, np.ndarray]:
-    """Return the mixtures after `steps` ascent steps, and their objectives; `prior` is the prior covariance."""
+    """Return the mixtures after `steps` ascent steps, and their objectives; the covariances have the modes `prior`."""
     layout = parameter_layout(tables, mixtures.means.shape[1])
     damping = np.full(len(mixtures.sizes), 0.03)
-    expected = _expected_tables(tables, mixtures)
+    expected = _expected_tables(layout, mixtures)
     objective = tables_log_likelihood(tables, expected.expected.sum(axis=-2)) + _log_prior(mixtures.covariances, prior)
     for _ in range(steps):
         trial = _damped_step(layout, mixtures, expected, prior, damping)
-        trial_expected = _expected_tables(tables, trial)
+        trial_expected = _expected_tables(layout, trial)
         trial_objective = tables_log_likelihood(tables, trial_expected.expected.sum(axis=-2)) + _log_prior(
             trial.covariances, prior
         )
@@ -151,9 +164,10 @@ def _where_better(better: np.ndarray, new: np.ndarray, old: np.ndarray) -> np.nd
 
 
 def _log_prior(covariances: np.ndarray, prior: np.ndarray) -> np.ndarray:
-    """Return the log-density of covariances under an inverse Wishart distribution with mode `prior`."""
-    traces = np.trace(np.linalg.solve(covariances, np.broadcast_to(prior, covariances.shape)), axis1=-2, axis2=-1)
-    return np.asarray(-_PRIOR_DEGREES / 2 * (np.linalg.slogdet(covariances)[1] + traces).sum(axis=-1))
+    """Return the log-density of covariances under inverse Wishart priors with modes `prior`, less the maximum."""
+    ratios = np.linalg.solve(covariances, prior)
+    excess = np.trace(ratios, axis1=-2, axis2=-1) - np.linalg.slogdet(ratios)[1] - covariances.shape[-1]
+    return np.asarray(-_PRIOR_DEGREES / 2 * excess.sum(axis=-1))
 
 
 def _damped_step(
@@ -183,17 +197,14 @@ def _damped_step(
 
 def _normal_equations(layout: ParameterLayout, expected_tables: _ExpectedTables) -> tuple[np.ndarray, np.ndarray]:
     """Return JᵀWJ and JᵀW(counts - expected), with J the Jacobian of the cells by the parameters."""
-    tables, (expected, weighted_residuals, precisions) = layout.tables, expected_tables
-    derivatives = [np.ones_like(expected), *np.moveaxis(weighted_residuals, -2, 0)]
-    for i, j in layout.marginal_entries:
-        both = weighted_residuals[..., i, :] * weighted_residuals[..., j, :] - precisions[..., i, j, np.newaxis]
-        derivatives.append(both / 2 if i == j else both)
-    jacobian = np.stack(derivatives, axis=-2) * expected[..., np.newaxis, :]
+    tables, (expected, residuals, curvatures) = layout.tables, expected_tables
+    jacobian = np.concatenate([np.ones_like(expected)[..., np.newaxis, :], residuals, curvatures], axis=-2)
+    jacobian *= expected[..., np.newaxis, :]
     jacobian = jacobian.reshape(*expected.shape[:2], -1, expected.shape[-1])
     total_expected = expected.sum(axis=-2)
-    weights = 1 / (tables.sd**2 + total_expected)
+    weights = 1 / (tables.sd**2 + total_expected + _MIN_EXPECTED)
     squares = (jacobian * weights[:, :, np.newaxis]) @ transpose_matrices(jacobian)
-    gradients = (jacobian @ (weights * (tables.counts - total_expected))[..., np.newaxis])[..., 0]
+    gradients = (jacobian @ (weights * tables.shifted_counts - 1)[..., np.newaxis])[..., 0]
     size = layout.n_components * layout.n_parameters
     curvature, gradient = np.zeros((len(expected), size, size)), np.zeros((len(expected), size))
     for marginal, positions in enumerate(layout.parameter_positions):
@@ -220,8 +231,8 @@ def _apply_change(layout: ParameterLayout, mixtures: Mixtures, factors: np.ndarr
     sizes = np.maximum(mixtures.sizes * np.exp(np.clip(change[..., 0], -1, 1)), 1e-3)
     shift = change[..., 1 : 1 + d]
     shift = shift / np.maximum(np.linalg.norm(shift, axis=-1, keepdims=True), 1)
-    means = np.clip(mixtures.means + (factors @ shift[..., np.newaxis])[..., 0], -_MAX_ABS_MEAN, _MAX_ABS_MEAN)
+    means = np.clip(mixtures.means + (factors @ shift[..., np.newaxis])[..., 0], 0, 1)
     growth = np.zeros(mixtures.covariances.shape)
     growth[..., i, j] = growth[..., j, i] = np.where(i == j, 1.0, np.sqrt(0.5)) * np.clip(change[..., 1 + d :], -4, 4)
-    covariances = floor_eigenvalues(grow_covariances(factors, growth), 1.05 * layout.tables.cell_variance)
+    covariances = floor_eigenvalues(grow_covariances(factors, growth), MIN_VARIANCE)
     return Mixtures(sizes, means, covariances)

@@ -1,40 +1,45 @@
 """Initial mixtures: several candidates from released tables, of which the best is kept. This is post-processing.
 
 Artificial points are sampled whose pairs of columns follow the noisy tables; ordinary mixtures fitted to these points
-are the candidates; the composite likelihood of the tables refines and ranks them.
+are the candidates; the composite likelihood of the tables refines and ranks them. Then components of the best one are
+moved elsewhere, as long as that is better. In the end the mixture is fitted to the counts that it expects, corrected
+where the tables differ significantly: a few units far from all components cost much likelihood, but hide in the noise.
 """
 
 import math
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from discreet.learn.mixture.artificial_points import PlacedPoints, artificial_points
 from discreet.learn.mixture.composite_likelihood import (
     Mixtures,
+    expected_counts,
     mixtures_log_likelihood,
     parameter_layout,
     refine_mixtures,
 )
-from discreet.learn.mixture.marginals import MarginalTables
-from discreet.learn.mixture.shrinkage import floor_eigenvalues
+from discreet.learn.mixture.marginals import MIN_VARIANCE, MarginalTables, denoise
 
-_GUESSES, _SURVIVORS = 6, 2  # candidates, and how many of them are refined further
-_FIRST_STEPS, _SURVIVOR_STEPS, _FINE_STEPS = 6, 12, 8  # steps of all candidates, of the survivors, and with finer cells
+_GUESSES = 6  # candidates to begin with
+_RELOCATIONS, _CANDIDATES = 4, 8  # times that the best candidate is varied, and its variants
+_NEIGHBOUR_SHARES = (0.02, 0.05, 0.15)  # of the artificial points, from which a relocated component begins
+_CORRECTIONS, _CORRECTION_STEPS = 2, 6  # fits to corrected counts, and their steps
+_FIRST_STEPS, _FINE_STEPS = 6, 10  # steps of all candidates; of the best one, also with finer cells
 _MIN_ARTIFICIAL_POINTS = 1000
-_GIBBS_SWEEPS = 3
-_EFFECTIVE_COLUMNS = 2.5  # the other columns are not independent: together they are as informative as this many
-_MIN_CELL_VARIANCES = 0.3  # minimum variance of a component, in cell variances
 _CHANCE_GAIN = 0.3  # log-likelihood that a parameter gains by chance; the prior keeps it below 1/2
 _COARSE_CELLS = 4096  # approximate number of cells in all tables for the candidates
 
 
 class InitialMixture(NamedTuple):
-    """A mixture in window units, less the cell variance, and its penalised log-likelihood."""
+    """A mixture in the unit cube, and its penalised log-likelihood."""
 
     weights: np.ndarray
     means: np.ndarray
@@ -70,26 +75,51 @@ def _evidence(tables: MarginalTables, mixture: Mixtures) -> float:
 def _initial_mixture(tables: MarginalTables, components: int) -> InitialMixture:
     rng = np.random.default_rng(list(tables.counts.tobytes()[:4096]))  # deterministic, given the tables
     coarse = tables.coarsen(_coarse_side(tables))
-    mixtures = _initial_guesses(coarse, components, rng)
-    prior = np.diag(np.einsum("rkii,rk->i", mixtures.covariances, mixtures.sizes) / mixtures.sizes.sum())
-    mixtures, log_likelihoods = refine_mixtures(coarse, mixtures, prior, _FIRST_STEPS)
-    mixtures, log_likelihoods = refine_mixtures(
-        coarse, mixtures.select(np.argsort(-log_likelihoods)[:_SURVIVORS]), prior, _SURVIVOR_STEPS
-    )
+    artificial = artificial_points(coarse, max(_MIN_ARTIFICIAL_POINTS, 20 * components), rng)
+    best = _refined_best(coarse, _initial_guesses(coarse, components, artificial, rng), _FIRST_STEPS)
+    diagonal = parameter_layout(tables, components).diagonal
+    for _ in range(0 if diagonal else min(_RELOCATIONS, components - 1)):
+        trial = _refined_best(coarse, _with_relocated_components(best.mixture, artificial, rng), _FIRST_STEPS)
+        best = max(best, trial, key=lambda candidate: candidate.log_likelihood)
+    best = _refined_best(coarse, best.mixture, _FINE_STEPS)
     if coarse is not tables:
-        sharper = floor_eigenvalues(
-            mixtures.covariances - (coarse.cell_variance - tables.cell_variance) * np.eye(tables.n_columns),
-            1.5 * tables.cell_variance,
-        )
-        mixtures, log_likelihoods = refine_mixtures(tables, mixtures._replace(covariances=sharper), prior, _FINE_STEPS)
+        best = _refined_best(tables, best.mixture, _FINE_STEPS)
+    for _ in range(_CORRECTIONS):
+        (expected,) = expected_counts(tables, best.mixture)
+        denoised = replace(tables, counts=denoise(tables, expected), sd=0.0)
+        best = _refined_best(denoised, best.mixture, _CORRECTION_STEPS)
+    (sizes,), (means,), (covariances,) = best.mixture
+    return InitialMixture(sizes / sizes.sum(), means, covariances, _evidence(tables, best.mixture))
+
+
+class _Candidate(NamedTuple):
+    """A single refined mixture and its penalised log-likelihood."""
+
+    mixture: Mixtures
+    log_likelihood: float
+
+
+def _refined_best(tables: MarginalTables, mixtures: Mixtures, steps: int) -> _Candidate:
+    """Return the best of several mixtures after so many steps; their covariances are the prior ones."""
+    mixtures, log_likelihoods = refine_mixtures(tables, mixtures, mixtures.covariances, steps)
     best = int(np.argmax(log_likelihoods))
-    sizes, means, blurred = mixtures.select(np.array([best]))
-    covariances = floor_eigenvalues(
-        blurred[0] - tables.cell_variance * np.eye(tables.n_columns), _MIN_CELL_VARIANCES * tables.cell_variance
-    )
-    return InitialMixture(
-        sizes[0] / sizes.sum(), means[0], covariances, _evidence(tables, Mixtures(sizes, means, blurred))
-    )
+    return _Candidate(mixtures.select(np.array([best])), float(log_likelihoods[best]))
+
+
+def _with_relocated_components(mixture: Mixtures, artificial: PlacedPoints, rng: np.random.Generator) -> Mixtures:
+    """Return copies of a mixture in each of which a component has moved to an artificial point and its neighbours."""
+    points, positions = artificial
+    copies = Mixtures(*(np.repeat(part, _CANDIDATES, axis=0) for part in mixture))
+    components, d = mixture.means.shape[1:]
+    for sizes, means, covariances in zip(*copies, strict=True):
+        share = rng.choice(_NEIGHBOUR_SHARES)
+        distances = ((positions - positions[rng.integers(len(points))]) ** 2).sum(axis=1)
+        nearest = points[np.argsort(distances)[: max(int(share * len(points)), 2 * d)]]
+        moved = rng.integers(components)
+        sizes[moved] = share * sizes.sum()
+        means[moved] = nearest.mean(axis=0)
+        covariances[moved] = np.cov(nearest.T).reshape(d, d) + MIN_VARIANCE * np.eye(d)
+    return copies
 
 
 def _coarse_side(tables: MarginalTables) -> int:
@@ -100,23 +130,28 @@ def _coarse_side(tables: MarginalTables) -> int:
     return side
 
 
-def _initial_guesses(tables: MarginalTables, components: int, rng: np.random.Generator) -> Mixtures:
-    """Return ordinary mixtures fitted to artificial points, with different random starts."""
+def _initial_guesses(
+    tables: MarginalTables, components: int, artificial: PlacedPoints, rng: np.random.Generator
+) -> Mixtures:
+    """Return ordinary mixtures fitted to artificial points, from clusters of the points or of their cells."""
     diagonal = parameter_layout(tables, components).diagonal
-    points = artificial_points(tables, max(_MIN_ARTIFICIAL_POINTS, 20 * components), rng)
     guesses = []
-    for _ in range(_GUESSES):
+    for index in range(_GUESSES):
         guess = GaussianMixture(
             components,
             covariance_type="diag" if diagonal else "full",
             init_params="k-means++",
-            reg_covar=2 * tables.cell_variance,
+            reg_covar=MIN_VARIANCE,
             max_iter=30,
             random_state=int(rng.integers(1 << 31)),
         )
+        if index % 2:
+            weights, means, precisions = _moments_of_clusters(artificial, components, int(rng.integers(1 << 31)))
+            precisions = np.diagonal(precisions, axis1=1, axis2=2) if diagonal else precisions
+            guess.set_params(weights_init=weights, means_init=means, precisions_init=precisions)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # candidates need not converge
-            guess.fit(points)
+            guess.fit(artificial.points)
         covariances = guess.covariances_
         guesses.append(
             (
@@ -130,53 +165,15 @@ def _initial_guesses(tables: MarginalTables, components: int, rng: np.random.Gen
     return Mixtures(weights / weights.sum(axis=1, keepdims=True) * tables.total, means, covariances)
 
 
-def artificial_points(tables: MarginalTables, count: int, rng: np.random.Generator) -> np.ndarray:
-    """Return points, (count, d), whose marginals follow the tables above the noise."""
-    side, d = tables.side, tables.n_columns
-    masses = np.maximum(tables.counts - tables.sd, 0) + 1e-3 * tables.total / tables.counts.shape[1]
-    masses /= masses.sum(axis=1, keepdims=True)
-    cells = (
-        rng.choice(side, (count, 1), p=masses[0])
-        if d == 1
-        else _gibbs_sample(_pair_tables(tables, masses), d, count, rng)
-    )
-    return np.asarray((cells + rng.random((count, d))) / side - 0.5)
-
-
-def _pair_tables(tables: MarginalTables, masses: np.ndarray) -> dict[tuple[int, int], np.ndarray]:
-    """Return the table of each ordered pair of columns."""
-    square = masses.reshape(-1, tables.side, tables.side)
-    forward = dict(zip(tables.marginals, square, strict=True))
-    return {
-        (i, j): forward[i, j] if (i, j) in forward else forward[j, i].T for i, j in _ordered_pairs(tables.marginals)
-    }
-
-
-def _ordered_pairs(marginals: Sequence[tuple[int, ...]]) -> list[tuple[int, int]]:
-    return [(i, j) for i, j in marginals] + [(j, i) for i, j in marginals]
-
-
-def _gibbs_sample(
-    pair_tables: dict[tuple[int, int], np.ndarray], d: int, count: int, rng: np.random.Generator
-) -> np.ndarray:
-    """Return cells, (count, d), by Gibbs sampling: each column given the others, by its pair tables."""
-    partners = {j: [i for i, other in pair_tables if other == j] for j in range(d)}
-    column_shares = np.array([np.mean([pair_tables[j, i].sum(axis=1) for i in partners[j]], axis=0) for j in range(d)])
-    log_ratios = {
-        (i, j): np.log(pair_tables[i, j] / np.outer(column_shares[i], column_shares[j]) + 1e-6) for i, j in pair_tables
-    }
-    cells = np.zeros((count, d), np.int64)
-    sampled_columns: set[int] = set()
-    for sweep in range(_GIBBS_SWEEPS):
-        for j in rng.permutation(d):
-            conditions = [i for i in partners[j] if i in sampled_columns and i != j]
-            logs = np.tile(np.log(column_shares[j]), (count, 1))
-            for i in conditions:
-                logs += min(1.0, _EFFECTIVE_COLUMNS / len(conditions)) * log_ratios[i, j][cells[:, i]]
-            cumulative = np.exp(logs - logs.max(axis=1, keepdims=True)).cumsum(axis=1)
-            sampled_cells = (cumulative < rng.random((count, 1)) * cumulative[:, -1:]).sum(axis=1)
-            cells[:, j] = np.minimum(sampled_cells, column_shares.shape[1] - 1)
-            sampled_columns.add(int(j))
-        if d == 2 and sweep == 0:
-            break  # a single pair is sampled exactly
-    return cells
+def _moments_of_clusters(artificial: PlacedPoints, components: int, seed: int) -> tuple[np.ndarray, ...]:
+    """Return weights, means and precisions of clusters of the points' positions in cells."""
+    points, positions = artificial
+    labels = KMeans(components, n_init=1, max_iter=20, random_state=seed).fit_predict(positions)
+    d = points.shape[1]
+    members = [points[labels == k] for k in range(components)]
+    covariances = [
+        np.cov((cluster if len(cluster) > d else points).T).reshape(d, d) + MIN_VARIANCE * np.eye(d)
+        for cluster in members
+    ]
+    weights = np.array([len(cluster) for cluster in members]) / len(points)
+    return weights, np.array([cluster.mean(axis=0) for cluster in members]), np.linalg.inv(covariances)

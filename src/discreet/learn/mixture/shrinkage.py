@@ -6,6 +6,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import chdtr, chdtrc, chdtri, gammaln  # chi-squared: P(below), P(above), and the inverse of that
 
+_MIN_UNCLIPPED_SHARE = 0.95  # minimum share of a component's points that are not clipped, if it is Gaussian
+_MAX_RADIUS = 30.0
+_NOISE_TO_SIZE = (
+    0.05  # noise of a component's second moments that is accepted for a larger radius, relative to its size
+)
+
 
 class ClipEffect(NamedTuple):
     """The effect on a Gaussian component of clipping whitened points to a radius.
@@ -24,11 +30,19 @@ class ClipEffect(NamedTuple):
     block_weights: np.ndarray
 
 
-def clip_at_quantile(quantile: float, d: int, *, in_l2: bool) -> ClipEffect:
-    """Return the effect of clipping at the radius that contains this share of a component's points."""
-    squared = float(chdtri(d, 1 - quantile))
+def clip_for_noise(size: float, sd: float, d: int, *, in_l2: bool) -> ClipEffect:
+    """Return the effect of clipping a component of this size at a radius at which the noise is still small.
+
+    So only strong noise clips more than a few points, and tails that are heavier than a Gaussian's are seen.
+    """
+    low, high = chdtri(d, 1 - _MIN_UNCLIPPED_SHARE), _MAX_RADIUS**2
+    return clip_at(math.sqrt(np.clip(_NOISE_TO_SIZE / d * size / sd, low, high)), d, in_l2=in_l2)
+
+
+def clip_at(radius: float, d: int, *, in_l2: bool) -> ClipEffect:
+    """Return the effect of clipping at this radius."""
+    squared = radius**2
     inside, inner = float(chdtr(d, squared)), float(chdtr(d + 2, squared))
-    radius = math.sqrt(squared)
     # E[1/r] over the points beyond the radius; in one dimension, clipped points show nothing of a shift.
     inverse = (
         math.exp(gammaln((d - 1) / 2) - gammaln(d / 2)) * math.sqrt(0.5) * chdtrc(d - 1, squared) if d > 1 else 0.0

@@ -1,6 +1,6 @@
 """The recommended private mixture: initialisation from noisy tables, then rounds of EM on noisy sums of clipped points.
 
-    column tables ─► windows ─► pair tables ─► best initial mixture (post-processing) ─► EM rounds
+    column tables ─► cells ─► pair tables ─► best initial mixture (post-processing) ─► EM rounds
 
 In a round, each row is whitened and clipped to a radius for each component; its responsibilities, first and second
 moments form one vector in the unit ball, and one noisy sum updates all components. The updates are shrunk according to
@@ -19,24 +19,22 @@ from discreet.kernel.numbers import as_integer
 from discreet.learn.mixture.density import COVARIANCE_TYPES, to_covariance_type, to_full_covariances
 from discreet.learn.mixture.dp_em import GaussianMixtureParameters
 from discreet.learn.mixture.initialisation import best_initial_mixture
-from discreet.learn.mixture.marginals import NoisySession, PublicValues, Windows, draw_marginal_tables
+from discreet.learn.mixture.marginals import MIN_VARIANCE, NoisySession, PublicValues, draw_marginal_tables
 from discreet.learn.mixture.shrinkage import (
     ClipEffect,
-    clip_at_quantile,
+    clip_for_noise,
     component_moments,
     floor_eigenvalues,
     grow_covariances,
     shrunken_update,
 )
 
-_ROUNDS = 5
-_WINDOWS_PERCENT, _MARGINALS_PERCENT, _ROUNDS_PERCENT = 5, 35, 60  # percent of the budget
-_UNCLIPPED_SHARE = 0.95  # share of a component's points that are not clipped
+_MIN_ROUNDS, _MAX_DEFAULT_ROUNDS, _ROUNDS_BY_COLUMNS = 2, 5, 50  # fewer rounds if a round has many noisy numbers
+_COLUMNS_PERCENT, _MARGINALS_PERCENT, _ROUNDS_PERCENT = (4, 4), 32, 60  # percent of the budget
 _STEP_LENGTH = 1.5  # over-relaxation: EM converges slowly, and longer steps converge too
 _MIN_SIZE_TO_NOISE = 6.0  # minimum size of a component, in noise deviations, to be updated
 _MIN_WEIGHT = 1e-3
 _MAX_COMPONENTS, _MAX_ROUNDS = 256, 100
-_MIN_VARIANCE = 1e-10  # in squared declared ranges
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class WhitenedPlan:
     def shares(self) -> tuple[Fraction, ...]:
         """The budget shares of the releases, in order."""
         rounds = [Fraction(_ROUNDS_PERCENT, self.rounds)] * self.rounds
-        return (Fraction(_WINDOWS_PERCENT), Fraction(_MARGINALS_PERCENT), *rounds)
+        return (*map(Fraction, _COLUMNS_PERCENT), Fraction(_MARGINALS_PERCENT), *rounds)
 
 
 def plan(
@@ -67,7 +65,7 @@ def plan(
     """Return the plan of a fit; several numbers of components are compared on the released tables, at no extra cost.
 
     >>> len(plan([1, 2, 3], np.zeros(2), np.ones(2)).shares)
-    7
+    8
     """
     choices = tuple(n_components) if isinstance(n_components, Sequence | np.ndarray) else (n_components,)
     candidates = tuple(sorted({as_integer(choice, "n_components", minimum=1) for choice in choices}))
@@ -84,21 +82,19 @@ def plan(
     low, high = np.array(low, np.float64), np.array(high, np.float64)
     if n_iter is not None and as_integer(n_iter, "n_iter", minimum=1) > _MAX_ROUNDS:
         raise ValueError(f"n_iter must be at most {_MAX_ROUNDS}: the rounds share the budget")
-    return WhitenedPlan(
-        candidates, low, high, covariance_type, _ROUNDS if n_iter is None else as_integer(n_iter, "n_iter", minimum=1)
-    )
+    default_rounds = max(_MIN_ROUNDS, min(_MAX_DEFAULT_ROUNDS, _ROUNDS_BY_COLUMNS // len(low)))
+    rounds = default_rounds if n_iter is None else as_integer(n_iter, "n_iter", minimum=1)
+    return WhitenedPlan(candidates, low, high, covariance_type, rounds)
 
 
 def fit(session: NoisySession, plan: WhitenedPlan) -> GaussianMixtureParameters:
     """Return a mixture in data units, computed from the session's releases only."""
-    tables, windows = draw_marginal_tables(session, plan.low, plan.high)
+    tables = draw_marginal_tables(session, plan.low, plan.high)
     # One Gaussian is always a candidate: it beats several components that cannot be distinguished from noise.
     start = best_initial_mixture(tables, {1, *plan.candidates})
-    mixture = _constrain(
-        GaussianMixtureParameters(start.weights, *_to_unit_cube(start.means, start.covariances, windows)), plan
-    )
+    mixture = _constrain(GaussianMixtureParameters(start.weights, start.means, start.covariances), plan)
     for rounds_left in reversed(range(plan.rounds)):
-        mixture = _em_round(session, plan, mixture, _STEP_LENGTH if rounds_left else 1.0)
+        mixture = _em_round(session, plan, mixture, tables.total, _STEP_LENGTH if rounds_left else 1.0)
     return _to_data_units(
         mixture if len(mixture.weights) in plan.candidates else _repeat_component(mixture, min(plan.candidates)), plan
     )
@@ -116,39 +112,35 @@ def _to_data_units(mixture: GaussianMixtureParameters, plan: WhitenedPlan) -> Ga
     return GaussianMixtureParameters(weights, plan.low + means * length, covariances * np.outer(length, length))
 
 
-def _to_unit_cube(means: np.ndarray, covariances: np.ndarray, windows: Windows) -> tuple[np.ndarray, np.ndarray]:
-    """Return means and covariances in the unit cube from those in window units."""
-    return windows.begin + (means + 0.5) * windows.length, covariances * np.outer(windows.length, windows.length)
-
-
 def _constrain(mixture: GaussianMixtureParameters, plan: WhitenedPlan) -> GaussianMixtureParameters:
     """Return the mixture with covariances of the plan's type, above the floor, and means within the bounds."""
     weights, means, covariances = mixture
     constrained = to_full_covariances(
         to_covariance_type(covariances, weights, plan.covariance_type), plan.covariance_type, *means.shape
     )
-    return GaussianMixtureParameters(weights, np.clip(means, 0, 1), floor_eigenvalues(constrained, _MIN_VARIANCE))
+    return GaussianMixtureParameters(weights, np.clip(means, 0, 1), floor_eigenvalues(constrained, MIN_VARIANCE))
 
 
 def _em_round(
-    session: NoisySession, plan: WhitenedPlan, mixture: GaussianMixtureParameters, step_length: float
+    session: NoisySession, plan: WhitenedPlan, mixture: GaussianMixtureParameters, total: float, step_length: float
 ) -> GaussianMixtureParameters:
     """Return the mixture after one noisy round of EM."""
     components, d = mixture.means.shape
-    clip = clip_at_quantile(_UNCLIPPED_SHARE, d, in_l2=session.is_gaussian)
     factors = np.linalg.cholesky(mixture.covariances)
     n_entries, sd = 1 + d + d * (d + 1) // 2, session.sd()
-    public = _public_values(plan, mixture, factors, clip)
+    clips = [clip_for_noise(weight * total, sd, d, in_l2=session.is_gaussian) for weight in mixture.weights]
+    public = _public_values(plan, mixture, factors, clips)
     sums = session.sum(component_sums, public, size=components * n_entries, radius=1).reshape(components, n_entries)
     means, covariances = mixture.means.copy(), mixture.covariances.copy()
-    for k in range(components):
+    for k, clip in enumerate(clips):
         moments = component_moments(sums[k], d, clip)
         if moments.size < _MIN_SIZE_TO_NOISE * sd / clip.block_weights[0]:
             continue  # dominated by noise
         shift, growth = shrunken_update(moments, sd, clip)
         means[k] += step_length * factors[k] @ _limit_norm(shift, 2.0)
         covariances[k] = grow_covariances(factors[k], step_length * growth)
-    sizes = np.maximum(sums[:, 0], max(_MIN_WEIGHT * sums[:, 0].sum(), 1e-9))
+    sizes = sums[:, 0] / [clip.block_weights[0] for clip in clips]
+    sizes = np.maximum(sizes, max(_MIN_WEIGHT * sizes.sum(), 1e-9))
     return _constrain(GaussianMixtureParameters(sizes / sizes.sum(), means, covariances), plan)
 
 
@@ -157,13 +149,19 @@ def _limit_norm(shift: np.ndarray, max_norm: float) -> np.ndarray:
 
 
 def _public_values(
-    plan: WhitenedPlan, mixture: GaussianMixtureParameters, factors: np.ndarray, clip: ClipEffect
+    plan: WhitenedPlan, mixture: GaussianMixtureParameters, factors: np.ndarray, clips: list[ClipEffect]
 ) -> PublicValues:
     """Return the parameters of `component_sums`, in data units, since it gets the rows unscaled."""
     white = np.linalg.inv(factors)
     log_peaks = np.log(mixture.weights) + np.log(np.diagonal(white, axis1=1, axis2=2)).sum(axis=1)
     length = plan.high - plan.low
-    return log_peaks, plan.low + mixture.means * length, white / length, clip.radius, clip.block_weights
+    return (
+        log_peaks,
+        plan.low + mixture.means * length,
+        white / length,
+        [clip.radius for clip in clips],
+        [clip.block_weights for clip in clips],
+    )
 
 
 def component_sums(rows: np.ndarray, public: PublicValues) -> np.ndarray:
@@ -172,7 +170,7 @@ def component_sums(rows: np.ndarray, public: PublicValues) -> np.ndarray:
     zzᵀ is its lower triangle, off the diagonal times sqrt(2), which preserves the Frobenius norm. The weights put the
     whole vector into the unit ball, in l2 or l1.
     """
-    log_peaks, means, white, radius, (of_share, of_first, of_second) = public
+    log_peaks, means, white, radii, block_weights = public
     components, d = means.shape
     n_entries = 1 + d + d * (d + 1) // 2
     points = [_whitened_columns(rows, means[k], white[k]) for k in range(components)]
@@ -181,7 +179,8 @@ def component_sums(rows: np.ndarray, public: PublicValues) -> np.ndarray:
     out = np.empty((components * n_entries, len(rows)))
     for k, columns in enumerate(points):
         block = iter(out[k * n_entries : (k + 1) * n_entries])
-        clip_factor = np.minimum(1.0, radius / np.sqrt(np.maximum(squares[k], 1e-300)))
+        of_share, of_first, of_second = block_weights[k]
+        clip_factor = np.minimum(1.0, radii[k] / np.sqrt(np.maximum(squares[k], 1e-300)))
         np.multiply(shares[k], of_share, out=next(block))
         weighted = shares[k] * clip_factor
         for column in columns:
