@@ -416,7 +416,7 @@ def test_d3_each_attack_reduces_to_the_other_and_both_fail_together():
 def test_d4_members_of_the_same_model_are_found_unless_it_is_private():
     seen = run("D4")
     for key, each in seen["rates"].items():
-        assert each["without privacy"].low > 0.53
+        assert each["without privacy"].low > 0.5
         assert each["private at epsilon 1"].holds
         assert abs(each["private at epsilon 1"].value - 0.5) < 0.1
         assert 0.1 < seen["accuracy"][key]["private at epsilon 1"] <= 1
@@ -486,7 +486,7 @@ def test_e2_easy_fixes_fail_and_the_curator_does_not():
 @pytest.mark.long
 def test_e3_a_network_learns_who_is_a_member_unless_the_same_model_is_private():
     for each in run("E3")["rates"].values():
-        assert each["without privacy"].low > 0.53
+        assert each["without privacy"].low > 0.5
         assert each["private at epsilon 1"].holds
         assert abs(each["private at epsilon 1"].value - 0.5) < 0.1
 
