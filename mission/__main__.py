@@ -43,7 +43,8 @@ def main(wanted):
         lines.append(f"| {row.id} | {row.what} | {text.replace('|', chr(92) + '|')} | `python -m mission {row.id}` |\n")
     missing = [id_ for id_ in ORDER if id_ not in {row.id for row in ROWS}]
     if not wanted:
-        PAGE.write_text(HEAD + "".join(lines) + f"\nNot implemented yet: {', '.join(missing)}.\n")
+        left = f"\nNot implemented yet: {', '.join(missing)}.\n" if missing else ""
+        PAGE.write_text(HEAD + "".join(lines) + left)
         print(f"\nwrote docs/{PAGE.name}: {len(rows)} rows, {len(missing)} not implemented yet")
 
 

@@ -54,6 +54,14 @@ def kept_by_rounding_alone(vectors, *, l1):
     return np.rint(vectors)
 
 
+def entries_by_rounding_alone(part, _, indices, numbers):
+    """What `_sum_entries` would be for one row per unit if somebody forgot to clip."""
+    lengths = np.array(part.blocks or [part.size // indices.shape[1]] * indices.shape[1])
+    is_inside = (indices >= 0) & (indices < lengths)
+    places = (indices + np.cumsum(lengths) - lengths)[is_inside]
+    return np.bincount(places, np.rint(np.broadcast_to(numbers, indices.shape) * part.steps)[is_inside], part.size)
+
+
 def unscaled(rows, public):
     """Columns as they are, which are far from the unit ball."""
     return rows * 1.0
