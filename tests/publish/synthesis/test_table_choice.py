@@ -75,7 +75,9 @@ def test_merged_columns_are_measured_unless_the_columns_themselves_are_worth_mor
     candidates = {fine: [fine, coarse]}
     extra = _error_of([fine], columns.sizes, settings) - _error_of([coarse], columns.sizes, settings)
     worth = 1e4
-    assert choose_tables(candidates, {coarse: worth, fine: worth + 0.99 * extra}, 1.0, [], columns, settings) == [coarse]
+    assert choose_tables(candidates, {coarse: worth, fine: worth + 0.99 * extra}, 1.0, [], columns, settings) == [
+        coarse
+    ]
     assert choose_tables(candidates, {coarse: worth, fine: worth + 1.01 * extra}, 1.0, [], columns, settings) == [fine]
 
 

@@ -33,7 +33,11 @@ class QualityReport:
 
 
 def quality_report(
-    total: float, pairs: Mapping[Columns, bool], distances: Mapping[Columns, float], deviation: float, norm: Literal[1, 2]
+    total: float,
+    pairs: Mapping[Columns, bool],
+    distances: Mapping[Columns, float],
+    deviation: float,
+    norm: Literal[1, 2],
 ) -> QualityReport:
     """Return what noisy distances between the data and a model's tables say of pairs, which were measured or not.
 
