@@ -138,6 +138,13 @@ def test_ordinary_randomness_is_detected_in_every_form(text):
     assert chance_in(ast.parse(text))
 
 
+def test_the_version_and_its_date_are_the_same_everywhere():
+    version = re.search(r'__version__ = "(.*)"', (ROOT / "src" / "discreet" / "__init__.py").read_text())[1]
+    newest = re.search(r"^## \[(\d.*?)\] - (\S+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    cited = re.findall(r"^(?:version|date-released): (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert [version, newest[2]] == cited == list(newest.groups())
+
+
 def test_the_readme_is_short():
     readme = ROOT / "README.md"
     if not readme.exists():

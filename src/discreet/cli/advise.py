@@ -9,7 +9,7 @@ import typer
 
 from discreet.advise.unfinished_policy import load_unfinished
 from discreet.cli.owner_log import LogOption, log_for_owner
-from discreet.cli.terminal import exit_on_error, step_progress, usage_error, with_option_names
+from discreet.cli.terminal import exit_on_error, step_progress, usage_error, with_option_name
 from discreet.curator.curator import Curator
 from discreet.curator.open import open_curator
 from discreet.kernel.errors import Refused
@@ -107,4 +107,4 @@ def _open_policy(file: Path, log: Path | None) -> Iterator[Curator]:
         try:
             yield curator
         except Refused as refusal:
-            raise Refused(with_option_names(str(refusal), _OPTIONS)) from None
+            raise Refused(with_option_name(str(refusal), _OPTIONS)) from None

@@ -23,7 +23,7 @@ from discreet.cli.terminal import (
     format_fraction,
     format_rounded_down,
     usage_error,
-    with_option_names,
+    with_option_name,
 )
 from discreet.curator.curator import Curator
 from discreet.curator.open import open_curator
@@ -207,9 +207,9 @@ def _open_policy(file: Path, log: Path | None) -> Iterator[Curator]:
         try:
             yield curator
         except CostMissing as refusal:
-            usage_error(with_option_names(str(refusal), _OPTIONS))
+            usage_error(with_option_name(str(refusal), _OPTIONS))
         except Refused as refusal:
-            raise Refused(with_option_names(str(refusal), _OPTIONS)) from None
+            raise Refused(with_option_name(str(refusal), _OPTIONS)) from None
 
 
 def _read_sql(sql: str) -> str:

@@ -21,6 +21,7 @@ _PLOT_SUFFIXES = (".svg", ".png", ".pdf")
 MODELS = {
     "explainable-boosting-classifier": "ExplainableBoostingClassifier",
     "explainable-boosting-regressor": "ExplainableBoostingRegressor",
+    "empirical-covariance": "EmpiricalCovariance",
     "gaussian-mixture": "GaussianMixture",
     "gaussian-nb": "GaussianNB",
     "kmeans": "KMeans",
