@@ -93,12 +93,12 @@ class Family:
 
     @property
     def structure_digest(self) -> str:
-        """A digest of all that the noisy blocks are computed from, apart from the data."""
+        """A digest of all that the noisy blocks are computed from, apart from the data, and of how they are stored."""
         keys = tuple((axis.expr, axis.values, axis.required) for axis in self.keys.coded)
         levels = tuple(axis.parents for axis in self.axes)
         blocks = tuple((block.measure, block.table, block.steps) for block in self.blocks)
         measures = tuple((measure.key, measure.centre) for measure in self.measures)
-        return digest((self.tables[0].relation_digest, keys, levels, measures, blocks))
+        return digest((self.tables[0].relation_digest, keys, levels, measures, blocks, _STORED))
 
     @cached_property
     def left_out(self) -> tuple[str, ...]:
