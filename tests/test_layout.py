@@ -19,6 +19,7 @@ from trusted_base import TRUSTED_BASE, physical_lines, source_files, statement_l
 # Lines of code by statement, whatever their layout; docs/design.md lists every module.
 KERNEL_LIMIT = 3000
 TRUSTED_BASE_LIMIT = 4918
+ATTACKS_LIMIT = 4800
 KERNEL = sorted((ROOT / "src" / "discreet" / "kernel").rglob("*.py"))
 RANDOMIZERS = sorted((ROOT / "src" / "discreet" / "local").rglob("*.py"))
 NAMES = [str(path.relative_to(ROOT / "src" / "discreet")) for path in KERNEL]
@@ -78,6 +79,12 @@ def test_the_trusted_base_is_small():
     assert kernel <= KERNEL_LIMIT
     assert sum(sizes.values()) <= TRUSTED_BASE_LIMIT
     assert {name: size for name, size in sizes.items() if size > 250} == {}
+
+
+@pytest.mark.long
+def test_the_attacks_are_small():
+    attacks = (ROOT / "src" / "discreet" / "attacks").rglob("*.py")
+    assert sum(statement_lines(path.read_text(encoding="utf-8")) for path in attacks) <= ATTACKS_LIMIT
 
 
 @pytest.mark.long

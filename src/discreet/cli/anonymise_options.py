@@ -8,7 +8,7 @@ import typer
 
 from discreet.anonymity import Hierarchy, new_key, read_hierarchy, read_key
 from discreet.anonymity.pseudonyms.keys import check_key_folder, store_key
-from discreet.argument_errors import ArgumentError
+from discreet.arguments import ArgumentError
 from discreet.cli.terminal import usage_error
 from discreet.html_page import make_printable
 

@@ -8,12 +8,12 @@ import typer
 
 from discreet.audit.policy.result import COVERAGE
 from discreet.audit.result import confidence_text
+from discreet.cli.options import run_policy_audit
 from discreet.cli.terminal import exit_on_error, usage_error
 from discreet.curator.ledger_location import open_existing_ledger
 from discreet.html_page import make_printable
 from discreet.policy import Policy, write_policy
 from discreet.policy.toml import read_policy_text
-from discreet.progress import report_progress
 from discreet.publish.ledger_history import has_row
 from discreet.publish.manifest import MANIFEST, read_manifest, text_digest, verify, write_manifest
 from discreet.publish.record import ReleaseRecord
@@ -154,12 +154,7 @@ def _exit_with(problems: list[str]) -> None:
 
 
 def _run_audit(policy: Policy, runs: int) -> AuditEvidence:
-    try:
-        from discreet.audit.policy.audit import audit_policy  # noqa: PLC0415
-
-        result = audit_policy(policy, runs=runs, track=report_progress)
-    except ImportError as error:
-        usage_error(f"audits need {error.name}, which is not installed: pip install 'discreet[attacks]'.")
+    result = run_policy_audit(policy, runs=runs)
     checks = tuple((check.name, "passed" if check.holds else "FAILED") for check in result.checks)
     return AuditEvidence(
         verdict=result.verdict,

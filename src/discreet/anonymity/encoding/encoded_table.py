@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.anonymity.encoding.table_adapters import TableAdapter, adapt_table, resolve_column_names
-from discreet.argument_errors import ArgumentTypeError, check_argument
+from discreet.arguments import ArgumentTypeError, check_argument
 from discreet.arrow_columns import decode_column
 
 _EXACT_DECIMAL = Context(prec=160)  # enough digits for the exact difference of two 76-digit decimals
@@ -185,7 +185,7 @@ def encode_table(table: Any, quasi: Any, sensitive: Any = None) -> EncodedTable:
     >>> import pyarrow as pa
     >>> encode_table(pa.table({"age": [41, 29], "sex": ["F", "M"]}), "age", ["sex", "age"])
     Traceback (most recent call last):
-    discreet.argument_errors.ArgumentError: sensitive: 'age' is already quasi-identifying. A column can be one or the other.
+    discreet.arguments.ArgumentError: sensitive: 'age' is already quasi-identifying. A column can be one or the other.
     """
     source = adapt_table(table)
     quasi_names = resolve_column_names(quasi, "quasi", source)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from discreet.argument_errors import check_argument
+from discreet.arguments import check_argument
 
 _MAX_KEY = 1 << 62  # keys must fit in int64
 

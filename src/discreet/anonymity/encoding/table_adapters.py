@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.anonymity.encoding.metadata_removal import strip_arrow, strip_pandas, strip_polars
-from discreet.argument_errors import ArgumentError, ArgumentTypeError, check_argument
+from discreet.arguments import ArgumentError, ArgumentTypeError, check_argument
 
 _MAX_LISTED_COLUMNS = 12
 _MAX_NAME_LENGTH = 60
@@ -52,7 +52,7 @@ def adapt_table(table: Any, argument: str = "table") -> TableAdapter:
 
     >>> adapt_table([1, 2])
     Traceback (most recent call last):
-    discreet.argument_errors.ArgumentTypeError: table: expected a pandas, polars or Arrow table, not list.
+    discreet.arguments.ArgumentTypeError: table: expected a pandas, polars or Arrow table, not list.
     """
     libraries = {base.__module__.partition(".")[0] for base in type(table).__mro__}
     if "pandas" in libraries and hasattr(table, "columns"):
@@ -70,7 +70,7 @@ def resolve_column_names(given: Any, argument: str, table: TableAdapter) -> tupl
 
     >>> resolve_column_names("zipp", "quasi", adapt_table(pa.table({"age": [41], "zip": ["13053"]})))
     Traceback (most recent call last):
-    discreet.argument_errors.ArgumentError: quasi: column 'zipp' does not exist. The table has: age, zip. Did you mean 'zip'?
+    discreet.arguments.ArgumentError: quasi: column 'zipp' does not exist. The table has: age, zip. Did you mean 'zip'?
     """
     if isinstance(given, str) or not hasattr(given, "__iter__"):
         given = [given]

@@ -22,7 +22,7 @@ from discreet.anonymity.metrics.measurement import measure
 from discreet.anonymity.metrics.risk import Risk
 from discreet.anonymity.report.contents import describe_hierarchies
 from discreet.anonymity.report.html import render_fragment
-from discreet.argument_errors import check_argument
+from discreet.arguments import check_argument
 
 _MONDRIAN, _FULL_DOMAIN = METHODS = ("mondrian", "full-domain")
 _Hierarchies = Mapping[str, Hierarchy] | None

@@ -17,7 +17,7 @@ from discreet.anonymity.encoding.equivalence_classes import (
 from discreet.anonymity.hierarchies.taxonomy_tree import TaxonomyTree
 from discreet.anonymity.metrics.l_diversity import distinct_counts, entropies, recursive_ratios
 from discreet.anonymity.metrics.t_closeness import equal_distances, hierarchical_distances, ordered_distances
-from discreet.argument_errors import ArgumentError, ArgumentTypeError, check_argument
+from discreet.arguments import ArgumentError, ArgumentTypeError, check_argument
 
 
 @dataclass(frozen=True, eq=False)

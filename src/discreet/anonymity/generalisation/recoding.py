@@ -21,7 +21,7 @@ from discreet.anonymity.hierarchies.taxonomy_tree import TaxonomyTree, build_tre
 from discreet.anonymity.metrics.attribute_risk import measure_attribute_risk
 from discreet.anonymity.metrics.linkage_risk import LinkageRisk
 from discreet.anonymity.metrics.open_attacks import describe_open_attacks
-from discreet.argument_errors import ArgumentError, ArgumentTypeError, check_argument
+from discreet.arguments import ArgumentError, ArgumentTypeError, check_argument
 
 TreesByColumn = Mapping[str, TaxonomyTree]
 

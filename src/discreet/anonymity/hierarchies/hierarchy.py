@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.anonymity.hierarchies.label_syntax import format_range
-from discreet.argument_errors import ArgumentError, ArgumentTypeError, check_argument
+from discreet.arguments import ArgumentError, ArgumentTypeError, check_argument
 
 ANY_VALUE = "*"
 _MAX_LABEL_LENGTH = 60

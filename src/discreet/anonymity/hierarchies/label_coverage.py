@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from discreet.anonymity.encoding.encoded_table import EncodedColumn
 from discreet.anonymity.hierarchies.label_syntax import parse_set, positions_in_range
-from discreet.argument_errors import ArgumentError
+from discreet.arguments import ArgumentError
 
 
 @dataclass(frozen=True, eq=False)

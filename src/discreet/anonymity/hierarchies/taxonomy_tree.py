@@ -9,7 +9,7 @@ import numpy as np
 from discreet.anonymity.encoding.encoded_table import EncodedColumn, EncodedTable, cast_whole_floats
 from discreet.anonymity.hierarchies.hierarchy import ANY_VALUE, Hierarchy
 from discreet.anonymity.hierarchies.label_coverage import format_values
-from discreet.argument_errors import ArgumentError, ArgumentTypeError, check_argument
+from discreet.arguments import ArgumentError, ArgumentTypeError, check_argument
 
 LabelPath = tuple[str | None, ...]
 

@@ -9,7 +9,7 @@ from discreet.anonymity.encoding.encoded_table import EncodedColumn
 from discreet.anonymity.encoding.equivalence_classes import EquivalenceClasses
 from discreet.anonymity.hierarchies.label_coverage import LabelCoverage, format_values, parse_coverage
 from discreet.anonymity.hierarchies.taxonomy_tree import TaxonomyTree
-from discreet.argument_errors import ArgumentError
+from discreet.arguments import ArgumentError
 
 
 @dataclass(frozen=True)

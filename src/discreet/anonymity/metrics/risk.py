@@ -12,7 +12,7 @@ from discreet.anonymity.metrics.information_loss import InformationLoss
 from discreet.anonymity.metrics.linkage_risk import LinkageRisk
 from discreet.anonymity.metrics.open_attacks import describe_open_attacks, format_count
 from discreet.anonymity.metrics.uniqueness import UniqueCombination, count_unique_rows
-from discreet.argument_errors import ArgumentError, check_argument
+from discreet.arguments import ArgumentError, check_argument
 
 _RISK_THRESHOLD = 0.2
 

@@ -6,7 +6,7 @@ import stat
 from itertools import pairwise
 from pathlib import Path
 
-from discreet.argument_errors import ArgumentError, ArgumentTypeError, check_argument
+from discreet.arguments import ArgumentError, ArgumentTypeError, check_argument
 
 _KEY_BYTES = 32
 MIN_KEY_BYTES = 16  # 128 bits, beyond exhaustive search

@@ -24,7 +24,7 @@ from discreet.anonymity.encoding.encoded_table import encode_column
 from discreet.anonymity.encoding.table_adapters import adapt_table, resolve_column_names
 from discreet.anonymity.pseudonyms.brute_force import estimate_candidates, explain_brute_force
 from discreet.anonymity.pseudonyms.keys import check_key
-from discreet.argument_errors import ArgumentError, ArgumentTypeError, check_argument
+from discreet.arguments import ArgumentError, ArgumentTypeError, check_argument
 
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
@@ -130,9 +130,9 @@ def pseudonymise(table: Any, column: str, key: bytes | None) -> Any:
     (26, True, False, None)
     >>> pseudonymise(table, "medallion", key=None)
     Traceback (most recent call last):
-    discreet.argument_errors.ArgumentError: key: without a key, this is a plain hash, which anyone with the table can reverse: 26,000 candidates \
-for ids of the form 9A99 (9: digit, A: letter), which one core hashes in 0.03 s. Use a random key, and store it apart \
-from the table.
+    discreet.arguments.ArgumentError: key: without a key, this is a plain hash, which anyone with the table can \
+reverse: 26,000 candidates for ids of the form 9A99 (9: digit, A: letter), which one core hashes in 0.03 s. Use a \
+random key, and store it apart from the table.
     """
     source = adapt_table(table)
     resolved = resolve_column_names(column, "column", source)

@@ -24,7 +24,7 @@ def check_argument(holds: object, parameter: str, problem: str) -> None:
     >>> check_argument(0 >= 1, "k", "must be at least 1, not 0.")
     Traceback (most recent call last):
         ...
-    discreet.argument_errors.ArgumentError: k: must be at least 1, not 0.
+    discreet.arguments.ArgumentError: k: must be at least 1, not 0.
     """
     if not holds:
         raise ArgumentError(parameter, problem)
