@@ -6,6 +6,8 @@ from fractions import Fraction
 
 import pytest
 import sqlglot
+from hypothesis import given
+from hypothesis import strategies as st
 
 from discreet.engines.reference.evaluate import evaluate, finite_or_null
 from discreet.kernel.expr import Call, Column, Constant, Type
@@ -351,3 +353,12 @@ def test_an_undeclared_column_has_no_domain():
     assert domain_of(Column("x", Type.INTEGER), {}) is None
     assert domain_of(Column("x", Type.BOOLEAN), {}) == (False, True)
     assert domain_of(Constant("a", Type.TEXT), {}) == ("a",)
+
+
+@given(st.integers(-3000, 3000), st.integers(0, 400), st.integers(1, 90), st.booleans())
+def test_bins_of_integers_are_found_as_if_every_value_were_computed(first, count, width, whole):
+    values = tuple(range(first, first + count + 1))
+    column = BoundExpr(Column("x", Type.INTEGER), domain=values)
+    expr = Call("divide", (column.expr, Constant(width, Type.INTEGER)))
+    expr = expr if whole else Call("floor", (Call("to_real", (expr,)),))
+    assert domain_of(expr, {"x": column}) == tuple(dict.fromkeys(evaluate(expr, {"x": value}) for value in values))

@@ -96,7 +96,7 @@ def _solved_family(curator: Curator, event: Event, stored: bytes) -> _SolvedFami
     family = _published_family(curator, event)
     if family is None:
         return None
-    solved = _SolvedFamily(family, family.solve([np.array(block, np.float64) for block in json.loads(stored)]))
+    solved = _SolvedFamily(family, family.solve(family.read_blocks(stored)))
     with _SOLVED_LOCK:
         while len(kept) >= _KEPT:
             del kept[next(iter(kept))]

@@ -4,6 +4,7 @@ rows ──► codes and values ──► one sparse vector per row: its cell in
      ──► one vector per unit, clipped as a whole ──► sum + noise ──► least squares for each measure
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ from discreet.publish.marginals.noise_margins import Noise
 from discreet.publish.marginals.scales import choose_scales
 from discreet.publish.marginals.whole_numbers import whole_tables
 
+_STORED = "<f8"  # of a cell in the ledger: a double, the lowest byte first
 _LEFT_OUT = re.compile(r"^Rows are left out where |\.$")  # around the clauses of a note
 
 
@@ -91,12 +93,12 @@ class Family:
 
     @property
     def structure_digest(self) -> str:
-        """A digest of all that the noisy blocks are computed from, apart from the data."""
+        """A digest of all that the noisy blocks are computed from, apart from the data, and of how they are stored."""
         keys = tuple((axis.expr, axis.values, axis.required) for axis in self.keys.coded)
         levels = tuple(axis.parents for axis in self.axes)
         blocks = tuple((block.measure, block.table, block.steps) for block in self.blocks)
         measures = tuple((measure.key, measure.centre) for measure in self.measures)
-        return digest((self.tables[0].relation_digest, keys, levels, measures, blocks))
+        return digest((self.tables[0].relation_digest, keys, levels, measures, blocks, _STORED))
 
     @cached_property
     def left_out(self) -> tuple[str, ...]:
@@ -136,8 +138,7 @@ class Family:
 
     def release(self, rows: RowSource, reservation: Reservation) -> list[np.ndarray]:
         """Release the noisy blocks, in the units of their measures."""
-        shapes = [table_shape(self.axes, block.table) for block in self.blocks]
-        sizes = tuple(int(np.prod(shape, dtype=np.int64)) for shape in shapes)
+        sizes = self._block_sizes
         noisy = noisy_sum(
             summable(rows),
             block_entries,
@@ -148,9 +149,23 @@ class Family:
             combine=Combine.SUM,
             blocks=sizes,
         )
-        parts = np.split(noisy, np.cumsum(sizes)[:-1])
         units = [self.measures[block.measure].size / block.steps for block in self.blocks]
-        return [part.reshape(shape) * unit for part, shape, unit in zip(parts, shapes, units, strict=True)]
+        return [part * unit for part, unit in zip(self._blocks_of(noisy), units, strict=True)]
+
+    def read_blocks(self, stored: bytes) -> list[np.ndarray]:
+        """Return noisy blocks that were stored by `blocks_as_bytes`."""
+        return self._blocks_of(np.frombuffer(stored, _STORED))
+
+    @cached_property
+    def _block_sizes(self) -> tuple[int, ...]:
+        return tuple(math.prod(table_shape(self.axes, block.table)) for block in self.blocks)
+
+    def _blocks_of(self, cells: np.ndarray) -> list[np.ndarray]:
+        """Return the cells of all blocks as their tables."""
+        parts = np.split(cells, np.cumsum(self._block_sizes)[:-1])
+        return [
+            part.reshape(table_shape(self.axes, block.table)) for part, block in zip(parts, self.blocks, strict=True)
+        ]
 
     def solve(self, noisy: Sequence[np.ndarray]) -> list[ConsistentTables]:
         """Return the consistent tables of each measure."""
@@ -206,6 +221,11 @@ class Family:
             np.array(centres),
             np.array(steps),
         )
+
+
+def blocks_as_bytes(noisy: Sequence[np.ndarray]) -> bytes:
+    """Return noisy blocks as the ledger stores them: the numbers of all cells."""
+    return b"".join(block.astype(_STORED).tobytes() for block in noisy)
 
 
 def _name(expr: Expr) -> str:

@@ -56,4 +56,6 @@ def csv_table(table: pa.Table) -> pa.Table:
 
 def has_formulas(values: pa.ChunkedArray) -> bool:
     """Whether a column has texts that `csv_table` changes."""
-    return pa.types.is_string(values.type) and bool(pc.any(pc.match_substring_regex(values, _FORMULA)).as_py())
+    if not pa.types.is_string(values.type):
+        return False
+    return bool(pc.any(pc.match_substring_regex(values.unique(), _FORMULA)).as_py())

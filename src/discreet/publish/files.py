@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
@@ -88,7 +89,8 @@ def _write_tables(folder: Path, results: Iterable[PartResult]) -> None:
             kind = "synthetic" if result.kind == "synthetic rows" else "tables"
             (folder / kind).mkdir(exist_ok=True)
             table = file_table(shown)
-            pq.write_table(table, folder / kind / f"{name}.parquet", compression="zstd")
+            texts = [column.name for column in table.schema if pa.types.is_string(column.type)]
+            pq.write_table(table, folder / kind / f"{name}.parquet", compression="zstd", use_dictionary=texts)
             if kind == "tables":
                 pcsv.write_csv(csv_table(table), folder / kind / f"{name}.csv")
 

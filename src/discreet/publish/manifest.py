@@ -1,7 +1,7 @@
 """The manifest of a release: SHA-256 of every file, of the policy, of the plan, and the checkpoint of the ledger.
 
-It ends with the SHA-256 of its own text, and has one form only, so that a changed byte of the manifest is found too. It has
-no hash, size or date of the data: these would disclose whether the data changed.
+It ends with the SHA-256 of its own text, and has one form only, so that a changed byte of the manifest is found too. It
+has no hash, size or date of the data: these would disclose whether the data changed.
 """
 
 import json

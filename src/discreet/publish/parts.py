@@ -21,7 +21,7 @@ from discreet.kernel.loss import Loss
 from discreet.kernel.reservation import Noise, Reservation, reservation_charge, reserve
 from discreet.publish.codes import CodedRows
 from discreet.publish.describe import describe_tables, group_domains
-from discreet.publish.family import Family
+from discreet.publish.family import Family, blocks_as_bytes
 from discreet.publish.family_tables import PublishedTable, publish_family
 from discreet.publish.file_tables import Describable
 from discreet.publish.record import PartKind, ReleasePart
@@ -200,12 +200,12 @@ class FamilyPart(ReservedPart):
         reservation = self.reservation(curator, receipt)
         with self.open_rows(curator) as rows:
             noisy = self.family.release(rows, reservation)
-            reservation.settle(canonical_json([block.tolist() for block in noisy]).encode())
+            reservation.settle(blocks_as_bytes(noisy))
         return self._result(noisy, receipt.id if receipt else "")
 
     def read_back(self, curator: Curator, receipt: str, stored: bytes) -> PartResult:  # noqa: ARG002 - a part's signature
         """Return the tables from the stored noisy ones."""
-        return self._result([np.array(block, np.float64) for block in json.loads(stored)], receipt)
+        return self._result(self.family.read_blocks(stored), receipt)
 
     def missing(self, receipt: str) -> PartResult:
         """Return the tables without results."""

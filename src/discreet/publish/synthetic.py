@@ -281,7 +281,7 @@ class KernelMeasurer:
         )
 
     def _public(self, tables: Sequence[tuple[int, ...]], steps: np.ndarray) -> tuple[np.ndarray, ...]:
-        """What the rule needs: strides and steps of the tables, source of each column, and codes by its source's."""
+        """Return strides and steps of the tables, the source of each column, and its codes by the source's."""
         columns = ColumnSet(self.releases.sizes, tuple(self.merged))
         sources = [*range(len(columns.data)), *(column.source for column in self.merged)]
         codes = np.zeros((len(sources), max(columns.data)), np.int64)

@@ -27,7 +27,7 @@ class MergedColumn:
     @cached_property
     def members(self) -> np.ndarray:
         """Whether a value is in a group, as 0 or 1: a row for each value, a column for each group."""
-        return np.equal.outer(self.groups, np.arange(self.groups.max() + 1)).astype(float)
+        return np.asarray(np.equal.outer(self.groups, np.arange(self.groups.max() + 1)), np.float64)
 
     @property
     def link(self) -> np.ndarray:

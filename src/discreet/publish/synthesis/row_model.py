@@ -39,8 +39,8 @@ class RowModel:
     def sample(self, rows: int | None = None, generator: np.random.Generator | None = None) -> np.ndarray:
         """Return synthetic rows of codes; by default as many as the model's total."""
         count = round(self.total) if rows is None else as_integer(rows, "rows")
-        rows = sample_rows(self.fitted, count, np.random.default_rng() if generator is None else generator)
-        return rows[:, : self.columns]
+        codes = sample_rows(self.fitted, count, np.random.default_rng() if generator is None else generator)
+        return np.asarray(codes[:, : self.columns])
 
 
 @dataclass(eq=False)
@@ -102,7 +102,7 @@ class _Synthesis:
         pays = bool(self.candidates) and self.settings.quality_share > 0
         wanted = {pair: [pair] for pair in self.candidates}
         deviation, distances = (self.deviation, self.distances(wanted)) if pays else (0.0, {})
-        pairs = {
+        pairs: dict[Columns, bool] = {
             pair: any(table in self.measured for table in self.candidates.get(pair, ()))
             for pair in combinations(range(len(self.columns.data)), 2)
         }

@@ -29,7 +29,7 @@ def choose_tables(  # noqa: PLR0913, PLR0917 - what is known, and what limits th
     columns: ColumnSet,
     settings: SynthesisSettings,
 ) -> list[Columns]:
-    """Return tables, at most one for a pair, whose distances from the model exceed the error of measuring them together.
+    """Return tables, at most one for a pair, whose distances exceed the expected error of measuring them together.
 
     At their best weights, tables of n cells have an expected absolute error of c·W^(1 + 1/norm) in all, where W is
     the sum of n^(norm/(norm+1)). So a table is taken if the sum of the distances grows by more than this error, and

@@ -47,6 +47,8 @@ def domain_of(expr: Expr, columns: Mapping[str, BoundExpr]) -> Domain | None:
 @lru_cache(maxsize=16)  # each may have 200,000 values
 def _values_of(expr: Expr, leaves: tuple[Domain, ...]) -> Domain:
     """Return the values of an expression for all combinations of its columns "leaf 0", "leaf 1", …"""
+    if _is_monotone(expr) and None not in leaves[0]:
+        return _sorted_values(_monotone_values(expr, leaves[0]), expr.type)
     results: dict[Value, None] = {}
     for row in product(*(values if None in values else (*values, _UNLISTED_NULL) for values in leaves)):
         arguments = (None if value is _UNLISTED_NULL else value for value in row)
@@ -54,6 +56,31 @@ def _values_of(expr: Expr, leaves: tuple[Domain, ...]) -> Domain:
         if value is not None or _UNLISTED_NULL not in row:
             results[value] = None
     return _sorted_values(results, expr.type)
+
+
+def _is_monotone(expr: Expr) -> bool:
+    """Return whether an expression of one integer never falls where the integer rises."""
+    if isinstance(expr, Column):
+        return expr.type is Type.INTEGER
+    if not isinstance(expr, Call) or expr.op not in ("floor", "to_real", "divide"):
+        return False
+    divisor = expr.args[-1]
+    by_positive = isinstance(divisor, Constant) and isinstance(divisor.value, int) and divisor.value > 0
+    return _is_monotone(expr.args[0]) and (expr.op != "divide" or by_positive)
+
+
+def _monotone_values(expr: Expr, leaf: Domain) -> dict[Value, None]:
+    """Return the values of a monotone expression: what lies between two equal ones need not be computed."""
+    ascending = sorted(leaf)  # type: ignore[type-var]
+    at = cache(lambda index: evaluate(expr, {"leaf 0": ascending[index]}))
+    spans, results = [(0, len(ascending) - 1)], dict[Value, None]()
+    while spans:
+        first, last = spans.pop()
+        results |= {at(first): None, at(last): None}
+        if last - first > 1 and at(first) != at(last):
+            middle = (first + last) // 2
+            spans += [(first, middle), (middle, last)]
+    return results
 
 
 class _DomainFinder:
