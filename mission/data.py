@@ -33,4 +33,4 @@ def real(attack: str) -> Any:
     found = attacks.attack_named(attack)
     if missing := [name for name in found.data.files if not (DATA / name).exists()]:
         raise NeedsDataError(f"{missing[0].removesuffix('.parquet')} in DISCREET_DATA")
-    return found.load(DATA)
+    return found.data.read(DATA)

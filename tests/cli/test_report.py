@@ -136,7 +136,9 @@ def test_a_ledger_in_a_database_is_read_and_never_created(folder, postgres):
 def test_a_release_is_verified(release, folder):
     done = run("report", "--verify", "release", cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "release: 4 files verified; nothing was changed, added or removed\n"
+    verified, digest = done.stdout.splitlines()
+    assert verified == "release: 4 files verified; nothing was changed, added or removed"
+    assert digest.startswith("SHA-256 of manifest.json: ")
     assert run("report", "policy.toml", "--verify", "release", cwd=folder).returncode == 0
 
 

@@ -156,11 +156,6 @@ class Attack:
         """The attack's public name."""
         return self.function.__name__
 
-    @property
-    def load(self) -> Callable[[Path], Any] | None:
-        """The reader of the attack's real data, from a folder."""
-        return self.data.read
-
     def with_settings(self, **settings: Any) -> Callable[..., AttackResult]:
         """Return the attack with the settings for a comparison of all defences, and with these."""
         chosen = {**self.comparison, **settings}

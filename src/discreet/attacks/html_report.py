@@ -91,6 +91,7 @@ def _summary_row(section: ReportSection) -> list[str]:
 
 def _section_html(section: ReportSection) -> str:
     attack, results = section.attack, section.comparison.results
+    note = f"<p>{html_text(section.comparison.note)}</p>\n" if section.comparison.note else ""
     cards = [
         _card(kind, title, attack.releases[kind].description, [each for each in results if each.defence == kind])
         for kind, title in _TITLES.items()
@@ -99,14 +100,10 @@ def _section_html(section: ReportSection) -> str:
         f'<h2 id="{html_text(attack.name)}">{html_text(attack.name.replace("_", " "))}</h2>\n'
         f"<p>{html_text(attack.summary)}</p>\n"
         f'<p class="note">Data: {html_text(section.data_description)}</p>\n<div class="side">{"".join(cards)}</div>\n'
-        f"{_note_paragraph(section.comparison)}"
+        f"{note}"
         f"{_embedded_figure(section.comparison, 'Success and implied epsilon against the claimed epsilon')}"
         f"<details><summary>Each defence in detail</summary>\n{''.join(map(_details_table, results))}</details>\n"
     )
-
-
-def _note_paragraph(comparison: Comparison) -> str:
-    return f"<p>{html_text(comparison.note)}</p>\n" if comparison.note else ""
 
 
 def _card(kind: str, title: str, released: str, results: Sequence[AttackResult]) -> str:

@@ -149,7 +149,9 @@ def _draw_success_by_epsilon(axes: Any, without_epsilon: list[AttackResult], pri
     epsilons = [_epsilon_of(result) for result in private]
     for result in without_epsilon:
         label = defence_label(result)
-        axes.axhline(result.success, color=DEFENCE_COLOURS[result.defence], lw=_line_width(result), label=label)
+        axes.axhline(
+            result.success, color=DEFENCE_COLOURS[result.defence], lw=_LINE_WIDTHS.get(result.defence, 1.5), label=label
+        )
     successes = np.array([result.success for result in private])
     ends = np.array([result.evidence.interval() for result in private])
     axes.errorbar(epsilons, successes, np.abs(ends.T - successes), fmt="o-", color=BLUE, label=_CURATOR_LABEL)
@@ -177,7 +179,9 @@ def _draw_implied_epsilon(axes: Any, without_epsilon: list[AttackResult], privat
     for result in without_epsilon:
         lower_bound = max(result.implied.low, floor)
         label = defence_label(result)
-        axes.axhline(lower_bound, color=DEFENCE_COLOURS[result.defence], lw=_line_width(result), label=label)
+        axes.axhline(
+            lower_bound, color=DEFENCE_COLOURS[result.defence], lw=_LINE_WIDTHS.get(result.defence, 1.5), label=label
+        )
     set_epsilon_ticks(axes, list(epsilons), "claimed epsilon")
     axes.set(yscale="log", ylabel="epsilon implied by the attack", ylim=(floor * 0.8, top))
     format_plain_numbers(axes.yaxis)
@@ -194,10 +198,6 @@ def _draw_accuracy(axes: Any, without_defence: AttackResult, private: list[Attac
         axes.plot([], [], color=GREY, ls=line_style, label=f"accuracy on {side}")
     set_epsilon_ticks(axes, epsilons, "claimed epsilon")
     axes.set(ylim=(-0.03, 1.05), ylabel="accuracy of the model")
-
-
-def _line_width(result: AttackResult) -> float:
-    return _LINE_WIDTHS.get(result.defence, 1.5)
 
 
 def _epsilon_of(result: AttackResult) -> float:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeGuard
 
@@ -105,6 +106,16 @@ def exceeds_decoys(answers: np.ndarray, decoys: np.ndarray, rng: np.random.Gener
     """
     jittered, jittered_decoys = (each + rng.random(each.shape) for each in (answers, decoys))
     return np.asarray(jittered > np.quantile(jittered_decoys, 1 - _FALSE_POSITIVE_RATE))
+
+
+@dataclass(frozen=True)
+class NamedPeople:
+    """Who was named correctly, which members were named at all, and which non-members."""
+
+    correctly: np.ndarray
+    members: np.ndarray
+    non_members: np.ndarray
+    details: Mapping[str, Any]
 
 
 def named_by_counts(

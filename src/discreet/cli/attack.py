@@ -140,7 +140,7 @@ def _suggestion(name: str) -> str:
 
 def _load_data(entry: Attack, folder: Path | None) -> tuple[Any, str]:
     """Load the real data from the given or the default folder; without a folder, use the built-in data."""
-    if entry.load is None:
+    if entry.data.read is None:
         if folder is not None:
             typer.echo(f"discreet: {entry.name} only has built-in data; --data is ignored.", err=True)
         return None, entry.data.built_in
@@ -150,7 +150,7 @@ def _load_data(entry: Attack, folder: Path | None) -> tuple[Any, str]:
     missing = [file for file in entry.data.files if not (data_folder / file).exists()]
     if not missing:
         try:
-            return entry.load(data_folder), f"real: {', '.join(entry.data.files)}"
+            return entry.data.read(data_folder), f"real: {', '.join(entry.data.files)}"
         except (OSError, pa.ArrowException, ValueError) as error:
             usage_error(f"--data: cannot read {', '.join(entry.data.files)} in {data_folder} ({error})")
     if folder is not None:

@@ -176,7 +176,7 @@ def test_a_missing_file_is_named(tmp_path):
 def test_occupations_are_found_beyond_imputation():
     if not (DATA / "adult.parquet").exists():
         pytest.skip("needs adult in DISCREET_DATA")
-    people = attacks.attack_named("attributes").load(DATA).subset(np.arange(2000))
+    people = attacks.attack_named("attributes").data.read(DATA).subset(np.arange(2000))
     result = attacks.attributes(people, targets=2, shadows=3, random_state=0)
     assert result.details["candidate values"] == 14
     assert result.success > result.baseline + 0.05

@@ -116,7 +116,7 @@ def test_a_defence_that_returns_no_model_is_refused():
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"target": "tree"}, "target must be one of 'forest', 'network', 'logistic', 'pairs', not 'tree'"),
+        ({"target": "tree"}, "target must be one of 'forest', 'network', 'logistic', 'pairs', 'boosting', not 'tree'"),
         ({"fix": "none"}, "fix must be one of 'label', 'rounded', 'top', not 'none'"),
         ({"shadowing": "none"}, "shadowing must be one of 'online', 'offline'"),
         ({"shadows": 1}, "shadows"),
@@ -296,7 +296,7 @@ def test_a_missing_file_is_named(tmp_path):
 def test_people_who_checked_in_are_found():
     if not (DATA / "location30_mia.parquet").exists():
         pytest.skip("needs location30_mia in DISCREET_DATA")
-    people = attacks.attack_named("likelihood_ratio").load(DATA)
+    people = attacks.attack_named("likelihood_ratio").data.read(DATA)
     assert (people.X.shape, people.classes) == ((5010, 446), 30)
     some = people.subset(np.arange(800))
     assert attacks.likelihood_ratio(some, shadows=2, targets=1, random_state=0).success > 0.97

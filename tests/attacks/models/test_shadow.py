@@ -113,5 +113,5 @@ def test_too_few_people_are_refused():
 def test_people_who_checked_in_are_distinguished_from_non_members():
     if not (DATA / "location30_mia.parquet").exists():
         pytest.skip("needs location30_mia in DISCREET_DATA")
-    people = attacks.attack_named("shadow").load(DATA).subset(np.arange(800))
+    people = attacks.attack_named("shadow").data.read(DATA).subset(np.arange(800))
     assert attacks.shadow(people, shadows=2, targets=1, random_state=0).success > 0.9

@@ -227,7 +227,7 @@ def test_names_with_quotation_marks_can_be_queried():
 def test_secrets_in_a_census_are_inferred():
     if not (DATA / "pums_ca_1000.parquet").exists():
         pytest.skip("needs pums_ca_1000.parquet in DISCREET_DATA")
-    people = attack_named("differencing").load(DATA)
+    people = attack_named("differencing").data.read(DATA)
     easy = attacks.differencing(people, defence="easy", random_state=0)
     assert easy.success == 1
     assert easy.details["error of income, median"] == 0
@@ -237,4 +237,4 @@ def test_secrets_in_a_census_are_inferred():
 
 def test_a_folder_without_the_data_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"pums_ca_1000\.parquet"):
-        attack_named("differencing").load(tmp_path)
+        attack_named("differencing").data.read(tmp_path)

@@ -169,7 +169,7 @@ def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="k must"):
         homogeneity(k=1)
     with pytest.raises(FileNotFoundError, match="adult"):
-        attack_named("homogeneity").load(Path("nowhere"))
+        attack_named("homogeneity").data.read(Path("nowhere"))
 
 
 @pytest.mark.long

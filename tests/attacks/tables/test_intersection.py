@@ -124,7 +124,7 @@ def test_bad_input_is_refused():
     with pytest.raises(ValueError, match="not a table for one and a function for the other"):
         intersection(defence=lambda table: next(seen, table))
     with pytest.raises(FileNotFoundError, match="adult"):
-        attack_named("intersection").load(Path("nowhere"))
+        attack_named("intersection").data.read(Path("nowhere"))
 
 
 def test_tables_may_have_different_columns():
@@ -137,6 +137,6 @@ def test_tables_may_have_different_columns():
 @pytest.mark.long
 @pytest.mark.skipif(not (DATA / "adult.parquet").exists(), reason="needs adult in DISCREET_DATA")
 def test_two_releases_of_the_census_disclose_more_occupations_than_one():
-    result = intersection(attack_named("intersection").load(DATA))
+    result = intersection(attack_named("intersection").data.read(DATA))
     told = result.details
     assert told["values inferred with certainty"] > 1.5 * told["values inferred with certainty from one table"]

@@ -175,7 +175,7 @@ def test_bad_input_is_refused():
     with pytest.raises(ValueError, match=r"column 'row' .* at most once"):
         linkage(defence=lambda table: pa.concat_tables([table, table]))
     with pytest.raises(FileNotFoundError, match=r"linkage_synthetic_demographic\.parquet in nowhere"):
-        attack_named("linkage").load(Path("nowhere"))
+        attack_named("linkage").data.read(Path("nowhere"))
 
 
 @pytest.mark.long

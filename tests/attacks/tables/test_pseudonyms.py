@@ -225,7 +225,7 @@ def test_bad_input_is_refused():
     with pytest.raises(TypeError, match="epsilon"):
         pseudonyms(defence="curator")
     with pytest.raises(FileNotFoundError, match=r"nyctaxi2013_medallions\.parquet in nowhere"):
-        attack_named("pseudonyms").load(Path("nowhere"))
+        attack_named("pseudonyms").data.read(Path("nowhere"))
 
 
 @pytest.mark.long

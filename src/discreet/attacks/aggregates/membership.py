@@ -14,7 +14,6 @@ from discreet.attacks.aggregates.published_means import (
     publish_private_means,
     publish_user_means,
     rarity_of_values,
-    rounded_means,
     sample_attributes,
 )
 from discreet.attacks.attack import (
@@ -258,7 +257,10 @@ ATTACK = Attack(
         ),
         EASY: DefenceRelease(
             "means rounded to whole percentages",
-            lambda game, samples: ([rounded_means(play.members, game.data.max_value) for play in samples], _STUDY),
+            lambda game, samples: (
+                [exact_means(play.members, game.data.max_value).round(2) for play in samples],
+                _STUDY,
+            ),
         ),
         CURATOR: DefenceRelease("private totals of all attributes, which cost epsilon together", publish_private_means),
     },

@@ -88,15 +88,6 @@ def exact_means(members: np.ndarray, max_value: int) -> np.ndarray:
     return np.asarray(members.mean(axis=0) / max_value)
 
 
-def rounded_means(members: np.ndarray, max_value: int) -> np.ndarray:
-    """Return the means rounded to whole percentages, the easy fix.
-
-    >>> rounded_means(np.array([[0, 2], [1, 2], [0, 1]]), max_value=2).tolist()
-    [0.17, 0.83]
-    """
-    return np.round(exact_means(members, max_value), 2)
-
-
 def publish_user_means(game: Game, samples: Sequence[StudySample]) -> tuple[list[np.ndarray], str]:
     """Return the means that the user's function publishes for each study, NaN if withheld."""
     return [_user_means(game, play.members) for play in samples], "the user's function"

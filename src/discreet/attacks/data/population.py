@@ -121,9 +121,7 @@ def _is_numeric(data_type: pa.DataType) -> bool:
 
 
 def _has_gaps(column: pa.ChunkedArray) -> bool:
-    if column.null_count:
-        return True
-    return pa.types.is_floating(column.type) and not np.isfinite(column.to_numpy()).all()
+    return bool(column.null_count) or (pa.types.is_floating(column.type) and not np.isfinite(column).all())
 
 
 def read_population(folder: Path) -> Population:

@@ -10,6 +10,7 @@ import discreet as dc
 from discreet.attacks.attack import CURATOR, OWN, DefenceRelease, Game, choice, releases_in_order, whole
 from discreet.attacks.data.labelled_data import LabelledData
 from discreet.attacks.models.adapters import EasyFix, checked_classifier, fit_on_pairs, reduce_confidences
+from discreet.attacks.validation import require
 
 TargetKind = Literal["forest", "network", "logistic", "pairs", "boosting"]
 QueryService = Callable[[np.ndarray], np.ndarray]  # rows -> confidences, rows × classes
@@ -93,8 +94,7 @@ def _fit_privately(game: Game, people: LabelledData) -> Any:
 
 
 def _check_two_classes(people: LabelledData) -> None:
-    if people.classes != 2:
-        raise ValueError(f'data has {people.classes} classes, and target="boosting" needs two')
+    require(people.classes == 2, f'data has {people.classes} classes, and target="boosting" needs two')
 
 
 def fit_non_private(target: TargetKind, people: LabelledData, seed: int, strength: float | None = None) -> Any:

@@ -3,7 +3,6 @@
 import base64
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -28,6 +27,7 @@ from discreet.attacks.attack import (
 from discreet.attacks.data.taxis import TAXIS, USUAL_FORMS, Taxis, candidate_numbers, md5
 from discreet.attacks.private_answers import (
     CountOracle,
+    NamedPeople,
     is_count_oracle,
     named_by_counts,
     private_count_oracle,
@@ -37,17 +37,6 @@ from discreet.attacks.validation import require, text_list
 SALT = "c0ffee"  # of the easy fix: stored in the program, so anyone with the program knows it
 
 Encoding = Callable[[str], str]
-
-
-@dataclass(frozen=True)
-class _NamedTaxis:
-    """Which taxis with trips are named correctly, which are named at all, and which taxis without trips are named."""
-
-    correctly_named: np.ndarray
-    members_named: np.ndarray
-    non_members_named: np.ndarray
-    targets: np.ndarray  # the indices of the first members among the taxis
-    details: dict[str, Any]
 
 
 def pseudonyms(  # noqa: PLR0913 - all but the first by name only
@@ -77,16 +66,16 @@ def pseudonyms(  # noqa: PLR0913 - all but the first by name only
 
 def _play(game: Game) -> AttackResult:
     taxis, release = game.data, game.release()
-    named = _name_by_counts(game, release) if callable(release) else _name_by_dictionary(game, release)
+    named, targets = _name_by_counts(game, release) if callable(release) else _name_by_dictionary(game, release)
     return game.result(
         "of taxis re-identified",
         # A non-member is a taxi without a trip: the curator protects all trips of a taxi, and so its presence.
-        EventEvidence.from_outcomes(named.members_named, named.non_members_named, named.correctly_named),
+        EventEvidence.from_outcomes(named.members, named.non_members, named.correctly),
         named.details,
-        hit=named.correctly_named[: len(named.targets)],
-        rarity=-taxis.counts[named.targets].astype(float),
+        hit=named.correctly[: len(targets)],
+        rarity=-taxis.counts[targets].astype(float),
         rarity_label="few trips",
-        labels=[f"taxi {index}" for index in named.targets],
+        labels=[f"taxi {index}" for index in targets],
     )
 
 
@@ -103,7 +92,7 @@ def _user_codes(game: Game) -> list[str] | CountOracle:
     return codes
 
 
-def _name_by_dictionary(game: Game, codes: list[str]) -> _NamedTaxis:
+def _name_by_dictionary(game: Game, codes: list[str]) -> tuple[NamedPeople, np.ndarray]:
     taxis, numbers = game.data, game.settings.forms
     cracked = crack_codes(codes, numbers)
     cracked_numbers = set(cracked.values())
@@ -120,13 +109,8 @@ def _name_by_dictionary(game: Game, codes: list[str]) -> _NamedTaxis:
         "numbers tried": len(numbers),
         **_best_day(taxis.trips, cracked_numbers),
     }
-    return _NamedTaxis(
-        np.array(correctly_named + cracked_hashes),
-        np.array(members_named + cracked_hashes),
-        np.array(non_members_named),
-        np.arange(len(taxis.numbers)),
-        details,
-    )
+    right, found = (np.array(each + cracked_hashes) for each in (correctly_named, members_named))
+    return NamedPeople(right, found, np.array(non_members_named), details), np.arange(len(taxis.numbers))
 
 
 def _best_day(trips: pa.Table, numbers: set[str]) -> dict[str, Any]:
@@ -142,7 +126,7 @@ def _best_day(trips: pa.Table, numbers: set[str]) -> dict[str, Any]:
     }
 
 
-def _name_by_counts(game: Game, oracle: CountOracle) -> _NamedTaxis:
+def _name_by_counts(game: Game, oracle: CountOracle) -> tuple[NamedPeople, np.ndarray]:
     """Query how many taxis with each number made trips (1 or 0, plus noise); name those above a threshold."""
     taxis, max_targets = game.data, game.settings.targets
     with_trips = np.sort(game.rng.permutation(len(taxis.numbers))[:max_targets])
@@ -156,7 +140,7 @@ def _name_by_counts(game: Game, oracle: CountOracle) -> _NamedTaxis:
         "taxis targeted": len(with_trips),
         "non-members named": int(non_members_named.sum()),
     }
-    return _NamedTaxis(members_named, members_named, non_members_named, with_trips, details)
+    return NamedPeople(members_named, members_named, non_members_named, details), with_trips
 
 
 def salted_hash(number: str) -> str:

@@ -1,7 +1,6 @@
 """Linkage of ratings: find people by a few of their ratings, with their record in the release and removed from it."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -9,6 +8,7 @@ from discreet.attacks.attack import CURATOR, EASY, NOTHING, AttackResult, Defenc
 from discreet.attacks.data.register import Ratings
 from discreet.attacks.private_answers import (
     CountOracle,
+    NamedPeople,
     is_count_oracle,
     named_by_counts,
     private_count_oracle,
@@ -37,16 +37,6 @@ class _ReleasedRatings:
     user_indices: np.ndarray
 
 
-@dataclass(frozen=True, eq=False)
-class _NamedPeople:
-    """Who was named correctly, who was named at all, and who was named when their record was removed."""
-
-    correctly: np.ndarray
-    at_all: np.ndarray
-    when_removed: np.ndarray
-    details: dict[str, Any]
-
-
 def link_ratings(game: Game) -> AttackResult:
     """Re-identify people by a few of their ratings, with their record in the release and removed from it."""
     data, matrix = game.data, rating_matrix(game.data)
@@ -61,7 +51,7 @@ def link_ratings(game: Game) -> AttackResult:
     return game.result(
         "of people re-identified by a few ratings",
         # A non-member is the same person with all ratings removed: neighbouring databases at user level.
-        EventEvidence.from_outcomes(named.at_all, named.when_removed, named.correctly),
+        EventEvidence.from_outcomes(named.members, named.non_members, named.correctly),
         {
             "people": data.user_count,
             "people targeted": len(targets),
@@ -82,7 +72,7 @@ def _name_by_scoreboard(
     targets: np.ndarray,
     data: Ratings,
     rng: np.random.Generator,
-) -> _NamedPeople:
+) -> NamedPeople:
     """Name each target by the scoreboard, with their record in the release and removed from it."""
     matrix = release.matrix
     threshold, weights = eccentricity_threshold(matrix, data, rng), matrix.movie_weights
@@ -105,7 +95,7 @@ def _name_by_scoreboard(
         "wrongly named": sum(named_at_all) - sum(correctly_named),
         "unique matches": unique_matches,
     }
-    return _NamedPeople(np.array(correctly_named), np.array(named_at_all), np.array(named_when_removed), details)
+    return NamedPeople(np.array(correctly_named), np.array(named_at_all), np.array(named_when_removed), details)
 
 
 def _name_by_counts(
@@ -114,13 +104,13 @@ def _name_by_counts(
     data: Ratings,
     oracle: CountOracle,
     rng: np.random.Generator,
-) -> _NamedPeople:
+) -> NamedPeople:
     """Query how many people match the known ratings, and name targets whose counts exceed the decoys."""
     consistent = [is_consistent(matrix, known, data.known - data.wrong, data.days) for known in auxiliary]
     counts = np.array([int(fit.sum()) for fit in consistent])
     # The target always matches; without the target the count is one lower.
     members_named, named_when_removed = named_by_counts(oracle, counts, counts - 1, rng)
-    return _NamedPeople(
+    return NamedPeople(
         members_named,
         members_named,
         named_when_removed,
