@@ -259,7 +259,9 @@ def test_no_release_fails_depending_on_the_rows(kind, place, tmp_path):
     by = ((("k", column),), PublicGroups((tuple({a: None, b or None: None}),)))
     bounds, totals = ContributionBounds(1, 1, Norm.L2), (Count(), Count(column))
     for values in ([], [a], [None], [b, None], [a, b, None]):
-        rows = [dict.fromkeys(VISITS.shape.schema) | {"user": user, column.name: x} for user in (1, 1, 2) for x in values]
+        rows = [
+            dict.fromkeys(VISITS.shape.schema) | {"user": user, column.name: x} for user in (1, 1, 2) for x in values
+        ]
         tables = {other: [] for other in strategies.SCHEMAS} | {"visits": rows}
         with opened(tables, tmp_path if place == "file" else None) as engine:
             for question in (

@@ -31,8 +31,8 @@ def _matches(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
 
 _OPERATIONS: dict[str, str | Operation] = {
     **COMMON_OPERATIONS,
-    # 128 bits hold every sum, difference and product of 64-bit integers; overflow on the way back becomes NULL.
     "join": lambda texts, _: f"SUBSTRING({' || '.join(texts)}, 1, {MAX_TEXT_LENGTH})",
+    # 128 bits hold every sum, difference and product of 64-bit integers; overflow on the way back becomes NULL.
     "add i": "TRY_CAST(CAST({0} AS HUGEINT) + {1} AS BIGINT)",
     "subtract i": "TRY_CAST(CAST({0} AS HUGEINT) - {1} AS BIGINT)",
     "multiply i": "TRY_CAST(CAST({0} AS HUGEINT) * {1} AS BIGINT)",
@@ -126,9 +126,10 @@ def opaque(column: str) -> str:
     """Return a column as an operand of an expression.
 
     Claim: its value is that of the column, and DuckDB does not know its minimum, its maximum, or whether it has NULL.
-    Proof: TRY returns the value of its operand, or NULL where that fails, and a column does not. DuckDB 2.0 propagates
-        no statistics through TRY. It simplifies other expressions by the statistics of their columns, and errs: where
-        these make a condition constant, CASE WHEN p IS NULL THEN 'B' END = 'A' fails with an internal error.
+    Proof: TRY returns the value of its operand, or NULL where that fails; a column does not, nor does the expression
+        that DuckDB may put in its place, as operations are total. DuckDB 2.0 propagates no statistics through TRY. It
+        simplifies other expressions by the statistics of their columns, and errs: where these make a condition
+        constant, CASE WHEN p IS NULL THEN 'B' END = 'A' fails with an internal error.
     Needs: nothing.
     Checked by: test_statistics_do_not_reach_expressions, test_no_plan_fails_depending_on_the_rows
     """
@@ -139,9 +140,7 @@ def _on_opaque_columns(operation: str | Operation) -> Operation:
     """Return an operation whose operands that are columns are opaque."""
 
     def write(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
-        operands = [
-            opaque(text) if isinstance(expr, Column) else text for text, expr in zip(texts, exprs, strict=True)
-        ]
+        operands = [opaque(text) if isinstance(expr, Column) else text for text, expr in zip(texts, exprs, strict=True)]
         return fill_operation(operation, operands, exprs)
 
     return write

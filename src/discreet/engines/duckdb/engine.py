@@ -361,9 +361,8 @@ def _apply_tuning(connection: duckdb.DuckDBPyConnection, timezone: str, tuning: 
         connection.execute(f"SET threads = {tuning.threads:d}")
     connection.execute("SET preserve_insertion_order = false")  # saves memory
     connection.execute("SET enable_progress_bar = false")
-    # A plan must not depend on the data. DuckDB 2.0 decides filters such as NULLIF('A', p) IN ('A') by the minimum and
-    # maximum of p, which is wrong where p is NULL: one row would decide whether all others are counted. With filters
-    # outside of scans, statistics alone make some plans fail with an internal error, depending on the data.
+    # A filter within a scan is decided by the minimum and maximum of a column, in DuckDB 2.0 wrongly where the column
+    # has NULL: with NULLIF('A', p) IN ('A'), one row would decide whether all others are counted.
     connection.execute("SET disabled_optimizers = 'filter_pushdown'")
 
 
