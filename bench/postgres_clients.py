@@ -4,6 +4,7 @@ Clients are processes that speak the protocol by libpq, so that what they take t
 """
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -15,20 +16,21 @@ import psycopg
 import discreet as dc
 from discreet.policy import Policy
 
+FRESH = "SELECT COUNT(*) AS n FROM people WHERE income > {}"
 IDLE = 70  # connections of one person, who may have 100
 CLIENT = """
 import json, sys, time
 import psycopg
 url, sql, count, prepared = json.loads(sys.argv[1])
 with psycopg.connect(url, autocommit=True) as connection:
-    for _ in range(3):
-        connection.execute(sql, prepare=prepared)
+    for number in range(3):
+        connection.execute(sql.format(-number), prepare=prepared)
     print("ready", flush=True)
     sys.stdin.readline()
     start, times = time.process_time(), []
-    for _ in range(count):
+    for number in range(count):
         begin = time.perf_counter()
-        connection.execute(sql, prepare=prepared).fetchall()
+        connection.execute(sql.format(number), prepare=prepared).fetchall()
         times.append(time.perf_counter() - begin)
 print(json.dumps([times, time.process_time() - start]))
 """
@@ -45,28 +47,37 @@ def cpu_seconds(process):
 
 
 def measure(server, sql, clients, requests):
-    """Print one line for each kind of request, the overhead over the curator, and the memory of idle connections."""
+    """Print one line for each kind of request, the overhead over the curator, and the memory of idle connections.
+
+    The overhead is that of fresh answers: stored ones come from a cache, which the curator does not have. It is also
+    given as CPU time of server and client less that of the curator, because other work on the machine disturbs medians.
+    """
     for name, is_prepared in (("simple", None), ("prepared", True)):
         show(f"pg, {name}", *ask_many(server, sql, clients, requests, is_prepared))
-    alone = ask_many(server, sql, 1, requests, None)
-    show("pg, one client", *alone)
-    own = ask_curator(server.policy, sql, requests)
-    more = 1e3 * (statistics.median(alone[0]) - own)
-    print(f"overhead over Curator.ask: median {more:.1f} ms, of {1e3 * own:.1f} ms for a stored answer")
+    show("pg, one client", *ask_many(server, sql, 1, requests, None))
+    alone = ask_many(server, FRESH, 1, requests // 4, None)
+    show("pg, fresh, one client", *alone)
+    own, own_cpu = ask_curator(server.policy, requests // 4)
+    more, cpu = statistics.median(alone[0]) - own, (alone[2] + alone[3]) / len(alone[0]) - own_cpu
+    print(f"overhead over Curator.ask, fresh: median {1e3 * more:.1f} ms of {1e3 * own:.1f}; CPU {1e3 * cpu:.1f} ms")
+    print(f"load of the machine: {os.getloadavg()[0]:.1f}")
     print(f"memory of an idle connection: {idle_bytes(server) / 1e3:,.0f} kB")
 
 
-def ask_curator(path, sql, requests):
-    """Return the median time of a stored answer from a curator in this process."""
-    memory = Policy.load(path)
-    memory = replace(memory, data=memory.data.model_copy(update={"ledger": ":memory:"}))
+def ask_curator(path, requests):
+    """Return the median time, and the mean CPU time, of a fresh answer from a curator in this process."""
+    policy = Policy.load(path)
+    policy = replace(policy, data=policy.data.model_copy(update={"ledger": "own.sqlite"}))
     times = []
-    with dc.open(memory) as curator:
-        for _ in range(requests):
+    with dc.open(policy) as curator:
+        for number in range(-3, requests):
+            if number == 0:
+                cpu = time.process_time()
             start = time.perf_counter()
-            curator.ask(sql, epsilon="0.1").with_margins()
+            curator.ask(FRESH.format(number), epsilon="0.1").with_margins()
             times.append(time.perf_counter() - start)
-    return statistics.median(times)
+        cpu = time.process_time() - cpu
+    return statistics.median(times[3:]), cpu / requests
 
 
 def show(kind, times, seconds, server_cpu, client_cpu):

@@ -87,21 +87,41 @@ def a3():
     )
 
 
-@row("A4", "Homogeneity: a k-anonymous class whose members share the sensitive value is exposed")
+@row(
+    "A4",
+    "Homogeneity: a k-anonymous class whose members share the value is exposed, and how far other classes narrow it",
+)
 def a4():
-    first, second = (
-        anonymity.measure(each, lecture.QUASI, "condition") for each in (lecture.first(), lecture.second())
-    )
+    tables = lecture.first(), lecture.second()
+    first, second = (anonymity.measure(each, lecture.QUASI, "condition") for each in tables)
     rows, others = ((risk.sensitive[0].exposed_rows + 1).tolist() for risk in (first, second))
+    narrowed = [_narrowed(each) for each in tables]
     return record(
-        "first table: {shown}, l = {l}; second: {others_shown}, l = {others_l}",
+        "first table: {shown}, l = {l}; {left}; second: {others_shown}, l = {others_l}; {others_left}",
         rows=rows,
         others=others,
         l=first.l,
         others_l=second.l,
+        narrowed=narrowed,
         shown=_rows(rows),
         others_shown=_rows(others),
+        left=_left(narrowed[0]),
+        others_left=_left(narrowed[1]),
     )
+
+
+def _narrowed(patients):
+    """Return how many conditions are possible, and how often the best guess is right: in the table, then each class."""
+    rows = patients.to_pylist()
+    ages = dict.fromkeys(row["age"] for row in rows)
+    groups = [[row["condition"] for row in rows if age in (None, row["age"])] for age in (None, *ages)]
+    return [(len(set(group)), max(map(group.count, group)) / len(group)) for group in groups]
+
+
+def _left(narrowed):
+    (values, share), *classes = narrowed
+    left = ", ".join(f"{few} ({best:.0%})" for few, best in classes)
+    return f"its classes leave {left} of {values} conditions possible (best guess right; without the class {share:.0%})"
 
 
 def _rows(places):

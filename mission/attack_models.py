@@ -3,6 +3,7 @@
 import numpy as np
 
 from discreet import attacks
+from discreet.attacks.result import ACCURACY_ON_NON_MEMBERS as ACCURACY
 from mission.data import real
 from mission.rows import outside_of, rate_of, record, row, share_of
 
@@ -12,26 +13,48 @@ PEOPLE = 2000
 PRIVATE = {"defence": "curator", "epsilon": 1}
 
 
+WITHOUT, WITH = "without privacy", "private at epsilon 1"
+SAME_MODEL = {WITHOUT: {}, WITH: PRIVATE}
+
+
+def model_classes():
+    """Return people, a target for attacks on membership, and what to call them: the same models with and without noise.
+
+    Additive models by boosting are for two classes, so they are fitted to the income classes of Adult.
+    """
+    adult = real("attributes").people.subset(np.arange(PEOPLE))
+    return {
+        "logistic regression on simulated customers": (None, "logistic"),
+        f"boosting on {PEOPLE:,} people of Adult": (adult, "boosting"),
+    }
+
+
 @row("D4", "Membership in a model's training data: shadow models and likelihood ratios against a prediction service")
 def d4():
-    ways = {"exact": {}, "easy": {"defence": "easy"}, "private": PRIVATE}
     results = {
-        name: {way: getattr(attacks, name)(random_state=FRESH, **defence) for way, defence in ways.items()}
+        (name, people): {
+            way: getattr(attacks, name)(data, target=target, random_state=FRESH, **settings)
+            for way, settings in {WITHOUT: {}, "with the easy fix": {"defence": "easy"}, WITH: PRIVATE}.items()
+        }
         for name in ("shadow", "likelihood_ratio")
+        for people, (data, target) in model_classes().items()
     }
+    forests = {name: getattr(attacks, name)(random_state=FRESH) for name in ("shadow", "likelihood_ratio")}
     people = real("likelihood_ratio").subset(np.arange(PEOPLE))
     location = attacks.likelihood_ratio(people, shadows=3, targets=1, random_state=FRESH)
     shown = (
-        f"{name}: AUC {rate_of(each['exact'])}, {_found(each['exact'])} of members found at 1 % "
-        f"false positives; with the easy fix {rate_of(each['easy'])}; at epsilon 1 {rate_of(each['private'])}, "
-        f"{_found(each['private'])} found, implied epsilon {each['private'].implied}"
-        for name, each in results.items()
+        f"{name}, {people}: "
+        + ", ".join(f"{way} AUC {rate_of(each)}, {_found(each)} found, {_accuracy(each)}" for way, each in ways.items())
+        for (name, people), ways in results.items()
     )
     return record(
-        "{shown}; {people:,} people of the Location data, likelihood_ratio with 3 shadow models: AUC {location}, "
+        "members found at 1 % false positives; {shown}; forests, which have no private form here: {forests_shown}; "
+        "forest on {people:,} people of the Location data, likelihood_ratio with 3 shadow models: AUC {location}, "
         "{location_found} found",
-        rates={name: {way: rate_of(result) for way, result in each.items()} for name, each in results.items()},
-        found={name: {way: result.details[FOUND] for way, result in each.items()} for name, each in results.items()},
+        rates={key: {way: rate_of(result) for way, result in each.items()} for key, each in results.items()},
+        accuracy={key: {way: each.details[ACCURACY] for way, each in ways.items()} for key, ways in results.items()},
+        forests={name: rate_of(result) for name, result in forests.items()},
+        forests_shown=", ".join(f"{name} {rate_of(each)}, {_accuracy(each)}" for name, each in forests.items()),
         location=rate_of(location),
         location_found=_found(location),
         people=PEOPLE,
@@ -44,51 +67,66 @@ def _found(result):
     return share_of(result.details[FOUND], result.evidence.members.size)
 
 
-@row("E3", "A learned membership oracle: a neural network trained on shadow models, against a forest and a network")
+def _accuracy(result):
+    """Return how often the model is right about people who are not in its training data."""
+    return f"accuracy {result.details[ACCURACY]:.0%}"
+
+
+@row("E3", "A learned membership oracle: a neural network trained on shadow models, with and without privacy")
 def e3():
-    ways = {
-        "a forest": {"target": "forest"},
-        "a network": {"target": "network"},
-        "a private logistic regression, epsilon 1": PRIVATE,
+    results = {
+        people: {
+            way: attacks.shadow(data, attacker="network", target=target, random_state=FRESH, **settings)
+            for way, settings in SAME_MODEL.items()
+        }
+        for people, (data, target) in model_classes().items()
     }
-    rates = {name: rate_of(attacks.shadow(attacker="network", random_state=FRESH, **way)) for name, way in ways.items()}
-    return record("AUC against {shown}", rates=rates, shown="; ".join(f"{name} {each}" for name, each in rates.items()))
+    shown = (
+        f"{people}: " + ", ".join(f"{way} {rate_of(each)} ({_accuracy(each)})" for way, each in ways.items())
+        for people, ways in results.items()
+    )
+    return record(
+        "AUC, and the model's accuracy on non-members; {shown}",
+        rates={people: {way: rate_of(each) for way, each in ways.items()} for people, ways in results.items()},
+        accuracy={key: {way: each.details[ACCURACY] for way, each in ways.items()} for key, ways in results.items()},
+        shown="; ".join(shown),
+    )
 
 
 @row("E4", "Missing attributes by brute force over the membership oracle, compared with imputation without the model")
 def e4():
-    forest, pairs, private = (
-        "forest",
-        "non-private regression on pairs of values",
-        "regression on pairs of values, private at epsilon 1",
-    )
-    ways = {forest: {"target": "forest"}, pairs: {"target": "pairs"}, private: PRIVATE}
     adult = real("attributes")
-    results = {
-        "2,000 patients, five grades": {
-            name: attacks.attributes(random_state=FRESH, **way) for name, way in ways.items()
-        },
-        "4,000 of Adult, 14 occupations": {
-            name: attacks.attributes(adult, random_state=FRESH, targets=1, **ways[name]) for name in (forest, private)
-        },
+    games = {
+        "2,000 patients, five grades": (None, {}, ("pairs", "boosting")),
+        "4,000 of Adult, 14 occupations": (adult, {"targets": 1}, ("pairs", "boosting")),
     }
+    results = {
+        (name, target): {
+            way: attacks.attributes(data, target=target, random_state=FRESH, **settings, **privacy)
+            for way, privacy in SAME_MODEL.items()
+        }
+        for name, (data, settings, targets) in games.items()
+        for target in targets
+    }
+    models = {"pairs": "regression on pairs of values", "boosting": "boosting"}
     shown = (
-        f"{name}, imputed {_imputed(each):.1%}: "
+        f"{name}, {models[target]}, imputed {_imputed(each):.1%}: "
         + ", ".join(
-            f"{way} {rate_of(result)} of members, {outside_of(result)} of non-members" for way, result in each.items()
+            f"{way} {rate_of(result)} of members, {outside_of(result)} of non-members, {_accuracy(result)}"
+            for way, result in each.items()
         )
-        for name, each in results.items()
+        for (name, target), each in results.items()
     )
     return record(
         "{shown}",
-        rates={name: {way: rate_of(result) for way, result in each.items()} for name, each in results.items()},
-        imputed={name: _imputed(each) for name, each in results.items()},
+        rates={key: {way: rate_of(result) for way, result in each.items()} for key, each in results.items()},
+        imputed={key: _imputed(each) for key, each in results.items()},
         shown="; ".join(shown),
     )
 
 
 def _imputed(results):
-    return results["forest"].baseline
+    return results[WITHOUT].baseline
 
 
 @row("E11", "Overfitting hurts accuracy and privacy: the attack's AUC against the generalisation gap, as a picture")

@@ -41,6 +41,33 @@ def a8():
     )
 
 
+@row("D8", "Micro-targeted advertising: a secret inferred from the report of an advertisement for one person")
+def d8():
+    ways = {
+        "exact": {},
+        "audiences of at least 20": {"defence": "easy"},
+        "curator, epsilon 0.1": {"defence": "curator", "epsilon": "1/10"},
+    }
+    results = {
+        report: {way: attacks.advertising(report=report, random_state=0, **each) for way, each in ways.items()}
+        for report in ("impressions", "clicks")
+    }
+    private = results["impressions"]["curator, epsilon 0.1"].details
+    shown = (
+        f"{report}: " + ", ".join(f"{way} {rate_of(each)}" for way, each in found.items())
+        for report, found in results.items()
+    )
+    return record(
+        "secrets of people in a simulated social network inferred from reports of {shown}. Not prevented by any "
+        "report, private ones included: {seen:.0%} of unique people with the secret are shown the advertisement that "
+        "was aimed at it, and {clicked:.0%} click, which discloses it to the advertiser's page",
+        seen=private["people with the secret who were shown the advertisement"],
+        clicked=private["people with the secret who clicked, and so disclosed it"],
+        rates={report: {way: rate_of(each) for way, each in found.items()} for report, found in results.items()},
+        shown="; ".join(shown),
+    )
+
+
 @row("E2", "Why easy fixes fail: each attack against the easy fix, and against the curator")
 def e2():
     is_real = (DATA / "pums_ca_1000.parquet").exists()

@@ -9,6 +9,8 @@ from mission.data import arrays
 from mission.rows import outside_of, rate, rate_of, record, row
 
 PATIENTS = 135_000
+PRIVATE = {"defence": "curator", "epsilon": "1/10"}
+UNIQUE = "unique and predicted"
 CERTAIN = "values inferred with certainty"
 
 
@@ -59,6 +61,28 @@ def b1():
         rough_wrong=rough.details["wrongly named"],
         private=rate_of(private),
         outside=outside_of(private),
+    )
+
+
+@row("A16", "Profiles without names: what a consistent pseudonym in a log of visits discloses about habits")
+def a16():
+    ways = {"one pseudonym": {}, "a new one every day": {"defence": "easy"}, "curator, epsilon 0.1": PRIVATE}
+    results = {way: attacks.profiles(random_state=0, **settings) for way, settings in ways.items()}
+    plain = results["one pseudonym"].details
+    shown = (
+        f"{way}: {rate_of(each)}, unique and predicted {each.details[UNIQUE]:.1%}, hidden visits "
+        f"{each.details['hidden visits predicted, in three guesses']:.1%}"
+        for way, each in results.items()
+    )
+    return record(
+        "simulated visits of {people} people to sites, of whom {unique:.0%} have unique habits; secret habits "
+        "predicted by {shown}; hidden visits from popularity alone {popular:.1%}",
+        people=plain["people targeted"],
+        unique=plain["people whose habits are unique"],
+        popular=plain["hidden visits predicted from popularity alone"],
+        rates={way: rate_of(each) for way, each in results.items()},
+        predicted={way: each.details[UNIQUE] for way, each in results.items()},
+        shown="; ".join(shown),
     )
 
 

@@ -19,6 +19,7 @@ from trusted_base import TRUSTED_BASE, physical_lines, source_files, statement_l
 # Lines of code by statement, whatever their layout; docs/design.md lists every module.
 KERNEL_LIMIT = 3000
 TRUSTED_BASE_LIMIT = 4918
+ATTACKS_LIMIT = 4800
 KERNEL = sorted((ROOT / "src" / "discreet" / "kernel").rglob("*.py"))
 RANDOMIZERS = sorted((ROOT / "src" / "discreet" / "local").rglob("*.py"))
 NAMES = [str(path.relative_to(ROOT / "src" / "discreet")) for path in KERNEL]
@@ -81,6 +82,12 @@ def test_the_trusted_base_is_small():
 
 
 @pytest.mark.long
+def test_the_attacks_are_small():
+    attacks = (ROOT / "src" / "discreet" / "attacks").rglob("*.py")
+    assert sum(statement_lines(path.read_text(encoding="utf-8")) for path in attacks) <= ATTACKS_LIMIT
+
+
+@pytest.mark.long
 def test_a_class_name_occurs_once():
     places = {}
     for path in sorted((ROOT / "src" / "discreet").rglob("*.py")):
@@ -136,6 +143,13 @@ def test_local_randomizers_use_no_seed_and_no_ordinary_randomness(path):
 )
 def test_ordinary_randomness_is_detected_in_every_form(text):
     assert chance_in(ast.parse(text))
+
+
+def test_the_version_and_its_date_are_the_same_everywhere():
+    version = re.search(r'__version__ = "(.*)"', (ROOT / "src" / "discreet" / "__init__.py").read_text())[1]
+    newest = re.search(r"^## \[(\d.*?)\] - (\S+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    cited = re.findall(r"^(?:version|date-released): (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert [version, newest[2]] == cited == list(newest.groups())
 
 
 def test_the_readme_is_short():

@@ -2,7 +2,8 @@
 
     python tools/documentation_site.py [FOLDER]
 
-It has the pages of docs/, the public names with their signatures and docstrings, and the commands with their own help.
+It has the pages of docs/, the README, the examples, the public names with their signatures and docstrings, and the
+commands with their own help.
 Links to pages or headings that do not exist, and resources outside of the site, are errors.
 """
 
@@ -19,6 +20,7 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from urllib.parse import unquote
 
 import typer
 from typer.testing import CliRunner
@@ -27,11 +29,19 @@ import discreet
 from discreet.cli import app
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOT_PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "README.md")
+ROOT_PAGES = {  # the README would be the index of the site, which docs/ has
+    "CHANGELOG.md": "CHANGELOG.md",
+    "CONTRIBUTING.md": "CONTRIBUTING.md",
+    "SECURITY.md": "SECURITY.md",
+    "README.md": "overview.md",
+    "LICENSE": "license.md",
+    "CITATION.cff": "license.md",
+}
 MODULES = ("anonymity", "attacks", "audit", "dbapi", "learn", "local", "policy", "privacy", "publish")
 NAV: dict[str, list[str]] = {
+    "What it is": ["overview", "license"],
     "My own data": ["start", "policy", "choosing", "scale", "auditing-policy", "limits"],
-    "Analyse": ["asking", "python", "learning"],
+    "Analyse": ["asking", "python", "learning", "examples/*"],
     "Publish": ["publishing", "report"],
     "Serve": ["serving", "analysts", "agents", "page"],
     "Teach": ["course", "course/*", "attacks", "attacks/*", "anonymity", "local", "glossary"],
@@ -66,15 +76,45 @@ _LOADED = re.compile(
 def copy_pages(target: Path) -> None:
     """Copy docs/ and the pages beside it into one folder, and adjust the links between them."""
     shutil.copytree(ROOT / "docs", target)
-    for name in ROOT_PAGES:
+    for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "README.md"):
         text = (ROOT / name).read_text(encoding="utf-8")
-        (target / name).write_text(re.sub(r"\]\((?:docs/)?", "](", text), encoding="utf-8")
+        (target / ROOT_PAGES[name]).write_text(re.sub(r"\]\((?:docs/)?", "](", text), encoding="utf-8")
+    write_license(target / "license.md")
+    write_examples(target / "examples")
     for page in target.rglob("*.md"):
-        up = "../" * len(page.relative_to(target).parts)
-        text = page.read_text(encoding="utf-8")
-        for name in ROOT_PAGES:
-            text = text.replace(f"]({up}{name}", f"]({up[3:]}{name}")
-        page.write_text(re.sub(r"\]\((?:\.\./)*(LICENSE|CITATION\.cff)\)", r"](README.md)", text), encoding="utf-8")
+        up = "../" * (len(page.relative_to(target).parts) - 1)
+        text = re.sub(
+            r"\]\((?:\.\./)*(?:examples/(\w+)\.py)", rf"]({up}examples/\1.md", page.read_text(encoding="utf-8")
+        )
+        for name, copied in ROOT_PAGES.items():
+            text = re.sub(rf"\]\((?:\.\./)*{re.escape(name)}", f"]({up}{copied}", text)
+        text = re.sub(
+            r"\[([^\]]+)\]\((?:\.\./)+(?:bench|mission|src|tests|tools|versus)/?[^)]*\)", r"\1", text
+        )  # of the checkout only
+        page.write_text(text, encoding="utf-8")
+
+
+def write_license(page: Path) -> None:
+    """Write how to cite Discreet, and its licence."""
+    files = {"How to cite Discreet": "CITATION.cff", "Licence": "LICENSE"}
+    parts = [
+        f"## {title}\n\n```text\n{(ROOT / name).read_text('utf-8').strip()}\n```\n" for title, name in files.items()
+    ]
+    page.write_text("\n".join(["# Citation and licence\n", *parts]), encoding="utf-8")
+
+
+def write_examples(target: Path) -> None:
+    """Write a page for each example: its cells of text, and its cells of code."""
+    target.mkdir()
+    for example in sorted((ROOT / "examples").glob("*.py")):
+        page = []
+        for cell in re.split(r"^# %% ?", example.read_text(encoding="utf-8"), flags=re.MULTILINE):
+            kind, _, body = cell.partition("\n")
+            if kind == "[markdown]":
+                page.append(re.sub(r"^# ?", "", body, flags=re.MULTILINE).strip())
+            elif body.strip():
+                page.append(f"```python\n{body.strip()}\n```")
+        (target / f"{example.stem}.md").write_text("\n\n".join(page) + "\n", encoding="utf-8")
 
 
 def write_api(target: Path) -> None:
@@ -157,7 +197,7 @@ def _commands(command: object, words: list[str]) -> Iterator[list[str]]:
 
 def nav(pages: Path) -> str:
     """Return the navigation in TOML; a page that is missing from NAV is an error."""
-    sections, listed = ['{ "Discreet" = "index.md" }'], {"index.md", "README.md"}
+    sections, listed = ['{ "Discreet" = "index.md" }'], {"index.md"}
     for title, names in NAV.items():
         files = [
             str(path.relative_to(pages))
@@ -180,6 +220,25 @@ def external_resources(site: Path) -> list[str]:
     ]
 
 
+def broken_links(site: Path) -> list[str]:
+    """Return the links within the site that lead to no page, or to no place on it."""
+    texts = {
+        page.resolve(): page.read_text(encoding="utf-8") for page in site.rglob("*.html") if page.name != "404.html"
+    }
+    places = {page: set(re.findall(r'\bid="?([^" >]+)', text)) for page, text in texts.items()}
+    broken = set()
+    for page, text in texts.items():
+        for link in re.findall(r'<a\b[^>]*?\bhref="?([^" >]+)', text):
+            file, _, place = unquote(link).partition("#")
+            target = (page.parent / file).resolve() if file else page
+            target = target / "index.html" if target.is_dir() else target
+            if not re.match(r"[a-z]+:|//", link) and (
+                not target.exists() or place not in {"", *places.get(target, ())}
+            ):
+                broken.add(f"{page.relative_to(site.resolve())}: {link}")
+    return sorted(broken)
+
+
 def main(arguments: list[str]) -> int:
     """Build the site."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -196,6 +255,9 @@ def main(arguments: list[str]) -> int:
             return built.returncode
         if outside := external_resources(build / "site"):
             print(f"loads resources from elsewhere: {', '.join(outside)}")
+            return 1
+        if broken := broken_links(build / "site"):
+            print("\n".join(["links that lead nowhere:", *broken]))
             return 1
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(build / "site", folder)

@@ -1,6 +1,6 @@
 """Serve the simulated town for trying things out, with fresh tokens and a fresh budget: `make serve`.
 
-    python -m tools.serve_town [OPTIONS OF discreet serve]
+    python -m tools.serve_town [ADDRESS OF HTTP] [ADDRESS OF POSTGRESQL]
 
 The people of the town are invented, so its folder .town is written anew every time.
 """
@@ -13,6 +13,7 @@ from discreet.cli import app
 from discreet.curator.ledger_location import open_or_create_ledger
 from discreet.policy import Policy
 from discreet.server.people import People, Role
+from discreet.server.tls import ListenAddress
 from discreet.worlds.town import POLICY, write_town
 
 FOLDER = Path(__file__).resolve().parent.parent / ".town"
@@ -32,11 +33,15 @@ Tokens of this run, which is on invented people:
 In a browser: {url} (nothing to sign in for on the first page; the others ask for a token)
 
 export TOKEN={ana}
+
 curl -s {url}/api/v1/ask -H "Authorization: Bearer $TOKEN" -H "Accept: text/csv" \\
   -d '{{"sql": "SELECT ward, COUNT(*) AS n FROM people GROUP BY ward", "epsilon": "0.1"}}'
 
+PGPASSWORD="$TOKEN" psql "host={pg.host} port={pg.port} user=ana dbname=town" \\
+  -c "SELECT ward, AVG(age) AS a FROM people GROUP BY ward"
+
 .venv/bin/python -c 'import discreet as dc, os; curator = dc.remote("{url}", os.environ["TOKEN"])
-print(curator.ask("SELECT AVG(age) AS a FROM people", epsilon="0.1"))'
+print(curator.ask("SELECT AVG(income) AS a FROM people", epsilon="0.1"))'
 """
 
 
@@ -50,10 +55,9 @@ def main() -> None:
     with open_or_create_ledger(policy) as ledger:
         tokens = {name: People(policy).add(ledger, name, role).token for name, role in PEOPLE.items()}
     shown = "\n".join(f"  {name:<13}{role.value:<9}{tokens[name]}" for name, role in PEOPLE.items())
-    options = sys.argv[1:] or ["--http", "127.0.0.1:8080"]
-    address = options[options.index("--http") + 1] if "--http" in options else "127.0.0.1:8080"
-    print(HOW_TO.format(tokens=shown, ana=tokens["ana"], url=f"http://{address}"), flush=True)
-    app(["serve", str(path), *options])
+    http, pg = (ListenAddress.parse(address, "address") for address in sys.argv[1:] or ("8080", "5433"))
+    print(HOW_TO.format(tokens=shown, ana=tokens["ana"], url=f"http://{http}", pg=pg), flush=True)
+    app(["serve", str(path), "--http", str(http), "--pg", str(pg)])
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """How fitted models are split off, and judged on held-out rows: the same for every peer, whatever made them."""
 
 import numpy as np
+from sklearn.metrics import roc_auc_score
 
 
 def split(rows, seed):
@@ -43,3 +44,16 @@ JUDGES = {
     "PCA": kept,
     "StandardScaler": spread,
 }
+
+
+def auc(model, held, labels):
+    """Return the area under the ROC curve of a classifier for two classes."""
+    return roc_auc_score(labels, model.predict_proba(held)[:, 1])
+
+
+def rmse(model, held, target):
+    """Return the root mean squared error of a regression."""
+    return np.sqrt(np.mean((model.predict(held) - target) ** 2))
+
+
+ADDITIVE = {"classification": auc, "regression": rmse}

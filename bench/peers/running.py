@@ -17,6 +17,8 @@ INSTALLING = 600
 LEARNERS = {
     "diffprivlib": ("with_diffprivlib.py", ["diffprivlib==0.6.*", "scikit-learn==1.5.2", "numpy<2", "setuptools<80"])
 }
+# Additive models whose effects can be drawn.
+ADDITIVE = {"interpret": ("with_interpret.py", ["interpret-core==0.7.8"])}
 # Both hash texts, which xxhash 4 refuses; pure-ldp does not say that it needs scikit-learn and statsmodels.
 RANDOMIZERS = {
     "pure-ldp": ("with_pure_ldp.py", ["pure-ldp==1.2.*", "xxhash<4", "scikit-learn", "statsmodels"]),
@@ -51,7 +53,7 @@ def run(peer, folder, rows, times, seconds):
 
 def run_jobs(peer, jobs, seconds):
     """Return what a peer's script tells of every job in a file."""
-    script, packages = (LEARNERS | RANDOMIZERS | ANONYMISERS | ATTACKERS | SYNTHESISERS)[peer]
+    script, packages = (LEARNERS | ADDITIVE | RANDOMIZERS | ANONYMISERS | ATTACKERS | SYNTHESISERS)[peer]
     python = environment(_name(script), packages)
     return json.loads(_output([str(python), str(HERE / script), str(jobs)], seconds).splitlines()[-1])["told"]
 

@@ -294,12 +294,12 @@ def test_a_hierarchy_of_another_encoding_is_refused_in_plain_words(folder):
         (("--quasi", "zip", "--k", "13"), "--k: "),
         (
             ("--quasi", "zip", "--k", "2", "--l", "2"),
-            "--sensitive COLUMN",
+            "--l: it needs a sensitive column",
         ),
-        (("--quasi", "zip", "--k", "2", "--diversity", "entropy"), "--l 2"),
+        (("--quasi", "zip", "--k", "2", "--diversity", "entropy"), "--l: diversity and c have no effect"),
         (
             ("--quasi", "zip", "--k", "2", "--sensitive", "ill", "--l", "2", "--diversity", "recursive"),
-            "--c 3",
+            "--c: required for recursive diversity",
         ),
         (("--quasi", "zip", "--categories", "age"), "--categories: 'age' is neither in --quasi nor in --sensitive"),
         (("--quasi", "zip", "--k", "2", "--sensitive", "ill", "--l", "9"), "--l: "),

@@ -60,7 +60,7 @@ def test_the_report_puts_the_defences_side_by_side_and_fetches_nothing(tmp_path)
         (["threshold_game", "--set", "plays=0"], "threshold_game: plays"),
         (["all", "--set", "plays=3"], "--set cannot be combined with `all`"),
         (["threshold_game", "--html", "."], "--html"),
-        (["threshold_game", "--epsilon", "0"], "--epsilon must be greater than 0"),
+        (["threshold_game", "--epsilon", "0"], "--epsilon must be above 0"),
         (["threshold_game", "--epsilon", "much"], "--epsilon"),
         (["threshold_game", "--html", "no/where.html"], "does not exist"),
         (["linkage", "--data", "."], "does not exist in ."),

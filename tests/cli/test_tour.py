@@ -342,7 +342,7 @@ def test_a_folder_that_cannot_be_created_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     done = run(COMMAND, "demo", "budget", "--out", tmp_path / "file" / "b", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("--out: cannot create the folder")
+    assert done.stderr.startswith("discreet: --out: cannot create the folder")
 
 
 @pytest.mark.long

@@ -4,6 +4,7 @@ import numpy as np
 
 from discreet.learn import (
     PCA,
+    EmpiricalCovariance,
     ExplainableBoostingClassifier,
     ExplainableBoostingRegressor,
     GaussianMixture,
@@ -16,11 +17,12 @@ from discreet.learn import (
 
 NEARLY_EXACT = {"epsilon": 100_000, "bounds": (-20, 20)}  # scikit-learn's checks know nothing of noise
 MODELS = [
+    EmpiricalCovariance(**NEARLY_EXACT),
     ExplainableBoostingClassifier(rounds=8, **NEARLY_EXACT),
     ExplainableBoostingRegressor(target_bounds=(-200, 200), rounds=8, **NEARLY_EXACT),
     GaussianMixture(2, delta=0, **NEARLY_EXACT),
     GaussianNB(**NEARLY_EXACT),
-    KMeans(3, **NEARLY_EXACT),
+    KMeans(2, **NEARLY_EXACT),
     LinearRegression(target_bounds=(-200, 200), **NEARLY_EXACT),
     LogisticRegression(**NEARLY_EXACT),
     PCA(2, **NEARLY_EXACT),

@@ -7,6 +7,8 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.linear_model import LogisticRegression as ExactRegression
 from sklearn.naive_bayes import GaussianNB as ExactBayes
 
+from discreet.kernel.model_release import check_row_wise
+from discreet.learn.class_fallback import _advantage
 from discreet.learn.class_labels import MAX_LABELS, read_class_labels
 from discreet.learn.class_moments import noisy_class_moments
 from discreet.learn.feature_scaling import learn_scaling
@@ -91,6 +93,38 @@ def test_a_stronger_penalty_makes_smaller_weights():
     assert sizes[1] < sizes[0] / 2
     with pytest.raises(ValueError, match="C"):
         LogisticRegression(**NEARLY_EXACT, C=0).fit(X[TWO], Y[TWO])
+
+
+@MODELS
+@pytest.mark.parametrize("columns", [2, 30])
+def test_where_noise_hides_the_classes_the_most_frequent_is_predicted(model, columns):
+    generator = np.random.default_rng(columns)
+    labels = np.searchsorted([0.8, 0.95], generator.random(2000))
+    rows = generator.normal(size=(2000, columns)) + 0.1 * labels[:, np.newaxis]
+    scores = []
+    for _ in range(10):
+        fitted = model(epsilon=0.5, bounds=(-10, 10), classes=[0, 1, 2]).fit(rows, labels)
+        scores.append(fitted.score(rows, labels))
+        assert abs(fitted.advantage_) < 0.5
+    assert np.mean(scores) > np.mean(labels == 0) - 0.003
+
+
+@MODELS
+def test_the_advantage_over_the_most_frequent_class_is_released(model):
+    fitted = model(**NEARLY_EXACT).fit(X, Y)
+    assert fitted.advantage_ == pytest.approx(fitted.score(X, Y) - np.bincount(Y).max() / len(Y), abs=0.005)
+    useless = model(**NEARLY_EXACT).fit(X[:, :1] * 0, Y > 0)
+    assert set(useless.predict(X[:, :1])) == {True}
+
+
+def test_the_comparison_with_the_largest_class_sees_one_row_at_a_time():
+    for classes in (2, 3):
+        scores = RNG.normal(size=classes), *RNG.normal(size=(3, classes, 4))
+        public = *scores, np.arange(classes, dtype=float), 1
+        check_row_wise(_advantage, public, np.append(np.full(4, -9.0), -1), np.append(np.full(4, 9.0), classes))
+    one_better = np.zeros(2), np.array([[0.0], [1.0]]), np.zeros((2, 1)), np.zeros((2, 1)), np.array([0.0, 1.0]), 0
+    rows = np.array([[1.0, 1], [1, 0], [-1, 0], [-1, 1], [1, -1]])
+    assert _advantage(rows, one_better)[:, 0].tolist() == [1, -1, 0, 0, 0]
 
 
 @PRICES

@@ -12,6 +12,11 @@ NEARLY_EXACT = {"epsilon": 1_000_000, "bounds": (-30, 30), "target_bounds": (-10
 SHARES = (0.2, 0.1, 0.7)
 
 
+def coefficients_of(session, ends):
+    fit = noisy_least_squares(session, ends)
+    return fit.coefficients, fit.intercept
+
+
 def explained(rows, coefficients, intercept):
     features, target = rows[:, :-1], rows[:, -1]
     return 1 - np.mean((target - features @ coefficients - intercept) ** 2) / target.var()
@@ -54,14 +59,14 @@ def test_ten_thousand_people_are_enough(price, seed):
     rows = people(10_000)
     ends = np.full(5, -10.0), np.full(5, 10.0)
     best = Exact().fit(rows[:, :-1], rows[:, -1]).score(rows[:, :-1], rows[:, -1])
-    assert explained(rows, *noisy_least_squares(Seeded(rows, SHARES, **price, seed=seed), ends)) > best - 0.05
+    assert explained(rows, *coefficients_of(Seeded(rows, SHARES, **price, seed=seed), ends)) > best - 0.05
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_where_noise_hides_everything_predictions_stay_near_the_middle(seed):
     rows = people(50)
     ends = np.full(5, -10.0), np.full(5, 10.0)
-    coefficients, intercept = noisy_least_squares(Seeded(rows, SHARES, epsilon=0.01, seed=seed), ends)
+    coefficients, intercept = coefficients_of(Seeded(rows, SHARES, epsilon=0.01, seed=seed), ends)
     assert np.abs(coefficients).max() < 0.5
     assert abs(intercept) < 10
 
@@ -70,7 +75,7 @@ def test_where_noise_hides_everything_predictions_stay_near_the_middle(seed):
 def test_a_constant_feature_does_no_harm(seed):
     rows = np.insert(people(10_000), 2, 7.0, axis=1)
     ends = np.full(6, -10.0), np.full(6, 10.0)
-    assert explained(rows, *noisy_least_squares(Seeded(rows, SHARES, epsilon=1, seed=seed), ends)) > 0.4
+    assert explained(rows, *coefficients_of(Seeded(rows, SHARES, epsilon=1, seed=seed), ends)) > 0.4
 
 
 def test_a_target_needs_a_range():
@@ -105,7 +110,7 @@ RARE_ENDS = np.zeros(6), np.array([11.0, 1.0, 1.0, 11.0, 11.0, 20.0])
 @pytest.mark.parametrize("seed", range(10))
 def test_columns_that_are_rare_constant_or_twice_there_get_no_large_weights(price, seed):
     rows = with_rare_columns()
-    coefficients, intercept = noisy_least_squares(Seeded(rows, SHARES, **price, seed=seed), RARE_ENDS)
+    coefficients, intercept = coefficients_of(Seeded(rows, SHARES, **price, seed=seed), RARE_ENDS)
     moved = np.abs(coefficients) * (RARE_ENDS[1] - RARE_ENDS[0])[:-1]
     assert moved.max() < 20
     assert explained(rows, coefficients, intercept) > 0.2
@@ -120,7 +125,7 @@ def test_many_columns_of_categories_do_no_harm(price, seed):
     x = rng.uniform(0, 1, 20_000)
     rows = np.column_stack([np.eye(40)[kinds], x, 40 + 20 * x + 3 * (kinds % 3) + rng.normal(0, 5, 20_000)])
     ends = np.zeros(42), np.append(np.ones(41), 100.0)
-    coefficients, intercept = noisy_least_squares(Seeded(rows, SHARES, **price, seed=seed), ends)
+    coefficients, intercept = coefficients_of(Seeded(rows, SHARES, **price, seed=seed), ends)
     assert np.abs(coefficients).max() < 60
     assert explained(rows, coefficients, intercept) > 0.4
 
@@ -141,3 +146,36 @@ def test_predictions_stay_within_the_declared_range():
     assert model.target_range_ == (-5, 5)
     predicted = model.predict(np.array([[1e6, 0, 0], [-1e6, 0, 0]]))
     assert predicted.tolist() == [5, -5]
+
+
+@pytest.mark.parametrize("settings", [{"epsilon": 1}, {"epsilon": 1, "delta": 1e-6}, {"epsilon": 1000}])
+def test_standard_errors_cover_the_true_coefficients(settings):
+    """Of the noise, and of the rows as a sample; 95 % intervals, in 30 samples of people."""
+    rng, true, inside = np.random.default_rng(8), np.array([0.3, 5, 0.6]), []
+    for _ in range(30):
+        age, owner = rng.integers(18, 90, 5000), rng.random(5000) < 0.4
+        hours = np.where(rng.random(5000) < 0.7, np.clip(rng.normal(38, 10, 5000), 0, 99), 0)
+        x = np.column_stack([age, owner, hours])
+        y = x @ true - 5 + rng.normal(0, 6, 5000)
+        model = LinearRegression(bounds=([0, 0, 0], [100, 1, 100]), target_bounds=(-60, 160), **settings).fit(x, y)
+        near = np.abs(model.coef_ - true) < 1.96 * model.coef_errors_
+        inside.append([*near, abs(model.intercept_ + 5) < 1.96 * model.intercept_error_])
+    assert np.mean(inside) > 0.87
+    assert (model.coef_errors_ < 2 * np.abs(true)).all()
+
+
+def test_standard_errors_are_those_of_least_squares_without_noise():
+    model = LinearRegression(**NEARLY_EXACT).fit(X, Y)
+    design = np.column_stack([X, np.ones(len(X))])
+    usual = np.sqrt(np.diag(np.linalg.inv(design.T @ design)) * np.var(Y - design @ [2, -0.5, 4, 3]))
+    assert model.coef_errors_ == pytest.approx(usual[:3], rel=0.1)
+    assert model.intercept_error_ == pytest.approx(usual[3], rel=0.1)
+    assert LinearRegression(**NEARLY_EXACT, fit_intercept=False).fit(X, Y).intercept_error_ == 0
+
+
+def test_standard_errors_grow_with_the_noise():
+    errors = [
+        LinearRegression(epsilon=epsilon, bounds=(-30, 30), target_bounds=(-100, 100)).fit(X, Y).coef_errors_
+        for epsilon in (0.1, 1, 10, 1000)
+    ]
+    assert (np.diff([np.median(each) for each in errors]) < 0).all()

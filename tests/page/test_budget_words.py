@@ -1,5 +1,7 @@
 """Budgets in words, the line of charges, and intervals of answers."""
 
+import json
+import shlex
 from fractions import Fraction
 
 import pytest
@@ -12,8 +14,8 @@ from discreet.pricing.remaining_budget import BudgetStatus, RemainingBudget
 from discreet.publish.ledger_history import read_history
 from discreet.server.pages.answer_view import interval_marks
 from discreet.server.pages.attacks import attack_groups
-from discreet.server.pages.budget import timeline
 from discreet.server.pages.budget_words import BudgetView, questions_left, share_spent
+from discreet.server.pages.charges import timeline
 from discreet.server.pages.snippets import snippets
 from discreet.server.requests import QueryRequest
 
@@ -54,7 +56,7 @@ def test_odds_of_a_budget_are_those_of_theory():
 
 @pytest.mark.parametrize(("costs", "top"), [(["1/10"], 15.0), (["1/4", "1/4"], 100.0), (["1/20"] * 20, 100.0)])
 def test_the_line_of_charges_ends_where_the_ledger_does(costs, top):
-    found = timeline(charged(costs))
+    found = timeline(charged(costs).events, PURE)
     x, y = map(float, found.points.split()[-1].split(","))
     spent = float(sum(map(Fraction, costs)))
     assert (x, found.top, found.charges) == (1000, top, len(costs))
@@ -62,7 +64,7 @@ def test_the_line_of_charges_ends_where_the_ledger_does(costs, top):
 
 
 def test_without_charges_there_is_no_line():
-    assert timeline(charged([])) is None
+    assert timeline([], PURE) is None
 
 
 def test_an_interval_has_its_margin_its_bias_and_zero():
@@ -76,13 +78,19 @@ def test_an_interval_has_its_margin_its_bias_and_zero():
 
 def test_a_snippet_quotes_what_it_is_given():
     sql = "SELECT \"a\\b\", 'it''s' FROM t\nSQL\n$(rm -rf /)"
-    python, psql, r = snippets(QueryRequest(sql, epsilon="1/10"), "http://127.0.0.1:1", "o'neil $HOME", "my data")
+    request = QueryRequest(sql, epsilon="1/10", purpose="ben's report")
+    python, psql, r = snippets(request, "http://127.0.0.1:1", 5433, "o'neil $HOME", "my data")
     compiled = compile(python.text, "snippet", "exec")
-    assert sql in compiled.co_consts
+    assert {sql, "1/10", "ben's report"} <= set(compiled.co_consts)
+    assert "port=5433" in psql.text
+    assert "SET discreet.purpose = 'ben''s report';" in psql.text
     assert psql.text.endswith("\nSQL_")
     assert "<<'SQL_'" in psql.text
     assert "'\"'\"'" in psql.text
     assert "1/10" in r.text
+    curl = snippets(request, "http://127.0.0.1:1", None, "ana", "town")[1].text
+    words = shlex.split(curl.replace("\\\n", ""))
+    assert json.loads(words[words.index("-d") + 1]) == {"sql": sql, "epsilon": "1/10", "purpose": "ben's report"}
 
 
 def test_the_recorded_attacks_are_those_of_the_course_and_within_theory():

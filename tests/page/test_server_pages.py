@@ -341,6 +341,27 @@ def test_an_auditor_reads_the_ledger_and_no_answers(browser, server):
         watched.errors.clear()  # the browser's own line about the status 403
 
 
+def test_charges_outlive_the_session_and_are_asked_again_for_nothing(browser, server):
+    sql = "SELECT COUNT(*) AS n FROM visits WHERE cost > 71"
+    for name in ("ana", "ben"):
+        with visit(browser, server, name) as watched:
+            ask(watched.page, sql.replace("71", "71" if name == "ana" else "72"), "0.13")
+            answered(watched.page)
+    with visit(browser, server, "ana", "/budget") as watched:
+        page = watched.page
+        charges = page.get_by_role("region", name="Table of charges")
+        assert "cost > 72" not in charges.inner_text()  # of somebody else
+        charges.get_by_role("link", name=sql).click()
+        assert page.get_by_label("Question in SQL").input_value() == sql
+        assert "Costs nothing." in page.locator("[data-forecast]").inner_text()
+        page.get_by_role("button", name="Ask, and charge").click()
+        answered(page)
+        assert "no charge" in page.locator("#answer").inner_text()
+        other = next(event.id for event in server.service.ledger.events() if "72" in event.question)
+        page.goto(f"{server.address}/ask?again={other}")
+        assert "72" not in page.get_by_label("Question in SQL").input_value()
+
+
 # Everybody
 
 CASES = [

@@ -7,7 +7,7 @@ import pytest
 
 from discreet import PolicyError
 from discreet.publish import verify, write_manifest
-from discreet.publish.manifest import LedgerPoint, file_digests, read_manifest
+from discreet.publish.manifest import LedgerPoint, _manifest_bytes, file_digests, read_manifest
 
 
 @pytest.fixture
@@ -21,8 +21,11 @@ def release(tmp_path):
 
 
 def change_manifest(release, **changes):
+    """Write a manifest of other content, with the digest that belongs to it."""
     path = release / "manifest.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    content = json.loads(path.read_text()) | changes
+    del content["manifest"]
+    path.write_bytes(_manifest_bytes(content))
 
 
 def test_an_unchanged_release_has_no_problem(release):
@@ -30,14 +33,22 @@ def test_an_unchanged_release_has_no_problem(release):
     assert set(read_manifest(release)["files"]) == {"tables/wards.csv", "report.html"}
 
 
-def test_every_changed_bit_of_a_file_is_found(release):
-    path = release / "tables" / "wards.csv"
+@pytest.mark.parametrize("name", ["tables/wards.csv", "report.html", "manifest.json"])
+def test_every_changed_byte_of_a_file_is_found_with_its_name(release, name):
+    path = release / name
     content = path.read_bytes()
-    for place in range(len(content)):
-        path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
-        assert verify(release) == ["tables/wards.csv: changed since the release"]
+    for place, byte in enumerate(content):
+        path.write_bytes(content[:place] + bytes([byte ^ 1 << place % 8]) + content[place + 1 :])
+        (problem,) = verify(release)
+        assert problem.startswith(f"{name}: ")
     path.write_bytes(content)
     assert verify(release) == []
+
+
+def test_a_manifest_of_the_same_content_in_another_form_is_refused(release):
+    path = release / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text())))
+    assert verify(release) == ["manifest.json: changed since the release"]
 
 
 def test_missing_and_added_files_are_named(release):
@@ -91,7 +102,7 @@ def test_a_path_in_another_form_is_refused(release, name):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"format": 2},
+        {"format": 1},
         {"files": []},
         {"files": {"a": "x"}},
         {"policy": None},
@@ -141,4 +152,5 @@ def test_a_manifest_is_not_written_over_a_link(release):
 
 
 def test_the_manifest_names_no_data(release):
-    assert set(json.loads((release / "manifest.json").read_text())) == {"format", "files", "policy", "plan", "ledger"}
+    names = set(json.loads((release / "manifest.json").read_text()))
+    assert names == {"format", "files", "policy", "plan", "ledger", "manifest"}

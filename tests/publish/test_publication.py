@@ -334,14 +334,31 @@ def _disk_full(*_):
 def test_one_changed_byte_of_any_file_is_found(tmp_path):
     with curator_on(visits()) as curator:
         curator.publish(plan_of(PLAN, PEOPLE, ROWS), tmp_path / "out")
-    files = [path for path in (tmp_path / "out").rglob("*") if path.is_file() and path.name != "manifest.json"]
+    files = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
     assert len(files) > 15
     for path in files:
-        original = path.read_bytes()
-        path.write_bytes(original[:-1] + bytes([original[-1] ^ 1]))
-        assert verify(tmp_path / "out") == [f"{path.relative_to(tmp_path / 'out')}: changed since the release"]
-        path.write_bytes(original)
-    assert verify(tmp_path / "out") == []
+        _flip_bytes(tmp_path / "out", path, [path.stat().st_size - 1])
+
+
+@pytest.mark.long
+def test_every_changed_byte_of_the_small_files_of_a_release_is_found(tmp_path):
+    with curator_on(visits()) as curator:
+        curator.publish(plan_of(PLAN, PEOPLE, ROWS), tmp_path / "out")
+    small = [path for path in (tmp_path / "out").rglob("*") if path.is_file() and path.stat().st_size < 1_000]
+    assert len(small) > 5
+    for path in [*small, tmp_path / "out" / "manifest.json"]:
+        _flip_bytes(tmp_path / "out", path, range(path.stat().st_size))
+
+
+def _flip_bytes(folder, path, places):
+    """Flip a bit of each of some bytes of a file; verification must name the file each time."""
+    original = path.read_bytes()
+    for place in places:
+        path.write_bytes(original[:place] + bytes([original[place] ^ 1 << place % 8]) + original[place + 1 :])
+        (problem,) = verify(folder)
+        assert problem.startswith(f"{path.relative_to(folder)}: ")
+    path.write_bytes(original)
+    assert verify(folder) == []
 
 
 def test_clipped_units_count_alike_in_all_tables(tmp_path, monkeypatch):

@@ -105,7 +105,7 @@ def repaired(arguments, refusal):
     if suggestion := re.search(r"Did you mean '?(\w+)'?\?", refusal["hint"]):
         wrong = re.search(r"[\"'](\w+)[\"']|function (\w+)", refusal["problem"])
         return arguments | {"sql": arguments["sql"].replace(wrong[1] or wrong[2], suggestion[1])}
-    cost = re.search(r"Give epsilon=([0-9.]+)", refusal["hint"])
+    cost = re.search(r"such as ([0-9.]+[0-9])", refusal["hint"])
     return arguments | {"epsilon": float(cost[1])}
 
 

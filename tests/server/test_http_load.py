@@ -202,7 +202,7 @@ def requests_of(rng, token):
 def exchange(port, request):
     """Send a request, and return everything that comes back; one that is not complete is given up."""
     received = b""
-    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection, suppress(ConnectionError):
+    with socket.create_connection(("127.0.0.1", port), timeout=300) as connection, suppress(ConnectionError):
         connection.sendall(request)
         if not select.select([connection], [], [], 3)[0]:
             connection.shutdown(socket.SHUT_WR)

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import signal
 import ssl
 import stat
@@ -10,6 +11,7 @@ import sys
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
+from pathlib import Path
 
 import httpx
 import pytest
@@ -98,6 +100,24 @@ def test_wrong_options_are_named_and_exit_with_2(tmp_path, tls):
         done = CliRunner().invoke(app, ["serve", str(tmp_path / "policy.toml"), *map(str, words)])
         assert done.exit_code == 2
         assert message in done.stderr
+
+
+@pytest.mark.long
+def test_the_command_of_the_container_starts_with_a_certificate_and_stops(tmp_path, tls):
+    text = (Path(__file__).resolve().parents[2] / "deploy" / "Containerfile").read_text()
+    (words,) = re.findall(r"^CMD (.*)$", text, re.MULTILINE)
+    command = [word.replace("0.0.0.0:8080", "127.0.0.1:0") for word in json.loads(words)]
+    (tmp_path / "policy.toml").write_text(POLICY)
+    (tmp_path / "visits.csv").write_text("patient\n1\n2\n")
+    for file in (tls.certificate, tls.key):
+        shutil.copy(file, tmp_path)
+    started = [sys.executable, "-m", "discreet", *command]
+    with subprocess.Popen(started, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as server:
+        (address,) = re.findall(r"https://\S+:\d+", server.stderr.readline())
+        trusted = ssl.create_default_context(cafile=tls.certificate)
+        assert httpx.get(f"{address}/health", verify=trusted).status_code == 200
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(60) == 0
 
 
 def test_a_port_that_is_taken_is_named(serving):

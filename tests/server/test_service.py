@@ -168,8 +168,23 @@ def test_the_owner_publishes_and_everybody_finds_the_release(tmp_path):
         assert release.paid.epsilon == 1
         (name,) = service.releases(person(service))
         assert name.startswith("wards-")
-        again = asyncio.run(service.publish(person(service, "boss", Role.OWNER), PLAN))
+        boss = person(service, "boss", Role.OWNER)
+        assert (
+            service.forecast(boss, PLAN).lines()[0] == "Wards: costs nothing, because all of it is published already."
+        )
+        again = asyncio.run(service.publish(boss, PLAN))
         assert again.paid.epsilon == 0
+
+
+def test_a_plan_states_its_purpose_where_the_policy_requires_one(tmp_path):
+    with open_service(tmp_path, ledger="ledger.sqlite", purpose="required") as service:
+        boss = person(service, "boss", Role.OWNER)
+        with pytest.raises(dc.Refused, match=r"purpose: the policy requires one. State it in the plan"):
+            asyncio.run(service.publish(boss, PLAN))
+        assert service.ledger.events() == []
+        stated = PLAN.replace("[release]\n", '[release]\npurpose = "ward planning"\n')
+        assert asyncio.run(service.publish(boss, stated)).paid.epsilon == 1
+        assert {json.loads(event.question)["stated_purpose"] for event in service.ledger.events()} == {"ward planning"}
 
 
 def test_the_plan_of_an_analyst_is_published_once_the_owner_approves(tmp_path):
@@ -358,3 +373,94 @@ def test_a_plan_on_tables_that_are_not_granted_is_refused_as_if_there_were_none(
             act()
         assert "Available: visits" not in str(refusal.value)
     assert not service.approvals.waiting()
+
+
+def test_an_approval_that_is_withdrawn_while_its_question_waits_is_no_approval(served):
+    service = served(approval_above=0.5)
+    ana, boss = person(service), person(service, "boss", Role.OWNER)
+    with pytest.raises(ApprovalNeeded) as needed:
+        ask(service, ana, epsilon=1)
+    service.approve(boss, needed.value.approval)
+
+    async def reject_meanwhile():
+        async with service.executions.turns.turn("ben"):
+            waiting = asyncio.create_task(service.ask(ana, request(epsilon=1)))
+            await until(lambda: service.executions.turns.waiting == 1)
+            service.reject(boss, needed.value.approval)
+        with pytest.raises(ApprovalNeeded):
+            await waiting
+
+    asyncio.run(reject_meanwhile())
+    assert service.ledger.events() == []
+
+
+def test_a_refused_question_gives_its_approval_back_and_a_failed_one_does_not(served):
+    service = served(approval_above=0.5)
+    (approval,) = [each for each in [_approved(service)] if each.is_approved]
+    with pytest.raises(dc.Refused, match="budget"), service.approvals.used(approval):
+        raise dc.Refused("not enough budget left.")
+    assert service.approvals.waiting() == (approval,)
+    with pytest.raises(dc.Failed), service.approvals.used(approval):
+        raise dc.Failed("the charge stands.")
+    with pytest.raises(dc.PolicyError, match="no request"), service.approvals.used(approval):
+        pytest.fail("an approval was used twice")
+
+
+def _approved(service):
+    with pytest.raises(ApprovalNeeded) as needed:
+        ask(service, person(service), epsilon=1)
+    service.approvals.approve(service.ledger, needed.value.approval)
+    return service.approvals.waiting()[0]
+
+
+def test_one_person_uses_one_thread_of_what_is_free(served):
+    service = served()
+    ana, ben = person(service), person(service, "ben")
+    blocked, go_on, begun = threading.Event(), threading.Event(), []
+
+    def block():
+        begun.append(1)
+        blocked.set()
+        assert go_on.wait(30)
+
+    async def both():
+        for run in (service.run_light, service.run_rehearsal):
+            tasks = [asyncio.create_task(run(ana, block)) for _ in range(8)]
+            await asyncio.to_thread(blocked.wait, 30)
+            tasks[0].cancel()  # its work goes on, and so does the turn
+            with pytest.raises(asyncio.CancelledError):
+                await tasks[0]
+            assert (await asyncio.wait_for(service.ask(ben, request("SELECT beds FROM wards", None)), 30)).table
+            if run is service.run_light:
+                assert await asyncio.wait_for(run(ben, lambda: 42), 30) == 42
+            assert len(begun) == 1
+            go_on.set()
+            await asyncio.gather(*tasks[1:])
+            for each in (blocked, go_on, begun):
+                each.clear()
+
+    asyncio.run(both())
+
+
+def test_turns_go_round_between_persons_with_several_at_once():
+    turns, order = fair_turns.FairTurns(2), []
+
+    async def one(name, number):
+        async with turns.turn(name):
+            order.append(f"{name}{number}")
+            await asyncio.sleep(0)
+
+    async def everybody():
+        tasks = [asyncio.create_task(one(name, number)) for name in ("ana", "ben", "eve") for number in range(3)]
+        await asyncio.sleep(0)
+        assert (turns.waiting, order) == (7, ["ana0", "ben0"])  # a third person waits for one of two turns
+        tasks[1].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    asyncio.run(everybody())
+    assert order[2] == "eve0"
+    assert sorted(order) == sorted(
+        {f"{name}{number}" for name in ("ana", "ben", "eve") for number in range(3)} - {"ana1"}
+    )
+    assert not turns.is_taken
+    assert turns.waiting == 0

@@ -10,7 +10,8 @@ import pytest
 from scipy.stats import beta
 
 import discreet as dc
-from discreet.estimate.contribution_buckets import choose_radius
+from discreet.estimate.contribution_buckets import ContributionBuckets, choose_radius
+from discreet.kernel.mechanism import Laplace
 from discreet.policy import Policy
 from discreet.pricing import automatic_bounds
 
@@ -53,6 +54,7 @@ rows_max = 1000
 person = { type = "integer" }
 """
 MANY, HALF, SOME = 20_000, 10_000, 3_000
+COINS = 40_000
 MISSED = 1e-9  # the chance that a sound curator looks unsound
 
 
@@ -112,31 +114,92 @@ def test_somebody_with_many_rows_in_every_group_leaks_no_more(sql, event):
     assert low <= 1
 
 
-def test_automatic_bounds_leak_no_more_than_both_charges_and_nearly_as_much(monkeypatch):
-    """The attacker sees the histogram too: it has half of the cost, and the count, clipped to its radius, the rest."""
-    policy = Policy.parse(AUTOMATIC)
-    crowd = [(person, 1) for person in range(30)]
-    seen = []
+class AutomaticBounds:
+    """Counts under automatic bounds, as the kernel releases them: the histogram, then the count clipped to its radius.
 
-    def chosen(buckets, *rest):
-        seen.append((buckets, choose_radius(buckets, *rest)))
-        return seen[-1][1]
+    `ask` runs once for each radius; the noise that its mechanisms add is then drawn many times at once.
+    """
 
-    def is_hit(answer):
-        buckets, choice = seen.pop()
-        shown = buckets.counts[np.searchsorted(buckets.lows, 900, side="right") - 1] >= 1
-        return shown and answer.value >= 30 + choice.radius
-
-    monkeypatch.setattr(automatic_bounds, "choose_radius", chosen)
-    hits = []
-    for people in ([*crowd, (99, 900)], crowd):
+    def __init__(self, people, monkeypatch):
         person = np.repeat(*np.array(people).T)
-        with dc.open(policy, data={"t": pa.table({"person": person})}) as curator:
-            ask = asking_anew(curator)
-            hits.append(sum(is_hit(ask("SELECT COUNT(*) AS n FROM t", epsilon=1)) for _ in range(HALF)))
-    low = epsilon_low(HALF, *hits)
-    print(f"audit of automatic bounds: {low:.3f} of 1, by point estimate {math.log(hits[0] / hits[1]):.3f}")
-    assert 0.6 < low <= 1
+        self._monkeypatch = monkeypatch
+        self._counts: dict = {}
+        self.curator = dc.open(Policy.parse(AUTOMATIC), data={"t": pa.table({"person": person})})
+        self._ask = asking_anew(self.curator)
+        self.histogram, _, (buckets, *self._rest) = self.ask(choose_radius)
+        self.lows = buckets.lows
+
+    def ask(self, choose):
+        """Ask once; return the mechanism and the exact integers of histogram and count, and what `choose` was given."""
+        drawn, given = [], []
+
+        def watched(noise, values):
+            drawn.append((noise, np.array(values)))
+            return perturb(noise, values)
+
+        def chosen(*arguments):
+            given.append(arguments)
+            return choose(*arguments)
+
+        perturb = Laplace.perturb
+        with self._monkeypatch.context() as patched:
+            patched.setattr(Laplace, "perturb", watched)
+            patched.setattr(automatic_bounds, "choose_radius", chosen)
+            self._ask("SELECT COUNT(*) AS n FROM t", epsilon=1)
+        (histogram, count), (arguments,) = drawn, given
+        return histogram, count, arguments
+
+    def draw_histograms(self, runs):
+        """Return noisy histograms, and the choice that follows from each."""
+        noise, exact = self.histogram
+        noisy = noise.perturb(np.tile(exact, runs)).reshape(runs, -1)
+        return noisy, [choose_radius(ContributionBuckets(self.lows, each, noise), *self._rest) for each in noisy]
+
+    def count_for(self, choice):
+        """Return the mechanism and the exact integer of a count with a chosen radius."""
+        if choice not in self._counts:
+            _, (noise, (exact,)), _ = self.ask(lambda *_: choice)
+            self._counts[choice] = noise, int(exact)
+        return self._counts[choice]
+
+
+def test_automatic_bounds_leak_no_more_than_both_charges_and_nearly_as_much(monkeypatch):
+    """The attacker sees the histogram too: it has half of the cost, and the count, clipped to its radius, the rest.
+
+    They guess "somebody with 900 rows" if both numbers are at least what that person makes them, "nobody" if both are
+    at most what they are without, and nothing otherwise. Data sets are drawn by a coin; after any output, the odds of
+    one against the other are at most e^epsilon, so each guess is right with probability at most 1/(1 + e^-epsilon).
+    """
+    crowd = [(person, 1) for person in range(30)]
+    here, there = (AutomaticBounds(people, monkeypatch) for people in ([*crowd, (99, 900)], crowd))
+    place = int(np.flatnonzero(here.histogram[1] != there.histogram[1])[0])
+    included = np.random.default_rng(7).random(COINS) < 0.5
+    right = guesses = 0
+    for is_here, side in ((True, here), (False, there)):
+        noisy, choices = side.draw_histograms(int((included == is_here).sum()))
+        for choice in set(choices):
+            shown = noisy[[each == choice for each in choices], place]
+            noise, exact = side.count_for(choice)
+            counts = noise.perturb(np.full(len(shown), exact))
+            says_here = (shown >= here.histogram[1][place]) & (counts >= here.count_for(choice)[1])
+            says_there = (shown <= there.histogram[1][place]) & (counts <= there.count_for(choice)[1])
+            guesses += int((says_here | says_there).sum())
+            right += int((says_here if is_here else says_there).sum())
+    for side in (here, there):  # what was drawn many times is what `ask` draws
+        for _ in range(20):
+            made = []
+            histogram, (noise, (exact,)), _ = side.ask(
+                lambda *given, made=made: made.append(choose_radius(*given)) or made[0]
+            )
+            assert (histogram[0], histogram[1].tolist()) == (side.histogram[0], side.histogram[1].tolist())
+            assert (noise, int(exact)) == side.count_for(made[0])
+        side.curator.close()
+    share = beta.ppf(MISSED, right, guesses - right + 1)
+    low, estimate = math.log(share / (1 - share)), math.log(right / (guesses - right))
+    print(
+        f"audit of automatic bounds: {low:.3f} of 1, by point estimate {estimate:.3f}; {right:,} of {guesses:,} right"
+    )
+    assert 0.8 < low <= 1
 
 
 def test_a_street_with_one_person_is_hardly_ever_shown():

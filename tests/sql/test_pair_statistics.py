@@ -1,5 +1,6 @@
 """Covariances, correlations and regressions: their values, and how often their margins cover the truth."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from scipy import stats
 
 from discreet.estimate.estimators import NoisyTotal, ValueRange
-from discreet.estimate.pair_statistics import PairStatistic, PairTotals, Squares, pair_estimate
+from discreet.estimate.pair_statistics import PairStatistic, PairTotals, pair_estimate
 from discreet.kernel.mechanism import Gaussian, Laplace
 
 DRAWS, ALARM = 4_000, 1e-9
@@ -50,7 +51,7 @@ def released(x, y, statistic, law, *, scale=2, draws=DRAWS, real=False):
         shift = SHIFT * high**2
         if used:
             total = noised(np.sum(values**2 - float(shift)), law(1024 * shift * scale), rng, draws, real=real)
-            squares.append(Squares(total, shift))
+            squares.append(replace(total, shift=shift))
     return PairTotals(*totals, *squares)
 
 

@@ -434,6 +434,13 @@ def test_a_condition_on_a_column_narrows_its_range_and_its_groups():
     assert part.measures[0].estimator == Mean(0, 1, Fraction(100), Fraction(500))
 
 
+def test_two_ends_from_a_condition_and_an_expression_are_a_range():
+    (total,) = only(shop("SELECT SUM(LEAST(weight, 10)) FROM orders WHERE weight >= 2")).question.totals
+    assert (total.grid.low, total.grid.high) == (2, 10)
+    with pytest.raises(Refused, match="needs bounds"):
+        shop("SELECT SUM(weight) FROM orders WHERE weight >= 2")
+
+
 def test_a_condition_that_leaves_nothing_changes_no_range():
     part = only(shop("SELECT AVG(amount) FROM orders WHERE amount > 1000"))
     assert part.measures[0].estimator == Mean(0, 1, Fraction(0), Fraction(500))

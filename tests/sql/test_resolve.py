@@ -133,6 +133,15 @@ def test_a_name_without_one_meaning_is_refused(sql, cause):
     assert cause in refusal(sql)
 
 
+def test_a_name_without_quotation_marks_means_the_with_query_that_has_none_either():
+    queries = 'WITH v AS (SELECT a FROM t), "V" AS (SELECT d FROM u) SELECT * FROM'
+    plain, quoted = 'SELECT s1.a AS "a" FROM v AS s1', 'SELECT s1.d AS "d" FROM V AS s1'
+    found = [resolved(f"{queries} {name}") for name in ("v", "V", '"V"')]
+    assert [sql[sql.index(") ") + 2 :] for sql in found] == [plain, plain, quoted]
+    assert resolved('WITH "V" AS (SELECT d FROM u) SELECT * FROM v').endswith(quoted)
+    assert resolved('WITH V AS (SELECT d FROM u) SELECT * FROM "V"').endswith(quoted)
+
+
 def test_the_tree_of_the_parser_is_not_modified():
     tree = parse_query("WITH x AS (SELECT * FROM t) SELECT a AS k, COUNT(*) FROM x GROUP BY k ORDER BY k").query
     before = repr(tree)

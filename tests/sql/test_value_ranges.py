@@ -12,7 +12,6 @@ from discreet.query.expressions.bound_expr import BoundExpr
 from discreet.query.expressions.value_ranges import (
     bound_call,
     bound_constant,
-    drop_single_end,
     is_null,
     range_of,
     truncate,
@@ -238,9 +237,11 @@ def test_what_engines_round_differently_or_a_pattern_slows_down_is_not_computed(
     )
 
 
-def test_a_range_with_one_end_is_dropped():
-    assert ends(drop_single_end(bound_call("abs", Q))) == (None, None)
-    assert ends(drop_single_end(A)) == (-7, 12)
+def test_a_range_with_one_end_is_none_until_the_other_end_is_known():
+    size = bound_call("abs", Q)
+    assert not size.has_range
+    assert ends(bound_call("least", size, bound_constant(5.0, REAL))) == (0, 5)
+    assert A.has_range
 
 
 def test_bounds_stay_short_however_often_they_are_multiplied():

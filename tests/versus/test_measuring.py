@@ -60,10 +60,10 @@ def test_too_little_noise_is_refuted_and_enough_is_not():
 
 
 @pytest.mark.long
-def test_a_flipped_bit_is_caught_in_every_file_and_in_all_hashes_of_files():
+def test_a_flipped_bit_is_caught_in_every_file_and_in_every_byte_of_the_manifest():
     found = tampering.flip_every_file()
     assert found["caught"] == found["files"] > 5
-    assert 0.8 * found["manifest_bytes"] < found["manifest_caught"] <= found["manifest_bytes"]
+    assert found["manifest_caught"] == found["manifest_bytes"]
 
 
 @pytest.mark.long

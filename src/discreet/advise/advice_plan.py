@@ -170,10 +170,6 @@ def _private_tables(policy: Policy, name: str | None) -> list[DeclaredTable]:
     return [table]
 
 
-def _unit_column(table: DeclaredTable) -> str | None:
-    return table.unit.name if isinstance(table.unit, ColumnUnit | WindowUnit) else None
-
-
 def _unit_sql(table: DeclaredTable) -> str | None:
     """Return the expression whose distinct values are the units; None if it is not in the table itself."""
     match table.unit:
@@ -186,7 +182,7 @@ def _unit_sql(table: DeclaredTable) -> str | None:
 
 def _key_columns(policy: Policy, table: DeclaredTable) -> set[str]:
     """Return the columns that identify units or rows of other tables, in lower case."""
-    names = {name for name in (_unit_column(table),) if name}
+    names = {name for name in (table.unit_column,) if name}
     for each in policy.tables.values():
         if isinstance(each.unit, ParentTableUnit):
             names |= {each.unit.on} if each.name == table.name else set()
@@ -213,7 +209,7 @@ def _named_columns(table: DeclaredTable, names: Sequence[str]) -> list[DeclaredC
         column = None if declared is None else table.columns[declared]
         if column is None:
             raise Refused(f"columns: {name!r} is not a column of {table.name}.")
-        if column.type not in _KINDS or isinstance(column.domain, Keys | References) or name == _unit_column(table):
+        if column.type not in _KINDS or isinstance(column.domain, Keys | References) or name == table.unit_column:
             raise Refused(f"columns: {name!r} cannot have a range. Name columns of numbers, dates or timestamps.")
         found.append(column)
     return found

@@ -23,7 +23,7 @@ from discreet.attacks.defences import (
 )
 from discreet.attacks.evidence import BitEvidence, EventEvidence, GuessEvidence
 from discreet.attacks.result import AttackEvidence, AttackResult, exposure_by_rarity
-from discreet.attacks.validation import random_generator, require_type
+from discreet.attacks.validation import random_generator, require, require_type
 from discreet.kernel.numbers import Number, as_integer
 
 __all__ = [  # all that a module of an attack needs
@@ -198,8 +198,7 @@ def choice(options: Iterable[str]) -> Check:
     allowed = tuple(options)
 
     def check(value: Any, name: str) -> Any:
-        if value not in allowed:
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
+        require(value in allowed, f"{name} must be one of {', '.join(map(repr, allowed))}, not {value!r}")
         return value
 
     return check

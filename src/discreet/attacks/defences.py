@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from discreet.kernel.numbers import Number, as_fraction
+from discreet.attacks.validation import require
+from discreet.kernel.numbers import Number, as_fraction, as_positive
 
 DefenceChoice = Literal["nothing", "easy", "curator"] | Callable[..., Any]
 
@@ -56,13 +57,14 @@ def parse_defence(defence: DefenceChoice, epsilon: Number | None = None) -> Defe
     TypeError: defence="curator" needs an epsilon, such as epsilon=1
     """
     if callable(defence):
-        return Defence(OWN, None if epsilon is None else _positive_epsilon(epsilon), defence)
-    if defence not in BUILT_IN_DEFENCES:
-        raise ValueError(f'defence must be "nothing", "easy", "curator" or a function, not {defence!r}')
+        return Defence(OWN, None if epsilon is None else as_positive(epsilon, "epsilon"), defence)
+    require(
+        defence in BUILT_IN_DEFENCES, f'defence must be "nothing", "easy", "curator" or a function, not {defence!r}'
+    )
     if defence == CURATOR:
         if epsilon is None:
             raise TypeError('defence="curator" needs an epsilon, such as epsilon=1')
-        return Defence(CURATOR, _positive_epsilon(epsilon))
+        return Defence(CURATOR, as_positive(epsilon, "epsilon"))
     if epsilon is not None:
         raise TypeError(f'defence="{defence}" takes no epsilon: leave it out, or use defence="curator"')
     return Defence(defence)
@@ -81,17 +83,9 @@ def promised_delta(defence: Defence, requested: Number | None, default: Number =
     """
     fallback = default if defence.kind == CURATOR else 0
     delta = as_fraction(fallback if requested is None else requested, "delta")
-    if not 0 <= delta < 1:
-        raise ValueError(f"delta must be at least 0 and below 1, not {requested}")
+    require(0 <= delta < 1, f"delta must be at least 0 and below 1, not {requested}")
     if defence.epsilon is not None:
         return delta
     if delta and defence.kind == OWN:
         raise TypeError("delta needs an epsilon: leave it out, or give the epsilon that the defence claims")
     return Fraction(0)
-
-
-def _positive_epsilon(epsilon: Number) -> Fraction:
-    exact = as_fraction(epsilon, "epsilon")
-    if exact <= 0:
-        raise ValueError(f"epsilon must be above 0, not {epsilon}")
-    return exact

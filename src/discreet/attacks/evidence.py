@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from discreet.attacks.validation import require
 from discreet.audit.binomial import Proportion
 
 _MAX_EXPONENT = 700.0  # exp of a larger number overflows a float; the bound is trivial long before
@@ -66,8 +67,7 @@ class GuessEvidence:
 
     def __post_init__(self) -> None:
         Proportion(self.right, self.plays)
-        if not 0 < self.prior < 1:
-            raise ValueError(f"prior must be between 0 and 1, not {self.prior}")
+        require(0 < self.prior < 1, f"prior must be between 0 and 1, not {self.prior}")
 
     @property
     def success(self) -> float:
@@ -100,9 +100,7 @@ class GuessEvidence:
     def _epsilon_for(self, success: float, delta: float) -> float:
         # success <= (prior e^epsilon + (1 - prior) delta) / (prior e^epsilon + 1 - prior), solved for epsilon
         over, under = (1 - self.prior) * (success - delta), self.prior * (1 - success)
-        if over <= 0:
-            return 0.0
-        return math.inf if under <= 0 else max(0.0, math.log(over / under))
+        return max(0.0, _log_ratio(over, under))
 
 
 @dataclass(frozen=True)
@@ -128,10 +126,10 @@ class BitEvidence:
     steps: int = 1
 
     def __post_init__(self) -> None:
-        if not 0.5 <= self.prior < 1:
-            raise ValueError(
-                f"prior must be that of the more frequent value, at least 0.5 and below 1, not {self.prior}"
-            )
+        require(
+            0.5 <= self.prior < 1,
+            f"prior must be that of the more frequent value, at least 0.5 and below 1, not {self.prior}",
+        )
 
     @classmethod
     def from_guesses(cls, is_right: np.ndarray, bits: np.ndarray, prior: float, steps: int = 1) -> "BitEvidence":
@@ -166,8 +164,9 @@ class BitEvidence:
         return min(1.0, max((ratio_bound + delta) / (1 + ratio_bound), self.prior + (1 - self.prior) * delta))
 
     def _check_delta(self, delta: float) -> None:
-        if delta and self.steps > 1:
-            raise ValueError("delta must be 0: for substitution its group-privacy bound depends on epsilon")
+        require(
+            not delta or self.steps <= 1, "delta must be 0: for substitution its group-privacy bound depends on epsilon"
+        )
 
     @property
     def _all_guesses(self) -> Proportion:

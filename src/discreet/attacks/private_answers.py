@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import pyarrow as pa
@@ -107,15 +107,28 @@ def exceeds_decoys(answers: np.ndarray, decoys: np.ndarray, rng: np.random.Gener
     return np.asarray(jittered > np.quantile(jittered_decoys, 1 - _FALSE_POSITIVE_RATE))
 
 
+def named_by_counts(
+    oracle: CountOracle, members: np.ndarray, non_members: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return which members and which non-members are named: those whose noisy counts exceed the decoys.
+
+    >>> named_by_counts(lambda counts: counts, np.array([3]), np.array([0]), np.random.default_rng(0))[0].tolist()
+    [True]
+    """
+    answers, decoys = answers_and_decoys(oracle, np.concatenate([members, non_members])[:, None])
+    is_named = exceeds_decoys(answers[:, 0], decoys[:, 0], rng)
+    return is_named[: len(members)], is_named[len(members) :]
+
+
 def private_count_oracle(game: Game, *_: Any) -> CountOracle:
     """Return an oracle that answers each table of counts at epsilon in total."""
     return lambda counts: private_counts(counts, game.epsilon)
 
 
-def count_oracle_or_none(returned: Any) -> Callable[..., Any] | None:
-    """Return the defence's return value if it is a function, else None.
+def is_count_oracle(returned: Any) -> TypeGuard[CountOracle]:
+    """Return whether the defence's return value is a function that answers counts.
 
-    >>> count_oracle_or_none(dict)
+    >>> is_count_oracle(dict)
     Traceback (most recent call last):
         ...
     TypeError: the defence returned the class dict, not an instance. Return a table, codes, or a function that answers \
@@ -126,4 +139,4 @@ counts.
             f"the defence returned the class {returned.__name__}, not an instance. Return a table, codes, or a "
             "function that answers counts."
         )
-    return returned if callable(returned) else None
+    return callable(returned)

@@ -12,6 +12,7 @@ from discreet.attacks.queries import (
     threshold_game,
 )
 from discreet.attacks.tables import homogeneity, intersection, linkage, profiles, pseudonyms
+from discreet.attacks.validation import require
 
 _TABLES = (pseudonyms, profiles, linkage, homogeneity, intersection)
 _QUERIES = (differencing, averaging, rephrasing, threshold_game, random_record, advertising)
@@ -28,6 +29,5 @@ def attack_named(name: str) -> Attack:
     >>> attack_named("threshold_game").docs_page
     'queries'
     """
-    if name not in ATTACKS:
-        raise ValueError(f"there is no attack {name!r}; choose one of {', '.join(ATTACKS)}")
+    require(name in ATTACKS, f"there is no attack {name!r}; choose one of {', '.join(ATTACKS)}")
     return ATTACKS[name]

@@ -14,6 +14,7 @@ from discreet.attacks.evidence import (
     ImpliedEpsilon,
 )
 from discreet.attacks.scores import RocCurve, ScoreEvidence
+from discreet.attacks.validation import require
 from discreet.audit.binomial import Proportion
 from discreet.html_page import text_table
 
@@ -49,8 +50,10 @@ def exposure_by_rarity(
 ) -> ExposureByRarity:
     """Return success by decile of rarity (higher means rarer); fewer than ten people give fewer groups."""
     rare, was_hit = np.asarray(rarity, float), np.asarray(hit, bool)
-    if rare.shape != was_hit.shape or rare.ndim != 1 or not rare.size:
-        raise ValueError("rarity and hit must have one entry per person, and at least one")
+    require(
+        rare.shape == was_hit.shape and rare.ndim == 1 and rare.size,
+        "rarity and hit must have one entry per person, and at least one",
+    )
     order = np.argsort(rare, kind="stable")
     parts = [part for part in np.array_split(order, 10) if part.size]
     rarest = [index for index in order[::-1] if was_hit[index]][:max_labels]

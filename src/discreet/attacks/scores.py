@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.attacks.evidence import EventEvidence, ImpliedEpsilon, exp_epsilon
+from discreet.attacks.validation import require
 from discreet.audit.binomial import Proportion
 from discreet.local.estimation import z_score
 
@@ -75,8 +76,10 @@ class ScoreEvidence:
     def __post_init__(self) -> None:
         for name in ("members", "non_members"):
             scores = np.asarray(getattr(self, name), float)
-            if scores.ndim != 1 or not scores.size or np.isnan(scores).any():
-                raise ValueError(f"{name} must be a list of scores, at least one and none of them NaN")
+            require(
+                scores.ndim == 1 and scores.size and not np.isnan(scores).any(),
+                f"{name} must be a list of scores, at least one and none of them NaN",
+            )
             object.__setattr__(self, name, scores)
 
     @property

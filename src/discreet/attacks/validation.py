@@ -27,9 +27,23 @@ def random_generator(random_state: Seed) -> np.random.Generator:
         return np.random.default_rng()
     if isinstance(random_state, np.random.Generator):
         return random_state
-    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer) or random_state < 0:
-        raise ValueError(f"random_state must be None or a non-negative integer, not {random_state!r:.40}")
+    require(
+        not isinstance(random_state, bool) and isinstance(random_state, int | np.integer) and random_state >= 0,
+        f"random_state must be None or a non-negative integer, not {random_state!r:.40}",
+    )
     return np.random.default_rng(int(random_state))
+
+
+def require(condition: Any, problem: str) -> None:
+    """Raise an error with this problem unless the condition holds.
+
+    >>> require(2 + 2 == 5, "two and two must be five")
+    Traceback (most recent call last):
+        ...
+    ValueError: two and two must be five
+    """
+    if not condition:
+        raise ValueError(problem)
 
 
 def require_type(data: Any, expected: type | tuple[type, ...], written: str, name: str = "data") -> Any:
@@ -45,7 +59,7 @@ def require_type(data: Any, expected: type | tuple[type, ...], written: str, nam
     return data
 
 
-def set_fields(record: Any, values: Mapping[str, Any]) -> None:
+def set_fields(record: Any, **values: Any) -> None:
     """Store the checked values of a frozen record that is being made."""
     for name, value in values.items():
         object.__setattr__(record, name, value)
@@ -84,10 +98,14 @@ def finite_array(value: Any, shape: tuple[int, ...], returned_by: str, *, may_wi
         array = np.asarray(value, float)
     except (TypeError, ValueError):
         raise TypeError(message) from None
-    if array.ndim != len(shape) or any(has != size >= 0 for has, size in zip(array.shape, shape, strict=True)):
-        raise ValueError(f"{returned_by} must return {expected}, not an array of shape {array.shape}")
-    if not (np.isfinite(array) | (may_withhold & np.isnan(array))).all():
-        raise ValueError(f"{returned_by} must return {expected}, without NaN or infinity")
+    require(
+        array.ndim == len(shape) and not any(has != size >= 0 for has, size in zip(array.shape, shape, strict=True)),
+        f"{returned_by} must return {expected}, not an array of shape {array.shape}",
+    )
+    require(
+        (np.isfinite(array) | (may_withhold & np.isnan(array))).all(),
+        f"{returned_by} must return {expected}, without NaN or infinity",
+    )
     return array
 
 
@@ -116,8 +134,7 @@ def real_array(value: Any, name: str) -> np.ndarray:
     ValueError: stars must not contain missing values, NaN or infinity. Leave those rows out.
     """
     array = float_array(value, name)
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must not contain missing values, NaN or infinity. Leave those rows out.")
+    require(np.isfinite(array).all(), f"{name} must not contain missing values, NaN or infinity. Leave those rows out.")
     return array
 
 
@@ -156,8 +173,7 @@ def boolean_array(value: Any, name: str) -> np.ndarray:
     ValueError: bits must consist of zeros and ones
     """
     bits = array_or_object(value)
-    if bits.dtype.kind not in "biuf" or not np.isin(bits, (0, 1)).all():
-        raise ValueError(f"{name} must consist of zeros and ones")
+    require(bits.dtype.kind in "biuf" and np.isin(bits, (0, 1)).all(), f"{name} must consist of zeros and ones")
     return bits.astype(bool)
 
 
@@ -228,10 +244,10 @@ def class_codes(value: Any, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
         labels = labels.astype(np.int64)
     if labels.dtype.kind in "iu" and not (labels < 0).any():
         return labels.astype(np.int64), ()
-    if labels.dtype.kind not in "OUSbT" or not all(
-        isinstance(each, str | bytes | bool | np.bool_) for each in labels.flat
-    ):
-        raise ValueError(f"{name} must be class labels without gaps: non-negative integers, or texts")
+    require(
+        labels.dtype.kind in "OUSbT" and all(isinstance(each, str | bytes | bool | np.bool_) for each in labels.flat),
+        f"{name} must be class labels without gaps: non-negative integers, or texts",
+    )
     names, indices = np.unique(labels.astype(str), return_inverse=True)
     return indices.reshape(labels.shape).astype(np.int64), tuple(names.tolist())
 
@@ -248,8 +264,7 @@ def column_bounds(bounds: Any, width: int, name: str = "bounds") -> tuple[np.nda
         low, high = (np.broadcast_to(np.asarray(end, float), width) for end in bounds)
     except (TypeError, ValueError):
         raise ValueError(message) from None
-    if not (low < high).all():
-        raise ValueError(message)
+    require((low < high).all(), message)
     return low, high
 
 
@@ -275,12 +290,24 @@ def arrow_table(value: Any, argument: str) -> pa.Table:
             f"{argument} must have columns of equal length, each with values of one type ({error})"
         ) from None
     columns = [name for name in table.column_names if not name.startswith("__index_level_")]
-    if len(set(columns)) < len(columns):
-        raise ValueError(f"{argument} must not have two columns with the same name")
+    require(len(set(columns)) >= len(columns), f"{argument} must not have two columns with the same name")
     decoded = {name: decode_column(table[name]) for name in columns}
     return pa.table({
         name: each.cast(pa.string()) if pa.types.is_large_string(each.type) else each for name, each in decoded.items()
     })  # fmt: skip
+
+
+def require_columns(table: pa.Table, names: Iterable[str], argument: str) -> None:
+    """Raise an error unless the table has all of these columns.
+
+    >>> require_columns(pa.table({"age": [30]}), ["zip"], "people")
+    Traceback (most recent call last):
+        ...
+    ValueError: there is no column 'zip' in people; its columns are age
+    """
+    for name in names:
+        known = ", ".join(table.column_names)
+        require(name in table.column_names, f"there is no column {name!r} in {argument}; its columns are {known}")
 
 
 def read_data_table(folder: Any, name: str, columns: Sequence[str] | None = None) -> pa.Table:

@@ -8,19 +8,18 @@ from typing import Annotated, Any
 import typer
 
 from discreet.advise.unfinished_policy import load_unfinished
+from discreet.cli.options import PolicyFile, check_output_paths, positive_number
 from discreet.cli.owner_log import LogOption, log_for_owner
-from discreet.cli.terminal import exit_on_error, step_progress, usage_error, with_option_names
+from discreet.cli.terminal import exit_on_error, step_progress, usage_error, with_option_name
 from discreet.curator.curator import Curator
 from discreet.curator.open import open_curator
 from discreet.kernel.errors import Refused
-from discreet.kernel.numbers import as_positive
 
 _OPTIONS = {name: f"--{name}" for name in ("epsilon", "table", "columns")}
-_PLOT_SUFFIXES = (".svg", ".png", ".pdf")
 
 
 def advise(  # noqa: PLR0913, PLR0917 - options of a command
-    policy: Annotated[Path, typer.Argument(help="The policy file.")],
+    policy: PolicyFile,
     epsilon: Annotated[str, typer.Option(help="The privacy cost of all advice together, such as 0.2.")],
     table: Annotated[str | None, typer.Option(help="The private table (default: all).")] = None,
     by_columns: Annotated[
@@ -44,12 +43,14 @@ def advise(  # noqa: PLR0913, PLR0917 - options of a command
     log: LogOption = None,
 ) -> None:
     """Choose contribution bounds and ranges of columns privately, and print them as lines for the policy."""
-    _check_output_paths(out, plot)
+    check_output_paths(out, plot)
+    if plot is not None:
+        _check_matplotlib()
     arguments: dict[str, Any] = {
-        "epsilon": _positive(epsilon, "--epsilon"),
+        "epsilon": positive_number(epsilon, "--epsilon"),
         "by_columns": tuple(by_columns or ()),
         "columns": None if columns is None else [name.strip() for name in columns.split(",") if name.strip()],
-        "query_epsilon": None if query_epsilon is None else _positive(query_epsilon, "--query-epsilon"),
+        "query_epsilon": None if query_epsilon is None else positive_number(query_epsilon, "--query-epsilon"),
     }
     with _open_policy(policy, log) as curator:
         if dry_run:
@@ -65,25 +66,6 @@ def advise(  # noqa: PLR0913, PLR0917 - options of a command
             typer.echo(f"wrote {out}", err=True)
         if plot is not None:
             _save_plot(advice.plot(), plot)
-
-
-def _positive(text: str, option: str) -> str:
-    try:
-        as_positive(text, option)
-    except ValueError as error:
-        usage_error(f"{error}.")
-    return text
-
-
-def _check_output_paths(out: Path | None, plot: Path | None) -> None:
-    """Exit before anything is charged if an output file cannot be written."""
-    for option, path in (("--out", out), ("--plot", plot)):
-        if path is not None and not path.absolute().parent.is_dir():
-            usage_error(f"{option}: the folder {path.absolute().parent} does not exist.")
-    if plot is not None:
-        if plot.suffix not in _PLOT_SUFFIXES:
-            usage_error(f"--plot: the file name must end in {', '.join(_PLOT_SUFFIXES)}.")
-        _check_matplotlib()
 
 
 def _check_matplotlib() -> None:
@@ -107,4 +89,4 @@ def _open_policy(file: Path, log: Path | None) -> Iterator[Curator]:
         try:
             yield curator
         except Refused as refusal:
-            raise Refused(with_option_names(str(refusal), _OPTIONS)) from None
+            raise Refused(with_option_name(str(refusal), _OPTIONS)) from None

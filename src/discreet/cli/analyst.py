@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from discreet.cli.options import PolicyFile
 from discreet.cli.terminal import PlainCommand, PlainGroup, exit_on_error, usage_error
 from discreet.curator.ledger_location import open_or_create_ledger
 from discreet.kernel.errors import PolicyError
@@ -23,7 +24,6 @@ app = typer.Typer(
     add_completion=False,
 )
 _ROLES = "|".join(role.value for role in Role)
-PolicyFile = Annotated[Path, typer.Argument(metavar="POLICY", help="The policy file.")]
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="The person's name; an analyst must be listed under budget.analysts.")
 ]

@@ -8,7 +8,8 @@ import typer
 
 from discreet.anonymity import Hierarchy, new_key, read_hierarchy, read_key
 from discreet.anonymity.pseudonyms.keys import check_key_folder, store_key
-from discreet.cli.terminal import usage_error, with_option_names
+from discreet.arguments import ArgumentError
+from discreet.cli.terminal import usage_error
 from discreet.html_page import make_printable
 
 _SAME_NAMES = (
@@ -27,11 +28,6 @@ _SAME_NAMES = (
 )
 _OPTIONS = {"column": "--pseudonym", "key": "--key-file", "path": "--key-file", "table": "TABLE"}
 _OPTIONS |= {name: f"--{name}" for name in _SAME_NAMES}
-_HINTS = {
-    "Pass new_key(), and store it": "Name a file for it with --key-file, and store it",
-    "Create a key with write_key(path).": "Choose another file.",
-    "Use a file created by write_key.": "Use a file created by --key-file.",
-}
 
 
 @contextmanager
@@ -39,15 +35,10 @@ def exit_on_option_error() -> Iterator[None]:
     """Print an error with option names instead of argument names, and exit."""
     try:
         yield
+    except ArgumentError as error:
+        usage_error(make_printable(f"{_OPTIONS.get(error.parameter, error.parameter)}: {error.problem}"))
     except (TypeError, ValueError) as error:
-        usage_error(make_printable(option_message(str(error))))
-
-
-def option_message(text: str) -> str:
-    """Return an error message with option names, and with hints for the command line."""
-    for hint, option in _HINTS.items():
-        text = text.replace(hint, option)
-    return with_option_names(text, _OPTIONS)
+        usage_error(make_printable(str(error)))
 
 
 _HIERARCHIES_OPTION = "--hierarchies"
@@ -103,8 +94,8 @@ def _read_hierarchy_file(file: Path) -> Hierarchy:
         usage_error(f"{_HIERARCHIES_OPTION}: the file {file} does not exist. Correct the path.")
     except OSError as error:
         usage_error(f"{_HIERARCHIES_OPTION}: cannot read {file} ({error.strerror}).")
-    except ValueError as error:
-        usage_error(f"{_HIERARCHIES_OPTION}: {str(error).removeprefix('source: ')}")
+    except ArgumentError as error:
+        usage_error(f"{_HIERARCHIES_OPTION}: {error.problem}")
 
 
 def read_or_create_key(file: Path | None, beside: Iterable[Path | None]) -> bytes | None:

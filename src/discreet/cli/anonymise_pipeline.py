@@ -1,7 +1,5 @@
 """The steps of discreet anonymise: check, read, pseudonymise, measure or anonymise, report, write."""
 
-import io
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -23,6 +21,7 @@ from discreet.anonymity.report.contents import AnonymityReport, build_report
 from discreet.anonymity.report.html import write_report
 from discreet.anonymity.report.sections import ReportTable, RiskSection
 from discreet.cli.anonymise_options import exit_on_option_error, find_hierarchies, read_or_create_key, store_new_key
+from discreet.cli.options import HTML_SUFFIXES, replace_unprintable
 from discreet.cli.table_files import (
     check_output_path,
     infer_types,
@@ -88,9 +87,6 @@ def _bar_table(bars: tuple[ChartBar, ...]) -> Table:
     return table
 
 
-_HTML_SUFFIXES = (".html", ".htm")
-
-
 @dataclass(frozen=True)
 class GoalOptions:
     """The goals of the released table; without k, the table is only measured."""
@@ -135,8 +131,7 @@ class _ColumnRoles:
 
 def run_anonymise(request: AnonymiseRequest) -> None:
     """Run the command; its last line of output states what is not protected."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # an ASCII terminal shows question marks instead of failing
+    replace_unprintable()
     _check_request(request)
     with exit_on_option_error():
         table = _drop_columns(read_table(request.table), request.drop)
@@ -171,7 +166,7 @@ def run_anonymise(request: AnonymiseRequest) -> None:
 def _check_request(request: AnonymiseRequest) -> None:
     """Exit before any work if the options contradict each other or would have no effect."""
     check_output_path(request.out, "--out", request.force)
-    check_output_path(request.html, "--html", request.force, endings=_HTML_SUFFIXES)
+    check_output_path(request.html, "--html", request.force, endings=HTML_SUFFIXES)
     is_changed = request.goals.k is not None or bool(request.pseudonym) or bool(request.drop)
     if request.out is not None and not is_changed:
         usage_error("--out: the table would be unchanged. Add --k, --pseudonym or --drop.")

@@ -16,6 +16,7 @@ import typer
 
 from discreet.answer.model import Answer, Explanation
 from discreet.answer.text import cost_sentence, missing_sentences
+from discreet.cli.options import By, PolicyFile
 from discreet.cli.owner_log import LogOption, log_for_owner
 from discreet.cli.terminal import (
     exit_on_error,
@@ -23,7 +24,7 @@ from discreet.cli.terminal import (
     format_fraction,
     format_rounded_down,
     usage_error,
-    with_option_names,
+    with_option_name,
 )
 from discreet.curator.curator import Curator
 from discreet.curator.open import open_curator
@@ -49,9 +50,7 @@ class Format(StrEnum):
     PARQUET = "parquet"
 
 
-PolicyFile = Annotated[Path, typer.Argument(help="The policy file.")]
 Sql = Annotated[str, typer.Argument(help="The SQL query; - reads it from standard input.")]
-By = Annotated[str, typer.Option(help="The analyst to charge: a label, not a login.")]
 Epsilon = Annotated[str | None, typer.Option(help="The privacy cost of the answer, such as 0.1.")]
 Rho = Annotated[str | None, typer.Option(help="The cost in rho, for a budget with a delta.")]
 Margin = Annotated[
@@ -207,9 +206,9 @@ def _open_policy(file: Path, log: Path | None) -> Iterator[Curator]:
         try:
             yield curator
         except CostMissing as refusal:
-            usage_error(with_option_names(str(refusal), _OPTIONS))
+            usage_error(with_option_name(str(refusal), _OPTIONS))
         except Refused as refusal:
-            raise Refused(with_option_names(str(refusal), _OPTIONS)) from None
+            raise Refused(with_option_name(str(refusal), _OPTIONS)) from None
 
 
 def _read_sql(sql: str) -> str:

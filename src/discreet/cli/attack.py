@@ -1,8 +1,6 @@
 """discreet attack: run an attack with no defence, with a simple fix, and with the curator."""
 
-import io
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,9 +20,9 @@ from discreet.attacks.attack import Attack
 from discreet.attacks.comparison import Comparison, compare
 from discreet.attacks.html_report import ReportSection, write_report
 from discreet.attacks.registry import ATTACKS
+from discreet.cli.options import positive_number, replace_unprintable
 from discreet.cli.table_files import check_output_path
 from discreet.cli.terminal import exit_on_error, usage_error
-from discreet.kernel.numbers import as_fraction
 
 _LIST, _ALL = "list", "all"
 _DATA_VARIABLE = "DISCREET_DATA"
@@ -62,7 +60,7 @@ def attack(  # noqa: PLR0913, PLR0917 - options of a command
         usage_error(f"attack {name!r} does not exist. {_suggestion(name)}List all attacks with: discreet attack list")
     if settings and name == _ALL:
         usage_error("--set cannot be combined with `all`. Name one attack.")
-    epsilons = [_parse_epsilon(text) for text in epsilon or ("0.1", "1")]
+    epsilons = [positive_number(text, "--epsilon") for text in epsilon or ("0.1", "1")]
     check_output_path(html, "--html", force, endings=(".html", ".htm"))
     sections = []
     with exit_on_error(), _require_extras():
@@ -199,19 +197,8 @@ def _comparison_table(comparison: Comparison) -> Table:
     return table
 
 
-def _parse_epsilon(text: str) -> Any:
-    try:
-        epsilon = as_fraction(text, "--epsilon")
-    except (TypeError, ValueError) as error:
-        usage_error(str(error))
-    if epsilon <= 0:
-        usage_error(f"--epsilon must be greater than 0, not {text}")
-    return epsilon
-
-
 def _console() -> Console:
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # an ASCII terminal shows question marks instead of failing
+    replace_unprintable()
     return Console(highlight=False)
 
 

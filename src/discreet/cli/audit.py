@@ -1,7 +1,5 @@
 """discreet audit: try to refute the guarantee of a policy before it is used."""
 
-import io
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -12,13 +10,12 @@ from rich.text import Text
 
 from discreet.audit.policy.html_report import write_report
 from discreet.audit.policy.result import COVERAGE, PolicyAudit, parse_arguments
+from discreet.cli.options import HTML_SUFFIXES, replace_unprintable, run_policy_audit
 from discreet.cli.table_files import check_output_path
 from discreet.cli.terminal import exit_on_error, usage_error
 from discreet.html_page import make_printable
 from discreet.policy import Policy
-from discreet.progress import report_progress
 
-_HTML_SUFFIXES = (".html", ".htm")
 _MAX_NAME_WIDTH = 46  # characters of a name
 _EXIT_REFUTED = 1  # the exit code
 
@@ -47,12 +44,13 @@ def audit(  # noqa: PLR0913, PLR0917 - options of a command
 
     Exit codes: 0 no claim refuted, 1 a claim is refuted, 2 wrong usage or policy.
     """
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # an ASCII terminal shows question marks instead of failing
-    check_output_path(html, "--html", force, endings=_HTML_SUFFIXES)
+    replace_unprintable()
+    check_output_path(html, "--html", force, endings=HTML_SUFFIXES)
     _check_arguments(runs, epsilon, confidence)
     with exit_on_error():
-        result = _run_audit(Policy.load(policy), runs, epsilon, confidence, tuple(only or ()), seed)
+        declared, chosen = Policy.load(policy), tuple(only or ())
+        settings = {"epsilon": epsilon, "confidence": confidence, "only": chosen, "random_state": seed}
+        result = run_policy_audit(declared, runs=runs, **settings)
     _print_result(result, Console())
     if html is not None:
         typer.echo(f"\nReport written to {write_report(result, html)}")
@@ -66,25 +64,6 @@ def _check_arguments(runs: int, epsilon: str, confidence: float) -> None:
         parse_arguments(runs, epsilon, confidence)
     except (TypeError, ValueError) as error:
         usage_error(f"--{error}.")
-
-
-def _run_audit(  # noqa: PLR0913, PLR0917 - as the command
-    policy: Policy, runs: int, epsilon: str, confidence: float, only: tuple[str, ...], seed: int
-) -> PolicyAudit:
-    try:
-        from discreet.audit.policy.audit import audit_policy  # noqa: PLC0415
-
-        return audit_policy(
-            policy,
-            runs=runs,
-            epsilon=epsilon,
-            confidence=confidence,
-            only=only,
-            random_state=seed,
-            track=report_progress,
-        )
-    except ImportError as error:
-        usage_error(f"audits need {error.name}, which is not installed: pip install 'discreet[attacks]'.")
 
 
 def _print_result(result: PolicyAudit, console: Console) -> None:

@@ -1,7 +1,5 @@
 """discreet demo: the chapters of the tour on simulated data, in their order."""
 
-import io
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -11,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from discreet.cli.options import replace_unprintable
+from discreet.cli.terminal import usage_error
 from discreet.cli.tour import (
     chapter_anonymise,
     chapter_ask,
@@ -90,10 +90,8 @@ def demo(
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        typer.echo(f"--out: cannot create the folder {out} ({error.strerror}). Choose another path.", err=True)
-        raise typer.Exit(2) from None
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # an ASCII terminal shows question marks instead of failing
+        usage_error(f"--out: cannot create the folder {out} ({error.strerror}). Choose another path.")
+    replace_unprintable()
     run_tour(chapter, out)
 
 
@@ -103,6 +101,5 @@ def _write_interactive_page(path: Path) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        typer.echo(f"--page: cannot write {path} ({error.strerror}). Choose another path.", err=True)
-        raise typer.Exit(2) from None
+        usage_error(f"--page: cannot write {path} ({error.strerror}). Choose another path.")
     typer.echo(str(path))

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from discreet import privacy
+from discreet.cli.options import By, PolicyFile, check_output_paths
 from discreet.cli.owner_log import LogOption, log_for_owner
 from discreet.cli.terminal import exit_on_error, usage_error
 from discreet.curator.curator import Curator
@@ -17,10 +18,10 @@ from discreet.kernel.event import OWNER
 from discreet.policy import Policy
 from discreet.privacy.conversion import conversion_delta
 
-_PLOT_SUFFIXES = (".svg", ".png", ".pdf")
 MODELS = {
     "explainable-boosting-classifier": "ExplainableBoostingClassifier",
     "explainable-boosting-regressor": "ExplainableBoostingRegressor",
+    "empirical-covariance": "EmpiricalCovariance",
     "gaussian-mixture": "GaussianMixture",
     "gaussian-nb": "GaussianNB",
     "kmeans": "KMeans",
@@ -32,7 +33,7 @@ MODELS = {
 
 
 def fit(  # noqa: PLR0913, PLR0917 - options of a command
-    policy: Annotated[Path, typer.Argument(help="The policy file.")],
+    policy: PolicyFile,
     model: Annotated[
         str,
         typer.Argument(help=f"The model: {', '.join(MODELS)}.", metavar="MODEL", autocompletion=lambda: list(MODELS)),
@@ -43,7 +44,7 @@ def fit(  # noqa: PLR0913, PLR0917 - options of a command
     set: Annotated[  # noqa: A002 - the name of the option
         list[str] | None, typer.Option(help="A parameter of the model, such as n_components=5; repeatable.")
     ] = None,
-    by: Annotated[str, typer.Option(help="The analyst to charge: a label, not a login.")] = OWNER,
+    by: By = OWNER,
     out: Annotated[Path | None, typer.Option(help="The JSON file to save the model to.")] = None,
     plot: Annotated[
         Path | None, typer.Option(help="The file for a plot of a two-column model (.svg, .png or .pdf).")
@@ -52,7 +53,7 @@ def fit(  # noqa: PLR0913, PLR0917 - options of a command
 ) -> None:
     """Fit a private model to the rows of a query, and print its parameters."""
     settings = _parse_settings(set or [])
-    _check_output_paths(out, plot)
+    check_output_paths(out, plot)
     with (
         exit_on_error(),
         log_for_owner(loaded_policy := Policy.load(policy), log),
@@ -66,15 +67,6 @@ def fit(  # noqa: PLR0913, PLR0917 - options of a command
         out.write_text(json.dumps(description))
     if plot is not None:
         _draw_model(fitted_model, plot)
-
-
-def _check_output_paths(out: Path | None, plot: Path | None) -> None:
-    """Exit before anything is charged if an output file cannot be written."""
-    for option, path in (("--out", out), ("--plot", plot)):
-        if path is not None and not path.absolute().parent.is_dir():
-            usage_error(f"{option}: the folder {path.absolute().parent} does not exist.")
-    if plot is not None and plot.suffix not in _PLOT_SUFFIXES:
-        usage_error(f"--plot: the file name must end in {', '.join(_PLOT_SUFFIXES)}.")
 
 
 def _fit_model(curator: Curator, model: Any, sql: str, by: str) -> Any:

@@ -1,18 +1,16 @@
 """discreet mcp: the tools of an AI agent on standard input and output."""
 
-from fractions import Fraction
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Annotated, Any
 
 import typer
 
-from discreet.cli.ask import By, PolicyFile
+from discreet.cli.options import By, PolicyFile, positive_number
 from discreet.cli.owner_log import LogOption, log_for_owner
 from discreet.cli.terminal import exit_on_error, usage_error
 from discreet.kernel.event import OWNER
 from discreet.kernel.loss import Budget
-from discreet.kernel.numbers import as_positive
 from discreet.policy import Policy
 
 
@@ -27,7 +25,7 @@ def mcp(
     """Let an AI agent ask over the Model Context Protocol, on standard input and output."""
     if find_spec("mcp") is None:
         usage_error("mcp: the package mcp is not installed. Run: pip install 'discreet[mcp]'.")
-    limit = _parse_cap(cap)
+    limit = None if cap is None else positive_number(cap, "--cap")
     with exit_on_error(), log_for_owner(declared := Policy.load(policy), log):
         if by != OWNER and by not in declared.budget_entry.analysts:
             usage_error(f"--by: {by!r} is not listed under [budget.analysts] in the policy.")
@@ -39,12 +37,3 @@ def _serve(policy: Policy, by: str, cap: Budget | None) -> None:
     """Serve until standard input ends."""
     agents: Any = import_module("discreet.server.agents.stdio")  # an extra
     agents.serve_on_stdio(policy, by, cap)
-
-
-def _parse_cap(cap: str | None) -> Fraction | None:
-    if cap is None:
-        return None
-    try:
-        return as_positive(cap, "--cap")
-    except ValueError as error:
-        usage_error(f"{error}.")

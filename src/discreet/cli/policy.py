@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from discreet.cli.options import PolicyFile
 from discreet.cli.source_check import check_source_schemas, spark_catalog
 from discreet.cli.terminal import exit_on_error, print_warnings
 from discreet.curator.data_stamp import changed_tables, changed_tables_warning
@@ -18,7 +19,6 @@ from discreet.policy.dummy_data.dummy_tables import DEFAULT_ROWS
 from discreet.policy.problems import PLACEHOLDER, find_placeholders, placeholder_comment_lines
 from discreet.policy.toml import parse_toml, read_policy_text
 
-PolicyFile = Annotated[Path, typer.Argument(help="The policy file.")]
 ForceOption = Annotated[bool, typer.Option("--force", metavar="", help="Overwrite existing files.")]
 
 

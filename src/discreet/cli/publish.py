@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from discreet.cli.options import PolicyFile
 from discreet.cli.owner_log import LogOption, log_for_owner
 from discreet.cli.terminal import exit_on_error, format_rounded_down, step_progress, usage_error
 from discreet.curator.curator import Curator
@@ -22,7 +23,7 @@ _EXIT_MISSING = 4
 
 
 def publish(  # noqa: PLR0913, PLR0917 - options of a command
-    policy: Annotated[Path, typer.Argument(help="The policy file.")],
+    policy: PolicyFile,
     plan: Annotated[
         Path, typer.Argument(help="The plan: a TOML file with sections release, tables.NAME and synthetic.NAME.")
     ],

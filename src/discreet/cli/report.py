@@ -1,5 +1,6 @@
 """discreet report: who is protected, from what and how strongly; and whether a release is as it was published."""
 
+from hashlib import sha256
 from pathlib import Path
 from typing import Annotated
 
@@ -7,12 +8,12 @@ import typer
 
 from discreet.audit.policy.result import COVERAGE
 from discreet.audit.result import confidence_text
+from discreet.cli.options import run_policy_audit
 from discreet.cli.terminal import exit_on_error, usage_error
 from discreet.curator.ledger_location import open_existing_ledger
 from discreet.html_page import make_printable
 from discreet.policy import Policy, write_policy
 from discreet.policy.toml import read_policy_text
-from discreet.progress import report_progress
 from discreet.publish.ledger_history import has_row
 from discreet.publish.manifest import MANIFEST, read_manifest, text_digest, verify, write_manifest
 from discreet.publish.record import ReleaseRecord
@@ -49,8 +50,9 @@ def report(  # noqa: PLR0913, PLR0917 - options of a command
     is read.
 
     --verify DIR recomputes the hashes of a release: a file that was changed,
-    added or removed is named. With POLICY, its hash and the ledger are compared
-    as well.
+    added or removed is named. Compare the hash of the manifest, which is shown,
+    with the one that the publisher states. With POLICY, its hash and the ledger
+    are compared as well.
 
     Exit codes: 0 done, 1 the audit refuted a claim, 2 wrong usage or policy,
     or a release that differs.
@@ -123,6 +125,7 @@ def _verify(folder: Path, policy: Path | None) -> None:
         _exit_with(problems)
     count = len(read_manifest(folder)["files"])
     typer.echo(f"{folder}: {count} file{'s' * (count != 1)} verified; nothing was changed, added or removed")
+    typer.echo(f"SHA-256 of {MANIFEST}: {sha256((folder / MANIFEST).read_bytes()).hexdigest()}")
 
 
 def _policy_problems(folder: Path, policy: Path) -> list[str]:
@@ -151,12 +154,7 @@ def _exit_with(problems: list[str]) -> None:
 
 
 def _run_audit(policy: Policy, runs: int) -> AuditEvidence:
-    try:
-        from discreet.audit.policy.audit import audit_policy  # noqa: PLC0415
-
-        result = audit_policy(policy, runs=runs, track=report_progress)
-    except ImportError as error:
-        usage_error(f"audits need {error.name}, which is not installed: pip install 'discreet[attacks]'.")
+    result = run_policy_audit(policy, runs=runs)
     checks = tuple((check.name, "passed" if check.holds else "FAILED") for check in result.checks)
     return AuditEvidence(
         verdict=result.verdict,

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from discreet.cli.options import PolicyFile
 from discreet.cli.owner_log import LogOption, OwnerOnlyFileHandler, log_for_owner
 from discreet.cli.terminal import exit_on_error, usage_error
 from discreet.curator.data_stamp import path_beside_ledger
@@ -18,7 +19,7 @@ _MAX_LOG_BYTES = 10_000_000  # nine older files of this size are kept
 
 
 def serve(  # noqa: PLR0913, PLR0917 - options of a command
-    policy: Annotated[Path, typer.Argument(help="The policy file.")],
+    policy: PolicyFile,
     http: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Where HTTP listens: PORT or HOST:PORT; none for not at all.")
     ] = "127.0.0.1:8080",

@@ -96,22 +96,14 @@ def usage_error(problem: str) -> NoReturn:
     raise typer.Exit(2)
 
 
-def with_option_names(message: str, options: Mapping[str, str]) -> str:
-    """Return a message with options in place of arguments: at its beginning, and where it gives one a value.
+def with_option_name(message: str, options: Mapping[str, str]) -> str:
+    """Return a message that begins with the name of an argument with the option in its place.
 
-    >>> with_option_names("l: none is given. Add sensitive='...'.", {"l": "--l", "sensitive": "--sensitive"})
-    '--l: none is given. Add --sensitive COLUMN.'
-    >>> with_option_names('epsilon: too low. Give epsilon="1/2".', {"epsilon": "--epsilon"})
-    '--epsilon: too low. Give --epsilon 1/2.'
+    >>> with_option_name("epsilon: too low. Give one, such as 0.5.", {"epsilon": "--epsilon"})
+    '--epsilon: too low. Give one, such as 0.5.'
     """
     name, colon, problem = message.partition(":")
-    text = f"{options[name]}:{problem}" if colon and name in options else message
-
-    def option(match: re.Match[str]) -> str:
-        value = "COLUMN" if match[2] == "'...'" else match[2]
-        return f"{options[match[1]]} {value}" if match[1] in options else match[0]
-
-    return re.sub(r"""\b(\w+)="?('\.\.\.'|[0-9./…]*[0-9…])"?""", option, text)
+    return f"{options[name]}:{problem}" if colon and name in options else message
 
 
 def _exit_code(error: DiscreetError) -> int:

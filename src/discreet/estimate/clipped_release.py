@@ -177,11 +177,8 @@ def can_be_clipped(release: PlannedRelease, contribution_max: int | None = None)
         too_many_rows = rows is None or rows > question.max_rows_per_group
         return too_many_rows or _can_exceed_groups(release, contribution_max)
     shape = question.relation.shape
-    norm = min(shape.max_rows, _least(shape.max_rows_per_unit, contribution_max) or shape.max_rows) ** 2
-    if possible.rows is not None and possible.groups is not None:
-        weight = possible.groups if question.bounds.norm is Norm.L2 else possible.groups**2
-        norm = min(norm, possible.rows**2 * weight)
-    return norm > squared_radius(effective_bounds(question))
+    most = min(shape.max_rows, _least(shape.max_rows_per_unit, contribution_max) or shape.max_rows)
+    return possible.squared_norm(question.bounds.norm, most) > squared_radius(effective_bounds(question))
 
 
 def _can_exceed_groups(release: PlannedRelease, contribution_max: int | None) -> bool:

@@ -46,6 +46,16 @@ class PossibleContribution:
     groups: int | None = None
     rows: int | None = None
 
+    def within(self, groups: int, rows: int) -> tuple[int, int]:
+        """Return bounds on groups and rows, or what is possible if that is less."""
+        return min(groups, self.groups or groups), min(rows, self.rows or rows)
+
+    def squared_norm(self, norm: Norm, max_rows: int) -> int:
+        """Return the largest square of the norm of the row counts of a unit with at most `max_rows` rows."""
+        if self.groups is None or self.rows is None:
+            return max_rows**2
+        return min(max_rows**2, _squared_norm(self.groups, self.rows, norm))
+
 
 UNBOUNDED = PossibleContribution()
 
@@ -97,7 +107,11 @@ def squared_radius(bounds: ContributionBounds) -> int:
     >>> squared_radius(ContributionBounds(2, 4, Norm.L2)), squared_radius(ContributionBounds(2, 4, Norm.L1))
     (32, 64)
     """
-    return bounds.rows**2 * (bounds.groups if bounds.norm is Norm.L2 else bounds.groups**2)
+    return _squared_norm(bounds.groups, bounds.rows, bounds.norm)
+
+
+def _squared_norm(groups: int, rows: int, norm: Norm) -> int:
+    return rows**2 * (groups if norm is Norm.L2 else groups**2)
 
 
 def effective_bounds(question: Question) -> ContributionBounds:

@@ -39,11 +39,15 @@ class VarianceStatistic(Enum):
 
 @dataclass(frozen=True, eq=False)
 class NoisyTotal:
-    """A released column of integers, one per group, with its noise in steps and the size of a step."""
+    """A released column of integers, one per group, with its noise in steps and the size of a step.
+
+    `shift` is what was subtracted from every term, in the units of the answer.
+    """
 
     values: np.ndarray
     noise: Noise
     step: Fraction = Fraction(1)
+    shift: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         if self.values.dtype != np.int64 or self.values.ndim != 1:
@@ -79,12 +83,11 @@ class ValueRange:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """The totals of a variance: the sums of (x - centre)² - shift and of x - centre, and the count."""
+    """The totals of a variance: the sums of (x - centre)² and of x - centre, and the count."""
 
     squares: NoisyTotal
     total: NoisyTotal
     count: NoisyTotal
-    shift: Fraction
 
 
 @dataclass(eq=False)
@@ -209,7 +212,7 @@ def variance_estimate(moments: Moments, *, within: ValueRange, statistic: Varian
     >>> from discreet.kernel.mechanism import Gaussian
     >>> squares = NoisyTotal(np.array([4_000_000]), Gaussian(9000))
     >>> total, people = NoisyTotal(np.array([0]), Gaussian(250)), NoisyTotal(np.array([10_000]), Gaussian(5))
-    >>> moments = Moments(squares, total, people, shift=Fraction(0))
+    >>> moments = Moments(squares, total, people)
     >>> ages = ValueRange(Fraction(0), Fraction(100), centre=Fraction(50))
     >>> estimate = variance_estimate(moments, within=ages, statistic=VarianceStatistic.STDDEV_POP)
     >>> estimate.values, estimate.margins.round(3)
@@ -232,13 +235,13 @@ def _unclamped_variance(moments: Moments, within: ValueRange, ddof: int) -> np.n
     size, raw = nan_unless_positive(moments.count.scaled_values), _unclamped_ratio(moments.total, moments.count)
     middle = np.clip(raw, *within.centred_ends)
     # Around another centre, the sum of squares is larger by n times the squared distance from the mean.
-    around = moments.squares.scaled_values + size * (float(moments.shift) + middle * (middle - 2 * raw))
+    around = moments.squares.scaled_values + size * (float(moments.squares.shift) + middle * (middle - 2 * raw))
     unclamped: np.ndarray = around / nan_unless_positive(size - ddof)
     return unclamped
 
 
 def _variance_interval(moments: Moments, within: ValueRange, ddof: int) -> IntervalEstimate:
-    tail, shift = _TAIL - _MEAN_TAIL, float(moments.shift)
+    tail, shift = _TAIL - _MEAN_TAIL, float(moments.squares.shift)
     noises = joint_noise(moments.squares, moments.total, moments.count)
     size = nan_unless_positive(moments.count.scaled_values)
     degrees = nan_unless_positive(size - ddof)

@@ -6,7 +6,6 @@ with the noise of both numbers to first order.
 
 from dataclasses import dataclass
 from enum import Enum
-from fractions import Fraction
 
 import numpy as np
 
@@ -47,26 +46,19 @@ class PairStatistic(Enum):
 
 
 @dataclass(frozen=True, eq=False)
-class Squares:
-    """The sum of (x - centre)² - shift."""
-
-    total: NoisyTotal
-    shift: Fraction
-
-
-@dataclass(frozen=True, eq=False)
 class PairTotals:
     """Totals over the rows where x and y are not NULL.
 
-    `products` is the sum of (x - centre)·(y - centre), `x` and `y` are the sums of x - centre and y - centre.
+    `products` is the sum of (x - centre)·(y - centre), `x` and `y` are the sums of x - centre and y - centre, and the
+    squares those of (x - centre)² and (y - centre)².
     """
 
     products: NoisyTotal
     x: NoisyTotal
     y: NoisyTotal
     count: NoisyTotal
-    x_squares: Squares | None = None
-    y_squares: Squares | None = None
+    x_squares: NoisyTotal | None = None
+    y_squares: NoisyTotal | None = None
 
 
 def pair_estimate(
@@ -77,18 +69,19 @@ def pair_estimate(
     NaN where the noisy count is not above 0 (for a sample: 1), or where a variance in the denominator is not above its
     own margin. Covariances and correlations are clamped to what is possible.
 
+    >>> from fractions import Fraction
     >>> from discreet.kernel.mechanism import Gaussian
     >>> def noisy(total, scale):
     ...     return NoisyTotal(np.array([total]), Gaussian(scale))
-    >>> squares = Squares(noisy(4_000_000, 9000), Fraction(0))
-    >>> totals = PairTotals(noisy(2_000_000, 9000), noisy(0, 250), noisy(9, 250), noisy(10_000, 5), squares, squares)
+    >>> sums, squares = (noisy(0, 250), noisy(9, 250)), (noisy(4_000_000, 9000), noisy(4_000_000, 9000))
+    >>> totals = PairTotals(noisy(2_000_000, 9000), *sums, noisy(10_000, 5), *squares)
     >>> ages = ValueRange(Fraction(0), Fraction(100), centre=Fraction(50))
     >>> estimate = pair_estimate(totals, ages, ages, PairStatistic.CORR)
     >>> estimate.values, estimate.margins.round(4)
     (array([0.5]), array([0.0047]))
     """
     squares = [each for each in (totals.x_squares, totals.y_squares) if each is not None]
-    parts = [totals.products, totals.x, totals.y, totals.count, *(each.total for each in squares)]
+    parts = [totals.products, totals.x, totals.y, totals.count, *squares]
     noises = joint_noise(*parts)
     products, x, y, count, *square_sums = (
         _Linear.of_total(part, place, len(parts)) for place, part in enumerate(parts)

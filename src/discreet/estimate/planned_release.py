@@ -26,7 +26,7 @@ from discreet.estimate.estimators import (
     VarianceStatistic,
 )
 from discreet.estimate.intervals import ReleaseNoise, additive
-from discreet.estimate.pair_statistics import PairStatistic, PairTotals, Squares, pair_estimate
+from discreet.estimate.pair_statistics import PairStatistic, PairTotals, pair_estimate
 from discreet.estimate.quantile_walk import QuantileTarget
 from discreet.kernel.expr import Type
 from discreet.kernel.question import GroupKey, PublicGroups, Question
@@ -285,10 +285,11 @@ def noisy_total(release: PlannedRelease, index: int, noisy: np.ndarray, noises: 
     """Return one noisy total of a release, expanded to the population if its size is declared."""
     total = release.question.totals[index]
     step = total.grid.step**total.power if isinstance(total, Sum) else Fraction(1)
-    scale_bits = release.question.fraction_bits(total)
+    shift = total.shift * step if isinstance(total, Sum) else Fraction(0)
     if release.sample and isinstance(total, Count | CountUnits | Sum):
         step *= release.sample.expansion
-    return NoisyTotal(np.ascontiguousarray(noisy[:, index]), additive(noises[index]), step / (1 << scale_bits))
+    step /= 1 << release.question.fraction_bits(total)
+    return NoisyTotal(np.ascontiguousarray(noisy[:, index]), additive(noises[index]), step, shift)
 
 
 def describes_population(release: PlannedRelease, estimator: TotalsEstimator) -> bool:
@@ -352,12 +353,6 @@ def _summed(release: PlannedRelease, index: int) -> Sum:
     return total
 
 
-def _shift_of(release: PlannedRelease, index: int) -> Fraction:
-    """Return what is subtracted from every square, in the units of the answer."""
-    total = _summed(release, index)
-    return total.shift * total.grid.step**2
-
-
 def estimate_measure(
     release: PlannedRelease, estimator: TotalsEstimator, noisy: np.ndarray, noises: tuple[ReleaseNoise, ...]
 ) -> ColumnEstimate:
@@ -383,12 +378,11 @@ def estimate_measure(
         case Mean(index, count, low, high):
             return estimators.mean(total(index), total(count), within=within(index, low, high))
         case Variance(squares, index, count, low, high, statistic):
-            moments = Moments(total(squares), total(index), total(count), _shift_of(release, squares))
+            moments = Moments(total(squares), total(index), total(count))
             return estimators.variance_estimate(moments, within=within(index, low, high), statistic=statistic)
         case PairMeasure(products, x, y, count, x_squares, y_squares, x_ends, y_ends, pair_statistic):
-            places = [place for place in (x_squares, y_squares) if place is not None]
-            squares_of = [Squares(total(place), _shift_of(release, place)) for place in places]
-            pairs = PairTotals(total(products), total(x), total(y), total(count), *squares_of)
+            squared = [place for place in (x_squares, y_squares) if place is not None]
+            pairs = PairTotals(*map(total, (products, x, y, count, *squared)))
             return pair_estimate(pairs, within(x, *x_ends), within(y, *y_ends), pair_statistic)
     raise TypeError(f"unknown estimator type {type(estimator).__name__}")
 

@@ -26,9 +26,14 @@ _Z = 1.96
 
 def selected_levels(release: PlannedRelease, index: int) -> tuple[Fraction, ...]:
     """Return the levels of the quantiles that are selected from a total; none for a total with noise."""
-    estimators = [measure.estimator for measure in release.measures if isinstance(measure.estimator, Quantile)]
-    selected = [each for each in estimators if each.total == index and each.method is QuantileMethod.SELECTION]
+    selected = [each for each in _quantiles_of(release, index) if each.method is QuantileMethod.SELECTION]
     return tuple(sorted({estimator.target.level for estimator in selected}))
+
+
+def _quantiles_of(release: PlannedRelease, index: int) -> list[Quantile]:
+    """Return the quantiles that are found in a total."""
+    estimators = (measure.estimator for measure in release.measures)
+    return [each for each in estimators if isinstance(each, Quantile) and each.total == index]
 
 
 def quantile_selection(levels: Sequence[Fraction], cell_count: int, scale: Fraction) -> QuantileSelection:
@@ -48,7 +53,12 @@ def quantile_selection(levels: Sequence[Fraction], cell_count: int, scale: Fract
 
 def tree_walks(release: PlannedRelease, noises: tuple[ReleaseNoise, ...]) -> tuple[TreeWalk, ...]:
     """Return the walk for each histogram tree with noise of a question."""
-    return tuple(_tree_walk(release, index, noises[index]) for index in _tree_indices(release))
+    return tuple(
+        _quantile_walk(release, index, noises[index])
+        if isinstance(_tree_total(release, index).domain, Grid)
+        else _look_once
+        for index in _tree_indices(release)
+    )
 
 
 def value_estimates(
@@ -87,8 +97,7 @@ def extreme_notes(release: PlannedRelease, noises: tuple[ReleaseNoise, ...]) -> 
     notes = []
     for measure in release.measures:
         if isinstance(measure.estimator, Quantile) and measure.estimator.target.end_sign:
-            walk = _tree_walk(release, measure.estimator.total, noises[measure.estimator.total])
-            assert isinstance(walk, QuantileWalk)
+            walk = _quantile_walk(release, measure.estimator.total, noises[measure.estimator.total])
             below = "below" if measure.estimator.target.end_sign > 0 else "above"
             notes.append(
                 f"{measure.label} is a private quantile: about {_two_digits(walk.rows_set_aside)} rows of each group "
@@ -102,8 +111,7 @@ def rank_margin(release: PlannedRelease, estimator: Quantile, noise: ReleaseNois
     if isinstance(noise, QuantileSelection):
         (target,) = (each for each in noise.targets if each.level == estimator.target.level)
         return float(target.offset * _step(release, estimator.total))
-    walk = _tree_walk(release, estimator.total, noise)
-    assert isinstance(walk, QuantileWalk)
+    walk = _quantile_walk(release, estimator.total, noise)
     return float(_Z * walk.noise_stddev * math.sqrt(walk.depth * walk.fan / 6 + 1))
 
 
@@ -122,14 +130,10 @@ def _tree_total(release: PlannedRelease, index: int) -> HistogramTree:
     return total
 
 
-def _tree_walk(release: PlannedRelease, index: int, noise: ReleaseNoise) -> TreeWalk:
+def _quantile_walk(release: PlannedRelease, index: int, noise: ReleaseNoise) -> QuantileWalk:
     total = _tree_total(release, index)
-    if not isinstance(total.domain, Grid):
-        return _look_once
-    estimators = [measure.estimator for measure in release.measures if isinstance(measure.estimator, Quantile)]
-    targets = tuple(
-        sorted({estimator.target for estimator in estimators if estimator.total == index}, key=lambda each: each.level)
-    )
+    found = {estimator.target for estimator in _quantiles_of(release, index)}
+    targets = tuple(sorted(found, key=lambda each: each.level))
     return QuantileWalk(targets, additive(noise), _step(release, index), total.branching, total.depth)
 
 
@@ -144,8 +148,7 @@ def _look_once(reveal: NodeQuery, groups: int) -> None:
 def _walked_quantile(
     release: PlannedRelease, estimator: Quantile, noise: ReleaseNoise, looks: tuple[NodeCounts, ...], groups: int
 ) -> ColumnEstimate:
-    walk = _tree_walk(release, estimator.total, noise)
-    assert isinstance(walk, QuantileWalk)
+    walk = _quantile_walk(release, estimator.total, noise)
     ends, rows = walk.locate(looks, groups)
     # An extreme needs more rows than are skipped there.
     missing = rows <= (walk.rows_set_aside if estimator.target.end_sign else 0)

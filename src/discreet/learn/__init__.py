@@ -3,6 +3,7 @@
 Imported on first use; needs scikit-learn (`pip install 'discreet[learn]'`).
 
     GaussianMixture, KMeans, PCA, StandardScaler              density, clusters, components, scaling
+    EmpiricalCovariance                                       covariances and correlations, with margins
     GaussianNB, LogisticRegression, LinearRegression          classification and regression
     ExplainableBoostingClassifier, ExplainableBoostingRegressor   additive models whose effects can be drawn
     Recommender                                               recommendations from ratings
@@ -12,6 +13,7 @@ Imported on first use; needs scikit-learn (`pip install 'discreet[learn]'`).
 
 from discreet.learn.boosting.explainable_boosting import ExplainableBoostingClassifier, ExplainableBoostingRegressor
 from discreet.learn.cluster import KMeans
+from discreet.learn.covariance import EmpiricalCovariance
 from discreet.learn.decomposition import PCA
 from discreet.learn.fit_cost import FitLoss
 from discreet.learn.linear_model.least_squares import LinearRegression
@@ -27,6 +29,7 @@ from discreet.learn.recommend.recommender import Recommender
 
 __all__ = [
     "PCA",
+    "EmpiricalCovariance",
     "ExplainableBoostingClassifier",
     "ExplainableBoostingRegressor",
     "FitLoss",

@@ -23,7 +23,7 @@ _SURELY, _USUAL = 3.0, 20.0  # in noise scales: what makes a cluster surely empt
 
 @dataclass(frozen=True)
 class Clusters:
-    """Cluster centres and noisy numbers of units per cluster."""
+    """Cluster centres, in the order of their first columns, and noisy numbers of units per cluster."""
 
     centres: np.ndarray
     counts: np.ndarray
@@ -40,7 +40,8 @@ def find_clusters(session: FitSession, bounds: BoundArrays, n_clusters: int, n_s
         empty = 2 * counts < sums.expected - _SURELY * sums.count_scale  # more likely zero than what is expected
         if empty.any() and axes.count > _USUAL * n_clusters * sums.count_scale:
             centres = without_empty(start.sample, centres, empty)
-    return Clusters(centres, counts)
+    order = np.lexsort(centres.T[::-1])  # so that fits with little noise agree
+    return Clusters(centres[order], counts[order])
 
 
 def without_empty(sample: ArtificialPoints, centres: np.ndarray, empty: np.ndarray) -> np.ndarray:

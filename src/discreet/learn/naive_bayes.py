@@ -9,12 +9,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreet.kernel.ledger import Ledger
 from discreet.kernel.numbers import Number
+from discreet.learn.class_fallback import CHECK_SHARE, QuadraticScores, prefers_largest_class
 from discreet.learn.class_labels import ClassLabels, class_labels_of_column, read_class_labels
 from discreet.learn.class_moments import noisy_class_moments
 from discreet.learn.feature_scaling import learn_scaling
 from discreet.learn.fit_cost import REMOVAL
 from discreet.learn.fit_inputs import QueryRows, source_from_data, source_from_query
-from discreet.learn.fit_session import FitSource, open_model_session
+from discreet.learn.fit_session import FitSession, FitSource, open_model_session
 
 _SHARES = (0.05, 0.2, 0.05, 0.7)  # budget shares: row norms, centres and scales, norms again, class moments
 _VARIANCE_CHOICES = ("shared", "own")
@@ -24,7 +25,9 @@ class GaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Gaussian naive Bayes classifier.
 
     By default all classes share the feature variances, which halves the number of parameters and the noise.
-    `variances="own"` estimates variances per class, as scikit-learn does.
+    `variances="own"` estimates variances per class, as scikit-learn does. Classes differ in nothing but their priors if
+    noise makes the model worse than always to predict the class with the largest prior; `advantage_` is the noisy
+    difference of their accuracies.
 
     >>> import numpy as np, discreet as dc
     >>> ages = np.random.default_rng(0).integers(18, 90, size=(5000, 1))
@@ -61,7 +64,7 @@ class GaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.variances not in _VARIANCE_CHOICES:
             raise ValueError(f"variances must be one of {_VARIANCE_CHOICES}, not {self.variances!r}")
         priors = _check_priors(self.priors, labels)
-        session = open_model_session(self, source, (*labels.selection_shares, *_SHARES))
+        session = open_model_session(self, source, (*labels.selection_shares, *_SHARES, CHECK_SHARE))
         label_codes, self.classes_ = labels.resolve_classes(session)
         scaling = learn_scaling(session, (source.rows.low[:-1], source.rows.high[:-1]))
         class_moments = noisy_class_moments(
@@ -71,7 +74,24 @@ class GaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.class_prior_ = class_moments.shares if priors is None else priors
         self.theta_ = scaling.centre + scaling.scale * class_moments.means
         self.var_ = scaling.scale**2 * class_moments.variances
+        self._compare_with_largest_class(session, label_codes)
         return session.finish(self)
+
+    def _compare_with_largest_class(self, session: FitSession, label_codes: np.ndarray) -> None:
+        """Make all classes alike but for their priors if that is better."""
+        constants = self._log_constants()
+        scores = QuadraticScores(constants, np.zeros_like(self.theta_), self.theta_, 1 / (2 * self.var_))
+        equal, self.advantage_ = prefers_largest_class(session, scores, label_codes, self.class_count_, self.class_prior_)
+        if equal:
+            self.theta_, self.var_ = (
+                np.tile(self.class_count_ @ each / self.class_count_.sum(), (len(each), 1))
+                for each in (self.theta_, self.var_)
+            )
+
+    def _log_constants(self) -> np.ndarray:
+        """Return the log-density of each class at its mean, with its prior."""
+        with np.errstate(divide="ignore"):  # a prior may be zero
+            return np.asarray(np.log(self.class_prior_) - np.log(2 * np.pi * self.var_).sum(axis=1) / 2)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the most probable class of each row."""
@@ -83,8 +103,7 @@ class GaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         joint = np.empty((len(X), len(self.classes_)))
-        with np.errstate(divide="ignore"):  # a prior may be zero
-            constant = np.log(self.class_prior_) - np.log(2 * np.pi * self.var_).sum(axis=1) / 2
+        constant = self._log_constants()
         for k in range(len(self.classes_)):
             joint[:, k] = constant[k] - ((X - self.theta_[k]) ** 2 / self.var_[k]).sum(axis=1) / 2
         return joint

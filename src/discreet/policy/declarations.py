@@ -139,6 +139,11 @@ class DeclaredTable:
         """Whether the table is public."""
         return isinstance(self.unit, NoUnit)
 
+    @property
+    def unit_column(self) -> str | None:
+        """The column that identifies the unit, if there is one."""
+        return self.unit.name if isinstance(self.unit, ColumnUnit | WindowUnit) else None
+
     def column(self, name: str) -> DeclaredColumn | None:
         """Find a column by its name, ignoring case."""
         return find_by_name(self.columns, name)

@@ -7,7 +7,6 @@ from fractions import Fraction
 
 from discreet.policy.column_domains import Between, DeclaredColumn, Keys, NoDomain, References, default_step
 from discreet.policy.declarations import (
-    ColumnUnit,
     DeclaredTable,
     NoUnit,
     ParentTableUnit,
@@ -18,7 +17,7 @@ from discreet.policy.declarations import (
 from discreet.policy.entries import DEFAULT_ROWS_MAX
 from discreet.policy.hazard_rules import Hazard, make_hazard
 from discreet.policy.model import Policy
-from discreet.policy.name_patterns import is_email, suggests_device, suggests_key, suggests_person
+from discreet.policy.name_patterns import is_email, suggests
 from discreet.policy.validators import format_number
 
 _MAX_STEPS = 1 << 62
@@ -52,10 +51,10 @@ def _public_table_hazards(table: DeclaredTable, policy: Policy) -> Iterator[Haza
     if not table.columns:
         yield make_hazard("D010", table.name)
     tables = policy.tables.values()
-    units = {name.lower() for other in tables if (name := _unit_column(other))}
+    units = {name.lower() for other in tables if (name := other.unit_column)}
     domains = {column.domain for other in tables for column in other.columns.values()}
     for column in table.columns.values():
-        if column.name.lower() in units or (_has_no_domain(column) and suggests_person(column.name)):
+        if column.name.lower() in units or (_has_no_domain(column) and suggests(column.name, "a person")):
             yield make_hazard("D013", table.name, column.name)
         elif _has_no_domain(column, "text") and References(table.name, column.name) not in domains:
             yield make_hazard("D003", table.name, column.name)
@@ -63,7 +62,7 @@ def _public_table_hazards(table: DeclaredTable, policy: Policy) -> Iterator[Haza
 
 def _private_table_hazards(table: DeclaredTable, policy: Policy) -> Iterator[Hazard]:
     yield from _unit_hazards(table, policy.data.protects)
-    keys = {_unit_column(table)} | {table.unit.on if isinstance(table.unit, ParentTableUnit) else None}
+    keys = {table.unit_column} | {table.unit.on if isinstance(table.unit, ParentTableUnit) else None}
     for other in policy.tables.values():
         if isinstance(other.unit, ParentTableUnit) and other.unit.table == table.name:
             keys.add(other.unit.key)
@@ -83,15 +82,15 @@ def _unit_hazards(table: DeclaredTable, unit_noun: str) -> Iterator[Hazard]:
     if missing := [key for key in ("groups", "rows") if getattr(table, key) is None]:
         missing_text = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'}"
         yield make_hazard("D015", table.name, missing=missing_text, who=unit_noun)
-    name = _unit_column(table)
-    if name and suggests_device(name):
+    name = table.unit_column
+    if name and suggests(name, "a device"):
         yield make_hazard("D001", table.name, name, who=unit_noun)
     if name and isinstance(table.columns[name].domain, Keys | References):
         yield make_hazard("D009", table.name, name)
 
 
 def _column_hazards(table: DeclaredTable, column: DeclaredColumn, unit_noun: str) -> Iterator[Hazard]:
-    if _has_no_domain(column) and (suggests_person(column.name) or suggests_key(column.name)):
+    if _has_no_domain(column) and (suggests(column.name, "a person") or suggests(column.name, "a key")):
         yield make_hazard("D002", table.name, column.name)
     elif _has_no_domain(column, "real", "decimal"):
         yield make_hazard("D004", table.name, column.name)
@@ -126,12 +125,8 @@ def _range_hazards(table: DeclaredTable, column: DeclaredColumn, range_: Between
 
 def _look_taken_from_data(column: DeclaredColumn, values: tuple[object, ...]) -> bool:
     """Whether a list is too long to have been written by hand, or contains e-mail addresses."""
-    max_values = _LONG_PERSON_LIST if suggests_person(column.name) else _LONG_LIST
+    max_values = _LONG_PERSON_LIST if suggests(column.name, "a person") else _LONG_LIST
     return len(values) > max_values or any(map(is_email, values))
-
-
-def _unit_column(table: DeclaredTable) -> str | None:
-    return table.unit.name if isinstance(table.unit, ColumnUnit | WindowUnit) else None
 
 
 def _has_no_domain(column: DeclaredColumn, *types: str) -> bool:

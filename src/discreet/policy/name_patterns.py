@@ -1,24 +1,28 @@
 """What a column's name suggests (a person, a device, a key); used for hints only."""
 
 import re
+from typing import Literal
 
 _WORD_BREAK = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
 _PERSON_NOUN = re.compile(
     r"(?:^|_)(user|person|patient|customer|client|member|employee|student|visitor|subscriber|subject|driver"
     r"|participant|resident|citizen|household|respondent|account|pid)s?(?:$|_)"
 )
-_PERSON_HINT = re.compile(
-    r"(?:^|_)(?:user|username|person|people|patient|customer|client|member|employee|student|visitor|subscriber"
-    r"|subject|driver|participant|resident|citizen|household|respondent|pupil|tenant|voter|pid"
-    r"|account|author|owner|login|e_?mail|phone|mobile|ssn|passport|iban|surname|address|ip)s?(?:$|_)"
-    r"|(?:first|last|full|family|maiden|given)_?name"
-)
-_DEVICE = re.compile(
-    r"(?:^|_)(?:cookie|device|session|browser|mac|ip|imei|idfa|gaid|visit|request|token|phone|sim|client_?ip)s?(?:$|_)"
-)
-_KEY = re.compile(r"(?:^|_)(?:id|uuid|guid|key|no|nr)$")
-_LATITUDE = re.compile(r"(?:^|_)lat(?:itude)?(?:$|_)")
-_LONGITUDE = re.compile(r"(?:^|_)(?:lon|lng|long|longitude)(?:$|_)")
+_PATTERNS = {
+    "a person": re.compile(
+        r"(?:^|_)(?:user|username|person|people|patient|customer|client|member|employee|student|visitor|subscriber"
+        r"|subject|driver|participant|resident|citizen|household|respondent|pupil|tenant|voter|pid"
+        r"|account|author|owner|login|e_?mail|phone|mobile|ssn|passport|iban|surname|address|ip)s?(?:$|_)"
+        r"|(?:first|last|full|family|maiden|given)_?name"
+    ),
+    "a device": re.compile(  # or a browser or visit, of which a person may have several
+        r"(?:^|_)(?:cookie|device|session|browser|mac|ip|imei|idfa|gaid|visit|request|token|phone|sim|client_?ip)s?"
+        r"(?:$|_)"
+    ),
+    "a key": re.compile(r"(?:^|_)(?:id|uuid|guid|key|no|nr)$"),
+    "a latitude": re.compile(r"(?:^|_)lat(?:itude)?(?:$|_)"),
+    "a longitude": re.compile(r"(?:^|_)(?:lon|lng|long|longitude)(?:$|_)"),
+}
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 
 
@@ -37,29 +41,13 @@ def person_noun(name: str) -> str | None:
     return ("person" if match[1] == "pid" else match[1]) if match else None
 
 
-def suggests_person(name: str) -> bool:
-    """Whether a name suggests people, or something that identifies them."""
-    return bool(_PERSON_HINT.search(snake_case(name)))
+def suggests(name: str, kind: Literal["a person", "a device", "a key", "a latitude", "a longitude"]) -> bool:
+    """Whether a name suggests such a thing, or something that identifies it.
 
-
-def suggests_device(name: str) -> bool:
-    """Whether a name suggests devices, browsers or visits, of which a person may have several."""
-    return bool(_DEVICE.search(snake_case(name)))
-
-
-def suggests_key(name: str) -> bool:
-    """Whether a name suggests an identifier."""
-    return bool(_KEY.search(snake_case(name)))
-
-
-def suggests_latitude(name: str) -> bool:
-    """Whether a name suggests a latitude."""
-    return bool(_LATITUDE.search(snake_case(name)))
-
-
-def suggests_longitude(name: str) -> bool:
-    """Whether a name suggests a longitude."""
-    return bool(_LONGITUDE.search(snake_case(name)))
+    >>> suggests("patientId", "a person"), suggests("patientId", "a key"), suggests("lat", "a longitude")
+    (True, True, False)
+    """
+    return bool(_PATTERNS[kind].search(snake_case(name)))
 
 
 def is_email(value: object) -> bool:
@@ -73,7 +61,7 @@ def entity_stem(name: str) -> str:
     >>> entity_stem("venue_id"), entity_stem("Venues"), entity_stem("categories"), entity_stem("id")
     ('venue', 'venue', 'category', '')
     """
-    without_suffix = _KEY.sub("", snake_case(name)).strip("_")
+    without_suffix = _PATTERNS["a key"].sub("", snake_case(name)).strip("_")
     if without_suffix.endswith("ies"):
         return f"{without_suffix[:-3]}y"
     return without_suffix[:-1] if without_suffix.endswith("s") and not without_suffix.endswith("ss") else without_suffix

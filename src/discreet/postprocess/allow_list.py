@@ -20,6 +20,7 @@ from discreet.postprocess.type_conversion import (
     number_literal,
     text_literal,
 )
+from discreet.query.syntax.constants import parse_number
 from discreet.query.syntax.operations import NodeRule, operation_rules
 from discreet.query.syntax.syntax_tree import NestedQuery, quote_name
 
@@ -245,10 +246,11 @@ def _like(node: exp.Binary, env: Env, text: SqlExpr, pattern: str, escape: str) 
 def _literal(node: exp.Literal, env: Env) -> SqlExpr:
     if node.is_string:
         return text_literal(node.name)
-    number = number_literal(node.name)
-    if number is None:
-        raise env.refuse(node, f"invalid number {quote_name(node.name)}", "Write a number such as 12, 1.5 or 1e6")
-    return number
+    try:
+        return number_literal(parse_number(node.name))
+    except ValueError:
+        cause = f"invalid number {quote_name(node.name)}"
+        raise env.refuse(node, cause, "Write a number such as 12, 1.5 or 1e6") from None
 
 
 def _cast(node: exp.Cast, env: Env) -> SqlExpr:

@@ -10,9 +10,8 @@ from sqlglot import exp
 from discreet.kernel.errors import Refused
 from discreet.postprocess.sql_expression import NUMERIC_TYPES, SqlExpr, SqlType
 from discreet.postprocess.type_conversion import as_text, coerce, coerce_together
-from discreet.query.syntax.function_hints import function_hint
-from discreet.query.syntax.operations import VOLATILE, NodeRule, Operand, surplus_arguments
-from discreet.query.syntax.syntax_tree import function_name, refuse
+from discreet.query.syntax.operations import VOLATILE, NodeRule, Operand, function_hint
+from discreet.query.syntax.syntax_tree import function_name, refuse, surplus_arguments
 
 _MAX_SQL_LENGTH = 100_000  # characters of the SQL for one expression
 _MAX_TEXT_WIDTH = 20_000  # maximum characters of a computed text

@@ -12,7 +12,6 @@ from discreet.postprocess.environment import Env
 from discreet.postprocess.sql_expression import (
     ColumnOrigin,
     MixedOrigin,
-    Origin,
     ReleasedColumn,
     SqlExpr,
     SqlType,
@@ -35,16 +34,6 @@ _RELEASED_TEXT_WIDTH = 100  # assumed characters of a released text, to bound th
 
 
 @dataclass(frozen=True)
-class PlannedColumn:
-    """A column of a planned query."""
-
-    name: str
-    kind: SqlType
-    origin: Origin
-    width: int = 0
-
-
-@dataclass(frozen=True)
 class PlannedRelation:
     """A planned query or table.
 
@@ -56,7 +45,7 @@ class PlannedRelation:
     """
 
     sql: str
-    fields: tuple[PlannedColumn, ...]
+    fields: tuple[SqlExpr, ...]
     slots: tuple[str, ...] = ()
     is_ordered: bool = False
     is_single_row: bool = False
@@ -79,65 +68,63 @@ class PlannedSource:
 
     def column_expr(self, index: int) -> SqlExpr:
         """Return a column of the source as an expression."""
-        place = self.places[index]
-        field = self.relation.fields[place]
-        return SqlExpr(f"{self.ref}.c{place}", field.kind, shift_slots(field.origin, self.slot_offset), field.width)
+        field = self.relation.fields[self.places[index]]
+        return replace(field, sql=f"{self.ref}.{field.sql}", origin=shift_slots(field.origin, self.slot_offset))
 
 
 @dataclass(frozen=True)
 class PlannedFrom:
-    """The rows of FROM that satisfy WHERE; `draw` is the SQL of the number of the draw, if there are several."""
+    """The sources of FROM and their joins; `draw` is the SQL of the number of the draw, if there are several."""
 
     sources: tuple[PlannedSource, ...] = ()
     joins: str = ""
     draw: str | None = None
-    conditions: tuple[SqlExpr, ...] = ()
-
-    @property
-    def sql(self) -> str:
-        """FROM and WHERE as SQL."""
-        return self.joins + where_sql(self.conditions)
 
     @property
     def slots(self) -> tuple[str, ...]:
         """The tables that have row numbers."""
         return tuple(table for source in self.sources for table in source.relation.slots)
 
-    @property
-    def row_numbers(self) -> list[str]:
-        """The SQL of the row numbers."""
-        return [f"{source.ref}.h{index}" for source in self.sources for index in range(len(source.relation.slots))]
-
-    @property
-    def identity(self) -> list[str]:
-        """The SQL of what identifies a row besides the row numbers."""
-        return [f"{source.ref}.i{index}" for source in self.sources for index in range(source.relation.identity)]
-
-    @property
-    def is_single_row(self) -> bool:
-        """Whether there is at most one row."""
-        return not self.sources or (len(self.sources) == 1 and self.sources[0].relation.is_single_row)
-
-    @property
-    def keeps_rows(self) -> bool:
-        """Whether the rows are those of one table, in their order."""
-        return len(self.sources) == 1 and self.sources[0].relation.keeps_rows and not self.conditions
-
-    @property
-    def order(self) -> list[str]:
-        """The order of the rows."""
-        return [f"{source.ref}.w" for source in self.sources if len(self.sources) == 1 and source.relation.is_ordered]
-
-    @property
-    def selected_by(self) -> frozenset[ReleasedColumn]:
-        """The released columns that decide which rows there are."""
-        inner = (source.relation.selected_by for source in self.sources)
-        return frozenset().union(*inner) | columns_read(condition.origin for condition in self.conditions)
-
     def column(self, reference: Reference) -> SqlExpr | None:
         """Return a column; None if it belongs to another query."""
         source = next((source for source in self.sources if source.ref == reference.source), None)
         return None if source is None else source.column_expr(reference.index)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The input of a SELECT list, rows or groups of rows: FROM and WHERE as SQL, and what a PlannedRelation says of it.
+
+    `row_numbers`, `identity` and `order` are the SQL of the hidden columns.
+    """
+
+    sql: str
+    draw: str | None
+    selected_by: frozenset[ReleasedColumn]
+    is_single_row: bool
+    identity: Sequence[str]
+    row_numbers: Sequence[str] = ()
+    order: Sequence[str] = ()
+    slots: tuple[str, ...] = ()
+    keeps_rows: bool = False
+
+
+def rows_where(begin: PlannedFrom, conditions: Sequence[SqlExpr]) -> Rows:
+    """Return the rows of FROM that satisfy all conditions."""
+    relations = [(source.ref, source.relation) for source in begin.sources]
+    only = relations[0][1] if len(relations) == 1 else None
+    return Rows(
+        begin.joins + where_sql(conditions),
+        begin.draw,
+        frozenset().union(*(relation.selected_by for _, relation in relations))
+        | columns_read(condition.origin for condition in conditions),
+        is_single_row=not relations or (only is not None and only.is_single_row),
+        identity=[f"{ref}.i{index}" for ref, relation in relations for index in range(relation.identity)],
+        row_numbers=[f"{ref}.h{index}" for ref, relation in relations for index in range(len(relation.slots))],
+        order=[f"{relations[0][0]}.w"] if only is not None and only.is_ordered else [],
+        slots=begin.slots,
+        keeps_rows=only is not None and only.keeps_rows and not conditions,
+    )
 
 
 def where_sql(conditions: Sequence[SqlExpr]) -> str:
@@ -148,7 +135,7 @@ def where_sql(conditions: Sequence[SqlExpr]) -> str:
 def released_table(index: int, name: str, schema: pa.Schema) -> PlannedRelation:
     """Return a released table, named t0, t1 … in the SQL, with row numbers in hidden column h0."""
     fields = [
-        PlannedColumn(field.name, _sql_type(field), ColumnOrigin(0, name, field.name, f"c{at}"), _RELEASED_TEXT_WIDTH)
+        SqlExpr(f"c{at}", _sql_type(field), ColumnOrigin(0, name, field.name, f"c{at}"), _RELEASED_TEXT_WIDTH)
         for at, field in enumerate(schema)
     ]
     return PlannedRelation(f"t{index}", tuple(fields), (name,), keeps_rows=True)
@@ -211,8 +198,8 @@ def _plan_source(
             return replace(relation, is_single_row=item.source.is_single_row), relation.sql
         case WithQuery(ref):
             return tables[ref], ref
-        case ValuesSource(rows, names):
-            relation = _plan_values(rows, names, item.node, make_env(PlannedFrom()))
+        case ValuesSource(rows):
+            relation = _plan_values(rows, item.node, make_env(PlannedFrom()))
         case _:
             relation = plan_query(item.source)
     return relation, f"({relation.sql})"
@@ -221,7 +208,8 @@ def _plan_source(
 def _places(item: FromItem, relation: PlannedRelation) -> tuple[int, ...]:
     if not isinstance(item.source, ResolvedTable):
         return tuple(range(len(relation.fields)))
-    by_name = {field.name: place for place, field in enumerate(relation.fields)}
+    origins = (field.origin for field in relation.fields)
+    by_name = {origin.column: place for place, origin in enumerate(origins) if isinstance(origin, ColumnOrigin)}
     return tuple(by_name.get(name, -1) for name in item.source.columns)
 
 
@@ -236,15 +224,15 @@ def _join_sql(item: FromItem, text: str, same_draw: str, make_env: Callable[[], 
     return f" {item.join.side or 'INNER'} JOIN {text} ON {' AND '.join(conditions)}"
 
 
-def _plan_values(rows: Sequence[Sequence[exp.Expr]], names: Sequence[str], node: exp.Expr, env: Env) -> PlannedRelation:
+def _plan_values(rows: Sequence[Sequence[exp.Expr]], node: exp.Expr, env: Env) -> PlannedRelation:
     env = replace(env, clause="VALUES")
     columns = [
         coerce_together([env.translate(each) for each in column], node, "VALUES") for column in zip(*rows, strict=True)
     ]
     texts = [f"({', '.join(value.sql for value in row)})" for row in zip(*(each for each, _ in columns), strict=True)]
     fields = [
-        PlannedColumn(name, kind, MixedOrigin(frozenset()), max(value.width for value in values))
-        for name, (values, kind) in zip(names, columns, strict=True)
+        SqlExpr(f"c{place}", kind, MixedOrigin(frozenset()), max(value.width for value in values))
+        for place, (values, kind) in enumerate(columns)
     ]
     places = ", ".join(f"c{index}" for index in range(len(columns)))
     numbered = "*, CAST(row_number() OVER () AS VARCHAR) AS i0"

@@ -1,6 +1,6 @@
 """Aggregates and groups over released tables."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -8,9 +8,8 @@ from sqlglot import exp
 
 from discreet.kernel.errors import Refused
 from discreet.postprocess.environment import Env, Rules
-from discreet.postprocess.from_tables import PlannedFrom, where_sql
+from discreet.postprocess.from_tables import PlannedFrom, Rows, where_sql
 from discreet.postprocess.sql_expression import (
-    ReleasedColumn,
     SqlExpr,
     SqlType,
     columns_read,
@@ -127,11 +126,9 @@ def _boolean_aggregate(name: str) -> Callable[[Any, Env], FunctionCall]:
     return read
 
 
-def _median(node: exp.Median, env: Env) -> FunctionCall:
-    operand = env.number(node.this)
-    return FunctionCall(
-        f"quantile_cont(CAST({operand.sql} AS DOUBLE), 0.5)", SqlType.REAL, (operand,), FINITE_SQL, allows_over=False
-    )
+def _quantile(operand: SqlExpr, at: float) -> FunctionCall:
+    sql = f"quantile_cont(CAST({operand.sql} AS DOUBLE), {at!r})"
+    return FunctionCall(sql, SqlType.REAL, (operand,), FINITE_SQL, allows_over=False, selects=at != 0.5)
 
 
 def _within_group(node: exp.WithinGroup, env: Env) -> FunctionCall:
@@ -149,8 +146,7 @@ def _within_group(node: exp.WithinGroup, env: Env) -> FunctionCall:
         return FunctionCall(
             f"quantile_disc({operand.sql}, {at!r})", operand.kind, (operand,), allows_over=False, selects=True
         )
-    sql = f"quantile_cont(CAST({operand.sql} AS DOUBLE), {at!r})"
-    return FunctionCall(sql, SqlType.REAL, (operand,), FINITE_SQL, allows_over=False, selects=at != 0.5)
+    return _quantile(operand, at)
 
 
 _AGGREGATES: Rules = {
@@ -164,7 +160,7 @@ _AGGREGATES: Rules = {
     exp.StddevPop: NodeRule("this", _real_aggregate("stddev_pop")),
     exp.Variance: NodeRule("this", _real_aggregate("var_samp")),
     exp.VariancePop: NodeRule("this", _real_aggregate("var_pop")),
-    exp.Median: NodeRule("this", _median),
+    exp.Median: NodeRule("this", lambda node, env: _quantile(env.number(node.this), 0.5)),
     exp.WithinGroup: NodeRule("this expression", _within_group),
     exp.LogicalAnd: NodeRule("this", _boolean_aggregate("bool_and")),
     exp.LogicalOr: NodeRule("this", _boolean_aggregate("bool_or")),
@@ -180,38 +176,22 @@ class RowGroups:
 
     ref: str
     keys: tuple[SqlExpr, ...]
-    rows: PlannedFrom
+    begin: PlannedFrom
+    rows: Rows
     row_env: Env
     aggregate_columns: list[SqlExpr] = field(default_factory=list)
-    conditions: tuple[SqlExpr, ...] = ()
-
-    row_numbers = ()
-    slots = ()
-    order = ()
-
-    @property
-    def is_single_row(self) -> bool:
-        """Whether there is only one group."""
-        return not self.keys
 
     @property
     def env(self) -> Env:
         """The environment of clauses over groups."""
-        return replace(self.row_env, replacement=self._replacement, column=self._ungrouped_column, draw=self.draw)
+        return replace(self.row_env, replacement=self._replacement, column=self._ungrouped_column, draw=self._draw)
 
     @property
-    def identity(self) -> list[str]:
-        """The SQL of the keys, which identify a group."""
-        return [f"CAST({self.ref}.c{index} AS VARCHAR)" for index in range(len(self.keys))]
-
-    @property
-    def draw(self) -> str | None:
-        """The SQL of the number of the draw."""
+    def _draw(self) -> str | None:
         return f"{self.ref}.d" if self.rows.draw else None
 
-    @property
-    def sql(self) -> str:
-        """FROM, with the grouping subquery, and WHERE as SQL."""
+    def groups_where(self, conditions: Sequence[SqlExpr]) -> Rows:
+        """Return the groups that satisfy all conditions, once the other clauses are translated."""
         columns = [f"{value.sql} AS c{index}" for index, value in enumerate((*self.keys, *self.aggregate_columns))]
         keys = [str(place + 1) for place in range(len(self.keys))]
         if self.rows.draw:
@@ -219,12 +199,13 @@ class RowGroups:
             keys.append(self.rows.draw)
         by = f" GROUP BY {', '.join(keys)}" if keys else ""
         inner = f"SELECT {', '.join(columns or ['count(*) AS c0'])}{self.rows.sql}{by}"
-        return f" FROM ({inner}) AS {self.ref}{where_sql(self.conditions)}"
-
-    @property
-    def selected_by(self) -> frozenset[ReleasedColumn]:
-        """The released columns that decide which groups there are, and which rows they have."""
-        return self.rows.selected_by | columns_read(condition.origin for condition in self.conditions)
+        return Rows(
+            f" FROM ({inner}) AS {self.ref}{where_sql(conditions)}",
+            self._draw,
+            self.rows.selected_by | columns_read(condition.origin for condition in conditions),
+            is_single_row=not self.keys,
+            identity=[f"CAST({self.ref}.c{index} AS VARCHAR)" for index in range(len(self.keys))],
+        )
 
     def _replacement(self, node: exp.Expr, env: Env) -> SqlExpr | None:
         """Return the column of an aggregate or key; None for other expressions."""
@@ -251,7 +232,7 @@ class RowGroups:
         return None
 
     def _ungrouped_column(self, node: exp.Column, env: Env) -> SqlExpr:
-        if self.rows.column(reference_of(node)) is None:
+        if self.begin.column(reference_of(node)) is None:
             return self.row_env.column(node, env)
         cause = f"column {quote_name(node.name)} must appear in GROUP BY or be used in an aggregate function"
         raise env.refuse(node, cause, "Add it to GROUP BY, or aggregate it")

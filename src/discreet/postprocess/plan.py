@@ -5,7 +5,7 @@ empty tables before anything is charged; it runs on the noisy tables after the r
 """
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,7 +22,7 @@ from discreet.postprocess.derived_margins import (
     redrawn_margins,
     simulate_margins,
 )
-from discreet.postprocess.from_tables import PlannedColumn, PlannedRelation, TablesByKey, released_table
+from discreet.postprocess.from_tables import PlannedRelation, TablesByKey, released_table
 from discreet.postprocess.planner import NotRepeatable, QueryContext, check_table_count, plan_query
 from discreet.postprocess.sandbox import ERRORS, ResultTooLarge, compute, sandbox_table
 from discreet.postprocess.sql_expression import (
@@ -32,6 +32,7 @@ from discreet.postprocess.sql_expression import (
     Origin,
     ReleasedColumn,
     RowWiseOrigin,
+    SqlExpr,
     SqlType,
     columns_read,
     columns_selecting,
@@ -133,7 +134,7 @@ def compile_query(
         bound = _bound_schema(planned.sql, tuple((name, table.schema) for name, table in empty.items()))
     except ERRORS:
         raise Refused(_NOT_COMPUTABLE) from None
-    unique_names = tuple(distinct_names([(field.name, True) for field in planned.fields]))
+    unique_names = tuple(distinct_names([(name, True) for name in query.names]))
     types = [_column_type(field, bound[place].type) for place, field in enumerate(planned.fields)]
     schema = pa.schema(list(zip(unique_names, types, strict=True)))
     return PostprocessPlan(
@@ -239,7 +240,7 @@ def _sandbox_tables(
     }
 
 
-def _column_type(field: PlannedColumn, computed_type: pa.DataType) -> pa.DataType:
+def _column_type(field: SqlExpr, computed_type: pa.DataType) -> pa.DataType:
     """Return the Arrow type of an output column; numeric is a double unless the released column is a decimal."""
     return computed_type if field.kind is SqlType.NUMERIC else _ARROW_TYPES[field.kind]
 
@@ -260,9 +261,8 @@ def _derived_margins(
 ) -> dict[int, np.ndarray]:
     """Return the margins of derived columns, for every row of the table they are computed from."""
     derived: dict[str, dict[int, str]] = {}  # SQL by table and column
-    for index, origin in enumerate(plan.origins):
-        if isinstance(origin, RowWiseOrigin) and origin.reads & noisy and _is_number(plan.schema.field(index).type):
-            derived.setdefault(origin.table, {})[index] = origin.sql
+    for index, origin in _row_wise_columns(plan, noisy):
+        derived.setdefault(origin.table, {})[index] = origin.sql
     if not derived:
         return {}
     texts = {name: list(columns.values()) for name, columns in derived.items()}
@@ -302,18 +302,21 @@ def _propagated_margins(
 ) -> dict[int, np.ndarray]:
     """Return the margins of derived columns from sampling, for every row of the table they are computed from."""
     columns, propagated = dict(plan.tables), {}
-    for index, origin in enumerate(plan.origins):
-        if isinstance(origin, RowWiseOrigin) and origin.reads & noisy and _is_number(plan.schema.field(index).type):
-            read = {name: sampling[table, name] for table, name in origin.reads & noisy}
-            if any(np.isnan(widths).all() for widths in read.values()):
-                continue
-            with suppress(*ERRORS, ResultTooLarge):  # the answer is still valid without them
-                propagated[index] = propagate_margins(origin.sql, columns[origin.table], tables[origin.table], read)
+    for index, origin in _row_wise_columns(plan, noisy):
+        read = {name: sampling[table, name] for table, name in origin.reads & noisy}
+        if any(np.isnan(widths).all() for widths in read.values()):
+            continue
+        with suppress(*ERRORS, ResultTooLarge):  # the answer is still valid without them
+            propagated[index] = propagate_margins(origin.sql, columns[origin.table], tables[origin.table], read)
     return propagated
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+def _row_wise_columns(plan: PostprocessPlan, noisy: set[ReleasedColumn]) -> Iterator[tuple[int, RowWiseOrigin]]:
+    """Yield the numbers that are computed from noisy columns of one row."""
+    for index, (origin, kind) in enumerate(zip(plan.origins, plan.schema.types, strict=True)):
+        is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        if is_number and isinstance(origin, RowWiseOrigin) and origin.reads & noisy:
+            yield index, origin
 
 
 def _margins_of_rows(

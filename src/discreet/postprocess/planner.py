@@ -5,7 +5,7 @@ A SELECT without grouping keeps the row numbers of its sources in hidden columns
 WHERE, ORDER BY and LIMIT, and ties are ordered deterministically.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,7 +14,7 @@ from sqlglot import exp
 from discreet.postprocess.allow_list import RULES
 from discreet.postprocess.clauses import order_terms, order_values, row_limits, sort_direction, window_expr
 from discreet.postprocess.environment import Env
-from discreet.postprocess.from_tables import PlannedColumn, PlannedFrom, PlannedRelation, TablesByKey, plan_from
+from discreet.postprocess.from_tables import PlannedFrom, PlannedRelation, Rows, TablesByKey, plan_from, rows_where
 from discreet.postprocess.group_by import RowGroups
 from discreet.postprocess.sql_expression import (
     ConstantOrigin,
@@ -112,7 +112,7 @@ def _plan_subquery(node: exp.Expr, env: Env, tables: TablesByKey) -> SqlExpr:
         raise env.refuse(node, f"the subquery must return one column, not {len(planned.fields)}", "Select one")
     (field,) = planned.fields
     origin = untracked_origin([field.origin])
-    column = SqlExpr(f"{ref}.c0", field.kind, replace(origin, reads=origin.reads | planned.selected_by), field.width)
+    column = replace(field, sql=f"{ref}.c0", origin=replace(origin, reads=origin.reads | planned.selected_by))
     if isinstance(node, exp.In):
         (one, other), _ = coerce_together([env.translate(node.this), column], node, env.clause)
         return mixed_expr(f"({one.sql} IN (SELECT {other.sql} {begin}))", SqlType.BOOLEAN, one, other)
@@ -125,12 +125,13 @@ def _plan_subquery(node: exp.Expr, env: Env, tables: TablesByKey) -> SqlExpr:
 def _plan_select(select: ResolvedSelect, context: QueryContext) -> PlannedRelation:
     inner = partial(plan_query, context=QueryContext(context.tables, draws=context.draws))
     begin = plan_from(select, context.tables, inner, partial(_environment, context=context), draws=context.draws)
-    rows, env = _plan_rows(select, begin, _environment(begin, context))
+    plan_rows, env = _plan_rows(select, begin, _environment(begin, context))
     env = replace(env, window=window_expr)
     values = [null_unless_finite(env.translate(item.node)) for item in select.items]
     order_exprs = order_values(select.order, values, env, distinct=select.distinct)
-    order = order_terms(select.order, order_exprs) or rows.order
     last = _conditions(select.qualify, "QUALIFY", env)
+    rows = plan_rows()
+    order = order_terms(select.order, order_exprs) or rows.order
     hidden = [] if select.distinct else rows.row_numbers
     columns = [f"{value.sql} AS c{index}" for index, value in enumerate(values)]
     identity = _as_texts([value.sql for value in values]) if select.distinct else rows.identity
@@ -141,8 +142,8 @@ def _plan_select(select: ResolvedSelect, context: QueryContext) -> PlannedRelati
     sql = f"{word} {', '.join(columns)}{rows.sql}" + "".join(f" QUALIFY {condition.sql}" for condition in last)
     origins = [_without_row(value.origin) if select.distinct else value.origin for value in values]
     fields = tuple(
-        PlannedColumn(item.name, value.kind, origin, value.width)
-        for item, value, origin in zip(select.items, values, origins, strict=True)
+        SqlExpr(f"c{place}", value.kind, origin, value.width)
+        for place, (value, origin) in enumerate(zip(values, origins, strict=True))
     )
     slots = () if select.distinct else rows.slots
     selected_by = rows.selected_by | columns_read(condition.origin for condition in last)
@@ -155,9 +156,7 @@ def _plan_select(select: ResolvedSelect, context: QueryContext) -> PlannedRelati
         is_single_row=rows.is_single_row,
         selected_by=selected_by,
         identity=len(identity),
-        keeps_rows=isinstance(rows, PlannedFrom)
-        and rows.keeps_rows
-        and not (select.distinct or last or order or row_limits(select)),
+        keeps_rows=rows.keeps_rows and not (select.distinct or last or order or row_limits(select)),
     )
     return _order_and_limit(relation, select, order, hidden, context)
 
@@ -167,12 +166,12 @@ def _as_texts(sqls: Sequence[str]) -> list[str]:
     return [f"CAST({sql} AS VARCHAR)" for sql in sqls]
 
 
-def _plan_rows(select: ResolvedSelect, begin: PlannedFrom, env: Env) -> tuple[PlannedFrom | RowGroups, Env]:
-    """Return the input of the SELECT list, rows or groups of rows, and the environment of clauses over it."""
-    rows = replace(begin, conditions=_conditions(select.where, "WHERE", env))
+def _plan_rows(select: ResolvedSelect, begin: PlannedFrom, env: Env) -> tuple[Callable[[], Rows], Env]:
+    """Return the environment of clauses over rows or groups, and what plans these once the clauses are translated."""
+    rows = rows_where(begin, _conditions(select.where, "WHERE", env))
     has_aggregate = any(first_aggregate(node) is not None for node in select.grouped_expressions)
     if select.group is None and select.having is None and not has_aggregate:
-        return rows, env
+        return lambda: rows, env
     keys: tuple[SqlExpr, ...] = ()
     if select.group is not None:
         if select.group.has_sets:
@@ -180,9 +179,8 @@ def _plan_rows(select: ResolvedSelect, begin: PlannedFrom, env: Env) -> tuple[Pl
             hint = "Write one SELECT per grouping set, and combine them"
             raise refuse(select.group.node, "GROUP BY", cause, hint)
         keys = tuple(map(replace(env, clause="GROUP BY").translate, select.group.sets[0]))
-    groups = RowGroups(f"{select.ref}g", keys, rows, env)
-    groups = replace(groups, conditions=_conditions(select.having, "HAVING", groups.env))
-    return groups, groups.env
+    groups = RowGroups(f"{select.ref}g", keys, begin, rows, env)
+    return partial(groups.groups_where, _conditions(select.having, "HAVING", groups.env)), groups.env
 
 
 def _plan_set_operation(query: ResolvedSetOperation, context: QueryContext) -> PlannedRelation:
@@ -192,13 +190,13 @@ def _plan_set_operation(query: ResolvedSetOperation, context: QueryContext) -> P
     columns, fields = [], []
     for index, pair in enumerate(zip(*(side.fields for side in sides), strict=True)):
         operands = [
-            SqlExpr(f"{ref}.c{index}", each.kind, _without_row(each.origin), each.width)
+            replace(each, sql=f"{ref}.c{index}", origin=_without_row(each.origin))
             for ref, each in zip(refs, pair, strict=True)
         ]
         values, kind = coerce_together(operands, query.node, "SELECT")
         columns.append(values)
         origin = untracked_origin(each.origin for each in pair)
-        fields.append(PlannedColumn(pair[0].name, kind, origin, max(each.width for each in pair)))
+        fields.append(SqlExpr(f"c{index}", kind, origin, max(each.width for each in pair)))
     is_union_all = isinstance(query.node, exp.Union) and not query.node.args.get("distinct")
     identities = _union_identities(sides, refs) if is_union_all else ([], [])
     texts = []

@@ -1,13 +1,12 @@
 """Type conversion as in PostgreSQL, with NULL for values that cannot be converted."""
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
 
 from sqlglot import exp
 
+from discreet.kernel.expr import Type
 from discreet.postprocess.sql_expression import (
     DUCKDB_TYPES,
     NUMERIC_TYPES,
@@ -16,12 +15,16 @@ from discreet.postprocess.sql_expression import (
     compose_expr,
     constant_expr,
 )
+from discreet.query.syntax.constants import parse_constant
 from discreet.query.syntax.syntax_tree import quote_name, refuse, sql_of
 
-_INTEGER_TEXT = re.compile(r"\s*[+-]?\d{1,18}\s*", re.ASCII)
-_NUMBER_TEXT = re.compile(r"\s*[+-]?(\d{1,300}\.?\d{0,300}|\.\d{1,300})([eE][+-]?\d{1,3})?\s*", re.ASCII)
-_BOOLEAN_TEXTS = {**dict.fromkeys(("t", "true", "yes", "on", "1"), "TRUE")}
-_BOOLEAN_TEXTS |= dict.fromkeys(("f", "false", "no", "off", "0"), "FALSE")
+_PARSED_TYPES = {
+    SqlType.BOOLEAN: Type.BOOLEAN,
+    **dict.fromkeys((SqlType.INTEGER, SqlType.WHOLE), Type.INTEGER),
+    **dict.fromkeys((SqlType.NUMERIC, SqlType.REAL), Type.REAL),
+    SqlType.DATE: Type.DATE,
+    SqlType.TIMESTAMP: Type.TIMESTAMP,
+}
 _COLUMN_SQL = re.compile(r"\w+\.c\d+")
 _NUMBER_WIDTH = 30
 
@@ -38,19 +41,12 @@ def text_literal(text: str) -> SqlExpr:
     return replace(constant_expr(sql, SqlType.UNKNOWN), width=len(text), literal=text)
 
 
-def number_literal(text: str) -> SqlExpr | None:
-    """Return a numeric constant; None if the text is not a number."""
-    if text.isdecimal() and len(text) < 20 and int(text) < 2**63:
-        return constant_expr(str(int(text)), SqlType.INTEGER)
-    if not _NUMBER_TEXT.fullmatch(text) or not math.isfinite(float(text)):
-        return None
-    return constant_expr(_double_literal(text), SqlType.NUMERIC)
-
-
-def _double_literal(text: str) -> str:
-    """Return a number with an exponent, which makes it a double in DuckDB."""
-    number = repr(float(text))
-    return number if "e" in number else f"{number}e0"
+def number_literal(number: float) -> SqlExpr:
+    """Return a numeric constant; an exponent makes it a double in DuckDB."""
+    if isinstance(number, int):
+        return constant_expr(str(number), SqlType.INTEGER)
+    text = repr(number)
+    return constant_expr(text if "e" in text else f"{text}e0", SqlType.NUMERIC)
 
 
 def as_number(value: SqlExpr, kind: SqlType) -> SqlExpr:
@@ -124,40 +120,17 @@ def _type_literal(value: SqlExpr, kind: SqlType, node: exp.Expr, clause: str) ->
         return replace(value, kind=kind)
     if value.literal is None:
         return compose_expr(f"TRY_CAST({{0}} AS {DUCKDB_TYPES[kind]})", kind, value)
-    parsed = _parse_literal(value.literal, kind)
-    if parsed is None:
-        raise refuse(
-            node,
-            clause,
-            f"invalid input syntax for type {kind}: {quote_name(value.literal)}",
-            "Write a constant of that type",
-        )
-    return constant_expr(parsed, kind)
-
-
-def _parse_literal(text: str, kind: SqlType) -> str | None:
-    match kind:
-        case SqlType.INTEGER | SqlType.WHOLE if _INTEGER_TEXT.fullmatch(text):
-            return f"({int(text)})"
-        case SqlType.NUMERIC | SqlType.REAL if _NUMBER_TEXT.fullmatch(text) and math.isfinite(float(text)):
-            return f"({_double_literal(text)})"
-        case SqlType.BOOLEAN:
-            return _BOOLEAN_TEXTS.get(text.strip().lower())
-        case SqlType.DATE | SqlType.TIMESTAMP:
-            return _moment_literal(text.strip(), kind)
-    return None
-
-
-def _moment_literal(text: str, kind: SqlType) -> str | None:
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    if moment.tzinfo is not None:
-        return None
-    if kind is SqlType.DATE:
-        return f"CAST('{moment.date().isoformat()}' AS DATE)"
-    return f"CAST('{moment.isoformat(sep=' ')}' AS TIMESTAMP)"
+        parsed = parse_constant(value.literal, _PARSED_TYPES[kind])
+    except (KeyError, ValueError):
+        cause = f"invalid input syntax for type {kind}: {quote_name(value.literal)}"
+        raise refuse(node, clause, cause, "Write a constant of that type") from None
+    match parsed:
+        case bool():
+            return constant_expr(str(parsed).upper(), kind)
+        case int() | float():
+            return constant_expr(f"({number_literal(parsed).sql})", kind)
+    return constant_expr(f"CAST('{parsed}' AS {DUCKDB_TYPES[kind]})", kind)
 
 
 def cast(value: SqlExpr, to: exp.Expr, node: exp.Expr, clause: str) -> SqlExpr:

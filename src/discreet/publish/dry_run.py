@@ -76,12 +76,15 @@ class PublicationForecast:
 
     def lines(self) -> list[str]:
         """Return the forecast as lines of text."""
+        tables = [table.describe() for table in self.tables]
+        if self.cost == ZERO_LOSS:
+            return [f"{self.name}: costs nothing, because all of it is published already.", "", *tables]
         total = cost_in_budget(self.cost, self.budget)
         shares = [
             f"  {name}: {_cost_text(cost)} ({100 * self._share_of(cost):.3g} % of it)" for name, cost in self.parts
         ]
         head = f"{self.name}: would cost {total}. No data was read, and nothing was charged."
-        return [head, *shares, "", *(table.describe() for table in self.tables)]
+        return [head, *shares, "", *tables]
 
     def _share_of(self, cost: Loss) -> float:
         whole = self.cost

@@ -1,6 +1,7 @@
 """The manifest of a release: SHA-256 of every file, of the policy, of the plan, and the checkpoint of the ledger.
 
-It has no hash, size or date of the data: these would disclose whether the data changed.
+It ends with the SHA-256 of its own text, and has one form only, so that a changed byte of the manifest is found too. It has
+no hash, size or date of the data: these would disclose whether the data changed.
 """
 
 import json
@@ -17,11 +18,12 @@ from discreet.html_page import make_printable
 from discreet.kernel.errors import PolicyError
 
 MANIFEST = "manifest.json"
-_FORMAT = 1
+_FORMAT = 2
 _MAX_BYTES = 64 * 1024 * 1024  # of a manifest
 _MAX_FILES = 100_000
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _CHUNK = 1 << 20
+_OWN_DIGEST = "manifest"
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def write_manifest(
         "ledger": None if ledger is None else {"row": ledger.row, "hash": ledger.hash},
     }
     fresh = root / f".{MANIFEST}.new"
-    fresh.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    fresh.write_bytes(_manifest_bytes(content))
     return fresh.replace(root / MANIFEST)
 
 
@@ -126,10 +128,20 @@ def read_manifest(root: Path) -> dict[str, Any]:
         raise ValueError(f"{MANIFEST}: cannot be read ({error.strerror or 'not a regular file'})") from None
     try:
         data = json.loads(content.decode(), object_pairs_hook=_unique_keys)
+        del data[_OWN_DIGEST]
         _check_manifest(data)
+        written = _manifest_bytes(data)
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         raise ValueError(f"{MANIFEST}: malformed, or of another version") from None
+    if content != written:
+        raise ValueError(f"{MANIFEST}: changed since the release")
     return dict(data)
+
+
+def _manifest_bytes(content: Mapping[str, Any]) -> bytes:
+    """Return the text of a manifest, with the digest of all that precedes it, in the only form that is accepted."""
+    digest = text_digest(json.dumps(content))
+    return f"{json.dumps({**content, _OWN_DIGEST: digest}, indent=1, ensure_ascii=False)}\n".encode()
 
 
 def _check_manifest(data: Mapping[str, Any]) -> None:

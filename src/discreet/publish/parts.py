@@ -246,7 +246,8 @@ class SyntheticPart(ReservedPart):
     def _draw(self, rows: RowSource, reservation: Reservation) -> bytes:
         """Return rows of a model that was fitted to the reserved releases."""
         measurer = KernelMeasurer(self.releases, cached(rows), reservation)
-        model = synthesise(self.releases.sizes, measurer, self.releases.settings)
+        ordered = [column.is_ordered for column in self.columns]
+        model = synthesise(self.releases.sizes, measurer, self.releases.settings, ordered)
         most = MAX_STORED_VALUES // len(self.columns)
         codes = model.sample(min(most, round(model.total) if self.count is None else self.count))
         return _as_parquet(self._table(codes, self._quality(model.quality)))

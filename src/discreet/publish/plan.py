@@ -1,6 +1,6 @@
 """Publication plans: a TOML file that names the tables and synthetic rows of a release, and its cost.
 
-[release]             name, and epsilon or rho; rows: contribution bound of the tables that add up
+[release]             name, and epsilon or rho; rows: contribution bound of the tables that add up; purpose
 [tables.NAME]         sql, and its weight or the margin that it needs
 [synthetic.NAME]      table, columns, bins of numeric columns, and the number of rows
 """
@@ -46,6 +46,7 @@ class PlanHeading(Entry):
     rho: Positive | None = None
     rows: PositiveCount | None = None
     invariants: str | None = None
+    purpose: TextLine | None = None
 
     @model_validator(mode="after")
     def _check_cost(self) -> Self:

@@ -91,7 +91,8 @@ def plan_parts(
 
 def record_of(plan: PublicationPlan, part: str, **facts: object) -> str:
     """Return the record of a part in the ledger; it names the plan by its digest."""
-    record = {"publication": plan.release.name, "plan": digest(plan.text), "part": part, **facts}
+    stated = {} if plan.release.purpose is None else {"stated_purpose": plan.release.purpose}
+    record = {"publication": plan.release.name, "plan": digest(plan.text), "part": part, **stated, **facts}
     return canonical_json(record)
 
 

@@ -27,6 +27,7 @@ from discreet.privacy.calibration import reserved_noises
 from discreet.publish.codes import CodedAxis
 from discreet.publish.describe import values_text
 from discreet.publish.plan import PublicationPlan
+from discreet.publish.synthesis.merged_columns import ColumnSet, MergedColumn
 from discreet.publish.synthesis.schedule import SynthesisSettings, release_schedule
 
 _MAX_VALUES = 1_000  # of a column; more are put into bins
@@ -42,6 +43,11 @@ class SyntheticColumn:
     declared: DeclaredColumn
     axis: CodedAxis
     width: Fraction | None = None
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether neighbouring values are alike."""
+        return self.declared.type not in ("text", "boolean")
 
     @property
     def domain_text(self) -> str:
@@ -216,13 +222,18 @@ class SyntheticReleases:
         return [noise for release in self.noises for noise in release]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class KernelMeasurer:
     """The kernel's noisy tables and distances, drawn from a reservation in the order of the schedule."""
 
     releases: SyntheticReleases
     source: RowSource
     reservation: Reservation
+    merged: Sequence[MergedColumn] = ()
+
+    def merge(self, merged: Sequence[MergedColumn]) -> None:
+        """Add merged columns after those of the data."""
+        self.merged = merged
 
     @property
     def deviations(self) -> list[float]:
@@ -233,13 +244,14 @@ class KernelMeasurer:
 
     def tables(self, tables: Sequence[tuple[int, ...]], weights: Sequence[float]) -> list[np.ndarray]:
         """Return noisy counts of rows."""
-        shapes = [tuple(self.releases.sizes[column] for column in table) for table in tables]
+        of_columns = ColumnSet(self.releases.sizes, tuple(self.merged)).sizes
+        shapes = [tuple(of_columns[column] for column in table) for table in tables]
         sizes = tuple(int(np.prod(shape, dtype=np.int64)) for shape in shapes)
         steps = np.array([max(1, int(weight * CLIP_RADIUS / self.releases.rows)) for weight in weights], np.float64)
         noisy = noisy_sum(
             summable(self.source),
             table_entries,
-            (_strides(tables, self.releases.sizes), steps),
+            self._public(tables, steps),
             size=sum(sizes),
             radius=CLIP_RADIUS,
             reservation=self.reservation,
@@ -258,7 +270,7 @@ class KernelMeasurer:
                 noisy_distance(
                     data,
                     table_entries,
-                    (_strides([table], self.releases.sizes), np.array([step], np.float64)),
+                    self._public([table], np.array([step], np.float64)),
                     np.ravel(model).astype(np.int64) * step,
                     radius=CLIP_RADIUS,
                     reservation=self.reservation,
@@ -267,6 +279,15 @@ class KernelMeasurer:
                 for table, model in zip(tables, models, strict=True)
             ]
         )
+
+    def _public(self, tables: Sequence[tuple[int, ...]], steps: np.ndarray) -> tuple[np.ndarray, ...]:
+        """What the rule needs: strides and steps of the tables, source of each column, and codes by its source's."""
+        columns = ColumnSet(self.releases.sizes, tuple(self.merged))
+        sources = [*range(len(columns.data)), *(column.source for column in self.merged)]
+        codes = np.zeros((len(sources), max(columns.data)), np.int64)
+        for row, known in enumerate([*map(np.arange, columns.data), *(column.groups for column in self.merged)]):
+            codes[row, : len(known)] = known
+        return _strides(tables, columns.sizes), steps, np.array(sources, np.int64), codes
 
 
 def _strides(tables: Sequence[tuple[int, ...]], sizes: Sequence[int]) -> np.ndarray:
@@ -280,9 +301,11 @@ def _strides(tables: Sequence[tuple[int, ...]], sizes: Sequence[int]) -> np.ndar
 
 def table_entries(rows: np.ndarray, public: tuple[np.ndarray, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Return a row's cell in every table, and what it adds there in steps (the rule of a synthesis)."""
-    strides, steps = public
+    strides, steps, sources, codes = public
+    used = np.flatnonzero(strides.any(axis=0)).tolist()
+    values = {column: codes[column][np.rint(rows[:, sources[column]]).astype(np.int64)] for column in used}
     cells = np.zeros((len(strides), len(rows)), np.int64)
     for table in range(len(strides)):
         for column in np.flatnonzero(strides[table]).tolist():
-            cells[table] += np.rint(rows[:, column]).astype(np.int64) * strides[table, column]
+            cells[table] += values[column] * strides[table, column]
     return cells.T, np.broadcast_to(steps, (len(rows), len(steps)))

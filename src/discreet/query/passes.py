@@ -31,7 +31,7 @@ from discreet.query.aggregation.contribution_histogram import with_histograms
 from discreet.query.bind import bind_query, bind_released_query
 from discreet.query.canonical_form import canonical_release
 from discreet.query.column_pruning import prune_columns
-from discreet.query.expressions.declared_values import UndeclaredValue
+from discreet.query.expressions.operands import UndeclaredValue
 from discreet.query.free_query import FreeTables, find_table, free_tables, policy_table
 from discreet.query.relations.bound_sources import BindContext, PrivateSource, PublicTables, RequestedBounds
 from discreet.query.syntax import parse

@@ -1,7 +1,8 @@
 """Questions and plans that wait for the owner's approval, beside the ledger; approvals are recorded in the ledger."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -96,21 +97,35 @@ class Approvals:
         ledger.record_act({"act": f"{approval.kind} rejected", "name": approval.by, "digest": approval.digest})
         self._edit(identifier, [])
 
-    def use(self, approval: Approval) -> None:
-        """Forget an approval that was used."""
+    @contextmanager
+    def used(self, approval: Approval) -> Iterator[None]:
+        """Use an approval up before its request is charged; a refusal, which charges nothing, gives it back."""
         self._edit(approval.id, [])
+        try:
+            yield
+        except (Refused, PolicyError):
+            self._file.change(lambda values: [*values, asdict(approval)])
+            raise
 
     def _find(self, identifier: str) -> Approval:
         for approval in self.waiting():
             if approval.id == identifier:
                 return approval
-        raise PolicyError(f"approval: no request {identifier[:40]!r} is waiting.")
+        raise _not_waiting(identifier)
 
     def _edit(self, identifier: str, replacement: list[dict[str, Any]]) -> None:
+        """Replace a request; PolicyError if it is not there any more, as another process may have used it."""
+
         def edit(values: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            if all(each["id"] != identifier for each in values):
+                raise _not_waiting(identifier)
             return [new for each in values for new in (replacement if each["id"] == identifier else [each])]
 
         self._file.change(edit)
+
+
+def _not_waiting(identifier: str) -> PolicyError:
+    return PolicyError(f"approval: no request {identifier[:40]!r} is waiting.")
 
 
 def _with_pending(values: list[dict[str, Any]], approval: Approval) -> list[dict[str, Any]]:

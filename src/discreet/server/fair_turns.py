@@ -1,4 +1,4 @@
-"""One execution at a time, by turns: many questions of one person do not block those of others."""
+"""Turns between persons: many requests of one person do not keep those of others waiting."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 
 from discreet.server.errors import RateLimited
 
-_MAX_WAITING = 64  # questions of one person
+_MAX_WAITING = 64  # requests of one person
 
 
 class FairTurns:
-    """A lock that goes round between persons; each person's own questions keep their order.
+    """Some turns at once, at most one of each person; they go round, and each person's requests keep their order.
 
     >>> async def two_questions():
     ...     turns = FairTurns()
@@ -21,47 +21,58 @@ class FairTurns:
     0
     """
 
-    def __init__(self) -> None:
-        self.is_taken = False
+    def __init__(self, at_once: int = 1) -> None:
+        self._at_once = at_once
+        self._holders: set[str] = set()
         self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
     @property
+    def is_taken(self) -> bool:
+        """Whether somebody has a turn."""
+        return bool(self._holders)
+
+    @property
     def waiting(self) -> int:
-        """The number of questions that wait."""
+        """The number of requests that wait."""
         return sum(map(len, self._queues.values()))
 
     @asynccontextmanager
     async def turn(self, name: str) -> AsyncIterator[None]:
-        """Wait for this person's turn, and hold it; refuse if too many of their questions wait."""
+        """Wait for this person's turn, and hold it; refuse if too many of their requests wait."""
         await self._acquire(name)
         try:
             yield
         finally:
-            self._release()
+            self._release(name)
 
     async def _acquire(self, name: str) -> None:
-        if not self.is_taken:
-            self.is_taken = True
+        if len(self._holders) < self._at_once and name not in self._holders:
+            self._holders.add(name)
             return
         queue = self._queues.setdefault(name, deque())
         if len(queue) >= _MAX_WAITING:
-            raise RateLimited(f"{_MAX_WAITING} of your questions are waiting. Try again when they are answered.", 1.0)
+            raise RateLimited(f"{_MAX_WAITING} of your requests are waiting. Try again when they are answered.", 1.0)
         future = asyncio.get_running_loop().create_future()
         queue.append(future)
         try:
             await future
         except asyncio.CancelledError:
             if future.done() and not future.cancelled():
-                self._release()  # the turn had just come
+                self._release(name)  # the turn had just come
             raise
 
-    def _release(self) -> None:
-        while self._queues:
-            name, queue = self._queues.popitem(last=False)
-            future = queue.popleft()
+    def _release(self, name: str) -> None:
+        """End a turn, and give it to the person who has waited longest and has none."""
+        self._holders.discard(name)
+        if name in self._queues:
+            self._queues.move_to_end(name)
+        for waiting in [each for each in self._queues if each not in self._holders]:
+            queue = self._queues.pop(waiting)
+            while queue and queue[0].done():  # cancelled
+                queue.popleft()
             if queue:
-                self._queues[name] = queue  # behind all others
-            if not future.done():  # not cancelled
-                future.set_result(None)
+                queue.popleft().set_result(None)
+                self._holders.add(waiting)
+                if queue:
+                    self._queues[waiting] = queue  # behind all others
                 return
-        self.is_taken = False

@@ -56,6 +56,7 @@ async def run(service: Service, settings: ServeSettings, on_start: Callable[[lis
     try:
         for name, address in settings.addresses.items():
             listeners.append(await LISTENERS[name](service, address, settings.tls))
+            service.addresses[name] = listeners[-1].address
         addresses = [listener.address for listener in listeners]
         log_event("start", addresses=addresses, dataset=service.policy.data.name)
         on_start(addresses)

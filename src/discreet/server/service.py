@@ -1,9 +1,7 @@
 """The service: one curator for many people, behind every interface."""
 
-import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from os import PathLike
 from typing import Any, Self, TypeVar
 
@@ -28,6 +26,7 @@ from discreet.server.approvals import Approval, Approvals
 from discreet.server.errors import NotAllowed
 from discreet.server.event_log import log_event
 from discreet.server.executions import Executions
+from discreet.server.fair_threads import FairThreads
 from discreet.server.metrics import Metrics
 from discreet.server.people.failure_limit import MinuteLimit
 from discreet.server.people.person import Person, Role
@@ -49,6 +48,7 @@ T = TypeVar("T")
 class Service:
     """Answers the questions of people within their roles and limits, and lets answers leave when they may.
 
+    >>> import asyncio
     >>> policy = Policy.from_dict({
     ...     "data": {"name": "visits", "ledger": ":memory:"},
     ...     "budget": {"epsilon": 1, "analysts": {"ana": {"epsilon": 1}}},
@@ -69,8 +69,9 @@ class Service:
         self.people, self.approvals, self.rehearsal = People(policy), Approvals(policy), Rehearsal(policy)
         self.executions, self._answers = Executions(clock, ledger), AnswerCache(ledger)
         self.metrics = Metrics(clock, self.executions)
+        self.addresses: dict[str, str] = {}  # where this service listens, by interface
         self._requests = MinuteLimit("requests", policy.server.requests_per_minute)
-        self._light = ThreadPoolExecutor(_LIGHT_THREADS, thread_name_prefix="light")
+        self._light, self._rehearsals = FairThreads("light", _LIGHT_THREADS), FairThreads("rehearsal")
 
     @classmethod
     def open(
@@ -125,6 +126,12 @@ class Service:
             raise NotAllowed("budget: analysts see their own budget only.")
         return self.curator.budget(person.by)
 
+    def charges(self, person: Person) -> tuple[Event, ...]:
+        """Return the charges that a person may see, oldest first, without answers: analysts see their own."""
+        self.count_request(person)
+        events = self.ledger.events()
+        return tuple(event for event in events if person.role is not Role.ANALYST or event.by == person.by)
+
     def ledger_events(self, person: Person) -> tuple[Event, ...]:
         """Return all charges, oldest first, without answers."""
         return self.ledger_history(person).events
@@ -139,24 +146,29 @@ class Service:
 
         A refusal is immediate. If this is cancelled, a query that has begun is charged, and its answer is stored.
         """
+        with self._recorded("ask", person, sql=request.sql, purpose=request.purpose, key=request.key):
+            return await self._ask_and_wait(person, request)
+
+    @contextmanager
+    def _recorded(self, event: str, person: Person, **fields: object) -> Iterator[None]:
+        """Count how a request ends, and log it for the owner."""
         outcome = "cancelled"
         try:
-            answer = await self._ask_and_wait(person, request)
+            yield
             outcome = "answered"
         except DiscreetError as error:
             outcome = "failed" if isinstance(error, Failed) else "refused" if isinstance(error, Refused) else "denied"
             raise
         finally:
             self.metrics.count(outcome)
-            log_event("ask", outcome=outcome, by=person.name, sql=request.sql, purpose=request.purpose, key=request.key)
-        return answer
+            log_event(event, outcome=outcome, by=person.name, **fields)
 
     async def _ask_and_wait(self, person: Person, request: QueryRequest) -> Answer:
         self._admit(person, _ASKING, "ask")
-        self._check_purpose(request)
+        self._check_purpose(request.purpose, "State in a few words what the answer is for.")
         asked, was_executed = self.clock.source.now(), False
         try:
-            answer = await self.run_light(lambda: self._stored_answer(person, request))
+            answer = await self.run_light(person, lambda: self._stored_answer(person, request))
             if answer is not None and not self.clock.is_strict:
                 return answer
             if answer is None:
@@ -170,19 +182,27 @@ class Service:
 
     async def publish(self, person: Person, plan: str) -> Release:
         """Publish a plan, given as text, beside the ledger; the owner must approve a plan of an analyst first."""
-        self._admit(person, _ASKING, "publish")
-        parsed = self._readable_plan(person, plan)
-        asked, approval = self.clock.source.now(), None
-        if person.role is Role.ANALYST:
-            heading = parsed.release
-            amount = short_number(heading.epsilon or heading.rho or 0)
-            cost = f"{'rho' if heading.epsilon is None else 'epsilon'} {amount} of the owner's budget"
-            approval = self.approvals.require(person.by, plan, {"kind": "plan"}, cost=cost)
-        release = await self.executions.run(person.name, lambda: publish_plan(self.curator, parsed))
-        if approval:
-            self.approvals.use(approval)
-        await self._wait_to_leave(asked, was_executed=True)
-        return release
+        with self._recorded("publish", person, plan=plan):
+            self._admit(person, _ASKING, "publish")
+            asked = self.clock.source.now()
+            await self.run_light(person, lambda: self._approval_of_plan(person, plan))
+            release = await self.executions.run(person.name, lambda: self._publish(person, plan))
+            await self._wait_to_leave(asked, was_executed=True)
+            return release
+
+    def _publish(self, person: Person, plan: str) -> Release:
+        with self._used(self._approval_of_plan(person, plan)):
+            return publish_plan(self.curator, PublicationPlan.parse(plan))
+
+    def _approval_of_plan(self, person: Person, text: str) -> Approval | None:
+        """Return the owner's approval of an analyst's plan; refuse a plan without it, or one that cannot be read."""
+        heading = self._readable_plan(person, text).release
+        self._check_purpose(heading.purpose, 'State it in the plan: purpose = "…" in [release].')
+        if person.role is Role.OWNER:
+            return None
+        amount = short_number(heading.epsilon or heading.rho or 0)
+        cost = f"{'rho' if heading.epsilon is None else 'epsilon'} {amount} of the owner's budget"
+        return self.approvals.require(person.by, text, {"kind": "plan"}, cost=cost, purpose=heading.purpose or "")
 
     def forecast(self, person: Person, plan: str) -> PublicationForecast:
         """Return the cost and the margins of a plan, given as text. This is free and reads no private data."""
@@ -222,9 +242,18 @@ class Service:
         self._admit(person, _DECIDING, "reject")
         self.approvals.reject(self.ledger, identifier)
 
-    async def run_light(self, work: Callable[[], T]) -> T:
-        """Run what reads no private data in a thread, beside an execution."""
-        return await asyncio.get_running_loop().run_in_executor(self._light, work)
+    async def run_light(self, person: Person, work: Callable[[], T]) -> T:
+        """Run what reads no private data in a thread, in this person's turn, beside an execution."""
+        return await self._light.run(person.name, work)
+
+    async def run_rehearsal(self, person: Person, work: Callable[[], T]) -> T:
+        """Run what the dummy data answers, one request at a time, in this person's turn."""
+        return await self._rehearsals.run(person.name, work)
+
+    def count_request(self, person: Person) -> None:
+        """Count a request; refuse it if this person sent too many within a minute."""
+        self._requests.check(person.name)
+        self._requests.add(person.name)
 
     async def finish(self) -> None:
         """Wait until every question that has begun, or waits for its turn, is answered and recorded."""
@@ -233,7 +262,8 @@ class Service:
     def close(self) -> None:
         """Close everything, after the question that is being answered."""
         self.executions.close()
-        self._light.shutdown()
+        self._light.close()
+        self._rehearsals.close()
         self.rehearsal.close()
         self.curator.close()
 
@@ -247,12 +277,11 @@ class Service:
         """Refuse people whose role does not include the request, and those who asked too often."""
         if person.role not in roles:
             raise NotAllowed(f"role: {person.role.value}s cannot {what}.")
-        self._requests.check(person.name)
-        self._requests.add(person.name)
+        self.count_request(person)
 
-    def _check_purpose(self, request: QueryRequest) -> None:
-        if self.policy.server.purpose and not (request.purpose or "").strip():
-            raise Refused("purpose: the policy requires one. State in a few words what the answer is for.")
+    def _check_purpose(self, purpose: str | None, hint: str) -> None:
+        if self.policy.server.purpose and not (purpose or "").strip():
+            raise Refused(f"purpose: the policy requires one. {hint}")
 
     def _stored_answer(self, person: Person, request: QueryRequest) -> Answer | None:
         found, last_row = self._answers.find(person.by, request)
@@ -268,21 +297,17 @@ class Service:
             return self.curator.explain(request.sql, **request.arguments(person.by))
 
     async def _execute(self, person: Person, request: QueryRequest) -> Answer:
-        approval = await self.run_light(lambda: self._approval_of(person, request))
-        return await self.executions.run(person.name, lambda: self._ask(person, request, approval))
+        await self.run_light(person, lambda: self._approval_of(person, request))  # a refusal waits for no turn
+        return await self.executions.run(person.name, lambda: self._ask(person, request))
 
-    def _ask(self, person: Person, request: QueryRequest, approval: Approval | None) -> Answer:
-        try:
+    def _ask(self, person: Person, request: QueryRequest) -> Answer:
+        with self._used(self._approval_of(person, request)):  # others may have used it while this one waited
             return self.curator.ask(
                 request.sql, key=request.key, purpose=request.purpose, **request.arguments(person.by)
             )
-        except Refused:
-            approval = None  # not charged, so it can still be used
-            raise
-        finally:
-            if approval:
-                with suppress(OSError):  # the answer is charged and stored; an approval too many is harmless
-                    self.approvals.use(approval)
+
+    def _used(self, approval: Approval | None) -> AbstractContextManager[None]:
+        return nullcontext() if approval is None else self.approvals.used(approval)
 
     def _approval_of(self, person: Person, request: QueryRequest) -> Approval | None:
         """Return the owner's approval if the policy requires one at this cost; refuse without it."""

@@ -7,7 +7,7 @@ import pytest
 import discreet as dc
 from discreet import attacks
 from discreet.attacks.aggregates import subset_oracles
-from discreet.attacks.aggregates.linear_reconstruction import estimate_bits, expected_accuracy, guess_bits
+from discreet.attacks.aggregates.linear_reconstruction import expected_accuracy, guess_bits, one_at_a_time
 from discreet.attacks.aggregates.reconstruct import ATTACK, draw_subsets, reconstruct
 from discreet.attacks.data.secret_bits import Secrets, read_secrets
 from tools.pictures.attack_figures import accuracy_by_error_figure
@@ -62,15 +62,15 @@ def test_one_person_at_a_time_needs_only_their_own_column():
     rng = np.random.default_rng(0)
     bits, subsets = rng.random(100) < 1 / 2, rng.random((1600, 100)) < 1 / 2
     answers = subset_oracles.exact_sums(bits)(subsets)
-    everybody = estimate_bits(subsets, answers, "one at a time")
-    alone = [estimate_bits(subsets[:, [person]], answers, "one at a time")[0] for person in range(100)]
+    everybody = one_at_a_time(subsets, answers)
+    alone = [one_at_a_time(subsets[:, [person]], answers)[0] for person in range(100)]
     assert everybody == pytest.approx(alone)
     assert ((everybody > 1 / 2) == bits).mean() > 0.95
 
 
 def test_people_in_every_query_or_in_none_stay_unknown_one_at_a_time():
     subsets = np.array([[True, False, True], [True, False, False]])
-    assert estimate_bits(subsets, np.array([2.0, 1.0]), "one at a time")[:2].tolist() == [1 / 2, 1 / 2]
+    assert one_at_a_time(subsets, np.array([2.0, 1.0]))[:2].tolist() == [1 / 2, 1 / 2]
 
 
 def test_rounding_to_tens_hides_nothing():

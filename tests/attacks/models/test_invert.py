@@ -14,7 +14,7 @@ from discreet.attacks.models.image_inversion import (
     label_confidences,
     recover_images,
 )
-from discreet.attacks.models.inversion_games import nearest_picture, pick_candidate
+from discreet.attacks.models.inversion_games import nearest_picture
 from discreet.attacks.models.plots import ImageMosaic
 from tools.pictures.attack_figures import mosaic_by_defence, mosaics_figure
 
@@ -167,7 +167,7 @@ def test_nearest_pictures_and_candidates_are_found():
     images, pictures = rng.random((20, 9)), rng.random((4, 9))
     nearest = [int(((pictures - image) ** 2).sum(axis=1).argmin()) for image in images]
     assert nearest_picture(images, pictures).tolist() == nearest
-    assert pick_candidate(images[3], images) == 3
+    assert nearest_picture(images[[3]], images).tolist() == [3]
 
 
 def test_no_person_is_both_public_and_private():

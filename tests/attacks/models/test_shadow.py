@@ -48,6 +48,24 @@ def test_a_private_model_stays_within_its_claim(epsilon):
     assert 0.4 < result.success < result.ceiling + 0.1  # six deviations of the rank of 800 members
 
 
+@pytest.mark.long
+def test_boosting_is_attacked_with_and_without_privacy():
+    rng = np.random.default_rng(8)
+    X = rng.random((400, 12))
+    people = attacks.LabelledData(X, (X.sum(axis=1) + rng.normal(0, 1, 400) > 6).astype(int))
+    exact = attacks.shadow(people, target="boosting", attacker="logistic", **FEW)
+    private = attacks.shadow(people, target="boosting", attacker="logistic", defence="curator", epsilon=1, **FEW)
+    assert exact.success > 0.6
+    assert private.evidence.implied(private.delta, SURE).low <= 1
+    names = exact.details["model"], private.details["model"]
+    assert names == ("additive model by boosting", "private additive model by boosting")
+
+
+def test_boosting_of_ten_classes_is_refused():
+    with pytest.raises(ValueError, match="10 classes"):
+        attacks.shadow(PEOPLE, target="boosting", **FEW)
+
+
 def test_a_false_privacy_claim_is_refuted():
     from sklearn.ensemble import RandomForestClassifier
 

@@ -170,7 +170,7 @@ def test_bad_input_is_refused():
             Register(patients, pa.table({"age": [30]}), who)
     with pytest.raises(TypeError, match="patients must be an integer"):
         simulate_register("5")
-    with pytest.raises(ValueError, match="column 'row' is missing"):
+    with pytest.raises(ValueError, match="no column 'row' in the defence's table"):
         linkage(defence=lambda table: table.drop_columns("row"))
     with pytest.raises(ValueError, match=r"column 'row' .* at most once"):
         linkage(defence=lambda table: pa.concat_tables([table, table]))

@@ -14,6 +14,10 @@ class SimulatedMeasurer:
         self.deviations = [deviation(release, budget, norm, radius) for release in schedule]
         self.calls = []
 
+    def merge(self, merged):
+        self.rows = np.column_stack([self.rows, *(column.groups[self.rows[:, column.source]] for column in merged)])
+        self.sizes = [*self.sizes, *(int(column.groups.max()) + 1 for column in merged)]
+
     def tables(self, tables, weights):
         deviation = self._next("tables", 1)
         assert math.isclose(sum(weight**self.norm for weight in weights), 1)

@@ -23,7 +23,7 @@ def test_clique_marginals_equal_those_of_the_joint(drawn, seed):
     joint = joint_table(model)
     for clique, counts in zip(model.tree.cliques, model.marginals, strict=True):
         np.testing.assert_allclose(counts, marginal(joint, clique), rtol=1e-9)
-    for table, counts in model.factor_tables().items():
+    for table, counts in model.tables_of(model.factors).items():
         np.testing.assert_allclose(counts, marginal(joint, table), rtol=1e-9)
 
 

@@ -47,6 +47,8 @@ def test_without_pairs_the_single_columns_get_everything():
         ("distances_share", 0),
         ("quality_share", -0.1),
         ("norm", 3),
+        ("group_share", 0),
+        ("group_share", 2),
     ],
 )
 def test_settings_out_of_range_are_refused(name, value):

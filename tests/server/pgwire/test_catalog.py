@@ -17,8 +17,8 @@ from discreet.server.pgwire.catalog.relations import relations
 from discreet.server.pgwire.catalog.rewriting import CatalogSession
 from discreet.server.pgwire.catalog.translate import is_catalog_query, translate
 from discreet.server.pgwire.pg_types import TYPES
-from discreet.server.pgwire.queries import plain_text
 from discreet.server.pgwire.settings import SessionSettings
+from discreet.server.pgwire.text_reader import plain_text
 
 
 class Catalog:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.anonymity.encoding.table_adapters import TableAdapter, adapt_table, resolve_column_names
+from discreet.arguments import ArgumentTypeError, check_argument
 from discreet.arrow_columns import decode_column
 
 _EXACT_DECIMAL = Context(prec=160)  # enough digits for the exact difference of two 76-digit decimals
@@ -124,7 +125,9 @@ def _to_comparable(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     kind = column.type
     if not any(check(_sortable_type(kind)) for check in _COMPARABLE_TYPES):
         hint = "Drop it, or unnest it into separate columns."
-        raise TypeError(f"table: column {name[:60]!r} has type {str(kind)[:60]}, which cannot be compared. {hint}")
+        raise ArgumentTypeError(
+            "table", f"column {name[:60]!r} has type {str(kind)[:60]}, which cannot be compared. {hint}"
+        )
     return column.cast(_sortable_type(kind))
 
 
@@ -182,18 +185,18 @@ def encode_table(table: Any, quasi: Any, sensitive: Any = None) -> EncodedTable:
     >>> import pyarrow as pa
     >>> encode_table(pa.table({"age": [41, 29], "sex": ["F", "M"]}), "age", ["sex", "age"])
     Traceback (most recent call last):
-    ValueError: sensitive: 'age' is already quasi-identifying. A column can be one or the other.
+    discreet.arguments.ArgumentError: sensitive: 'age' is already quasi-identifying. A column can be one or the other.
     """
     source = adapt_table(table)
     quasi_names = resolve_column_names(quasi, "quasi", source)
     sensitive_names = () if sensitive is None else resolve_column_names(sensitive, "sensitive", source)
     for name in sensitive_names:
-        if name in quasi_names:
-            raise ValueError(
-                f"sensitive: {name[:60]!r} is already quasi-identifying. A column can be one or the other."
-            )
-    if not source.row_count:
-        raise ValueError("table: the table has no rows. Pass a table with at least one row.")
+        check_argument(
+            name not in quasi_names,
+            "sensitive",
+            f"{name[:60]!r} is already quasi-identifying. A column can be one or the other.",
+        )
+    check_argument(source.row_count, "table", "the table has no rows. Pass a table with at least one row.")
     return EncodedTable(
         source, encode_columns(source, quasi_names, "quasi"), encode_columns(source, sensitive_names, "sensitive")
     )
@@ -203,6 +206,5 @@ def encode_columns(source: TableAdapter, names: tuple[str, ...], argument: str) 
     """Encode columns of a table; ValueError if one has only nulls."""
     columns = tuple(encode_column(source, name) for name in names)
     for column in columns:
-        if column.null_code == 0:
-            raise ValueError(f"{argument}: column {column.name[:60]!r} has only nulls. Leave it out.")
+        check_argument(column.null_code != 0, argument, f"column {column.name[:60]!r} has only nulls. Leave it out.")
     return columns

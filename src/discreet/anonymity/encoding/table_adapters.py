@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.anonymity.encoding.metadata_removal import strip_arrow, strip_pandas, strip_polars
+from discreet.arguments import ArgumentError, ArgumentTypeError, check_argument
 
 _MAX_LISTED_COLUMNS = 12
 _MAX_NAME_LENGTH = 60
@@ -51,7 +52,7 @@ def adapt_table(table: Any, argument: str = "table") -> TableAdapter:
 
     >>> adapt_table([1, 2])
     Traceback (most recent call last):
-    TypeError: table: expected a pandas, polars or Arrow table, not list.
+    discreet.arguments.ArgumentTypeError: table: expected a pandas, polars or Arrow table, not list.
     """
     libraries = {base.__module__.partition(".")[0] for base in type(table).__mro__}
     if "pandas" in libraries and hasattr(table, "columns"):
@@ -61,7 +62,7 @@ def adapt_table(table: Any, argument: str = "table") -> TableAdapter:
     is_column = "pandas" in libraries or "polars" in libraries
     if not is_column and (hasattr(table, "__arrow_c_stream__") or hasattr(table, "__arrow_c_array__")):
         return _adapt_arrow(pa.table(table))
-    raise TypeError(f"{argument}: expected a pandas, polars or Arrow table, not {type(table).__name__}.")
+    raise ArgumentTypeError(argument, f"expected a pandas, polars or Arrow table, not {type(table).__name__}.")
 
 
 def resolve_column_names(given: Any, argument: str, table: TableAdapter) -> tuple[str, ...]:
@@ -69,20 +70,23 @@ def resolve_column_names(given: Any, argument: str, table: TableAdapter) -> tupl
 
     >>> resolve_column_names("zipp", "quasi", adapt_table(pa.table({"age": [41], "zip": ["13053"]})))
     Traceback (most recent call last):
-    ValueError: quasi: column 'zipp' does not exist. The table has: age, zip. Did you mean 'zip'?
+    discreet.arguments.ArgumentError: quasi: column 'zipp' does not exist. The table has: age, zip. Did you mean 'zip'?
     """
     if isinstance(given, str) or not hasattr(given, "__iter__"):
         given = [given]
     resolved = tuple(_check_column_name(item, argument) for item in given)
-    if not resolved:
-        raise ValueError(f"{argument}: name at least one column. The table has: {_list_columns(table.column_names)}.")
+    check_argument(resolved, argument, f"name at least one column. The table has: {_list_columns(table.column_names)}.")
     for name in resolved:
-        if resolved.count(name) > 1:
-            raise ValueError(f"{argument}: {_quote_name(name)} is named twice. Name each column once.")
+        check_argument(
+            resolved.count(name) <= 1, argument, f"{_quote_name(name)} is named twice. Name each column once."
+        )
         if name not in table.column_names:
-            raise ValueError(f"{argument}: {_missing_column_message(name, table.column_names)}")
-        if table.column_names.count(name) > 1:
-            raise ValueError(f"{argument}: the table has several columns {_quote_name(name)}. Rename all but one.")
+            raise ArgumentError(argument, _missing_column_message(name, table.column_names))
+        check_argument(
+            table.column_names.count(name) <= 1,
+            argument,
+            f"the table has several columns {_quote_name(name)}. Rename all but one.",
+        )
     return resolved
 
 
@@ -90,7 +94,7 @@ def _check_column_name(given: Any, argument: str) -> str:
     # Column names in pandas can be integers.
     if isinstance(given, str | int | np.integer) and not isinstance(given, bool):
         return str(given)
-    raise TypeError(f"{argument}: expected a column name or a list of names, not {type(given).__name__}.")
+    raise ArgumentTypeError(argument, f"expected a column name or a list of names, not {type(given).__name__}.")
 
 
 def _missing_column_message(name: str, existing: Sequence[str]) -> str:
@@ -189,7 +193,7 @@ def _check_single_type(series: Any, name: str) -> None:
     if len(kinds) > 1 and not are_numbers:
         listed = " and ".join(sorted(kind.__name__ for kind in kinds))
         hint = f"Convert it to one type, for example: table[{name!r}] = table[{name!r}].astype(str)."
-        raise TypeError(f"table: column {_quote_name(name)} mixes {listed}. {hint}")
+        raise ArgumentTypeError("table", f"column {_quote_name(name)} mixes {listed}. {hint}")
 
 
 def _series_to_arrow(series: Any, name: str) -> pa.ChunkedArray:

@@ -22,6 +22,7 @@ from discreet.anonymity.metrics.measurement import measure
 from discreet.anonymity.metrics.risk import Risk
 from discreet.anonymity.report.contents import describe_hierarchies
 from discreet.anonymity.report.html import render_fragment
+from discreet.arguments import check_argument
 
 _MONDRIAN, _FULL_DOMAIN = METHODS = ("mondrian", "full-domain")
 _Hierarchies = Mapping[str, Hierarchy] | None
@@ -162,8 +163,9 @@ def _hierarchy_names(hierarchies: _Hierarchies, quasi: Sequence[str]) -> dict[st
 def _recode(
     encoded: EncodedTable, parameters: AnonymityParameters, hierarchies: _Hierarchies, method: str, suppress: Any
 ) -> tuple[Recoding, str]:
-    if method not in METHODS:
-        raise ValueError(f"method: expected {' or '.join(map(repr, METHODS))}, not {str(method)[:60]!r}.")
+    check_argument(
+        method in METHODS, "method", f"expected {' or '.join(map(repr, METHODS))}, not {str(method)[:60]!r}."
+    )
     max_suppressed_rows(suppress, encoded.source.row_count)
     trees = build_trees(encoded, hierarchies)
     criteria = build_criteria(parameters, encoded, trees)

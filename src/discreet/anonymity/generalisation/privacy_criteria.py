@@ -17,6 +17,7 @@ from discreet.anonymity.encoding.equivalence_classes import (
 from discreet.anonymity.hierarchies.taxonomy_tree import TaxonomyTree
 from discreet.anonymity.metrics.l_diversity import distinct_counts, entropies, recursive_ratios
 from discreet.anonymity.metrics.t_closeness import equal_distances, hierarchical_distances, ordered_distances
+from discreet.arguments import ArgumentError, ArgumentTypeError, check_argument
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,14 +100,14 @@ def build_criteria(
     _check_t(parameters.t)
     for name, value in (("l", parameters.l), ("t", parameters.t)):
         if value is not None and not encoded.sensitive:
-            raise ValueError(f"{name}: it needs a sensitive column, and none was named. Pass sensitive='...'.")
+            raise ArgumentError(name, "it needs a sensitive column, and none was named. Name one.")
     sensitive_criteria = []
     for column in encoded.sensitive:
         totals = np.bincount(column.codes, minlength=len(column.values))
         if parameters.l is not None:
             if parameters.l > len(totals):
                 limit = f"{len(totals)}, the number of distinct values of {column.name[:60]!r}"
-                raise ValueError(f"l: must be at most {limit}, not {parameters.l}.")
+                raise ArgumentError("l", f"must be at most {limit}, not {parameters.l}.")
             sensitive_criteria.append(
                 SensitiveCriterion(column.codes, totals, _diversity_test(parameters), is_monotone=True)
             )
@@ -117,44 +118,44 @@ def build_criteria(
 
 def _check_k(k: Any, rows: int) -> None:
     if isinstance(k, bool) or not isinstance(k, Integral):
-        raise TypeError(f"k: must be an integer, not {type(k).__name__}.")
-    if int(k) < 1:
-        raise ValueError(f"k: must be at least 1, not {k}.")
-    if int(k) > rows:
-        raise ValueError(f"k: must be at most {rows}, the number of rows, not {k}.")
+        raise ArgumentTypeError("k", f"must be an integer, not {type(k).__name__}.")
+    check_argument(int(k) >= 1, "k", f"must be at least 1, not {k}.")
+    check_argument(int(k) <= rows, "k", f"must be at most {rows}, the number of rows, not {k}.")
 
 
 def _check_diversity(parameters: AnonymityParameters) -> None:
-    if parameters.diversity not in DIVERSITIES:
-        raise ValueError(
-            f"diversity: expected one of {', '.join(map(repr, DIVERSITIES))}, not {str(parameters.diversity)[:60]!r}."
-        )
+    check_argument(
+        parameters.diversity in DIVERSITIES,
+        "diversity",
+        f"expected one of {', '.join(map(repr, DIVERSITIES))}, not {str(parameters.diversity)[:60]!r}.",
+    )
     if parameters.l is None:
         if parameters.diversity != _DISTINCT or parameters.c is not None:
-            raise ValueError("l: diversity and c have no effect without it. Pass it too, for example l=2.")
+            raise ArgumentError("l", "diversity and c have no effect without it. Give it too, for example 2.")
         return
     _check_number(parameters.l, "l")
-    if parameters.l < 1 or (parameters.diversity != _ENTROPY and parameters.l != int(parameters.l)):
-        raise ValueError(f"l: must be an integer of at least 1, not {parameters.l}.")
+    check_argument(
+        parameters.l >= 1 and (parameters.diversity == _ENTROPY or parameters.l == int(parameters.l)),
+        "l",
+        f"must be an integer of at least 1, not {parameters.l}.",
+    )
     if (parameters.c is not None) != (parameters.diversity == _RECURSIVE):
-        raise ValueError("c: required for recursive diversity, for example c=3, and not allowed otherwise.")
+        raise ArgumentError("c", "required for recursive diversity, for example 3, and not allowed otherwise.")
     if parameters.c is not None:
         _check_number(parameters.c, "c")
-        if parameters.c <= 0:
-            raise ValueError(f"c: must be above 0, not {parameters.c}.")
+        check_argument(parameters.c > 0, "c", f"must be above 0, not {parameters.c}.")
 
 
 def _check_t(t: Any) -> None:
     if t is None:
         return
     _check_number(t, "t")
-    if not 0 < t <= 1:
-        raise ValueError(f"t: must be above 0 and at most 1, not {t}.")
+    check_argument(0 < t <= 1, "t", f"must be above 0 and at most 1, not {t}.")
 
 
 def _check_number(number: Any, argument: str) -> None:
     if isinstance(number, bool) or not isinstance(number, Real) or not math.isfinite(number):
-        raise TypeError(f"{argument}: must be a number, not {str(number)[:60]!r}.")
+        raise ArgumentTypeError(argument, f"must be a number, not {str(number)[:60]!r}.")
 
 
 def _diversity_test(parameters: AnonymityParameters) -> _ClassTest:

@@ -17,11 +17,11 @@ from discreet.anonymity.generalisation.full_domain import find_best_levels
 from discreet.anonymity.generalisation.generalised_values import expand_to_rows, generalise_column
 from discreet.anonymity.generalisation.mondrian import partition
 from discreet.anonymity.generalisation.privacy_criteria import PrivacyCriteria, satisfies_criteria
-from discreet.anonymity.hierarchies.hierarchy import Hierarchy
-from discreet.anonymity.hierarchies.taxonomy_tree import TaxonomyTree, build_tree
+from discreet.anonymity.hierarchies.taxonomy_tree import TaxonomyTree, build_tree, check_hierarchies
 from discreet.anonymity.metrics.attribute_risk import measure_attribute_risk
 from discreet.anonymity.metrics.linkage_risk import LinkageRisk
 from discreet.anonymity.metrics.open_attacks import describe_open_attacks
+from discreet.arguments import ArgumentError, ArgumentTypeError, check_argument
 
 TreesByColumn = Mapping[str, TaxonomyTree]
 
@@ -45,16 +45,7 @@ class Recoding:
 def build_trees(encoded: EncodedTable, hierarchies: Mapping[str, Any] | None) -> dict[str, TaxonomyTree]:
     """Apply each hierarchy to its column."""
     columns = {column.name: column for column in (*encoded.quasi, *encoded.sensitive)}
-    trees = {}
-    for name, hierarchy in (hierarchies or {}).items():
-        if name not in columns:
-            hint = f"These columns are: {', '.join(columns)[:200]}."
-            raise ValueError(f"hierarchies: {str(name)[:60]!r} is neither quasi-identifying nor sensitive. {hint}")
-        if not isinstance(hierarchy, Hierarchy):
-            hint = "Create one with read_hierarchy, intervals or prefixes."
-            raise TypeError(f"hierarchies: {name[:60]!r} must have a Hierarchy, not {type(hierarchy).__name__}. {hint}")
-        trees[name] = build_tree(columns[name], hierarchy)
-    return trees
+    return {name: build_tree(columns[name], each) for name, each in check_hierarchies(hierarchies, encoded).items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +70,13 @@ def recode_by_mondrian(encoded: EncodedTable, criteria: PrivacyCriteria, trees: 
     """Partition the table into classes, each with its own ranges, sets and labels."""
     distinct = _distinct_rows(encoded, criteria)
     single_class = EquivalenceClasses(np.zeros_like(distinct.first_rows), np.array([encoded.source.row_count]))
-    if not satisfies_criteria(
-        distinct.criteria, single_class, np.arange(len(distinct.first_rows)), distinct.classes.sizes
-    ).all():
-        raise ValueError("l: the whole table as a single class does not reach it. Use a smaller l, or a larger c.")
+    check_argument(
+        satisfies_criteria(
+            distinct.criteria, single_class, np.arange(len(distinct.first_rows)), distinct.classes.sizes
+        ).all(),
+        "l",
+        "the whole table as a single class does not reach it. Use a smaller l, or a larger c.",
+    )
     dimensions = [build_dimension(column, trees.get(column.name)) for column in encoded.quasi]
     dimensions = [replace(dimension, codes=dimension.codes[distinct.first_rows]) for dimension in dimensions]
     distinct_classes = partition(dimensions, distinct.criteria, distinct.classes.sizes)
@@ -120,7 +114,7 @@ def recode_by_full_domain(
     if best is None:
         allowed = f"at most {max_suppressed} of {encoded.source.row_count} rows suppressed"
         hint = "Use a smaller k or l, a larger t, or a larger suppress."
-        raise ValueError(f"suppress: no combination of levels satisfies the criteria with {allowed}. {hint}")
+        raise ArgumentError("suppress", f"no combination of levels satisfies the criteria with {allowed}. {hint}")
     remaining_rows = np.flatnonzero(best.is_kept[distinct.classes.ids])
     columns = list(zip(encoded.quasi, column_trees, best.levels, strict=True))
     level_codes = [tree.codes[level][column.codes[remaining_rows]] for column, tree, level in columns]
@@ -173,10 +167,11 @@ def max_suppressed_rows(suppress: Any, rows: int) -> int:
     (29, 3)
     """
     if isinstance(suppress, bool) or not isinstance(suppress, Real) or not math.isfinite(suppress):
-        raise TypeError(f"suppress: must be a share of the rows, for example 0.02, not {str(suppress)[:60]!r}.")
+        raise ArgumentTypeError(
+            "suppress", f"must be a share of the rows, for example 0.02, not {str(suppress)[:60]!r}."
+        )
     share = Fraction(suppress) if isinstance(suppress, Rational) else Fraction(str(float(suppress)))
-    if not 0 <= share < 1:
-        raise ValueError(f"suppress: must be at least 0 and below 1 (0.02 is 2 %), not {suppress}.")
+    check_argument(0 <= share < 1, "suppress", f"must be at least 0 and below 1 (0.02 is 2 %), not {suppress}.")
     return math.floor(share * rows)
 
 

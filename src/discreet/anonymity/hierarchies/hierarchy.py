@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.anonymity.hierarchies.label_syntax import format_range
+from discreet.arguments import ArgumentError, ArgumentTypeError, check_argument
 
 ANY_VALUE = "*"
 _MAX_LABEL_LENGTH = 60
@@ -44,13 +45,16 @@ def read_hierarchy(source: str | Path) -> Hierarchy:
     """
     name, text = _read_source(source)
     rows = _parse_lines(text, name)
-    if not rows or len(rows[0].cells) < 2:
-        raise ValueError(f"source: {name} has no levels. Each line must be value;label of level 1;...;*.")
+    check_argument(
+        rows and len(rows[0].cells) >= 2,
+        "source",
+        f"{name} has no levels. Each line must be value;label of level 1;...;*.",
+    )
     first = rows[0]
     for row in rows:
         if len(row.cells) != len(first.cells):
             sizes = f"{len(first.cells)} in line {first.line}, {len(row.cells)} in line {row.line}"
-            raise ValueError(f"source: {name}: all lines must have the same number of fields, not {sizes}.")
+            raise ArgumentError("source", f"{name}: all lines must have the same number of fields, not {sizes}.")
     _check_tree([row.cells for row in rows], name)
     _check_equal_numbers(rows, name)
     paths = {row.cells[0]: row.cells[1:] for row in rows}
@@ -71,7 +75,7 @@ def _parse_lines(text: str, name: str) -> list[_CsvLine]:
     try:
         rows = [_CsvLine(reader.line_num, tuple(cell.strip() for cell in cells)) for cells in reader]
     except csv.Error as error:
-        raise ValueError(f"source: {name}: line {reader.line_num} is not valid CSV ({error}).") from None
+        raise ArgumentError("source", f"{name}: line {reader.line_num} is not valid CSV ({error}).") from None
     return [row for row in rows if any(row.cells)]
 
 
@@ -83,13 +87,13 @@ def _check_equal_numbers(rows: Sequence[_CsvLine], name: str) -> None:
         if number is not None and (first := seen.setdefault(number, row)).cells[1:] != row.cells[1:]:
             labels = [f"{_quote_label(line.cells[0])} in line {line.line}" for line in (first, row)]
             conflict = f"{' and '.join(labels)} are the same number but have different labels"
-            raise ValueError(f"source: {name}: {conflict}. Keep one of the lines.")
+            raise ArgumentError("source", f"{name}: {conflict}. Keep one of the lines.")
 
 
 def _read_source(source: Any) -> tuple[str, str]:
     """Return the name of the hierarchy in messages, and its text."""
     if not isinstance(source, str | Path):
-        raise TypeError(f"source: expected {_SOURCE_HINT}, not {type(source).__name__}.")
+        raise ArgumentTypeError("source", f"expected {_SOURCE_HINT}, not {type(source).__name__}.")
     if isinstance(source, str) and (";" in source or "\n" in source):
         return "the hierarchy", source
     name = f"the hierarchy {Path(source).name}"
@@ -98,7 +102,7 @@ def _read_source(source: Any) -> tuple[str, str]:
     except FileNotFoundError:
         raise FileNotFoundError(f"source: file {source} does not exist. Pass {_SOURCE_HINT}.") from None
     except UnicodeDecodeError:
-        raise ValueError(f"source: {name} is not valid UTF-8. Save it as UTF-8.") from None
+        raise ArgumentError("source", f"{name} is not valid UTF-8. Save it as UTF-8.") from None
 
 
 def _check_tree(rows: Sequence[tuple[str, ...]], name: str) -> None:
@@ -109,7 +113,7 @@ def _check_tree(rows: Sequence[tuple[str, ...]], name: str) -> None:
             if first != row[level + 1]:
                 parent_labels = f"{_quote_label(first)} and {_quote_label(row[level + 1])}"
                 conflict = f"{_quote_label(row[level])} on level {level} has two parents, {parent_labels}"
-                raise ValueError(f"source: {name} is not a tree: {conflict}. Give each label one parent.")
+                raise ArgumentError("source", f"{name} is not a tree: {conflict}. Give each label one parent.")
 
 
 def _quote_label(label: str) -> str:
@@ -155,8 +159,7 @@ def intervals(low: float, high: float, widths: float | Iterable[float]) -> Hiera
     """
     steps = _check_widths(list(widths) if isinstance(widths, Iterable) else [widths])
     start, end = _check_number(low, "low"), _check_number(high, "high")
-    if not start < end:
-        raise ValueError("intervals: high must be above low.")
+    check_argument(start < end, "intervals", "high must be above low.")
     are_integers = all(term == term.to_integral_value() for term in (start, *steps))
 
     def path(value: Any) -> tuple[str, ...] | None:
@@ -183,18 +186,20 @@ def intervals(low: float, high: float, widths: float | Iterable[float]) -> Hiera
 
 def _check_widths(given: Sequence[Any]) -> list[Decimal]:
     steps = [_check_number(width, "each width") for width in given]
-    if not steps or steps[0] <= 0:
-        raise ValueError("intervals: pass at least one width above 0.")
+    check_argument(steps and steps[0] > 0, "intervals", "pass at least one width above 0.")
     for narrow, wide in pairwise(steps):
-        if wide <= narrow or wide % narrow:
-            raise ValueError(f"intervals: the width {wide} must be a multiple of {narrow}, the one before it.")
+        check_argument(
+            wide > narrow and not wide % narrow,
+            "intervals",
+            f"the width {wide} must be a multiple of {narrow}, the one before it.",
+        )
     return steps
 
 
 def _check_number(number: Any, argument: str) -> Decimal:
     parsed = None if isinstance(number, bool | str) else _parse_decimal(str(number))
     if parsed is None:
-        raise TypeError(f"intervals: {argument} must be a number, not {type(number).__name__}.")
+        raise ArgumentTypeError("intervals", f"{argument} must be a number, not {type(number).__name__}.")
     return parsed
 
 
@@ -214,8 +219,11 @@ def prefixes(length: int) -> Hierarchy:
     >>> prefixes(5).path(2139)
     ('0213*', '021**', '02***', '0****', '*')
     """
-    if isinstance(length, bool) or not isinstance(length, int) or length < 1:
-        raise ValueError("prefixes: length must be an integer of at least 1.")
+    check_argument(
+        not isinstance(length, bool) and isinstance(length, int) and length >= 1,
+        "prefixes",
+        "length must be an integer of at least 1.",
+    )
 
     def path(value: Any) -> tuple[str, ...] | None:
         if isinstance(value, bool) or not isinstance(value, int | str):

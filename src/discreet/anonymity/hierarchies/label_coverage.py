@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from discreet.anonymity.encoding.encoded_table import EncodedColumn
 from discreet.anonymity.hierarchies.label_syntax import parse_set, positions_in_range
+from discreet.arguments import ArgumentError
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +153,7 @@ def _check_unambiguous(released: EncodedColumn, originals: _OriginalValues) -> N
         covered = range(len(originals.column.values)) if text == "*" else _match_pattern(text, originals)
         if set(covered) - {originals.codes[text]}:
             ambiguity = f"{text[:60]!r} in column {released.name[:60]!r} can be that value or a label of other values"
-            raise ValueError(f"table: {ambiguity}. Rename the value in both tables.")
+            raise ArgumentError("table", f"{ambiguity}. Rename the value in both tables.")
 
 
 def format_values(values: pa.Array) -> list[str | None]:

@@ -1,13 +1,15 @@
 """A hierarchy applied to a column: the label of every value on every level, and its information loss."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from discreet.anonymity.encoding.encoded_table import EncodedColumn, cast_whole_floats
+from discreet.anonymity.encoding.encoded_table import EncodedColumn, EncodedTable, cast_whole_floats
 from discreet.anonymity.hierarchies.hierarchy import ANY_VALUE, Hierarchy
 from discreet.anonymity.hierarchies.label_coverage import format_values
+from discreet.arguments import ArgumentError, ArgumentTypeError, check_argument
 
 LabelPath = tuple[str | None, ...]
 
@@ -28,6 +30,20 @@ class TaxonomyTree:
     def height(self) -> int:
         """The index of the last level."""
         return len(self.labels) - 1
+
+
+def check_hierarchies(hierarchies: Mapping[str, Any] | None, encoded: EncodedTable) -> Mapping[str, Hierarchy]:
+    """Return the hierarchies, each of a column that is used, or raise an error about them."""
+    used = [column.name for column in (*encoded.quasi, *encoded.sensitive)]
+    for name, hierarchy in (hierarchies or {}).items():
+        hint = f"These columns are: {', '.join(used)[:200]}."
+        problem = f"{str(name)[:60]!r} is neither quasi-identifying nor sensitive. {hint}"
+        check_argument(name in used, "hierarchies", problem)
+        if not isinstance(hierarchy, Hierarchy):
+            hint = "Create one with read_hierarchy, intervals or prefixes."
+            problem = f"{name[:60]!r} must have a Hierarchy, not {type(hierarchy).__name__}. {hint}"
+            raise ArgumentTypeError("hierarchies", problem)
+    return hierarchies or {}
 
 
 def build_tree(column: EncodedColumn, hierarchy: Hierarchy | None = None) -> TaxonomyTree:
@@ -77,7 +93,7 @@ def _label_paths(column: EncodedColumn, hierarchy: Hierarchy) -> list[LabelPath]
         missing_values = (
             f"{len(missing)} of the {len(values)} distinct values of {column.name[:60]!r}, the first in row {row}"
         )
-        raise ValueError(f"hierarchies: {hierarchy.name} does not contain {missing_values}. Add them.")
+        raise ArgumentError("hierarchies", f"{hierarchy.name} does not contain {missing_values}. Add them.")
     return [path for path in paths if path is not None]
 
 

@@ -9,6 +9,7 @@ from discreet.anonymity.encoding.encoded_table import EncodedColumn
 from discreet.anonymity.encoding.equivalence_classes import EquivalenceClasses
 from discreet.anonymity.hierarchies.label_coverage import LabelCoverage, format_values, parse_coverage
 from discreet.anonymity.hierarchies.taxonomy_tree import TaxonomyTree
+from discreet.arguments import ArgumentError
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def information_loss(
     rows, original_rows = len(classes.ids), len(original[0].codes)
     if rows > original_rows:
         hint = "Pass the table that the release was made from."
-        raise ValueError(f"original: it has fewer rows ({original_rows}) than the release ({rows}). {hint}")
+        raise ArgumentError("original", f"it has fewer rows ({original_rows}) than the release ({rows}). {hint}")
     loss_by_column = {
         released_column.name: float(
             certainty_penalties(released_column, original_column, trees.get(released_column.name))[
@@ -100,7 +101,7 @@ def certainty_penalties(
         row = int(np.flatnonzero(counts[released.codes] == 0)[0])
         reason = f"column {released.name[:60]!r} has no value that row {row} of the release can stand for"
         hint = "Pass the table that the release was made from, and the hierarchies that were used."
-        raise ValueError(f"original: {reason}. {hint}")
+        raise ArgumentError("original", f"{reason}. {hint}")
     if tree is not None:
         return _tree_penalties(released, tree)
     positions = original.positions[: original.null_code] if original.is_ordered else np.empty(0)

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from discreet.anonymity.encoding.encoded_table import EncodedColumn, EncodedTable, encode_columns, encode_table
+from discreet.anonymity.encoding.encoded_table import EncodedColumn, encode_columns, encode_table
 from discreet.anonymity.encoding.equivalence_classes import EquivalenceClasses, group_equal_rows
 from discreet.anonymity.encoding.table_adapters import adapt_table, resolve_column_names
 from discreet.anonymity.hierarchies.hierarchy import Hierarchy
 from discreet.anonymity.hierarchies.label_coverage import parse_coverage
-from discreet.anonymity.hierarchies.taxonomy_tree import TaxonomyTree, build_tree
+from discreet.anonymity.hierarchies.taxonomy_tree import TaxonomyTree, build_tree, check_hierarchies
 from discreet.anonymity.metrics.attribute_risk import AttributeRisk, measure_attribute_risk
 from discreet.anonymity.metrics.information_loss import InformationLoss, codes_by_label, information_loss
 from discreet.anonymity.metrics.linkage_risk import LinkageRisk, link_to_population
@@ -46,7 +46,7 @@ def measure(  # noqa: PLR0913 - the last three are keyword-only
 (several releases about the same people); linkage by anything else an attacker knows.
     """
     encoded = encode_table(table, quasi, sensitive)
-    checked_hierarchies = _check_hierarchies(hierarchies or {}, encoded)
+    checked_hierarchies = check_hierarchies(hierarchies, encoded)
     classes = group_equal_rows([column.codes for column in encoded.quasi])
     sizes = np.bincount(classes.sizes)
     histogram = {int(size): int(sizes[size]) for size in np.flatnonzero(sizes)}
@@ -68,20 +68,6 @@ def measure(  # noqa: PLR0913 - the last three are keyword-only
         equivalence_classes=classes,
         quasi_columns=encoded.quasi,
     )
-
-
-def _check_hierarchies(hierarchies: Hierarchies, encoded: EncodedTable) -> Hierarchies:
-    used = [column.name for column in (*encoded.quasi, *encoded.sensitive)]
-    for name, hierarchy in hierarchies.items():
-        if name not in used:
-            hint = f"These columns are: {', '.join(used)[:200]}."
-            raise ValueError(f"hierarchies: {name[:60]!r} is neither quasi-identifying nor sensitive. {hint}")
-        if not isinstance(hierarchy, Hierarchy):
-            raise TypeError(
-                f"hierarchies: {name[:60]!r} must have a Hierarchy, not {type(hierarchy).__name__}. "
-                "Create one with read_hierarchy, intervals or prefixes."
-            )
-    return hierarchies
 
 
 def _attribute_risk(column: EncodedColumn, classes: EquivalenceClasses, hierarchies: Hierarchies) -> AttributeRisk:

@@ -12,6 +12,7 @@ from discreet.anonymity.metrics.information_loss import InformationLoss
 from discreet.anonymity.metrics.linkage_risk import LinkageRisk
 from discreet.anonymity.metrics.open_attacks import describe_open_attacks, format_count
 from discreet.anonymity.metrics.uniqueness import UniqueCombination, count_unique_rows
+from discreet.arguments import ArgumentError, check_argument
 
 _RISK_THRESHOLD = 0.2
 
@@ -117,7 +118,7 @@ class Risk:
             if column_risk.column == column:
                 return column_risk
         sensitive_names = ", ".join(column_risk.column for column_risk in self.sensitive)[:200] or "none"
-        raise ValueError(f"column: {str(column)[:60]!r} is not a sensitive column. Those are: {sensitive_names}.")
+        raise ArgumentError("column", f"{str(column)[:60]!r} is not a sensitive column. Those are: {sensitive_names}.")
 
     def to_dict(self) -> dict[str, Any]:
         """Return all measures as numbers and strings for JSON; infinite values become None.
@@ -163,8 +164,7 @@ class Risk:
         return count_unique_rows(self.quasi_columns, largest)
 
     def _attribute_risks(self) -> tuple[AttributeRisk, ...]:
-        if not self.sensitive:
-            raise ValueError("sensitive: no sensitive column was measured. Pass sensitive='...' to measure.")
+        check_argument(self.sensitive, "sensitive", "no sensitive column was measured. Name one when you measure.")
         return self.sensitive
 
     def _repr_html_(self) -> str:

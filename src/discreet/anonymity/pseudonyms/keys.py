@@ -6,6 +6,8 @@ import stat
 from itertools import pairwise
 from pathlib import Path
 
+from discreet.arguments import ArgumentError, ArgumentTypeError, check_argument
+
 _KEY_BYTES = 32
 MIN_KEY_BYTES = 16  # 128 bits, beyond exhaustive search
 _MIN_DISTINCT_BYTES = 8  # 16 random bytes have fewer distinct values with probability 10⁻¹²
@@ -37,8 +39,7 @@ def write_key(path: str | Path) -> bytes:
 def check_key_folder(path: str | Path) -> None:
     """Raise ValueError if the folder of a key file does not exist."""
     folder = Path(path).parent
-    if not folder.is_dir():
-        raise ValueError(f"path: folder {folder} does not exist. Create it: mkdir -p -m 700 {folder}")
+    check_argument(folder.is_dir(), "path", f"folder {folder} does not exist. Create it: mkdir -p -m 700 {folder}")
 
 
 def store_key(key: bytes, path: str | Path) -> None:
@@ -47,12 +48,13 @@ def store_key(key: bytes, path: str | Path) -> None:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        raise ValueError(
-            f"path: {path} already exists. Without the key in it, the same pseudonyms could not be computed again. "
-            "Read it with read_key, or choose another file."
+        raise ArgumentError(
+            "path",
+            f"{path} already exists. Without the key in it, the same pseudonyms could not be computed again. "
+            "Read it with read_key, or choose another file.",
         ) from None
     except OSError as error:
-        raise ValueError(f"path: {path} cannot be written ({error.strerror}). Choose another file.") from None
+        raise ArgumentError("path", f"{path} cannot be written ({error.strerror}). Choose another file.") from None
     with os.fdopen(descriptor, "w", encoding="ascii") as stream:
         os.fchmod(stream.fileno(), 0o600)  # independent of the umask
         stream.write(f"{key.hex()}\n")
@@ -74,44 +76,54 @@ def read_key(path: str | Path) -> bytes:
             state = os.fstat(stream.fileno())
             text = stream.read(_MAX_FILE_BYTES + 1)
     except OSError as error:
-        hint = "Create a key with write_key(path)."
-        raise ValueError(f"path: {path} cannot be read ({error.strerror}). {hint}") from None
-    if state.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise ValueError(
-            f"path: {path} is accessible to other users (mode {stat.S_IMODE(state.st_mode):04o}). "
-            f"If nobody has read it, run chmod 600 {path}. Otherwise create a new key."
-        )
-    if state.st_uid != os.geteuid():
-        raise ValueError(
-            f"path: {path} belongs to another user, who knows the key. Use a file of your own, or create a new key."
-        )
+        raise ArgumentError("path", f"{path} cannot be read ({error.strerror}). Name a file with a key.") from None
+    check_argument(
+        not state.st_mode & (stat.S_IRWXG | stat.S_IRWXO),
+        "path",
+        f"{path} is accessible to other users (mode {stat.S_IMODE(state.st_mode):04o}). "
+        f"If nobody has read it, run chmod 600 {path}. Otherwise create a new key.",
+    )
+    check_argument(
+        state.st_uid == os.geteuid(),
+        "path",
+        f"{path} belongs to another user, who knows the key. Use a file of your own, or create a new key.",
+    )
     try:
         return check_key(bytes.fromhex(text.decode("ascii").strip()))
-    except ValueError as error:
-        is_weak = str(error).startswith("key: ")
-        reason = str(error).removeprefix("key: ").partition(". ")[0] if is_weak else "not hexadecimal"
-        raise ValueError(f"path: {path} is not a valid key ({reason}). Use a file created by write_key.") from None
+    except ArgumentError as error:
+        reason = error.problem.partition(". ")[0]
+    except ValueError:
+        reason = "not hexadecimal"
+    raise ArgumentError("path", f"{path} is not a valid key ({reason}). Use a file with a random key in hexadecimal.")
 
 
 def check_key(key: object) -> bytes:
     """Return the key as bytes; TypeError or ValueError if it is not a strong key."""
     if isinstance(key, str):
-        raise TypeError(
-            "key: expected random bytes, not str. Pass new_key() or read_key(path), "
-            "or bytes.fromhex(text) if the text is a key in hexadecimal."
+        raise ArgumentTypeError(
+            "key",
+            "expected random bytes, not str. Pass new_key() or read_key(path), "
+            "or bytes.fromhex(text) if the text is a key in hexadecimal.",
         )
     if not isinstance(key, bytes | bytearray):
-        raise TypeError(f"key: expected bytes, such as new_key() or read_key(path), not {type(key).__name__}.")
-    if len(key) < MIN_KEY_BYTES:
-        raise ValueError(
-            f"key: {len(key)} bytes can be guessed. Use at least {MIN_KEY_BYTES} random bytes, such as new_key()."
+        raise ArgumentTypeError(
+            "key", f"expected bytes, such as new_key() or read_key(path), not {type(key).__name__}."
         )
-    if all(32 <= byte < 127 for byte in key):
-        raise ValueError(
-            "key: these bytes are printable characters, not random bytes, and can be guessed. Use new_key(), "
-            "or bytes.fromhex(text) if the text is a key in hexadecimal."
-        )
+    check_argument(
+        len(key) >= MIN_KEY_BYTES,
+        "key",
+        f"{len(key)} bytes can be guessed. Use at least {MIN_KEY_BYTES} random bytes, such as new_key().",
+    )
+    check_argument(
+        not all(32 <= byte < 127 for byte in key),
+        "key",
+        "these bytes are printable characters, not random bytes, and can be guessed. Use new_key(), "
+        "or bytes.fromhex(text) if the text is a key in hexadecimal.",
+    )
     steps = {(after - before) % 256 for before, after in pairwise(key)}
-    if len(set(key)) < _MIN_DISTINCT_BYTES or len(steps) == 1:
-        raise ValueError("key: these bytes follow a pattern and can be guessed. Use random bytes, such as new_key().")
+    check_argument(
+        len(set(key)) >= _MIN_DISTINCT_BYTES and len(steps) != 1,
+        "key",
+        "these bytes follow a pattern and can be guessed. Use random bytes, such as new_key().",
+    )
     return bytes(key)

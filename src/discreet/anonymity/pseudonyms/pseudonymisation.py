@@ -24,6 +24,7 @@ from discreet.anonymity.encoding.encoded_table import encode_column
 from discreet.anonymity.encoding.table_adapters import adapt_table, resolve_column_names
 from discreet.anonymity.pseudonyms.brute_force import estimate_candidates, explain_brute_force
 from discreet.anonymity.pseudonyms.keys import check_key
+from discreet.arguments import ArgumentError, ArgumentTypeError, check_argument
 
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
@@ -38,7 +39,9 @@ def canonical_bytes(values: pa.Array) -> tuple[bytes, Iterable[bytes]]:
     for fits, kind, write in _CANONICAL_FORMS:
         if fits(values.type):
             return kind, write(values)
-    raise TypeError(f"column: values of type {values.type} cannot be identifiers. Convert them to text first.")
+    raise ArgumentTypeError(
+        "column", f"values of type {values.type} cannot be identifiers. Convert them to text first."
+    )
 
 
 def _text_bytes(values: pa.Array) -> Iterable[bytes]:
@@ -127,21 +130,21 @@ def pseudonymise(table: Any, column: str, key: bytes | None) -> Any:
     (26, True, False, None)
     >>> pseudonymise(table, "medallion", key=None)
     Traceback (most recent call last):
-    ValueError: key: without a key, this is a plain hash, which anyone with the table can reverse: 26,000 candidates \
-for ids of the form 9A99 (9: digit, A: letter), which one core hashes in 0.03 s. Pass new_key(), and store it apart \
-from the table.
+    discreet.arguments.ArgumentError: key: without a key, this is a plain hash, which anyone with the table can \
+reverse: 26,000 candidates for ids of the form 9A99 (9: digit, A: letter), which one core hashes in 0.03 s. Use a \
+random key, and store it apart from the table.
     """
     source = adapt_table(table)
     resolved = resolve_column_names(column, "column", source)
-    if len(resolved) > 1:
-        raise ValueError("column: name one column. Pseudonymise several columns one after the other.")
+    check_argument(len(resolved) <= 1, "column", "name one column. Pseudonymise several columns one after the other.")
     (name,) = resolved
     ids = encode_column(source, name)
     values = ids.values.drop_null()  # a null is the last value, so the other codes stay the same
     if key is None:
-        raise ValueError(
-            f"key: without a key, this is a plain hash, which anyone with the table can reverse: "
-            f"{explain_brute_force(estimate_candidates(values))}. Pass new_key(), and store it apart from the table."
+        raise ArgumentError(
+            "key",
+            f"without a key, this is a plain hash, which anyone with the table can reverse: "
+            f"{explain_brute_force(estimate_candidates(values))}. Use a random key, and store it apart from the table.",
         )
     other_columns = [other_name for other_name in source.column_names if other_name != name]
     pseudonyms = _compute_pseudonyms(check_key(key), *canonical_bytes(values))

@@ -10,20 +10,6 @@ Method = Literal["least squares", "linear programme", "one at a time"]
 _RIDGE = 1e-9  # keeps the system solvable if two people are in the same subsets
 
 
-def estimate_bits(subsets: np.ndarray, answers: np.ndarray, method: Method) -> np.ndarray:
-    """Return an estimate of each person's bit, as a real number.
-
-    `subsets` is a boolean matrix, queries × people.
-
-    >>> asked = np.array([[True, True, False], [False, True, True], [True, False, True], [True, True, True]])
-    >>> estimate_bits(asked, asked @ [1, 0, 1], "least squares").round(6).tolist()
-    [1.0, 0.0, 1.0]
-    >>> (estimate_bits(asked, asked @ [1, 0, 1], "linear programme") > 1 / 2).tolist()
-    [True, False, True]
-    """
-    return METHODS[method](subsets, answers)
-
-
 def least_squares(subsets: np.ndarray, answers: np.ndarray) -> np.ndarray:
     """Return the least-squares estimate of the bits, by the normal equations.
 
@@ -135,10 +121,10 @@ def guess_bits(
     """
     questions, people = subsets.shape
     if method == "linear programme" and questions > people:
-        return _programme_or_majority(estimate_bits(subsets, answers, method), subsets, answers, bit_rate)
+        return _programme_or_majority(linear_programme(subsets, answers), subsets, answers, bit_rate)
     # With no more queries than people, a linear programme fits every answer exactly and gives no estimate of the error.
     solver: Method = "least squares" if method == "linear programme" else method
-    return bits_likelier_set(estimate_bits(subsets, answers, solver), bit_rate)
+    return bits_likelier_set(METHODS[solver](subsets, answers), bit_rate)
 
 
 def bits_likelier_set(estimates: np.ndarray, bit_rate: float) -> np.ndarray:

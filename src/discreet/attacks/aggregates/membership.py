@@ -32,7 +32,7 @@ from discreet.attacks.attack import (
 )
 from discreet.attacks.data.panel import PANEL, Panel, simulate_answers
 from discreet.attacks.scores import ScoreEvidence
-from discreet.attacks.validation import random_generator
+from discreet.attacks.validation import random_generator, require
 from discreet.kernel.numbers import Number, as_integer, as_nonnegative
 
 _STUDY = "the study itself"
@@ -168,8 +168,7 @@ def membership_scores(people: np.ndarray, knowledge: AttackerKnowledge, statisti
     >>> bool(scores[0] > scores[1])
     True
     """
-    if statistic not in STATISTICS:
-        raise ValueError(f"statistic must be one of {', '.join(map(repr, STATISTICS))}, not {statistic!r}")
+    require(statistic in STATISTICS, f"statistic must be one of {', '.join(map(repr, STATISTICS))}, not {statistic!r}")
     is_published = ~np.isnan(knowledge.published)
     if not is_published.any():
         return np.zeros(len(people))

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +9,7 @@ import pyarrow as pa
 from discreet.attacks.attack import Game
 from discreet.attacks.data.panel import Panel
 from discreet.attacks.private_answers import ask_curator, noise_for
-from discreet.attacks.validation import finite_array, integer_domain
+from discreet.attacks.validation import finite_array, integer_domain, require
 
 _TOTALS_SQL = "SELECT place, SUM(value) AS total FROM data GROUP BY place ORDER BY place"
 _TOLERANCE = 1e-9  # rounding error of a mean
@@ -33,20 +32,20 @@ def draw_study_samples(panel: Panel, pool: int, plays: int, rng: np.random.Gener
     person, which is what the curator's epsilon covers. Candidates and reference are balanced over the populations;
     otherwise the score would measure ancestry instead of membership.
     """
-    candidates = 2 * pool
-    if panel.person_count < candidates + pool:
-        raise ValueError(
-            f"pool: {pool} members need {candidates} candidates and at least {pool} others as a reference, "
-            f"but there are only {panel.person_count} people. Choose a pool of at most {panel.person_count // 3}."
-        )
+    candidates, people = 2 * pool, len(panel.values)
+    require(
+        people >= candidates + pool,
+        f"pool: {pool} members need {candidates} candidates and at least {pool} others as a reference, "
+        f"but there are only {people} people. Choose a pool of at most {people // 3}.",
+    )
     return [_draw_study_sample(panel, candidates, rng) for _ in range(plays)]
 
 
 def _draw_study_sample(panel: Panel, candidates: int, rng: np.random.Generator) -> StudySample:
-    shuffled = rng.permutation(panel.person_count)
-    populations: Any = panel.populations
+    people, populations = len(panel.values), np.asarray(panel.populations)
+    shuffled = rng.permutation(people)
     order = shuffled[np.argsort(populations[shuffled], kind="stable")]
-    steps = np.arange(panel.person_count + 1) * candidates // panel.person_count
+    steps = np.arange(people + 1) * candidates // people
     is_candidate = np.diff(steps) > 0
     is_member = rng.random(candidates) < 1 / 2
     while is_member.all() or not is_member.any():  # rare: probability 2e-6 with the smallest pool
@@ -63,9 +62,9 @@ def sample_attributes(panel: Panel, attributes: int | None, rng: np.random.Gener
     """Return the panel with this many randomly drawn attributes; None keeps all."""
     if attributes is None:
         return panel
-    if attributes > panel.attribute_count:
-        raise ValueError(f"attributes must be at most {panel.attribute_count}, not {attributes}")
-    columns = np.sort(rng.choice(panel.attribute_count, attributes, replace=False))
+    available = panel.values.shape[1]
+    require(attributes <= available, f"attributes must be at most {available}, not {attributes}")
+    columns = np.sort(rng.choice(available, attributes, replace=False))
     return replace(panel, values=panel.values[:, columns])
 
 
@@ -106,10 +105,10 @@ def publish_user_means(game: Game, samples: Sequence[StudySample]) -> tuple[list
 def _user_means(game: Game, members: np.ndarray) -> np.ndarray:
     means = finite_array(game.ask_user(members.copy()), (members.shape[1],), "the defence", may_withhold=True)
     shown, max_value = means[~np.isnan(means)], game.data.max_value
-    if shown.size and not -_TOLERANCE <= shown.min() <= shown.max() <= 1 + _TOLERANCE:
-        raise ValueError(
-            f"the defence must return means from 0 to 1: divide by max_value = {max_value}, and clip noisy means"
-        )
+    require(
+        not shown.size or -_TOLERANCE <= shown.min() <= shown.max() <= 1 + _TOLERANCE,
+        f"the defence must return means from 0 to 1: divide by max_value = {max_value}, and clip noisy means",
+    )
     return means
 
 

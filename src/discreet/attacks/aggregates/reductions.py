@@ -25,7 +25,7 @@ from discreet.attacks.attack import (
 )
 from discreet.attacks.data.secret_bits import ROSTER, STUDY, Secrets, Study
 from discreet.attacks.private_answers import ask_curator
-from discreet.attacks.validation import finite_array
+from discreet.attacks.validation import finite_array, require
 
 _COUNTS_SQL = "SELECT secret, item, COUNT(*) AS n FROM data GROUP BY secret, item ORDER BY secret, item"
 _PER_PERSON = 8
@@ -86,8 +86,7 @@ def membership_from_reconstruction(
 
 def _infer_membership(game: Game) -> AttackResult:
     is_member = game.data.bits
-    if is_member.all() or not is_member.any():
-        raise ValueError("data must have both members (1) and non-members (0)")
+    require(not is_member.all() and is_member.any(), "data must have both members (1) and non-members (0)")
     other_bits = game.rng.permutation(is_member)  # another secret with the same rate
     called_members, question_counts = _reconstruct_bits(game, is_member)
     evidence = EventEvidence.from_outcomes(called_members[is_member], called_members[~is_member])

@@ -15,6 +15,7 @@ from discreet.attacks.validation import (
     random_generator,
     read_data_table,
     real_array,
+    require,
     set_fields,
 )
 from discreet.kernel.numbers import as_integer
@@ -51,22 +52,31 @@ class Blocks:
     def __post_init__(self) -> None:
         block, traits = array_or_object(self.block), array_or_object(self.traits)
         is_member, sizes = boolean_array(self.is_member, "is_member"), _check_sizes(self.sizes)
-        if traits.ndim != 2 or traits.shape[1] != len(sizes) or len(sizes) < 2:
-            raise ValueError("traits must have one row per person and one column per entry of sizes, at least two")
-        if not block.shape == is_member.shape == traits.shape[:1]:
-            raise ValueError("block, traits and is_member must have one entry per person")
+        require(
+            traits.ndim == 2 and traits.shape[1] == len(sizes) and len(sizes) >= 2,
+            "traits must have one row per person and one column per entry of sizes, at least two",
+        )
+        require(
+            block.shape == is_member.shape == traits.shape[:1],
+            "block, traits and is_member must have one entry per person",
+        )
         if block.dtype.kind not in "iu" or traits.dtype.kind not in "iu" or not block.size or block.min() < 0:
             raise TypeError("block and traits must be non-negative integers, for at least one person")
-        if traits.min() < 0 or (traits >= list(sizes.values())).any():
-            raise ValueError("each trait must be at least 0 and below its size: recode it, or give a larger size")
-        if is_member.all() or not is_member.any():
-            raise ValueError("is_member must have both members, whom the census counted, and non-members")
+        require(
+            traits.min() >= 0 and not (traits >= list(sizes.values())).any(),
+            "each trait must be at least 0 and below its size: recode it, or give a larger size",
+        )
+        require(
+            not is_member.all() and is_member.any(),
+            "is_member must have both members, whom the census counted, and non-members",
+        )
         count = int(np.prod(list(sizes.values())))
         rates = np.full(count, 1 / count) if self.rates is None else real_array(self.rates, "rates")
-        if rates.shape != (count,) or not (rates > 0).all():
-            raise ValueError(f"rates must be {count} positive numbers, one per combination of traits")
-        set_fields(self, {"block": block, "traits": traits, "sizes": sizes, "is_member": is_member})
-        set_fields(self, {"rates": rates / rates.sum()})
+        require(
+            rates.shape == (count,) and (rates > 0).all(),
+            f"rates must be {count} positive numbers, one per combination of traits",
+        )
+        set_fields(self, block=block, traits=traits, sizes=sizes, is_member=is_member, rates=rates / rates.sum())
 
     @property
     def block_count(self) -> int:
@@ -95,12 +105,14 @@ def _check_sizes(sizes: Any) -> dict[str, int]:
     if not isinstance(sizes, dict):
         raise TypeError(f'sizes must be a dict such as {{"sex": 2, "married": 2}}, not {type(sizes).__name__}')
     for name in sizes:
-        if not isinstance(name, str) or not name.isidentifier() or name.lower() in _RESERVED_NAMES:
-            raise ValueError(
-                f"sizes: a trait cannot be named {name!r}. Use an identifier other than {', '.join(_RESERVED_NAMES)}."
-            )
-    if len({name.lower() for name in sizes}) < len(sizes):
-        raise ValueError("sizes: two names of traits differ only in case. Rename one of them.")
+        require(
+            isinstance(name, str) and name.isidentifier() and name.lower() not in _RESERVED_NAMES,
+            f"sizes: a trait cannot be named {name!r}. Use an identifier other than {', '.join(_RESERVED_NAMES)}.",
+        )
+    require(
+        len({name.lower() for name in sizes}) >= len(sizes),
+        "sizes: two names of traits differ only in case. Rename one of them.",
+    )
     return {name: as_integer(size, f"sizes: {name}", 1) for name, size in sizes.items()}
 
 

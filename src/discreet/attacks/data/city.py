@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from discreet.attacks.attack import Source
-from discreet.attacks.validation import Seed, float_matrix, random_generator, read_data_table, set_fields
+from discreet.attacks.validation import Seed, float_matrix, random_generator, read_data_table, require, set_fields
 from discreet.kernel.numbers import as_positive
 
 _FILE = "gowalla_nyc_checkins.parquet"
@@ -32,11 +32,15 @@ class City:
         side, places = float(as_positive(self.side, "side")), {}
         for name in ("crowd", "loners"):
             places[name], _ = float_matrix(getattr(self, name), name)
-            if places[name].ndim != 2 or places[name].shape[1] != 2 or not len(places[name]):
-                raise ValueError(f"{name} must be at least one location of two numbers")
-            if not ((places[name] >= 0) & (places[name] <= side)).all():
-                raise ValueError(f"{name} must be from 0 to side = {side} in both directions")
-        set_fields(self, {"side": side, **places})
+            require(
+                places[name].ndim == 2 and places[name].shape[1] == 2 and len(places[name]),
+                f"{name} must be at least one location of two numbers",
+            )
+            require(
+                ((places[name] >= 0) & (places[name] <= side)).all(),
+                f"{name} must be from 0 to side = {side} in both directions",
+            )
+        set_fields(self, side=side, **places)
 
     @property
     def isolation(self) -> np.ndarray:

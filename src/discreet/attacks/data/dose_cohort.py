@@ -13,6 +13,7 @@ from discreet.attacks.validation import (
     float_array,
     float_matrix,
     read_data_table,
+    require,
     set_fields,
 )
 
@@ -56,16 +57,23 @@ class DoseCohort:
     def __post_init__(self) -> None:
         (known, _), dose = float_matrix(self.known, "known"), float_array(self.dose, "dose")
         genotype = array_or_object(self.genotype)
-        if known.ndim != 2 or dose.shape != known.shape[:1] or genotype.shape != dose.shape:
-            raise ValueError("known must have one row, and genotype and dose one entry, per patient")
-        if not (np.isfinite(known).all() and np.isfinite(dose).all()):
-            raise ValueError("known and dose must be finite numbers: leave out patients with missing values")
+        require(
+            known.ndim == 2 and dose.shape == known.shape[:1] and genotype.shape == dose.shape,
+            "known must have one row, and genotype and dose one entry, per patient",
+        )
+        require(
+            np.isfinite(known).all() and np.isfinite(dose).all(),
+            "known and dose must be finite numbers: leave out patients with missing values",
+        )
         low, high = column_bounds(self.bounds, known.shape[1])
         dose_low, dose_high = (float(end[0]) for end in column_bounds(self.dose_bounds, 1, "dose_bounds"))
-        if genotype.dtype.kind not in "iu" or set(np.unique(genotype)) - {0, 1, 2}:
-            raise ValueError("genotype must be 0, 1 or 2 for each patient: the number of copies of one allele")
-        set_fields(self, {"known": known, "dose": dose, "genotype": genotype, "bounds": (low, high)})
-        set_fields(self, {"dose_bounds": (dose_low, dose_high)})
+        require(
+            genotype.dtype.kind in "iu" and not set(np.unique(genotype)) - {0, 1, 2},
+            "genotype must be 0, 1 or 2 for each patient: the number of copies of one allele",
+        )
+        set_fields(
+            self, known=known, dose=dose, genotype=genotype, bounds=(low, high), dose_bounds=(dose_low, dose_high)
+        )
 
     def __len__(self) -> int:
         return len(self.dose)

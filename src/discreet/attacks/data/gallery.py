@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from discreet.attacks.attack import Source
-from discreet.attacks.validation import array_or_object, float_array, set_fields
+from discreet.attacks.validation import array_or_object, float_array, require, set_fields
 
 
 @dataclass(frozen=True)
@@ -16,8 +16,8 @@ class Gallery:
 
     Without `people`, every image belongs to a different person.
 
-    >>> Gallery(images=[[0.0, 1.0, 1.0, 0.0]], labels=[3]).side
-    2
+    >>> len(Gallery(images=[[0.0, 1.0, 1.0, 0.0]], labels=[3]))
+    1
     """
 
     images: Any
@@ -26,26 +26,24 @@ class Gallery:
 
     def __post_init__(self) -> None:
         images, labels = float_array(self.images, "images"), array_or_object(self.labels)
-        if images.ndim != 2 or not images.size or math.isqrt(images.shape[1]) ** 2 != images.shape[1]:
-            raise ValueError(
-                "images must be square images, one row of pixels each: flatten them, and crop them if necessary"
-            )
+        require(
+            images.ndim == 2 and images.size and math.isqrt(images.shape[1]) ** 2 == images.shape[1],
+            "images must be square images, one row of pixels each: flatten them, and crop them if necessary",
+        )
         people = np.arange(len(images)) if self.people is None else array_or_object(self.people)
-        if not ((images >= 0) & (images <= 1)).all():
-            raise ValueError("images must have pixels from 0 to 1: divide them by the largest possible value")
-        if labels.shape != (len(images),) or labels.dtype.kind not in "iu" or labels.min() < 0:
-            raise ValueError("labels must be one class 0, 1, 2, ... per image")
-        if people.shape != labels.shape:
-            raise ValueError("people must have one entry per image")
-        set_fields(self, {"images": images, "labels": labels, "people": people})
+        require(
+            ((images >= 0) & (images <= 1)).all(),
+            "images must have pixels from 0 to 1: divide them by the largest possible value",
+        )
+        require(
+            labels.shape == (len(images),) and labels.dtype.kind in "iu" and labels.min() >= 0,
+            "labels must be one class 0, 1, 2, ... per image",
+        )
+        require(people.shape == labels.shape, "people must have one entry per image")
+        set_fields(self, images=images, labels=labels, people=people)
 
     def __len__(self) -> int:
         return len(self.images)
-
-    @property
-    def side(self) -> int:
-        """The width and height of an image in pixels."""
-        return math.isqrt(self.images.shape[1])
 
     def of_people(self, people: np.ndarray) -> "Gallery":
         """Return the images of these people."""

@@ -14,6 +14,7 @@ from discreet.attacks.validation import (
     float_matrix,
     random_generator,
     read_data_table,
+    require,
     require_type,
     set_fields,
 )
@@ -47,15 +48,16 @@ class LabelledData:
 
     def __post_init__(self) -> None:
         (X, columns), (y, names) = float_matrix(self.X, "X"), class_codes(self.y, "y")
-        if X.ndim != 2 or y.shape != X.shape[:1] or not X.size:
-            raise ValueError("X must have one row per person, and y one class per row")
-        if not np.isfinite(X).all():
-            raise ValueError("X must contain only finite numbers: fill in missing values, or leave those rows out")
+        require(
+            X.ndim == 2 and y.shape == X.shape[:1] and X.size, "X must have one row per person, and y one class per row"
+        )
+        require(
+            np.isfinite(X).all(), "X must contain only finite numbers: fill in missing values, or leave those rows out"
+        )
         column_names = columns or tuple(self.columns)
         _check_bounds(X, self.bounds, column_names)
         classes = max(as_integer(self.classes, "classes"), int(y.max()) + 1)
-        set_fields(self, {"X": X, "y": y, "classes": classes})
-        set_fields(self, {"columns": column_names, "names": names or tuple(self.names)})
+        set_fields(self, X=X, y=y, classes=classes, columns=column_names, names=names or tuple(self.names))
 
     def __len__(self) -> int:
         return len(self.y)
@@ -145,13 +147,18 @@ class SensitiveAttributeData:
 
     def __post_init__(self) -> None:
         require_type(self.people, LabelledData, "LabelledData(X, y)", "people")
-        set_fields(self, {"column": _column_index(self.column, self.people)})
-        if (self.sensitive_values < 0).any() or (self.sensitive_values != np.floor(self.sensitive_values)).any():
-            raise ValueError(f"column {self.column} of X must contain non-negative integers, which are tried in turn")
+        set_fields(self, column=_column_index(self.column, self.people))
+        require(
+            not (self.sensitive_values < 0).any()
+            and not (self.sensitive_values != np.floor(self.sensitive_values)).any(),
+            f"column {self.column} of X must contain non-negative integers, which are tried in turn",
+        )
         observed_values, declared_values = int(self.sensitive_values.max()) + 1, as_integer(self.values, "values")
-        if not declared_values and (self.sensitive_values == self.sensitive_values[0]).all():
-            raise ValueError(f"column {self.column} of X must have at least two distinct values")
-        set_fields(self, {"values": max(observed_values, declared_values)})
+        require(
+            declared_values or not (self.sensitive_values == self.sensitive_values[0]).all(),
+            f"column {self.column} of X must have at least two distinct values",
+        )
+        set_fields(self, values=max(observed_values, declared_values))
 
     @property
     def sensitive_values(self) -> np.ndarray:
@@ -176,8 +183,10 @@ def _column_index(column: Any, people: LabelledData) -> int:
             reason = f"its columns are {', '.join(people.columns)}" if people.columns else "its columns have no names"
             raise ValueError(f"column {column!r} does not exist in X; {reason}")
         return people.columns.index(column)
-    if as_integer(column, "column", 0) >= width:
-        raise ValueError(f"column must be an index of the {width} columns of X, from 0 to {width - 1}")
+    require(
+        as_integer(column, "column", 0) < width,
+        f"column must be an index of the {width} columns of X, from 0 to {width - 1}",
+    )
     return int(column)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from discreet.attacks.attack import Source
-from discreet.attacks.validation import float_array, set_fields
+from discreet.attacks.validation import float_array, require, set_fields
 
 
 @dataclass(frozen=True)
@@ -24,13 +24,16 @@ class TwoSets:
     def __post_init__(self) -> None:
         for name in ("without", "with_one"):
             values = float_array(getattr(self, name), name)
-            if values.ndim != 1 or not values.size or not ((values >= 0) & (values <= 1)).all():
-                raise ValueError(f"{name} must be a non-empty list of numbers from 0 to 1")
-            set_fields(self, {name: values})
-        if self.without.size != self.with_one.size or np.count_nonzero(self.without != self.with_one) != 1:
-            raise ValueError("without and with_one must have the same size and differ in exactly one element")
-        if self.means[0] > self.means[1]:
-            raise ValueError("with_one must have the larger number where the two differ: swap them")
+            require(
+                values.ndim == 1 and values.size and ((values >= 0) & (values <= 1)).all(),
+                f"{name} must be a non-empty list of numbers from 0 to 1",
+            )
+            set_fields(self, **{name: values})
+        require(
+            self.without.size == self.with_one.size and np.count_nonzero(self.without != self.with_one) == 1,
+            "without and with_one must have the same size and differ in exactly one element",
+        )
+        require(self.means[0] <= self.means[1], "with_one must have the larger number where the two differ: swap them")
 
     @property
     def means(self) -> tuple[float, float]:
@@ -61,11 +64,15 @@ class RegressionData:
 
     def __post_init__(self) -> None:
         X, y = float_array(self.X, "X"), float_array(self.y, "y")
-        if X.ndim != 2 or y.shape != X.shape[:1] or not (np.isfinite(X).all() and np.isfinite(y).all()):
-            raise ValueError("X must have one row of finite numbers for each value of y")
-        if np.linalg.matrix_rank(np.column_stack([X[1:], np.ones(len(X) - 1)])) <= X.shape[1]:
-            raise ValueError("X must have more rows than columns, and its columns must be linearly independent")
-        set_fields(self, {"X": X, "y": y})
+        require(
+            X.ndim == 2 and y.shape == X.shape[:1] and np.isfinite(X).all() and np.isfinite(y).all(),
+            "X must have one row of finite numbers for each value of y",
+        )
+        require(
+            np.linalg.matrix_rank(np.column_stack([X[1:], np.ones(len(X) - 1)])) > X.shape[1],
+            "X must have more rows than columns, and its columns must be linearly independent",
+        )
+        set_fields(self, X=X, y=y)
 
 
 def diabetes_data() -> RegressionData:

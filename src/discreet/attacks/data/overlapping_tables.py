@@ -19,7 +19,7 @@ from discreet.attacks.data.patients import (
     simulate_patients,
     value_codes,
 )
-from discreet.attacks.validation import integer_array, require_type, set_fields
+from discreet.attacks.validation import integer_array, require, require_type, set_fields
 
 _HOSPITAL_SIZE = 3000
 _ADULT_COLUMNS = ["age", "education", "marital_status", "race", "sex"]
@@ -42,13 +42,17 @@ class TwoTables:
         for each, name in ((self.first, "first"), (self.second, "second")):
             require_type(each, Patients, PATIENTS.written, name)
         both = integer_array(self.both, "both")
-        if both.ndim != 2 or both.shape[1] != 2 or not len(both):
-            raise ValueError("both must be a list of pairs of row numbers, one per person in both tables, at least one")
+        require(
+            both.ndim == 2 and both.shape[1] == 2 and len(both),
+            "both must be a list of pairs of row numbers, one per person in both tables, at least one",
+        )
         sizes = [each.table.num_rows for each in (self.first, self.second)]
         if both.min() < 0 or (both >= sizes).any():
             raise ValueError(f"both must contain row numbers of the tables: below {sizes[0]} and {sizes[1]}")
-        if any(len(np.unique(rows)) < len(rows) for rows in both.T):
-            raise ValueError("both lists a row twice: list each person who is in both tables once")
+        require(
+            not any(len(np.unique(rows)) < len(rows) for rows in both.T),
+            "both lists a row twice: list each person who is in both tables once",
+        )
         types = [each.table[each.sensitive].type for each in (self.first, self.second)]
         if types[0] != types[1]:
             raise ValueError(
@@ -58,9 +62,11 @@ class TwoTables:
             np.array(each.table[each.sensitive].to_pylist(), object)[rows]
             for each, rows in zip((self.first, self.second), both.T, strict=True)
         ]
-        if (values[0] != values[1]).any():
-            raise ValueError("both: a person has different sensitive values in the two tables. Leave such people out.")
-        set_fields(self, {"both": both})
+        require(
+            not (values[0] != values[1]).any(),
+            "both: a person has different sensitive values in the two tables. Leave such people out.",
+        )
+        set_fields(self, both=both)
 
     @property
     def tables(self) -> tuple[Patients, Patients]:

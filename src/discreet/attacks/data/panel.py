@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from discreet.attacks.attack import Source
-from discreet.attacks.validation import array_or_object, random_generator, read_data_table, set_fields
+from discreet.attacks.validation import array_or_object, random_generator, read_data_table, require, set_fields
 from discreet.kernel.numbers import as_integer
 
 
@@ -16,8 +16,8 @@ class Panel:
 
     A genome counts an allele at each locus (`max_value` is 2); a survey has yes or no per question (`max_value` is 1).
 
-    >>> Panel([[0, 1], [1, 1], [0, 0]], max_value=1).person_count
-    3
+    >>> Panel([[0, 1], [1, 1], [0, 0]], max_value=1).values.shape
+    (3, 2)
     """
 
     values: np.ndarray
@@ -26,25 +26,18 @@ class Panel:
 
     def __post_init__(self) -> None:
         values = array_or_object(self.values)
-        if values.ndim != 2 or not values.size or values.dtype.kind not in "biu":
-            raise ValueError("values must be integers, with one row per person and one column per attribute")
-        if values.min() < 0 or values.max() > as_integer(self.max_value, "max_value", 1):
-            raise ValueError(f"values must be from 0 to max_value = {self.max_value}: recode them, or raise max_value")
+        require(
+            values.ndim == 2 and values.size and values.dtype.kind in "biu",
+            "values must be integers, with one row per person and one column per attribute",
+        )
+        require(
+            values.min() >= 0 and values.max() <= as_integer(self.max_value, "max_value", 1),
+            f"values must be from 0 to max_value = {self.max_value}: recode them, or raise max_value",
+        )
         populations = np.zeros(len(values), int) if self.populations is None else array_or_object(self.populations)
-        if populations.shape != (len(values),):
-            raise ValueError("populations must have one entry per person")
+        require(populations.shape == (len(values),), "populations must have one entry per person")
         small = values.astype(np.uint8) if self.max_value < 256 else values
-        set_fields(self, {"values": small, "populations": populations})
-
-    @property
-    def person_count(self) -> int:
-        """The number of people, in the study or not."""
-        return len(self.values)
-
-    @property
-    def attribute_count(self) -> int:
-        """The number of attributes."""
-        return int(self.values.shape[1])
+        set_fields(self, values=small, populations=populations)
 
 
 _GENOTYPES_FILE, _SAMPLES_FILE = "kg1000_genotypes.parquet", "kg1000_samples.parquet"

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.attacks.attack import Source
-from discreet.attacks.validation import arrow_table, read_data_table, set_fields, text_list
+from discreet.attacks.validation import arrow_table, read_data_table, require, require_columns, set_fields, text_list
 
 _UNKNOWN_VALUE = "the release has a sensitive value that the original table does not have: use only its values"
 ROW = "row"  # row numbers, used only to score guesses; the attacks never read them
@@ -63,14 +63,15 @@ class Patients:
         column_names = list(dict.fromkeys([*quasi, self.sensitive, *(fact.column for fact in facts)]))
         for name in column_names:
             _check_column(table, name)
-        if not quasi or self.sensitive in quasi:
-            raise ValueError("quasi must name at least one column, but not the sensitive one")
+        require(quasi and self.sensitive not in quasi, "quasi must name at least one column, but not the sensitive one")
         sensitive = table[self.sensitive]
-        if sensitive.null_count or (pa.types.is_floating(sensitive.type) and pc.any(pc.is_nan(sensitive)).as_py()):
-            raise ValueError(f"column {self.sensitive!r} has missing values: leave those rows out, or fill them in")
-        if len(sensitive.unique()) < 2:
-            raise ValueError(f"column {self.sensitive!r} must have at least two distinct values")
-        set_fields(self, {"table": table.select(column_names), "quasi": list(dict.fromkeys(quasi)), "facts": facts})
+        require(
+            not sensitive.null_count
+            and (not pa.types.is_floating(sensitive.type) or not pc.any(pc.is_nan(sensitive)).as_py()),
+            f"column {self.sensitive!r} has missing values: leave those rows out, or fill them in",
+        )
+        require(len(sensitive.unique()) >= 2, f"column {self.sensitive!r} must have at least two distinct values")
+        set_fields(self, table=table.select(column_names), quasi=list(dict.fromkeys(quasi)), facts=facts)
 
     @property
     def numbered_table(self) -> pa.Table:
@@ -91,8 +92,10 @@ class Patients:
             is_ruled_out = pc.fill_null(pc.equal(self.table[fact.column], self._fact_value(fact)), fill_value=False)
             if fact.rules_out in self.values:
                 possible[np.asarray(is_ruled_out), self.values.index(fact.rules_out)] = False
-        if not possible[np.arange(len(truth)), truth].all():
-            raise ValueError("facts: a fact rules out a value that occurs in the table. Leave that fact out.")
+        require(
+            possible[np.arange(len(truth)), truth].all(),
+            "facts: a fact rules out a value that occurs in the table. Leave that fact out.",
+        )
         return SensitiveValues(truth, np.bincount(truth, minlength=len(self.values)) / len(truth), possible)
 
     def _fact_value(self, fact: Fact) -> pa.Scalar:
@@ -117,12 +120,12 @@ def _check_facts(value: Any) -> list[Fact]:
 
 
 def _check_column(table: pa.Table, name: Any) -> None:
-    if name not in table.column_names:
-        raise ValueError(f"there is no column {name!r} in the table; its columns are {', '.join(table.column_names)}")
-    if name == ROW:
-        raise ValueError(f"the column name {ROW!r} is reserved for row numbers: rename that column")
-    if pa.types.is_nested(table[name].type):
-        raise ValueError(f"column {name!r} has the nested type {table[name].type}: flatten it into separate columns")
+    require_columns(table, [name], "the table")
+    require(name != ROW, f"the column name {ROW!r} is reserved for row numbers: rename that column")
+    require(
+        not pa.types.is_nested(table[name].type),
+        f"column {name!r} has the nested type {table[name].type}: flatten it into separate columns",
+    )
 
 
 def value_codes(column: Any, values: Sequence[Any]) -> np.ndarray:
@@ -135,8 +138,7 @@ def value_codes(column: Any, values: Sequence[Any]) -> np.ndarray:
         codes = pc.index_in(column, value_set=pa.array(values, column.type))
     except (pa.ArrowException, OverflowError):
         raise ValueError(f"{_UNKNOWN_VALUE}; the released column has type {column.type}") from None
-    if codes.null_count:
-        raise ValueError(_UNKNOWN_VALUE)
+    require(not codes.null_count, _UNKNOWN_VALUE)
     return np.asarray(codes.to_numpy(), np.int64)
 
 

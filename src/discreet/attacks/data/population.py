@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.attacks.attack import Source
-from discreet.attacks.validation import arrow_table, read_data_table, set_fields
+from discreet.attacks.validation import arrow_table, read_data_table, require, require_columns, set_fields
 from discreet.kernel.numbers import as_integer
 
 FILE = "pums_ca_1000.parquet"
@@ -35,7 +35,7 @@ class Population:
     max_amount: int = 0
 
     def __post_init__(self) -> None:
-        set_fields(self, {"table": arrow_table(self.table, "table"), "known": _column_names(self.known)})
+        set_fields(self, table=arrow_table(self.table, "table"), known=_column_names(self.known))
         _check_columns(self)
         _check_values(self)
 
@@ -82,10 +82,11 @@ def _column_names(known: Any) -> tuple[str, ...]:
 
 def _check_columns(people: Population) -> None:
     columns, queried = people.table.column_names, people.queried_columns
-    if missing := [name for name in queried if name not in columns]:
-        raise ValueError(f"table: there is no column {missing[0]!r}; its columns are {', '.join(columns)}")
-    if not people.known or people.table.num_rows < 2:
-        raise ValueError("known must name at least one column, and the table must have at least two rows")
+    require_columns(people.table, queried, "the table")
+    require(
+        people.known and people.table.num_rows >= 2,
+        "known must name at least one column, and the table must have at least two rows",
+    )
     if twice := [name for name in queried if queried.count(name) > 1]:
         raise ValueError(f"known, secret and amount must be different columns: {twice[0]!r} is named twice")
     lower = [name.lower() for name in columns]
@@ -101,16 +102,18 @@ def _check_values(people: Population) -> None:
         raise ValueError(f"known: column {odd[0]!r} must be numeric or text")
     if gaps := [name for name in people.queried_columns if _has_gaps(people.table[name])]:
         raise ValueError(f"table: column {gaps[0]!r} has missing or infinite values: leave those people out")
-    if not _is_numeric(types[people.secret]) or not np.isin(people.table[people.secret].to_numpy(), (0, 1)).all():
-        raise ValueError(f"secret: column {people.secret!r} must contain only 0 and 1")
+    require(
+        _is_numeric(types[people.secret]) and np.isin(people.table[people.secret].to_numpy(), (0, 1)).all(),
+        f"secret: column {people.secret!r} must contain only 0 and 1",
+    )
     if people.amount is not None:
         max_amount = as_integer(people.max_amount, "max_amount", 1)
         amounts = people.table[people.amount].to_numpy()
         is_amount = _is_numeric(types[people.amount]) and not pa.types.is_boolean(types[people.amount])
-        if not is_amount or not ((amounts >= 0) & (amounts <= max_amount)).all():
-            raise ValueError(
-                f"amount: column {people.amount!r} must contain numbers from 0 to max_amount ({max_amount})"
-            )
+        require(
+            is_amount and ((amounts >= 0) & (amounts <= max_amount)).all(),
+            f"amount: column {people.amount!r} must contain numbers from 0 to max_amount ({max_amount})",
+        )
 
 
 def _is_numeric(data_type: pa.DataType) -> bool:

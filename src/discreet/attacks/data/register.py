@@ -26,6 +26,8 @@ from discreet.attacks.validation import (
     random_generator,
     read_data_table,
     real_array,
+    require,
+    require_columns,
     require_type,
     set_fields,
 )
@@ -63,13 +65,19 @@ class Ratings:
         columns = {name: id_array(getattr(self, name), name) for name in ("user", "movie")}
         columns |= {name: real_array(getattr(self, name), name) for name in ("stars", "day")}
         sizes = {column.shape for column in columns.values()}
-        if len(sizes) > 1 or columns["user"].ndim != 1 or not columns["user"].size:
-            raise ValueError("user, movie, stars and day must be lists of equal length with at least one rating")
-        set_fields(self, columns)
-        if len(set(zip(columns["user"].tolist(), columns["movie"].tolist(), strict=True))) < columns["user"].size:
-            raise ValueError("user and movie: a user has rated a movie twice. Keep one of these ratings.")
-        if not 0 <= as_integer(self.wrong, "wrong", 0) < as_integer(self.known, "known", 1):
-            raise ValueError(f"wrong must be less than known ({self.known}), not {self.wrong}")
+        require(
+            len(sizes) <= 1 and columns["user"].ndim == 1 and columns["user"].size,
+            "user, movie, stars and day must be lists of equal length with at least one rating",
+        )
+        set_fields(self, **columns)
+        require(
+            len(set(zip(columns["user"].tolist(), columns["movie"].tolist(), strict=True))) >= columns["user"].size,
+            "user and movie: a user has rated a movie twice. Keep one of these ratings.",
+        )
+        require(
+            0 <= as_integer(self.wrong, "wrong", 0) < as_integer(self.known, "known", 1),
+            f"wrong must be less than known ({self.known}), not {self.wrong}",
+        )
         if self.days is not None:
             as_integer(self.days, "days", 0)
 
@@ -143,17 +151,13 @@ class Register:
     def __post_init__(self) -> None:
         require_type(self.patients, Patients, PATIENTS.written, "patients")
         people = arrow_table(self.people, "people")
-        missing = [name for name in self.patients.quasi if name not in people.column_names]
-        if missing:
-            raise ValueError(
-                f"there is no column {missing[0]!r} in people: it needs all columns of quasi, {self.patients.quasi}"
-            )
+        require_columns(people, self.patients.quasi, "people, which needs all columns of quasi")
         who = integer_array(self.who, "who")
-        if who.shape != (self.patients.table.num_rows,) or who.min() < -1 or who.max() >= people.num_rows:
-            raise ValueError(
-                "who must have one entry per patient: the row number in people, or -1 for patients who are not listed"
-            )
-        set_fields(self, {"people": people.select(self.patients.quasi), "who": who})
+        require(
+            who.shape == (self.patients.table.num_rows,) and who.min() >= -1 and who.max() < people.num_rows,
+            "who must have one entry per patient: the row number in people, or -1 for patients who are not listed",
+        )
+        set_fields(self, people=people.select(self.patients.quasi), who=who)
 
 
 def simulate_register(patients: int = 135_000, random_state: Seed = None) -> Register:

@@ -6,7 +6,15 @@ from pathlib import Path
 import numpy as np
 
 from discreet.attacks.attack import Source
-from discreet.attacks.validation import boolean_array, random_generator, read_data_table, real_array, set_fields
+from discreet.attacks.validation import (
+    Seed,
+    boolean_array,
+    random_generator,
+    read_data_table,
+    real_array,
+    require,
+    set_fields,
+)
 from discreet.kernel.numbers import as_integer
 from discreet.number_arguments import as_probability
 
@@ -30,13 +38,12 @@ class Secrets:
 
     def __post_init__(self) -> None:
         bits = boolean_array(self.bits, "bits")
-        if bits.ndim != 1 or len(bits) < 2:
-            raise ValueError("bits must be a list of zeros and ones for at least two people")
+        require(bits.ndim == 1 and len(bits) >= 2, "bits must be a list of zeros and ones for at least two people")
         chance = None if self.chance is None else float(as_probability(self.chance, "chance"))
-        set_fields(self, {"bits": bits, "chance": chance})
+        set_fields(self, bits=bits, chance=chance)
 
     @classmethod
-    def simulate(cls, people: int, random_state: int | None = None) -> "Secrets":
+    def simulate(cls, people: int, random_state: Seed = None) -> "Secrets":
         """Draw a fair coin for each person.
 
         >>> len(Secrets.simulate(64, random_state=0).bits)
@@ -60,14 +67,10 @@ def read_secrets(folder: Path) -> Secrets:
     return Secrets(read_data_table(folder, _FILE, ["married"])["married"].to_numpy())
 
 
-def _draw_coins(people: int, rng: np.random.Generator) -> Secrets:
-    return Secrets(rng.random(people) < 1 / 2, chance=1 / 2)
-
-
 SECRETS = Source(
     Secrets,
     "Secrets(bits) or Blocks",
-    lambda rng: _draw_coins(_PERSON_COUNT, rng),
+    lambda rng: Secrets.simulate(_PERSON_COUNT, rng),
     built_in=f"{_PERSON_COUNT} people with a random secret bit each",
     files=(_FILE,),
     read=read_secrets,
@@ -75,7 +78,7 @@ SECRETS = Source(
 ROSTER = Source(
     Secrets,
     "Secrets(bits), one bit per person on the roster",
-    lambda rng: _draw_coins(_ROSTER_SIZE, rng),
+    lambda rng: Secrets.simulate(_ROSTER_SIZE, rng),
     built_in=f"{_ROSTER_SIZE} people, half of whom are in the data",
 )
 
@@ -100,14 +103,19 @@ class Study:
         names = ("values", "secrets", "non_members")
         values, secrets, non_members = (boolean_array(getattr(self, name), name) for name in names)
         rates = real_array(self.rates, "rates")
-        if values.ndim != 2 or secrets.shape != values.shape[:1] or not len(values):
-            raise ValueError("values must have one row, and secrets one entry, per participant")
-        if non_members.shape[1:] != values.shape[1:] or rates.shape != values.shape[1:] or not len(non_members):
-            raise ValueError("non_members and rates must have the same attributes as values")
-        if not ((rates > 0) & (rates < 1)).all() or len(np.unique(secrets)) < 2:
-            raise ValueError("rates must be between 0 and 1, and secrets must contain both 0 and 1")
-        set_fields(self, {"values": values, "secrets": secrets.astype(np.int64)})
-        set_fields(self, {"non_members": non_members, "rates": rates})
+        require(
+            values.ndim == 2 and secrets.shape == values.shape[:1] and len(values),
+            "values must have one row, and secrets one entry, per participant",
+        )
+        require(
+            non_members.shape[1:] == values.shape[1:] and rates.shape == values.shape[1:] and len(non_members),
+            "non_members and rates must have the same attributes as values",
+        )
+        require(
+            ((rates > 0) & (rates < 1)).all() and len(np.unique(secrets)) >= 2,
+            "rates must be between 0 and 1, and secrets must contain both 0 and 1",
+        )
+        set_fields(self, values=values, secrets=secrets.astype(np.int64), non_members=non_members, rates=rates)
 
 
 def simulate_study(people: int, attributes: int, rng: np.random.Generator) -> Study:

@@ -14,7 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.attacks.attack import Source
-from discreet.attacks.validation import arrow_table, integer_array, read_data_table, set_fields, text_list
+from discreet.attacks.validation import (
+    arrow_table,
+    integer_array,
+    read_data_table,
+    require,
+    require_columns,
+    set_fields,
+    text_list,
+)
 
 FILES = ("nyctaxi2013_medallions.parquet", "nyctaxi2013_taxi_days.parquet")
 USUAL_FORMS = ("9A99",)
@@ -45,14 +53,16 @@ class Taxis:
     def __post_init__(self) -> None:
         numbers, others, hashed = (text_list(getattr(self, name), name) for name in ("numbers", "others", "hashed"))
         counts = integer_array(self.counts, "counts")
-        if not numbers or not others or counts.shape != (len(numbers),):
-            raise ValueError(
-                "numbers and others must each list at least one taxi, and counts must have one count per number"
-            )
-        if len({*numbers, *others}) < len(numbers) + len(others):
-            raise ValueError("each number must be listed only once, either in numbers or in others")
+        require(
+            numbers and others and counts.shape == (len(numbers),),
+            "numbers and others must each list at least one taxi, and counts must have one count per number",
+        )
+        require(
+            len({*numbers, *others}) >= len(numbers) + len(others),
+            "each number must be listed only once, either in numbers or in others",
+        )
         trips = _checked_trips(self.trips)
-        set_fields(self, {"numbers": numbers, "others": others, "counts": counts, "hashed": hashed, "trips": trips})
+        set_fields(self, numbers=numbers, others=others, counts=counts, hashed=hashed, trips=trips)
 
 
 def md5(number: str) -> str:
@@ -67,11 +77,10 @@ def md5(number: str) -> str:
 def _checked_trips(value: Any) -> pa.Table:
     """Return the trips with text numbers and floating-point fares."""
     trips = arrow_table(value, "trips")
-    for name in ("medallion", "day", "total"):
-        if name not in trips.column_names:
-            raise ValueError(f"there is no column {name!r} in trips: it needs medallion, day and total")
-        if trips[name].null_count:
-            raise ValueError(f"trips: column {name!r} has missing values. Leave those trips out.")
+    required = ("medallion", "day", "total")
+    require_columns(trips, required, "trips")
+    for name in required:
+        require(not trips[name].null_count, f"trips: column {name!r} has missing values. Leave those trips out.")
     try:
         numbers, totals = pc.cast(trips["medallion"], pa.string()), pc.cast(trips["total"], pa.float64())
     except pa.ArrowException:
@@ -86,12 +95,15 @@ def candidate_numbers(forms: str | Sequence[str]) -> Iterator[str]:
     26000
     """
     patterns = text_list(forms, "forms")
-    if not patterns or not all(patterns):
-        raise ValueError("forms must be at least one non-empty format, such as 9A99: 9 is a digit, A a letter")
-    if sum(math.prod(len(_FORM_LETTERS.get(letter, letter)) for letter in form) for form in patterns) > _MAX_CANDIDATES:
-        raise ValueError(
-            f"forms allow more than {_MAX_CANDIDATES:,} numbers together. Fix the characters you know, as in 5A99."
-        )
+    require(
+        patterns and all(patterns),
+        "forms must be at least one non-empty format, such as 9A99: 9 is a digit, A a letter",
+    )
+    require(
+        sum(math.prod(len(_FORM_LETTERS.get(letter, letter)) for letter in form) for form in patterns)
+        <= _MAX_CANDIDATES,
+        f"forms allow more than {_MAX_CANDIDATES:,} numbers together. Fix the characters you know, as in 5A99.",
+    )
     for form in patterns:
         for letters in itertools.product(*(_FORM_LETTERS.get(letter, letter) for letter in form)):
             yield "".join(letters)

@@ -1,14 +1,13 @@
 """Visits of people to sites, as a tracking cookie or a search log records them; simulated ones and check-ins."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from discreet.attacks.attack import Source
-from discreet.attacks.validation import id_array, integer_array, read_data_table, set_fields
+from discreet.attacks.validation import id_array, integer_array, read_data_table, require, set_fields
 
 FILES = ("gowalla_nyc_checkins.parquet",)
 _PEOPLE, _SITES, _DAYS = 400, 150, 14
@@ -21,9 +20,8 @@ _NANOSECONDS_PER_WEEK = 7 * 24 * 3600 * 10**9
 class Visits:
     """Who visited which site on which day; `day` may be any period, such as the number of a week.
 
-    >>> visits = Visits(person=["ana", "ana", "bob"], day=[1, 2, 1], site=["news", "chess", "news"])
-    >>> visits.people, visits.sites
-    (2, 2)
+    >>> Visits(person=["ana", "ana", "bob"], day=[1, 2, 1], site=["news", "chess", "news"]).day
+    array([1, 2, 1])
     """
 
     person: Any
@@ -33,36 +31,18 @@ class Visits:
     def __post_init__(self) -> None:
         columns = {"person": id_array(self.person, "person"), "site": id_array(self.site, "site")}
         columns["day"] = integer_array(self.day, "day")
-        if len({len(each) for each in columns.values()}) > 1 or not len(columns["day"]):
-            raise ValueError("person, day and site must have the same length, at least one visit")
-        set_fields(self, columns)
-
-    @cached_property
-    def person_codes(self) -> np.ndarray:
-        """The number of each visit's person, from 0."""
-        return np.unique(self.person, return_inverse=True)[1]
-
-    @cached_property
-    def site_codes(self) -> np.ndarray:
-        """The number of each visit's site, from 0."""
-        return np.unique(self.site, return_inverse=True)[1]
-
-    @property
-    def people(self) -> int:
-        """The number of people."""
-        return int(self.person_codes.max()) + 1
-
-    @property
-    def sites(self) -> int:
-        """The number of sites."""
-        return int(self.site_codes.max()) + 1
+        require(
+            len({len(each) for each in columns.values()}) <= 1 and len(columns["day"]),
+            "person, day and site must have the same length, at least one visit",
+        )
+        set_fields(self, **columns)
 
 
 def simulate_visits(rng: np.random.Generator, people: int = _PEOPLE) -> Visits:
     """Simulate two weeks of people who visit their favourite sites on every other day, and other sites at times.
 
     >>> visits = simulate_visits(np.random.default_rng(0), people=50)
-    >>> visits.people, int(visits.day.max())
+    >>> len(np.unique(visits.person)), int(visits.day.max())
     (50, 13)
     """
     popularity = 1 / np.arange(1, _SITES + 1)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discreet.attacks.validation import column_bounds, finite_array
+from discreet.attacks.validation import column_bounds, finite_array, require
 
 EasyFix = Literal["label", "rounded", "top"]
 
@@ -72,11 +72,11 @@ def pair_encoder(bounds: Any, columns: int) -> PairEncoder:
     is_integer = (low == np.rint(low)) & (high == np.rint(high)) & (high - low < _MAX_SEPARATE_VALUES)
     bin_counts = tuple(np.where(is_integer, high - low + 1, _BIN_COUNT).astype(int).tolist())
     size = sum(bin_counts) + sum(one * two for one, two in combinations(bin_counts, 2))
-    if size > _MAX_FEATURES:
-        raise ValueError(
-            f"data: pairs of values give {size:,} features, more than the maximum of {_MAX_FEATURES:,}: leave columns "
-            'out, or use target="logistic"'
-        )
+    require(
+        size <= _MAX_FEATURES,
+        f"data: pairs of values give {size:,} features, more than the maximum of {_MAX_FEATURES:,}: leave columns "
+        'out, or use target="logistic"',
+    )
     return PairEncoder(low, high, bin_counts)
 
 
@@ -122,11 +122,11 @@ def checked_classifier(model: Any, classes: int) -> Classifier:
         )
     labels = np.asarray(model.classes_)
     are_integers = labels.ndim == 1 and labels.dtype.kind in "iu" and labels.size == np.unique(labels).size > 0
-    if not are_integers or labels.min() < 0 or labels.max() >= classes:
-        raise ValueError(
-            f"classes_ of the defence's model must be integers from 0 to {classes - 1}: fit it to the members' classes "
-            "as they are given"
-        )
+    require(
+        are_integers and labels.min() >= 0 and labels.max() < classes,
+        f"classes_ of the defence's model must be integers from 0 to {classes - 1}: fit it to the members' classes "
+        "as they are given",
+    )
     shown = "predict_proba of the defence's model"
     return Classifier(labels.astype(int), lambda X: finite_array(model.predict_proba(X), (len(X), len(labels)), shown))
 

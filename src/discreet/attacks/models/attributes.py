@@ -9,12 +9,12 @@ from discreet.attacks.attack import Attack, AttackResult, DefenceChoice, EventEv
 from discreet.attacks.data.labelled_data import SENSITIVE, SensitiveAttributeData
 from discreet.attacks.models.adapters import EasyFix
 from discreet.attacks.models.difficulty import (
+    ConfidenceSums,
     DifficultyLevels,
     fit_levels,
     membership_log_odds,
     stabilise_variance,
     sum_confidences,
-    zero_sums,
 )
 from discreet.attacks.models.membership_inference import (
     TrainedModels,
@@ -34,6 +34,7 @@ from discreet.attacks.models.target_models import (
     user_service,
 )
 from discreet.attacks.result import MODEL
+from discreet.attacks.validation import require
 
 _FOLDS = 3
 
@@ -79,11 +80,11 @@ def fit_imputer(background: SensitiveAttributeData, seed: int) -> Imputer:
 def check_sensitive_column(background: SensitiveAttributeData) -> None:
     """Raise if nearly everybody has the same sensitive value."""
     counts = np.sort(np.bincount(background.sensitive_values.astype(int), minlength=2))
-    if counts[-2] < _FOLDS:
-        raise ValueError(
-            f"data: nearly everybody has the same value in column {background.column}: choose a column whose second "
-            f"most frequent value occurs at least {2 * _FOLDS} times"
-        )
+    require(
+        counts[-2] >= _FOLDS,
+        f"data: nearly everybody has the same value in column {background.column}: choose a column whose second "
+        f"most frequent value occurs at least {2 * _FOLDS} times",
+    )
 
 
 def _fit_imputation_models(known_columns: np.ndarray, sensitive: np.ndarray, seed: int) -> tuple[Any, ...]:
@@ -208,7 +209,7 @@ def infer_log_odds(
     )
     # No shadow model was trained on the candidates.
     is_non_member = np.ones((len(shadow_models.is_member), len(candidates.people)), bool)
-    rehearsal, rest = shadow_models.last(), shadow_models.all_but_last()
+    rehearsal, rest = shadow_models[-1:], shadow_models[:-1]
     is_member = rehearsal.is_member[0]
     rehearsal_odds = log_odds_by_value(levels, rest, ~rest.is_member, background, rehearsal)[0]
     weight = best_oracle_weight(
@@ -234,7 +235,7 @@ def log_odds_by_value(
         stabilise_variance(own_confidence(shadow_models.confidences(rows), y)), np.tile(is_non_member, people.values)
     )
     target_scores = stabilise_variance(own_confidence(target_models.confidences(rows), y))
-    unseen = zero_sums(non_member_sums)
+    unseen = ConfidenceSums(*np.zeros((3, len(y))))  # nothing is known about the candidates as members
     log_odds = np.array([membership_log_odds(levels, unseen, non_member_sums, each) for each in target_scores])
     return np.swapaxes(log_odds.reshape(len(target_scores), people.values, -1), 1, 2)
 
@@ -249,9 +250,7 @@ def best_oracle_weight(log_prior: np.ndarray, log_odds: np.ndarray, truth: np.nd
 
     def negative_log_likelihood(weight: float) -> float:
         log_posterior = log_prior + weight * log_odds
-        highest = log_posterior.max(axis=1)
-        total = np.log(np.exp(log_posterior - highest[:, None]).sum(axis=1)) + highest
-        return float((total - log_posterior[places]).sum())
+        return float((np.logaddexp.reduce(log_posterior, axis=1) - log_posterior[places]).sum())
 
     return min(_ORACLE_WEIGHTS, key=negative_log_likelihood)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import discreet as dc
 from discreet.attacks.attack import CURATOR, EASY, NOTHING, DefenceRelease, Game
-from discreet.attacks.validation import finite_array
+from discreet.attacks.validation import finite_array, require
 
 MIN_COMPONENT_SIZE = 5  # the easy fix suppresses smaller components
 
@@ -69,10 +69,10 @@ def user_mixture(game: Game, places: np.ndarray, _: int) -> MixtureParameters:
     """Fit a mixture by the user's function and validate it."""
     model = game.ask_user(places.copy())
     for name in ("weights_", "means_", "covariances_"):
-        if isinstance(model, type) or not hasattr(model, name):
-            raise ValueError(
-                f"the defence must return a fitted mixture with weights_, means_ and covariances_: {name} is missing"
-            )
+        require(
+            not isinstance(model, type) and hasattr(model, name),
+            f"the defence must return a fitted mixture with weights_, means_ and covariances_: {name} is missing",
+        )
     return checked_parameters(model)
 
 
@@ -83,14 +83,16 @@ def checked_parameters(model: Any) -> MixtureParameters:
     covariances = finite_array(
         model.covariances_, (len(means), 2, 2), "the defence (its covariances_, which must be full)"
     )
-    if not len(means) or weights.min() < 0 or weights.max() <= 0:
-        raise ValueError("the defence must return a mixture with at least one component and non-negative weights_")
+    require(
+        len(means) and weights.min() >= 0 and weights.max() > 0,
+        "the defence must return a mixture with at least one component and non-negative weights_",
+    )
     transposed = np.swapaxes(covariances, 1, 2)
-    if not np.allclose(covariances, transposed) or np.linalg.eigvalsh(covariances).min() <= 0:
-        raise ValueError(
-            "the defence must return covariances_ that are symmetric and positive definite: add a small constant to "
-            "their diagonals, like scikit-learn's reg_covar"
-        )
+    require(
+        np.allclose(covariances, transposed) and np.linalg.eigvalsh(covariances).min() > 0,
+        "the defence must return covariances_ that are symmetric and positive definite: add a small constant to "
+        "their diagonals, like scikit-learn's reg_covar",
+    )
     return MixtureParameters(weights, means, covariances)
 
 

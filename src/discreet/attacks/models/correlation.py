@@ -106,8 +106,7 @@ def guess_genotypes(model: Predictor, known: np.ndarray, dose: np.ndarray, prior
 def _log_likelihood(squared_errors: np.ndarray, log_prior: np.ndarray, deviation: float) -> float:
     """Return the log-likelihood of all doses, summed over genotypes, for this standard deviation."""
     terms = log_prior - squared_errors / (2 * deviation**2)
-    top = terms.max(axis=1)
-    return float((top + np.log(np.exp(terms - top[:, np.newaxis]).sum(axis=1)) - np.log(deviation)).sum())
+    return float((np.logaddexp.reduce(terms, axis=1) - np.log(deviation)).sum())
 
 
 def _attack_one_split(game: Game, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

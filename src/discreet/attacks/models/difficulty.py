@@ -84,12 +84,6 @@ def membership_log_odds(
     return np.asarray(_log_density(levels.members, weights, scores) - _log_density(levels.non_members, weights, scores))
 
 
-def zero_sums(sums: ConfidenceSums) -> ConfidenceSums:
-    """Return sums over no observations, for the same people."""
-    zeros = np.zeros_like(sums.count)
-    return ConfidenceSums(zeros, zeros, zeros)
-
-
 def _initial_weights(member_sums: ConfidenceSums, non_member_sums: ConfidenceSums, level_count: int) -> np.ndarray:
     """Assign people to levels of equal size by their mean score, corrected for the average gain of members."""
     totals = member_sums.total - _member_gain(member_sums, non_member_sums) * member_sums.count + non_member_sums.total
@@ -136,13 +130,11 @@ def _expectation_step(
         + levels.members.log_likelihood(member_sums)
         + levels.non_members.log_likelihood(non_member_sums)
     )
-    posterior = np.exp(log_posterior - log_posterior.max(axis=1, keepdims=True))
-    return np.asarray(posterior / posterior.sum(axis=1, keepdims=True))
+    return np.asarray(np.exp(log_posterior - np.logaddexp.reduce(log_posterior, axis=1, keepdims=True)))
 
 
 def _log_density(level: LevelParameters, weights: np.ndarray, scores: np.ndarray) -> np.ndarray:
     log_terms = np.log(weights + 1e-300) - 0.5 * (
         (scores[:, None] - level.mean) ** 2 / level.variance + np.log(level.variance)
     )
-    highest = log_terms.max(axis=1, keepdims=True)
-    return np.asarray(np.log(np.exp(log_terms - highest).sum(axis=1)) + highest[:, 0])
+    return np.asarray(np.logaddexp.reduce(log_terms, axis=1))

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from discreet.attacks.evidence import GuessEvidence
-from discreet.attacks.validation import column_bounds, float_matrix, random_generator
+from discreet.attacks.validation import column_bounds, float_matrix, random_generator, require
 from discreet.kernel.numbers import Number, as_fraction, as_integer, as_positive
 from discreet.progress import track
 
@@ -129,8 +129,10 @@ def _simulate_rows(rng: np.random.Generator) -> np.ndarray:
 
 
 def _split_rows(rows: np.ndarray, bounds: Any, components: int, targets: int, rng: np.random.Generator) -> _RowGame:
-    if rows.ndim != 2 or len(rows) < _MIN_ROWS or not np.isfinite(rows).all():
-        raise ValueError(f"data must be a table of finite numbers with at least {_MIN_ROWS} rows")
+    require(
+        rows.ndim == 2 and len(rows) >= _MIN_ROWS and np.isfinite(rows).all(),
+        f"data must be a table of finite numbers with at least {_MIN_ROWS} rows",
+    )
     low, high = column_bounds(bounds, rows.shape[1])
     mixed = np.clip(rng.permutation(rows), low, high)
     train, test = np.array_split(mixed, 2)

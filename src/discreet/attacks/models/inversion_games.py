@@ -135,7 +135,6 @@ def _class_details(
     }
 
 
-_PUBLIC_PEOPLE_SHARE = 1 / 3  # the share of people whose images are public
 _ALWAYS_ENROLLED = 2  # people who always enrol and are not scored, because a classifier needs two classes
 PERSON_COUNT = 20  # candidates for enrolment per classifier
 _PHOTOS_PER_PERSON = 5
@@ -174,20 +173,11 @@ def invert_people(game: Game) -> AttackResult:
     )
 
 
-def pick_candidate(picture: np.ndarray, candidates: np.ndarray) -> int:
-    """Return the index of the candidate nearest to a recovered image.
-
-    >>> pick_candidate(np.array([0.1, 0.9]), np.array([[1.0, 1.0], [0.0, 1.0]]))
-    1
-    """
-    return int(((candidates - picture) ** 2).sum(axis=1).argmin())
-
-
 def _attack_both_splits(game: Game) -> Iterator[Any]:
     """Yield people, their images, the recovered images, enrolment, hits and rarity, for both random assignments."""
     gallery, rng = game.data, game.rng
     order = rng.permutation(np.unique(gallery.people, return_index=True)[1])  # one image of each
-    public = round(len(order) * _PUBLIC_PEOPLE_SHARE)
+    public = round(len(order) * _PUBLIC_SHARE)
     people, others = order[public : public + PERSON_COUNT], order[public + PERSON_COUNT :]
     prior = fit_image_prior(gallery.images[order[:public]], rng)
     is_in_first = rng.random(PERSON_COUNT) < 0.5
@@ -203,7 +193,7 @@ def _attack_both_splits(game: Game) -> Iterator[Any]:
         pictures = recover_images(model, range(PERSON_COUNT), prior, rng, _PERSON_PRIOR_WEIGHT)
         decoys = [gallery.images[rng.choice(each, _DECOY_COUNT, replace=False)] for each in same_class]
         is_picked = [
-            pick_candidate(picture, np.vstack([image, *decoy_images])) == 0
+            nearest_picture(picture[None], np.vstack([image, *decoy_images]))[0] == 0
             for picture, image, decoy_images in zip(pictures, real_images, decoys, strict=True)
         ]
         outcome = people, real_images, pictures, enrolled, np.array(is_picked), np.array(rarity)

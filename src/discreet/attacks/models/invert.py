@@ -22,6 +22,7 @@ from discreet.attacks.attack import (
 from discreet.attacks.data.gallery import GALLERY, Gallery
 from discreet.attacks.models.adapters import Classifier, checked_classifier, reduce_confidences
 from discreet.attacks.models.inversion_games import PERSON_COUNT, invert_classes, invert_people
+from discreet.attacks.validation import require
 
 _MIN_PEOPLE_PER_CLASS = 60  # a third is public, and each person is picked out of ten candidates
 _GAMES: dict[str, Callable[[Game], AttackResult]] = {"digits": invert_classes, "people": invert_people}
@@ -61,12 +62,11 @@ def _play(game: Game) -> AttackResult:
 
 def _check_gallery(data: Gallery) -> None:
     sizes = np.bincount(np.unique(np.column_stack([data.labels, data.people]), axis=0)[:, 0].astype(int))
-    if sizes.size < 2 or sizes.min() < _MIN_PEOPLE_PER_CLASS:
-        raise ValueError(
-            f"data must have at least two classes 0, 1, ..., each with images of {_MIN_PEOPLE_PER_CLASS} or more people"
-        )
-    if (data.images == data.images[0]).all():
-        raise ValueError("data: all images are equal, so there is nothing to recover")
+    require(
+        sizes.size >= 2 and sizes.min() >= _MIN_PEOPLE_PER_CLASS,
+        f"data must have at least two classes 0, 1, ..., each with images of {_MIN_PEOPLE_PER_CLASS} or more people",
+    )
+    require(not (data.images == data.images[0]).all(), "data: all images are equal, so there is nothing to recover")
 
 
 def _fit_non_private(_: Game, members: Gallery) -> Classifier:

@@ -19,6 +19,7 @@ from discreet.attacks.data.city import CITY, City
 from discreet.attacks.models.city_mixtures import MIN_COMPONENT_SIZE, RELEASES, MixtureParameters, user_mixture
 from discreet.attacks.models.plots import LOCATED_KEY, draw_city_map
 from discreet.attacks.scores import ScoreEvidence
+from discreet.attacks.validation import require
 from discreet.kernel.numbers import Number, as_positive
 from discreet.progress import track
 
@@ -165,13 +166,12 @@ def _play(game: Game) -> AttackResult:
 
 
 def _check_sizes(city: City, components: int, people: int, radius: float) -> None:
-    if radius >= city.side:
-        raise ValueError(f"radius must be above 0 and below the map's side of {city.side} km, not {radius:g}")
-    if not components <= people <= len(city.crowd):
-        raise ValueError(
-            f"people must be at least {components}, the number of components, and at most {len(city.crowd)}, the size "
-            f"of the crowd, not {people}"
-        )
+    require(radius < city.side, f"radius must be above 0 and below the map's side of {city.side} km, not {radius:g}")
+    require(
+        components <= people <= len(city.crowd),
+        f"people must be at least {components}, the number of components, and at most {len(city.crowd)}, the size "
+        f"of the crowd, not {people}",
+    )
 
 
 def _draw_members(plays: int, loners: int, rng: np.random.Generator) -> list[np.ndarray]:

@@ -11,6 +11,7 @@ from discreet.attacks.data.labelled_data import LabelledData, rarity_within_clas
 from discreet.attacks.models.target_models import QueryService, model_name
 from discreet.attacks.result import ACCURACY_ON_MEMBERS, ACCURACY_ON_NON_MEMBERS, MODEL
 from discreet.attacks.scores import ScoreEvidence
+from discreet.attacks.validation import require
 from discreet.progress import track
 
 MIN_PEOPLE = 80  # fewer people do not give models worth attacking
@@ -27,13 +28,9 @@ class TrainedModels:
         """Return the confidences of all models, models × rows × classes."""
         return np.array([service(rows) for service in self.services])
 
-    def last(self) -> "TrainedModels":
-        """Return the last model."""
-        return TrainedModels(self.is_member[-1:], self.services[-1:])
-
-    def all_but_last(self) -> "TrainedModels":
-        """Return all models but the last."""
-        return TrainedModels(self.is_member[:-1], self.services[:-1])
+    def __getitem__(self, chosen: slice) -> "TrainedModels":
+        """Return some of the models."""
+        return TrainedModels(self.is_member[chosen], self.services[chosen])
 
 
 def draw_members(people: int, models: int, rng: np.random.Generator) -> np.ndarray:
@@ -56,10 +53,8 @@ def train_models(game: Game, people: LabelledData, count: int) -> TrainedModels:
 
 def check_people(people: LabelledData) -> None:
     """Raise if there are too few people or classes."""
-    if len(people) < MIN_PEOPLE:
-        raise ValueError(f"data must have at least {MIN_PEOPLE} people, not {len(people)}")
-    if (people.y == people.y[0]).all():
-        raise ValueError("data must have at least two classes")
+    require(len(people) >= MIN_PEOPLE, f"data must have at least {MIN_PEOPLE} people, not {len(people)}")
+    require(not (people.y == people.y[0]).all(), "data must have at least two classes")
 
 
 def split_in_halves(people: LabelledData, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

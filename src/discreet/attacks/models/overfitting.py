@@ -11,7 +11,7 @@ from discreet.attacks.data.labelled_data import LabelledData, simulate_purchases
 from discreet.attacks.models.likelihood_ratio import likelihood_ratio
 from discreet.attacks.models.target_models import MODEL_NAMES, TargetKind, fit_non_private
 from discreet.attacks.result import ACCURACY_ON_MEMBERS, ACCURACY_ON_NON_MEMBERS, AttackResult
-from discreet.attacks.validation import random_generator
+from discreet.attacks.validation import random_generator, require
 from discreet.kernel.numbers import Number, as_fraction, as_positive
 from discreet.progress import track
 
@@ -126,8 +126,7 @@ def overfitting(  # noqa: PLR0913 - each is a setting of the game
 
 
 def _checked_strength(kind: str, strength: Any) -> float:
-    if kind not in MODEL_NAMES:
-        raise ValueError(f"strengths: {kind!r} is not one of {', '.join(MODEL_NAMES)}")
+    require(kind in MODEL_NAMES, f"strengths: {kind!r} is not one of {', '.join(MODEL_NAMES)}")
     return float(as_positive(strength, f"strengths of {kind}"))
 
 

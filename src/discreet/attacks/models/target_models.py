@@ -11,7 +11,7 @@ from discreet.attacks.attack import CURATOR, OWN, DefenceRelease, Game, choice, 
 from discreet.attacks.data.labelled_data import LabelledData
 from discreet.attacks.models.adapters import EasyFix, checked_classifier, fit_on_pairs, reduce_confidences
 
-TargetKind = Literal["forest", "network", "logistic", "pairs"]
+TargetKind = Literal["forest", "network", "logistic", "pairs", "boosting"]
 QueryService = Callable[[np.ndarray], np.ndarray]  # rows -> confidences, rows × classes
 
 MODEL_NAMES: dict[TargetKind, str] = {
@@ -19,9 +19,11 @@ MODEL_NAMES: dict[TargetKind, str] = {
     "network": "neural network",
     "logistic": "logistic regression",
     "pairs": "logistic regression on pairs of values",
+    "boosting": "additive model by boosting",
 }
-_PRIVATE_KINDS: tuple[TargetKind, ...] = ("logistic", "pairs")
+_PRIVATE_KINDS: tuple[TargetKind, ...] = ("logistic", "pairs", "boosting")
 _WEAK_REGULARISATION = {"logistic": 100.0, "pairs": 30.0}  # default C: hardly any penalty
+_BOOSTING_ROUNDS = 300  # enough to memorise
 DELTA = "1e-5"  # the curator's, unless another one is given
 MODEL_SETTINGS = {  # of all attacks on models; a model without a private counterpart has the substitute for one
     "target": choice(MODEL_NAMES),
@@ -77,14 +79,26 @@ def _serve_reduced(game: Game, people: LabelledData, seed: int) -> QueryService:
 
 
 def _fit_privately(game: Game, people: LabelledData) -> Any:
-    is_on_pairs = _private_kind(game) == "pairs"
+    kind = _private_kind(game)
+    if kind == "boosting":
+        _check_two_classes(people)
+        boosting = dc.learn.ExplainableBoostingClassifier(
+            epsilon=game.epsilon, delta=game.delta, bounds=people.bounds, classes=[0, 1]
+        )
+        return boosting.fit(people.X, people.y)
+    is_on_pairs = kind == "pairs"
     bounds, classes = (0, 1) if is_on_pairs else people.bounds, list(range(people.classes))
     model = dc.learn.LogisticRegression(epsilon=game.epsilon, delta=game.delta, bounds=bounds, classes=classes)
     return fit_on_pairs(model, people.X, people.y, people.bounds) if is_on_pairs else model.fit(people.X, people.y)
 
 
+def _check_two_classes(people: LabelledData) -> None:
+    if people.classes != 2:
+        raise ValueError(f'data has {people.classes} classes, and target="boosting" needs two')
+
+
 def fit_non_private(target: TargetKind, people: LabelledData, seed: int, strength: float | None = None) -> Any:
-    """Fit a non-private model; `strength` is the depth of a forest, the penalty of a network, or C.
+    """Fit a non-private model; `strength` is the depth of a forest, the penalty of a network, C, or boosting rounds.
 
     >>> from discreet.attacks.data.labelled_data import simulate_purchases
     >>> fit_non_private("forest", simulate_purchases(0, people=100), seed=0).get_params()["max_depth"] is None
@@ -99,6 +113,16 @@ def fit_non_private(target: TargetKind, people: LabelledData, seed: int, strengt
     if target == "forest":
         depth = None if strength is None else int(strength)
         return RandomForestClassifier(50, max_depth=depth, random_state=seed).fit(people.X, people.y)
+    if target == "boosting":
+        from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415
+
+        _check_two_classes(people)
+        rounds = _BOOSTING_ROUNDS if strength is None else int(strength)
+        settings = {"interaction_cst": "no_interactions", "early_stopping": False, "min_samples_leaf": 5}
+        with threadpool_limits(1):
+            return HistGradientBoostingClassifier(max_iter=rounds, random_state=seed, **settings).fit(
+                people.X, people.y
+            )
     if target == "network":
         penalty = 1e-4 if strength is None else strength
         model: Any = MLPClassifier((64,), alpha=penalty, max_iter=60, learning_rate_init=0.01, random_state=seed)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from discreet.attacks.attack import AttackResult, Game, GuessEvidence
 from discreet.attacks.data.population import Population
 from discreet.attacks.defences import Defence, epsilon_text
+from discreet.attacks.validation import require
 
 METRIC = "of unique people's secrets inferred"
 
@@ -54,8 +55,10 @@ def draw_targets(people: Population, targets: int, rng: np.random.Generator) -> 
     2
     """
     rows = np.sort(rng.permutation(people.table.num_rows)[:targets])
-    if not (people.class_sizes[rows] == 1).any():
-        raise ValueError("known: no target is unique in these columns. Name more columns, or draw more targets.")
+    require(
+        (people.class_sizes[rows] == 1).any(),
+        "known: no target is unique in these columns. Name more columns, or draw more targets.",
+    )
     secret_bits = rng.integers(0, 2, rows.size)
     secrets = np.array(people.table[people.secret].to_numpy(), np.int64)
     secrets[rows] = secret_bits

@@ -20,7 +20,7 @@ from discreet.attacks.attack import (
 from discreet.attacks.data.population import POPULATION, Population
 from discreet.attacks.defences import CURATOR, EASY, NOTHING, Defence, DefenceChoice
 from discreet.attacks.private_answers import private_counts
-from discreet.attacks.validation import arrow_table
+from discreet.attacks.validation import arrow_table, require
 
 
 @dataclass(frozen=True)
@@ -144,11 +144,12 @@ def _checked_record(returned: Any, people: Population) -> Mapping[str, Any] | No
         returned = {name: [value] for name, value in returned.items()}
     table = arrow_table(returned, "the defence's record")
     required = (*people.known, people.secret)
-    if table.num_rows != 1 or any(name not in table.column_names for name in required):
-        raise ValueError(f"the defence must return one record with the columns {', '.join(required)}, or None")
+    require(
+        table.num_rows == 1 and not any(name not in table.column_names for name in required),
+        f"the defence must return one record with the columns {', '.join(required)}, or None",
+    )
     record: Mapping[str, Any] = table.select(required).to_pylist()[0]
-    if record[people.secret] not in {0, 1}:
-        raise ValueError(f"the defence's record: {people.secret!r} must be 0 or 1")
+    require(record[people.secret] in {0, 1}, f"the defence's record: {people.secret!r} must be 0 or 1")
     return record
 
 

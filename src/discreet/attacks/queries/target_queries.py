@@ -18,6 +18,7 @@ from discreet.attacks.queries.attack_targets import AttackTargets
 from discreet.attacks.queries.sql_oracles import SqlOracle, sql_runner
 from discreet.attacks.validation import finite_array
 from discreet.kernel.errors import Refused
+from discreet.kernel.sqlgen.dialect import quote_name
 
 
 @dataclass(frozen=True)
@@ -36,14 +37,14 @@ class TargetQuery:
 
     def sql_about(self, person: Mapping[str, Any]) -> str:
         """Return the SQL of the query about one person."""
-        target = " AND ".join(f"{_quoted(name)} = {_sql_literal(value)}" for name, value in person.items())
+        target = " AND ".join(f"{quote_name(name)} = {_sql_literal(value)}" for name, value in person.items())
         aggregate, condition = self.aggregate.format(), self.condition.format(target=target)
         return f"SELECT {aggregate} FROM people WHERE {condition}"  # noqa: S608 - names and values are quoted
 
     def sql_about_each(self, people: Population) -> str:
         """Return the SQL of the query about the target of each copy, described in the public table `targets`."""
         prefix = _copy_column(people)
-        target = " AND ".join(f"{_quoted(name)} = {prefix}_of_{index}" for index, name in enumerate(people.known))
+        target = " AND ".join(f"{quote_name(name)} = {prefix}_of_{index}" for index, name in enumerate(people.known))
         aggregate, condition = self.aggregate.format(), self.condition.format(target=target)
         return (
             f"SELECT {prefix}, {aggregate} AS {prefix}_answer FROM people JOIN targets "  # noqa: S608 - as above
@@ -57,7 +58,7 @@ def quoted_column(name: str) -> str:
     >>> quoted_column("order"), quoted_column("{target}")
     ('"order"', '"{{target}}"')
     """
-    return _quoted(name).replace("{", "{{").replace("}", "}}")
+    return quote_name(name).replace("{", "{{").replace("}", "}}")
 
 
 AskTargets = Callable[[TargetQuery], np.ndarray]  # one number per target, NaN if refused
@@ -211,10 +212,6 @@ def _oracle_answer(oracle: SqlOracle, sql: str) -> float:
     if answer is None:
         raise TypeError("the defence's oracle must return a number, or NaN to refuse, not None")
     return float(finite_array(answer, (), "the defence's oracle"))
-
-
-def _quoted(name: str) -> str:
-    return '"{}"'.format(name.replace('"', '""'))
 
 
 def _sql_literal(value: Any) -> str:

@@ -19,10 +19,10 @@ from discreet.attacks.data.patients import ROW, Patients, SensitiveValues, value
 from discreet.attacks.private_answers import (
     CountOracle,
     answers_and_decoys,
-    count_oracle_or_none,
     estimate_noise_epsilon,
+    is_count_oracle,
 )
-from discreet.attacks.validation import arrow_table
+from discreet.attacks.validation import arrow_table, require, require_columns
 
 _BATCH_SIZE = 200
 PosteriorPair = tuple[np.ndarray, np.ndarray]  # as members, and as non-members
@@ -98,8 +98,7 @@ def posterior_from_answers(
     for part in parts:
         log_posterior[part] = np.log(prior) + _log_likelihood_ratios(answers[part], others[part, None] * prior, epsilon)
     log_posterior[~possible] = -np.inf
-    weight = np.exp(log_posterior - log_posterior.max(axis=1, keepdims=True))
-    return np.asarray(weight / weight.sum(axis=1, keepdims=True))
+    return np.asarray(np.exp(log_posterior - np.logaddexp.reduce(log_posterior, axis=1, keepdims=True)))
 
 
 def _log_likelihood_ratios(answers: np.ndarray, expected: np.ndarray, epsilon: float) -> np.ndarray:
@@ -227,26 +226,16 @@ def k_anonymous_release(data: Patients, k: int, l: int = 1) -> pa.Table:  # noqa
 
 def checked_release(returned: Any, data: Patients) -> pa.Table | CountOracle:
     """Return what the user's defence returned: a validated table, or an oracle for counts."""
-    oracle = count_oracle_or_none(returned)
-    if oracle is not None:
-        return oracle
+    if is_count_oracle(returned):
+        return returned
     table = arrow_table(returned, "the defence's return value")
     required = [*data.quasi, data.sensitive, ROW]
-    missing = [name for name in required if name not in table.column_names]
-    if missing:
-        raise ValueError(
-            f"column {missing[0]!r} is missing from the defence's table. Return a modified table with the columns "
-            f"{', '.join(required)}, or a function that takes an array of counts and returns them with noise."
-        )
+    require_columns(table, required, "the defence's table")
     rows = table[ROW]
-    if (
-        not pa.types.is_integer(rows.type)
-        or rows.null_count
-        or not _are_distinct_rows(np.asarray(rows), data.table.num_rows)
-    ):
-        raise ValueError("column 'row' of the defence's table must contain row numbers of its input, each at most once")
+    require(
+        pa.types.is_integer(rows.type)
+        and not rows.null_count
+        and 0 < len(set(rows.to_pylist()) & set(range(data.table.num_rows))) == table.num_rows,
+        "column 'row' of the defence's table must contain row numbers of its input, each at most once",
+    )
     return table.select(required)
-
-
-def _are_distinct_rows(rows: np.ndarray, count: int) -> bool:
-    return bool(rows.size) and rows.min() >= 0 and rows.max() < count and len(np.unique(rows)) == len(rows)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from discreet.attacks.data.visits import Visits
+from discreet.attacks.validation import require
 
 HABIT_RATE = 0.5  # on which share of their days people with the habit visit the sensitive site
 _LINKED_SESSIONS = 10  # the most similar sessions that the attacker takes for those of the target
@@ -50,17 +51,17 @@ def plant_habits(visits: Visits, max_targets: int, rng: np.random.Generator) -> 
 
     Targets are people who visited at least two sites on their last day, and some site before.
     """
-    person, day, site = _distinct(visits.person_codes, visits.day, visits.site_codes)
-    last = np.full(visits.people, np.iinfo(np.int64).min)
+    (names, who), (sites, where) = (np.unique(each, return_inverse=True) for each in (visits.person, visits.site))
+    person, day, site = np.unique(np.stack([who, visits.day, where]), axis=1)
+    last = np.full(len(names), np.iinfo(np.int64).min)
     np.maximum.at(last, person, day)
     is_last = day == last[person]
-    counts = np.bincount(person[is_last], minlength=visits.people)
-    has_history = np.bincount(person[~is_last], minlength=visits.people) > 0
+    counts = np.bincount(person[is_last], minlength=len(names))
+    has_history = np.bincount(person[~is_last], minlength=len(names)) > 0
     eligible = np.flatnonzero((counts >= 2) & has_history)
-    if not eligible.size:
-        raise ValueError("data: nobody visited two sites on their last day, and another one before")
+    require(eligible.size, "data: nobody visited two sites on their last day, and another one before")
     targets = np.sort(rng.permutation(eligible)[:max_targets])
-    habits = rng.integers(0, 2, visits.people).astype(bool)
+    habits = rng.integers(0, 2, len(names)).astype(bool)
     hidden = np.array([rng.choice(np.flatnonzero(is_last & (person == target))) for target in targets])
     hidden_site, is_kept = site[hidden], np.ones(person.size, bool)
     is_kept[hidden] = False
@@ -68,19 +69,19 @@ def plant_habits(visits: Visits, max_targets: int, rng: np.random.Generator) -> 
     is_planted = habits[earlier_days[0]] & (rng.random(earlier_days.shape[1]) < HABIT_RATE)
     planted_person, planted_day = earlier_days[:, is_planted]
     log_person = np.concatenate([person[is_kept], planted_person])
-    log_site = np.concatenate([site[is_kept], np.full(planted_person.size, visits.sites)])
+    log_site = np.concatenate([site[is_kept], np.full(planted_person.size, len(sites))])
     on_last_day = np.concatenate([is_last[is_kept], np.zeros(planted_person.size, bool)])
     return HabitGame(
         log_person,
         np.concatenate([day[is_kept], planted_day]),
         log_site,
         on_last_day,
-        visits.people,
-        visits.sites + 1,
+        len(names),
+        len(sites) + 1,
         targets,
         habits[targets],
         hidden_site,
-        visit_counts(log_person[on_last_day], log_site[on_last_day], visits.sites + 1, visits.people)[targets],
+        visit_counts(log_person[on_last_day], log_site[on_last_day], len(sites) + 1, len(names))[targets],
     )
 
 
@@ -154,9 +155,3 @@ def unique_habits(game: HabitGame) -> np.ndarray:
     usual = np.sort(np.argsort(-counts, axis=1, kind="stable")[:, :_USUAL_SITES], axis=1)
     _, group, sizes = np.unique(usual, axis=0, return_inverse=True, return_counts=True)
     return np.asarray(sizes[group.ravel()][game.targets] == 1)
-
-
-def _distinct(person: np.ndarray, day: np.ndarray, site: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return each visit once."""
-    once = np.unique(np.stack([person, day, site]), axis=1)
-    return once[0], once[1], once[2]

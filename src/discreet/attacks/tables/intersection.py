@@ -33,6 +33,7 @@ from discreet.attacks.tables.attribute_inference import (
     posteriors_from_table,
     rarity_of_rows,
 )
+from discreet.attacks.validation import require
 
 _MIN_DISTINCT_VALUES = 3
 
@@ -64,11 +65,11 @@ def intersection(  # noqa: PLR0913 - all but the first by name only
 def _play(game: Game) -> AttackResult:
     data, releases = game.data, [game.release(table) for table in game.data.tables]
     are_tables = [isinstance(each, pa.Table) for each in releases]
-    if are_tables[0] != are_tables[1]:
-        raise ValueError(
-            "the defence must return a table for both tables, or a function for both, not a table for one and a "
-            "function for the other"
-        )
+    require(
+        are_tables[0] == are_tables[1],
+        "the defence must return a table for both tables, or a function for both, not a table for one and a "
+        "function for the other",
+    )
     sensitive, details = data.sensitive_values, {"values inferred with certainty": 0}
     if are_tables[0]:
         counts, people = _counts_in_both(data, releases), np.arange(len(data.both))

@@ -22,7 +22,7 @@ from discreet.attacks.data.visits import VISITS, Visits
 from discreet.attacks.private_answers import (
     CountOracle,
     answers_and_decoys,
-    count_oracle_or_none,
+    is_count_oracle,
     private_count_oracle,
 )
 from discreet.attacks.tables.habits import (
@@ -36,7 +36,7 @@ from discreet.attacks.tables.habits import (
     unique_habits,
     visit_counts,
 )
-from discreet.attacks.validation import id_array
+from discreet.attacks.validation import id_array, require
 
 
 @dataclass(frozen=True)
@@ -107,15 +107,14 @@ def _rotated_pseudonyms(world: HabitGame, days: int | None) -> np.ndarray:
 def _user_pseudonyms(game: Game, world: HabitGame) -> np.ndarray | CountOracle:
     log = pa.table({"pseudonym": world.person, "day": world.day, "site": world.site})
     returned = game.ask_user(log)
-    oracle = count_oracle_or_none(returned)
-    if oracle is not None:
-        return oracle
+    if is_count_oracle(returned):
+        return returned
     pseudonyms = id_array(returned, "the defence's pseudonyms")
-    if len(pseudonyms) != log.num_rows:
-        raise ValueError(
-            f"the defence must return one pseudonym for each of the {log.num_rows:,} visits, not {len(pseudonyms):,}; "
-            "or a function that takes an array of counts and returns them with noise"
-        )
+    require(
+        len(pseudonyms) == log.num_rows,
+        f"the defence must return one pseudonym for each of the {log.num_rows:,} visits, not {len(pseudonyms):,}; "
+        "or a function that takes an array of counts and returns them with noise",
+    )
     return np.unique(pseudonyms, return_inverse=True)[1]
 
 

@@ -28,12 +28,11 @@ from discreet.attacks.attack import (
 from discreet.attacks.data.taxis import TAXIS, USUAL_FORMS, Taxis, candidate_numbers, md5
 from discreet.attacks.private_answers import (
     CountOracle,
-    answers_and_decoys,
-    count_oracle_or_none,
-    exceeds_decoys,
+    is_count_oracle,
+    named_by_counts,
     private_count_oracle,
 )
-from discreet.attacks.validation import text_list
+from discreet.attacks.validation import require, text_list
 
 SALT = "c0ffee"  # of the easy fix: stored in the program, so anyone with the program knows it
 
@@ -93,15 +92,14 @@ def _play(game: Game) -> AttackResult:
 
 def _user_codes(game: Game) -> list[str] | CountOracle:
     taxis, returned = game.data, game.ask_user(list(game.data.numbers))
-    oracle = count_oracle_or_none(returned)
-    if oracle is not None:
-        return oracle
+    if is_count_oracle(returned):
+        return returned
     codes = text_list(returned, "the defence's codes")
-    if len(codes) != len(taxis.numbers):
-        raise ValueError(
-            f"the defence must return one code for each of its {len(taxis.numbers):,} numbers, not {len(codes):,}; "
-            "or a function that takes an array of counts and returns them with noise"
-        )
+    require(
+        len(codes) == len(taxis.numbers),
+        f"the defence must return one code for each of its {len(taxis.numbers):,} numbers, not {len(codes):,}; "
+        "or a function that takes an array of counts and returns them with noise",
+    )
     return codes
 
 
@@ -148,11 +146,8 @@ def _name_by_counts(game: Game, oracle: CountOracle) -> _NamedTaxis:
     """Query how many taxis with each number made trips (1 or 0, plus noise); name those above a threshold."""
     taxis, max_targets = game.data, game.settings.targets
     with_trips = np.sort(game.rng.permutation(len(taxis.numbers))[:max_targets])
-    without = min(len(taxis.others), max_targets)
-    counts = np.concatenate([np.ones(len(with_trips), np.int64), np.zeros(without, np.int64)])
-    answers, decoys = answers_and_decoys(oracle, counts[:, None])
-    is_named = exceeds_decoys(answers[:, 0], decoys[:, 0], game.rng)
-    members_named, non_members_named = is_named[: len(with_trips)], is_named[len(with_trips) :]
+    counts = np.ones_like(with_trips), np.zeros(min(len(taxis.others), max_targets), np.int64)
+    members_named, non_members_named = named_by_counts(oracle, *counts, game.rng)
     keyed = anonymity.pseudonymise(pa.table({"number": taxis.numbers}), "number", anonymity.new_key())
     codes = keyed["number"].to_pylist()
     details = {

@@ -9,9 +9,8 @@ from discreet.attacks.attack import CURATOR, EASY, NOTHING, AttackResult, Defenc
 from discreet.attacks.data.register import Ratings
 from discreet.attacks.private_answers import (
     CountOracle,
-    answers_and_decoys,
-    count_oracle_or_none,
-    exceeds_decoys,
+    is_count_oracle,
+    named_by_counts,
     private_count_oracle,
 )
 from discreet.attacks.tables.scoreboard import (
@@ -120,9 +119,7 @@ def _name_by_counts(
     consistent = [is_consistent(matrix, known, data.known - data.wrong, data.days) for known in auxiliary]
     counts = np.array([int(fit.sum()) for fit in consistent])
     # The target always matches; without the target the count is one lower.
-    answers, decoys = answers_and_decoys(oracle, np.concatenate([counts, counts - 1])[:, None])
-    is_named = exceeds_decoys(answers[:, 0], decoys[:, 0], rng)
-    members_named, named_when_removed = is_named[: len(counts)], is_named[len(counts) :]
+    members_named, named_when_removed = named_by_counts(oracle, counts, counts - 1, rng)
     return _NamedPeople(
         members_named,
         members_named,
@@ -144,9 +141,8 @@ def _perturbed_release(game: Game, matrix: RatingMatrix) -> _ReleasedRatings:
 def user_ratings(game: Game, _: RatingMatrix) -> _ReleasedRatings | CountOracle:
     """Return what the user's defence releases: ratings, or an oracle for counts."""
     returned, data = game.ask_user(game.data), game.data
-    oracle = count_oracle_or_none(returned)
-    if oracle is not None:
-        return oracle
+    if is_count_oracle(returned):
+        return returned
     if not isinstance(returned, Ratings):
         raise TypeError(
             "the defence must return its Ratings, modified or with users or movies left out, or a function that takes "

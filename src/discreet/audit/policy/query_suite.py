@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from discreet.audit.policy.neighbouring_databases import contribution_bounds
+from discreet.kernel.sqlgen.dialect import quote_name
 from discreet.policy import (
     Between,
-    ColumnUnit,
     DeclaredColumn,
     DeclaredTable,
     Keys,
@@ -15,7 +15,6 @@ from discreet.policy import (
     ParentTableUnit,
     Policy,
     References,
-    WindowUnit,
 )
 
 # ruff: noqa: S608 - this module writes SQL; every name is quoted
@@ -69,50 +68,36 @@ def audit_queries(policy: Policy) -> list[AuditQuery]:
     return queries
 
 
-def quote_identifier(name: str) -> str:
-    """Quote a name as an SQL identifier.
-
-    >>> print(quote_identifier('the "best" ward'))
-    "the ""best"" ward"
-    """
-    return '"' + name.replace('"', '""') + '"'
-
-
-def unit_column(table: DeclaredTable) -> str | None:
-    """Return the column that identifies the unit, if the table has one."""
-    return table.unit.name if isinstance(table.unit, ColumnUnit | WindowUnit) else None
-
-
 NamedSql = tuple[str, str]
 
 
 def _table_queries(table: DeclaredTable) -> Iterator[NamedSql]:
-    yield "COUNT(*)", f"SELECT COUNT(*) AS n FROM {quote_identifier(table.name)}"
-    if (unit := unit_column(table)) is not None:
+    yield "COUNT(*)", f"SELECT COUNT(*) AS n FROM {quote_name(table.name)}"
+    if (unit := table.unit_column) is not None:
         yield (
             f"COUNT(DISTINCT {unit})",
-            f"SELECT COUNT(DISTINCT {quote_identifier(unit)}) AS n FROM {quote_identifier(table.name)}",
+            f"SELECT COUNT(DISTINCT {quote_name(unit)}) AS n FROM {quote_name(table.name)}",
         )
 
 
 def _column_queries(table: DeclaredTable) -> Iterator[NamedSql]:
-    source = quote_identifier(table.name)
-    columns = [column for column in table.columns.values() if column.name != unit_column(table)]
+    source = quote_name(table.name)
+    columns = [column for column in table.columns.values() if column.name != table.unit_column]
     numbers = [column for column in columns if _is_summable(column)]
     keys = [column for column in columns if _has_listed_keys(column)]
     for column in numbers:
-        name = quote_identifier(column.name)
+        name = quote_name(column.name)
         for function in ("SUM", "AVG", "STDDEV", "MEDIAN"):
             yield f"{function}({column.name})", f"SELECT {function}({name}) AS x FROM {source}"
     for column in keys:
-        name = quote_identifier(column.name)
+        name = quote_name(column.name)
         yield f"COUNT(*) by {column.name}", f"SELECT {name}, COUNT(*) AS n FROM {source} GROUP BY {name}"
         yield f"MODE({column.name})", f"SELECT MODE({name}) AS x FROM {source}"
     for key, number in zip(keys[:1], numbers[:1], strict=False):
-        name = quote_identifier(key.name)
+        name = quote_name(key.name)
         yield (
             f"SUM({number.name}) by {key.name}",
-            f"SELECT {name}, SUM({quote_identifier(number.name)}) AS s FROM {source} GROUP BY {name}",
+            f"SELECT {name}, SUM({quote_name(number.name)}) AS s FROM {source} GROUP BY {name}",
         )
     for column in columns:
         yield from _time_and_open_column_queries(column, source)
@@ -120,7 +105,7 @@ def _column_queries(table: DeclaredTable) -> Iterator[NamedSql]:
 
 def _time_and_open_column_queries(column: DeclaredColumn, source: str) -> Iterator[NamedSql]:
     """Yield queries about times and about columns without a domain."""
-    name = quote_identifier(column.name)
+    name = quote_name(column.name)
     if column.type in _TIME_TYPES and isinstance(column.domain, Between):
         yield (
             f"COUNT(*) by month of {column.name}",
@@ -133,9 +118,9 @@ def _time_and_open_column_queries(column: DeclaredColumn, source: str) -> Iterat
 
 def _per_unit_queries(table: DeclaredTable) -> Iterator[NamedSql]:
     """Yield queries with one row per unit, or that select units by their rows."""
-    if (unit := unit_column(table)) is None:
+    if (unit := table.unit_column) is None:
         return
-    name, source = quote_identifier(unit), quote_identifier(table.name)
+    name, source = quote_name(unit), quote_name(table.name)
     upper = 2 * contribution_bounds(table)[1]
     rows_per_unit = f"SELECT {name}, COUNT(*) AS n FROM {source} GROUP BY {name}"
     yield "rows per unit", f"SELECT SUM(CLIP(n, 0, {upper})) AS x FROM ({rows_per_unit}) AS people"
@@ -144,41 +129,41 @@ def _per_unit_queries(table: DeclaredTable) -> Iterator[NamedSql]:
 
 def _join_queries(table: DeclaredTable, policy: Policy) -> Iterator[NamedSql]:
     """Yield joins with the parent table and with public tables."""
-    source = quote_identifier(table.name)
+    source = quote_name(table.name)
     if isinstance(table.unit, ParentTableUnit):
-        parent, on, key = table.unit.table, quote_identifier(table.unit.on), quote_identifier(table.unit.key)
-        joined = f"{source} AS c JOIN {quote_identifier(parent)} AS p ON c.{on} = p.{key}"
+        parent, on, key = table.unit.table, quote_name(table.unit.on), quote_name(table.unit.key)
+        joined = f"{source} AS c JOIN {quote_name(parent)} AS p ON c.{on} = p.{key}"
         yield f"COUNT(*) joined with {parent}", f"SELECT COUNT(*) AS n FROM {joined}"
         for column in policy.tables[parent].columns.values():
             if _is_summable(column):
                 yield (
                     f"SUM({parent}.{column.name}) joined",
-                    f"SELECT SUM(p.{quote_identifier(column.name)}) AS s FROM {joined}",
+                    f"SELECT SUM(p.{quote_name(column.name)}) AS s FROM {joined}",
                 )
                 break
     for column in table.columns.values():
         if isinstance(column.domain, References):
             public, key, name = (
                 column.domain.table,
-                quote_identifier(column.domain.column),
-                quote_identifier(column.name),
+                quote_name(column.domain.column),
+                quote_name(column.name),
             )
             yield (
                 f"COUNT(*) joined with {public} by {column.name}",
-                f"SELECT COUNT(*) AS n FROM {source} AS t JOIN {quote_identifier(public)} AS p ON t.{name} = p.{key}",
+                f"SELECT COUNT(*) AS n FROM {source} AS t JOIN {quote_name(public)} AS p ON t.{name} = p.{key}",
             )
 
 
 def _two_table_queries(first: DeclaredTable, second: DeclaredTable) -> Iterator[NamedSql]:
     """Yield queries about two tables with the same unit."""
-    one, other = unit_column(first), unit_column(second)
+    one, other = first.unit_column, second.unit_column
     if one is None or other is None:
         return
     a, b, x, y = (
-        quote_identifier(first.name),
-        quote_identifier(second.name),
-        quote_identifier(one),
-        quote_identifier(other),
+        quote_name(first.name),
+        quote_name(second.name),
+        quote_name(one),
+        quote_name(other),
     )
     yield f"joined with {second.name}", f"SELECT COUNT(*) AS n FROM {a} AS a JOIN {b} AS b ON a.{x} = b.{y}"
     yield f"{one} in {second.name}", f"SELECT COUNT(*) AS n FROM {a} WHERE {x} IN (SELECT {y} FROM {b})"
@@ -213,7 +198,7 @@ def error_prone_queries(policy: Policy, tables: Container[str]) -> list[AuditQue
             continue
         groups, rows = contribution_bounds(table)
         texts = [
-            f"SELECT {selected} FROM {quote_identifier(table.name)} {where}".strip()
+            f"SELECT {selected} FROM {quote_name(table.name)} {where}".strip()
             for selected, where in _error_prone_clauses(table)
         ]
         queries += [AuditQuery(table.name, text, text, groups, rows) for text in texts]
@@ -221,7 +206,7 @@ def error_prone_queries(policy: Policy, tables: Container[str]) -> list[AuditQue
 
 
 def _error_prone_clauses(table: DeclaredTable) -> Iterator[tuple[str, str]]:
-    unit_columns = {unit_column(table), table.unit.on if isinstance(table.unit, ParentTableUnit) else None}
+    unit_columns = {table.unit_column, table.unit.on if isinstance(table.unit, ParentTableUnit) else None}
     columns = [column for column in table.columns.values() if column.name not in unit_columns]
     first = {column.type: column for column in reversed(columns)}
     for kind, column in first.items():
@@ -229,7 +214,7 @@ def _error_prone_clauses(table: DeclaredTable) -> Iterator[tuple[str, str]]:
 
 
 def _number_clauses(column: DeclaredColumn) -> Iterator[tuple[str, str]]:
-    x = quote_identifier(column.name)
+    x = quote_name(column.name)
     high = column.domain.high if isinstance(column.domain, Between) else 0
     end = f"({high if isinstance(high, int) else float(high)!r})"  # type: ignore[arg-type]
     count = "COUNT(*) AS n"
@@ -243,14 +228,14 @@ def _number_clauses(column: DeclaredColumn) -> Iterator[tuple[str, str]]:
 
 
 def _text_clauses(column: DeclaredColumn) -> Iterator[tuple[str, str]]:
-    x = quote_identifier(column.name)
+    x = quote_name(column.name)
     yield "COUNT(*) AS n", f"WHERE CAST({x} AS INTEGER) > 0"
     yield "COUNT(*) AS n", f"WHERE CAST({x} AS DATE) > DATE '2000-01-01'"
     yield "COUNT(*) AS n", f"WHERE SUBSTRING({x}, 1000, 5) = UPPER({x})"
 
 
 def _time_clauses(column: DeclaredColumn) -> Iterator[tuple[str, str]]:
-    x = quote_identifier(column.name)
+    x = quote_name(column.name)
     yield "COUNT(*) AS n", f"WHERE EXTRACT(year FROM {x}) / (EXTRACT(year FROM {x}) - 2024) > 0"
     yield "COUNT(*) AS n", f"WHERE date_trunc('week', {x}) > DATE '2000-01-01'"
 

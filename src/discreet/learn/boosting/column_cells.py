@@ -194,4 +194,4 @@ def merge_cells(counts: np.ndarray, count_sd: float, max_bins: int) -> np.ndarra
     return bins
 
 
-_MIN_DEVIATIONS = 3.0  # a bin's noisy count is at least so many deviations of its noise
+_MIN_DEVIATIONS = 0.5  # a bin's noisy count is at least so many deviations of its noise: fine bins matter more

@@ -22,29 +22,49 @@ _MARGIN_DEVIATIONS = 3.92
 class ShapeFunction:
     """The effect of a feature: `values` per bin, of which the first is for missing values or other categories.
 
-    `unit` is the usual size of effects; the prior's variance is relative to its square.
+    `unit` is the usual size of effects; the prior's variance is relative to its square. A filter for each variance that
+    is tried follows the same observations, and their means are averaged by how well each predicted the observations.
     """
 
     weights: np.ndarray
     prior: np.ndarray
     unit: float
-    values: np.ndarray = field(init=False)
-    _covariance: np.ndarray | None = field(init=False, default=None)
+    _means: np.ndarray = field(init=False)  # variances × bins
+    _covariances: np.ndarray = field(init=False)
+    _log_likelihoods: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
-        self.values = np.zeros(len(self.weights))
+        self._means = np.zeros((len(_SCALES), len(self.weights)))
+        self._covariances = self._scales[:, np.newaxis, np.newaxis] * self.prior
+        self._log_likelihoods = np.zeros(len(_SCALES))
+
+    @property
+    def _scales(self) -> np.ndarray:
+        return np.asarray(self.unit**2 * _SCALES)
+
+    @property
+    def _filter_weights(self) -> np.ndarray:
+        likelihoods = np.exp(self._log_likelihoods - self._log_likelihoods.max())
+        return np.asarray(likelihoods / likelihoods.sum())
+
+    @property
+    def values(self) -> np.ndarray:
+        """The effect per bin."""
+        return np.asarray(self._filter_weights @ self._means)
 
     def update(self, gradient: np.ndarray, gradient_sd: float, curvature: np.ndarray, round_number: int) -> None:
         """Move the values according to a noisy gradient (the sum of residuals per bin) and its expected curvature."""
-        observed, variance = gradient / curvature, (gradient_sd / curvature) ** 2
-        if self._covariance is None:
-            self.prior = self.prior * _expected_scale(self.prior, observed, variance, self.unit)
-            self._covariance = self.prior
-        else:
-            self._covariance = self._covariance + _REMAINING**round_number * self.prior
-        gain = np.linalg.solve(self._covariance + np.diag(variance), self._covariance).T
-        self.values = self.values + np.clip(gain @ observed, -_MAX_STEP * self.unit, _MAX_STEP * self.unit)
-        self._covariance = self._covariance - gain @ self._covariance
+        step_limit = _MAX_STEP * self.unit
+        observed, variance = self.values + gradient / curvature, (gradient_sd / curvature) ** 2
+        for k, scale in enumerate(self._scales):
+            covariance = self._covariances[k]
+            if round_number:
+                covariance = covariance + _REMAINING**round_number * scale * self.prior
+            predicted, surprise = covariance + np.diag(variance), observed - self._means[k]
+            solved = np.linalg.solve(predicted, np.column_stack([surprise, covariance]))
+            self._log_likelihoods[k] -= 0.5 * float(np.linalg.slogdet(predicted)[1] + surprise @ solved[:, 0])
+            self._means[k] += np.clip(covariance @ solved[:, 0], -step_limit, step_limit)
+            self._covariances[k] = covariance - covariance @ solved[:, 1:]
 
     @property
     def mean(self) -> float:
@@ -59,8 +79,9 @@ class ShapeFunction:
     @property
     def margins(self) -> np.ndarray:
         """Approximate 95 % margins of the centred effect: how far privacy noise and shrinkage may have moved it."""
-        covariance = self.prior * self.unit**2 if self._covariance is None else self._covariance
-        centring = np.eye(len(self.values)) - self.weights / self.weights.sum()
+        weights, apart = self._filter_weights, self._means - self.values
+        covariance = np.tensordot(weights, self._covariances, 1) + (apart.T * weights) @ apart
+        centring = np.eye(len(self.weights)) - self.weights / self.weights.sum()
         return _MARGIN_DEVIATIONS * np.sqrt(np.maximum(np.diag(centring @ covariance @ centring.T), 0))
 
 
@@ -78,16 +99,3 @@ def ordered_prior(weights: np.ndarray) -> np.ndarray:
 def unordered_prior(weights: np.ndarray) -> np.ndarray:
     """Return the prior covariance of a categorical feature's effect: independent categories."""
     return np.eye(len(weights))
-
-
-def _expected_scale(prior: np.ndarray, observed: np.ndarray, variance: np.ndarray, unit: float) -> float:
-    """Return the expected variance of the prior after the first noisy observation; all scales were equally likely."""
-
-    def log_likelihood(scale: float) -> float:
-        covariance = scale * prior + np.diag(variance)
-        return -0.5 * float(np.linalg.slogdet(covariance)[1] + observed @ np.linalg.solve(covariance, observed))
-
-    scales = unit**2 * _SCALES
-    likelihood = np.array([log_likelihood(float(scale)) for scale in scales])
-    weights = np.exp(likelihood - likelihood.max())
-    return float(weights @ scales / weights.sum())

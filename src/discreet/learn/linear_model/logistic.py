@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discreet.kernel.ledger import Ledger
 from discreet.kernel.numbers import Number, as_positive
+from discreet.learn.class_fallback import CHECK_SHARE, QuadraticScores, prefers_largest_class
 from discreet.learn.class_labels import ClassLabels, class_labels_of_column, read_class_labels
 from discreet.learn.class_moments import ClassMoments, noisy_class_moments
 from discreet.learn.feature_scaling import FeatureScaling, learn_scaling, sequential_sum, soft_threshold, standardise
@@ -241,6 +242,8 @@ class LogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Logistic regression with an l2 penalty.
 
     `C` is the inverse of the regularisation strength, as in scikit-learn; the penalty applies to standardised features.
+    All coefficients are zero if noise makes the model worse than always to predict the most frequent class;
+    `advantage_` is the noisy difference of their accuracies.
 
     >>> import numpy as np, discreet as dc
     >>> ages = np.random.default_rng(0).integers(18, 90, size=(5000, 1))
@@ -275,7 +278,8 @@ class LogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _fit_source(self, source: FitSource, labels: ClassLabels) -> Self:
         penalty = 1 / float(as_positive(self.C, "C"))
-        session = open_model_session(self, source, (*labels.selection_shares, *_START_SHARES, *_NEWTON_SHARES))
+        shares = (*labels.selection_shares, *_START_SHARES, *_NEWTON_SHARES)
+        session = open_model_session(self, source, (*shares, CHECK_SHARE) if self.fit_intercept else shares)
         label_codes, self.classes_ = labels.resolve_classes(session)
         scaling = learn_scaling(session, (source.rows.low[:-1], source.rows.high[:-1]))
         if not self.fit_intercept:
@@ -287,7 +291,21 @@ class LogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.class_count_ = class_moments.counts
         self.coef_ = weights / scaling.scale
         self.intercept_ = intercepts - (self.coef_ * scaling.centre).sum(axis=1)
+        if self.fit_intercept:
+            self._compare_with_largest_class(session, label_codes)
         return session.finish(self)
+
+    def _compare_with_largest_class(self, session: FitSession, label_codes: np.ndarray) -> None:
+        """Set all coefficients to zero, and the intercepts to the classes' shares, if that is better."""
+        first = len(label_codes) - len(self.coef_)  # with two classes, the first has no score
+        constants, slopes = np.zeros(len(label_codes)), np.zeros((len(label_codes), self.coef_.shape[1]))
+        constants[first:], slopes[first:] = self.intercept_, self.coef_
+        none = np.zeros_like(slopes)
+        scores = QuadraticScores(constants, slopes, none, none)
+        equal, self.advantage_ = prefers_largest_class(session, scores, label_codes, self.class_count_, self.class_count_)
+        if equal:
+            logs = np.log(self.class_count_ / self.class_count_.sum())
+            self.coef_, self.intercept_ = np.zeros_like(self.coef_), logs[1:] - logs[:1] if first else logs
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return the score of each class or, for two classes, of the second only."""

@@ -154,16 +154,24 @@ def split_between_bounds(rows: np.ndarray, public: PublicValues) -> np.ndarray:
     return out.T
 
 
+def count_and_deviation(rows: np.ndarray, public: PublicValues) -> np.ndarray:
+    """Return a rating's weighted presence and its deviation from a mean, in thirds of the range."""
+    low, third, user_mean, count_weight = public
+    out = np.empty((2, len(rows)))
+    out[0], out[1] = count_weight, (rows[:, 1] - low) / third - user_mean
+    return out.T
+
+
 def item_entries(rows: np.ndarray, public: PublicValues) -> tuple[np.ndarray, np.ndarray]:
     """Return an item's count and its deviation from the mean, in thirds of the range, clamped to ±1.
 
-    Both are at the item's index, the first in the block of counts, the second in that of deviations.
+    Both are at the index of the item's block, the first among the counts, the second among the deviations.
     """
-    low, third, overall_mean, count_weight = public
-    item = rows[:, 0].astype(np.int64)
+    low, third, overall_mean, count_weight, n_items, blocks = public
+    block = rows[:, 0].astype(np.int64) * blocks // n_items  # -1 for an item that is not listed
     values = np.empty((2, len(rows)))
     values[0], values[1] = count_weight, np.clip((rows[:, 1] - low) / third - overall_mean, -1, 1)
-    return np.array([item, item]).T, values.T
+    return np.array([block, block]).T, values.T
 
 
 def item_pair_entries(rows: np.ndarray, public: PublicValues) -> np.ndarray:

@@ -14,15 +14,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from discreet.kernel.errors import Refused
 from discreet.kernel.ledger import Ledger
+from discreet.kernel.model_release import Combine
 from discreet.kernel.numbers import Number, as_integer
 from discreet.learn.bounds import parse_bounds
 from discreet.learn.fit_cost import REMOVAL
 from discreet.learn.fit_inputs import QueryRows, check_ledger
 from discreet.learn.fit_session import FitSession, FitSource, open_model_session
 from discreet.learn.recommend.item_effects import (
+    BLOCK_RATINGS,
     RATING_VARIANCE,
     USER_VARIANCE,
+    block_effects,
+    choose_blocks,
     item_effects,
+    shrunken_move,
     shrunken_overall_mean,
     taste_covariance,
 )
@@ -30,6 +35,7 @@ from discreet.learn.recommend.rating_rows import (
     QueryRatings,
     RatingsByUnit,
     SwitchableRows,
+    count_and_deviation,
     item_codes,
     item_entries,
     item_pair_entries,
@@ -40,10 +46,12 @@ from discreet.learn.recommend.rating_rows import (
 from discreet.learn.row_sources import array_rows
 
 EVENT, USER = "event", "user"
-# Budget shares of the overall mean and of the items: a mean over users needs more than a mean over the many ratings.
-# With `taste`, the covariance takes a third of the total.
-_SHARES_BY_LEVEL = {EVENT: [1, 19], USER: [1, 2]}
+# Budget shares of the overall mean, at user level first over users and then over ratings, and of the items. With
+# `taste`, the covariance takes a third of the total.
+_SHARES_BY_LEVEL = {EVENT: [1, 19], USER: [1, 4, 5]}
 _COUNT_WEIGHT = 0.3  # weight of an item's count, relative to its sum, whose noise matters more
+_TOTAL_COUNT_WEIGHT = 0.2  # weight of a rating's presence, relative to its deviation from the mean over users
+_USUAL_USER_DEVIATION = 0.25  # of a user's mean rating, in thirds of the range
 _PAIR_COUNT_WEIGHT = 0.3  # weight of the number of people with both items
 
 
@@ -51,8 +59,9 @@ class Recommender(BaseEstimator):  # type: ignore[misc]
     """Predicts ratings; protects single ratings (`level="event"`) or all ratings of a user (`level="user"`).
 
     `items` is the public list of items. With `taste=m`, the covariance of the m most rated items is learned too; this
-    needs many thousands of users and `level="user"`. A user's contribution is clipped to that of about
-    `ratings_per_user` ratings.
+    needs many thousands of users and `level="user"`. At user level, the overall mean counts up to about
+    `ratings_per_user` ratings of a user; where noise hides single items, items that are next to each other in `items`
+    share one effect, so list them by year, genre or series.
 
     >>> rng = np.random.default_rng(0)
     >>> table = np.column_stack([np.arange(6000) % 300, np.arange(6000) % 7, rng.integers(1, 6, 6000)])
@@ -69,7 +78,7 @@ class Recommender(BaseEstimator):  # type: ignore[misc]
         items: Any,
         bounds: Any = None,
         level: str,
-        ratings_per_user: int = 10,
+        ratings_per_user: int = 1000,
         taste: int = 0,
         neighbours: str = REMOVAL,
     ) -> None:
@@ -132,34 +141,58 @@ class Recommender(BaseEstimator):  # type: ignore[misc]
     def _fit_items(self, session: FitSession) -> float:
         """Fit counts and effects of items; return the overall mean, in thirds of the range."""
         noise_sd = session.sd()
-        overall_mean, self.doubt_ = shrunken_overall_mean(
-            session.sum(split_between_bounds, (self._low, self._third), size=2, radius=1), noise_sd
-        )
+        ends = session.sum(split_between_bounds, (self._low, self._third), size=2, radius=1)
+        overall_mean, self.doubt_ = shrunken_overall_mean(ends, noise_sd)
+        n_items, ratings_per_unit, blocks = len(self.items), 1.0, len(self.items)
+        if self.level == USER:
+            n_users = max(float(ends.sum()), noise_sd, 1.0)
+            overall_mean, n_ratings = self._mean_over_ratings(session, overall_mean)
+            ratings_per_unit = float(np.clip(n_ratings / n_users, 1, self.ratings_per_user))
+            if not self.taste:
+                sd = session.sd(_usual_norm(ratings_per_unit, is_gaussian=session.is_gaussian))
+                blocks = choose_blocks(n_items, n_users, n_ratings, sd)
+            if blocks < n_items:
+                ratings_per_unit = max(BLOCK_RATINGS * ratings_per_unit, 1.0)
         self.mean_ = self._low + self._third * overall_mean
-        radius = self._radius(session)
-        noise_sd, is_gaussian, n_items = session.sd(radius), session.is_gaussian, len(self.items)
+        radius = _usual_norm(ratings_per_unit, is_gaussian=session.is_gaussian)
+        if self.level == EVENT:
+            radius = float(np.hypot(_COUNT_WEIGHT, 1)) if session.is_gaussian else _COUNT_WEIGHT + 1  # of any rating
+        noise_sd, is_gaussian = session.sd(radius), session.is_gaussian
         totals = session.sparse_sum(
             item_entries,
-            (self._low, self._third, overall_mean, _COUNT_WEIGHT),
-            size=2 * n_items,
+            (self._low, self._third, overall_mean, _COUNT_WEIGHT, n_items, blocks),
+            size=2 * blocks,
             radius=radius,
         )
-        self.counts_, sums = totals[:n_items] / _COUNT_WEIGHT, totals[n_items:]
-        self.effects_ = self._third * item_effects(
-            self.counts_, noise_sd / _COUNT_WEIGHT, sums, noise_sd, is_gaussian=is_gaussian
+        counts, sums = totals[:blocks] / _COUNT_WEIGHT, totals[blocks:]
+        count_sd = noise_sd / _COUNT_WEIGHT
+        effects = (
+            item_effects(counts, count_sd, sums, noise_sd, is_gaussian=is_gaussian)
+            if blocks == n_items
+            else block_effects(sums, noise_sd, counts, count_sd, n_items / blocks)
         )
+        block_of_item = np.arange(n_items) * blocks // n_items
+        self.counts_ = (counts / np.bincount(block_of_item))[block_of_item]
+        self.effects_ = self._third * effects[block_of_item]
         return overall_mean
 
-    def _radius(self, session: FitSession) -> float:
-        """Return the clipping radius: the norm of one rating, or the typical norm of `ratings_per_user` ratings."""
-        if self.level == EVENT:
-            return float(np.hypot(_COUNT_WEIGHT, 1)) if session.is_gaussian else _COUNT_WEIGHT + 1
-        n_ratings = self.ratings_per_user
-        return (
-            float(np.sqrt(n_ratings * (_COUNT_WEIGHT**2 + RATING_VARIANCE)))
-            if session.is_gaussian
-            else n_ratings * (_COUNT_WEIGHT + 0.6)
+    def _mean_over_ratings(self, session: FitSession, user_mean: float) -> tuple[float, float]:
+        """Return the mean over ratings, and their number: active users may rate differently from others.
+
+        Deviations of a user's ratings from the mean over users partly cancel, so that they need a small radius.
+        """
+        radius = self.ratings_per_user * (_TOTAL_COUNT_WEIGHT + _USUAL_USER_DEVIATION)
+        sd = session.sd(radius)
+        weighted_count, deviations = session.sum(
+            count_and_deviation,
+            (self._low, self._third, user_mean, _TOTAL_COUNT_WEIGHT),
+            size=2,
+            radius=radius,
+            combine=Combine.SUM,
         )
+        count = max(float(weighted_count), 2 * sd) / _TOTAL_COUNT_WEIGHT
+        move, self.doubt_ = shrunken_move(float(deviations) / count, sd / count, self.doubt_)
+        return round(float(np.clip(user_mean + move, 0, 3)), 4), count
 
     def _fit_taste(self, session: FitSession, overall_mean: float) -> np.ndarray:
         size = len(self.taste_items_)
@@ -218,6 +251,13 @@ class Recommender(BaseEstimator):  # type: ignore[misc]
         weights = np.linalg.solve(own_covariance, residuals[has_taste]) if len(own_positions) else residuals[:0]
         guess = self.taste_covariance_[:, own_positions] @ weights
         return np.where(positions >= 0, np.append(guess, 0.0)[positions], 0.0)
+
+
+def _usual_norm(n_ratings: float, *, is_gaussian: bool) -> float:
+    """Return the typical norm of the counts and deviations of so many ratings."""
+    if is_gaussian:
+        return float(np.sqrt(n_ratings * (_COUNT_WEIGHT**2 + RATING_VARIANCE)))
+    return n_ratings * (_COUNT_WEIGHT + 0.6)
 
 
 @dataclass(frozen=True)

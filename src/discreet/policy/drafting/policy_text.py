@@ -6,13 +6,7 @@ from dataclasses import replace
 from discreet.html_page import make_printable
 from discreet.policy.drafting.sketch import CatalogSketch, ColumnSketch, TableSketch
 from discreet.policy.drafting.table_roles import Link, Roles, unit_candidates
-from discreet.policy.name_patterns import (
-    person_noun,
-    suggests_key,
-    suggests_latitude,
-    suggests_longitude,
-    suggests_person,
-)
+from discreet.policy.name_patterns import person_noun, suggests
 from discreet.policy.problems import PLACEHOLDER, shorten
 from discreet.policy.toml import inline_text, key_text, value_text
 
@@ -179,7 +173,7 @@ def _guessed_type_lines(table: TableSketch) -> Iterator[str]:
 
 def _is_other_person(column: ColumnSketch, table: TableSketch) -> bool:
     """Whether the column appears to identify people but cannot be the unit."""
-    if not suggests_person(column.name):
+    if not suggests(column.name, "a person"):
         return False
     return bool(table.unit) or table.row_is_unit or person_noun(column.name) is None
 
@@ -189,14 +183,16 @@ def _is_identifier(column: ColumnSketch, table: TableSketch, roles: Roles) -> bo
     linked_columns = [(link.table, link.on) for link in (*roles.parent_links.values(), *roles.references.values())]
     linked_columns += [(link.parent, link.key) for link in roles.parent_links.values()]
     return (
-        suggests_key(column.name) or person_noun(column.name) is not None or (table.name, column.name) in linked_columns
+        suggests(column.name, "a key")
+        or person_noun(column.name) is not None
+        or (table.name, column.name) in linked_columns
     )
 
 
 def _max_degrees(column: ColumnSketch) -> int | None:
     if column.type not in ("real", "decimal"):
         return None
-    return 90 if suggests_latitude(column.name) else 180 if suggests_longitude(column.name) else None
+    return 90 if suggests(column.name, "a latitude") else 180 if suggests(column.name, "a longitude") else None
 
 
 def unit_noun(tables: Sequence[TableSketch]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from discreet.policy.drafting.sketch import ColumnSketch, TableSketch
-from discreet.policy.name_patterns import entity_stem, person_noun, suggests_device, suggests_key, suggests_person
+from discreet.policy.name_patterns import entity_stem, person_noun, suggests
 
 _KEY_TYPES = ("integer", "text")
 
@@ -53,7 +53,7 @@ def unit_candidates(table: TableSketch) -> list[ColumnSketch]:
     """Return the columns that may identify people, or else those that may identify devices."""
     eligible = [column for column in table.columns if column.type not in (None, "real", "decimal")]
     person_columns = [column for column in eligible if person_noun(column.name)]
-    return person_columns or [column for column in eligible if suggests_device(column.name)]
+    return person_columns or [column for column in eligible if suggests(column.name, "a device")]
 
 
 def _has_people(table: TableSketch, unit: str | None) -> bool:
@@ -69,13 +69,15 @@ def _find_links(table: TableSketch, other: TableSketch) -> list[Link]:
     candidates = []
     for column in table.columns:
         same = other.column(column.name)
-        if column.type not in _KEY_TYPES or suggests_person(column.name) or entity_stem(column.name) == "":
+        if column.type not in _KEY_TYPES or suggests(column.name, "a person") or entity_stem(column.name) == "":
             continue
         if same and same.type == column.type:
             candidates.append(Link(table.name, column.name, other.name, same.name))
-        elif _is_named_after(other.name, column.name) and suggests_key(column.name) and (key := other.column("id")):
+        elif (
+            _is_named_after(other.name, column.name) and suggests(column.name, "a key") and (key := other.column("id"))
+        ):
             candidates.append(Link(table.name, column.name, other.name, key.name))
-    keys = [link for link in candidates if suggests_key(link.on) or _is_named_after(other.name, link.on)]
+    keys = [link for link in candidates if suggests(link.on, "a key") or _is_named_after(other.name, link.on)]
     return keys or [link for link in candidates if len(candidates) == 1 and _is_lookup_by(other, link.key)]
 
 

@@ -60,11 +60,11 @@ class GraphicalModel:
             marginals.append(self.conditionals[index] * _align(weights, separator, clique))
         return marginals
 
-    def factor_tables(self) -> dict[Columns, np.ndarray]:
-        """Return the expected counts of each table that has a factor."""
+    def tables_of(self, tables: Iterable[Columns]) -> dict[Columns, np.ndarray]:
+        """Return the expected counts of some tables that have factors."""
         return {
             table: _sum_to(self.marginals[index], self.tree.cliques[index], table)
-            for table in self.factors
+            for table in tables
             for index in [self.tree.clique_of(table)]
         }
 

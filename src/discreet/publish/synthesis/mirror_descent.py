@@ -29,7 +29,7 @@ def fit(model: GraphicalModel, measured: Mapping[Columns, NoisyTable], steps: in
 
     A step subtracts the gradient from the log factors, with Nesterov's momentum. If the loss would rise, it is taken
     back, and the search goes on without momentum and in smaller steps. Few steps are also a safeguard: the
-    structure of the data is fitted before the noise is.
+    structure of the data is fitted before the noise is. Factors of tables that were not measured stay as they are.
 
     >>> from discreet.publish.synthesis.graphical_model import independent_model
     >>> skewed = {(0,): NoisyTable(np.array([30.0, 10.0]), variance=4.0)}
@@ -41,7 +41,8 @@ def fit(model: GraphicalModel, measured: Mapping[Columns, NoisyTable], steps: in
     previous, speed = point.model.factors, 0
     step = 1 / (model.total * sum(1 / noisy.variance for noisy in measured.values()))  # never too long
     for _ in range(steps):
-        descended = {table: factor - step * point.gradient[table] for table, factor in point.model.factors.items()}
+        factors = point.model.factors
+        descended = {**factors, **{table: factors[table] - step * slope for table, slope in point.gradient.items()}}
         momentum = speed / (speed + 3)
         extrapolated = {table: new + momentum * (new - previous[table]) for table, new in descended.items()}
         trial = _evaluate(point.model.with_factors(extrapolated), measured)
@@ -56,7 +57,7 @@ def fit(model: GraphicalModel, measured: Mapping[Columns, NoisyTable], steps: in
 
 
 def _evaluate(model: GraphicalModel, measured: Mapping[Columns, NoisyTable]) -> _Point:
-    residuals = {table: expected - measured[table].counts for table, expected in model.factor_tables().items()}
+    residuals = {table: expected - measured[table].counts for table, expected in model.tables_of(measured).items()}
     gradient = {table: residual / measured[table].variance for table, residual in residuals.items()}
     loss = sum(float(np.vdot(residual, gradient[table])) for table, residual in residuals.items()) / 2
     return _Point(model, loss, gradient)

@@ -1,16 +1,17 @@
 """The releases of a synthesis, fixed before data is read: everything can be charged at once."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import combinations
 from typing import Literal, Protocol
 
 import numpy as np
 
 from discreet.kernel.errors import require
 from discreet.kernel.numbers import as_integer, as_nonnegative
-from discreet.publish.synthesis.junction_tree import Columns, table_cells
+from discreet.publish.synthesis.junction_tree import Columns
+from discreet.publish.synthesis.merged_columns import MergedColumn, candidate_tables
 
 
 @dataclass(frozen=True)
@@ -21,12 +22,13 @@ class SynthesisSettings:
     Fraction(17, 20)
     """
 
-    model_cells: int = 50_000  # in all cliques of the junction tree; larger is slower and slightly more accurate
+    model_cells: int = 200_000  # in all cliques of the junction tree; larger is slower and slightly more accurate
     rounds: int = 2  # of choosing and measuring tables
     steps: int = 200  # of mirror descent after each release of tables
     columns_share: Fraction = Fraction(1, 10)  # of the budget, for all single columns
     distances_share: Fraction = Fraction(1, 10)  # of a round, for choosing its tables
     quality_share: Fraction = Fraction(1, 20)  # of the budget, for the quality report; 0 for none
+    group_share: Fraction = Fraction(1, 32)  # of the rows, at least, in each value of a merged column
     norm: Literal[1, 2] = 2  # of a unit's contributions: 2 for Gaussian noise and rho, 1 for Laplace and epsilon
 
     def __post_init__(self) -> None:
@@ -37,6 +39,8 @@ class SynthesisSettings:
             require(share < 1, f"{name} must be below 1")
         require(self.columns_share > 0 < self.distances_share, "columns_share and distances_share must be above 0")
         require(self.round_share > 0, "columns_share and quality_share must add up to less than 1")
+        vars(self)["group_share"] = as_nonnegative(self.group_share, "group_share")
+        require(0 < self.group_share <= 1, "group_share must be above 0 and at most 1")
         require(self.norm in {1, 2}, f"norm must be 1 or 2, not {self.norm!r}")
 
     @property
@@ -68,17 +72,21 @@ class Measurer(Protocol):
     def tables(self, tables: Sequence[Columns], weights: Sequence[float]) -> list[np.ndarray]:
         """Return noisy counts of rows; a table's noise is that of the release, divided by the table's weight.
 
+        Columns after those of the data are the merged ones.
+
         The weights divide the release's share: their squares add up to 1, or they themselves in the norm 1.
         """
 
     def distances(self, tables: Sequence[Columns], models: Sequence[np.ndarray]) -> np.ndarray:
         """Return the noisy l1 distances between exact tables and integer tables of a model."""
 
+    def merge(self, merged: Sequence[MergedColumn]) -> None:
+        """Add merged columns, once, after the release of all single columns."""
 
-def candidate_pairs(sizes: Sequence[int], settings: SynthesisSettings) -> list[Columns]:
-    """Return the pairs of columns that a model may contain: they vary, and fit into its limit."""
-    varying = [column for column, size in enumerate(sizes) if size > 1]
-    return [pair for pair in combinations(varying, 2) if table_cells(pair, sizes) <= settings.model_cells]
+
+def candidates_of(sizes: Sequence[int], settings: SynthesisSettings) -> Mapping[Columns, list[Columns]]:
+    """Return the tables that a model may contain for each pair of columns: they vary, and fit into its limit."""
+    return candidate_tables(sizes, math.floor(1 / settings.group_share), settings.model_cells)
 
 
 def release_schedule(sizes: Sequence[int], settings: SynthesisSettings) -> list[ScheduledRelease]:
@@ -91,14 +99,14 @@ def release_schedule(sizes: Sequence[int], settings: SynthesisSettings) -> list[
     tables 1 153/200
     distances 3 1/20
     """
-    pairs = len(candidate_pairs(sizes, settings))
-    if not pairs:
+    candidates = candidates_of(sizes, settings)
+    if not candidates:
         return [ScheduledRelease("tables", 1, Fraction(1))]
     choosing = settings.round_share * settings.distances_share
     columns, quality = settings.columns_share, settings.quality_share
     one_round = [
-        ScheduledRelease("distances", pairs, choosing),
+        ScheduledRelease("distances", sum(map(len, candidates.values())), choosing),
         ScheduledRelease("tables", 1, settings.round_share - choosing),
     ]
-    last = [ScheduledRelease("distances", pairs, quality)] if quality else []
+    last = [ScheduledRelease("distances", len(candidates), quality)] if quality else []
     return [ScheduledRelease("tables", 1, columns), *one_round * settings.rounds, *last]

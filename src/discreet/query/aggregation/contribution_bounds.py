@@ -217,7 +217,7 @@ def _contains_clip(expr: Expr) -> bool:
 
 
 _BOUND_HINT = (
-    "Pass groups=… and rows=…, write OPTIONS(max_groups_contributed=…, max_rows_contributed=…), or ask the owner to "
+    "Pass groups and rows, write OPTIONS(max_groups_contributed=…, max_rows_contributed=…), or ask the owner to "
     "declare groups and rows for the table."
 )
 _MEANS_AND_VARIANCES = (BasicFunction.AVG, *VarianceStatistic, *PairStatistic)
@@ -252,17 +252,10 @@ def contribution_bounds_for(
     has_count = not aggregates or any(aggregate.function is BasicFunction.COUNT for aggregate in aggregates)
     if relation.shape.unit is None or max_rows_per_unit == 1:
         return ContributionBounds(1, 1, norm), None
-    requested = context.requested_bounds
-    groups: Bound = (
-        1
-        if possible.groups == 1
-        else requested.groups or _policy_bound(relation, "groups", context) or max_rows_per_unit or AUTO
-    )
-    rows: Bound = (
-        1
-        if possible.rows == 1
-        else requested.rows or _policy_bound(relation, "rows", context) or possible.rows or max_rows_per_unit or AUTO
-    )
+    requested, most_rows = context.requested_bounds, possible.rows or max_rows_per_unit
+    groups: Bound = requested.groups or _policy_bound(relation, "groups", context) or max_rows_per_unit or AUTO
+    rows: Bound = requested.rows or _policy_bound(relation, "rows", context) or most_rows or AUTO
+    groups, rows = 1 if possible.groups == 1 else groups, 1 if possible.rows == 1 else rows
     automatic = None
     cap_rows = has_mean or (possible.groups == 1 and has_count and rows != AUTO)
     if AUTO in (groups, rows):
@@ -273,12 +266,8 @@ def contribution_bounds_for(
         if (chosen := context.chosen_bounds.get(key)) is not None:
             groups, rows = chosen.groups, chosen.rows
             automatic = replace(automatic, chosen=True, blind=chosen.blind)
-    most_groups, most_rows = declared_bound(groups) or 1, declared_bound(rows) or 1
-    most_groups, most_rows = (
-        min(most_groups, possible.groups or most_groups),
-        min(most_rows, possible.rows or most_rows),
-    )
-    return ContributionBounds(most_groups, most_rows, norm, cap_rows), automatic
+    bounds = possible.within(declared_bound(groups) or 1, declared_bound(rows) or 1)
+    return ContributionBounds(*bounds, norm, cap_rows), automatic
 
 
 def divides_sum_by_count(select: GroupedSelect) -> bool:
@@ -307,9 +296,7 @@ def _declared_instead(
     most_rows = declared_bound(_policy_bound(relation, "rows", context) if rows == AUTO else rows)
     if most_groups is None or most_rows is None:
         return None
-    return ChosenBounds(
-        min(most_groups, possible.groups or most_groups), min(most_rows, possible.rows or most_rows), blind=True
-    )
+    return ChosenBounds(*possible.within(most_groups, most_rows), blind=True)
 
 
 def _check_automatic(aggregates: Sequence[SelectedAggregate], context: BindContext, node: exp.Expr) -> None:

@@ -10,6 +10,7 @@ from discreet.estimate.contribution_histogram import (
     ContributionHistogram,
     HistogramTarget,
     Measured,
+    PossibleContribution,
     bucket_ends,
     effective_bounds,
     limited_sums,
@@ -115,11 +116,10 @@ def _max_squared_norm(release: PlannedRelease, measured: Measured) -> int:
     question, possible = release.question, release.possible
     shape = question.relation.shape
     most = min(shape.max_rows, shape.max_rows_per_unit or shape.max_rows)
-    rows = 1 if isinstance(measured, CountUnits) else possible.rows
     groups = min(filter(None, (possible.groups, question.max_groups_per_unit)), default=None)
-    if rows is None or groups is None:
-        return most**2 if isinstance(measured, Count) or question.bounds.norm is Norm.L1 else most
-    return min(most**2, rows**2 * (groups if question.bounds.norm is Norm.L2 else groups**2))
+    if isinstance(measured, CountUnits):
+        return PossibleContribution(groups or most, 1).squared_norm(question.bounds.norm, most)
+    return PossibleContribution(groups, possible.rows).squared_norm(question.bounds.norm, most)
 
 
 def _histogram_release(release: PlannedRelease, measured: Measured, share: Fraction) -> PlannedRelease | None:

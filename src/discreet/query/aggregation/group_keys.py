@@ -17,13 +17,13 @@ from discreet.kernel.question import PublicGroups, SelectedGroups
 from discreet.kernel.relation import Where
 from discreet.policy.problems import shorten
 from discreet.query.expressions.bound_expr import BoundExpr
-from discreet.query.expressions.declared_values import UndeclaredValue
 from discreet.query.expressions.functions import unknown_function_refusal
+from discreet.query.expressions.operands import UndeclaredValue
 from discreet.query.expressions.public_domains import domain_of
 from discreet.query.relations.bound_sources import BindContext, ColumnInfo, PrivateSource, bind_stored, reads_only
 from discreet.query.relations.ownership import is_unique, is_unit_or_null, never_null, unit_key_names
 from discreet.query.relations.predicates import conjunction
-from discreet.query.syntax.function_hints import is_unknown_function
+from discreet.query.syntax.operations import is_unknown_function
 from discreet.query.syntax.resolved_query import ResolvedSelect, columns_in, rewrite, rewrite_parts
 from discreet.query.syntax.syntax_tree import (
     NestedQuery,

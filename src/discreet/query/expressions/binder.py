@@ -14,20 +14,19 @@ from discreet.kernel.errors import Refused
 from discreet.kernel.expr import Constant, Type
 from discreet.query.expressions import functions
 from discreet.query.expressions.bound_expr import BoundExpr
-from discreet.query.expressions.coercion import (
-    FALSE_TEXTS,
-    TRUE_TEXTS,
-    TYPE_NAMES,
-    ExprReader,
-    parse_constant,
-)
 from discreet.query.expressions.date_functions import numeric_operation
-from discreet.query.expressions.declared_values import DeclaredLists, check_declared
 from discreet.query.expressions.functions import Compute, sql_excerpt, unknown_function_refusal
+from discreet.query.expressions.operands import (
+    TYPE_NAMES,
+    DeclaredLists,
+    ExprReader,
+    check_declared,
+)
 from discreet.query.expressions.text_functions import as_text, concatenate, text_part
-from discreet.query.expressions.value_ranges import bound_call, bound_constant, drop_single_end, is_null
-from discreet.query.syntax.operations import NodeRule, chain_operands, operation_rules, surplus_arguments
-from discreet.query.syntax.syntax_tree import WINDOW_HINT, NestedQuery, refuse
+from discreet.query.expressions.value_ranges import bound_call, bound_constant, is_null
+from discreet.query.syntax.constants import FALSE_TEXTS, TRUE_TEXTS, parse_number
+from discreet.query.syntax.operations import NodeRule, chain_operands, operation_rules
+from discreet.query.syntax.syntax_tree import WINDOW_HINT, NestedQuery, refuse, surplus_arguments
 
 ColumnLookup = Callable[[exp.Column], BoundExpr]
 
@@ -45,7 +44,7 @@ def bind_expr(
     """
     reader = ExprReader(lambda each: _bind_node(each, columns, reader), clause, lists)
     try:
-        return drop_single_end(reader.bind(node))
+        return reader.bind(node)
     except Refused:
         raise
     except Exception:  # noqa: BLE001 - every query is answered or refused
@@ -115,18 +114,15 @@ _HINTS: dict[type, str] = {
 
 
 def _bind_literal(node: exp.Expr, reader: ExprReader) -> BoundExpr:
-    text = node.name
     if isinstance(node, exp.RawString) or node.is_string:
-        return bound_constant(text, Type.TEXT)
-    whole_number = text.lstrip("0") if text.isdecimal() else ""  # int() refuses very long texts
-    if text.isdecimal() and len(whole_number) < 20 and int(whole_number or 0) < 1 << 63:
-        return bound_constant(int(whole_number or 0), Type.INTEGER)
+        return bound_constant(node.name, Type.TEXT)
     try:
-        return bound_constant(parse_constant(text, Type.REAL), Type.REAL)
+        number = parse_number(node.name)
     except ValueError:
         raise reader.refuse(
             node, "this number is out of range for type double precision", "Write a smaller one."
         ) from None
+    return bound_constant(number, Type.INTEGER if isinstance(number, int) else Type.REAL)
 
 
 def _apply(operation: str, node: exp.Expr, reader: ExprReader, operands: Sequence[Any]) -> BoundExpr:

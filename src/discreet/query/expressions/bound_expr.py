@@ -29,3 +29,8 @@ class BoundExpr:
     def type(self) -> Type:
         """The type of its values."""
         return self.expr.type
+
+    @property
+    def has_range(self) -> bool:
+        """Whether both ends of its range are known."""
+        return self.low is not None and self.high is not None

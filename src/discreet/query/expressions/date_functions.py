@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from discreet.kernel.expr import Constant
 from discreet.query.expressions.bound_expr import BoundExpr
-from discreet.query.expressions.coercion import (
+from discreet.query.expressions.operands import (
     DATE,
     INTEGER,
     REAL,

@@ -5,6 +5,7 @@ OPERATIONS has what computes the shared operations that are not one of the kerne
 
 import re
 from collections.abc import Callable
+from functools import partial
 
 from sqlglot import exp
 
@@ -12,7 +13,6 @@ from discreet.kernel.errors import Refused
 from discreet.kernel.expr import Constant
 from discreet.query.expressions import text_functions
 from discreet.query.expressions.bound_expr import BoundExpr
-from discreet.query.expressions.coercion import BOOLEAN, INTEGER, REAL, TEXT, TYPE_NAMES, ExprReader
 from discreet.query.expressions.date_functions import (
     bind_add,
     bind_date,
@@ -22,9 +22,9 @@ from discreet.query.expressions.date_functions import (
     bind_subtract,
     date_part_function,
 )
+from discreet.query.expressions.operands import BOOLEAN, INTEGER, REAL, TEXT, TYPE_NAMES, ExprReader
 from discreet.query.expressions.value_ranges import bound_call, bound_constant, is_null
-from discreet.query.syntax.function_hints import function_hint
-from discreet.query.syntax.operations import VOLATILE, NodeRule
+from discreet.query.syntax.operations import VOLATILE, NodeRule, function_hint
 from discreet.query.syntax.syntax_tree import refuse, sql_of
 
 Compute = Callable[..., BoundExpr]  # from a node, its reader and operands to an operation that has several parts
@@ -192,7 +192,7 @@ OPERATIONS: dict[str, Compute] = {
     "trunc": _trunc,
     "log": _log,
     **{op: _chosen(op) for op in ("coalesce", "least", "greatest")},
-    **{op: text_functions.trim_function(op) for op in ("trim", "trim_left", "trim_right")},
+    **{op: partial(text_functions.trim, op) for op in ("trim", "trim_left", "trim_right")},
     **dict.fromkeys(("like", "ilike", "not_like", "not_ilike"), text_functions.like),
     "substring": text_functions.substring,
     "left": text_functions.left,
@@ -200,9 +200,9 @@ OPERATIONS: dict[str, Compute] = {
     "position": text_functions.position,
     "replace": text_functions.replace_text,
     "split_part": text_functions.split_part,
-    "starts_with": text_functions.affix_function("", "%"),
-    "ends_with": text_functions.affix_function("%", ""),
-    "contains": text_functions.affix_function("%", "%"),
+    "starts_with": lambda _node, _reader, text, part: text_functions.search("", "%", text, part),
+    "ends_with": lambda _node, _reader, text, part: text_functions.search("%", "", text, part),
+    "contains": lambda _node, _reader, text, part: text_functions.search("%", "%", text, part),
 }
 
 

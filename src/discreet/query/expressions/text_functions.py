@@ -1,14 +1,14 @@
 """Functions on text: substrings, concatenation and patterns."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from sqlglot import exp
 
 from discreet.engines.portable_regex import check_regex
 from discreet.kernel.expr import MAX_GROWTH, Constant
 from discreet.query.expressions.bound_expr import BoundExpr
-from discreet.query.expressions.coercion import (
+from discreet.query.expressions.operands import (
     BOOLEAN,
     DATE,
     INTEGER,
@@ -17,20 +17,16 @@ from discreet.query.expressions.coercion import (
     TEXT,
     TYPE_NAMES,
     ExprReader,
+    check_pattern,
 )
-from discreet.query.expressions.declared_values import check_pattern
 from discreet.query.expressions.value_ranges import bound_call, bound_constant, is_null
 
 
-def trim_function(op: str) -> Callable[..., BoundExpr]:
-    """Return what computes TRIM, LTRIM or RTRIM of spaces."""
-
-    def trim(node: exp.Expr, reader: ExprReader, text: BoundExpr, letters: str | None) -> BoundExpr:
-        if letters not in (None, " "):
-            raise reader.refuse(node, "only spaces can be trimmed", "Leave out the characters to trim.")
-        return bound_call(op, text)
-
-    return trim
+def trim(op: str, node: exp.Expr, reader: ExprReader, text: BoundExpr, letters: str | None) -> BoundExpr:
+    """Return TRIM, LTRIM or RTRIM of spaces."""
+    if letters not in (None, " "):
+        raise reader.refuse(node, "only spaces can be trimmed", "Leave out the characters to trim.")
+    return bound_call(op, text)
 
 
 def text_part(node: exp.Expr, reader: ExprReader, text: BoundExpr, start: int, size: int) -> BoundExpr:
@@ -141,13 +137,9 @@ def like(node: exp.Expr, reader: ExprReader, text: BoundExpr, pattern: str, esca
     return bound_call("not", matched) if node.args.get("negate") else matched
 
 
-def affix_function(before: str, after: str) -> Callable[..., BoundExpr]:
-    """Return what searches for a constant in a text, or at one end of it."""
-
-    def search(_node: exp.Expr, _reader: ExprReader, text: BoundExpr, literal: str) -> BoundExpr:
-        return bound_call("like", text, bound_constant(before + "".join(map(_escape_letter, literal)) + after, TEXT))
-
-    return search
+def search(before: str, after: str, text: BoundExpr, literal: str) -> BoundExpr:
+    """Return whether a text has a constant between what these patterns match: in it, or at one end of it."""
+    return bound_call("like", text, bound_constant(before + "".join(map(_escape_letter, literal)) + after, TEXT))
 
 
 def bind_regexp(node: exp.Expr, reader: ExprReader) -> BoundExpr:

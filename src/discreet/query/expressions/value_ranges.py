@@ -7,7 +7,6 @@ on ranges, because summed values are clamped.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from fractions import Fraction
 from itertools import product
@@ -72,11 +71,6 @@ def bound_call(op: str, *args: BoundExpr) -> BoundExpr:
         low, high = _interval(bound)  # exact, where doubles would round
         return bound if low is None or low != high else bound_constant(float(low), Type.REAL)
     return bound_constant(evaluate(bound.expr, {}), bound.type)
-
-
-def drop_single_end(bound: BoundExpr) -> BoundExpr:
-    """Drop a range of which only one end is known."""
-    return replace(bound, low=None, high=None) if (bound.low is None) is not (bound.high is None) else bound
 
 
 def range_of(expr: Expr, columns: Mapping[str, BoundExpr]) -> BoundExpr:

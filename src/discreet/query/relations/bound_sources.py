@@ -17,7 +17,7 @@ from discreet.policy import DeclaredTable, Policy
 from discreet.policy.declarations import Bound, Window
 from discreet.query.expressions.binder import bind_expr
 from discreet.query.expressions.bound_expr import BoundExpr, RangeEnd
-from discreet.query.expressions.declared_values import DeclaredLists
+from discreet.query.expressions.operands import DeclaredLists
 from discreet.query.syntax.resolved_query import ResolvedQuery, columns_in, reference_of
 from discreet.query.syntax.syntax_tree import refuse
 
@@ -36,8 +36,8 @@ class ColumnInfo:
     `values` and `find_range` look up its public domain, and the range of a public table's column, when needed.
     `parent_keys` are keys of parent tables that determine the row's owner; `window` is set for the time column of the
     unit. `never_null`: no row is NULL; `null_is_group`: NULL forms a group; `in_range`: no value is outside the range;
-    `constant_per_unit`: equal in all rows of a unit; `unique`: each value belongs to one row or unit. Of `lower` and
-    `upper`, one may be unknown. `declared_values` are the values that the policy lists, regardless of conditions.
+    `constant_per_unit`: equal in all rows of a unit; `unique`: each value belongs to one row or unit.
+    `declared_values` are the values that the policy lists, regardless of conditions.
     """
 
     name: str
@@ -50,8 +50,6 @@ class ColumnInfo:
     never_null: bool = False
     in_range: bool = False
     constant_per_unit: bool = False
-    lower: RangeEnd | None = None
-    upper: RangeEnd | None = None
     declared_values: Mapping[Value, None] | None = field(default=None, compare=False)
     unique: bool = False
 
@@ -152,7 +150,7 @@ def bind_clamped(node: exp.Expr, views: Sequence[View], clause: str) -> BoundExp
 
     def look_up(column: exp.Column) -> BoundExpr:
         info = find_column(views, column, clause)
-        bound = info.bound if info.find_range is None or info.bound.low is not None else info.find_range()
+        bound = info.bound if info.find_range is None or info.bound.has_range else info.find_range()
         return bound if info.in_range or info.bound.unit_key_index is not None else clamp_to_range(bound)
 
     return bind_expr(node, look_up, clause, _declared_lists(views))

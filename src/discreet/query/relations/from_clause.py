@@ -196,11 +196,7 @@ def _in_subquery(rows: PrivateSource, node: exp.In, has: SemiJoinKind, binder: S
             "the two sides of IN have different numbers of columns",
             "Select as many columns as are compared.",
         )
-    pairs = list(zip(ours, theirs, strict=True))
-    _check_unit_equality(node, pairs, rows, source)
-    return PrivateSource(
-        build_or_refuse(lambda: SemiJoinOnUnit(rows.relation, source.relation, has), node, "WHERE"), rows.views
-    )
+    return _semi_join(node, list(zip(ours, theirs, strict=True)), rows, source, has)
 
 
 def _in_public_column(
@@ -248,16 +244,17 @@ def _exists_subquery(
         left = next(condition for condition in outer_conditions if not any(condition is pair.node for pair in pairs))
         cause = "EXISTS can refer to the outer query only by equality on the privacy unit"
         raise refuse(left, "EXISTS", cause, "JOIN on the unit with this condition, and GROUP BY the unit.")
-    _check_unit_equality(node, [(pair.left, pair.right) for pair in pairs], rows, other)
-    return PrivateSource(
-        build_or_refuse(lambda: SemiJoinOnUnit(rows.relation, other.relation, has), node, "WHERE"), rows.views
-    )
+    return _semi_join(node, [(pair.left, pair.right) for pair in pairs], rows, other, has)
 
 
-def _check_unit_equality(
-    node: exp.Expr, pairs: Sequence[tuple[BoundExpr, BoundExpr]], rows: PrivateSource, other: PrivateSource
-) -> None:
-    """Refuse unless the pairs are exactly the parts of the unit's key on both sides."""
+def _semi_join(
+    node: exp.Expr,
+    pairs: Sequence[tuple[BoundExpr, BoundExpr]],
+    rows: PrivateSource,
+    other: PrivateSource,
+    has: SemiJoinKind,
+) -> PrivateSource:
+    """Return the semi-join on these pairs; Refused unless they are just the parts of the unit's key on both sides."""
     ours, theirs = rows.columns_by_name(), other.columns_by_name()
     indices = [(unit_key_index(left.expr, ours), unit_key_index(right.expr, theirs)) for left, right in pairs]
     key_indices = {left if left == right else None for left, right in indices}
@@ -271,3 +268,5 @@ def _check_unit_equality(
         raise refuse(
             node, "WHERE", cause, f"Compare {names} with the same columns of the inner query, or write a JOIN."
         )
+    relation = build_or_refuse(lambda: SemiJoinOnUnit(rows.relation, other.relation, has), node, "WHERE")
+    return PrivateSource(relation, rows.views)

@@ -31,7 +31,7 @@ from discreet.query.relations.ownership import (
 from discreet.query.relations.predicates import conjuncts, filter_rows
 from discreet.query.relations.projection import check_row_clauses, complete_order, computed_info, project
 from discreet.query.syntax.resolved_query import Reference, computed_column
-from discreet.query.syntax.syntax_tree import NestedQuery, build_or_refuse, function_name, refuse
+from discreet.query.syntax.syntax_tree import NO_SUBQUERY, NestedQuery, build_or_refuse, function_name, refuse
 
 _ONE = Constant(1, Type.INTEGER)
 _EXTREMES: dict[type[exp.Expr], AggregateFunction] = {
@@ -69,16 +69,12 @@ def per_unit_aggregate(node: exp.Expr, rows: PrivateSource) -> PerUnitAggregate:
 
 def _per_unit_count(call: exp.Count, rows: PrivateSource, when: Expr | None) -> PerUnitAggregate:
     if isinstance(call.this, exp.Star):
-        aggregate = (
-            UnitAggregate(AggregateFunction.ROWS)
-            if when is None
-            else UnitAggregate(AggregateFunction.COUNT, null_unless(_ONE, when))
-        )
-        return PerUnitAggregate(
-            (aggregate,), ColumnInfo("", BoundExpr(_ONE), never_null=True, lower=Fraction(when is None))
-        )
+        counted = null_unless(_ONE, when)
+        aggregate = UnitAggregate(AggregateFunction.COUNT, counted) if when else UnitAggregate(AggregateFunction.ROWS)
+        info = ColumnInfo("", BoundExpr(_ONE, Fraction(when is None)), never_null=True)
+        return PerUnitAggregate((aggregate,), info)
     distinct = isinstance(call.this, exp.Distinct)
-    nodes = call.this.expressions if isinstance(call.this, exp.Distinct) else [call.this]
+    nodes = call.this.expressions if distinct else [call.this]
     if len(nodes) != 1 or isinstance(nodes[0], exp.Tuple) or call.expressions:
         raise refuse(call, "COUNT", "COUNT takes one expression here", "Count one column, or *.")
     bound = bind_stored(nodes[0], rows.views, "COUNT")
@@ -87,8 +83,7 @@ def _per_unit_count(call: exp.Count, rows: PrivateSource, when: Expr | None) -> 
     )
     domain = key_domain(bound.expr, rows.columns_by_name()) if distinct else None
     upper = None if domain is None else Fraction(len(domain))
-    counted = BoundExpr(_ONE, None if upper is None else Fraction(0), upper)
-    return PerUnitAggregate((aggregate,), ColumnInfo("", counted, never_null=True, lower=Fraction(0)))
+    return PerUnitAggregate((aggregate,), ColumnInfo("", BoundExpr(_ONE, Fraction(0), upper), never_null=True))
 
 
 def _per_unit_extreme(call: exp.Expr, rows: PrivateSource, when: Expr | None) -> PerUnitAggregate:
@@ -201,8 +196,7 @@ def group_by_unit(grouped: GroupedSelect) -> PrivateSource:
 
 
 def _refuse_subquery(query: NestedQuery) -> exp.Expr:
-    cause = "private rows cannot be combined with the result of a subquery"
-    raise refuse(query, "SELECT", cause, "Run the inner query first, then write its result as a constant.")
+    raise refuse(query, "SELECT", *NO_SUBQUERY)
 
 
 class _PerUnitBuilder:
@@ -213,8 +207,7 @@ class _PerUnitBuilder:
         self._rows = rows
         self._columns = rows.columns_by_name()
         self._aggregates: dict[UnitAggregate, str] = {}
-        self._computed: dict[Expr, ColumnInfo] = {}
-        self._indices: dict[Expr, int] = {}  # of the computed columns
+        self._computed: dict[Expr, ColumnInfo] = {}  # the columns after the keys, in their order
         self._first_values: dict[exp.Expr, tuple[Relation, ColumnInfo]] = {}
 
     def key_column(self, index: int, node: exp.Expr) -> exp.Column:
@@ -229,13 +222,14 @@ class _PerUnitBuilder:
         names = {folded: self._aggregates.setdefault(folded, f"f{len(self._aggregates)}") for folded in aggregate.parts}
         expr = aggregate.combine(tuple(Column(names[folded], folded.type) for folded in aggregate.parts))
         if expr not in self._computed:
-            self._indices[expr] = len(self._keys) + len(self._computed)
             name = expr.name if isinstance(expr, Column) else f"a{len(self._computed)}"
-            info = aggregate.info
-            low = info.lower if info.bound.low is None else info.bound.low
-            bound = replace(info.bound, expr=Column(name, expr.type), low=low)
-            self._computed[expr] = replace(info, name=name, bound=bound)
-        return computed_column(self._computed[expr].name, Reference(_UNIT_REF, self._indices[expr]), node)
+            bound = replace(aggregate.info.bound, expr=Column(name, expr.type))
+            self._computed[expr] = replace(aggregate.info, name=name, bound=bound)
+        return self._column(expr, node)
+
+    def _column(self, expr: Expr, node: exp.Expr) -> exp.Column:
+        place = len(self._keys) + list(self._computed).index(expr)
+        return computed_column(self._computed[expr].name, Reference(_UNIT_REF, place), node)
 
     def _add_first_value(self, node: exp.Expr) -> exp.Column:
         if any(unit_key_index(key.bound.expr, self._columns) is None for key in self._keys):
@@ -245,18 +239,15 @@ class _PerUnitBuilder:
         if node not in self._first_values:
             relation, info = _first_value(node, self._rows, f"g{len(self._first_values)}")
             self._first_values[node] = relation, info
-            self._indices[info.column] = len(self._keys) + len(self._computed)
             self._computed[info.column] = info
-        column = self._first_values[node][1].column
-        return computed_column(column.name, Reference(_UNIT_REF, self._indices[column]), node)
+        return self._column(self._first_values[node][1].column, node)
 
     def build(self) -> PrivateSource:
         """Return the source with one row per unit and key."""
         keys, values, infos = [], [], []
         for index, key in enumerate(self._keys):
             name, expr = f"k{index}", key.bound.expr
-            key_index = unit_key_index(expr, self._columns)
-            if key_index is None:
+            if unit_key_index(expr, self._columns) is None:
                 keys.append((name, expr))
             else:
                 values.append((name, UnitAggregate(AggregateFunction.MIN, expr)))  # one value per unit
@@ -270,13 +261,11 @@ class _PerUnitBuilder:
             relation = build_or_refuse(
                 partial(JoinOnUnit, relation, value, None, JoinKind.LEFT, max_rows_per_unit=1), first, "GROUP BY"
             )
-        computed = [each for each in self._computed.items() if not isinstance(each[0], Column)]
-        if not computed:
-            return PrivateSource(relation, (View(_UNIT_REF, None, (*infos, *self._computed.values())),))
-        plain_columns = tuple((name, Column(name, kind)) for name, kind in relation.shape.schema.items())
-        columns = (*plain_columns, *((each.name, expr) for expr, each in computed))
-        derived = build_or_refuse(lambda: Derive(relation, columns), first, "GROUP BY")
-        return PrivateSource(derived, (View(_UNIT_REF, None, (*infos, *self._computed.values())),))
+        derived = tuple((info.name, expr) for expr, info in self._computed.items() if not isinstance(expr, Column))
+        if derived:
+            plain = tuple((name, Column(name, kind)) for name, kind in relation.shape.schema.items())
+            relation = build_or_refuse(partial(Derive, relation, (*plain, *derived)), first, "GROUP BY")
+        return PrivateSource(relation, (View(_UNIT_REF, None, (*infos, *self._computed.values())),))
 
     def _key_info(self, name: str, key: GroupKey) -> ColumnInfo:
         info, columns, expr = computed_info(name, name, key.bound, self._columns), self._columns, key.bound.expr

@@ -17,7 +17,7 @@ from discreet.engines.reference.evaluate import evaluate
 from discreet.kernel.expr import Call, Column, Constant, Expr, Type, Value
 from discreet.kernel.relation import Where
 from discreet.query.expressions.bound_expr import RangeEnd
-from discreet.query.expressions.coercion import TYPE_NAMES
+from discreet.query.expressions.operands import TYPE_NAMES
 from discreet.query.expressions.public_domains import NOT_EVALUATED, domain_of
 from discreet.query.relations.bound_sources import ColumnInfo, PrivateSource, ValuesLookup, View, bind_stored
 from discreet.query.syntax.syntax_tree import NO_SUBQUERY, build_or_refuse, check_row_wise, refuse
@@ -64,14 +64,10 @@ def _narrow_column(info: ColumnInfo, condition: Expr) -> ColumnInfo:
 
 def _intersect_range(info: ColumnInfo, least: RangeEnd | None, most: RangeEnd | None) -> ColumnInfo:
     """Return a column with its range narrowed by two ends, either of which may be unknown."""
-    low = _tighter_end(info.bound.low if info.lower is None else info.lower, least, max)
-    high = _tighter_end(info.bound.high if info.upper is None else info.upper, most, min)
+    low, high = _tighter_end(info.bound.low, least, max), _tighter_end(info.bound.high, most, min)
     if low is not None and high is not None and low > high:  # type: ignore[operator]
         return info
-    narrowed = replace(info, lower=low, upper=high)
-    if low is None or high is None:
-        return narrowed
-    return replace(narrowed, bound=replace(info.bound, low=low, high=high))
+    return replace(info, bound=replace(info.bound, low=low, high=high))
 
 
 def _tighter_end(before: RangeEnd | None, now: RangeEnd | None, choose: object) -> RangeEnd | None:

@@ -59,6 +59,7 @@ from discreet.query.syntax.syntax_tree import (
     first_aggregate,
     first_window,
     refuse,
+    surplus_arguments,
 )
 
 _REFUSED_CLAUSES = {
@@ -82,42 +83,21 @@ def check_row_clauses(query: ResolvedQuery, allowed: Sequence[str] = ()) -> None
 
 
 def project(items: Sequence[SelectItem], rows: PrivateSource) -> PrivateSource:
-    """Return the rows with the columns of a SELECT list."""
-    bounds = [_bind_item(output, rows) for output in items]
-    columns = [(output.name, bound) for output, bound in zip(items, bounds, strict=True)]
-    return derive_columns(columns, rows, items[0].node)
-
-
-def derive_columns(columns: Sequence[tuple[str, BoundExpr]], rows: PrivateSource, node: exp.Expr) -> PrivateSource:
-    """Return the rows with these columns; a Derive node is added only if some are computed."""
-    infos = rows.columns_by_name()
-    if all(isinstance(bound.expr, Column) for _, bound in columns):
-        view = tuple(
-            replace(infos[bound.expr.name], name=name) for name, bound in columns if isinstance(bound.expr, Column)
-        )
-        return PrivateSource(rows.relation, (View(None, None, view),))
-    names: list[str] = []
-    for name, _ in columns:
-        names.append(unused_name(name, names))
-    named: list[tuple[str, Expr]] = [
-        (inner_name, bound.expr) for inner_name, (_, bound) in zip(names, columns, strict=True)
-    ]
-    view = tuple(
-        _derived_info(name, inside, bound, infos) for inside, (name, bound) in zip(names, columns, strict=True)
-    )
-    relation = build_or_refuse(lambda: Derive(rows.relation, tuple(named)), node, "SELECT")
+    """Return the rows with the columns of a SELECT list; a Derive node is added only if some are computed."""
+    columns, bounds, infos, names = rows.columns_by_name(), [], [], list[str]()
+    for item in items:
+        check_row_wise(item.node, "SELECT")
+        bounds.append(bind_stored(item.node, rows.views, "SELECT"))
+        names.append(unused_name(item.name, names))
+    for item, bound, name in zip(items, bounds, names, strict=True):
+        plain = columns[bound.expr.name] if isinstance(bound.expr, Column) else None
+        infos.append(replace(plain, name=item.name) if plain else computed_info(item.name, name, bound, columns))
+    if all(isinstance(bound.expr, Column) for bound in bounds):
+        return PrivateSource(rows.relation, (View(None, None, tuple(infos)),))
+    derived = tuple((name, bound.expr) for name, bound in zip(names, bounds, strict=True))
+    relation = build_or_refuse(lambda: Derive(rows.relation, derived), items[0].node, "SELECT")
+    view = tuple(info.with_column_name(name) for info, name in zip(infos, names, strict=True))
     return PrivateSource(relation, (View(None, None, view),))
-
-
-def _bind_item(output: SelectItem, rows: PrivateSource) -> BoundExpr:
-    check_row_wise(output.node, "SELECT")
-    return bind_stored(output.node, rows.views, "SELECT")
-
-
-def _derived_info(name: str, inner_name: str, bound: BoundExpr, columns: dict[str, ColumnInfo]) -> ColumnInfo:
-    if isinstance(bound.expr, Column):
-        return replace(columns[bound.expr.name], name=name).with_column_name(inner_name)
-    return computed_info(name, inner_name, bound, columns)
 
 
 def computed_info(name: str, inner_name: str, bound: BoundExpr, columns: dict[str, ColumnInfo]) -> ColumnInfo:
@@ -139,12 +119,9 @@ def computed_info(name: str, inner_name: str, bound: BoundExpr, columns: dict[st
     )
 
 
-_PUBLIC_CLAUSES = ("expressions", "from_", "where", "with_")
-
-
 def select_public(select: ResolvedSelect, public: PublicSource) -> PublicSource:
     """Bind a SELECT without aggregates over a public table."""
-    surplus = [name for name, given in select.node.args.items() if given and name not in _PUBLIC_CLAUSES]
+    surplus = surplus_arguments(select.node, "expressions from_ where with_")
     if surplus or any(first_aggregate(item.node) is not None for item in select.items):
         cause = "this query reads only public tables, where only columns and WHERE are supported"
         raise refuse(
@@ -185,7 +162,7 @@ def project_numbered(select: ResolvedSelect, rows: PrivateSource) -> PrivateSour
 
 def limit_row_numbers(rows: PrivateSource) -> PrivateSource:
     """Return the same rows, of which no more are numbered than their conditions let through."""
-    ends = ((info.column.name, info.upper or info.bound.high) for view in rows.views for info in view.columns)
+    ends = ((info.column.name, info.bound.high) for info in rows.columns)
     limits = {name: int(end) for name, end in ends if isinstance(end, Fraction) and 1 <= end <= _MAX_LAST}
     return PrivateSource(_limit_numbers(rows.relation, limits), rows.views)
 
@@ -230,8 +207,7 @@ class _Numbering:
 
     def _add_number(self, window: exp.Window, clause: str) -> str:
         """Return the name of a number, which is that of its source, too."""
-        surplus = [name for name, given in window.args.items() if given and name not in _WINDOW_ARGUMENTS]
-        if surplus:
+        if surplus_arguments(window, "this partition_by order over"):
             cause = "ROW_NUMBER() takes PARTITION BY and ORDER BY only"
             raise refuse(window, clause, cause, "Leave out everything else.")
         keys = _partition_keys(window, self._source, clause)
@@ -240,7 +216,7 @@ class _Numbering:
             relation = self.rows.relation
             name = unused_name("row_number", relation.shape.schema)
             numbered = build_or_refuse(lambda: self._numbered(name, keys, order), window, clause)
-            info = ColumnInfo(name, BoundExpr(Column(name, Type.INTEGER)), never_null=True, lower=Fraction(1))
+            info = ColumnInfo(name, BoundExpr(Column(name, Type.INTEGER), Fraction(1)), never_null=True)
             self.rows = PrivateSource(numbered, (*self.rows.views, View(name, None, (info,))))
             self._names[keys, order] = name
         return self._names[keys, order]
@@ -248,9 +224,6 @@ class _Numbering:
     def _numbered(self, name: str, keys: tuple[Expr, ...], order: Order) -> Relation:
         schema = self.rows.relation.shape.schema  # with earlier numbers
         return NumberRows(self.rows.relation, name, keys, complete_order(order, schema))
-
-
-_WINDOW_ARGUMENTS = ("this", "partition_by", "order", "over")
 
 
 def _partition_keys(window: exp.Window, rows: PrivateSource, clause: str) -> tuple[Expr, ...]:

@@ -39,6 +39,12 @@ def same_name(identifier: exp.Expr, name: str) -> bool:
     return identifier.name.lower() == name.lower()
 
 
+def folded_name(identifier: exp.Expr) -> str:
+    """Return the name of an identifier as PostgreSQL stores it: in lower case unless it is quoted."""
+    name: str = identifier.name
+    return name if identifier.args.get("quoted") else name.lower()
+
+
 class HasName(Protocol):
     """Anything with a name."""
 

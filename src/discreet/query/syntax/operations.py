@@ -1,4 +1,5 @@
-"""The operations that both sides of a release share: what a node computes, and what its operands must be.
+"""The operations that both sides of a release share: what a node computes, what its operands must be, and what to write
+instead of a function that is not supported.
 
 Below a release, an operation becomes one of the kernel's, with the range of its values; above it, SQL for the sandbox.
 Each side reads operands in its own types, and applies operations by their names.
@@ -6,6 +7,7 @@ Each side reads operands in its own types, and applies operations by their names
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import Enum
 from functools import partial
 from typing import Any, Protocol
@@ -13,6 +15,7 @@ from typing import Any, Protocol
 from sqlglot import exp
 
 from discreet.kernel.errors import Refused
+from discreet.query.syntax.syntax_tree import is_aggregate, surplus_arguments
 
 
 class Operand(Enum):
@@ -51,11 +54,6 @@ class NodeRule:
 
     arguments: str
     read: Callable[[Any, Any], Any]
-
-
-def surplus_arguments(node: exp.Expr, allowed: str) -> list[str]:
-    """Return the arguments of a node that are given, but not among those that are allowed."""
-    return [name for name, given in node.args.items() if given and name not in allowed.split()]
 
 
 # Functions whose result changes from call to call.
@@ -242,3 +240,44 @@ def operation_rules(apply: Apply) -> dict[type[exp.Expr], NodeRule]:
         **_SPECIAL,
     }
     return {kind: NodeRule(arguments, partial(read, apply=apply)) for kind, (arguments, read) in readers.items()}
+
+
+_HINTS = {
+    **dict.fromkeys(("AVERAGE", "MEAN"), "Write AVG(x)."),
+    **dict.fromkeys(("COUNT_DISTINCT", "COUNTD", "NUNIQUE"), "Write COUNT(DISTINCT x)."),
+    "AGE": "Write EXTRACT(YEAR FROM AGE(end, start)), DATE_DIFF('month', start, end), or subtract dates.",
+    "TO_CHAR": "Write EXTRACT(YEAR FROM x) or DATE_TRUNC('month', x).",
+    "DATE_BIN": "Write DATE_TRUNC('hour', x).",
+    "DAYOFWEEK": "Write EXTRACT(DOW FROM x).",
+    "MAKE_DATE": "Write DATE '2010-01-31'.",
+    "CONCAT_WS": "Write CONCAT(x, '-', y).",
+}
+FUNCTION_NAMES = (
+    *("ABS", "CEIL", "CEILING", "CLIP", "EXP", "FLOOR", "GREATEST", "LEAST", "LN", "LOG", "LOG10", "MOD", "POWER"),
+    *("ROUND", "SIGN", "SQRT", "TRUNC", "COALESCE", "NULLIF", "CAST", "CHAR_LENGTH", "CONCAT", "LEFT", "LENGTH"),
+    *("INSTR", "LOWER", "LTRIM", "POSITION", "REGEXP_LIKE", "REPLACE", "RIGHT", "RTRIM", "SPLIT_PART", "STARTS_WITH"),
+    *("STRPOS", "SUBSTR", "SUBSTRING", "TRIM", "UPPER", "WIDTH_BUCKET"),
+    *("DATE_DIFF", "DATE_PART", "DATE_TRUNC", "EXTRACT"),
+)
+_AGGREGATE_NAMES = (
+    *("AVG", "CORR", "COUNT", "COUNT_IF", "COVAR_POP", "COVAR_SAMP", "MAX", "MEDIAN", "MIN", "MODE", "QUANTILE"),
+    *("REGR_INTERCEPT", "REGR_R2", "REGR_SLOPE", "STDDEV", "SUM", "VARIANCE"),
+    *("DENSE_RANK", "FIRST_VALUE", "LAST_VALUE", "NTILE", "PERCENT_RANK", "RANK", "ROW_NUMBER"),
+)
+
+
+def function_hint(name: str) -> str | None:
+    """Return what to write instead of an unknown function; None if nothing is similar.
+
+    >>> function_hint("MEDAIN"), function_hint("average"), function_hint("XIRR")
+    ('Did you mean MEDIAN?', 'Write AVG(x).', None)
+    """
+    if name.upper() in FUNCTION_NAMES:  # which is not supported in this place
+        return None
+    close = get_close_matches(name.upper(), (*FUNCTION_NAMES, *_AGGREGATE_NAMES), n=1, cutoff=0.75)
+    return _HINTS.get(name.upper()) or (f"Did you mean {close[0]}?" if close else None)
+
+
+def is_unknown_function(node: exp.Expr) -> bool:
+    """Return whether a node calls a function that is neither supported nor an aggregate."""
+    return isinstance(node, exp.Anonymous) and not is_aggregate(node) and node.name.upper() not in FUNCTION_NAMES

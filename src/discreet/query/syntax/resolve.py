@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from discreet.query.syntax.names import distinct_names, matching, output_name, same_name, with_unit_last
+from discreet.query.syntax.names import distinct_names, folded_name, matching, output_name, same_name, with_unit_last
 from discreet.query.syntax.resolved_query import (
     FromItem,
     GroupBy,
@@ -39,10 +39,11 @@ from discreet.query.syntax.syntax_tree import (
     quote_name,
     refuse,
     sql_of,
+    surplus_arguments,
 )
 
 FindTable = Callable[[exp.Table], ResolvedTable]  # refuses tables that do not exist
-WithQueries = Mapping[str, WithQuery]  # by name, inner ones last
+WithQueries = Mapping[str, WithQuery]  # by folded name, inner ones last
 _CLAUSES = "with_ expressions distinct from_ joins where group having qualify windows order limit offset"
 _SET_CLAUSES = "with_ this expression distinct order limit offset"
 _CLAUSE_HINTS = {
@@ -150,9 +151,10 @@ class _Resolver:
         for cte in clause.expressions:
             query, alias = self.query(cte.this, visible, None), cte.args["alias"]
             columns = _renamed(query.names, alias, cte)
-            visible.pop(alias.this.name, None)  # so that the new one comes last
-            visible[alias.this.name] = WithQuery(f"{self.refs[id(cte.this)]}w", alias.this.name, query, columns)
-            own.append(visible[alias.this.name])
+            name = folded_name(alias.this)
+            visible.pop(name, None)  # so that the new one comes last
+            visible[name] = WithQuery(f"{self.refs[id(cte.this)]}w", alias.this.name, query, columns)
+            own.append(visible[name])
         return tuple(own), visible
 
     def _select(self, node: exp.Select, ctes: WithQueries, outer: Scope | None) -> ResolvedSelect:
@@ -225,11 +227,7 @@ class _Resolver:
         match node:
             case exp.Table() if isinstance(node.this, exp.Identifier):
                 _check_arguments(node, "this alias db catalog", "FROM")
-                cte = (
-                    None
-                    if node.db
-                    else next((ctes[name] for name in reversed(list(ctes)) if same_name(node.this, name)), None)
-                )
+                cte = None if node.db else _with_query(node.this, ctes)
                 source = self.find_table(node) if cte is None else cte
                 name, columns = node.this.name, source.columns
             case exp.Subquery() if isinstance(node.this, exp.Query):
@@ -266,6 +264,12 @@ class _Resolver:
         return ValuesSource(resolved, tuple(f"column{place + 1}" for place in range(len(rows[0]))))
 
 
+def _with_query(identifier: exp.Expr, ctes: WithQueries) -> WithQuery | None:
+    """Return the WITH query that a name means: the one with exactly this name, else the last that it may mean."""
+    matches = [cte for cte in ctes.values() if same_name(identifier, cte.alias)]
+    return ctes.get(folded_name(identifier), matches[-1] if matches else None)
+
+
 def _argument(node: exp.Expr, name: str) -> exp.Expr | None:
     """Return the condition of a clause."""
     clause = node.args.get(name)
@@ -274,8 +278,7 @@ def _argument(node: exp.Expr, name: str) -> exp.Expr | None:
 
 def _check_arguments(node: exp.Expr, allowed: str, clause: str) -> None:
     """Refuse clauses that are not supported."""
-    surplus = [name for name, given in node.args.items() if given and name not in allowed.split()]
-    if surplus:
+    if surplus := surplus_arguments(node, allowed):
         given = node.args[surplus[0]]
         feature = {"locks": "FOR UPDATE", "sample": "TABLESAMPLE"}.get(surplus[0], surplus[0].strip("_").upper())
         cause = f"{given.upper() if isinstance(given, str) else feature} is not supported"

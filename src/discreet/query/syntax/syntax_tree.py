@@ -94,6 +94,11 @@ def check_row_wise(
             raise refuse(inner, clause, cause, hint)
 
 
+def surplus_arguments(node: exp.Expr, allowed: str) -> list[str]:
+    """Return the arguments of a node that are given, but not among those that are allowed."""
+    return [name for name, given in node.args.items() if given and name not in allowed.split()]
+
+
 def nodes_without_subqueries(node: exp.Expr) -> Iterator[exp.Expr]:
     """Yield all nodes of an expression, without entering subqueries."""
     yield from node.walk(prune=lambda each: isinstance(each, exp.Query))

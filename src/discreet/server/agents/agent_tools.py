@@ -53,7 +53,8 @@ class AgentTools:
     async def explain(self, person: Person, request: QueryRequest) -> dict[str, Any]:
         """Return the cost of a query and its expected margins, free of charge."""
         try:
-            return explanation_result(await asyncio.to_thread(self._service.explain, person, request))
+            explanation = await self._service.run_light(person, lambda: self._service.explain(person, request))
+            return explanation_result(explanation)
         except DiscreetError as error:
             return refusal_result(error)
 
@@ -81,7 +82,7 @@ class AgentTools:
     async def rehearse(self, person: Person, request: QueryRequest) -> dict[str, Any]:
         """Return the answer on dummy data: nothing is charged, and the numbers mean nothing."""
         try:
-            answer = await asyncio.to_thread(self._service.rehearse, person, request)
+            answer = await self._service.run_rehearsal(person, lambda: self._service.rehearse(person, request))
         except DiscreetError as error:
             return {**refusal_result(error), "charged": False, "data": "dummy"}
         result = answer_result(answer, data="dummy")
@@ -94,7 +95,7 @@ class AgentTools:
 
         A request that is cancelled is charged all the same if its query has begun: only a refusal gives the cost back.
         """
-        planned = await asyncio.to_thread(self._planned_cost, person, request)
+        planned = await self._service.run_light(person, lambda: self._planned_cost(person, request))
         if not cap.covers(self._spent + planned):
             raise Refused(
                 f"epsilon: this query exceeds the cap of epsilon {float(cap.epsilon):g} on this connection. Allow a "

@@ -13,7 +13,6 @@ from discreet.pricing.remaining_budget import BudgetStatus
 
 MAX_ROWS = 1_000  # of an answer that a tool returns
 _PLACE = re.compile(r"line (\d+)(?:, column (\d+))?(?:, ([A-Z][A-Z ]*))?: ")
-_SENTENCE_END = re.compile(r"(?<=[.?!]) (?=[A-Z])")
 _COLUMN_NAMES = {"column_name": "name", "data_type": "type", "minimum": "minimum", "maximum": "maximum"}
 
 

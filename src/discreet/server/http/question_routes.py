@@ -68,9 +68,10 @@ def _columns_of(service: Service, table: DeclaredTable) -> list[DeclaredColumn]:
 
 
 @router.post("/explain")
-def explain(request: Request, body: QuestionBody) -> Response:
+async def explain(request: Request, body: QuestionBody) -> Response:
     """Return the cost of a query and the margins to expect. This is free and reads no private data."""
-    return json_response(service_of(request).explain(person_of(request), body.to_request(None)).to_dict())
+    service, person, question = service_of(request), person_of(request), body.to_request(None)
+    return json_response((await service.run_light(person, lambda: service.explain(person, question))).to_dict())
 
 
 @router.post("/ask", responses=_ANSWERS)
@@ -83,9 +84,10 @@ async def ask(
 
 
 @router.post("/rehearse", responses=_ANSWERS)
-def rehearse(request: Request, body: QuestionBody, accept: Annotated[str, Header()] = "") -> Response:
+async def rehearse(request: Request, body: QuestionBody, accept: Annotated[str, Header()] = "") -> Response:
     """Answer a query on dummy data: the columns are right, the numbers mean nothing, and nothing is charged."""
-    return answer_response(service_of(request).rehearse(person_of(request), body.to_request(None)), accept)
+    service, person, question = service_of(request), person_of(request), body.to_request(None)
+    return answer_response(await service.run_rehearsal(person, lambda: service.rehearse(person, question)), accept)
 
 
 @router.get("/budget")

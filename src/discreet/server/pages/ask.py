@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 
@@ -13,6 +14,7 @@ from discreet.kernel.errors import Failed
 from discreet.server.errors import RateLimited
 from discreet.server.pages.answer_view import AnswerView
 from discreet.server.pages.budget_words import BudgetView, budget_text, odds_of_budget
+from discreet.server.pages.charges import question_again
 from discreet.server.pages.downloads import answer_file
 from discreet.server.pages.examples import example_questions
 from discreet.server.pages.forecasts import NOT_ANSWERED, Forecast, fields_of, forecast_of, read_question, refusal_of
@@ -46,8 +48,8 @@ def ask_routes(pages: Pages) -> APIRouter:
     Asking = Annotated[PageSession, Depends(session_of(pages, Role.ANALYST, Role.OWNER))]  # noqa: N806 - a type
 
     @router.get("/ask")
-    def show(request: Request, session: Asking) -> Response:
-        return _ask_page(pages, request, session, {})
+    async def show(request: Request, session: Asking, again: str = "") -> Response:
+        return await pages.service.run_light(session.person, lambda: _begin(pages, request, session, again))
 
     @router.post("/ask/forecast")
     async def forecast(request: Request, session: Asking) -> Response:
@@ -72,13 +74,21 @@ def ask_routes(pages: Pages) -> APIRouter:
     return router
 
 
+def _begin(pages: Pages, request: Request, session: PageSession, again: str) -> Response:
+    """Show the form, with a question that this person was charged for if its charge is named."""
+    service, person = pages.service, session.person
+    mine = (each for each in service.charges(person) if each.id == again and each.by == person.by) if again else ()
+    fields = next((question_again(event, service.policy.budget) for event in mine), {})
+    return _ask_page(pages, request, session, fields, forecast=forecast_of(service, person, fields) if fields else None)
+
+
 async def _show_forecast(pages: Pages, request: Request, session: PageSession) -> Response:
     """Return the forecast of a question, or of the correction that was chosen: a part of the page for our script."""
     fields = dict(await read_form(request, session.form_token))
     fields["sql"] = fields.get("use") or fields.get("sql", "")
-    forecast = None
+    forecast, service, person = None, pages.service, session.person
     if fields["sql"].strip():
-        forecast = await pages.service.run_light(lambda: forecast_of(pages.service, session.person, fields))
+        forecast = await service.run_light(person, lambda: forecast_of(service, person, fields))
     if _FRAGMENT in request.headers:
         return pages.render(request, "_forecast.html", session, forecast=forecast, view=None, examples=())
     return _ask_page(pages, request, session, fields, forecast=forecast)
@@ -98,7 +108,7 @@ async def _ask(pages: Pages, request: Request, session: PageSession) -> Response
         message = str(error)
     else:
         return redirect(f"/ask/{session.keep(AskedQuestion(question, answer, datetime.now(UTC)))}#answer")
-    refusal = await service.run_light(lambda: refusal_of(service, session.person, fields, message))
+    refusal = await service.run_light(session.person, lambda: refusal_of(service, session.person, fields, message))
     return _ask_page(pages, request, session, fields, status=422, forecast=Forecast(refusal, was_asked=True))
 
 
@@ -108,7 +118,8 @@ def _kept(session: PageSession, name: str) -> AskedQuestion | None:
 
 
 def _answer_page(pages: Pages, request: Request, session: PageSession, name: str, asked: AskedQuestion) -> Response:
-    address, database = str(request.base_url).rstrip("/"), pages.service.policy.data.name
+    service, address = pages.service, str(request.base_url).rstrip("/")
+    pg_port = urlsplit(service.addresses["pg"]).port if "pg" in service.addresses else None
     return _ask_page(
         pages,
         request,
@@ -116,7 +127,7 @@ def _answer_page(pages: Pages, request: Request, session: PageSession, name: str
         fields_of(asked.request),
         name=name,
         view=AnswerView.of_answer(asked.answer),
-        snippets=snippets(asked.request, address, session.person.name, database),
+        snippets=snippets(asked.request, address, pg_port, session.person.name, service.policy.data.name),
     )
 
 

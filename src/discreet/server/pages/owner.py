@@ -73,19 +73,19 @@ def owner_routes(pages: Pages) -> APIRouter:
 
 async def _act(pages: Pages, request: Request, session: PageSession, act: str, fields: Mapping[str, str]) -> Response:
     """Do what a form of the owner's page asks for, and show the page again with what came of it."""
-    service = pages.service
+    service, person = pages.service, session.person
     try:
         match act:
             case "add":
                 return await _issue_token(pages, request, session, fields)
             case "revoke":
-                await service.run_light(lambda: service.people.revoke(service.ledger, fields.get("name", "")))
+                await service.run_light(person, lambda: service.people.revoke(service.ledger, fields.get("name", "")))
             case "approve":
-                await service.run_light(lambda: service.approve(session.person, fields.get("id", "")))
+                await service.run_light(person, lambda: service.approve(person, fields.get("id", "")))
             case "reject":
-                await service.run_light(lambda: service.reject(session.person, fields.get("id", "")))
+                await service.run_light(person, lambda: service.reject(person, fields.get("id", "")))
             case "acknowledge":
-                await service.run_light(service.ledger.acknowledge)
+                await service.run_light(person, service.ledger.acknowledge)
             case _:
                 raise HTTPException(404, "there is no such act.")
     except (PolicyError, Refused) as error:
@@ -101,7 +101,7 @@ async def _issue_token(pages: Pages, request: Request, session: PageSession, fie
         until = date.fromisoformat(fields["until"]) if fields.get("until") else None
     except ValueError:
         raise PolicyError("role or last day: choose a role, and write the day as 2027-01-31.") from None
-    issued = await service.run_light(lambda: service.people.add(service.ledger, name, role, until))
+    issued = await service.run_light(session.person, lambda: service.people.add(service.ledger, name, role, until))
     return _owner_page(pages, request, session, issued=issued)
 
 

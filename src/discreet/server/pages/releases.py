@@ -79,8 +79,9 @@ def _file(path: Path, file: str) -> Response:
 
 async def _forecast(pages: Pages, request: Request, session: PageSession) -> Response:
     plan = (await read_form(request, session.form_token)).get("plan", "")
+    service, person = pages.service, session.person
     try:
-        lines = await pages.service.run_light(lambda: pages.service.forecast(session.person, plan).lines())
+        lines = await service.run_light(person, lambda: service.forecast(person, plan).lines())
     except (Refused, PolicyError) as error:
         return _list_page(pages, request, session, status=422, plan=plan, problem=str(error))
     return _list_page(pages, request, session, plan=plan, lines=lines)

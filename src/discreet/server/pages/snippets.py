@@ -1,4 +1,4 @@
-"""The same question for other tools: psql, Python, R and curl."""
+"""The same question for other tools: Python, R, and psql or curl; the token is in the environment of the reader."""
 
 import json
 import shlex
@@ -16,40 +16,55 @@ class Snippet:
     text: str
 
 
-def snippets(request: QueryRequest, address: str, name: str, database: str) -> tuple[Snippet, ...]:
-    """Return a question as it is asked from other tools; the token is left for the reader to fill in.
+def snippets(request: QueryRequest, address: str, pg_port: int | None, name: str, database: str) -> tuple[Snippet, ...]:
+    """Return a question as it is asked from other tools; psql only where the server speaks its protocol.
 
     >>> request = QueryRequest("SELECT 1", epsilon="1/10")
-    >>> [each.tool for each in snippets(request, "http://127.0.0.1:8000", "ana", "town")]
+    >>> [each.tool for each in snippets(request, "http://127.0.0.1:8000", 5433, "ana", "town")]
     ['Python', 'psql', 'R']
+    >>> [each.tool for each in snippets(request, "http://127.0.0.1:8000", None, "ana", "town")]
+    ['Python', 'curl', 'R']
     """
-    host = urlsplit(address).hostname or "127.0.0.1"
-    setting, amount = ("margin", request.margin) if request.margin is not None else ("epsilon", request.epsilon)
+    spend, amount = ("margin", request.margin) if request.margin is not None else ("epsilon", request.epsilon)
     sql = request.sql.strip().removesuffix(";")
-    argument = "" if amount is None else f", {setting}={_python_text(str(amount))}"
-    set_line = "" if amount is None else f"SET discreet.{setting} = '{amount}';\n"
-    end = _unused_line(sql)
+    settings = {
+        name: str(value) for name, value in ((spend, amount), ("purpose", request.purpose)) if value is not None
+    }
+    arguments = "".join(f", {name}={_text(value)}" for name, value in settings.items())
     python = (
-        "import discreet as dc\n\n"
-        f'with dc.remote({_python_text(address)}, token="dsc_…") as remote:\n'
-        f"    answer = remote.ask({_python_text(sql)}{argument})\n"
-        "    print(answer)"
+        "import os\nimport discreet as dc\n\n"
+        f'curator = dc.remote({_text(address)}, os.environ["TOKEN"])\n'
+        f"answer = curator.ask({_text(sql)}{arguments})\n"
+        "print(answer)"
     )
-    connection = f"host={host} user={_connection_value(name)} dbname={_connection_value(database)}"
-    psql = f"psql {shlex.quote(connection)} <<'{end}'\n{set_line}{sql};\n{end}"
-    r = (
-        "library(DBI)\n"
-        f"con <- dbConnect(RPostgreSQL::PostgreSQL(), host = {_python_text(host)}, user = {_python_text(name)},\n"
-        f'                 dbname = {_python_text(database)}, password = Sys.getenv("DISCREET_TOKEN"))\n'
-        + (f"dbExecute(con, {_python_text(set_line.strip())})\n" if set_line else "")
-        + f"dbGetQuery(con, {_python_text(sql)})"
+    if pg_port is None:
+        body = shlex.quote(json.dumps({"sql": sql, **settings}))
+        curl = f"curl -s {address}/api/v1/ask -H \"Authorization: Bearer $TOKEN\" -H 'Accept: text/csv' \\\n  -d {body}"
+        return Snippet("Python", python), Snippet("curl", curl), Snippet("R", f"read.csv(pipe({_text(curl)}))")
+    host, end = urlsplit(address).hostname or "127.0.0.1", _unused_line(sql)
+    commands = [f"SET discreet.{name} = {_sql_text(value)}" for name, value in settings.items()]
+    connection = f"host={host} port={pg_port} user={_connection_value(name)} dbname={_connection_value(database)}"
+    lines = "\n".join(f"{line};" for line in (*commands, sql))
+    psql = f"PGPASSWORD=\"$TOKEN\" psql {shlex.quote(connection)} <<'{end}'\n{lines}\n{end}"
+    r = "\n".join(
+        [
+            "library(RPostgreSQL)",
+            f"con <- dbConnect(PostgreSQL(), host = {_text(host)}, port = {pg_port}, user = {_text(name)},",
+            f'                 dbname = {_text(database)}, password = Sys.getenv("TOKEN"))',
+            *(f"invisible(dbGetQuery(con, {_text(command)}))" for command in commands),
+            f"dbGetQuery(con, {_text(sql)})",
+        ]
     )
     return Snippet("Python", python), Snippet("psql", psql), Snippet("R", r)
 
 
-def _python_text(text: str) -> str:
+def _text(text: str) -> str:
     """Write a text in double quotes, which Python and R read alike."""
     return json.dumps(text, ensure_ascii=False)
+
+
+def _sql_text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _connection_value(text: str) -> str:

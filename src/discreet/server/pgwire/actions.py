@@ -58,4 +58,5 @@ class Statement:
     copy: CopyFormat = field(default_factory=CopyFormat)
     name: str = ""
     is_held: bool = False
+    has_parameters: bool = False
     count: int | None = None

@@ -10,11 +10,10 @@ from discreet.dbapi.settings import SettingStatement, own_setting
 from discreet.server.people.person import Person
 from discreet.server.pgwire.actions import Action, Statement
 from discreet.server.pgwire.errors import WireError
-from discreet.server.pgwire.parameter_types import ParameterType, infer_types
+from discreet.server.pgwire.parameter_types import ParameterType
 from discreet.server.pgwire.prepared import Portal, Prepared, PreparedStore, ResultShape, StatementResult
 from discreet.server.pgwire.queries import Asker, QueryRunner, ResultTable
 from discreet.server.pgwire.settings import DEFAULTS, SessionSettings
-from discreet.server.pgwire.statements import read_statement
 from discreet.server.pgwire.transactions import Transaction
 
 _WITH_ROWS = (Action.QUERY, Action.EXPLAIN, Action.SHOW, Action.FETCH)
@@ -31,7 +30,7 @@ class Commands:
         self, runner: QueryRunner, person: Person, process: int, settings: SessionSettings, store: PreparedStore
     ) -> None:
         self._runner, self._person, self._process, self._store = runner, person, process, store
-        self.transaction = Transaction(settings)
+        self.transaction, self.texts = Transaction(settings), runner.texts
 
     async def run(self, statement: Statement, text: str) -> StatementResult:
         """Run a statement, whose text has its values by now."""
@@ -64,7 +63,7 @@ class Commands:
         if self.transaction.status == "I" and not statement.is_held:
             raise WireError("25P01", "DECLARE CURSOR can only be used in transaction blocks, or WITH HOLD.")
         await self._runner.explain(self._asker(), text)
-        query = Prepared(read_statement(text, statement.offset))
+        query = Prepared(await self.texts.statement(self._person, text, statement.offset))
         self._store.add_portal(statement.name, Portal(query, text, (), is_held=statement.is_held))
 
     def _change_store(self, statement: Statement) -> None:
@@ -100,15 +99,15 @@ class Commands:
             tag, None if statement.action is Action.MOVE else ResultTable(result.names, rest, notices)
         )
 
-    async def shape(self, statement: Statement, text: str) -> ResultShape | None:
-        """Return the columns that a statement's result will have; None if it has no rows."""
+    async def shape(self, statement: Statement, text: str, examples: Sequence[Any] = ()) -> ResultShape | None:
+        """Return the columns that a statement's result will have, with examples of parameters; None without rows."""
         if statement.action not in _WITH_ROWS:
             return None
         if statement.action is Action.FETCH:
             portal = self._store.portal(statement.name)
             return await self.shape(portal.prepared.statement, portal.text)
         if statement.action is Action.QUERY:
-            return ResultShape(*await self._runner.shape(self._asker(), text))
+            return ResultShape(*await self._runner.shape(self._asker(), text, examples))
         if statement.action is Action.EXPLAIN:
             return _text_shape("QUERY PLAN")
         assert statement.setting is not None
@@ -118,13 +117,12 @@ class Commands:
 
     async def parameter_types(self, statement: Statement, given: tuple[int, ...]) -> tuple[ParameterType, ...]:
         """Return the types of a statement's parameters; Refused if it is a query that cannot be parsed."""
-        view = await self._runner.view(self._person)
-        tree = self._runner.tree(statement.text, view) if statement.action in _QUERIES else None
-        return infer_types(statement.text, tree, given, view.columns)
+        is_query = statement.action in _QUERIES
+        return await self._runner.parameter_types(self._person, statement, given, is_query=is_query)
 
-    async def check_values(self, text: str, values: Sequence[Any]) -> None:
-        """Refuse values that would become names of tables or columns."""
-        await self._runner.check_values(self._asker(), text, values)
+    async def bound_text(self, statement: Statement, values: Sequence[Any]) -> str:
+        """Return a statement's text with values for its parameters."""
+        return await self._runner.bound_text(self._person, statement, values)
 
     def local_time(self, value: object) -> object:
         """Return a moment with an offset as a time in the time zone of the data, where times have none."""

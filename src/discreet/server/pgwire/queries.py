@@ -3,40 +3,39 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
-from sqlglot import TokenType, exp
+from sqlglot import exp
 
 from discreet.answer.text import cost_sentence
-from discreet.dbapi.parameters import refuse_bound_names
+from discreet.dbapi.parameters import bind_numbered, refuse_bound_names
 from discreet.dbapi.settings import QuerySettings
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.event import OWNER
 from discreet.policy.column_domains import Between, Keys
 from discreet.policy.declarations import DeclaredTable
-from discreet.query.syntax.parse import parse_query, tokenise
+from discreet.server.fair_threads import FairThreads
 from discreet.server.people.person import Person, Role
+from discreet.server.pgwire.actions import Statement
 from discreet.server.pgwire.catalog.content import CatalogSource
-from discreet.server.pgwire.catalog.engine import CatalogEngine
+from discreet.server.pgwire.catalog.engine import CatalogEngine, CatalogResult
 from discreet.server.pgwire.catalog.rewriting import CatalogSession
-from discreet.server.pgwire.catalog.translate import is_catalog_query, translate
-from discreet.server.pgwire.parameter_types import KnownColumn
+from discreet.server.pgwire.catalog.translate import translate
+from discreet.server.pgwire.errors import WireError
+from discreet.server.pgwire.parameter_types import KnownColumn, ParameterType, infer_types
 from discreet.server.pgwire.settings import SessionSettings
+from discreet.server.pgwire.text_reader import QueryText, TextReader
 from discreet.server.requests import QueryRequest
 from discreet.server.service import Service
 
-T = TypeVar("T")
 _THREADS = 2  # for queries on catalogs, which may be large or senseless
-_MAX_CATALOGS, _MAX_PARSED = 16, 512
+_MAX_CATALOGS = 16
 _MAX_SLEEP = 60.0  # seconds of pg_sleep
 _PLAN_SCHEMA = pa.schema([("c0", pa.string())])
-_SCHEMA = "public"
 _INFORMATION = ("SELECT * FROM information_schema.tables", "SELECT * FROM information_schema.columns")
 
 
@@ -56,15 +55,6 @@ class PersonView:
     catalog: CatalogEngine
     tables: frozenset[str]
     columns: Mapping[str, tuple[KnownColumn, ...]]
-
-
-@dataclass(frozen=True)
-class _Reading:
-    """A parsed text: its tree, whether it is about the catalog, and whether it states its own cost."""
-
-    tree: exp.Expr
-    is_catalog: bool
-    states_cost: bool
 
 
 @dataclass(frozen=True)
@@ -88,8 +78,8 @@ class QueryRunner:
         self.service = service
         self._views: OrderedDict[tuple[str, ...], PersonView] = OrderedDict()
         self._view_lock = asyncio.Lock()
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="catalog")
-        self._read_texts: OrderedDict[tuple[str, frozenset[str]], _Reading] = OrderedDict()
+        self._threads = FairThreads("catalog", _THREADS)
+        self.texts = TextReader(service)
 
     @property
     def zone(self) -> ZoneInfo:
@@ -108,7 +98,7 @@ class QueryRunner:
             if key not in self._views:
                 if len(self._views) >= _MAX_CATALOGS:
                     self._views.popitem(last=False)  # closed when the last query on it ends
-                self._views[key] = await self._in_thread(lambda: self._build_view(person))
+                self._views[key] = await self._threads.run(person.name, lambda: self._build_view(person))
             self._views.move_to_end(key)
             return self._views[key]
 
@@ -124,15 +114,12 @@ class QueryRunner:
 
     async def run(self, asker: Asker, text: str) -> ResultTable:
         """Answer a query; it is charged, if it has to be, as the service decides."""
-        view = await self.view(asker.person)
-        text = plain_text(text)
-        reading = self._read(text, view)
-        if reading.is_catalog:
-            await self._sleep(reading.tree)
-            sql = self._catalog_sql(asker, view, reading)
-            found = await self._in_thread(lambda: view.catalog.run(sql))
+        view, query = await self._read(asker.person, text)
+        if query.is_catalog:
+            await self._sleep(query.tree)
+            found = await self._ask_catalog(asker, view, query, view.catalog.run)
             return ResultTable(found.names, found.table)
-        answer = await self.service.ask(asker.person, self._request(asker, text, reading))
+        answer = await self.service.ask(asker.person, self._request(asker, query))
         table = answer.with_margins()
         notices = [cost_sentence(answer)] if answer.receipt else []
         if asker.query_settings.details:
@@ -141,103 +128,92 @@ class QueryRunner:
 
     async def explain(self, asker: Asker, text: str) -> ResultTable:
         """Return the cost of a query and its expected margins as rows of text. This is free."""
-        view = await self.view(asker.person)
-        text = plain_text(text)
-        reading = self._read(text, view)
-        if reading.is_catalog:
+        _, query = await self._read(asker.person, text)
+        if query.is_catalog:
             lines = ["Reads the catalog, which is free."]
         else:
-            request = self._request(asker, text, reading)
-            explanation = await self.service.run_light(lambda: self.service.explain(asker.person, request))
+            person, request = asker.person, self._request(asker, query)
+            explanation = await self.service.run_light(person, lambda: self.service.explain(person, request))
             lines = explanation.details().splitlines()
         return ResultTable(("QUERY PLAN",), pa.table([pa.array(lines, pa.string())], schema=_PLAN_SCHEMA))
 
-    async def shape(self, asker: Asker, text: str) -> tuple[tuple[str, ...], pa.Schema]:
-        """Return the names and types of the columns of an answer, without asking for it."""
-        view = await self.view(asker.person)
-        text = plain_text(text)
-        reading = self._read(text, view)
-        if reading.is_catalog:
-            sql = self._catalog_sql(asker, view, reading)
-            found = await self._in_thread(lambda: view.catalog.shape(sql))
+    async def shape(self, asker: Asker, text: str, examples: Sequence[Any] = ()) -> tuple[tuple[str, ...], pa.Schema]:
+        """Return the names and types of the columns of an answer, without asking for it.
+
+        Examples stand in for parameters, whose values are not there yet.
+        """
+        person = asker.person
+        if examples:
+            text = await self.texts.work(person, lambda: bind_numbered(text, examples))
+        view, query = await self._read(person, text)
+        if query.is_catalog:
+            found = await self._ask_catalog(asker, view, query, view.catalog.shape)
             return found.names, found.table.schema
-        schema = await self.service.run_light(lambda: self.service.shape(asker.person, text))
+        schema = await self.service.run_rehearsal(person, lambda: self.service.shape(person, query.text))
         return tuple(schema.names), schema
 
-    def tree(self, text: str, view: PersonView) -> exp.Expr:
-        """Return the syntax tree of a query; Refused if it cannot be parsed."""
-        return self._read(plain_text(text), view).tree
+    async def parameter_types(
+        self, person: Person, statement: Statement, given: tuple[int, ...], *, is_query: bool
+    ) -> tuple[ParameterType, ...]:
+        """Return the types of a statement's parameters; Refused if it is a query that cannot be parsed."""
+        text, tree = statement.text, None
+        columns: Mapping[str, tuple[KnownColumn, ...]] = {}
+        if is_query:
+            view, query = await self._read(person, text)
+            tree, columns = query.tree, view.columns
+        if not (given or statement.has_parameters):
+            return ()
+        return await self.service.run_light(person, lambda: infer_types(text, tree, given, columns))
 
-    async def check_values(self, asker: Asker, text: str, values: Sequence[Any]) -> None:
-        """Refuse a text in which a value became the name of a table or a column."""
-        view = await self.view(asker.person)
-        text = plain_text(text)
-        refuse_bound_names(text, self._read(text, view).tree, [value for value in values if isinstance(value, str)])
+    async def bound_text(self, person: Person, statement: Statement, values: Sequence[Any]) -> str:
+        """Return a text with values for its parameters; Refused if one becomes the name of a table or a column."""
+        if not statement.has_parameters:
+            return statement.text
+        text = await self.texts.work(person, lambda: bind_numbered(statement.text, values))
+        _, query = await self._read(person, text)
+        if words := [value for value in values if isinstance(value, str)]:
+            await self.service.run_light(person, lambda: refuse_bound_names(query.text, query.tree, words))
+        return text
 
     def close(self) -> None:
         """Close the catalogs."""
-        self._threads.shutdown()
+        self._threads.close()
         for view in self._views.values():
             view.catalog.close()
 
-    def _read(self, text: str, view: PersonView) -> _Reading:
-        """Parse a text; repeated ones are parsed once."""
-        key = (text, view.tables)
-        if key not in self._read_texts:
-            parsed = parse_query(text)
-            is_catalog = parsed.described is None and is_catalog_query(parsed.query, view.tables)
-            states_cost = parsed.options.epsilon is not None or parsed.within is not None
-            if len(self._read_texts) >= _MAX_PARSED:
-                self._read_texts.popitem(last=False)
-            self._read_texts[key] = _Reading(parsed.query, is_catalog, states_cost)
-        return self._read_texts[key]
+    async def _read(self, person: Person, text: str) -> tuple[PersonView, QueryText]:
+        view = await self.view(person)
+        return view, await self.texts.query(person, text, view.tables)
 
-    def _request(self, asker: Asker, text: str, reading: _Reading) -> QueryRequest:
-        settings = asker.query_settings
-        cost = settings.without_cost() if reading.states_cost else settings
-        return QueryRequest(text, epsilon=cost.epsilon, rho=cost.rho, margin=cost.margin, purpose=settings.purpose)
+    @staticmethod
+    def _request(asker: Asker, query: QueryText) -> QueryRequest:
+        own = asker.query_settings
+        cost = own.without_cost() if query.states_cost else own
+        return QueryRequest(query.text, epsilon=cost.epsilon, rho=cost.rho, margin=cost.margin, purpose=own.purpose)
 
-    def _catalog_sql(self, asker: Asker, view: PersonView, reading: _Reading) -> str:
+    async def _ask_catalog(
+        self, asker: Asker, view: PersonView, query: QueryText, ask: Callable[[str], CatalogResult]
+    ) -> CatalogResult:
+        """Translate a query on the catalog and ask for its rows or its columns, in this person's turn."""
+        self.service.count_request(asker.person)
         session = CatalogSession(
             asker.person.name, self.database, asker.process, asker.settings.shown, view.catalog.numbers
         )
-        return translate(reading.tree, session)
-
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        return await self._threads.run(asker.person.name, lambda: ask(translate(query.tree, session)))
 
     @staticmethod
     async def _sleep(tree: exp.Expr) -> None:
         """Wait for SELECT pg_sleep(n), which clients use to test how they cancel."""
         for call in tree.find_all(exp.Anonymous):
             if call.name.lower() == "pg_sleep" and call.expressions and isinstance(call.expressions[0], exp.Literal):
-                await asyncio.sleep(min(_MAX_SLEEP, float(call.expressions[0].name)))
+                await asyncio.sleep(min(_MAX_SLEEP, _seconds(call.expressions[0].name)))
 
 
-def plain_text(text: str) -> str:
-    """Replace what the parser does not know by what means the same, so that positions stay as they are.
-
-    The policy's tables are in no schema but public, and oid[] is an array of integers.
-
-    >>> plain_text('SELECT v.n FROM public.visits v, "public"."wards" WHERE x = ANY($1::oid[])')
-    'SELECT v.n FROM        visits v,          "wards" WHERE x = ANY($1::int[])'
-    """
-    lower = text.lower()
-    if _SCHEMA not in lower and "oid" not in lower:
-        return text
-    tokens = tokenise(text)
-    for array in [token for token, end in pairwise(tokens) if token.text.lower() == "oid" and end.text == "["]:
-        text = f"{text[: array.start]}int{text[array.end + 1 :]}"
-    pairs = [(token, dot) for token, dot in pairwise(tokens) if _is_schema(token.text, token.token_type)]
-    if any(dot.token_type is not TokenType.DOT for _, dot in pairs):
-        return text  # something else has this name too
-    for token, dot in pairs:
-        text = text[: token.start] + " " * (dot.end + 1 - token.start) + text[dot.end + 1 :]
-    return text
-
-
-def _is_schema(text: str, kind: TokenType) -> bool:
-    return text == _SCHEMA if kind is TokenType.IDENTIFIER else kind is TokenType.VAR and text.lower() == _SCHEMA
+def _seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise WireError("22P02", "pg_sleep: the number of seconds is not a number.") from None
 
 
 def _known_columns(declared: tuple[DeclaredTable, ...], columns: pa.Table) -> dict[str, tuple[KnownColumn, ...]]:

@@ -3,10 +3,9 @@
 Parse and Describe charge nothing: the types of columns follow from the policy. Execute runs a portal once.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from discreet.dbapi.parameters import bind_numbered, numbered_placeholders
 from discreet.server.people.person import Person
 from discreet.server.pgwire import replies
 from discreet.server.pgwire.actions import Action, Statement
@@ -31,10 +30,8 @@ from discreet.server.pgwire.prepared import Portal, Prepared, PreparedStore, Res
 from discreet.server.pgwire.queries import QueryRunner, ResultTable
 from discreet.server.pgwire.replies import Outgoing, Reply
 from discreet.server.pgwire.settings import SessionSettings
-from discreet.server.pgwire.statements import read_statement, split_statements
 
 _COPY_AT_ONCE = 1 << 16  # bytes
-_SHOWS = (Action.SHOW, Action.EXPLAIN)
 
 
 class Session:
@@ -92,14 +89,14 @@ class Session:
     async def _simple(self, message: SimpleQuery) -> AsyncIterator[Outgoing]:
         self._text = text = message.text
         self._store.close("", is_portal=True)
-        pieces = split_statements(text)
+        pieces = await self._commands.texts.pieces(self.person, text)
         if not pieces:
             yield replies.EMPTY
         for offset, piece in pieces:
             self._text, self._offset = piece, offset
             before = self.settings.reported()
-            statement = read_statement(piece, offset)
-            if numbered_placeholders(statement.text):
+            statement = await self._commands.texts.statement(self.person, piece, offset)
+            if statement.has_parameters:
                 raise WireError("42P02", "there is no parameter $1. Parameters need the extended protocol.")
             outcome = await self._run(statement, statement.text)
             for reply in self._outcome_replies(statement, outcome, ()):
@@ -109,11 +106,11 @@ class Session:
 
     async def _parse(self, message: Parse) -> AsyncIterator[Outgoing]:
         self._text = message.text
-        pieces = split_statements(message.text)
+        pieces = await self._commands.texts.pieces(self.person, message.text)
         if len(pieces) > 1:
             raise WireError("42601", "cannot insert multiple commands into a prepared statement")
         offset, piece = pieces[0] if pieces else (0, "")
-        statement = read_statement(piece, offset)
+        statement = await self._commands.texts.statement(self.person, piece, offset)
         types = await self._commands.parameter_types(statement, message.types)
         self._store.add_statement(message.name, Prepared(statement, types))
         yield replies.PARSED
@@ -131,9 +128,7 @@ class Session:
             self._value(data, kind.oid, form, place)
             for place, (data, kind, form) in enumerate(zip(message.values, prepared.types, formats, strict=True), 1)
         ]
-        text = bind_numbered(statement.text, values)
-        if text != statement.text:
-            await self._commands.check_values(text, values)
+        text = await self._commands.bound_text(statement, values)
         self._store.add_portal(message.portal, Portal(prepared, text, message.result_formats))
         yield replies.BOUND
 
@@ -154,7 +149,7 @@ class Session:
         self._text, self._offset = statement.text, statement.offset
         yield replies.parameter_types([kind.oid for kind in prepared.types])
         examples = [kind.example for kind in prepared.types]
-        shape = prepared.announced or await self._shape(statement, bind_numbered(statement.text, examples))
+        shape = prepared.announced or await self._shape(statement, statement.text, examples)
         prepared.announced = shape
         yield self._columns(shape, [])
 
@@ -175,10 +170,10 @@ class Session:
             return replies.NO_DATA
         return replies.columns(headers(shape.names, shape.schema, column_formats(requested, len(shape.names))))
 
-    async def _shape(self, statement: Statement, text: str) -> ResultShape | None:
+    async def _shape(self, statement: Statement, text: str, examples: Sequence[Any] = ()) -> ResultShape | None:
         """Return the columns of a statement's result; None if it has none."""
         self._commands.transaction.check(statement.action)
-        return await self._commands.shape(statement, text)
+        return await self._commands.shape(statement, text, examples)
 
     async def _execute(self, message: Execute) -> AsyncIterator[Outgoing]:
         portal, self._described = self._store.portal(message.portal), None

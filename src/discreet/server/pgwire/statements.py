@@ -2,10 +2,12 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from sqlglot import Token, TokenType
 
+from discreet.dbapi.parameters import numbered_placeholders
 from discreet.dbapi.settings import parse_setting, split_command
 from discreet.query.syntax.parse import check_text, tokenise
 from discreet.server.pgwire.actions import Action, Statement
@@ -46,11 +48,16 @@ def split_statements(text: str) -> list[tuple[int, str]]:
 
 
 def read_statement(text: str, offset: int = 0) -> Statement:
-    """Return what a single statement does; Refused if its form is wrong.
+    """Return what a single statement does, and whether it has parameters; Refused if its form is wrong.
 
     >>> read_statement("START TRANSACTION").action, read_statement("show epsilon").setting.name
     (<Action.BEGIN: 'BEGIN'>, 'epsilon')
     """
+    statement = _without_parameters(text, offset)
+    return replace(statement, has_parameters=bool(numbered_placeholders(statement.text)))
+
+
+def _without_parameters(text: str, offset: int) -> Statement:
     check_text(text)
     tokens = tokenise(text)
     if not tokens:

@@ -23,7 +23,7 @@ _SETTINGS: Mapping[str, str | bool | int | float | list[str]] = {
     "memory_limit": "128MB",
     "threads": "1",
     "error_on_division_by_zero": "false",
-    "max_execution_time": "5000",  # milliseconds
+    "max_execution_time": "2000",  # milliseconds
 }
 _LOCK = "SET lock_configuration = true"
 _MAX_ROWS = 100_000
