@@ -24,6 +24,7 @@ from discreet.kernel.expr import Call, Column, Constant, Type
 from discreet.kernel.grid import Grid
 from discreet.kernel.question import ContributionBounds, PublicGroups, Question, SelectedGroups
 from discreet.kernel.relation import Scan, Where
+from discreet.kernel.sqlgen.dialect import quote_name
 from discreet.kernel.sqlgen.expr_sql import write_expr
 from discreet.kernel.totals import Count, CountDistinct, SelectionWeight, Sum
 
@@ -218,6 +219,15 @@ def test_statistics_do_not_reach_expressions(plain, kind):
         assert hidden["has_null"]
         assert hidden["has_no_null"]
         assert hidden.keys() & {"min", "max"} == set()
+
+
+@pytest.mark.parametrize("kind", [Type.REAL, Type.DATE, Type.TIMESTAMP], ids=lambda kind: kind.value)
+def test_columns_that_a_view_computes_have_no_statistics(kind, tmp_path):
+    name = next(name for name, found in VISITS.shape.schema.items() if found is kind)
+    tables = {other: [] for other in strategies.SCHEMAS} | {"visits": [{"user": 1, name: strategies.POOLS[kind][0]}]}
+    with opened(tables, tmp_path) as engine:
+        ((known,),) = engine._connection.execute(f"SELECT STATS({quote_name(name)}) FROM visits").fetchall()
+        assert known == {"has_null": True, "has_no_null": True}
 
 
 def decidable(x):

@@ -83,7 +83,8 @@ def cast_select(from_sql: str, columns: Mapping[str, tuple[str, str, Type]], zon
         to text. Reals that are not finite and times outside the years 1 to 9999 are replaced by NULL outside. What a
         CASE compares is opaque, so that no plan follows from a column's statistics, which omit NaN.
     Needs: _casts_by_type, _null_out_of_range, is_short, quote_name, opaque.
-    Checked by: test_every_value_in_arrow_is_unchanged_or_null, test_every_text_in_csv_is_unchanged_or_null
+    Checked by: test_every_value_in_arrow_is_unchanged_or_null, test_every_text_in_csv_is_unchanged_or_null,
+        test_columns_that_a_view_computes_have_no_statistics
     """
     inner = [f"{_convert(*column, zone)} AS {quote_name(name)}" for name, column in columns.items()]
     outer = [
