@@ -99,9 +99,9 @@ def _type_family(native_type: str) -> str:
 
 
 def _convert(sql: str, native_type: str, kind: Type, zone: str) -> str:
-    family = _type_family(native_type)
-    cast = _casts_by_type(zone)[kind][family]
-    return cast(sql) if cast is str or (kind, family) == (Type.INTEGER, "narrow") else cast(opaque(sql))
+    return _casts_by_type(zone)[kind][_type_family(native_type)](
+        sql if default_type(native_type) is kind else opaque(sql)  # the cast to the default type has no condition
+    )
 
 
 def _null_out_of_range(name: str, native_type: str, kind: Type) -> str:
@@ -141,7 +141,7 @@ def _casts_by_type(zone: str) -> dict[Type, dict[str, Cast]]:
             **dict.fromkeys(("real", "integer", "narrow", "wide", "decimal"), cast_to("DOUBLE")),
             **_text_and_label(_number_parser(REAL_TEXT, "DOUBLE")),
         },
-        Type.BOOLEAN: {"boolean": str, **bits, **_text_and_label(_parse_boolean)},
+        Type.BOOLEAN: {"boolean": str, **bits, **_text_and_label(lambda x: word_to_boolean(f"LOWER(TRIM({x}, ' '))"))},
         Type.TEXT: {**_text_and_label(str), **dict.fromkeys(("integer", "narrow", "wide"), cast_to("VARCHAR"))},
         Type.DATE: times | {"date": str},
         Type.TIMESTAMP: times,
@@ -163,10 +163,6 @@ def _whole_to_integer(x: str) -> str:
 
 def _number_parser(pattern: str, kind: str) -> Cast:
     return lambda x: case_when(f"{is_short(x)} AND REGEXP_FULL_MATCH({x}, '{pattern}')", f"TRY_CAST({x} AS {kind})")
-
-
-def _parse_boolean(x: str) -> str:
-    return word_to_boolean(f"LOWER(TRIM({x}, ' '))")
 
 
 def _instant_to_local(zone: str) -> Cast:
