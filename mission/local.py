@@ -7,7 +7,13 @@ from mission.rows import rate, record, row
 
 PEOPLE, SURVEYS = 5_000, 400
 HIGHEST = 200_000
-MEANS = ("NoisyMean", "Duchi", "Piecewise", "Hybrid")
+MEANS = {
+    "NoisyMean": {},
+    "NoisyMean with Gaussian noise at delta 1e-6": {"delta": "1e-6"},
+    "Duchi": {},
+    "Piecewise": {},
+    "Hybrid": {},
+}
 
 
 @row("B4", "Randomized response: a bit, many categories, many bits")
@@ -42,8 +48,8 @@ def _categories(name, size):
 def b5():
     paid = np.random.default_rng(5).gamma(4, 15_000, PEOPLE).clip(0, HIGHEST)
     found = {}
-    for name in MEANS:
-        survey = getattr(dc.local, name)(0, HIGHEST, epsilon=1)
+    for name, noise in MEANS.items():
+        survey = getattr(dc.local, name.split()[0])(0, HIGHEST, epsilon=1, **noise)
         fewer = survey.estimate(survey.perturb(paid[: PEOPLE // 4])).margins
         found[name] = _repeated(survey, paid, paid.mean())
         found[name]["fewer"] = float(fewer) / found[name]["margin"]

@@ -6,6 +6,7 @@ The people of the town are invented, so its folder .town is written anew every t
 """
 
 import shutil
+import socket
 import sys
 from pathlib import Path
 
@@ -45,8 +46,18 @@ print(curator.ask("SELECT AVG(income) AS a FROM people", epsilon="0.1"))'
 """
 
 
+def refuse_taken(address: ListenAddress) -> None:
+    """End with a hint if something listens at an address already."""
+    with socket.socket() as probe:
+        if probe.connect_ex((address.host, address.port)) == 0:
+            sys.exit(f"Something listens at {address}. Stop it, or run: python -m tools.serve_town 8081 5434")
+
+
 def main() -> None:
     """Write the town, issue tokens, say how to connect, and serve."""
+    http, pg = (ListenAddress.parse(address, "address") for address in sys.argv[1:] or ("8080", "5433"))
+    for address in (http, pg):
+        refuse_taken(address)  # before the folder of a server that is running is removed
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(mode=0o700)
     path = write_town(FOLDER)
@@ -55,7 +66,6 @@ def main() -> None:
     with open_or_create_ledger(policy) as ledger:
         tokens = {name: People(policy).add(ledger, name, role).token for name, role in PEOPLE.items()}
     shown = "\n".join(f"  {name:<13}{role.value:<9}{tokens[name]}" for name, role in PEOPLE.items())
-    http, pg = (ListenAddress.parse(address, "address") for address in sys.argv[1:] or ("8080", "5433"))
     print(HOW_TO.format(tokens=shown, ana=tokens["ana"], url=f"http://{http}", pg=pg), flush=True)
     app(["serve", str(path), "--http", str(http), "--pg", str(pg)])
 

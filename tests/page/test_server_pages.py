@@ -67,7 +67,7 @@ def test_a_newcomer_sees_both_worlds_without_a_token_in_150_kilobytes(browser, s
     with watched_page(browser) as watched:
         page, sizes = watched.page, []
         page.on("response", lambda response: sizes.append(len(response.body())))
-        page.goto(server.address)
+        page.goto(server.address, timeout=120_000)  # the first visitor waits until the page is made
         assert page.locator("[data-word=most]").first.inner_text() == "53 of 100"
         page.get_by_label("Epsilon").focus()
         page.keyboard.press("End")

@@ -64,10 +64,13 @@ class ServerProcess:
         if file_blocks is not None:
             command = ["bash", "-c", f'ulimit -f {file_blocks}; exec "$@"', "limited", *command]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=folder)
-        line = self.process.stderr.readline()
-        found = re.search(r"http://\S+?:(\d+)", line)
-        assert found, line + self.process.stderr.read()
-        self.url, self.port = found[0], int(found[1])
+        shown, found = "", None
+        for line in self.process.stderr:  # others may come first
+            shown += line
+            if found := re.search(r"^Serving .*?(http://\S+?:(\d+))", line):
+                break
+        assert found, shown
+        self.url, self.port = found[1], int(found[2])
 
     def client(self, token):
         """Return a client with a token."""

@@ -6,6 +6,7 @@ Imported on first use; needs scikit-learn (`pip install 'discreet[learn]'`).
     EmpiricalCovariance                                       covariances and correlations, with margins
     GaussianNB, LogisticRegression, LinearRegression          classification and regression
     ExplainableBoostingClassifier, ExplainableBoostingRegressor   additive models whose effects can be drawn
+    NoisyRows                                                 noise that people add to their rows at home
     Recommender                                               recommendations from ratings
     evaluate, select, tune                                    private scores, model selection and tuning
     draw                                                      a plot of a fitted model
@@ -24,6 +25,7 @@ from discreet.learn.model_selection.evaluation import Score, evaluate
 from discreet.learn.model_selection.hyperparameter_tuning import StepBudget, Trials, TuningResult, tune
 from discreet.learn.model_selection.private_selection import SelectionResult, probabilities, select
 from discreet.learn.naive_bayes import GaussianNB
+from discreet.learn.noisy_rows import NoisyRows
 from discreet.learn.preprocessing import StandardScaler
 from discreet.learn.recommend.recommender import Recommender
 
@@ -38,6 +40,7 @@ __all__ = [
     "KMeans",
     "LinearRegression",
     "LogisticRegression",
+    "NoisyRows",
     "Recommender",
     "Score",
     "SelectionResult",

@@ -1,4 +1,4 @@
-"""The charged comparison of a classifier with the most frequent class: under strong noise, the latter is often better."""
+"""The charged comparison of a classifier with the most frequent class, which is often better under strong noise."""
 
 from dataclasses import dataclass
 from typing import Any

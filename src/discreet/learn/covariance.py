@@ -38,9 +38,7 @@ class EmpiricalCovariance(BaseEstimator):  # type: ignore[misc]
     (True, True, Loss(epsilon=1, rho=1/2, for the removal of one row))
     """
 
-    def __init__(
-        self, *, epsilon: Number, delta: Number = 0, bounds: Any = None, neighbours: str = REMOVAL
-    ) -> None:
+    def __init__(self, *, epsilon: Number, delta: Number = 0, bounds: Any = None, neighbours: str = REMOVAL) -> None:
         self.epsilon, self.delta, self.bounds, self.neighbours = epsilon, delta, bounds, neighbours
 
     def fit(self, X: Any, y: Any = None, *, unit: Any = None, ledger: Ledger | None = None) -> Self:  # noqa: ARG002 - y is for Pipelines

@@ -81,7 +81,9 @@ class GaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Make all classes alike but for their priors if that is better."""
         constants = self._log_constants()
         scores = QuadraticScores(constants, np.zeros_like(self.theta_), self.theta_, 1 / (2 * self.var_))
-        equal, self.advantage_ = prefers_largest_class(session, scores, label_codes, self.class_count_, self.class_prior_)
+        equal, self.advantage_ = prefers_largest_class(
+            session, scores, label_codes, self.class_count_, self.class_prior_
+        )
         if equal:
             self.theta_, self.var_ = (
                 np.tile(self.class_count_ @ each / self.class_count_.sum(), (len(each), 1))

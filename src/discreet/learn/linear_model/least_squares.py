@@ -44,9 +44,7 @@ class LeastSquaresFit:
     intercept_error: float
 
 
-def noisy_least_squares(
-    session: FitSession, bounds: BoundArrays, origin: np.ndarray | None = None
-) -> LeastSquaresFit:
+def noisy_least_squares(session: FitSession, bounds: BoundArrays, origin: np.ndarray | None = None) -> LeastSquaresFit:
     """Return the regression of the last column on the others; with `origin`, it passes through it."""
     n_features = len(bounds[0]) - 1
     weight = np.append(np.ones(n_features), 1 + _TARGET_LOCATION_WEIGHT * n_features)
@@ -116,7 +114,7 @@ def _residual_variance(moments: ScaledMoments, weights: np.ndarray) -> float:
     return float(max(vector @ moments.covariance @ vector, min(moments.covariance_sd[p, p], 1.0)))
 
 
-def _error_covariance(
+def _error_covariance(  # noqa: PLR0913, PLR0917 - the parts of the estimate
     moments: ScaledMoments,
     weights: np.ndarray,
     scale: np.ndarray,

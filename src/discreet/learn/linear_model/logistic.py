@@ -278,8 +278,8 @@ class LogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _fit_source(self, source: FitSource, labels: ClassLabels) -> Self:
         penalty = 1 / float(as_positive(self.C, "C"))
-        shares = (*labels.selection_shares, *_START_SHARES, *_NEWTON_SHARES)
-        session = open_model_session(self, source, (*shares, CHECK_SHARE) if self.fit_intercept else shares)
+        check = (CHECK_SHARE,) if self.fit_intercept else ()
+        session = open_model_session(self, source, [*labels.selection_shares, *_START_SHARES, *_NEWTON_SHARES, *check])
         label_codes, self.classes_ = labels.resolve_classes(session)
         scaling = learn_scaling(session, (source.rows.low[:-1], source.rows.high[:-1]))
         if not self.fit_intercept:
@@ -302,7 +302,9 @@ class LogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         constants[first:], slopes[first:] = self.intercept_, self.coef_
         none = np.zeros_like(slopes)
         scores = QuadraticScores(constants, slopes, none, none)
-        equal, self.advantage_ = prefers_largest_class(session, scores, label_codes, self.class_count_, self.class_count_)
+        equal, self.advantage_ = prefers_largest_class(
+            session, scores, label_codes, self.class_count_, self.class_count_
+        )
         if equal:
             logs = np.log(self.class_count_ / self.class_count_.sum())
             self.coef_, self.intercept_ = np.zeros_like(self.coef_), logs[1:] - logs[:1] if first else logs

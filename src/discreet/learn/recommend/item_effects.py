@@ -75,7 +75,9 @@ def _block_variance(block_size: float) -> float:
     return float(ITEM_VARIANCE * block_size**_SHARED_VARIANCE_EXPONENT)
 
 
-def block_effects(sums: np.ndarray, sum_sd: float, counts: np.ndarray, count_sd: float, block_size: float) -> np.ndarray:
+def block_effects(
+    sums: np.ndarray, sum_sd: float, counts: np.ndarray, count_sd: float, block_size: float
+) -> np.ndarray:
     """Return the effects of blocks of items, whose variance is estimated; all are 0 if neighbours share nothing.
 
     They are relative to their common mean, which clipping of active users moves away from the mean over ratings.

@@ -11,7 +11,6 @@ MAX_SQL = 100_000
 _EXAMPLE: JsonDict = {"sql": "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", "epsilon": "0.1"}
 ShortText = Annotated[StrictStr, StringConstraints(max_length=200)]
 Amount = Annotated[StrictStr, StringConstraints(max_length=100)] | StrictInt | StrictFloat
-PURPOSE = Field(None, description="What the answers are for; some policies require it.")
 
 
 class QuestionBody(BaseModel):
@@ -32,7 +31,7 @@ class QuestionBody(BaseModel):
     key: ShortText | None = Field(None, description="An idempotency key; or the header Idempotency-Key.")
     groups: StrictInt | Literal["auto"] | None = Field(None, description="Maximum number of groups per unit.")
     rows: StrictInt | Literal["auto"] | None = Field(None, description="Maximum number of rows per unit and group.")
-    purpose: ShortText | None = PURPOSE
+    purpose: ShortText | None = Field(None, description="What the answer is for; some policies require it.")
 
     def to_request(self, header_key: str | None) -> QueryRequest:
         """Return the request; a key in the body takes precedence over one in a header."""

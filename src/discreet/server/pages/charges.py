@@ -56,7 +56,7 @@ def _charge_row(event: Event, budget: Budget) -> ChargeRow:
         reported.cost,
         round(float(100 * share_spent(budget, event.loss or ZERO_LOSS)), 3),
         "answered" if event.state is EventState.RELEASED else "no answer",
-        event.id if "sql" in record else "",
+        event.id if "sql" in record and "publication" not in record else "",
     )
 
 
@@ -80,12 +80,12 @@ def question_again(event: Event, budget: Budget) -> dict[str, str]:
 
 
 def _record(event: Event) -> dict[str, Any]:
-    """Return what the ledger has about a question; nothing of other charges."""
+    """Return what the ledger has about a question or a part of a publication."""
     try:
         record = json.loads(event.question)
     except ValueError:
         return {}
-    return record if isinstance(record, dict) and "publication" not in record else {}
+    return record if isinstance(record, dict) else {}
 
 
 def _minute(event: Event) -> str:

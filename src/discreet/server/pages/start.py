@@ -1,6 +1,7 @@
 """The start page: one question, two worlds, on simulated data, for everybody."""
 
 import asyncio
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -14,6 +15,7 @@ from discreet.server.pages.rendering import Pages
 from discreet.worlds.two_worlds.page import record_json, worlds_html
 from discreet.worlds.two_worlds.record import build_record
 
+_LOG = logging.getLogger("discreet")
 _LOCK = Lock()  # visitors who come while the record is being made wait for the same one
 
 
@@ -32,12 +34,19 @@ def start_routes(pages: Pages) -> APIRouter:
 @contextmanager
 def start_page_in_preparation() -> Iterator[None]:
     """Make the content of the start page meanwhile, so that the first visitor does not wait for it."""
-    preparation = Thread(target=first_page, name="start page")
+    preparation = Thread(target=_prepare, name="start page")
     preparation.start()
     try:
         yield
     finally:
         preparation.join()  # a process that ends while it uses an engine would be aborted
+
+
+def _prepare() -> None:
+    try:
+        first_page()
+    except Exception:  # noqa: BLE001 - such as a full disk; the server has other pages, and the first visitor tries again
+        _LOG.exception("the start page could not be prepared")
 
 
 def first_page() -> tuple[str, str]:
