@@ -10,8 +10,9 @@ import pytest
 import discreet as dc
 from discreet.engines.column_usage import usage_of_questions
 from discreet.engines.duckdb.dialect import DUCKDB
+from discreet.engines.duckdb.engine import DuckDB, Tuning
 from discreet.engines.stored_groups import StoredGroups
-from discreet.engines.table_source import EngineError
+from discreet.engines.table_source import EngineError, TableSource
 from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, Type, UnitAggregate
 from discreet.kernel.grid import Grid
 from discreet.kernel.question import ContributionBounds, PublicGroups, Question, SelectedGroups
@@ -211,3 +212,23 @@ def test_a_table_is_kept_until_the_last_release_ends_and_only_a_few_are_kept(cur
         assert len(stored_tables(engine)) == 4
         assert [comparable(reader.totals(question)) for question in questions] == totals
     assert stored_tables(engine) == []
+
+
+def array_bits(engine):
+    return int(engine._connection.execute("SELECT current_setting('perfect_ht_threshold')").fetchall()[0][0])
+
+
+def test_arrays_are_no_larger_than_the_stored_groups_and_have_a_limit_for_all_totals():
+    visits = pa.table({"user": range(40_000), "place": ["a"] * 40_000})
+    tables = {"visits": TableSource(visits, {"user": INT, "place": TEXT})}
+    scan = Scan("visits", (USER, PLACE), UnitKey((USER,)), max_rows=10**6)
+    question, small = (replace(BY_PLACE, relation=rows) for rows in (scan, Where(scan, between(USER, 1, 9))))
+    many = replace(question, totals=tuple(Count(Call("equal", (USER, Constant(n, INT)))) for n in range(200)))
+    with DuckDB(tables, tuning=Tuning(threads=2, totals_cache=0)) as engine:
+        for asked, bits in ((question, 16), (small, 12), (many, 14)):
+            with engine.prepare(usage_of_questions([asked])) as reader:
+                totals = reader.totals(asked)
+                assert array_bits(engine) == bits
+            assert array_bits(engine) == 12
+            if asked is not many:
+                assert comparable(totals)[("a",)] == [(9 if asked is small else 40_000) << 20]

@@ -14,17 +14,19 @@ from hypothesis import given, settings
 from pyarrow import parquet
 from strategies import BOOL, TEXT, VISITS
 
-from discreet.engines.duckdb.dialect import DUCKDB
+from discreet.engines.duckdb.dialect import DUCKDB, opaque
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.reference.evaluate import evaluate
 from discreet.engines.sql_totals import compute_totals
 from discreet.engines.table_source import TableSource
+from discreet.kernel.ball import Norm
 from discreet.kernel.expr import Call, Column, Constant, Type
 from discreet.kernel.grid import Grid
 from discreet.kernel.question import ContributionBounds, PublicGroups, Question, SelectedGroups
-from discreet.kernel.relation import Scan
+from discreet.kernel.relation import Scan, Where
+from discreet.kernel.sqlgen.dialect import quote_name
 from discreet.kernel.sqlgen.expr_sql import write_expr
-from discreet.kernel.totals import CountDistinct, SelectionWeight, Sum
+from discreet.kernel.totals import Count, CountDistinct, SelectionWeight, Sum
 
 
 @pytest.fixture(scope="module")
@@ -199,11 +201,84 @@ def test_where_hashes_collide_the_value_decides_what_counts(plain):
     assert found.values.tolist() == [[1]]  # of the two that everybody has, everybody's first
 
 
-@pytest.mark.parametrize("place", [["A"], ["A", None]], ids=["without NULL", "with NULL"])
-def test_a_plan_does_not_fail_depending_on_the_stored_values(place):
-    """With statistics, DuckDB 2.0 fails on this condition unless some value is NULL, in the tables that it stores."""
-    with opened({name: [] for name in strategies.SCHEMAS}, None) as engine:
-        engine._connection.register("given", pa.table({"place": pa.array(place, pa.string())}))
-        engine._connection.execute('CREATE TEMP TABLE ".stored" AS SELECT * FROM given')
-        condition = "CASE WHEN place IS NULL THEN 'B' END IN ('A')"
-        assert engine.query(f'SELECT COUNT(*) AS n FROM ".stored" WHERE {condition}')["n"].to_pylist() == [0]
+def stored(connection, kind, values):
+    """Store a column x, whose statistics DuckDB then knows."""
+    connection.register("given", pa.table({"x": pa.array(values, strategies.ARROW[kind])}))
+    connection.execute('CREATE OR REPLACE TEMP TABLE ".stored" AS SELECT * FROM given')
+    connection.unregister("given")
+
+
+@pytest.mark.parametrize("kind", Type)
+def test_statistics_do_not_reach_expressions(plain, kind):
+    for values in ([strategies.POOLS[kind][0]], [None]):
+        stored(plain, kind, values)
+        bare, hidden = (
+            plain.execute(f'SELECT STATS({text}) FROM ".stored"').fetchall()[0][0] for text in ("x", opaque("x"))
+        )
+        assert bare["has_null"] != bare["has_no_null"]
+        assert hidden["has_null"]
+        assert hidden["has_no_null"]
+        assert hidden.keys() & {"min", "max"} == set()
+
+
+@pytest.mark.parametrize("kind", [Type.REAL, Type.DATE, Type.TIMESTAMP], ids=lambda kind: kind.value)
+def test_columns_that_a_view_computes_have_no_statistics(kind, tmp_path):
+    name = next(name for name, found in VISITS.shape.schema.items() if found is kind)
+    tables = {other: [] for other in strategies.SCHEMAS} | {"visits": [{"user": 1, name: strategies.POOLS[kind][0]}]}
+    with opened(tables, tmp_path) as engine:
+        ((known,),) = engine._connection.execute(f"SELECT STATS({quote_name(name)}) FROM visits").fetchall()
+        assert known == {"has_null": True, "has_no_null": True}
+
+
+def decidable(x):
+    """Yield conditions that the statistics of a column may decide, or make part of a CASE decidable."""
+    null = Constant(None, x.type)
+    a, b = (Constant(value, x.type) for value in strategies.POOLS[x.type][:2])
+    comparisons = [Call("is_null", (x,)), *(Call(op, (x, a)) for op in ("equal", "less", "at_most", "one_of"))]
+    values = [x, Call("nullif", (a, x)), Call("nullif", (x, a))]
+    for test in comparisons:
+        values += [Call("case", (test, *ends)) for ends in ((b, null), (null, a), (a, b), (x, null), (a, x))]
+    values += [Call("coalesce", (value, a)) for value in values[3::3]]
+    for value in values:
+        yield Call("one_of", (value, a))
+        yield Call("equal", (value, b))
+        yield Call("not", (Call("less", (value, a)),))
+        yield Call("is_null", (value,))
+
+
+@pytest.mark.long(but=["t"])
+@pytest.mark.parametrize("kind", Type, ids=lambda kind: kind.value)
+def test_no_plan_fails_depending_on_the_rows(plain, kind):
+    """With statistics of a column, DuckDB 2.0 fails on CASE WHEN x IS NULL THEN 'b' END = 'a' unless some x is NULL."""
+    a, b, *_ = strategies.POOLS[kind]
+    conditions = list(decidable(Column("x", kind)))
+    for values in ([a], [b, None]) if kind is TEXT else ([], [a], [b], [None], [a, None], [b, None], [a, b]):
+        stored(plain, kind, values)
+        counts = [f'SELECT COUNT(*) FROM ".stored" WHERE {write_expr(condition, DUCKDB)}' for condition in conditions]
+        found = [plain.execute(count).fetchall()[0][0] for count in counts]
+        assert found == [sum(evaluate(condition, {"x": x}) is True for x in values) for condition in conditions]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("place", ["frame", "file"])
+@pytest.mark.parametrize("kind", Type, ids=lambda kind: kind.value)
+def test_no_release_fails_depending_on_the_rows(kind, place, tmp_path):
+    """Statistics of columns, also of stored groups, decide how a release is planned."""
+    a, b, *_ = strategies.POOLS[kind]
+    column = Column(next(name for name, found in VISITS.shape.schema.items() if found is kind), kind)
+    by = ((("k", column),), PublicGroups((tuple({a: None, b or None: None}),)))
+    bounds, totals = ContributionBounds(1, 1, Norm.L2), (Count(), Count(column))
+    for values in ([], [a], [None], [b, None], [a, b, None]):
+        rows = [
+            dict.fromkeys(VISITS.shape.schema) | {"user": user, column.name: x} for user in (1, 1, 2) for x in values
+        ]
+        tables = {other: [] for other in strategies.SCHEMAS} | {"visits": rows}
+        with opened(tables, tmp_path if place == "file" else None) as engine:
+            for question in (
+                Question(VISITS, *by, bounds, totals),
+                *(
+                    Question(Where(VISITS, condition), (), PublicGroups(()), bounds, totals)
+                    for condition in list(decidable(column))[::9]
+                ),
+            ):
+                assert asked(engine, question) == expected(tables, question), (values, question)

@@ -30,7 +30,7 @@ from discreet.engines.common_sql import (
     is_short,
     word_to_boolean,
 )
-from discreet.engines.duckdb.dialect import DUCKDB
+from discreet.engines.duckdb.dialect import DUCKDB, opaque
 from discreet.kernel.expr import Type
 from discreet.kernel.sqlgen.dialect import quote_name
 
@@ -80,9 +80,11 @@ def cast_select(from_sql: str, columns: Mapping[str, tuple[str, str, Type]], zon
 
     Claim: each value is a function of its own row, in the range of the kernel type or NULL, and no cast raises.
     Proof: a cast that can fail is a TRY_CAST, most behind a pattern or a comparison; plain casts go to wider types, or
-        to text. Reals that are not finite and times outside the years 1 to 9999 are replaced by NULL outside.
-    Needs: _casts_by_type, _null_out_of_range, is_short, quote_name.
-    Checked by: test_every_value_in_arrow_is_unchanged_or_null, test_every_text_in_csv_is_unchanged_or_null
+        to text. Reals that are not finite and times outside the years 1 to 9999 are replaced by NULL outside. What a
+        CASE compares is opaque, so that no plan follows from a column's statistics, which omit NaN.
+    Needs: _casts_by_type, _null_out_of_range, is_short, quote_name, opaque.
+    Checked by: test_every_value_in_arrow_is_unchanged_or_null, test_every_text_in_csv_is_unchanged_or_null,
+        test_columns_that_a_view_computes_have_no_statistics
     """
     inner = [f"{_convert(*column, zone)} AS {quote_name(name)}" for name, column in columns.items()]
     outer = [
@@ -97,18 +99,19 @@ def _type_family(native_type: str) -> str:
 
 
 def _convert(sql: str, native_type: str, kind: Type, zone: str) -> str:
-    return _casts_by_type(zone)[kind][_type_family(native_type)](sql)
+    return _casts_by_type(zone)[kind][_type_family(native_type)](
+        sql if default_type(native_type) is kind else opaque(sql)  # the cast to the default type has no condition
+    )
 
 
 def _null_out_of_range(name: str, native_type: str, kind: Type) -> str:
-    family = _type_family(native_type)
+    family, value = _type_family(native_type), opaque(name)
     if kind is Type.REAL and family in ("real", "text", "label"):
-        # Not by comparison: a file's statistics omit NaN, so DuckDB would assume that the comparison is true.
-        return case_when(f"ISFINITE({name})", name)
+        return case_when(f"ISFINITE({value})", value)
     if kind is Type.DATE and family == "date":
-        return case_when(f"{name} {_DATE_RANGE}", name)
+        return case_when(f"{value} {_DATE_RANGE}", value)
     if kind in (Type.DATE, Type.TIMESTAMP):
-        in_range = case_when(f"{name} {_TIMESTAMP_RANGE}", name)
+        in_range = case_when(f"{value} {_TIMESTAMP_RANGE}", value)
         return f"CAST({in_range} AS DATE)" if kind is Type.DATE else in_range
     return name
 
@@ -138,7 +141,7 @@ def _casts_by_type(zone: str) -> dict[Type, dict[str, Cast]]:
             **dict.fromkeys(("real", "integer", "narrow", "wide", "decimal"), cast_to("DOUBLE")),
             **_text_and_label(_number_parser(REAL_TEXT, "DOUBLE")),
         },
-        Type.BOOLEAN: {"boolean": str, **bits, **_text_and_label(_parse_boolean)},
+        Type.BOOLEAN: {"boolean": str, **bits, **_text_and_label(lambda x: word_to_boolean(f"LOWER(TRIM({x}, ' '))"))},
         Type.TEXT: {**_text_and_label(str), **dict.fromkeys(("integer", "narrow", "wide"), cast_to("VARCHAR"))},
         Type.DATE: times | {"date": str},
         Type.TIMESTAMP: times,
@@ -160,10 +163,6 @@ def _whole_to_integer(x: str) -> str:
 
 def _number_parser(pattern: str, kind: str) -> Cast:
     return lambda x: case_when(f"{is_short(x)} AND REGEXP_FULL_MATCH({x}, '{pattern}')", f"TRY_CAST({x} AS {kind})")
-
-
-def _parse_boolean(x: str) -> str:
-    return word_to_boolean(f"LOWER(TRIM({x}, ' '))")
 
 
 def _instant_to_local(zone: str) -> Cast:

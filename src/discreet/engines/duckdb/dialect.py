@@ -6,8 +6,9 @@ from datetime import date, datetime
 
 from discreet.engines.common_sql import COMMON_OPERATIONS, case_when, constant_regex, in_list, nearest_step
 from discreet.engines.size_limit import check_size
-from discreet.kernel.expr import MAX_TEXT_LENGTH, Constant, Expr, Type, Value
+from discreet.kernel.expr import MAX_TEXT_LENGTH, Column, Constant, Expr, Type, Value
 from discreet.kernel.sqlgen.dialect import Dialect, Operation
+from discreet.kernel.sqlgen.expr_sql import fill_operation
 
 _INTEGER_PATTERN = "'[+-]?[0-9]{{1,18}}'"
 _REAL_PATTERN = "'[+-]?([0-9]{{1,100}}(\\.[0-9]{{0,100}})?|\\.[0-9]{{1,100}})([eE][+-]?(0?[0-9]{{1,2}}|1[0-9]{{2}}))?'"
@@ -18,18 +19,16 @@ _TIMESTAMP_RANGE = "TIMESTAMP '0001-01-01 00:00:00' AND TIMESTAMP '9999-12-31 23
 
 
 def _power(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
-    computed = [text for text, expr in zip(texts, exprs, strict=True) if not isinstance(expr, Constant)]
     power = f"POW({', '.join(texts)})"
-    not_finite = "".join(f"NOT ISFINITE({text}) OR " for text in computed)
+    not_finite = "".join(
+        f"NOT ISFINITE({text}) OR " for text, expr in zip(texts, exprs, strict=True) if not isinstance(expr, Constant)
+    )
     return f"CASE WHEN {not_finite}ABS({power}) > 1e307 THEN NULL WHEN ABS({power}) < 1e-307 THEN 0 ELSE {power} END"
-
-
-def _matches(texts: Sequence[str], exprs: Sequence[Expr]) -> str:
-    return f"REGEXP_MATCHES({texts[0]}, {_constant(constant_regex(exprs[1]), Type.TEXT)})"
 
 
 _OPERATIONS: dict[str, str | Operation] = {
     **COMMON_OPERATIONS,
+    "join": lambda texts, _: f"SUBSTRING({' || '.join(texts)}, 1, {MAX_TEXT_LENGTH})",
     # 128 bits hold every sum, difference and product of 64-bit integers; overflow on the way back becomes NULL.
     "add i": "TRY_CAST(CAST({0} AS HUGEINT) + {1} AS BIGINT)",
     "subtract i": "TRY_CAST(CAST({0} AS HUGEINT) - {1} AS BIGINT)",
@@ -79,7 +78,7 @@ _OPERATIONS: dict[str, str | Operation] = {
     "split_part": "SPLIT_PART({0}, {2}, {1})",
     "like": "{0} LIKE {1} ESCAPE '\\'",
     "like_any_case": "{0} ILIKE {1} ESCAPE '\\'",
-    "matches": _matches,
+    "matches": lambda texts, exprs: f"REGEXP_MATCHES({texts[0]}, {_constant(constant_regex(exprs[1]), Type.TEXT)})",
     **{
         part: f"CAST(EXTRACT({part} FROM {{0}}) AS BIGINT)"  # EXTRACT from a NULL is a DOUBLE
         for part in ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "hour", "minute", "second")
@@ -120,6 +119,29 @@ def _constant(value: Value, kind: Type) -> str:
     return f"CAST('{value}' AS {_TYPES[kind]})"
 
 
+def opaque(column: str) -> str:
+    """Return a column as an operand of an expression.
+
+    Claim: its value is that of the column, and DuckDB does not know its minimum, its maximum, or whether it has NULL.
+    Proof: TRY returns the value of its operand, or NULL where that fails; a column does not, nor does the expression
+        that DuckDB may put in its place, as operations are total. DuckDB 2.0 propagates no statistics through TRY. It
+        simplifies other expressions by the statistics of their columns, and errs: where these make a condition
+        constant, CASE WHEN p IS NULL THEN 'B' END = 'A' fails with an internal error.
+    Needs: nothing.
+    Checked by: test_statistics_do_not_reach_expressions, test_no_plan_fails_depending_on_the_rows
+    """
+    return f"TRY({column})"
+
+
+def _on_opaque_columns(operation: str | Operation) -> Operation:
+    """Return an operation whose operands that are columns are opaque."""
+    return lambda texts, exprs: fill_operation(
+        operation,
+        [opaque(text) if isinstance(expr, Column) else text for text, expr in zip(texts, exprs, strict=True)],
+        exprs,
+    )
+
+
 def _duckdb_dialect() -> Dialect:
     """Return DuckDB's SQL.
 
@@ -129,25 +151,27 @@ def _duckdb_dialect() -> Dialect:
         that SQRT, LN, LOG10, EXP and POW get only arguments that are allowed or finite. A text is cast after a pattern
         has accepted it, and with TRY_CAST. A text is split at a number other than 0. Dates and times that are shifted
         are compared with the calendar's ends. Regular expressions are portable. Quotes in a text are doubled, and
-        nothing else ends a literal.
-    Needs: COMMON_OPERATIONS, case_when, constant_regex, check_size, in_list, nearest_step.
+        nothing else ends a literal. Columns in expressions are opaque, so a plan follows from the SQL; the conditions
+        on bare columns, which the kernel writes, are comparisons with constants and tests for NULL.
+    Needs: COMMON_OPERATIONS, case_when, constant_regex, check_size, in_list, nearest_step, opaque, fill_operation.
     Checked by: test_the_engine_equals_the_reference, test_duckdb_never_raises_because_of_a_row,
         test_a_constant_cannot_inject_sql
     """
     return Dialect(
-        _OPERATIONS,
+        {name: _on_opaque_columns(operation) for name, operation in _OPERATIONS.items()},
         _TYPES,
         _constant,
         check_size,
         in_list(_constant),
         nearest_step(
             case_when(
-                "ISFINITE(CAST({value} AS DOUBLE))",
-                "CAST(FLOOR(LEAST(GREATEST(CAST({value} AS DOUBLE), {low}), {high}) / {step} + 0.5) AS BIGINT)",
+                f"ISFINITE(CAST({opaque('{value}')} AS DOUBLE))",
+                f"CAST(FLOOR(LEAST(GREATEST(CAST({opaque('{value}')} AS DOUBLE), {{low}}), {{high}}) / {{step}} + 0.5)"
+                " AS BIGINT)",
             ),
             _constant,
         ),
-        finite_or_null=f"({case_when('ISFINITE({value})', '{value} + 0.0')})",
+        finite_or_null=f"(CASE WHEN ISFINITE({opaque('{value}')}) THEN {opaque('{value}')} + 0.0 END)",
         sum_in_group="COALESCE(CAST(SUM_NO_OVERFLOW({0}) AS BIGINT), 0)",  # 12 % faster; wraps outside 64 bits
     )
 

@@ -106,6 +106,9 @@ _DISABLED_FEATURES = {
 
 _DEFAULT_TUNING = Tuning()
 _MAX_STORED = 4  # tables of groups, each of which may have as many rows as the data
+_ARRAY_BITS = "perfect_ht_threshold"  # the name of the setting
+_DEFAULT_ARRAY_BITS, _MAX_ARRAY_BITS = 12, 20
+_ARRAY_BYTES, _STATE_BYTES = 1 << 28, 32  # of all arrays of a SELECT, and of one total in one place
 
 
 class DuckDB:
@@ -137,6 +140,7 @@ class DuckDB:
         try:
             _apply_tuning(self._connection, timezone, tuning)
             tables = {name: create_table(self._connection, name, source, timezone) for name, source in sources.items()}
+            (self._threads,) = self._connection.execute("SELECT current_setting('threads')").fetchall()[0]
             _lock_down(
                 self._connection, [stamp.path for table in tables.values() for stamp in table.scanned_files], tuning
             )
@@ -175,12 +179,24 @@ class DuckDB:
                 self._drop_groups(1)
             name = f".groups {next(self._table_numbers)}"  # no table of a policy begins with a dot
             select, begin = select_groups(question, DUCKDB), f"CREATE TEMP TABLE {quote_name(name)} AS "
-            self._query(select, self._file_stamps, begin)
+            self._set_array_bits(_DEFAULT_ARRAY_BITS)
+            (rows,) = self._query(select, self._file_stamps, begin)["rows"].to_pylist()
+            places = _ARRAY_BYTES // (_STATE_BYTES * self._threads * len(question.totals))
+            self._set_array_bits(min(rows.bit_length(), places.bit_length() - 1, _MAX_ARRAY_BITS))
             self._stored_groups.append(StoredGroups(name, question))
         return compute_totals(question, self.query, replace(DUCKDB, stored_groups=self._find_groups))
 
     def _find_groups(self, node: Question | PerUnit) -> str:
         return next(filter(None, (stored.find(node, DUCKDB) for stored in self._stored_groups)), "")
+
+    def _set_array_bits(self, bits: int) -> None:
+        """Let DuckDB group by integers in arrays of up to 2^bits places, which are faster than a hash table if dense.
+
+        Nothing but speed depends on it. Where there are few rows, large arrays would take longer than the rows.
+        """
+        with self._connection_lock:
+            if self._finalizer.alive and os.getpid() == self._pid:
+                self._connection.execute(f"SET {_ARRAY_BITS} = {max(bits, _DEFAULT_ARRAY_BITS)}")
 
     @contextmanager
     def _keeping_groups(self) -> Iterator[None]:
@@ -192,8 +208,9 @@ class DuckDB:
         finally:
             with self._release_lock:
                 self._release_count -= 1
-                if not self._release_count:
+                if not self._release_count and self._stored_groups:
                     self._drop_groups(len(self._stored_groups))
+                    self._set_array_bits(_DEFAULT_ARRAY_BITS)
 
     def _drop_groups(self, count: int) -> None:
         """Remove the oldest stored groups; if the engine was closed, they are gone."""
@@ -293,13 +310,12 @@ class DuckDB:
         if not self._finalizer.alive:
             raise EngineError("the engine is closed. Open a new one.")
 
-    def _run(self, sql: str, begin: str) -> pa.Table | None:
+    def _run(self, sql: str, begin: str) -> pa.Table:
         statements = self._connection.extract_statements(sql)
         if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
             raise EngineError("the engine accepts only a single SELECT statement.")
         if begin:
-            self._connection.execute(begin + sql)
-            return None
+            return pa.table({"rows": [self._connection.execute(begin + sql).fetchall()[0][0]]})
         return self._connection.sql(statements[0]).to_arrow_table()
 
     def _check_files(self, stamps_by_table: Mapping[str, tuple[FileStamp, ...]] | None = None) -> None:
@@ -345,10 +361,9 @@ def _apply_tuning(connection: duckdb.DuckDBPyConnection, timezone: str, tuning: 
         connection.execute(f"SET threads = {tuning.threads:d}")
     connection.execute("SET preserve_insertion_order = false")  # saves memory
     connection.execute("SET enable_progress_bar = false")
-    # A plan must not depend on the data. DuckDB 2.0 decides filters such as NULLIF('A', p) IN ('A') by the minimum and
-    # maximum of p, which is wrong where p is NULL: one row would decide whether all others are counted. With filters
-    # outside of scans, statistics alone make some plans fail with an internal error, depending on the data.
-    connection.execute("SET disabled_optimizers = 'statistics_propagation,filter_pushdown'")
+    # A filter within a scan is decided by the minimum and maximum of a column, in DuckDB 2.0 wrongly where the column
+    # has NULL: with NULLIF('A', p) IN ('A'), one row would decide whether all others are counted.
+    connection.execute("SET disabled_optimizers = 'filter_pushdown'")
 
 
 def _lock_down(connection: duckdb.DuckDBPyConnection, paths: list[str], tuning: Tuning) -> None:
@@ -358,6 +373,7 @@ def _lock_down(connection: duckdb.DuckDBPyConnection, paths: list[str], tuning: 
     connection.execute(f"SET allowed_paths = {allowed}")
     connection.execute(f"SET max_execution_time = {round(tuning.seconds * 1000)}")
     connection.execute("SET enable_external_access = false")
+    connection.execute(f"SET allowed_configs = ['{_ARRAY_BITS}']")
     connection.execute("SET lock_configuration = true")
 
 
