@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import httpx
@@ -71,6 +72,13 @@ class ServerProcess:
                 break
         assert found, shown
         self.url, self.port = found[1], int(found[2])
+        # What nobody reads fills the pipe: a server that has logged 64 kB would wait for ever.
+        self._reader = threading.Thread(target=self._read_to_the_end, daemon=True)
+        self._reader.start()
+
+    def _read_to_the_end(self):
+        for _ in self.process.stderr:
+            pass
 
     def client(self, token):
         """Return a client with a token."""
@@ -86,8 +94,12 @@ class ServerProcess:
         """Send a signal, and return the exit code."""
         self.process.send_signal(number)
         code = self.process.wait(120)
-        self.process.stderr.close()
+        self._close()
         return code
+
+    def _close(self):
+        self._reader.join(10)
+        self.process.stderr.close()
 
     def __enter__(self):
         return self
@@ -95,4 +107,4 @@ class ServerProcess:
     def __exit__(self, *_):
         if self.process.poll() is None:
             self.stop(signal.SIGKILL)
-        self.process.stderr.close()
+        self._close()
