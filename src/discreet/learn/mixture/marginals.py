@@ -147,7 +147,7 @@ def refine_edges(tables: MarginalTables, side: int) -> np.ndarray:
 
 
 def denoise(tables: MarginalTables, expected: np.ndarray) -> np.ndarray:
-    """Return nonnegative counts that differ from the expected ones, (V, cells), as far as the noise cannot explain it.
+    """Return nonnegative counts, equal to the expected ones (V, cells) but for differences that exceed the noise.
 
     From the total downwards, a block of cells is divided in proportion to the expected counts of its halves. What the
     difference of their noisy counts exceeds this by is shrunk by the James-Stein method, and added.
