@@ -64,7 +64,7 @@ def question_again(event: Event, budget: Budget) -> dict[str, str]:
     """Return the fields of a form that asks a charged question again; its answer is in the ledger, so it is free.
 
     >>> record = '{"sql": "SELECT COUNT(*) AS n FROM visits", "price": "1/10", "stated_purpose": "planning"}'
-    >>> question_again(Event("", "", record), Budget(1))
+    >>> question_again(Event(mechanism="{}", sensitivity="{}", question=record), Budget(1))
     {'sql': 'SELECT COUNT(*) AS n FROM visits', 'spend': 'epsilon', 'amount': '0.1', 'purpose': 'planning'}
     """
     record = _record(event)
