@@ -342,6 +342,19 @@ def test_a_number_that_is_computed_again_is_not_limited():
     assert relation(both).shape.max_rows_per_unit is None
 
 
+def test_a_limit_of_one_number_leaves_the_rows_that_another_number_counts():
+    up, down = (f"ROW_NUMBER() OVER (PARTITION BY user ORDER BY amount{way})" for way in ("", " DESC"))
+    alone = totals(f"SELECT COUNT(*) FROM (SELECT user FROM orders QUALIFY {up} = 1) t", rows=9)
+    only = totals(f"SELECT COUNT(*) FROM (SELECT user FROM orders QUALIFY {up} = 1 AND {down} = 1) t", rows=9)
+    nested = totals(
+        f"SELECT COUNT(*) FROM (SELECT user, a, {down} AS b FROM (SELECT user, amount, {up} AS a FROM orders) s) t "
+        "WHERE a = 1 AND b = 1",
+        rows=9,
+    )
+    assert only == nested
+    assert sum(only.values()) < sum(alone.values())
+
+
 def test_numbers_of_rows_are_groups():
     numbered = "SELECT amount, ROW_NUMBER() OVER (PARTITION BY user ORDER BY amount) AS n FROM orders"
     found = totals(f"SELECT n, COUNT(*) FROM ({numbered}) t WHERE n <= 4 GROUP BY n", rows=9)

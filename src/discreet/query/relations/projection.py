@@ -177,12 +177,8 @@ def _limit_numbers(relation: Relation, limits: Mapping[str, int]) -> Relation:
             return replace(relation, source=_limit_numbers(source, inner))
         case JoinOnUnit(left, right):
             return replace(relation, left=_limit_numbers(left, limits), right=_limit_numbers(right, limits))
-        case NumberRows(source, name, _, _, last) if name in limits:
-            inner = {other: limit for other, limit in limits.items() if other != name}
-            limited = min(limits[name], last or _MAX_LAST)
-            return replace(relation, source=_limit_numbers(source, inner), last=limited)
-        case NumberRows(source):
-            return replace(relation, source=_limit_numbers(source, limits))
+        case NumberRows(_, name, _, _, last) if name in limits:  # rows below it count in other numbers, too
+            return replace(relation, last=min(limits[name], last or _MAX_LAST))
     return relation
 
 
