@@ -201,6 +201,17 @@ def test_people_are_the_same_however_their_ratings_are_batched(size):
     np.testing.assert_array_equal(found, expected)
 
 
+def test_people_are_the_same_whatever_the_order_of_their_rows():
+    table = np.array([[0, 4, 5.0], [0, 4, 1.0], [0, 7, 2.0], [1, 4, 3.0], [1, 4, 4.0]])
+    bounds = np.array([-1.0, 1.0]), np.array([19.0, 5.0])
+    people = [
+        list(RatingsByUnit(array_rows(rows[:, 1:], bounds, rows[:, 0]), np.array([4, 7])).batches(100))
+        for rows in (table, table[[2, 1, 0, 4, 3]])
+    ]
+    for found in people:
+        np.testing.assert_array_equal(np.concatenate([batch for batch, _ in found]), [[5, 2], [4, np.nan]])
+
+
 def test_taste_is_learned_from_many_people():
     """Two camps, each with its own half of the items: who likes one of them will like the others."""
     generator = np.random.default_rng(6)

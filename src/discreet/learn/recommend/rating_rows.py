@@ -112,7 +112,7 @@ class QueryRatings:
 
 
 class RatingsByUnit:
-    """One row per unit with its ratings of the selected items: the last rating of each, or NaN."""
+    """One row per unit with its ratings of the selected items: the largest rating of each, or NaN."""
 
     grouped = False
 
@@ -141,7 +141,8 @@ class RatingsByUnit:
         out = np.full((int(unit_rows.max(initial=-1)) + 1, len(self.low)), np.nan)
         columns = self._column_of_item[rows[:, 0].astype(np.int64)]
         listed = columns >= 0
-        out[unit_rows[listed], columns[listed]] = rows[listed, 1]
+        # Of several ratings of an item the largest: the order of a unit's rows is the engine's, and may change.
+        np.fmax.at(out, (unit_rows[listed], columns[listed]), rows[listed, 1])
         return out
 
 
