@@ -1,7 +1,9 @@
 """When answers leave: at ticks or, in strict mode, at the time limit, whatever the data and the engine do."""
 
 import asyncio
+import threading
 from datetime import datetime
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -11,6 +13,7 @@ from served import COUNT, ask, break_engine, person, slow_down, until
 import discreet as dc
 from discreet.kernel.event import EventState
 from discreet.policy import Policy
+from discreet.server import release_clock
 from discreet.server.release_clock import ReleaseClock
 from discreet.server.requests import QueryRequest
 
@@ -38,6 +41,80 @@ def test_with_a_tick_fresh_answers_wait_and_stored_ones_do_not(served, fake_time
     before = fake_time.moment
     assert ask(service, ana).table.equals(fresh.table)
     assert fake_time.moment == before
+
+
+@pytest.mark.parametrize("took", [0.1, 0.3])
+def test_with_a_tick_a_copy_of_a_question_does_not_leave_before_the_first_answer(served, fake_time, took):
+    service = served(tick="1/4", source=fake_time)
+    ana, ben, start = person(service), person(service, "ben"), fake_time.moment
+    slow_down(service, [took])
+    leaves, left = start + (0.25 if took < 0.25 else 0.5), []
+    wait = fake_time.wait
+
+    async def look_and_wait(seconds):
+        """Ask again, and look at the charges, when the first answer is stored and waits for its tick."""
+        fake_time.wait = wait
+        before = service.explain(ben, QueryRequest(COUNT, epsilon="1/10")).paid.epsilon
+        states = {event.state for event in service.charges(ana)}
+        copy = await service.ask(ben, QueryRequest(COUNT, epsilon="1/10"))
+        left.append((before, states, copy.paid.epsilon, fake_time.moment))
+
+    async def first():
+        fake_time.wait = look_and_wait
+        return await service.ask(ana, QueryRequest(COUNT, epsilon="1/10"))
+
+    asyncio.run(first())
+    assert left == [(Fraction(1, 10), {EventState.RESERVED}, 0, leaves)]
+    assert {event.state for event in service.charges(ana)} == {EventState.RELEASED}
+    assert ask(service, ben).paid.epsilon == 0
+    assert fake_time.moment == leaves
+
+
+def test_with_a_tick_copies_leave_together_whether_they_were_asked_before_or_after_the_first_was_computed(
+    served, fake_time
+):
+    service = served(tick="1/4", source=fake_time)
+    ana, ben, start, left = person(service), person(service, "ben"), fake_time.moment, []
+    engine = service.curator._engine._private
+    totals, reading, go_on = engine.totals, threading.Event(), threading.Event()
+
+    def read(question):
+        reading.set()
+        assert go_on.wait(30)
+        return totals(question)
+
+    async def one(who):
+        await service.ask(who, QueryRequest(COUNT, epsilon="1/10"))
+        left.append(fake_time.moment)
+
+    async def both():
+        first = asyncio.create_task(one(ana))
+        await asyncio.to_thread(reading.wait, 30)
+        fake_time.moment += 0.1
+        copy = asyncio.create_task(one(ben))
+        await until(lambda: service.executions.turns.waiting)
+        fake_time.moment += 0.1
+        go_on.set()
+        await asyncio.gather(first, copy)
+
+    engine.totals = read
+    asyncio.run(both())
+    assert left == [start + 0.25] * 2
+
+
+def test_the_release_times_of_answers_that_have_left_are_forgotten(fake_time, monkeypatch):
+    monkeypatch.setattr(release_clock, "_MAX_RELEASE_TIMES", 3)
+    times = release_clock.ReleaseTimes(ReleaseClock(0.25, None, fake_time))
+    for number in range(9):
+        with times.execution(fake_time.moment):
+            times.add(str(number))
+            fake_time.moment += 0.1
+            assert not times.is_hidden(str(number))
+        assert times.is_hidden(str(number))
+        assert times.has_pending
+        fake_time.moment += 0.2
+        assert not times.has_pending
+    assert len(times._times) <= 3
 
 
 def test_with_a_tick_failures_wait_like_answers_and_refusals_do_not(served, fake_time):

@@ -29,11 +29,19 @@ class Executions:
         self._clock, self._ledger, self._thread = clock, ledger, FairThreads("execution")
         self.turns, self.finish, self.close = self._thread.turns, self._thread.finish, self._thread.close
 
-    async def run(self, name: str, work: Callable[[], T]) -> T:
-        """Run `work` in this person's turn. Cancelled before, it never begins; cancelled later, it runs to its end."""
-        return await self._thread.run(name, lambda: self._run(work))
+    async def run(self, name: str, work: Callable[[], T], asked: float | None = None) -> T:
+        """Run `work` in this person's turn. Cancelled before, it never begins; cancelled later, it runs to its end.
 
-    def _run(self, work: Callable[[], T]) -> T:
+        Answers that it stores are visible to others at the release time of a question that was `asked` then, or now.
+        """
+        since = self._clock.source.now() if asked is None else asked
+        return await self._thread.run(name, lambda: self._run(work, since))
+
+    def _run(self, work: Callable[[], T], asked: float) -> T:
+        with self._ledger.release_times.execution(asked):
+            return self._run_in_time(work)
+
+    def _run_in_time(self, work: Callable[[], T]) -> T:
         """Run `work` in the thread; in strict mode, return or fail at the end of a time limit."""
         limit = self._clock.limit
         turn = self._ledger.turn = None if limit is None else Turn(self._clock, limit)

@@ -1,26 +1,32 @@
 """When answers leave: at multiples of the policy's tick or, in strict mode, at its time limit.
 
-With a tick, the time of an answer or a failure after a charge is rounded up, so that it says little about how long
-the engine took. In strict mode it says nothing: every answer leaves one time limit after the question began, whether it
-was stored, computed or failed, and an answer that was computed is stored only then, so that nobody can replay it
-before. Questions that read data are executed one at a time, each for a whole time limit, or else the time-out of one
-would depend on the data that another reads. Refusals are decided without private data, so they are immediate.
+With a tick, the time of an answer or a failure after a charge is rounded up, so that it says little about how long the
+engine took. Until then the ledger shows the answer to the thread of executions only: for everybody else the charge has
+no answer yet, so that neither a copy of the question nor a list of charges shows how long it took. In strict mode it
+says nothing: every answer leaves one time limit after the question began, whether it was stored, computed or failed,
+and an answer that was computed is stored only then, so that nobody can replay it before. Questions that read data are
+executed one at a time, each for a whole time limit, or else the time-out of one would depend on the data that another
+reads. Refusals are decided without private data, so they are immediate.
 """
 
 import asyncio
 import math
 import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from threading import get_ident
 from typing import Protocol
 
 from discreet.engines.interface import Tuning
 from discreet.kernel.errors import LedgerError
-from discreet.kernel.event import Receipt
+from discreet.kernel.event import Event, EventState, Receipt
 from discreet.kernel.ledger import Ledger
 from discreet.kernel.ledger.checkpoint import check_checkpoint
 from discreet.policy import Policy
 
 ENGINE_SHARE = 0.9  # of the time limit in strict mode; the rest is for noise and the ledger
+_MAX_RELEASE_TIMES = 1000  # that are kept, besides those in the future
 
 
 class TimeSource(Protocol):
@@ -125,18 +131,94 @@ class Turn:
         self._clock.sleep_until(self._end)
 
 
-class TimedLedger(Ledger):
-    """The ledger of a service: in strict mode, an answer is stored at the end of its time limit, and not before."""
+class ReleaseTimes:
+    """When stored answers leave: those of the running execution are not known, and those of others may be to come.
 
-    def __init__(self, ledger: Ledger) -> None:
+    >>> times = ReleaseTimes(ReleaseClock(tick=0.25, limit=None))
+    >>> with times.execution(asked=times.clock.source.now()):
+    ...     times.add("5e1f")
+    >>> times.is_pending("5e1f"), times.is_pending("77aa")
+    (True, False)
+    """
+
+    def __init__(self, clock: ReleaseClock) -> None:
+        self.clock = clock
+        self._times: dict[str, tuple[float, float]] = {}  # by receipt: when it was asked for, and when it leaves
+        self._asked, self._running, self._thread = 0.0, list[str](), 0
+
+    @contextmanager
+    def execution(self, asked: float) -> Iterator[None]:
+        """Run an execution in this thread, which sees all answers; the others see its own at their release time."""
+        self._asked, self._running, self._thread = asked, [], get_ident()
+        try:
+            yield
+        finally:
+            leaves = self.clock.release_time(asked, self.clock.source.now())
+            self._times |= dict.fromkeys(self._running, (asked, leaves))
+            self._thread = 0
+
+    def add(self, receipt: str) -> None:
+        """Note that the answer of the running execution with this receipt is stored next."""
+        if self.clock.is_strict or not self.clock.tick or self._thread != get_ident():
+            return  # it is stored when it may leave
+        if len(self._times) >= _MAX_RELEASE_TIMES:
+            now = self.clock.source.now()
+            self._times = {name: times for name, times in self._times.items() if times[1] > now}
+        self._running.append(receipt)
+        self._times[receipt] = self._asked, math.inf
+
+    def is_pending(self, receipt: str) -> bool:
+        """Whether an answer is stored, but has not left yet."""
+        return self._times.get(receipt, (0.0, -math.inf))[1] > self.clock.source.now()
+
+    @property
+    def has_pending(self) -> bool:
+        """Whether there is an answer that is stored, but has not left yet."""
+        now = self.clock.source.now()
+        return any(leaves > now for _, leaves in list(self._times.values()))
+
+    def asked(self, receipt: str) -> float | None:
+        """Return when the question was asked whose answer was stored with a receipt, if that was lately."""
+        times = self._times.get(receipt)
+        return times and times[0]
+
+    def is_hidden(self, receipt: str) -> bool:
+        """Whether this thread must not see an answer yet."""
+        return self._thread != get_ident() and self.is_pending(receipt)
+
+
+class TimedLedger(Ledger):
+    """The ledger of a service: nobody but the thread of executions sees an answer before its release time.
+
+    In strict mode, an answer is stored at the end of its time limit, and not before.
+    """
+
+    def __init__(self, ledger: Ledger, clock: ReleaseClock | None = None) -> None:
         super().__init__(ledger.session, ledger.dataset)
         self.turn: Turn | None = None  # of the question that is being executed
+        self.release_times = ReleaseTimes(clock or ReleaseClock(tick=0, limit=None))
 
     def settle(self, receipt: Receipt, answer: bytes) -> None:
-        """Store an answer, once it may be seen."""
+        """Store an answer, once it may be seen, or else hide it until then."""
         if self.turn:
             self.turn.end_stage()
+        self.release_times.add(receipt.id)
         super().settle(receipt, answer)
+
+    def events(self) -> list[Event]:
+        """Return all charges of all data sets, oldest first; those whose answer has not left yet are reserved."""
+        return [self._as_visible(event) for event in super().events()]
+
+    def answers(
+        self, fingerprints: Iterable[str] = (), *, keys: Iterable[tuple[str, str]] = ()
+    ) -> list[tuple[Event, bytes | None]]:
+        """Return the charges with any of these fingerprints or keys, and their answers as far as they have left."""
+        found = super().answers(fingerprints, keys=keys)
+        seen = ((self._as_visible(event), event, answer) for event, answer in found)
+        return [(visible, answer if visible is event else None) for visible, event, answer in seen]
+
+    def _as_visible(self, event: Event) -> Event:
+        return replace(event, state=EventState.RESERVED) if self.release_times.is_hidden(event.id) else event
 
     def last_row(self) -> tuple[int, str]:
         """Return the number and the hash of the last row, compared with the checkpoint."""

@@ -87,7 +87,7 @@ class Service:
         tuning, frames = served_tuning(tuning_from_policy(declared), clock), data or {}
         public = open_public(declared, frames, tuning)
         engine, opened = open_engine_and_ledger(declared, frames, tuning)
-        ledger = TimedLedger(opened)
+        ledger = TimedLedger(opened, clock)
         return cls(Curator(declared, TwoEngines(engine, public), ledger), ledger, clock)
 
     def person_for_token(self, token: str, address: str) -> Person:
@@ -144,6 +144,8 @@ class Service:
     async def ask(self, person: Person, request: QueryRequest) -> Answer:
         """Answer a query as soon as its answer may leave: a stored one at once, another one after its turn.
 
+        An equal question whose answer is stored, but has not left yet, waits for its turn, and leaves with the first.
+
         A refusal is immediate. If this is cancelled, a query that has begun is charged, and its answer is stored.
         """
         with self._recorded("ask", person, sql=request.sql, purpose=request.purpose, key=request.key):
@@ -173,11 +175,12 @@ class Service:
                 return answer
             if answer is None:
                 was_executed = True
-                answer = await self._execute(person, request)
+                answer = await self._execute(person, request, asked)
         except Failed:
             await self._wait_to_leave(asked, was_executed=was_executed)
             raise
-        await self._wait_to_leave(asked, was_executed=was_executed)
+        first_asked = self.ledger.release_times.asked(answer.receipt.id) if answer.receipt and was_executed else None
+        await self._wait_to_leave(asked if first_asked is None else first_asked, was_executed=was_executed)
         return answer
 
     async def publish(self, person: Person, plan: str) -> Release:
@@ -186,7 +189,7 @@ class Service:
             self._admit(person, _ASKING, "publish")
             asked = self.clock.source.now()
             await self.run_light(person, lambda: self._approval_of_plan(person, plan))
-            release = await self.executions.run(person.name, lambda: self._publish(person, plan))
+            release = await self.executions.run(person.name, lambda: self._publish(person, plan), asked)
             await self._wait_to_leave(asked, was_executed=True)
             return release
 
@@ -288,7 +291,7 @@ class Service:
         if found is None:
             with _refusing_bad_arguments():
                 found = self.curator.stored_answer(request.sql, key=request.key, **request.arguments(person.by))
-            if found is not None:
+            if found is not None and not self.ledger.release_times.has_pending:
                 self._answers.add(person.by, request, found, last_row)
         return found
 
@@ -296,9 +299,9 @@ class Service:
         with _refusing_bad_arguments():
             return self.curator.explain(request.sql, **request.arguments(person.by))
 
-    async def _execute(self, person: Person, request: QueryRequest) -> Answer:
+    async def _execute(self, person: Person, request: QueryRequest, asked: float) -> Answer:
         await self.run_light(person, lambda: self._approval_of(person, request))  # a refusal waits for no turn
-        return await self.executions.run(person.name, lambda: self._ask(person, request))
+        return await self.executions.run(person.name, lambda: self._ask(person, request), asked)
 
     def _ask(self, person: Person, request: QueryRequest) -> Answer:
         with self._used(self._approval_of(person, request)):  # others may have used it while this one waited
