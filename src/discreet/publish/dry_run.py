@@ -36,8 +36,8 @@ class TableForecast:
     def describe(self) -> str:
         """Return a line about the table.
 
-        >>> TableForecast("wards", "family-1", 3, {"n": 12.5, "mean": None}).describe()
-        'wards: 3 cells; n ± 12.5, mean: its margin depends on the result; reliable from about 50 per cell, 150 in all if spread evenly'
+        >>> TableForecast("wards", "family-1", 3, {"n": 12.5}).describe()
+        'wards: 3 cells; n ± 12.5; reliable from about 50 per cell, 150 in all if spread evenly'
         """
         size = "cells chosen privately" if self.cells is None else f"{self.cells:,} cell{'s' * (self.cells != 1)}"
         margins = [
