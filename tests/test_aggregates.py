@@ -1,6 +1,7 @@
 """Aggregates that choose values: quantiles, ends, the most frequent, different values; and whom the limits touch."""
 
 import json
+import re
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 
@@ -161,11 +162,20 @@ def test_an_empty_group_has_no_median(curator):
     assert None in answers  # where the noisy number of rows is not above zero
 
 
+def test_an_explanation_has_no_exponents_and_no_empty_sentences(curator):
+    sql = "SELECT ward, AVG(cost) AS mean, (SELECT COUNT(*) FROM visits) AS n FROM visits GROUP BY ward"
+    told = curator.explain(sql, epsilon=Fraction(1, 1000))
+    assert re.search(r"± [\d,]{6,} to [\d,]{6,} divided", told.columns[0].margin_depends_on)
+    assert told.groups == "3 declared groups, all shown."
+
+
 def test_many_quantiles_of_one_column_share_one_tree(curator):
     one = curator.explain("SELECT MIN(age) FROM visits WHERE ok", epsilon=1)
     four = "SELECT MEDIAN(age), MAX(age), QUANTILE_CONT(age, 0.9), QUANTILE_CONT(age, 0.1) FROM visits WHERE ok"
     columns = curator.explain(four, epsilon=1).columns
-    assert [column.margin_depends_on for column in columns] == 4 * [one.columns[0].margin_depends_on]
+    margins = [column.margin_depends_on.rpartition(" ") for column in (*one.columns, *columns)]
+    assert [margin[2] for margin in margins] == ["minimum", "quantile", "maximum", "quantile", "quantile"]
+    assert {margin[0] for margin in margins} == {margins[0][0]}
     assert all("discrete" in column.noise for column in columns)
 
 

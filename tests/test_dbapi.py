@@ -495,7 +495,7 @@ def test_the_cost_may_be_a_rho_in_a_delta_budget():
 def test_a_query_without_a_cost_is_refused(curator):
     connection = dc.connect(curator)
     assert asked(connection, "SHOW epsilon") == [(None,)]
-    with pytest.raises(dc.Refused, match=r"SET epsilon = 0\.1"):
+    with pytest.raises(dc.Refused, match=r"SET epsilon = 0\.1, or SET margin = 50"):
         asked(connection, "SELECT COUNT(*) FROM data")
 
 

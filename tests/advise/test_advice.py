@@ -198,6 +198,7 @@ def test_on_small_data_advice_says_that_it_cannot_tell(curator):
         assert advice.bounds[0].bounds.blind
         assert advice.ranges[0].chosen is None
         assert str(advice).count("cannot tell") == 2
+        assert "or its values cannot be read, such as 12,5 or 31.12.2026." in " ".join(str(advice).split())
         assert tomllib.loads(advice.toml())["tables"]["visits"] == {"columns": {"cost": {"type": "real"}}}
         assert len(advice.receipts) == 2
 

@@ -114,6 +114,7 @@ def test_changed_data_are_reported_on_the_terminal(folder, command):
     done = run(folder, *command)
     assert done.exit_code == 0
     (line,) = (line for line in done.stderr.splitlines() if "changed" in line)
+    assert line.startswith("warning: ")
     assert "visits" in line
     assert "Change version" in line
     assert "Change version" not in done.stdout

@@ -287,7 +287,7 @@ def test_a_ledger_survives_closing(place):
 
 def test_a_ledger_belongs_to_its_name(path):
     create_ledger(path, name="demo", budget=Budget(1)).close()
-    with pytest.raises(PolicyError, match="belongs to 'demo', not to 'other'"):
+    with pytest.raises(PolicyError, match=r"belongs to 'demo', not to 'other'. .*ledger = .other\.sqlite. in \[data\]"):
         open_ledger(path, name="other")
 
 

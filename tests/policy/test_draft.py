@@ -233,6 +233,8 @@ def test_a_csv_file_has_no_types_and_none_are_guessed(tmp_path):
     assert [column["type"] for column in columns.values()] == ["integer", "decimal", "date"]
     assert columns["cost"]["between"] == ["FILL IN", "FILL IN"]
     assert placeholder_comment_lines(given) == []
+    assert all("such as 12,5 or 31.12.2026" in draft for draft in (text, given))
+    assert "12,5" not in drafted(tmp_path, "visits.csv", types=dict.fromkeys(columns, "integer"))
 
 
 def test_types_must_be_types_of_columns(tmp_path):
@@ -255,8 +257,8 @@ def test_a_csv_file_without_a_header_is_refused_and_not_quoted(tmp_path, first):
 @pytest.mark.parametrize(
     ("file", "header", "words"),
     [
-        ("visits.csv", "patient;ward;cost", ["the separator is a semicolon, not a comma", "sep=';'"]),
-        ("visits.csv", "patient\tward", ["the separator is a tab, not a comma", "end in .tsv", r"sep='\t'"]),
+        ("visits.csv", "patient;ward;cost", ["the separator is a semicolon, not a comma", "sep=';', decimal=\",\")"]),
+        ("visits.csv", "patient\tward", ["the separator is a tab, not a comma", "end in .tsv", r"sep='\t')"]),
         ("visits.csv", "patient|ward", ["the separator is a vertical bar", "sep='|'"]),
         ("visits.tsv", "patient,ward", ["the separator is a comma, not a tab", "end in .csv"]),
     ],

@@ -461,7 +461,7 @@ def test_a_missing_cost_names_the_published_tables_of_these_rows(tmp_path):
     with curator_on(visits()) as curator:
         curator.publish(plan_of(PLAN), tmp_path / "out")
         for sql in ("SELECT age, COUNT(*) AS n FROM visits GROUP BY age", NOT_DERIVED[1]):
-            with pytest.raises(Refused, match=r"epsilon.*by_ward, .* of 'Hospital tables'"):
+            with pytest.raises(Refused, match=r"epsilon.* Roll-ups of .* are free: .*by_ward, .* of 'Hospital tables'"):
                 curator.ask(sql)
     with curator_on(visits()) as curator, pytest.raises(Refused, match=r"epsilon") as refusal:
         curator.ask("SELECT COUNT(*) AS n FROM visits")

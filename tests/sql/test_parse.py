@@ -118,6 +118,8 @@ REFUSALS = [  # a text, the place that the refusal names, and words of its cause
     ("SELECT a INTO b FROM t", "line 1", "INTO is not supported", "Leave it out"),
     ("SELECT a FROM t FOR UPDATE", "line 1", "LOCK is not supported", "Leave it out"),
     ("(SELECT 1) LIMIT 2", "line 1", "in parentheses", "Remove the outer ones"),
+    ("SELECT TOP 10 a FROM t", "line 1, column 8", "TOP is not supported", "ORDER BY … LIMIT 10 at the end"),
+    ("SELECT 1 FROM\n (SELECT DISTINCT top 5 a FROM t) AS s", "line 2, column 19", "TOP is", "LIMIT 5 at the end"),
     ("SELECT a WITHIN -5", "line 1, column 18", "without a sign", "WITHIN 50"),
     ("SELECT a FROM t WITHIN 0", "line 1, column 24", "positive", "WITHIN 50"),
     (

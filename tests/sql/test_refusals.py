@@ -66,6 +66,16 @@ def test_the_nearest_names_are_offered():
     assert refusal("SELECT COUNT(*) FROM region").endswith("Did you mean regions?")
 
 
+@pytest.mark.parametrize("value", ["food", '"food"'])
+def test_a_declared_value_without_single_quotes_is_recognised(value):
+    sql = f"SELECT COUNT(*) FROM orders WHERE category = {value}"
+    assert refusal(sql).endswith("Text needs single quotes: 'food'.")
+    assert "quotes" not in refusal(sql.replace("food", "foot"))
+    assert "quotes" not in refusal(sql.replace("orders", "(SELECT city FROM orders) AS o"))
+    nested = f"SELECT COUNT(*) FROM orders WHERE user IN (SELECT visitor FROM visits WHERE category = {value})"
+    assert "Text needs single quotes: 'food'." in refusal(nested)
+
+
 def test_a_missing_contribution_bound_is_refused_with_a_hint():
     text = refusal("SELECT COUNT(DISTINCT flag) FROM lab_flags", POLICIES["HOSPITAL"])
     assert "Pass groups and rows" in text

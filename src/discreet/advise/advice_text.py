@@ -95,7 +95,8 @@ def range_sentence(advice: "RangeAdvice", noun: str) -> str:
     if chosen is None:
         return (
             f"the histogram cannot tell: it needs about {round_up(advice.units_needed)} units ({noun}s) with values "
-            "at this cost. Choose the range from the meaning of the column, or give a larger epsilon."
+            "at this cost, or its values cannot be read, such as 12,5 or 31.12.2026. "
+            "Choose the range from the meaning of the column, or give a larger epsilon."
         )
     outside, at_most = percent(chosen.outside), percent(chosen.outside_at_most)
     parts = [

@@ -61,6 +61,16 @@ def short_number(number: Fraction | float, digits: int = 4) -> str:
     return f"{mantissa}e{int(power)}" if exponent_sign else mantissa
 
 
+def plain_number(number: float, digits: int) -> str:
+    """Format a number with few significant digits and without an exponent, unless it is very large.
+
+    >>> plain_number(40_215.0, 3), plain_number(0.00001234, 2), plain_number(7, 3), plain_number(1e40, 3)
+    ('40,200', '0.000012', '7', '1e+40')
+    """
+    text = f"{number:.{digits}g}"
+    return f"{Decimal(text):,f}" if abs(number) < 1e15 else text
+
+
 def _short_number_below(number: Fraction) -> str:
     """Write a number to four digits, rounded down: a budget must not look larger than it is."""
     with localcontext(prec=4, rounding=ROUND_FLOOR):

@@ -206,7 +206,7 @@ def _open_policy(file: Path, log: Path | None) -> Iterator[Curator]:
         try:
             yield curator
         except CostMissing as refusal:
-            usage_error(with_option_name(str(refusal), _OPTIONS))
+            usage_error(with_option_name(str(refusal), _OPTIONS).replace("margin=", "--margin "))
         except Refused as refusal:
             raise Refused(with_option_name(str(refusal), _OPTIONS)) from None
 

@@ -45,7 +45,8 @@ class OwnerOnlyFileHandler(RotatingFileHandler):
 class _TerminalHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Print a message that is about the data set, not about a query."""
-        typer.echo(f"discreet: {record.getMessage()}", err=True)
+        prefix = "warning" if record.levelno == logging.WARNING else "discreet"
+        typer.echo(f"{prefix}: {record.getMessage()}", err=True)
 
 
 @contextmanager

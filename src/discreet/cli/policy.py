@@ -51,7 +51,7 @@ def check(
     for problem in sources.problems:
         typer.echo(f"{policy}: {problem}", err=True)
     if changed := changed_tables(loaded_policy):
-        typer.echo(changed_tables_warning(loaded_policy, changed), err=True)
+        typer.echo(f"warning: {changed_tables_warning(loaded_policy, changed)}", err=True)
     if sources.problems or (strict and all_hazards):
         raise typer.Exit(2)
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from discreet import postprocess
 from discreet.answer.margins import combine_margins
 from discreet.answer.model import Answer, Cost, ExplainedColumn, Explanation
+from discreet.answer.text import plain_number
 from discreet.estimate.clipping_report import clipping_report
 from discreet.estimate.estimators import VarianceStatistic, describe_noise
 from discreet.estimate.grouping_sets import ReleasedCells, assemble_subtotals
@@ -55,8 +56,9 @@ _SELECTION_NOTE = "Rows were selected by noisy values, so the values shown tend 
 _INTEGER_DIVISION_NOTE = "A margin of 0: integer division truncates. Write 1.0 * a / b for a ratio."
 _NEGATIVE_COUNT_NOTE = "Negative counts are noise around small counts; setting them to 0 would bias sums."
 _NULL_NOTE = "NULL: too few values in the group at this epsilon."
-_QUANTILE_MARGIN_TEXT = "the margin spans the values whose rank is within about {0:,.2g} rows of the quantile"
-_SUBTOTAL_MARGIN_TEXT = "± {0:,.3g} in a group (95 %), about √k times that in a subtotal over k groups"
+_QUANTILE_MARGIN_TEXT = "the margin spans the values whose rank is within about {0} rows of the {1}"
+_EXTREMES = {Fraction(0): "minimum", Fraction(1): "maximum"}
+_SUBTOTAL_MARGIN_TEXT = "± {0} in a group (95 %), about √k times that in a subtotal over k groups"
 _MARGIN_TEXTS = {
     Frequencies: "values whose counts differ by less than the noise may be in another order",
     PairMeasure: "the margin depends on the number of value pairs in the group and on their variances",
@@ -74,9 +76,9 @@ _FREE_LIMIT_TEXT = (
 )
 _FORECAST_NOTE = "Margins here are from privacy noise; those of the answer include the sampling error too."
 _MARGIN_FORMULAS = {
-    "mean": "± {0:,.3g} to {1:,.3g} divided by the number of values in the group, if that is large",
-    "variance": "± {0:,.3g} to {1:,.3g} divided by the number of values in the group, if that is large",
-    "deviation": "± {0:,.3g} to {1:,.3g} divided by the number of values in the group and by twice the deviation",
+    "mean": "± {0} to {1} divided by the number of values in the group, if that is large",
+    "variance": "± {0} to {1} divided by the number of values in the group, if that is large",
+    "deviation": "± {0} to {1} divided by the number of values in the group and by twice the deviation",
 }
 
 
@@ -261,9 +263,10 @@ def build_explanation(
         cost=cost_in_budget(release_plan.total_cost, budget),
         columns=tuple(_explain_column(plan, release_plan, name) for name in noisy_columns(plan)),
         groups=" ".join(
-            _groups_sentence(part, thresholds)
+            sentence
             for part, thresholds in zip(plan.releases, release_plan.thresholds, strict=True)
             if not part.histogram and not (part in plan.pending and thresholds)
+            if (sentence := _groups_sentence(part, thresholds))
         ),
         bounds=(*plan.left_out, *dict.fromkeys(note for part in plan.releases for note in part.bounds_notes)),
         sql=";\n".join(dict.fromkeys(_engine_sql(plan, display_dialect))),
@@ -364,18 +367,17 @@ def _explain_column(plan: QueryPlan, release_plan: ReleasePlan, name: str) -> Ex
     zeros = np.zeros((1, len(part.question.totals)), np.int64)
     if isinstance(measure.estimator, Quantile):
         rank = rank_margin(part, measure.estimator, noises[measure.estimator.total])
-        return ExplainedColumn(name, noise, margin_depends_on=_QUANTILE_MARGIN_TEXT.format(rank))
+        statistic = _EXTREMES.get(measure.estimator.target.level, "quantile")
+        margin_text = _QUANTILE_MARGIN_TEXT.format(plain_number(rank, 2), statistic)
+        return ExplainedColumn(name, noise, margin_depends_on=margin_text)
     if isinstance(measure.estimator, Frequencies | PairMeasure):
         return ExplainedColumn(name, noise, margin_depends_on=_MARGIN_TEXTS[type(measure.estimator)])
     if isinstance(measure.estimator, Mean | Variance):
-        smallest, largest = margin_times_count(part, measure, noises)
-        return ExplainedColumn(
-            name,
-            noise,
-            margin_depends_on=_MARGIN_FORMULAS[_statistic_name(measure.estimator)].format(smallest, largest),
-        )
+        ends = [plain_number(each, 3) for each in margin_times_count(part, measure, noises)]
+        formula = _MARGIN_FORMULAS[_statistic_name(measure.estimator)]
+        return ExplainedColumn(name, noise, margin_depends_on=formula.format(*ends))
     margin = float(estimate_measure(part, measure.estimator, zeros, noises).margins[0])
-    in_subtotals = _SUBTOTAL_MARGIN_TEXT.format(margin) if part.grouping_sets else ""
+    in_subtotals = _SUBTOTAL_MARGIN_TEXT.format(plain_number(margin, 3)) if part.grouping_sets else ""
     return ExplainedColumn(name, noise, None if in_subtotals else margin, in_subtotals)
 
 

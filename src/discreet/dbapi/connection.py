@@ -36,7 +36,10 @@ from discreet.pricing.allocation import CostMissing
 from discreet.pricing.remaining_budget import BudgetStatus
 from discreet.query.syntax.parse import parse_query
 
-_NO_COST = "epsilon: there is no default. State the cost of an answer: SET epsilon = 0.1, or connect(…, epsilon=0.1)."
+_NO_COST = (
+    "epsilon: there is no default. State the cost of an answer: SET epsilon = 0.1, or SET margin = 50, or "
+    "connect(…, epsilon=0.1)."
+)
 
 
 @contextmanager

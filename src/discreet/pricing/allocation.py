@@ -40,7 +40,7 @@ class CostMissing(Refused):
     def __init__(self, free: str = "") -> None:
         """`free` says which queries need none."""
         self.free = free
-        text = "epsilon: the cost of the answer is missing; there is no default. Give one, such as 0.1."
+        text = "epsilon: the cost of the answer is missing; there is no default. Give one, such as 0.1, or margin=50."
         super().__init__(f"{text} {free}".rstrip())
 
 

@@ -64,7 +64,7 @@ def published_tables(curator: Curator, plan: QueryPlan) -> str:
     if not names:
         return ""
     shown = "; ".join(f"{', '.join(list(tables)[:_MAX_NAMED])} of {name!r}" for name, tables in names.items())
-    return f"Free are roll-ups of the published tables over the same rows: {shown}."
+    return f"Roll-ups of the published tables over the same rows are free: {shown}."
 
 
 def _sources(relation: Relation) -> Iterator[Relation]:

@@ -41,7 +41,7 @@ class TableForecast:
         """
         size = "cells chosen privately" if self.cells is None else f"{self.cells:,} cell{'s' * (self.cells != 1)}"
         margins = [
-            f"{name} ± {short_number(margin, 3)}" if margin is not None else f"{name} ± depends on the result"
+            f"{name} ± {short_number(margin, 3)}" if margin is not None else f"{name}: its margin depends on the result"
             for name, margin in self.margins.items()
         ]
         known = [margin for name, margin in self.margins.items() if margin is not None]

@@ -73,7 +73,13 @@ def find_table(node: exp.Table, context: BindContext) -> ResolvedTable:
     if node.db or node.catalog:
         raise refuse(node, "FROM", "schema names are not supported", "Write the table's name alone.")
     table = policy_table(node, context)
-    return ResolvedTable(table.name, tuple(column_types(context.public_tables, table)))
+    declared_texts = tuple(
+        column.domain.values
+        for column in table.columns.values()
+        if column.type == "text" and isinstance(column.domain, Keys)
+    )
+    columns = tuple(column_types(context.public_tables, table))
+    return ResolvedTable(table.name, columns, declared_texts=declared_texts)  # type: ignore[arg-type]
 
 
 def policy_table(node: exp.Table, context: BindContext) -> DeclaredTable:

@@ -361,7 +361,10 @@ def open_in(session: LedgerSession, name: str, dataset: str = "") -> Ledger:
             table.check_format(FORMAT)
             stored = read_terms(Chain().extend(filter(None, [table.row_at(1)])).terms).name
         if stored != name:
-            raise PolicyError(f"name: the ledger {session.location} belongs to {stored!r}, not to {name!r}.")
+            raise PolicyError(
+                f"name: the ledger {session.location} belongs to {stored!r}, not to {name!r}. Give {name!r} a ledger "
+                f'of its own: ledger = "{name.replace("/", "_")}.sqlite" in [data].'
+            )
     return Ledger(session, dataset)
 
 

@@ -67,8 +67,15 @@ def draft(  # noqa: PLR0913 - each has a name and a default
     roles = find_roles(tables, unit)
     first = next((table.name for table in tables if table.name not in roles.lookups), tables[0].name)
     origin = "metadata" if metadata_tables else "schemas"
-    header = write_header(name or first, unit_noun(tables), origin, catalog)
+    header = write_header(name or first, unit_noun(tables), origin, catalog, csv_values=any(map(_may_misread, tables)))
     return "\n".join([header, *(write_table(table, roles) for table in tables)])
+
+
+def _may_misread(table: TableSketch) -> bool:
+    """Return whether a CSV file may have numbers or dates in a local format, which become NULL."""
+    kinds = ("real", "decimal", "date", "timestamp")
+    is_csv = (table.source or "").lower().removesuffix(".gz").endswith((".csv", ".tsv"))
+    return is_csv and any(column.guessed or column.type in kinds for column in table.columns)
 
 
 def _suggest_column(name: str, tables: Sequence[TableSketch]) -> str:

@@ -13,7 +13,7 @@ from discreet.policy.toml import inline_text, key_text, value_text
 _PLACEHOLDER_RANGE = f'["{PLACEHOLDER}", "{PLACEHOLDER}"]'
 _HEADER = """\
 # A draft from {origin} alone; no row was read. Search for FILL, and supply each value from the meaning of the data,
-# never from the data itself. Commented lines are suggestions. Then run: discreet check POLICY{warning}
+# never from the data itself. Commented lines are suggestions. Then run: discreet check POLICY{warning}{csv_note}
 
 [data]
 name     = {name}
@@ -36,6 +36,9 @@ epsilon = "{mark}"  # total privacy budget of all analysts, never renewed: 1 is 
 _METADATA_WARNING = """
 # Bounds and lists come from the metadata. If they were computed from the data, they may disclose individuals:
 # replace them by values from the meaning of the columns."""
+_CSV_NOTE = """
+# In CSV files, numbers need decimal points (12.5) and dates the form 2026-12-31. Values that cannot be
+# read, such as 12,5 or 31.12.2026, silently become NULL."""
 _TYPE_CHOICES = "integer, real, decimal, boolean, date, timestamp or text"
 _UNIT_COMMENT = (
     'the column that identifies people; "row" for single rows; or public = true instead of unit, groups, rows'
@@ -45,12 +48,18 @@ _NULL_COMMENT = "null = true makes NULL a group"
 _TEXT_COMMENT = "add in = [..] if its values are few and known; otherwise grouping needs partition selection"
 
 
-def write_header(name: str, protects: str, origin: str, catalog: CatalogSketch | None = None) -> str:
-    """Return the sections [data] and [budget]; `catalog` is the server of the tables, if they are not in files."""
+def write_header(
+    name: str, protects: str, origin: str, catalog: CatalogSketch | None = None, *, csv_values: bool = False
+) -> str:
+    """Return the sections [data] and [budget]; `catalog` is the server of the tables, if they are not in files.
+
+    `csv_values` says that CSV files have numbers or dates, whose format matters.
+    """
     engine_lines = "engine   = {}\nconnection = {}  # without a password, which belongs in the environment\n"
     return _HEADER.format(
         origin=origin,
         warning=_METADATA_WARNING if origin == "metadata" else "",
+        csv_note=_CSV_NOTE if csv_values else "",
         name=value_text(name),
         protects=value_text(protects),
         ledger=value_text(f"{name.replace('/', '_')}.ledger.sqlite"),

@@ -129,11 +129,13 @@ def _check_separator(file: Path, names: list[str], delimiter: str) -> None:
     if other is None:
         return
     suffix = next((end for end, sign in _DELIMITERS.items() if sign == other), None)
+    decimal = ', decimal=","' if other == ";" else ""
     hint = f"Rename the file to end in {suffix}, or convert it" if suffix else "Convert it"
     raise PolicyError(
         f"{file}: the separator is {_SEPARATOR_NAMES[other]}, not {_SEPARATOR_NAMES[delimiter]}. Supported are UTF-8 "
         f"files with commas (.csv) or tabs (.tsv). {hint}, for example with pandas: "
-        f'read_csv("{file.name}", sep={other!r}).to_csv("{file.name.partition(".")[0]}_commas.csv", index=False).'
+        f'read_csv("{file.name}", sep={other!r}{decimal}).to_csv("{file.name.partition(".")[0]}_commas.csv", '
+        "index=False)."
     )
 
 

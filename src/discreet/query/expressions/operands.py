@@ -4,6 +4,7 @@ Only lists of declared values (`in = […]`) are checked. Stored numbers may lie
 conditions see the stored values: `age = 999` may select rows whose age is unknown.
 """
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -55,6 +56,7 @@ _CAST_HINTS = {
     **dict.fromkeys(((TEXT, DATE), (TIMESTAMP, DATE)), "Write CAST(x AS DATE)."),
     (TEXT, TIMESTAMP): "Write CAST(x AS TIMESTAMP).",
 }
+_DECIMAL_COMMA = re.compile(r"[+-]?\d{1,15},(?!\d{3}$)\d{1,15}", re.ASCII)  # 1,000 may be a thousand
 MAX_TEXT_LENGTH = 100_000  # characters
 
 DeclaredLists = Mapping[str, Collection[Value]]  # by column name in the relation
@@ -121,13 +123,16 @@ class ExprReader:
         """Convert operands to their common type, which text constants and NULL adopt."""
         kind = common_type(values)
         if kind is None:
-            first, *others = dict.fromkeys(TYPE_NAMES[operand.type] for operand in values)
+            types = list(dict.fromkeys(operand.type for operand in values))
+            first, *others = (TYPE_NAMES[each] for each in types)
             cause = (
                 f"cannot compare {first} with {' and '.join(others)}"
                 if isinstance(node, exp.Predicate)
                 else f"types {' and '.join((first, *others))} cannot be matched"
             )
-            raise self.refuse(node, cause, "Cast one to the type of the other.")
+            texts = [text for part in parts if {DATE, TIMESTAMP}.intersection(types) and (text := _unquoted_date(part))]
+            hint = f"Quote the date: '{texts[0]}'." if texts else "Cast one to the type of the other."
+            raise self.refuse(node, cause, hint)
         return [self.coerce(part, each, kind) for part, each in zip(parts, values, strict=True)]
 
     def coerce(self, node: exp.Expr, bound: BoundExpr, kind: Type) -> BoundExpr:
@@ -136,13 +141,38 @@ class ExprReader:
             coerced = implicit_cast(bound, kind)
         except ValueError:
             cause = f"invalid input syntax for type {TYPE_NAMES[kind]}"
-            raise self.refuse(node, cause, f"Write it as {_EXAMPLES[kind]}.") from None
+            raise self.refuse(node, *_invalid_constant(cause, bound, kind)) from None
         if coerced is None:
             cause = f"expected {TYPE_NAMES[kind]}, not {TYPE_NAMES[bound.type]}"
             raise self.refuse(
                 node, cause, _CAST_HINTS.get((bound.type, kind), f"Use a value of type {TYPE_NAMES[kind]}.")
             )
         return coerced
+
+
+def _unquoted_date(node: exp.Expr) -> str:
+    """Return the date that a query wrote without quotes, as in day > 2026-02-01; "" if this is none."""
+    parts = [node.this.this, node.this.expression, node.expression] if _is_difference_of_three(node) else []
+    text = "-".join(part.name for part in parts if isinstance(part, exp.Literal) and not part.is_string)
+    try:
+        parse_constant(text, DATE)
+    except ValueError:
+        return ""
+    return text
+
+
+def _is_difference_of_three(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Sub) and isinstance(node.this, exp.Sub)
+
+
+def _invalid_constant(cause: str, bound: BoundExpr, kind: Type) -> tuple[str, str]:
+    """Return the cause and the hint of the refusal of a text constant that is not of a type."""
+    text = str(bound.expr.value).strip() if isinstance(bound.expr, Constant) else ""
+    if kind is DATE:
+        return f"{cause}: '{shorten(text)}' is not a date", f"Write YYYY-MM-DD, such as {_EXAMPLES[DATE]}."
+    if kind is REAL and _DECIMAL_COMMA.fullmatch(text):
+        return cause, f"Write a decimal point: {text.replace(',', '.')}."
+    return cause, f"Write it as {_EXAMPLES[kind]}."
 
 
 def implicit_cast(bound: BoundExpr, kind: Type) -> BoundExpr | None:

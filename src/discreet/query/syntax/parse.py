@@ -184,6 +184,7 @@ def parse_query(text: str) -> ParsedQuery:
     stream.check_statement()
     stream.check_nesting()
     stream.check_commas()
+    stream.check_top()
     within = stream.take_within()
     options = stream.take_options()
     return ParsedQuery(build_tree(text, stream.tokens), explain, options, within)
@@ -285,6 +286,18 @@ class TokenStream:
         for before, token in pairwise(self.tokens):
             if token.token_type is TokenType.COMMA and before.token_type in _BEFORE_LISTS:
                 raise self._refuse(token, 'syntax error at or near ","', "Write an expression before it, or remove it.")
+
+    def check_top(self) -> None:
+        """Refuse SELECT TOP 10, with a hint."""
+        for at, token in enumerate(self.tokens):
+            number = self.tokens[at + 1] if at + 1 < len(self.tokens) else token
+            if (
+                self._word_at(at) == "TOP"
+                and number.token_type is TokenType.NUMBER
+                and self._word_at(at - 1) in ("SELECT", "DISTINCT")
+            ):
+                hint = f"Write ORDER BY … LIMIT {shorten(number.text)} at the end."
+                raise self._refuse(token, "TOP is not supported", hint)
 
     def check_nesting(self) -> None:
         """Refuse unbalanced brackets and CASE, and those nested too deeply for a recursive parser."""

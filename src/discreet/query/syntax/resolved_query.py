@@ -6,7 +6,7 @@ sources that read them share the same `WithQuery`.
 """
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlglot import exp
@@ -26,11 +26,15 @@ class Reference:
 
 @dataclass(frozen=True)
 class ResolvedTable:
-    """A table, known to the caller by its `key`: one that the query names, or that takes the place of a release."""
+    """A table, known to the caller by its `key`: one that the query names, or that takes the place of a release.
+
+    `declared_texts` has the declared values of each text column that has some.
+    """
 
     key: Hashable
     columns: tuple[str, ...]
     is_single_row: bool = False
+    declared_texts: tuple[tuple[str, ...], ...] = field(default=(), repr=False, compare=False)
 
 
 @dataclass(frozen=True)

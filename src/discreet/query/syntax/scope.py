@@ -7,9 +7,10 @@ from functools import cached_property, reduce
 from sqlglot import exp
 
 from discreet.kernel.errors import Refused
+from discreet.policy.problems import shorten
 from discreet.query.syntax.names import matching, name_hint, same_name
-from discreet.query.syntax.resolved_query import FromItem, Join, Reference, column_of, refer
-from discreet.query.syntax.syntax_tree import quote_name, refuse
+from discreet.query.syntax.resolved_query import FromItem, Join, Reference, ResolvedTable, column_of, refer
+from discreet.query.syntax.syntax_tree import quote_name, refuse, sql_of
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,20 @@ class Scope:
         if table is not None and not items:
             return _missing_source(table, node, clause)
         names = [name for item in items for name in item.columns]
-        return refuse(node, clause, f"column {quote_name(node.name)} does not exist", name_hint(node.name, names))
+        hint = name_hint(node.name, names)
+        if table is None and self._declares_text(node.name):
+            hint += f" Text needs single quotes: {sql_of(exp.Literal.string(shorten(node.name)))}."
+        return refuse(node, clause, f"column {quote_name(node.name)} does not exist", hint)
+
+    def _declares_text(self, text: str) -> bool:
+        """Return whether a text is a declared value of a column of a table that a column can name."""
+        scope: Scope | None = self
+        while scope is not None:
+            tables = [item.source for item in scope.items if isinstance(item.source, ResolvedTable)]
+            if any(text in texts for table in tables for texts in table.declared_texts):
+                return True
+            scope = scope.outer
+        return False
 
     def expand_star(self, node: exp.Expr) -> list[ScopeColumn]:
         """Return the columns of * or source.*."""

@@ -15,7 +15,9 @@ from discreet.server.people.person import Person
 from discreet.server.requests import QueryRequest
 from discreet.server.service import Service
 
-_BY_SIZE = re.compile(r"± ([\d.e+]+)(?: to ([\d.e+]+))? divided by the number of values in the group, if that is large")
+_BY_SIZE = re.compile(
+    r"± ([\d.,e+]+)(?: to ([\d.,e+]+))? divided by the number of values in the group, if that is large"
+)
 _GROUP_SIZES = (1_000, 10_000)
 NOT_ANSWERED = (Refused, ValueError, TypeError)  # refusals, and amounts that are no numbers
 
@@ -101,12 +103,12 @@ def _headline(status: BudgetStatus, paid: Loss) -> str:
 def margin_words(sentence: str) -> str:
     """Return the forecast of a margin; one that depends on the size of a group is given for two sizes.
 
-    >>> margin_words("mean: ± 9e+06 to 1.7e+07 divided by the number of values in the group, if that is large")
+    >>> margin_words("mean: ± 9,000,000 to 17,000,000 divided by the number of values in the group, if that is large")
     'mean: at most ± 17,000 in a group of 1,000 values, ± 1,700 in one of 10,000'
     """
 
     def for_sizes(found: re.Match[str]) -> str:
-        largest = float(found[2] or found[1])
+        largest = float((found[2] or found[1]).replace(",", ""))
         small, large = (round_up(largest / size) for size in _GROUP_SIZES)
         return f"at most ± {small} in a group of {_GROUP_SIZES[0]:,} values, ± {large} in one of {_GROUP_SIZES[1]:,}"
 

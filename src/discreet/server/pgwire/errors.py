@@ -8,7 +8,9 @@ from discreet.server.errors import AccessDenied, ApprovalNeeded, NotAllowed, Rat
 from discreet.server.pgwire.settings import UnknownSetting
 from discreet.server.problem import Problem, hint_of, problem_of
 
-_NO_COST = "epsilon: the cost of the answer is missing; there is no default. State it: SET epsilon = 0.1."
+_NO_COST = (
+    "epsilon: the cost of the answer is missing; there is no default. State it: SET epsilon = 0.1, or SET margin = 50."
+)
 _BY_MESSAGE: tuple[tuple[str, str], ...] = (  # the first pattern that occurs decides
     (
         r"syntax error|unterminated|unmatched|unclosed|cannot be parsed|is empty|not a SELECT|only one statement",
