@@ -47,8 +47,8 @@ def add(
         issued = People(declared).add(ledger, name, Role(role), last_day)
     typer.echo(issued.token)
     typer.echo(
-        f"{_describe(issued.person)}. This token is shown once and stored nowhere: hand it over through a secure channel. "
-        "It is the password for PostgreSQL, and the bearer token for HTTP.",
+        f"{_describe(issued.person)}. This token is shown once and stored nowhere: hand it over through a secure "
+        "channel. It is the password for PostgreSQL, and the bearer token for HTTP.",
         err=True,
     )
 
