@@ -9,7 +9,8 @@ import pytest
 from served import COUNT, ask, break_engine, open_service, person, until
 
 import discreet as dc
-from discreet.server import fair_turns
+from discreet.curator.curator import Curator
+from discreet.server import fair_turns, rehearsal
 from discreet.server.errors import ApprovalNeeded, NotAllowed, RateLimited
 from discreet.server.people import Role
 from discreet.server.requests import QueryRequest
@@ -464,3 +465,42 @@ def test_turns_go_round_between_persons_with_several_at_once():
     )
     assert not turns.is_taken
     assert turns.waiting == 0
+
+
+WIDE_SQL = "SELECT ward, COUNT(*) AS n, SUM(cost) AS s FROM visits GROUP BY ward"
+
+
+def test_a_rehearsal_with_very_many_totals_is_refused_before_it_runs(served, monkeypatch):
+    monkeypatch.setattr(rehearsal, "_MAX_TOTALS", 3)
+    service = served()
+    ana = person(service)
+    monkeypatch.setattr(Curator, "ask", lambda *_, **__: pytest.fail("the rehearsal ran"))
+    with pytest.raises(dc.Refused, match=r"rehearse: the query has \d+ totals .* at most 3\. Rehearse it with fewer"):
+        service.rehearse(ana, request(WIDE_SQL))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        WIDE_SQL,
+        "SELECT cost, COUNT(*) AS n, MEDIAN(cost) AS m FROM visits WHERE cost > 90 GROUP BY cost ORDER BY n LIMIT 5",
+        "SELECT ward, cost, AVG(cost) AS a FROM visits GROUP BY ROLLUP (ward, cost)",
+        "SELECT beds, SUM(cost) AS s FROM visits JOIN wards ON visits.ward = wards.ward GROUP BY beds",
+    ],
+)
+def test_the_columns_of_a_query_with_very_many_totals_follow_from_a_few_groups(served, monkeypatch, sql):
+    service = served()
+    ana = person(service)
+    whole = service.shape(ana, sql)
+    service.rehearsal._shapes.clear()
+    monkeypatch.setattr(rehearsal, "_MAX_TOTALS", 0)
+    sizes, combine = [], Curator.ask
+
+    def ask_and_measure(*arguments, **more):
+        answer = combine(*arguments, **more)
+        sizes.append(answer.table.num_rows)
+        return answer
+
+    monkeypatch.setattr(Curator, "ask", ask_and_measure)
+    assert service.shape(ana, sql).equals(whole)
+    assert sizes[-1] <= 2 * 8 + 3

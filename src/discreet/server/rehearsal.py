@@ -1,15 +1,23 @@
 """A curator on dummy data that follows from the policy alone: the columns of an answer, and practice for nothing."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from threading import Lock
+from types import MappingProxyType
 
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
 from discreet.answer.model import Answer
 from discreet.curator.curator import Curator
 from discreet.curator.open import open_curator
+from discreet.curator.query_releases import QueryReleases
+from discreet.estimate.contribution_histogram import ChosenBounds
+from discreet.estimate.planned_release import PlannedRelease, QueryPlan
+from discreet.kernel.errors import Refused
+from discreet.kernel.question import PublicGroups
 from discreet.policy import Policy
+from discreet.policy.declarations import Bound
 from discreet.policy.dummy_data.dummy_tables import dummy
 from discreet.pricing.allocation import CostMissing
 from discreet.server.requests import QueryRequest
@@ -18,6 +26,8 @@ _ROWS = 1000  # of each table of dummy data
 _EPSILON = Fraction(10**5)  # the budget of a rehearsal, which protects nobody
 _COST = Fraction(1)  # of a query that states none
 _MAX_SHAPES = 512
+_MAX_TOTALS = 100_000  # of a rehearsal, groups times aggregates, so that others do not wait for it
+_SHAPE_VALUES = 8  # of each key, which are enough for the columns of an answer
 
 
 class Rehearsal:
@@ -42,18 +52,19 @@ class Rehearsal:
     def ask(self, request: QueryRequest, by: str) -> Answer:
         """Answer a query on dummy data, whatever it costs; the numbers mean nothing."""
         with self._lock:
-            curator = self._open()
-            if curator.budget(by).remaining.epsilon < 1000:
-                curator = self._open_again()
-            try:
-                return curator.ask(request.sql, **request.arguments(by))
-            except CostMissing:
-                return curator.ask(request.sql, **replace(request, epsilon=_COST).arguments(by))
+            curator = self._open_with_budget(by)
+            totals = _count_totals(curator.releases.plan_query(request.sql, by, request.groups, request.rows))
+            if totals > _MAX_TOTALS:
+                raise Refused(
+                    f"rehearse: the query has {totals:,} totals (groups x aggregates); a rehearsal has at most "
+                    f"{_MAX_TOTALS:,}. Rehearse it with fewer groups or aggregates."
+                )
+            return _ask(curator, request, by)
 
     def shape(self, sql: str, by: str) -> pa.Schema:
         """Return the columns of the answer to a query, with those of its margins."""
         if (sql, by) not in self._shapes:
-            schema = self.ask(QueryRequest(sql), by).with_margins().schema.remove_metadata()
+            schema = self._ask_for_shape(QueryRequest(sql), by).with_margins().schema.remove_metadata()
             if len(self._shapes) >= _MAX_SHAPES:
                 self._shapes.clear()
             self._shapes[sql, by] = schema
@@ -66,6 +77,22 @@ class Rehearsal:
                 self._curator.close()
                 self._curator = None
 
+    def _ask_for_shape(self, request: QueryRequest, by: str) -> Answer:
+        """Answer a query on dummy data; one with many groups for a few of them, which has the same columns."""
+        with self._lock:
+            curator = self._open_with_budget(by)
+            releases = curator.releases
+            if _count_totals(releases.plan_query(request.sql, by, request.groups, request.rows)) > _MAX_TOTALS:
+                curator.releases = _FewGroups(releases.policy, releases.engine, releases.ledger)
+            try:
+                return _ask(curator, request, by)
+            finally:
+                curator.releases = releases
+
+    def _open_with_budget(self, by: str) -> Curator:
+        curator = self._open()
+        return self._open_again() if curator.budget(by).remaining.epsilon < 1000 else curator
+
     def _open(self) -> Curator:
         self._curator = self._curator or self._open_again()
         return self._curator
@@ -76,6 +103,48 @@ class Rehearsal:
         policy = rehearsal_policy(self._policy)
         self._curator = open_curator(policy, data=dummy(policy, _ROWS))
         return self._curator
+
+
+class _FewGroups(QueryReleases):
+    """Releases of queries with a few of their public groups."""
+
+    def plan_query(
+        self,
+        sql: str,
+        by: str,
+        groups: Bound | None,
+        rows: Bound | None,
+        chosen_bounds: Mapping[str, ChosenBounds] = MappingProxyType({}),
+    ) -> QueryPlan:
+        """Plan a query, and leave out all but a few values of each key."""
+        plan = super().plan_query(sql, by, groups, rows, chosen_bounds)
+        return replace(plan, releases=tuple(map(_with_few_groups, plan.releases)))
+
+
+def _with_few_groups(release: PlannedRelease) -> PlannedRelease:
+    groups = release.question.groups
+    if release.histogram or not isinstance(groups, PublicGroups):  # the buckets of a histogram have a meaning
+        return release
+    few = PublicGroups(tuple(domain[:_SHAPE_VALUES] for domain in groups.domains))
+    return replace(release, question=replace(release.question, groups=few))
+
+
+def _count_totals(plan: QueryPlan) -> int:
+    """Return the number of totals in public groups; those in groups from the data are few, like its rows."""
+    questions = (release.question for release in plan.releases)
+    return sum(
+        question.groups.key_count * len(question.totals)
+        for question in questions
+        if isinstance(question.groups, PublicGroups)
+    )
+
+
+def _ask(curator: Curator, request: QueryRequest, by: str) -> Answer:
+    """Answer a query, whatever it costs."""
+    try:
+        return curator.ask(request.sql, **request.arguments(by))
+    except CostMissing:
+        return curator.ask(request.sql, **replace(request, epsilon=_COST).arguments(by))
 
 
 def rehearsal_policy(policy: Policy) -> Policy:
