@@ -550,4 +550,5 @@ def test_a_text_is_cut_off_before_it_is_searched_and_after_it_is_joined():
         for dialect in (DUCKDB, POSTGRES, SPARK):
             written = write_expr(Call(op, (NAME, *constants)), replace(dialect, operations={op: "{all}"}))
             assert written == f"({', '.join([cut, *(write_expr(text, dialect) for text in constants)])})"
-    assert write_expr(Call("join", (NAME, NAME)), DUCKDB) == 'SUBSTRING("name" || "name", 1, 2000)'
+    joined = '(SUBSTRING(TRY("name") || TRY("name"), 1, 2000))'
+    assert write_expr(Call("join", (NAME, NAME)), DUCKDB) == joined
