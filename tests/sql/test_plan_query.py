@@ -540,6 +540,8 @@ def test_the_unit_of_a_date_difference_comes_first_or_last():
     for sql in ("DATE_DIFF('month', time, DATE '2025-12-31')", "DATEDIFF('MONTH', time, '2025-12-31')"):
         assert only(shop(f"SELECT COUNT({sql}) AS n FROM orders")).question == wanted
     assert only(shop("SELECT COUNT(DATE_DIFF('day', time, TIME)) AS n FROM orders")).question.totals
+    day = "(SELECT user, time AS day, time FROM orders) AS o"  # a column with the name of a unit
+    assert only(shop(f"SELECT COUNT(DATE_DIFF('year', time, day)) AS n FROM {day}")).question.totals
     with pytest.raises(Refused, match="DATE_DIFF takes a constant unit"):
         shop("SELECT COUNT(DATE_DIFF('fortnight', time, time)) AS n FROM orders")
 

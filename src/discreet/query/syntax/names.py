@@ -146,6 +146,7 @@ def _function_name(node: exp.Func | exp.Binary) -> str | None:
     return _FUNCTION_NAMES.get(type(node), node.sql_name().lower())
 
 
+_UNIT_IS_LAST = "unit is last"
 _TIME_UNITS = frozenset({"year", "quarter", "month", "week", "day", "hour", "minute", "second"})
 
 
@@ -157,9 +158,11 @@ def with_unit_last(node: exp.DateDiff) -> exp.DateDiff:
     first, end = node.this, node.args.get("unit")
     if end is None or not isinstance(first, exp.Literal | exp.Column) or first.name.lower() not in _TIME_UNITS:
         return node
+    if node.meta.get(_UNIT_IS_LAST):  # a column may have the name of a unit
+        return node
     if isinstance(end, exp.Var):
         end = exp.column(end.name.lower()) if end.name.isidentifier() else exp.Literal.string(end.name)
     moved = exp.DateDiff(this=end.copy(), expression=node.expression.copy(), unit=exp.var(first.name))
-    moved.meta.update(node.meta)
+    moved.meta.update(node.meta | {_UNIT_IS_LAST: True})
     moved.parent = node.parent
     return moved
