@@ -359,7 +359,7 @@ def test_a_server_that_is_started_again_fails_one_question_at_most(places, other
             assert exact(curator, QUESTIONS[0]) == wanted
             timer = threading.Timer(1, server.kill)
             timer.start()
-            with pytest.raises(EngineError, match="does not respond|not available at the moment"):
+            with pytest.raises(EngineError, match=r"does not respond|not available at the moment"):
                 curator._engine.query(FOREVER)
             timer.join()
             server.stop()
