@@ -30,7 +30,8 @@ def e1():
     rng = np.random.default_rng(7)
     crowd = np.concatenate([rng.normal(centre, 1, (600, 2)) for centre in ([-5, -4], [4, -3])])
     person = np.array([8.25, 9.5])
-    fitted = NonPrivateMixture(3, means_init=[[-5, -4], [4, -3], [8, 9]]).fit(np.concatenate([crowd, [person]]))
+    start = [[-5, -4], [4, -3], [8, 9]]
+    fitted = NonPrivateMixture(3, means_init=start, random_state=0).fit(np.concatenate([crowd, [person]]))
     exact = attacks.lone_cluster(random_state=0, plays=4)
     private = attacks.lone_cluster(defence="curator", epsilon=1, random_state=0)
     return record(
