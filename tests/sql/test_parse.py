@@ -111,6 +111,7 @@ REFUSALS = [  # a text, the place that the refusal names, and words of its cause
     ("SELECT 'abc", "line 1, column 8", "unterminated", "Close it"),
     ("SELECT /* abc", "line 1", "unterminated", "Close it"),
     ("SELECT \0", "line 1, column 8", "NUL", "Remove it"),
+    ("SELECT\n AG\u200bV(a)", "line 2, column 2", "invisible character (U+200B)", "Delete it"),
     ("SELECT\n'\ud800'", "line 2, column 2", "surrogate", "Remove it"),
     ("SELECT a\nFRM t", "line 2, column 5", 'syntax error at or near "t"', "before it"),
     ("SELECT a FROM t WHERE", "line 1, column 17", 'syntax error at or near "WHERE"', "before it"),

@@ -216,6 +216,10 @@ def tokenise(text: str) -> list[Token]:
         raise Refused(f"line 1: the query has more than {_MAX_TOKENS:,} tokens. Shorten it.")
     for token in tokens:
         token.comments = []  # sqlglot interprets some comments as hints
+        if token.token_type is TokenType.VAR and not token.text.isprintable():
+            code = next(f"U+{ord(letter):04X}" for letter in token.text if not letter.isprintable())
+            where = _line_and_column(text, token.start)
+            raise Refused(f'{where}: "{shorten(token.text)}" contains an invisible character ({code}). Delete it.')
     return tokens
 
 
