@@ -680,3 +680,16 @@ def test_a_charged_histogram_is_part_of_what_was_paid():
         before = curator.budget().spent.epsilon
         paid = curator.ask("SELECT COUNT(*) AS n FROM data", epsilon="1/2", rows="auto").paid.epsilon
         assert curator.budget().spent.epsilon - before == paid > 0
+
+
+def test_the_buckets_of_automatic_bounds_are_octaves_and_those_of_declared_ones_half_octaves(curator):
+    """Noise hides more in narrow buckets; a report on declared bounds needs units just above them."""
+    lows = []
+    for sql, more in ((TOTAL, {}), (BY_WARD, {"groups": 2, "rows": 3})):
+        plan = curator.releases.plan_query(sql, "owner", more.get("groups"), more.get("rows"))
+        (histogram,) = [release.histogram for release in plan.releases if release.histogram]
+        lows.append(np.array(histogram.lows))
+    automatic, declared = lows
+    assert automatic[0] == 1
+    assert automatic[1:] / automatic[:-1] == pytest.approx(2)
+    assert declared[-1] / declared[-3] == pytest.approx(2, rel=0.01)
