@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from discreet.advise.unfinished_policy import load_unfinished
-from discreet.cli.options import PolicyFile, check_output_paths, positive_number
+from discreet.cli.options import PLOT_SUFFIXES, PolicyFile, check_output_path, positive_number
 from discreet.cli.owner_log import LogOption, log_for_owner
 from discreet.cli.terminal import exit_on_error, step_progress, usage_error, with_option_name
 from discreet.curator.curator import Curator
@@ -43,7 +43,8 @@ def advise(  # noqa: PLR0913, PLR0917 - options of a command
     log: LogOption = None,
 ) -> None:
     """Choose contribution bounds and ranges of columns privately, and print them as lines for the policy."""
-    check_output_paths(out, plot)
+    check_output_path(out, "--out")
+    check_output_path(plot, "--plot", endings=PLOT_SUFFIXES)
     if plot is not None:
         _check_matplotlib()
     arguments: dict[str, Any] = {

@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.options import replace_unprintable
-from discreet.cli.terminal import usage_error
+from discreet.cli.options import replace_unprintable, writing
 from discreet.cli.tour import (
     chapter_anonymise,
     chapter_ask,
@@ -87,10 +86,8 @@ def demo(
     if page is not None:
         _write_interactive_page(page)
         return
-    try:
+    with writing("--out", out):
         out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        usage_error(f"--out: cannot create the folder {out} ({error.strerror}). Choose another path.")
     replace_unprintable()
     run_tour(chapter, out)
 
@@ -98,8 +95,6 @@ def demo(
 def _write_interactive_page(path: Path) -> None:
     typer.echo("discreet: asking the curator at every epsilon of the page", err=True)
     text = static_page(build_record())
-    try:
+    with writing("--page", path):
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        usage_error(f"--page: cannot write {path} ({error.strerror}). Choose another path.")
     typer.echo(str(path))

@@ -13,6 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from discreet.kernel.errors import DiscreetError, Failed, Refused
+from discreet.progress import progress_bar
 
 if TYPE_CHECKING:
     from discreet.kernel.loss import Budget
@@ -78,16 +79,9 @@ def _print_warning(message: Warning | str, *_: object) -> None:
 @contextmanager
 def step_progress() -> Iterator[Callable[[str], None]]:
     """Yield a function that shows the step that begins, on stderr: a bar on a terminal, otherwise plain lines."""
-    if not sys.stderr.isatty():
-        yield lambda step: typer.echo(f"{step} …", err=True)
-        return
-    from rich.console import Console  # noqa: PLC0415 - only where a bar is shown
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
-
-    columns = TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda step: bar.update(task, description=step)
+    with progress_bar("") as show:
+        is_terminal = sys.stderr.isatty()
+        yield lambda step: show(name=step) if is_terminal else typer.echo(f"{step} …", err=True)
 
 
 def usage_error(problem: str) -> NoReturn:
@@ -110,6 +104,15 @@ def _exit_code(error: DiscreetError) -> int:
     if isinstance(error, Failed):
         return 4
     return 3 if isinstance(error, Refused) else 2
+
+
+def count_of(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> count_of(1, "table"), count_of(2000, "row")
+    ('1 table', '2,000 rows')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 _MAX_INTEGER_LENGTH = 5  # longer integers are rounded, too

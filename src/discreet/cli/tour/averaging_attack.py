@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 
 import discreet as dc
+from discreet.cli.terminal import count_of
 from discreet.cli.tour.curator_copies import CuratorCopies
 from discreet.cli.tour.differencing_game import differencing_queries
 from discreet.cli.tour.recorder import Recorder, good, warn
@@ -76,8 +77,8 @@ def show_repeated(recorder: Recorder, result: RepeatedQuery) -> None:
     else:
         verdict = warn("Repeats drew fresh noise")
     recorder.add_paragraph(
-        f"Asked {result.times:,} times at epsilon {EPSILON}: {_pluralise(result.answers, 'distinct answer')}, "
-        f"{_pluralise(result.charges, 'charge')}, epsilon {float(result.spent or 0):g} spent. ",
+        f"Asked {result.times:,} times at epsilon {EPSILON}: {count_of(result.answers, 'distinct answer')}, "
+        f"{count_of(result.charges, 'charge')}, epsilon {float(result.spent or 0):g} spent. ",
         verdict,
         ".",
     )
@@ -105,7 +106,3 @@ def show_rephrased(recorder: Recorder, result: RephrasedQuery) -> None:
         f"budget would have ± {shared_margin:.0f} each. Whatever is asked within epsilon {BUDGET}, a guess is right "
         f"with probability at most {dc.privacy.posterior_bound(0.5, float(BUDGET)):.1%}.",
     )
-
-
-def _pluralise(number: int, word: str) -> str:
-    return f"{number:,} {word}{'' if number == 1 else 's'}"

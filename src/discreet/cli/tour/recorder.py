@@ -10,10 +10,11 @@ from typing import TypeVar
 
 from rich import box
 from rich.console import Console
-from rich.padding import Padding
-from rich.progress import track
 from rich.table import Table
 from rich.text import Text
+
+from discreet.cli.options import print_trimmed
+from discreet.progress import progress_bar
 
 _MAX_WIDTH = 100  # columns; longer lines are hard to read
 _INDENT = 3
@@ -116,25 +117,24 @@ class Recorder:
         self._out = Console(highlight=False)
         if self._out.width > _MAX_WIDTH:
             self._out = Console(highlight=False, width=_MAX_WIDTH)
-        self._err = Console(stderr=True)
 
     def add_section(self, text: str) -> None:
         """Begin a section."""
         self.sections.append(Section(text))
-        self._print(Text(f"\n{len(self.sections)}. {text}", "bold cyan"))
+        print_trimmed(self._out, Text(f"\n{len(self.sections)}. {text}", "bold cyan"))
 
     def add_paragraph(self, *pieces: Cell) -> None:
         """Add a paragraph."""
         self._record(Paragraph(pieces))
-        self._print(Text.assemble(*map(_rich_text, pieces)), _INDENT)
+        print_trimmed(self._out, Text.assemble(*map(_rich_text, pieces)), _INDENT)
 
     def add_code(self, text: str) -> None:
         """Add preformatted text."""
         if self.sections[-1].blocks and isinstance(self.sections[-1].blocks[-1], CodeBlock):
-            self._print(Text())
+            print_trimmed(self._out, Text())
         self._record(CodeBlock(text))
         free_columns = self._out.width - max(map(len, text.splitlines()))
-        self._print(Text(text), _INDENT if free_columns < 0 else min(_INDENT, free_columns))
+        print_trimmed(self._out, Text(text), _INDENT if free_columns < 0 else min(_INDENT, free_columns))
 
     def add_table(self, headers: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
         """Add a table."""
@@ -145,19 +145,21 @@ class Recorder:
             table.add_column(header, justify="right" if index else "left", vertical="bottom")
         for row in grid.rows:
             table.add_row(*map(_rich_text, row))
-        self._print(table, _INDENT)
+        print_trimmed(self._out, table, _INDENT)
 
     def add_picture(self, path: Path, caption: str) -> None:
         """Add a saved picture; the terminal shows its path."""
         self._record(Picture(path, caption))
-        self._print(Text.assemble(f"{caption} ", (str(path), "dim")), _INDENT)
+        print_trimmed(self._out, Text.assemble(f"{caption} ", (str(path), "dim")), _INDENT)
 
     def with_progress(self, items: Iterable[T], label: str, total: int) -> Iterator[T]:
         """Iterate with progress on stderr: a bar on a terminal, otherwise a plain line."""
         if not sys.stderr.isatty():
             sys.stderr.write(f"discreet: {label}\n")
-            return iter(items)
-        return iter(track(items, label, total, console=self._err, transient=True))
+        with progress_bar(label) as show:
+            for done, item in enumerate(items, 1):
+                show(done, total)
+                yield item
 
     def wait(self, jobs: Sequence[Future[T]], label: str) -> list[T]:
         """Wait for jobs in worker processes, and return their results in the order of the jobs."""
@@ -171,13 +173,6 @@ class Recorder:
 
     def _record(self, block: Block) -> None:
         self.sections[-1].blocks.append(block)
-
-    def _print(self, content: Text | Table, indent: int = 0) -> None:
-        with self._out.capture() as printed:
-            self._out.print(Padding(content, (0, 0, 0, indent), expand=False))
-        for line in printed.get().splitlines():
-            self._out.file.write(line.rstrip() + "\n")  # without trailing blanks
-        self._out.file.flush()
 
 
 def _rich_text(piece: Cell) -> Text:
