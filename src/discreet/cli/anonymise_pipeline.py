@@ -16,8 +16,7 @@ from discreet import anonymity
 from discreet.anonymity.encoding.metadata_removal import strip_arrow
 from discreet.anonymity.encoding.table_adapters import adapt_table, resolve_column_names
 from discreet.anonymity.pseudonyms.pseudonymisation import describe_attacks_on_pseudonyms
-from discreet.anonymity.report.contents import AnonymityReport, build_report
-from discreet.anonymity.report.html import write_report
+from discreet.anonymity.report.contents import AnonymityReport, build_report, write_report
 from discreet.anonymity.report.sections import ReportTable, RiskSection
 from discreet.cli.anonymise_options import exit_on_option_error, find_hierarchies, read_or_create_key, store_new_key
 from discreet.cli.options import HTML_SUFFIXES, check_output_path, print_trimmed, replace_unprintable, writing

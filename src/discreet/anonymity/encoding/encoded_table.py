@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.anonymity.encoding.table_adapters import TableAdapter, adapt_table, resolve_column_names
-from discreet.arguments import ArgumentTypeError, check_argument
+from discreet.arguments import ArgumentTypeError, require
 from discreet.arrow_columns import decode_column
 
 _EXACT_DECIMAL = Context(prec=160)  # enough digits for the exact difference of two 76-digit decimals
@@ -191,12 +191,12 @@ def encode_table(table: Any, quasi: Any, sensitive: Any = None) -> EncodedTable:
     quasi_names = resolve_column_names(quasi, "quasi", source)
     sensitive_names = () if sensitive is None else resolve_column_names(sensitive, "sensitive", source)
     for name in sensitive_names:
-        check_argument(
+        require(
             name not in quasi_names,
-            "sensitive",
             f"{name[:60]!r} is already quasi-identifying. A column can be one or the other.",
+            "sensitive",
         )
-    check_argument(source.row_count, "table", "the table has no rows. Pass a table with at least one row.")
+    require(source.row_count, "the table has no rows. Pass a table with at least one row.", "table")
     return EncodedTable(
         source, encode_columns(source, quasi_names, "quasi"), encode_columns(source, sensitive_names, "sensitive")
     )
@@ -206,5 +206,5 @@ def encode_columns(source: TableAdapter, names: tuple[str, ...], argument: str) 
     """Encode columns of a table; ValueError if one has only nulls."""
     columns = tuple(encode_column(source, name) for name in names)
     for column in columns:
-        check_argument(column.null_code != 0, argument, f"column {column.name[:60]!r} has only nulls. Leave it out.")
+        require(column.null_code != 0, f"column {column.name[:60]!r} has only nulls. Leave it out.", argument)
     return columns

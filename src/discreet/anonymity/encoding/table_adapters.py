@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.anonymity.encoding.metadata_removal import strip_arrow, strip_pandas, strip_polars
-from discreet.arguments import ArgumentError, ArgumentTypeError, check_argument
+from discreet.arguments import ArgumentError, ArgumentTypeError, require
 
 _MAX_LISTED_COLUMNS = 12
 _MAX_NAME_LENGTH = 60
@@ -75,17 +75,15 @@ def resolve_column_names(given: Any, argument: str, table: TableAdapter) -> tupl
     if isinstance(given, str) or not hasattr(given, "__iter__"):
         given = [given]
     resolved = tuple(_check_column_name(item, argument) for item in given)
-    check_argument(resolved, argument, f"name at least one column. The table has: {_list_columns(table.column_names)}.")
+    require(resolved, f"name at least one column. The table has: {_list_columns(table.column_names)}.", argument)
     for name in resolved:
-        check_argument(
-            resolved.count(name) <= 1, argument, f"{_quote_name(name)} is named twice. Name each column once."
-        )
+        require(resolved.count(name) <= 1, f"{_quote_name(name)} is named twice. Name each column once.", argument)
         if name not in table.column_names:
             raise ArgumentError(argument, _missing_column_message(name, table.column_names))
-        check_argument(
+        require(
             table.column_names.count(name) <= 1,
-            argument,
             f"the table has several columns {_quote_name(name)}. Rename all but one.",
+            argument,
         )
     return resolved
 

@@ -21,7 +21,7 @@ from discreet.anonymity.hierarchies.taxonomy_tree import TaxonomyTree, build_tre
 from discreet.anonymity.metrics.attribute_risk import measure_attribute_risk
 from discreet.anonymity.metrics.linkage_risk import LinkageRisk
 from discreet.anonymity.metrics.open_attacks import describe_open_attacks
-from discreet.arguments import ArgumentError, ArgumentTypeError, check_argument
+from discreet.arguments import ArgumentError, ArgumentTypeError, require
 
 TreesByColumn = Mapping[str, TaxonomyTree]
 
@@ -70,12 +70,12 @@ def recode_by_mondrian(encoded: EncodedTable, criteria: PrivacyCriteria, trees: 
     """Partition the table into classes, each with its own ranges, sets and labels."""
     distinct = _distinct_rows(encoded, criteria)
     single_class = EquivalenceClasses(np.zeros_like(distinct.first_rows), np.array([encoded.source.row_count]))
-    check_argument(
+    require(
         satisfies_criteria(
             distinct.criteria, single_class, np.arange(len(distinct.first_rows)), distinct.classes.sizes
         ).all(),
-        "l",
         "the whole table as a single class does not reach it. Use a smaller l, or a larger c.",
+        "l",
     )
     dimensions = [build_dimension(column, trees.get(column.name)) for column in encoded.quasi]
     dimensions = [replace(dimension, codes=dimension.codes[distinct.first_rows]) for dimension in dimensions]
@@ -171,7 +171,7 @@ def max_suppressed_rows(suppress: Any, rows: int) -> int:
             "suppress", f"must be a share of the rows, for example 0.02, not {str(suppress)[:60]!r}."
         )
     share = Fraction(suppress) if isinstance(suppress, Rational) else Fraction(str(float(suppress)))
-    check_argument(0 <= share < 1, "suppress", f"must be at least 0 and below 1 (0.02 is 2 %), not {suppress}.")
+    require(0 <= share < 1, f"must be at least 0 and below 1 (0.02 is 2 %), not {suppress}.", "suppress")
     return math.floor(share * rows)
 
 

@@ -3,12 +3,20 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from discreet.anonymity.encoding.encoded_table import EncodedColumn
-from discreet.anonymity.encoding.equivalence_classes import ContingencyTable, EquivalenceClasses, contingency_table
-from discreet.anonymity.metrics import l_diversity, t_closeness
+from discreet.anonymity.encoding.equivalence_classes import EquivalenceClasses, contingency_table
+from discreet.anonymity.metrics.t_closeness import (
+    distance_measure,
+    distinct_counts,
+    entropies,
+    largest_shares,
+    recursive_ratios,
+    relative_gains,
+)
 
 _DIGITS = 12  # hides rounding errors that depend on the order of summation
 
@@ -49,43 +57,47 @@ class AttributeRisk:
     homogeneous: int
     exposed_rows: np.ndarray = field(repr=False, compare=False)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the measures for JSON; infinite values become None, and exposed rows are counted, not listed."""
+        names = ("values", "l", "entropy_l", "alpha", "beta", "enhanced_beta", "delta", "t", "distance", "homogeneous")
+        c, min_l = self.recursive
+        return {
+            **{name: _none_if_infinite(getattr(self, name)) for name in names},
+            "recursive": [_none_if_infinite(c), min_l],
+            "exposed": len(self.exposed_rows),
+        }
+
+
+def _none_if_infinite(value: Any) -> Any:
+    return None if value == math.inf else value
+
 
 def measure_attribute_risk(
     column: EncodedColumn, classes: EquivalenceClasses, levels: Sequence[np.ndarray] | None = None
 ) -> AttributeRisk:
     """Measure a sensitive column; `levels` are the levels of its hierarchy, if it has one."""
     cells = contingency_table(classes, column.codes)
-    distinct = l_diversity.distinct_counts(cells)
+    distinct = distinct_counts(cells)
     min_distinct = int(distinct.min())
-    gains = l_diversity.relative_gains(cells)
+    gains = relative_gains(cells)
     share = cells.totals[cells.values] / cells.row_count
     beta = _round(gains.max())
-    distance, t = _largest_distance(cells, column, levels)
+    distance, distances, _ = distance_measure(column, levels)
     return AttributeRisk(
         column=column.name,
         values=len(column.values),
         l=min_distinct,
-        entropy_l=_round(np.exp(l_diversity.entropies(cells).min())),
-        recursive=(_round(l_diversity.recursive_ratios(cells, min_distinct).max()), min_distinct),
-        alpha=_round(l_diversity.largest_shares(cells).max()),
+        entropy_l=_round(np.exp(entropies(cells).min())),
+        recursive=(_round(recursive_ratios(cells, min_distinct).max()), min_distinct),
+        alpha=_round(largest_shares(cells).max()),
         beta=beta,
         enhanced_beta=beta if (gains <= -np.log(share) + 10.0**-_DIGITS).all() else math.inf,
         delta=_round(np.abs(np.log1p(gains)).max()),
-        t=t,
+        t=_round(distances(cells).max()),
         distance=distance,
         homogeneous=int(np.count_nonzero(distinct == 1)),
         exposed_rows=np.flatnonzero((distinct == 1)[classes.ids]),
     )
-
-
-def _largest_distance(
-    cells: ContingencyTable, column: EncodedColumn, levels: Sequence[np.ndarray] | None
-) -> tuple[str, float]:
-    if levels is not None:
-        return "hierarchical", _round(t_closeness.hierarchical_distances(cells, levels).max())
-    if column.is_ordered:
-        return "ordered", _round(t_closeness.ordered_distances(cells, column.null_code).max())
-    return "equal", _round(t_closeness.equal_distances(cells).max())
 
 
 def _round(number: float) -> float:

@@ -8,6 +8,7 @@ is only slightly larger than the number of matches.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -188,6 +189,19 @@ class LinkageRisk:
     def unmatched_rows(self) -> int:
         """The number of rows that match nobody in the population."""
         return self.rows_by_candidates.get(0, 0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the risk for JSON.
+
+        >>> LinkageRisk({1: 2, 4: 8}).to_dict()
+        {'highest': 1.0, 'mean': 0.4, 'single': 2, 'unmatched': 0}
+        """
+        return {
+            "highest": self.highest_risk,
+            "mean": self.mean_risk,
+            "single": self.uniquely_linked_rows,
+            "unmatched": self.unmatched_rows,
+        }
 
     def share_above(self, risk: float) -> float:
         """Return the share of rows whose risk is above a threshold."""

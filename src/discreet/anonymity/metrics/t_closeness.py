@@ -1,4 +1,4 @@
-"""t-closeness: the distance of the sensitive values of each class from those of the whole table.
+"""l-diversity and t-closeness: the sensitive values of each class, and their distance from those of the table.
 
 The distance is the earth mover's (Li, Li and Venkatasubramanian 2007): the least work to turn one distribution into
 the other. The ground distance of two values depends on the column and is at most 1:
@@ -8,11 +8,27 @@ the other. The ground distance of two values depends on the column and is at mos
     hierarchical    with a hierarchy: the height of their lowest common ancestor over the height of the tree
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from discreet.anonymity.encoding.encoded_table import EncodedColumn
 from discreet.anonymity.encoding.equivalence_classes import ContingencyTable
+
+
+def distance_measure(
+    column: EncodedColumn, levels: Sequence[np.ndarray] | None
+) -> tuple[str, Callable[[ContingencyTable], np.ndarray], bool]:
+    """Return a column's ground distance, its distances of classes, and whether merged classes are never farther.
+
+    With nulls the ordered distance is not a metric: the union of two close classes can be less close.
+    """
+    if levels is not None:
+        return "hierarchical", lambda cells: hierarchical_distances(cells, levels), True
+    if column.is_ordered:
+        null_code = column.null_code
+        return "ordered", lambda cells: ordered_distances(cells, null_code), null_code is None
+    return "equal", equal_distances, True
 
 
 def equal_distances(cells: ContingencyTable) -> np.ndarray:
@@ -128,3 +144,45 @@ def _ordered_emd(cells: ContingencyTable) -> np.ndarray:
     flat = prefix_sums[cells.values[cells.starts]] / cells.row_count  # the class's distribution is 0 up to here
     distances = (np.add.reduceat(work, cells.starts) + flat) / (value_count - 1)
     return np.asarray(np.maximum(distances, 0))
+
+
+def distinct_counts(cells: ContingencyTable) -> np.ndarray:
+    """Return the number of distinct values in each class.
+
+    >>> from discreet.anonymity.encoding.equivalence_classes import contingency_table, group_equal_rows
+    >>> classes = group_equal_rows([np.array([0, 0, 0, 1, 1, 1])])
+    >>> cells = contingency_table(classes, np.array([0, 0, 1, 0, 1, 2]))
+    >>> distinct_counts(cells).tolist(), entropies(cells).round(3).tolist(), recursive_ratios(cells, 2).tolist()
+    ([2, 3], [0.637, 1.099], [2.0, 0.5])
+    """
+    return np.diff(np.append(cells.starts, len(cells.counts)))
+
+
+def entropies(cells: ContingencyTable) -> np.ndarray:
+    """Return the entropy of each class, in nats; its exponential is the l of entropy l-diversity."""
+    weighted_logs = np.add.reduceat(cells.counts * np.log(cells.counts), cells.starts)
+    return np.asarray(np.maximum(np.log(cells.sizes) - weighted_logs / cells.sizes, 0))
+
+
+def recursive_ratios(cells: ContingencyTable, min_values: int) -> np.ndarray:
+    """Return the ratio r₁/(r_l + r_(l+1) + ...) of each class, with its counts in descending order.
+
+    Recursive (c, l)-diversity (Machanavajjhala et al. 2007) requires a ratio below c. The ratio is infinite for a class
+    with fewer than `min_values` distinct values.
+    """
+    top = int(cells.counts.max())
+    counts = top - np.sort(cells.classes * (top + 1) + top - cells.counts) % (top + 1)
+    sums = np.concatenate([[0], np.cumsum(counts)])
+    ends = np.append(cells.starts[1:], len(counts))
+    rest = sums[ends] - sums[np.minimum(cells.starts + min_values - 1, ends)]
+    return np.where(rest > 0, counts[cells.starts] / np.maximum(rest, 1), np.inf)
+
+
+def largest_shares(cells: ContingencyTable) -> np.ndarray:
+    """Return the share of the most frequent value in each class: the alpha of (alpha, k)-anonymity."""
+    return np.asarray(np.maximum.reduceat(cells.counts, cells.starts) / cells.sizes)
+
+
+def relative_gains(cells: ContingencyTable) -> np.ndarray:
+    """Return (q - p)/p for each pair of class and value: the relative gain of the share in the class over the table."""
+    return np.asarray(cells.counts / cells.sizes[cells.classes] * (cells.row_count / cells.totals[cells.values]) - 1)
