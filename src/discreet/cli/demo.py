@@ -20,9 +20,8 @@ from discreet.cli.tour import (
     chapter_local,
     chapter_publish,
 )
-from discreet.cli.tour.context import FULL_TOUR, Repetitions, TourContext, worker_pool
 from discreet.cli.tour.page import write_tour
-from discreet.cli.tour.recorder import Recorder
+from discreet.cli.tour.recorder import FULL_TOUR, Recorder, Repetitions, TourContext, worker_pool
 from discreet.worlds.town import Town, write_town
 from discreet.worlds.two_worlds.page import static_page
 from discreet.worlds.two_worlds.record import build_record

@@ -1,12 +1,16 @@
-"""Output of the tour: printed to the terminal and recorded for the page."""
+"""What every chapter of the tour needs: output to the terminal and the page, the town, workers, repetitions."""
 
+import os
+import signal
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, as_completed
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from multiprocessing import get_context
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rich import box
 from rich.console import Console
@@ -14,7 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 from discreet.cli.options import print_trimmed
+from discreet.plotting import save_figure
 from discreet.progress import progress_bar
+from discreet.worlds.town import Town
 
 _MAX_WIDTH = 100  # columns; longer lines are hard to read
 _INDENT = 3
@@ -152,6 +158,15 @@ class Recorder:
         self._record(Picture(path, caption))
         print_trimmed(self._out, Text.assemble(f"{caption} ", (str(path), "dim")), _INDENT)
 
+    def draw_picture(self, draw: Callable[[], Any], name: str, caption: str) -> None:
+        """Draw a figure, save it under this name and add it; without matplotlib, add a note instead."""
+        try:
+            figure = draw()
+        except ImportError:
+            self.add_paragraph("No picture: drawing needs matplotlib (pip install 'discreet[pictures]').")
+        else:
+            self.add_picture(save_figure(figure, self.folder / name), caption)
+
     def with_progress(self, items: Iterable[T], label: str, total: int) -> Iterator[T]:
         """Iterate with progress on stderr: a bar on a terminal, otherwise a plain line."""
         if not sys.stderr.isatty():
@@ -177,3 +192,46 @@ class Recorder:
 
 def _rich_text(piece: Cell) -> Text:
     return Text(piece.text, _STYLES[piece.tone]) if isinstance(piece, StyledText) else Text(piece)
+
+
+_WORKERS = 2
+
+
+@dataclass(frozen=True)
+class Repetitions:
+    """Numbers of copies of the town, of plays of the differencing game, and of repeated queries."""
+
+    copies: int = 100
+    plays: int = 600
+    repeats: int = 200
+
+
+FULL_TOUR = Repetitions()
+
+
+@dataclass(frozen=True)
+class TourContext:
+    """Everything that a chapter needs."""
+
+    recorder: Recorder
+    town: Town
+    workers: Executor
+    repetitions: Repetitions
+
+
+@contextmanager
+def worker_pool() -> Iterator[Executor]:
+    """Yield a pool of worker processes; jobs that have not started are cancelled at the end."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # more threads than cores slow the workers down
+    # Forking a process in which DuckDB runs threads may hang the child; spawning does not.
+    pool = ProcessPoolExecutor(_WORKERS, get_context("spawn"), _initialise_worker)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _initialise_worker() -> None:
+    """Let Ctrl-C end a worker silently, and hide its progress: the main process reports both."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - for as long as the process runs
