@@ -8,8 +8,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from discreet.audit.policy.html_report import write_report
-from discreet.audit.policy.result import COVERAGE, PolicyAudit, parse_arguments
+from discreet.audit.policy.result import COVERAGE, PolicyAudit, parse_arguments, write_report
 from discreet.cli.options import (
     HTML_SUFFIXES,
     check_output_path,

@@ -1,4 +1,4 @@
-"""Full-domain generalisation: one hierarchy level for each column, with suppression of rows."""
+"""Full-domain generalisation: the best hierarchy level for each column in their lattice; rows may be suppressed."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""measure: disclosure risk and information loss of a table."""
+"""measure: disclosure risk and information loss of a table, and the share of a domain that released values cover."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""The contents of the anonymity report, rendered in the terminal and as HTML."""
+"""The anonymity report, rendered in the terminal and as an HTML page without scripts; all names are escaped."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The chapter on attacks: what a sequence of queries discloses about one person."""
+"""The chapter on attacks: what queries about one person disclose, by differencing, repetition and rephrasing."""
 
 from dataclasses import dataclass
 from fractions import Fraction
