@@ -103,7 +103,7 @@ def test_it_is_readable_at_80_columns_without_colour_and_progress_is_plain_lines
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert "\x1b" not in done.stdout + done.stderr
     assert {line.partition(":")[0] for line in done.stderr.splitlines()} == {"discreet"}
-    assert "discreet: attacking copies of the town" in done.stderr
+    assert "discreet: attacking the town" in done.stderr
 
 
 def test_the_last_line_is_the_path_of_the_page(told):
@@ -343,7 +343,7 @@ def test_a_folder_that_cannot_be_created_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     done = run(COMMAND, "demo", "budget", "--out", tmp_path / "file" / "b", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("discreet: --out: cannot create the folder")
+    assert done.stderr.startswith("discreet: --out: cannot write")
 
 
 @pytest.mark.long
@@ -384,9 +384,9 @@ def test_a_copy_answers_like_the_curator_but_charges_its_own_ledger(town):
 def test_repeated_counts_are_near_the_truth_and_differ(town):
     sql = differencing_queries(town.governor())[0]
     with town.open_with_budget("1") as curator:
-        counts = list(noisy_counts(curator, sql, Fraction(10), 60))
+        counts = list(noisy_counts(curator, sql, Fraction(1), 60))
     truth = town.true_answer(sql)[0][0]
-    assert all(abs(count - truth) <= 4 for count in counts)
+    assert all(abs(count - truth) <= 40 for count in counts)
     assert len(set(counts)) > 1
 
 
