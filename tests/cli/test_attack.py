@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from discreet.attacks import registry
 from discreet.cli import app
 from discreet.cli import attack as command
-from discreet.cli.options import parse_assignment
+from discreet.cli.terminal import parse_assignment
 
 ENVIRONMENT = {"COLUMNS": "160", "NO_COLOR": "1", "TERM": "dumb", "DISCREET_DATA": ""}
 

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.engines.row_sums import sum_rows as noisy_sum  # what it adds is tested where batches are
-from discreet.engines.row_sums import summable
-from discreet.engines.unit_batches import whole_units
+from discreet.engines.row_sums import summable, whole_units
 from discreet.kernel import model_release
 from discreet.kernel.errors import FAILED, Failed, Refused
 from discreet.kernel.loss import Budget, Loss

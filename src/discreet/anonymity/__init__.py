@@ -11,8 +11,8 @@ from discreet.anonymity.generalisation.anonymisation import AnonymisationResult,
 from discreet.anonymity.hierarchies.hierarchy import Hierarchy, intervals, prefixes, read_hierarchy
 from discreet.anonymity.metrics.attribute_risk import AttributeRisk
 from discreet.anonymity.metrics.linkage_risk import LinkageRisk, UniqueCombination
-from discreet.anonymity.metrics.measurement import InformationLoss, measure
-from discreet.anonymity.metrics.risk import Risk
+from discreet.anonymity.metrics.measurement import measure
+from discreet.anonymity.metrics.risk import InformationLoss, Risk
 from discreet.anonymity.pseudonyms.keys import new_key, read_key, write_key
 from discreet.anonymity.pseudonyms.pseudonymisation import pseudonymise
 from discreet.anonymity.report.contents import write_report

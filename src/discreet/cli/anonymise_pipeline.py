@@ -19,7 +19,6 @@ from discreet.anonymity.pseudonyms.pseudonymisation import describe_attacks_on_p
 from discreet.anonymity.report.contents import AnonymityReport, build_report, write_report
 from discreet.anonymity.report.sections import ReportTable, RiskSection
 from discreet.cli.anonymise_options import exit_on_option_error, find_hierarchies, read_or_create_key, store_new_key
-from discreet.cli.options import HTML_SUFFIXES, check_output_path, print_trimmed, replace_unprintable, writing
 from discreet.cli.table_files import (
     WRITABLE_SUFFIXES,
     infer_types,
@@ -28,7 +27,14 @@ from discreet.cli.table_files import (
     restore_texts,
     write_table,
 )
-from discreet.cli.terminal import usage_error
+from discreet.cli.terminal import (
+    HTML_SUFFIXES,
+    check_output_path,
+    print_trimmed,
+    replace_unprintable,
+    usage_error,
+    writing,
+)
 from discreet.html_page import ChartBar, make_printable
 
 _INDENT = 3

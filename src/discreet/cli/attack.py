@@ -20,15 +20,16 @@ from discreet.attacks.attack import Attack
 from discreet.attacks.comparison import Comparison, compare
 from discreet.attacks.html_report import ReportSection, write_report
 from discreet.attacks.registry import ATTACKS
-from discreet.cli.options import (
+from discreet.cli.terminal import (
     HTML_SUFFIXES,
     check_output_path,
+    exit_on_error,
     parse_assignment,
     positive_number,
     replace_unprintable,
+    usage_error,
     writing,
 )
-from discreet.cli.terminal import exit_on_error, usage_error
 
 _LIST, _ALL = "list", "all"
 _DATA_VARIABLE = "DISCREET_DATA"

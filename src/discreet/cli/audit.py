@@ -9,15 +9,16 @@ from rich.table import Table
 from rich.text import Text
 
 from discreet.audit.policy.result import COVERAGE, PolicyAudit, parse_arguments, write_report
-from discreet.cli.options import (
+from discreet.cli.terminal import (
     HTML_SUFFIXES,
     check_output_path,
+    exit_on_error,
     print_trimmed,
     replace_unprintable,
     run_policy_audit,
+    usage_error,
     writing,
 )
-from discreet.cli.terminal import exit_on_error, usage_error
 from discreet.html_page import make_printable
 from discreet.policy import Policy
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.options import replace_unprintable, writing
+from discreet.cli.terminal import replace_unprintable, writing
 from discreet.cli.tour import (
     chapter_anonymise,
     chapter_ask,

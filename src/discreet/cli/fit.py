@@ -8,9 +8,17 @@ from typing import Annotated, Any
 import typer
 
 from discreet import privacy
-from discreet.cli.options import PLOT_SUFFIXES, By, PolicyFile, check_output_path, parse_assignment
-from discreet.cli.owner_log import LogOption, log_for_owner
-from discreet.cli.terminal import exit_on_error, usage_error
+from discreet.cli.terminal import (
+    PLOT_SUFFIXES,
+    By,
+    LogOption,
+    PolicyFile,
+    check_output_path,
+    exit_on_error,
+    log_for_owner,
+    parse_assignment,
+    usage_error,
+)
 from discreet.curator.curator import Curator
 from discreet.curator.open import open_curator
 from discreet.kernel.errors import PolicyError

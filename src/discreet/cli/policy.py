@@ -7,9 +7,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from discreet.cli.options import PolicyFile, check_output_path, writing
 from discreet.cli.source_check import check_source_schemas, spark_catalog
-from discreet.cli.terminal import count_of, exit_on_error, print_warnings
+from discreet.cli.terminal import PolicyFile, check_output_path, count_of, exit_on_error, print_warnings, writing
 from discreet.curator.data_stamp import changed_tables, changed_tables_warning
 from discreet.kernel.errors import PolicyError
 from discreet.policy import Hazard, Policy, draft, explain, find_file_hazards, hazards, write_dummy

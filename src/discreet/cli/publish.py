@@ -5,9 +5,16 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.options import PolicyFile
-from discreet.cli.owner_log import LogOption, log_for_owner
-from discreet.cli.terminal import count_of, exit_on_error, format_rounded_down, step_progress, usage_error
+from discreet.cli.terminal import (
+    LogOption,
+    PolicyFile,
+    count_of,
+    exit_on_error,
+    format_rounded_down,
+    log_for_owner,
+    step_progress,
+    usage_error,
+)
 from discreet.curator.curator import Curator
 from discreet.curator.open import open_curator
 from discreet.kernel.event import OWNER

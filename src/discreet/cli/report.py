@@ -8,8 +8,7 @@ import typer
 
 from discreet.audit.policy.result import COVERAGE
 from discreet.audit.result import confidence_text
-from discreet.cli.options import run_policy_audit, writing
-from discreet.cli.terminal import count_of, exit_on_error, usage_error
+from discreet.cli.terminal import count_of, exit_on_error, run_policy_audit, usage_error, writing
 from discreet.curator.ledger_location import open_existing_ledger
 from discreet.html_page import make_printable
 from discreet.policy import Policy, write_policy

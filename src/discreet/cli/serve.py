@@ -10,9 +10,16 @@ from typing import Annotated, Any
 
 import typer
 
-from discreet.cli.options import By, PolicyFile, positive_number
-from discreet.cli.owner_log import LogOption, OwnerOnlyFileHandler, log_for_owner
-from discreet.cli.terminal import exit_on_error, usage_error
+from discreet.cli.terminal import (
+    By,
+    LogOption,
+    OwnerOnlyFileHandler,
+    PolicyFile,
+    exit_on_error,
+    log_for_owner,
+    positive_number,
+    usage_error,
+)
 from discreet.curator.data_stamp import path_beside_ledger
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.event import OWNER

@@ -3,7 +3,7 @@
 import glob
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from os import PathLike
@@ -296,7 +296,7 @@ def write_policy(policy: Policy) -> str:
     entry = policy.budget_entry
     left_out = {"analysts", "dataset", *(() if entry.delta else ("delta",))}
     analysts = [f"{key_text(who)} = {_analyst_text(analyst)}" for who, analyst in entry.analysts.items()]
-    sections = {
+    sections: dict[str, Iterable[tuple[str, Any]]] = {
         "data": policy.data,
         "budget": [(key, value) for key, value in entry if key not in left_out],
         "budget.analysts": (),

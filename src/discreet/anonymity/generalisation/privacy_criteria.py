@@ -15,7 +15,7 @@ from discreet.anonymity.encoding.equivalence_classes import (
     weighted_contingency_table,
 )
 from discreet.anonymity.hierarchies.taxonomy_tree import TaxonomyTree
-from discreet.anonymity.metrics.t_closeness import distance_measure, distinct_counts, entropies, recursive_ratios
+from discreet.anonymity.metrics.attribute_risk import distance_measure, distinct_counts, entropies, recursive_ratios
 from discreet.arguments import ArgumentError, ArgumentTypeError, require
 
 

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from discreet.cli.options import print_trimmed
+from discreet.cli.terminal import print_trimmed
 from discreet.plotting import save_figure
 from discreet.progress import progress_bar
 from discreet.worlds.town import Town
