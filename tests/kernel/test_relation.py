@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import pytest
 
 from discreet.engines.duckdb.dialect import DUCKDB
-from discreet.engines.reference.engine import ReferenceEngine
 from discreet.engines.unsupported import check_supported
 from discreet.kernel.errors import Refused
 from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, Type, UnitAggregate
@@ -31,6 +30,7 @@ from discreet.kernel.relation import (
     UnitKey,
     Where,
 )
+from tests.reference.engine import ReferenceEngine
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "matrix"))
 import strategies

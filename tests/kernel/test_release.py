@@ -23,7 +23,6 @@ from hypothesis import strategies as st
 
 from discreet import privacy
 from discreet.engines.duckdb.dialect import DUCKDB
-from discreet.engines.reference.engine import ReferenceEngine
 from discreet.kernel import partition_selection, release
 from discreet.kernel.errors import FAILED, Failed, LedgerError, Refused
 from discreet.kernel.expr import Call, Column, Constant, Type
@@ -61,6 +60,7 @@ from discreet.kernel.totals import Count, CountUnits, HistogramTree, SelectionWe
 from discreet.ledger_sqlite import memory_ledger
 from discreet.pricing.stored_totals import parse_totals, read_question_totals
 from discreet.privacy.tail_enclosures import tail_bounds
+from tests.reference.engine import ReferenceEngine
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "matrix"))
 import strategies
