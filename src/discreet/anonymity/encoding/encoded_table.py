@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, Decimal
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,13 +33,6 @@ _COMPARABLE_TYPES: tuple[Callable[[pa.DataType], bool], ...] = (
     pa.types.is_fixed_size_binary,
     pa.types.is_null,
 )
-
-
-class ColumnSource(Protocol):
-    """Anything with columns by name: a `TableAdapter`, or an Arrow table."""
-
-    def column(self, name: str, /) -> pa.ChunkedArray:
-        """Return a column."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +77,7 @@ class EncodedColumn:
         return positions
 
 
-def encode_column(table: ColumnSource, name: str) -> EncodedColumn:
+def encode_column(table: TableAdapter | pa.Table, name: str) -> EncodedColumn:
     """Encode the distinct values of a column; NaN counts as null, and -0.0 as 0.0.
 
     >>> column = encode_column(pa.table({"age": [41, 29, None, 29]}), "age")

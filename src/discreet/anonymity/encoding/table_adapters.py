@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,22 +16,14 @@ _MAX_LISTED_COLUMNS = 12
 _MAX_NAME_LENGTH = 60
 
 
-class TableRebuilder(Protocol):
-    """Rebuilds a table from the rows at `kept_rows`, in that order, with some columns replaced."""
-
-    def __call__(
-        self, replacements: Mapping[str, pa.Array], kept_rows: np.ndarray | None = None, *, note: str | None = None
-    ) -> Any:
-        """Replace columns by arrays with one value per kept row; all rows are kept if `kept_rows` is None."""
-
-
 @dataclass(frozen=True)
 class TableAdapter:
     """A table's columns by name, each converted to Arrow on demand.
 
-    `rebuild` keeps the values of all other columns, and removes metadata, the attrs and index of pandas, and unused
-    categories. Its `note` is stored as "not_protected" in the attrs of pandas or in the metadata of Arrow. In
-    `object_columns`, equal values can have different representations, such as 1 and 1.0.
+    `rebuild(replacements, kept_rows=None, note=None)` returns the kept rows in that order, with columns replaced by
+    arrays of one value per kept row. It keeps the values of all other columns, and removes metadata, the attrs and
+    index of pandas, and unused categories. Its `note` is stored as "not_protected" in the attrs of pandas or in the
+    metadata of Arrow. In `object_columns`, equal values can have different representations, such as 1 and 1.0.
 
     >>> table = adapt_table(pa.table({"age": [41, 29], "zip": ["13053", "13068"]}))
     >>> table.column_names, table.row_count, table.column("age").to_pylist()
@@ -43,7 +35,7 @@ class TableAdapter:
     column_names: tuple[str, ...]
     row_count: int
     column: Callable[[str], pa.ChunkedArray]
-    rebuild: TableRebuilder
+    rebuild: Callable[..., Any]
     object_columns: frozenset[str] = frozenset()
 
 
