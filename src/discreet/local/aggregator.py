@@ -10,7 +10,6 @@ from discreet.local.oracle import Consistency, Oracle
 from discreet.local.reports import ReceivedMessages, Reports, check_header, header
 
 if TYPE_CHECKING:
-    from discreet.local.heavy_hitters import HeavyHitterFinder
     from discreet.local.sketch_oracle import SketchOracle
 
 _STORED_INTEGER = np.dtype("<i8")
@@ -30,7 +29,7 @@ class Aggregator:
     30
     """
 
-    def __init__(self, oracle: "Oracle | SketchOracle | HeavyHitterFinder") -> None:
+    def __init__(self, oracle: "Oracle | SketchOracle") -> None:
         if not hasattr(oracle, "scheme"):
             raise TypeError(f"oracle must be an oracle of discreet.local, such as GRR, not {type(oracle).__name__}")
         self.oracle = oracle
@@ -75,7 +74,7 @@ class Aggregator:
         )
 
     @classmethod
-    def read(cls, oracle: "Oracle | SketchOracle | HeavyHitterFinder", stored: bytes) -> "Aggregator":
+    def read(cls, oracle: "Oracle | SketchOracle", stored: bytes) -> "Aggregator":
         """Parse an aggregator stored as bytes; ValueError if version or configuration differ or bytes are missing."""
         aggregator = cls(oracle)
         prefix = header(aggregator._configuration)
