@@ -177,9 +177,7 @@ def test_tails_that_end_abruptly_get_a_smaller_radius_than_heavy_ones_with_the_s
         "log-normal": 12 * np.exp(1.2 * np.array([NormalDist().inv_cdf(each) for each in chance])),
         "Pareto": 12 * (2 * chance) ** (-1 / 1.5),
     }
-    radii = [
-        choose_radius(octaves_of(norms, noise), 5.0, 1, RadiusGoal.MARGINS).radius for norms in shapes.values()
-    ]
+    radii = [choose_radius(octaves_of(norms, noise), 5.0, 1, RadiusGoal.MARGINS).radius for norms in shapes.values()]
     assert radii == sorted(radii)
     for norms, radius in zip(shapes.values(), radii, strict=True):
         error = {each: math.hypot(np.maximum(norms - each, 0).sum(), 5.0 * each) for each in octaves_of(norms).radii}
