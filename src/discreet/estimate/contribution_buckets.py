@@ -23,8 +23,8 @@ _STEP = math.sqrt(2)  # ratio of the ends of a bucket above the ladder
 _VISIBLE = 2.0  # a bucket with fewer deviations of noise is empty as far as can be told
 _SIMILAR = 0.001
 
-# Choice of a radius. These constants were tuned by simulation, on other populations than those of bench/bounds.py; no
-# guarantee rests on them.
+# Choice of a radius. These constants were tuned by simulation, on populations of the same kinds as those of
+# bench/bounds.py, whose figures were seen meanwhile; no guarantee rests on them.
 _LARGE_PEAK = 10.0  # deviations of noise in the largest octave from which the decline of the tail can be fitted
 _CLEAR = 3.0  # deviations of noise in the octaves before those that are extrapolated
 _FITTED = 5  # octaves before the last clear one whose decline is extrapolated, with all that follow
