@@ -51,7 +51,9 @@ from discreet.kernel.release import (
     EngineTotals,
     NoisyTotals,
     ReleaseRequest,
+    release_event,
     release_totals,
+    request_fingerprints,
     write_totals,
 )
 from discreet.kernel.reservation import reserve
@@ -546,6 +548,14 @@ def test_several_questions_are_charged_together_before_the_first_is_read():
     released = told((COUNT, COUNT, PURE["a histogram"][0]), engine, ledger)
     assert [spent.epsilon for _, spent in engine.seen] == [4, 4, 4]
     assert [part.values.shape for part in released.parts] == [(1, 1), (1, 1), (2, 1)]
+
+
+def test_an_answer_charged_beforehand_is_not_charged_again():
+    ledger, asks = ledger_of(), (COUNT,)
+    event = release_event(asks, tuple(request_fingerprints(each, "") for each in asks), "a question", "owner")
+    (receipt,) = ledger.charge_together([(COUNT.loss(), event, None)])
+    assert told(asks, Recorder(PEOPLE), ledger, prepaid=receipt).receipt == receipt
+    assert ledger.spent().epsilon == COUNT.loss().epsilon
 
 
 def test_an_answer_is_stored_before_it_is_returned():
