@@ -22,7 +22,7 @@ def file_table(shown: Describable) -> pa.Table:
         for name in shown.table.column_names:
             columns[name] = shown.table.column(name)
             if name in shown.margins:
-                columns[f"{name}_margin"] = pa.array(shown.margins[name], pa.float64())
+                columns[f"{name}_margin"] = pa.array(shown.margins[name], pa.float64(), from_pandas=True)
             if name in shown.whole:
                 columns[f"{name}_whole"] = pa.array(shown.whole[name], pa.int64())
         table = pa.table(columns).replace_schema_metadata(shown.table.schema.metadata)

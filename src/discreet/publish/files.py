@@ -99,7 +99,10 @@ def _write_texts(folder: Path, plan: PublicationPlan, report: Report) -> None:
     for name, text in (("plan.toml", plan.text), ("read.py", _READ_PY), ("read.R", _READ_R)):
         (folder / name).write_text(text, "utf-8")
     write_report(report, folder)
-    write_manifest(folder, policy_text=report.policy_text, plan_text=plan.text, ledger=report.ledger_point)
+    digests = dict(report.record.files) if report.record else {}
+    write_manifest(
+        folder, policy_text=report.policy_text, plan_text=plan.text, ledger=report.ledger_point, digests=digests
+    )
 
 
 def _forget_times(folder: Path, day: str) -> None:

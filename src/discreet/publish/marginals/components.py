@@ -84,6 +84,15 @@ class AxisComponents:
         result *= _along(self.weights[first, shown] * self.weights[second, shown], sums.ndim, dimension)
         return result
 
+    @cached_property
+    def equal_variances(self) -> dict[tuple[int, int], float]:
+        """What `covariance` returns for a level and a shown one of a balanced axis, where it is that of all nodes."""
+        return {
+            (level, shown): float(self.covariance(np.ones(size), 0, (level, level), shown)[0])
+            for level, size in enumerate(self.axis.sizes)
+            for shown in range(min(level + 1, self.axis.total))
+        }
+
     def _minus_parent(self, level: int, shown: int) -> list[tuple[int, np.ndarray]]:
         ones = np.ones(self.axis.sizes[shown])
         if level == self.axis.total:

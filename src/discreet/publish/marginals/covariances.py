@@ -156,10 +156,8 @@ class Covariances:
                 levels = first.get(index, total), second.get(index, total)
                 if index in self._unbalanced:
                     values = of_axis.covariance(values, dimension, levels, shown)
-                else:  # the same for all nodes
-                    values = (
-                        values * of_axis.covariance(np.ones(self.axes[index].sizes[levels[0]]), 0, levels, shown)[0]
-                    )
+                else:  # both components have the same level
+                    values = values * of_axis.equal_variances[levels[0], shown]
             result = result + values
         return result
 
