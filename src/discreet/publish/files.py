@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from discreet.engines.locked_folder import create_locked_folder, remove_orphans
 from discreet.kernel.errors import PolicyError
-from discreet.publish.file_tables import csv_table, file_table
+from discreet.publish.file_tables import csv_table
 from discreet.publish.manifest import file_digests, write_manifest
 from discreet.publish.parts import PartResult
 from discreet.publish.plan import PublicationPlan
@@ -85,14 +85,14 @@ def write_release(
 
 def _write_tables(folder: Path, results: Iterable[PartResult]) -> None:
     for result in results:
-        for name, shown in zip(result.names, result.tables, strict=False):
+        for name, written in zip(result.names, result.files, strict=False):
             kind = "synthetic" if result.kind == "synthetic rows" else "tables"
             (folder / kind).mkdir(exist_ok=True)
-            table = file_table(shown)
+            table = written.table
             texts = [column.name for column in table.schema if pa.types.is_string(column.type)]
             pq.write_table(table, folder / kind / f"{name}.parquet", compression="zstd", use_dictionary=texts)
             if kind == "tables":
-                pcsv.write_csv(csv_table(table), folder / kind / f"{name}.csv")
+                pcsv.write_csv(csv_table(table, written.formulas), folder / kind / f"{name}.csv")
 
 
 def _write_texts(folder: Path, plan: PublicationPlan, report: Report) -> None:

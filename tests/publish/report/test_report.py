@@ -228,7 +228,9 @@ def test_reading_changes_nothing_in_the_ledger(policy):
 
 def test_the_release_shows_its_parts_small_groups_first_and_the_data_dictionary(report):
     text = report.to_text(10**6)
-    assert "wards: Kind: family table; Rows: 3; Cost: epsilon 0.5768 at delta 5e-10 (rho 0.005); State: released" in text
+    assert (
+        "wards: Kind: family table; Rows: 3; Cost: epsilon 0.5768 at delta 5e-10 (rho 0.005); State: released" in text
+    )
     assert text.index("Size of the number: below 10") < text.index("Size of the number: 10 and more")
     assert text.index("small groups first") < text.index("the least reliable first")
     assert "n_margin: Type: real; Values: open; Meaning: 95 % margin of error of n from privacy noise" in text
