@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from discreet import postprocess
 from discreet.estimate.planned_release import (
     Mean,
     Measure,
@@ -20,7 +21,6 @@ from discreet.kernel.expr import Value
 from discreet.kernel.fingerprint import digest
 from discreet.kernel.question import PublicGroups
 from discreet.kernel.totals import Count, Sum
-from discreet.postprocess import plan as postprocess
 from discreet.postprocess.sql_expression import ColumnOrigin
 
 
@@ -86,7 +86,7 @@ def released_table(plan: QueryPlan, release: PlannedRelease) -> AddingTable:
 def adding_table(name: str, plan: QueryPlan) -> AddingTable | None:
     """Return a table that can add up with others; None if the query asks for anything else."""
     release, origins = adding_release(plan), plan.postprocess.origins
-    if release is None or plan.postprocess.selected_by:
+    if release is None or plan.postprocess.selected_by or not _shows_numbers(plan, release):
         return None
     columns = {column: origin.column for column, origin in zip(plan.postprocess.names, origins, strict=True)}  # type: ignore[union-attr]
     rows = _final_order(plan, release)
@@ -103,7 +103,7 @@ def _final_order(plan: QueryPlan, release: PlannedRelease) -> np.ndarray | None:
     domains, groups = public_domains(release), _groups_in_order(release)
     count = len(groups)
     if plan.postprocess.keeps_rows:
-        return groups if _shows_numbers(plan, release) else None
+        return groups
     keys = {
         name: [domain[code] for code in codes]
         for name, domain, codes in zip(release.keys, domains, key_codes(release, groups), strict=True)
@@ -135,19 +135,8 @@ def _shown_places(
         pa.array(keys[field.name], field.type) if field.name in keys else pa.array(numbers).cast(field.type)
         for field in schema
     ]
-    shown = postprocess.run(plan.postprocess, {release.name: pa.Table.from_arrays(columns, schema=schema)})
-    sources = [origin.column for origin in plan.postprocess.origins if isinstance(origin, ColumnOrigin)]
-    place_of = np.argsort(numbers)
-    found = [
-        place_of[np.asarray(shown.column(at).to_numpy(), np.int64)]
-        for at, name in enumerate(sources)
-        if name not in keys
-    ]
-    if not found or any(not np.array_equal(each, found[0]) for each in found):
-        return None
-    if not np.array_equal(np.sort(found[0]), np.arange(len(numbers))):
-        return None
-    own = {name: pa.array(values, schema.field(name).type).take(pa.array(found[0])) for name, values in keys.items()}
-    if any(shown.column(at).combine_chunks() != own[name] for at, name in enumerate(sources) if name in keys):
-        return None
-    return np.asarray(found[0])
+    table = pa.Table.from_arrays(columns, schema=schema)
+    result = postprocess.run_with_margins(plan.postprocess, {release.name: table}, {}, lambda _: {})
+    first, *others = result.source_rows.values()
+    every_group = np.array_equal(np.sort(first), np.arange(len(numbers)))
+    return first if every_group and all(np.array_equal(first, each) for each in others) else None
