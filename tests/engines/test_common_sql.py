@@ -10,8 +10,6 @@ from discreet.engines.duckdb.dialect import DUCKDB
 from discreet.kernel.expr import Call, Column, Type
 from discreet.kernel.sqlgen.expr_sql import apply_operation
 
-IN_LIST = in_list(lambda value, kind: f"{kind.name}:{value}")
-
 
 def test_all_letters_that_change_are_found():
     letters = map(chr, range(0x110000))  # surrogates, which no text has, do not change
@@ -27,7 +25,8 @@ def test_all_letters_that_change_are_found():
     ],
 )
 def test_consecutive_values_are_a_range(values, written):
-    assert IN_LIST("x", values, Type.INTEGER) == written
+    write_list = in_list(lambda value, kind: f"{kind.name}:{value}")
+    assert write_list("x", values, Type.INTEGER) == written
 
 
 def test_only_integers_and_days_are_ranges():
