@@ -219,7 +219,7 @@ def test_without_a_cap_the_ledger_limits_an_agent(service):
 
 def test_a_rehearsal_is_marked_and_leaves_no_trace(service):
     result = once(service, "rehearse", sql=BY_WARD)
-    assert (result["data"], result["charged"]) == ("dummy", {})
+    assert (result["data"], result["charged"]["epsilon"], result["receipt"]) == ("dummy", 0, None)
     assert "dummy data" in result["notes"][0]
     assert once(service, "rehearse", sql="SELECT nothing FROM visits")["status"] == "refused"
     assert service.ledger.events() == []

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from served import COUNT, break_engine
 
+from discreet.server import rehearsal
 from discreet.server.http import gate, listener
 from discreet.server.people import Role
 
@@ -71,10 +72,22 @@ def test_explaining_and_rehearsing_charge_nothing_and_the_budget_shows_what_is_s
     assert client.post("/api/v1/explain", json=ASK).json()["exact"]["paid"]["epsilon"] == "1/10"
     assert len(client.post("/api/v1/rehearse", json=ASK).json()["rows"]) == 2
     assert client.get("/api/v1/budget").json()["exact"]["spent"]["epsilon"] == "0"
-    client.post("/api/v1/ask", json=ASK)
+    assert client.post("/api/v1/ask", json=ASK).json()["data"] == "private"
     budget = client.get("/api/v1/budget").json()
     assert budget["spent"]["epsilon"] == 0.1
     assert budget["exact"]["total"]["epsilon"] == "2"
+
+
+def test_a_rehearsal_says_in_every_form_that_its_numbers_mean_nothing(serving):
+    client = serving().client()
+    body = client.post("/api/v1/rehearse", json=ASK).json()
+    assert body["data"] == "dummy"
+    assert body["notes"][0] == rehearsal.DUMMY_NOTE
+    assert (body["exact"]["paid"]["epsilon"], body["remaining"], body["receipt"]) == ("0", None, None)
+    arrow = client.post("/api/v1/rehearse", json=ASK, headers={"Accept": "application/vnd.apache.arrow.stream"})
+    assert rehearsal.DUMMY_NOTE.encode() in pa.ipc.open_stream(BytesIO(arrow.content)).schema.metadata[b"discreet"]
+    lines = client.post("/api/v1/rehearse", json=ASK, headers={"Accept": "text/csv"}).text.splitlines()
+    assert all(line.endswith(f',"{data}"') for line, data in zip(lines, ["data", "dummy", "dummy"], strict=True))
 
 
 def test_tables_show_declarations_and_no_location(serving):

@@ -85,10 +85,7 @@ class AgentTools:
             answer = await self._service.run_rehearsal(person, lambda: self._service.rehearse(person, request))
         except DiscreetError as error:
             return {**refusal_result(error), "charged": False, "data": "dummy"}
-        result = answer_result(answer, data="dummy")
-        del result["remaining_epsilon"], result["receipt"]
-        note = "These numbers come from dummy data, made from the policy alone. Nothing was charged."
-        return {**result, "charged": {}, "notes": [note, *result["notes"]]}
+        return answer_result(answer, data="dummy")
 
     async def _ask_within_cap(self, person: Person, request: QueryRequest, cap: Budget) -> dict[str, Any]:
         """Ask if the cap covers the cost, which counts as spent until it is known that less was charged.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from fractions import Fraction
 from io import BytesIO
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 import pyarrow.csv as pcsv  # type: ignore[import-untyped, unused-ignore]
@@ -25,22 +25,25 @@ CSV = "text/csv"
 _MAX_KEYS = 1000  # of a column that are listed
 
 
-def answer_response(answer: Answer, accept: str) -> Response:
+def answer_response(answer: Answer, accept: str, data: Literal["private", "dummy"] = "private") -> Response:
     """Return an answer as an Arrow stream or CSV if the client accepts that, otherwise as JSON; all have margins.
 
-    Costs and notes are in JSON, and in the metadata of Arrow.
+    Costs and notes are in JSON, and in the metadata of Arrow. An answer on dummy data says so in each of them: CSV has
+    one more column for that.
     """
     table = answer.with_margins()
     if ARROW in accept:
         return Response(_arrow_stream(table), media_type=ARROW)
     if CSV in accept:
         sink = BytesIO()
-        pcsv.write_csv(table, sink)
+        marked = table if data == "private" else table.append_column("data", pa.array([data] * len(answer)))
+        pcsv.write_csv(marked, sink)
         return Response(sink.getvalue(), media_type=CSV)
     return json_response(
         {
             "columns": [{"name": field.name, "type": str(field.type)} for field in table.schema],
             "rows": [_finite(row) for row in table.to_pylist()],
+            "data": data,
             **answer.to_dict(),
         }
     )
@@ -106,7 +109,7 @@ def event_values(event: Event) -> dict[str, Any]:
     cost = loss_numbers(event.loss) if event.loss else {}
     return {
         "receipt": event.id,
-        "time": event.time,
+        "time": f"{event.time[:16]}+00:00",  # to the minute: seconds would say how long others' questions took
         "by": event.by,
         "dataset": event.dataset,
         "state": str(event.state),

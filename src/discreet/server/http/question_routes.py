@@ -21,6 +21,7 @@ _ANSWER = {
         {"name": "n_margin", "type": "double"},
     ],
     "rows": [{"ward": "A", "n": 1731, "n_margin": 30.0}],
+    "data": "private",
     "cost": {"epsilon": 0.1, "rho": 0.005, "delta": 0.0},
     "remaining": 3.9,
     "receipt": "5e1f",
@@ -85,9 +86,13 @@ async def ask(
 
 @router.post("/rehearse", responses=_ANSWERS)
 async def rehearse(request: Request, body: QuestionBody, accept: Annotated[str, Header()] = "") -> Response:
-    """Answer a query on dummy data: the columns are right, the numbers mean nothing, and nothing is charged."""
+    """Answer a query on dummy data: the columns are right, the numbers mean nothing, and nothing is charged.
+
+    The answer says so: `data` is "dummy", as a field or, in CSV, as one more column.
+    """
     service, person, question = service_of(request), person_of(request), body.to_request(None)
-    return answer_response(await service.run_rehearsal(person, lambda: service.rehearse(person, question)), accept)
+    answer = await service.run_rehearsal(person, lambda: service.rehearse(person, question))
+    return answer_response(answer, accept, "dummy")
 
 
 @router.get("/budget")

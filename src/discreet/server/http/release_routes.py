@@ -8,7 +8,6 @@ from discreet.server.http.problem_details import problem_response
 from discreet.server.http.question_routes import person_of, service_of
 from discreet.server.http.request_bodies import PlanBody
 from discreet.server.problem import Problem
-from discreet.server.publications import published_file, published_files
 
 _FILE_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:"  # a report runs no script
 router = APIRouter(tags=["releases"])
@@ -35,20 +34,20 @@ async def publish(request: Request, body: PlanBody) -> Response:
 @router.get("/releases")
 def releases(request: Request) -> Response:
     """Return the names of all releases."""
-    return json_response({"releases": list(service_of(request).releases(person_of(request)))})
+    return json_response({"releases": list(service_of(request).publications.names())})
 
 
 @router.get("/releases/{name}")
 def files(request: Request, name: str) -> Response:
     """Return the files of a release."""
-    found = published_files(service_of(request).policy, name)
+    found = service_of(request).publications.files(name)
     return json_response({"release": name, "files": list(found)}) if found else problem_response(_NOT_FOUND)
 
 
 @router.get("/releases/{name}/{file:path}", response_class=FileResponse)
 def download(request: Request, name: str, file: str) -> Response:
     """Return a file of a release: a table, the report, the manifest."""
-    path = published_file(service_of(request).policy, name, file)
+    path = service_of(request).publications.path(name, file)
     if path is None:
         return problem_response(_NOT_FOUND)
     return FileResponse(path, headers={"Content-Security-Policy": _FILE_POLICY})
