@@ -1,6 +1,7 @@
 """Answers that were built before are returned as they are, until anything in the ledger changes."""
 
 import asyncio
+import gc
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,6 +10,7 @@ from served import COUNT, ask, open_service, person
 
 import discreet as dc
 from discreet.server import answer_cache
+from discreet.server.http import answer_bodies
 from discreet.server.people import Role
 
 SUM = "SELECT SUM(cost) AS s FROM visits"
@@ -140,3 +142,23 @@ def test_how_long_a_stored_answer_takes_does_not_show_that_another_is_ready(serv
     ask(service, ana)
     repeat(None)
     assert counts == [1, 0, 0, 1]  # after the charge, until the answer leaves, and after that
+
+
+def test_a_kept_answer_is_encoded_once_in_each_form_unless_it_is_large(served, monkeypatch):
+    service, bodies, encoded = served(), answer_bodies.AnswerBodies(), []
+    encode = answer_bodies._encoded
+    monkeypatch.setattr(answer_bodies, "_encoded", lambda *given: encoded.append(given[1]) or encode(*given))
+    ana = person(service)
+    ask(service, ana)
+    kept = ask(service, ana)
+    for accept in ("text/csv", "", "text/csv", "*/*"):
+        assert bodies.response(kept, accept).body == encode(kept, answer_bodies._accepted(accept), "private")
+    assert encoded == ["text/csv", "application/json"]
+    monkeypatch.setattr(answer_bodies, "_MAX_KEPT", 10)
+    other = ask(service, ana, SUM)
+    assert bodies.response(other, "").body == bodies.response(other, "").body
+    assert encoded[2:] == ["application/json"] * 2
+    del kept, other
+    service._answers._answers.clear()
+    gc.collect()
+    assert len(bodies._bodies) == 0

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from fractions import Fraction
 from io import BytesIO
 from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 import pyarrow.csv as pcsv  # type: ignore[import-untyped, unused-ignore]
@@ -21,7 +22,8 @@ from discreet.pricing.remaining_budget import BudgetStatus
 from discreet.server.approvals import Approval
 
 ARROW = "application/vnd.apache.arrow.stream"
-CSV = "text/csv"
+CSV, JSON = "text/csv", "application/json"
+_MAX_KEPT = 1 << 16  # bytes of a body
 _MAX_KEYS = 1000  # of a column that are listed
 
 
@@ -31,28 +33,57 @@ def answer_response(answer: Answer, accept: str, data: Literal["private", "dummy
     Costs and notes are in JSON, and in the metadata of Arrow. An answer on dummy data says so in each of them: CSV has
     one more column for that.
     """
+    kind = _accepted(accept)
+    return Response(_encoded(answer, kind, data), media_type=kind)
+
+
+class AnswerBodies:
+    """Responses with private answers; the small ones of answers that are kept elsewhere are not encoded again.
+
+    >>> from discreet.answer.model import Cost
+    >>> from discreet.kernel.loss import Loss
+    >>> answer = Answer(pa.table({"n": [3]}), {}, {}, Cost(Loss(1)), None)
+    >>> AnswerBodies().response(answer, "text/csv").body.split()
+    [b'"n"', b'3']
+    """
+
+    def __init__(self) -> None:
+        self._bodies: WeakKeyDictionary[Answer, dict[str, bytes]] = WeakKeyDictionary()
+
+    def response(self, answer: Answer, accept: str) -> Response:
+        """Return an answer as `answer_response` does."""
+        kind, known = _accepted(accept), self._bodies.setdefault(answer, {})
+        body = known[kind] if kind in known else _encoded(answer, kind, "private")
+        if len(body) <= _MAX_KEPT:
+            known[kind] = body
+        return Response(body, media_type=kind)
+
+
+def _accepted(accept: str) -> str:
+    return next((kind for kind in (ARROW, CSV) if kind in accept), JSON)
+
+
+def _encoded(answer: Answer, kind: str, data: str) -> bytes:
     table = answer.with_margins()
-    if ARROW in accept:
-        return Response(_arrow_stream(table), media_type=ARROW)
-    if CSV in accept:
+    if kind == ARROW:
+        return _arrow_stream(table)
+    if kind == CSV:
         sink = BytesIO()
         marked = table if data == "private" else table.append_column("data", pa.array([data] * len(answer)))
         pcsv.write_csv(marked, sink)
-        return Response(sink.getvalue(), media_type=CSV)
-    return json_response(
-        {
-            "columns": [{"name": field.name, "type": str(field.type)} for field in table.schema],
-            "rows": [_finite(row) for row in table.to_pylist()],
-            "data": data,
-            **answer.to_dict(),
-        }
-    )
+        return sink.getvalue()
+    columns = [{"name": field.name, "type": str(field.type)} for field in table.schema]
+    rows = [_finite(row) for row in table.to_pylist()]
+    return _json_bytes({"columns": columns, "rows": rows, "data": data, **answer.to_dict()})
 
 
 def json_response(content: Any, status: int = 200) -> Response:
     """Return values as JSON; dates and exact numbers as texts."""
-    text = json.dumps(content, default=str, ensure_ascii=False, allow_nan=False)
-    return Response(text.encode("utf-8", "replace"), status_code=status, media_type="application/json")
+    return Response(_json_bytes(content), status_code=status, media_type=JSON)
+
+
+def _json_bytes(content: Any) -> bytes:
+    return json.dumps(content, default=str, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
 
 
 def _arrow_stream(table: pa.Table) -> bytes:

@@ -84,9 +84,9 @@ class _LimitedBody:
         """Return the next part."""
         if self._is_complete:
             return await self._receive()  # waits for the client to leave
-        left = self._deadline - asyncio.get_running_loop().time()
         try:
-            message = await asyncio.wait_for(self._receive(), max(0.0, left))
+            async with asyncio.timeout_at(self._deadline):  # wait_for would begin a task for each part
+                message = await self._receive()
         except TimeoutError:
             raise HTTPException(408, f"the body did not arrive within {_BODY_SECONDS:g} seconds.") from None
         self._size += len(message.get("body", b""))
@@ -102,6 +102,7 @@ def _timed(send: Send, headers: Iterable[tuple[bytes, bytes]]) -> Send:
     async def send_in_time(message: Message) -> None:
         if message["type"] == "http.response.start":
             message["headers"] = [*message.get("headers", []), *headers]
-        await asyncio.wait_for(send(message), _SEND_SECONDS)
+        async with asyncio.timeout(_SEND_SECONDS):
+            await send(message)
 
     return send_in_time

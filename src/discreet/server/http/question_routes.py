@@ -7,7 +7,15 @@ from starlette.responses import Response
 
 from discreet.policy.column_domains import ColumnType, DeclaredColumn, NoDomain
 from discreet.policy.declarations import DeclaredTable
-from discreet.server.http.answer_bodies import ARROW, CSV, answer_response, budget_values, json_response, table_values
+from discreet.server.http.answer_bodies import (
+    ARROW,
+    CSV,
+    AnswerBodies,
+    answer_response,
+    budget_values,
+    json_response,
+    table_values,
+)
 from discreet.server.http.request_bodies import QuestionBody
 from discreet.server.people import Person
 from discreet.server.service import Service
@@ -81,7 +89,8 @@ async def ask(
 ) -> Response:
     """Answer a query with its margins of error, and charge it; the same question again is free."""
     answer = await service_of(request).ask(person_of(request), body.to_request(idempotency_key))
-    return answer_response(answer, accept)
+    bodies: AnswerBodies = request.app.state.bodies
+    return bodies.response(answer, accept)
 
 
 @router.post("/rehearse", responses=_ANSWERS)
