@@ -286,8 +286,8 @@ async def http_request(service, token):
 def test_over_http_no_token_or_a_wrong_one_is_denied(service, token):
     response = asyncio.run(http_request(service, token))
     assert response.status_code == 401
-    assert response.json() == {"error": str(response.json()["error"])}
-    assert "denied" in response.json()["error"]
+    assert response.json()["type"] == "urn:discreet:access-denied"
+    assert response.headers["WWW-Authenticate"].startswith("Bearer")
 
 
 def test_over_http_a_token_opens_the_tools(service):

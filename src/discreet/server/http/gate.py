@@ -17,14 +17,15 @@ MAX_BODY = 1_000_000  # bytes
 _BODY_SECONDS = 10.0  # for the whole body to arrive
 _SEND_SECONDS = 30.0  # for a client to read a part of the response
 _OPEN_PATHS = frozenset({"/health", "/api/v1/openapi.json"})
-_GUARDED = ("/api/", "/metrics")
+AGENTS_PATH = "/mcp"
+_GUARDED = ("/api/", "/metrics", AGENTS_PATH)
 _JSON = (b"content-type", b"application/json")
 _HEADERS = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"))
 _PRIVATE_HEADERS = (*_HEADERS, (b"cache-control", b"no-store"))
 
 
 class Gate:
-    """Lets requests to /api and /metrics pass if they have a valid token, and every request within its limits."""
+    """Lets requests to the API, metrics and agents' tools pass if they have a valid token; every one within its limits."""
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app, self._service = app, service
