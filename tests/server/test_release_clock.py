@@ -280,7 +280,7 @@ def test_a_cancel_always_says_cancelled_and_the_query_is_still_charged_and_store
 
     async def cancelled():
         task = asyncio.create_task(service.ask(ana, QueryRequest(COUNT, epsilon="1/10")))
-        await until(lambda: service.executions.turns.is_taken)
+        await until(lambda: service.executions.turns._holders)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

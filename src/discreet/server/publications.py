@@ -13,7 +13,6 @@ from discreet.publish.publication import Release
 from discreet.server.release_clock import ReleaseTimes
 
 _UNSAFE = re.compile(r"[^a-z0-9]+")
-_DIGITS = 32  # of the digest of a plan's text, 128 bits
 
 
 class Publications:
@@ -76,7 +75,7 @@ def folder_name(plan: PublicationPlan) -> str:
     'visits-2026-23e8f3cced8d42ca3e07a145c6a5c1d7'
     """
     name = _UNSAFE.sub("-", plan.release.name.lower()).strip("-")[:100]
-    return f"{name}-{text_digest(plan.text)[:_DIGITS]}".lstrip("-")
+    return f"{name}-{text_digest(plan.text)[:32]}".lstrip("-")  # 128 bits, so that nobody can arrange a collision
 
 
 def _files_of(folder: Path) -> tuple[str, ...]:

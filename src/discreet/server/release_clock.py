@@ -173,10 +173,9 @@ class ReleaseTimes:
         self._running.append(name)
         self._times[name] = self._asked, math.inf
 
-    def asked(self, name: str) -> float | None:
-        """Return when the question was asked whose answer was stored under a name, if that was lately."""
-        times = self._times.get(name)
-        return times and times[0]
+    def first_asked(self, name: str, asked: float) -> float:
+        """Return when the question was asked whose answer was stored under a name, if that was lately; or `asked`."""
+        return self._times.get(name, (asked, 0.0))[0]
 
     def is_hidden(self, name: str) -> bool:
         """Whether this thread must not see an answer yet."""

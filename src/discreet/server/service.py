@@ -177,7 +177,7 @@ class Service:
             await self._wait_to_leave(asked, was_executed=was_executed)
             raise
         name = answer.receipt.id if answer.receipt and was_executed else ""
-        await self._wait_to_leave(self._first_asked(name, asked), was_executed=was_executed)
+        await self._wait_to_leave(self.ledger.release_times.first_asked(name, asked), was_executed=was_executed)
         return answer
 
     async def publish(self, person: Person, plan: str) -> Release:
@@ -187,7 +187,8 @@ class Service:
             asked = self.clock.source.now()
             await self.run_light(person, lambda: self._approval_of_plan(person, plan))
             release = await self.executions.run(person.name, lambda: self._publish(person, plan), asked)
-            await self._wait_to_leave(self._first_asked(release.folder.name, asked), was_executed=True)
+            first_asked = self.ledger.release_times.first_asked(release.folder.name, asked)
+            await self._wait_to_leave(first_asked, was_executed=True)
             return release
 
     def _publish(self, person: Person, plan: str) -> Release:
@@ -320,11 +321,6 @@ class Service:
         asked = {name: str(value) for name, value in request.arguments(person.by).items() if value is not None}
         cost = f"epsilon {short_number(epsilon)}"
         return self.approvals.require(person.by, request.sql, asked, cost=cost, purpose=request.purpose or "")
-
-    def _first_asked(self, name: str, asked: float) -> float:
-        """Return when a question was asked, or the one before that made the answer with this name."""
-        first_asked = self.ledger.release_times.asked(name)
-        return asked if first_asked is None else first_asked
 
     async def _wait_to_leave(self, asked: float, *, was_executed: bool) -> None:
         """Wait for the tick or, in strict mode, for the limit; executions have waited for theirs already."""

@@ -1,4 +1,4 @@
-"""The MCP server at /mcp: every request carries a token, which the gate of the application checks, and has no session."""
+"""The MCP server at /mcp: every request carries a token, which the application's gate checks, and has no session."""
 
 from contextlib import AbstractAsyncContextManager
 from typing import Any

@@ -27,18 +27,8 @@ _MAX_KEPT = 1 << 16  # bytes of a body
 _MAX_KEYS = 1000  # of a column that are listed
 
 
-def answer_response(answer: Answer, accept: str, data: Literal["private", "dummy"] = "private") -> Response:
-    """Return an answer as an Arrow stream or CSV if the client accepts that, otherwise as JSON; all have margins.
-
-    Costs and notes are in JSON, and in the metadata of Arrow. An answer on dummy data says so in each of them: CSV has
-    one more column for that.
-    """
-    kind = _accepted(accept)
-    return Response(_encoded(answer, kind, data), media_type=kind)
-
-
 class AnswerBodies:
-    """Responses with private answers; the small ones of answers that are kept elsewhere are not encoded again.
+    """Responses with answers; the small ones of answers that are kept elsewhere are not encoded again.
 
     >>> from discreet.answer.model import Cost
     >>> from discreet.kernel.loss import Loss
@@ -50,17 +40,18 @@ class AnswerBodies:
     def __init__(self) -> None:
         self._bodies: WeakKeyDictionary[Answer, dict[str, bytes]] = WeakKeyDictionary()
 
-    def response(self, answer: Answer, accept: str) -> Response:
-        """Return an answer as `answer_response` does."""
-        kind, known = _accepted(accept), self._bodies.setdefault(answer, {})
-        body = known[kind] if kind in known else _encoded(answer, kind, "private")
+    def response(self, answer: Answer, accept: str, data: Literal["private", "dummy"] = "private") -> Response:
+        """Return an answer as an Arrow stream or CSV if the client accepts that, otherwise as JSON; all have margins.
+
+        Costs and notes are in JSON, and in the metadata of Arrow. An answer on dummy data says so in each of them: CSV
+        has one more column for that.
+        """
+        kind = next((kind for kind in (ARROW, CSV) if kind in accept), JSON)
+        known = self._bodies.setdefault(answer, {})
+        body = known[kind] if kind in known else _encoded(answer, kind, data)
         if len(body) <= _MAX_KEPT:
             known[kind] = body
         return Response(body, media_type=kind)
-
-
-def _accepted(accept: str) -> str:
-    return next((kind for kind in (ARROW, CSV) if kind in accept), JSON)
 
 
 def _encoded(answer: Answer, kind: str, data: str) -> bytes:

@@ -25,7 +25,7 @@ _PRIVATE_HEADERS = (*_HEADERS, (b"cache-control", b"no-store"))
 
 
 class Gate:
-    """Lets requests to the API, metrics and agents' tools pass if they have a valid token; every one within its limits."""
+    """Lets requests to the API, metrics and tools of agents pass with a valid token, all within their limits."""
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app, self._service = app, service

@@ -11,7 +11,6 @@ from discreet.server.http.answer_bodies import (
     ARROW,
     CSV,
     AnswerBodies,
-    answer_response,
     budget_values,
     json_response,
     table_values,
@@ -43,6 +42,11 @@ def service_of(request: Request) -> Service:
     """Return the service of an application."""
     service: Service = request.app.state.service
     return service
+
+
+def _bodies_of(request: Request) -> AnswerBodies:
+    bodies: AnswerBodies = request.app.state.bodies
+    return bodies
 
 
 def person_of(request: Request) -> Person:
@@ -89,8 +93,7 @@ async def ask(
 ) -> Response:
     """Answer a query with its margins of error, and charge it; the same question again is free."""
     answer = await service_of(request).ask(person_of(request), body.to_request(idempotency_key))
-    bodies: AnswerBodies = request.app.state.bodies
-    return bodies.response(answer, accept)
+    return _bodies_of(request).response(answer, accept)
 
 
 @router.post("/rehearse", responses=_ANSWERS)
@@ -101,7 +104,7 @@ async def rehearse(request: Request, body: QuestionBody, accept: Annotated[str, 
     """
     service, person, question = service_of(request), person_of(request), body.to_request(None)
     answer = await service.run_rehearsal(person, lambda: service.rehearse(person, question))
-    return answer_response(answer, accept, "dummy")
+    return _bodies_of(request).response(answer, accept, "dummy")
 
 
 @router.get("/budget")
