@@ -13,7 +13,7 @@ import pytest
 from served import COUNT, break_engine
 
 from discreet.server import rehearsal
-from discreet.server.http import gate, listener
+from discreet.server.http import answer_bodies, gate, listener, question_routes
 from discreet.server.people import Role
 
 ASK = {"sql": COUNT, "epsilon": "1/10"}
@@ -84,10 +84,22 @@ def test_a_rehearsal_says_in_every_form_that_its_numbers_mean_nothing(serving):
     assert body["data"] == "dummy"
     assert body["notes"][0] == rehearsal.DUMMY_NOTE
     assert (body["exact"]["paid"]["epsilon"], body["remaining"], body["receipt"]) == ("0", None, None)
+    assert body["cost"]["share"] is None
     arrow = client.post("/api/v1/rehearse", json=ASK, headers={"Accept": "application/vnd.apache.arrow.stream"})
     assert rehearsal.DUMMY_NOTE.encode() in pa.ipc.open_stream(BytesIO(arrow.content)).schema.metadata[b"discreet"]
     lines = client.post("/api/v1/rehearse", json=ASK, headers={"Accept": "text/csv"}).text.splitlines()
     assert all(line.endswith(f',"{data}"') for line, data in zip(lines, ["data", "dummy", "dummy"], strict=True))
+
+
+@pytest.mark.parametrize(("most", "is_apart"), [(1, True), (2, False)])
+def test_a_long_answer_is_encoded_beside_the_event_loop(serving, monkeypatch, most, is_apart):
+    server, encode, threads = serving(), answer_bodies._encoded, []
+    monkeypatch.setattr(question_routes, "_MANY_ROWS", most)
+    monkeypatch.setattr(
+        answer_bodies, "_encoded", lambda *given: threads.append(threading.current_thread()) or encode(*given)
+    )
+    assert len(server.client().post("/api/v1/ask", json=ASK).json()["rows"]) == 2
+    assert [thread is not server._thread for thread in threads] == [is_apart]
 
 
 def test_tables_show_declarations_and_no_location(serving):

@@ -58,7 +58,8 @@ class Rehearsal:
                     f"{_MAX_TOTALS:,}. Rehearse it with fewer groups or aggregates."
                 )
             answer = _ask(curator, request, by)
-        return replace(answer, notes=(DUMMY_NOTE, *answer.notes), paid=ZERO_LOSS, remaining=None, receipt=None)
+        cost, notes = replace(answer.cost, share=None), (DUMMY_NOTE, *answer.notes)
+        return replace(answer, cost=cost, notes=notes, paid=ZERO_LOSS, remaining=None, receipt=None)
 
     def shape(self, sql: str, by: str) -> pa.Schema:
         """Return the columns of the answer to a query, with those of its margins."""

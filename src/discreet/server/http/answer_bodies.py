@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from discreet.answer.model import Answer
 from discreet.kernel.event import Event
-from discreet.kernel.loss import Loss
+from discreet.kernel.loss import ZERO_LOSS, Loss
 from discreet.policy.column_domains import Between, DeclaredColumn, Keys, References
 from discreet.policy.declarations import DeclaredTable
 from discreet.pricing.remaining_budget import BudgetStatus
@@ -115,6 +115,11 @@ def loss_numbers(loss: Loss) -> dict[str, Fraction | None]:
     return {"epsilon": loss.epsilon, "rho": loss.rho, "delta": loss.delta}
 
 
+def exact_numbers(loss: Loss) -> dict[str, str | None]:
+    """Return the bounds of a loss as exact texts."""
+    return {name: None if value is None else str(value) for name, value in loss_numbers(loss).items()}
+
+
 def _each_number(numbers: Mapping[str, Mapping[str, Fraction | None]], convert: Any) -> dict[str, Any]:
     return {
         name: {key: None if value is None else convert(value) for key, value in values.items()}
@@ -128,15 +133,14 @@ def event_values(event: Event) -> dict[str, Any]:
         question = json.loads(event.question)
     except ValueError:
         question = {"text": event.question}
-    cost = loss_numbers(event.loss) if event.loss else {}
     return {
         "receipt": event.id,
         "time": f"{event.time[:16]}+00:00",  # to the minute: seconds would say how long others' questions took
         "by": event.by,
         "dataset": event.dataset,
         "state": str(event.state),
-        "cost": {name: None if value is None else float(value) for name, value in cost.items()},
-        "exact_cost": {name: None if value is None else str(value) for name, value in cost.items()},
+        **_each_number({"cost": loss_numbers(event.loss or ZERO_LOSS)}, float),
+        "exact_cost": exact_numbers(event.loss or ZERO_LOSS),
         "question": question,
         "mechanism": json.loads(event.mechanism),
     }

@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request
 from starlette.responses import FileResponse, Response
 
-from discreet.server.http.answer_bodies import json_response, loss_numbers
+from discreet.server.http.answer_bodies import exact_numbers, json_response
 from discreet.server.http.problem_details import problem_response
 from discreet.server.http.question_routes import person_of, service_of
 from discreet.server.http.request_bodies import PlanBody
@@ -18,7 +18,6 @@ _NOT_FOUND = Problem("not-found", "there is no such release or file. GET /api/v1
 async def publish(request: Request, body: PlanBody) -> Response:
     """Publish the tables and synthetic rows of a plan; the owner must approve a plan of an analyst first."""
     release = await service_of(request).publish(person_of(request), body.plan)
-    paid = {name: None if value is None else str(value) for name, value in loss_numbers(release.paid).items()}
     return json_response(
         {
             "release": release.folder.name,
@@ -26,7 +25,7 @@ async def publish(request: Request, body: PlanBody) -> Response:
             "tables": sorted(release.tables),
             "synthetic": sorted(release.synthetic),
             "missing": list(release.missing),
-            "paid": paid,
+            "paid": exact_numbers(release.paid),
         }
     )
 
