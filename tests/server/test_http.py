@@ -78,6 +78,14 @@ def test_explaining_and_rehearsing_charge_nothing_and_the_budget_shows_what_is_s
     assert budget["exact"]["total"]["epsilon"] == "2"
 
 
+def test_the_body_of_a_response_does_not_wait_for_the_client_to_confirm_the_head(serving):
+    server = serving()
+    assert server.client().get("/health").status_code == 200
+    (connection,) = server.listener._server.server_state.connections
+    server_side = connection.transport.get_extra_info("socket")
+    assert server_side.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+
+
 def test_a_rehearsal_says_in_every_form_that_its_numbers_mean_nothing(serving):
     client = serving().client()
     body = client.post("/api/v1/rehearse", json=ASK).json()
