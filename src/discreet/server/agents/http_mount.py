@@ -1,7 +1,7 @@
 """The MCP server at /mcp: every request carries a token, which the application's gate checks, and has no session."""
 
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from typing import Any, cast
 
 from fastapi import FastAPI
 from mcp.server.mcpserver import Context
@@ -32,5 +32,4 @@ def add_agents(app: FastAPI, service: Service) -> AbstractAsyncContextManager[No
 
 def _person_of(context: Context) -> Person:
     request: Any = context.request_context.request
-    person: Person = request.state.person
-    return person
+    return cast("Person", request.state.person)
