@@ -1,24 +1,26 @@
 """The server over HTTP and PostgreSQL: requests per second and latency of explanations, stored and fresh answers.
 
-It serves the simulated town of 60,000 people. Clients and server share this machine; a tick of 0 shows what the server
-itself takes.
+    python -m bench server [CLIENTS [REQUESTS [ROUNDS]]]
+
+It serves the simulated town of 60,000 people in a process of its own; each client is another one, warms up, and shares
+this machine. A tick of 0 shows what the server itself takes. Rates and times are medians of the rounds; the CPU time of
+each request is told beside them, because other work on the machine disturbs the wall clock and not much else.
 """
 
-import http.client
-import json
 import os
 import re
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench import postgres_clients
+from bench.client_processes import ask_together, show, show_bar
 from discreet.curator.ledger_location import open_or_create_ledger
 from discreet.policy import Policy
 from discreet.server.people import People, Role
@@ -34,12 +36,32 @@ requests_per_minute = 100_000_000
 GROUPED = {"sql": "SELECT ward, COUNT(*) AS n, AVG(age) AS a FROM people GROUP BY ward", "epsilon": "0.1"}
 
 
-def main(clients="8", requests="400"):
+FRESH = "SELECT COUNT(*) AS n FROM people WHERE income < {}"  # others than over PostgreSQL
+SOMETIMES_FRESH = FRESH.replace("income", "1 + income")
+CONNECT = """
+import http.client
+connection = http.client.HTTPConnection("127.0.0.1", arguments["port"], timeout=120)
+headers = {"Authorization": "Bearer " + arguments["token"]}
+def ask(number):
+    fresh = arguments["fresh"] == "always" or (arguments["fresh"] == "some" and number % 10 == 0)
+    body = {"sql": arguments["sql"].format(number), "epsilon": "0.001"} if fresh else arguments["body"]
+    if body is None:
+        connection.request("GET", arguments["path"])
+    else:
+        connection.request("POST", arguments["path"], json.dumps(body), headers)
+    response = connection.getresponse()
+    content = response.read()
+    assert response.status == 200, content
+"""
+
+
+def main(clients="8", requests="2000", rounds="3"):
     with serving_town() as server:
-        print(f"started in {server.seconds:.1f} s; {clients} clients")
-        measure(server.http, server.token, int(clients), int(requests))
-        postgres_clients.measure(server, GROUPED["sql"], int(clients), int(requests))
-        print(f"memory {server.resident_bytes() / 1e6:.0f} MB")
+        print(f"started in {server.seconds:.1f} s; {clients} clients, {rounds} rounds of {requests} requests")
+        print(f"load of the machine: {os.getloadavg()[0]:.1f}", flush=True)
+        measure(server, int(clients), int(requests), int(rounds))
+        postgres_clients.measure(server, GROUPED["sql"], int(clients), int(requests), int(rounds))
+        print(f"memory {server.resident_bytes() / 1e6:.0f} MB; load of the machine: {os.getloadavg()[0]:.1f}")
 
 
 @dataclass(frozen=True)
@@ -73,55 +95,28 @@ def serving_town():
         start = time.perf_counter()
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=folder) as process:
             ports = [int(port) for port in re.findall(r"127\.0\.0\.1:(\d+)", process.stderr.readline())]
+            threading.Thread(target=process.stderr.read, daemon=True).start()  # a full pipe would stop the server
             yield TownServer(process, path, *ports, token, time.perf_counter() - start)
             process.send_signal(signal.SIGTERM)
 
 
-def measure(port, token, clients, requests):
+def measure(server, clients, requests, rounds):
     """Print one line for each kind of request."""
 
-    def fresh(number):
-        return "ask", {"sql": f"SELECT COUNT(*) AS n FROM people WHERE income > {number}", "epsilon": "0.001"}
+    def ask(path, body, number, count, fresh="never"):
+        sql = SOMETIMES_FRESH if fresh == "some" else FRESH
+        arguments = {"port": server.http, "token": server.token, "path": path, "body": body, "fresh": fresh, "sql": sql}
+        return ask_together(server, CONNECT, arguments, number, count)
 
-    kinds = {
-        "health": lambda _: ("health", None),
-        "explain": lambda _: ("explain", GROUPED),
-        "stored answer": lambda _: ("ask", GROUPED),
-        "fresh answer": fresh,
-        "9 stored, 1 fresh": lambda number: ("ask", GROUPED) if number % 10 else fresh(10_000 + number),
-    }
-    with ThreadPoolExecutor(clients) as pool:
-        for kind, request in kinds.items():
-            count = max(clients, requests // 4 if "fresh" in kind else requests)
-            shares = [range(first, count, clients) for first in range(clients)]
-            start = time.perf_counter()
-            times = [
-                each
-                for done in pool.map(lambda share, make=request: ask(port, token, make, share), shares)
-                for each in done
-            ]
-            rate, times = len(times) / (time.perf_counter() - start), sorted(times)
-            middle, slow = times[len(times) // 2], times[int(len(times) * 0.99)]
-            print(f"{kind:<18} {rate:>6,.0f}/s   median {1e3 * middle:>5.0f} ms   99 % {1e3 * slow:>5.0f} ms")
-
-
-def ask(port, token, make, numbers):
-    """Send requests one after another over one connection, and return how long each took."""
-    connection, times = http.client.HTTPConnection("127.0.0.1", port, timeout=120), []
-    headers = {"Authorization": f"Bearer {token}"}
-    for number in numbers:
-        kind, body = make(number)
-        start = time.perf_counter()
-        if body is None:
-            connection.request("GET", f"/{kind}")
-        else:
-            connection.request("POST", f"/api/v1/{kind}", json.dumps(body), headers)
-        response = connection.getresponse()
-        content = response.read()
-        times.append(time.perf_counter() - start)
-        assert response.status == 200, content
-    connection.close()
-    return times
+    ask("/api/v1/ask", GROUPED, 1, 1)  # from now on it is stored
+    show("http, health", [ask("/health", None, clients, requests)])
+    show("http, explain", [ask("/api/v1/explain", GROUPED, clients, requests // 2)])
+    rate, slow = show("http, stored", [ask("/api/v1/ask", GROUPED, clients, requests) for _ in range(rounds)])
+    show_bar("stored answers per second", rate, 300, at_least=True)
+    show_bar("99 % of them, ms", slow, 50)
+    show("http, stored, one client", [ask("/api/v1/ask", GROUPED, 1, requests // 2) for _ in range(rounds)])
+    show("http, fresh", [ask("/api/v1/ask", GROUPED, clients, requests // 4, "always")])
+    show("http, 9 stored, 1 fresh", [ask("/api/v1/ask", GROUPED, clients, requests // 4, "some")])
 
 
 if __name__ == "__main__":

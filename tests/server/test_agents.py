@@ -219,7 +219,7 @@ def test_without_a_cap_the_ledger_limits_an_agent(service):
 
 def test_a_rehearsal_is_marked_and_leaves_no_trace(service):
     result = once(service, "rehearse", sql=BY_WARD)
-    assert (result["data"], result["charged"]) == ("dummy", {})
+    assert (result["data"], result["charged"]["epsilon"], result["receipt"]) == ("dummy", 0, None)
     assert "dummy data" in result["notes"][0]
     assert once(service, "rehearse", sql="SELECT nothing FROM visits")["status"] == "refused"
     assert service.ledger.events() == []
@@ -286,8 +286,8 @@ async def http_request(service, token):
 def test_over_http_no_token_or_a_wrong_one_is_denied(service, token):
     response = asyncio.run(http_request(service, token))
     assert response.status_code == 401
-    assert response.json() == {"error": str(response.json()["error"])}
-    assert "denied" in response.json()["error"]
+    assert response.json()["type"] == "urn:discreet:access-denied"
+    assert response.headers["WWW-Authenticate"].startswith("Bearer")
 
 
 def test_over_http_a_token_opens_the_tools(service):

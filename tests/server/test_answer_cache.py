@@ -1,12 +1,16 @@
 """Answers that were built before are returned as they are, until anything in the ledger changes."""
 
+import asyncio
+import gc
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from served import COUNT, ask, open_service, person
 
 import discreet as dc
 from discreet.server import answer_cache
+from discreet.server.http import answer_bodies
 from discreet.server.people import Role
 
 SUM = "SELECT SUM(cost) AS s FROM visits"
@@ -109,3 +113,53 @@ def test_a_ledger_that_was_changed_behind_its_back_is_noticed_before_a_cached_an
         connection.close()
         with pytest.raises(dc.LedgerError):
             ask(service, ana)
+
+
+def test_how_long_a_stored_answer_takes_does_not_show_that_another_is_ready(served, fake_time, built):
+    service = served(tick="1/4", source=fake_time)
+    ana, ben = person(service), person(service, "ben")
+    stored, calls = ask(service, ben, SUM), built(service)
+    engine, wait = service.curator._engine._private, fake_time.wait
+    totals, counts = engine.totals, []
+
+    def repeat(_):
+        """Ask twice for what is stored, and count the answers that had to be built."""
+        before = len(calls)
+        assert all(ask(service, ben, SUM).table.equals(stored.table) for _ in range(2))
+        counts.append(len(calls) - before)
+
+    def read(question):
+        ThreadPoolExecutor(1).submit(repeat, None).result()  # whoever executes sees everything
+        fake_time.moment += 0.1
+        return totals(question)
+
+    async def look_and_wait(seconds):
+        fake_time.wait = wait
+        await asyncio.to_thread(repeat, None)
+        await wait(seconds)
+
+    engine.totals, fake_time.wait = read, look_and_wait
+    ask(service, ana)
+    repeat(None)
+    assert counts == [1, 0, 0, 1]  # after the charge, until the answer leaves, and after that
+
+
+def test_a_kept_answer_is_encoded_once_in_each_form_unless_it_is_large(served, monkeypatch):
+    service, bodies, encoded = served(), answer_bodies.AnswerBodies(), []
+    encode = answer_bodies._encoded
+    monkeypatch.setattr(answer_bodies, "_encoded", lambda *given: encoded.append(given[1]) or encode(*given))
+    ana = person(service)
+    ask(service, ana)
+    kept = ask(service, ana)
+    for accept in ("text/csv", "", "text/csv", "*/*"):
+        kind = accept if accept == "text/csv" else "application/json"
+        assert bodies.response(kept, accept).body == encode(kept, kind, "private")
+    assert encoded == ["text/csv", "application/json"]
+    monkeypatch.setattr(answer_bodies, "_MAX_KEPT", 10)
+    other = ask(service, ana, SUM)
+    assert bodies.response(other, "").body == bodies.response(other, "").body
+    assert encoded[2:] == ["application/json"] * 2
+    del kept, other
+    service._answers._answers.clear()
+    gc.collect()
+    assert len(bodies._bodies) == 0

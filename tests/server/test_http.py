@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 from served import COUNT, break_engine
 
-from discreet.server.http import gate, listener
+from discreet.server import rehearsal
+from discreet.server.http import answer_bodies, gate, listener, question_routes
 from discreet.server.people import Role
 
 ASK = {"sql": COUNT, "epsilon": "1/10"}
@@ -71,10 +72,42 @@ def test_explaining_and_rehearsing_charge_nothing_and_the_budget_shows_what_is_s
     assert client.post("/api/v1/explain", json=ASK).json()["exact"]["paid"]["epsilon"] == "1/10"
     assert len(client.post("/api/v1/rehearse", json=ASK).json()["rows"]) == 2
     assert client.get("/api/v1/budget").json()["exact"]["spent"]["epsilon"] == "0"
-    client.post("/api/v1/ask", json=ASK)
+    assert client.post("/api/v1/ask", json=ASK).json()["data"] == "private"
     budget = client.get("/api/v1/budget").json()
     assert budget["spent"]["epsilon"] == 0.1
     assert budget["exact"]["total"]["epsilon"] == "2"
+
+
+def test_the_body_of_a_response_does_not_wait_for_the_client_to_confirm_the_head(serving):
+    server = serving()
+    assert server.client().get("/health").status_code == 200
+    (connection,) = server.listener._server.server_state.connections
+    server_side = connection.transport.get_extra_info("socket")
+    assert server_side.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+
+
+def test_a_rehearsal_says_in_every_form_that_its_numbers_mean_nothing(serving):
+    client = serving().client()
+    body = client.post("/api/v1/rehearse", json=ASK).json()
+    assert body["data"] == "dummy"
+    assert body["notes"][0] == rehearsal.DUMMY_NOTE
+    assert (body["exact"]["paid"]["epsilon"], body["remaining"], body["receipt"]) == ("0", None, None)
+    assert body["cost"]["share"] is None
+    arrow = client.post("/api/v1/rehearse", json=ASK, headers={"Accept": "application/vnd.apache.arrow.stream"})
+    assert rehearsal.DUMMY_NOTE.encode() in pa.ipc.open_stream(BytesIO(arrow.content)).schema.metadata[b"discreet"]
+    lines = client.post("/api/v1/rehearse", json=ASK, headers={"Accept": "text/csv"}).text.splitlines()
+    assert all(line.endswith(f',"{data}"') for line, data in zip(lines, ["data", "dummy", "dummy"], strict=True))
+
+
+@pytest.mark.parametrize(("most", "is_apart"), [(1, True), (2, False)])
+def test_a_long_answer_is_encoded_beside_the_event_loop(serving, monkeypatch, most, is_apart):
+    server, encode, threads = serving(), answer_bodies._encoded, []
+    monkeypatch.setattr(question_routes, "_MANY_ROWS", most)
+    monkeypatch.setattr(
+        answer_bodies, "_encoded", lambda *given: threads.append(threading.current_thread()) or encode(*given)
+    )
+    assert len(server.client().post("/api/v1/ask", json=ASK).json()["rows"]) == 2
+    assert [thread is not server._thread for thread in threads] == [is_apart]
 
 
 def test_tables_show_declarations_and_no_location(serving):

@@ -17,6 +17,7 @@ from discreet.policy import Policy
 from discreet.publish.ledger_history import read_history
 from discreet.server.errors import AccessDenied, RateLimited
 from discreet.server.people import People, Role
+from discreet.server.people import person as people_module
 from discreet.server.people.failure_limit import MinuteLimit
 
 HERE = "127.0.0.1"
@@ -95,17 +96,41 @@ def test_analysts_must_have_a_budget_and_others_must_not(people, ledger):
     assert people.everybody() == ()
 
 
-def test_a_token_is_valid_through_its_last_day(people, ledger):
-    today = datetime.now(UTC).date()
-    valid, over = (people.add(ledger, "ana", Role.ANALYST, until=today - timedelta(days=d)) for d in (-1, 1))
-    assert valid.person.until > today
+@pytest.fixture
+def pass_days(monkeypatch):
+    """Give a function that lets days pass."""
+
+    def let_pass(days):
+        class Later(datetime):
+            @classmethod
+            def now(cls, tz=None):
+                return datetime.now(tz) + timedelta(days=days)
+
+        monkeypatch.setattr(people_module, "datetime", Later)
+
+    return let_pass
+
+
+def test_a_last_day_that_is_over_is_refused_and_the_token_before_stays(people, ledger):
+    token = people.add(ledger, "ana", Role.ANALYST).token
+    with pytest.raises(dc.PolicyError, match=r"until: 2020-01-01 is over"):
+        people.add(ledger, "ana", Role.ANALYST, until=date(2020, 1, 1))
+    assert people.person_for_token(token, HERE).name == "ana"
+
+
+def test_a_token_is_valid_through_its_last_day(people, ledger, pass_days):
+    last_day = datetime.now(UTC).date() + timedelta(days=1)
+    over = people.add(ledger, "ana", Role.ANALYST, until=last_day)
+    assert people.person_for_token(over.token, HERE).until == last_day
+    pass_days(2)
     with pytest.raises(AccessDenied):
         people.person_for_token(over.token, HERE)
     assert not people.scram_verifier("ana").accepts(b"m", client_proof(over.token, people.scram_verifier("ana"), b"m"))
 
 
-def test_every_denial_has_the_same_message(people, ledger):
-    expired = people.add(ledger, "ana", Role.ANALYST, until=date(2020, 1, 1)).token
+def test_every_denial_has_the_same_message(people, ledger, pass_days):
+    expired = people.add(ledger, "ana", Role.ANALYST, until=datetime.now(UTC).date()).token
+    pass_days(1)
     revoked = people.add(ledger, "ben", Role.ANALYST).token
     people.revoke(ledger, "ben")
     denials = set()

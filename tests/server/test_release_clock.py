@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from served import COUNT, ask, break_engine, person, slow_down, until
 
 import discreet as dc
-from discreet.kernel.event import EventState
+from discreet.kernel.event import Event, EventState
+from discreet.kernel.loss import Budget, Loss
+from discreet.ledger_sqlite import memory_ledger
 from discreet.policy import Policy
 from discreet.server import release_clock
-from discreet.server.release_clock import ReleaseClock
+from discreet.server.release_clock import ReleaseClock, TimedLedger
 from discreet.server.requests import QueryRequest
 
 
@@ -107,13 +109,13 @@ def test_the_release_times_of_answers_that_have_left_are_forgotten(fake_time, mo
     times = release_clock.ReleaseTimes(ReleaseClock(0.25, None, fake_time))
     for number in range(9):
         with times.execution(fake_time.moment):
-            times.add(str(number))
+            times.hide(str(number))
             fake_time.moment += 0.1
             assert not times.is_hidden(str(number))
         assert times.is_hidden(str(number))
-        assert times.has_pending
+        assert times.hidden() == [str(number)]
         fake_time.moment += 0.2
-        assert not times.has_pending
+        assert times.hidden() == []
     assert len(times._times) <= 3
 
 
@@ -278,7 +280,7 @@ def test_a_cancel_always_says_cancelled_and_the_query_is_still_charged_and_store
 
     async def cancelled():
         task = asyncio.create_task(service.ask(ana, QueryRequest(COUNT, epsilon="1/10")))
-        await until(lambda: service.executions.turns.is_taken)
+        await until(lambda: service.executions.turns._holders)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -317,3 +319,30 @@ def test_a_tick_is_limited_and_a_date_is_not_a_tick():
     for tick in (-1, 61, datetime(2026, 1, 1)):
         with pytest.raises(dc.PolicyError, match=r"\[server\]: tick must"):
             Policy.from_dict({**values, "server": {"tick": tick}})
+
+
+def test_in_strict_mode_what_an_execution_hides_is_there_when_it_ends(fake_time):
+    times = release_clock.ReleaseTimes(ReleaseClock(0.25, 8.0, fake_time))
+    with times.execution(fake_time.moment):
+        times.hide("wards")
+        fake_time.moment += 19  # its turn came late
+        assert times.hidden() == ["wards"]
+    assert times.hidden() == []
+
+
+def test_the_state_of_the_ledger_changes_with_charges_and_when_answers_leave_not_when_they_are_stored(fake_time):
+    ledger = TimedLedger(memory_ledger(name="demo", budget=Budget(1)), ReleaseClock(0.25, None, fake_time))
+    event, states = Event(mechanism="{}", sensitivity="{}", question="q"), []
+    with ledger.release_times.execution(fake_time.moment):
+        receipt = ledger.charge(Loss("1/10"), event)
+        states.append(ledger.visible_state())
+        fake_time.moment += 0.1
+        ledger.settle(receipt, b"answer")
+    states.append(ledger.visible_state())
+    ledger.charge(Loss("1/10"), event)
+    states.append(ledger.visible_state())
+    fake_time.moment += 0.2
+    states.append(ledger.visible_state())
+    assert states[0] == states[1]
+    assert len(set(states)) == 3
+    assert ledger.history().last_row == states[-1][0] == 4

@@ -42,7 +42,7 @@ def test_an_auditor_reads_the_ledger_and_neither_asks_nor_sees_answers(served):
     ):
         with pytest.raises(NotAllowed):
             work()
-    (event,) = service.ledger_events(auditor)
+    (event,) = service.ledger_history(auditor).events
     assert event.id == answer.receipt.id
     assert not any(isinstance(value, bytes) for value in vars(event).values())
     assert service.budget(auditor).spent.epsilon == Fraction(1, 10)
@@ -53,7 +53,7 @@ def test_an_auditor_reads_the_ledger_and_neither_asks_nor_sees_answers(served):
 def test_an_analyst_sees_neither_the_ledger_nor_the_budgets_of_others(served):
     service = served()
     ana = person(service)
-    for work in (lambda: service.ledger_events(ana), lambda: service.budget(ana, "ben")):
+    for work in (lambda: service.ledger_history(ana), lambda: service.budget(ana, "ben")):
         with pytest.raises(NotAllowed):
             work()
     assert service.budget(ana).total.epsilon == 2
@@ -167,8 +167,8 @@ def test_the_owner_publishes_and_everybody_finds_the_release(tmp_path):
     with open_service(tmp_path, ledger="ledger.sqlite") as service:
         release = asyncio.run(service.publish(person(service, "boss", Role.OWNER), PLAN))
         assert release.paid.epsilon == 1
-        (name,) = service.releases(person(service))
-        assert name.startswith("wards-")
+        (name,) = service.publications.names()
+        assert len(name) == len("wards-") + 32
         boss = person(service, "boss", Role.OWNER)
         assert (
             service.forecast(boss, PLAN).lines()[0] == "Wards: costs nothing, because all of it is published already."
@@ -463,7 +463,7 @@ def test_turns_go_round_between_persons_with_several_at_once():
     assert sorted(order) == sorted(
         {f"{name}{number}" for name in ("ana", "ben", "eve") for number in range(3)} - {"ana1"}
     )
-    assert not turns.is_taken
+    assert not turns._holders
     assert turns.waiting == 0
 
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -242,6 +243,10 @@ class Answer:
         If the policy declares a sample, n_noise_margin and n_sampling_margin follow. If clipping may make the number
         too low, so do n_bias, the estimate of this bias (NULL if there is none), and n_bias_low, its lower bound.
         """
+        return self._table_with_margins
+
+    @cached_property
+    def _table_with_margins(self) -> pa.Table:
         parts: dict[str, dict[str, list[float | None]]] = {
             "margin": self.margins,
             "noise_margin": self.noise_margins,

@@ -364,6 +364,12 @@ def explanation_text(explanation: "Explanation", *, details: bool = False) -> st
     return "\n\n".join("\n".join(part) for part in lines if part)
 
 
+def explanation_sentences(explanation: "Explanation") -> list[str]:
+    """Return an explanation as a list of facts, without the engine's SQL."""
+    forecasts = cost_forecast_sentences(explanation) + error_forecast_sentences(explanation)
+    return [*forecasts, *filter(None, (explanation.groups, *explanation.bounds, *explanation.notes))]
+
+
 def cost_forecast_sentences(explanation: "Explanation") -> list[str]:
     """State what a query would cost."""
     charge, cost = explanation.paid, explanation.cost

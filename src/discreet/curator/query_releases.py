@@ -1,7 +1,7 @@
 """Releases of queries: plans, charges, noisy totals and answers, for asking, publishing and advising alike."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
@@ -40,8 +40,15 @@ class QueryReleases:
     A curator decides when; here is how. Nothing but `charge_and_release` reads private data.
     """
 
-    def __init__(self, policy: Policy, engine: Engine, ledger: Ledger) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        engine: Engine,
+        ledger: Ledger,
+        adjust_plan: Callable[[QueryPlan], QueryPlan] = lambda plan: plan,
+    ) -> None:
         self.policy, self.engine, self.ledger, self.frame_kind = policy, engine, ledger, Answer.frame_kind
+        self._adjust_plan = adjust_plan
         self.catalog = catalog_of(policy, engine.columns, engine.location)
         self.circuit_breaker = CircuitBreaker(policy, ledger, engine.seconds)
         self._plans: dict[tuple[object, ...], QueryPlan] = {}
@@ -63,7 +70,7 @@ class QueryReleases:
         if not chosen_bounds and (cached := self._plans.get(request)) is not None:
             return cached
         plan = plan_query(sql, self.policy, self.engine, by=by, groups=groups, rows=rows, chosen_bounds=chosen_bounds)
-        plan = self._without_unsupported_reports(plan)
+        plan = self._adjust_plan(self._without_unsupported_reports(plan))
         # The rows of a public table may change; all else that a plan depends on stays the same.
         if not chosen_bounds and not self.catalog.public:
             if len(self._plans) >= _MAX_PLANS:

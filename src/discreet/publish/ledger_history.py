@@ -1,8 +1,9 @@
 """Everything in a ledger, read at one moment: its terms, what is spent, every charge, and the owner's acts."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from discreet.kernel.event import Event
@@ -55,8 +56,8 @@ class LedgerHistory:
     last_hash: str
 
 
-def read_history(ledger: Ledger) -> LedgerHistory:
-    """Read a ledger in one transaction; LedgerError if a row was changed. Nothing is written.
+def read_history(ledger: Ledger, *, until: Callable[[LedgerRow], bool] = lambda _: False) -> LedgerHistory:
+    """Read a ledger up to a row, or to its end, in one transaction; LedgerError if a row was changed.
 
     >>> from discreet.ledger_sqlite import memory_ledger
     >>> from discreet.kernel.loss import Budget
@@ -66,7 +67,7 @@ def read_history(ledger: Ledger) -> LedgerHistory:
     """
     _ = ledger.terms  # which compares the rows with the checkpoint
     with ledger.session.read_transaction() as table:
-        rows = list(table.rows())
+        rows = list(takewhile(lambda row: not until(row), table.rows()))
     chain = Chain().extend(rows)
     charges = (row for row in rows if row.receipt and row.kind != RowKind.SETTLE)
     return LedgerHistory(

@@ -2,7 +2,8 @@
 
 Building an answer again from its noisy totals takes tens of milliseconds, and dashboards ask the same over and over.
 The ledger's last row decides: its hash depends on all rows, and it is read, and compared with the checkpoint, every
-time. Answers from public tables, whose rows may change, are not kept.
+time. The rows of answers that have not left do not count, or else how long a stored answer takes would show when they
+were ready. Answers from public tables, whose rows may change, are not kept.
 """
 
 from collections import OrderedDict
@@ -12,6 +13,7 @@ from discreet.answer.model import Answer
 from discreet.server.release_clock import TimedLedger
 from discreet.server.requests import QueryRequest
 
+LedgerState = tuple[int, str, int]  # see TimedLedger.visible_state
 _MAX_ANSWERS = 1000
 _MAX_BYTES = 1 << 26  # of all tables together
 
@@ -29,26 +31,26 @@ class AnswerCache:
     def __init__(self, ledger: TimedLedger) -> None:
         self._ledger = ledger
         self._answers: OrderedDict[str, Answer] = OrderedDict()
-        self._last_row: tuple[int, str] = (0, "")
+        self._state: LedgerState = (0, "", 0)
         self._bytes, self._lock = 0, Lock()
 
-    def find(self, by: str, request: QueryRequest) -> tuple[Answer | None, tuple[int, str]]:
-        """Return the answer if it is still valid, and the last row of the ledger, with which a new one can be added."""
-        last_row = self._ledger.last_row()
+    def find(self, by: str, request: QueryRequest) -> tuple[Answer | None, LedgerState]:
+        """Return the answer if it is still valid, and the state of the ledger, with which a new one can be added."""
+        state = self._ledger.visible_state()
         with self._lock:
-            if last_row != self._last_row:
+            if state != self._state:
                 self._answers.clear()
-                self._last_row, self._bytes = last_row, 0
+                self._state, self._bytes = state, 0
             name = _name_of(by, request)
             if name in self._answers:
                 self._answers.move_to_end(name)
-            return self._answers.get(name), last_row
+            return self._answers.get(name), state
 
-    def add(self, by: str, request: QueryRequest, answer: Answer, last_row: tuple[int, str]) -> None:
-        """Keep an answer that was built after this row was the ledger's last."""
+    def add(self, by: str, request: QueryRequest, answer: Answer, state: LedgerState) -> None:
+        """Keep an answer that was built after the ledger was in this state."""
         size = answer.table.nbytes
         with self._lock:
-            if answer.receipt is None or last_row != self._last_row or size > _MAX_BYTES // 4:
+            if answer.receipt is None or state != self._state or size > _MAX_BYTES // 4:
                 return
             replaced = self._answers.pop(name := _name_of(by, request), None)
             self._bytes += size - (replaced.table.nbytes if replaced else 0)

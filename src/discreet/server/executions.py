@@ -55,7 +55,7 @@ class Executions:
             raise
         finally:
             self._ledger.turn = None
-        if turn and not turn.has_stored:
+        if turn and turn.is_open:
             turn.wait()
         return result
 

@@ -27,11 +27,6 @@ class FairTurns:
         self._queues: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
     @property
-    def is_taken(self) -> bool:
-        """Whether somebody has a turn."""
-        return bool(self._holders)
-
-    @property
     def waiting(self) -> int:
         """The number of requests that wait."""
         return sum(map(len, self._queues.values()))

@@ -1,10 +1,8 @@
 """A curator on dummy data that follows from the policy alone: the columns of an answer, and practice for nothing."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from threading import Lock
-from types import MappingProxyType
 
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 
@@ -12,16 +10,16 @@ from discreet.answer.model import Answer
 from discreet.curator.curator import Curator
 from discreet.curator.open import open_curator
 from discreet.curator.query_releases import QueryReleases
-from discreet.estimate.contribution_histogram import ChosenBounds
 from discreet.estimate.planned_release import PlannedRelease, QueryPlan
 from discreet.kernel.errors import Refused
+from discreet.kernel.loss import ZERO_LOSS
 from discreet.kernel.question import PublicGroups
 from discreet.policy import Policy
-from discreet.policy.declarations import Bound
 from discreet.policy.dummy_data.dummy_tables import dummy
 from discreet.pricing.allocation import CostMissing
 from discreet.server.requests import QueryRequest
 
+DUMMY_NOTE = "These numbers come from dummy data, made from the policy alone. They mean nothing; nothing was charged."
 _ROWS = 1000  # of each table of dummy data
 _EPSILON = Fraction(10**5)  # the budget of a rehearsal, which protects nobody
 _COST = Fraction(1)  # of a query that states none
@@ -50,7 +48,7 @@ class Rehearsal:
         self._shapes: dict[tuple[str, str], pa.Schema] = {}
 
     def ask(self, request: QueryRequest, by: str) -> Answer:
-        """Answer a query on dummy data, whatever it costs; the numbers mean nothing."""
+        """Answer a query on dummy data, whatever it costs; the numbers mean nothing, and the answer says so."""
         with self._lock:
             curator = self._open_with_budget(by)
             totals = _count_totals(curator.releases.plan_query(request.sql, by, request.groups, request.rows))
@@ -59,7 +57,9 @@ class Rehearsal:
                     f"rehearse: the query has {totals:,} totals (groups x aggregates); a rehearsal has at most "
                     f"{_MAX_TOTALS:,}. Rehearse it with fewer groups or aggregates."
                 )
-            return _ask(curator, request, by)
+            answer = _ask(curator, request, by)
+        cost, notes = replace(answer.cost, share=None), (DUMMY_NOTE, *answer.notes)
+        return replace(answer, cost=cost, notes=notes, paid=ZERO_LOSS, remaining=None, receipt=None)
 
     def shape(self, sql: str, by: str) -> pa.Schema:
         """Return the columns of the answer to a query, with those of its margins."""
@@ -83,7 +83,7 @@ class Rehearsal:
             curator = self._open_with_budget(by)
             releases = curator.releases
             if _count_totals(releases.plan_query(request.sql, by, request.groups, request.rows)) > _MAX_TOTALS:
-                curator.releases = _FewGroups(releases.policy, releases.engine, releases.ledger)
+                curator.releases = QueryReleases(releases.policy, releases.engine, releases.ledger, _plan_few_groups)
             try:
                 return _ask(curator, request, by)
             finally:
@@ -105,20 +105,9 @@ class Rehearsal:
         return self._curator
 
 
-class _FewGroups(QueryReleases):
-    """Releases of queries with a few of their public groups."""
-
-    def plan_query(
-        self,
-        sql: str,
-        by: str,
-        groups: Bound | None,
-        rows: Bound | None,
-        chosen_bounds: Mapping[str, ChosenBounds] = MappingProxyType({}),
-    ) -> QueryPlan:
-        """Plan a query, and leave out all but a few values of each key."""
-        plan = super().plan_query(sql, by, groups, rows, chosen_bounds)
-        return replace(plan, releases=tuple(map(_with_few_groups, plan.releases)))
+def _plan_few_groups(plan: QueryPlan) -> QueryPlan:
+    """Leave out all but a few values of each key."""
+    return replace(plan, releases=tuple(map(_with_few_groups, plan.releases)))
 
 
 def _with_few_groups(release: PlannedRelease) -> PlannedRelease:

@@ -2,11 +2,12 @@
 
 With a tick, the time of an answer or a failure after a charge is rounded up, so that it says little about how long the
 engine took. Until then the ledger shows the answer to the thread of executions only: for everybody else the charge has
-no answer yet, so that neither a copy of the question nor a list of charges shows how long it took. In strict mode it
-says nothing: every answer leaves one time limit after the question began, whether it was stored, computed or failed,
-and an answer that was computed is stored only then, so that nobody can replay it before. Questions that read data are
-executed one at a time, each for a whole time limit, or else the time-out of one would depend on the data that another
-reads. Refusals are decided without private data, so they are immediate.
+no answer yet, and the history of the ledger ends before that answer, so that neither a copy of the question nor a list
+of charges shows how long it took. A publication is in no list before. In strict mode the time says nothing: every
+answer leaves one time limit after the question began, whether it was stored, computed or failed, and an answer that was
+computed is stored only then, so that nobody can replay it before. Questions that read data are executed one at a time,
+each for a whole time limit, or else the time-out of one would depend on the data that another reads. Refusals are
+decided without private data, so they are immediate.
 """
 
 import asyncio
@@ -22,11 +23,13 @@ from discreet.engines.interface import Tuning
 from discreet.kernel.errors import LedgerError
 from discreet.kernel.event import Event, EventState, Receipt
 from discreet.kernel.ledger import Ledger
+from discreet.kernel.ledger.chain import RowKind
 from discreet.kernel.ledger.checkpoint import check_checkpoint
 from discreet.policy import Policy
+from discreet.publish.ledger_history import LedgerHistory, read_history
 
 ENGINE_SHARE = 0.9  # of the time limit in strict mode; the rest is for noise and the ledger
-_MAX_RELEASE_TIMES = 1000  # that are kept, besides those in the future
+_MAX_RELEASE_TIMES = 200  # that are kept, besides those in the future
 
 
 class TimeSource(Protocol):
@@ -108,19 +111,19 @@ class ReleaseClock:
 
 
 class Turn:
-    """One execution in strict mode: stages of one time limit each, of which every one but the last stores an answer."""
+    """One execution in strict mode: stages of one time limit each, each of which stores an answer or is waited for."""
 
     def __init__(self, clock: ReleaseClock, limit: float) -> None:
         self._clock, self._limit = clock, limit
         self._end = clock.source.now() + limit
-        self.has_stored = False  # an answer, so that the end of a stage was waited for
+        self.is_open = True  # whether something happened since a stage ended, so that the end of this one is due
 
     def end_stage(self) -> None:
         """Wait until an answer may be stored, and begin the next stage; LedgerError if it comes too late."""
         if self._clock.source.now() > self._end:
             raise LedgerError("the question exceeded the time limit of strict mode")
         self._clock.sleep_until(self._end)
-        self._end, self.has_stored = self._end + self._limit, True
+        self._end, self.is_open = self._end + self._limit, False
 
     def wait(self) -> None:
         """Wait for the end of the stage; after an overrun, for a whole number of time limits."""
@@ -134,16 +137,18 @@ class Turn:
 class ReleaseTimes:
     """When stored answers leave: those of the running execution are not known, and those of others may be to come.
 
+    Answers are named by their receipts, and publications by their folders.
+
     >>> times = ReleaseTimes(ReleaseClock(tick=0.25, limit=None))
     >>> with times.execution(asked=times.clock.source.now()):
-    ...     times.add("5e1f")
-    >>> times.is_pending("5e1f"), times.is_pending("77aa")
+    ...     times.hide("5e1f")
+    >>> times.is_hidden("5e1f"), times.is_hidden("77aa")
     (True, False)
     """
 
     def __init__(self, clock: ReleaseClock) -> None:
         self.clock = clock
-        self._times: dict[str, tuple[float, float]] = {}  # by receipt: when it was asked for, and when it leaves
+        self._times: dict[str, tuple[float, float]] = {}  # by name: when it was asked for, and when it leaves
         self._asked, self._running, self._thread = 0.0, list[str](), 0
 
     @contextmanager
@@ -153,38 +158,34 @@ class ReleaseTimes:
         try:
             yield
         finally:
-            leaves = self.clock.release_time(asked, self.clock.source.now())
+            now = self.clock.source.now()
+            leaves = now if self.clock.is_strict else self.clock.release_time(asked, now)
             self._times |= dict.fromkeys(self._running, (asked, leaves))
             self._thread = 0
 
-    def add(self, receipt: str) -> None:
-        """Note that the answer of the running execution with this receipt is stored next."""
-        if self.clock.is_strict or not self.clock.tick or self._thread != get_ident():
-            return  # it is stored when it may leave
+    def hide(self, name: str) -> None:
+        """Hide what the running execution stores next from all other threads, until it leaves."""
+        if self._thread != get_ident():
+            return
         if len(self._times) >= _MAX_RELEASE_TIMES:
             now = self.clock.source.now()
             self._times = {name: times for name, times in self._times.items() if times[1] > now}
-        self._running.append(receipt)
-        self._times[receipt] = self._asked, math.inf
+        self._running.append(name)
+        self._times[name] = self._asked, math.inf
 
-    def is_pending(self, receipt: str) -> bool:
-        """Whether an answer is stored, but has not left yet."""
-        return self._times.get(receipt, (0.0, -math.inf))[1] > self.clock.source.now()
+    def first_asked(self, name: str, asked: float) -> float:
+        """Return when the question was asked whose answer was stored under a name, if that was lately; or `asked`."""
+        return self._times.get(name, (asked, 0.0))[0]
 
-    @property
-    def has_pending(self) -> bool:
-        """Whether there is an answer that is stored, but has not left yet."""
-        now = self.clock.source.now()
-        return any(leaves > now for _, leaves in list(self._times.values()))
-
-    def asked(self, receipt: str) -> float | None:
-        """Return when the question was asked whose answer was stored with a receipt, if that was lately."""
-        times = self._times.get(receipt)
-        return times and times[0]
-
-    def is_hidden(self, receipt: str) -> bool:
+    def is_hidden(self, name: str) -> bool:
         """Whether this thread must not see an answer yet."""
-        return self._thread != get_ident() and self.is_pending(receipt)
+        _, leaves = self._times.get(name, (0.0, -math.inf))
+        return self._thread != get_ident() and leaves > self.clock.source.now()
+
+    def hidden(self) -> list[str]:
+        """Return the names of all that has not left yet."""
+        now = self.clock.source.now()
+        return [name for name, (_, leaves) in list(self._times.items()) if leaves > now]
 
 
 class TimedLedger(Ledger):
@@ -202,28 +203,40 @@ class TimedLedger(Ledger):
         """Store an answer, once it may be seen, or else hide it until then."""
         if self.turn:
             self.turn.end_stage()
-        self.release_times.add(receipt.id)
+        elif self.release_times.clock.tick:
+            self.release_times.hide(receipt.id)
         super().settle(receipt, answer)
-
-    def events(self) -> list[Event]:
-        """Return all charges of all data sets, oldest first; those whose answer has not left yet are reserved."""
-        return [self._as_visible(event) for event in super().events()]
 
     def answers(
         self, fingerprints: Iterable[str] = (), *, keys: Iterable[tuple[str, str]] = ()
     ) -> list[tuple[Event, bytes | None]]:
         """Return the charges with any of these fingerprints or keys, and their answers as far as they have left."""
         found = super().answers(fingerprints, keys=keys)
-        seen = ((self._as_visible(event), event, answer) for event, answer in found)
-        return [(visible, answer if visible is event else None) for visible, event, answer in seen]
+        return [
+            (replace(event, state=EventState.RESERVED), None)
+            if self.release_times.is_hidden(event.id)
+            else (event, answer)
+            for event, answer in found
+        ]
 
-    def _as_visible(self, event: Event) -> Event:
-        return replace(event, state=EventState.RESERVED) if self.release_times.is_hidden(event.id) else event
+    def history(self) -> LedgerHistory:
+        """Return everything in the ledger up to the first answer that has not left yet."""
+        is_hidden = self.release_times.is_hidden
+        return read_history(self, until=lambda row: row.kind == RowKind.SETTLE and is_hidden(row.receipt or ""))
 
-    def last_row(self) -> tuple[int, str]:
-        """Return the number and the hash of the last row, compared with the checkpoint."""
+    def visible_state(self) -> tuple[int, str, int]:
+        """Return what changes whenever a stored answer may: not when another is stored, but when that leaves.
+
+        These are the number and the hash of the last row, compared with the checkpoint, and how many answers before it
+        have not left; the row of an answer that has not left is passed over.
+        """
         with self._read(check_checkpoint) as (_, chain):
-            return chain.last.seq, chain.last.hash
+            hidden = self.release_times.hidden()  # after the rows: each was hidden before it was written
+            rows = {chain.settlements[name][0] for name in hidden if name in chain.settlements}
+            last = chain.last.seq
+            while last in rows:
+                last -= 1
+            return last, chain.hash_at(last) or "", sum(row < last for row in rows)
 
 
 def served_tuning(tuning: Tuning, clock: ReleaseClock) -> Tuning:

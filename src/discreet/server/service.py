@@ -18,7 +18,7 @@ from discreet.policy.declarations import DeclaredTable
 from discreet.pricing.allocation import largest_epsilon
 from discreet.pricing.remaining_budget import BudgetStatus
 from discreet.publish.dry_run import PublicationForecast, forecast
-from discreet.publish.ledger_history import LedgerHistory, read_history
+from discreet.publish.ledger_history import LedgerHistory
 from discreet.publish.plan import PublicationPlan
 from discreet.publish.publication import Release
 from discreet.server.answer_cache import AnswerCache
@@ -32,7 +32,7 @@ from discreet.server.people.failure_limit import MinuteLimit
 from discreet.server.people.person import Person, Role
 from discreet.server.people.registry import People
 from discreet.server.people.token_secrets import ScramVerifier
-from discreet.server.publications import publish_plan, published_folders
+from discreet.server.publications import Publications
 from discreet.server.rehearsal import Rehearsal
 from discreet.server.release_clock import ReleaseClock, TimedLedger, TimeSource, served_tuning
 from discreet.server.requests import QueryRequest
@@ -68,6 +68,7 @@ class Service:
         self.policy, self.curator, self.clock, self.ledger = policy, curator, clock, ledger
         self.people, self.approvals, self.rehearsal = People(policy), Approvals(policy), Rehearsal(policy)
         self.executions, self._answers = Executions(clock, ledger), AnswerCache(ledger)
+        self.publications = Publications(policy, ledger.release_times)  # whoever has a token may download them
         self.metrics = Metrics(clock, self.executions)
         self.addresses: dict[str, str] = {}  # where this service listens, by interface
         self._requests = MinuteLimit("requests", policy.server.requests_per_minute)
@@ -129,17 +130,13 @@ class Service:
     def charges(self, person: Person) -> tuple[Event, ...]:
         """Return the charges that a person may see, oldest first, without answers: analysts see their own."""
         self.count_request(person)
-        events = self.ledger.events()
+        events = self.ledger.history().events
         return tuple(event for event in events if person.role is not Role.ANALYST or event.by == person.by)
-
-    def ledger_events(self, person: Person) -> tuple[Event, ...]:
-        """Return all charges, oldest first, without answers."""
-        return self.ledger_history(person).events
 
     def ledger_history(self, person: Person) -> LedgerHistory:
         """Return the ledger's terms, charges and acts of the owner, without answers; for auditors and owners."""
         self._admit(person, _READING, "read the ledger")
-        return read_history(self.ledger)
+        return self.ledger.history()
 
     async def ask(self, person: Person, request: QueryRequest) -> Answer:
         """Answer a query as soon as its answer may leave: a stored one at once, another one after its turn.
@@ -179,8 +176,8 @@ class Service:
         except Failed:
             await self._wait_to_leave(asked, was_executed=was_executed)
             raise
-        first_asked = self.ledger.release_times.asked(answer.receipt.id) if answer.receipt and was_executed else None
-        await self._wait_to_leave(asked if first_asked is None else first_asked, was_executed=was_executed)
+        name = answer.receipt.id if answer.receipt and was_executed else ""
+        await self._wait_to_leave(self.ledger.release_times.first_asked(name, asked), was_executed=was_executed)
         return answer
 
     async def publish(self, person: Person, plan: str) -> Release:
@@ -190,12 +187,17 @@ class Service:
             asked = self.clock.source.now()
             await self.run_light(person, lambda: self._approval_of_plan(person, plan))
             release = await self.executions.run(person.name, lambda: self._publish(person, plan), asked)
-            await self._wait_to_leave(asked, was_executed=True)
+            first_asked = self.ledger.release_times.first_asked(release.folder.name, asked)
+            await self._wait_to_leave(first_asked, was_executed=True)
             return release
 
     def _publish(self, person: Person, plan: str) -> Release:
-        with self._used(self._approval_of_plan(person, plan)):
-            return publish_plan(self.curator, PublicationPlan.parse(plan))
+        try:
+            with self._used(self._approval_of_plan(person, plan)):
+                return self.publications.publish(self.curator, PublicationPlan.parse(plan))
+        finally:
+            if self.ledger.turn:
+                self.ledger.turn.is_open = True  # a part may have failed after the last one that was stored
 
     def _approval_of_plan(self, person: Person, text: str) -> Approval | None:
         """Return the owner's approval of an analyst's plan; refuse a plan without it, or one that cannot be read."""
@@ -224,11 +226,6 @@ class Service:
                     f"synthetic.{name}: table {rows.table!r} does not exist. Available: {', '.join(granted)}."
                 )
         return plan
-
-    def releases(self, person: Person) -> tuple[str, ...]:
-        """Return the names of all publications; whoever has a token may download them."""
-        del person
-        return published_folders(self.policy)
 
     def waiting_approvals(self, person: Person) -> tuple[Approval, ...]:
         """Return what waits for approval: everything for the owner, their own requests for an analyst."""
@@ -287,12 +284,12 @@ class Service:
             raise Refused(f"purpose: the policy requires one. {hint}")
 
     def _stored_answer(self, person: Person, request: QueryRequest) -> Answer | None:
-        found, last_row = self._answers.find(person.by, request)
+        found, state = self._answers.find(person.by, request)
         if found is None:
             with _refusing_bad_arguments():
                 found = self.curator.stored_answer(request.sql, key=request.key, **request.arguments(person.by))
-            if found is not None and not self.ledger.release_times.has_pending:
-                self._answers.add(person.by, request, found, last_row)
+            if found is not None:
+                self._answers.add(person.by, request, found, state)
         return found
 
     def _explain(self, person: Person, request: QueryRequest) -> Explanation:

@@ -1,5 +1,7 @@
 """What is charged over the PostgreSQL protocol: executions of new questions, once; nothing else."""
 
+import re
+
 import psycopg
 import pyarrow as pa
 import pytest
@@ -72,8 +74,18 @@ def test_what_reads_no_private_table_is_free(connect, spent):
 
 
 def test_explain_is_free_and_says_the_cost(connect, spent):
-    lines = [line for (line,) in connect().execute(f"EXPLAIN {count(5)}").fetchall()]
-    assert lines[0].startswith("Would cost epsilon 1 ")
+    connection = connect()
+    lines = [line for (line,) in connection.execute(f"EXPLAIN {count(5)}").fetchall()]
+    assert re.fullmatch(r"Would cost epsilon 1 \(.* of the budget\)\. No data was read\.", lines[0])
+    assert re.fullmatch(r"n: ± [\d,.]+ \(95 %\); discrete Laplace, scale .*\.", lines[1])
+    assert lines[2:]
+    assert all(re.fullmatch(r"\S.*\.", line) and len(line) < 200 for line in lines)
+    assert "FROM" not in " ".join(lines)
+    connection.execute("SET details = on")
+    detailed = [line for (line,) in connection.execute(f"EXPLAIN {count(5)}").fetchall()]
+    assert detailed[: len(lines)] == lines
+    assert 'FROM "visits"' in " ".join(detailed[len(lines) :])
+    assert all(len(line) < 200 for line in detailed)
     assert connect().execute("EXPLAIN SELECT 1 FROM pg_class").fetchall() == [("Reads the catalog, which is free.",)]
     assert spent() == 0
 

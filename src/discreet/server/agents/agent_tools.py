@@ -1,7 +1,6 @@
 """The tools of an agent: the promise, the tables, explain, ask, the budget, and rehearsals on dummy data."""
 
 import asyncio
-from fractions import Fraction
 from typing import Any
 
 from discreet.kernel.errors import DiscreetError, Refused
@@ -15,6 +14,7 @@ from discreet.server.agents.tool_results import (
     tables_result,
 )
 from discreet.server.errors import AccessDenied, NotAllowed, RateLimited
+from discreet.server.http.answer_bodies import loss_numbers
 from discreet.server.people.person import Person
 from discreet.server.requests import QueryRequest
 from discreet.server.service import Service
@@ -76,7 +76,8 @@ class AgentTools:
             return refusal_result(error)
         if self._cap is not None:
             result["cap_epsilon"] = float(self._cap.epsilon)
-            result["spent_under_cap"] = {name: _as_float(number) for name, number in _numbers(self._spent)}
+            numbers = loss_numbers(self._spent).items()
+            result["spent_under_cap"] = {name: None if number is None else float(number) for name, number in numbers}
         return result
 
     async def rehearse(self, person: Person, request: QueryRequest) -> dict[str, Any]:
@@ -85,10 +86,7 @@ class AgentTools:
             answer = await self._service.run_rehearsal(person, lambda: self._service.rehearse(person, request))
         except DiscreetError as error:
             return {**refusal_result(error), "charged": False, "data": "dummy"}
-        result = answer_result(answer, data="dummy")
-        del result["remaining_epsilon"], result["receipt"]
-        note = "These numbers come from dummy data, made from the policy alone. Nothing was charged."
-        return {**result, "charged": {}, "notes": [note, *result["notes"]]}
+        return answer_result(answer, data="dummy")
 
     async def _ask_within_cap(self, person: Person, request: QueryRequest, cap: Budget) -> dict[str, Any]:
         """Ask if the cap covers the cost, which counts as spent until it is known that less was charged.
@@ -113,11 +111,3 @@ class AgentTools:
 
     def _planned_cost(self, person: Person, request: QueryRequest) -> Loss:
         return self._service.explain(person, request).paid or ZERO_LOSS
-
-
-def _numbers(loss: Loss) -> list[tuple[str, Fraction | None]]:
-    return [("epsilon", loss.epsilon), ("rho", loss.rho), ("delta", loss.delta)]
-
-
-def _as_float(number: Fraction | None) -> float | None:
-    return None if number is None else float(number)

@@ -23,7 +23,7 @@ def answer_result(answer: Answer, *, data: str) -> dict[str, Any]:
     """
     described, table = answer.to_dict(), answer.with_margins()
     rows = table.slice(0, MAX_ROWS)
-    notes = [*described["left_out"], *described["clipping"], *described["notes"]]
+    notes = [*described["notes"], *described["left_out"], *described["clipping"]]
     if table.num_rows > MAX_ROWS:
         notes.append(
             f"Only the first {MAX_ROWS:,} of {table.num_rows:,} rows are shown. Add LIMIT or a coarser grouping."

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from fractions import Fraction
 from io import BytesIO
-from typing import Any
+from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa  # type: ignore[import-untyped, unused-ignore]
 import pyarrow.csv as pcsv  # type: ignore[import-untyped, unused-ignore]
@@ -14,42 +15,66 @@ from starlette.responses import Response
 
 from discreet.answer.model import Answer
 from discreet.kernel.event import Event
-from discreet.kernel.loss import Loss
+from discreet.kernel.loss import ZERO_LOSS, Loss
 from discreet.policy.column_domains import Between, DeclaredColumn, Keys, References
 from discreet.policy.declarations import DeclaredTable
 from discreet.pricing.remaining_budget import BudgetStatus
 from discreet.server.approvals import Approval
 
 ARROW = "application/vnd.apache.arrow.stream"
-CSV = "text/csv"
+CSV, JSON = "text/csv", "application/json"
+_MAX_KEPT = 1 << 16  # bytes of a body
 _MAX_KEYS = 1000  # of a column that are listed
 
 
-def answer_response(answer: Answer, accept: str) -> Response:
-    """Return an answer as an Arrow stream or CSV if the client accepts that, otherwise as JSON; all have margins.
+class AnswerBodies:
+    """Responses with answers; the small ones of answers that are kept elsewhere are not encoded again.
 
-    Costs and notes are in JSON, and in the metadata of Arrow.
+    >>> from discreet.answer.model import Cost
+    >>> from discreet.kernel.loss import Loss
+    >>> answer = Answer(pa.table({"n": [3]}), {}, {}, Cost(Loss(1)), None)
+    >>> AnswerBodies().response(answer, "text/csv").body.split()
+    [b'"n"', b'3']
     """
+
+    def __init__(self) -> None:
+        self._bodies: WeakKeyDictionary[Answer, dict[str, bytes]] = WeakKeyDictionary()
+
+    def response(self, answer: Answer, accept: str, data: Literal["private", "dummy"] = "private") -> Response:
+        """Return an answer as an Arrow stream or CSV if the client accepts that, otherwise as JSON; all have margins.
+
+        Costs and notes are in JSON, and in the metadata of Arrow. An answer on dummy data says so in each of them: CSV
+        has one more column for that.
+        """
+        kind = next((kind for kind in (ARROW, CSV) if kind in accept), JSON)
+        known = self._bodies.setdefault(answer, {})
+        body = known[kind] if kind in known else _encoded(answer, kind, data)
+        if len(body) <= _MAX_KEPT:
+            known[kind] = body
+        return Response(body, media_type=kind)
+
+
+def _encoded(answer: Answer, kind: str, data: str) -> bytes:
     table = answer.with_margins()
-    if ARROW in accept:
-        return Response(_arrow_stream(table), media_type=ARROW)
-    if CSV in accept:
+    if kind == ARROW:
+        return _arrow_stream(table)
+    if kind == CSV:
         sink = BytesIO()
-        pcsv.write_csv(table, sink)
-        return Response(sink.getvalue(), media_type=CSV)
-    return json_response(
-        {
-            "columns": [{"name": field.name, "type": str(field.type)} for field in table.schema],
-            "rows": [_finite(row) for row in table.to_pylist()],
-            **answer.to_dict(),
-        }
-    )
+        marked = table if data == "private" else table.append_column("data", pa.array([data] * len(answer)))
+        pcsv.write_csv(marked, sink)
+        return sink.getvalue()
+    columns = [{"name": field.name, "type": str(field.type)} for field in table.schema]
+    rows = [_finite(row) for row in table.to_pylist()]
+    return _json_bytes({"columns": columns, "rows": rows, "data": data, **answer.to_dict()})
 
 
 def json_response(content: Any, status: int = 200) -> Response:
     """Return values as JSON; dates and exact numbers as texts."""
-    text = json.dumps(content, default=str, ensure_ascii=False, allow_nan=False)
-    return Response(text.encode("utf-8", "replace"), status_code=status, media_type="application/json")
+    return Response(_json_bytes(content), status_code=status, media_type=JSON)
+
+
+def _json_bytes(content: Any) -> bytes:
+    return json.dumps(content, default=str, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
 
 
 def _arrow_stream(table: pa.Table) -> bytes:
@@ -90,6 +115,11 @@ def loss_numbers(loss: Loss) -> dict[str, Fraction | None]:
     return {"epsilon": loss.epsilon, "rho": loss.rho, "delta": loss.delta}
 
 
+def exact_numbers(loss: Loss) -> dict[str, str | None]:
+    """Return the bounds of a loss as exact texts."""
+    return {name: None if value is None else str(value) for name, value in loss_numbers(loss).items()}
+
+
 def _each_number(numbers: Mapping[str, Mapping[str, Fraction | None]], convert: Any) -> dict[str, Any]:
     return {
         name: {key: None if value is None else convert(value) for key, value in values.items()}
@@ -103,15 +133,14 @@ def event_values(event: Event) -> dict[str, Any]:
         question = json.loads(event.question)
     except ValueError:
         question = {"text": event.question}
-    cost = loss_numbers(event.loss) if event.loss else {}
     return {
         "receipt": event.id,
-        "time": event.time,
+        "time": f"{event.time[:16]}+00:00",  # to the minute: seconds would say how long others' questions took
         "by": event.by,
         "dataset": event.dataset,
         "state": str(event.state),
-        "cost": {name: None if value is None else float(value) for name, value in cost.items()},
-        "exact_cost": {name: None if value is None else str(value) for name, value in cost.items()},
+        **_each_number({"cost": loss_numbers(event.loss or ZERO_LOSS)}, float),
+        "exact_cost": exact_numbers(event.loss or ZERO_LOSS),
         "question": question,
         "mechanism": json.loads(event.mechanism),
     }

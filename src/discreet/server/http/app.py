@@ -10,7 +10,7 @@ from starlette.responses import PlainTextResponse, Response
 import discreet
 from discreet.server.errors import NotAllowed
 from discreet.server.http import oversight_routes, problem_details, question_routes, release_routes
-from discreet.server.http.answer_bodies import json_response
+from discreet.server.http.answer_bodies import AnswerBodies, json_response
 from discreet.server.http.gate import Gate
 from discreet.server.http.mounts import MOUNTS, Mount
 from discreet.server.http.question_routes import person_of, service_of
@@ -49,7 +49,7 @@ def create_app(service: Service, mounts: tuple[Mount, ...] = MOUNTS) -> FastAPI:
         redoc_url=None,
         lifespan=lifespan,
     )
-    app.state.service = service
+    app.state.service, app.state.bodies = service, AnswerBodies()
     problem_details.install(app)
     token, problems = [Security(HTTPBearer(auto_error=False))], problem_details.documented_problems()
     for routes in (question_routes, oversight_routes, release_routes):

@@ -17,14 +17,15 @@ MAX_BODY = 1_000_000  # bytes
 _BODY_SECONDS = 10.0  # for the whole body to arrive
 _SEND_SECONDS = 30.0  # for a client to read a part of the response
 _OPEN_PATHS = frozenset({"/health", "/api/v1/openapi.json"})
-_GUARDED = ("/api/", "/metrics")
+AGENTS_PATH = "/mcp"
+_GUARDED = ("/api/", "/metrics", AGENTS_PATH)
 _JSON = (b"content-type", b"application/json")
 _HEADERS = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"))
 _PRIVATE_HEADERS = (*_HEADERS, (b"cache-control", b"no-store"))
 
 
 class Gate:
-    """Lets requests to /api and /metrics pass if they have a valid token, and every request within its limits."""
+    """Lets requests to the API, metrics and tools of agents pass with a valid token, all within their limits."""
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app, self._service = app, service
@@ -84,9 +85,9 @@ class _LimitedBody:
         """Return the next part."""
         if self._is_complete:
             return await self._receive()  # waits for the client to leave
-        left = self._deadline - asyncio.get_running_loop().time()
         try:
-            message = await asyncio.wait_for(self._receive(), max(0.0, left))
+            async with asyncio.timeout_at(self._deadline):  # wait_for would begin a task for each part
+                message = await self._receive()
         except TimeoutError:
             raise HTTPException(408, f"the body did not arrive within {_BODY_SECONDS:g} seconds.") from None
         self._size += len(message.get("body", b""))
@@ -102,6 +103,7 @@ def _timed(send: Send, headers: Iterable[tuple[bytes, bytes]]) -> Send:
     async def send_in_time(message: Message) -> None:
         if message["type"] == "http.response.start":
             message["headers"] = [*message.get("headers", []), *headers]
-        await asyncio.wait_for(send(message), _SEND_SECONDS)
+        async with asyncio.timeout(_SEND_SECONDS):
+            await send(message)
 
     return send_in_time

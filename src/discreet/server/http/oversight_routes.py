@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from discreet.server.http.answer_bodies import approval_values, event_values, json_response, loss_numbers
+from discreet.server.http.answer_bodies import approval_values, event_values, exact_numbers, json_response
 from discreet.server.http.question_routes import person_of, service_of
 
 router = APIRouter(tags=["oversight"])
@@ -20,13 +20,12 @@ def ledger(
     """Return charges without their answers, oldest first, and the owner's acts; for auditors and owners."""
     history = service_of(request).ledger_history(person_of(request))
     page = history.events[after : after + limit]
-    spent = {name: None if value is None else str(value) for name, value in loss_numbers(history.spent).items()}
     return json_response(
         {
             "charges": [event_values(event) for event in page],
             "next": after + len(page) if after + len(page) < len(history.events) else None,
             "acts": [{"time": act.time, **act.details} for act in history.recorded_acts],
-            "spent": spent,
+            "spent": exact_numbers(history.spent),
             "last_row": history.last_row,
             "last_hash": history.last_hash,
         }

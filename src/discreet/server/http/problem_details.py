@@ -90,8 +90,7 @@ def problem_response(problem: Problem) -> Response:
         "detail": problem.message,
         "charged": problem.charged,
     }
-    position = {"line": problem.line, "column": problem.column, "clause": problem.clause}
-    more = {"hint": problem.hint, "approval": problem.approval, **position}
+    more = {name: getattr(problem, name) for name in ("hint", "approval", "line", "column", "clause")}
     values |= {name: value for name, value in more.items() if value}
     headers = {}
     if problem.kind == "access-denied":

@@ -1,5 +1,6 @@
 """Questions: tables, explain, ask, rehearse, budget."""
 
+import asyncio
 from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Header, Request
@@ -7,11 +8,19 @@ from starlette.responses import Response
 
 from discreet.policy.column_domains import ColumnType, DeclaredColumn, NoDomain
 from discreet.policy.declarations import DeclaredTable
-from discreet.server.http.answer_bodies import ARROW, CSV, answer_response, budget_values, json_response, table_values
+from discreet.server.http.answer_bodies import (
+    ARROW,
+    CSV,
+    AnswerBodies,
+    budget_values,
+    json_response,
+    table_values,
+)
 from discreet.server.http.request_bodies import QuestionBody
 from discreet.server.people import Person
 from discreet.server.service import Service
 
+_MANY_ROWS = 1000  # of an answer, whose encoding would keep the event loop busy
 router = APIRouter(tags=["questions"])
 IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", max_length=200)]
 _ANSWER = {
@@ -21,6 +30,7 @@ _ANSWER = {
         {"name": "n_margin", "type": "double"},
     ],
     "rows": [{"ward": "A", "n": 1731, "n_margin": 30.0}],
+    "data": "private",
     "cost": {"epsilon": 0.1, "rho": 0.005, "delta": 0.0},
     "remaining": 3.9,
     "receipt": "5e1f",
@@ -53,10 +63,9 @@ def me(request: Request) -> Response:
 def tables(request: Request) -> Response:
     """Return the tables that this person may query, with the declarations of their columns."""
     service = service_of(request)
-    found = service.tables(person_of(request))
-    noun = service.policy.data.protects
-    values = [table_values(table, _columns_of(service, table), noun) for table in found]
-    return json_response({"dataset": service.policy.data.name, "tables": values})
+    data, found = service.policy.data, service.tables(person_of(request))
+    values = [table_values(table, _columns_of(service, table), data.protects) for table in found]
+    return json_response({"dataset": data.name, "tables": values})
 
 
 def _columns_of(service: Service, table: DeclaredTable) -> list[DeclaredColumn]:
@@ -79,15 +88,24 @@ async def ask(
     request: Request, body: QuestionBody, accept: Annotated[str, Header()] = "", idempotency_key: IdempotencyKey = None
 ) -> Response:
     """Answer a query with its margins of error, and charge it; the same question again is free."""
+    bodies: AnswerBodies = request.app.state.bodies
     answer = await service_of(request).ask(person_of(request), body.to_request(idempotency_key))
-    return answer_response(answer, accept)
+    if len(answer) > _MANY_ROWS:
+        return await asyncio.to_thread(bodies.response, answer, accept)
+    return bodies.response(answer, accept)
 
 
 @router.post("/rehearse", responses=_ANSWERS)
 async def rehearse(request: Request, body: QuestionBody, accept: Annotated[str, Header()] = "") -> Response:
-    """Answer a query on dummy data: the columns are right, the numbers mean nothing, and nothing is charged."""
+    """Answer a query on dummy data: the columns are right, the numbers mean nothing, and nothing is charged.
+
+    The answer says so: `data` is "dummy", as a field or, in CSV, as one more column.
+    """
     service, person, question = service_of(request), person_of(request), body.to_request(None)
-    return answer_response(await service.run_rehearsal(person, lambda: service.rehearse(person, question)), accept)
+    bodies: AnswerBodies = request.app.state.bodies
+    return await service.run_rehearsal(
+        person, lambda: bodies.response(service.rehearse(person, question), accept, "dummy")
+    )
 
 
 @router.get("/budget")

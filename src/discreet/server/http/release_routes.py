@@ -3,12 +3,11 @@
 from fastapi import APIRouter, Request
 from starlette.responses import FileResponse, Response
 
-from discreet.server.http.answer_bodies import json_response, loss_numbers
+from discreet.server.http.answer_bodies import exact_numbers, json_response
 from discreet.server.http.problem_details import problem_response
 from discreet.server.http.question_routes import person_of, service_of
 from discreet.server.http.request_bodies import PlanBody
 from discreet.server.problem import Problem
-from discreet.server.publications import published_file, published_files
 
 _FILE_POLICY = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:"  # a report runs no script
 router = APIRouter(tags=["releases"])
@@ -19,7 +18,6 @@ _NOT_FOUND = Problem("not-found", "there is no such release or file. GET /api/v1
 async def publish(request: Request, body: PlanBody) -> Response:
     """Publish the tables and synthetic rows of a plan; the owner must approve a plan of an analyst first."""
     release = await service_of(request).publish(person_of(request), body.plan)
-    paid = {name: None if value is None else str(value) for name, value in loss_numbers(release.paid).items()}
     return json_response(
         {
             "release": release.folder.name,
@@ -27,7 +25,7 @@ async def publish(request: Request, body: PlanBody) -> Response:
             "tables": sorted(release.tables),
             "synthetic": sorted(release.synthetic),
             "missing": list(release.missing),
-            "paid": paid,
+            "paid": exact_numbers(release.paid),
         }
     )
 
@@ -35,20 +33,20 @@ async def publish(request: Request, body: PlanBody) -> Response:
 @router.get("/releases")
 def releases(request: Request) -> Response:
     """Return the names of all releases."""
-    return json_response({"releases": list(service_of(request).releases(person_of(request)))})
+    return json_response({"releases": list(service_of(request).publications.names())})
 
 
 @router.get("/releases/{name}")
 def files(request: Request, name: str) -> Response:
     """Return the files of a release."""
-    found = published_files(service_of(request).policy, name)
+    found = service_of(request).publications.files(name)
     return json_response({"release": name, "files": list(found)}) if found else problem_response(_NOT_FOUND)
 
 
 @router.get("/releases/{name}/{file:path}", response_class=FileResponse)
 def download(request: Request, name: str, file: str) -> Response:
     """Return a file of a release: a table, the report, the manifest."""
-    path = published_file(service_of(request).policy, name, file)
+    path = service_of(request).publications.path(name, file)
     if path is None:
         return problem_response(_NOT_FOUND)
     return FileResponse(path, headers={"Content-Security-Policy": _FILE_POLICY})

@@ -63,7 +63,7 @@ def _budget_page(pages: Pages, request: Request, session: PageSession, *, verifi
         timeline=timeline(events, status.total),
         rows=charge_rows(events[-_SHOWN_EVENTS:], status.total),
         hidden=max(0, len(events) - _SHOWN_EVENTS),
-        verified=service.ledger.last_row() if verified else None,
+        verified=service.ledger_history(person) if verified else None,
     )
 
 

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from discreet.answer.model import Answer, Cost
 from discreet.kernel.errors import PolicyError, Refused
 from discreet.kernel.loss import ZERO_LOSS
-from discreet.publish.manifest import verify
+from discreet.publish.manifest import MANIFEST, verify
 from discreet.publish.plan import PublicationPlan
 from discreet.server.pages.answer_view import AnswerView
 from discreet.server.pages.downloads import attachment
@@ -20,9 +20,8 @@ from discreet.server.pages.guards import PageRoute, session_of
 from discreet.server.pages.rendering import HEADERS, Pages, redirect
 from discreet.server.pages.sessions import PageSession
 from discreet.server.people.person import Role
-from discreet.server.publications import folder_name, published_file, published_files, releases_folder
 
-_REPORT = "report.html"
+_REPORT, _PLAN = "report.html", "plan.toml"
 _REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; sandbox"
 _MAX_TABLES = 20  # that a page shows; the others can be downloaded
 _MARGIN, _SUFFIXES = "_margin", ("_margin", "_whole", "_bias", "_bias_low", "_noise_margin", "_sampling_margin")
@@ -61,7 +60,7 @@ def release_routes(pages: Pages) -> APIRouter:
     @router.get("/releases/{name}/files/{file:path}")
     def download(session: Anybody, name: str, file: str) -> Response:
         del session
-        path = published_file(pages.service.policy, name, file)
+        path = pages.service.publications.path(name, file)
         if path is None:
             raise HTTPException(404, "there is no such file in this release.")
         return _file(path, file)
@@ -90,15 +89,15 @@ async def _forecast(pages: Pages, request: Request, session: PageSession) -> Res
 async def _publish(pages: Pages, request: Request, session: PageSession) -> Response:
     plan = (await read_form(request, session.form_token)).get("plan", "")
     try:
-        await pages.service.publish(session.person, plan)
+        release = await pages.service.publish(session.person, plan)
     except (Refused, PolicyError) as error:
         return _list_page(pages, request, session, status=422, plan=plan, problem=str(error))
-    return redirect(f"/releases/{folder_name(PublicationPlan.parse(plan))}")
+    return redirect(f"/releases/{release.folder.name}")
 
 
 def _list_page(pages: Pages, request: Request, session: PageSession, *, status: int = 200, **context: Any) -> Response:
-    names = pages.service.releases(session.person)
-    titles = [(name, _title(releases_folder(pages.service.policy) / name)) for name in names]
+    publications = pages.service.publications
+    titles = [(name, _title(publications.path(name, _PLAN), name)) for name in publications.names()]
     defaults: dict[str, Any] = {"plan": "", "lines": (), "problem": ""}
     return pages.render(
         request,
@@ -111,26 +110,26 @@ def _list_page(pages: Pages, request: Request, session: PageSession, *, status: 
     )
 
 
-def _title(folder: Path) -> str:
+def _title(plan: Path | None, name: str) -> str:
     try:
-        return PublicationPlan.parse((folder / "plan.toml").read_text(encoding="utf-8")).release.name
+        return PublicationPlan.parse(plan.read_text(encoding="utf-8")).release.name if plan else name
     except (OSError, ValueError, Refused):
-        return folder.name
+        return name
 
 
 def _release_page(pages: Pages, request: Request, session: PageSession, name: str) -> Response:
-    policy = pages.service.policy
-    files = published_files(policy, name)
-    if not files:
+    publications = pages.service.publications
+    files, manifest = publications.files(name), publications.path(name, MANIFEST)
+    if manifest is None:
         raise HTTPException(404, "there is no such release.")
-    folder = releases_folder(policy) / name
+    folder = manifest.parent
     tables = [file for file in files if file.startswith("tables/") and file.endswith(".parquet")]
     return pages.render(
         request,
         "release.html",
         session,
         name=name,
-        title=_title(folder),
+        title=_title(publications.path(name, _PLAN), name),
         files=files,
         has_report=_REPORT in files,
         problems=verify(folder),

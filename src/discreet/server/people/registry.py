@@ -94,6 +94,8 @@ class People:
         """Issue a token, which replaces an earlier one of the same name, and record the act in the ledger."""
         self._check_name(name, role)
         token, person = new_token(), Person(name, role, until)
+        if person.is_expired:
+            raise PolicyError(f"until: {until} is over, so the token would be of no use. Give a day to come.")
         act = {"act": "token issued", "name": name, "role": role.value, "until": until and until.isoformat()}
         ledger.record_act({key: value for key, value in act.items() if value})  # first: no token without its record
         self._file.add(person, token)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import cast
 
 from discreet.kernel.errors import Refused
-from discreet.server.errors import AccessDenied, RateLimited
+from discreet.server.errors import AccessDenied
 from discreet.server.event_log import log_event
 from discreet.server.people.person import Person
 from discreet.server.people.token_secrets import ScramVerifier
@@ -226,11 +226,7 @@ class PgConnection(asyncio.Protocol):
         if not isinstance(last, SaslData):
             raise ConnectionResetError
         proof = exchange.read_proof(last.data)
-        try:
-            person = service.people.person_for_proof(name, proof.message, proof.proof, self._address())
-        except (AccessDenied, RateLimited):
-            log_event("login denied", interface="pg", name=name, address=self._address())
-            raise
+        person = service.people.person_for_proof(name, proof.message, proof.proof, self._address())
         log_event("login", interface="pg", name=name, address=self._address())
         await self._send(replies.sasl_final(final_message(verifier.server_signature(proof.message))))
         return person

@@ -5,13 +5,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from textwrap import wrap
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 from sqlglot import exp
 
-from discreet.answer.text import cost_sentence
+from discreet.answer.text import cost_sentence, explanation_sentences
 from discreet.dbapi.parameters import bind_numbered, refuse_bound_names
 from discreet.dbapi.settings import QuerySettings
 from discreet.kernel.errors import PolicyError
@@ -35,6 +36,7 @@ from discreet.server.service import Service
 _THREADS = 2  # for queries on catalogs, which may be large or senseless
 _MAX_CATALOGS = 16
 _MAX_SLEEP = 60.0  # seconds of pg_sleep
+_PLAN_WIDTH = 100  # of the engine's SQL
 _PLAN_SCHEMA = pa.schema([("c0", pa.string())])
 _INFORMATION = ("SELECT * FROM information_schema.tables", "SELECT * FROM information_schema.columns")
 
@@ -127,14 +129,19 @@ class QueryRunner:
         return ResultTable(tuple(table.column_names), table, tuple(notices))
 
     async def explain(self, asker: Asker, text: str) -> ResultTable:
-        """Return the cost of a query and its expected margins as rows of text. This is free."""
+        """Return the cost of a query and its expected margins, one fact in each row. This is free.
+
+        With details, the SQL that the engine would run follows.
+        """
         _, query = await self._read(asker.person, text)
         if query.is_catalog:
             lines = ["Reads the catalog, which is free."]
         else:
             person, request = asker.person, self._request(asker, query)
             explanation = await self.service.run_light(person, lambda: self.service.explain(person, request))
-            lines = explanation.details().splitlines()
+            lines = explanation_sentences(explanation)
+            if asker.query_settings.details:
+                lines += [line for row in explanation.sql.splitlines() for line in wrap(row, _PLAN_WIDTH)]
         return ResultTable(("QUERY PLAN",), pa.table([pa.array(lines, pa.string())], schema=_PLAN_SCHEMA))
 
     async def shape(self, asker: Asker, text: str, examples: Sequence[Any] = ()) -> tuple[tuple[str, ...], pa.Schema]:
