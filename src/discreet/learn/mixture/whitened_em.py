@@ -31,7 +31,8 @@ from discreet.learn.mixture.shrinkage import (
 
 _MIN_ROUNDS, _MAX_DEFAULT_ROUNDS, _ROUNDS_BY_COLUMNS = 2, 5, 50  # fewer rounds if a round has many noisy numbers
 _COLUMNS_PERCENT, _MARGINALS_PERCENT, _ROUNDS_PERCENT = (4, 4), 32, 60  # percent of the budget
-_STEP_LENGTH = 1.5  # over-relaxation: EM converges slowly, and longer steps converge too
+_GROWTH = 1
+_STEP_LENGTH = 1.0  # over-relaxation: EM converges slowly, and longer steps converge too
 _MIN_SIZE_TO_NOISE = 6.0  # minimum size of a component, in noise deviations, to be updated
 _MIN_WEIGHT = 1e-3
 _MAX_COMPONENTS, _MAX_ROUNDS = 256, 100
@@ -50,7 +51,8 @@ class WhitenedPlan:
     @property
     def shares(self) -> tuple[Fraction, ...]:
         """The budget shares of the releases, in order."""
-        rounds = [Fraction(_ROUNDS_PERCENT, self.rounds)] * self.rounds
+        growth = [Fraction(_GROWTH) ** index for index in range(self.rounds)]
+        rounds = [_ROUNDS_PERCENT * part / sum(growth) for part in growth]
         return (*map(Fraction, _COLUMNS_PERCENT), Fraction(_MARGINALS_PERCENT), *rounds)
 
 
@@ -127,7 +129,7 @@ def _em_round(
     """Return the mixture after one noisy round of EM."""
     components, d = mixture.means.shape
     factors = np.linalg.cholesky(mixture.covariances)
-    n_entries, sd = 1 + d + d * (d + 1) // 2, session.sd()
+    n_entries, sd = _entries(d), session.sd()
     clips = [clip_for_noise(weight * total, sd, d, in_l2=session.is_gaussian) for weight in mixture.weights]
     public = _public_values(plan, mixture, factors, clips)
     sums = session.sum(component_sums, public, size=components * n_entries, radius=1).reshape(components, n_entries)
@@ -137,7 +139,7 @@ def _em_round(
         if moments.size < _MIN_SIZE_TO_NOISE * sd / clip.block_weights[0]:
             continue  # dominated by noise
         shift, growth = shrunken_update(moments, sd, clip)
-        means[k] += step_length * factors[k] @ _limit_norm(shift, 2.0)
+        means[k] += step_length * factors[k] @ _limit_norm(shift, math.sqrt(2 * d))
         covariances[k] = grow_covariances(factors[k], step_length * growth)
     sizes = sums[:, 0] / [clip.block_weights[0] for clip in clips]
     sizes = np.maximum(sizes, max(_MIN_WEIGHT * sizes.sum(), 1e-9))
@@ -159,28 +161,29 @@ def _public_values(
         log_peaks,
         plan.low + mixture.means * length,
         white / length,
-        [clip.radius for clip in clips],
+        [(clip.radius, clip.outer_radius) for clip in clips],
         [clip.block_weights for clip in clips],
     )
 
 
 def component_sums(rows: np.ndarray, public: PublicValues) -> np.ndarray:
-    """Return r, r·z and r·zzᵀ, weighted, for each component, with responsibility r and clipped whitened point z.
+    """Return r, r·z, r·zzᵀ and r·b, weighted, for each component, with responsibility r and clipped whitened point z.
 
-    zzᵀ is its lower triangle, off the diagonal times sqrt(2), which preserves the Frobenius norm. The weights put the
-    whole vector into the unit ball, in l2 or l1.
+    zzᵀ is its lower triangle, off the diagonal times sqrt(2), which preserves the Frobenius norm; b is the squared norm
+    beyond the radius and up to the outer one, divided by sqrt(d). The weights put the whole vector into the unit ball,
+    in l2 or l1.
     """
     log_peaks, means, white, radii, block_weights = public
     components, d = means.shape
-    n_entries = 1 + d + d * (d + 1) // 2
+    n_entries = _entries(d)
     points = [_whitened_columns(rows, means[k], white[k]) for k in range(components)]
     squares = [reduce(np.add, [column * column for column in columns]) for columns in points]
     shares = _responsibilities(log_peaks, squares)
     out = np.empty((components * n_entries, len(rows)))
     for k, columns in enumerate(points):
         block = iter(out[k * n_entries : (k + 1) * n_entries])
-        of_share, of_first, of_second = block_weights[k]
-        clip_factor = np.minimum(1.0, radii[k] / np.sqrt(np.maximum(squares[k], 1e-300)))
+        (radius, outer_radius), (of_share, of_first, of_second, of_beyond) = radii[k], block_weights[k]
+        clip_factor = np.minimum(1.0, radius / np.sqrt(np.maximum(squares[k], 1e-300)))
         np.multiply(shares[k], of_share, out=next(block))
         weighted = shares[k] * clip_factor
         for column in columns:
@@ -190,7 +193,14 @@ def component_sums(rows: np.ndarray, public: PublicValues) -> np.ndarray:
             single, double = weighted * of_second * column, weighted * (of_second * math.sqrt(2)) * column
             for j in range(i + 1):
                 np.multiply(single if i == j else double, columns[j], out=next(block))
+        beyond = np.clip(squares[k], radius**2, outer_radius**2) - radius**2
+        np.multiply(shares[k] * (of_beyond / math.sqrt(d)), beyond, out=next(block))
     return out.T
+
+
+def _entries(d: int) -> int:
+    """Return the number of entries of a component's block."""
+    return 2 + d + d * (d + 1) // 2
 
 
 def _whitened_columns(rows: np.ndarray, mean: np.ndarray, white: np.ndarray) -> list[np.ndarray]:
