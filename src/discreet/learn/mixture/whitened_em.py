@@ -29,10 +29,10 @@ from discreet.learn.mixture.shrinkage import (
     shrunken_update,
 )
 
-_MIN_ROUNDS, _MAX_DEFAULT_ROUNDS, _ROUNDS_BY_COLUMNS = 2, 5, 50  # fewer rounds if a round has many noisy numbers
-_COLUMNS_PERCENT, _MARGINALS_PERCENT, _ROUNDS_PERCENT = (4, 4), 32, 60  # percent of the budget
-_GROWTH = 1
-_STEP_LENGTH = 1.0  # over-relaxation: EM converges slowly, and longer steps converge too
+_MIN_ROUNDS, _MAX_DEFAULT_ROUNDS, _ROUNDS_BY_COLUMNS = 3, 5, 50  # fewer rounds if a round has many noisy numbers
+_TABLES_SHARES = (1, 1, 8)  # tables of single columns, twice, and of pairs
+_ROUNDS_SHARE, _ROUNDS_SHARE_OF_MANY_COLUMNS, _MANY_COLUMNS = 15, 30, 11  # of all rounds, beside those of the tables
+_GROWTH = Fraction(3, 2)  # of the share of a round: the last ones decide the noise in the result
 _MIN_SIZE_TO_NOISE = 6.0  # minimum size of a component, in noise deviations, to be updated
 _MIN_WEIGHT = 1e-3
 _MAX_COMPONENTS, _MAX_ROUNDS = 256, 100
@@ -51,9 +51,9 @@ class WhitenedPlan:
     @property
     def shares(self) -> tuple[Fraction, ...]:
         """The budget shares of the releases, in order."""
-        growth = [Fraction(_GROWTH) ** index for index in range(self.rounds)]
-        rounds = [_ROUNDS_PERCENT * part / sum(growth) for part in growth]
-        return (*map(Fraction, _COLUMNS_PERCENT), Fraction(_MARGINALS_PERCENT), *rounds)
+        share = _ROUNDS_SHARE if len(self.low) < _MANY_COLUMNS else _ROUNDS_SHARE_OF_MANY_COLUMNS
+        growth = [_GROWTH**index for index in range(self.rounds)]
+        return (*map(Fraction, _TABLES_SHARES), *(share * part / sum(growth) for part in growth))
 
 
 def plan(
@@ -95,8 +95,8 @@ def fit(session: NoisySession, plan: WhitenedPlan) -> GaussianMixtureParameters:
     # One Gaussian is always a candidate: it beats several components that cannot be distinguished from noise.
     start = best_initial_mixture(tables, {1, *plan.candidates})
     mixture = _constrain(GaussianMixtureParameters(start.weights, start.means, start.covariances), plan)
-    for rounds_left in reversed(range(plan.rounds)):
-        mixture = _em_round(session, plan, mixture, tables.total, _STEP_LENGTH if rounds_left else 1.0)
+    for _ in range(plan.rounds):
+        mixture = _em_round(session, plan, mixture, tables.total)
     return _to_data_units(
         mixture if len(mixture.weights) in plan.candidates else _repeat_component(mixture, min(plan.candidates)), plan
     )
@@ -124,7 +124,7 @@ def _constrain(mixture: GaussianMixtureParameters, plan: WhitenedPlan) -> Gaussi
 
 
 def _em_round(
-    session: NoisySession, plan: WhitenedPlan, mixture: GaussianMixtureParameters, total: float, step_length: float
+    session: NoisySession, plan: WhitenedPlan, mixture: GaussianMixtureParameters, total: float
 ) -> GaussianMixtureParameters:
     """Return the mixture after one noisy round of EM."""
     components, d = mixture.means.shape
@@ -139,8 +139,8 @@ def _em_round(
         if moments.size < _MIN_SIZE_TO_NOISE * sd / clip.block_weights[0]:
             continue  # dominated by noise
         shift, growth = shrunken_update(moments, sd, clip)
-        means[k] += step_length * factors[k] @ _limit_norm(shift, math.sqrt(2 * d))
-        covariances[k] = grow_covariances(factors[k], step_length * growth)
+        means[k] += factors[k] @ _limit_norm(shift, math.sqrt(2 * d))
+        covariances[k] = grow_covariances(factors[k], growth)
     sizes = sums[:, 0] / [clip.block_weights[0] for clip in clips]
     sizes = np.maximum(sizes, max(_MIN_WEIGHT * sizes.sum(), 1e-9))
     return _constrain(GaussianMixtureParameters(sizes / sizes.sum(), means, covariances), plan)
