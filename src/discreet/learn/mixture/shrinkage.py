@@ -7,8 +7,9 @@ import numpy as np
 from scipy.special import chdtr, chdtrc, gammaln  # chi-squared: P(below), P(above)
 
 _MIN_OUTER = 3.0  # minimum of the squared outer radius, relative to the mean squared norm of a Gaussian's points
+_SIGNIFICANT = 4.0  # noise variances of the squared norms beyond the radius that are shrunk to 0
 _MAX_RADIUS = 30.0
-_SHAPE_NOISE, _SIZE_NOISE = 0.05, 0.25  # relative noise of second moments and of squared norms accepted for larger radii
+_SHAPE_NOISE, _SIZE_NOISE = 0.05, 0.1  # relative noise of second moments and of squared norms accepted for larger radii
 
 
 class ClipEffect(NamedTuple):
@@ -16,9 +17,10 @@ class ClipEffect(NamedTuple):
 
     Of points farther away, the squared norm is recorded too, up to the outer radius. `variance_factor` is the variance
     that remains; `mean_factor`, `trace_factor` and `shape_factor` are the factors by which clipping attenuates small
-    changes of the mean, of the covariance's trace and of its traceless part. `block_weights` multiply the four blocks
-    of a point's vector (responsibility, first and second moments, squared norm beyond the radius), so that its norm is
-    at most 1.
+    changes of the mean, of the covariance's trace and of its traceless part. `beyond_variance` and `beyond_factor` are
+    what the squared norms beyond the radius add to `variance_factor` and `trace_factor`. `block_weights` multiply the
+    four blocks of a point's vector (responsibility, first and second moments, squared norm beyond the radius), so that
+    its norm is at most 1.
     """
 
     radius: float
@@ -27,6 +29,8 @@ class ClipEffect(NamedTuple):
     mean_factor: float
     trace_factor: float
     shape_factor: float
+    beyond_variance: float
+    beyond_factor: float
     block_weights: np.ndarray
 
 
@@ -49,14 +53,17 @@ def clip_at(radius: float, outer_radius: float, d: int, *, in_l2: bool) -> ClipE
     inverse = (
         math.exp(gammaln((d - 1) / 2) - gammaln(d / 2)) * math.sqrt(0.5) * chdtrc(d - 1, squared) if d > 1 else 0.0
     )
-    trace_factor = float(chdtr(d + 2, outer))
+    variance_factor = inner + squared / d * (1 - inside)
+    outer_inner = float(chdtr(d + 2, outer))
     return ClipEffect(
         radius=radius,
         outer_radius=outer_radius,
-        variance_factor=trace_factor + outer / d * float(chdtrc(d, outer)),
+        variance_factor=variance_factor,
         mean_factor=inside + (1 - 1 / d) * radius * inverse,
-        trace_factor=trace_factor,
+        trace_factor=inner,
         shape_factor=inner + squared / (d + 2) * (1 - inside),
+        beyond_variance=outer_inner + outer / d * float(chdtrc(d, outer)) - variance_factor,
+        beyond_factor=outer_inner - inner,
         block_weights=_block_weights(squared, outer, d, in_l2=in_l2),
     )
 
@@ -80,12 +87,12 @@ def _block_weights(squared: float, outer: float, d: int, *, in_l2: bool) -> np.n
 
 
 class ComponentMoments(NamedTuple):
-    """The released size of a component, in units, its mean whitened moments, and its mean squared norm."""
+    """The released size of a component, in units, its mean whitened moments, and mean squared norm beyond the radius."""
 
     size: float
     mean: np.ndarray
     second_moment: np.ndarray
-    squared_norm: float
+    beyond: float
 
 
 def component_moments(sums: np.ndarray, d: int, clip: ClipEffect) -> ComponentMoments:
@@ -95,8 +102,9 @@ def component_moments(sums: np.ndarray, d: int, clip: ClipEffect) -> ComponentMo
     size = max(float(sums[0] / share), 1.0)
     matrix = np.zeros((d, d))
     matrix[i, j] = matrix[j, i] = sums[1 + d : -1] * np.where(i == j, 1.0, math.sqrt(0.5)) / (second * size)
-    squared_norm = float(np.trace(matrix) + math.sqrt(d) * sums[-1] / (beyond * size))
-    return ComponentMoments(size, sums[1 : 1 + d] / (first * size), matrix, squared_norm)
+    return ComponentMoments(
+        size, sums[1 : 1 + d] / (first * size), matrix, math.sqrt(d) * float(sums[-1]) / (beyond * size)
+    )
 
 
 def shrunken_update(moments: ComponentMoments, sd: float, clip: ClipEffect) -> tuple[np.ndarray, np.ndarray]:
@@ -104,17 +112,17 @@ def shrunken_update(moments: ComponentMoments, sd: float, clip: ClipEffect) -> t
     d = len(moments.mean)
     _, mean_noise, shape_noise, beyond_noise = sd / (clip.block_weights * moments.size)
     shift, mean_noise = moments.mean / clip.mean_factor, mean_noise / clip.mean_factor
-    shape = moments.second_moment - np.outer(moments.mean, moments.mean)
-    shape = (shape - np.trace(shape) / d * np.eye(d)) / clip.shape_factor
+    excess = moments.second_moment - np.outer(moments.mean, moments.mean) - clip.variance_factor * np.eye(d)
+    spherical = float(np.trace(excess)) / d
+    shape = (excess - spherical * np.eye(d)) / clip.shape_factor
+    spherical /= clip.trace_factor
+    growth = shape + spherical * np.eye(d)
     i, j = np.tril_indices(d)
-    numbers = np.where(i == j, 1.0, math.sqrt(2)) * shape[i, j]
-    trace = (moments.squared_norm - float(moments.mean @ moments.mean)) / d - clip.variance_factor
-    trace_noise = math.hypot(shape_noise, beyond_noise) / math.sqrt(d)
-    trace *= max(0.0, 1 - (trace_noise / max(abs(trace), 1e-300)) ** 2) / clip.trace_factor
-    return (
-        shift * james_stein_factor(shift, mean_noise),
-        shape * james_stein_factor(numbers, shape_noise / clip.shape_factor) + trace * np.eye(d),
-    )
+    growth *= james_stein_factor(np.where(i == j, 1.0, math.sqrt(2)) * growth[i, j], shape_noise / clip.shape_factor)
+    tails = moments.beyond / d - clip.beyond_variance - spherical * clip.beyond_factor
+    tails_noise = beyond_noise / math.sqrt(d)
+    tails *= max(0.0, 1 - _SIGNIFICANT * (tails_noise / max(abs(tails), 1e-300)) ** 2)
+    return shift * james_stein_factor(shift, mean_noise), growth + tails * np.eye(d)
 
 
 def james_stein_factor(values: np.ndarray, sd: float) -> float:

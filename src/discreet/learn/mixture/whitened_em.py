@@ -33,6 +33,7 @@ _MIN_ROUNDS, _MAX_DEFAULT_ROUNDS, _ROUNDS_BY_COLUMNS = 3, 5, 50  # fewer rounds 
 _TABLES_SHARES = (1, 1, 8)  # tables of single columns, twice, and of pairs
 _ROUNDS_SHARE, _ROUNDS_SHARE_OF_MANY_COLUMNS, _MANY_COLUMNS = 15, 30, 11  # of all rounds, beside those of the tables
 _GROWTH = Fraction(3, 2)  # of the share of a round: the last ones decide the noise in the result
+_LONG_STEP, _WEAK_NOISE = 1.5, 0.03  # EM converges slowly; longer steps, where noise adds less squared error than this
 _MIN_SIZE_TO_NOISE = 6.0  # minimum size of a component, in noise deviations, to be updated
 _MIN_WEIGHT = 1e-3
 _MAX_COMPONENTS, _MAX_ROUNDS = 256, 100
@@ -95,8 +96,8 @@ def fit(session: NoisySession, plan: WhitenedPlan) -> GaussianMixtureParameters:
     # One Gaussian is always a candidate: it beats several components that cannot be distinguished from noise.
     start = best_initial_mixture(tables, {1, *plan.candidates})
     mixture = _constrain(GaussianMixtureParameters(start.weights, start.means, start.covariances), plan)
-    for _ in range(plan.rounds):
-        mixture = _em_round(session, plan, mixture, tables.total)
+    for rounds_left in reversed(range(plan.rounds)):
+        mixture = _em_round(session, plan, mixture, tables.total, _LONG_STEP if rounds_left else 1.0)
     return _to_data_units(
         mixture if len(mixture.weights) in plan.candidates else _repeat_component(mixture, min(plan.candidates)), plan
     )
@@ -124,7 +125,7 @@ def _constrain(mixture: GaussianMixtureParameters, plan: WhitenedPlan) -> Gaussi
 
 
 def _em_round(
-    session: NoisySession, plan: WhitenedPlan, mixture: GaussianMixtureParameters, total: float
+    session: NoisySession, plan: WhitenedPlan, mixture: GaussianMixtureParameters, total: float, step_length: float
 ) -> GaussianMixtureParameters:
     """Return the mixture after one noisy round of EM."""
     components, d = mixture.means.shape
@@ -139,8 +140,10 @@ def _em_round(
         if moments.size < _MIN_SIZE_TO_NOISE * sd / clip.block_weights[0]:
             continue  # dominated by noise
         shift, growth = shrunken_update(moments, sd, clip)
-        means[k] += factors[k] @ _limit_norm(shift, math.sqrt(2 * d))
-        covariances[k] = grow_covariances(factors[k], growth)
+        weak = n_entries * (sd / (clip.block_weights[2] * moments.size)) ** 2 < _WEAK_NOISE
+        step = step_length if weak else 1.0
+        means[k] += step * factors[k] @ _limit_norm(shift, math.sqrt(2 * d))
+        covariances[k] = grow_covariances(factors[k], step * growth)
     sizes = sums[:, 0] / [clip.block_weights[0] for clip in clips]
     sizes = np.maximum(sizes, max(_MIN_WEIGHT * sizes.sum(), 1e-9))
     return _constrain(GaussianMixtureParameters(sizes / sizes.sum(), means, covariances), plan)
