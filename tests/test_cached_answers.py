@@ -87,7 +87,7 @@ def test_only_the_new_part_of_a_query_is_charged(curator):
     assert both.table["n"] == first.table["n"]
     assert ZERO_LOSS.rho < both.paid.rho < dc.privacy.cost_of(curator.policy.budget, "1/2").rho
     assert curator.budget().spent.rho == first.paid.rho + both.paid.rho
-    assert " ".join(repr(both).split()).count("partly reused from earlier answers, charged") == 1
+    assert " ".join(repr(both).split()).count("partly reused from earlier answers, charged epsilon ") == 1
 
 
 def test_a_lower_cost_is_served_by_the_more_accurate_answer(curator):

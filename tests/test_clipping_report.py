@@ -233,7 +233,7 @@ def test_too_little_to_be_seen_is_stated_with_what_could_be_hidden():
     assert one.removed.low == 0
     line = clipping_sentence(one, PATIENTS)
     assert line.startswith("Fewer than about ")
-    assert line.endswith(" patients exceed the bounds (below detection at this epsilon).")
+    assert line.endswith(" patients exceed the bounds; what they lose is not in the margins.")
     assert any("unnoticed" in note for note in clipping_notes([one], PATIENTS))
     louder = clipped([9000], histogram=buckets([3, -2, 1, 0, 4, -1, 0, 2], Gaussian(50)))
     rows = [
@@ -250,7 +250,7 @@ def test_an_estimate_that_is_not_proved_is_below_detection():
     assert one.removed.low == 0
     assert one.removed.estimate > 1
     line = clipping_sentence(one, PATIENTS)
-    assert line.endswith(" patients exceed the bounds (below detection at this epsilon).")
+    assert line.endswith(" patients exceed the bounds; what they lose is not in the margins.")
     assert one.removed.magnitude == 0
 
 
@@ -456,4 +456,4 @@ def test_the_tables_of_a_union_have_one_sentence_on_clipping_that_was_not_detect
         )
         apart = [curator.ask(sql, epsilon=1).clipping for sql in (wards, sexes)]
         together = curator.ask(f"{wards} UNION ALL {sexes}", epsilon=1).clipping
-    assert all(len(sentences) == 1 and "below detection" in sentences[0] for sentences in (*apart, together))
+    assert all(len(sentences) == 1 and "exceed the bounds" in sentences[0] for sentences in (*apart, together))

@@ -11,7 +11,8 @@ from readable import flaws
 
 from discreet import plotting
 from discreet.cli.tour import differencing_game
-from discreet.cli.tour.plot import counts_figure, names_figure, tradeoff_figure
+from discreet.cli.tour.chapter_kernel import counts_figure, names_figure
+from discreet.cli.tour.differencing_game import tradeoff_figure
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))

@@ -18,13 +18,13 @@ class ArgumentTypeError(ArgumentError, TypeError):
     """An argument of a type that cannot be used."""
 
 
-def check_argument(holds: object, parameter: str, problem: str) -> None:
-    """Raise an error about this argument unless the condition holds.
+def require(holds: object, problem: str, parameter: str = "") -> None:
+    """Raise an error about this argument, if one is named, unless the condition holds.
 
-    >>> check_argument(0 >= 1, "k", "must be at least 1, not 0.")
+    >>> require(0 >= 1, "must be at least 1, not 0.", "k")
     Traceback (most recent call last):
         ...
     discreet.arguments.ArgumentError: k: must be at least 1, not 0.
     """
     if not holds:
-        raise ArgumentError(parameter, problem)
+        raise ArgumentError(parameter, problem) if parameter else ValueError(problem)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.anonymity import LinkageRisk, measure, read_hierarchy
-from discreet.anonymity.metrics.uniqueness import max_combination_size
+from discreet.anonymity.metrics.linkage_risk import max_combination_size
 from tests.anonymity import naive
 from tests.anonymity.conftest import in_library
 from tests.anonymity.samples import sample

@@ -16,7 +16,7 @@ from discreet.anonymity.generalisation.privacy_criteria import PrivacyCriteria, 
 from discreet.anonymity.generalisation.splits import best_splits
 from discreet.anonymity.hierarchies.hierarchy import prefixes
 from discreet.anonymity.hierarchies.taxonomy_tree import build_tree
-from discreet.anonymity.metrics.l_diversity import distinct_counts
+from discreet.anonymity.metrics.attribute_risk import distinct_counts
 from tests.anonymity.samples import DATA
 
 QUASI = ("age", "workclass", "education", "marital_status", "occupation", "race", "sex", "native_country")

@@ -9,8 +9,7 @@ import pytest
 from rich.console import Console
 
 from discreet.anonymity import anonymise_and_measure, measure, prefixes
-from discreet.anonymity.report.contents import build_report
-from discreet.anonymity.report.html import render_fragment, render_page
+from discreet.anonymity.report.contents import build_report, render_fragment, render_page
 from discreet.cli.anonymise_pipeline import print_report
 from discreet.html_page import ChartBar, bar_chart, make_printable
 

@@ -13,7 +13,7 @@ from discreet.attacks.defences import parse_defence, promised_delta
 from discreet.attacks.evidence import EventEvidence, GuessEvidence
 from discreet.attacks.result import AttackResult, exposure_by_rarity, percent
 from discreet.attacks.scores import ScoreEvidence, roc_curve
-from discreet.audit.binomial import Proportion
+from discreet.audit.hypothesis_tests import Proportion
 from discreet.progress import report_progress
 
 

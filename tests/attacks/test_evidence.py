@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from discreet.attacks.evidence import BitEvidence, EventEvidence, GuessEvidence, ImpliedEpsilon
 from discreet.attacks.scores import ScoreEvidence
-from discreet.audit.binomial import Proportion, clopper_pearson
+from discreet.audit.hypothesis_tests import Proportion, clopper_pearson
 
 CHANCES = st.floats(0.01, 0.99)
 EPSILONS = st.floats(0.0, 6.0)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from discreet.audit.binomial import Proportion, clopper_pearson
-from discreet.audit.hypothesis_tests import epsilon_lower_bound, refutes_epsilon
+from discreet.audit.hypothesis_tests import Proportion, clopper_pearson, epsilon_lower_bound, refutes_epsilon
 
 
 @pytest.mark.parametrize(("delta", "error"), [(0.0, 0.3), (0.0, 0.05), (0.2, 0.3)])

@@ -5,8 +5,7 @@ import math
 import pyarrow.compute as pc
 import pytest
 
-from discreet.audit.binomial import Proportion
-from discreet.audit.hypothesis_tests import rho_lower_bound
+from discreet.audit.hypothesis_tests import Proportion, rho_lower_bound
 from discreet.audit.policy.neighbouring_databases import PLACEMENTS, contribution_bounds, neighbouring_databases
 from discreet.audit.policy.query_suite import audit_queries
 from discreet.policy import Policy

@@ -5,8 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from discreet.engines.reference import engine as reference
-from discreet.engines.reference.engine import ReferenceEngine
 from discreet.kernel.ball import WEIGHT_BITS, Ball, Norm, ball_for
 from discreet.kernel.expr import Column, Type
 from discreet.kernel.grid import Grid
@@ -14,6 +12,8 @@ from discreet.kernel.mechanism import Sensitivity
 from discreet.kernel.question import ContributionBounds, PublicGroups, Question
 from discreet.kernel.relation import Scan, UnitKey
 from discreet.kernel.totals import Count, Sum
+from tests.reference import engine as reference
+from tests.reference.engine import ReferenceEngine
 
 USER, PLACE, X = Column("user", Type.INTEGER), Column("place", Type.INTEGER), Column("x", Type.INTEGER)
 VISITS = Scan("visits", (USER, PLACE, X), UnitKey((USER,)), max_rows=1 << 40)

@@ -8,11 +8,13 @@ import subprocess
 import sys
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from discreet.attacks import registry
 from discreet.cli import app
 from discreet.cli import attack as command
+from discreet.cli.terminal import parse_assignment
 
 ENVIRONMENT = {"COLUMNS": "160", "NO_COLOR": "1", "TERM": "dumb", "DISCREET_DATA": ""}
 
@@ -80,11 +82,16 @@ def test_settings_of_an_attack_can_be_chosen(tmp_path):
     assert result.output.count("Against ") == 4
 
 
-@pytest.mark.parametrize(
-    ("text", "default", "value"), [("20", None, 20), ("1e-6", None, 1e-6), ("tree", None, "tree"), ("3", 2.5, 3.0)]
-)
-def test_a_setting_is_parsed_by_the_type_of_its_default(text, default, value):
-    assert command._parse_setting(text, default) == value
+@pytest.mark.parametrize(("text", "value"), [("20", 20), ("1e-6", 1e-6), ("tree", "tree"), ('"3"', "3")])
+def test_a_setting_is_json_or_else_text(text, value):
+    assert parse_assignment(f"size={text}", "--set") == ("size", value)
+
+
+def test_a_setting_has_the_type_of_its_default():
+    entry = command.ATTACKS["threshold_game"]
+    assert command._apply_settings(entry, ["plays=50"]).comparison["plays"] == 50
+    with pytest.raises(typer.Exit):
+        command._apply_settings(entry, ["plays=many"])
 
 
 @pytest.mark.long

@@ -7,8 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from discreet.audit.policy import audit, neighbouring_databases
-from discreet.audit.policy.html_report import report_html
-from discreet.audit.policy.result import CheckResult, Finding, PolicyAudit, RefusedQuery
+from discreet.audit.policy.result import CheckResult, Finding, PolicyAudit, RefusedQuery, report_html
 from discreet.cli import app
 from discreet.kernel import mechanism, noise
 from discreet.kernel.mechanism import Laplace

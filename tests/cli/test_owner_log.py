@@ -6,7 +6,7 @@ import os
 import pytest
 from typer.testing import CliRunner
 
-from discreet.cli import app, owner_log
+from discreet.cli import app, terminal
 from discreet.engines.duckdb.engine import DuckDB
 from discreet.engines.table_source import EngineError
 
@@ -95,7 +95,7 @@ def test_a_log_that_cannot_be_written_does_not_show_its_contents(folder, failing
 
 
 def test_the_log_has_a_maximum_size(folder, failing, monkeypatch):
-    monkeypatch.setattr(owner_log, "_MAX_BYTES", 1500)
+    monkeypatch.setattr(terminal, "_MAX_BYTES", 1500)
     for number in range(5):
         run(folder, "ask", f"SELECT COUNT(*) AS n FROM visits WHERE patient > {number}", "--epsilon", "1/10")
     logs = sorted(path for path in folder.glob("ledger.sqlite.log*"))

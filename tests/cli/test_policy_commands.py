@@ -26,7 +26,7 @@ def test_a_policy_is_drafted_and_never_overwritten_unasked(clinic):
     assert tomllib.loads(before)["tables"]["staff"]["columns"]["patient"]["type"] == "integer"
     again = run("init", "visits.parquet", cwd=clinic)
     assert (again.returncode, again.stdout) == (2, "")
-    assert again.stderr.startswith("discreet: policy.toml already exists.")
+    assert again.stderr.startswith("discreet: --out: policy.toml already exists.")
     assert (clinic / "policy.toml").read_text() == before
     assert run("init", "visits.parquet", "--force", cwd=clinic).returncode == 0
     assert "staff" not in (clinic / "policy.toml").read_text()
@@ -40,7 +40,7 @@ def test_a_policy_is_drafted_and_never_overwritten_unasked(clinic):
         (["visits.parquet", "--unit", "nurse"], 'no table has a column "nurse"'),
         (["visits.parquet", "--types", "patient"], "--types: expected column=type"),
         (["visits.parquet", "--types", "patient=int"], 'type "int" does not exist'),
-        (["visits.parquet", "--out", "none/policy.toml"], "none/policy.toml: cannot write the file"),
+        (["visits.parquet", "--out", "none/policy.toml"], "--out: the folder"),
         (["--from", "none.yaml"], "none.yaml: cannot read the file"),
         ([], "nothing to draft from"),
     ],

@@ -3,7 +3,6 @@
 import pytest
 
 from discreet.engines.column_usage import usage_of_questions, usage_of_relation
-from discreet.engines.reference.engine import ReferenceEngine
 from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, Type, UnitAggregate
 from discreet.kernel.question import ContributionBounds, PublicGroups, Question
 from discreet.kernel.relation import (
@@ -23,6 +22,7 @@ from discreet.kernel.relation import (
     Where,
 )
 from discreet.kernel.totals import Count, CountUnits
+from tests.reference.engine import ReferenceEngine
 
 N, B = Type.INTEGER, Type.BOOLEAN
 USER, A, C, D = (Column(name, N) for name in ("user", "a", "c", "d"))

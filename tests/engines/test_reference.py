@@ -6,7 +6,6 @@ from datetime import date, datetime
 
 import pytest
 
-from discreet.engines.reference.engine import ReferenceEngine
 from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, Type, UnitAggregate
 from discreet.kernel.grid import Grid
 from discreet.kernel.question import ContributionBounds, PublicGroups, Question, SelectedGroups
@@ -27,6 +26,7 @@ from discreet.kernel.relation import (
     Where,
 )
 from discreet.kernel.totals import Count, CountUnits, SelectionWeight, Sum
+from tests.reference.engine import ReferenceEngine
 
 INT, REAL, TEXT = Type.INTEGER, Type.REAL, Type.TEXT
 USER, CITY, X, ID = Column("user", INT), Column("city", TEXT), Column("x", REAL), Column("id", INT)

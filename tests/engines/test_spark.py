@@ -14,13 +14,13 @@ import pytest
 
 from discreet.engines import server_session
 from discreet.engines.duckdb.engine import DuckDB, Tuning
+from discreet.engines.row_sums import whole_units
 from discreet.engines.spark import connection
 from discreet.engines.spark import engine as module
 from discreet.engines.spark import session as spark_session
 from discreet.engines.spark.connection import SETTINGS, apply_settings, server_name, server_url
 from discreet.engines.spark.engine import Spark
 from discreet.engines.table_source import EngineError, SourceChanged, TableSource, Unavailable
-from discreet.engines.unit_batches import whole_units
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.expr import Column, Type
 from discreet.kernel.grid import Grid

@@ -11,7 +11,7 @@ import discreet as dc
 from discreet.engines.column_usage import usage_of_questions
 from discreet.engines.duckdb.dialect import DUCKDB
 from discreet.engines.duckdb.engine import DuckDB, Tuning
-from discreet.engines.stored_groups import StoredGroups
+from discreet.engines.stored_groups import StoredGroups, groups_units
 from discreet.engines.table_source import EngineError, TableSource
 from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, Type, UnitAggregate
 from discreet.kernel.grid import Grid
@@ -143,6 +143,12 @@ def test_the_same_groups_are_those_that_are_stored():
     by_n = replace(BY_PLACE, by=(("k", N),), groups=PublicGroups(((4, 3, None, 2),)))
     with_null = Call("or", (Call("is_null", (N,)), between(N, 2, 4)))
     assert StoredGroups(".groups", by_n).find(rows_of(Where(VISITS, with_null), (("k0", N),)), DUCKDB)
+    only_null = replace(BY_PLACE, groups=PublicGroups(((None,),)))
+    unknown = rows_of(Where(VISITS, Call("is_null", (PLACE,))))
+    assert StoredGroups(".groups", only_null).find(unknown, DUCKDB)
+    flag = Column("flag", Type.BOOLEAN)
+    flagged = Where(replace(VISITS, columns=(*VISITS.columns, flag)), flag)
+    assert StoredGroups(".groups", replace(SELECTED, relation=flagged)).find(rows_of(flagged), DUCKDB)
 
 
 OTHERS = {
@@ -168,6 +174,20 @@ OTHERS = {
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_groups_are_not_those_that_are_stored(name):
     assert StoredGroups(".groups", BY_PLACE).find(OTHERS[name], DUCKDB) == ""
+
+
+def test_other_sums_and_conditions_with_exchanged_operands_are_not_those_that_are_stored():
+    another_sum = replace(SELECTED, totals=(SelectionWeight(), Sum(N, Grid(0, 9, 1))))
+    assert StoredGroups(".groups", SELECTED).find(another_sum, DUCKDB) == ""
+    below, above = (Where(VISITS, Call("less", ends)) for ends in ((N, USER), (USER, N)))
+    stored = StoredGroups(".groups", replace(SELECTED, relation=below))
+    assert (stored.find(rows_of(below), DUCKDB) != "", stored.find(rows_of(above), DUCKDB)) == (True, "")
+
+
+def test_groups_are_stored_if_any_total_reads_them():
+    total = replace(BY_PLACE, by=(), groups=PublicGroups(()))
+    assert groups_units(replace(total, totals=(CountUnits(), Count())))
+    assert not groups_units(replace(total, totals=(CountUnits(),)))
 
 
 def test_ranges_with_a_gap_and_lists_of_reals_are_not_those_that_are_stored():

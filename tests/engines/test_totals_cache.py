@@ -11,7 +11,6 @@ import pyarrow.parquet
 import pytest
 
 from discreet.engines.duckdb.engine import DuckDB, Tuning
-from discreet.engines.reference.engine import ReferenceEngine
 from discreet.engines.table_source import EngineError, TableSource
 from discreet.engines.totals_cache import TotalsCache, _estimated_bytes
 from discreet.kernel.expr import Column, Type
@@ -19,6 +18,7 @@ from discreet.kernel.grid import Grid
 from discreet.kernel.question import ContributionBounds, PublicGroups, Question, SelectedGroups
 from discreet.kernel.relation import Scan, UnitKey
 from discreet.kernel.totals import Count, CountDistinct, CountUnits, HistogramTree, SelectionWeight, Sum
+from tests.reference.engine import ReferenceEngine
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "matrix"))
 import strategies

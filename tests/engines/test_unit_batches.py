@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.engines.unit_batches import batch_rows, whole_units
+from discreet.engines.row_sums import batch_rows, whole_units
 from discreet.kernel.model_release import Combine, PartialSum
 
 

@@ -498,7 +498,8 @@ def test_constants_stay_within_what_every_engine_computes(op, first, low, high):
 
 
 def test_texts_are_found_and_replaced_within_bounds():
-    assert Call("replace", (NAME, of("a"), of("b" * 8))).type is TEXT
+    for old, new in (("a", ""), ("a", "b" * 8), ("ab", "b" * 16)):
+        assert Call("replace", (NAME, of(old), of(new))).type is TEXT
     for op, constants in (
         ("position", (of(""),)),
         ("replace", (of(""), of("a"))),

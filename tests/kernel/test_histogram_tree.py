@@ -10,7 +10,6 @@ import pytest
 from scipy import stats
 
 from discreet import privacy
-from discreet.engines.reference.engine import ReferenceEngine
 from discreet.estimate.quantile_walk import replay_walk
 from discreet.kernel import release
 from discreet.kernel.expr import Column, Type
@@ -21,6 +20,7 @@ from discreet.kernel.question import ContributionBounds, PublicGroups, Question
 from discreet.kernel.relation import Scan, UnitKey
 from discreet.kernel.release import ReleaseRequest
 from discreet.kernel.totals import HistogramTree
+from tests.reference.engine import ReferenceEngine
 
 USER, X, PLACE = Column("user", Type.INTEGER), Column("x", Type.INTEGER), Column("place", Type.TEXT)
 VISITS = Scan(

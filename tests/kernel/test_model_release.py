@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.engines.row_sums import sum_rows as noisy_sum  # what it adds is tested where batches are
-from discreet.engines.row_sums import summable
-from discreet.engines.unit_batches import whole_units
+from discreet.engines.row_sums import summable, whole_units
 from discreet.kernel import model_release
 from discreet.kernel.errors import FAILED, Failed, Refused
 from discreet.kernel.loss import Budget, Loss
@@ -363,7 +362,7 @@ def test_a_distance_is_exact_without_noise_and_gets_noise():
 
 def test_a_distance_from_too_large_a_target_is_refused_before_noise_is_taken():
     reservation = reserve([Laplace(CLIP_RADIUS)])
-    for target in (np.full(40, 1 << 60), np.zeros(40)):
+    for target in (np.full(40, 1 << 60), np.full(2, 1 << 60), np.zeros(40)):
         with pytest.raises(ValueError, match="target"):
             model_release.noisy_distance(
                 summable(Table(np.zeros((5, 2)))), entries, (1.0,), target, radius=2, reservation=reservation

@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.engines.duckdb.dialect import DUCKDB
-from discreet.engines.reference.engine import ReferenceEngine
 from discreet.engines.sql_totals import compute_totals as gathered
 from discreet.kernel.ball import WEIGHT_BITS, Ball, Norm, ball_for
 from discreet.kernel.expr import Call, Column, Constant, Type
@@ -31,6 +30,7 @@ from discreet.kernel.totals import (
     Sum,
     max_abs_contribution,
 )
+from tests.reference.engine import ReferenceEngine
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "matrix"))
 import strategies

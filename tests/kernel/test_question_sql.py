@@ -234,6 +234,13 @@ def test_a_question_is_checked_before_its_selects_are_written_and_finished():
     assert list(write_selects(question(SUMS), DUCKDB)) == [None]
 
 
+def test_a_faster_sum_is_used_within_groups_if_the_engine_has_one():
+    (fast,) = write_selects(question(SUMS), replace(DUCKDB, sum_in_group="FAST({0})")).values()
+    (same,) = write_selects(question(SUMS), replace(DUCKDB, sum_in_group="")).values()
+    assert "FAST(" in fast
+    assert fast.count(DUCKDB.sum_or_zero.split("{")[0]) < same.count(DUCKDB.sum_or_zero.split("{")[0])
+
+
 def test_no_list_of_keys_is_empty():
     """An empty list is a syntax error on some engines."""
     lists = []

@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import pytest
 
 from discreet.engines.duckdb.dialect import DUCKDB
-from discreet.engines.reference.engine import ReferenceEngine
 from discreet.engines.unsupported import check_supported
 from discreet.kernel.errors import Refused
 from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, Type, UnitAggregate
@@ -31,6 +30,7 @@ from discreet.kernel.relation import (
     UnitKey,
     Where,
 )
+from tests.reference.engine import ReferenceEngine
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "matrix"))
 import strategies
@@ -240,6 +240,7 @@ def test_the_shape_of_each_node():
     assert shape(Scan("events", (USER,), EachRow(), 9)) == (1, 9)
     assert VISITS.shape.unit == (INT,)
     assert EVENTS.shape.unit is None
+    assert Scan("notes", (USER, NAME), ParentUnit("user", NAMED, "user"), 9).shape.unit == NAMED.shape.unit == (TEXT,)
     assert shape(JoinPublic(EVENTS, TOWNS, (("name", "town"),), None, JoinKind.LEFT, 7)) == (7, 700)
     assert shape(JoinPublic(VISITS, TOWNS, (("name", "town"),), None, JoinKind.LEFT, 7)) == (None, 700)
     assert shape(JoinOnUnit(VISITS, RENAMED, None, JoinKind.LEFT, 3)) == (9, 300)

@@ -9,7 +9,6 @@ import pytest
 
 from discreet.engines.duckdb.dialect import DUCKDB
 from discreet.engines.postgres.dialect import POSTGRES
-from discreet.engines.reference.engine import ReferenceEngine
 from discreet.kernel.expr import AggregateFunction, Call, Column, Constant, Type, UnitAggregate
 from discreet.kernel.grid import Grid
 from discreet.kernel.relation import (
@@ -30,6 +29,7 @@ from discreet.kernel.relation import (
     Where,
 )
 from discreet.kernel.sqlgen.relation_sql import group_by, select_rows, unit_columns
+from tests.reference.engine import ReferenceEngine
 
 INT, REAL, BOOL, TEXT, _, _ = Type
 ARROW = {INT: pa.int64(), REAL: pa.float64(), BOOL: pa.bool_(), TEXT: pa.string()}

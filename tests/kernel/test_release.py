@@ -23,7 +23,6 @@ from hypothesis import strategies as st
 
 from discreet import privacy
 from discreet.engines.duckdb.dialect import DUCKDB
-from discreet.engines.reference.engine import ReferenceEngine
 from discreet.kernel import partition_selection, release
 from discreet.kernel.errors import FAILED, Failed, LedgerError, Refused
 from discreet.kernel.expr import Call, Column, Constant, Type
@@ -52,7 +51,9 @@ from discreet.kernel.release import (
     EngineTotals,
     NoisyTotals,
     ReleaseRequest,
+    release_event,
     release_totals,
+    request_fingerprints,
     write_totals,
 )
 from discreet.kernel.reservation import reserve
@@ -61,6 +62,7 @@ from discreet.kernel.totals import Count, CountUnits, HistogramTree, SelectionWe
 from discreet.ledger_sqlite import memory_ledger
 from discreet.pricing.stored_totals import parse_totals, read_question_totals
 from discreet.privacy.tail_enclosures import tail_bounds
+from tests.reference.engine import ReferenceEngine
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "matrix"))
 import strategies
@@ -546,6 +548,14 @@ def test_several_questions_are_charged_together_before_the_first_is_read():
     released = told((COUNT, COUNT, PURE["a histogram"][0]), engine, ledger)
     assert [spent.epsilon for _, spent in engine.seen] == [4, 4, 4]
     assert [part.values.shape for part in released.parts] == [(1, 1), (1, 1), (2, 1)]
+
+
+def test_an_answer_charged_beforehand_is_not_charged_again():
+    ledger, asks = ledger_of(), (COUNT,)
+    event = release_event(asks, tuple(request_fingerprints(each, "") for each in asks), "a question", "owner")
+    (receipt,) = ledger.charge_together([(COUNT.loss(), event, None)])
+    assert told(asks, Recorder(PEOPLE), ledger, prepaid=receipt).receipt == receipt
+    assert ledger.spent().epsilon == COUNT.loss().epsilon
 
 
 def test_an_answer_is_stored_before_it_is_returned():

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from discreet.engines.reference.engine import ReferenceEngine
 from discreet.kernel.expr import Column, Type
 from discreet.kernel.fingerprint import fingerprints_of
 from discreet.kernel.grid import Grid
@@ -18,6 +17,7 @@ from discreet.kernel.release import Catalog, NoisyTotals, ReleaseRequest, releas
 from discreet.kernel.totals import Count, HistogramTree, SelectionWeight
 from discreet.ledger_sqlite import memory_ledger
 from discreet.pricing.stored_totals import parse_totals, read_question_totals
+from tests.reference.engine import ReferenceEngine
 
 USER, X, Y = (Column(name, Type.INTEGER) for name in ("user", "x", "y"))
 VISITS = Scan("visits", (USER, X, Y), EachRow(), max_rows=1000)

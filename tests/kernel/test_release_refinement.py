@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from discreet import privacy
-from discreet.engines.reference.engine import ReferenceEngine
 from discreet.kernel import release
 from discreet.kernel.errors import Failed, Refused
 from discreet.kernel.expr import Column, Type
@@ -28,6 +27,7 @@ from discreet.ledger_admin.verify import verify_ledger
 from discreet.ledger_sqlite import memory_ledger
 from discreet.pricing.stored_totals import stored_draws
 from discreet.privacy import composed_dp_event, declared_epsilon, to_dp_event
+from tests.reference.engine import ReferenceEngine
 
 USER, PLACE, X = Column("user", Type.INTEGER), Column("place", Type.TEXT), Column("x", Type.REAL)
 VISITS = Scan("visits", (USER, PLACE, X), UnitKey((USER,)), max_rows=1000)

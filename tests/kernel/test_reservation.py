@@ -6,7 +6,13 @@ from discreet.kernel.errors import FAILED, Failed
 from discreet.kernel.event import Receipt
 from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
-from discreet.kernel.reservation import CLIP_RADIUS, Reservation, clipped_sum_sensitivity, reserve
+from discreet.kernel.reservation import (
+    CLIP_RADIUS,
+    Reservation,
+    clipped_sum_sensitivity,
+    reservation_charge,
+    reserve,
+)
 from discreet.ledger_sqlite import memory_ledger
 
 CENT = Loss("1/100")
@@ -79,6 +85,16 @@ def test_a_reservation_is_recorded_with_its_mechanisms_and_settled_with_its_resu
     assert reserve([ONE], ledger=ledger).receipt.id == ledger.events()[1].id
     assert ledger.events()[1].question == "fit"
     assert ledger.events()[1].by == "owner"
+
+
+def test_a_reservation_charged_beforehand_is_redeemed_and_found_by_its_fingerprint(ledger):
+    asked = {"cost": None, "question": "fit of clinics", "by": "ana"}
+    assert reservation_charge([ONE], **asked)[1].fingerprints == ()
+    loss, event = reservation_charge([ONE], **asked, fingerprint="abc")
+    assert event.fingerprints == (("abc",),)
+    (receipt,) = ledger.charge_together([(loss, event, None)])
+    assert reserve([ONE], **asked, fingerprint="abc", ledger=ledger, prepaid=receipt).receipt == receipt
+    assert ledger.spent() == loss
 
 
 def test_without_a_ledger_nothing_is_charged_or_stored(ledger):

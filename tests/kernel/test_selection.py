@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from discreet.engines.reference.engine import ReferenceEngine
 from discreet.kernel import release, selection
 from discreet.kernel.expr import Column, Type
 from discreet.kernel.grid import Grid
@@ -22,6 +21,7 @@ from discreet.kernel.relation import Scan, UnitKey
 from discreet.kernel.release import ReleaseRequest
 from discreet.kernel.selection import QuantileSelection, RankTarget, margin_widths, select_candidate
 from discreet.kernel.totals import Count, HistogramTree
+from tests.reference.engine import ReferenceEngine
 
 HALF, QUARTER = Fraction(1, 2), Fraction(1, 4)
 

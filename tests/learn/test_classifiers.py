@@ -9,9 +9,9 @@ from sklearn.naive_bayes import GaussianNB as ExactBayes
 
 from discreet.kernel.model_release import check_row_wise
 from discreet.learn.class_fallback import _advantage
-from discreet.learn.class_labels import MAX_LABELS, read_class_labels
 from discreet.learn.class_moments import noisy_class_moments
 from discreet.learn.feature_scaling import learn_scaling
+from discreet.learn.fit_inputs import MAX_LABELS, read_class_labels
 from discreet.learn.linear_model.logistic import LogisticProblem, LogisticRegression, noisy_newton
 from discreet.learn.naive_bayes import GaussianNB
 from tests.learn.seeded import Seeded

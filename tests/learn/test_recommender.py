@@ -15,7 +15,7 @@ from discreet.kernel.errors import Refused
 from discreet.kernel.model_release import check_row_wise
 from discreet.learn.model_selection.evaluation import evaluate
 from discreet.learn.model_selection.hyperparameter_tuning import tune
-from discreet.learn.model_selection.trials import Trials
+from discreet.learn.model_selection.private_selection import Trials
 from discreet.learn.recommend.item_effects import (
     block_effects,
     choose_blocks,

@@ -14,12 +14,11 @@ import pytest
 import discreet as dc
 from discreet.curator.fit import fit_on_query
 from discreet.engines.duckdb.engine import DuckDB
-from discreet.engines.row_sums import sum_rows
+from discreet.engines.row_sums import batch_rows, sum_rows, whole_units
 from discreet.engines.spark import vector_sums
 from discreet.engines.spark.engine import Spark
 from discreet.engines.spark.vector_sums import SparkRows
 from discreet.engines.table_source import TableSource
-from discreet.engines.unit_batches import batch_rows, whole_units
 from discreet.kernel.errors import FAILED, Failed, Refused
 from discreet.kernel.expr import Type
 from discreet.kernel.loss import Budget

@@ -13,7 +13,7 @@ from discreet.kernel.errors import Failed, Refused
 from discreet.kernel.loss import Budget, Loss
 from discreet.learn.model_selection.evaluation import Score
 from discreet.learn.model_selection.hyperparameter_tuning import tune
-from discreet.learn.model_selection.trials import (
+from discreet.learn.model_selection.private_selection import (
     TrialDistribution,
     Trials,
     epsilon_per_trial,

@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 import strategies
 
-from discreet.engines.reference.engine import ReferenceEngine
 from discreet.engines.sql_totals import compute_totals
 from discreet.engines.unsupported import unsupported_reason
 from discreet.kernel.question import SelectedGroups
 from discreet.kernel.sqlgen.dialect import Dialect
 from discreet.kernel.totals import CountDistinct, HistogramTree
+from tests.reference.engine import ReferenceEngine
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from datetime import date, datetime
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from discreet.engines.reference.engine import ReferenceEngine
 from discreet.engines.reference.evaluate import evaluate, finite_or_null
 from discreet.kernel.ball import Norm
 from discreet.kernel.expr import SIGNATURES, AggregateFunction, Call, Column, Constant, Expr, Type, UnitAggregate, Value
@@ -42,6 +41,7 @@ from discreet.kernel.relation import (
 )
 from discreet.kernel.release import EngineTotals
 from discreet.kernel.totals import Count, CountDistinct, CountUnits, HistogramTree, SelectionWeight, Sum, Total
+from tests.reference.engine import ReferenceEngine
 
 INT, REAL, BOOL, TEXT, DATE, TIME = Type
 

@@ -8,11 +8,11 @@ import pytest
 import strategies
 from compare import comparable
 
-from discreet.engines.reference.engine import ReferenceEngine
 from discreet.estimate.planned_release import Measure, NoisyCount, PlannedRelease
 from discreet.kernel.question import PublicGroups, Question
 from discreet.kernel.totals import CountDistinct
 from discreet.query.canonical_form import canonical_release
+from tests.reference.engine import ReferenceEngine
 
 
 def part_of(question):

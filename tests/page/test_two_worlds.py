@@ -10,9 +10,9 @@ import discreet as dc
 from discreet.kernel.mechanism import Laplace
 from discreet.page_assets import hashed_policy, source_hash
 from discreet.worlds.two_worlds import page, record
+from discreet.worlds.two_worlds.page import sql_markup
 from discreet.worlds.two_worlds.record import EPSILONS, binned, halved
 from discreet.worlds.two_worlds.rounded_counts import RoundedNoise
-from discreet.worlds.two_worlds.sql_markup import sql_markup
 
 GRID = 8  # coarse, so that all outcomes can be added up one by one
 

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import discreet as dc
 from discreet.curator.open import engine_sources
 from discreet.engines.duckdb.engine import DuckDB
-from discreet.engines.reference.engine import ReferenceEngine
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.expr import Type
 from discreet.kernel.relation import EachRow, Scan
@@ -23,6 +22,7 @@ from discreet.learn import StandardScaler
 from discreet.policy import Policy
 from discreet.policy.catalog import catalog_of, scan_of
 from discreet.query import table_sources
+from tests.reference.engine import ReferenceEngine
 
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Pacific/Apia"]
 KEYS = {"integer": st.integers(1, 2), "text": st.sampled_from(["a", "A"])}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from discreet import PolicyError
 from discreet.policy import draft
-from discreet.policy.drafting.smartnoise import _parse_yaml
+from discreet.policy.drafting.draft import _parse_yaml
 from discreet.policy.toml import FloatText
 
 SMARTNOISE = """\

@@ -10,7 +10,7 @@ import discreet.policy
 from discreet.cli import app
 from discreet.policy import RULES, Policy, draft, hazards
 from discreet.policy.column_domains import ColumnEntry
-from discreet.policy.drafting.smartnoise import _COLUMN_OPTIONS, _KNOWN_KEYS, _TABLE_OPTIONS
+from discreet.policy.drafting.draft import _COLUMN_OPTIONS, _KNOWN_KEYS, _TABLE_OPTIONS
 from discreet.policy.entries import (
     AnalystEntry,
     BudgetEntry,

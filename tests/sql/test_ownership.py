@@ -5,10 +5,10 @@ import random
 import pytest
 from golden_policies import POLICIES, PUBLIC
 
-from discreet.engines.reference.engine import ReferenceEngine
 from discreet.kernel.errors import Refused
 from discreet.kernel.relation import JoinKind, JoinOnUnit, JoinPublic, PerUnit, SemiJoinKind, SemiJoinOnUnit, Where
 from discreet.query.passes import plan_query
+from tests.reference.engine import ReferenceEngine
 
 SHOP, HOSPITAL, WEBLOG, METER = (POLICIES[name] for name in ("SHOP", "HOSPITAL", "WEBLOG", "METER"))
 

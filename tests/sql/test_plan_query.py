@@ -11,7 +11,6 @@ import pytest
 from golden_policies import POLICIES, PUBLIC
 
 from discreet import postprocess
-from discreet.engines.reference.engine import ReferenceEngine
 from discreet.estimate.estimators import NumberKind
 from discreet.estimate.planned_release import Mean, NoisyCount, NoisySum, Variance, assemble_table, release_schema
 from discreet.kernel.errors import PolicyError, Refused
@@ -23,6 +22,7 @@ from discreet.kernel.totals import Count, CountUnits, SelectionWeight, Sum
 from discreet.policy import Policy
 from discreet.policy.catalog import scan_of
 from discreet.query.passes import plan_query
+from tests.reference.engine import ReferenceEngine
 
 SHOP, HOSPITAL, WEBLOG, METER = (POLICIES[name] for name in ("SHOP", "HOSPITAL", "WEBLOG", "METER"))
 MANY = 2_000  # limits that bind nobody

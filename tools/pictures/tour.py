@@ -7,8 +7,8 @@ import numpy as np
 
 import discreet as dc
 from discreet.cli.tour import chapter_kernel
-from discreet.cli.tour.differencing_game import COUNT_SENSITIVITY, GuessingResult, tradeoff_curve
-from discreet.cli.tour.plot import counts_figure, names_figure, tradeoff_figure
+from discreet.cli.tour.chapter_kernel import counts_figure, names_figure
+from discreet.cli.tour.differencing_game import COUNT_SENSITIVITY, GuessingResult, tradeoff_curve, tradeoff_figure
 from discreet.plotting import BLUE, INK, ORANGE, RED, add_legend, format_plain_numbers, panels, set_title, style
 from mission.tradeoff import ATTRIBUTES, PLAYS, crossing, played, sampling_margin
 

@@ -15,7 +15,6 @@ from discreet.policy.column_domains import DeclaredColumn, Keys, NoDomain, Refer
 from discreet.policy.declarations import (
     ColumnUnit,
     DeclaredTable,
-    ParentTableUnit,
     RowUnit,
     WindowUnit,
     declared_name,
@@ -180,25 +179,15 @@ def _unit_sql(table: DeclaredTable) -> str | None:
     return None
 
 
-def _key_columns(policy: Policy, table: DeclaredTable) -> set[str]:
-    """Return the columns that identify units or rows of other tables, in lower case."""
-    names = {name for name in (table.unit_column,) if name}
-    for each in policy.tables.values():
-        if isinstance(each.unit, ParentTableUnit):
-            names |= {each.unit.on} if each.name == table.name else set()
-            names |= {each.unit.key} if each.unit.table == table.name else set()
-    return {name.lower() for name in names}
-
-
 def _columns_without_range(policy: Policy, table: DeclaredTable) -> list[DeclaredColumn]:
-    keys = _key_columns(policy, table)
+    keys = policy.key_columns(table)
     return [
         column
         for column in table.columns.values()
         if column.type in _KINDS
         and isinstance(column.domain, NoDomain)
         and not column.unique
-        and column.name.lower() not in keys
+        and column.name not in keys
     ]
 
 

@@ -10,14 +10,12 @@ pseudonymise, new_key, write_key, read_key              replace identifiers by k
 from discreet.anonymity.generalisation.anonymisation import AnonymisationResult, anonymise, anonymise_and_measure
 from discreet.anonymity.hierarchies.hierarchy import Hierarchy, intervals, prefixes, read_hierarchy
 from discreet.anonymity.metrics.attribute_risk import AttributeRisk
-from discreet.anonymity.metrics.information_loss import InformationLoss
-from discreet.anonymity.metrics.linkage_risk import LinkageRisk
+from discreet.anonymity.metrics.linkage_risk import LinkageRisk, UniqueCombination
 from discreet.anonymity.metrics.measurement import measure
-from discreet.anonymity.metrics.risk import Risk
-from discreet.anonymity.metrics.uniqueness import UniqueCombination
+from discreet.anonymity.metrics.risk import InformationLoss, Risk
 from discreet.anonymity.pseudonyms.keys import new_key, read_key, write_key
 from discreet.anonymity.pseudonyms.pseudonymisation import pseudonymise
-from discreet.anonymity.report.html import write_report
+from discreet.anonymity.report.contents import write_report
 
 __all__ = [
     "AnonymisationResult",

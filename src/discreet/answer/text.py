@@ -5,7 +5,7 @@ import math
 import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.answer.bias import Bias
 from discreet.kernel.loss import ZERO_LOSS, Loss
+from discreet.privacy.conversion import to_epsilon
 
 if TYPE_CHECKING:
-    from discreet.answer.model import Answer, Explanation
+    from discreet.answer.model import Answer, Cost, Explanation
 
 WIDTH = 80
 MAX_ROWS = 40
@@ -233,12 +234,13 @@ def _reuse_phrase(answer: "Answer") -> str:
         return ""  # in several charges, whose rhos add up to less
     if answer.paid == ZERO_LOSS:
         return "cached answer, no charge"
-    return f"partly reused from earlier answers, charged {_loss_text(answer.paid)}"
+    return f"partly reused from earlier answers, charged {_charge_text(answer.cost, answer.paid)}"
 
 
-def _loss_text(loss: Loss) -> str:
-    amount = f"rho {short_number(loss.rho)}" if loss.epsilon is None else f"epsilon {short_number(loss.epsilon)}"
-    return amount + (f" and delta {short_number(loss.delta)}" if loss.delta else "")
+def _charge_text(cost: "Cost", charge: Loss) -> str:
+    """Write a part of a cost in the same terms: as an epsilon at the cost's delta, unless only rho is known."""
+    epsilon = None if cost.epsilon is None else to_epsilon(Loss(None, charge.rho), cost.delta)
+    return str(replace(cost, loss=charge, epsilon=epsilon, share=None))
 
 
 def answer_text(answer: "Answer") -> str:
@@ -371,9 +373,8 @@ def cost_forecast_sentences(explanation: "Explanation") -> list[str]:
         return [f"Would cost {cost}. No data was read."]
     if charge == ZERO_LOSS:
         return [f"No charge: the answer is cached (its cost was {cost}). No data was read."]
-    return [
-        f"Would charge {_loss_text(charge)}: partly reused from earlier answers (full cost {cost}). No data was read."
-    ]
+    part = _charge_text(cost, charge)
+    return [f"Would charge {part}: partly reused from earlier answers (full cost {cost}). No data was read."]
 
 
 def error_forecast_sentences(explanation: "Explanation") -> list[str]:

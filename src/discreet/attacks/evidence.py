@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet.attacks.validation import require
-from discreet.audit.binomial import Proportion
+from discreet.audit.hypothesis_tests import Proportion
 
 _MAX_EXPONENT = 700.0  # exp of a larger number overflows a float; the bound is trivial long before
 

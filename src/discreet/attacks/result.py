@@ -15,7 +15,7 @@ from discreet.attacks.evidence import (
 )
 from discreet.attacks.scores import RocCurve, ScoreEvidence
 from discreet.attacks.validation import require
-from discreet.audit.binomial import Proportion
+from discreet.audit.hypothesis_tests import Proportion
 from discreet.html_page import text_table
 
 AttackEvidence = GuessEvidence | BitEvidence | EventEvidence | ScoreEvidence

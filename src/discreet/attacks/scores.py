@@ -8,7 +8,7 @@ import numpy as np
 
 from discreet.attacks.evidence import EventEvidence, ImpliedEpsilon, exp_epsilon
 from discreet.attacks.validation import require
-from discreet.audit.binomial import Proportion
+from discreet.audit.hypothesis_tests import Proportion
 from discreet.local.estimation import z_score
 
 

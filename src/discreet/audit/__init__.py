@@ -11,16 +11,14 @@ Imported when it is first used; it needs scipy (`pip install 'discreet[attacks]'
     audit_policy     all guarantees of a policy, on dummy data; write_report writes the result as a page
 """
 
-from discreet.audit.binomial import Proportion
 from discreet.audit.black_box import measure
 from discreet.audit.canaries import one_run
 from discreet.audit.exact_distribution import distribution_of, exact
 from discreet.audit.fit_adversary import FitAdversary
-from discreet.audit.neighbour_search import search
-from discreet.audit.neighbours import EmpiricalSensitivity, edge_case_neighbours, sensitivity
+from discreet.audit.hypothesis_tests import Proportion
+from discreet.audit.neighbours import EmpiricalSensitivity, edge_case_neighbours, search, sensitivity
 from discreet.audit.policy.audit import audit_policy
-from discreet.audit.policy.html_report import write_report
-from discreet.audit.policy.result import PolicyAudit
+from discreet.audit.policy.result import PolicyAudit, write_report
 from discreet.audit.result import AuditResult
 from discreet.audit.runs import Batch, ErrorOutcome
 

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from discreet.audit.arguments import parse_claim, parse_confidence, random_generator
-from discreet.audit.binomial import Proportion
 from discreet.audit.event_selection import CandidateEvent, DistinguishingEvent, candidate_events
-from discreet.audit.hypothesis_tests import epsilon_lower_bound, refutes_epsilon
+from discreet.audit.hypothesis_tests import Proportion, epsilon_lower_bound, refutes_epsilon
 from discreet.audit.output_encoding import encode_runs
 from discreet.audit.result import AuditResult, FeatureSamples
 from discreet.audit.runs import ErrorOutcome, Outcomes, Runs, check_any_succeeded, describe_errors, run_on_both

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.audit.binomial import Proportion
+from discreet.audit.hypothesis_tests import Proportion
 from discreet.html_page import text_table
 
 _HIGH_CONFIDENCE = 0.999

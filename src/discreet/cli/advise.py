@@ -8,9 +8,18 @@ from typing import Annotated, Any
 import typer
 
 from discreet.advise.unfinished_policy import load_unfinished
-from discreet.cli.options import PolicyFile, check_output_paths, positive_number
-from discreet.cli.owner_log import LogOption, log_for_owner
-from discreet.cli.terminal import exit_on_error, step_progress, usage_error, with_option_name
+from discreet.cli.terminal import (
+    PLOT_SUFFIXES,
+    LogOption,
+    PolicyFile,
+    check_output_path,
+    exit_on_error,
+    log_for_owner,
+    positive_number,
+    step_progress,
+    usage_error,
+    with_option_name,
+)
 from discreet.curator.curator import Curator
 from discreet.curator.open import open_curator
 from discreet.kernel.errors import Refused
@@ -43,7 +52,8 @@ def advise(  # noqa: PLR0913, PLR0917 - options of a command
     log: LogOption = None,
 ) -> None:
     """Choose contribution bounds and ranges of columns privately, and print them as lines for the policy."""
-    check_output_paths(out, plot)
+    check_output_path(out, "--out")
+    check_output_path(plot, "--plot", endings=PLOT_SUFFIXES)
     if plot is not None:
         _check_matplotlib()
     arguments: dict[str, Any] = {

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.options import PolicyFile
-from discreet.cli.terminal import PlainCommand, PlainGroup, exit_on_error, usage_error
+from discreet.cli.terminal import PlainCommand, PlainGroup, PolicyFile, exit_on_error, usage_error
 from discreet.curator.ledger_location import open_or_create_ledger
 from discreet.kernel.errors import PolicyError
 from discreet.kernel.ledger import Ledger

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -17,23 +16,28 @@ from discreet import anonymity
 from discreet.anonymity.encoding.metadata_removal import strip_arrow
 from discreet.anonymity.encoding.table_adapters import adapt_table, resolve_column_names
 from discreet.anonymity.pseudonyms.pseudonymisation import describe_attacks_on_pseudonyms
-from discreet.anonymity.report.contents import AnonymityReport, build_report
-from discreet.anonymity.report.html import write_report
+from discreet.anonymity.report.contents import AnonymityReport, build_report, write_report
 from discreet.anonymity.report.sections import ReportTable, RiskSection
 from discreet.cli.anonymise_options import exit_on_option_error, find_hierarchies, read_or_create_key, store_new_key
-from discreet.cli.options import HTML_SUFFIXES, replace_unprintable
 from discreet.cli.table_files import (
-    check_output_path,
+    WRITABLE_SUFFIXES,
     infer_types,
     is_text_file,
     read_table,
     restore_texts,
     write_table,
 )
-from discreet.cli.terminal import usage_error
+from discreet.cli.terminal import (
+    HTML_SUFFIXES,
+    check_output_path,
+    print_trimmed,
+    replace_unprintable,
+    usage_error,
+    writing,
+)
 from discreet.html_page import ChartBar, make_printable
 
-_INDENT = "   "
+_INDENT = 3
 _MAX_LABEL_WIDTH = 40
 _BAR_WIDTH = 24
 
@@ -43,27 +47,18 @@ def print_report(anonymity_report: AnonymityReport, console: Console) -> None:
     console.print(Text(make_printable(anonymity_report.title), "bold"))
     for part in anonymity_report.sections:
         _print_part(part, console)
-    console.file.flush()  # without a locale, typer.echo writes to another stream
 
 
 def _print_part(part: RiskSection, console: Console) -> None:
     console.print()
     console.print(Text(make_printable(part.title), "bold cyan"))
     for sentence in part.sentences:
-        console.print(Padding(Text(make_printable(sentence)), (0, 0, 0, len(_INDENT)), expand=False))
+        print_trimmed(console, Text(make_printable(sentence)), _INDENT)
     if part.table is not None:
-        _print_table(console, _rich_table(part.table))
+        print_trimmed(console, _rich_table(part.table), _INDENT)
     if part.bars:
-        console.print(Text(f"{_INDENT}{part.caption}:", "dim"))
-        _print_table(console, _bar_table(part.bars))
-
-
-def _print_table(console: Console, table: Table) -> None:
-    """Print a table without trailing blanks."""
-    with console.capture() as printed:
-        console.print(table)
-    for line in filter(str.strip, printed.get().splitlines()):
-        console.file.write(f"{_INDENT}{line.rstrip()}\n")
+        print_trimmed(console, Text(f"{part.caption}:", "dim"), _INDENT)
+        print_trimmed(console, _bar_table(part.bars), _INDENT)
 
 
 def _rich_table(grid: ReportTable) -> Table:
@@ -165,8 +160,8 @@ def run_anonymise(request: AnonymiseRequest) -> None:
 
 def _check_request(request: AnonymiseRequest) -> None:
     """Exit before any work if the options contradict each other or would have no effect."""
-    check_output_path(request.out, "--out", request.force)
-    check_output_path(request.html, "--html", request.force, endings=HTML_SUFFIXES)
+    check_output_path(request.out, "--out", endings=WRITABLE_SUFFIXES, force=request.force)
+    check_output_path(request.html, "--html", endings=HTML_SUFFIXES, force=request.force)
     is_changed = request.goals.k is not None or bool(request.pseudonym) or bool(request.drop)
     if request.out is not None and not is_changed:
         usage_error("--out: the table would be unchanged. Add --k, --pseudonym or --drop.")
@@ -276,10 +271,8 @@ def _join_notes(notes: Sequence[str]) -> str:
 def _print_result(result: Any, html: Path | None) -> None:
     print_report(build_report(result), Console(highlight=False))
     if html is not None:
-        try:
+        with writing("--html", html):
             write_report(result, html)
-        except OSError as error:
-            usage_error(f"--html: cannot write {html} ({error.strerror}). Choose another path.")
         typer.echo(f"{html}: report written")
 
 

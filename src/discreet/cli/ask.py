@@ -16,13 +16,15 @@ import typer
 
 from discreet.answer.model import Answer, Explanation
 from discreet.answer.text import cost_sentence, missing_sentences
-from discreet.cli.options import By, PolicyFile
-from discreet.cli.owner_log import LogOption, log_for_owner
 from discreet.cli.terminal import (
+    By,
+    LogOption,
+    PolicyFile,
     exit_on_error,
     format_budget,
     format_fraction,
     format_rounded_down,
+    log_for_owner,
     usage_error,
     with_option_name,
 )

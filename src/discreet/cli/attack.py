@@ -20,9 +20,16 @@ from discreet.attacks.attack import Attack
 from discreet.attacks.comparison import Comparison, compare
 from discreet.attacks.html_report import ReportSection, write_report
 from discreet.attacks.registry import ATTACKS
-from discreet.cli.options import positive_number, replace_unprintable
-from discreet.cli.table_files import check_output_path
-from discreet.cli.terminal import exit_on_error, usage_error
+from discreet.cli.terminal import (
+    HTML_SUFFIXES,
+    check_output_path,
+    exit_on_error,
+    parse_assignment,
+    positive_number,
+    replace_unprintable,
+    usage_error,
+    writing,
+)
 
 _LIST, _ALL = "list", "all"
 _DATA_VARIABLE = "DISCREET_DATA"
@@ -61,7 +68,7 @@ def attack(  # noqa: PLR0913, PLR0917 - options of a command
     if settings and name == _ALL:
         usage_error("--set cannot be combined with `all`. Name one attack.")
     epsilons = [positive_number(text, "--epsilon") for text in epsilon or ("0.1", "1")]
-    check_output_path(html, "--html", force, endings=(".html", ".htm"))
+    check_output_path(html, "--html", endings=HTML_SUFFIXES, force=force)
     sections = []
     with exit_on_error(), _require_extras():
         for attack_name in ATTACKS if name == _ALL else [name]:
@@ -69,15 +76,9 @@ def attack(  # noqa: PLR0913, PLR0917 - options of a command
             sections.append(_run_attack(entry, data, epsilons, seed))
             _print_section(sections[-1], all_details=details)
         if html is not None:
-            _save_report(sections, html)
-
-
-def _save_report(sections: Sequence[ReportSection], html: Path) -> None:
-    try:
-        path = write_report(sections, html)
-    except OSError as error:
-        usage_error(f"--html: cannot write {html} ({error.strerror}). Choose another path.")
-    _console().print(f"Report: {path}", soft_wrap=True)
+            with writing("--html", html):
+                path = write_report(sections, html)
+            _console().print(f"Report: {path}", soft_wrap=True)
 
 
 def _run_attack(entry: Attack, folder: Path | None, epsilons: list[Any], seed: int | None) -> ReportSection:
@@ -99,38 +100,20 @@ def _apply_settings(entry: Attack, settings: Sequence[str]) -> Attack:
     }
     values = {}
     for text in settings:
-        name, _, value = text.partition("=")
-        if name not in defaults or not value:
+        name, value = parse_assignment(text, "--set")
+        default = defaults.get(name)
+        if name not in defaults:
             available = ", ".join(f"{setting}={default}" for setting, default in defaults.items()) or "none"
             usage_error(f"--set: {entry.name} has no setting {text!r}. Its settings and defaults: {available}")
-        values[name] = _parse_setting(value, defaults[name])
+        if isinstance(default, str):
+            value = text.partition("=")[2]
+        elif isinstance(default, int | float) and not isinstance(value, int | type(default)):
+            usage_error(f"--set: expected a number such as {default}, not {value!r}")
+        values[name] = value
     if not values:
         return entry
     summary = f"{entry.summary} With {', '.join(settings)}."
     return replace(entry, comparison={**entry.comparison, **values}, summary=summary)
-
-
-def _parse_setting(text: str, default: Any) -> Any:
-    """Parse a setting as the type of its default; without a default, as an integer, a float or text."""
-    if isinstance(default, str):
-        return text
-    if default is None:
-        return next(value for value in (_to_int(text), _to_float(text), text) if value is not None)
-    try:
-        return int(text) if isinstance(default, int) else float(text)
-    except ValueError:
-        usage_error(f"--set: expected a number such as {default}, not {text!r}")
-
-
-def _to_int(text: str) -> int | None:
-    return int(text) if text.removeprefix("-").isdecimal() else None
-
-
-def _to_float(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
 
 
 def _suggestion(name: str) -> str:

@@ -4,15 +4,21 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from discreet.audit.policy.html_report import write_report
-from discreet.audit.policy.result import COVERAGE, PolicyAudit, parse_arguments
-from discreet.cli.options import HTML_SUFFIXES, replace_unprintable, run_policy_audit
-from discreet.cli.table_files import check_output_path
-from discreet.cli.terminal import exit_on_error, usage_error
+from discreet.audit.policy.result import COVERAGE, PolicyAudit, parse_arguments, write_report
+from discreet.cli.terminal import (
+    HTML_SUFFIXES,
+    check_output_path,
+    exit_on_error,
+    print_trimmed,
+    replace_unprintable,
+    run_policy_audit,
+    usage_error,
+    writing,
+)
 from discreet.html_page import make_printable
 from discreet.policy import Policy
 
@@ -45,7 +51,7 @@ def audit(  # noqa: PLR0913, PLR0917 - options of a command
     Exit codes: 0 no claim refuted, 1 a claim is refuted, 2 wrong usage or policy.
     """
     replace_unprintable()
-    check_output_path(html, "--html", force, endings=HTML_SUFFIXES)
+    check_output_path(html, "--html", endings=HTML_SUFFIXES, force=force)
     _check_arguments(runs, epsilon, confidence)
     with exit_on_error():
         declared, chosen = Policy.load(policy), tuple(only or ())
@@ -53,7 +59,8 @@ def audit(  # noqa: PLR0913, PLR0917 - options of a command
         result = run_policy_audit(declared, runs=runs, **settings)
     _print_result(result, Console())
     if html is not None:
-        typer.echo(f"\nReport written to {write_report(result, html)}")
+        with writing("--html", html):
+            typer.echo(f"\nReport written to {write_report(result, html)}")
     typer.echo(f"\n{make_printable(result.verdict)}\n{COVERAGE[0]}")
     if not result.holds:
         raise typer.Exit(_EXIT_REFUTED)
@@ -69,15 +76,14 @@ def _check_arguments(runs: int, epsilon: str, confidence: float) -> None:
 def _print_result(result: PolicyAudit, console: Console) -> None:
     console.print(Text(make_printable(f"Audit of the policy {result.policy}"), "bold"))
     if result.findings:
-        _print_table(_findings_table(result), console)
+        print_trimmed(console, Group("", _findings_table(result)))
         if result.note:
             console.print(Text(result.note, "dim"))
-    _print_table(_checks_table(result), console)
+    print_trimmed(console, Group("", _checks_table(result)))
     if result.refused_queries:
         names = "; ".join(query.name for query in result.refused_queries)
         console.print()
         console.print(Text(make_printable(f"Refused by the policy, so not audited: {names}"), "dim"))
-    console.file.flush()
 
 
 def _findings_table(result: PolicyAudit) -> Table:
@@ -104,11 +110,3 @@ def _borderless_table(first: str, *others: str) -> Table:
     for name in others:
         table.add_column(name, no_wrap=True)
     return table
-
-
-def _print_table(table: Table, console: Console) -> None:
-    """Print a table without trailing blanks."""
-    with console.capture() as printed:
-        console.print(table)
-    for line in ["", *printed.get().splitlines()]:
-        console.file.write(f"{line.rstrip()}\n")

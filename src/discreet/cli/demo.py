@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.options import replace_unprintable
-from discreet.cli.terminal import usage_error
+from discreet.cli.terminal import replace_unprintable, writing
 from discreet.cli.tour import (
     chapter_anonymise,
     chapter_ask,
@@ -21,9 +20,8 @@ from discreet.cli.tour import (
     chapter_local,
     chapter_publish,
 )
-from discreet.cli.tour.context import FULL_TOUR, Repetitions, TourContext, worker_pool
 from discreet.cli.tour.page import write_tour
-from discreet.cli.tour.recorder import Recorder
+from discreet.cli.tour.recorder import FULL_TOUR, Recorder, Repetitions, TourContext, worker_pool
 from discreet.worlds.town import Town, write_town
 from discreet.worlds.two_worlds.page import static_page
 from discreet.worlds.two_worlds.record import build_record
@@ -87,10 +85,8 @@ def demo(
     if page is not None:
         _write_interactive_page(page)
         return
-    try:
+    with writing("--out", out):
         out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        usage_error(f"--out: cannot create the folder {out} ({error.strerror}). Choose another path.")
     replace_unprintable()
     run_tour(chapter, out)
 
@@ -98,8 +94,6 @@ def demo(
 def _write_interactive_page(path: Path) -> None:
     typer.echo("discreet: asking the curator at every epsilon of the page", err=True)
     text = static_page(build_record())
-    try:
+    with writing("--page", path):
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        usage_error(f"--page: cannot write {path} ({error.strerror}). Choose another path.")
     typer.echo(str(path))

@@ -8,9 +8,17 @@ from typing import Annotated, Any
 import typer
 
 from discreet import privacy
-from discreet.cli.options import By, PolicyFile, check_output_paths
-from discreet.cli.owner_log import LogOption, log_for_owner
-from discreet.cli.terminal import exit_on_error, usage_error
+from discreet.cli.terminal import (
+    PLOT_SUFFIXES,
+    By,
+    LogOption,
+    PolicyFile,
+    check_output_path,
+    exit_on_error,
+    log_for_owner,
+    parse_assignment,
+    usage_error,
+)
 from discreet.curator.curator import Curator
 from discreet.curator.open import open_curator
 from discreet.kernel.errors import PolicyError
@@ -52,8 +60,9 @@ def fit(  # noqa: PLR0913, PLR0917 - options of a command
     log: LogOption = None,
 ) -> None:
     """Fit a private model to the rows of a query, and print its parameters."""
-    settings = _parse_settings(set or [])
-    check_output_paths(out, plot)
+    settings = dict(parse_assignment(text, "--set") for text in set or [])
+    check_output_path(out, "--out")
+    check_output_path(plot, "--plot", endings=PLOT_SUFFIXES)
     with (
         exit_on_error(),
         log_for_owner(loaded_policy := Policy.load(policy), log),
@@ -87,20 +96,6 @@ def _create_model(name: str, settings: dict[str, Any]) -> Any:
         usage_error(f"models need scikit-learn, which is not installed ({error.name}): pip install 'discreet[learn]'.")
     except TypeError as error:
         usage_error(f"--set: {str(error).partition('() ')[2]}.")
-
-
-def _parse_settings(texts: list[str]) -> dict[str, Any]:
-    """Parse name=value pairs; a value is JSON, or else plain text."""
-    settings = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name.isidentifier():
-            usage_error(f"--set: expected name=value, such as n_components=5, not {text!r}.")
-        try:
-            settings[name] = json.loads(value)
-        except ValueError:
-            settings[name] = value
-    return settings
 
 
 def _default_delta(curator: Curator) -> Any:

@@ -2,8 +2,7 @@
 
 import json
 import re
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,11 +11,10 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import Progress
 from rich.text import Text
 
 import discreet as dc
-from discreet.cli.terminal import PlainCommand, PlainGroup, exit_on_error, format_budget, format_fraction
+from discreet.cli.terminal import PlainCommand, PlainGroup, count_of, exit_on_error, format_budget, format_fraction
 from discreet.curator.ledger_location import (
     LedgerLocation,
     address_without_user,
@@ -30,6 +28,7 @@ from discreet.curator.ledger_terms import set_budget_of_policy
 from discreet.kernel.ledger import Ledger
 from discreet.ledger_admin.verify import verify_ledger
 from discreet.policy import Policy
+from discreet.progress import progress_bar
 from discreet.publish.ledger_history import read_history
 
 app = typer.Typer(cls=PlainGroup, help="Show, verify and move a ledger.", no_args_is_help=True, add_completion=False)
@@ -49,7 +48,9 @@ def verify(where: LedgerArgument, name: NameOption = None) -> None:
     """Verify every hash, total, state and stored answer."""
     with _open_site(where, name) as (ledger, _):
         verify_ledger(ledger)
-        typer.echo(f"{where}: {_count_charges(ledger)}; all hashes, totals, states and answers verified")
+        typer.echo(
+            f"{where}: {count_of(len(ledger.events()), 'charge')}; all hashes, totals, states and answers verified"
+        )
 
 
 @app.command(cls=PlainCommand)
@@ -77,11 +78,11 @@ def move(
     """Move a ledger with all of its entries; run it again if it was interrupted."""
     with exit_on_error():
         target = parse_location_option(to, "--to")
-    with _open_site(where, name) as (ledger, site), _progress_bar() as report_progress:
+    with _open_site(where, name) as (ledger, site), progress_bar("Moving the ledger") as report_progress:
         is_new_move = move_ledger_to(
             ledger, target, name=site.name, checkpoint=site.checkpoint, progress=report_progress
         )
-        count = _count_charges(ledger)
+        count = count_of(len(ledger.events()), "charge")
     outcome = "moved to" if is_new_move else "had already been moved, unchanged, to"
     typer.echo(
         f"{where}: {count} {outcome} {address_without_user(target)}. Set in the policy:\n"
@@ -109,11 +110,6 @@ def show(
         typer.echo(f"spent {_format_cost(ledger.spent())} of {format_budget(ledger.terms.budget)}")
         if (to := ledger.moved_to) is not None:
             typer.echo(f"moved to {to}")
-
-
-def _count_charges(ledger: Ledger) -> str:
-    count = len(ledger.events())
-    return f"{count} charge{'' if count == 1 else 's'}"
 
 
 def _charge_lines(events: Sequence[dc.Event]) -> list[str]:
@@ -225,11 +221,3 @@ def _is_sqlite_file(file: Path) -> bool:
         return False
     with file.open("rb") as stream:
         return stream.read(15) == b"SQLite format 3"
-
-
-@contextmanager
-def _progress_bar() -> Iterator[Callable[[int, int], None]]:
-    """Show the progress of a move, on a terminal only."""
-    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
-        task = progress.add_task("Moving the ledger", total=None)
-        yield lambda done, rows: progress.update(task, completed=done, total=rows)

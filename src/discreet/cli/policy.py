@@ -1,6 +1,5 @@
 """discreet init, check, dummy: draft a policy, check it, and try it on dummy data."""
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -8,9 +7,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from discreet.cli.options import PolicyFile
 from discreet.cli.source_check import check_source_schemas, spark_catalog
-from discreet.cli.terminal import exit_on_error, print_warnings
+from discreet.cli.terminal import PolicyFile, check_output_path, count_of, exit_on_error, print_warnings, writing
 from discreet.curator.data_stamp import changed_tables, changed_tables_warning
 from discreet.kernel.errors import PolicyError
 from discreet.policy import Hazard, Policy, draft, explain, find_file_hazards, hazards, write_dummy
@@ -80,7 +78,7 @@ def init(  # noqa: PLR0913, PLR0917 - options of a command
 ) -> None:
     """Draft a policy from schemas, without reading any rows; values for you to supply are marked FILL IN."""
     with exit_on_error():
-        _check_not_overwritten(out, force)
+        check_output_path(out, "--out", force=force)
         sources = data or []
         catalog = spark_catalog(sources[0], sources[1:]) if sources and sources[0].startswith("sc://") else None
         text = draft(
@@ -91,11 +89,12 @@ def init(  # noqa: PLR0913, PLR0917 - options of a command
             base=out.parent,
             catalog=catalog,
         )
-        _write_text(out, text)
+        with writing("--out", out):
+            out.write_text(text)
     values, guesses = parse_toml(text, str(out)), len(placeholder_comment_lines(text))
-    tables = _pluralise(len(values["tables"]), "table")
-    summary = f"{tables}, {_pluralise(len(list(find_placeholders(values))), 'value')} to fill in"
-    summary += f", column types of {_pluralise(guesses, 'table')} to check (or use --types)" if guesses else ""
+    tables = count_of(len(values["tables"]), "table")
+    summary = f"{tables}, {count_of(len(list(find_placeholders(values))), 'value')} to fill in"
+    summary += f", column types of {count_of(guesses, 'table')} to check (or use --types)" if guesses else ""
     typer.echo(f"{out}: {summary}. Search for {PLACEHOLDER}, then run: discreet check {out}")
 
 
@@ -110,28 +109,12 @@ def dummy(
     with exit_on_error():
         loaded_policy = Policy.load(policy)
         if is_dummy_folder(out):
-            _check_not_overwritten(out / "policy.toml", force)
-        try:
+            check_output_path(out / "policy.toml", "--out", force=force)
+        with writing("--out", out):
             dummy_data = write_dummy(loaded_policy, out, rows=rows, random_state=seed)
-        except OSError as error:
-            raise PolicyError(f"--out: cannot write {out} ({error.strerror}). Choose another folder.") from None
     for name, source in dummy_data.sources.items():
         typer.echo(f"{out / source}: dummy data for {name}")
     typer.echo(f'Then run: discreet ask {dummy_data.policy} "SELECT …" --epsilon …')
-
-
-def _check_not_overwritten(file: Path, force: bool) -> None:
-    if os.path.lexists(file) and not force:
-        raise PolicyError(f"{file} already exists. Choose another path, or overwrite it with --force.")
-
-
-def _write_text(file: Path, text: str) -> None:
-    try:
-        file.write_text(text)
-    except OSError as error:
-        raise PolicyError(
-            f"{file}: cannot write the file ({error.strerror}). Choose another path with --out."
-        ) from None
 
 
 def _parse_types(texts: list[str]) -> dict[str, str]:
@@ -142,7 +125,3 @@ def _parse_types(texts: list[str]) -> dict[str, str]:
             raise PolicyError("--types: expected column=type,column=type, such as patient=integer,cost=decimal.")
         types[column.strip()] = kind.strip()
     return types
-
-
-def _pluralise(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"

@@ -5,9 +5,16 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.options import PolicyFile
-from discreet.cli.owner_log import LogOption, log_for_owner
-from discreet.cli.terminal import exit_on_error, format_rounded_down, step_progress, usage_error
+from discreet.cli.terminal import (
+    LogOption,
+    PolicyFile,
+    count_of,
+    exit_on_error,
+    format_rounded_down,
+    log_for_owner,
+    step_progress,
+    usage_error,
+)
 from discreet.curator.curator import Curator
 from discreet.curator.open import open_curator
 from discreet.kernel.event import OWNER
@@ -69,8 +76,8 @@ def publish(  # noqa: PLR0913, PLR0917 - options of a command
 
 def _print_summary(release: Release, curator: Curator) -> None:
     tables, rows = len(release.tables), len(release.synthetic)
-    counts = [f"{tables} table{'s' * (tables != 1)}"] if tables else []
-    counts += [f"{rows} set{'s' * (rows != 1)} of synthetic rows"] if rows else []
+    counts = [count_of(tables, "table")] if tables else []
+    counts += [f"{count_of(rows, 'set')} of synthetic rows"] if rows else []
     typer.echo(f"{release.folder}: {' and '.join(counts) or 'nothing'} published, with report.html.")
     remaining = f"epsilon {format_rounded_down(curator.budget().remaining.epsilon)} remains."
     if release.paid.rho:

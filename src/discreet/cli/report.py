@@ -8,8 +8,7 @@ import typer
 
 from discreet.audit.policy.result import COVERAGE
 from discreet.audit.result import confidence_text
-from discreet.cli.options import run_policy_audit
-from discreet.cli.terminal import exit_on_error, usage_error
+from discreet.cli.terminal import count_of, exit_on_error, run_policy_audit, usage_error, writing
 from discreet.curator.ledger_location import open_existing_ledger
 from discreet.html_page import make_printable
 from discreet.policy import Policy, write_policy
@@ -104,13 +103,11 @@ def _existing_record(folder: Path, policy: Path, force: bool) -> ReleaseRecord |
 
 def _write(made: Report, folder: Path, policy_text: str) -> None:
     """Write the report; in the folder of a release, renew the manifest."""
-    try:
+    with writing("DIR", folder):
         folder.mkdir(exist_ok=True)
         paths = write_report(made, folder)
         if (folder / MANIFEST).exists() and made.record is not None:
             write_manifest(folder, policy_text=policy_text, plan_text=made.record.plan_text, ledger=made.ledger_point)
-    except OSError as error:
-        usage_error(f"DIR: cannot write to {folder} ({error.strerror}). Choose another folder.")
     typer.echo(f"Report written to {', '.join(map(str, paths))}")
 
 
@@ -123,8 +120,8 @@ def _verify(folder: Path, policy: Path | None) -> None:
             problems = _policy_problems(folder, policy)
     if problems:
         _exit_with(problems)
-    count = len(read_manifest(folder)["files"])
-    typer.echo(f"{folder}: {count} file{'s' * (count != 1)} verified; nothing was changed, added or removed")
+    count = count_of(len(read_manifest(folder)["files"]), "file")
+    typer.echo(f"{folder}: {count} verified; nothing was changed, added or removed")
     typer.echo(f"SHA-256 of {MANIFEST}: {sha256((folder / MANIFEST).read_bytes()).hexdigest()}")
 
 

@@ -1,7 +1,6 @@
 """Read and write whole tables as CSV or Parquet without changing a value."""
 
 import codecs
-import os
 import re
 from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
@@ -86,7 +85,7 @@ _READABLE = ".csv, .tsv (each also with .gz), .parquet or .pq"
 _DELIMITERS = (",", ";", "\t", "|")  # the first of equally frequent ones is used
 _HEADER_BYTES = 65_536
 _CHUNK_BYTES = 1 << 20
-_WRITABLE_SUFFIXES = (*_DELIMITER_BY_SUFFIX, *_PARQUET_SUFFIXES)
+WRITABLE_SUFFIXES = (*_DELIMITER_BY_SUFFIX, *_PARQUET_SUFFIXES)
 
 # Text is converted to a number or a time only if nothing is lost: 02139 remains text.
 _TYPE_PATTERNS = (
@@ -104,7 +103,7 @@ def read_table(path: Path, option: str = "TABLE") -> pa.Table:
     if not path.is_file():
         usage_error(f"{option}: the file {path} does not exist. Correct the path.")
     name = path.name.lower().removesuffix(".gz")
-    if not name.endswith(_WRITABLE_SUFFIXES):
+    if not name.endswith(WRITABLE_SUFFIXES):
         usage_error(f"{option}: the format of {path} is not supported. Use a file that ends in {_READABLE}.")
     try:
         return pa.parquet.read_table(path) if name.endswith(_PARQUET_SUFFIXES) else _read_csv(path)
@@ -195,20 +194,6 @@ def _are_exact_reals(texts: pa.Array) -> bool:
         return all(Decimal(repr(float(text))) == Decimal(text) for text in doubtful.to_pylist())
     except InvalidOperation:  # an exponent out of range
         return False
-
-
-def check_output_path(
-    path: Path | None, option: str, force: bool, *, endings: tuple[str, ...] = _WRITABLE_SUFFIXES
-) -> None:
-    """Exit, before any work, if a file cannot be written or would overwrite another."""
-    if path is None:
-        return
-    if not path.absolute().parent.is_dir():
-        usage_error(f"{option}: the folder {path.absolute().parent} does not exist.")
-    if path.suffix.lower() not in endings:
-        usage_error(f"{option}: the file name must end in {', '.join(endings)}.")
-    if os.path.lexists(path) and not force:
-        usage_error(f"{option}: {path} already exists. Choose another path, or overwrite it with --force.")
 
 
 def write_table(table: pa.Table, path: Path, option: str = "--out") -> None:

@@ -1,21 +1,34 @@
-"""Shared by all commands: usage and flags in --help, progress, exit codes, errors and warnings, number formats."""
+"""Shared by all commands: --help, progress, errors, exit codes, the owner's log, options, output files and numbers."""
 
+import io
+import json
+import logging
+import os
 import re
+import stat
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from io import TextIOWrapper
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from discreet.kernel.errors import DiscreetError, Failed, Refused
+from discreet.progress import progress_bar, report_progress
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from discreet.audit.policy.result import PolicyAudit
     from discreet.kernel.loss import Budget
+    from discreet.policy import Policy
 
 
 class PlainCommand(TyperCommand):
@@ -78,16 +91,9 @@ def _print_warning(message: Warning | str, *_: object) -> None:
 @contextmanager
 def step_progress() -> Iterator[Callable[[str], None]]:
     """Yield a function that shows the step that begins, on stderr: a bar on a terminal, otherwise plain lines."""
-    if not sys.stderr.isatty():
-        yield lambda step: typer.echo(f"{step} …", err=True)
-        return
-    from rich.console import Console  # noqa: PLC0415 - only where a bar is shown
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn  # noqa: PLC0415
-
-    columns = TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda step: bar.update(task, description=step)
+    with progress_bar("") as show:
+        is_terminal = sys.stderr.isatty()
+        yield lambda step: show(name=step) if is_terminal else typer.echo(f"{step} …", err=True)
 
 
 def usage_error(problem: str) -> NoReturn:
@@ -110,6 +116,15 @@ def _exit_code(error: DiscreetError) -> int:
     if isinstance(error, Failed):
         return 4
     return 3 if isinstance(error, Refused) else 2
+
+
+def count_of(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    >>> count_of(1, "table"), count_of(2000, "row")
+    ('1 table', '2,000 rows')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 _MAX_INTEGER_LENGTH = 5  # longer integers are rounded, too
@@ -148,3 +163,130 @@ def format_budget(budget: "Budget") -> str:
 
 def _is_short_integer(value: Fraction) -> bool:
     return value.denominator == 1 and len(str(value)) <= _MAX_INTEGER_LENGTH
+
+
+PLOT_SUFFIXES = (".svg", ".png", ".pdf")
+HTML_SUFFIXES = (".html", ".htm")
+PolicyFile = Annotated[Path, typer.Argument(help="The policy file.")]
+By = Annotated[str, typer.Option(help="The analyst to charge: a label, not a login.")]
+
+
+def positive_number(text: str, option: str) -> Fraction:
+    """Return a positive number, or exit."""
+    from discreet.kernel.numbers import as_positive  # noqa: PLC0415 - not for `discreet --help`
+
+    try:
+        return as_positive(text, option)
+    except (TypeError, ValueError) as error:
+        usage_error(f"{error}.")
+
+
+def check_output_path(path: Path | None, option: str, *, endings: tuple[str, ...] = (), force: bool = True) -> None:
+    """Exit, before any work, if a file cannot be written or, without `force`, would overwrite another."""
+    if path is None:
+        return
+    if not path.absolute().parent.is_dir():
+        usage_error(f"{option}: the folder {path.absolute().parent} does not exist.")
+    if endings and path.suffix.lower() not in endings:
+        usage_error(f"{option}: the file name must end in {', '.join(endings)}.")
+    if os.path.lexists(path) and not force:
+        usage_error(f"{option}: {path} already exists. Choose another path, or overwrite it with --force.")
+
+
+@contextmanager
+def writing(option: str, path: Path) -> Iterator[None]:
+    """Exit and name the option if a file or folder cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        usage_error(f"{option}: cannot write {path} ({error.strerror or error}). Choose another path.")
+
+
+def parse_assignment(text: str, option: str) -> tuple[str, Any]:
+    """Parse NAME=VALUE; a value is JSON, or else plain text."""
+    name, equals, value = text.partition("=")
+    if not equals or not value or not name.isidentifier():
+        usage_error(f"{option}: expected name=value, such as n_components=5, not {text!r}.")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def print_trimmed(console: "Console", content: Any, indent: int = 0) -> None:
+    """Print without trailing blanks."""
+    with console.capture() as printed:
+        console.print(content, width=console.width - indent)
+    for line in printed.get().splitlines():
+        console.file.write(f"{' ' * indent}{line}".rstrip() + "\n")
+    console.file.flush()  # without a locale, typer.echo writes to another stream
+
+
+def replace_unprintable() -> None:
+    """Let a terminal that prints ASCII only show question marks for other characters."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+
+
+def run_policy_audit(policy: "Policy", **settings: Any) -> "PolicyAudit":
+    """Audit a policy with progress on stderr, or exit and name the package that is missing."""
+    try:
+        from discreet.audit.policy.audit import audit_policy  # noqa: PLC0415 - an extra
+
+        return audit_policy(policy, track=report_progress, **settings)
+    except ImportError as error:
+        usage_error(f"audits need {error.name}, which is not installed: pip install 'discreet[attacks]'.")
+
+
+LogOption = Annotated[
+    Path | None,
+    typer.Option(help="The owner's log of why queries failed (default: beside the ledger)."),
+]
+_MAX_BYTES = 1_000_000  # one older file of the same size is kept
+
+
+class OwnerOnlyFileHandler(RotatingFileHandler):
+    """A log file of bounded size, created on the first message and readable by its owner only."""
+
+    def _open(self) -> TextIOWrapper:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW  # never follow a symbolic link
+        descriptor = os.open(self.baseFilename, flags, 0o600)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.fchmod(descriptor, 0o600)  # an existing file may have other permissions
+        return os.fdopen(descriptor, "a", encoding="utf-8")
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802 - logging's name
+        """Report that logging failed, without the message itself, which may contain raw data."""
+        error = sys.exc_info()[1]
+        why = error.strerror if isinstance(error, OSError) else type(error).__name__
+        typer.echo(f"discreet: cannot write the log {self.baseFilename} ({why}). Choose another with --log.", err=True)
+
+
+class _TerminalHandler(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a message that is about the data set, not about a query."""
+        prefix = "warning" if record.levelno == logging.WARNING else "discreet"
+        typer.echo(f"{prefix}: {record.getMessage()}", err=True)
+
+
+@contextmanager
+def log_for_owner(policy: "Policy", log_file: Path | None) -> Iterator[None]:
+    """Write the owner's log while a curator is open, and name it in the message of a failure."""
+    if log_file is not None and not log_file.absolute().parent.is_dir():
+        usage_error(f"--log: the folder {log_file.absolute().parent} does not exist.")
+    from discreet.curator.data_stamp import owner_log_path  # noqa: PLC0415 - not for `discreet --help`
+
+    path = (log_file or owner_log_path(policy)).absolute()
+    file = OwnerOnlyFileHandler(path, maxBytes=_MAX_BYTES, backupCount=1, delay=True)
+    file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    handlers = {"discreet": file, "discreet.owner": _TerminalHandler()}
+    for name, handler in handlers.items():
+        logging.getLogger(name).addHandler(handler)
+    try:
+        yield
+    except Failed as error:
+        raise Failed(f"{error} See the log {path}." if path.exists() else str(error)) from None
+    finally:
+        for name, handler in handlers.items():
+            logging.getLogger(name).removeHandler(handler)
+        file.close()

@@ -278,8 +278,8 @@ class Curator:
         ...     print(advice.ranges[0].column.domain.high >= 87, curator.budget().spent.epsilon)
         True 2
         """
+        from discreet.advise.advice import give_advice  # noqa: PLC0415
         from discreet.advise.advice_plan import plan_advice  # noqa: PLC0415 - queries start faster without
-        from discreet.advise.give_advice import give_advice  # noqa: PLC0415
 
         return give_advice(self, plan_advice(self.policy, table, by_columns, columns, epsilon, query_epsilon), progress)
 
@@ -293,8 +293,8 @@ class Curator:
         query_epsilon: Number | None = None,
     ) -> "AdvicePlan":
         """Return what `advise` would release and charge. This is free and reads no private data."""
+        from discreet.advise.advice import check_plan  # noqa: PLC0415
         from discreet.advise.advice_plan import plan_advice  # noqa: PLC0415 - queries start faster without
-        from discreet.advise.give_advice import check_plan  # noqa: PLC0415
 
         plan = plan_advice(self.policy, table, by_columns, columns, epsilon, query_epsilon)
         check_plan(self, plan)

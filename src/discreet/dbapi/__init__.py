@@ -7,8 +7,7 @@ types        type codes and constructors
 errors       the exceptions of PEP 249, combined with Discreet's own
 """
 
-from discreet.dbapi.connection import Connection, connect
-from discreet.dbapi.cursor import Cursor
+from discreet.dbapi.connection import Connection, Cursor, connect
 from discreet.dbapi.errors import (
     DatabaseError,
     DataError,

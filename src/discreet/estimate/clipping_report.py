@@ -232,8 +232,8 @@ def clipping_sentence(clipped: ClippedRelease, words: ReportWords) -> str:
         if removed.high is not None:
             limit = f"fewer than about {round_up(removed.high)} {noun}"
             return f"{_subject(clipped, limit)} (below detection at this epsilon).{blind}"
-        hidden = round_up(_hidden_units(clipped))
-        return f"Fewer than about {hidden} {words.units} exceed the bounds (below detection at this epsilon).{blind}"
+        hidden = f"Fewer than about {round_up(_hidden_units(clipped))} {words.units} exceed the bounds"
+        return f"{hidden}; what they lose is not in the margins.{blind}"
     amount = _subject(clipped, f"at least {round_down(removed.low)} {noun}{_share_phrase(clipped, removed)}")
     return f"{amount}: {_effects(clipped, words)}{_suggestion(clipped, measured, removed)}.{blind}"
 

@@ -2,12 +2,10 @@
 
 import json
 import math
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from types import TracebackType
 from typing import Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
@@ -21,48 +19,10 @@ from discreet.kernel.model_release import Combine, RowRule
 from discreet.kernel.numbers import Number
 from discreet.kernel.reservation import CLIP_RADIUS, Noise, reserve
 from discreet.learn.fit_cost import REMOVAL, FitLoss, cost_of, is_substitution, noises_for
+from discreet.progress import progress_bar
 
 _MAX_VECTOR_SIZE = 1 << 18  # rounding so many numbers to the grid must not shrink a vector noticeably
 _SHOW_AFTER_SECONDS = 1.0  # a shorter fit shows no progress bar
-
-
-class _ProgressBar:
-    """A progress bar for fits that take longer than a second; entered once per release.
-
-    >>> bar = _ProgressBar("GaussianMixture", draws=2)
-    >>> with bar:
-    ...     pass
-    >>> bar.draws_done
-    1
-    """
-
-    def __init__(self, name: str, draws: int) -> None:
-        self._name, self._draws, self.draws_done = name, draws, 0
-        self._started = time.monotonic()
-        self._display: Any = None
-        self._task: Any = None
-
-    def __enter__(self) -> None:
-        if self._display is None and time.monotonic() - self._started > _SHOW_AFTER_SECONDS and sys.stderr.isatty():
-            from rich.console import Console  # noqa: PLC0415 - only where a bar is shown
-            from rich.progress import Progress  # noqa: PLC0415
-
-            self._display = Progress(console=Console(stderr=True), transient=True)
-            self._task = self._display.add_task(
-                f"{self._name}: private sums", total=self._draws, completed=self.draws_done
-            )
-            self._display.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.draws_done += 1
-        if self._display is None:
-            return
-        self._display.update(self._task, completed=self.draws_done)
-        if self.draws_done == self._draws or kind is not None:
-            self._display.stop()
-            self._display = None
 
 
 E = TypeVar("E")
@@ -127,7 +87,8 @@ class FitSession:
             substitution=is_substitution(neighbours),
         )
         self.loss = FitLoss(cost, neighbours=neighbours, unit=source.unit, at_delta=delta)
-        self._progress = _ProgressBar(name, len(noises))
+        self._name, self._releases_done, self._releases = name, 0, len(noises)
+        self._bar_from = time.monotonic() + _SHOW_AFTER_SECONDS
 
     def scale(self, radius: Number = 1) -> float:
         """Return the noise scale of the next release, for a sum of vectors clipped to this radius."""
@@ -197,7 +158,9 @@ class FitSession:
         combine: Combine = Combine.MEAN,
         blocks: tuple[int, ...] = (),
     ) -> np.ndarray:
-        with self._progress:
+        with progress_bar(f"{self._name}: private sums", delay=self._bar_from - time.monotonic()) as show:
+            show(self._releases_done, self._releases)
+            self._releases_done += 1
             return sum_rows(
                 self._rows,
                 rule,

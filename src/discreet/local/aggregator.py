@@ -1,6 +1,6 @@
 """Aggregation of reports on the server, as they arrive; aggregates of several servers can be merged."""
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,26 +9,11 @@ from discreet.local.estimation import LocalEstimate
 from discreet.local.oracle import Consistency, Oracle
 from discreet.local.reports import ReceivedMessages, Reports, check_header, header
 
+if TYPE_CHECKING:
+    from discreet.local.sketch_oracle import SketchOracle
+
 _STORED_INTEGER = np.dtype("<i8")
 _MAX_REPORTS = 1 << 31  # so that every sum fits in 64 bits
-
-
-class AggregatableOracle(Protocol):
-    """An oracle whose reports can be aggregated: for a list of values, a sketch, or heavy hitters."""
-
-    @property
-    def configuration(self) -> str:
-        """The text that identifies the protocol and its parameters."""
-
-    @property
-    def scheme(self) -> Any:
-        """The protocol's scheme."""
-
-    def read(self, received: ReceivedMessages) -> Reports:
-        """Parse received messages."""
-
-    def counts(self, reports: Reports) -> np.ndarray:
-        """Return the counts to be summed over reports."""
 
 
 class Aggregator:
@@ -44,7 +29,7 @@ class Aggregator:
     30
     """
 
-    def __init__(self, oracle: AggregatableOracle) -> None:
+    def __init__(self, oracle: "Oracle | SketchOracle") -> None:
         if not hasattr(oracle, "scheme"):
             raise TypeError(f"oracle must be an oracle of discreet.local, such as GRR, not {type(oracle).__name__}")
         self.oracle = oracle
@@ -89,7 +74,7 @@ class Aggregator:
         )
 
     @classmethod
-    def read(cls, oracle: AggregatableOracle, stored: bytes) -> "Aggregator":
+    def read(cls, oracle: "Oracle | SketchOracle", stored: bytes) -> "Aggregator":
         """Parse an aggregator stored as bytes; ValueError if version or configuration differ or bytes are missing."""
         aggregator = cls(oracle)
         prefix = header(aggregator._configuration)

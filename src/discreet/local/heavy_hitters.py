@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discreet.kernel.loss import Loss
 from discreet.kernel.numbers import Number, as_integer
 from discreet.local.aggregator import Aggregator
 from discreet.local.frequency_oracles.parity_hashing import best_checks
@@ -14,7 +13,7 @@ from discreet.local.frequency_oracles.sketch_scheme import SketchScheme
 from discreet.local.oracle import parse_epsilon
 from discreet.local.prefix_search import KEPT_BITS, search_prefixes
 from discreet.local.prefixes import IntegerDomain, Prefixes, StringDomain
-from discreet.local.reports import ReceivedMessages, Reports
+from discreet.local.reports import Reports
 from discreet.local.sketch_oracle import SketchOracle
 from discreet.number_arguments import as_probability
 
@@ -53,14 +52,8 @@ def HeavyHitters(values: IntegerDomain | StringDomain, epsilon: Number) -> "Heav
         raise TypeError(f"values must be IntegerDomain(bits) or StringDomain(length), not {type(values).__name__}")
     prefixes = Prefixes(values, prefix_lengths_for_bits(values.bits))
     weights = (1,) * (len(prefixes.prefix_lengths) - 1) + (_FINAL_LEVEL_WEIGHT,)
-    return HeavyHitterFinder(
-        prefixes,
-        SketchOracle(
-            prefixes,
-            exact_epsilon,
-            SketchScheme(weights, _SKETCH_ROWS, _SKETCH_BITS, best_checks(odds, _SKETCH_BITS), odds),
-        ),
-    )
+    scheme = SketchScheme(weights, _SKETCH_ROWS, _SKETCH_BITS, best_checks(odds, _SKETCH_BITS), odds)
+    return HeavyHitterFinder(prefixes, exact_epsilon, scheme)
 
 
 def prefix_lengths_for_bits(bits: int) -> tuple[int, ...]:
@@ -74,8 +67,8 @@ def prefix_lengths_for_bits(bits: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, repr=False)
-class HeavyHitterFinder:
-    """A heavy-hitter protocol, as returned by `HeavyHitters`: devices call `perturb`, the server calls `find`.
+class HeavyHitterFinder(SketchOracle):
+    """A sketch of prefixes, as returned by `HeavyHitters`: devices call `perturb`, the server calls `find`.
 
     >>> import discreet as dc
     >>> finder = dc.local.HeavyHitters(dc.local.IntegerDomain(16), epsilon=4)
@@ -85,46 +78,7 @@ class HeavyHitterFinder:
     [4711]
     """
 
-    prefixes: Prefixes
-    oracle: SketchOracle
-
-    @property
-    def configuration(self) -> str:
-        """The text that identifies the protocol and its parameters, in reports and aggregators."""
-        return self.oracle.configuration
-
-    @property
-    def scheme(self) -> SketchScheme:
-        """The scheme that reports prefixes."""
-        return self.oracle.scheme
-
-    def loss(self) -> Loss:
-        """Return the privacy loss of one report, with respect to the value of the person who sent it.
-
-        Claim: epsilon, for whole values and for their prefixes.
-        Proof: a person sends one report, of one level, with the distribution of the sketch.
-        Needs: SketchOracle.loss.
-        Checked by: test_the_worst_log_ratio_of_a_sketch_is_the_claimed_epsilon
-        """
-        return self.oracle.loss()
-
-    def perturb(self, values: Any) -> Reports:
-        """Return a randomised report for each person's value.
-
-        Claim: a report depends only on its person's value, through the distribution of the sketch.
-        Proof: it is a report of the sketch, and the hashes are public functions of the value.
-        Needs: SketchOracle.perturb.
-        Checked by: test_sketched_reports_have_the_claimed_distribution
-        """
-        return self.oracle.perturb(values)
-
-    def read(self, received: ReceivedMessages) -> Reports:
-        """Parse received messages: the bytes of many reports, or a list of messages."""
-        return self.oracle.read(received)
-
-    def counts(self, reports: Reports) -> np.ndarray:
-        """Return the counts that an aggregator sums."""
-        return self.oracle.counts(reports)
+    domain: Prefixes
 
     def find(self, reports: Reports | Aggregator, *, most: int = 20, confidence: Number = 0.95) -> list[HeavyHitter]:
         """Return at most `most` of the most frequent values that are significant, in descending order.
@@ -143,7 +97,7 @@ class HeavyHitterFinder:
             as_integer(most, "most", 1),
             float(1 - as_probability(confidence, "confidence")),
         )
-        best_prefixes = search_prefixes(self.scheme, self.prefixes, self.oracle.aggregate_counts(reports), max_hitters)
+        best_prefixes = search_prefixes(self.scheme, self.domain, self.aggregate_counts(reports), max_hitters)
         own, other = map(float, self.scheme.rates)
         shares = (best_prefixes.supports / best_prefixes.people - other) / (own - other)
         clipped_shares = np.clip(shares, 0, 1)
@@ -155,16 +109,13 @@ class HeavyHitterFinder:
         is_significant = best_prefixes.supports > best_prefixes.people * other + _deviation_bound(
             best_prefixes.people * other * (1 - other), tail_probability
         )
-        values = self.prefixes.encoding.decode(best_prefixes.words)
+        values = self.domain.encoding.decode(best_prefixes.words)
         records = zip(values, shares.tolist(), margins.tolist(), is_significant.tolist(), strict=True)
         hitters = [HeavyHitter(*record) for record in records if record[0] is not None]
         return sorted(hitters, key=lambda hitter: -hitter.share)
 
     def __repr__(self) -> str:
-        return f"<heavy hitters by {self.oracle!r}>"
-
-    def __str__(self) -> str:
-        return self.configuration
+        return f"<heavy hitters by {super().__repr__()}>"
 
 
 def _deviation_bound(variance: np.ndarray, tail_probability: float) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -13,20 +13,6 @@ MAX_BITS = 4096
 ROOT_HASH = np.uint64(0x9E3779B97F4A7C15)  # of the empty prefix
 _ALL_BYTES = bytes(range(1, 256))
 _WORD_BITS = 64
-
-
-class BitStringEncoding(Protocol):
-    """An encoding of values as bit strings, in 64-bit words; the first bit is the highest of the first word."""
-
-    @property
-    def bits(self) -> int:
-        """The length of a bit string."""
-
-    def encode(self, values: Any, name: str) -> np.ndarray:
-        """Return a row of words for each value."""
-
-    def decode(self, words: np.ndarray) -> list[Any]:
-        """Return the value of each row; None if it encodes none."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +124,7 @@ class Prefixes:
     (3, 2)
     """
 
-    encoding: BitStringEncoding
+    encoding: IntegerDomain | StringDomain
     prefix_lengths: tuple[int, ...]
 
     @property

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -15,18 +15,12 @@ from discreet.local.estimation import LocalEstimate, debias_shares, z_score
 from discreet.local.frequency_oracles.parity_hashing import MAX_POSITION_BITS, best_checks
 from discreet.local.frequency_oracles.sketch_scheme import SketchScheme
 from discreet.local.oracle import parse_epsilon
+from discreet.local.prefixes import Prefixes
 from discreet.local.reports import ReceivedMessages, Reports, check_configuration, read_reports
 from discreet.local.value_hashes import OpenDomain, hash_to_position
 
 _MAX_ROWS = 1 << 12
 _MIN_POSITION_BITS = 8  # with fewer positions, values collide so often that margins would not hold
-
-
-class HashedDomain(Protocol):
-    """An open domain whose values are identified by hashes, one for each level of the scheme."""
-
-    def hash_values(self, values: Any, name: str) -> np.ndarray:
-        """Return the hashes of each value, with a column for each level."""
 
 
 def Sketch(epsilon: Number, *, rows: int = 16, bits: int = 16) -> "SketchOracle":  # noqa: N802 - a protocol's name
@@ -71,7 +65,7 @@ class SketchOracle:
     (Fraction(2, 1), 2)
     """
 
-    domain: HashedDomain
+    domain: OpenDomain | Prefixes
     epsilon: Fraction
     scheme: SketchScheme
 

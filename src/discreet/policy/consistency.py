@@ -6,16 +6,15 @@ from discreet.kernel.event import OWNER
 from discreet.kernel.loss import Budget
 from discreet.policy.column_domains import DeclaredColumn, Keys, References
 from discreet.policy.declarations import (
-    ColumnUnit,
     NoUnit,
     ParentTableUnit,
     PersonInWindow,
     PersonUnit,
     PrivacyUnit,
     RowUnit,
-    WindowUnit,
     declared_name,
     find_by_name,
+    privacy_unit,
 )
 from discreet.policy.entries import AnalystEntry, BudgetEntry, DatasetEntry
 from discreet.policy.parser import UncheckedPolicy, UncheckedTable
@@ -45,8 +44,7 @@ def check_consistency(unchecked: UncheckedPolicy, problems: Problems) -> None:
 
 
 def _check_server(unchecked: UncheckedPolicy, problems: Problems) -> None:
-    server, tuning = unchecked.server, unchecked.tuning
-    if server and server.strict and tuning and tuning.seconds is None:
+    if unchecked.server.strict and unchecked.tuning.seconds is None:
         message = (
             "strict needs a time limit, at which every answer leaves. Set seconds in [tuning], such as seconds = 10."
         )
@@ -263,7 +261,11 @@ def _check_common_unit(unchecked: UncheckedPolicy, problems: Problems) -> None:
     if unchecked.tables and not private:
         problems.add(("tables",), 'all tables are public. Give at least one a unit, such as unit = "user".')
     timezone = unchecked.data.timezone if unchecked.data else "UTC"
-    units = {name: unit for name, draft in private.items() if draft and (unit := _privacy_unit_of(draft, timezone))}
+    units = {
+        name: unit
+        for name, draft in private.items()
+        if draft and (unit := privacy_unit(draft.unit, draft.columns, timezone))
+    }
     for name, unit in units.items():
         first = next(iter(units))
         if unit != units[first]:
@@ -284,18 +286,6 @@ def _check_common_sample(tables: UncheckedTables, problems: Problems) -> None:
         if table.sample != roots[first].sample:
             message = f'sample, sample_size and population_size must be as in table "{shorten(first)}"'
             problems.add(("tables", name), f"{message}: all private tables hold the same units.")
-
-
-def _privacy_unit_of(table: UncheckedTable, timezone: str) -> PrivacyUnit | None:
-    """Return a table's own privacy unit; None if it is inherited, absent or invalid."""
-    match table.unit:
-        case RowUnit():
-            return RowUnit()
-        case ColumnUnit(name) if column := table.columns[name]:
-            return PersonUnit(column.type)
-        case WindowUnit(name, _, window) if column := table.columns[name]:
-            return PersonInWindow(column.type, window, timezone)
-    return None
 
 
 def _describe_unit(unit: PrivacyUnit) -> str:

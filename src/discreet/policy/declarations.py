@@ -149,6 +149,20 @@ class DeclaredTable:
         return find_by_name(self.columns, name)
 
 
+def privacy_unit(
+    unit: UnitDeclaration | NoUnit | None, columns: Mapping[str, DeclaredColumn | None], timezone: str
+) -> PrivacyUnit | None:
+    """Return the privacy unit that a table declares; None if it is inherited, absent or invalid."""
+    match unit:
+        case RowUnit():
+            return RowUnit()
+        case ColumnUnit(name) if column := columns[name]:
+            return PersonUnit(column.type)
+        case WindowUnit(name, _, window) if column := columns[name]:
+            return PersonInWindow(column.type, window, timezone)
+    return None
+
+
 def declared_name(names: Iterable[str], name: str) -> str | None:
     """Return the declared spelling of a name, ignoring case; None if it is not declared."""
     folded = name.lower()

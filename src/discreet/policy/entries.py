@@ -1,7 +1,7 @@
 """The sections of a policy file: their keys, types and defaults."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
@@ -20,9 +20,9 @@ from discreet.policy.validators import (
     TimeZoneName,
     as_validator,
     format_number,
+    number_where,
     parse_connection,
     parse_count,
-    parse_number,
     parse_statement,
 )
 
@@ -32,23 +32,14 @@ NONE = "none"  # the owner's statement that there is nothing to list
 _MAX_EPSILON = 10**6
 _MIN_DELTA = Fraction(1, 10**100)
 _MAX_TICK = 60
-_SIZE_PATTERN = re.compile(r"[0-9]{1,9}[KMGT]B")
-_PERCENT_PATTERN = re.compile(r"[1-9][0-9]?%|100%")
+_SIZE = "[0-9]{1,9}[KMGT]B"
 _WINDOWS = {f"1 {window}": window for window in Window}
 
 
-def _parse_epsilon(value: Any, name: str) -> Fraction:
-    epsilon = parse_number(value, name)
-    if not 0 < epsilon <= _MAX_EPSILON:
-        raise ValueError(f"{name} must be greater than 0 and at most 1,000,000, not {format_value(value)}.")
-    return epsilon
-
-
-def _parse_delta(value: Any, name: str) -> Fraction:
-    delta = parse_number(value, name)
-    if delta and not _MIN_DELTA <= delta < 1:
-        raise ValueError(f"{name} must be 0, or at least 1e-100 and less than 1, not {format_value(value)}.")
-    return delta
+_parse_epsilon = number_where(lambda epsilon: 0 < epsilon <= _MAX_EPSILON, "greater than 0 and at most 1,000,000")
+_parse_delta = number_where(lambda delta: not delta or _MIN_DELTA <= delta < 1, "0, or at least 1e-100 and less than 1")
+_parse_seconds = number_where(lambda seconds: Fraction(1, 1000) <= seconds <= 10**7, "between 0.001 and 10,000,000")
+_parse_tick = number_where(lambda tick: 0 <= tick <= _MAX_TICK, f"between 0 and {_MAX_TICK} seconds")
 
 
 def _parse_window(value: Any, name: str) -> Window:
@@ -91,10 +82,21 @@ def _parse_bound(value: Any, name: str) -> Bound:
         raise ValueError(f'{name} must be an integer from 1 to 2^62, or "auto", not {format_value(value)}.') from None
 
 
-def _parse_size(value: Any, name: str) -> str:
-    if not isinstance(value, str) or not _SIZE_PATTERN.fullmatch(value):
-        raise ValueError(f'{name} must be a size such as "500MB" or "4GB", not {format_value(value)}.')
-    return value
+def _text_matching(pattern: re.Pattern[str], wanted: str) -> Callable[[Any, str], str]:
+    """Return a parser of texts of a certain form."""
+
+    def parse(value: Any, name: str) -> str:
+        if not isinstance(value, str) or not pattern.fullmatch(value):
+            raise ValueError(f"{name} must be {wanted}, not {format_value(value)}.")
+        return value
+
+    return parse
+
+
+_parse_size = _text_matching(re.compile(_SIZE), 'a size such as "500MB" or "4GB"')
+_parse_memory = _text_matching(
+    re.compile(rf"{_SIZE}|[1-9][0-9]?%|100%"), 'a size such as "4GB", or a share such as "50%"'
+)
 
 
 def size_in_bytes(size: str) -> int:
@@ -104,28 +106,6 @@ def size_in_bytes(size: str) -> int:
     4000000000
     """
     return int(size[:-2] + "000" * (1 + "KMGT".index(size[-2])))
-
-
-def _parse_memory(value: Any, name: str) -> str:
-    if isinstance(value, str) and _PERCENT_PATTERN.fullmatch(value):
-        return value
-    if not isinstance(value, str) or not _SIZE_PATTERN.fullmatch(value):
-        raise ValueError(f'{name} must be a size such as "4GB", or a share such as "50%", not {format_value(value)}.')
-    return value
-
-
-def _parse_seconds(value: Any, name: str) -> Fraction:
-    seconds = parse_number(value, name)
-    if not Fraction(1, 1000) <= seconds <= 10**7:
-        raise ValueError(f"{name} must be between 0.001 and 10,000,000, not {format_value(value)}.")
-    return seconds
-
-
-def _parse_tick(value: Any, name: str) -> Fraction:
-    tick = parse_number(value, name)
-    if not 0 <= tick <= _MAX_TICK:
-        raise ValueError(f"{name} must be between 0 and {_MAX_TICK} seconds, not {format_value(value)}.")
-    return tick
 
 
 def _parse_statements(value: Any, name: str) -> tuple[str, ...]:

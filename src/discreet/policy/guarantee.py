@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from typing import NamedTuple
 
 from discreet.kernel.loss import Budget
 from discreet.policy.declarations import ParentTableUnit, PersonInWindow, RowUnit
@@ -41,31 +42,43 @@ def _unique_column_sentences(policy: Policy) -> list[str]:
     return [f"Never used as groups, because declared unique: {_join_with_and(names)}."] if names else []
 
 
-def unit_sentence(policy: Policy) -> str:
-    """Return who is protected, with which rows of which tables."""
-    noun = policy.data.protects
-    tables = _join_with_and([name for name, table in policy.tables.items() if not table.public])
+class _UnitWords(NamedTuple):
+    """The words for a privacy unit: its noun, with its owner, a certain one, its rows, and what is protected."""
+
+    noun: str
+    phrase: str
+    given: str
+    rows: str
+    protected: str
+
+
+def _unit_words(policy: Policy) -> _UnitWords:
+    person = policy.data.protects
     match policy.unit:
         case RowUnit():
-            return f"Protected: each single row of {tables}, but not all rows of one {noun} together."
+            protected = f"each single row of {{}}, but not all rows of one {person} together"
+            return _UnitWords("row", "row", "a given row", "one row", protected)
         case PersonInWindow(_, window, timezone):
-            return f"Protected: each {window} of each {noun} (time zone {timezone}), with all of its rows in {tables}."
-    return f"Protected: each {noun}, with all of their rows in {tables}."
+            protected = f"each {window} of each {person} (time zone {timezone}), with all of its rows in {{}}"
+            owned = f"{person}'s {window}"
+            return _UnitWords(
+                window.value, owned, f"a given {owned}", f"all rows of one {person} in one {window}", protected
+            )
+    protected = f"each {person}, with all of their rows in {{}}"
+    return _UnitWords(person, person, f"a given {person}", f"all rows of one {person}", protected)
+
+
+def unit_sentence(policy: Policy) -> str:
+    """Return who is protected, with which rows of which tables."""
+    tables = _join_with_and([name for name, table in policy.tables.items() if not table.public])
+    return f"Protected: {_unit_words(policy).protected.format(tables)}."
 
 
 def neighbour_sentence(policy: Policy) -> str:
     """Return by which rows neighbouring data sets differ, and what is bounded for them."""
-    noun = policy.data.protects
-    match policy.unit:
-        case RowUnit():
-            difference = "one row"
-        case PersonInWindow(_, window, _):
-            difference = f"all rows of one {noun} in one {window}"
-        case _:
-            difference = f"all rows of one {noun}"
     return (
-        f"Whatever the queries, the distribution of the answers is nearly the same with and without {difference}; "
-        "the budget bounds the difference."
+        f"Whatever the queries, the distribution of the answers is nearly the same with and without "
+        f"{_unit_words(policy).rows}; the budget bounds the difference."
     )
 
 
@@ -90,14 +103,14 @@ def _budget_sentences(policy: Policy) -> list[str]:
 
 def _posterior_sentences(policy: Policy) -> list[str]:
     """Bound the posterior of an adversary who knows all other data, for membership and for a rare trait."""
-    total, unit_phrase = policy.budget, _single_unit_phrase(policy)
+    total, given_unit = policy.budget, _unit_words(policy).given
     changes = [_belief_change(prior, total.epsilon) for prior in (0.01, 0.5)]
     membership_text = (
-        f"an adversary who knows all other data and sees all answers can raise their belief that {unit_phrase} "
+        f"an adversary who knows all other data and sees all answers can raise their belief that {given_unit} "
         f"is in the data {' or '.join(changes)}."
     )
     attribute_text = (
-        f"the same adversary can raise their belief that {unit_phrase} has a trait that one in a thousand people have "
+        f"the same adversary can raise their belief that {given_unit} has a trait that one in a thousand people have "
         f"{_belief_change(0.001, 2 * total.epsilon)}; a substitution counts as one removal and one addition."
     )
     return [
@@ -171,22 +184,12 @@ def unprotected_sentences(policy: Policy) -> list[str]:
 
 def protected_noun(policy: Policy) -> str:
     """Return the noun for one privacy unit, such as "patient", or "week" for each week of a patient."""
-    match policy.unit:
-        case RowUnit():
-            return "row"
-        case PersonInWindow(_, window, _):
-            return window.value
-    return policy.data.protects
+    return _unit_words(policy).noun
 
 
 def unit_phrase(policy: Policy) -> str:
     """Return the noun for the privacy unit with its owner, such as "patient" or "patient's week"."""
-    match policy.unit:
-        case PersonInWindow(_, window, _):
-            return f"{policy.data.protects}'s {window.value}"
-        case RowUnit():
-            return "row"
-    return policy.data.protects
+    return _unit_words(policy).phrase
 
 
 def pluralise(word: str) -> str:
@@ -198,15 +201,6 @@ def pluralise(word: str) -> str:
     if word == "person":
         return "people"
     return f"{word[:-1]}ies" if word.endswith("y") and word[-2:-1] not in "aeiou" else f"{word}s"
-
-
-def _single_unit_phrase(policy: Policy) -> str:
-    match policy.unit:
-        case RowUnit():
-            return "a given row"
-        case PersonInWindow(_, window, _):
-            return f"a given {policy.data.protects}'s {window}"
-    return f"a given {policy.data.protects}"
 
 
 def _percent_rounded_up(share: float) -> str:

@@ -62,10 +62,7 @@ def _public_table_hazards(table: DeclaredTable, policy: Policy) -> Iterator[Haza
 
 def _private_table_hazards(table: DeclaredTable, policy: Policy) -> Iterator[Hazard]:
     yield from _unit_hazards(table, policy.data.protects)
-    keys = {table.unit_column} | {table.unit.on if isinstance(table.unit, ParentTableUnit) else None}
-    for other in policy.tables.values():
-        if isinstance(other.unit, ParentTableUnit) and other.unit.table == table.name:
-            keys.add(other.unit.key)
+    keys = policy.key_columns(table)
     for column in table.columns.values():
         if column.name not in keys:
             yield from _column_hazards(table, column, policy.data.protects)

@@ -3,7 +3,7 @@
 import glob
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from os import PathLike
@@ -29,6 +29,7 @@ from discreet.policy.declarations import (
     UnitDeclaration,
     WindowUnit,
     find_by_name,
+    privacy_unit,
 )
 from discreet.policy.entries import (
     DEFAULT_ROWS_MAX,
@@ -111,9 +112,6 @@ class Policy:
             for name, unchecked_table in unchecked.tables.items()
             if unchecked_table
         }
-        assert unchecked.tuning is not None
-        assert unchecked.release is not None
-        assert unchecked.server is not None
         return cls(
             unchecked.data,
             unchecked.budget_entry,
@@ -153,12 +151,9 @@ class Policy:
     def unit(self) -> PrivacyUnit:
         """The privacy unit of all private tables."""
         table = next(self.root_table(name) for name, table in self.tables.items() if not table.public)
-        match table.unit:
-            case ColumnUnit(name):
-                return PersonUnit(table.columns[name].type)
-            case WindowUnit(name, _, window):
-                return PersonInWindow(table.columns[name].type, window, self.data.timezone)
-        return RowUnit()
+        unit = privacy_unit(table.unit, table.columns, self.data.timezone)
+        assert unit is not None
+        return unit
 
     @property
     def sample(self) -> SimpleRandomSample | None:
@@ -175,6 +170,23 @@ class Policy:
         while isinstance(table.unit, ParentTableUnit):
             table = self.tables[table.unit.table]
         return table
+
+    def private_tables(self) -> list[DeclaredTable]:
+        """Return the private tables, each after the one that its rows belong to."""
+
+        def depth(table: DeclaredTable) -> int:
+            return 1 + depth(self.tables[table.unit.table]) if isinstance(table.unit, ParentTableUnit) else 0
+
+        return sorted((table for table in self.tables.values() if not table.public), key=depth)
+
+    def key_columns(self, table: DeclaredTable) -> set[str]:
+        """Return the columns of a table that identify units, or link its rows to rows of other tables."""
+        parents = [
+            (child.name, child.unit) for child in self.tables.values() if isinstance(child.unit, ParentTableUnit)
+        ]
+        names = {unit.on for child, unit in parents if child == table.name}
+        names |= {unit.key for _, unit in parents if unit.table == table.name}
+        return names | ({table.unit_column} if table.unit_column else set())
 
     def tables_for(self, by: str) -> tuple[DeclaredTable, ...]:
         """Return the tables that `by` may query: those granted and all public ones; none if `by` is not listed."""
@@ -281,25 +293,26 @@ def write_policy(policy: Policy) -> str:
     >>> Policy.parse(write_policy(policy)) == policy
     True
     """
-    left_out = {"analysts", "dataset"} if policy.budget_entry.delta else {"analysts", "dataset", "delta"}
-    budget = {key: value for key, value in policy.budget_entry if key not in left_out and value is not None}
-    sections = [
-        _section_text("data", {key: value for key, value in policy.data if value is not None}),
-        _section_text("budget", budget),
-    ]
-    if policy.budget_entry.analysts:
-        lines = [f"{key_text(who)} = {_analyst_text(analyst)}" for who, analyst in policy.budget_entry.analysts.items()]
-        sections.append("\n".join(["[budget.analysts]", *lines]))
-    if limit := policy.budget_entry.dataset:
-        sections.append(_section_text("budget.dataset", {key: value for key, value in limit if value is not None}))
-    tuning = {key: value for key, value in policy.tuning if value is not None}
-    sections += [_section_text("tuning", tuning)] if tuning else []
-    stated = {key: value or NONE for key, value in policy.release if value is not None}
-    sections += [_section_text("release", stated)] if stated else []
-    server = {key: value for key, value in policy.server if key in policy.server.model_fields_set and value is not None}
-    sections += [_section_text("server", server)] if server else []
-    sections += [_table_text(table) for table in policy.tables.values()]
-    return "\n\n".join(sections) + "\n"
+    entry = policy.budget_entry
+    left_out = {"analysts", "dataset", *(() if entry.delta else ("delta",))}
+    analysts = [f"{key_text(who)} = {_analyst_text(analyst)}" for who, analyst in entry.analysts.items()]
+    sections: dict[str, Iterable[tuple[str, Any]]] = {
+        "data": policy.data,
+        "budget": [(key, value) for key, value in entry if key not in left_out],
+        "budget.analysts": (),
+        "budget.dataset": entry.dataset or (),
+        "tuning": policy.tuning,
+        "release": [(key, NONE if value == () else value) for key, value in policy.release],
+        "server": [(key, value) for key, value in policy.server if key in policy.server.model_fields_set],
+    }
+    texts = []
+    for name, entries in sections.items():
+        values = {key: value for key, value in entries if value is not None}
+        if name == "budget.analysts" and analysts:
+            texts.append("\n".join(["[budget.analysts]", *analysts]))
+        elif values:
+            texts.append(_section_text(name, values))
+    return "\n\n".join([*texts, *map(_table_text, policy.tables.values())]) + "\n"
 
 
 def _section_text(name: str, values: Mapping[str, Any]) -> str:

@@ -29,7 +29,7 @@ from discreet.policy.entries import (
     ThroughEntry,
     TuningEntry,
 )
-from discreet.policy.problems import Problems, did_you_mean, format_value, shorten, with_article
+from discreet.policy.problems import Model, Problems, did_you_mean, format_value, shorten, with_article
 from discreet.policy.toml import KeyPath
 from discreet.policy.validators import parse_identifier
 
@@ -77,14 +77,14 @@ class UncheckedTable:
 
 @dataclass(frozen=True)
 class UncheckedPolicy:
-    """A parsed policy; an invalid section is None."""
+    """A parsed policy; an invalid section is None, or has its defaults if it may be absent."""
 
     data: DataEntry | None
     budget_entry: BudgetEntry | None
     tables: Mapping[str, UncheckedTable | None]
-    tuning: TuningEntry | None
-    release: ReleaseEntry | None
-    server: ServerEntry | None
+    tuning: TuningEntry
+    release: ReleaseEntry
+    server: ServerEntry
 
 
 def _resolve_unit(
@@ -112,15 +112,20 @@ def parse_policy(values: Mapping[str, Any], problems: Problems) -> UncheckedPoli
     """Parse every section, adding its mistakes to `problems`."""
     problems.parse_entry(PolicyEntry, values, ())
     data, budget, tables = (values.get(section) for section in ("data", "budget", "tables"))
-    tuning, release, server = (values.get(section, {}) for section in ("tuning", "release", "server"))
     return UncheckedPolicy(
         problems.parse_entry(DataEntry, data, ("data",)) if isinstance(data, dict) else None,
         _parse_budget(budget, problems) if isinstance(budget, dict) else None,
         _parse_tables(tables, problems) if isinstance(tables, dict) else {},
-        problems.parse_entry(TuningEntry, tuning, ("tuning",)) if isinstance(tuning, dict) else None,
-        problems.parse_entry(ReleaseEntry, release, ("release",)) if isinstance(release, dict) else None,
-        problems.parse_entry(ServerEntry, server, ("server",)) if isinstance(server, dict) else None,
+        _parse_optional(TuningEntry, "tuning", values, problems),
+        _parse_optional(ReleaseEntry, "release", values, problems),
+        _parse_optional(ServerEntry, "server", values, problems),
     )
+
+
+def _parse_optional(model: type[Model], name: str, values: Mapping[str, Any], problems: Problems) -> Model:
+    """Parse a section that may be absent; one that is invalid counts as absent."""
+    raw = values.get(name, {})
+    return (problems.parse_entry(model, raw, (name,)) if isinstance(raw, dict) else None) or model()
 
 
 def _parse_budget(raw: dict[str, Any], problems: Problems) -> BudgetEntry | None:

@@ -41,6 +41,18 @@ def parse_number(value: Any, name: str) -> Fraction:
         raise ValueError(f'{name} must be a finite number such as 0.1 or "1/10", not {format_value(value)}.') from None
 
 
+def number_where(holds: Callable[[Fraction], object], wanted: str) -> Callable[[Any, str], Fraction]:
+    """Return a parser of numbers for which a condition holds."""
+
+    def parse(value: Any, name: str) -> Fraction:
+        number = parse_number(value, name)
+        if not holds(number):
+            raise ValueError(f"{name} must be {wanted}, not {format_value(value)}.")
+        return number
+
+    return parse
+
+
 def parse_count(value: Any, name: str) -> int:
     """Parse an integer from 1 to 2^62."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 1 << 62:
@@ -48,22 +60,23 @@ def parse_count(value: Any, name: str) -> int:
     return value
 
 
-def parse_text_line(value: Any, name: str) -> str:
-    """Parse a string of one line."""
+def _parse_text(value: Any, name: str, form: str, max_length: int, allowed: str = "") -> str:
     if not isinstance(value, str):
         raise ValueError(f"{name} must be a quoted string, not {format_value(value)}.")  # noqa: TRY004 - pydantic collects these
-    if not value.strip() or len(value) > 200 or any(unicodedata.category(letter) == "Cc" for letter in value):
-        raise ValueError(f"{name} must be one line of 1 to 200 characters, not {format_value(value)}.")
-    return bounded_text(value, name, max_length=200)
+    is_control = (unicodedata.category(letter) == "Cc" for letter in value if letter not in allowed)
+    if not value.strip() or len(value) > max_length or any(is_control):
+        raise ValueError(f"{name} must be {form} of 1 to {max_length:,} characters, not {format_value(value)}.")
+    return bounded_text(value, name, max_length=max_length)
+
+
+def parse_text_line(value: Any, name: str) -> str:
+    """Parse a string of one line."""
+    return _parse_text(value, name, "one line", 200)
 
 
 def parse_statement(value: Any, name: str) -> str:
     """Parse a text of up to 2,000 characters, which may have several lines; blanks around it are removed."""
-    if not isinstance(value, str):
-        raise ValueError(f"{name} must be a quoted string, not {format_value(value)}.")  # noqa: TRY004 - pydantic collects these
-    if not value.strip() or len(value) > 2000 or any(unicodedata.category(c) == "Cc" and c != "\n" for c in value):
-        raise ValueError(f"{name} must be a text of 1 to 2,000 characters, not {format_value(value)}.")
-    return bounded_text(value.strip(), name, max_length=2000)
+    return _parse_text(value, name, "a text", 2000, "\n").strip()
 
 
 def parse_identifier(value: Any, name: str) -> str:
@@ -139,14 +152,7 @@ def as_validator(parse: Callable[[Any, str], Any]) -> PlainValidator:
     return PlainValidator(validate)
 
 
-def _parse_share(value: Any, name: str) -> Fraction:
-    share = parse_number(value, name)
-    if not 0 <= share < 1:
-        raise ValueError(f"{name} must be at least 0 and less than 1, not {format_value(value)}.")
-    return share
-
-
-Portion = Annotated[Fraction, as_validator(_parse_share)]
+Portion = Annotated[Fraction, as_validator(number_where(lambda share: 0 <= share < 1, "at least 0 and less than 1"))]
 PositiveCount = Annotated[int, as_validator(parse_count)]
 Statement = Annotated[str, as_validator(parse_statement)]
 TextLine = Annotated[str, as_validator(parse_text_line)]

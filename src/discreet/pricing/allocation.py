@@ -71,16 +71,6 @@ def selection_delta(budget: Budget, releases: tuple[PlannedRelease, ...], delta:
     return budget.discover * SELECTION_DELTA_SHARE if delta is None else delta
 
 
-def allocate_noise(releases: tuple[PlannedRelease, ...], cost: Loss) -> tuple[ReleaseRequest, ...]:
-    """Return the questions with the noise that uses up the whole cost."""
-    noise_type = noise_type_of(cost)
-    delta = cost.delta / max(1, selection_count(releases))
-    return tuple(
-        ask_for(release, [noise_for(release, index, amount, noise_type) for index, amount in enumerate(amounts)], delta)
-        for release, amounts in zip(releases, allocate_cost(releases, cost), strict=True)
-    )
-
-
 def noise_type_of(cost: Loss) -> NoiseType:
     """Return the noise for a cost: Laplace for an epsilon, Gaussian for a rho."""
     return Gaussian if cost.epsilon is None else Laplace

@@ -12,7 +12,7 @@ from discreet.attacks.aggregates.reductions import (
 )
 from discreet.attacks.data.secret_bits import Secrets, Study, simulate_study
 from discreet.attacks.evidence import BitEvidence, GuessEvidence
-from discreet.audit.binomial import Proportion
+from discreet.audit.hypothesis_tests import Proportion
 
 SURE = 1 - 1e-9  # intervals of the tests that meet real noise
 

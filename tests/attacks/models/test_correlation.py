@@ -16,7 +16,7 @@ from discreet.attacks.data.dose_cohort import DoseCohort, read_cohort, simulate_
 from discreet.attacks.evidence import EventEvidence
 from discreet.attacks.models.correlation import average_doses, guess_genotypes, private_averages, rounded
 from discreet.attacks.result import format_gain
-from discreet.audit.binomial import Proportion
+from discreet.audit.hypothesis_tests import Proportion
 from tools.pictures.attack_figures import member_rates_figure
 
 DATA = Path(os.environ.get("DISCREET_DATA", "../shared/data"))

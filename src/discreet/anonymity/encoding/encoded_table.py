@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, Decimal
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.anonymity.encoding.table_adapters import TableAdapter, adapt_table, resolve_column_names
-from discreet.arguments import ArgumentTypeError, check_argument
+from discreet.arguments import ArgumentTypeError, require
 from discreet.arrow_columns import decode_column
 
 _EXACT_DECIMAL = Context(prec=160)  # enough digits for the exact difference of two 76-digit decimals
@@ -33,13 +33,6 @@ _COMPARABLE_TYPES: tuple[Callable[[pa.DataType], bool], ...] = (
     pa.types.is_fixed_size_binary,
     pa.types.is_null,
 )
-
-
-class ColumnSource(Protocol):
-    """Anything with columns by name: a `TableAdapter`, or an Arrow table."""
-
-    def column(self, name: str, /) -> pa.ChunkedArray:
-        """Return a column."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +77,7 @@ class EncodedColumn:
         return positions
 
 
-def encode_column(table: ColumnSource, name: str) -> EncodedColumn:
+def encode_column(table: TableAdapter | pa.Table, name: str) -> EncodedColumn:
     """Encode the distinct values of a column; NaN counts as null, and -0.0 as 0.0.
 
     >>> column = encode_column(pa.table({"age": [41, 29, None, 29]}), "age")
@@ -191,12 +184,12 @@ def encode_table(table: Any, quasi: Any, sensitive: Any = None) -> EncodedTable:
     quasi_names = resolve_column_names(quasi, "quasi", source)
     sensitive_names = () if sensitive is None else resolve_column_names(sensitive, "sensitive", source)
     for name in sensitive_names:
-        check_argument(
+        require(
             name not in quasi_names,
-            "sensitive",
             f"{name[:60]!r} is already quasi-identifying. A column can be one or the other.",
+            "sensitive",
         )
-    check_argument(source.row_count, "table", "the table has no rows. Pass a table with at least one row.")
+    require(source.row_count, "the table has no rows. Pass a table with at least one row.", "table")
     return EncodedTable(
         source, encode_columns(source, quasi_names, "quasi"), encode_columns(source, sensitive_names, "sensitive")
     )
@@ -206,5 +199,5 @@ def encode_columns(source: TableAdapter, names: tuple[str, ...], argument: str) 
     """Encode columns of a table; ValueError if one has only nulls."""
     columns = tuple(encode_column(source, name) for name in names)
     for column in columns:
-        check_argument(column.null_code != 0, argument, f"column {column.name[:60]!r} has only nulls. Leave it out.")
+        require(column.null_code != 0, f"column {column.name[:60]!r} has only nulls. Leave it out.", argument)
     return columns

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from discreet.arguments import check_argument
+from discreet.arguments import require
 
 _MAX_KEY = 1 << 62  # keys must fit in int64
 
@@ -33,7 +33,7 @@ def group_equal_rows(codes: Sequence[np.ndarray]) -> EquivalenceClasses:
     >>> classes.ids.tolist(), classes.sizes.tolist(), classes.first_rows.tolist()
     ([0, 1, 0, 2], [2, 1, 1], [0, 1, 3])
     """
-    check_argument(codes, "codes", "pass at least one column.")
+    require(codes, "pass at least one column.", "codes")
     key, width = np.asarray(codes[0], np.int64), _count_codes(codes[0])
     for column in codes[1:]:
         column_width = _count_codes(column)

@@ -4,34 +4,26 @@ import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from discreet.anonymity.encoding.metadata_removal import strip_arrow, strip_pandas, strip_polars
-from discreet.arguments import ArgumentError, ArgumentTypeError, check_argument
+from discreet.arguments import ArgumentError, ArgumentTypeError, require
 
 _MAX_LISTED_COLUMNS = 12
 _MAX_NAME_LENGTH = 60
-
-
-class TableRebuilder(Protocol):
-    """Rebuilds a table from the rows at `kept_rows`, in that order, with some columns replaced."""
-
-    def __call__(
-        self, replacements: Mapping[str, pa.Array], kept_rows: np.ndarray | None = None, *, note: str | None = None
-    ) -> Any:
-        """Replace columns by arrays with one value per kept row; all rows are kept if `kept_rows` is None."""
 
 
 @dataclass(frozen=True)
 class TableAdapter:
     """A table's columns by name, each converted to Arrow on demand.
 
-    `rebuild` keeps the values of all other columns, and removes metadata, the attrs and index of pandas, and unused
-    categories. Its `note` is stored as "not_protected" in the attrs of pandas or in the metadata of Arrow. In
-    `object_columns`, equal values can have different representations, such as 1 and 1.0.
+    `rebuild(replacements, kept_rows=None, note=None)` returns the kept rows in that order, with columns replaced by
+    arrays of one value per kept row. It keeps the values of all other columns, and removes metadata, the attrs and
+    index of pandas, and unused categories. Its `note` is stored as "not_protected" in the attrs of pandas or in the
+    metadata of Arrow. In `object_columns`, equal values can have different representations, such as 1 and 1.0.
 
     >>> table = adapt_table(pa.table({"age": [41, 29], "zip": ["13053", "13068"]}))
     >>> table.column_names, table.row_count, table.column("age").to_pylist()
@@ -43,7 +35,7 @@ class TableAdapter:
     column_names: tuple[str, ...]
     row_count: int
     column: Callable[[str], pa.ChunkedArray]
-    rebuild: TableRebuilder
+    rebuild: Callable[..., Any]
     object_columns: frozenset[str] = frozenset()
 
 
@@ -75,17 +67,15 @@ def resolve_column_names(given: Any, argument: str, table: TableAdapter) -> tupl
     if isinstance(given, str) or not hasattr(given, "__iter__"):
         given = [given]
     resolved = tuple(_check_column_name(item, argument) for item in given)
-    check_argument(resolved, argument, f"name at least one column. The table has: {_list_columns(table.column_names)}.")
+    require(resolved, f"name at least one column. The table has: {_list_columns(table.column_names)}.", argument)
     for name in resolved:
-        check_argument(
-            resolved.count(name) <= 1, argument, f"{_quote_name(name)} is named twice. Name each column once."
-        )
+        require(resolved.count(name) <= 1, f"{_quote_name(name)} is named twice. Name each column once.", argument)
         if name not in table.column_names:
             raise ArgumentError(argument, _missing_column_message(name, table.column_names))
-        check_argument(
+        require(
             table.column_names.count(name) <= 1,
-            argument,
             f"the table has several columns {_quote_name(name)}. Rename all but one.",
+            argument,
         )
     return resolved
 

@@ -17,12 +17,10 @@ from discreet.anonymity.generalisation.recoding import (
     recode_by_mondrian,
 )
 from discreet.anonymity.hierarchies.hierarchy import Hierarchy
-from discreet.anonymity.metrics.information_loss import summarise_loss
-from discreet.anonymity.metrics.measurement import measure
+from discreet.anonymity.metrics.measurement import measure, summarise_loss
 from discreet.anonymity.metrics.risk import Risk
-from discreet.anonymity.report.contents import describe_hierarchies
-from discreet.anonymity.report.html import render_fragment
-from discreet.arguments import check_argument
+from discreet.anonymity.report.contents import describe_hierarchies, render_fragment
+from discreet.arguments import require
 
 _MONDRIAN, _FULL_DOMAIN = METHODS = ("mondrian", "full-domain")
 _Hierarchies = Mapping[str, Hierarchy] | None
@@ -163,9 +161,7 @@ def _hierarchy_names(hierarchies: _Hierarchies, quasi: Sequence[str]) -> dict[st
 def _recode(
     encoded: EncodedTable, parameters: AnonymityParameters, hierarchies: _Hierarchies, method: str, suppress: Any
 ) -> tuple[Recoding, str]:
-    check_argument(
-        method in METHODS, "method", f"expected {' or '.join(map(repr, METHODS))}, not {str(method)[:60]!r}."
-    )
+    require(method in METHODS, f"expected {' or '.join(map(repr, METHODS))}, not {str(method)[:60]!r}.", "method")
     max_suppressed_rows(suppress, encoded.source.row_count)
     trees = build_trees(encoded, hierarchies)
     criteria = build_criteria(parameters, encoded, trees)

@@ -13,7 +13,7 @@ import numpy as np
 from discreet.anonymity.encoding.encoded_table import EncodedColumn
 from discreet.anonymity.encoding.equivalence_classes import EquivalenceClasses, weighted_contingency_table
 from discreet.anonymity.hierarchies.taxonomy_tree import TaxonomyTree
-from discreet.anonymity.metrics.l_diversity import distinct_counts
+from discreet.anonymity.metrics.attribute_risk import distinct_counts
 
 # Outside the interval from 0 to 1, and at least 1 away from everything else.
 _MINUS_INFINITY_POSITION, _PLUS_INFINITY_POSITION, _NULL_POSITION = -1.0, 2.0, 4.0

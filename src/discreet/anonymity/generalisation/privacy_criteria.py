@@ -15,9 +15,8 @@ from discreet.anonymity.encoding.equivalence_classes import (
     weighted_contingency_table,
 )
 from discreet.anonymity.hierarchies.taxonomy_tree import TaxonomyTree
-from discreet.anonymity.metrics.l_diversity import distinct_counts, entropies, recursive_ratios
-from discreet.anonymity.metrics.t_closeness import equal_distances, hierarchical_distances, ordered_distances
-from discreet.arguments import ArgumentError, ArgumentTypeError, check_argument
+from discreet.anonymity.metrics.attribute_risk import distance_measure, distinct_counts, entropies, recursive_ratios
+from discreet.arguments import ArgumentError, ArgumentTypeError, require
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,38 +118,38 @@ def build_criteria(
 def _check_k(k: Any, rows: int) -> None:
     if isinstance(k, bool) or not isinstance(k, Integral):
         raise ArgumentTypeError("k", f"must be an integer, not {type(k).__name__}.")
-    check_argument(int(k) >= 1, "k", f"must be at least 1, not {k}.")
-    check_argument(int(k) <= rows, "k", f"must be at most {rows}, the number of rows, not {k}.")
+    require(int(k) >= 1, f"must be at least 1, not {k}.", "k")
+    require(int(k) <= rows, f"must be at most {rows}, the number of rows, not {k}.", "k")
 
 
 def _check_diversity(parameters: AnonymityParameters) -> None:
-    check_argument(
+    require(
         parameters.diversity in DIVERSITIES,
-        "diversity",
         f"expected one of {', '.join(map(repr, DIVERSITIES))}, not {str(parameters.diversity)[:60]!r}.",
+        "diversity",
     )
     if parameters.l is None:
         if parameters.diversity != _DISTINCT or parameters.c is not None:
             raise ArgumentError("l", "diversity and c have no effect without it. Give it too, for example 2.")
         return
     _check_number(parameters.l, "l")
-    check_argument(
+    require(
         parameters.l >= 1 and (parameters.diversity == _ENTROPY or parameters.l == int(parameters.l)),
-        "l",
         f"must be an integer of at least 1, not {parameters.l}.",
+        "l",
     )
     if (parameters.c is not None) != (parameters.diversity == _RECURSIVE):
         raise ArgumentError("c", "required for recursive diversity, for example 3, and not allowed otherwise.")
     if parameters.c is not None:
         _check_number(parameters.c, "c")
-        check_argument(parameters.c > 0, "c", f"must be above 0, not {parameters.c}.")
+        require(parameters.c > 0, f"must be above 0, not {parameters.c}.", "c")
 
 
 def _check_t(t: Any) -> None:
     if t is None:
         return
     _check_number(t, "t")
-    check_argument(0 < t <= 1, "t", f"must be above 0 and at most 1, not {t}.")
+    require(0 < t <= 1, f"must be above 0 and at most 1, not {t}.", "t")
 
 
 def _check_number(number: Any, argument: str) -> None:
@@ -170,24 +169,10 @@ def _diversity_test(parameters: AnonymityParameters) -> _ClassTest:
 def _closeness_criterion(
     t: float, column: EncodedColumn, totals: np.ndarray, tree: TaxonomyTree | None
 ) -> SensitiveCriterion:
-    if tree is not None:
-        levels = list(tree.codes[1:])
-        return SensitiveCriterion(
-            column.codes, totals, lambda cells: _is_within(t, hierarchical_distances(cells, levels)), is_monotone=True
-        )
-    if column.is_ordered:
-        # With nulls the distance is not a metric: the union of two close classes can be less close.
-        null_code = column.null_code
-        return SensitiveCriterion(
-            column.codes,
-            totals,
-            lambda cells: _is_within(t, ordered_distances(cells, null_code)),
-            is_monotone=null_code is None,
-        )
+    _, distances, is_monotone = distance_measure(column, None if tree is None else list(tree.codes[1:]))
     return SensitiveCriterion(
-        column.codes, totals, lambda cells: _is_within(t, equal_distances(cells)), is_monotone=True
+        column.codes,
+        totals,
+        lambda cells: np.asarray(np.round(distances(cells), _DIGITS) <= t),
+        is_monotone=is_monotone,
     )
-
-
-def _is_within(t: float, distances: np.ndarray) -> np.ndarray:
-    return np.asarray(np.round(distances, _DIGITS) <= t)

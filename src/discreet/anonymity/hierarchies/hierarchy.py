@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.anonymity.hierarchies.label_syntax import format_range
-from discreet.arguments import ArgumentError, ArgumentTypeError, check_argument
+from discreet.arguments import ArgumentError, ArgumentTypeError, require
 
 ANY_VALUE = "*"
 _MAX_LABEL_LENGTH = 60
@@ -45,10 +45,10 @@ def read_hierarchy(source: str | Path) -> Hierarchy:
     """
     name, text = _read_source(source)
     rows = _parse_lines(text, name)
-    check_argument(
+    require(
         rows and len(rows[0].cells) >= 2,
-        "source",
         f"{name} has no levels. Each line must be value;label of level 1;...;*.",
+        "source",
     )
     first = rows[0]
     for row in rows:
@@ -159,7 +159,7 @@ def intervals(low: float, high: float, widths: float | Iterable[float]) -> Hiera
     """
     steps = _check_widths(list(widths) if isinstance(widths, Iterable) else [widths])
     start, end = _check_number(low, "low"), _check_number(high, "high")
-    check_argument(start < end, "intervals", "high must be above low.")
+    require(start < end, "high must be above low.", "intervals")
     are_integers = all(term == term.to_integral_value() for term in (start, *steps))
 
     def path(value: Any) -> tuple[str, ...] | None:
@@ -186,12 +186,12 @@ def intervals(low: float, high: float, widths: float | Iterable[float]) -> Hiera
 
 def _check_widths(given: Sequence[Any]) -> list[Decimal]:
     steps = [_check_number(width, "each width") for width in given]
-    check_argument(steps and steps[0] > 0, "intervals", "pass at least one width above 0.")
+    require(steps and steps[0] > 0, "pass at least one width above 0.", "intervals")
     for narrow, wide in pairwise(steps):
-        check_argument(
+        require(
             wide > narrow and not wide % narrow,
-            "intervals",
             f"the width {wide} must be a multiple of {narrow}, the one before it.",
+            "intervals",
         )
     return steps
 
@@ -219,10 +219,10 @@ def prefixes(length: int) -> Hierarchy:
     >>> prefixes(5).path(2139)
     ('0213*', '021**', '02***', '0****', '*')
     """
-    check_argument(
+    require(
         not isinstance(length, bool) and isinstance(length, int) and length >= 1,
-        "prefixes",
         "length must be an integer of at least 1.",
+        "prefixes",
     )
 
     def path(value: Any) -> tuple[str, ...] | None:

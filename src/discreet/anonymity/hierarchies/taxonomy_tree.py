@@ -9,7 +9,7 @@ import numpy as np
 from discreet.anonymity.encoding.encoded_table import EncodedColumn, EncodedTable, cast_whole_floats
 from discreet.anonymity.hierarchies.hierarchy import ANY_VALUE, Hierarchy
 from discreet.anonymity.hierarchies.label_coverage import format_values
-from discreet.arguments import ArgumentError, ArgumentTypeError, check_argument
+from discreet.arguments import ArgumentError, ArgumentTypeError, require
 
 LabelPath = tuple[str | None, ...]
 
@@ -38,7 +38,7 @@ def check_hierarchies(hierarchies: Mapping[str, Any] | None, encoded: EncodedTab
     for name, hierarchy in (hierarchies or {}).items():
         hint = f"These columns are: {', '.join(used)[:200]}."
         problem = f"{str(name)[:60]!r} is neither quasi-identifying nor sensitive. {hint}"
-        check_argument(name in used, "hierarchies", problem)
+        require(name in used, problem, "hierarchies")
         if not isinstance(hierarchy, Hierarchy):
             hint = "Create one with read_hierarchy, intervals or prefixes."
             problem = f"{name[:60]!r} must have a Hierarchy, not {type(hierarchy).__name__}. {hint}"

@@ -1,4 +1,4 @@
-"""Linkage risk: how many people of a population match each released row.
+"""Linkage risk: how many people of a population match each released row, and which rows are unique.
 
 A box is a combination of released values, each of which covers some original values; a point is a person of the
 population. Boxes and points are stored in two tries with one column per level, and pairs of nodes are matched level by
@@ -8,9 +8,12 @@ is only slightly larger than the number of matches.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import comb
+from typing import Any
 
 import numpy as np
 
+from discreet.anonymity.encoding.encoded_table import EncodedColumn
 from discreet.anonymity.encoding.equivalence_classes import EquivalenceClasses, group_equal_rows
 from discreet.anonymity.hierarchies.label_coverage import LabelCoverage
 
@@ -189,6 +192,19 @@ class LinkageRisk:
         """The number of rows that match nobody in the population."""
         return self.rows_by_candidates.get(0, 0)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the risk for JSON.
+
+        >>> LinkageRisk({1: 2, 4: 8}).to_dict()
+        {'highest': 1.0, 'mean': 0.4, 'single': 2, 'unmatched': 0}
+        """
+        return {
+            "highest": self.highest_risk,
+            "mean": self.mean_risk,
+            "single": self.uniquely_linked_rows,
+            "unmatched": self.unmatched_rows,
+        }
+
     def share_above(self, risk: float) -> float:
         """Return the share of rows whose risk is above a threshold."""
         return (
@@ -210,3 +226,78 @@ def link_to_population(
     unique_rows = np.flatnonzero(counts[classes.ids] == 1)
     unique_links = np.stack([unique_rows, person[classes.ids[unique_rows]]], axis=1)
     return LinkageRisk({int(candidates): int(rows[candidates]) for candidates in np.flatnonzero(rows)}, unique_links)
+
+
+_MAX_COMBINATIONS = 1000
+_MAX_KEY = 1 << 62
+
+
+@dataclass(frozen=True)
+class UniqueCombination:
+    """A combination of columns, and the number of rows that no other row equals in them.
+
+    >>> print(UniqueCombination(("age", "zip"), 3, 12))
+    25.0 % unique by age, zip
+    """
+
+    columns: tuple[str, ...]
+    unique_rows: int
+    total_rows: int
+
+    @property
+    def share(self) -> float:
+        """The share of rows that are unique."""
+        return self.unique_rows / self.total_rows
+
+    def __str__(self) -> str:
+        return f"{self.share:.1%} unique by {', '.join(self.columns)}".replace("%", " %")
+
+
+def count_unique_rows(columns: Sequence[EncodedColumn], largest: int | None = None) -> tuple[UniqueCombination, ...]:
+    """Count the unique rows by each combination of at most `largest` columns, the smallest combinations first.
+
+    By default, `largest` is chosen so that there are at most 1,000 combinations.
+    """
+    max_columns = max_combination_size(len(columns)) if largest is None else largest
+    key = np.zeros(len(columns[0].codes), np.int64)
+    return tuple(
+        sorted(_extend_combination(columns, max_columns, (), key, 1), key=lambda combination: len(combination.columns))
+    )
+
+
+def max_combination_size(columns: int) -> int:
+    """Return the largest number of columns with at most 1,000 combinations up to that size, at least 1.
+
+    >>> [max_combination_size(columns) for columns in (1, 8, 9, 12, 18, 100)]
+    [1, 8, 9, 4, 3, 1]
+    """
+    total = 0
+    for size in range(1, columns + 1):
+        total += comb(columns, size)
+        if total > _MAX_COMBINATIONS:
+            return max(1, size - 1)
+    return columns
+
+
+def _extend_combination(
+    columns: Sequence[EncodedColumn], max_columns: int, combination: tuple[str, ...], key: np.ndarray, width: int
+) -> Iterator[UniqueCombination]:
+    """Extend a combination by each of the columns, and recursively by the columns after it."""
+    for index, column in enumerate(columns):
+        column_width, names = len(column.values), (*combination, column.name)
+        if width * column_width > _MAX_KEY:
+            classes = group_equal_rows([key])
+            key, width = classes.ids, len(classes.sizes)
+        extended_key = key * column_width + column.codes
+        yield UniqueCombination(names, _count_singletons(extended_key, width * column_width), len(extended_key))
+        if len(names) < max_columns:
+            yield from _extend_combination(columns[index + 1 :], max_columns, names, extended_key, width * column_width)
+
+
+def _count_singletons(key: np.ndarray, width: int) -> int:
+    """Return the number of keys that occur exactly once."""
+    if width <= 4 * len(key):
+        return int(np.count_nonzero(np.bincount(key) == 1))
+    ordered = np.sort(key)
+    edges = np.concatenate([[True], ordered[1:] != ordered[:-1], [True]])
+    return int(np.count_nonzero(edges[1:] & edges[:-1]))

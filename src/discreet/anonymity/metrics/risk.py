@@ -1,20 +1,128 @@
 """The disclosure risk of a table: class sizes, attribute disclosure, linkage, and information loss."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from discreet.anonymity.encoding.encoded_table import EncodedColumn
 from discreet.anonymity.encoding.equivalence_classes import EquivalenceClasses
-from discreet.anonymity.metrics import risk_json
 from discreet.anonymity.metrics.attribute_risk import AttributeRisk
-from discreet.anonymity.metrics.information_loss import InformationLoss
-from discreet.anonymity.metrics.linkage_risk import LinkageRisk
-from discreet.anonymity.metrics.open_attacks import describe_open_attacks, format_count
-from discreet.anonymity.metrics.uniqueness import UniqueCombination, count_unique_rows
-from discreet.arguments import ArgumentError, check_argument
+from discreet.anonymity.metrics.linkage_risk import LinkageRisk, UniqueCombination, count_unique_rows
+from discreet.arguments import ArgumentError, require
+
+_MAX_LISTED_NAMES = 6
+_SKEWNESS_THRESHOLD = 0.5  # above it, guessing the most frequent value is right more often than not
+
+
+def describe_open_attacks(
+    prosecutor: LinkageRisk,
+    journalist: LinkageRisk | None,
+    sensitive: Sequence[AttributeRisk],
+    other_columns: Sequence[str],
+) -> str:
+    """Return a sentence that names the remaining attacks; `journalist` is None if no population was given.
+
+    >>> describe_open_attacks(LinkageRisk({1: 2, 5: 10}), None, [], ["income"])
+    'Not protected against: linkage attack (2 rows are unique); homogeneity attack (not checked: no sensitive column \
+was named); intersection attack (several releases about the same people); linkage by other columns (income).'
+    """
+    attacks = [
+        *_linkage_attacks(prosecutor, journalist),
+        *_inference_attacks(sensitive),
+        "intersection attack (several releases about the same people)",
+        f"linkage by other columns ({_list_names(other_columns)})"
+        if other_columns
+        else "linkage by anything else an attacker knows",
+    ]
+    return f"Not protected against: {'; '.join(attacks)}."
+
+
+def format_count(count: int, singular: str, plural: str) -> str:
+    """Return a number with its noun in the singular or plural.
+
+    >>> format_count(1, "row", "rows"), format_count(2000, "row", "rows")
+    ('1 row', '2,000 rows')
+    """
+    return f"{count:,} {singular if count == 1 else plural}"
+
+
+def _linkage_attacks(prosecutor: LinkageRisk, journalist: LinkageRisk | None) -> list[str]:
+    reasons = []
+    if prosecutor.uniquely_linked_rows:
+        reasons.append(f"{format_count(prosecutor.uniquely_linked_rows, 'row is', 'rows are')} unique")
+    if journalist is not None and journalist.uniquely_linked_rows:
+        matches = format_count(journalist.uniquely_linked_rows, "row matches", "rows match")
+        reasons.append(f"{matches} exactly one person of the population")
+    return [f"linkage attack ({', '.join(reasons)})"] if reasons else []
+
+
+def _inference_attacks(sensitive: Sequence[AttributeRisk]) -> list[str]:
+    if not sensitive:
+        return ["homogeneity attack (not checked: no sensitive column was named)"]
+    homogeneous = [
+        f"{format_count(len(risk.exposed_rows), 'row', 'rows')} in {format_count(risk.homogeneous, 'class', 'classes')}"
+        f" with a single value of {risk.column[:60]!r}"
+        for risk in sensitive
+        if risk.homogeneous
+    ]
+    if homogeneous:
+        return [f"homogeneity attack ({', '.join(homogeneous)})"]
+    worst = max(sensitive, key=lambda risk: risk.alpha)
+    percent = math.floor(worst.alpha * 1000) / 10  # rounded down: 100 % would be a homogeneous class
+    confidence = f"up to {percent:g} % of a class have the same value of {worst.column[:60]!r}"
+    return [
+        f"skewness attack ({confidence})"
+        if worst.alpha > _SKEWNESS_THRESHOLD
+        else f"background-knowledge attack ({confidence})"
+    ]
+
+
+def _list_names(names: Sequence[str]) -> str:
+    omitted = len(names) - _MAX_LISTED_NAMES
+    return ", ".join(name[:60] for name in names[:_MAX_LISTED_NAMES]) + (f" and {omitted} more" if omitted > 0 else "")
+
 
 _RISK_THRESHOLD = 0.2
+
+
+@dataclass(frozen=True)
+class InformationLoss:
+    """Information lost by generalisation and suppression.
+
+    ncp               normalised certainty penalty: the share of the column's domain that a released value covers,
+                      averaged over rows and columns; 0 for an original value, 1 for a suppressed row
+    columns           the same for each column
+    discernibility    the sum of the squared class sizes, plus the size of the table for each suppressed row
+    average_class     the mean class size, as a multiple of the smallest
+    suppressed        the number of suppressed rows
+
+    The share covered is (max - min)/(range of the column) for numbers and dates, the share of the hierarchy's leaves
+    if there is a hierarchy, and otherwise the share of the column's distinct values.
+
+    >>> import pyarrow as pa
+    >>> from discreet.anonymity import measure
+    >>> original, release = pa.table({"age": [21, 29, 37]}), pa.table({"age": ["21-29", "21-29"]})
+    >>> loss = measure(release, "age", original=original).loss
+    >>> round(loss.ncp, 3), loss.suppressed, loss.discernibility
+    (0.667, 1, 7)
+    """
+
+    ncp: float
+    columns: Mapping[str, float]
+    discernibility: int
+    average_class: float
+    suppressed: int
+
+
+def _worst(measure: str, choose: Callable[[Iterable[Any]], Any], doc: str) -> Any:
+    """Return the property that is a measure of the worst sensitive column."""
+
+    def value(self: "Risk") -> Any:
+        require(self.sensitive, "no sensitive column was measured. Name one when you measure.", "sensitive")
+        return choose(getattr(column_risk, measure) for column_risk in self.sensitive)
+
+    return property(value, doc=doc)
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,47 +166,22 @@ class Risk:
         """The expected share of correct links if an attacker links all rows to the population."""
         return self.journalist.mean_risk
 
-    @property
-    def l(self) -> int:  # noqa: E743 - the name in the literature
-        """The smallest number of distinct sensitive values in a class."""
-        return min(column_risk.l for column_risk in self._attribute_risks())
-
-    @property
-    def entropy_l(self) -> float:
-        """The exponential of the smallest entropy of a class."""
-        return min(column_risk.entropy_l for column_risk in self._attribute_risks())
-
-    @property
-    def recursive(self) -> tuple[float, int]:
-        """The c and l of recursive (c, l)-diversity."""
-        return min(
-            (column_risk.recursive for column_risk in self._attribute_risks()), key=lambda pair: (pair[1], -pair[0])
-        )
-
-    @property
-    def alpha(self) -> float:
-        """The largest share of one sensitive value in a class."""
-        return max(column_risk.alpha for column_risk in self._attribute_risks())
-
-    @property
-    def beta(self) -> float:
-        """The largest relative gain of a sensitive value in a class."""
-        return max(column_risk.beta for column_risk in self._attribute_risks())
-
-    @property
-    def enhanced_beta(self) -> float:
-        """The largest relative gain, or infinite if a value gains more than -ln of its share in the table."""
-        return max(column_risk.enhanced_beta for column_risk in self._attribute_risks())
-
-    @property
-    def delta(self) -> float:
-        """The largest |ln(q/p)| of a sensitive value in a class."""
-        return max(column_risk.delta for column_risk in self._attribute_risks())
-
-    @property
-    def t(self) -> float:
-        """The largest distance of a class from the table."""
-        return max(column_risk.t for column_risk in self._attribute_risks())
+    l = _worst("l", min, "The smallest number of distinct sensitive values in a class.")  # noqa: E741
+    entropy_l = _worst("entropy_l", min, "The exponential of the smallest entropy of a class.")
+    recursive = _worst(
+        "recursive",
+        lambda pairs: min(pairs, key=lambda pair: (pair[1], -pair[0])),
+        "The c and l of recursive (c, l)-diversity.",
+    )
+    alpha = _worst("alpha", max, "The largest share of one sensitive value in a class.")
+    beta = _worst("beta", max, "The largest relative gain of a sensitive value in a class.")
+    enhanced_beta = _worst(
+        "enhanced_beta",
+        max,
+        "The largest relative gain, or infinite if a value gains more than -ln of its share in the table.",
+    )
+    delta = _worst("delta", max, "The largest |ln(q/p)| of a sensitive value in a class.")
+    t = _worst("t", max, "The largest distance of a class from the table.")
 
     @property
     def not_protected(self) -> str:
@@ -134,15 +217,15 @@ class Risk:
             "classes": self.classes,
             "k": self.k,
             "unique": self.unique,
-            "sizes": risk_json.class_sizes_dict(self.sizes),
+            "sizes": {str(size): count for size, count in self.sizes.items()},
             "quasi": list(self.quasi),
             "others": list(self.other_columns),
-            "sensitive": risk_json.attribute_risks_dict(self.sensitive),
-            "prosecutor": risk_json.linkage_risk_dict(self.prosecutor),
-            "journalist": risk_json.linkage_risk_dict(self.journalist),
+            "sensitive": {risk.column: risk.to_dict() for risk in self.sensitive},
+            "prosecutor": self.prosecutor.to_dict(),
+            "journalist": self.journalist.to_dict(),
             "marketer": self.marketer,
             "population": self.population,
-            "loss": risk_json.information_loss_dict(self.loss),
+            "loss": None if self.loss is None else {**asdict(self.loss), "columns": dict(self.loss.columns)},
             "not_protected": self.not_protected,
         }
 
@@ -163,12 +246,8 @@ class Risk:
         """
         return count_unique_rows(self.quasi_columns, largest)
 
-    def _attribute_risks(self) -> tuple[AttributeRisk, ...]:
-        check_argument(self.sensitive, "sensitive", "no sensitive column was measured. Name one when you measure.")
-        return self.sensitive
-
     def _repr_html_(self) -> str:
-        from discreet.anonymity.report.html import render_fragment  # noqa: PLC0415 - it imports Risk
+        from discreet.anonymity.report.contents import render_fragment  # noqa: PLC0415 - it imports Risk
 
         return render_fragment(self)
 

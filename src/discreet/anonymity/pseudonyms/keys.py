@@ -6,7 +6,7 @@ import stat
 from itertools import pairwise
 from pathlib import Path
 
-from discreet.arguments import ArgumentError, ArgumentTypeError, check_argument
+from discreet.arguments import ArgumentError, ArgumentTypeError, require
 
 _KEY_BYTES = 32
 MIN_KEY_BYTES = 16  # 128 bits, beyond exhaustive search
@@ -39,7 +39,7 @@ def write_key(path: str | Path) -> bytes:
 def check_key_folder(path: str | Path) -> None:
     """Raise ValueError if the folder of a key file does not exist."""
     folder = Path(path).parent
-    check_argument(folder.is_dir(), "path", f"folder {folder} does not exist. Create it: mkdir -p -m 700 {folder}")
+    require(folder.is_dir(), f"folder {folder} does not exist. Create it: mkdir -p -m 700 {folder}", "path")
 
 
 def store_key(key: bytes, path: str | Path) -> None:
@@ -77,16 +77,16 @@ def read_key(path: str | Path) -> bytes:
             text = stream.read(_MAX_FILE_BYTES + 1)
     except OSError as error:
         raise ArgumentError("path", f"{path} cannot be read ({error.strerror}). Name a file with a key.") from None
-    check_argument(
+    require(
         not state.st_mode & (stat.S_IRWXG | stat.S_IRWXO),
-        "path",
         f"{path} is accessible to other users (mode {stat.S_IMODE(state.st_mode):04o}). "
         f"If nobody has read it, run chmod 600 {path}. Otherwise create a new key.",
-    )
-    check_argument(
-        state.st_uid == os.geteuid(),
         "path",
+    )
+    require(
+        state.st_uid == os.geteuid(),
         f"{path} belongs to another user, who knows the key. Use a file of your own, or create a new key.",
+        "path",
     )
     try:
         return check_key(bytes.fromhex(text.decode("ascii").strip()))
@@ -109,21 +109,21 @@ def check_key(key: object) -> bytes:
         raise ArgumentTypeError(
             "key", f"expected bytes, such as new_key() or read_key(path), not {type(key).__name__}."
         )
-    check_argument(
+    require(
         len(key) >= MIN_KEY_BYTES,
-        "key",
         f"{len(key)} bytes can be guessed. Use at least {MIN_KEY_BYTES} random bytes, such as new_key().",
-    )
-    check_argument(
-        not all(32 <= byte < 127 for byte in key),
         "key",
+    )
+    require(
+        not all(32 <= byte < 127 for byte in key),
         "these bytes are printable characters, not random bytes, and can be guessed. Use new_key(), "
         "or bytes.fromhex(text) if the text is a key in hexadecimal.",
+        "key",
     )
     steps = {(after - before) % 256 for before, after in pairwise(key)}
-    check_argument(
+    require(
         len(set(key)) >= _MIN_DISTINCT_BYTES and len(steps) != 1,
-        "key",
         "these bytes follow a pattern and can be guessed. Use random bytes, such as new_key().",
+        "key",
     )
     return bytes(key)

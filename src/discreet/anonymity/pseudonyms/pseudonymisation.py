@@ -24,7 +24,7 @@ from discreet.anonymity.encoding.encoded_table import encode_column
 from discreet.anonymity.encoding.table_adapters import adapt_table, resolve_column_names
 from discreet.anonymity.pseudonyms.brute_force import estimate_candidates, explain_brute_force
 from discreet.anonymity.pseudonyms.keys import check_key
-from discreet.arguments import ArgumentError, ArgumentTypeError, check_argument
+from discreet.arguments import ArgumentError, ArgumentTypeError, require
 
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
@@ -136,7 +136,7 @@ random key, and store it apart from the table.
     """
     source = adapt_table(table)
     resolved = resolve_column_names(column, "column", source)
-    check_argument(len(resolved) <= 1, "column", "name one column. Pseudonymise several columns one after the other.")
+    require(len(resolved) <= 1, "name one column. Pseudonymise several columns one after the other.", "column")
     (name,) = resolved
     ids = encode_column(source, name)
     values = ids.values.drop_null()  # a null is the last value, so the other codes stay the same

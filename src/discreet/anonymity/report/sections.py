@@ -6,9 +6,8 @@ from itertools import pairwise
 from math import comb
 
 from discreet.anonymity.metrics.attribute_risk import AttributeRisk
-from discreet.anonymity.metrics.open_attacks import format_count
-from discreet.anonymity.metrics.risk import Risk
-from discreet.anonymity.metrics.uniqueness import UniqueCombination, max_combination_size
+from discreet.anonymity.metrics.linkage_risk import UniqueCombination, max_combination_size
+from discreet.anonymity.metrics.risk import Risk, format_count
 from discreet.html_page import ChartBar
 
 _CLASS_SIZE_BINS = (1, 2, 5, 10, 20, 50, 100)  # lower ends

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from discreet import privacy
-from discreet.audit.binomial import clopper_pearson
 from discreet.audit.black_box import measure
-from discreet.audit.hypothesis_tests import rho_lower_bound
+from discreet.audit.hypothesis_tests import clopper_pearson, rho_lower_bound
 from discreet.audit.policy.answer_checks import answer_checks, check_result, error_check, format_query_count
 from discreet.audit.policy.curator_pairs import (
     CuratorPair,

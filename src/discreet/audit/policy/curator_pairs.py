@@ -11,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
+from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -20,6 +21,8 @@ from discreet.audit.policy.neighbouring_databases import Tables, neighbouring_da
 from discreet.audit.policy.query_suite import AuditQuery
 from discreet.curator.curator import Curator
 from discreet.curator.open import open_curator
+from discreet.engines.column_usage import ColumnUsage
+from discreet.engines.interface import Engine
 from discreet.estimate.planned_release import PlannedRelease
 from discreet.kernel import release
 from discreet.kernel.event import OWNER, Event
@@ -137,25 +140,35 @@ def exact_totals(curator: Curator, prepared: PairQuery) -> list[EngineTotals]:
     return [curator._engine.totals(request.question) for request in prepared.requests]  # noqa: SLF001 - as above
 
 
-class _CachedTotals:
-    """An engine that returns the totals of one query from memory, so that repeated releases read little."""
+class CachingEngine:
+    """An engine that computes the exact totals of each question once, so that repeated releases read little."""
 
-    def __init__(self, curator: Curator, prepared: PairQuery) -> None:
-        self._engine = curator._engine  # noqa: SLF001 - as above
-        self._totals = {
-            request.question: totals
-            for request, totals in zip(prepared.requests, exact_totals(curator, prepared), strict=True)
-        }
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._totals: dict[Question, EngineTotals] = {}
+
+    @contextmanager
+    def prepare(self, usage: ColumnUsage) -> Iterator["CachingEngine"]:
+        """Prepare the engine, and read through this one."""
+        with self._engine.prepare(usage):
+            yield self
 
     def totals(self, question: Question) -> EngineTotals:
-        if question not in self._totals:  # a later round of partition selection
+        """Return the exact totals of a question, which are computed once."""
+        if question not in self._totals:
             self._totals[question] = self._engine.totals(question)
         return self._totals[question]
+
+    def close(self) -> None:
+        """Leave the engine open for others."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
 
 
 def repeat_release(curator: Curator, prepared: PairQuery, runs: int) -> Iterator[tuple[NoisyTotals, ...]]:
     """Release the answer to a query `runs` times, each charged and with fresh noise, as `Curator.ask` does."""
-    release_size, engine = len(prepared.requests), _CachedTotals(curator, prepared)
+    release_size, engine = len(prepared.requests), CachingEngine(curator._engine)  # noqa: SLF001 - as above
     for start in range(0, runs, _RUNS_PER_CHARGE):
         with memory_ledger(name="audit", budget=_audit_budget(prepared.cost)) as ledger:
             parts = _release_many(curator, prepared, min(_RUNS_PER_CHARGE, runs - start), engine, ledger).parts

@@ -128,14 +128,7 @@ class _PlantedUnit:
         removed: dict[str, pa.Table] = {}
         others = dict(tables)
         unit = _unit_to_plant(policy, tables)
-        pending = [table for table in policy.tables.values() if not table.public]
-        while pending:
-            table = next(
-                candidate
-                for candidate in pending
-                if not isinstance(candidate.unit, ParentTableUnit) or candidate.unit.table in removed
-            )
-            pending.remove(table)
+        for table in policy.private_tables():
             rows = tables[table.name]
             is_own = _rows_of_unit(table, rows, unit, removed)
             removed[table.name], others[table.name] = rows.filter(is_own), rows.filter(pc.invert(is_own))
@@ -171,10 +164,7 @@ class _PlantedUnit:
                 identifiers[name] = "one"
             case WindowUnit(name, time, _):
                 identifiers |= {name: "one", time: "one"}
-            case ParentTableUnit(_, on, _):
-                identifiers[on] = "all"
-        links = (other.unit for other in self.policy.tables.values() if isinstance(other.unit, ParentTableUnit))
-        return {unit.key: "all" for unit in links if unit.table == table.name} | identifiers  # type: ignore[return-value]
+        return {name: identifiers.get(name, "all") for name in self.policy.key_columns(table) | set(identifiers)}
 
     def _candidate_values(self, table: DeclaredTable, name: str) -> list[Any]:
         """Return possible values of a column: listed ones, or those of other units, the most frequent first."""

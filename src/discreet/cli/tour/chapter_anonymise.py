@@ -5,8 +5,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import discreet as dc
-from discreet.cli.tour.context import TourContext
-from discreet.cli.tour.recorder import Recorder, good, warn
+from discreet.cli.tour.recorder import Recorder, TourContext, good, warn
 from discreet.worlds.town import Town
 
 QUASI = ["ward", "age", "income"]  # known to neighbours and employers, or from voter rolls

@@ -1,10 +1,13 @@
-"""The chapter on attacks: what a sequence of queries discloses about one person."""
+"""The chapter on attacks: what queries about one person disclose, by differencing, repetition and rephrasing."""
 
+from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 import discreet as dc
-from discreet.cli.tour import averaging_attack
-from discreet.cli.tour.context import TourContext
+from discreet.cli.terminal import count_of
+from discreet.cli.tour.curator_copies import CuratorCopies
 from discreet.cli.tour.differencing_game import (
     COUNT_SENSITIVITY,
     GuessingResult,
@@ -13,10 +16,10 @@ from discreet.cli.tour.differencing_game import (
     play,
     play_non_private,
     tradeoff_curve,
+    tradeoff_figure,
     tradeoff_point,
 )
-from discreet.cli.tour.plot import draw_picture, draw_tradeoff
-from discreet.cli.tour.recorder import Cell, Recorder, StyledText, good, warn
+from discreet.cli.tour.recorder import Cell, Recorder, StyledText, TourContext, good, warn
 from discreet.worlds.town import ILLNESSES, SECRET_ILLNESS, Town
 
 EPSILONS = (Fraction(1, 10), Fraction(1), Fraction(3))
@@ -31,23 +34,23 @@ def show_chapter(context: TourContext) -> None:
         context.repetitions.repeats,
     )
     games = [context.workers.submit(play, town, epsilon, plays) for epsilon in EPSILONS]
-    repeat_job = context.workers.submit(averaging_attack.repeat_query, town, repeats)
-    rephrase_job = context.workers.submit(averaging_attack.rephrase_query, town, repeats)
+    repeat_job = context.workers.submit(repeat_query, town, repeats)
+    rephrase_job = context.workers.submit(rephrase_query, town, repeats)
     _show_non_private(recorder, town)
     recorder.add_section("The same two counts, private")
     recorder.add_paragraph(
-        f"The attacker asks the same two queries on {plays} copies of the town for each epsilon, the cost of both "
-        "answers together and the whole budget. It has no delta, so the noise is Laplace noise. In each copy, a coin "
+        f"The attacker asks the same two queries {plays} times for each epsilon, the cost of both answers together, "
+        "with fresh noise each time. There is no delta, so it is Laplace noise. Each time, a coin "
         f"toss decides whether the Governor has {SECRET_ILLNESS}. The attacker guesses yes if the first answer exceeds "
         "the second by 1 or more."
     )
-    results = recorder.wait(games, "attacking copies of the town")
+    results = recorder.wait(games, "attacking the town")
     _show_private(recorder, results, play_non_private(town, plays))
     recorder.add_section("The trade-off between accuracy and privacy")
     caption = "A larger epsilon gives a smaller margin of error (left), and allows better attacks (right)."
-    draw_picture(recorder, lambda: draw_tradeoff(recorder.folder, tradeoff_curve(), results), caption)
-    averaging_attack.show_repeated(recorder, *recorder.wait([repeat_job], "repeating a query"))
-    averaging_attack.show_rephrased(recorder, *recorder.wait([rephrase_job], "rephrasing a query"))
+    recorder.draw_picture(lambda: tradeoff_figure(tradeoff_curve(), results), "tradeoff.svg", caption)
+    show_repeated(recorder, *recorder.wait([repeat_job], "repeating a query"))
+    show_rephrased(recorder, *recorder.wait([rephrase_job], "rephrasing a query"))
 
 
 def _show_non_private(recorder: Recorder, town: Town) -> None:
@@ -109,3 +112,99 @@ def _compare_with_bound(results: list[GuessingResult]) -> str:
     if above:
         return f"{bound}; here it was exceeded by more than sampling error explains, so something is wrong."
     return f"{bound}{' (a share above it is within sampling error)' if is_any_above else ''}."
+
+
+BUDGET = "1"
+EPSILON = "0.01"
+_HALF = 0.5  # the margin that separates 1 from 0
+
+
+@dataclass(frozen=True)
+class RepeatedQuery:
+    """The outcome of repeating one query."""
+
+    sql: str
+    times: int
+    answers: int
+    charges: int
+    spent: Fraction | None
+
+
+@dataclass(frozen=True)
+class RephrasedQuery:
+    """The outcome of rephrasing one query: the differences of pairs of answers, and the first refusal."""
+
+    sql: str
+    times: int
+    answered: int
+    refusal: str
+    spent: Fraction | None
+    differences: tuple[int, ...]
+    margins: tuple[float, ...]
+
+
+def repeat_query(town: Town, times: int) -> RepeatedQuery:
+    """Ask the same query `times` times."""
+    sql, _ = differencing_queries(town.governor())
+    with town.open_with_budget(BUDGET) as curator, CuratorCopies(curator).open_copy() as copy:
+        answers = (copy.ask(sql, epsilon=EPSILON) for _ in range(times))
+        distinct_answers = {(answer.value, answer.receipt) for answer in answers}
+        return RepeatedQuery(sql, times, len(distinct_answers), len(copy.ledger.events()), copy.budget().spent.epsilon)
+
+
+def rephrase_query(town: Town, times: int) -> RephrasedQuery:
+    """Ask `times` equivalent queries, alternately with and without the Governor, until the budget is used up."""
+    queries, answers, refusal, sql = differencing_queries(town.governor()), [], "", ""
+    with town.open_with_budget(BUDGET) as curator:
+        for number in range(times):
+            sql = f"{queries[number % 2]} AND age < {1000 + number}"  # true for everybody
+            try:
+                answers.append(curator.ask(sql, epsilon=EPSILON).value)
+            except dc.Refused as refused:
+                refusal = refusal or str(refused)
+        spent = curator.budget().spent.epsilon
+        explanations = [curator.explain(queries[0], epsilon=epsilon) for epsilon in (EPSILON, Fraction(BUDGET) / 2)]
+    pairs = zip(answers[::2], answers[1::2], strict=False)
+    differences = tuple(with_him - without_him for with_him, without_him in pairs)
+    margins = tuple(explanation.columns[0].margin or 0.0 for explanation in explanations)
+    return RephrasedQuery(sql, times, len(answers), refusal, spent, differences, margins)
+
+
+def show_repeated(recorder: Recorder, result: RepeatedQuery) -> None:
+    """Report the outcome of repeating a query."""
+    recorder.add_section(f"Averaging: the same query {result.times:,} times")
+    recorder.add_code(result.sql)
+    if result.answers == 1:
+        verdict = good("Repeats return the cached answer at no charge, so there is nothing to average")
+    else:
+        verdict = warn("Repeats drew fresh noise")
+    recorder.add_paragraph(
+        f"Asked {result.times:,} times at epsilon {EPSILON}: {count_of(result.answers, 'distinct answer')}, "
+        f"{count_of(result.charges, 'charge')}, epsilon {float(result.spent or 0):g} spent. ",
+        verdict,
+        ".",
+    )
+
+
+def show_rephrased(recorder: Recorder, result: RephrasedQuery) -> None:
+    """Report the outcome of rephrasing a query."""
+    recorder.add_section(f"Rephrasing: {result.times:,} equivalent queries")
+    recorder.add_code(result.sql)
+    recorder.add_paragraph(
+        "Each query has another condition that holds for everybody, so it is not answered from the cache. Each costs "
+        f"epsilon {EPSILON}, from a budget of epsilon {BUDGET}. Answered: ",
+        good(str(result.answered)),
+        f"; refused: {result.times - result.answered}; spent: epsilon {float(result.spent or 0):g}. First refusal: ",
+        warn(result.refusal),
+    )
+    numbers = np.array(result.differences)
+    error = 1.96 * numbers.std(ddof=1) / np.sqrt(numbers.size)
+    single_margin, shared_margin = result.margins
+    verdict = good("too wide") if error > _HALF else warn("narrow enough")
+    recorder.add_paragraph(
+        f"The average of {numbers.size} differences is {numbers.mean():+.1f} ± {error:.1f}: the interval is ",
+        verdict,
+        f" to distinguish 1 from 0. One answer has a margin of ± {single_margin:.0f}; two answers that share the whole "
+        f"budget would have ± {shared_margin:.0f} each. Whatever is asked within epsilon {BUDGET}, a guess is right "
+        f"with probability at most {dc.privacy.posterior_bound(0.5, float(BUDGET)):.1%}.",
+    )

@@ -12,8 +12,7 @@ from typing import Any
 
 import discreet as dc
 from discreet.cli.tour import crash_worker
-from discreet.cli.tour.context import TourContext
-from discreet.cli.tour.recorder import Cell, Recorder, good, warn
+from discreet.cli.tour.recorder import Cell, Recorder, TourContext, good, warn
 
 _KILLS = 4
 

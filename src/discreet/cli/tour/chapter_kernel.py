@@ -4,13 +4,13 @@ import math
 import time
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 import discreet as dc
-from discreet.cli.tour.context import TourContext
-from discreet.cli.tour.plot import draw_counts, draw_names, draw_picture
-from discreet.cli.tour.recorder import Recorder, good, warn, yes_or_no
+from discreet.cli.tour.recorder import Recorder, TourContext, good, warn, yes_or_no
+from discreet.plotting import BLUE, ORANGE, RED, add_legend, format_plain_numbers, panels, set_title, style
 
 _COUNT_SENSITIVITY = dc.Sensitivity(groups=1, size=1)
 
@@ -66,9 +66,40 @@ def _show_definition(recorder: Recorder) -> None:
         f"At epsilon {float(epsilon):g}, an answer can raise anyone's belief in something about you from 50 % to at "
         f"most {belief:.3%}."
     )
-    draw_picture(
-        recorder, lambda: draw_counts(recorder.folder), "The distribution of a noisy count with and without you."
-    )
+    recorder.draw_picture(counts_figure, "neighbours.svg", "The distribution of a noisy count with and without you.")
+
+
+def counts_figure() -> Any:
+    """Return the figure of both distributions of a count."""
+    figure, (left, right) = panels(2)
+    epsilon, truth = 0.5, 731
+    mechanism = dc.laplace_for(dc.Sensitivity(groups=1, size=1), epsilon)
+    outputs = np.arange(truth - 9, truth + 11)
+    with style():
+        for count, colour, label in ((truth, BLUE, "without you"), (truth + 1, ORANGE, "with you")):
+            left.step(
+                outputs,
+                [dc.privacy.pmf(mechanism, int(k) - count) for k in outputs],
+                where="mid",
+                color=colour,
+                label=label,
+            )
+            probabilities = dc.privacy.uniform_pmf(count - 5, count + 5)
+            shares = [float(probabilities.get(int(k), 0)) for k in outputs]
+            right.step(outputs, shares, where="mid", color=colour, label=label)
+        left.set_title(f"Laplace noise: ratio at most e^{epsilon} = {math.exp(epsilon):.2f}")
+        right.set_title("Uniform noise: ratio infinite at the ends")
+        for edge in (truth - 5, truth + 6):
+            only = "possible in one database only" if edge > truth else None
+            right.axvspan(edge - 0.5, edge + 0.5, color=RED, alpha=0.25, lw=0, label=only)
+        for axes in (left, right):
+            axes.set_xlabel("noisy count")
+            axes.xaxis.get_major_locator().set_params(integer=True)
+            axes.set_ylim(bottom=0)
+        left.set_ylabel("probability")
+        add_legend(figure, [right])
+        set_title(figure, "Laplace noise hides whether you are in the data; uniform noise can reveal it")
+    return figure
 
 
 def name_counts() -> np.ndarray:
@@ -91,7 +122,27 @@ def _show_names(recorder: Recorder) -> None:
     )
     recorder.add_paragraph("The ten most frequent names are in the correct order: ", yes_or_no(ordered), ".")
     caption = f"{truth.size:,} counts released together, and their errors."
-    draw_picture(recorder, lambda: draw_names(recorder.folder, truth, noisy, margin), caption)
+    recorder.draw_picture(lambda: names_figure(truth, noisy, margin), "names.svg", caption)
+
+
+def names_figure(truth: np.ndarray, noisy: np.ndarray, margin: int) -> Any:
+    """Return the figure of a private histogram."""
+    figure, (left, right) = panels(2)
+    rank, errors = np.arange(1, truth.size + 1), noisy - truth
+    ranks_shown = np.unique(np.geomspace(1, truth.size, 60).astype(int)) - 1
+    positive = ranks_shown[noisy[ranks_shown] > 0]  # the axis is logarithmic; a noisy count may be negative
+    with style():
+        left.plot(rank[ranks_shown], truth[ranks_shown], color=BLUE, lw=1, label="true count")
+        left.plot(rank[positive], noisy[positive], ".", color=ORANGE, label="released at epsilon 1")
+        left.set(xscale="log", yscale="log", xlabel="rank of the name", ylabel="people", ylim=(0.5, None))
+        right.axhspan(-margin, margin, color=ORANGE, alpha=0.25, lw=0, label=f"± {margin}: simultaneous 95 % margin")
+        right.plot(rank, errors, ".", ms=1.5, color=BLUE, rasterized=True, label="error of a name")
+        right.set(xlabel="rank of the name", ylabel="released - true", ylim=(-1.6 * margin, 1.6 * margin))
+        format_plain_numbers(left.xaxis, left.yaxis, right.xaxis)
+        add_legend(figure, [left, right])
+        within_margin = int((np.abs(errors) <= margin).sum())
+        set_title(figure, f"{within_margin:,} of {truth.size:,} released counts are within ± {margin} of the truth")
+    return figure
 
 
 def _show_auction(recorder: Recorder) -> None:

@@ -1,15 +1,12 @@
 """The chapter on learning: what a mixture model discloses, and what privacy costs it."""
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from discreet.cli.tour.context import TourContext
-from discreet.cli.tour.plot import draw_picture, panels, save_figure
-from discreet.cli.tour.recorder import Cell, good, warn
-from discreet.plotting import add_legend
+from discreet.cli.tour.recorder import Cell, TourContext, good, warn
+from discreet.plotting import add_legend, panels
 from discreet.worlds.town import WARDS
 
 BOX = (0, 10)  # kilometres; public
@@ -64,9 +61,9 @@ def _show_attack(context: TourContext) -> None:
         f"{far:.1f} km of a mean of the private one: at epsilon {EPSILON}, {details['people of the crowd']} people are "
         f"{'too few for a detailed model' if far > _FAR * near else 'enough for an equally detailed model'}."
     )
-    draw_picture(
-        recorder,
-        lambda: _draw_map(recorder.folder, {labels[place]: results[place] for place in (0, 2)}),
+    recorder.draw_picture(
+        lambda: _draw_map({labels[place]: results[place] for place in (0, 2)}),
+        "lone.svg",
         "The components of both mixtures, and the people who were located.",
     )
 
@@ -128,12 +125,12 @@ def _show_fit(context: TourContext) -> None:
         f"{EPSILON}. Mean log-likelihood: {scores[0]:.3f} (non-private) and {scores[1]:.3f} (private). ",
         good("The private mixture fits as well.") if gap <= _CLOSE else warn(f"The private one is worse by {gap:.2f}."),
     )
-    draw_picture(
-        recorder, lambda: _draw_mixtures(recorder.folder, non_private, private), "Both mixtures of the town's homes."
+    recorder.draw_picture(
+        lambda: _draw_mixtures(non_private, private), "homes.svg", "Both mixtures of the town's homes."
     )
 
 
-def _draw_mixtures(folder: Path, non_private: Any, private: Any) -> Path:
+def _draw_mixtures(non_private: Any, private: Any) -> Any:
     from discreet.learn import draw  # noqa: PLC0415
 
     figure, all_axes = panels(2)
@@ -141,13 +138,13 @@ def _draw_mixtures(folder: Path, non_private: Any, private: Any) -> Path:
         draw(mixture, axes=axes)
         axes.set(xlim=BOX, ylim=BOX, aspect=1, xlabel="km", ylabel="km")
         axes.set_title(title, fontsize=10)
-    return save_figure(figure, folder / "homes.svg")
+    return figure
 
 
-def _draw_map(folder: Path, results: dict[str, Any]) -> Path:
+def _draw_map(results: dict[str, Any]) -> Any:
     figure, all_axes = panels(2)
     for axes, (label, result) in zip(all_axes, results.items(), strict=True):
         result.draw(axes)
         axes.set_title(label, fontsize=10)
     add_legend(figure, [all_axes[0]])
-    return save_figure(figure, folder / "lone.svg")
+    return figure

@@ -1,15 +1,13 @@
 """The chapter on the local model: randomised answers without a trusted curator."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 
 import discreet as dc
-from discreet.cli.tour.context import TourContext
-from discreet.cli.tour.plot import WITH_COLOUR, WITHOUT_COLOUR, draw_picture, panels, save_figure
-from discreet.cli.tour.recorder import Recorder, good, yes_or_no
+from discreet.cli.tour.recorder import Recorder, TourContext, good, yes_or_no
+from discreet.plotting import BLUE, ORANGE, panels
 from discreet.worlds.town import ILLNESSES, PEOPLE, SECRET_ILLNESS
 
 EPSILON = 1
@@ -80,9 +78,9 @@ def _show_protocols(recorder: Recorder, ill: np.ndarray) -> None:
         "curator. In the local model everybody adds noise, so the error grows with the square root of the number of "
         "people; in the central model the expected error does not depend on that number."
     )
-    draw_picture(
-        recorder,
-        lambda: _draw_errors(recorder.folder, errors),
+    recorder.draw_picture(
+        lambda: _draw_errors(errors),
+        "local.svg",
         f"The error of a count at epsilon {EPSILON} in the local and the central model.",
     )
 
@@ -99,10 +97,10 @@ def _root_mean_squared_error(estimates: list[np.ndarray], truth: np.ndarray) -> 
     return float(np.sqrt(np.mean((np.array(estimates) - truth) ** 2)))
 
 
-def _draw_errors(folder: Path, errors: dict[str, float]) -> Path:
-    figure, axes = panels(1)
-    colours = [WITHOUT_COLOUR if name == "curator" else WITH_COLOUR for name in errors]
+def _draw_errors(errors: dict[str, float]) -> Any:
+    figure, (axes,) = panels()
+    colours = [BLUE if name == "curator" else ORANGE for name in errors]
     axes.barh(list(errors), list(errors.values()), color=colours, height=0.6)
     axes.set(xscale="log", xlabel=f"root mean squared error of a count, {PEOPLE:,} people")
     axes.invert_yaxis()
-    return save_figure(figure, folder / "local.svg")
+    return figure

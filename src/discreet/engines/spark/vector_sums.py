@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from discreet.engines.row_sums import batch_rows, whole_units
 from discreet.engines.spark.connection import is_connection_lost
-from discreet.engines.unit_batches import batch_rows, whole_units
 from discreet.kernel.errors import Refused
 from discreet.kernel.model_release import Batch, PartialSum, check_row_wise
 

@@ -20,9 +20,15 @@ from discreet.learn.boosting.boosting_rounds import (
 from discreet.learn.boosting.column_cells import CELLS, ColumnCells, cells_of
 from discreet.learn.boosting.column_inputs import cells_from_data, cells_from_query, read_columns
 from discreet.learn.bounds import parse_bounds
-from discreet.learn.class_labels import ClassLabels, class_labels_of_column, read_class_labels
 from discreet.learn.fit_cost import REMOVAL
-from discreet.learn.fit_inputs import QueryRows, TargetColumn, query_target_bounds
+from discreet.learn.fit_inputs import (
+    ClassLabels,
+    QueryRows,
+    TargetColumn,
+    class_labels_of_column,
+    query_target_bounds,
+    read_class_labels,
+)
 from discreet.learn.fit_session import FitSource, open_model_session
 
 

@@ -12,11 +12,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from discreet.kernel.ledger import Ledger
 from discreet.kernel.numbers import Number, as_positive
 from discreet.learn.class_fallback import CHECK_SHARE, QuadraticScores, prefers_largest_class
-from discreet.learn.class_labels import ClassLabels, class_labels_of_column, read_class_labels
 from discreet.learn.class_moments import ClassMoments, noisy_class_moments
 from discreet.learn.feature_scaling import FeatureScaling, learn_scaling, sequential_sum, soft_threshold, standardise
 from discreet.learn.fit_cost import REMOVAL
-from discreet.learn.fit_inputs import QueryRows, source_from_data, source_from_query
+from discreet.learn.fit_inputs import (
+    ClassLabels,
+    QueryRows,
+    class_labels_of_column,
+    read_class_labels,
+    source_from_data,
+    source_from_query,
+)
 from discreet.learn.fit_session import FitSession, FitSource, open_model_session
 
 _MAX_FIRST_WEIGHT = 3.0  # maximum initial weight: with correlated features, naive Bayes is overconfident

@@ -19,7 +19,7 @@ from discreet.kernel.noise.keystream import thread_keystream
 from discreet.kernel.numbers import Number, as_positive, check_type, round_down
 from discreet.kernel.selection import uniform_integer
 from discreet.learn.model_selection.evaluation import Score
-from discreet.learn.model_selection.trials import (
+from discreet.learn.model_selection.private_selection import (
     Trials,
     epsilon_per_trial,
     rho_per_trial,

@@ -1,10 +1,9 @@
-"""The bits that encode a value in RAPPOR: one for each value, or a Bloom filter."""
+"""The public bits that encode a value in RAPPOR: one for each value, or a Bloom filter; and decoding of noisy sums."""
 
 import hashlib
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 
@@ -12,32 +11,6 @@ from discreet.local.estimation import debias_shares, project_onto_simplex
 
 SupportRates = tuple[Fraction, Fraction]
 _MIN_EIGENVALUE = 1e-6  # of the Gram matrix with a unit diagonal, so that its inverse is stable
-
-
-class RapporFilter(Protocol):
-    """The public encoding of values as bits in RAPPOR, and the decoding of sums of noisy bits."""
-
-    @property
-    def name(self) -> str:
-        """The name of the encoding and its parameters."""
-
-    @property
-    def bits(self) -> int:
-        """The number of bits in a report."""
-
-    @property
-    def hashes(self) -> int:
-        """The number of bits that are set for a value."""
-
-    @property
-    def cohorts(self) -> int:
-        """The number of groups of people, each with its own hash functions."""
-
-    def value_bits(self, cohort: np.ndarray, codes: np.ndarray) -> np.ndarray:
-        """Return the distinct bits that are set for each person's code, people × hashes."""
-
-    def decode(self, ones: np.ndarray, people: int, rates: SupportRates, z: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return shares and margins from the number of reports with each bit set, cohorts × bits."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +98,9 @@ class BloomFilter:
         incidence = np.zeros((self.size, self.bits))
         incidence[np.arange(self.size)[:, None], bits_of] = 1
         return incidence
+
+
+RapporFilter = OneBitPerValue | BloomFilter
 
 
 @lru_cache(maxsize=4)

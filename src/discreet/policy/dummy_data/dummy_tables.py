@@ -57,7 +57,7 @@ def dummy(policy: Policy, rows: int = DEFAULT_ROWS, *, random_state: int = 0) ->
     pools = draw_pools(policy, columns, rows, rng)
     tables = {name: _public_table(policy, name, columns[name], pools, rows, rng) for name in columns}
     units = draw_units(policy, rows, rng)
-    for table in _parents_first(policy):
+    for table in policy.private_tables():
         tables[table.name] = _private_table(table, _DummyContext(policy, units, pools, tables), rows, rng)
     return {name: tables[name] for name in policy.tables}
 
@@ -70,27 +70,6 @@ class _DummyContext:
     units: list[Any]
     pools: Pools
     tables: Mapping[str, pa.Table]
-
-    def linking_columns(self, table: DeclaredTable) -> set[str]:
-        """Return the columns of a table that other tables refer to."""
-        units = (other.unit for other in self.policy.tables.values())
-        return {unit.key for unit in units if isinstance(unit, ParentTableUnit) and unit.table == table.name}
-
-
-def _parents_first(policy: Policy) -> list[DeclaredTable]:
-    """Return the private tables, parents first."""
-    ordered: list[DeclaredTable] = []
-    waiting = [table for table in policy.tables.values() if not table.public]
-    while waiting:
-        waiting_names = {table.name for table in waiting}
-        ready = [
-            table
-            for table in waiting
-            if not isinstance(table.unit, ParentTableUnit) or table.unit.table not in waiting_names
-        ]
-        ordered += ready
-        waiting = [table for table in waiting if table not in ready]
-    return ordered
 
 
 def _public_table(  # noqa: PLR0913, PLR0917 - a table, and what it is drawn from
@@ -167,7 +146,7 @@ def _key_columns(table: DeclaredTable, context: _DummyContext, rows: int, rng: R
             key_columns[on] = [parents[place] for place in assign_owners(table, rows, len(parents), rng)]
         case RowUnit():
             pass
-    for key in context.linking_columns(table) - set(key_columns):
+    for key in context.policy.key_columns(table) - set(key_columns):
         key_columns[key] = draw_distinct(table.columns[key], rows, rng)
     if isinstance(table.unit, WindowUnit):
         key_columns.setdefault(table.unit.time, draw_values(table.columns[table.unit.time], rows, rng))

@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet.kernel.errors import PolicyError
 from discreet.policy.column_domains import Between, ColumnType, DeclaredColumn, Keys, NoDomain, References
-from discreet.policy.declarations import ColumnUnit, DeclaredTable, WindowUnit, declared_bound
+from discreet.policy.declarations import DeclaredTable, declared_bound
 from discreet.policy.drafting.schemas import read_schemas
 from discreet.policy.dummy_data.dummy_values import Rng, draw_distinct
 from discreet.policy.model import Policy
@@ -23,16 +23,12 @@ _UNITS_PER_EXCEEDING_UNIT = 1000  # one unit in this many exceeds the bounds
 
 def draw_units(policy: Policy, rows: int, rng: Rng) -> list[Any]:
     """Draw the units that all tables share: as many as the table with the fewest rows per unit needs."""
-    column = next((column for table in policy.tables.values() if (column := _unit_column(table))), None)
-    if column is None:
+    tables = [table for table in policy.tables.values() if table.unit_column]
+    columns = [table.columns[table.unit_column] for table in tables if table.unit_column]
+    if not columns:
         return []
-    columns_with_domain = [
-        unit_column
-        for table in policy.tables.values()
-        if (unit_column := _unit_column(table)) and _has_domain(unit_column)
-    ]
-    fewest_rows = min(_mean_rows_per_unit(table) for table in policy.tables.values() if _unit_column(table))
-    return draw_distinct(columns_with_domain[0] if columns_with_domain else column, max(2, rows // fewest_rows), rng)
+    with_domain = [column for column in columns if not isinstance(column.domain, NoDomain)]
+    return draw_distinct([*with_domain, *columns][0], max(2, rows // min(map(_mean_rows_per_unit, tables))), rng)
 
 
 def assign_owners(table: DeclaredTable, rows: int, owners: int, rng: Rng) -> Any:
@@ -68,18 +64,6 @@ def units_in_domain(pool: list[Any], column: DeclaredColumn) -> list[Any]:
 
 def _as_fraction(value: Any) -> Any:
     return Fraction(value) if isinstance(value, Decimal) else value
-
-
-def _unit_column(table: DeclaredTable) -> DeclaredColumn | None:
-    match table.unit:
-        case ColumnUnit(name) | WindowUnit(name, _, _):
-            columns: Mapping[str, DeclaredColumn] = table.columns
-            return columns[name]
-    return None
-
-
-def _has_domain(column: DeclaredColumn) -> bool:
-    return not isinstance(column.domain, NoDomain)
 
 
 _MAX_PUBLIC_ROWS = 200  # rows of a public table

@@ -1,6 +1,7 @@
 """The page as one HTML file: what is shown first is written here, the rest is in its JSON."""
 
 import json
+import re
 from datetime import UTC, datetime
 from html import escape
 from string import Template
@@ -10,7 +11,25 @@ import discreet
 from discreet.html_page import html_document
 from discreet.page_assets import hashed_policy, read_asset, shared_style
 from discreet.worlds.two_worlds.record import FIRST_SHOWN
-from discreet.worlds.two_worlds.sql_markup import sql_markup
+
+_TOKENS = re.compile(
+    r"(?P<t>'(?:[^']|'')*')|(?P<n>\b\d+(?:\.\d+)?\b)"
+    r"|(?P<k>\b(?:SELECT|FROM|WHERE|GROUP BY|ORDER BY|HAVING|AND|OR|NOT|AS|COUNT|SUM|AVG|JOIN|ON|IN|BETWEEN|LIMIT)\b)"
+)
+
+
+def sql_markup(sql: str) -> str:
+    """Return SQL as escaped HTML with marked tokens.
+
+    >>> sql_markup("SELECT 1 < 'a'")
+    '<span class="k">SELECT</span> <span class="n">1</span> &lt; <span class="t">&#x27;a&#x27;</span>'
+    """
+    parts, end = [], 0
+    for token in _TOKENS.finditer(sql):
+        parts += [escape(sql[end : token.start()]), f'<span class="{token.lastgroup}">{escape(token[0])}</span>']
+        end = token.end()
+    return "".join([*parts, escape(sql[end:])])
+
 
 _MARKS = {0: "0.01", 6: "0.1", 12: "1", 16: "no noise"}
 _PACKAGE = "discreet.worlds.two_worlds"

@@ -1,20 +1,180 @@
-"""Everything that the page shows, at every epsilon of its slider, as plain data."""
+"""Everything that the page shows: what the real curator does at every epsilon of its slider, as plain data."""
 
+import json
 import secrets
 import tempfile
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from discreet.answer.text import short_number
+from discreet.answer.text import cost_forecast_sentences, error_forecast_sentences, round_to_margin, short_number
+from discreet.curator.curator import Curator
+from discreet.kernel.errors import Refused
+from discreet.kernel.ledger.chain import LedgerRow, RowKind
 from discreet.privacy import posterior_bound
 from discreet.publish.report.odds import odds_text
 from discreet.worlds.town import PEOPLE, SECRET_ILLNESS, Town, write_town
-from discreet.worlds.two_worlds.recording import Recording, record_question
 from discreet.worlds.two_worlds.residents import QUESTION, Resident, recognisable_residents, true_counts
 from discreet.worlds.two_worlds.rounded_counts import RoundedNoise
-from discreet.worlds.two_worlds.words import exact_words, step_words
+
+_HASH = 12  # characters of a hash that are shown
+_LEDGER_WORDS = (
+    *("ledger_time", "ledger_seq", "ledger_hash", "ledger_previous", "mechanism", "spent"),
+    *("settle_time", "settle_seq", "answer_hash"),
+)
+
+
+def step_words(recording: "Recording", facts: dict[str, Any]) -> dict[str, str]:
+    """Return the words of one step."""
+    margin = round_to_margin(0.0, recording.margin)[1]
+    return {
+        "epsilon": facts["epsilon"],
+        "spoken": f"epsilon {facts['epsilon']}: ± {margin} people, at most {facts['ceiling_odds']} right",
+        "cost": f"epsilon {facts['epsilon']}, all of this budget",
+        "margin": f"± {margin}",
+        "use": _usefulness(recording.unreliable, len(recording.counts)),
+        "most": facts["ceiling_odds"].removesuffix(" cases"),
+        "ceiling": _percent(facts["ceiling"]),
+        "with": f"{100 * facts['yes'][0]:.0f}",
+        "without": f"{100 * facts['yes'][1]:.0f}",
+        "right": _percent((facts["yes"][0] + 1 - facts["yes"][1]) / 2),
+        "attack": _percent(facts["attack"]),
+        "attacked": f"{100 * facts['attack']:.0f} of 100",
+        "next": f"It is refused: “{recording.refusal}” Instead of one question, this epsilon also buys ten, each "
+        f"with a margin of ± {round_to_margin(0.0, recording.split_margin)[1]}.",
+        **_ledger_words(recording.ledger),
+    }
+
+
+def exact_words(counts: dict[str, int]) -> dict[str, str]:
+    """Return the words of the last step, on which nothing is protected."""
+    return dict.fromkeys(_LEDGER_WORDS, "-") | {
+        "epsilon": "no noise",
+        "spoken": "no noise: exact numbers, and everybody is right",
+        "cost": "none is counted",
+        "margin": "± 0",
+        "use": f"All {len(counts)} numbers are exact.",
+        "next": "It is answered as well, and so are all others: there is no budget that could end.",
+        "most": "100 of 100",
+        "ceiling": "100 %",
+        "with": "100",
+        "without": "0",
+        "right": "100 %",
+        "attack": "100 %",
+        "attacked": "100 of 100",
+    }
+
+
+def _ledger_words(rows: tuple[dict[str, Any], ...]) -> dict[str, str]:
+    charge, settle = rows
+    return {
+        "ledger_time": _clock(charge["time"]),
+        "ledger_seq": str(charge["seq"]),
+        "ledger_hash": charge["hash"][:_HASH],
+        "ledger_previous": charge["previous"][:_HASH],
+        "mechanism": charge["mechanism"],
+        "spent": f"{charge['spent']} of {charge['spent']}",
+        "settle_time": _clock(settle["time"]),
+        "settle_seq": str(settle["seq"]),
+        "answer_hash": settle["answer"][:_HASH],
+    }
+
+
+def _usefulness(unreliable: int, groups: int) -> str:
+    if not unreliable:
+        return f"Useful: in all {groups} wards the margin is below a quarter of the number."
+    if unreliable == groups:
+        return f"Not useful: in all {groups} wards the margin exceeds a quarter of the number."
+    wards = "1 ward" if unreliable == 1 else f"{unreliable} wards"
+    return f"Useful in part: in {wards} of {groups} the margin exceeds a quarter of the number."
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _clock(time: str) -> str:
+    return time[11:23]
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One question to a fresh curator whose whole budget it costs."""
+
+    epsilon: Fraction
+    noise: RoundedNoise
+    forecast: tuple[str, ...]
+    margin: float
+    split_margin: float  # of each of ten questions that together cost the same
+    counts: dict[str, int]
+    texts: dict[str, tuple[str, str]]
+    unreliable: int
+    refusal: str
+    ledger: tuple[dict[str, Any], ...]
+
+
+def record_question(town: Town, epsilon: Fraction) -> Recording:
+    """Ask the question with a budget of this epsilon, and record what can be seen before, during and after it."""
+    with town.open_with_budget(str(epsilon)) as curator:
+        explanation, split = (curator.explain(QUESTION, epsilon=epsilon / parts) for parts in (1, 10))
+        answer = curator.ask(QUESTION, epsilon=epsilon)
+        counts = dict(zip(*(answer.table.column(name).to_pylist() for name in ("ward", "people")), strict=True))
+        margins = [margin or 0.0 for margin in answer.margins["people"]]
+        return Recording(
+            epsilon,
+            RoundedNoise.of_charge(curator.ledger.events()[0]),
+            (*cost_forecast_sentences(explanation), *error_forecast_sentences(explanation)),
+            margins[0],
+            split.columns[0].margin or 0.0,
+            counts,
+            {
+                ward: round_to_margin(count, margin)
+                for (ward, count), margin in zip(counts.items(), margins, strict=True)
+            },
+            answer.reliable["people"].count(False),
+            _refusal(curator, epsilon),
+            _ledger_rows(curator),
+        )
+
+
+def _refusal(curator: Curator, epsilon: Fraction) -> str:
+    try:
+        curator.ask("SELECT AVG(income) AS mean FROM people", epsilon=epsilon)
+    except Refused as refusal:
+        return str(refusal)
+    raise AssertionError("the budget must be spent")
+
+
+def _ledger_rows(curator: Curator) -> tuple[dict[str, Any], ...]:
+    """Return the rows of the charge and of the stored answer as they are in the ledger."""
+    with curator.ledger.session.read_transaction() as table:
+        rows = list(table.rows())
+    assert all(row.previous == before.hash for before, row in pairwise(rows))
+    return tuple(_row_facts(row) for row in rows if row.kind in (RowKind.CHARGE, RowKind.SETTLE))
+
+
+def _row_facts(row: LedgerRow) -> dict[str, Any]:
+    body = json.loads(row.body)
+    facts = {
+        "seq": row.seq,
+        "time": row.time,
+        "kind": row.kind,
+        "by": row.by,
+        "previous": row.previous,
+        "hash": row.hash,
+    }
+    if row.kind == RowKind.SETTLE:
+        return facts | {"answer": body["sha256"]}
+    mechanism, l1 = json.loads(body["mechanism"]), int(json.loads(body["sensitivity"])["l1"])
+    scale = short_number(Fraction(mechanism["scale"]) / l1)
+    return facts | {
+        "epsilon": short_number(Fraction(row.loss.split()[0])),
+        "spent": short_number(Fraction(row.spent.split()[0])),
+        "mechanism": f"discrete {mechanism['name'].capitalize()}, scale {scale}",
+    }
+
 
 _TEXTS = "0.01 0.015 0.02 0.03 0.05 0.07 0.1 0.15 0.2 0.3 0.5 0.7 1 1.5 2 3"
 EPSILONS = tuple(map(Fraction, _TEXTS.split()))

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from discreet.engines.reference.evaluate import evaluate, finite_or_null, sort_key
-from discreet.engines.reference.histogram_and_distinct import count_distinct, histogram_cells
 from discreet.kernel.ball import WEIGHT_BITS, Ball, Norm
 from discreet.kernel.expr import AggregateFunction, Expr, Type, UnitAggregate, Value
 from discreet.kernel.grid import Grid
@@ -38,6 +37,7 @@ from discreet.kernel.relation import (
 )
 from discreet.kernel.release import EngineTotals
 from discreet.kernel.totals import Count, CountDistinct, CountUnits, HistogramTree, SelectionWeight, Sum, Total
+from tests.reference.histogram_and_distinct import count_distinct, histogram_cells
 
 Row = dict[str, Value]
 UnitValues = tuple[Hashable, ...]  # the unit's key, or (table, row number) where each row is a unit
@@ -63,7 +63,7 @@ class ReferenceEngine:
     def __init__(self, tables: Mapping[str, list[Row]]) -> None:
         self._tables = tables
 
-    def location(self, table: str) -> str:  # noqa: ARG002 - all tables are objects
+    def location(self, table: str) -> str:
         """Return where a table's rows are."""
         return "frame"
 
