@@ -111,7 +111,7 @@ def squared_distances(columns: np.ndarray, centres: np.ndarray) -> Iterator[np.n
         yield distances
 
 
-def _choose_radii(
+def _choose_radii(  # noqa: PLR0913, PLR0917 - the noise, the cells and the norm
     sd: float, centres: np.ndarray, sample: ArtificialPoints, weight: np.ndarray, usual: float, norm: int
 ) -> np.ndarray:
     """Return the radii at which clipping and noise together move each centre least, judged by artificial points.

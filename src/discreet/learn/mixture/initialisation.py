@@ -77,7 +77,6 @@ def _initial_mixture(tables: MarginalTables, components: int) -> InitialMixture:
     coarse = tables.coarsen(_coarse_side(tables))
     artificial = artificial_points(coarse, max(_MIN_ARTIFICIAL_POINTS, 20 * components), rng)
     best = _refined_best(coarse, _initial_guesses(coarse, components, artificial, rng), _FIRST_STEPS)
-    diagonal = parameter_layout(tables, components).diagonal
     for _ in range(min(_RELOCATIONS, components - 1)):
         trial = _refined_best(coarse, _with_relocated_components(coarse, best.mixture, artificial, rng), _FIRST_STEPS)
         best = max(best, trial, key=lambda candidate: candidate.log_likelihood)

@@ -87,7 +87,7 @@ def _block_weights(squared: float, outer: float, d: int, *, in_l2: bool) -> np.n
 
 
 class ComponentMoments(NamedTuple):
-    """The released size of a component, in units, its mean whitened moments, and mean squared norm beyond the radius."""
+    """The released size of a component, its mean whitened moments, and the mean squared norm beyond the radius."""
 
     size: float
     mean: np.ndarray
