@@ -380,9 +380,8 @@ def test_under_strong_noise_it_is_mostly_better_than_one_gaussian():
         for seed in range(8)
     ]
     assert np.median(losses) < 0
-    assert np.mean(losses) < 0.1
-    print(losses)
-    assert max(losses) < 0.3  # noise can pass for a component
+    assert np.mean(losses) < 0
+    assert max(losses) < 0.1  # noise seldom passes for a component
 
 
 @pytest.mark.long

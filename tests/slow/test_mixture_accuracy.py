@@ -78,7 +78,7 @@ def test_mixtures_reach_their_accuracy_targets(d, rows, epsilon, median, worst):
     ("draw", "d", "true_components", "components", "inside", "bounds", "worst"),
     [
         (heavy_tailed, 2, 5, 5, 20, 20, 0.3),
-        (heavy_tailed, 5, 5, 5, 20, 20, 0.4),
+        (heavy_tailed, 5, 5, 5, 20, 20, 0.3),
         (sample, 20, 5, 5, 10, 10, 0.3),
         (sample, 2, 5, 5, 10, 1000, 0.1),
         (sample, 2, 8, 3, 10, 10, 0.15),
