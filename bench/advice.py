@@ -20,7 +20,7 @@ import discreet as dc
 from discreet.advise.value_cells import ValueCells, coarse_cells
 from discreet.advise.value_range import ChosenRange, ValueCounts, chosen_range, coarse_range, refined_cells
 from discreet.estimate.contribution_buckets import ContributionBuckets, RadiusGoal, choose_radius
-from discreet.estimate.contribution_histogram import bucket_ends, norm_of
+from discreet.estimate.contribution_histogram import norm_of, octave_ends
 from discreet.kernel.ball import Norm
 from discreet.kernel.mechanism import Gaussian, Laplace
 
@@ -151,7 +151,7 @@ def error_ratios(rows: np.ndarray, budget: dc.Budget, epsilons: tuple[str, str],
     rng, is_l1 = np.random.default_rng(seed), budget.rho is None
     norm, scale = Norm.L1 if is_l1 else Norm.L2, noise_scale(budget, epsilons[0])
     ratio = noise_scale(budget, epsilons[1]) * (math.sqrt(2) if is_l1 else 1)
-    lows = np.array([norm_of(end, norm) for end in bucket_ends(norm, 1, 1, 1 << 40)])
+    lows = np.array([norm_of(end, norm) for end in octave_ends(norm, 1 << 40)])
     exact = np.bincount(np.searchsorted(lows, rows * (1 + 1e-12), side="right") - 1, minlength=len(lows))
 
     def error(radius: float) -> float:

@@ -160,7 +160,7 @@ def test_a_count_in_one_group_has_a_larger_radius_than_a_mean(curator):
     _, rows, _ = bounds_of(curator, TOTAL, epsilon=4)
     _, rows_of_mean, _ = bounds_of(curator, "SELECT AVG(cost) AS a FROM visits", epsilon=4)
     assert len(curator.ledger.events()) == 3
-    assert rows >= 4 * rows_of_mean
+    assert rows >= 2 * rows_of_mean
 
 
 def test_a_stored_histogram_serves_other_questions_and_other_analysts(curator):
@@ -680,3 +680,16 @@ def test_a_charged_histogram_is_part_of_what_was_paid():
         before = curator.budget().spent.epsilon
         paid = curator.ask("SELECT COUNT(*) AS n FROM data", epsilon="1/2", rows="auto").paid.epsilon
         assert curator.budget().spent.epsilon - before == paid > 0
+
+
+def test_the_buckets_of_automatic_bounds_are_octaves_and_those_of_declared_ones_half_octaves(curator):
+    """Noise hides more in narrow buckets; a report on declared bounds needs units just above them."""
+    lows = []
+    for sql, more in ((TOTAL, {}), (BY_WARD, {"groups": 2, "rows": 3})):
+        plan = curator.releases.plan_query(sql, "owner", more.get("groups"), more.get("rows"))
+        (histogram,) = [release.histogram for release in plan.releases if release.histogram]
+        lows.append(np.array(histogram.lows))
+    automatic, declared = lows
+    assert automatic[0] == 1
+    assert automatic[1:] / automatic[:-1] == pytest.approx(2)
+    assert declared[-1] / declared[-3] == pytest.approx(2, rel=0.01)

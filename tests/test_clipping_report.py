@@ -84,7 +84,7 @@ def test_bounds_that_were_chosen_from_the_histogram_have_a_lower_bound_for_every
     automatic = clipped(
         [9000], histogram=buckets(), automatic=AutomaticBounds("k", groups=False, rows=True, chosen=True)
     )
-    assert of_first(automatic) == [clipped_rows(buckets(), 8.0, candidates=len(LOWS))]
+    assert of_first(automatic) == [clipped_rows(buckets(), 8.0, candidates=len(buckets().radii))]
     assert of_first(automatic)[0].low < of_first(clipped([9000], histogram=buckets()))[0].low
 
 

@@ -13,6 +13,7 @@ from discreet.estimate.contribution_buckets import (
     _quantile,
     choose_radius,
     clipped_rows,
+    forecast_bias,
 )
 from discreet.kernel.mechanism import Gaussian, Laplace
 
@@ -154,6 +155,42 @@ def test_the_choice_for_few_units_lies_near_their_contributions():
     choice = choose_radius(buckets_of(counts, Gaussian(20)), 5.0, 1, RadiusGoal.MARGINS)
     assert choice.blind
     assert 500 <= choice.radius <= 3000
+
+
+OCTAVES = tuple(2.0**place for place in range(30))
+
+
+def octaves_of(norms, noise=NOISES[0]):
+    return ContributionBuckets(OCTAVES, np.histogram(norms, [*OCTAVES, math.inf])[0].astype(np.int64), noise)
+
+
+def test_radii_are_steps_of_sqrt_2_whatever_the_buckets():
+    assert octaves_of([1]).radii == pytest.approx([2 ** (place / 2) for place in range(59)])
+    assert buckets_of([1]).radii == pytest.approx(LADDER)
+
+
+@pytest.mark.parametrize("noise", [Gaussian(43), Laplace(40)], ids=str)
+def test_tails_that_end_abruptly_get_a_smaller_radius_than_heavy_ones_with_the_same_median(noise):
+    chance = (np.arange(7000) + 0.5) / 7000
+    shapes = {
+        "exponential": 12 * -np.log(chance) / math.log(2),
+        "log-normal": 12 * np.exp(1.2 * np.array([NormalDist().inv_cdf(each) for each in chance])),
+        "Pareto": 12 * (2 * chance) ** (-1 / 1.5),
+    }
+    radii = [choose_radius(octaves_of(norms, noise), 5.0, 1, RadiusGoal.MARGINS).radius for norms in shapes.values()]
+    assert radii == sorted(radii)
+    for norms, radius in zip(shapes.values(), radii, strict=True):
+        error = {each: math.hypot(np.maximum(norms - each, 0).sum(), 5.0 * each) for each in octaves_of(norms).radii}
+        assert error[radius] < 3 * min(error.values())
+
+
+@pytest.mark.parametrize(("units", "alpha", "ratio"), [(20_000, 1.1, 5.0), (20_000, 1.1, 50.0), (200_000, 1.02, 50.0)])
+def test_the_middle_forecast_of_the_bias_is_at_most_half_the_noise_however_heavy_the_tail(units, alpha, ratio):
+    buckets = octaves_of(pareto_norms(units, alpha))
+    radius = choose_radius(buckets, ratio, 1, RadiusGoal.MARGINS).radius
+    forecast = forecast_bias(buckets, 1)
+    middle = dict(zip(forecast.radii, forecast.quantile(0.5), strict=True))
+    assert middle[radius] <= 0.5 * ratio * radius
 
 
 def test_a_histogram_that_is_not_a_ladder_is_refused():

@@ -68,7 +68,7 @@ def test_the_cost_of_a_pure_budget_is_an_epsilon(folder):
     (folder / "policy.toml").write_text(policy_text(ledger="pure", budget="epsilon = 4"))
     dry = run("publish", "policy.toml", "plan.toml", "--dry-run", cwd=folder)
     assert "would cost epsilon 2 (50 % of the budget)" in dry.stdout
-    assert "family-1: epsilon 2 (100 % of it)" in dry.stdout
+    assert "family-1: 100 % of it (epsilon 2)" in dry.stdout
 
 
 @pytest.mark.parametrize(

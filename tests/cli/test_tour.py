@@ -19,7 +19,6 @@ from discreet.cli.tour import chapter_ask, chapter_attack, chapter_budget, chapt
 from discreet.cli.tour.curator_copies import CuratorCopies
 from discreet.cli.tour.differencing_game import (
     GuessingResult,
-    differencing_queries,
     noisy_counts,
     play,
     play_non_private,
@@ -367,7 +366,7 @@ def test_no_displayed_share_is_hard_coded(told):
 
 
 def test_a_copy_answers_like_the_curator_but_charges_its_own_ledger(town):
-    sql = differencing_queries(town.governor())[0]
+    sql = town.governor().differencing_queries()[0]
     with town.open_with_budget("1") as curator:
         copies = CuratorCopies(curator)
         answers = []
@@ -382,7 +381,7 @@ def test_a_copy_answers_like_the_curator_but_charges_its_own_ledger(town):
 
 
 def test_repeated_counts_are_near_the_truth_and_differ(town):
-    sql = differencing_queries(town.governor())[0]
+    sql = town.governor().differencing_queries()[0]
     with town.open_with_budget("1") as curator:
         counts = list(noisy_counts(curator, sql, Fraction(1), 60))
     truth = town.true_answer(sql)[0][0]

@@ -260,6 +260,11 @@ def unoptimized():
 PLAIN = [name for name in VALUES if name not in ("broken texts", "half reals", "wide decimals") and name[:5] != "far t"]
 
 
+def test_statistics_reach_a_cast_only_where_it_has_no_condition():
+    own, other = (cast_select("t", {"c": ('"x"', native, Type.INTEGER)}, "UTC") for native in ("BIGINT", "VARCHAR"))
+    assert ('TRY("x")' in own, 'TRY("x")' in other) == (False, True)
+
+
 @pytest.mark.parametrize("name", PLAIN)
 def test_no_cast_relies_on_the_optimizer(unoptimized, name):
     """It compares a date with a timestamp as two dates, for instance: the cast that it leaves out can fail."""

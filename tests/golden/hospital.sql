@@ -257,7 +257,7 @@ h0 from
       where one_of(flag, 'critical', 'high', 'low')
         lab_flags of lab_id → labs.lab_id, of encounter → encounters.id, of patient_id
   units by the norm of their rows
-  62 buckets from 1, 1.414, 2, … 1.519e+09; 1/20 of the cost
+  31 buckets from 1, 2, 4, … 1.074e+09; 1/20 of the cost
   about r0, radius to be chosen
 then SELECT r0.k0 AS "flag", r0.m0 AS "count" FROM r0
 */
@@ -276,7 +276,7 @@ h0 from
     per unit: f0 = rows()
       lab_flags of lab_id → labs.lab_id, of encounter → encounters.id, of patient_id
   units by the norm of their rows
-  62 buckets from 1, 1.414, 2, … 1.519e+09; 1/20 of the cost
+  31 buckets from 1, 2, 4, … 1.074e+09; 1/20 of the cost
   about r0, radius to be chosen
 then SELECT r0.m0 AS "count" FROM r0
 */

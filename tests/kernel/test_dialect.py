@@ -55,6 +55,7 @@ def test_sums_of_integers_are_exact(engine, values, total):
     assert computed(engine, DUCKDB.bigint_sum.format(one), *rows) == [total]
     assert computed(engine, DUCKDB.sum_or_null.format(one), *rows) == [total]
     assert computed(engine, DUCKDB.sum_or_zero.format(one), *rows) == [total or 0]
+    assert computed(engine, DUCKDB.sum_in_group.format(one), *rows) == [total or 0]
 
 
 def test_a_sum_that_does_not_fit_is_null(engine):

@@ -478,9 +478,10 @@ def test_relations_can_be_compared_and_kept_in_sets():
         yield from (scan, renamed, Where(scan, YES), JoinPublic(scan, TOWNS, (), None, JoinKind.LEFT, 1))
         yield JoinOnUnit(scan, renamed, None, JoinKind.INNER, 1)
         yield from (SemiJoinOnUnit(scan, renamed, SemiJoinKind.SEMI), PerUnit(scan, (), ()), Union(scan, scan))
+        yield numbered(scan)
 
     assert list(each_kind()) == list(each_kind())
-    assert len({*each_kind(), *each_kind()}) == 8
+    assert len({*each_kind(), *each_kind()}) == 9
 
 
 LIKE = Call("like", (NAME, Constant("a%", TEXT)))

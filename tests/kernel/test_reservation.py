@@ -91,6 +91,7 @@ def test_a_reservation_charged_beforehand_is_redeemed_and_found_by_its_fingerpri
     asked = {"cost": None, "question": "fit of clinics", "by": "ana"}
     assert reservation_charge([ONE], **asked)[1].fingerprints == ()
     loss, event = reservation_charge([ONE], **asked, fingerprint="abc")
+    assert loss == Loss("1/4")  # of a unit's presence
     assert event.fingerprints == (("abc",),)
     (receipt,) = ledger.charge_together([(loss, event, None)])
     assert reserve([ONE], **asked, fingerprint="abc", ledger=ledger, prepaid=receipt).receipt == receipt

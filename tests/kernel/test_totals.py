@@ -48,6 +48,13 @@ def test_a_power_other_than_1_or_2_is_refused():
             Sum(X, Grid(0, 9, 1), power)
 
 
+@pytest.mark.parametrize(("wrong", "error"), [("9", TypeError), (1.5, TypeError), (-1, ValueError)])
+def test_the_largest_term_is_an_integer(wrong, error):
+    assert Sum(X, Grid(0, 9, 1), max_term=9).max_term == 9
+    with pytest.raises(error, match="max_term"):
+        Sum(X, Grid(0, 9, 1), max_term=wrong)
+
+
 @pytest.mark.parametrize("kind", [Type.TEXT, Type.DATE, Type.BOOLEAN, Type.TIMESTAMP])
 def test_a_grid_needs_a_number(kind):
     with pytest.raises(ValueError, match="numeric"):
@@ -106,6 +113,12 @@ def test_a_tree_has_a_cell_for_each_step_of_a_grid_or_value_of_a_list():
 def test_a_tree_has_a_leaf_for_each_of_its_distinct_values(expr, domain, branching, depth, error):
     with pytest.raises(error):
         HistogramTree(expr, domain, branching, depth)
+
+
+def test_a_tree_has_at_most_64_levels():
+    assert HistogramTree(N, (7,), branching=1, depth=64).depth == 64
+    with pytest.raises(ValueError, match="depth"):
+        HistogramTree(N, (7,), branching=1, depth=65)
 
 
 def test_a_tree_has_up_to_2_to_the_20_leaves_and_a_cell_for_each():

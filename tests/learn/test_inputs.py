@@ -1,6 +1,7 @@
 """Rows from arrays, frames, Arrow tables, DuckDB relations and curators give the same sums."""
 
 import warnings
+from importlib import import_module
 
 import duckdb
 import numpy as np
@@ -33,6 +34,7 @@ class Quiet(Laplace):
 @pytest.fixture
 def quiet(monkeypatch):
     """No noise, so that sums can be compared."""
+    import_module("discreet.pricing.allocation")  # imported while the name is patched, it would keep what replaces it
     monkeypatch.setattr("discreet.privacy.calibration.laplace_for", lambda *_: Quiet("1e-9"))
     monkeypatch.setattr("discreet.kernel.reservation.Loss.includes", lambda *_: True)
 

@@ -5,7 +5,8 @@ import pytest
 from publish.hospital import curator_on, visits
 
 from discreet.curator.prepared_queries import plan_query, totals_planner
-from discreet.publish import eligible, family
+from discreet.postprocess import plan as plan_of_postprocessing
+from discreet.publish import eligible, family, family_axes, file_tables, manifest
 from discreet.publish.eligible import adding_table
 from discreet.publish.plan import PublicationPlan
 from discreet.publish.planning import plan_parts
@@ -24,15 +25,38 @@ def by(*keys):
 
 def test_what_tables_share_is_computed_once_for_all(monkeypatch):
     forecasts, runs = [], []
-    real_forecast, real_run = family.forecast, eligible.postprocess.run
+    real_forecast, real_run = family.forecast, eligible.postprocess.run_with_margins
     monkeypatch.setattr(family, "forecast", lambda *given: forecasts.append(1) or real_forecast(*given))
-    monkeypatch.setattr(eligible.postprocess, "run", lambda *given: runs.append(1) or real_run(*given))
+    monkeypatch.setattr(eligible.postprocess, "run_with_margins", lambda *given: runs.append(1) or real_run(*given))
     plan = plan_with(*(by(one, other) for one in KEYS for other in KEYS if one < other), by("sex"))
     with curator_on(visits(100)) as curator:
         (part,) = plan_parts(curator, plan)
     assert len(part.family.tables) == 7
     assert len(forecasts) == len(part.family.measures) == 1
     assert not runs, "tables that just show their groups need no run of the query"
+
+
+def test_files_are_prepared_and_hashed_once_and_axes_made_once(tmp_path, monkeypatch):
+    hashed, prepared, axes = [], [], []
+    real_digest, real_table, real_axis = manifest._digest, file_tables.file_table, family_axes.Axis
+    monkeypatch.setattr(manifest, "_digest", lambda path: hashed.append(path.name) or real_digest(path))
+    monkeypatch.setattr(file_tables, "file_table", lambda shown: prepared.append(shown.name) or real_table(shown))
+    monkeypatch.setattr(family_axes, "Axis", lambda *given: axes.append(given[0]) or real_axis(*given))
+    with curator_on(visits(100)) as curator:
+        curator.publish(plan_with(by("ward"), by("sex"), by("ward", "sex")), tmp_path / "out")
+    assert len(hashed) == len(set(hashed))
+    assert {"t0.csv", "t2.parquet", "report.html"} <= set(hashed)
+    assert prepared == ["t0", "t1", "t2"]
+    assert len(axes) == 2
+
+
+def test_queries_of_one_form_are_bound_in_the_sandbox_once(monkeypatch):
+    bound, real = [], plan_of_postprocessing._sandbox_tables
+    monkeypatch.setattr(plan_of_postprocessing, "_sandbox_tables", lambda *given: bound.append(1) or real(*given))
+    plan_of_postprocessing._bound_schema.cache_clear()
+    with curator_on(visits(100)) as curator:
+        plan_parts(curator, plan_with(by("ward"), by("sex"), by("age"), by("ward", "age"), by("sex", "age")))
+    assert len(bound) == 3, "one text, one number, and both"
 
 
 @pytest.mark.parametrize(

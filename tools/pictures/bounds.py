@@ -83,8 +83,9 @@ def measured(visits: np.ndarray, radii: Sequence[float] = RADII, choices: int = 
     rest = _deviation(rho * (1 - HISTOGRAM_SHARE))
     ball = _points(visits, radii, clipped_to_ball, rest)
     noise = dc.gaussian_for(dc.Sensitivity(1, 1), rho=rho * HISTOGRAM_SHARE)
-    counts = np.histogram(_norms(visits), [*radii, math.inf])[0].astype(np.int64)
-    released = (ContributionBuckets(tuple(radii), noise.perturb(counts), noise) for _ in range(choices))
+    octaves = tuple(radii[::2])
+    counts = np.histogram(_norms(visits), [*octaves, math.inf])[0].astype(np.int64)
+    released = (ContributionBuckets(octaves, noise.perturb(counts), noise) for _ in range(choices))
     chosen = [choose_radius(buckets, rest, CLINICS, RadiusGoal.MARGINS).radius for buckets in released]
     return Comparison(former, ball, chosen)
 

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli.anonymise_pipeline import AnonymiseRequest, GoalOptions, run_anonymise
+from discreet.anonymity.generalisation.privacy_criteria import AnonymityParameters
+from discreet.cli.anonymise_pipeline import AnonymiseRequest, run_anonymise
 from discreet.cli.terminal import usage_error
 from discreet.html_page import make_printable
 
@@ -80,13 +81,18 @@ def anonymise(  # noqa: PLR0913, PLR0917 - options of a command
     if context.args:
         words = ", ".join([str(table), *context.args])
         usage_error(make_printable(f"TABLE: expected one file, not {len(context.args) + 1}: {words}. {_COMMAS}"))
+    for name, value in (("l", l), ("t", t), ("c", c), ("suppress", suppress)):
+        if k is None and value:
+            usage_error(f"--{name}: needs --k. Add it, such as --k 5.")
     run_anonymise(
         AnonymiseRequest(
             table=table,
             quasi=tuple(quasi or ()),
             sensitive=tuple(sensitive or ()),
             drop=tuple(drop or ()),
-            goals=GoalOptions(k=k, l=l, t=t, diversity=diversity, c=c, method=method, suppress=suppress),
+            goals=None if k is None else AnonymityParameters(k, l, t, diversity, c),
+            method=method,
+            suppress=suppress,
             hierarchies=tuple(hierarchies or ()),
             categories=tuple(categories or ()),
             population=population,

@@ -15,6 +15,7 @@ from rich.text import Text
 from discreet import anonymity
 from discreet.anonymity.encoding.metadata_removal import strip_arrow
 from discreet.anonymity.encoding.table_adapters import adapt_table, resolve_column_names
+from discreet.anonymity.generalisation.privacy_criteria import AnonymityParameters
 from discreet.anonymity.pseudonyms.pseudonymisation import describe_attacks_on_pseudonyms
 from discreet.anonymity.report.contents import AnonymityReport, build_report, write_report
 from discreet.anonymity.report.sections import ReportTable, RiskSection
@@ -83,27 +84,16 @@ def _bar_table(bars: tuple[ChartBar, ...]) -> Table:
 
 
 @dataclass(frozen=True)
-class GoalOptions:
-    """The goals of the released table; without k, the table is only measured."""
-
-    k: int | None
-    l: float | None  # noqa: E741 - its usual name
-    t: float | None
-    diversity: str
-    c: float | None
-    method: str
-    suppress: float
-
-
-@dataclass(frozen=True)
 class AnonymiseRequest:
-    """The options of the command."""
+    """The options of the command; without goals, the table is only measured."""
 
     table: Path
     quasi: tuple[str, ...]
     sensitive: tuple[str, ...]
     drop: tuple[str, ...]
-    goals: GoalOptions
+    goals: AnonymityParameters | None
+    method: str
+    suppress: float
     hierarchies: tuple[str, ...]
     categories: tuple[str, ...]
     population: Path | None
@@ -144,7 +134,7 @@ def run_anonymise(request: AnonymiseRequest) -> None:
             result = _measure_or_anonymise(_convert_columns(table, request.table, roles), roles, request)
             notes.append(result.not_protected)
             _print_result(result, request.html)
-            if request.goals.k is not None:
+            if request.goals is not None:
                 table = _released_table(result, table, roles, request)
             _warn_of_ids(table, (*roles.quasi, *roles.ids))
         if key is not None and request.key_file is not None:
@@ -153,7 +143,7 @@ def run_anonymise(request: AnonymiseRequest) -> None:
     if request.out is not None:
         write_table(strip_arrow(table).replace_schema_metadata({b"not_protected": note.encode()}), request.out)
         typer.echo(f"{request.out}: {table.num_rows:,} rows written")
-    elif request.goals.k is not None:
+    elif request.goals is not None:
         typer.echo("\nNo table was written. Use --out FILE to write it.")
     typer.echo("\n" + make_printable(note))
 
@@ -162,19 +152,16 @@ def _check_request(request: AnonymiseRequest) -> None:
     """Exit before any work if the options contradict each other or would have no effect."""
     check_output_path(request.out, "--out", endings=WRITABLE_SUFFIXES, force=request.force)
     check_output_path(request.html, "--html", endings=HTML_SUFFIXES, force=request.force)
-    is_changed = request.goals.k is not None or bool(request.pseudonym) or bool(request.drop)
+    is_changed = request.goals is not None or bool(request.pseudonym) or bool(request.drop)
     if request.out is not None and not is_changed:
         usage_error("--out: the table would be unchanged. Add --k, --pseudonym or --drop.")
     if request.pseudonym and request.out is None:
         usage_error("--pseudonym: the table would not be written. Add --out with a file.")
     for option, output in (("--out", request.out), ("--html", request.html)):
         _check_not_an_input(option, output, request)
-    if not request.quasi and (request.goals.k is not None or request.html or not request.pseudonym):
+    if not request.quasi and (request.goals is not None or request.html or not request.pseudonym):
         usage_error("--quasi: name the quasi-identifiers, such as --quasi age,sex,zip.")
-    for name in ("l", "t", "c", "suppress"):
-        if request.goals.k is None and getattr(request.goals, name):
-            usage_error(f"--{name}: needs --k. Add it, such as --k 5.")
-    if request.goals.k is not None and request.population is not None:
+    if request.goals is not None and request.population is not None:
         usage_error("--population: cannot be combined with --k. Write the table with --out, then measure it.")
     if request.key_file is not None and not request.pseudonym:
         usage_error("--key-file: needs --pseudonym. Add it with the identifier columns.")
@@ -237,8 +224,8 @@ def _convert_columns(table: pa.Table, path: Path, roles: _ColumnRoles) -> pa.Tab
 def _measure_or_anonymise(table: pa.Table, roles: _ColumnRoles, request: AnonymiseRequest) -> Any:
     sensitive = list(roles.sensitive) or None
     hierarchies = find_hierarchies(request.hierarchies, (*roles.quasi, *roles.sensitive)) or None
-    if request.goals.k is not None:
-        goals = asdict(request.goals)
+    if request.goals is not None:
+        goals = {**asdict(request.goals), "method": request.method, "suppress": request.suppress}
         if goals["l"] is not None and goals["l"].is_integer():
             goals["l"] = int(goals["l"])
         return anonymity.anonymise_and_measure(

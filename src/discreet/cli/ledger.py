@@ -21,6 +21,7 @@ from discreet.curator.ledger_location import (
     checkpoint_path,
     move_ledger_to,
     open_ledger_at,
+    open_policy_ledger,
     parse_location_option,
     policy_line,
 )
@@ -64,7 +65,7 @@ def acknowledge(where: LedgerArgument, name: NameOption = None) -> None:
 @app.command("set-budget", cls=PlainCommand)
 def set_budget(policy: Annotated[Path, typer.Argument(metavar="POLICY", help="The policy file.")]) -> None:
     """Apply the budget section of a policy to its ledger, also for a whole population; the change is recorded."""
-    with exit_on_error(), _open_policy_ledger(declared := Policy.load(policy)) as ledger:
+    with exit_on_error(), open_policy_ledger(declared := Policy.load(policy)) as ledger:
         changes = set_budget_of_policy(ledger, declared)
         typer.echo(f"{policy}: {'; '.join(changes)}. Recorded." if changes else f"{policy}: nothing differs")
 
@@ -195,11 +196,6 @@ def _open_site(where: str, name: str | None) -> Iterator[tuple[Ledger, _LedgerSi
         site = _LedgerSite(parse_location_option(where, "POLICY"), name) if name else _site_of_policy(where)
         with open_ledger_at(site.location, name=site.name, dataset=site.dataset, checkpoint=site.checkpoint) as ledger:
             yield ledger, site
-
-
-def _open_policy_ledger(policy: Policy) -> Ledger:
-    site = _site_of(policy)
-    return open_ledger_at(site.location, name=site.name, dataset=site.dataset, checkpoint=site.checkpoint)
 
 
 def _site_of_policy(where: str) -> _LedgerSite:

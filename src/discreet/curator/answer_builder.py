@@ -121,7 +121,7 @@ def build_answer(
         notes=(
             *clipping.notes,
             *_sampling_notes(plan, sampling, sampling_margins, policy),
-            *_interpretation_notes(plan, released, noise_margins),
+            *interpretation_notes(plan, released, noise_margins),
             *release_plan.notes,
             *([_SEVERAL_DRAWS_NOTE] if any(len(each) > 1 for each in noises) else []),
         ),
@@ -231,7 +231,7 @@ def _uncorrelated_columns(plan: QueryPlan, sampling: Mapping[tuple[str, str], Sa
             yield name
 
 
-def _interpretation_notes(
+def interpretation_notes(
     plan: QueryPlan, tables: Mapping[str, pa.Table], margins: Mapping[str, list[float | None]]
 ) -> tuple[str, ...]:
     """Return notes on how to read the numbers."""

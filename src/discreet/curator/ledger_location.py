@@ -140,7 +140,7 @@ def _open_or_wait(policy: Policy, deadline: float) -> Ledger:
         try:
             if not _ledger_exists(policy.ledger_location, policy.account):
                 return _create_or_open(policy)
-            return _open_policy_ledger(policy)
+            return open_policy_ledger(policy)
         except LedgerError as error:
             if NOT_A_LEDGER not in str(error) or time.monotonic() > deadline:
                 raise
@@ -166,7 +166,7 @@ def open_existing_ledger(policy: Policy) -> Ledger | None:
                 "the ledger from a backup."
             )
         return None
-    return _checked_not_moved(_open_policy_ledger(policy), policy)
+    return _checked_not_moved(open_policy_ledger(policy), policy)
 
 
 def _checked_not_moved(ledger: Ledger, policy: Policy) -> Ledger:
@@ -228,7 +228,8 @@ def _move_error_text(text: str, source: Ledger, target: Ledger) -> str:
     return f"from {old} to {new}: {text.removeprefix(both)}" if text.startswith(both) else text
 
 
-def _open_policy_ledger(policy: Policy) -> Ledger:
+def open_policy_ledger(policy: Policy) -> Ledger:
+    """Open the existing ledger of a policy, moved or not."""
     checkpoint = checkpoint_path(policy)
     return open_ledger_at(policy.ledger_location, name=policy.account, dataset=policy.dataset, checkpoint=checkpoint)
 
@@ -247,7 +248,7 @@ def _create_or_open(policy: Policy) -> Ledger:
     except LedgerError:
         if not _ledger_exists(policy.ledger_location, policy.account):
             raise
-        return _open_policy_ledger(policy)  # another process created it at the same moment
+        return open_policy_ledger(policy)  # another process created it at the same moment
 
 
 def _create_policy_ledger(policy: Policy) -> Ledger:

@@ -75,7 +75,7 @@ class ClippedRelease:
         if self.measured is None:
             return None
         buckets = self.measured.buckets
-        candidates = len(buckets.lows) if self.release.automatic else 1  # radii that one was chosen from
+        candidates = len(buckets.radii) if self.release.automatic else 1  # radii that one was chosen from
         most = self.contribution_max and self.contribution_max * max_abs_contribution(self.measured.counted)
         excess = clipped_rows(buckets, self.measured.radius, most, candidates).scaled(self.measured.step)
         estimate = float(excess.estimate) * self.spread if excess.estimate else None  # nothing visible is no estimate

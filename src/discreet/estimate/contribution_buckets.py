@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -22,19 +23,22 @@ _STEP = math.sqrt(2)  # ratio of the ends of a bucket above the ladder
 _VISIBLE = 2.0  # a bucket with fewer deviations of noise is empty as far as can be told
 _SIMILAR = 0.001
 
-# Choice of a radius. These constants were tuned by simulation, on other populations than those of bench/bounds.py; no
-# guarantee rests on them.
+# Choice of a radius. These constants were tuned by simulation, on populations of the same kinds as those of
+# bench/bounds.py, whose figures were seen meanwhile; no guarantee rests on them.
 _LARGE_PEAK = 10.0  # deviations of noise in the largest octave from which the decline of the tail can be fitted
 _CLEAR = 3.0  # deviations of noise in the octaves before those that are extrapolated
-_FITTED = 3  # octaves before the last clear one whose decline is extrapolated, with all that follow
-_MISFIT = 0.15  # relative error of the fitted decline
+_FITTED = 5  # octaves before the last clear one whose decline is extrapolated, with all that follow
+_MISFIT, _DRIFT = 0.15, 0.07  # relative error of a fit in the last clear octave; more per square of octaves below it
 _LEAST_DECLINE, _FAR = 0.7, 5  # of the logarithm per octave, so many octaves up: faster for norms of a finite mean
 _FEWEST_UNITS = 0.25  # a tail ends where it has fewer units than this
+_UNLIKELY = 16.0  # logarithm of the likelihood ratio from which a fit is left out
 _EXTENSION = 6  # octaves above the ladder that a tail may reach
-_SLOPES = np.concatenate([np.arange(0, 3.0, 0.14), np.arange(3.0, 6.2, 0.4)])
-_CURVATURES = np.array([0, 0.016, 0.032, 0.06, 0.12, 0.24, 0.48, 1.0, 2.0])
+_SLOPES = np.arange(-0.6, 6.2, 0.2)
+_CURVATURES = np.array([0, 0.02, 0.05, 0.12, 0.3, 0.8, 2.0])
+_GROWTHS = np.array([-1.0, -0.5, 0, 0.5, 1.0])  # of the curvature, as a power of the norm
 _WIDTHS = np.array([0.5, 0.75, 1.0, 1.5, 2.0, 2.75])  # of log-normal norms, in octaves
 _LOCATION_DECAY = 7.5  # octaves over which the prior of a location falls by a factor of e
+_SMALL_BIAS = 0.5  # deviations of noise that the middle forecast of the bias may have
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +60,24 @@ class ContributionBuckets:
         """Standard deviation of the noise of each count."""
         return float(self.noise.scale) * (math.sqrt(2) if isinstance(self.noise, Laplace) else 1.0)
 
+    @property
+    def radii(self) -> np.ndarray:
+        """Radii that a ball is chosen from: in steps of sqrt(2), from the first lower end up to the last octave's."""
+        return np.asarray(self.lows[0] * 2.0 ** (np.arange(2 * int(self.octaves[-1]) + 1) / 2))
+
+    @property
+    def octaves(self) -> np.ndarray:
+        """The octave of each bucket: norms from each power of two to the next, in units of the first lower end."""
+        return np.floor(np.log2(np.array(self.lows) / self.lows[0]) + 1e-9).astype(np.int64)
+
 
 class RadiusGoal(Enum):
     """What a radius is chosen for: how many times the bias counts beside the noise."""
 
-    MARGINS = 6.0  # counts and sums: the bias stays small beside the noise, so that margins of error hold
+    # Counts and sums: the bias stays below half the noise's deviation, so that margins of error hold. Where it falls
+    # like radius^-a, the least error has a bias of 1 / (times * sqrt(a)) deviations. For Pareto norms a is alpha - 1:
+    # half a deviation at alpha = 1.16, where a fifth of the units has four fifths of the rows, and less above.
+    MARGINS = 5.0
     ERROR = 1.0  # the least total error, also where the margin then misses much of it
     MEANS = 0.25  # clipping removes rows from the numerator and the denominator alike
 
@@ -198,24 +215,28 @@ class BiasForecast:
 
 
 def choose_radius(buckets: ContributionBuckets, noise_ratio: float, cells: int, goal: RadiusGoal) -> RadiusChoice:
-    """Choose a radius among the lower ends of the buckets, for noise of deviation noise_ratio·radius in each cell.
+    """Choose a radius in steps of sqrt(2), for noise of deviation noise_ratio·radius in each cell.
 
     Few units, but large ones, decide about the bias, and they are too few to be visible. So the decline of the visible
     tail is extrapolated: many curves are fitted and weighted by their likelihood. The radius minimises the mean over
     the curves of the logarithm of the error, in which the bias counts as often as the goal says; a logarithm limits the
-    influence of unlikely curves. If the histogram is blind (forecast_bias), the bias counts at most once.
+    influence of unlikely curves. For margins, the bias is also at most half the noise's deviation on most curves. If
+    the histogram is blind (forecast_bias), the bias counts at most once.
 
-    >>> lows = tuple(2 ** (place / 2) for place in range(24))
-    >>> counts = np.array([round(50_000 * 0.5**place) for place in range(24)])
+    >>> lows = tuple(2.0**place for place in range(12))
+    >>> counts = np.array([round(75_000 * 0.25**place) for place in range(12)])
     >>> choice = choose_radius(ContributionBuckets(lows, counts, Gaussian(22)), 5.1, 1, RadiusGoal.MARGINS)
     >>> round(choice.radius), choice.blind
     (256, False)
     """
     forecast = forecast_bias(buckets, cells)
     times = min(1.0, goal.value) if forecast.blind else goal.value
-    errors = np.hypot(times * forecast.biases, noise_ratio * forecast.radii)
-    place = int(np.argmin(forecast.weights @ np.log(errors)))
-    return RadiusChoice(float(forecast.radii[place]), forecast.blind)
+    noise = noise_ratio * forecast.radii
+    errors = forecast.weights @ np.log(np.hypot(times * forecast.biases, noise))
+    if goal is RadiusGoal.MARGINS and not forecast.blind:
+        is_small = forecast.weights @ (forecast.biases <= _SMALL_BIAS * noise) >= 0.5
+        errors[:-1][~is_small[:-1]] = math.inf  # the last radius is left if there is no other
+    return RadiusChoice(float(forecast.radii[np.argmin(errors)]), forecast.blind)
 
 
 def forecast_bias(buckets: ContributionBuckets, cells: int) -> BiasForecast:
@@ -234,38 +255,52 @@ def forecast_bias(buckets: ContributionBuckets, cells: int) -> BiasForecast:
     octaves, variance = _octaves(buckets)
     blind = bool((octaves < _LARGE_PEAK * np.sqrt(variance)).all())
     fitted, weights = _fit_locations(octaves, variance) if blind else _fit_decline(octaves, variance)
-    radii = np.array(buckets.lows)
-    lows = radii[0] * 2.0 ** np.arange(fitted.shape[1])
+    radii, lows = buckets.radii, buckets.lows[0] * 2.0 ** np.arange(fitted.shape[1])
     directions = cells if isinstance(buckets.noise, Laplace) else math.sqrt(cells)
     biases = fitted @ _log_uniform_excess(lows[:, None], 2 * lows[:, None], radii) / directions
     return BiasForecast(radii, biases, weights, blind)
 
 
 def _octaves(buckets: ContributionBuckets) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers of units with norms from each power of two to the next, and the variance of their noise.
+    """Return the numbers of units by octave, and the variance of their noise.
 
     Norms of few rows are roots of integers or integers, which fill narrower buckets unevenly.
     """
-    octave = np.floor(np.log2(np.array(buckets.lows) / buckets.lows[0]) + 1e-9).astype(np.int64)
+    octave = buckets.octaves
     return np.bincount(octave, buckets.counts), np.maximum(np.bincount(octave), 1) * buckets.deviation**2
 
 
 def _fit_decline(counts: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Fit log-quadratic declines to the last clear octaves and all above; what is clear stays as it is.
+    """Fit declines to the last clear octaves and all above; what is clear stays as it is.
 
     Returns possible numbers of units (fits × octaves, also above the ladder), and the weights of the fits.
     """
     peak = int(np.argmax(counts))
     last = _last_visible(counts > _CLEAR * np.sqrt(variance), peak)
     first = max(peak, last - _FITTED)
-    places = np.arange(len(counts) + _EXTENSION - first)
-    slopes, curvatures = (grid.reshape(-1, 1) for grid in np.meshgrid(_SLOPES, _CURVATURES))
-    declining = (slopes + 2 * curvatures * _FAR >= _LEAST_DECLINE).ravel()
-    shapes = np.exp(-(slopes * places + curvatures * places**2))[declining]
-    misfit = np.where(np.arange(first, len(counts)) <= last, _MISFIT * np.maximum(counts[first:], 0), 0.0)
-    fitted, weights = _weighted_fits(shapes, counts[first:], variance[first:] + misfit**2)
+    shapes = _declining_shapes(len(counts) + _EXTENSION - first)
+    misfit = (_MISFIT + _DRIFT * np.arange(last - first, -1, -1) ** 2) * np.maximum(counts[first : last + 1], 0)
+    fit_variance = variance[first:].copy()
+    fit_variance[: last + 1 - first] += misfit**2
+    fitted, weights = _weighted_fits(shapes, counts[first:], fit_variance)
     seen = np.broadcast_to(np.maximum(counts[: last + 1], 0), (len(fitted), last + 1))
     return np.concatenate([seen, fitted[:, last + 1 - first :]], axis=1), weights
+
+
+@lru_cache(maxsize=8)
+def _declining_shapes(octaves: int) -> np.ndarray:
+    """Return the shapes of tails (shapes × octaves).
+
+    The logarithm declines by a slope and a curvature, which grows or falls like a power of the norm: Pareto's tail has
+    no curvature, a log-normal one has a constant one, an exponential one grows with the norm; and it falls where a
+    log-normal body has a Pareto tail.
+    """
+    slopes, curvatures, growths = (grid.reshape(-1, 1) for grid in np.meshgrid(_SLOPES, _CURVATURES, _GROWTHS))
+    rates = np.where(growths == 0, 1e-4, growths) * math.log(2)  # a constant curvature is the limit of small rates
+    declining = (slopes + 2 * curvatures * np.expm1(rates * _FAR) / rates >= _LEAST_DECLINE).ravel()
+    places = np.arange(octaves)
+    bends = 2 * (np.expm1(rates * places) - rates * places) / rates**2
+    return np.asarray(np.exp(-(slopes * places + curvatures * bends))[declining])
 
 
 def _fit_locations(counts: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -286,6 +321,7 @@ def _weighted_fits(
     sizes = np.maximum((observed / variance) @ counts / ((observed**2 / variance).sum(axis=1)), 0)
     fitted = sizes[:, None] * shapes
     log_weights = log_prior - 0.5 * ((counts - fitted[:, : len(counts)]) ** 2 / variance).sum(axis=1)
-    weights = np.exp(log_weights - log_weights.max())
+    likely = log_weights > log_weights.max() - _UNLIKELY
+    fitted, weights = fitted[likely], np.exp(log_weights[likely] - log_weights.max())
     remaining = np.flip(np.cumsum(np.flip(fitted, axis=1), axis=1), axis=1)
     return np.where(remaining >= _FEWEST_UNITS, fitted, 0.0), weights / weights.sum()

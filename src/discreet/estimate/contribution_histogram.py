@@ -4,7 +4,7 @@ A histogram is an ordinary question with one row per unit, hence with a sensitiv
 clipping is computed from it, and with automatic bounds the radius of the ball is chosen from it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt, sqrt
@@ -120,16 +120,30 @@ def effective_bounds(question: Question) -> ContributionBounds:
     return ContributionBounds(question.l0_bound, question.max_rows_per_group, bounds.norm, bounds.cap_rows)
 
 
-def bucket_ends(norm: Norm, first: int, step_from: int, top: int) -> tuple[int, ...]:
-    """Return the lower ends of buckets, as squared l2 norms or as l1 norms, in steps of sqrt(2) of the norm.
+def bucket_ends(norm: Norm, radius: int, top: int) -> tuple[int, ...]:
+    """Return the lower ends of buckets above a radius, as squared l2 norms or as l1 norms, in steps of sqrt(2).
 
-    The first bucket begins at `first`, the others at steps from `step_from`, up to `top`; all are squared norms.
+    The radius and `top` are squared norms.
 
-    >>> bucket_ends(Norm.L2, 1, 1, 64), bucket_ends(Norm.L1, 1, 1, 64), bucket_ends(Norm.L2, 17, 16, 100)
-    ((1, 2, 4, 8, 16, 32, 64), (1, 2, 3, 4, 6, 8), (17, 32, 64))
+    >>> bucket_ends(Norm.L2, 16, 100), bucket_ends(Norm.L1, 16, 100)
+    ((17, 32, 64), (5, 6, 8))
     """
-    squares = [first, *(square for power in range(1, 128) if first < (square := step_from << power) <= top)]
-    ends = squares if norm is Norm.L2 else [isqrt(square - 1) + 1 for square in squares]
+    return _ends(norm, (radius + 1, *(radius << power for power in range(1, 128))), top)
+
+
+def octave_ends(norm: Norm, top: int) -> tuple[int, ...]:
+    """Return the lower ends of buckets of all norms, in steps of 2: in smaller ones, noise would hide more.
+
+    >>> octave_ends(Norm.L2, 64), octave_ends(Norm.L1, 64)
+    ((1, 4, 16, 64), (1, 2, 4, 8))
+    """
+    return _ends(norm, (1 << 2 * power for power in range(64)), top)
+
+
+def _ends(norm: Norm, squares: Iterable[int], top: int) -> tuple[int, ...]:
+    first, *others = squares
+    kept = [first, *(square for square in others if first < square <= top)]
+    ends = kept if norm is Norm.L2 else [isqrt(square - 1) + 1 for square in kept]
     return tuple(dict.fromkeys(ends))
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
@@ -122,7 +123,7 @@ class Policy:
             unchecked.server,
         )
 
-    @property
+    @cached_property
     def budget(self) -> Budget:
         """The total budget."""
         return make_budget(self.budget_entry)

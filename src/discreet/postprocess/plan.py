@@ -129,9 +129,8 @@ def compile_query(
             hint = "Use EXTRACT(EPOCH FROM …) for seconds"
             raise refuse(query.node, "SELECT", "intervals cannot be returned", hint)
     columns = tuple((name, tuple(schema.names)) for name, schema in tables.items())
-    empty = _sandbox_tables(columns, {name: schema.empty_table() for name, schema in tables.items()})
     try:
-        bound = _bound_schema(planned.sql, tuple((name, table.schema) for name, table in empty.items()))
+        bound = _bound_schema(planned.sql, tuple(tables.values()))
     except ERRORS:
         raise Refused(_NOT_COMPUTABLE) from None
     unique_names = tuple(distinct_names([(name, True) for name in query.names]))
@@ -151,9 +150,11 @@ def compile_query(
 
 
 @lru_cache(maxsize=256)
-def _bound_schema(sql: str, tables: tuple[tuple[str, pa.Schema], ...]) -> pa.Schema:
+def _bound_schema(sql: str, tables: tuple[pa.Schema, ...]) -> pa.Schema:
     """Return the columns of a SELECT as DuckDB binds it to tables; those of a plan are often bound alike."""
-    return compute(sql, {name: schema.empty_table() for name, schema in tables}).schema
+    columns = [(str(index), tuple(schema.names)) for index, schema in enumerate(tables)]
+    empty = {str(index): schema.empty_table() for index, schema in enumerate(tables)}
+    return compute(sql, _sandbox_tables(columns, empty)).schema
 
 
 def _query_over_draws(query: ResolvedQuery, tables: TablesByKey, planned: PlannedRelation) -> QueryOverDraws | None:

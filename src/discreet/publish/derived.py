@@ -1,21 +1,23 @@
-"""Answers that follow from published tables that add up: roll-ups of them are free."""
+"""Answers that follow from published tables that add up: roll-ups of them, and selections of their rows, are free."""
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from threading import Lock
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
 
+from discreet import postprocess
 from discreet.answer.model import Answer
+from discreet.curator.answer_builder import interpretation_notes
 from discreet.curator.curator import Curator
 from discreet.curator.prepared_queries import totals_planner
 from discreet.estimate.planned_release import QueryPlan, release_schema
-from discreet.kernel.errors import PolicyError, Refused
+from discreet.kernel.errors import Failed, PolicyError, Refused
 from discreet.kernel.event import Event, Receipt
 from discreet.kernel.fingerprint import digest
 from discreet.kernel.loss import ZERO_LOSS
@@ -24,7 +26,7 @@ from discreet.kernel.relation import Derive, Relation, Where
 from discreet.pricing import data_version
 from discreet.pricing.remaining_budget import cost_in_budget
 from discreet.publish.declared_levels import declared_parents
-from discreet.publish.eligible import AddingTable, adding_table
+from discreet.publish.eligible import AddingTable, adding_release, adding_table, released_table
 from discreet.publish.family import Block, Family, family_fingerprint, measures_of, row_measure
 from discreet.publish.family_axes import family_axes
 from discreet.publish.family_tables import PublishedTable, publish_table
@@ -38,16 +40,19 @@ _MECHANISMS: dict[str, type[Gaussian] | type[Laplace]] = {"gaussian": Gaussian, 
 def derived_answer(curator: Curator, plan: QueryPlan, by: str) -> Answer | None:
     """Return the answer to a query that is a roll-up of the latest published tables over its rows, or None.
 
-    It depends on the data through the published noise alone, so that it costs nothing.
+    HAVING, ORDER BY and LIMIT select from the published cells. It depends on the data through the published noise
+    alone, so that it costs nothing.
     """
-    table = adding_table("answer", plan)
-    if table is None:
+    release = adding_release(plan)
+    if release is None:
         return None
+    table = released_table(plan, release)
     found_by = family_fingerprint(table.relation_digest, data_version(curator.policy))
     for event, stored in reversed(curator.ledger.answers([found_by])):
         solved = _solved_family(curator, event, stored) if stored is not None else None
         if solved is not None and (extended := _with_table(solved.family, table, event)) is not None:
-            return _answer(curator, publish_table(extended, table, solved.tables), table, event, by)
+            with suppress(Failed):  # beyond the limits of post-processing
+                return _answer(curator, publish_table(extended, table, solved.tables), table, event, by)
     return None
 
 
@@ -146,27 +151,31 @@ def _with_table(family: Family, table: AddingTable, event: Event) -> Family | No
 
 
 def _answer(curator: Curator, shown: PublishedTable, table: AddingTable, event: Event, by: str) -> Answer:
-    """Return a published table as an answer, with the types that a query of its own would have."""
-    name = json.loads(event.question)["publication"]
-    kinds = {field.name: field.type for field in release_schema(table.release)}
-    columns: dict[str, Any] = {}
-    for column, source in table.columns.items():
-        values = shown.table.column(column)
-        whole = source in table.measures and kinds[source] == pa.int64()
-        columns[column] = pa.array(np.rint(values.to_numpy()).astype(np.int64)) if whole else values
+    """Return what a query makes of a published table, with the types that a release of its own would have."""
+    name, release = json.loads(event.question)["publication"], table.release
+    columns = [
+        pa.array(np.rint(shown.table.column(field.name).to_numpy()).astype(np.int64))
+        if field.name in table.measures and field.type == pa.int64()
+        else shown.table.column(field.name)
+        for field in release_schema(release)
+    ]
+    published = {release.name: pa.Table.from_arrays(columns, schema=release_schema(release))}
+    margins = {(release.name, column): each for column, each in shown.margins.items()}
+    result = postprocess.run_with_margins(table.plan.postprocess, published, margins, lambda _: {})
     noise = f"{json.loads(event.mechanism)['name'].capitalize()} noise of published tables, combined by least squares"
     notes = [f"Follows from the publication {name!r}, at no charge. Give a cost to ask anew, with fresh noise."]
     if table.release.question.needs_clipping:
         notes.append("Contributions were clipped once for all tables of the publication.")
+    notes += interpretation_notes(table.plan, published, result.noise_margins)
     return Answer(
-        pa.table(columns),
-        margins=dict(shown.margins),
-        noise=dict.fromkeys(shown.margins, noise),
+        result.table,
+        margins=result.noise_margins,
+        noise=dict.fromkeys(result.noise_margins, noise),
         cost=cost_in_budget(event.loss or ZERO_LOSS, curator.policy.budget),
         receipt=Receipt(event.id),
         left_out=shown.notes,
         notes=tuple(notes),
         paid=ZERO_LOSS,
         remaining=curator.budget(by).remaining.epsilon,
-        correlated_noise=frozenset(shown.margins),
+        correlated_noise=frozenset(result.noise_margins),
     )

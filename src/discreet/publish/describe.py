@@ -8,11 +8,10 @@ import pyarrow as pa
 
 from discreet.estimate.planned_release import QueryPlan
 from discreet.kernel.expr import Value
-from discreet.kernel.loss import Loss
 from discreet.kernel.question import PublicGroups
 from discreet.postprocess.sql_expression import ColumnOrigin
-from discreet.publish.file_tables import Describable, file_table, has_formulas
-from discreet.publish.record import ColumnDescription, MarginSummary, PartKind, ReleasePart, SizeClass
+from discreet.publish.file_tables import Describable, FileTable
+from discreet.publish.record import ColumnDescription, MarginSummary, PartKind, SizeClass
 
 _CLASSES = ((10, "below 10"), (100, "10 to 100"), (1_000, "100 to 1,000"), (np.inf, "1,000 and more"))
 _RELIABLE = 0.25  # of a value, at most which its margin is
@@ -28,55 +27,21 @@ ADDED_SUFFIXES = {  # of the columns that belong to a number
 _FORMULA_NOTE = "; in the CSV file an apostrophe precedes texts that begin with = + - @, a tab or a carriage return"
 
 
-def describe_tables(  # noqa: PLR0913, PLR0917 - the fields of a part
-    names: Sequence[str],
-    kind: PartKind,
-    descriptions: Sequence[str],
-    cost: Loss,
-    receipt: str,
-    tables: Sequence[Describable],
-    domains: Mapping[str, Mapping[str, str]],
-) -> list[ReleasePart]:
-    """Return the record of each table of a part, which may be missing."""
-    if not tables:
-        return [
-            ReleasePart(name, kind, text, cost, receipt, "charged, missing", None)
-            for name, text in zip(names, descriptions, strict=True)
-        ]
-    return [
-        ReleasePart(
-            name,
-            kind,
-            text,
-            cost,
-            receipt,
-            "released",
-            shown.table.num_rows,
-            column_descriptions(shown, kind, domains.get(name, {})),
-            margin_summary(shown),
-            tuple(getattr(shown, "notes", ())),
-        )
-        for name, text, shown in zip(names, descriptions, tables, strict=True)
-    ]
-
-
 def column_descriptions(
-    shown: Describable, kind: PartKind, domains: Mapping[str, str]
+    shown: Describable, written: FileTable, kind: PartKind, domains: Mapping[str, str]
 ) -> tuple[ColumnDescription, ...]:
     """Return what the columns of a published file mean; `domains` has the values of groups and synthetic columns."""
-    table = file_table(shown)
     columns = []
-    for name in table.column_names:
-        values = table.column(name)
+    for name, type_ in zip(written.table.schema.names, written.table.schema.types, strict=True):
         meaning = (
             "synthetic value" if kind == "synthetic rows" else "noisy number" if name in shown.margins else "group"
         )
         for suffix, text in ADDED_SUFFIXES.items():
             if (number := name.removesuffix(suffix)) in shown.margins and name not in shown.table.column_names:
                 meaning = text.format(number)
-        if kind != "synthetic rows" and has_formulas(values):
+        if kind != "synthetic rows" and name in written.formulas:
             meaning += _FORMULA_NOTE
-        columns.append(ColumnDescription(name, _type_name(values.type), meaning, domains.get(name, "")))
+        columns.append(ColumnDescription(name, _type_name(type_), meaning, domains.get(name, "")))
     return tuple(columns)
 
 

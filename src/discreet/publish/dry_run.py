@@ -81,7 +81,7 @@ class PublicationForecast:
             return [f"{self.name}: costs nothing, because all of it is published already.", "", *tables]
         total = cost_in_budget(self.cost, self.budget)
         shares = [
-            f"  {name}: {_cost_text(cost)} ({100 * self._share_of(cost):.3g} % of it)" for name, cost in self.parts
+            f"  {name}: {100 * self._share_of(cost):.3g} % of it ({_cost_text(cost)})" for name, cost in self.parts
         ]
         head = f"{self.name}: would cost {total}. No data was read, and nothing was charged."
         return [head, *shares, "", *tables]

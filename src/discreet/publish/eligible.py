@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from discreet import postprocess
 from discreet.estimate.planned_release import (
     Mean,
     Measure,
@@ -20,7 +21,6 @@ from discreet.kernel.expr import Value
 from discreet.kernel.fingerprint import digest
 from discreet.kernel.question import PublicGroups
 from discreet.kernel.totals import Count, Sum
-from discreet.postprocess import plan as postprocess
 from discreet.postprocess.sql_expression import ColumnOrigin
 
 
@@ -60,23 +60,33 @@ def key_codes(release: PlannedRelease, groups: np.ndarray) -> tuple[np.ndarray, 
     return np.unravel_index(groups, sizes) if sizes else ()
 
 
-def adding_table(name: str, plan: QueryPlan) -> AddingTable | None:
-    """Return a table that can add up with others; None if the query asks for anything else."""
+def adding_release(plan: QueryPlan) -> PlannedRelease | None:
+    """Return the release of a query that shows columns of counts, sums and means by public keys; None for others."""
     if len(plan.answering) != 1 or plan.pending:
         return None
     (release,) = plan.answering
-    question, origins = release.question, plan.postprocess.origins
-    if (
-        not isinstance(question.groups, PublicGroups)
-        or release.grouping_sets
-        or release.sample
-        or plan.postprocess.selected_by
-        or not all(
-            isinstance(total, Count) or (isinstance(total, Sum) and total.power == 1) for total in question.totals
-        )
-        or not all(isinstance(measure.estimator, NoisyCount | NoisySum | Mean) for measure in release.measures)
-        or not all(isinstance(origin, ColumnOrigin) for origin in origins)
-    ):
+    question = release.question
+    adds_up = (
+        isinstance(question.groups, PublicGroups)
+        and not release.grouping_sets
+        and not release.sample
+        and all(isinstance(total, Count) or (isinstance(total, Sum) and total.power == 1) for total in question.totals)
+        and all(isinstance(measure.estimator, NoisyCount | NoisySum | Mean) for measure in release.measures)
+        and all(isinstance(origin, ColumnOrigin) for origin in plan.postprocess.origins)
+    )
+    return release if adds_up else None
+
+
+def released_table(plan: QueryPlan, release: PlannedRelease) -> AddingTable:
+    """Return the table that a query is computed from: all keys and measures, with the groups in the query's order."""
+    names = [*release.keys, *(measure.name for measure in release.measures)]
+    return AddingTable("answer", plan, release, dict(zip(names, names, strict=True)), _groups_in_order(release))
+
+
+def adding_table(name: str, plan: QueryPlan) -> AddingTable | None:
+    """Return a table that can add up with others; None if the query asks for anything else."""
+    release, origins = adding_release(plan), plan.postprocess.origins
+    if release is None or plan.postprocess.selected_by or not _shows_numbers(plan, release):
         return None
     columns = {column: origin.column for column, origin in zip(plan.postprocess.names, origins, strict=True)}  # type: ignore[union-attr]
     rows = _final_order(plan, release)
@@ -90,23 +100,25 @@ def _final_order(plan: QueryPlan, release: PlannedRelease) -> np.ndarray | None:
     row must have the numbers and the keys of one group, and the groups must come in the same order, whatever the
     numbers are.
     """
-    domains = public_domains(release)
-    sizes = [len(domain) for domain in domains]
-    count = math.prod(sizes)
-    # The groups are sorted by the keys as the analyst wrote them, which ORDER BY may change.
-    groups = np.arange(count).reshape(sizes).transpose(release.key_order).ravel()
+    domains, groups = public_domains(release), _groups_in_order(release)
+    count = len(groups)
     if plan.postprocess.keeps_rows:
-        return groups if _shows_numbers(plan, release) else None
-    grid = np.indices(sizes).reshape(len(sizes), count)
+        return groups
     keys = {
-        name: [domain[code] for code in codes[groups]]
-        for name, domain, codes in zip(release.keys, domains, grid, strict=True)
+        name: [domain[code] for code in codes]
+        for name, domain, codes in zip(release.keys, domains, key_codes(release, groups), strict=True)
     }
     first = _shown_places(plan, release, keys, np.arange(count))
     second = _shown_places(plan, release, keys, np.roll(np.arange(count)[::-1], count // 3))
     if first is None or second is None or not np.array_equal(first, second):
         return None
     return np.asarray(groups[first], np.int64)
+
+
+def _groups_in_order(release: PlannedRelease) -> np.ndarray:
+    """Return the groups sorted by the keys as the analyst wrote them."""
+    sizes = [len(domain) for domain in public_domains(release)]
+    return np.arange(math.prod(sizes)).reshape(sizes).transpose(release.key_order).ravel()
 
 
 def _shows_numbers(plan: QueryPlan, release: PlannedRelease) -> bool:
@@ -123,19 +135,8 @@ def _shown_places(
         pa.array(keys[field.name], field.type) if field.name in keys else pa.array(numbers).cast(field.type)
         for field in schema
     ]
-    shown = postprocess.run(plan.postprocess, {release.name: pa.Table.from_arrays(columns, schema=schema)})
-    sources = [origin.column for origin in plan.postprocess.origins if isinstance(origin, ColumnOrigin)]
-    place_of = np.argsort(numbers)
-    found = [
-        place_of[np.asarray(shown.column(at).to_numpy(), np.int64)]
-        for at, name in enumerate(sources)
-        if name not in keys
-    ]
-    if not found or any(not np.array_equal(each, found[0]) for each in found):
-        return None
-    if not np.array_equal(np.sort(found[0]), np.arange(len(numbers))):
-        return None
-    own = {name: pa.array(values, schema.field(name).type).take(pa.array(found[0])) for name, values in keys.items()}
-    if any(shown.column(at).combine_chunks() != own[name] for at, name in enumerate(sources) if name in keys):
-        return None
-    return np.asarray(found[0])
+    table = pa.Table.from_arrays(columns, schema=schema)
+    result = postprocess.run_with_margins(plan.postprocess, {release.name: table}, {}, lambda _: {})
+    first, *others = result.source_rows.values()
+    every_group = np.array_equal(np.sort(first), np.arange(len(numbers)))
+    return first if every_group and all(np.array_equal(first, each) for each in others) else None

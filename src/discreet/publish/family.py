@@ -86,10 +86,10 @@ class Family:
     blocks: tuple[Block, ...]
     mechanism: Mechanism
 
-    @cached_property
+    @property
     def axes(self) -> list[Axis]:
         """The axes of the tables."""
-        return self.keys.as_axes()
+        return self.keys.axes
 
     @property
     def structure_digest(self) -> str:
@@ -271,7 +271,7 @@ def plan_family(  # noqa: PLR0913 - tables, what they need, and their noise
 
     `variances` has the largest variance that the counts of some tables may have; UnreachableLimits if it is too small.
     """
-    axes, noise = keys.as_axes(), Noise.GAUSSIAN if isinstance(mechanism, Gaussian) else Noise.LAPLACE
+    axes, noise = keys.axes, Noise.GAUSSIAN if isinstance(mechanism, Gaussian) else Noise.LAPLACE
     wanted: dict[RowMeasure, dict[Table, float]] = {measure: {} for measure in measures_of(tables)}
     limits: dict[Table, float] = {}
     for table in tables:

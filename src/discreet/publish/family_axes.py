@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -28,6 +29,26 @@ class _AxisLevels:
     codes: list[tuple[int, ...]]
     required: list[Requirement] = field(default_factory=list)
 
+    def add(self, expr: Expr, values: tuple[Value, ...], declared: DeclaredParents) -> bool:
+        """Add a key if it is a coarser level, by its expression or by declaration."""
+        for level, fine in enumerate(self.exprs):
+            computed, parents = _computed_from(expr, fine), declared(fine, expr)
+            if computed is not None:
+                found = [evaluate(computed, {"x": value}) for value in self.values[level]]
+            elif parents is not None:
+                found = [parents.get(value) for value in self.values[level]]
+            else:
+                continue
+            codes = _coarse_codes(found, values, self.codes[level])
+            if codes is not None and _is_coarser(self.codes[-1], codes):
+                self.exprs.append(expr)
+                self.values.append(values)
+                self.codes.append(codes)
+                if computed is None:
+                    self.required.append(Requirement(expr, tuple(values[code] for code in codes)))
+                return True
+        return False
+
     def as_axis(self) -> Axis:
         """Return the axis as tables are computed with."""
         return Axis(self.name, len(self.values[0]), tuple(self.codes[1:]))
@@ -37,38 +58,41 @@ class _AxisLevels:
         return CodedAxis(self.name, self.exprs[0], self.values[0], tuple(self.required))
 
 
-@dataclass
+@dataclass(frozen=True)
 class FamilyAxes:
     """The axes of a family: the keys of its tables, where a key that is a function of another is a coarser level.
 
     So is a key that the policy declares to be one. Then rows must have the value that is declared for their finer one.
     """
 
-    declared: DeclaredParents = nothing_declared
-    levels: list[_AxisLevels] = field(default_factory=list)
+    levels: tuple[_AxisLevels, ...]
 
-    @property
+    @cached_property
     def coded(self) -> list[CodedAxis]:
         """The finest level of each axis, as rows are coded."""
         return [axis.as_coded() for axis in self.levels]
 
-    def add(self, name: str, expr: Expr, values: tuple[Value, ...]) -> None:
-        """Add a key; keys with more values come first, so that coarser levels find their axis."""
-        if self.find(expr, values) is None and not any(self._add_level(axis, expr, values) for axis in self.levels):
-            self.levels.append(_AxisLevels(name, [expr], [values], [tuple(range(len(values)))]))
+    @cached_property
+    def axes(self) -> list[Axis]:
+        """The axes as tables are computed with."""
+        return [axis.as_axis() for axis in self.levels]
 
-    def find(self, expr: Expr, values: tuple[Value, ...]) -> tuple[int, int] | None:
-        """Return the axis and the level of a key; None if it is not an axis yet."""
+    @cached_property
+    def _places(self) -> dict[Expr, list[tuple[tuple[Value, ...], tuple[int, int]]]]:
+        """The values, axis and level of the keys with an expression."""
+        places: dict[Expr, list[tuple[tuple[Value, ...], tuple[int, int]]]] = {}
         for index, axis in enumerate(self.levels):
-            for level, known in enumerate(zip(axis.exprs, axis.values, strict=True)):
-                if known == (expr, values):
-                    return index, level
-        return None
+            for level, (expr, values) in enumerate(zip(axis.exprs, axis.values, strict=True)):
+                places.setdefault(expr, []).append((values, (index, level)))
+        return places
 
     def parts_of(self, release: PlannedRelease) -> list[tuple[int, int] | None]:
         """Return the axis and level of each key of a release; None for a key that is none."""
-        domains = public_domains(release)
-        return [self.find(expr, values) for (_, expr), values in zip(release.question.by, domains, strict=True)]
+        keys = zip(release.question.by, public_domains(release), strict=True)
+        return [
+            next((place for known, place in self._places.get(expr, ()) if known == values), None)
+            for (_, expr), values in keys
+        ]
 
     def table_of(self, release: PlannedRelease) -> Table:
         """Return the axes of a release's keys, each at the finest of their levels."""
@@ -83,41 +107,17 @@ class FamilyAxes:
         A group is possible if its values of an axis belong to one another, such as a town and its own region.
         """
         codes = key_codes(release, groups)
-        table, axes, parts = self.table_of(release), self.as_axes(), self.parts_of(release)
+        table, parts = self.table_of(release), self.parts_of(release)
         finest = {part: codes[key] for key, part in enumerate(parts) if part in table}
         possible = np.ones(len(groups), bool)
         for key, part in enumerate(parts):
-            if part is not None:
+            if part is not None and part not in table:
                 axis, level = part
                 own = dict(table)[axis]
-                possible &= axes[axis].ancestors[own, level][finest[axis, own]] == codes[key]
-        shape = table_shape(axes, table)
+                possible &= self.axes[axis].ancestors[own, level][finest[axis, own]] == codes[key]
+        shape = table_shape(self.axes, table)
         cells = np.ravel_multi_index([finest[part] for part in table], shape) if table else np.zeros_like(groups)
         return groups[possible], np.asarray(cells)[possible]
-
-    def as_axes(self) -> list[Axis]:
-        """Return the axes as tables are computed with."""
-        return [axis.as_axis() for axis in self.levels]
-
-    def _add_level(self, axis: _AxisLevels, expr: Expr, values: tuple[Value, ...]) -> bool:
-        """Add a key to an axis if it is a coarser level of it, by its expression or by declaration."""
-        for level, fine in enumerate(axis.exprs):
-            computed, parents = _computed_from(expr, fine), self.declared(fine, expr)
-            if computed is not None:
-                found = [evaluate(computed, {"x": value}) for value in axis.values[level]]
-            elif parents is not None:
-                found = [parents.get(value) for value in axis.values[level]]
-            else:
-                continue
-            codes = _coarse_codes(found, values, axis.codes[level])
-            if codes is not None and _is_coarser(axis.codes[-1], codes):
-                axis.exprs.append(expr)
-                axis.values.append(values)
-                axis.codes.append(codes)
-                if computed is None:
-                    axis.required.append(Requirement(expr, tuple(values[code] for code in codes)))
-                return True
-        return False
 
 
 def family_axes(releases: Iterable[PlannedRelease], declared: DeclaredParents = nothing_declared) -> FamilyAxes:
@@ -127,10 +127,12 @@ def family_axes(releases: Iterable[PlannedRelease], declared: DeclaredParents = 
         for release in releases
         for name, (_, expr), values in zip(release.keys, release.question.by, public_domains(release), strict=True)
     ]
-    axes = FamilyAxes(declared)
-    for name, expr, values in sorted(keys, key=lambda key: -len(key[2])):
-        axes.add(name, expr, values)
-    return axes
+    found: list[_AxisLevels] = []
+    for name, expr, values in sorted(keys, key=lambda key: -len(key[2])):  # so that coarser levels find their axis
+        known = any((expr, values) in zip(axis.exprs, axis.values, strict=True) for axis in found)
+        if not known and not any(axis.add(expr, values, declared) for axis in found):
+            found.append(_AxisLevels(name, [expr], [values], [tuple(range(len(values)))]))
+    return FamilyAxes(tuple(found))
 
 
 def _coarse_codes(found: list[Value], values: tuple[Value, ...], codes: tuple[int, ...]) -> tuple[int, ...] | None:

@@ -14,7 +14,7 @@ from discreet.kernel.mechanism import Gaussian
 from discreet.kernel.totals import Count
 from discreet.publish.eligible import AddingTable, key_codes, public_domains
 from discreet.publish.family import Family, row_measure
-from discreet.publish.family_axes import FamilyAxes
+from discreet.publish.marginals.axes import Table
 from discreet.publish.marginals.consistent_tables import ConsistentTables
 from discreet.publish.marginals.noise_margins import Noise, margin_factor
 
@@ -23,40 +23,42 @@ _FINE_STEPS = 1 << 20  # per standard deviation, to write estimates as integers
 
 @dataclass(frozen=True, eq=False)
 class PublishedTable:
-    """A table of a release; `whole` has the counts of rows as non-negative whole numbers that add up."""
+    """A table of a release; `whole` has the counts of rows as non-negative whole numbers that add up.
+
+    Margins are NaN where a number is missing.
+    """
 
     name: str
     table: pa.Table
-    margins: Mapping[str, list[float | None]]
-    whole: Mapping[str, list[int]] = field(default_factory=dict)
+    margins: Mapping[str, np.ndarray]
+    whole: Mapping[str, np.ndarray] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class _Shown:
-    """The groups of a table that are shown: the cell of each, and the solved tables of each measure."""
+    """The groups of a table that are shown: the place and the cell of each, and the solved tables of each measure."""
 
     table: AddingTable
+    place: Table
     cells: np.ndarray
     solved: Sequence[ConsistentTables]
 
-    def estimates(self, keys: FamilyAxes, measure: int) -> tuple[np.ndarray, np.ndarray]:
+    def estimates(self, measure: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the estimates of a measure and their variances, group by group."""
-        values, variances = self.solved[measure].table(keys.table_of(self.table.release))
+        values, variances = self.solved[measure].table(self.place)
         return values.ravel()[self.cells], np.broadcast_to(variances, values.shape).ravel()[self.cells]
 
 
 def publish_family(family: Family, noisy: Sequence[np.ndarray]) -> list[PublishedTable]:
     """Return the published tables of a family."""
     solved, whole = family.solve(noisy), family.whole_counts(noisy)
-    return [
-        _published(family, table, solved, whole.get(family.keys.table_of(table.release))) for table in family.tables
-    ]
+    return [_published(family, table, solved, whole) for table in family.tables]
 
 
 def publish_table(family: Family, table: AddingTable, solved: Sequence[ConsistentTables]) -> PublishedTable:
     """Return one table of a solved family, without whole numbers."""
-    return _published(family, table, solved, None)
+    return _published(family, table, solved, {})
 
 
 def expected_margins(family: Family, table: AddingTable) -> dict[str, float | None]:
@@ -75,29 +77,28 @@ def expected_margins(family: Family, table: AddingTable) -> dict[str, float | No
 
 
 def _published(
-    family: Family, table: AddingTable, solved: Sequence[ConsistentTables], whole: np.ndarray | None
+    family: Family, table: AddingTable, solved: Sequence[ConsistentTables], whole: Mapping[Table, np.ndarray]
 ) -> PublishedTable:
-    release = table.release
+    release, place = table.release, family.keys.table_of(table.release)
     domains = public_domains(release)
     groups, cells = family.keys.cells_of(release, table.rows)
     codes = key_codes(release, groups)
     kinds = {field.name: field.type for field in release_schema(release)}
     columns: dict[str, pa.Array] = {}
-    margins: dict[str, list[float | None]] = {}
-    whole_columns: dict[str, list[int]] = {}
+    margins: dict[str, np.ndarray] = {}
+    whole_columns: dict[str, np.ndarray] = {}
     for column, source in table.columns.items():
         if source in release.keys:
             at = release.keys.index(source)
             columns[column] = pa.array(domains[at], kinds[source]).take(pa.array(codes[at]))
             continue
         estimator = table.measures[source].estimator
-        values, margin = _estimate(family, _Shown(table, cells, solved), estimator)
-        shown = np.where(np.isfinite(margin), values, np.nan)
-        missing = np.isnan(shown)
-        columns[column] = pa.array(shown, pa.float64(), mask=missing)
-        margins[column] = pa.array(margin, mask=missing).to_pylist()
-        if whole is not None and isinstance(estimator, NoisyCount) and _counts_rows(table, estimator):
-            whole_columns[column] = whole.ravel()[cells].tolist()
+        values, margin = _estimate(family, _Shown(table, place, cells, solved), estimator)
+        missing = ~np.isfinite(margin) | np.isnan(values)
+        columns[column] = pa.array(values, pa.float64(), mask=missing)
+        margins[column] = np.where(missing, np.nan, margin)
+        if place in whole and isinstance(estimator, NoisyCount) and _counts_rows(table, estimator):
+            whole_columns[column] = whole[place].ravel()[cells]
     return PublishedTable(table.name, pa.table(columns), margins, whole_columns, family.left_out)
 
 
@@ -111,14 +112,14 @@ def _estimate(family: Family, shown: _Shown, estimator: TotalsEstimator) -> tupl
     factor = margin_factor(family.noise)
     parts = _parts_of(family, shown.table, estimator)
     if parts is not None:
-        estimates = [(*shown.estimates(family.keys, index), weight) for index, weight in parts]
+        estimates = [(*shown.estimates(index), weight) for index, weight in parts]
         total = np.sum([values * weight for values, _, weight in estimates], axis=0)
         variance = np.sum([variances * weight**2 for _, variances, weight in estimates], axis=0)
         return total, factor * np.sqrt(variance)
     assert isinstance(estimator, Mean)
     totals = shown.table.release.question.totals
     measures = [_measure_index(family, totals[index]) for index in (estimator.total, estimator.count)]
-    pairs = [shown.estimates(family.keys, measure) for measure in measures]
+    pairs = [shown.estimates(measure) for measure in measures]
     within = ValueRange(estimator.low, estimator.high, family.measures[measures[0]].centre)
     widened = factor / margin_factor(Noise.GAUSSIAN)  # margins of other noise are those of wider Gaussian noise
     means, margins = np.empty(len(shown.cells)), np.empty(len(shown.cells))

@@ -1,5 +1,9 @@
 """Published tables as they are written into files: with margins, dates without times, and CSV without formulas."""
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,7 +26,7 @@ def file_table(shown: Describable) -> pa.Table:
         for name in shown.table.column_names:
             columns[name] = shown.table.column(name)
             if name in shown.margins:
-                columns[f"{name}_margin"] = pa.array(shown.margins[name], pa.float64())
+                columns[f"{name}_margin"] = pa.array(shown.margins[name], pa.float64(), from_pandas=True)
             if name in shown.whole:
                 columns[f"{name}_whole"] = pa.array(shown.whole[name], pa.int64())
         table = pa.table(columns).replace_schema_metadata(shown.table.schema.metadata)
@@ -33,6 +37,20 @@ def file_table(shown: Describable) -> pa.Table:
     return table
 
 
+@dataclass(frozen=True, eq=False)
+class FileTable:
+    """A table as it is written, and its columns with texts that are quoted in CSV."""
+
+    table: pa.Table
+    formulas: list[str]
+
+    @classmethod
+    def of(cls, shown: Describable) -> Self:
+        """Return the file of a published table."""
+        table = file_table(shown)
+        return cls(table, formula_columns(table))
+
+
 def _are_days(values: pa.ChunkedArray) -> bool:
     if not pa.types.is_timestamp(values.type):
         return False
@@ -40,22 +58,23 @@ def _are_days(values: pa.ChunkedArray) -> bool:
     return len(known) > 0 and pc.all(pc.equal(known, pc.floor_temporal(known, unit="day"))).as_py()
 
 
-def csv_table(table: pa.Table) -> pa.Table:
+def csv_table(table: pa.Table, formulas: Iterable[str] | None = None) -> pa.Table:
     """Return a table in which an apostrophe precedes texts that a spreadsheet would take for formulas.
+
+    `formulas` are the columns that have such texts, if these are known.
 
     Group keys are data: `=HYPERLINK(…)` as someone's place of birth must remain a text.
 
     >>> csv_table(pa.table({"ward": ["A", "=1+1", "-", "'=", "'s-Heer"]})).column("ward").to_pylist()
     ['A', "'=1+1", "'-", "''=", "'s-Heer"]
     """
-    for at, name in enumerate(table.column_names):
-        if has_formulas(table.column(name)):
-            table = table.set_column(at, name, pc.replace_substring_regex(table.column(name), _FORMULA, r"'\1"))
+    for name in formula_columns(table) if formulas is None else formulas:
+        quoted = pc.replace_substring_regex(table.column(name), _FORMULA, r"'\1")
+        table = table.set_column(table.column_names.index(name), name, quoted)
     return table
 
 
-def has_formulas(values: pa.ChunkedArray) -> bool:
-    """Whether a column has texts that `csv_table` changes."""
-    if not pa.types.is_string(values.type):
-        return False
-    return bool(pc.any(pc.match_substring_regex(values.unique(), _FORMULA)).as_py())
+def formula_columns(table: pa.Table) -> list[str]:
+    """Return the columns with texts that `csv_table` changes."""
+    texts = [field.name for field in table.schema if pa.types.is_string(field.type)]
+    return [name for name in texts if pc.any(pc.match_substring_regex(table.column(name).unique(), _FORMULA)).as_py()]

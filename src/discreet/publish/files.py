@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from discreet.engines.locked_folder import create_locked_folder, remove_orphans
 from discreet.kernel.errors import PolicyError
-from discreet.publish.file_tables import csv_table, file_table
+from discreet.publish.file_tables import csv_table
 from discreet.publish.manifest import file_digests, write_manifest
 from discreet.publish.parts import PartResult
 from discreet.publish.plan import PublicationPlan
@@ -85,21 +85,24 @@ def write_release(
 
 def _write_tables(folder: Path, results: Iterable[PartResult]) -> None:
     for result in results:
-        for name, shown in zip(result.names, result.tables, strict=False):
+        for name, written in zip(result.names, result.files, strict=False):
             kind = "synthetic" if result.kind == "synthetic rows" else "tables"
             (folder / kind).mkdir(exist_ok=True)
-            table = file_table(shown)
+            table = written.table
             texts = [column.name for column in table.schema if pa.types.is_string(column.type)]
             pq.write_table(table, folder / kind / f"{name}.parquet", compression="zstd", use_dictionary=texts)
             if kind == "tables":
-                pcsv.write_csv(csv_table(table), folder / kind / f"{name}.csv")
+                pcsv.write_csv(csv_table(table, written.formulas), folder / kind / f"{name}.csv")
 
 
 def _write_texts(folder: Path, plan: PublicationPlan, report: Report) -> None:
     for name, text in (("plan.toml", plan.text), ("read.py", _READ_PY), ("read.R", _READ_R)):
         (folder / name).write_text(text, "utf-8")
     write_report(report, folder)
-    write_manifest(folder, policy_text=report.policy_text, plan_text=plan.text, ledger=report.ledger_point)
+    digests = dict(report.record.files) if report.record else {}
+    write_manifest(
+        folder, policy_text=report.policy_text, plan_text=plan.text, ledger=report.ledger_point, digests=digests
+    )
 
 
 def _forget_times(folder: Path, day: str) -> None:

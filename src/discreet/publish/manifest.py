@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import Any
 
 from discreet.html_page import make_printable
@@ -24,6 +25,7 @@ _MAX_FILES = 100_000
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _CHUNK = 1 << 20
 _OWN_DIGEST = "manifest"
+NO_DIGESTS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,11 @@ def text_digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def file_digests(folder: Path) -> dict[str, str]:
+def file_digests(folder: Path, known: Mapping[str, str] = NO_DIGESTS) -> dict[str, str]:
     """Return the SHA-256 of every file of a folder but the manifest, by its path within the folder.
 
-    PolicyError if the folder has anything but folders and regular files, such as a symbolic link.
+    Files with a known one are not read. PolicyError if the folder has anything but folders and regular files, such as a
+    symbolic link.
 
     >>> from tempfile import mkdtemp
     >>> folder = Path(mkdtemp())
@@ -61,13 +64,20 @@ def file_digests(folder: Path) -> dict[str, str]:
     found, problems = _walk(folder)
     if problems:
         raise PolicyError(f"{folder}: {problems[0]}. A release has regular files only.")
-    return {name: _digest(folder / name) for name in found if name != MANIFEST}
+    return {name: known.get(name) or _digest(folder / name) for name in found if name != MANIFEST}
 
 
 def write_manifest(
-    folder: str | Path, *, policy_text: str, plan_text: str | None = None, ledger: LedgerPoint | None = None
+    folder: str | Path,
+    *,
+    policy_text: str,
+    plan_text: str | None = None,
+    ledger: LedgerPoint | None = None,
+    digests: Mapping[str, str] = NO_DIGESTS,
 ) -> Path:
     r"""Write the manifest of a release as its last file, replacing an earlier one; return its path.
+
+    `digests` has the SHA-256 of files that need not be read again.
 
     >>> from tempfile import mkdtemp
     >>> folder = Path(mkdtemp())
@@ -81,7 +91,7 @@ def write_manifest(
     root = Path(folder)
     content = {
         "format": _FORMAT,
-        "files": file_digests(root),
+        "files": file_digests(root, digests),
         "policy": text_digest(policy_text),
         "plan": None if plan_text is None else text_digest(plan_text),
         "ledger": None if ledger is None else {"row": ledger.row, "hash": ledger.hash},

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -20,10 +21,10 @@ from discreet.kernel.event import OWNER, Event, Receipt, canonical_json
 from discreet.kernel.loss import Loss
 from discreet.kernel.reservation import Noise, Reservation, reservation_charge, reserve
 from discreet.publish.codes import CodedRows
-from discreet.publish.describe import describe_tables, group_domains
+from discreet.publish.describe import column_descriptions, group_domains, margin_summary
 from discreet.publish.family import Family, blocks_as_bytes
 from discreet.publish.family_tables import PublishedTable, publish_family
-from discreet.publish.file_tables import Describable
+from discreet.publish.file_tables import Describable, FileTable
 from discreet.publish.record import PartKind, ReleasePart
 from discreet.publish.synthesis.quality import QualityReport
 from discreet.publish.synthesis.row_model import synthesise
@@ -53,11 +54,33 @@ class PartResult:
         """Whether the part was charged, but its result is lost."""
         return not self.tables
 
+    @cached_property
+    def files(self) -> tuple[FileTable, ...]:
+        """The tables as they are written."""
+        return tuple(map(FileTable.of, self.tables))
+
     def describe(self) -> list[ReleasePart]:
         """Return the record of each table."""
-        return describe_tables(
-            self.names, self.kind, self.descriptions, self.cost, self.receipt, self.tables, self.domains
-        )
+        if self.missing:
+            return [
+                ReleasePart(name, self.kind, text, self.cost, self.receipt, "charged, missing", None)
+                for name, text in zip(self.names, self.descriptions, strict=True)
+            ]
+        return [
+            ReleasePart(
+                name,
+                self.kind,
+                text,
+                self.cost,
+                self.receipt,
+                "released",
+                shown.table.num_rows,
+                column_descriptions(shown, written, self.kind, self.domains.get(name, {})),
+                margin_summary(shown),
+                tuple(getattr(shown, "notes", ())),
+            )
+            for name, text, shown, written in zip(self.names, self.descriptions, self.tables, self.files, strict=True)
+        ]
 
 
 class Part(Protocol):

@@ -64,16 +64,26 @@ public = true
 
 
 @dataclass(frozen=True)
-class Governor:
-    """Public knowledge about the Governor: nobody else in this ward has this age."""
+class Resident:
+    """What everybody knows about a resident: nobody else in this ward has this age.
+
+    >>> Resident("Castle", 94).differencing_queries()[1]
+    "SELECT COUNT(*) FROM people WHERE ill = 'diabetes' AND NOT (ward = 'Castle' AND age = 94)"
+    """
 
     ward: str
     age: int
+    name: str = "the Governor"
 
     @property
     def condition(self) -> str:
-        """An SQL condition that selects the Governor only."""
+        """An SQL condition that selects this resident only."""
         return f"ward = '{self.ward}' AND age = {self.age}"
+
+    def differencing_queries(self, illness: str = SECRET_ILLNESS) -> tuple[str, str]:
+        """Return two queries that count the people with an illness, with this resident and without."""
+        everybody = f"SELECT COUNT(*) FROM people WHERE ill = '{illness}'"  # noqa: S608 - our own words
+        return everybody, f"{everybody} AND NOT ({self.condition})"
 
 
 @dataclass(frozen=True)
@@ -96,12 +106,12 @@ class Town:
                 connection.register("people", people)
             return connection.execute(sql).fetchall()
 
-    def governor(self) -> Governor:
+    def governor(self) -> Resident:
         """Return the Governor: the youngest resident of Castle whose age is unique there, whatever their illness."""
         unique_age_sql = (
             "SELECT ward, age FROM people WHERE ward = 'Castle' GROUP BY ALL HAVING COUNT(*) = 1 ORDER BY age"
         )
-        return Governor(*self.true_answer(unique_age_sql)[0])
+        return Resident(*self.true_answer(unique_age_sql)[0])
 
     def people_with_diagnosis(self, *, ill: str) -> pa.Table:
         """Return the table of people with this diagnosis for the Governor."""
@@ -161,3 +171,22 @@ def _visits(rng: np.random.Generator, person: np.ndarray, ill: np.ndarray) -> di
     # The policy lists no streets: a few have many visitors, most have few, and some a single one.
     street = np.char.add("Street ", (rng.pareto(0.7, who.size) * 3).astype(np.int64).astype(str))
     return {"person": who, "time": time, "clinic": clinic, "cost": cost, "street": street}
+
+
+QUESTION = f"SELECT ward, COUNT(*) AS people FROM people WHERE ill = '{SECRET_ILLNESS}' GROUP BY ward"  # noqa: S608 - our own words
+_NAMES = ("Ada", "Bela", "Chidi")
+_UNIQUE = (
+    "SELECT ward, MIN(age) FROM (SELECT ward, age FROM people GROUP BY ALL "  # noqa: S608 - our own words
+    f"HAVING COUNT(*) = 1 AND ANY_VALUE(ill) = '{SECRET_ILLNESS}') GROUP BY ward ORDER BY ward"
+)
+
+
+def recognisable_residents(town: Town) -> tuple[Resident, ...]:
+    """Return residents with the illness whom ward and age identify, at most one of each ward."""
+    found = town.true_answer(_UNIQUE)
+    return tuple(Resident(ward, age, name) for name, (ward, age) in zip(_NAMES, found, strict=False))
+
+
+def true_counts(town: Town) -> dict[str, int]:
+    """Return the non-private answer, by ward."""
+    return {ward: count for ward, count in town.true_answer(f"{QUESTION} ORDER BY ward")}  # noqa: C416 - of pairs

@@ -11,10 +11,13 @@ from release_examples import PURE, RECORD, ROWS, WARDS, changed_record, ledger_w
 from discreet import LedgerError, PolicyError
 from discreet.kernel.loss import Budget, Loss
 from discreet.policy import Policy, write_policy
+from discreet.pricing.allocation import largest_epsilon
+from discreet.privacy.conversion import cost_of
 from discreet.publish import report_of
 from discreet.publish.manifest import text_digest
 from discreet.publish.report.content import OWNER_MUST_STATE
 from discreet.publish.report.hazard_answers import Situation
+from discreet.publish.report.number_text import rounded_down, rounded_up
 from discreet.publish.report.standard_hazards import answer_hazards
 from discreet.publish.report.trust_chapters import AuditEvidence
 
@@ -181,7 +184,9 @@ def test_spent_and_remaining_are_those_of_the_ledger(report, policy):
     told = facts(report, "budget")
     assert told["spent"]["rho"] == "3/200"
     assert told["remaining"]["rho"] == str(policy.budget.rho - Loss(None, "3/200").rho)
-    assert "analyst ana: Charges: 1; Spent: rho 0.005" in report.to_text(10**6)
+    assert "analyst ana: Charges: 1; Spent: epsilon 0.5768 at delta 5e-10 (rho 0.005)" in report.to_text(10**6)
+    rest = largest_epsilon(policy.budget, Loss(None, told["remaining"]["rho"]))
+    assert f"Remaining: epsilon {rounded_down(rest)} at delta 5e-10 (rho " in report.to_text(10**6)
 
 
 def test_a_changed_budget_is_in_the_history_and_in_the_hazards(policy):
@@ -223,7 +228,9 @@ def test_reading_changes_nothing_in_the_ledger(policy):
 
 def test_the_release_shows_its_parts_small_groups_first_and_the_data_dictionary(report):
     text = report.to_text(10**6)
-    assert "wards: Kind: family table; Rows: 3; Cost: rho 0.005; State: released" in text
+    assert (
+        "wards: Kind: family table; Rows: 3; Cost: epsilon 0.5768 at delta 5e-10 (rho 0.005); State: released" in text
+    )
     assert text.index("Size of the number: below 10") < text.index("Size of the number: 10 and more")
     assert text.index("small groups first") < text.index("the least reliable first")
     assert "n_margin: Type: real; Values: open; Meaning: 95 % margin of error of n from privacy noise" in text
@@ -353,9 +360,23 @@ def test_a_release_is_compared_with_its_charge_in_the_ledger(policy):
 def test_tables_that_were_charged_together_show_their_cost_as_shared(policy):
     report = report_of(policy, None, changed_record(parts=(WARDS, replace(WARDS, name="months"), ROWS)))
     text = report.to_text(10**6)
-    assert text.count("Cost: rho 0.005 for 2 parts together;") == 2
-    assert "Cost: rho 0.01; State: released" in text
-    assert "rho 0.015 in total" in text
+    assert text.count("(rho 0.005) for 2 parts together;") == 2
+    assert "(rho 0.01); State: released" in text
+    assert "(rho 0.015) in total" in text
+    assert "The costs of its parts add up in rho, not in epsilon." in text
+
+
+def test_the_cost_of_a_release_is_told_as_the_plan_states_it(policy):
+    cost = cost_of(policy.budget, "1/2")
+    report = report_of(policy, None, changed_record(parts=(replace(WARDS, cost=cost),)))
+    stated = f"epsilon 0.5 at delta 5e-10 (rho {rounded_up(cost.rho)})"
+    assert f"{stated} in total, charged before any data was read" in report.to_text(10**6)
+    assert facts(report, "release")["cost"] == stated
+    assert [row[:2] for row in report.chapter("parameters").tables[0].rows if row[0].startswith("Release")] == [
+        ("Release: epsilon", "0.5"),
+        ("Release: rho", rounded_up(cost.rho)),
+    ]
+    assert "epsilon: 0.5\n" in report.to_registry_yaml()
 
 
 def test_an_answer_that_was_paid_earlier_counts_with_its_charge(policy):

@@ -11,7 +11,6 @@ from discreet.cli.tour.curator_copies import CuratorCopies
 from discreet.cli.tour.differencing_game import (
     COUNT_SENSITIVITY,
     GuessingResult,
-    differencing_queries,
     guess_is_ill,
     play,
     play_non_private,
@@ -61,11 +60,11 @@ def _show_non_private(recorder: Recorder, town: Town) -> None:
         f"{governor.age}. The column ill contains everybody's diagnosis. For each illness, an attacker who gets true "
         "(non-private) counts asks two queries:"
     )
-    for sql in differencing_queries(governor):
+    for sql in governor.differencing_queries():
         recorder.add_code(sql)
     rows, inferred = [], []
     for illness in ILLNESSES:
-        both = [town.true_answer(sql)[0][0] for sql in differencing_queries(governor, illness)]
+        both = [town.true_answer(sql)[0][0] for sql in governor.differencing_queries(illness)]
         inferred += [illness] if guess_is_ill(*both) else []
         rows.append((illness, *(f"{number:,}" for number in both), f"{both[0] - both[1]}"))
     recorder.add_table(("illness", "all residents", "without the Governor", "difference"), rows)
@@ -145,7 +144,7 @@ class RephrasedQuery:
 
 def repeat_query(town: Town, times: int) -> RepeatedQuery:
     """Ask the same query `times` times."""
-    sql, _ = differencing_queries(town.governor())
+    sql, _ = town.governor().differencing_queries()
     with town.open_with_budget(BUDGET) as curator, CuratorCopies(curator).open_copy() as copy:
         answers = (copy.ask(sql, epsilon=EPSILON) for _ in range(times))
         distinct_answers = {(answer.value, answer.receipt) for answer in answers}
@@ -154,7 +153,7 @@ def repeat_query(town: Town, times: int) -> RepeatedQuery:
 
 def rephrase_query(town: Town, times: int) -> RephrasedQuery:
     """Ask `times` equivalent queries, alternately with and without the Governor, until the budget is used up."""
-    queries, answers, refusal, sql = differencing_queries(town.governor()), [], "", ""
+    queries, answers, refusal, sql = town.governor().differencing_queries(), [], "", ""
     with town.open_with_budget(BUDGET) as curator:
         for number in range(times):
             sql = f"{queries[number % 2]} AND age < {1000 + number}"  # true for everybody

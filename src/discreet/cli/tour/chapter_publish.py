@@ -82,7 +82,7 @@ def _show_tables(recorder: Recorder, release: Release, town: Town) -> None:
     ill = {row["ward"]: row["n"] for row in cells.table.to_pylist() if row["ill"] == SECRET_ILLNESS}
     sql = f"SELECT ward, COUNT(*) FILTER (ill = '{SECRET_ILLNESS}'), COUNT(*) FROM people GROUP BY 1 ORDER BY 1"  # noqa: S608 - a fixed name
     truth = {ward: counts for ward, *counts in town.true_answer(sql)}
-    margin = next(each for each in cells.margins["n"] if each is not None)
+    margin = cells.margins["n"][0]
     rows: list[tuple[Cell, ...]] = [
         (
             ward,
@@ -115,7 +115,7 @@ def _sums(rows: Iterable[dict[str, Any]], column: str) -> dict[str, float]:
 def _whole_adds_up(cells: Any, wards: Any) -> bool:
     shown = cells.table.append_column("whole", pa.array(cells.whole["n"]))
     sums = _sums(shown.to_pylist(), "whole")
-    return bool([sums[ward] for ward in wards.table.column("ward").to_pylist()] == wards.whole["n"])
+    return bool([sums[ward] for ward in wards.table.column("ward").to_pylist()] == wards.whole["n"].tolist())
 
 
 def _show_rows(recorder: Recorder, release: Release, people: pa.Table) -> None:

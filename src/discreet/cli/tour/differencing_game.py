@@ -13,7 +13,7 @@ from discreet.audit.policy.curator_pairs import prepare_query, repeat_release
 from discreet.audit.policy.query_suite import AuditQuery
 from discreet.plotting import BLUE, INK, ORANGE, add_legend, format_plain_numbers, panels, set_title, style
 from discreet.pricing import CostRequest
-from discreet.worlds.town import SECRET_ILLNESS, Governor, Town
+from discreet.worlds.town import SECRET_ILLNESS, Town
 
 COUNT_SENSITIVITY = dc.Sensitivity(groups=1, size=1)
 
@@ -47,12 +47,6 @@ class TradeoffPoint:
     upper_bound: float
 
 
-def differencing_queries(governor: Governor, illness: str = SECRET_ILLNESS) -> tuple[str, str]:
-    """Return two queries that count the people with an illness, with the Governor and without."""
-    everybody = f"SELECT COUNT(*) FROM people WHERE ill = '{illness}'"  # noqa: S608 - our own words
-    return everybody, f"{everybody} AND NOT ({governor.condition})"
-
-
 def guess_is_ill(with_him: int, without_him: int) -> bool:
     """Guess from two counts, true or noisy, whether the Governor was counted."""
     return with_him - without_him >= 1
@@ -60,7 +54,7 @@ def guess_is_ill(with_him: int, without_him: int) -> bool:
 
 def play(town: Town, epsilon: Fraction, plays: int) -> GuessingResult:
     """Play `plays` times: toss a coin, ask about the town with that diagnosis, and guess."""
-    queries = differencing_queries(town.governor())
+    queries = town.governor().differencing_queries()
     with (
         town.open_with_budget(str(epsilon), ill="none") as well,
         town.open_with_budget(str(epsilon), ill=SECRET_ILLNESS) as ill,
@@ -85,7 +79,7 @@ def noisy_counts(curator: dc.Curator, sql: str, epsilon: Fraction, times: int) -
 
 def play_non_private(town: Town, plays: int) -> GuessingResult:
     """Play with true counts, which have no privacy guarantee."""
-    queries = differencing_queries(town.governor())
+    queries = town.governor().differencing_queries()
     towns = [town.people_with_diagnosis(ill=illness) for illness in ("none", SECRET_ILLNESS)]
     answers = [[town.true_answer(sql, people=people)[0][0] for sql in queries] for people in towns]
     coin_tosses = [secrets.randbelow(2) for _ in range(plays)]

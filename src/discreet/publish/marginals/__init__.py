@@ -2,7 +2,7 @@
 
 A family has axes (columns with codes, some with coarser levels) and tables: the counts by some axes, each at a level.
 Every table is released with noise of its own, or follows from others. Least squares turns the noisy tables into
-unbiased tables that add up, with the variance of every cell and of every weighted sum of cells.
+unbiased tables that add up, with the variance of every cell.
 """
 
 from discreet.publish.marginals.axes import Axis, Table, coarsenings, table_shape

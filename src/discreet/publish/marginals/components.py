@@ -30,14 +30,6 @@ class AxisComponents:
         result: np.ndarray = values - self.spread(parents, dimension, level + 1, level)
         return result
 
-    def residual_adjoint(self, weights: np.ndarray, dimension: int, level: int) -> np.ndarray:
-        """Return the weights of values whose weighted sum is that of their component."""
-        if level == self.axis.total:
-            return weights
-        parents = self.spread_adjoint(weights, dimension, level, level + 1)
-        result: np.ndarray = weights - self.axis.at_ancestors(parents, dimension, level, level + 1)
-        return result
-
     def spread(self, values: np.ndarray, dimension: int, coarse: int, fine: int) -> np.ndarray:
         """Return the share of each node of a level in the values of a coarser one."""
         if fine == coarse:
@@ -45,13 +37,6 @@ class AxisComponents:
         shares = _along(self.weights[coarse, fine], values.ndim, dimension)
         result: np.ndarray = self.axis.at_ancestors(values, dimension, fine, coarse) * shares
         return result
-
-    def spread_adjoint(self, weights: np.ndarray, dimension: int, fine: int, coarse: int) -> np.ndarray:
-        """Return the weights of values whose weighted sum is that of what they are spread to."""
-        if fine == coarse:
-            return weights
-        shares = _along(self.weights[coarse, fine], weights.ndim, dimension)
-        return self.axis.sum_up(weights * shares, dimension, fine, coarse)
 
     @cached_property
     def weights(self) -> dict[tuple[int, int], np.ndarray]:
@@ -84,6 +69,15 @@ class AxisComponents:
         result *= _along(self.weights[first, shown] * self.weights[second, shown], sums.ndim, dimension)
         return result
 
+    @cached_property
+    def equal_variances(self) -> dict[tuple[int, int], float]:
+        """What `covariance` returns for a level and a shown one of a balanced axis, where it is that of all nodes."""
+        return {
+            (level, shown): float(self.covariance(np.ones(size), 0, (level, level), shown)[0])
+            for level, size in enumerate(self.axis.sizes)
+            for shown in range(min(level + 1, self.axis.total))
+        }
+
     def _minus_parent(self, level: int, shown: int) -> list[tuple[int, np.ndarray]]:
         ones = np.ones(self.axis.sizes[shown])
         if level == self.axis.total:
@@ -109,13 +103,6 @@ def residual(components: Sequence[AxisComponents], values: np.ndarray, table: Ta
     return values
 
 
-def residual_adjoint(components: Sequence[AxisComponents], weights: np.ndarray, table: Table) -> np.ndarray:
-    """Return the weights of a table's values whose weighted sum is that of its component."""
-    for dimension, (index, level) in enumerate(table):
-        weights = components[index].residual_adjoint(weights, dimension, level)
-    return weights
-
-
 def spread(components: Sequence[AxisComponents], values: np.ndarray, coarse: Table, fine: Table) -> np.ndarray:
     """Return what a component adds to the cells of a finer table."""
     levels = dict(coarse)
@@ -124,15 +111,6 @@ def spread(components: Sequence[AxisComponents], values: np.ndarray, coarse: Tab
         part = components[index]
         values = part.spread(values, dimension, levels.get(index, part.axis.total), level)
     return values
-
-
-def spread_adjoint(components: Sequence[AxisComponents], weights: np.ndarray, fine: Table, coarse: Table) -> np.ndarray:
-    """Return the weights of a component whose weighted sum is that of what it adds to a finer table."""
-    levels = dict(coarse)
-    for dimension, (index, level) in enumerate(fine):
-        part = components[index]
-        weights = part.spread_adjoint(weights, dimension, level, levels.get(index, part.axis.total))
-    return weights.reshape([components[index].axis.sizes[level] for index, level in coarse])
 
 
 def _along(values: np.ndarray, dimensions: int, dimension: int) -> np.ndarray:

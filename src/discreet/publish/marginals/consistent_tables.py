@@ -37,14 +37,6 @@ class ConsistentTables:
             values += spread(covariances.components, self.parts[part], part, table)
         return values, covariances.variance(table)
 
-    def margin(self, table: Table, level: float = 0.95) -> np.ndarray:
-        """Return the margin of error of every cell of a table, which holds with chance `level`."""
-        return self.covariances.margin(table, level)
-
-    def variance_of(self, weights: Mapping[Table, np.ndarray]) -> float:
-        """Return the variance of a weighted sum of cells, of one table or several."""
-        return self.covariances.variance_of(weights)
-
 
 def least_squares(
     axes: Sequence[Axis], measurements: Iterable[Measurement], noise: Noise = Noise.GAUSSIAN

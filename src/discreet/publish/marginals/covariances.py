@@ -18,7 +18,7 @@ from discreet.publish.marginals.axes import (
     repeat_table,
     table_shape,
 )
-from discreet.publish.marginals.components import AxisComponents, decompose, residual_adjoint, spread_adjoint
+from discreet.publish.marginals.components import AxisComponents, decompose
 from discreet.publish.marginals.noise_margins import Noise, margin_factor
 
 
@@ -51,22 +51,6 @@ class Covariances:
     def margin(self, table: Table, level: float = 0.95) -> np.ndarray:
         """Return the margin of error of every cell of a table, which holds with chance `level`."""
         return np.asarray(margin_factor(self.noise, level) * np.sqrt(self.variance(table)))
-
-    def variance_of(self, weights: Mapping[Table, np.ndarray]) -> float:
-        """Return the variance of a weighted sum of cells, of one table or several."""
-        parts: dict[Table, np.ndarray] = {}
-        for table, values in weights.items():
-            require(np.shape(values) == table_shape(self.axes, self.check(table)), f"table {table}: a weight per cell")
-            for part in coarsenings(self.axes, table):
-                parts[part] = parts.get(part, 0) + spread_adjoint(self.components, np.asarray(values), table, part)
-        parts = {part: residual_adjoint(self.components, values, part) for part, values in parts.items()}
-        total = 0.0
-        for part, other, covariance in self._covariances_among(parts):
-            common = _finer(part, other)
-            first = repeat_table(self.axes, parts[part], part, common)
-            second = repeat_table(self.axes, parts[other], other, common)
-            total += float(np.broadcast_to(covariance * first * second, table_shape(self.axes, common)).sum())
-        return max(total, 0.0)
 
     def covers(self, table: Table) -> bool:
         """Return whether a table follows from a measured one, or differs from it only by levels of the same nodes."""
@@ -156,10 +140,8 @@ class Covariances:
                 levels = first.get(index, total), second.get(index, total)
                 if index in self._unbalanced:
                     values = of_axis.covariance(values, dimension, levels, shown)
-                else:  # the same for all nodes
-                    values = (
-                        values * of_axis.covariance(np.ones(self.axes[index].sizes[levels[0]]), 0, levels, shown)[0]
-                    )
+                else:  # both components have the same level
+                    values = values * of_axis.equal_variances[levels[0], shown]
             result = result + values
         return result
 

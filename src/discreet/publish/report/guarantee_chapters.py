@@ -25,7 +25,7 @@ from discreet.policy.guarantee import (
     unprotected_sentences,
 )
 from discreet.policy.validators import format_number
-from discreet.privacy import to_epsilon
+from discreet.pricing.remaining_budget import cost_in_budget
 from discreet.publish.record import DECLARED_AFTER, BoundOrigin, ContributionBound, ReleaseRecord
 from discreet.publish.report.content import Chapter, ContentTable, stated
 from discreet.publish.report.ledger_chapters import LedgerSummary
@@ -212,9 +212,11 @@ def _release_rows(cost: Loss, budget: Budget, log_ratio: str, per: str) -> Itera
     if cost.epsilon is not None:
         yield "Release: epsilon", rounded_up(cost.epsilon), log_ratio, "privacy loss of this release"
     else:
-        yield "Release: rho", rounded_up(cost.rho), f"zCDP, {per}", "privacy loss of this release"
-        at = f"the same privacy loss at the budget's delta, {rounded_up(budget.delta)}"
-        yield "Release: epsilon", rounded_up(to_epsilon(cost, budget.delta)), log_ratio, at
+        stated_cost = cost_in_budget(cost, budget)
+        if stated_cost.epsilon is not None:
+            at = f"privacy loss of this release at delta {rounded_up(stated_cost.delta)}"
+            yield "Release: epsilon", rounded_up(stated_cost.epsilon), log_ratio, at
+        yield "Release: rho", rounded_up(cost.rho), f"zCDP, {per}", "the same privacy loss, as charges add up to it"
     if cost.delta:
         meaning = "part of its delta for groups shown above a threshold"
         yield "Release: delta for selection", rounded_up(cost.delta), f"probability, {per}", meaning

@@ -11,11 +11,14 @@ from discreet.kernel.ledger.terms import Terms
 from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
 from discreet.policy import Policy
 from discreet.policy.guarantee import protected_noun
+from discreet.pricing.allocation import largest_epsilon
 from discreet.pricing.remaining_budget import remaining_budget
+from discreet.privacy.conversion import conversion_delta
 from discreet.publish.ledger_history import LedgerHistory, OwnerAct, read_history
 from discreet.publish.report.content import Chapter, ContentTable
 from discreet.publish.report.ledger_events import ReportedEvent, reported_event
 from discreet.publish.report.number_text import (
+    cost_text,
     counted_noun,
     loss_text,
     percent_text,
@@ -94,7 +97,7 @@ def budget_chapter(policy: Policy, summary: LedgerSummary | None, differences: S
     share = _share_spent(budget, summary.spent)
     sentences = [
         (
-            f"Spent: {loss_text(summary.spent)} per {unit} ({percent_text(share)} of the budget). "
+            f"Spent: {cost_text(summary.spent, budget)} per {unit} ({percent_text(share)} of the budget). "
             f"Remaining: {_remaining_text(budget, remaining)} per {unit}."
         ),
         (
@@ -143,7 +146,9 @@ def _remaining_text(budget: Budget, remaining: Loss) -> str:
     if budget.rho is None:
         return f"epsilon {rounded_down(remaining.epsilon or ZERO_LOSS.rho)}"
     selection = f" and delta {rounded_down(remaining.delta)} for selection" if budget.discover else ""
-    return f"rho {rounded_down(remaining.rho)}{selection}"
+    epsilon = rounded_down(largest_epsilon(budget, remaining))
+    rho = f"rho {rounded_down(remaining.rho)}{selection}"
+    return f"epsilon {epsilon} at delta {rounded_up(conversion_delta(budget))} ({rho})"
 
 
 def _scopes(summary: LedgerSummary) -> Iterator[tuple[str, str, str]]:
@@ -155,7 +160,7 @@ def _scopes(summary: LedgerSummary) -> Iterator[tuple[str, str, str]]:
         for name, events in sorted(groups.items()):
             total = sum((event.loss for event in events if event.loss), ZERO_LOSS)
             whose = name if key == "by" and name == OWNER else f"{label} {name}"
-            yield whose, f"{len(events):,}", loss_text(total)
+            yield whose, f"{len(events):,}", cost_text(total, summary.terms.budget)
 
 
 def _history_rows(history: LedgerHistory) -> Iterator[tuple[str, str, str]]:

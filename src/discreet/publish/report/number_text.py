@@ -4,8 +4,9 @@ import re
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
-from discreet.kernel.loss import Loss
+from discreet.kernel.loss import Budget, Loss
 from discreet.policy.guarantee import pluralise
+from discreet.pricing.remaining_budget import cost_in_budget
 
 _DIGITS = 4
 
@@ -43,6 +44,18 @@ def loss_text(loss: Loss) -> str:
     """
     main = f"rho {rounded_up(loss.rho)}" if loss.epsilon is None else f"epsilon {rounded_up(loss.epsilon)}"
     return main + (f", delta {rounded_up(loss.delta)}" if loss.delta else "")
+
+
+def cost_text(loss: Loss, budget: Budget) -> str:
+    """Write a cost as an epsilon at the delta by which a budget converts rho, with the rho in which costs add up.
+
+    >>> cost_text(Loss(None, "1/200"), Budget(1, "1e-6")), cost_text(Loss("1/10"), Budget(1))
+    ('epsilon 0.43 at delta 1e-6 (rho 0.005)', 'epsilon 0.1')
+    """
+    cost = cost_in_budget(loss, budget)
+    if loss.epsilon is not None or cost.epsilon is None:
+        return loss_text(loss)
+    return f"epsilon {rounded_up(cost.epsilon)} at delta {rounded_up(cost.delta)} ({loss_text(loss)})"
 
 
 def percent_text(share: float) -> str:

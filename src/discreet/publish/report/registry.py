@@ -11,7 +11,7 @@ from discreet.kernel.loss import Budget, Loss
 from discreet.policy import Policy
 from discreet.policy.declarations import PersonInWindow, RowUnit
 from discreet.policy.guarantee import neighbour_sentence, protected_noun, unit_sentence
-from discreet.privacy import to_epsilon
+from discreet.pricing.remaining_budget import cost_in_budget
 from discreet.publish.record import ReleaseRecord
 from discreet.publish.report.content import Chapter, stated, stated_list
 from discreet.publish.report.number_text import rounded_up
@@ -109,7 +109,8 @@ def _parameters(budget: Budget, cost: Loss | None) -> dict[str, float]:
     elif budget.rho is None and cost.epsilon is not None:
         values = {"epsilon": cost.epsilon, "delta": cost.delta, "rho": None}
     else:
-        values = {"epsilon": to_epsilon(cost, budget.delta), "delta": budget.delta, "rho": cost.rho}
+        converted = cost_in_budget(cost, budget)
+        values = {"epsilon": converted.epsilon, "delta": converted.delta + cost.delta, "rho": cost.rho}
     return {name: float(rounded_up(value)) for name, value in values.items() if value}
 
 

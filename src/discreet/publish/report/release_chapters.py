@@ -5,17 +5,20 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from discreet.kernel.loss import ZERO_LOSS, Loss
+from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
 from discreet.policy import Policy
 from discreet.publish.record import ReleasePart, ReleaseRecord
 from discreet.publish.report.content import Chapter, ContentTable, stated_list
 from discreet.publish.report.ledger_chapters import LedgerSummary
-from discreet.publish.report.number_text import loss_text, percent_text, time_text
+from discreet.publish.report.number_text import cost_text, loss_text, percent_text, time_text
 
+_ADDING_NOTE = "The costs of its parts add up in rho, not in epsilon."
 NO_INVARIANTS = "None: nothing was released without noise."
 
 
-def release_chapter(policy: Policy, summary: LedgerSummary | None, record: ReleaseRecord | None) -> Chapter:
+def release_chapter(
+    policy: Policy, budget: Budget, summary: LedgerSummary | None, record: ReleaseRecord | None
+) -> Chapter:
     """Return what was released at which cost, and what is exact or was computed afterwards."""
     invariants = stated_list(invariants_of(policy, record), NO_INVARIANTS)
     others = stated_list(policy.release.other_releases, "None.")
@@ -26,9 +29,10 @@ def release_chapter(policy: Policy, summary: LedgerSummary | None, record: Relea
         return Chapter("release", "What is released", (sentence,), notes=notes, facts=no_facts)
     headers = ("Part", "Kind", "Rows", "Cost", "State", "Content")
     together = Counter(part.receipt for part in record.parts if part.receipt)
-    rows = tuple(_part_row(part, together[part.receipt]) for part in record.parts)
+    costs = {cost: cost_text(cost, budget) for cost in {part.cost for part in record.parts}}
+    rows = tuple(_part_row(part, costs[part.cost], together[part.receipt]) for part in record.parts)
     missing = [part.name for part in record.parts if part.state != "released"]
-    cost = loss_text(release_cost(record, summary))
+    cost = cost_text(release_cost(record, summary), budget)
     lines = [f"{record.name}, of {time_text(record.time)}: {cost} in total, charged before any data was read."]
     lines += _charge_problems(record, summary)
     if missing:
@@ -37,6 +41,7 @@ def release_chapter(policy: Policy, summary: LedgerSummary | None, record: Relea
     facts: dict[str, Any] = {
         "name": record.name,
         "time": record.time,
+        "cost": cost,
         "parts": [
             {"name": part.name, "kind": part.kind, "state": part.state, "rows": part.rows, "receipt": part.receipt}
             for part in record.parts
@@ -46,13 +51,14 @@ def release_chapter(policy: Policy, summary: LedgerSummary | None, record: Relea
         "other releases": others,
         "post-processing": list(record.post_processing),
     }
+    adding = [_ADDING_NOTE] * (len(costs) > 1 and budget.rho is not None)
     processing = " ".join(record.post_processing) or "nothing."
     return Chapter(
         "release",
         "What was released",
         tuple(lines),
         (ContentTable(headers, rows, "Parts of the release", frozenset({"Rows"})),),
-        (*notes, f"Computed after the noise was added, which costs no privacy: {processing}", *part_notes),
+        (*adding, *notes, f"Computed after the noise was added, which costs no privacy: {processing}", *part_notes),
         facts,
     )
 
@@ -86,11 +92,11 @@ def invariants_of(policy: Policy, record: ReleaseRecord | None) -> tuple[str, ..
     return record.invariants if record is not None and record.invariants is not None else policy.release.invariants
 
 
-def _part_row(part: ReleasePart, together: int) -> tuple[str, ...]:
+def _part_row(part: ReleasePart, cost: str, together: int) -> tuple[str, ...]:
     """Return a part as a row of a table; `together` is the number of parts that share its charge."""
     rows = "" if part.rows is None else f"{part.rows:,}"
-    cost = loss_text(part.cost) + (f" for {together} parts together" if together > 1 else "")
-    return part.name, part.kind, rows, cost, part.state, part.description
+    shared = f" for {together} parts together" if together > 1 else ""
+    return part.name, part.kind, rows, cost + shared, part.state, part.description
 
 
 def accuracy_chapter(record: ReleaseRecord | None) -> Chapter:

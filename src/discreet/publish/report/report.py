@@ -135,7 +135,7 @@ def report_of(
     cost = None if record is None else release_cost(record, summary)
     chapters = (
         *_guarantee_chapters(policy, budget, cost),
-        release_chapter(policy, summary, record),
+        release_chapter(policy, budget, summary, record),
         accuracy_chapter(record),
         bounds_chapter(policy, record, summary),
         budget_chapter(policy, summary, differences),

@@ -16,6 +16,7 @@ from discreet.estimate.contribution_histogram import (
     limited_sums,
     merge_targets,
     norm_of,
+    octave_ends,
     squared_radius,
 )
 from discreet.estimate.planned_release import PlannedRelease
@@ -134,8 +135,7 @@ def _histogram_release(release: PlannedRelease, measured: Measured, share: Fract
     if not isinstance(measured, Sum):
         limit = min(limit, (MAX_SUM // question.relation.shape.max_rows) ** 2)
     top = min(limit, _max_squared_norm(release, measured))
-    square = 1 if release.automatic else squared_radius(bounds)
-    ends = bucket_ends(norm, square if release.automatic else square + 1, square, top)
+    ends = octave_ends(norm, top) if release.automatic else bucket_ends(norm, squared_radius(bounds), top)
     key = _bucket_number(ends)
     groups = PublicGroups((tuple(range(len(ends))),))
     units = _with_norm(relation, question, measured)

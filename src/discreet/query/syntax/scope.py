@@ -18,9 +18,18 @@ class ScopeColumn:
     """A column that a query can name: its source (none for a column merged by USING), and what it refers to."""
 
     name: str
-    value: exp.Expr
+    merged: exp.Expr | None
     item: FromItem | None
     reference: Reference | None
+
+    @property
+    def value(self) -> exp.Expr:
+        """The column as a query would write it."""
+        if self.merged is not None:
+            return self.merged
+        assert self.item is not None
+        assert self.reference is not None
+        return column_of(self.item, self.reference.index)
 
 
 @dataclass(frozen=True)
@@ -40,7 +49,7 @@ class Scope:
     @cached_property
     def _own(self) -> tuple[ScopeColumn, ...]:
         return tuple(
-            ScopeColumn(name, column_of(item, index), item, Reference(item.ref, index))
+            ScopeColumn(name, None, item, Reference(item.ref, index))
             for item in self.items
             for index, name in enumerate(item.columns)
         )

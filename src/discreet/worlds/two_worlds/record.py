@@ -15,8 +15,16 @@ from discreet.kernel.errors import Refused
 from discreet.kernel.ledger.chain import LedgerRow, RowKind
 from discreet.privacy import posterior_bound
 from discreet.publish.report.odds import odds_text
-from discreet.worlds.town import PEOPLE, SECRET_ILLNESS, Town, write_town
-from discreet.worlds.two_worlds.residents import QUESTION, Resident, recognisable_residents, true_counts
+from discreet.worlds.town import (
+    PEOPLE,
+    QUESTION,
+    SECRET_ILLNESS,
+    Resident,
+    Town,
+    recognisable_residents,
+    true_counts,
+    write_town,
+)
 from discreet.worlds.two_worlds.rounded_counts import RoundedNoise
 
 _HASH = 12  # characters of a hash that are shown
@@ -209,7 +217,7 @@ def _resident_facts(resident: Resident) -> dict[str, Any]:
         "name": resident.name,
         "age": resident.age,
         "ward": resident.ward,
-        "queries": resident.differencing_queries,
+        "queries": resident.differencing_queries(),
     }
 
 
