@@ -564,6 +564,7 @@ def test_e10_the_private_mixture_is_near_scikit_learns():
     seen = run("E10")
     assert all(-0.03 < gap < 0.01 for each in seen["found"].values() for gap in each.values)
     assert -0.6 < seen["city"][1].median < seen["city"][4].median < 0.5
+    assert seen["world"][0.5].median < seen["world"][4].median
 
 
 @pytest.mark.long

@@ -3,7 +3,6 @@
 How far offsets are clipped is decided by artificial points, which are released data: they show what clipping moves.
 """
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +12,9 @@ import numpy as np
 from discreet.kernel.model_release import Combine
 from discreet.learn.fit_session import FitSession
 
-_COUNT_SHARE = 0.5  # weight of a row's presence, relative to the radius of its offset
+_COUNT_SHARE = 0.5  # weight of a row's presence; that of its clipped offset is at most 1
 _RADIUS_FACTORS = np.geomspace(0.35, 45, 8)  # of the typical offset
+_SHARED_ERROR = 0.1  # weight of the other cells in the choice of a cell's radius
 _OFFSETS_OF_ROWS = 1.3  # relative to those of artificial points, which the centres were fitted to
 _MIN_DEVIATION = 1e-3  # of a column, relative to the largest
 _USUAL_MOVE = 0.5  # prior variance of a cell's mean offset, relative to that of its points
@@ -60,23 +60,22 @@ def moved_centres(
     # Minimises the sum of the columns' noise variances at a given norm of the typical row.
     weight = np.maximum(deviation / deviation.max(), _MIN_DEVIATION) ** (-1 / 2 if norm == 2 else -1 / 3)
     usual = float(np.linalg.norm(deviation * weight, ord=norm))
-    radius = _choose_radius(session, centres, sample, weight, usual)
-    count_weight, ball = _COUNT_SHARE * radius, _ball(radius, norm)
+    ball = _SLACK * float(np.linalg.norm([1, _COUNT_SHARE], ord=norm))
     n_centres, d = centres.shape
     scale, sd = session.scale(ball), session.sd(ball)
-    public = centres[0], centres - centres[0], weight, radius, count_weight, norm
+    radii = _choose_radii(sd, centres, sample, weight, usual, norm)
+    public = centres[0], centres - centres[0], weight, radii, norm
     size = n_centres * (d + 1)
     total = session.sparse_sum(_nearest_cell_entries, public, size=size, radius=ball, combine=Combine.MEAN)
-    counts = total[:n_centres] / count_weight
-    divisor = np.maximum(counts, 2 * sd / count_weight)[:, np.newaxis]
-    move = total[n_centres:].reshape(d, n_centres).T / weight / divisor
-    noise = (sd / weight / divisor) ** 2
+    counts = total[:n_centres] / _COUNT_SHARE
+    units = radii[:, np.newaxis] / weight / np.maximum(counts, 2 * sd / _COUNT_SHARE)[:, np.newaxis]
+    move, noise = total[n_centres:].reshape(d, n_centres).T * units, (sd * units) ** 2
     within = _variances_of_cells(sample, centres)
     prior = _USUAL_MOVE * within if variances is None else variances + _DRIFT * within
     length = np.maximum((move**2).sum(axis=1, keepdims=True), np.finfo(float).tiny)
     factor = np.minimum(prior / (prior + noise), np.maximum(1 - noise.sum(axis=1, keepdims=True) / length, 0))
     expected = np.bincount(nearest_centres(sample.points, centres), sample.weights, n_centres)
-    return CellSums(counts, scale / count_weight, expected, centres + factor * move, factor * noise)
+    return CellSums(counts, scale / _COUNT_SHARE, expected, centres + factor * move, factor * noise)
 
 
 def _variances_of_cells(sample: ArtificialPoints, centres: np.ndarray) -> np.ndarray:
@@ -112,41 +111,30 @@ def squared_distances(columns: np.ndarray, centres: np.ndarray) -> Iterator[np.n
         yield distances
 
 
-def _ball(radius: float, norm: int) -> float:
-    """Return the norm of a clipped offset together with the count."""
-    return _SLACK * (math.hypot(radius, _COUNT_SHARE * radius) if norm == 2 else radius + _COUNT_SHARE * radius)
+def _choose_radii(  # noqa: PLR0913, PLR0917 - the noise, the cells and the norm
+    sd: float, centres: np.ndarray, sample: ArtificialPoints, weight: np.ndarray, usual: float, norm: int
+) -> np.ndarray:
+    """Return the radii at which clipping and noise together move each centre least, judged by artificial points.
 
-
-def _choose_radius(
-    session: FitSession, centres: np.ndarray, sample: ArtificialPoints, weight: np.ndarray, usual: float
-) -> float:
-    """Return the radius at which clipping and noise together move the centres least, judged by artificial points.
-
-    `usual` is the norm of a typical row, without centres.
+    `sd` is that of the noise for a radius of 1, and `usual` the norm of a typical row, without centres.
     """
-    norm = 2 if session.is_gaussian else 1
     nearest = nearest_centres(sample.points, centres)
     offsets = _OFFSETS_OF_ROWS * (sample.points - centres[nearest])
     norms = np.linalg.norm(offsets * weight, ord=norm, axis=1)
     typical = max(float(sample.weights @ norms / sample.weights.sum()), _MIN_DEVIATION * usual)
     counts = np.maximum(np.bincount(nearest, sample.weights, len(centres)), 1.0)
-
-    by_cell = np.argsort(nearest, kind="stable")
-    starts = np.searchsorted(nearest[by_cell], np.arange(len(centres)))
-    offsets, norms, weights = offsets[by_cell], norms[by_cell], sample.weights[by_cell, np.newaxis]
-
-    def expected_error(radius: float) -> float:
-        lost = weights * (1 - radius / np.maximum(norms, radius))[:, np.newaxis]
-        bias = np.add.reduceat(np.append(lost * offsets, np.zeros((1, len(weight))), axis=0), starts)
-        noise = float(((session.sd(_ball(radius, norm)) / weight) ** 2).sum())
-        return float(((bias**2).sum(axis=1) / counts).sum()) + noise * float((1 / counts).sum())
-
-    return min((typical * float(factor) for factor in _RADIUS_FACTORS), key=expected_error)
+    radii, errors = typical * _RADIUS_FACTORS, np.empty((len(_RADIUS_FACTORS), len(centres)))
+    for error, radius in zip(errors, radii, strict=True):
+        lost = sample.weights * (1 - radius / np.maximum(norms, radius))
+        bias = np.array([np.bincount(nearest, lost * column, len(centres)) for column in offsets.T])
+        error[:] = ((bias**2).sum(axis=0) + float(((sd * radius / weight) ** 2).sum())) / counts
+    errors += _SHARED_ERROR * errors.mean(axis=1, keepdims=True)
+    return np.asarray(radii[errors.argmin(axis=0)])
 
 
 def _nearest_cell_entries(rows: np.ndarray, public: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Return the index of the nearest centre, once per number, and the numbers: presence and clipped offset."""
-    origin, centres, weight, radius, count_weight, norm = public
+    origin, centres, weight, radii, norm = public
     columns = rows.T - origin[:, np.newaxis]
     best, nearest = np.full(len(rows), np.inf), np.zeros(len(rows), np.int64)
     for c, distances in enumerate(squared_distances(columns, centres)):
@@ -159,6 +147,6 @@ def _nearest_cell_entries(rows: np.ndarray, public: tuple[Any, ...]) -> tuple[np
         length += np.abs(numbers[1 + j]) if norm == 1 else numbers[1 + j] ** 2
     if norm == 2:
         length = np.sqrt(length)
-    numbers[1:] *= radius / np.maximum(length, radius)
-    numbers[0] = count_weight
+    numbers[1:] /= np.maximum(length, radii[nearest])
+    numbers[0] = _COUNT_SHARE
     return np.broadcast_to(nearest[:, np.newaxis], (len(rows), 1 + len(weight))), numbers.T

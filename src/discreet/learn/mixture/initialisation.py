@@ -77,9 +77,8 @@ def _initial_mixture(tables: MarginalTables, components: int) -> InitialMixture:
     coarse = tables.coarsen(_coarse_side(tables))
     artificial = artificial_points(coarse, max(_MIN_ARTIFICIAL_POINTS, 20 * components), rng)
     best = _refined_best(coarse, _initial_guesses(coarse, components, artificial, rng), _FIRST_STEPS)
-    diagonal = parameter_layout(tables, components).diagonal
-    for _ in range(0 if diagonal else min(_RELOCATIONS, components - 1)):
-        trial = _refined_best(coarse, _with_relocated_components(best.mixture, artificial, rng), _FIRST_STEPS)
+    for _ in range(min(_RELOCATIONS, components - 1)):
+        trial = _refined_best(coarse, _with_relocated_components(coarse, best.mixture, artificial, rng), _FIRST_STEPS)
         best = max(best, trial, key=lambda candidate: candidate.log_likelihood)
     best = _refined_best(coarse, best.mixture, _FINE_STEPS)
     if coarse is not tables:
@@ -106,7 +105,9 @@ def _refined_best(tables: MarginalTables, mixtures: Mixtures, steps: int) -> _Ca
     return _Candidate(mixtures.select(np.array([best])), float(log_likelihoods[best]))
 
 
-def _with_relocated_components(mixture: Mixtures, artificial: PlacedPoints, rng: np.random.Generator) -> Mixtures:
+def _with_relocated_components(
+    tables: MarginalTables, mixture: Mixtures, artificial: PlacedPoints, rng: np.random.Generator
+) -> Mixtures:
     """Return copies of a mixture in each of which a component has moved to an artificial point and its neighbours."""
     points, positions = artificial
     copies = Mixtures(*(np.repeat(part, _CANDIDATES, axis=0) for part in mixture))
@@ -118,7 +119,7 @@ def _with_relocated_components(mixture: Mixtures, artificial: PlacedPoints, rng:
         moved = rng.integers(components)
         sizes[moved] = share * sizes.sum()
         means[moved] = nearest.mean(axis=0)
-        covariances[moved] = np.cov(nearest.T).reshape(d, d) + MIN_VARIANCE * np.eye(d)
+        covariances[moved] = np.cov(nearest.T).reshape(d, d) + tables.cell_variances(means[moved]) * np.eye(d)
     return copies
 
 
@@ -162,6 +163,7 @@ def _initial_guesses(
         )
     weights, means, covariances = (np.array(part) for part in zip(*guesses, strict=True))
     weights = np.maximum(weights, 0.1 / components)
+    covariances += tables.cell_variances(means)[..., np.newaxis] * np.eye(tables.n_columns)
     return Mixtures(weights / weights.sum(axis=1, keepdims=True) * tables.total, means, covariances)
 
 

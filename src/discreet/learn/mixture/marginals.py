@@ -77,6 +77,12 @@ class MarginalTables:
         """Noisy number of units, at least 1."""
         return max(float(self.counts.sum(axis=1).mean()), 1.0)
 
+    def cell_variances(self, means: np.ndarray) -> np.ndarray:
+        """Return the variance within the cell of each coordinate of the means (…, d); a table shows no smaller one."""
+        columns = [np.searchsorted(edges[1:-1], means[..., j], side="right") for j, edges in enumerate(self.edges)]
+        widths = [np.diff(edges)[cells] for edges, cells in zip(self.edges, columns, strict=True)]
+        return np.stack(widths, axis=-1) ** 2 / 12
+
     def coarsen(self, side: int) -> "MarginalTables":
         """Return the tables with cells merged to `side` cells per column."""
         if side >= self.side:

@@ -4,107 +4,125 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import chdtr, chdtrc, chdtri, gammaln  # chi-squared: P(below), P(above), and the inverse of that
+from scipy.special import chdtr, chdtrc, gammaln  # chi-squared: P(below), P(above)
 
-_MIN_UNCLIPPED_SHARE = 0.95  # minimum share of a component's points that are not clipped, if it is Gaussian
+_MIN_OUTER = 3.0  # minimum of the squared outer radius, relative to the mean squared norm of a Gaussian's points
+_SIGNIFICANT = 4.0  # noise variances of the squared norms beyond the radius that are shrunk to 0
 _MAX_RADIUS = 30.0
-_NOISE_TO_SIZE = (
-    0.05  # noise of a component's second moments that is accepted for a larger radius, relative to its size
-)
+_SHAPE_NOISE, _SIZE_NOISE = 0.05, 0.1  # relative noise of second moments and of squared norms accepted for larger radii
 
 
 class ClipEffect(NamedTuple):
     """The effect on a Gaussian component of clipping whitened points to a radius.
 
-    `variance_factor` is the remaining variance; `mean_factor`, `trace_factor` and `shape_factor` are the factors by
-    which clipping attenuates small changes of the mean, of the covariance's trace and of its traceless part.
-    `block_weights` multiply the three blocks of a point's vector (responsibility, first and second moments), so that
+    Of points farther away, the squared norm is recorded too, up to the outer radius. `variance_factor` is the variance
+    that remains; `mean_factor`, `trace_factor` and `shape_factor` are the factors by which clipping attenuates small
+    changes of the mean, of the covariance's trace and of its traceless part. `beyond_variance` and `beyond_factor` are
+    what the squared norms beyond the radius add to `variance_factor` and `trace_factor`. `block_weights` multiply the
+    four blocks of a point's vector (responsibility, first and second moments, squared norm beyond the radius), so that
     its norm is at most 1.
     """
 
     radius: float
+    outer_radius: float
     variance_factor: float
     mean_factor: float
     trace_factor: float
     shape_factor: float
+    beyond_variance: float
+    beyond_factor: float
     block_weights: np.ndarray
 
 
 def clip_for_noise(size: float, sd: float, d: int, *, in_l2: bool) -> ClipEffect:
-    """Return the effect of clipping a component of this size at a radius at which the noise is still small.
+    """Return the effect of clipping a component of this size at radii at which the noise is still small.
 
-    So only strong noise clips more than a few points, and tails that are heavier than a Gaussian's are seen.
+    Strong noise clips half of the points, which still show the shape; their norms show heavy tails at less noise.
     """
-    low, high = chdtri(d, 1 - _MIN_UNCLIPPED_SHARE), _MAX_RADIUS**2
-    return clip_at(math.sqrt(np.clip(_NOISE_TO_SIZE / d * size / sd, low, high)), d, in_l2=in_l2)
+    ratio, most = size / sd, _MAX_RADIUS**2
+    squared = np.clip(_SHAPE_NOISE / d * ratio, d, most)
+    outer = np.clip(_SIZE_NOISE * ratio, max(_MIN_OUTER * d, squared), most)
+    return clip_at(math.sqrt(squared), math.sqrt(outer), d, in_l2=in_l2)
 
 
-def clip_at(radius: float, d: int, *, in_l2: bool) -> ClipEffect:
-    """Return the effect of clipping at this radius."""
-    squared = radius**2
+def clip_at(radius: float, outer_radius: float, d: int, *, in_l2: bool) -> ClipEffect:
+    """Return the effect of clipping at these radii."""
+    squared, outer = radius**2, outer_radius**2
     inside, inner = float(chdtr(d, squared)), float(chdtr(d + 2, squared))
     # E[1/r] over the points beyond the radius; in one dimension, clipped points show nothing of a shift.
     inverse = (
         math.exp(gammaln((d - 1) / 2) - gammaln(d / 2)) * math.sqrt(0.5) * chdtrc(d - 1, squared) if d > 1 else 0.0
     )
+    variance_factor = inner + squared / d * (1 - inside)
+    outer_inner = float(chdtr(d + 2, outer))
     return ClipEffect(
         radius=radius,
-        variance_factor=inner + squared / d * (1 - inside),
+        outer_radius=outer_radius,
+        variance_factor=variance_factor,
         mean_factor=inside + (1 - 1 / d) * radius * inverse,
         trace_factor=inner,
         shape_factor=inner + squared / (d + 2) * (1 - inside),
-        block_weights=_block_weights(squared, d, in_l2=in_l2),
+        beyond_variance=outer_inner + outer / d * float(chdtrc(d, outer)) - variance_factor,
+        beyond_factor=outer_inner - inner,
+        block_weights=_block_weights(squared, outer, d, in_l2=in_l2),
     )
 
 
-def _block_weights(squared: float, d: int, *, in_l2: bool) -> np.ndarray:
+def _block_weights(squared: float, outer: float, d: int, *, in_l2: bool) -> np.ndarray:
     """Return the block weights w for which the noise costs the least likelihood.
 
-    Noise of variance 1/w² in each entry of a block costs likelihood_cost/w². A point on the clipping sphere has norm
+    Noise of variance 1/w² in each entry of a block costs likelihood_cost/w². A point beyond the outer radius has norm
     |w·max_norms|, which is set to 1. Lagrange multipliers give w² ~ sqrt(likelihood_cost)/max_norms in l2 and
     w³ ~ likelihood_cost/max_norms in l1.
     """
-    likelihood_cost = np.array([1.0, d / 2, d * (d + 1) / 8])
+    likelihood_cost = np.array([1.0, d / 2, d * (d + 1) / 8, 1 / 4])
+    beyond = max((outer - squared) / math.sqrt(d), 1e-6)
     if in_l2:
-        max_norms = np.array([1.0, math.sqrt(squared), squared])
+        max_norms = np.array([1.0, math.sqrt(squared), squared, beyond])
         weights = np.sqrt(np.sqrt(likelihood_cost) / max_norms)
         return np.asarray(weights / np.linalg.norm(weights * max_norms))
-    max_norms = np.array([1.0, math.sqrt(d * squared), squared * (1 + (d - 1) / math.sqrt(2))])
+    max_norms = np.array([1.0, math.sqrt(d * squared), squared * (1 + (d - 1) / math.sqrt(2)), beyond])
     weights = np.cbrt(likelihood_cost / max_norms)
     return np.asarray(weights / (weights @ max_norms))
 
 
 class ComponentMoments(NamedTuple):
-    """The released size of a component, in units, and its mean whitened first and second moments."""
+    """The released size of a component, its mean whitened moments, and the mean squared norm beyond the radius."""
 
     size: float
     mean: np.ndarray
     second_moment: np.ndarray
+    beyond: float
 
 
 def component_moments(sums: np.ndarray, d: int, clip: ClipEffect) -> ComponentMoments:
     """Return one component's moments from its block of the released sums."""
     i, j = np.tril_indices(d)
-    share, first, second = clip.block_weights
+    share, first, second, beyond = clip.block_weights
     size = max(float(sums[0] / share), 1.0)
     matrix = np.zeros((d, d))
-    matrix[i, j] = matrix[j, i] = sums[1 + d :] * np.where(i == j, 1.0, math.sqrt(0.5)) / (second * size)
-    return ComponentMoments(size, sums[1 : 1 + d] / (first * size), matrix)
+    matrix[i, j] = matrix[j, i] = sums[1 + d : -1] * np.where(i == j, 1.0, math.sqrt(0.5)) / (second * size)
+    return ComponentMoments(
+        size, sums[1 : 1 + d] / (first * size), matrix, math.sqrt(d) * float(sums[-1]) / (beyond * size)
+    )
 
 
 def shrunken_update(moments: ComponentMoments, sd: float, clip: ClipEffect) -> tuple[np.ndarray, np.ndarray]:
     """Return the change of mean and covariance in whitened units, shrunk according to the noise."""
     d = len(moments.mean)
-    i, j = np.tril_indices(d)
+    _, mean_noise, shape_noise, beyond_noise = sd / (clip.block_weights * moments.size)
+    shift, mean_noise = moments.mean / clip.mean_factor, mean_noise / clip.mean_factor
     excess = moments.second_moment - np.outer(moments.mean, moments.mean) - clip.variance_factor * np.eye(d)
-    spherical_part = np.trace(excess) / d * np.eye(d)
-    growth = (excess - spherical_part) / clip.shape_factor + spherical_part / clip.trace_factor
-    shift = moments.mean / clip.mean_factor
-    numbers = np.where(i == j, 1.0, math.sqrt(2)) * growth[i, j]
-    noise = sd / (clip.block_weights * moments.size)
-    return shift * james_stein_factor(shift, noise[1] / clip.mean_factor), growth * james_stein_factor(
-        numbers, noise[2] / clip.shape_factor
-    )
+    spherical = float(np.trace(excess)) / d
+    shape = (excess - spherical * np.eye(d)) / clip.shape_factor
+    spherical /= clip.trace_factor
+    growth = shape + spherical * np.eye(d)
+    i, j = np.tril_indices(d)
+    growth *= james_stein_factor(np.where(i == j, 1.0, math.sqrt(2)) * growth[i, j], shape_noise / clip.shape_factor)
+    tails = moments.beyond / d - clip.beyond_variance - spherical * clip.beyond_factor
+    tails_noise = beyond_noise / math.sqrt(d)
+    tails *= max(0.0, 1 - _SIGNIFICANT * (tails_noise / max(abs(tails), 1e-300)) ** 2)
+    return shift * james_stein_factor(shift, mean_noise), growth + tails * np.eye(d)
 
 
 def james_stein_factor(values: np.ndarray, sd: float) -> float:

@@ -29,9 +29,11 @@ from discreet.learn.mixture.shrinkage import (
     shrunken_update,
 )
 
-_MIN_ROUNDS, _MAX_DEFAULT_ROUNDS, _ROUNDS_BY_COLUMNS = 2, 5, 50  # fewer rounds if a round has many noisy numbers
-_COLUMNS_PERCENT, _MARGINALS_PERCENT, _ROUNDS_PERCENT = (4, 4), 32, 60  # percent of the budget
-_STEP_LENGTH = 1.5  # over-relaxation: EM converges slowly, and longer steps converge too
+_MIN_ROUNDS, _MAX_DEFAULT_ROUNDS, _ROUNDS_BY_COLUMNS = 3, 5, 50  # fewer rounds if a round has many noisy numbers
+_TABLES_SHARES = (1, 1, 8)  # tables of single columns, twice, and of pairs
+_ROUNDS_SHARE, _ROUNDS_SHARE_OF_MANY_COLUMNS, _MANY_COLUMNS = 15, 30, 11  # of all rounds, beside those of the tables
+_GROWTH = Fraction(3, 2)  # of the share of a round: the last ones decide the noise in the result
+_LONG_STEP, _WEAK_NOISE = 1.5, 0.03  # EM converges slowly; longer steps, where noise adds less squared error than this
 _MIN_SIZE_TO_NOISE = 6.0  # minimum size of a component, in noise deviations, to be updated
 _MIN_WEIGHT = 1e-3
 _MAX_COMPONENTS, _MAX_ROUNDS = 256, 100
@@ -50,8 +52,9 @@ class WhitenedPlan:
     @property
     def shares(self) -> tuple[Fraction, ...]:
         """The budget shares of the releases, in order."""
-        rounds = [Fraction(_ROUNDS_PERCENT, self.rounds)] * self.rounds
-        return (*map(Fraction, _COLUMNS_PERCENT), Fraction(_MARGINALS_PERCENT), *rounds)
+        share = _ROUNDS_SHARE if len(self.low) < _MANY_COLUMNS else _ROUNDS_SHARE_OF_MANY_COLUMNS
+        growth = [_GROWTH**index for index in range(self.rounds)]
+        return (*map(Fraction, _TABLES_SHARES), *(share * part / sum(growth) for part in growth))
 
 
 def plan(
@@ -94,7 +97,7 @@ def fit(session: NoisySession, plan: WhitenedPlan) -> GaussianMixtureParameters:
     start = best_initial_mixture(tables, {1, *plan.candidates})
     mixture = _constrain(GaussianMixtureParameters(start.weights, start.means, start.covariances), plan)
     for rounds_left in reversed(range(plan.rounds)):
-        mixture = _em_round(session, plan, mixture, tables.total, _STEP_LENGTH if rounds_left else 1.0)
+        mixture = _em_round(session, plan, mixture, tables.total, _LONG_STEP if rounds_left else 1.0)
     return _to_data_units(
         mixture if len(mixture.weights) in plan.candidates else _repeat_component(mixture, min(plan.candidates)), plan
     )
@@ -127,7 +130,7 @@ def _em_round(
     """Return the mixture after one noisy round of EM."""
     components, d = mixture.means.shape
     factors = np.linalg.cholesky(mixture.covariances)
-    n_entries, sd = 1 + d + d * (d + 1) // 2, session.sd()
+    n_entries, sd = _entries(d), session.sd()
     clips = [clip_for_noise(weight * total, sd, d, in_l2=session.is_gaussian) for weight in mixture.weights]
     public = _public_values(plan, mixture, factors, clips)
     sums = session.sum(component_sums, public, size=components * n_entries, radius=1).reshape(components, n_entries)
@@ -137,8 +140,10 @@ def _em_round(
         if moments.size < _MIN_SIZE_TO_NOISE * sd / clip.block_weights[0]:
             continue  # dominated by noise
         shift, growth = shrunken_update(moments, sd, clip)
-        means[k] += step_length * factors[k] @ _limit_norm(shift, 2.0)
-        covariances[k] = grow_covariances(factors[k], step_length * growth)
+        weak = n_entries * (sd / (clip.block_weights[2] * moments.size)) ** 2 < _WEAK_NOISE
+        step = step_length if weak else 1.0
+        means[k] += step * factors[k] @ _limit_norm(shift, math.sqrt(2 * d))
+        covariances[k] = grow_covariances(factors[k], step * growth)
     sizes = sums[:, 0] / [clip.block_weights[0] for clip in clips]
     sizes = np.maximum(sizes, max(_MIN_WEIGHT * sizes.sum(), 1e-9))
     return _constrain(GaussianMixtureParameters(sizes / sizes.sum(), means, covariances), plan)
@@ -159,28 +164,29 @@ def _public_values(
         log_peaks,
         plan.low + mixture.means * length,
         white / length,
-        [clip.radius for clip in clips],
+        [(clip.radius, clip.outer_radius) for clip in clips],
         [clip.block_weights for clip in clips],
     )
 
 
 def component_sums(rows: np.ndarray, public: PublicValues) -> np.ndarray:
-    """Return r, r·z and r·zzᵀ, weighted, for each component, with responsibility r and clipped whitened point z.
+    """Return r, r·z, r·zzᵀ and r·b, weighted, for each component, with responsibility r and clipped whitened point z.
 
-    zzᵀ is its lower triangle, off the diagonal times sqrt(2), which preserves the Frobenius norm. The weights put the
-    whole vector into the unit ball, in l2 or l1.
+    zzᵀ is its lower triangle, off the diagonal times sqrt(2), which preserves the Frobenius norm; b is the squared norm
+    beyond the radius and up to the outer one, divided by sqrt(d). The weights put the whole vector into the unit ball,
+    in l2 or l1.
     """
     log_peaks, means, white, radii, block_weights = public
     components, d = means.shape
-    n_entries = 1 + d + d * (d + 1) // 2
+    n_entries = _entries(d)
     points = [_whitened_columns(rows, means[k], white[k]) for k in range(components)]
     squares = [reduce(np.add, [column * column for column in columns]) for columns in points]
     shares = _responsibilities(log_peaks, squares)
     out = np.empty((components * n_entries, len(rows)))
     for k, columns in enumerate(points):
         block = iter(out[k * n_entries : (k + 1) * n_entries])
-        of_share, of_first, of_second = block_weights[k]
-        clip_factor = np.minimum(1.0, radii[k] / np.sqrt(np.maximum(squares[k], 1e-300)))
+        (radius, outer_radius), (of_share, of_first, of_second, of_beyond) = radii[k], block_weights[k]
+        clip_factor = np.minimum(1.0, radius / np.sqrt(np.maximum(squares[k], 1e-300)))
         np.multiply(shares[k], of_share, out=next(block))
         weighted = shares[k] * clip_factor
         for column in columns:
@@ -190,7 +196,14 @@ def component_sums(rows: np.ndarray, public: PublicValues) -> np.ndarray:
             single, double = weighted * of_second * column, weighted * (of_second * math.sqrt(2)) * column
             for j in range(i + 1):
                 np.multiply(single if i == j else double, columns[j], out=next(block))
+        beyond = np.clip(squares[k], radius**2, outer_radius**2) - radius**2
+        np.multiply(shares[k] * (of_beyond / math.sqrt(d)), beyond, out=next(block))
     return out.T
+
+
+def _entries(d: int) -> int:
+    """Return the number of entries of a component's block."""
+    return 2 + d + d * (d + 1) // 2
 
 
 def _whitened_columns(rows: np.ndarray, mean: np.ndarray, white: np.ndarray) -> list[np.ndarray]:
