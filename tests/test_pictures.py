@@ -184,7 +184,7 @@ def test_bias_falls_with_the_radius_and_noise_rises_for_both_rules(visits):
         assert [point.bias for point in points] == sorted((point.bias for point in points), reverse=True)
         assert [point.noise / point.radius for point in points] == pytest.approx([points[0].noise] * len(points))
     assert all(ball.bias <= former.bias for ball, former in zip(found.ball, found.former, strict=True))
-    assert set(found.chosen) <= set(bounds.RADII[::4])
+    assert set(found.chosen) <= set(bounds.RADII)
 
 
 def test_the_picture_of_bounds_marks_the_smallest_errors_and_the_chosen_radii():
