@@ -13,7 +13,13 @@ from discreet.answer.bias import POSSIBLE_BIAS, Bias
 from discreet.answer.text import round_down
 from discreet.estimate import clipped_release
 from discreet.estimate.clipped_release import ClippedRelease, MeasuredClipping, can_be_clipped
-from discreet.estimate.clipping_report import ReportWords, clipping_notes, clipping_sentence, contribution_max
+from discreet.estimate.clipping_report import (
+    ReportWords,
+    _hidden_units,
+    clipping_notes,
+    clipping_sentence,
+    contribution_max,
+)
 from discreet.estimate.contribution_buckets import ContributionBuckets, clipped_rows
 from discreet.estimate.contribution_histogram import AutomaticBounds, ChosenBounds, PossibleContribution
 from discreet.estimate.estimators import NumberKind
@@ -226,6 +232,14 @@ def test_the_bound_of_several_groups_is_for_all_of_them():
     one = clipped([500] * 9, histogram=buckets())
     assert " over all groups: counts are too low" in clipping_sentence(one, PATIENTS)
     assert any("not for a single one" in note for note in clipping_notes([one], PATIENTS))
+
+
+def test_units_in_the_bucket_with_the_radius_may_exceed_the_bounds():
+    one = clipped([9000], histogram=buckets([0, 0, 0, 700, 0, 0, 0, 0]))
+    one = dataclasses.replace(one, measured=dataclasses.replace(one.measured, radius=LOWS[3] * 1.1))
+    assert _hidden_units(one) > 700
+    above = dataclasses.replace(one, measured=dataclasses.replace(one.measured, radius=LOWS[4]))
+    assert _hidden_units(above) < 100
 
 
 def test_too_little_to_be_seen_is_stated_with_what_could_be_hidden():

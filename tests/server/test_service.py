@@ -10,6 +10,7 @@ from served import COUNT, ask, break_engine, open_service, person, until
 
 import discreet as dc
 from discreet.curator.curator import Curator
+from discreet.publish import derived
 from discreet.server import fair_turns, rehearsal
 from discreet.server.errors import ApprovalNeeded, NotAllowed, RateLimited
 from discreet.server.people import Role
@@ -504,3 +505,27 @@ def test_the_columns_of_a_query_with_very_many_totals_follow_from_a_few_groups(s
     monkeypatch.setattr(Curator, "ask", ask_and_measure)
     assert service.shape(ana, sql).equals(whole)
     assert sizes[-1] <= 2 * 8 + 3
+
+
+def test_long_computations_on_published_tables_keep_neither_other_questions_nor_the_owner_waiting(served, monkeypatch):
+    service, begun, gate = served(), [], threading.Event()
+
+    def compute(*_):
+        begun.append(1)
+        gate.wait(60)
+
+    monkeypatch.setattr(derived, "derived_answer", compute)
+    people = [person(service, f"Dr. {name}", Role.OWNER) for name in "ABCD"]
+    owner = person(service, "Dr. Vogel", Role.OWNER)
+
+    async def main():
+        waiting = [asyncio.create_task(service.ask(each, QueryRequest(COUNT))) for each in people]
+        await until(lambda: len(begun) == 2)
+        answer = await asyncio.wait_for(service.ask(owner, request()), 50)
+        assert await asyncio.wait_for(service.run_act(owner, lambda: 1), 50) == 1
+        assert not any(each.done() for each in waiting)
+        gate.set()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        return answer
+
+    assert asyncio.run(main()).table.num_rows

@@ -75,7 +75,8 @@ class ClippedRelease:
         if self.measured is None:
             return None
         buckets = self.measured.buckets
-        candidates = len(buckets.radii) if self.release.automatic else 1  # radii that one was chosen from
+        automatic = self.release.automatic  # a blind choice takes the declared radius, if there is one
+        candidates = len(buckets.radii) + (automatic.declared is not None) if automatic else 1
         most = self.contribution_max and self.contribution_max * max_abs_contribution(self.measured.counted)
         excess = clipped_rows(buckets, self.measured.radius, most, candidates).scaled(self.measured.step)
         estimate = float(excess.estimate) * self.spread if excess.estimate else None  # nothing visible is no estimate

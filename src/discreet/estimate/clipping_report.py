@@ -315,7 +315,8 @@ def _hidden_units(clipped: ClippedRelease) -> float:
     """Return about how many units can exceed the bounds: all above the radius, and two deviations of their noise."""
     measured = clipped.measured
     assert measured is not None
-    above = measured.buckets.counts[np.array(measured.buckets.lows) >= measured.radius]
+    ends = np.array([*measured.buckets.lows[1:], math.inf])  # the bucket with the radius counts as a whole
+    above = measured.buckets.counts[ends > measured.radius]
     return max(0.0, float(above.sum())) + _DEVIATIONS * measured.buckets.deviation * math.sqrt(len(above))
 
 

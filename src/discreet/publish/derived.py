@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from threading import Lock
@@ -51,8 +50,10 @@ def derived_answer(curator: Curator, plan: QueryPlan, by: str) -> Answer | None:
     for event, stored in reversed(curator.ledger.answers([found_by])):
         solved = _solved_family(curator, event, stored) if stored is not None else None
         if solved is not None and (extended := _with_table(solved.family, table, event)) is not None:
-            with suppress(Failed):  # beyond the limits of post-processing
+            try:
                 return _answer(curator, publish_table(extended, table, solved.tables), table, event, by)
+            except Failed:  # beyond the limits of post-processing, and so it would be with an older publication
+                return None
     return None
 
 

@@ -36,6 +36,11 @@ class QueryRequest:
     rows: Bound | None = None
     purpose: str | None = None
 
+    @property
+    def states_no_cost(self) -> bool:
+        """Whether neither a cost nor a margin is given beside the SQL."""
+        return (self.epsilon, self.rho, self.margin) == (None, None, None)
+
     def arguments(self, by: str) -> QueryArguments:
         """Return the arguments for a curator."""
         return {

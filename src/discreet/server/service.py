@@ -39,6 +39,7 @@ from discreet.server.requests import QueryRequest
 from discreet.server.two_engines import TwoEngines, open_public
 
 _LIGHT_THREADS = 4  # for what reads no private data
+_FREE_THREADS = 2  # fewer than queries that may run in the sandbox
 _ASKING = frozenset({Role.ANALYST, Role.OWNER})
 _READING = frozenset({Role.AUDITOR, Role.OWNER})
 _DECIDING = frozenset({Role.OWNER})
@@ -73,6 +74,8 @@ class Service:
         self.addresses: dict[str, str] = {}  # where this service listens, by interface
         self._requests = MinuteLimit("requests", policy.server.requests_per_minute)
         self._light, self._rehearsals = FairThreads("light", _LIGHT_THREADS), FairThreads("rehearsal")
+        # A long computation on published tables keeps neither questions with a cost nor the owner waiting.
+        self._free, self._acts = FairThreads("free", _FREE_THREADS), FairThreads("owner")
 
     @classmethod
     def open(
@@ -167,7 +170,11 @@ class Service:
         self._check_purpose(request.purpose, "State in a few words what the answer is for.")
         asked, was_executed = self.clock.source.now(), False
         try:
-            answer = await self.run_light(person, lambda: self._stored_answer(person, request))
+            answer = await self.run_light(person, lambda: self._answers.find(person.by, request)[0])
+            if answer is None:
+                # Without a cost it may be computed from published tables, which can take as long as the sandbox allows.
+                threads = self._free if request.states_no_cost else self._light
+                answer = await threads.run(person.name, lambda: self._stored_answer(person, request))
             if answer is not None and not self.clock.is_strict:
                 return answer
             if answer is None:
@@ -246,6 +253,10 @@ class Service:
         """Run what reads no private data in a thread, in this person's turn, beside an execution."""
         return await self._light.run(person.name, work)
 
+    async def run_act(self, person: Person, work: Callable[[], T]) -> T:
+        """Run what the owner decides in a thread of its own."""
+        return await self._acts.run(person.name, work)
+
     async def run_rehearsal(self, person: Person, work: Callable[[], T]) -> T:
         """Run what the dummy data answers, one request at a time, in this person's turn."""
         return await self._rehearsals.run(person.name, work)
@@ -262,8 +273,8 @@ class Service:
     def close(self) -> None:
         """Close everything, after the question that is being answered."""
         self.executions.close()
-        self._light.close()
-        self._rehearsals.close()
+        for threads in (self._light, self._free, self._acts, self._rehearsals):
+            threads.close()
         self.rehearsal.close()
         self.curator.close()
 

@@ -79,13 +79,13 @@ async def _act(pages: Pages, request: Request, session: PageSession, act: str, f
             case "add":
                 return await _issue_token(pages, request, session, fields)
             case "revoke":
-                await service.run_light(person, lambda: service.people.revoke(service.ledger, fields.get("name", "")))
+                await service.run_act(person, lambda: service.people.revoke(service.ledger, fields.get("name", "")))
             case "approve":
-                await service.run_light(person, lambda: service.approve(person, fields.get("id", "")))
+                await service.run_act(person, lambda: service.approve(person, fields.get("id", "")))
             case "reject":
-                await service.run_light(person, lambda: service.reject(person, fields.get("id", "")))
+                await service.run_act(person, lambda: service.reject(person, fields.get("id", "")))
             case "acknowledge":
-                await service.run_light(person, service.ledger.acknowledge)
+                await service.run_act(person, service.ledger.acknowledge)
             case _:
                 raise HTTPException(404, "there is no such act.")
     except (PolicyError, Refused) as error:
@@ -101,7 +101,7 @@ async def _issue_token(pages: Pages, request: Request, session: PageSession, fie
         until = date.fromisoformat(fields["until"]) if fields.get("until") else None
     except ValueError:
         raise PolicyError("role or last day: choose a role, and write the day as 2027-01-31.") from None
-    issued = await service.run_light(session.person, lambda: service.people.add(service.ledger, name, role, until))
+    issued = await service.run_act(session.person, lambda: service.people.add(service.ledger, name, role, until))
     return _owner_page(pages, request, session, issued=issued)
 
 
