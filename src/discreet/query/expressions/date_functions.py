@@ -19,7 +19,6 @@ from discreet.query.expressions.operands import (
     common_type,
 )
 from discreet.query.expressions.value_ranges import DATE_PARTS, NUMERIC, bound_call, bound_constant
-from discreet.query.syntax.names import with_unit_last
 
 _WINDOWS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 _PER_DAY = {"day": 1, "hour": 24, "minute": 1440, "second": 86400}
@@ -160,16 +159,15 @@ def bind_date_trunc(node: exp.Expr, reader: ExprReader) -> BoundExpr:
 
 
 def bind_date_diff(node: exp.Expr, reader: ExprReader) -> BoundExpr:
-    """Bind DATE_DIFF(end, start, DAY), which DATE_DIFF('day', start, end) is too once it is resolved, or DATEDIFF."""
+    """Bind DATE_DIFF(end, start, DAY), which DATE_DIFF('day', start, end) is too once it is parsed, or DATEDIFF."""
     assert isinstance(node, exp.DateDiff)
-    moved = with_unit_last(node)
-    unit = moved.args.get("unit")
+    unit = node.args.get("unit")
     window = "day" if unit is None else time_unit(unit)
     if window not in _WINDOWS:
         raise reader.refuse(
             node, "DATE_DIFF takes a constant unit and two dates", "Write DATE_DIFF('day', start, end)."
         )
-    return windows_between(reader.bind_moment(moved.expression), reader.bind_moment(moved.this), window)
+    return windows_between(reader.bind_moment(node.expression), reader.bind_moment(node.this), window)
 
 
 def constant_interval(node: exp.Expr) -> tuple[int, Fraction] | None:

@@ -144,25 +144,3 @@ def _function_name(node: exp.Func | exp.Binary) -> str | None:
     if isinstance(node, exp.Trim):
         return {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position")).upper(), "btrim")
     return _FUNCTION_NAMES.get(type(node), node.sql_name().lower())
-
-
-_UNIT_IS_LAST = "unit is last"
-_TIME_UNITS = frozenset({"year", "quarter", "month", "week", "day", "hour", "minute", "second"})
-
-
-def with_unit_last(node: exp.DateDiff) -> exp.DateDiff:
-    """Return DATE_DIFF('unit', start, end) as DATE_DIFF(end, start, unit); another order is returned as it is.
-
-    The parser takes the third argument for the unit, and names and texts there become words in upper case.
-    """
-    first, end = node.this, node.args.get("unit")
-    if end is None or not isinstance(first, exp.Literal | exp.Column) or first.name.lower() not in _TIME_UNITS:
-        return node
-    if node.meta.get(_UNIT_IS_LAST):  # a column may have the name of a unit
-        return node
-    if isinstance(end, exp.Var):
-        end = exp.column(end.name.lower()) if end.name.isidentifier() else exp.Literal.string(end.name)
-    moved = exp.DateDiff(this=end.copy(), expression=node.expression.copy(), unit=exp.var(first.name))
-    moved.meta.update(node.meta | {_UNIT_IS_LAST: True})
-    moved.parent = node.parent
-    return moved

@@ -20,6 +20,7 @@ from discreet.query.syntax.syntax_tree import check_counts, end_sentence, line_o
 _MAX_TREE_DEPTH = 200
 _MAX_STEPS_PER_TOKEN = 20  # ordinary queries take one or two
 _SIMPLIFY_HINT = "Simplify it, for example by moving inner queries to WITH."
+_TIME_UNITS = frozenset({"year", "quarter", "month", "week", "day", "hour", "minute", "second"})
 _WRITING_NODES = (exp.DDL, exp.DML, exp.Command, exp.Into, exp.Lock, exp.Set, exp.Pragma)
 
 
@@ -27,10 +28,26 @@ class _TooManySteps(Exception):  # noqa: N818 - an outcome
     """The parser backtracked too often; nested types and arrays take 2^depth steps."""
 
 
+def _build_date_diff(args: list[exp.Expr]) -> exp.DateDiff:
+    """Return DATE_DIFF('unit', start, end) as DATE_DIFF(end, start, unit), and another order as it is.
+
+    sqlglot would take the third argument for the unit, whatever its name or quotes.
+    """
+    if len(args) == 3 and isinstance(args[0], exp.Literal | exp.Column) and args[0].name.lower() in _TIME_UNITS:
+        return exp.DateDiff(this=args[2], expression=args[1], unit=exp.var(args[0].name))
+    built: exp.DateDiff = exp.DateDiff.from_arg_list(args)
+    return built
+
+
 class _BoundedParser(PostgresParser):
     """sqlglot's PostgreSQL parser with a limit on its steps."""
 
-    FUNCTIONS = {**PostgresParser.FUNCTIONS, "EVERY": exp.LogicalAnd.from_arg_list}  # noqa: RUF012 - as the parser's own
+    FUNCTIONS = {  # noqa: RUF012 - as the parser's own
+        **PostgresParser.FUNCTIONS,
+        "EVERY": exp.LogicalAnd.from_arg_list,
+        "DATE_DIFF": _build_date_diff,
+        "DATEDIFF": _build_date_diff,
+    }
     steps_left = 0
 
     def _advance(self, times: int = 1) -> None:

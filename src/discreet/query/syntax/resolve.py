@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from discreet.query.syntax.names import distinct_names, folded_name, matching, output_name, same_name, with_unit_last
+from discreet.query.syntax.names import distinct_names, folded_name, matching, output_name, same_name
 from discreet.query.syntax.resolved_query import (
     FromItem,
     GroupBy,
@@ -84,8 +84,6 @@ class _Expressions:
                 return self._nested(part)
             if isinstance(part, exp.Window) and part.args.get("alias") is not None:
                 return self.resolve(self._with_named_window(part, clause), clause, aliases)
-            if isinstance(part, exp.DateDiff) and (moved := with_unit_last(part)) is not part:
-                return self.resolve(moved, clause, aliases)
             if not isinstance(part, exp.Column):
                 return None
             if isinstance(part.this, exp.Star):
