@@ -12,6 +12,7 @@ from publish.hospital import PEOPLE, PLAN, ROWS, curator_on, policy_text, truth,
 
 import discreet as dc
 from discreet.answer.reading import read_answer
+from discreet.answer.text import cost_sentence
 from discreet.kernel.errors import PolicyError, Refused
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.publish import planning
@@ -642,6 +643,7 @@ def test_an_answer_from_a_published_table_names_it_and_what_the_table_leaves_out
         answer = curator.ask("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward")
     origin = "nswered from the release 'Hospital tables', table by_ward, free of charge"
     assert f"a{origin}" in " ".join(repr(answer).split())
+    assert f"a{origin}" in cost_sentence(answer)  # a notice of the PostgreSQL protocol
     assert any(note.startswith(f"A{origin}") for note in answer.notes)
     assert release.notes[0] in answer.notes
     assert "because of by_sex" in release.notes[0]

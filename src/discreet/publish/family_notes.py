@@ -32,10 +32,8 @@ def clipping_notes(family: Family, rows: int, unit: str, *, declared: bool) -> t
     source = "rows in the plan" if declared else f"from groups = {bounds.groups} and rows = {bounds.rows}"
     counted = f"{rows:,} rows of each {unit} count" if rows > 1 else f"one row of each {unit} counts"
     tables = _listed([table.name for table in family.tables])
-    return (
-        f"{tables}: {counted} in full ({source}); more may be clipped. "
-        + "Clipping bias is not measured for tables that add up, and not in the margins.",
-    )
+    unmeasured = "Clipping bias is not measured for tables that add up, and not in the margins."
+    return (f"{tables}: {counted} in full ({source}); more may be clipped. {unmeasured}",)
 
 
 def _listed(names: Sequence[str]) -> str:
