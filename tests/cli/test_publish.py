@@ -42,6 +42,9 @@ def test_a_plan_is_shown_then_published_then_free(folder):
     assert "2 tables published" in done.stdout
     cost = dry.stdout.partition("would cost ")[2].partition(". No")[0]
     assert f"Cost: {cost}; epsilon " in done.stdout
+    for shown in (dry.stdout, done.stdout):
+        assert "sex is NULL or not declared (because of by_sex)" in shown
+        assert "Clipping bias is not measured for tables that add up" in shown
     assert [line for line in done.stderr.splitlines() if line.endswith(" …")][:2] == [
         "charging the ledger …",
         "releasing family-1 …",

@@ -11,6 +11,8 @@ import pytest
 from publish.hospital import PEOPLE, PLAN, ROWS, curator_on, policy_text, truth, visits
 
 import discreet as dc
+from discreet.answer.reading import read_answer
+from discreet.answer.text import cost_sentence
 from discreet.kernel.errors import PolicyError, Refused
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.publish import planning
@@ -589,3 +591,76 @@ def test_derived_answers_do_not_outlive_their_version_or_declarations(tmp_path):
             pytest.raises(Refused, match="epsilon"),
         ):
             curator.ask(sql)
+
+
+SEX_AND_WARD = PLAN[: PLAN.index("[tables.by_ward_and")] + (
+    '[tables.by_sex]\nsql = "SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex"\n'
+    '[tables.by_ward]\nsql = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward"\n'
+)
+NULL_IS_A_KEY = [('"f", "m"]', '"f", "m"], null = true'), ('"B", "C"]', '"B", "C"], null = true')]
+
+
+def family_notes(plan, *changes, groups=2, rows=2):
+    """The notes of a dry run under a changed policy."""
+    text = policy_text(groups=groups, rows=rows)
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    with dc.open(dc.policy.Policy.parse(text), data={"visits": visits()}) as curator:
+        return forecast(curator, plan_of(plan)).notes
+
+
+def test_a_dry_run_says_which_rows_tables_leave_out_because_of_each_other():
+    left_out, _ = family_notes(SEX_AND_WARD)
+    assert left_out == (
+        "by_sex and by_ward add up, so each of them leaves out rows where sex is NULL or not declared (because of "
+        "by_sex), or ward is NULL or not declared (because of by_ward). With null = true in the policy, NULL is a key "
+        "of a column."
+    )
+    kept, _ = family_notes(SEX_AND_WARD, *NULL_IS_A_KEY)
+    assert "sex is not declared (because of by_sex)" in kept
+    assert "null = true" not in kept
+
+
+def test_rows_that_every_table_leaves_out_for_its_own_keys_are_no_surprise():
+    same = SEX_AND_WARD.replace("SELECT ward", "SELECT sex").replace("BY ward", "BY sex")
+    assert not any("leaves out" in note for note in family_notes(same))
+
+
+def test_a_dry_run_says_that_clipping_bias_is_not_measured_and_what_the_bounds_are():
+    *_, clipping = family_notes(SEX_AND_WARD, groups=3, rows=4)
+    assert "7 rows of each patient count in full (from groups = 3 and rows = 4)" in clipping
+    assert "not measured" in clipping
+    *_, declared = family_notes(SEX_AND_WARD.replace("epsilon =", "rows = 5\nepsilon ="))
+    assert "5 rows of each patient count in full (rows in the plan)" in declared
+    unclipped = family_notes(SEX_AND_WARD, ('unit = "patient"\ngroups = 2\nrows = 2', 'unit = "row"'))
+    assert not any("clipped" in note for note in unclipped)
+
+
+def test_an_answer_from_a_published_table_names_it_and_what_the_table_leaves_out(tmp_path):
+    with curator_on(visits()) as curator:
+        release = curator.publish(plan_of(SEX_AND_WARD), tmp_path / "out")
+        answer = curator.ask("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward")
+    origin = "nswered from the release 'Hospital tables', table by_ward, free of charge"
+    assert f"a{origin}" in " ".join(repr(answer).split())
+    assert f"a{origin}" in cost_sentence(answer)  # a notice of the PostgreSQL protocol
+    assert any(note.startswith(f"A{origin}") for note in answer.notes)
+    assert release.notes[0] in answer.notes
+    assert "because of by_sex" in release.notes[0]
+    again = read_answer(answer.with_margins())
+    assert (again.origin, repr(again)) == (answer.origin, repr(answer))
+
+
+@pytest.mark.parametrize(
+    ("sql", "table"),
+    [
+        ("SELECT sex, AVG(cost) AS mean FROM visits GROUP BY sex", ", table by_ward_and_sex"),
+        ("SELECT DATE_TRUNC('month', day) AS m, COUNT(*) AS n FROM visits GROUP BY 1", ", table by_month"),
+        ("SELECT COUNT(*) AS n FROM visits", ", table all_visits"),
+        ("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward", ", table by_ward"),
+    ],
+)
+def test_the_table_that_an_answer_names_is_the_smallest_with_all_that_is_asked(tmp_path, sql, table):
+    with curator_on(visits()) as curator:
+        curator.publish(plan_of(PLAN), tmp_path / "out")
+        assert curator.ask(sql).origin == f"the release 'Hospital tables'{table}"

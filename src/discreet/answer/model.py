@@ -72,7 +72,8 @@ class Answer:
     nothing, if earlier answers were reused. `remaining` is the epsilon that the analyst can still spend. `bias` has an
     entry for each noisy column that clipping may make too low: the bias of each number, None where clipping cannot
     matter. `left_out` says which rows are in no group (not whether there are any), `clipping` states the bias as text,
-    `bounds` lists the contribution bounds; `details()` has all of it. The answer to a query that reads no private data
+    `bounds` lists the contribution bounds; `details()` has all of it. `origin` names the published table that the
+    answer is computed from, if it is free for that reason. The answer to a query that reads no private data
     has no noisy column, costs nothing and has no `receipt`.
 
     If the policy declares a sample, `noise_margins` and `sampling_margins` have the parts of each margin; a part from
@@ -111,6 +112,7 @@ class Answer:
     left_out: tuple[str, ...] = ()
     clipping: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    origin: str = ""
     frame_kind: FrameKind = FrameKind.ARROW
     paid: Loss | None = None
     remaining: Fraction | None = None
@@ -210,6 +212,7 @@ class Answer:
             "clipping": list(self.clipping),
             "bounds": list(self.bounds),
             "notes": list(self.notes),
+            "origin": self.origin,
         }
 
     def details(self) -> str:

@@ -228,6 +228,8 @@ def cost_sentence(answer: "Answer") -> str:
 
 def _reuse_phrase(answer: "Answer") -> str:
     cost = answer.cost.loss
+    if answer.origin:
+        return f"answered from {answer.origin}, free of charge"
     if answer.paid is None or answer.paid == cost:
         return ""
     if cost.epsilon is not None and (answer.paid.epsilon, answer.paid.delta) == (cost.epsilon, cost.delta):

@@ -84,5 +84,7 @@ def _print_summary(release: Release, curator: Curator) -> None:
         typer.echo(f"Cost: {cost_in_budget(release.paid, curator.policy.budget)}; {remaining}")
     else:
         typer.echo(f"Nothing was charged, because this plan was published before; {remaining}")
+    for note in release.notes:
+        typer.echo(note)
     for name in release.missing:
         typer.echo(f"{name}: charged, but its result is missing; it is never drawn again for this plan.", err=True)

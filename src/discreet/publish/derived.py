@@ -1,6 +1,7 @@
 """Answers that follow from published tables that add up: roll-ups of them, and selections of their rows, are free."""
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -28,7 +29,9 @@ from discreet.publish.declared_levels import declared_parents
 from discreet.publish.eligible import AddingTable, adding_release, adding_table, released_table
 from discreet.publish.family import Block, Family, family_fingerprint, measures_of, row_measure
 from discreet.publish.family_axes import family_axes
+from discreet.publish.family_notes import omission_notes
 from discreet.publish.family_tables import PublishedTable, publish_table
+from discreet.publish.marginals.axes import table_shape
 from discreet.publish.marginals.consistent_tables import ConsistentTables
 from discreet.publish.planning import rows_per_unit
 
@@ -51,7 +54,7 @@ def derived_answer(curator: Curator, plan: QueryPlan, by: str) -> Answer | None:
         solved = _solved_family(curator, event, stored) if stored is not None else None
         if solved is not None and (extended := _with_table(solved.family, table, event)) is not None:
             try:
-                return _answer(curator, publish_table(extended, table, solved.tables), table, event, by)
+                return _answer(curator, publish_table(extended, table, solved.tables), table, event, by, solved.family)
             except Failed:  # beyond the limits of post-processing, and so it would be with an older publication
                 return None
     return None
@@ -151,7 +154,21 @@ def _with_table(family: Family, table: AddingTable, event: Event) -> Family | No
     return replace(family, tables=(*family.tables, table))
 
 
-def _answer(curator: Curator, shown: PublishedTable, table: AddingTable, event: Event, by: str) -> Answer:
+def _source_table(family: Family, table: AddingTable) -> str:
+    """Return the name of the smallest table with all that is asked; "" if only several have it together."""
+    wanted, needed = family.keys.table_of(table.release), set(measures_of([table]))
+    found = []
+    for each in family.tables:
+        levels = dict(place := family.keys.table_of(each.release))
+        finer = all(axis in levels and levels[axis] <= level for axis, level in wanted)
+        if finer and needed <= set(measures_of([each])):
+            found.append((math.prod(table_shape(family.axes, place)), each.name))
+    return min(found, key=lambda entry: entry[0], default=(0, ""))[1]
+
+
+def _answer(  # noqa: PLR0913, PLR0917 - a published table, and what was published with it
+    curator: Curator, shown: PublishedTable, table: AddingTable, event: Event, by: str, family: Family
+) -> Answer:
     """Return what a query makes of a published table, with the types that a release of its own would have."""
     name, release = json.loads(event.question)["publication"], table.release
     columns = [
@@ -164,9 +181,12 @@ def _answer(curator: Curator, shown: PublishedTable, table: AddingTable, event: 
     margins = {(release.name, column): each for column, each in shown.margins.items()}
     result = postprocess.run_with_margins(table.plan.postprocess, published, margins, lambda _: {})
     noise = f"{json.loads(event.mechanism)['name'].capitalize()} noise of published tables, combined by least squares"
-    notes = [f"Follows from the publication {name!r}, at no charge. Give a cost to ask anew, with fresh noise."]
+    source = _source_table(family, table)
+    origin = f"the release {name!r}{f', table {source}' if source else ''}"
+    notes = [f"Answered from {origin}, free of charge. Give a cost to ask anew, with fresh noise."]
+    notes += omission_notes(family)
     if table.release.question.needs_clipping:
-        notes.append("Contributions were clipped once for all tables of the publication.")
+        notes.append("Contributions were clipped once for all tables of the release; this bias is not measured.")
     notes += interpretation_notes(table.plan, published, result.noise_margins)
     return Answer(
         result.table,
@@ -176,6 +196,7 @@ def _answer(curator: Curator, shown: PublishedTable, table: AddingTable, event: 
         receipt=Receipt(event.id),
         left_out=shown.notes,
         notes=tuple(notes),
+        origin=origin,
         paid=ZERO_LOSS,
         remaining=curator.budget(by).remaining.epsilon,
         correlated_noise=frozenset(result.noise_margins),

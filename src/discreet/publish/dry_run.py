@@ -55,7 +55,7 @@ class TableForecast:
 
 @dataclass(frozen=True)
 class PublicationForecast:
-    """The forecast of a plan in a budget: its parts with their costs, and its tables.
+    """The forecast of a plan in a budget: its parts with their costs, its tables, and what these leave out or clip.
 
     >>> from discreet.kernel.loss import Budget
     >>> wards = TableForecast("wards", "family-1", 3, {"n": 12.5})
@@ -68,6 +68,7 @@ class PublicationForecast:
     budget: Budget
     parts: tuple[tuple[str, Loss], ...]
     tables: tuple[TableForecast, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def cost(self) -> Loss:
@@ -77,6 +78,7 @@ class PublicationForecast:
     def lines(self) -> list[str]:
         """Return the forecast as lines of text."""
         tables = [table.describe() for table in self.tables]
+        tables += ["", *self.notes] if self.notes else []
         if self.cost == ZERO_LOSS:
             return [f"{self.name}: costs nothing, because all of it is published already.", "", *tables]
         total = cost_in_budget(self.cost, self.budget)
@@ -114,10 +116,9 @@ def forecast(curator: Curator, plan: PublicationPlan) -> PublicationForecast:
     """
     parts = plan_parts(curator, plan)
     tables = [table for part in parts for table in _tables_of(curator, part)]
-    budget = curator.policy.budget
-    return PublicationForecast(
-        plan.release.name, budget, tuple((part.name, part.cost) for part in parts), tuple(tables)
-    )
+    notes = tuple(note for part in parts if isinstance(part, FamilyPart) for note in part.notes)
+    costs = tuple((part.name, part.cost) for part in parts)
+    return PublicationForecast(plan.release.name, curator.policy.budget, costs, tuple(tables), notes)
 
 
 def _tables_of(curator: Curator, part: Part) -> Sequence[TableForecast]:

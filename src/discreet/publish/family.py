@@ -103,14 +103,21 @@ class Family:
     @cached_property
     def left_out(self) -> tuple[str, ...]:
         """Which rows are in no table: those that one of the tables leaves out, because otherwise they do not add up."""
-        notes = [note for table in self.tables for note in table.plan.left_out]
-        clauses = dict.fromkeys(clause for note in notes for clause in _LEFT_OUT.sub("", note).split(", or "))
-        clauses |= dict.fromkeys(
-            f"{_name(each.expr)} is not that of {_name(axis.expr)}"
-            for axis in self.keys.coded
-            for each in axis.required
-        )
-        return (f"Rows are left out where {', or '.join(clauses)}.",) if clauses else ()
+        return (f"Rows are left out where {', or '.join(self.excluded_by)}.",) if self.excluded_by else ()
+
+    @cached_property
+    def excluded_by(self) -> dict[str, list[str]]:
+        """Under which conditions rows are in no table, each with the tables whose own keys exclude them."""
+        clauses: dict[str, dict[str, None]] = {}
+        for table in self.tables:
+            for clause in (each for note in table.plan.left_out for each in _LEFT_OUT.sub("", note).split(", or ")):
+                clauses.setdefault(clause, {})[table.name] = None
+        keys = {table.name: {expr for _, expr in table.release.question.by} for table in self.tables}
+        for axis in self.keys.coded:
+            for each in axis.required:
+                both = dict.fromkeys(name for name, exprs in keys.items() if {axis.expr, each.expr} <= exprs)
+                clauses[f"{_name(each.expr)} is not that of {_name(axis.expr)}"] = both
+        return {clause: list(names) for clause, names in clauses.items()}
 
     @property
     def noise(self) -> Noise:

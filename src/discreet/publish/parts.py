@@ -48,6 +48,7 @@ class PartResult:
     tables: tuple[Describable, ...] = ()
     post_processing: tuple[str, ...] = ()
     domains: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # by table and column
+    notes: tuple[str, ...] = ()  # on the part as a whole
 
     @property
     def missing(self) -> bool:
@@ -211,6 +212,7 @@ class FamilyPart(ReservedPart):
 
     family: Family
     sqls: tuple[str, ...]
+    notes: tuple[str, ...]  # on rows that are left out or clipped
     kind: ClassVar[PartKind] = "family table"
 
     @property
@@ -240,7 +242,7 @@ class FamilyPart(ReservedPart):
         names, steps = tuple(table.name for table in tables), ["Exact least squares makes the tables add up."]
         steps += [_WHOLE_NOTE] if any(table.whole for table in tables) else []
         domains = {table.name: group_domains(table.plan) for table in self.family.tables}
-        return PartResult(names, self.kind, self.sqls, self.cost, receipt, tables, tuple(steps), domains)
+        return PartResult(names, self.kind, self.sqls, self.cost, receipt, tables, tuple(steps), domains, self.notes)
 
 
 @dataclass(frozen=True, eq=False)

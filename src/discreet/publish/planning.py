@@ -18,6 +18,8 @@ from discreet.kernel.fingerprint import digest
 from discreet.kernel.loss import ZERO_LOSS, Budget, Loss
 from discreet.kernel.question import Question
 from discreet.kernel.relation import Relation
+from discreet.policy import Policy
+from discreet.policy.guarantee import unit_phrase
 from discreet.pricing.cost_request import CostRequest, data_version
 from discreet.pricing.remaining_budget import cost_in_budget
 from discreet.privacy.calibration import reserved_noises
@@ -27,6 +29,7 @@ from discreet.publish.describe import ADDED_SUFFIXES
 from discreet.publish.eligible import AddingTable, adding_table
 from discreet.publish.family import Family, family_fingerprint, plan_family, row_measure
 from discreet.publish.family_axes import FamilyAxes, family_axes
+from discreet.publish.family_notes import clipping_notes, omission_notes
 from discreet.publish.marginals.axes import table_shape
 from discreet.publish.marginals.noise_margins import Noise, margin_factor
 from discreet.publish.marginals.scales import UnreachableLimits
@@ -72,9 +75,8 @@ def plan_parts(
     weights = {name: entry.weight or Fraction(1) for name, entry in plan.tables.items() if name not in with_margins}
     weights |= {name: entry.weight for name, entry in plan.synthetic.items()}
     shares = _Shares(_rest(plan, curator.policy.budget, total, with_margins), sum(weights.values(), Fraction(0)))
-    version = data_version(curator.policy)
     parts: list[Part] = [
-        _family_part(plan, version, f"family-{index}", tables, axes, shares, weights, charged)
+        _family_part(plan, curator.policy, f"family-{index}", tables, axes, shares, weights, charged)
         for index, (tables, axes) in enumerate(families, start=1)
     ]
     for name in plan.tables:
@@ -197,7 +199,7 @@ def rows_per_unit(declared: int | None, questions: Sequence[Question], *, l1: bo
 
 def _family_part(  # noqa: PLR0913, PLR0917 - a plan and its shares
     plan: PublicationPlan,
-    version: str,
+    policy: Policy,
     name: str,
     tables: Sequence[AddingTable],
     axes: FamilyAxes,
@@ -231,8 +233,10 @@ def _family_part(  # noqa: PLR0913, PLR0917 - a plan and its shares
         "steps": [[block.measure, block.table, block.steps] for block in family.blocks],
         "structure": family.structure_digest,
     }
-    found_by = family_fingerprint(tables[0].relation_digest, version)
-    return FamilyPart(name, cost, record_of(plan, name, **facts), family.rows, found_by, family, tuple(sqls.values()))
+    found_by = family_fingerprint(tables[0].relation_digest, data_version(policy))
+    clipping = clipping_notes(family, rows, unit_phrase(policy), declared=plan.release.rows is not None)
+    record, notes = record_of(plan, name, **facts), (*omission_notes(family), *clipping)
+    return FamilyPart(name, cost, record, family.rows, found_by, family, tuple(sqls.values()), notes)
 
 
 def _rounded_up(factor: float) -> float:

@@ -40,6 +40,7 @@ class Release:
     """A published release: its folder, its results by name, and the names of parts that were charged but are missing.
 
     `cost` is that of the whole plan, and `paid` what was charged now: nothing if the plan was published before.
+    `notes` say which rows tables that add up leave out or clip.
 
             >>> record = ReleaseRecord("Wards", plan_text="", time="2026-11-18T12:00:00+00:00", parts=())
     >>> release = Release("Wards", Path("out"), {}, {}, (), Loss("1/2"), ZERO_LOSS, record)
@@ -55,6 +56,7 @@ class Release:
     cost: Loss
     paid: Loss
     record: ReleaseRecord = field(repr=False)
+    notes: tuple[str, ...] = ()
 
 
 def publish(  # noqa: PLR0913 - keyword-only, with defaults
@@ -116,7 +118,8 @@ def publish(  # noqa: PLR0913 - keyword-only, with defaults
     )
     missing = tuple(name for result in results if result.missing for name in result.names)
     cost = sum((result.cost for result in results), ZERO_LOSS)
-    return Release(loaded.release.name, target, tables, synthetic, missing, cost, paid, record)
+    notes = tuple(note for result in results for note in result.notes)
+    return Release(loaded.release.name, target, tables, synthetic, missing, cost, paid, record, notes)
 
 
 def check_folder(folder: Path, plan: PublicationPlan) -> Path:

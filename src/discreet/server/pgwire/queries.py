@@ -123,7 +123,7 @@ class QueryRunner:
             return ResultTable(found.names, found.table)
         answer = await self.service.ask(asker.person, self._request(asker, query))
         table = answer.with_margins()
-        notices = [cost_sentence(answer)] if answer.receipt else []
+        notices = [*missing_sentences(answer), cost_sentence(answer)] if answer.receipt else []
         if asker.query_settings.details:
             notices.append(answer.details())
         return ResultTable(tuple(table.column_names), table, tuple(notices))
