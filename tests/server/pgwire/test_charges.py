@@ -58,7 +58,7 @@ def test_parse_and_describe_charge_nothing(wire, spent):
     assert found[2] == found[4]
     assert spent() == 0
     found = client.ask(bind([b"4"], "s"), describe_portal(), execute(), execute(), SYNC)
-    assert kinds(found) == "2NTDCCZ"
+    assert kinds(found) == "2NNTDCCZ"
     assert spent() == 1
 
 
@@ -168,13 +168,14 @@ def test_notices_state_the_cost_and_what_remains(connect):
     connection.execute(count(15))
     assert texts[0].startswith("Cost: epsilon 1 ")
     assert "remains" in texts[0]
-    assert "cached answer, no charge" in texts[1]
+    assert "exceed the bounds; what they lose is not in the margins" in texts[1]
+    assert "cached answer, no charge" in texts[2]
     connection.execute("SET details = on")
     connection.execute(count(15))
-    assert "Ledger entry" in texts[3]
+    assert "Ledger entry" in texts[6]
     connection.execute("SET client_min_messages = warning")
     connection.execute(count(15))
-    assert len(texts) == 4
+    assert len(texts) == 7
 
 
 def test_an_auditor_reads_the_catalog_and_asks_nothing(connect, spent):

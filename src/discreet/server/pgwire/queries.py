@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 from sqlglot import exp
 
-from discreet.answer.text import cost_sentence, explanation_sentences
+from discreet.answer.text import cost_sentence, explanation_sentences, missing_sentences
 from discreet.dbapi.parameters import bind_numbered, refuse_bound_names
 from discreet.dbapi.settings import QuerySettings
 from discreet.kernel.errors import PolicyError
@@ -123,7 +123,7 @@ class QueryRunner:
             return ResultTable(found.names, found.table)
         answer = await self.service.ask(asker.person, self._request(asker, query))
         table = answer.with_margins()
-        notices = [*missing_sentences(answer), cost_sentence(answer)] if answer.receipt else []
+        notices = [cost_sentence(answer), *missing_sentences(answer)] if answer.receipt else []
         if asker.query_settings.details:
             notices.append(answer.details())
         return ResultTable(tuple(table.column_names), table, tuple(notices))
