@@ -669,7 +669,7 @@ def test_expressions_that_are_too_long_or_too_deep_are_refused(text):
         for _ in range(3000):
             tree = exp.Neg(this=exp.Paren(this=tree))
     else:
-        tree = parsed(text)
+        tree = sqlglot.parse_one(text, dialect="postgres")
     with pytest.raises(Refused, match=r"Simplify|too long"):
         bind_expr(tree, column, "SELECT")
 
