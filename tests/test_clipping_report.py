@@ -92,6 +92,9 @@ def test_bounds_that_were_chosen_from_the_histogram_have_a_lower_bound_for_every
     )
     assert of_first(automatic) == [clipped_rows(buckets(), 8.0, candidates=len(buckets().radii))]
     assert of_first(automatic)[0].low < of_first(clipped([9000], histogram=buckets()))[0].low
+    declared = dataclasses.replace(automatic.release.automatic, declared=ChosenBounds(1, 8))
+    release = dataclasses.replace(automatic.release, automatic=declared)
+    assert of_first(dataclasses.replace(automatic, release=release))[0].low < of_first(automatic)[0].low
 
 
 @pytest.mark.parametrize("norm", Norm)

@@ -13,7 +13,7 @@ from publish.hospital import PEOPLE, PLAN, ROWS, curator_on, policy_text, truth,
 import discreet as dc
 from discreet.answer.reading import read_answer
 from discreet.answer.text import cost_sentence
-from discreet.kernel.errors import PolicyError, Refused
+from discreet.kernel.errors import Failed, PolicyError, Refused
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.publish import planning
 from discreet.publish.dry_run import forecast
@@ -459,6 +459,22 @@ def test_published_tables_are_solved_once_for_all_derived_answers(tmp_path, monk
         assert answer.table.column("n").to_pylist() == expected
 
 
+def test_what_exceeds_the_limits_of_computation_is_tried_on_the_latest_publication_only(tmp_path, monkeypatch):
+    tried = []
+
+    def fails(*_):
+        tried.append(1)
+        raise Failed
+
+    with curator_on(visits()) as curator:
+        curator.publish(plan_of(PLAN), tmp_path / "out")
+        publish(curator, plan_of(PLAN), tmp_path / "other", key="again")
+        monkeypatch.setattr("discreet.publish.derived._answer", fails)
+        with pytest.raises(Refused, match="epsilon"):
+            curator.ask("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward")
+    assert tried == [1]
+
+
 def test_a_missing_cost_names_the_published_tables_of_these_rows(tmp_path):
     with curator_on(visits()) as curator:
         curator.publish(plan_of(PLAN), tmp_path / "out")
@@ -614,8 +630,8 @@ def test_a_dry_run_says_which_rows_tables_leave_out_because_of_each_other():
     left_out, _ = family_notes(SEX_AND_WARD)
     assert left_out == (
         "by_sex and by_ward add up, so each of them leaves out rows where sex is NULL or not declared (because of "
-        "by_sex), or ward is NULL or not declared (because of by_ward). With null = true in the policy, NULL is a key "
-        "of a column."
+        "by_sex), or ward is NULL or not declared (because of by_ward). Declare null = true for a column to keep NULL "
+        "as a group of its own."
     )
     kept, _ = family_notes(SEX_AND_WARD, *NULL_IS_A_KEY)
     assert "sex is not declared (because of by_sex)" in kept

@@ -39,7 +39,7 @@ def read_answer(table: pa.Table) -> Answer:
         left_out=tuple(values["left_out"]),
         clipping=tuple(values["clipping"]),
         notes=tuple(values["notes"]),
-        origin=values.get("origin", ""),  # answers that were written before have none
+        origin=values["origin"],
         paid=read_loss(exact["paid"]),
         remaining=_fraction(exact["remaining"]),
         noise_margins=values["noise_margins"],

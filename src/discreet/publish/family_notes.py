@@ -15,7 +15,7 @@ def omission_notes(family: Family) -> tuple[str, ...]:
         return ()
     tables = _listed([table.name for table in family.tables])
     reasons = ", or ".join(f"{where} (because of {names[0]})" if names else where for where, names in owners.items())
-    hint = " With null = true in the policy, NULL is a key of a column." * any("NULL" in where for where in owners)
+    hint = " Declare null = true for a column to keep NULL as a group of its own." * any("NULL" in w for w in owners)
     return (f"{tables} add up, so each of them leaves out rows where {reasons}.{hint}",)
 
 
@@ -32,7 +32,7 @@ def clipping_notes(family: Family, rows: int, unit: str, *, declared: bool) -> t
     source = "rows in the plan" if declared else f"from groups = {bounds.groups} and rows = {bounds.rows}"
     counted = f"{rows:,} rows of each {unit} count" if rows > 1 else f"one row of each {unit} counts"
     tables = _listed([table.name for table in family.tables])
-    unmeasured = "Clipping bias is not measured for tables that add up, and not in the margins."
+    unmeasured = "Clipping bias is not measured for tables that add up, and margins do not include it."
     return (f"{tables}: {counted} in full ({source}); more may be clipped. {unmeasured}",)
 
 

@@ -21,7 +21,7 @@ from discreet.publish.dry_run import PublicationForecast, forecast
 from discreet.publish.ledger_history import LedgerHistory
 from discreet.publish.plan import PublicationPlan
 from discreet.publish.publication import Release
-from discreet.server.answer_cache import AnswerCache
+from discreet.server.answer_cache import AnswerCache, LedgerState
 from discreet.server.approvals import Approval, Approvals
 from discreet.server.errors import NotAllowed
 from discreet.server.event_log import log_event
@@ -170,11 +170,11 @@ class Service:
         self._check_purpose(request.purpose, "State in a few words what the answer is for.")
         asked, was_executed = self.clock.source.now(), False
         try:
-            answer = await self.run_light(person, lambda: self._answers.find(person.by, request)[0])
+            answer, state = await self.run_light(person, lambda: self._answers.find(person.by, request))
             if answer is None:
                 # Without a cost it may be computed from published tables, which can take as long as the sandbox allows.
                 threads = self._free if request.states_no_cost else self._light
-                answer = await threads.run(person.name, lambda: self._stored_answer(person, request))
+                answer = await threads.run(person.name, lambda: self._stored_answer(person, request, state))
             if answer is not None and not self.clock.is_strict:
                 return answer
             if answer is None:
@@ -294,13 +294,11 @@ class Service:
         if self.policy.server.purpose and not (purpose or "").strip():
             raise Refused(f"purpose: the policy requires one. {hint}")
 
-    def _stored_answer(self, person: Person, request: QueryRequest) -> Answer | None:
-        found, state = self._answers.find(person.by, request)
-        if found is None:
-            with _refusing_bad_arguments():
-                found = self.curator.stored_answer(request.sql, key=request.key, **request.arguments(person.by))
-            if found is not None:
-                self._answers.add(person.by, request, found, state)
+    def _stored_answer(self, person: Person, request: QueryRequest, state: LedgerState) -> Answer | None:
+        with _refusing_bad_arguments():
+            found = self.curator.stored_answer(request.sql, key=request.key, **request.arguments(person.by))
+        if found is not None:
+            self._answers.add(person.by, request, found, state)
         return found
 
     def _explain(self, person: Person, request: QueryRequest) -> Explanation:
