@@ -13,7 +13,7 @@ from unittest import mock
 import discreet as dc
 from bench import shop
 from bench.peers import comparing
-from discreet.curator import answer_builder, curator
+from discreet.curator import answer_builder, query_releases
 from discreet.engines.duckdb.engine import DuckDB, Tuning
 from discreet.kernel import release
 
@@ -157,12 +157,12 @@ def stages(shopkeeper):
     """Return the functions that an answer passes through, and what each is part of; none of them calls another."""
     ledger = type(shopkeeper.ledger)
     return (
-        (curator, "plan_query", "plan the query"),
-        (curator.pricing, "accuracy_target", "price"),
-        (curator.pricing, "plan_release", "price"),
+        (query_releases, "plan_query", "plan the query"),
+        (query_releases.pricing, "accuracy_target", "price"),
+        (query_releases.pricing, "plan_release", "price"),
         (release.Catalog, "check", "check before the charge"),
-        (release, "_request_fingerprints", "check before the charge"),
-        (release, "_release_event", "check before the charge"),
+        (release, "fingerprints_of", "check before the charge"),
+        (release, "release_event", "check before the charge"),
         (ledger, "charge", "charge"),
         (DuckDB, "totals", ENGINE),
         (release, "write_totals", "store"),

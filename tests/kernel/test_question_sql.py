@@ -234,6 +234,12 @@ def test_a_question_is_checked_before_its_selects_are_written_and_finished():
     assert list(write_selects(question(SUMS), DUCKDB)) == [None]
 
 
+def test_rows_of_their_own_are_read_once_for_selection_and_totals():
+    selected = question((Count(), SHIFTED, CountDistinct(N)), SelectedGroups(3), relation=EVENTS)
+    assert list(write_selects(selected, DUCKDB)) == [None, 3]
+    assert list(write_selects(replace(selected, relation=VISITS), DUCKDB)) == [0, None, 3]
+
+
 def test_a_faster_sum_is_used_within_groups_if_the_engine_has_one():
     (fast,) = write_selects(question(SUMS), replace(DUCKDB, sum_in_group="FAST({0})")).values()
     (same,) = write_selects(question(SUMS), replace(DUCKDB, sum_in_group="")).values()

@@ -21,7 +21,7 @@ from discreet.kernel.sqlgen.relation_sql import (
     unit_equalities,
     with_query,
 )
-from discreet.kernel.totals import Count, CountUnits, Sum, Total
+from discreet.kernel.totals import Count, CountUnits, SelectionWeight, Sum, Total
 
 COUNTS_AND_SUMS = (Count, CountUnits, Sum)
 
@@ -33,13 +33,13 @@ def select_counts_and_sums(question: Question, dialect: Dialect) -> str:
     Proof: rows → the values of one unit in one group, counted and summed → terms, each limited (_write_term) → terms
         weighted by unit so that they are in the ball (_sum_terms) → sums. Without clipping, a unit has one row, and its
         term is that row's contribution. No intermediate result exceeds 64 bits, as Question checks. Values that were
-        stored before have the same rows (Dialect.stored_groups).
-    Needs: Question.sensitivity_of, select_groups, select_keyed_rows, _row_values, _select_terms, _write_term,
+        stored before have the same rows (Dialect.stored_groups). Without clipping a selection weight counts rows.
+    Needs: Question.sensitivity_of, select_groups, select_keyed_rows, row_values, _select_terms, _write_term,
         _measured, _sum_terms, _unclipped_total, Dialect.
     Checked by: test_the_engine_equals_the_reference, test_postgresql_equals_the_reference,
         test_spark_sql_equals_the_reference, test_removing_a_unit_moves_totals_by_at_most_the_sensitivity
     """
-    keys, (totals, names, values) = key_names(question), _row_values(question, dialect)
+    keys, (totals, names, values) = key_names(question), row_values(question, dialect)
     if not question.needs_clipping:
         sums = {index: _unclipped_total(total, names[index], dialect) for index, total in totals.items()}
         keyed = select_keyed_rows(question, values, dialect)
@@ -54,22 +54,26 @@ def select_groups(question: Question, dialect: Dialect) -> str:
 
     Claim: each unit occurs once with each group in which it has rows, and its numbers are those of these rows.
     Proof: the rows are grouped by all columns of the unit and all keys.
-    Needs: _row_values, select_keyed_rows, unit_columns, _pair_aggregates, Dialect.sum_in_group.
+    Needs: row_values, select_keyed_rows, unit_columns, _pair_aggregates, Dialect.sum_in_group.
     Checked by: test_the_engine_equals_the_reference, test_stored_groups_do_not_change_totals
     """
-    totals, names, values = _row_values(question, dialect)
+    totals, names, values = row_values(question, dialect)
     aggregates = [text for index, total in totals.items() for text in _pair_aggregates(total, names[index], dialect)]
     columns = [*unit_columns(question.relation), *key_names(question)]
     outputs = comma_list(columns, list(dict.fromkeys([*aggregates, "COUNT(*) AS m"])))
     return f"SELECT {outputs} FROM ({select_keyed_rows(question, values, dialect)}) AS r{group_by(columns)}"
 
 
-def _row_values(
-    question: Question, dialect: Dialect
-) -> tuple[Mapping[int, Total], Mapping[int, str | None], list[str]]:
-    """Return the counts and sums, the names of the values that they count or sum, and the columns of these values."""
+def row_values(question: Question, dialect: Dialect) -> tuple[Mapping[int, Total], Mapping[int, str | None], list[str]]:
+    """Return the counts and sums, the names of the values that they count or sum, and the columns of these values.
+
+    Without clipping, the selection weights beside other totals are among them, because they are numbers of rows.
+    """
     totals: dict[int, Total] = {
-        index: total for index, total in enumerate(question.totals) if isinstance(total, COUNTS_AND_SUMS)
+        index: total
+        for index, total in enumerate(question.totals)
+        if isinstance(total, COUNTS_AND_SUMS)
+        or (isinstance(total, SelectionWeight) and len(question.totals) > 1 and not question.needs_clipping)
     }
     texts = {index: _row_value(question, total, dialect) for index, total in totals.items()}
     values = {text: f"v{place}" for place, text in enumerate(dict.fromkeys(filter(None, texts.values())))}

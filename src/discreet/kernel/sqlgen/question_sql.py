@@ -10,6 +10,7 @@ from discreet.kernel.question import Question
 from discreet.kernel.sqlgen.counts_and_sums import (
     key_names,
     output_columns,
+    row_values,
     select_counts_and_sums,
     select_keyed_rows,
 )
@@ -35,14 +36,14 @@ def write_selects(question: Question, dialect: Dialect) -> dict[int | None, str]
     Claim: together they give the totals of the question and nothing else, if the dialect accepts its size.
     Proof: each total is in exactly one of the SELECTs, which claim this for their own. finish_select changes how names
         are quoted or abbreviated, not what they name.
-    Needs: Dialect.check_size, Dialect.finish_select, select_distinct_counts, select_cell_counts,
+    Needs: Dialect.check_size, Dialect.finish_select, row_values, select_distinct_counts, select_cell_counts,
         select_counts_and_sums, select_key_weights.
     Checked by: test_the_engine_equals_the_reference,
         test_what_is_too_long_for_an_engine_is_refused_before_it_is_written
     """
     dialect.check_size(question, dialect)
-    separate = [isinstance(total, CountDistinct | HistogramTree | SelectionWeight) for total in question.totals]
-    places = dict.fromkeys(index if own else None for index, own in enumerate(separate))
+    together, _, _ = row_values(question, dialect)
+    places = dict.fromkeys(None if index in together else index for index in range(len(question.totals)))
     return {place: dialect.finish_select(_select_totals(question, place, dialect)) for place in places}
 
 
