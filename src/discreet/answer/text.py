@@ -133,6 +133,15 @@ def round_down(number: float) -> str:
     return _two_digits(number, math.floor)
 
 
+def count_phrase(number: int, noun: str) -> str:
+    """Write a number with its noun.
+
+    >>> count_phrase(1, "row"), count_phrase(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def enumerate_words(words: Sequence[str]) -> str:
     """Join words, with "and" before the last.
 

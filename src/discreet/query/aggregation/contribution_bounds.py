@@ -7,7 +7,7 @@ from math import prod
 
 from sqlglot import exp
 
-from discreet.answer.text import enumerate_words
+from discreet.answer.text import count_phrase, enumerate_words
 from discreet.engines.column_usage import columns_of
 from discreet.estimate.contribution_histogram import (
     AutomaticBounds,
@@ -148,18 +148,16 @@ def _contribution_notes(question: Question, context: BindContext, automatic: Aut
     summed, capped = kinds & {Count, Sum}, question.bounds.cap_rows
     one_group = question.max_groups_per_unit == 1
     if (summed and capped) or HistogramTree in kinds:
-        notes.append(
-            f"Each {unit} contributes at most {_count_phrase(most, 'row')}{'' if one_group else ' per group'}."
-        )
+        notes.append(f"Each {unit} contributes at most {count_phrase(most, 'row')}{'' if one_group else ' per group'}.")
     elif summed and one_group:
-        notes.append(f"Each {unit} contributes at most {_count_phrase(most, 'row')}.")
+        notes.append(f"Each {unit} contributes at most {count_phrase(most, 'row')}.")
     if summed and not one_group and (question.needs_l0_clipping or not capped):
         notes.append(f"Each {unit}'s rows per group are clipped together: {_norm_phrase(question)}.")
     if CountDistinct in kinds:
-        values = _count_phrase(most, "distinct value")
+        values = count_phrase(most, "distinct value")
         notes.append(f"Each {unit} contributes at most {values} per group, chosen by a hash.")
     if question.needs_l0_clipping and kinds - {Count, Sum, SelectionWeight}:
-        groups = _count_phrase(question.bounds.groups, "group")
+        groups = count_phrase(question.bounds.groups, "group")
         notes.append(f"Each {unit} contributes to at most {groups}; contributions to more groups are clipped.")
     return notes
 
@@ -171,13 +169,9 @@ def _norm_phrase(question: Question) -> str:
         worth = bounds.rows * bounds.groups
         rows = "1 row's" if worth == 1 else f"{worth:,} rows'"
         return f"at most {rows} worth over all groups (l1 norm)"
-    rows, groups = _count_phrase(bounds.rows, "row"), _count_phrase(bounds.groups, "group")
+    rows, groups = count_phrase(bounds.rows, "row"), count_phrase(bounds.groups, "group")
     example = f"{rows} in {'' if bounds.groups == 1 else 'each of '}{groups}"
     return f"an l2 norm of at most {squared_radius(bounds) ** 0.5:,.4g} over all groups, such as {example}"
-
-
-def _count_phrase(number: int, noun: str) -> str:
-    return f"1 {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _clamping_notes(labels_by_aggregate: Mapping[SelectedAggregate, str], rows: PrivateSource) -> list[str]:
