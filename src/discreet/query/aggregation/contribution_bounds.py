@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from hashlib import sha256
 from math import prod
 
@@ -40,7 +41,7 @@ from discreet.kernel.totals import Count, CountDistinct, HistogramTree, Selectio
 from discreet.policy.declarations import AUTO, Bound, declared_bound
 from discreet.policy.guarantee import unit_phrase
 from discreet.policy.validators import format_number
-from discreet.query.aggregation.additive_aggregates import BasicFunction, PairAggregate, SelectedAggregate
+from discreet.query.aggregation.additive_aggregates import Aggregate, BasicFunction, PairAggregate, SelectedAggregate
 from discreet.query.aggregation.group_keys import MAX_SELECTION_GROUPS, GroupedSelect, RowGrouping, has_null_group
 from discreet.query.aggregation.quantile_aggregates import ValueAggregate
 from discreet.query.expressions.public_domains import domain_of
@@ -189,21 +190,25 @@ def _clamping_notes(labels_by_aggregate: Mapping[SelectedAggregate, str], rows: 
             or (stays_in_range(aggregate.expr, columns) and not _contains_clip(aggregate.expr))
         ):
             continue
-        if isinstance(aggregate, ValueAggregate) and aggregate.origin is not None:
-            continue
-        low, high, step = (
-            format_number(end) for end in (aggregate.scale.low, aggregate.scale.high, aggregate.scale.step)
-        )
-        rounded = (
-            ""
-            if aggregate.expr.type is Type.INTEGER and aggregate.scale.step == 1
-            else f" and rounded to steps of {step}"
-        )
-        labels_by_range.setdefault(f"from {low} to {high}{rounded}", []).append(label)
+        labels_by_range.setdefault(_range_phrase(aggregate), []).append(label)
     return [
         f"In {enumerate_words(labels)}, values are clamped to the range {how}."
         for how, labels in labels_by_range.items()
     ]
+
+
+def _range_phrase(aggregate: Aggregate | ValueAggregate) -> str:
+    """State the range of an aggregate's values, and how they are rounded: dates to days, if at all."""
+    scale, expr = aggregate.scale, aggregate.expr
+    assert scale is not None
+    assert expr is not None
+    if isinstance(aggregate, ValueAggregate) and aggregate.origin is not None:
+        first, last = (aggregate.origin + timedelta(days=int(end)) for end in (scale.low, scale.high))
+        return f"from {first} to {last}"
+    rounded = (
+        "" if expr.type is Type.INTEGER and scale.step == 1 else f" and rounded to steps of {format_number(scale.step)}"
+    )
+    return f"from {format_number(scale.low)} to {format_number(scale.high)}{rounded}"
 
 
 def _contains_clip(expr: Expr) -> bool:
