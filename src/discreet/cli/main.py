@@ -22,7 +22,7 @@ _COMMANDS = {  # module:function, and the first sentence of the help text
     ),
     "check": (
         "policy:check",
-        "Check a policy, explain its privacy guarantee, and list hazards; only schemas are read, not the data.",
+        "Check a policy, explain its privacy guarantee, and list hazards.",
     ),
     "dummy": (
         "policy:dummy",
