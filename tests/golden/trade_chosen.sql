@@ -302,7 +302,7 @@ refused: line 1, MEDIAN: MEDIAN(LENGTH(remark)) needs bounds. Replace LENGTH(rem
 -- a median of text
 SELECT MEDIAN(remark) FROM purchases;
 /*
-refused: line 1, MEDIAN: MEDIAN needs a number or a date. Use GROUP BY with COUNT(*), or MODE for the most frequent value.
+refused: line 1, MEDIAN: MEDIAN needs a number or a date, not text. Use GROUP BY with COUNT(*), or MODE for the most frequent value.
 */
 
 -- a percentile above 1

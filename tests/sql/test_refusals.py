@@ -220,7 +220,9 @@ def test_correlations_of_text_are_refused_with_a_hint_for_both_operands():
     assert "CASE WHEN category" in text
 
 
-@pytest.mark.parametrize("condition", ["1 = 0", "FALSE", "NULL", "amount > 3 AND 2 < 1", "'a' = 'b'"])
+@pytest.mark.parametrize(
+    "condition", ["1 = 0", "FALSE", "NULL", "amount > 3 AND 2 < 1", "'a' = 'b'", "city = NULL", "NULL <> amount"]
+)
 def test_a_condition_that_is_never_true_is_refused(condition):
     assert "WHERE: the condition is never true" in refusal(f"SELECT COUNT(*) FROM orders WHERE {condition}")
     inner = f"SELECT SUM(n) FROM (SELECT user, COUNT(*) AS n FROM orders WHERE {condition} GROUP BY user) AS u"

@@ -23,7 +23,7 @@ from discreet.query.expressions.public_domains import domain_of
 from discreet.query.expressions.value_ranges import bound_call, bound_constant, is_null
 from discreet.query.syntax.constants import parse_constant
 from discreet.query.syntax.operations import Operand
-from discreet.query.syntax.syntax_tree import refuse, sql_of
+from discreet.query.syntax.syntax_tree import refuse, short_sql, sql_of
 
 INTEGER, REAL, BOOLEAN, TEXT, DATE, TIMESTAMP = Type
 TYPE_NAMES = {
@@ -130,9 +130,13 @@ class ExprReader:
                 if isinstance(node, exp.Predicate)
                 else f"types {' and '.join((first, *others))} cannot be matched"
             )
-            texts = [text for part in parts if {DATE, TIMESTAMP}.intersection(types) and (text := _unquoted_date(part))]
-            hint = f"Quote the date: '{texts[0]}'." if texts else "Cast one to the type of the other."
-            raise self.refuse(node, cause, hint)
+            dates = [text for part in parts if {DATE, TIMESTAMP}.intersection(types) and (text := _unquoted_date(part))]
+            hint = "Cast one to the type of the other."
+            if dates:
+                hint = f"Quote the date: '{dates[0]}'."
+            elif TEXT in types and (numbers := [part.name for part in parts if part.is_number]):
+                hint = f"Quote the text: '{numbers[0]}'."
+            raise self.refuse(node, f"{cause}: {short_sql(node)}", hint)
         return [self.coerce(part, each, kind) for part, each in zip(parts, values, strict=True)]
 
     def coerce(self, node: exp.Expr, bound: BoundExpr, kind: Type) -> BoundExpr:
@@ -168,11 +172,12 @@ def _is_difference_of_three(node: exp.Expr) -> bool:
 def _invalid_constant(cause: str, bound: BoundExpr, kind: Type) -> tuple[str, str]:
     """Return the cause and the hint of the refusal of a text constant that is not of a type."""
     text = str(bound.expr.value).strip() if isinstance(bound.expr, Constant) else ""
+    cause = f"{cause}: '{shorten(text)}'"
     if kind is DATE:
-        return f"{cause}: '{shorten(text)}' is not a date", f"Write YYYY-MM-DD, such as {_EXAMPLES[DATE]}."
+        return f"{cause} is not a date", f"Write YYYY-MM-DD, such as {_EXAMPLES[DATE]}."
     if kind is REAL and _DECIMAL_COMMA.fullmatch(text):
         return cause, f"Write a decimal point: {text.replace(',', '.')}."
-    return cause, f"Write it as {_EXAMPLES[kind]}."
+    return cause, f"Write a value such as {_EXAMPLES[kind]}."
 
 
 def implicit_cast(bound: BoundExpr, kind: Type) -> BoundExpr | None:
