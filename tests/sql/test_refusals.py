@@ -228,3 +228,10 @@ def test_a_condition_that_is_never_true_is_refused(condition):
     inner = f"SELECT SUM(n) FROM (SELECT user, COUNT(*) AS n FROM orders WHERE {condition} GROUP BY user) AS u"
     assert "never true" in refusal(inner)
     assert outcome("SELECT COUNT(*) FROM orders WHERE 1 = 1", SHOP).releases
+
+
+def test_a_sum_of_something_else_names_it_and_what_fits_its_type():
+    assert "SUM needs a number, not timestamp: SUM(time). Use MEDIAN, or" in refusal("SELECT SUM(time) FROM orders")
+    assert "AVG needs a number, not text: AVG(category). Count" in refusal("SELECT AVG(category) FROM orders")
+    per_user = "SELECT AVG(s) FROM (SELECT user, SUM(category) AS s FROM orders GROUP BY user) AS u"
+    assert "SUM needs a number, not text" in refusal(per_user)
