@@ -147,7 +147,7 @@ class ExprReader:
             cause = f"invalid input syntax for type {TYPE_NAMES[kind]}"
             raise self.refuse(node, *_invalid_constant(cause, bound, kind)) from None
         if coerced is None:
-            cause = f"expected {TYPE_NAMES[kind]}, not {TYPE_NAMES[bound.type]}"
+            cause = f"expected {TYPE_NAMES[kind]}, not {TYPE_NAMES[bound.type]}: {short_sql(node)}"
             raise self.refuse(
                 node, cause, _CAST_HINTS.get((bound.type, kind), f"Use a value of type {TYPE_NAMES[kind]}.")
             )
