@@ -230,6 +230,13 @@ def test_a_condition_that_is_never_true_is_refused(condition):
     assert outcome("SELECT COUNT(*) FROM orders WHERE 1 = 1", SHOP).releases
 
 
+def test_conditions_on_groups_are_refused_where_the_query_wrote_them():
+    by_city = "SELECT city, COUNT(*) AS n FROM orders GROUP BY city"
+    assert refusal(f"{by_city} HAVING city").startswith("line 1, HAVING: expected boolean")
+    assert "QUALIFY needs a window function. Use HAVING" in refusal(f"{by_city} QUALIFY n > 3")
+    assert outcome(f"{by_city} QUALIFY RANK() OVER (ORDER BY n) = 1", SHOP).releases
+
+
 def test_a_sum_of_something_else_names_it_and_what_fits_its_type():
     assert "SUM needs a number, not timestamp: SUM(time). Use MEDIAN, or" in refusal("SELECT SUM(time) FROM orders")
     assert "AVG needs a number, not text: AVG(category). Count" in refusal("SELECT AVG(category) FROM orders")

@@ -23,7 +23,7 @@ from discreet.query.expressions.public_domains import domain_of
 from discreet.query.expressions.value_ranges import bound_call, bound_constant, is_null
 from discreet.query.syntax.constants import parse_constant
 from discreet.query.syntax.operations import Operand
-from discreet.query.syntax.syntax_tree import refuse, short_sql, sql_of
+from discreet.query.syntax.syntax_tree import refuse, sql_of
 
 INTEGER, REAL, BOOLEAN, TEXT, DATE, TIMESTAMP = Type
 TYPE_NAMES = {
@@ -132,11 +132,15 @@ class ExprReader:
             )
             dates = [text for part in parts if {DATE, TIMESTAMP}.intersection(types) and (text := _unquoted_date(part))]
             hint = "Cast one to the type of the other."
-            if dates:
+            if BOOLEAN in types:
+                hint = "Write TRUE or FALSE, or CASE WHEN … THEN 1 ELSE 0 END."
+            elif dates:
                 hint = f"Quote the date: '{dates[0]}'."
-            elif TEXT in types and (numbers := [part.name for part in parts if part.is_number]):
+            elif {TEXT, INTEGER, REAL}.issuperset(types) and (
+                numbers := [part.name for part in parts if part.is_number]
+            ):
                 hint = f"Quote the text: '{numbers[0]}'."
-            raise self.refuse(node, f"{cause}: {short_sql(node)}", hint)
+            raise self.refuse(node, f"{cause}: {shorten(sql_of(node))}", hint)
         return [self.coerce(part, each, kind) for part, each in zip(parts, values, strict=True)]
 
     def coerce(self, node: exp.Expr, bound: BoundExpr, kind: Type) -> BoundExpr:
@@ -147,7 +151,7 @@ class ExprReader:
             cause = f"invalid input syntax for type {TYPE_NAMES[kind]}"
             raise self.refuse(node, *_invalid_constant(cause, bound, kind)) from None
         if coerced is None:
-            cause = f"expected {TYPE_NAMES[kind]}, not {TYPE_NAMES[bound.type]}: {short_sql(node)}"
+            cause = f"expected {TYPE_NAMES[kind]}, not {TYPE_NAMES[bound.type]}: {shorten(sql_of(node))}"
             raise self.refuse(
                 node, cause, _CAST_HINTS.get((bound.type, kind), f"Use a value of type {TYPE_NAMES[kind]}.")
             )

@@ -251,6 +251,8 @@ _HINTS = {
     ),
     **dict.fromkeys(("DATEADD", "DATE_ADD", "ADDDATE"), "Write x + INTERVAL '7 days'."),
     **dict.fromkeys(("DATE_SUB", "DATESUB", "SUBDATE"), "Write x - INTERVAL '7 days'."),
+    "ISNULL": "Write COALESCE(x, 0), or x IS NULL.",
+    **dict.fromkeys(("GETDATE", "TO_DATE", "STR_TO_DATE"), "Write the date as a constant: DATE '2010-01-31'."),
     "DATE_BIN": "Write DATE_TRUNC('hour', x).",
     "DAYOFWEEK": "Write EXTRACT(DOW FROM x).",
     "MAKE_DATE": "Write DATE '2010-01-31'.",
