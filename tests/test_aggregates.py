@@ -234,7 +234,7 @@ def test_the_cost_is_as_requested_whatever_the_query(curator):
 
 REFUSED = {
     "MEDIAN(code)": "needs bounds",
-    "MEDIAN(ward)": "needs a number or a date",
+    "MEDIAN(ward)": "needs a number or a date, not text",
     "MEDIAN(patient)": "unit's own column",
     "MODE(patient)": "unit's own column",
     "MODE(street)": "none are declared",

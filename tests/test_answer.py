@@ -14,7 +14,14 @@ import pytest
 
 from discreet.answer.bias import POSSIBLE_BIAS, Bias
 from discreet.answer.model import Answer, Cost, ExplainedColumn, Explanation
-from discreet.answer.text import escape_unprintable, is_reliable, key_texts, round_to_margin, short_number
+from discreet.answer.text import (
+    cost_sentence,
+    escape_unprintable,
+    is_reliable,
+    key_texts,
+    round_to_margin,
+    short_number,
+)
 from discreet.kernel.event import Receipt
 from discreet.kernel.loss import Loss
 
@@ -305,11 +312,14 @@ def test_an_answer_prints_a_table_and_three_lines():
 
 @pytest.mark.parametrize(
     ("paid", "text"),
-    [(Loss(0), "cached answer, no charge"), (Loss("1/20"), "partly reused from earlier answers, charged epsilon 0.05")],
+    [
+        (Loss("1/10"), "Cost: epsilon 0.1."),
+        (Loss(0), "No charge: cached answer, which cost epsilon 0.1."),
+        (Loss("1/20"), "Charged epsilon 0.05: partly reused from earlier answers, full cost epsilon 0.1."),
+    ],
 )
-def test_an_answer_states_what_was_charged_now(paid, text):
-    last = " ".join(repr(answer({"n": [9]}, {"n": [1]}, paid=paid)).split())
-    assert last.endswith(f"Cost: epsilon 0.1; {text}.")
+def test_the_line_on_the_cost_begins_with_what_was_charged_now(paid, text):
+    assert cost_sentence(answer({"n": [9]}, {"n": [1]}, paid=paid)) == text
 
 
 def test_the_remaining_budget_is_rounded_down():

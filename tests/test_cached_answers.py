@@ -87,7 +87,7 @@ def test_only_the_new_part_of_a_query_is_charged(curator):
     assert both.table["n"] == first.table["n"]
     assert ZERO_LOSS.rho < both.paid.rho < dc.privacy.cost_of(curator.policy.budget, "1/2").rho
     assert curator.budget().spent.rho == first.paid.rho + both.paid.rho
-    assert " ".join(repr(both).split()).count("partly reused from earlier answers, charged epsilon ") == 1
+    assert " ".join(repr(both).split()).count(": partly reused from earlier answers, full cost epsilon ") == 1
 
 
 def test_a_lower_cost_is_served_by_the_more_accurate_answer(curator):
@@ -164,8 +164,8 @@ def test_explain_says_that_it_is_free_and_reads_only_the_ledger(curator, monkeyp
 def test_the_answer_says_that_nothing_was_charged(curator):
     first, again = (curator.ask(COUNT, epsilon="1/2") for _ in range(2))
     assert "no charge" not in repr(first)
-    assert "; cached answer, no charge; " in " ".join(repr(again).split())
-    assert "cached answer, no charge" in again._repr_html_()
+    assert "No charge: cached answer, which cost epsilon " in " ".join(repr(again).split())
+    assert "No charge: cached answer" in again._repr_html_()
 
 
 def test_a_key_keeps_its_answer_also_when_there_is_a_better_one(curator):
@@ -249,7 +249,7 @@ def test_contribution_bounds_mean_the_same_in_python_on_the_command_line_and_in_
     command = [sys.executable, "-c", "from discreet.cli import app; app()", "ask", str(policy), BY_CITY]
     more = ["--epsilon", "1/2", "--groups", "1", "--rows", "3"]
     run = subprocess.run([*command, *more], capture_output=True, text=True, check=True)
-    assert "cached answer, no charge" in " ".join(run.stdout.split())
+    assert "No charge: cached answer" in " ".join(run.stdout.split())
     with dc.open(policy) as curator:
         assert curator.budget().spent.epsilon == spent == Fraction(1)
 

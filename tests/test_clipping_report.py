@@ -16,6 +16,7 @@ from discreet.estimate.clipped_release import ClippedRelease, MeasuredClipping, 
 from discreet.estimate.clipping_report import (
     ReportWords,
     _hidden_units,
+    automatic_bounds_sentence,
     clipping_notes,
     clipping_sentence,
     contribution_max,
@@ -271,14 +272,27 @@ def test_an_estimate_that_is_not_proved_is_below_detection():
     assert one.removed.magnitude == 0
 
 
-def test_a_blind_choice_of_bounds_is_stated():
-    automatic = AutomaticBounds("k", groups=False, rows=True, chosen=True, blind=True)
-    line = clipping_sentence(clipped([9], histogram=buckets([1] * 8), automatic=automatic), PATIENTS)
-    assert line.endswith("Too few patients to choose the bounds well at this epsilon.")
-    bounds = clipped([9]).release.question.bounds
-    declared = dataclasses.replace(automatic, declared=ChosenBounds(bounds.groups, bounds.rows, blind=True))
-    line = clipping_sentence(clipped([9], histogram=buckets([1] * 8), automatic=declared), PATIENTS)
-    assert line.endswith("to choose the bounds at this epsilon: those that the policy declares were used.")
+def test_bounds_that_were_chosen_automatically_are_named():
+    def chosen(counts, totals=(COUNT,), estimators=(FIRST_COUNT,), norm=Norm.L2, **changes):
+        automatic = AutomaticBounds("k", groups=True, rows=True, chosen=True)
+        automatic = dataclasses.replace(automatic, **changes)
+        release = clipped(counts, totals, estimators, norm=norm, automatic=automatic).release
+        return automatic_bounds_sentence(release, "patient", "patients")
+
+    full = "Chosen automatically: each patient counts in full "
+    assert chosen([9]) == f"{full}with up to 8 rows."
+    assert chosen([9] * 9) == f"{full}with up to 4 rows in each of 4 groups."
+    assert chosen([9] * 9, norm=Norm.L1) == f"{full}with up to 16 rows in all groups together."
+    assert chosen([9] * 9, (UNITS,)) == f"{full}in up to 4 groups."
+    spent = dataclasses.replace(PAID, max_term=700), (NoisySum(0, NumberKind.WHOLE),)
+    assert chosen([9] * 9, spent[:1], spent[1]) == f"{full}with up to 700 of m0 in each of 4 groups."
+    blind = chosen([9], blind=True)
+    assert blind == (
+        "Too few patients to choose the bounds well at this epsilon: each counts in full with up to 8 rows."
+    )
+    declared = chosen([9], blind=True, declared=ChosenBounds(1, 8, blind=True))
+    assert "those that the policy declares were used, so each counts in full with up to 8 rows." in declared
+    assert chosen([9], chosen=False) == ""
 
 
 def test_what_was_not_measured_is_stated():

@@ -191,6 +191,29 @@ def test_keys_of_a_single_person_are_not_shown_by_partition_selection(approximat
     assert answer.loss.delta == approximate.policy.budget.discover / 100
 
 
+def test_an_answer_without_groups_names_the_threshold_that_none_reached(approximate):
+    sql = "SELECT street, COUNT(*) AS n FROM sales {} GROUP BY street"
+    empty = approximate.ask(sql.format("WHERE street LIKE 'lane%'"), epsilon=1)
+    assert len(empty) == 0
+    (sentence,) = (each for each in empty.left_out if "threshold" in each)
+    assert sentence.startswith("No group reached the threshold of about 45 people, who count for less")
+    assert any("or 44.27 in the second" in each for each in empty.bounds)
+    once = "SELECT k, COUNT(*) FROM (SELECT customer, COUNT(*) AS k FROM sales GROUP BY customer) AS c GROUP BY k"
+    (sentence,) = (each for each in approximate.ask(once, epsilon="1/100").left_out if "threshold" in each)
+    assert " people; more epsilon lowers it." in sentence
+    assert not any("threshold" in each for each in approximate.ask(sql.format(""), epsilon=1).left_out)
+
+
+def test_rows_that_noisy_values_select_without_being_shown_are_marked_below_the_table(curator):
+    sql = "SELECT city{} FROM sales GROUP BY city {}"
+    for ending in ("HAVING COUNT(*) > 100", "ORDER BY COUNT(*) DESC LIMIT 1"):
+        assert "selected by noisy values that are not shown" in " ".join(
+            repr(curator.ask(sql.format("", ending), epsilon="1/4")).split()
+        )
+        shown = curator.ask(sql.format(", COUNT(*) AS n", ending), epsilon="1/4")
+        assert not any("not shown" in each for each in shown.left_out)
+
+
 def test_partition_selection_is_refused_on_a_pure_budget_with_a_hint(curator):
     with pytest.raises(dc.Refused, match=r"street.*delta"):
         curator.ask("SELECT street, COUNT(*) FROM sales GROUP BY street", epsilon=1)

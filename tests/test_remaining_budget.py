@@ -171,7 +171,7 @@ def test_a_shortage_states_the_cost_and_what_remains_of_every_limit():
     limits = [BudgetLimit("in total", total, half), BudgetLimit("for ana", own, dc.Loss("1/4"))]
     assert limits[0].remaining == dc.Loss(None, total.rho / 2, 0)
     assert shortage_text(limits, dc.Loss(None, total.rho, "1e-12")) == (
-        "not enough budget left: this needs rho 0.0229375 and delta 1e-12. "
+        "not enough budget left: this needs epsilon 1 (rho 0.0229375 and delta 1e-12). "
         "Remaining: rho 0.0114687 with delta 0 in total; epsilon 0.25 for ana."
     )
     unspent = BudgetLimit("in total", dc.Budget(1, "1e-6"), dc.Loss(0))

@@ -89,7 +89,7 @@ def test_advice_costs_what_was_asked_and_asking_again_is_free(curator):
     again = curator.advise(epsilon=2, by_columns=["ward"], columns=["cost"])
     assert (spent(curator), again.paid, again.cost) == (asked, ZERO_LOSS, advice.cost)
     assert again.toml() == advice.toml()
-    assert "nothing was charged now" in str(again)
+    assert "No charge: " in str(again)
     assert {event.id for event in curator.ledger.events()} == set(advice.receipts)
     curator.ledger.verify()
 
@@ -120,7 +120,7 @@ def test_nothing_but_released_numbers_decides(tmp_path):
     pq.write_table(DATA.slice(0, 3), tmp_path / "visits.parquet")
     with dc.open(policy) as curator:
         second = curator.advise(**arguments)
-    assert (str(second).partition("Cost")[0], second.toml()) == (str(first).partition("Cost")[0], first.toml())
+    assert (str(second).rpartition("\n\n")[0], second.toml()) == (str(first).rpartition("\n\n")[0], first.toml())
 
 
 @pytest.mark.long

@@ -54,7 +54,7 @@ def test_queries_are_answered_explained_and_charged(tmp_path, policy_file, run):
     header, *rows = csv.stdout.splitlines()
     assert header == '"ward","n","n_margin","n_bias","n_bias_low"'
     assert [row.split(",")[0] for row in rows] == ['"A"', '"B"']
-    assert "charged epsilon 0.25" in csv.stderr
+    assert "Charged epsilon 0.25" in csv.stderr
     once = ("--epsilon", "1/8", "--rows", "1")
     plain = run("ask", policy_file, "-", *once, "--format", "json", cwd=tmp_path, input=COUNT)
     assert [sorted(row) for row in json.loads(plain.stdout)["rows"]] == [
@@ -97,7 +97,7 @@ def test_a_margin_determines_the_cost_and_asking_again_is_free(tmp_path, policy_
     assert "epsilon 0.1" in asked.stderr
     again = run("ask", policy_file, f"{COUNT} WITHIN 60", "--format", "csv", cwd=tmp_path)
     assert again.stdout == asked.stdout
-    assert "no charge" in again.stderr
+    assert "No charge" in again.stderr
     finer = run("ask", policy_file, COUNT, "--margin", "n=40", cwd=tmp_path)
     assert (finer.returncode, "± 40" in finer.stdout) == (0, True), finer.stderr
     dear = run("ask", policy_file, COUNT, "--margin", "1", cwd=tmp_path)

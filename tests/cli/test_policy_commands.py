@@ -131,7 +131,7 @@ def test_a_type_that_may_lose_values_is_a_hazard(clinic, stored, declared, words
     text = POLICY.replace("cost = {", f"cost = {{ type = '{declared}' }} # ")
     shown = checked(clinic, text)
     assert (shown.returncode, shown.stderr) == (0, "")
-    assert f"D025 visits, cost: {words}" in " ".join(shown.stdout.split())
+    assert f"D025 visits, cost (line 14): {words}" in " ".join(shown.stdout.split())
     assert checked(clinic, text, "--strict").returncode == 2
 
 
@@ -154,6 +154,30 @@ def test_texts_of_a_csv_file_are_no_hazard(clinic):
     assert (shown.returncode, "D025" in shown.stdout) == (0, False)
 
 
+def test_values_of_a_csv_file_that_do_not_convert_are_a_hazard_that_names_the_line(clinic):
+    def hazards(*rows):
+        (clinic / "visits.csv").write_text("\n".join(["patient,ward,day,cost", *rows, ""]))
+        text = POLICY.replace("visits.parquet", "visits.csv") + "day = { type = 'date' }\n"
+        shown = checked(clinic, text)
+        assert (shown.returncode, shown.stderr) == (0, "")
+        return re.findall(r"(D02[89] .*?)(?= D0|$)", " ".join(shown.stdout.split()))
+
+    fine = [f"{number},A,2026-01-31,1.5" for number in range(99)]
+    assert hazards(*fine, "7,B,,") == hazards(*fine, '7,B,31.12.2026,"2,5"') == hazards() == []
+    cost, day = hazards(*fine, *['7,B,31.12.2026,"2,5"'] * 2)
+    assert day.startswith(
+        "D028 visits, day (line 15): more than 1 % of the values become NULL: each must be a date such as"
+    )
+    assert cost.startswith(
+        "D028 visits, cost (line 14): more than 1 % of the values become NULL: each must be a number"
+    )
+    (day,) = hazards(*fine[:50], *["7,A,12/31/2026,1"] * 51)
+    assert "more than half of the values become NULL" in day
+    (unit,) = hazards(*fine, ",A,2026-01-31,1.5", "P7,A,2026-01-31,1.5")
+    assert unit.startswith("D029 visits, patient (line 12): more than 1 % of the rows are left out of every answer")
+    assert "P7" not in unit
+
+
 def test_every_file_of_a_pattern_must_fit(clinic):
     (clinic / "more").mkdir()
     for name, column in (("a", "patient"), ("b", "nurse")):
@@ -167,13 +191,13 @@ def test_a_missing_source_is_a_hazard_and_strict_makes_hazards_errors(clinic):
     away = POLICY.replace("visits.parquet", "away.parquet")
     shown = checked(clinic, away)
     assert (shown.returncode, shown.stderr) == (0, "")
-    assert "D022 visits: there is no file at the source, " in " ".join(shown.stdout.split())
+    assert "D022 visits (line 6): there is no file at the source, " in " ".join(shown.stdout.split())
     assert str(clinic / "away.parquet") in "".join(shown.stdout.splitlines()).replace(" ", "")  # long paths are folded
     assert checked(clinic, away, "--strict").returncode == 2
     assert checked(clinic, POLICY, "--strict").returncode == 0
 
 
-def test_no_row_is_read_to_check_a_policy(clinic):
+def test_no_row_of_a_parquet_file_is_read_to_check_a_policy(clinic):
     file = clinic / "visits.parquet"
     pq.write_table(pa.table({"patient": [1] * 999, "ward": ["A"] * 999, "cost": [0.5] * 999}), file)
     content = file.read_bytes()

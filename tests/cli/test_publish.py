@@ -42,6 +42,7 @@ def test_a_plan_is_shown_then_published_then_free(folder):
     assert "2 tables published" in done.stdout
     cost = dry.stdout.partition("would cost ")[2].partition(". No")[0]
     assert f"Cost: {cost}; epsilon " in done.stdout
+    assert "lists all charged queries, with constants and who asked: read it" in done.stdout.splitlines()[-1]
     for shown in (dry.stdout, done.stdout):
         assert "sex is NULL or not declared (because of by_sex)" in shown
         assert "Clipping bias is not measured for tables that add up" in shown

@@ -136,7 +136,8 @@ def test_a_ledger_in_a_database_is_read_and_never_created(folder, postgres):
 def test_a_release_is_verified(release, folder):
     done = run("report", "--verify", "release", cwd=folder)
     assert (done.returncode, done.stderr) == (0, "")
-    verified, digest = done.stdout.splitlines()
+    verified, digest, advice = done.stdout.splitlines()
+    assert "does not show who wrote it" in advice
     assert verified == "release: 4 files verified; nothing was changed, added or removed"
     assert digest.startswith("SHA-256 of manifest.json: ")
     assert run("report", "policy.toml", "--verify", "release", cwd=folder).returncode == 0
@@ -238,6 +239,7 @@ def test_the_real_audit_becomes_evidence(folder):
     ("words", "message"),
     [
         ((), "POLICY is missing"),
+        ((".",), "write --verify ."),
         (("policy.toml", "out", "--verify", "release"), "--verify: give its DIR only"),
         (("--verify", "nowhere"), "there is no folder nowhere"),
         (("policy.toml", "policy.toml"), "policy.toml is no folder"),

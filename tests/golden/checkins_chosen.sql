@@ -95,6 +95,7 @@ r0 from
   m0 = Quantile(total=0, target=0, method=tree, kind=timestamp, origin=2009-03-01): MIN(at)
   m1 = Quantile(total=0, target=1, method=tree, kind=timestamp, origin=2009-03-01): MAX(at)
   Each visitor contributes at most 20 rows.
+  In MIN(at) and MAX(at), values are clamped to the range from 2009-03-01 to 2010-10-31.
 then SELECT r0.m0 AS "min", r0.m1 AS "max" FROM r0
 */
 

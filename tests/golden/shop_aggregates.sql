@@ -292,7 +292,7 @@ then SELECT r0.m0 AS "sum" FROM r0
 -- booleans are not numbers
 SELECT SUM(paid) FROM orders;
 /*
-refused: line 1, SUM: SUM needs a number. Count rows with COUNT(*) FILTER (WHERE …), or write SUM(CASE WHEN … THEN 1 ELSE 0 END).
+refused: line 1, SUM: SUM needs a number, not boolean: SUM(paid). Count rows with COUNT(*) FILTER (WHERE …), or write SUM(CASE WHEN … THEN 1 ELSE 0 END).
 */
 
 -- a sum needs a range
@@ -304,7 +304,7 @@ refused: line 1, SUM: SUM(weight) needs bounds. Write SUM(CLIP(weight, low, high
 -- text has no sum
 SELECT AVG(city) FROM orders;
 /*
-refused: line 1, AVG: AVG needs a number. Count rows with COUNT(*) FILTER (WHERE …), or write AVG(CASE WHEN … THEN 1 ELSE 0 END).
+refused: line 1, AVG: AVG needs a number, not text: AVG(city). Count rows with COUNT(*) FILTER (WHERE …), or write AVG(CASE WHEN … THEN 1 ELSE 0 END).
 */
 
 -- the unit's own column is not added up

@@ -502,7 +502,7 @@ refused: line 1, WHERE: aggregate functions are not allowed in WHERE. Use HAVING
 -- an alias in WHERE
 SELECT amount * 2 AS twice FROM orders WHERE twice > 3 GROUP BY 1;
 /*
-refused: line 1, WHERE: column "twice" does not exist: WHERE cannot use names of the SELECT list. Repeat the expression, or put the SELECT into a subquery.
+refused: line 1, WHERE: column "twice" does not exist: names of the SELECT list cannot be used in WHERE. Repeat the expression, or put the SELECT into a subquery.
 */
 
 -- HAVING without an aggregate

@@ -131,6 +131,7 @@ r0 from
   t0 = histogram(days_between(1992-01-01, clip(day, 1992-01-01, 1998-12-31)), 0 to 2556 by 1, 5 to the 5), size 52428800, weight 5
   m0 = Quantile(total=0, target=1, method=tree, kind=date, origin=1992-01-01): MAX(day)
   Each customer contributes at most 10 rows.
+  In MAX(day), values are clamped to the range from 1992-01-01 to 1998-12-31.
 then SELECT r0.m0 AS "max" FROM r0
 */
 
@@ -301,7 +302,7 @@ refused: line 1, MEDIAN: MEDIAN(LENGTH(remark)) needs bounds. Replace LENGTH(rem
 -- a median of text
 SELECT MEDIAN(remark) FROM purchases;
 /*
-refused: line 1, MEDIAN: MEDIAN needs a number or a date. Use GROUP BY with COUNT(*), or MODE for the most frequent value.
+refused: line 1, MEDIAN: MEDIAN needs a number or a date, not text. Use GROUP BY with COUNT(*), or MODE for the most frequent value.
 */
 
 -- a percentile above 1

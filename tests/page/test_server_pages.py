@@ -121,7 +121,7 @@ def test_an_analyst_sees_the_cost_asks_and_downloads(browser, server, tmp_path):
         page.goto(f"{server.address}/ask")
         ask(page, BY_WARD, "0.5")
         answered(page)
-        assert "cached answer, no charge" in page.locator(".answer-card").inner_text()
+        assert "No charge: cached answer" in page.locator(".answer-card").inner_text()
         assert server.service.curator.ledger.spent("ana") == before
         assert page.locator(".history li").count() == 2
         page.get_by_text("The same question in Python").click()

@@ -657,9 +657,9 @@ def test_an_answer_from_a_published_table_names_it_and_what_the_table_leaves_out
     with curator_on(visits()) as curator:
         release = curator.publish(plan_of(SEX_AND_WARD), tmp_path / "out")
         answer = curator.ask("SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward")
-    origin = "nswered from the release 'Hospital tables', table by_ward, free of charge"
-    assert f"a{origin}" in " ".join(repr(answer).split())
-    assert f"a{origin}" in cost_sentence(answer)  # a notice of the PostgreSQL protocol
+    origin = "nswered from the release 'Hospital tables', table by_ward, "
+    assert f"No charge: a{origin}" in " ".join(repr(answer).split())
+    assert cost_sentence(answer).startswith(f"No charge: a{origin}")  # a notice of the PostgreSQL protocol
     assert any(note.startswith(f"A{origin}") for note in answer.notes)
     assert release.notes[0] in answer.notes
     assert "because of by_sex" in release.notes[0]

@@ -220,9 +220,25 @@ def test_correlations_of_text_are_refused_with_a_hint_for_both_operands():
     assert "CASE WHEN category" in text
 
 
-@pytest.mark.parametrize("condition", ["1 = 0", "FALSE", "NULL", "amount > 3 AND 2 < 1", "'a' = 'b'"])
+@pytest.mark.parametrize(
+    "condition", ["1 = 0", "FALSE", "NULL", "amount > 3 AND 2 < 1", "'a' = 'b'", "city = NULL", "NULL <> amount"]
+)
 def test_a_condition_that_is_never_true_is_refused(condition):
     assert "WHERE: the condition is never true" in refusal(f"SELECT COUNT(*) FROM orders WHERE {condition}")
     inner = f"SELECT SUM(n) FROM (SELECT user, COUNT(*) AS n FROM orders WHERE {condition} GROUP BY user) AS u"
     assert "never true" in refusal(inner)
     assert outcome("SELECT COUNT(*) FROM orders WHERE 1 = 1", SHOP).releases
+
+
+def test_conditions_on_groups_are_refused_where_the_query_wrote_them():
+    by_city = "SELECT city, COUNT(*) AS n FROM orders GROUP BY city"
+    assert refusal(f"{by_city} HAVING city").startswith("line 1, HAVING: expected boolean")
+    assert "QUALIFY needs a window function. Use HAVING" in refusal(f"{by_city} QUALIFY n > 3")
+    assert outcome(f"{by_city} QUALIFY RANK() OVER (ORDER BY n) = 1", SHOP).releases
+
+
+def test_a_sum_of_something_else_names_it_and_what_fits_its_type():
+    assert "SUM needs a number, not timestamp: SUM(time). Use MEDIAN, or" in refusal("SELECT SUM(time) FROM orders")
+    assert "AVG needs a number, not text: AVG(category). Count" in refusal("SELECT AVG(category) FROM orders")
+    per_user = "SELECT AVG(s) FROM (SELECT user, SUM(category) AS s FROM orders GROUP BY user) AS u"
+    assert "SUM needs a number, not text" in refusal(per_user)

@@ -38,12 +38,12 @@ def advice_text(advice: "Advice") -> str:
 
 def _cost_line(advice: "Advice") -> str:
     budget = advice.plan.policy.budget
-    text = f"Cost: {cost_in_budget(advice.cost, budget)}"
+    cost, paid = cost_in_budget(advice.cost, budget), cost_in_budget(advice.paid, budget)
     if advice.paid == advice.cost:
-        return f"{text}."
+        return f"Cost: {cost}."
     if not (advice.paid.epsilon or advice.paid.rho):
-        return f"{text}; all of it was paid before, nothing was charged now."
-    return f"{text}; partly reused from earlier answers, charged {cost_in_budget(advice.paid, budget)}."
+        return f"No charge: all of it was paid before, and cost {cost}."
+    return f"Charged {paid}: partly reused from earlier answers, full cost {cost}."
 
 
 def bounds_sentence(advice: "BoundsAdvice") -> str:

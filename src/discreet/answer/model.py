@@ -71,10 +71,10 @@ class Answer:
     of one number; None if it is unknown. `cost` is the cost of the answer; `paid` is what was charged now: less, or
     nothing, if earlier answers were reused. `remaining` is the epsilon that the analyst can still spend. `bias` has an
     entry for each noisy column that clipping may make too low: the bias of each number, None where clipping cannot
-    matter. `left_out` says which rows are in no group (not whether there are any), `clipping` states the bias as text,
-    `bounds` lists the contribution bounds; `details()` has all of it. `origin` names the published table that the
-    answer is computed from, if it is free for that reason. The answer to a query that reads no private data
-    has no noisy column, costs nothing and has no `receipt`.
+    matter. `left_out` says which rows and groups may be missing (not whether there are any), `clipping` states the bias
+    and automatic bounds as text, `bounds` lists the contribution bounds; `details()` has all of it. `origin`
+    names the published table that the answer is computed from, if it is free for that reason. The answer to a query
+    that reads no private data has no noisy column, costs nothing and has no `receipt`.
 
     If the policy declares a sample, `noise_margins` and `sampling_margins` have the parts of each margin; a part from
     sampling is None if it is unknown, and the margin is that of the noise alone. The sampling errors of the rows of a

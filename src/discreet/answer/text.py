@@ -133,6 +133,15 @@ def round_down(number: float) -> str:
     return _two_digits(number, math.floor)
 
 
+def count_phrase(number: int, noun: str) -> str:
+    """Write a number with its noun.
+
+    >>> count_phrase(1, "row"), count_phrase(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 def enumerate_words(words: Sequence[str]) -> str:
     """Join words, with "and" before the last.
 
@@ -217,26 +226,27 @@ def hidden_rows_note(answer: "Answer") -> str:
 
 
 def cost_sentence(answer: "Answer") -> str:
-    """State the cost of an answer, what was charged now if that is less, and the remaining budget."""
-    parts = [f"Cost: {answer.cost}", _reuse_phrase(answer)]
+    """State what was charged now, the whole cost of the answer if that is more, and the remaining budget."""
+    parts = [_charge_phrase(answer)]
     if answer.remaining is not None:
         # With a delta, epsilons do not add up: what remains is for one query, and less is left for two.
         purpose = "" if answer.cost.epsilon is None else " for one more query"
         parts.append(f"epsilon {_short_number_below(answer.remaining)} remains{purpose}")
-    return f"{'; '.join(part for part in parts if part)}."
+    return f"{'; '.join(parts)}."
 
 
-def _reuse_phrase(answer: "Answer") -> str:
+def _charge_phrase(answer: "Answer") -> str:
     cost = answer.cost.loss
     if answer.origin:
-        return f"answered from {answer.origin}, free of charge"
+        return f"No charge: answered from {answer.origin}, which cost {answer.cost}"
     if answer.paid is None or answer.paid == cost:
-        return ""
+        return f"Cost: {answer.cost}"
     if cost.epsilon is not None and (answer.paid.epsilon, answer.paid.delta) == (cost.epsilon, cost.delta):
-        return ""  # in several charges, whose rhos add up to less
+        return f"Cost: {answer.cost}"  # in several charges, whose rhos add up to less
     if answer.paid == ZERO_LOSS:
-        return "cached answer, no charge"
-    return f"partly reused from earlier answers, charged {_charge_text(answer.cost, answer.paid)}"
+        return f"No charge: cached answer, which cost {answer.cost}"
+    charge = _charge_text(answer.cost, answer.paid)
+    return f"Charged {charge}: partly reused from earlier answers, full cost {answer.cost}"
 
 
 def _charge_text(cost: "Cost", charge: Loss) -> str:

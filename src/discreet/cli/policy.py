@@ -15,7 +15,7 @@ from discreet.policy import Hazard, Policy, draft, explain, find_file_hazards, h
 from discreet.policy.dummy_data.dummy_files import is_dummy_folder
 from discreet.policy.dummy_data.dummy_tables import DEFAULT_ROWS
 from discreet.policy.problems import PLACEHOLDER, find_placeholders, placeholder_comment_lines
-from discreet.policy.toml import parse_toml, read_policy_text
+from discreet.policy.toml import KeyPath, key_lines, parse_toml, read_policy_text
 
 ForceOption = Annotated[bool, typer.Option("--force", metavar="", help="Overwrite existing files.")]
 
@@ -26,7 +26,11 @@ def check(
         bool, typer.Option("--strict", metavar="", help="Treat hazards as errors (exit code 2).")
     ] = False,
 ) -> None:
-    """Check a policy, explain its privacy guarantee, and list hazards; only schemas are read, not the data."""
+    """Check a policy, explain its privacy guarantee, and list hazards.
+
+    Only schemas are read, not the data; but a CSV file has no types, so its
+    first rows are read, to see whether their values fit the declared ones.
+    """
     try:
         loaded_policy = Policy.load(policy)
         with print_warnings():
@@ -34,18 +38,20 @@ def check(
     except PolicyError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None
+    text = read_policy_text(policy)
     console = Console(highlight=False)
     for sentence in explain(loaded_policy):
         console.print(f"• {sentence}", markup=False)
     all_hazards = [
         *hazards(loaded_policy),
-        *find_file_hazards(loaded_policy, read_policy_text(policy)),
+        *find_file_hazards(loaded_policy, text),
         *sources.hazards,
     ]
     if not all_hazards:
         console.print("\nNo hazards found.")
+    lines = key_lines(text)
     for hazard in all_hazards:
-        _print_hazard(console, hazard)
+        _print_hazard(console, hazard, lines.get(_key_of(hazard)))
     for problem in sources.problems:
         typer.echo(f"{policy}: {problem}", err=True)
     if changed := changed_tables(loaded_policy):
@@ -54,8 +60,16 @@ def check(
         raise typer.Exit(2)
 
 
-def _print_hazard(console: Console, hazard: Hazard) -> None:
+def _key_of(hazard: Hazard) -> KeyPath:
+    """Return the keys of the policy that a hazard is about."""
+    if hazard.table is None:
+        return (hazard.section.strip("[]"),)
+    return ("tables", hazard.table, *(("columns", hazard.column) if hazard.column else ()))
+
+
+def _print_hazard(console: Console, hazard: Hazard, line: int | None) -> None:
     where = ", ".join(part for part in (hazard.table, hazard.column) if part) or hazard.section
+    where += f" (line {line})" if line else ""
     console.print()
     console.print(Text.assemble((hazard.id, "yellow"), f" {where}: {hazard.message} {hazard.hint}"))
 

@@ -27,6 +27,9 @@ from discreet.publish.publication import Release
 from discreet.publish.publication import publish as publish_plan
 
 _EXIT_MISSING = 4
+_REPORT_NOTE = (
+    "report.html lists all charged queries, with constants and who asked: read it before you pass the folder on."
+)
 
 
 def publish(  # noqa: PLR0913, PLR0917 - options of a command
@@ -48,6 +51,10 @@ def publish(  # noqa: PLR0913, PLR0917 - options of a command
     The whole plan is charged at once, before any data is read. Publishing the
     same plan again is free: results are read back from the ledger. A part that
     was charged but lost in a crash stays charged, is missing, and is reported so.
+
+    The report lists every query that the ledger was charged for, with its
+    constants (WHERE name = 'Bob') and who asked: read it before you pass the
+    folder on.
 
     Exit codes: 0 published, 2 wrong usage, policy or plan, 3 refused,
     4 charged, but a part is missing.
@@ -86,5 +93,6 @@ def _print_summary(release: Release, curator: Curator) -> None:
         typer.echo(f"Nothing was charged, because this plan was published before; {remaining}")
     for note in release.notes:
         typer.echo(note)
+    typer.echo(_REPORT_NOTE)
     for name in release.missing:
         typer.echo(f"{name}: charged, but its result is missing; it is never drawn again for this plan.", err=True)

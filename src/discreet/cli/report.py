@@ -48,6 +48,9 @@ def report(  # noqa: PLR0913, PLR0917 - options of a command
     release. Nothing is charged, and neither data nor anything about its files
     is read.
 
+    The report lists every query that the ledger was charged for, with its
+    constants (WHERE name = 'Bob') and who asked: read it before you publish it.
+
     --verify DIR recomputes the hashes of a release: a file that was changed,
     added or removed is named. Compare the hash of the manifest, which is shown,
     with the one that the publisher states. With POLICY, its hash and the ledger
@@ -63,6 +66,10 @@ def report(  # noqa: PLR0913, PLR0917 - options of a command
         return
     if policy is None:
         usage_error("POLICY is missing. Give the policy file, or --verify DIR.")
+    if policy.is_dir():
+        usage_error(
+            f"POLICY: {policy} is a folder. Give the policy file; to verify a release, write --verify {policy}."
+        )
     with exit_on_error():
         declared, text = Policy.load(policy), read_policy_text(policy)
         record = _existing_record(folder, policy, force) if folder is not None else None
@@ -123,6 +130,7 @@ def _verify(folder: Path, policy: Path | None) -> None:
     count = count_of(len(read_manifest(folder)["files"]), "file")
     typer.echo(f"{folder}: {count} verified; nothing was changed, added or removed")
     typer.echo(f"SHA-256 of {MANIFEST}: {sha256((folder / MANIFEST).read_bytes()).hexdigest()}")
+    typer.echo("Compare it with the one that the publisher states: a manifest does not show who wrote it.")
 
 
 def _policy_problems(folder: Path, policy: Path) -> list[str]:

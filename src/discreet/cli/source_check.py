@@ -1,6 +1,6 @@
-"""Compare a policy with the schemas of its sources: missing columns and incompatible types."""
+"""Compare a policy with its sources: missing columns, incompatible types, values of CSV files that do not convert."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -17,15 +17,26 @@ from discreet.engines.spark import casts as spark_columns
 from discreet.engines.spark.connection import server_name
 from discreet.engines.spark.tables import SparkSourceTable as SparkTable
 from discreet.engines.spark.tables import check_sources
-from discreet.engines.table_source import EngineError, SourcePart, TableSource, column_types, match_columns
+from discreet.engines.table_source import (
+    EngineError,
+    SourceColumn,
+    SourcePart,
+    TableSource,
+    column_types,
+    match_columns,
+    source_error,
+)
 from discreet.kernel.errors import PolicyError
+from discreet.kernel.expr import Type
+from discreet.kernel.sqlgen.dialect import quote_name
 from discreet.policy import DeclaredTable, Hazard, Policy
 from discreet.policy.catalog import kernel_type
-from discreet.policy.column_domains import DeclaredColumn
 from discreet.policy.drafting.sketch import CatalogSketch, ColumnSketch, TableSketch
-from discreet.policy.file_hazards import local_files, stored_type_hazard
+from discreet.policy.file_hazards import csv_value_hazard, local_files, stored_type_hazard
 from discreet.policy.hazard_rules import make_hazard
 from discreet.policy.validators import parse_location
+
+_CSV_ROWS_READ = 100_000
 
 
 @dataclass(frozen=True)
@@ -65,23 +76,54 @@ def _check_table(connection: duckdb.DuckDBPyConnection, table: DeclaredTable, so
         yield str(error)
         return
     for part in parts:
-        for column in table.columns.values():
-            yield from _check_column(table.name, column, part)
+        yield from _check_part(connection, table, part)
 
 
-def _check_column(table: str, column: DeclaredColumn, part: SourcePart) -> Iterator[str | Hazard]:
+def _check_part(
+    connection: duckdb.DuckDBPyConnection, table: DeclaredTable, part: SourcePart
+) -> Iterator[str | Hazard]:
+    """Check the declared columns of some of a table's files: by their types, or CSV files by their first rows."""
+    matches: dict[str, tuple[SourceColumn, Type]] = {}
+    for column in table.columns.values():
+        try:
+            match = match_columns(table.name, {column.name: kernel_type(column.type)}, part)
+        except PolicyError as error:
+            yield str(error)
+            continue
+        matches |= match
+        natural_type = casts.default_type(match[column.name][0].native_type)
+        if (
+            part.typed
+            and natural_type
+            and (type_hazard := stored_type_hazard(table.name, column.name, natural_type.name.lower(), column.type))
+        ):
+            yield type_hazard
+    if not part.typed and matches:
+        yield from _check_csv_values(connection, table, part, matches)
+
+
+def _check_csv_values(
+    connection: duckdb.DuckDBPyConnection,
+    table: DeclaredTable,
+    part: SourcePart,
+    matches: Mapping[str, tuple[SourceColumn, Type]],
+) -> Iterator[str | Hazard]:
+    """Compare the number of values in the first rows with that of values that convert."""
+    first_rows = f"(SELECT * FROM {part.from_sql} LIMIT {_CSV_ROWS_READ})"  # noqa: S608 - of quoted names
+    texts = {f"text {name}": (column.sql, column.native_type, Type.TEXT) for name, (column, _) in matches.items()}
+    converted = {name: (column.sql, column.native_type, kind) for name, (column, kind) in matches.items()}
+    counts = ", ".join(f"COUNT({quote_name(f'text {name}')}), COUNT({quote_name(name)})" for name in matches)
     try:
-        stored_column, _ = match_columns(table, {column.name: kernel_type(column.type)}, part)[column.name]
-    except PolicyError as error:
-        yield str(error)
+        row = connection.execute(
+            f"SELECT COUNT(*), {counts} FROM ({casts.cast_select(first_rows, texts | converted, 'UTC')})"  # noqa: S608 - of quoted names
+        ).fetchone()
+    except duckdb.Error:
+        yield str(source_error(table.name, "the source cannot be read. Check that the files are complete and valid."))
         return
-    natural_type = casts.default_type(stored_column.native_type)
-    if (
-        part.typed
-        and natural_type
-        and (type_hazard := stored_type_hazard(table, column.name, natural_type.name.lower(), column.type))
-    ):
-        yield type_hazard
+    rows, *pairs = row or ()
+    for name, values, kept in zip(matches, pairs[::2], pairs[1::2], strict=True):
+        if hazard := csv_value_hazard(table, table.columns[name], (rows, values, kept)):
+            yield hazard
 
 
 def _check_postgres(policy: Policy) -> list[str | Hazard]:

@@ -1,5 +1,6 @@
 """Build answers and explanations from released totals: columns, margins, notes and cost."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -48,11 +49,15 @@ from discreet.kernel.sqlgen.dialect import Dialect, quote_name
 from discreet.kernel.sqlgen.question_sql import write_selects
 from discreet.policy import Policy
 from discreet.policy.declarations import SimpleRandomSample
+from discreet.policy.guarantee import pluralise, protected_noun
 from discreet.pricing import CombinedRelease, ReleasePiece, ReleasePlan, margin_times_count, noise_type_for, total_cost
 from discreet.pricing.remaining_budget import cost_in_budget
 
 _MAX_REDRAW_SHIFT = 2.0**61  # that a redraw moves a number
 _SELECTION_NOTE = "Rows were selected by noisy values, so the values shown tend to be overstated or understated."
+_HIDDEN_SELECTION_NOTE = (
+    "Rows were selected by noisy values that are not shown: rows near the limit may be missing, or shown by chance."
+)
 _INTEGER_DIVISION_NOTE = "A margin of 0: integer division truncates. Write 1.0 * a / b for a ratio."
 _NEGATIVE_COUNT_NOTE = "Negative counts are noise around small counts; setting them to 0 would bias sums."
 _NULL_NOTE = "NULL: too few values in the group at this epsilon."
@@ -114,7 +119,7 @@ def build_answer(
         noise={name: _noise_description(plan, noises, name) for name in result_margins},
         cost=cost_in_budget(total_cost(tables, noise_type_for(policy)), budget),
         receipt=Receipt(max((table.latest for table in tables), key=lambda draw: draw.order).receipt),
-        left_out=plan.left_out,
+        left_out=(*plan.left_out, *_selection_sentences(plan, tables, result_margins, policy)),
         bounds=_bound_sentences(plan, tables),
         bias=clipping.bias,
         clipping=clipping.sentences,
@@ -196,6 +201,24 @@ def _assemble_pieces(
     }
     whole = pa.concat_tables(piece_tables)
     return (whole if (order == np.arange(len(order))).all() else whole.take(pa.array(order))), joined, errors
+
+
+def _selection_sentences(
+    plan: QueryPlan, tables: Sequence[CombinedRelease], margins: Mapping[str, list[float | None]], policy: Policy
+) -> Iterator[str]:
+    """Yield how noise decided which rows are shown, where no number shows it."""
+    if not margins and selects_by_noise(plan):
+        yield _HIDDEN_SELECTION_NOTE
+    for part, table in zip(plan.releases, tables, strict=True):
+        if table.thresholds and not part.histogram and not any(len(piece.noisy.keys) for piece in table.pieces):
+            lowest = min(cut for cuts in table.thresholds for cut in cuts) / _selection_step(part)
+            units = pluralise(protected_noun(policy))
+            groups = part.question.groups
+            is_single = isinstance(groups, SelectedGroups) and groups.max_groups == 1
+            crowd = f"{math.ceil(lowest):,} {units}" + (
+                "" if is_single else ", who count for less if they are in several groups"
+            )
+            yield f"No group reached the threshold of about {crowd}; more epsilon lowers it."
 
 
 def _sampling_notes(
@@ -391,7 +414,7 @@ def _groups_sentence(part: PlannedRelease, thresholds: Sequence[Sequence[int]]) 
     groups = part.question.groups
     if not isinstance(groups, SelectedGroups):
         return f"{groups.key_count:,} declared groups, all shown." if part.question.by else ""
-    step = 1 << part.question.fraction_bits(part.question.totals[0])
+    step = _selection_step(part)
     rounds = [" in the first round or ".join(f"{cut / step:,.4g}" for cut in cuts) for cuts in thresholds]
     thresholds_text = ", or in another release ".join(rounds)
     if groups.max_groups == 1:
@@ -402,6 +425,11 @@ def _groups_sentence(part: PlannedRelease, thresholds: Sequence[Sequence[int]]) 
         f"Partition selection: a group is shown if its noisy weight is at least {thresholds_text}{in_second}; "
         f"a unit in k groups{left} adds 1/√k to each."
     )
+
+
+def _selection_step(part: PlannedRelease) -> int:
+    """Return what the thresholds of partition selection are multiples of."""
+    return 1 << part.question.fraction_bits(part.question.totals[0])
 
 
 def _bound_sentences(plan: QueryPlan, tables: Sequence[CombinedRelease]) -> tuple[str, ...]:

@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.answer.bias import POSSIBLE_BIAS, Bias
-from discreet.answer.text import enumerate_words, round_down, round_up
+from discreet.answer.text import count_phrase, enumerate_words, round_down, round_up
 from discreet.estimate.clipped_release import ClippedRelease, MeasuredClipping, can_be_clipped
 from discreet.estimate.contribution_buckets import ContributionBuckets, clipped_rows
+from discreet.estimate.contribution_histogram import AutomaticBounds, effective_bounds, limited_sums
 from discreet.estimate.intervals import additive
 from discreet.estimate.planned_release import (
     Frequencies,
@@ -25,6 +26,7 @@ from discreet.estimate.planned_release import (
     NoisyCount,
     NoisySum,
     PairMeasure,
+    PlannedRelease,
     Quantile,
     QueryPlan,
     Variance,
@@ -32,6 +34,7 @@ from discreet.estimate.planned_release import (
     noisy_sources,
 )
 from discreet.kernel.ball import Norm
+from discreet.kernel.question import Question
 from discreet.kernel.relation import (
     Derive,
     JoinPublic,
@@ -45,7 +48,7 @@ from discreet.kernel.relation import (
 )
 from discreet.kernel.totals import Count, CountDistinct, CountUnits, Sum
 from discreet.policy import Policy
-from discreet.policy.guarantee import pluralise, protected_noun
+from discreet.policy.guarantee import pluralise, protected_noun, unit_phrase
 from discreet.postprocess import PostprocessResult
 
 if TYPE_CHECKING:
@@ -85,22 +88,15 @@ def clipping_report(
         ratios=any(len(parts) > 1 for parts in sources.values()),
         reason="" if policy.budget_entry.bounds_report else " (bounds_report = 0)",
     )
-    sentences = dict.fromkeys(clipping_sentence(clipped, words) for clipped in _without_repetitions(reported, words))
-    return ClippingReport(bias, tuple(filter(None, sentences)), tuple(clipping_notes(reported, words)))
+    sentences = [clipping_sentence(clipped, words) for clipped in _without_repetitions(reported)]
+    sentences += [automatic_bounds_sentence(part, unit_phrase(policy), words.units) for part in plan.answering]
+    return ClippingReport(bias, tuple(dict.fromkeys(filter(None, sentences))), tuple(clipping_notes(reported, words)))
 
 
-def _without_repetitions(reported: Sequence["ClippedRelease"], words: "ReportWords") -> list["ClippedRelease"]:
+def _without_repetitions(reported: Sequence["ClippedRelease"]) -> list["ClippedRelease"]:
     """Return the releases to report on: of those that only bound how many units were clipped, the largest bound."""
-    largest: dict[str, ClippedRelease] = {}
-    for clipped in reported:
-        if _bounds_units_only(clipped):
-            blind = _blind_sentence(clipped, words)
-            largest[blind] = max(largest.get(blind, clipped), clipped, key=_hidden_units)
-    return [
-        clipped
-        for clipped in reported
-        if not _bounds_units_only(clipped) or clipped is largest[_blind_sentence(clipped, words)]
-    ]
+    largest = max(filter(_bounds_units_only, reported), key=_hidden_units, default=None)
+    return [clipped for clipped in reported if clipped is largest or not _bounds_units_only(clipped)]
 
 
 def _bounds_units_only(clipped: "ClippedRelease") -> bool:
@@ -226,16 +222,15 @@ def clipping_sentence(clipped: ClippedRelease, words: ReportWords) -> str:
         return ""
     if removed is None or measured is None:
         return f"Clipping was not measured{words.reason}: {_effects(clipped, words)}."
-    blind = _blind_sentence(clipped, words)
     noun = _measured_noun(clipped, measured, words)
     if removed.low < 1:
         if removed.high is not None:
             limit = f"fewer than about {round_up(removed.high)} {noun}"
-            return f"{_subject(clipped, limit)} (below detection at this epsilon).{blind}"
+            return f"{_subject(clipped, limit)} (below detection at this epsilon)."
         hidden = f"Fewer than about {round_up(_hidden_units(clipped))} {words.units} exceed the bounds"
-        return f"{hidden}; what they lose is not in the margins.{blind}"
+        return f"{hidden}; what they lose is not in the margins."
     amount = _subject(clipped, f"at least {round_down(removed.low)} {noun}{_share_phrase(clipped, removed)}")
-    return f"{amount}: {_effects(clipped, words)}{_suggestion(clipped, measured, removed)}.{blind}"
+    return f"{amount}: {_effects(clipped, words)}{_suggestion(clipped, measured, removed)}."
 
 
 def _measured_noun(clipped: ClippedRelease, measured: MeasuredClipping, words: ReportWords) -> str:
@@ -245,14 +240,45 @@ def _measured_noun(clipped: ClippedRelease, measured: MeasuredClipping, words: R
     return "rows" if isinstance(measured.counted, Count) else words.units
 
 
-def _blind_sentence(clipped: ClippedRelease, words: ReportWords) -> str:
-    """Say so if automatic bounds were chosen blindly, and what was used instead."""
-    automatic = clipped.release.automatic
-    if automatic is None or not automatic.blind:
+def automatic_bounds_sentence(release: PlannedRelease, unit: str, units: str) -> str:
+    """Name the contribution bounds that were chosen automatically, or blindly; nothing if they are declared."""
+    automatic = release.automatic
+    if automatic is None or not automatic.chosen:
         return ""
+    limit = _unclipped_contribution(release, automatic)
     if automatic.uses_declared:
-        return f" Too few {words.units} to choose the bounds at this epsilon: those that the policy declares were used."
-    return f" Too few {words.units} to choose the bounds well at this epsilon."
+        cause = f"Too few {units} to choose the bounds at this epsilon: those that the policy declares were used"
+        return f"{cause}, so each counts in full {limit}."
+    if automatic.blind:
+        return f"Too few {units} to choose the bounds well at this epsilon: each counts in full {limit}."
+    return f"Chosen automatically: each {unit} counts in full {limit}."
+
+
+def _unclipped_contribution(release: PlannedRelease, automatic: AutomaticBounds) -> str:
+    """Return the largest contribution that is not clipped, in words."""
+    question, bounds = release.question, effective_bounds(release.question)
+    own = limited_sums(question, automatic)
+    together = bounds.groups if bounds.norm is Norm.L1 else 1
+    amounts = [count_phrase(bounds.rows * together, "row")] if _counts_rows(question, own) else []
+    for measure in release.measures:
+        if isinstance(measure.estimator, NoisySum) and measure.estimator.total in own:
+            total = question.totals[measure.estimator.total]
+            assert isinstance(total, Sum)
+            amounts.append(f"{float((total.max_term or 0) * together * total.grid.step):,.4g} of {measure.label}")
+    groups = count_phrase(bounds.groups, "group")
+    if not amounts:
+        return f"in up to {groups}"
+    limit = f"with up to {enumerate_words(amounts)}"
+    if question.max_groups_per_unit == 1:
+        return limit
+    if bounds.norm is Norm.L1:
+        return f"{limit} in all groups together"
+    return f"{limit} in {'each of ' if bounds.groups > 1 else ''}{groups}"
+
+
+def _counts_rows(question: Question, own: Sequence[int]) -> bool:
+    """Return whether some total is bounded by a number of rows: all but numbers of units and sums with `own` bounds."""
+    return any(isinstance(total, Count | Sum) and index not in own for index, total in enumerate(question.totals))
 
 
 def clipping_notes(releases: Sequence[ClippedRelease], words: ReportWords) -> Iterator[str]:

@@ -6,6 +6,8 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+from discreet.policy.column_domains import DeclaredColumn
+from discreet.policy.declarations import DeclaredTable
 from discreet.policy.hazard_rules import Hazard, make_hazard
 from discreet.policy.model import Policy
 from discreet.policy.problems import placeholder_comment_lines, shorten, with_article
@@ -114,6 +116,32 @@ def stored_type_hazard(table: str, column: str, stored: str, declared: str) -> H
     if lost is None:
         return None
     return make_hazard("D025", table, column, stored=stored, read=with_article(declared), lost=lost)
+
+
+_CSV_FORMS = {
+    "integer": "a whole number such as 12",
+    "real": "a number such as 12.5, with a point",
+    "decimal": "a number such as 12.5, with a point",
+    "boolean": "true, false, yes, no, 1 or 0",
+    "date": "a date such as 2026-12-31",
+    "timestamp": "a time such as 2026-12-31 18:30:00",
+    "text": "a text",
+}
+_NOTABLE_SHARE = 0.01  # a few values, perhaps of one person, are not reported
+
+
+def csv_value_hazard(table: DeclaredTable, column: DeclaredColumn, counts: tuple[int, int, int]) -> Hazard | None:
+    """Return the hazard of a column of a CSV file, from its numbers of rows, of values, and of values that convert."""
+    rows, values, converted = counts
+    is_unit = column.name == table.unit_column
+    whole = rows if is_unit else values
+    lost = whole - converted
+    if lost <= _NOTABLE_SHARE * whole:
+        return None
+    share = "more than half" if lost > whole / 2 else f"more than {_NOTABLE_SHARE * 100:.0f} %"
+    return make_hazard(
+        "D029" if is_unit else "D028", table.name, column.name, share=share, form=_CSV_FORMS[column.type]
+    )
 
 
 def _lost_values(stored: str, declared: str) -> str | None:

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from discreet.kernel.loss import Budget
-from discreet.policy.declarations import ParentTableUnit, PersonInWindow, RowUnit
+from discreet.policy.declarations import ColumnUnit, ParentTableUnit, PersonInWindow, RowUnit, WindowUnit
 from discreet.policy.model import Policy
 from discreet.policy.validators import format_number
 
@@ -25,11 +25,29 @@ def explain(policy: Policy) -> list[str]:
     """
     return [
         *(unit_sentence(policy), neighbour_sentence(policy)),
+        *_ownerless_sentences(policy),
         *_unique_column_sentences(policy),
         *_budget_sentences(policy),
         *_posterior_sentences(policy),
         *unprotected_sentences(policy),
     ]
+
+
+def _ownerless_sentences(policy: Policy) -> list[str]:
+    """Return which rows belong to nobody, so that no query reads them."""
+    ways = []
+    for table in policy.tables.values():
+        match table.unit:
+            case ColumnUnit(name):
+                ways.append(f"{table.name}.{name} is NULL")
+            case WindowUnit(name, time):
+                ways.append(f"{table.name}.{name} or {table.name}.{time} is NULL")
+            case ParentTableUnit(parent, on):
+                ways.append(f"{table.name}.{on} has no owner in {parent}")
+    if not ways:
+        return []
+    rows = ", or ".join(ways)
+    return [f"Left out of every answer: rows where {rows}. Values that cannot be read in the declared type are NULL."]
 
 
 def _unique_column_sentences(policy: Policy) -> list[str]:

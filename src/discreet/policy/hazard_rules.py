@@ -111,6 +111,14 @@ RULES = {
         "{hidden}.",
         "Give the role a row-level security policy that shows all rows, unless this is intended.",
     ),
+    "D028": (
+        "{share} of the values become NULL: each must be {form}.",
+        "Write them in this form in the file, or correct `type`.",
+    ),
+    "D029": (
+        "{share} of the rows are left out of every answer: the unit must be {form}, and not missing.",
+        "Enter to whom they belong, or correct `type`, unless they belong to nobody.",
+    ),
 }
 
 

@@ -35,7 +35,7 @@ from discreet.query.syntax.resolved_query import (
     inner_queries,
     reference_of,
 )
-from discreet.query.syntax.syntax_tree import NestedQuery, first_aggregate, refuse
+from discreet.query.syntax.syntax_tree import NestedQuery, first_aggregate, first_window, refuse
 
 _MAX_TABLES = 100
 
@@ -130,6 +130,9 @@ def _plan_select(select: ResolvedSelect, context: QueryContext) -> PlannedRelati
     values = [null_unless_finite(env.translate(item.node)) for item in select.items]
     order_exprs = order_values(select.order, values, env, distinct=select.distinct)
     last = _conditions(select.qualify, "QUALIFY", env)
+    written = [select.qualify, *(item.node for item in select.items)]
+    if select.qualify is not None and not any(node is not None and first_window(node) for node in written):
+        raise refuse(select.qualify, "QUALIFY", "QUALIFY needs a window function", "Use HAVING.")
     rows = plan_rows()
     order = order_terms(select.order, order_exprs) or rows.order
     hidden = [] if select.distinct else rows.row_numbers
@@ -168,7 +171,7 @@ def _as_texts(sqls: Sequence[str]) -> list[str]:
 
 def _plan_rows(select: ResolvedSelect, begin: PlannedFrom, env: Env) -> tuple[Callable[[], Rows], Env]:
     """Return the environment of clauses over rows or groups, and what plans these once the clauses are translated."""
-    rows = rows_where(begin, _conditions(select.where, "WHERE", env))
+    rows = rows_where(begin, _conditions(select.where, select.where_clause, env))
     has_aggregate = any(first_aggregate(node) is not None for node in select.grouped_expressions)
     if select.group is None and select.having is None and not has_aggregate:
         return lambda: rows, env

@@ -95,7 +95,9 @@ def _cost_text(budget: Budget, cost: Loss) -> str:
     if budget.rho is None and cost.epsilon is not None:
         return f"epsilon {_decimal_text(cost.epsilon, ROUND_CEILING)}"
     delta = f" and delta {_decimal_text(cost.delta, ROUND_CEILING)}" if cost.delta else ""
-    return f"rho {_decimal_text(cost.rho, ROUND_CEILING)}{delta}"
+    text = f"rho {_decimal_text(cost.rho, ROUND_CEILING)}{delta}"
+    epsilon = None if budget.rho is None else cost_in_budget(Loss(None, cost.rho), budget).epsilon
+    return text if epsilon is None else f"epsilon {_decimal_text(epsilon, ROUND_CEILING)} ({text})"
 
 
 def _remaining_text(budget: Budget, spent: Loss) -> str:

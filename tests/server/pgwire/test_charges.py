@@ -169,7 +169,7 @@ def test_notices_state_the_cost_and_what_remains(connect):
     assert texts[0].startswith("Cost: epsilon 1 ")
     assert "remains" in texts[0]
     assert "exceed the bounds; what they lose is not in the margins" in texts[1]
-    assert "cached answer, no charge" in texts[2]
+    assert "No charge: cached answer" in texts[2]
     connection.execute("SET details = on")
     connection.execute(count(15))
     assert "Ledger entry" in texts[6]

@@ -41,7 +41,7 @@ def test_psql_asks_and_shows_margins_notices_and_refusals(server):
     assert rows[:3] == rows[3:]
     assert lines.count("ward|n|n_margin|n_bias|n_bias_low") == 2
     assert "NOTICE:  Cost: epsilon 1 " in shown
-    assert "cached answer, no charge" in shown
+    assert "No charge: cached answer" in shown
     assert "HINT:  Aggregate them" in shown
     assert "LINE 1: SELECT nothing FROM wards" in shown
 

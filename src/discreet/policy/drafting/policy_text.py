@@ -38,7 +38,7 @@ _METADATA_WARNING = """
 # replace them by values from the meaning of the columns."""
 _CSV_NOTE = """
 # In CSV files, numbers need decimal points (12.5) and dates the form 2026-12-31. Values that cannot be
-# read, such as 12,5 or 31.12.2026, silently become NULL."""
+# read, such as 12,5 or 31.12.2026, become NULL; discreet check warns of it."""
 _TYPE_CHOICES = "integer, real, decimal, boolean, date, timestamp or text"
 _UNIT_COMMENT = (
     'the column that identifies people; "row" for single rows; or public = true instead of unit, groups, rows'

@@ -15,14 +15,14 @@ from discreet.query.aggregation.quantile_aggregates import (
     bind_operand,
     bind_value_aggregate,
     null_unless,
-    short_sql,
 )
 from discreet.query.aggregation.sum_grids import Scale
 from discreet.query.expressions.bound_expr import BoundExpr
+from discreet.query.expressions.operands import TYPE_NAMES
 from discreet.query.relations.bound_sources import ColumnInfo, PrivateSource, bind_clamped, bind_stored, without_clip
 from discreet.query.relations.ownership import is_unit_or_null, never_null, unit_key_index, unit_key_names
 from discreet.query.relations.predicates import bind_condition, conjunction
-from discreet.query.syntax.syntax_tree import check_row_wise, flat_terms, function_name, refuse
+from discreet.query.syntax.syntax_tree import check_row_wise, flat_terms, function_name, refuse, short_sql
 
 _ONE = Constant(1, Type.INTEGER)
 _NUMBERS = (Type.INTEGER, Type.REAL)
@@ -231,7 +231,9 @@ def _summation_scale(call: exp.Expr, node: exp.Expr, bound: BoundExpr) -> Scale:
             cause = f"{name} needs two numbers, and {text} is not one"
             raise refuse(call, name, cause, f"Write CASE WHEN {text} = … THEN 1 ELSE 0 END.")
         hint = f"Count rows with COUNT(*) FILTER (WHERE …), or write {name}(CASE WHEN … THEN 1 ELSE 0 END)."
-        raise refuse(call, name, f"{name} needs a number", hint)
+        if bound.type in (Type.DATE, Type.TIMESTAMP):
+            hint = f"Use MEDIAN, or a number of days: DATE_DIFF('day', DATE '2010-01-31', {text})."
+        raise refuse(call, name, f"{name} needs a number, not {TYPE_NAMES[bound.type]}: {name}({text})", hint)
     if bound.low is None or bound.high is None:
         cause = f"{text} in {name} needs bounds" if type(call) in _PAIRS else f"{name}({text}) needs bounds"
         hint = f"Write {clipped} with bounds of your choice, or ask the owner to declare between."

@@ -273,6 +273,7 @@ def _outer_select(select: ResolvedSelect, rewriter: GroupRewriter) -> ResolvedSe
         select,
         items=tuple(replace(item, node=rewriter.rewrite(item.node, "SELECT")) for item in select.items),
         where=over_groups(select.having, "HAVING"),
+        where_clause="HAVING",
         group=None,
         having=None,
         qualify=over_groups(select.qualify, "QUALIFY"),

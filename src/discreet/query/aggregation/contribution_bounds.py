@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from hashlib import sha256
 from math import prod
 
 from sqlglot import exp
 
-from discreet.answer.text import enumerate_words
+from discreet.answer.text import count_phrase, enumerate_words
 from discreet.engines.column_usage import columns_of
 from discreet.estimate.contribution_histogram import (
     AutomaticBounds,
@@ -40,7 +41,7 @@ from discreet.kernel.totals import Count, CountDistinct, HistogramTree, Selectio
 from discreet.policy.declarations import AUTO, Bound, declared_bound
 from discreet.policy.guarantee import unit_phrase
 from discreet.policy.validators import format_number
-from discreet.query.aggregation.additive_aggregates import BasicFunction, PairAggregate, SelectedAggregate
+from discreet.query.aggregation.additive_aggregates import Aggregate, BasicFunction, PairAggregate, SelectedAggregate
 from discreet.query.aggregation.group_keys import MAX_SELECTION_GROUPS, GroupedSelect, RowGrouping, has_null_group
 from discreet.query.aggregation.quantile_aggregates import ValueAggregate
 from discreet.query.expressions.public_domains import domain_of
@@ -148,18 +149,16 @@ def _contribution_notes(question: Question, context: BindContext, automatic: Aut
     summed, capped = kinds & {Count, Sum}, question.bounds.cap_rows
     one_group = question.max_groups_per_unit == 1
     if (summed and capped) or HistogramTree in kinds:
-        notes.append(
-            f"Each {unit} contributes at most {_count_phrase(most, 'row')}{'' if one_group else ' per group'}."
-        )
+        notes.append(f"Each {unit} contributes at most {count_phrase(most, 'row')}{'' if one_group else ' per group'}.")
     elif summed and one_group:
-        notes.append(f"Each {unit} contributes at most {_count_phrase(most, 'row')}.")
+        notes.append(f"Each {unit} contributes at most {count_phrase(most, 'row')}.")
     if summed and not one_group and (question.needs_l0_clipping or not capped):
         notes.append(f"Each {unit}'s rows per group are clipped together: {_norm_phrase(question)}.")
     if CountDistinct in kinds:
-        values = _count_phrase(most, "distinct value")
+        values = count_phrase(most, "distinct value")
         notes.append(f"Each {unit} contributes at most {values} per group, chosen by a hash.")
     if question.needs_l0_clipping and kinds - {Count, Sum, SelectionWeight}:
-        groups = _count_phrase(question.bounds.groups, "group")
+        groups = count_phrase(question.bounds.groups, "group")
         notes.append(f"Each {unit} contributes to at most {groups}; contributions to more groups are clipped.")
     return notes
 
@@ -171,13 +170,9 @@ def _norm_phrase(question: Question) -> str:
         worth = bounds.rows * bounds.groups
         rows = "1 row's" if worth == 1 else f"{worth:,} rows'"
         return f"at most {rows} worth over all groups (l1 norm)"
-    rows, groups = _count_phrase(bounds.rows, "row"), _count_phrase(bounds.groups, "group")
+    rows, groups = count_phrase(bounds.rows, "row"), count_phrase(bounds.groups, "group")
     example = f"{rows} in {'' if bounds.groups == 1 else 'each of '}{groups}"
     return f"an l2 norm of at most {squared_radius(bounds) ** 0.5:,.4g} over all groups, such as {example}"
-
-
-def _count_phrase(number: int, noun: str) -> str:
-    return f"1 {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _clamping_notes(labels_by_aggregate: Mapping[SelectedAggregate, str], rows: PrivateSource) -> list[str]:
@@ -195,21 +190,25 @@ def _clamping_notes(labels_by_aggregate: Mapping[SelectedAggregate, str], rows: 
             or (stays_in_range(aggregate.expr, columns) and not _contains_clip(aggregate.expr))
         ):
             continue
-        if isinstance(aggregate, ValueAggregate) and aggregate.origin is not None:
-            continue
-        low, high, step = (
-            format_number(end) for end in (aggregate.scale.low, aggregate.scale.high, aggregate.scale.step)
-        )
-        rounded = (
-            ""
-            if aggregate.expr.type is Type.INTEGER and aggregate.scale.step == 1
-            else f" and rounded to steps of {step}"
-        )
-        labels_by_range.setdefault(f"from {low} to {high}{rounded}", []).append(label)
+        labels_by_range.setdefault(_range_phrase(aggregate), []).append(label)
     return [
         f"In {enumerate_words(labels)}, values are clamped to the range {how}."
         for how, labels in labels_by_range.items()
     ]
+
+
+def _range_phrase(aggregate: Aggregate | ValueAggregate) -> str:
+    """State the range of an aggregate's values, and how they are rounded: dates to days, if at all."""
+    scale, expr = aggregate.scale, aggregate.expr
+    assert scale is not None
+    assert expr is not None
+    if isinstance(aggregate, ValueAggregate) and aggregate.origin is not None:
+        first, last = (aggregate.origin + timedelta(days=int(end)) for end in (scale.low, scale.high))
+        return f"from {first} to {last}"
+    rounded = (
+        "" if expr.type is Type.INTEGER and scale.step == 1 else f" and rounded to steps of {format_number(scale.step)}"
+    )
+    return f"from {format_number(scale.low)} to {format_number(scale.high)}{rounded}"
 
 
 def _contains_clip(expr: Expr) -> bool:

@@ -13,20 +13,15 @@ from discreet.kernel.numbers import as_fraction
 from discreet.query.aggregation.group_keys import key_domain
 from discreet.query.aggregation.sum_grids import Scale
 from discreet.query.expressions.bound_expr import BoundExpr
+from discreet.query.expressions.operands import TYPE_NAMES
 from discreet.query.relations.bound_sources import PrivateSource, bind_clamped, without_clip
 from discreet.query.relations.ownership import is_unique, is_unit_or_null
-from discreet.query.syntax.syntax_tree import function_name, refuse, sql_of
+from discreet.query.syntax.syntax_tree import function_name, refuse, short_sql
 
 
 def null_unless(expr: Expr, when: Expr | None) -> Expr:
     """Return an expression that is NULL where the condition does not hold."""
     return expr if when is None else Call("case", (when, expr, Constant(None, expr.type)))
-
-
-def short_sql(node: exp.Expr) -> str:
-    """Return the SQL of an expression, shortened for a message."""
-    text = sql_of(node)
-    return text if len(text) <= 40 and text.isprintable() else "…"
 
 
 _MAX_LISTED_VALUES = 1000
@@ -115,7 +110,7 @@ def _rank_aggregate(
     name = function_name(call)
     bound = bind_operand(call, node, rows)
     if bound.type not in (Type.INTEGER, Type.REAL, *_DATE_TYPES):
-        cause = f"{name} needs a number or a date"
+        cause = f"{name} needs a number or a date, not {TYPE_NAMES[bound.type]}"
         raise refuse(call, name, cause, "Use GROUP BY with COUNT(*), or MODE for the most frequent value.")
     if bound.low is None or bound.high is None:
         cause = f"{name}({short_sql(node)}) needs bounds"

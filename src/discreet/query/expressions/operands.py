@@ -130,9 +130,17 @@ class ExprReader:
                 if isinstance(node, exp.Predicate)
                 else f"types {' and '.join((first, *others))} cannot be matched"
             )
-            texts = [text for part in parts if {DATE, TIMESTAMP}.intersection(types) and (text := _unquoted_date(part))]
-            hint = f"Quote the date: '{texts[0]}'." if texts else "Cast one to the type of the other."
-            raise self.refuse(node, cause, hint)
+            dates = [text for part in parts if {DATE, TIMESTAMP}.intersection(types) and (text := _unquoted_date(part))]
+            hint = "Cast one to the type of the other."
+            if BOOLEAN in types:
+                hint = "Write TRUE or FALSE, or CASE WHEN … THEN 1 ELSE 0 END."
+            elif dates:
+                hint = f"Quote the date: '{dates[0]}'."
+            elif {TEXT, INTEGER, REAL}.issuperset(types) and (
+                numbers := [part.name for part in parts if part.is_number]
+            ):
+                hint = f"Quote the text: '{numbers[0]}'."
+            raise self.refuse(node, f"{cause}: {shorten(sql_of(node))}", hint)
         return [self.coerce(part, each, kind) for part, each in zip(parts, values, strict=True)]
 
     def coerce(self, node: exp.Expr, bound: BoundExpr, kind: Type) -> BoundExpr:
@@ -143,7 +151,7 @@ class ExprReader:
             cause = f"invalid input syntax for type {TYPE_NAMES[kind]}"
             raise self.refuse(node, *_invalid_constant(cause, bound, kind)) from None
         if coerced is None:
-            cause = f"expected {TYPE_NAMES[kind]}, not {TYPE_NAMES[bound.type]}"
+            cause = f"expected {TYPE_NAMES[kind]}, not {TYPE_NAMES[bound.type]}: {shorten(sql_of(node))}"
             raise self.refuse(
                 node, cause, _CAST_HINTS.get((bound.type, kind), f"Use a value of type {TYPE_NAMES[kind]}.")
             )
@@ -168,11 +176,12 @@ def _is_difference_of_three(node: exp.Expr) -> bool:
 def _invalid_constant(cause: str, bound: BoundExpr, kind: Type) -> tuple[str, str]:
     """Return the cause and the hint of the refusal of a text constant that is not of a type."""
     text = str(bound.expr.value).strip() if isinstance(bound.expr, Constant) else ""
+    cause = f"{cause}: '{shorten(text)}'"
     if kind is DATE:
-        return f"{cause}: '{shorten(text)}' is not a date", f"Write YYYY-MM-DD, such as {_EXAMPLES[DATE]}."
+        return f"{cause} is not a date", f"Write YYYY-MM-DD, such as {_EXAMPLES[DATE]}."
     if kind is REAL and _DECIMAL_COMMA.fullmatch(text):
         return cause, f"Write a decimal point: {text.replace(',', '.')}."
-    return cause, f"Write it as {_EXAMPLES[kind]}."
+    return cause, f"Write a value such as {_EXAMPLES[kind]}."
 
 
 def implicit_cast(bound: BoundExpr, kind: Type) -> BoundExpr | None:

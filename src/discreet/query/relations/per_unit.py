@@ -15,6 +15,7 @@ from discreet.query.aggregation.group_keys import GroupedSelect, GroupKey, Group
 from discreet.query.aggregation.quantile_aggregates import null_unless
 from discreet.query.aggregation.sum_grids import Scale, finest_grid
 from discreet.query.expressions.bound_expr import BoundExpr
+from discreet.query.expressions.operands import TYPE_NAMES
 from discreet.query.relations.bound_sources import (
     ColumnInfo,
     PrivateSource,
@@ -106,7 +107,8 @@ def _per_unit_sum(call: exp.Expr, rows: PrivateSource, when: Expr | None) -> Per
     if bound.type is Type.INTEGER:
         aggregate, step = UnitAggregate(AggregateFunction.SUM, null_unless(bound.expr, when)), None
     elif bound.type is not Type.REAL:
-        raise refuse(call, name, f"{name} needs a number", "Write CASE WHEN … THEN 1 ELSE 0 END.")
+        cause = f"{name} needs a number, not {TYPE_NAMES[bound.type]}"
+        raise refuse(call, name, cause, "Write CASE WHEN … THEN 1 ELSE 0 END.")
     elif isinstance(bound.low, Fraction) and isinstance(bound.high, Fraction):
         grid = finest_grid(
             Scale.with_default_step(bound.low, bound.high, bound.step, bound.type), rows.relation.shape.max_rows

@@ -20,7 +20,7 @@ from discreet.query.expressions.bound_expr import RangeEnd
 from discreet.query.expressions.operands import TYPE_NAMES
 from discreet.query.expressions.public_domains import NOT_EVALUATED, domain_of
 from discreet.query.relations.bound_sources import ColumnInfo, PrivateSource, ValuesLookup, View, bind_stored
-from discreet.query.syntax.syntax_tree import NO_SUBQUERY, build_or_refuse, check_row_wise, refuse
+from discreet.query.syntax.syntax_tree import NO_SUBQUERY, build_or_refuse, check_row_wise, refuse, short_sql
 
 _MAX_VALUES_TESTED = 10_000  # values of a column that a condition is evaluated on
 _SUBQUERY_HINT = (
@@ -164,6 +164,10 @@ def bind_condition(node: exp.Expr, views: Sequence[View], clause: str) -> Expr:
     return expr
 
 
+_NEVER_TRUE = "the condition is never true, so that no row would be counted"
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+
+
 def filter_rows(rows: PrivateSource, nodes: Sequence[exp.Expr], clause: str) -> PrivateSource:
     """Return the rows that satisfy all conditions."""
     if not nodes:
@@ -172,7 +176,9 @@ def filter_rows(rows: PrivateSource, nodes: Sequence[exp.Expr], clause: str) -> 
     for node, each in zip(nodes, predicates, strict=True):
         if not columns_of(each) and evaluate(each, {}) is not True:
             hint = "The result is known without a query. DESCRIBE shows the columns of a table, free of charge."
-            raise refuse(node, clause, "the condition is never true, so that no row would be counted", hint)
+            raise refuse(node, clause, _NEVER_TRUE, hint)
+        if isinstance(node, _COMPARISONS) and exp.Null in map(type, (node.this, node.expression)):
+            raise refuse(node, clause, f"{_NEVER_TRUE}: {short_sql(node)}", "Write IS NULL, or IS NOT NULL.")
     predicate = (
         predicates[0]
         if len(predicates) == 1

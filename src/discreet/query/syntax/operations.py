@@ -246,7 +246,13 @@ _HINTS = {
     **dict.fromkeys(("AVERAGE", "MEAN"), "Write AVG(x)."),
     **dict.fromkeys(("COUNT_DISTINCT", "COUNTD", "NUNIQUE"), "Write COUNT(DISTINCT x)."),
     "AGE": "Write EXTRACT(YEAR FROM AGE(end, start)), DATE_DIFF('month', start, end), or subtract dates.",
-    "TO_CHAR": "Write EXTRACT(YEAR FROM x) or DATE_TRUNC('month', x).",
+    **dict.fromkeys(
+        ("TO_CHAR", "STRFTIME", "DATE_FORMAT", "FORMAT_DATE"), "Write EXTRACT(YEAR FROM x) or DATE_TRUNC('month', x)."
+    ),
+    **dict.fromkeys(("DATEADD", "DATE_ADD", "ADDDATE"), "Write x + INTERVAL '7 days'."),
+    **dict.fromkeys(("DATE_SUB", "DATESUB", "SUBDATE"), "Write x - INTERVAL '7 days'."),
+    "ISNULL": "Write COALESCE(x, 0), or x IS NULL.",
+    **dict.fromkeys(("GETDATE", "TO_DATE", "STR_TO_DATE"), "Write the date as a constant: DATE '2010-01-31'."),
     "DATE_BIN": "Write DATE_TRUNC('hour', x).",
     "DAYOFWEEK": "Write EXTRACT(DOW FROM x).",
     "MAKE_DATE": "Write DATE '2010-01-31'.",

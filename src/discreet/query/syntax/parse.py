@@ -93,11 +93,18 @@ def _syntax_error(error: ParseError) -> str:
     details = error.errors[0] if error.errors else {}
     near, line, end = (details.get(key) for key in ("highlight", "line", "col"))
     where = f"line {line or 1}, column {max(1, (end or 1) - len(near or '') + 1)}"
-    cause = str(details.get("description") or "")
-    expected = f": {shorten(cause.lower())}" if cause.startswith("Expect") and "<" not in cause else ""
-    return (
-        f'{where}: syntax error at or near "{shorten(near or "")}"{expected}. Check the query there and just before it.'
-    )
+    cause = _parse_cause(str(details.get("description") or ""))
+    return f'{where}: syntax error at or near "{shorten(near or "")}"{cause}. Check the query there and just before it.'
+
+
+def _parse_cause(description: str) -> str:
+    """Return what sqlglot says of an error, without the names of its classes."""
+    if description.startswith("Required keyword"):
+        return ": an argument or operand is missing"
+    if description.startswith("The number of provided arguments"):
+        return ": too many arguments"
+    known = description.startswith("Expect") and "<" not in description
+    return f": e{shorten(description[1:])}" if known else ""
 
 
 def _check_tree(query: exp.Expr) -> None:

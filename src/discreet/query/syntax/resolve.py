@@ -46,6 +46,13 @@ FindTable = Callable[[exp.Table], ResolvedTable]  # refuses tables that do not e
 WithQueries = Mapping[str, WithQuery]  # by folded name, inner ones last
 _CLAUSES = "with_ expressions distinct from_ joins where group having qualify windows order limit offset"
 _SET_CLAUSES = "with_ this expression distinct order limit offset"
+_CLAUSE_NAMES = {
+    "locks": "FOR UPDATE",
+    "sample": "TABLESAMPLE",
+    "rollup": "WITH ROLLUP",
+    "cube": "WITH CUBE",
+    "totals": "WITH TOTALS",
+}
 _CLAUSE_HINTS = {
     **dict.fromkeys(("rollup", "cube", "totals"), "Write GROUP BY ROLLUP (…), CUBE (…) or GROUPING SETS (…)."),
     "locks": "Leave it out.",
@@ -90,7 +97,9 @@ class _Expressions:
                 cause = f"{part.table}.* is not a value"
                 raise refuse(part, clause, cause, "Name a column.")
             named = _alias_of(part, aliases) if not self.scope.candidates(part) else None
-            return exp.paren(named.node.copy()) if named is not None else self.scope.find(part, clause)
+            if named is not None:
+                return exp.paren(named.node.copy())
+            return self.scope.find(part, clause, [item.name for item in aliases if item.is_named])
 
         resolved = rewrite(node, replacement)
         if not any("line" in part.meta for part in resolved.walk()):
@@ -166,7 +175,7 @@ class _Resolver:
         expressions = _Expressions(self, scope, ctes, windows)
         where = _argument(node, "where")
         if where is not None:
-            _check_aliases(where, node, scope)
+            _check_aliases(where, "WHERE", node, scope)
             where = expressions.resolve(where, "WHERE")
         items = _select_list(node, expressions)
         having, qualify = (
@@ -278,7 +287,7 @@ def _check_arguments(node: exp.Expr, allowed: str, clause: str) -> None:
     """Refuse clauses that are not supported."""
     if surplus := surplus_arguments(node, allowed):
         given = node.args[surplus[0]]
-        feature = {"locks": "FOR UPDATE", "sample": "TABLESAMPLE"}.get(surplus[0], surplus[0].strip("_").upper())
+        feature = _CLAUSE_NAMES.get(surplus[0], surplus[0].strip("_").upper())
         cause = f"{given.upper() if isinstance(given, str) else feature} is not supported"
         raise refuse(node, clause, cause, _CLAUSE_HINTS.get(surplus[0], "Leave it out."))
 
@@ -324,17 +333,18 @@ def _using_names(join: exp.Join) -> tuple[exp.Identifier, ...]:
     return names
 
 
-def _check_aliases(where: exp.Expr, select: exp.Select, scope: Scope) -> None:
-    """Refuse aliases of the SELECT list in WHERE, with a hint."""
+def _check_aliases(part: exp.Expr, clause: str, select: exp.Select, scope: Scope) -> None:
+    """Refuse aliases of the SELECT list where they are not visible, with a hint."""
     aliases = [each.args["alias"] for each in select.expressions if isinstance(each, exp.Alias)]
-    for node in nodes_without_subqueries(where):
+    for node in nodes_without_subqueries(part):
         if not isinstance(node, exp.Column) or node.table or isinstance(node.this, exp.Star) or scope.candidates(node):
             continue
         if any(same_name(node.this, alias.name) for alias in aliases) and not (
             scope.outer and scope.outer.candidates(node)
         ):
-            cause = f"column {quote_name(node.name)} does not exist: WHERE cannot use names of the SELECT list"
-            raise refuse(node, "WHERE", cause, "Repeat the expression, or put the SELECT into a subquery.")
+            place = "the same list" if clause == "SELECT" else clause
+            cause = f"column {quote_name(node.name)} does not exist: names of the SELECT list cannot be used in {place}"
+            raise refuse(node, clause, cause, "Repeat the expression, or put the SELECT into a subquery.")
 
 
 def _select_list(select: exp.Select, expressions: _Expressions) -> tuple[SelectItem, ...]:
@@ -349,6 +359,7 @@ def _select_list(select: exp.Select, expressions: _Expressions) -> tuple[SelectI
             items += [SelectItem(column.name, column.value) for column in scope.expand_star(node)]
         else:
             inner = node.this if isinstance(node, exp.Alias) else node
+            _check_aliases(inner, "SELECT", select, scope)
             named = isinstance(node, exp.Alias)
             items.append(SelectItem(output_name(node), expressions.resolve(inner, "SELECT"), is_named=named))
         if len(items) > limit:

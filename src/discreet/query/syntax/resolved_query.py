@@ -110,7 +110,7 @@ class OrderTerm:
 
 @dataclass(frozen=True)
 class ResolvedSelect:
-    """A SELECT. LIMIT and OFFSET are as written."""
+    """A SELECT. LIMIT and OFFSET are as written; `where_clause` names the clause of `where`: WHERE or HAVING."""
 
     ref: str
     node: exp.Expr
@@ -125,6 +125,7 @@ class ResolvedSelect:
     offset: exp.Expr | None = None
     distinct: bool = False
     with_queries: tuple[WithQuery, ...] = ()
+    where_clause: str = "WHERE"
 
     @property
     def names(self) -> tuple[str, ...]:

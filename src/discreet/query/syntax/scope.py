@@ -69,8 +69,8 @@ class Scope:
         aliases = {item.ref for item in self.items if item.alias is not None and same_name(table, item.alias)}
         return matching(node.this, [each for each in self._own if each.item and each.item.ref in aliases])
 
-    def find(self, node: exp.Column, clause: str) -> exp.Expr:
-        """Return the column that a name means; unknown and ambiguous names are refused."""
+    def find(self, node: exp.Column, clause: str, aliases: Sequence[str] = ()) -> exp.Expr:
+        """Return the column that a name means; unknown and ambiguous names are refused, with a hint to `aliases`."""
         if node.args.get("db") or node.args.get("catalog"):
             hint = "Write table.column, with the table's alias if it has one."
             raise refuse(node, clause, f"column reference {quote_name(node.name)} has too many parts", hint)
@@ -79,22 +79,22 @@ class Scope:
             candidates = scope.candidates(node)
             if len(candidates) > 1:
                 sources = [each.item for each in candidates if each.item is not None]
-                aliases = dict.fromkeys(f"{item.alias}.{node.name}" for item in sources if item.alias)
-                hint = f"Write {' or '.join(aliases)}." if aliases else "Give the columns different names."
+                qualified = dict.fromkeys(f"{item.alias}.{node.name}" for item in sources if item.alias)
+                hint = f"Write {' or '.join(qualified)}." if qualified else "Give the columns different names."
                 raise refuse(node, clause, f"column reference {quote_name(node.name)} is ambiguous", hint)
             if candidates:
                 reference = candidates[0].reference
                 return refer(node, reference) if reference is not None else candidates[0].value.copy()
             scope = scope.outer
-        raise self._unknown(node, clause)
+        raise self._unknown(node, clause, aliases)
 
-    def _unknown(self, node: exp.Column, clause: str) -> Refused:
+    def _unknown(self, node: exp.Column, clause: str, aliases: Sequence[str]) -> Refused:
         table = node.args.get("table")
         items = [item for item in self.items if table is None or (item.alias and same_name(table, item.alias))]
         if table is not None and not items:
             return _missing_source(table, node, clause)
-        names = [name for item in items for name in item.columns]
-        hint = name_hint(node.name, names)
+        names = [*(aliases if table is None else ()), *(name for item in items for name in item.columns)]
+        hint = name_hint(node.name, list(dict.fromkeys(names))) if items else "Add FROM and a table of the policy."
         if table is None and self._declares_text(node.name):
             hint += f" Text needs single quotes: {sql_of(exp.Literal.string(shorten(node.name)))}."
         return refuse(node, clause, f"column {quote_name(node.name)} does not exist", hint)

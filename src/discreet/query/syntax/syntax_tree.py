@@ -251,6 +251,7 @@ def flat_terms(node: exp.Expr) -> list[exp.Expr]:
 
 
 _MAX_NODES_SHOWN = 100  # nodes; a message shows 60 characters
+_MAX_SQL_SHOWN = 40  # characters
 
 
 def line_of(node: exp.Expr) -> str:
@@ -292,6 +293,12 @@ def sql_of(node: exp.Expr) -> str:
         return restored.sql("postgres", comments=False, unsupported_level=ErrorLevel.IGNORE)
     except Exception:  # noqa: BLE001 - some trees have no SQL, and this is for messages only
         return node.key.upper()
+
+
+def short_sql(node: exp.Expr) -> str:
+    """Return the SQL of an expression for a message, or … if it is long."""
+    text = sql_of(node)
+    return text if len(text) <= _MAX_SQL_SHOWN and text.isprintable() else "…"
 
 
 def function_name(node: exp.Expr) -> str:
