@@ -56,8 +56,36 @@ class Scheme(Protocol):
         """Return every possible report; ValueError if there are too many to list."""
 
 
+class ReportReader:
+    """What identifies the reports of a protocol, and how they are read and counted."""
+
+    domain: Any
+    epsilon: Fraction
+    scheme: Any
+
+    @property
+    def configuration(self) -> str:
+        """The text that identifies the protocol and its parameters, in reports and aggregators."""
+        return canonical_json({"domain": str(self.domain), "epsilon": str(self.epsilon), "name": self.scheme.name})
+
+    def read(self, received: ReceivedMessages) -> Reports:
+        """Parse received messages: the bytes of many reports, or a list of messages."""
+        reports = read_reports(received, self.configuration, self.scheme.dtype)
+        self.scheme.check(reports.array)
+        return reports
+
+    def counts(self, reports: Reports) -> np.ndarray:
+        """Return the counts that an aggregator sums."""
+        check_configuration(reports, self.configuration, self.scheme.dtype)
+        counts: np.ndarray = self.scheme.counts(reports.array)
+        return counts
+
+    def __str__(self) -> str:
+        return self.configuration
+
+
 @dataclass(frozen=True, repr=False)
-class Oracle:
+class Oracle(ReportReader):
     """A local protocol, as returned by `GRR`, `OUE` and others: devices call `perturb`, the server calls `estimate`.
 
     >>> import discreet as dc
@@ -71,11 +99,6 @@ class Oracle:
     epsilon: Fraction
     scheme: Scheme
     delta: Fraction = Fraction(0)  # of a scheme with Gaussian noise; all others are pure
-
-    @property
-    def configuration(self) -> str:
-        """The text that identifies the protocol and its parameters, in reports and aggregators."""
-        return canonical_json({"domain": str(self.domain), "epsilon": str(self.epsilon), "name": self.scheme.name})
 
     def loss(self) -> Loss:
         """Return the privacy loss of one report; for RAPPOR, of all reports of a device.
@@ -99,17 +122,6 @@ class Oracle:
         Checked by: test_reports_have_the_claimed_distribution
         """
         return Reports(self.configuration, self.scheme.perturb(self.domain.encode(values, "values")))
-
-    def read(self, received: ReceivedMessages) -> Reports:
-        """Parse received messages: the bytes of many reports, or a list of messages."""
-        reports = read_reports(received, self.configuration, self.scheme.dtype)
-        self.scheme.check(reports.array)
-        return reports
-
-    def counts(self, reports: Reports) -> np.ndarray:
-        """Return the counts that an aggregator sums."""
-        check_configuration(reports, self.configuration, self.scheme.dtype)
-        return self.scheme.counts(reports.array)
 
     def estimate(
         self, reports: Reports | ReceivedMessages, *, confidence: Number = 0.95, consistency: Consistency = "none"
@@ -147,9 +159,6 @@ class Oracle:
 
     def __repr__(self) -> str:
         return f"<{self.scheme.name} for {self.domain.description}, epsilon {float(self.epsilon):g}>"
-
-    def __str__(self) -> str:
-        return self.configuration
 
 
 def parse_epsilon(epsilon: Number) -> tuple[Fraction, Fraction]:

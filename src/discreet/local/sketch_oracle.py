@@ -7,16 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from discreet.kernel.event import canonical_json
 from discreet.kernel.loss import Loss
 from discreet.kernel.numbers import Number, as_integer
 from discreet.local.aggregator import Aggregator
 from discreet.local.estimation import LocalEstimate, debias_shares, z_score
 from discreet.local.frequency_oracles.parity_hashing import MAX_POSITION_BITS, best_checks
 from discreet.local.frequency_oracles.sketch_scheme import SketchScheme
-from discreet.local.oracle import parse_epsilon
+from discreet.local.oracle import ReportReader, parse_epsilon
 from discreet.local.prefixes import Prefixes
-from discreet.local.reports import ReceivedMessages, Reports, check_configuration, read_reports
+from discreet.local.reports import Reports
 from discreet.local.value_hashes import OpenDomain, hash_to_position
 
 _MAX_ROWS = 1 << 12
@@ -56,7 +55,7 @@ def check_position_bits(bits: int) -> int:
 
 
 @dataclass(frozen=True, repr=False)
-class SketchOracle:
+class SketchOracle(ReportReader):
     """An oracle for an open domain, as returned by `Sketch`: devices call `perturb`, the server calls `shares`.
 
     >>> import discreet as dc
@@ -68,11 +67,6 @@ class SketchOracle:
     domain: OpenDomain | Prefixes
     epsilon: Fraction
     scheme: SketchScheme
-
-    @property
-    def configuration(self) -> str:
-        """The text that identifies the protocol and its parameters, in reports and aggregators."""
-        return canonical_json({"domain": str(self.domain), "epsilon": str(self.epsilon), "name": self.scheme.name})
 
     def loss(self) -> Loss:
         """Return the privacy loss of one report, with respect to the value of the person who sent it.
@@ -94,17 +88,6 @@ class SketchOracle:
         Checked by: test_sketched_reports_have_the_claimed_distribution
         """
         return Reports(self.configuration, self.scheme.perturb(self.domain.hash_values(values, "values")))
-
-    def read(self, received: ReceivedMessages) -> Reports:
-        """Parse received messages: the bytes of many reports, or a list of messages."""
-        reports = read_reports(received, self.configuration, self.scheme.dtype)
-        self.scheme.check(reports.array)
-        return reports
-
-    def counts(self, reports: Reports) -> np.ndarray:
-        """Return the counts that an aggregator sums."""
-        check_configuration(reports, self.configuration, self.scheme.dtype)
-        return self.scheme.counts(reports.array)
 
     def aggregate_counts(self, reports: Reports | Aggregator) -> np.ndarray:
         """Return the sum of the counts of reports, or the counts of an aggregator."""
@@ -153,9 +136,6 @@ class SketchOracle:
 
     def __repr__(self) -> str:
         return f"<{self.scheme.name} for {self.domain}, epsilon {float(self.epsilon):g}>"
-
-    def __str__(self) -> str:
-        return self.configuration
 
 
 def _collision_variance(people: np.ndarray, bits: int) -> float:

@@ -5,11 +5,10 @@ import itertools
 import os
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import duckdb
 import numpy as np
@@ -20,9 +19,9 @@ from discreet.engines.duckdb.data_files import list_literal, open_path, text_lit
 from discreet.engines.duckdb.dialect import DUCKDB
 from discreet.engines.duckdb.frames import open_frame, open_parquet
 from discreet.engines.duckdb.spill import make_spill_folder
+from discreet.engines.engine_base import EngineBase
 from discreet.engines.interface import Tuning
 from discreet.engines.locked_folder import LockedFolder
-from discreet.engines.public_tables import select_fanout, select_rows, select_values
 from discreet.engines.row_selects import select_rows_by_unit
 from discreet.engines.sql_totals import compute_totals
 from discreet.engines.stored_groups import StoredGroups, groups_units
@@ -111,7 +110,7 @@ _DEFAULT_ARRAY_BITS, _MAX_ARRAY_BITS = 12, 20
 _ARRAY_BYTES, _STATE_BYTES = 1 << 28, 32  # of all arrays of a SELECT, and of one total in one place
 
 
-class DuckDB:
+class DuckDB(EngineBase):
     """The DuckDB engine; it answers one question at a time, with all threads.
 
     >>> with DuckDB({"t": TableSource(pa.table({"x": [1, 2, None]}), {"x": Type.INTEGER})}) as engine:
@@ -220,9 +219,11 @@ class DuckDB:
                     self._connection.execute(f"DROP TABLE IF EXISTS {quote_name(stored.table)}")
             del self._stored_groups[:count]
 
-    def query(self, sql: str) -> pa.Table:
-        """Run one SELECT of the kernel; EngineError if it fails, exceeds the time limit or runs out of memory."""
-        return self._query(sql, self._file_stamps)
+    @contextmanager
+    def selecting(self, usage: ColumnUsage) -> Iterator[Callable[[str], pa.Table]]:
+        """Yield a function that runs a SELECT; the files of these tables, or else of all, must be those opened."""
+        stamps = {name: self._file_stamps[name] for name in usage or self._file_stamps}
+        yield lambda sql: self._query(sql, stamps)
 
     def _query(self, sql: str, stamps: Mapping[str, tuple[FileStamp, ...]], begin: str = "") -> pa.Table:
         """Run one SELECT, or a statement that begins with `begin` and continues with a SELECT."""
@@ -264,23 +265,6 @@ class DuckDB:
         """Return a table's columns with their kernel types."""
         return dict(self._column_types[table])
 
-    def values(self, table: str, column: str) -> list[Any]:
-        """Return the distinct values of a column of a PUBLIC table, sorted, without NULL."""
-        name = quote_name(self._require_column(table, column))
-        sql = select_values(quote_name(table), name)
-        distinct: list[Any] = self.query(f"{sql} ORDER BY v").column("v").to_pylist()
-        return distinct
-
-    def fanout(self, table: str, columns: tuple[str, ...]) -> int:
-        """Return the largest number of rows of a PUBLIC table that are equal in these columns; NULL equals nothing."""
-        names = [quote_name(self._require_column(table, column)) for column in columns]
-        return int(self.query(select_fanout(quote_name(table), names)).column("n")[0].as_py())
-
-    def rows(self, table: str, columns: tuple[str, ...], limit: int) -> pa.Table:
-        """Return these columns of a PUBLIC table, at most `limit` rows; files of other tables are not looked at."""
-        names = [quote_name(self._require_column(table, column)) for column in columns]
-        return self._query(select_rows(quote_name(table), names, limit), {table: self._file_stamps[table]})
-
     def close(self) -> None:
         """Cancel a running question and release all resources; closing twice does nothing."""
         if not self._finalizer.alive or os.getpid() != self._pid:
@@ -291,14 +275,6 @@ class DuckDB:
             self._finalizer()
         finally:
             self._connection_lock.release()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _check_open(self) -> None:
         self._check_process()
@@ -324,11 +300,6 @@ class DuckDB:
             changed = next((stamp.path for stamp in stamps if not stamp.is_current), None)
             if changed is not None:
                 raise SourceChanged(f"table {table}: {changed} was changed or removed. Reopen the engine.")
-
-    def _require_column(self, table: str, column: str) -> str:
-        if column not in self._column_types[table]:
-            raise KeyError(f"column {column} of table {table} does not exist")
-        return column
 
 
 def _check_names(sources: Mapping[str, TableSource]) -> None:

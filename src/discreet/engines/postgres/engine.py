@@ -8,16 +8,15 @@ error for some rows, questions fail; it should return NULL instead.
 import threading
 import warnings
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from types import TracebackType
-from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
 from discreet.engines.column_usage import ColumnUsage, usage_of_questions, usage_of_relation
+from discreet.engines.engine_base import EngineBase
 from discreet.engines.interface import Tuning
 from discreet.engines.postgres.dialect import POSTGRES
 from discreet.engines.postgres.errors import (
@@ -29,7 +28,6 @@ from discreet.engines.postgres.errors import (
 from discreet.engines.postgres.role import excess_privileges, read_only_role_sql
 from discreet.engines.postgres.session import PostgresQuerySession, Snapshot
 from discreet.engines.postgres.tables import PostgresSourceTable, look_up_table, parse_table_name, placeholder_table
-from discreet.engines.public_tables import select_fanout, select_rows, select_values
 from discreet.engines.row_selects import select_rows_by_unit
 from discreet.engines.server_session import close_when_idle
 from discreet.engines.sql_totals import compute_totals
@@ -39,7 +37,7 @@ from discreet.kernel.expr import Type
 from discreet.kernel.question import Question
 from discreet.kernel.relation import Relation
 from discreet.kernel.release import EngineTotals
-from discreet.kernel.sqlgen.dialect import Dialect, quote_name
+from discreet.kernel.sqlgen.dialect import Dialect
 from discreet.postgres.server import server_description
 
 _OPEN_TIMEOUT = 30.0  # seconds to read the catalog
@@ -49,7 +47,7 @@ _MAX_ATTEMPTS = 3  # to look up tables that are being replaced
 _DEFAULT_TUNING = Tuning()
 
 
-class Postgres:
+class Postgres(EngineBase):
     """The PostgreSQL engine; it answers one question at a time.
 
     Of `tuning`, only seconds and threads apply; memory and disk are up to the server. Totals are not cached, since a
@@ -104,10 +102,11 @@ class Postgres:
         with self.prepare(usage_of_questions([question])) as reader:
             return reader.totals(question)
 
-    def query(self, sql: str) -> pa.Table:
-        """Run one SELECT of the kernel; EngineError if it fails or exceeds the time limit."""
-        with self.prepare({}) as reader:
-            return reader.run_select(sql)
+    @contextmanager
+    def selecting(self, usage: ColumnUsage) -> Iterator[Callable[[str], pa.Table]]:
+        """Yield a function that runs a SELECT on one snapshot."""
+        with self.prepare(usage) as reader:
+            yield reader.run_select
 
     def batches(
         self, relation: Relation, columns: tuple[str, ...], size: int
@@ -128,40 +127,11 @@ class Postgres:
         """Return a table's columns with their kernel types."""
         return dict(self._sources[table].columns)
 
-    def values(self, table: str, column: str) -> list[Any]:
-        """Return the distinct values of a column of a PUBLIC table, sorted, without NULL."""
-        (name,) = self._quoted_columns(table, (column,))
-        with self.prepare({table: frozenset({column})}) as reader:
-            sql = select_values(f"{self.dialect.table_source(table)} AS t", name)
-            distinct: list[Any] = reader.run_select(f"{sql} ORDER BY v").column("v").to_pylist()
-        return distinct
-
-    def fanout(self, table: str, columns: tuple[str, ...]) -> int:
-        """Return the largest number of rows of a PUBLIC table that are equal in these columns; NULL equals nothing."""
-        names = self._quoted_columns(table, columns)
-        with self.prepare({table: frozenset(columns)}) as reader:
-            largest = reader.run_select(select_fanout(f"{self.dialect.table_source(table)} AS t", names))
-        return int(largest.column("n")[0].as_py())
-
-    def rows(self, table: str, columns: tuple[str, ...], limit: int) -> pa.Table:
-        """Return these columns of a PUBLIC table, at most `limit` rows."""
-        names = self._quoted_columns(table, columns)
-        with self.prepare({table: frozenset(columns)}) as reader:
-            return reader.run_select(select_rows(f"{self.dialect.table_source(table)} AS t", names, limit))
-
     def close(self) -> None:
         """Cancel a running question and release all resources; closing twice does nothing."""
         if self._finalizer.alive and self._session.is_own_process:
             self._session.stop_accepting()
             close_when_idle(self._session, self._question_lock, self._finalizer)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _lock_and_check(self, stack: ExitStack, usage: ColumnUsage) -> Snapshot:
         """Return a snapshot taken after the tables were locked; PolicyError if a used column does not match."""
@@ -199,12 +169,6 @@ class Postgres:
         if not table.still_matches(snapshot):
             raise EngineError(f"table {name}: its columns changed while the question was being prepared")
         return table
-
-    def _quoted_columns(self, table: str, columns: tuple[str, ...]) -> list[str]:
-        missing = [column for column in columns if column not in self._sources[table].columns]
-        if missing:
-            raise KeyError(f"column {missing[0]} of table {table} does not exist")
-        return [quote_name(column) for column in columns]
 
 
 class PostgresReader:

@@ -15,17 +15,15 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from discreet.engines.column_usage import ColumnUsage, usage_of_questions, usage_of_relation
+from discreet.engines.engine_base import EngineBase
 from discreet.engines.interface import Tuning
-from discreet.engines.public_tables import select_fanout, select_rows, select_values
 from discreet.engines.server_session import close_when_idle
-from discreet.engines.spark.casts import backtick_quote
 from discreet.engines.spark.connection import server_name, server_url
 from discreet.engines.spark.dialect import SPARK
 from discreet.engines.spark.row_batches import RowOrder, UnitNumbering, complete_rows_sql, stream_batches
@@ -55,11 +53,10 @@ if TYPE_CHECKING:
     from pyspark.sql.connect.session import SparkSession
 
 _OPEN_TIMEOUT = 120.0  # seconds to read schemas
-_NO_TABLES: ColumnUsage = {}
 _DEFAULT_TUNING = Tuning()
 
 
-class Spark:
+class Spark(EngineBase):
     """The Spark engine; it answers one question at a time, in its own session.
 
     Without a `url`, the server is that of SPARK_REMOTE. Of `tuning`, only seconds and totals_cache apply, the latter if
@@ -126,10 +123,11 @@ class Spark:
         with self.prepare(usage_of_questions([question])) as reader:
             return reader.totals(question)
 
-    def query(self, sql: str, usage: ColumnUsage = _NO_TABLES) -> pa.Table:
-        """Run one SELECT of the kernel; EngineError if it fails or exceeds the time limit."""
+    @contextmanager
+    def selecting(self, usage: ColumnUsage) -> Iterator[Callable[[str], pa.Table]]:
+        """Yield a function that runs a SELECT."""
         with self.prepare(usage), self.question_session(usage) as spark:
-            return _run_select(spark, sql)
+            yield lambda sql: _run_select(spark, sql)
 
     @contextmanager
     def question_session(self, usage: ColumnUsage) -> Iterator["SparkSession"]:
@@ -206,46 +204,16 @@ class Spark:
         """Return a table's columns with their kernel types."""
         return dict(self._views.tables[table].types)
 
-    def values(self, table: str, column: str) -> list[Any]:
-        """Return the distinct values of a column of a PUBLIC table, sorted, without NULL."""
-        (name,) = self._quoted_columns(table, (column,))
-        sql = select_values(self._views.tables[table].view, name)
-        return sorted(self.query(sql, {table: frozenset({column})}).column("v").to_pylist())
-
-    def fanout(self, table: str, columns: tuple[str, ...]) -> int:
-        """Return the largest number of rows of a PUBLIC table that are equal in these columns; NULL equals nothing."""
-        sql = select_fanout(self._views.tables[table].view, self._quoted_columns(table, columns))
-        return int(self.query(sql, {table: frozenset(columns)}).column("n")[0].as_py())
-
-    def rows(self, table: str, columns: tuple[str, ...], limit: int) -> pa.Table:
-        """Return these columns of a PUBLIC table, at most `limit` rows."""
-        sql = select_rows(self._views.tables[table].view, self._quoted_columns(table, columns), limit)
-        return self.query(sql, {table: frozenset(columns)})
-
     def close(self) -> None:
         """Cancel a running question and release all resources; closing twice does nothing."""
         if self._finalizer.alive and self._session.is_own_process:
             self._session.stop_accepting()
             close_when_idle(self._session, self._question_lock, self._finalizer)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def _complete_rows(self, spark: "SparkSession", relation: Relation, columns: tuple[str, ...]) -> SparkRows:
         units = len(relation.shape.unit or ())
         frame = spark.sql(complete_rows_sql(relation, columns, self.dialect))
         return SparkRows(frame, units=units, numbers=len(columns))
-
-    def _quoted_columns(self, table: str, columns: tuple[str, ...]) -> list[str]:
-        missing = [column for column in columns if column not in self._views.tables[table].types]
-        if missing:
-            raise KeyError(f"column {missing[0]} of table {table} does not exist")
-        return [backtick_quote(column) for column in columns]
 
 
 class SparkReader:

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -43,15 +43,44 @@ def NoisyMean(low: Number, high: Number, epsilon: Number, *, delta: Number | Non
 
 
 @dataclass(frozen=True)
-class LaplaceScheme:
-    """A step from 0 to `steps`, with discrete Laplace noise of sensitivity `steps`."""
+class _NoisyStep:
+    """A step from 0 to `steps`, with integer noise of which no more than `max_scales` scales are plausible."""
 
     steps: int
     epsilon: Fraction
 
-    name = "noisy-mean"
+    max_scales: ClassVar[int]
     max_count_per_report = 1 << _HALF_BITS
     dtype = np.dtype("<i8")
+
+    @property
+    def noise(self) -> Laplace | Gaussian:
+        """The noise of one person."""
+        raise NotImplementedError
+
+    def check(self, reports: np.ndarray) -> None:
+        """Raise ValueError if a report is implausibly far from the bounds."""
+        beyond = math.ceil(self.max_scales * self.noise.scale)
+        if len(reports) and (reports.min() < -beyond or reports.max() > self.steps + beyond):
+            raise ValueError(
+                f"reports: one is more than {beyond / self.steps:.3g} widths outside the bounds: no noise is so large"
+            )
+
+    def counts(self, reports: np.ndarray) -> np.ndarray:
+        """Return the sums of the high and the low halves of the reports, which do not overflow 64 bits."""
+        return np.array([np.sum(reports >> _HALF_BITS), np.sum(reports & ((1 << _HALF_BITS) - 1))], np.int64)
+
+    def outcomes(self) -> NoReturn:
+        """Raise ValueError: the noise is unbounded."""
+        raise ValueError("noisy-mean has too many possible reports to list. Use pmf for the probability of one.")
+
+
+@dataclass(frozen=True)
+class LaplaceScheme(_NoisyStep):
+    """A step from 0 to `steps`, with discrete Laplace noise of sensitivity `steps`."""
+
+    name = "noisy-mean"
+    max_scales = MAX_NOISE_SCALES
 
     @cached_property
     def noise(self) -> Laplace:
@@ -68,14 +97,6 @@ class LaplaceScheme:
         """
         return self.noise.perturb(codes.astype(np.int64)).astype(self.dtype)
 
-    def check(self, reports: np.ndarray) -> None:
-        """Raise ValueError if a report is implausibly far from the bounds."""
-        _check_plausible(reports, self.steps, MAX_NOISE_SCALES * self.noise.scale)
-
-    def counts(self, reports: np.ndarray) -> np.ndarray:
-        """Return the sums of the halves of the reports."""
-        return _half_sums(reports)
-
     def estimate(self, counts: np.ndarray, people: int, z: float) -> tuple[np.ndarray, np.ndarray]:
         """Return the mean and its margin, in steps."""
         # The sum for few people has heavier tails than the normal distribution; the Cornish-Fisher expansion bounds it.
@@ -88,21 +109,14 @@ class LaplaceScheme:
         decay = 1 / self.noise.scale
         return Fraction(math.tanh(decay / 2) * math.exp(-abs(int(report) - code) * decay))
 
-    def outcomes(self) -> NoReturn:
-        """Raise ValueError: the noise is unbounded."""
-        _refuse_outcomes()
-
 
 @dataclass(frozen=True)
-class GaussianScheme:
+class GaussianScheme(_NoisyStep):
     """A step from 0 to `steps`, with discrete Gaussian noise of sensitivity `steps`."""
 
-    steps: int
-    epsilon: Fraction
     delta: Fraction
 
-    max_count_per_report = 1 << _HALF_BITS
-    dtype = np.dtype("<i8")
+    max_scales = MAX_DEVIATIONS
 
     @property
     def name(self) -> str:
@@ -132,14 +146,6 @@ class GaussianScheme:
         """
         return self.noise.perturb(codes.astype(np.int64)).astype(self.dtype)
 
-    def check(self, reports: np.ndarray) -> None:
-        """Raise ValueError if a report is implausibly far from the bounds."""
-        _check_plausible(reports, self.steps, MAX_DEVIATIONS * self.noise.scale)
-
-    def counts(self, reports: np.ndarray) -> np.ndarray:
-        """Return the sums of the halves of the reports."""
-        return _half_sums(reports)
-
     def estimate(self, counts: np.ndarray, people: int, z: float) -> tuple[np.ndarray, np.ndarray]:
         """Return the mean and its margin, in steps; the noise has at most the variance scale²."""
         margin = z * float(self.noise.scale) / math.sqrt(people) + ROUNDING_ERROR
@@ -152,30 +158,9 @@ class GaussianScheme:
         total = scale * math.sqrt(2 * math.pi) * (1 + 2 * math.exp(-2 * (math.pi * scale) ** 2))
         return Fraction(math.exp(-(((int(report) - code) / scale) ** 2) / 2) / total)
 
-    def outcomes(self) -> NoReturn:
-        """Raise ValueError: the noise is unbounded."""
-        _refuse_outcomes()
-
-
-def _check_plausible(reports: np.ndarray, steps: int, max_noise: Fraction) -> None:
-    beyond = math.ceil(max_noise)
-    if len(reports) and (reports.min() < -beyond or reports.max() > steps + beyond):
-        raise ValueError(
-            f"reports: one is more than {beyond / steps:.3g} widths outside the bounds: no noise is so large"
-        )
-
-
-def _half_sums(reports: np.ndarray) -> np.ndarray:
-    """Return the sums of the high and the low halves of the reports, which do not overflow 64 bits."""
-    return np.array([np.sum(reports >> _HALF_BITS), np.sum(reports & ((1 << _HALF_BITS) - 1))], np.int64)
-
 
 def _mean_of(half_sums: np.ndarray, people: int) -> float:
     return ((int(half_sums[0]) << _HALF_BITS) + int(half_sums[1])) / people
-
-
-def _refuse_outcomes() -> NoReturn:
-    raise ValueError("noisy-mean has too many possible reports to list. Use pmf for the probability of one.")
 
 
 def laplace_standard_deviation(noise: Laplace) -> float:
