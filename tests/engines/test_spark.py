@@ -354,7 +354,7 @@ def test_a_file_that_changes_after_the_engine_was_opened_invalidates_answers(sai
             with pytest.raises(Unavailable, match="Nothing was charged") as changed:
                 engine.query("SELECT COUNT(*) AS n FROM t0")
             assert "was changed, added or removed" in changed.value.reason
-        engine._session._drop_session()
+        engine._session.drop()
         for _ in range(2):
             with pytest.raises(Unavailable, match="Nothing was charged") as changed:
                 engine.query("SELECT COUNT(*) AS n FROM t0")
@@ -424,7 +424,7 @@ def test_a_column_that_is_lost_after_the_charge_is_not_read_as_null(sail):
     sources, used = {"t": TableSource("global_temp.losing", {"a": N})}, {"t": frozenset({"a"})}
     with Spark(sources, url=sail.url) as engine, engine.prepare(used) as reader:
         shared(sail.url, losing="SELECT 1L AS z")
-        engine._session._drop_session()
+        engine._session.drop()
         with pytest.raises(EngineError, match="changed after the query was charged"):
             reader.totals(Question(scan, (), PublicGroups(()), LIMIT, (Count(),)))
 

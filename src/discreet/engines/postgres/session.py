@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.engines.postgres.errors import translate_errors
+from discreet.engines.server_session import ServerSession
 from discreet.engines.table_source import EngineError
 from discreet.postgres.server import connect, driver
 
@@ -60,31 +61,18 @@ _ARROW_TYPES = {
 }
 
 
-class PostgresQuerySession:
+class PostgresQuerySession(ServerSession):
     """A connection that one question uses at a time; other threads may call `cancel` and `close`."""
 
     def __init__(self, url: str, settings: Mapping[str, str]) -> None:
+        super().__init__()
         self._url = url
         self._settings = {**_SETTINGS, **settings}
         self._connection: Connection | None = None
         self._connection_lock = threading.Lock()  # held while the connection is replaced, cut or closed
-        self._ended = False
         self._settings_verified = False
-        self._pid = os.getpid()
         self._role_timeouts: dict[str, int] = {}  # the server's own limits for this role, in milliseconds
         self.search_schemas: list[str] = []  # the search path, for tables without a schema
-
-    @property
-    def is_own_process(self) -> bool:
-        """Whether this process opened the session; a connection must not be shared between processes."""
-        return os.getpid() == self._pid
-
-    def check_usable(self) -> None:
-        """Raise EngineError if the session is closed or belongs to another process."""
-        if not self.is_own_process:
-            raise EngineError("the engine was opened in another process. Open one engine per process.")
-        if self._ended:
-            raise EngineError("the engine is closed. Open a new one.")
 
     @contextmanager
     def snapshot(self, seconds: float, tables: Sequence[str] = ()) -> Iterator["Snapshot"]:
@@ -137,16 +125,6 @@ class PostgresQuerySession:
                 with socket.socket(fileno=os.dup(self._connection.fileno())) as connection_socket:
                     connection_socket.shutdown(socket.SHUT_RDWR)
 
-    def close(self) -> None:
-        """Close the session; in another process than the one that opened it, the connection is left alone."""
-        self._ended = True
-        if self.is_own_process:
-            self._drop_connection()
-
-    def stop_accepting(self) -> None:
-        """Refuse further questions."""
-        self._ended = True
-
     def timeout_ms(self, setting: str, seconds: float) -> str:
         """Return a time limit in milliseconds: the given one, or that of the role if it is shorter (0 is none)."""
         milliseconds = min(max(round(seconds * 1000), 1), _MAX_INT32)
@@ -157,7 +135,7 @@ class PostgresQuerySession:
         if self._connection is not None:
             with suppress(driver().Error):
                 return self._begin_with_timeouts(self._connection, deadline, idle_timeout)
-            self._drop_connection()
+            self.drop()
             _seconds_left(deadline)
         self.check_usable()
         connection = connect(self._url)
@@ -204,9 +182,10 @@ class PostgresQuerySession:
             with self.disconnect_after(_GRACE):
                 connection.execute("ROLLBACK")
         except driver().Error:
-            self._drop_connection()
+            self.drop()
 
-    def _drop_connection(self) -> None:
+    def drop(self) -> None:
+        """Close the connection, if there is one."""
         with self._connection_lock:
             connection, self._connection = self._connection, None
             if connection is not None:

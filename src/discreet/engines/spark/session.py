@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from discreet.engines.server_session import ServerSession
 from discreet.engines.spark.connection import apply_settings, error_reason, has_our_settings, new_session, server_name
 from discreet.engines.table_source import EngineError, SourceChanged
 from discreet.kernel.errors import DiscreetError, PolicyError
@@ -19,27 +20,15 @@ _FIRST_REPLY_TIMEOUT = 60.0  # seconds
 _CLEAN_UP_TIMEOUT = 10.0  # seconds to release a session or its cache
 
 
-class SparkConnectSession:
+class SparkConnectSession(ServerSession):
     """The engine's session; one thread uses it at a time, except for `interrupt`, `disconnect` and `stop_accepting`."""
 
     def __init__(self, url: str, prepare: Callable[["SparkSession"], None]) -> None:
+        super().__init__()
         self._url, self._prepare = url, prepare
-        self._pid = os.getpid()
         self._spark: SparkSession | None = None
-        self._prepared = self._ended = self._timed_out = False
+        self._prepared = self._timed_out = False
         _OPEN_SESSIONS.add(self)
-
-    @property
-    def is_own_process(self) -> bool:
-        """Whether this process, and not its parent, opened the session."""
-        return os.getpid() == self._pid
-
-    def check_usable(self) -> None:
-        """Raise EngineError if the session is closed or belongs to another process."""
-        if not self.is_own_process:
-            raise EngineError("the engine was opened in another process. Open one engine per process.")
-        if self._ended:
-            raise EngineError("the engine is closed. Open a new one.")
 
     @contextmanager
     def use(self, seconds: float) -> Iterator["SparkSession"]:
@@ -54,10 +43,10 @@ class SparkConnectSession:
                 yield self._live_session()
         except DiscreetError:
             if self._timed_out:
-                self._drop_session()
+                self.drop()
             raise
         except Exception as error:  # noqa: BLE001 - from Spark, the connection or our own code
-            self._drop_session()
+            self.drop()
             cause = (
                 f"it exceeded the time limit of {seconds:g} seconds"
                 if self._timed_out
@@ -65,7 +54,7 @@ class SparkConnectSession:
             )
             raise EngineError(f"the engine failed: {cause}") from None  # logs would print the original error
         except BaseException:
-            self._drop_session()
+            self.drop()
             raise
 
     @contextmanager
@@ -94,16 +83,6 @@ class SparkConnectSession:
         if spark is not None:
             _run_quietly(spark.client.close)
 
-    def stop_accepting(self) -> None:
-        """Refuse further questions."""
-        self._ended = True
-
-    def close(self) -> None:
-        """Release the session; in another process than the one that opened it, it is left alone."""
-        self._ended = True
-        if self.is_own_process:
-            self._drop_session()
-
     def abandon(self) -> None:
         """Leave the connection to the parent process; closing it in a forked child would block forever."""
         if self._spark is not None:
@@ -124,14 +103,14 @@ class SparkConnectSession:
         if self._spark is not None:
             if has_our_settings(self._spark):
                 return self._spark
-            self._drop_session()  # the session expired, or the server was restarted
+            self.drop()  # the session expired, or the server was restarted
         self._spark = spark = new_session(self._url)
         try:
             self._await_first_reply(spark)
             apply_settings(spark)
             self._prepare(spark)
         except DiscreetError as error:
-            self._drop_session()
+            self.drop()
             if self._prepared and isinstance(error, PolicyError):
                 # Without the original message, which is for the owner only: the path of a file may contain a value.
                 raise SourceChanged("the tables have changed. Reopen the engine.") from None
@@ -161,7 +140,8 @@ class SparkConnectSession:
         finally:
             timer.cancel()
 
-    def _drop_session(self) -> None:
+    def drop(self) -> None:
+        """Stop the session, if there is one."""
         spark, self._spark = self._spark, None
         if spark is not None:
             run_briefly(_stop_session, spark)
