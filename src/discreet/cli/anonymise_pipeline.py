@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from discreet import anonymity
@@ -33,6 +33,7 @@ from discreet.cli.terminal import (
     check_output_path,
     print_trimmed,
     replace_unprintable,
+    text_table,
     usage_error,
     writing,
 )
@@ -63,24 +64,18 @@ def _print_part(part: RiskSection, console: Console) -> None:
 
 
 def _rich_table(grid: ReportTable) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=any(grid.headers))
-    for index, header in enumerate(grid.headers):
-        table.add_column(Text(header), justify="right" if 0 < index < len(grid.headers) - 1 else "left")
-    for row in grid.rows:
-        table.add_row(*(Text(make_printable(cell)) for cell in row))
-    return table
+    last = len(grid.headers) - 1
+    columns = (
+        Column(Text(header), justify="right" if 0 < index < last else "left")
+        for index, header in enumerate(grid.headers)
+    )
+    return text_table(columns, grid.rows)
 
 
 def _bar_table(bars: tuple[ChartBar, ...]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
-    table.add_column(max_width=_MAX_LABEL_WIDTH, no_wrap=True, overflow="ellipsis")
-    table.add_column(justify="right")
-    table.add_column()
-    for bar in bars:
-        table.add_row(
-            Text(make_printable(bar.label)), Text(bar.text), Text("█" * round(_BAR_WIDTH * min(bar.share, 1)), "yellow")
-        )
-    return table
+    label = Column(max_width=_MAX_LABEL_WIDTH, no_wrap=True, overflow="ellipsis")
+    rows = ([bar.label, bar.text, Text("█" * round(_BAR_WIDTH * min(bar.share, 1)), "yellow")] for bar in bars)
+    return text_table((label, Column(justify="right"), Column()), rows)
 
 
 @dataclass(frozen=True)

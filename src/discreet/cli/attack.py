@@ -13,7 +13,7 @@ import pyarrow as pa
 import typer
 from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from discreet.attacks.attack import Attack
@@ -27,6 +27,7 @@ from discreet.cli.terminal import (
     parse_assignment,
     positive_number,
     replace_unprintable,
+    text_table,
     usage_error,
     writing,
 )
@@ -145,13 +146,14 @@ def _load_data(entry: Attack, folder: Path | None) -> tuple[Any, str]:
 
 
 def _print_list() -> None:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for header in ("attack", "description", "real data"):
-        table.add_column(header, overflow="fold", no_wrap=header == "attack")
+    columns = (
+        Column("attack", no_wrap=True),
+        Column("description", overflow="fold"),
+        Column("real data", overflow="fold"),
+    )
     with _require_extras():
-        for name, entry in ATTACKS.items():
-            table.add_row(*map(Text, (name, entry.summary, "yes" if entry.data.files else "")))
-    _console().print(table)
+        rows = [(name, entry.summary, "yes" if entry.data.files else "") for name, entry in ATTACKS.items()]
+    _console().print(text_table(columns, rows, box=box.SIMPLE_HEAD, padding=(0, 1)))
     _console().print("Run one with: discreet attack NAME [--epsilon 1] [--data FOLDER] [--html report.html]")
 
 
@@ -172,12 +174,8 @@ def _print_section(section: ReportSection, *, all_details: bool) -> None:
 
 
 def _comparison_table(comparison: Comparison) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for index, header in enumerate(comparison.headers()):
-        table.add_column(header, no_wrap=index < 4)
-    for row in comparison.rows():
-        table.add_row(*map(Text, row))
-    return table
+    columns = (Column(header, no_wrap=index < 4) for index, header in enumerate(comparison.headers()))
+    return text_table(columns, comparison.rows(), box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
 
 
 def _console() -> Console:

@@ -8,7 +8,7 @@ import re
 import stat
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
@@ -25,6 +25,7 @@ from discreet.progress import progress_bar, report_progress
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Column, Table
 
     from discreet.audit.policy.result import PolicyAudit
     from discreet.kernel.loss import Budget
@@ -211,6 +212,20 @@ def parse_assignment(text: str, option: str) -> tuple[str, Any]:
         return name, json.loads(value)
     except ValueError:
         return name, value
+
+
+def text_table(columns: "Iterable[Column]", rows: "Iterable[Iterable[Any]]", **style: Any) -> "Table":
+    """Return a table, without lines unless the style has them; what a terminal cannot show is replaced in texts."""
+    from rich.table import Table  # noqa: PLC0415 - not for `discreet --help`
+    from rich.text import Text  # noqa: PLC0415
+
+    from discreet.html_page import make_printable  # noqa: PLC0415
+
+    table = Table(*columns, **{"box": None, "pad_edge": False, "padding": (0, 2, 0, 0), **style})
+    table.show_header = any(column.header for column in table.columns)
+    for row in rows:
+        table.add_row(*(cell if isinstance(cell, Text) else Text(make_printable(cell)) for cell in row))
+    return table
 
 
 def print_trimmed(console: "Console", content: Any, indent: int = 0) -> None:
