@@ -1,7 +1,7 @@
 """The steps of discreet anonymise: check, read, pseudonymise, measure or anonymise, report, write."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from rich.text import Text
 from discreet import anonymity
 from discreet.anonymity.encoding.metadata_removal import strip_arrow
 from discreet.anonymity.encoding.table_adapters import adapt_table, resolve_column_names
-from discreet.anonymity.generalisation.privacy_criteria import AnonymityParameters
 from discreet.anonymity.pseudonyms.pseudonymisation import describe_attacks_on_pseudonyms
 from discreet.anonymity.report.contents import AnonymityReport, build_report, write_report
 from discreet.anonymity.report.sections import ReportTable, RiskSection
@@ -86,9 +85,7 @@ class AnonymiseRequest:
     quasi: tuple[str, ...]
     sensitive: tuple[str, ...]
     drop: tuple[str, ...]
-    goals: AnonymityParameters | None
-    method: str
-    suppress: float
+    goals: Mapping[str, Any] | None
     hierarchies: tuple[str, ...]
     categories: tuple[str, ...]
     population: Path | None
@@ -220,11 +217,8 @@ def _measure_or_anonymise(table: pa.Table, roles: _ColumnRoles, request: Anonymi
     sensitive = list(roles.sensitive) or None
     hierarchies = find_hierarchies(request.hierarchies, (*roles.quasi, *roles.sensitive)) or None
     if request.goals is not None:
-        goals = {**asdict(request.goals), "method": request.method, "suppress": request.suppress}
-        if goals["l"] is not None and goals["l"].is_integer():
-            goals["l"] = int(goals["l"])
         return anonymity.anonymise_and_measure(
-            table, list(roles.quasi), sensitive=sensitive, hierarchies=hierarchies, **goals
+            table, list(roles.quasi), sensitive=sensitive, hierarchies=hierarchies, **request.goals
         )
     population = None
     if request.population is not None:

@@ -1,8 +1,7 @@
 """discreet attack: run an attack with no defence, with a simple fix, and with the curator."""
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from inspect import signature
@@ -24,6 +23,7 @@ from discreet.cli.terminal import (
     HTML_SUFFIXES,
     check_output_path,
     exit_on_error,
+    needing_extra,
     parse_assignment,
     positive_number,
     replace_unprintable,
@@ -34,7 +34,6 @@ from discreet.cli.terminal import (
 
 _LIST, _ALL = "list", "all"
 _DATA_VARIABLE = "DISCREET_DATA"
-_MISSING_EXTRA = "discreet: attacks need extra packages. Install them with: pip install 'discreet[attacks]'"
 
 
 def attack(  # noqa: PLR0913, PLR0917 - options of a command
@@ -71,7 +70,7 @@ def attack(  # noqa: PLR0913, PLR0917 - options of a command
     epsilons = [positive_number(text, "--epsilon") for text in epsilon or ("0.1", "1")]
     check_output_path(html, "--html", endings=HTML_SUFFIXES, force=force)
     sections = []
-    with exit_on_error(), _require_extras():
+    with exit_on_error(), needing_extra("attacks", "attacks"):
         for attack_name in ATTACKS if name == _ALL else [name]:
             entry = _apply_settings(ATTACKS[attack_name], settings or ())
             sections.append(_run_attack(entry, data, epsilons, seed))
@@ -151,7 +150,7 @@ def _print_list() -> None:
         Column("description", overflow="fold"),
         Column("real data", overflow="fold"),
     )
-    with _require_extras():
+    with needing_extra("attacks", "attacks"):
         rows = [(name, entry.summary, "yes" if entry.data.files else "") for name, entry in ATTACKS.items()]
     _console().print(text_table(columns, rows, box=box.SIMPLE_HEAD, padding=(0, 1)))
     _console().print("Run one with: discreet attack NAME [--epsilon 1] [--data FOLDER] [--html report.html]")
@@ -181,15 +180,3 @@ def _comparison_table(comparison: Comparison) -> Table:
 def _console() -> Console:
     replace_unprintable()
     return Console(highlight=False)
-
-
-@contextmanager
-def _require_extras() -> Iterator[None]:
-    """Name the missing extra instead of printing a traceback."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in {"scipy", "sklearn", "matplotlib", "pandas"}:
-            raise
-        typer.echo(_MISSING_EXTRA, err=True)
-        raise typer.Exit(2) from None

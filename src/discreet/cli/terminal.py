@@ -245,12 +245,21 @@ def replace_unprintable() -> None:
 
 def run_policy_audit(policy: "Policy", **settings: Any) -> "PolicyAudit":
     """Audit a policy with progress on stderr, or exit and name the package that is missing."""
-    try:
+    with needing_extra("audits", "attacks"):
         from discreet.audit.policy.audit import audit_policy  # noqa: PLC0415 - an extra
 
         return audit_policy(policy, track=report_progress, **settings)
-    except ImportError as error:
-        usage_error(f"audits need {error.name}, which is not installed: pip install 'discreet[attacks]'.")
+
+
+@contextmanager
+def needing_extra(what: str, extra: str) -> Iterator[None]:
+    """Exit and name a package that is missing, and the extra that installs it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if str(error.name).startswith("discreet"):
+            raise
+        usage_error(f"{what} need {error.name}, which is not installed: pip install 'discreet[{extra}]'.")
 
 
 LogOption = Annotated[
