@@ -1,7 +1,32 @@
-"""Arrow columns without encodings, whatever library made them."""
+"""Arrow columns without encodings, whatever library made them, and the names of their types in a policy."""
+
+from collections.abc import Callable
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+_TYPE_NAMES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
+    (pa.types.is_boolean, "boolean"),
+    (pa.types.is_integer, "integer"),
+    (pa.types.is_floating, "real"),
+    (pa.types.is_decimal, "decimal"),
+    (pa.types.is_string, "text"),
+    (pa.types.is_large_string, "text"),
+    (pa.types.is_string_view, "text"),
+    (pa.types.is_date, "date"),
+    (pa.types.is_timestamp, "timestamp"),
+)
+
+
+def type_name(kind: pa.DataType) -> str | None:
+    """Return the name of a type in a policy; None if a policy has no such type.
+
+    >>> type_name(pa.dictionary(pa.int8(), pa.string())), type_name(pa.binary())
+    ('text', None)
+    """
+    if pa.types.is_dictionary(kind):
+        return type_name(kind.value_type)
+    return next((name for check, name in _TYPE_NAMES if check(kind)), None)
 
 
 def decode_column(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -4,7 +4,8 @@ from fractions import Fraction
 
 import pytest
 
-from discreet.advise.value_cells import ValueCells, ValueScale, coarse_cells, decimal_text, fine_cells, round_step
+from discreet.advise.value_cells import ValueCells, ValueScale, coarse_cells, fine_cells, round_step
+from discreet.policy.toml import decimal_text
 
 
 @pytest.mark.parametrize("kind", ["integer", "real", "decimal", "date", "timestamp"])

@@ -16,6 +16,7 @@ from discreet.kernel.loss import zcdp_rho
 from discreet.kernel.mechanism import Gaussian, Laplace, Sensitivity
 from discreet.kernel.partition_selection import Threshold
 from discreet.privacy import calibration
+from discreet.privacy.bisection import lowest_float
 from discreet.privacy.calibration import gaussian_for, laplace_for, sqrt_up, threshold_for
 
 COUNT = Sensitivity(groups=1, size=1)
@@ -110,6 +111,10 @@ def test_calibrated_vectors_are_private_and_near_the_analytic_ones(sensitivity, 
     if best >= 25:
         assert sigma / best < 1.001
     assert sigma >= best * 0.97  # much less would be too good to be true
+
+
+def test_bisection_ends_where_the_lowest_number_is_zero():
+    assert lowest_float(lambda x: x >= 0, -10.0, 40.0, 1e-15) == 0
 
 
 def test_both_ways_to_sum_agree():

@@ -6,10 +6,11 @@ from fractions import Fraction
 from typing import Any
 
 from discreet import privacy
-from discreet.advise.value_cells import ValueCells, coarse_cells, quoted
+from discreet.advise.value_cells import ValueCells, coarse_cells
 from discreet.kernel.errors import Refused
 from discreet.kernel.loss import Loss
 from discreet.kernel.numbers import Number
+from discreet.kernel.sqlgen.dialect import quote_name
 from discreet.policy import Policy
 from discreet.policy.column_domains import DeclaredColumn, Keys, NoDomain, References
 from discreet.policy.declarations import (
@@ -38,7 +39,7 @@ class Grouping:
         """The query whose contribution histograms are released."""
         units = f", COUNT(DISTINCT {self.unit}) AS units" if self.unit and self.keys else ""
         group = f" GROUP BY {self.keys}" if self.keys else ""
-        return f"SELECT COUNT(*) AS n{units} FROM {quoted(self.table)}{group}"  # noqa: S608 - parsed by the front end
+        return f"SELECT COUNT(*) AS n{units} FROM {quote_name(self.table)}{group}"  # noqa: S608 - parsed by the front end
 
 
 @dataclass(frozen=True)
@@ -173,9 +174,9 @@ def _unit_sql(table: DeclaredTable) -> str | None:
     """Return the expression whose distinct values are the units; None if it is not in the table itself."""
     match table.unit:
         case ColumnUnit(name):
-            return quoted(name)
+            return quote_name(name)
         case WindowUnit(name, time, window):
-            return f"({quoted(name)}, date_trunc('{window}', {quoted(time)}))"
+            return f"({quote_name(name)}, date_trunc('{window}', {quote_name(time)}))"
     return None
 
 

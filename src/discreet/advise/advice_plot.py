@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.advise.advice_plan import grouping_text
-from discreet.advise.value_cells import ValueScale, decimal_text
+from discreet.advise.value_cells import ValueScale
 from discreet.plotting import BLUE, GREY, INK, ORANGE, RED, add_legend, format_plain_numbers, panels, set_title, style
+from discreet.policy.toml import decimal_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from discreet.advise.advice_plan import grouping_text
-from discreet.advise.value_cells import decimal_text
 from discreet.answer.text import round_up, short_number
 from discreet.policy.declarations import declared_bound
 from discreet.policy.model import column_text
-from discreet.policy.toml import inline_text, key_text, list_text
+from discreet.policy.toml import decimal_text, inline_text, key_text, list_text
 from discreet.pricing.remaining_budget import cost_in_budget
 
 if TYPE_CHECKING:

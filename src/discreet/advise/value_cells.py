@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
+from discreet.kernel.sqlgen.dialect import quote_name
 from discreet.policy.column_domains import ColumnType
+from discreet.policy.toml import decimal_text
 
 _MANTISSAS = (1, 2, 5)
 _DECADES = {"integer": (0, 18), "real": (-6, 15), "decimal": (-6, 15)}
@@ -35,10 +37,10 @@ class ValueCells:
         >>> ValueCells((Fraction(0), Fraction(1, 2))).count_sql("visits", "cost")
         'SELECT COALESCE(WIDTH_BUCKET("cost", ARRAY[0, 0.5]), -1) AS cell, COUNT(*) AS n FROM "visits" GROUP BY cell'
         """
-        value = self.scale.value.format(quoted(column))
+        value = self.scale.value.format(quote_name(column))
         edges = ", ".join(map(decimal_text, self.edges))
         cell = f"COALESCE(WIDTH_BUCKET({value}, ARRAY[{edges}]), {NULL_CELL})"
-        return f"SELECT {cell} AS cell, COUNT(*) AS n FROM {quoted(table)} GROUP BY cell"  # noqa: S608 - parsed by the front end
+        return f"SELECT {cell} AS cell, COUNT(*) AS n FROM {quote_name(table)} GROUP BY cell"  # noqa: S608 - parsed by the front end
 
 
 def coarse_cells(kind: ColumnType) -> ValueCells:
@@ -88,21 +90,3 @@ def round_step(low: Fraction, high: Fraction, cells: int, *, whole: bool) -> Fra
     least = max((high - low) / cells, Fraction(1) if whole else Fraction(0))
     power = Fraction(10) ** (len(str(int(least))) - 1 if least >= 1 else -len(str(int(1 / least))))
     return next(step for mantissa in (1, 2, 5, 10, 20) if (step := mantissa * power) >= least)
-
-
-def decimal_text(number: Fraction) -> str:
-    """Return a number with a finite decimal expansion as digits, without an exponent.
-
-    >>> decimal_text(Fraction(-1, 200)), decimal_text(Fraction(5000))
-    ('-0.005', '5000')
-    """
-    if number.denominator == 1:
-        return str(number.numerator)
-    places = next(count for count in range(1, 100) if (number * 10**count).denominator == 1)
-    digits = str(abs(number.numerator) * 10**places // number.denominator).rjust(places + 1, "0")
-    return f"{'-' if number < 0 else ''}{digits[:-places]}.{digits[-places:]}"
-
-
-def quoted(name: str) -> str:
-    """Return a name as a quoted SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'

@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from discreet.anonymity.generalisation.privacy_criteria import AnonymityParameters
 from discreet.cli.anonymise_pipeline import AnonymiseRequest, run_anonymise
 from discreet.cli.terminal import usage_error
 from discreet.html_page import make_printable
@@ -84,15 +83,15 @@ def anonymise(  # noqa: PLR0913, PLR0917 - options of a command
     for name, value in (("l", l), ("t", t), ("c", c), ("suppress", suppress)):
         if k is None and value:
             usage_error(f"--{name}: needs --k. Add it, such as --k 5.")
+    whole_l = int(l) if l is not None and l.is_integer() else l
+    goals = {"k": k, "l": whole_l, "t": t, "diversity": diversity, "c": c, "method": method, "suppress": suppress}
     run_anonymise(
         AnonymiseRequest(
             table=table,
             quasi=tuple(quasi or ()),
             sensitive=tuple(sensitive or ()),
             drop=tuple(drop or ()),
-            goals=None if k is None else AnonymityParameters(k, l, t, diversity, c),
-            method=method,
-            suppress=suppress,
+            goals=None if k is None else goals,
             hierarchies=tuple(hierarchies or ()),
             categories=tuple(categories or ()),
             population=population,

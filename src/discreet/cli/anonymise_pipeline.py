@@ -1,7 +1,7 @@
 """The steps of discreet anonymise: check, read, pseudonymise, measure or anonymise, report, write."""
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from discreet import anonymity
 from discreet.anonymity.encoding.metadata_removal import strip_arrow
 from discreet.anonymity.encoding.table_adapters import adapt_table, resolve_column_names
-from discreet.anonymity.generalisation.privacy_criteria import AnonymityParameters
 from discreet.anonymity.pseudonyms.pseudonymisation import describe_attacks_on_pseudonyms
 from discreet.anonymity.report.contents import AnonymityReport, build_report, write_report
 from discreet.anonymity.report.sections import ReportTable, RiskSection
@@ -33,6 +32,7 @@ from discreet.cli.terminal import (
     check_output_path,
     print_trimmed,
     replace_unprintable,
+    text_table,
     usage_error,
     writing,
 )
@@ -63,24 +63,18 @@ def _print_part(part: RiskSection, console: Console) -> None:
 
 
 def _rich_table(grid: ReportTable) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=any(grid.headers))
-    for index, header in enumerate(grid.headers):
-        table.add_column(Text(header), justify="right" if 0 < index < len(grid.headers) - 1 else "left")
-    for row in grid.rows:
-        table.add_row(*(Text(make_printable(cell)) for cell in row))
-    return table
+    last = len(grid.headers) - 1
+    columns = (
+        Column(Text(header), justify="right" if 0 < index < last else "left")
+        for index, header in enumerate(grid.headers)
+    )
+    return text_table(columns, grid.rows)
 
 
 def _bar_table(bars: tuple[ChartBar, ...]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
-    table.add_column(max_width=_MAX_LABEL_WIDTH, no_wrap=True, overflow="ellipsis")
-    table.add_column(justify="right")
-    table.add_column()
-    for bar in bars:
-        table.add_row(
-            Text(make_printable(bar.label)), Text(bar.text), Text("█" * round(_BAR_WIDTH * min(bar.share, 1)), "yellow")
-        )
-    return table
+    label = Column(max_width=_MAX_LABEL_WIDTH, no_wrap=True, overflow="ellipsis")
+    rows = ([bar.label, bar.text, Text("█" * round(_BAR_WIDTH * min(bar.share, 1)), "yellow")] for bar in bars)
+    return text_table((label, Column(justify="right"), Column()), rows)
 
 
 @dataclass(frozen=True)
@@ -91,9 +85,7 @@ class AnonymiseRequest:
     quasi: tuple[str, ...]
     sensitive: tuple[str, ...]
     drop: tuple[str, ...]
-    goals: AnonymityParameters | None
-    method: str
-    suppress: float
+    goals: Mapping[str, Any] | None
     hierarchies: tuple[str, ...]
     categories: tuple[str, ...]
     population: Path | None
@@ -225,11 +217,8 @@ def _measure_or_anonymise(table: pa.Table, roles: _ColumnRoles, request: Anonymi
     sensitive = list(roles.sensitive) or None
     hierarchies = find_hierarchies(request.hierarchies, (*roles.quasi, *roles.sensitive)) or None
     if request.goals is not None:
-        goals = {**asdict(request.goals), "method": request.method, "suppress": request.suppress}
-        if goals["l"] is not None and goals["l"].is_integer():
-            goals["l"] = int(goals["l"])
         return anonymity.anonymise_and_measure(
-            table, list(roles.quasi), sensitive=sensitive, hierarchies=hierarchies, **goals
+            table, list(roles.quasi), sensitive=sensitive, hierarchies=hierarchies, **request.goals
         )
     population = None
     if request.population is not None:

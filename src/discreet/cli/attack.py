@@ -1,8 +1,7 @@
 """discreet attack: run an attack with no defence, with a simple fix, and with the curator."""
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from inspect import signature
@@ -13,7 +12,7 @@ import pyarrow as pa
 import typer
 from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from discreet.attacks.attack import Attack
@@ -24,16 +23,17 @@ from discreet.cli.terminal import (
     HTML_SUFFIXES,
     check_output_path,
     exit_on_error,
+    needing_extra,
     parse_assignment,
     positive_number,
     replace_unprintable,
+    text_table,
     usage_error,
     writing,
 )
 
 _LIST, _ALL = "list", "all"
 _DATA_VARIABLE = "DISCREET_DATA"
-_MISSING_EXTRA = "discreet: attacks need extra packages. Install them with: pip install 'discreet[attacks]'"
 
 
 def attack(  # noqa: PLR0913, PLR0917 - options of a command
@@ -70,7 +70,7 @@ def attack(  # noqa: PLR0913, PLR0917 - options of a command
     epsilons = [positive_number(text, "--epsilon") for text in epsilon or ("0.1", "1")]
     check_output_path(html, "--html", endings=HTML_SUFFIXES, force=force)
     sections = []
-    with exit_on_error(), _require_extras():
+    with exit_on_error(), needing_extra("attacks", "attacks"):
         for attack_name in ATTACKS if name == _ALL else [name]:
             entry = _apply_settings(ATTACKS[attack_name], settings or ())
             sections.append(_run_attack(entry, data, epsilons, seed))
@@ -145,13 +145,14 @@ def _load_data(entry: Attack, folder: Path | None) -> tuple[Any, str]:
 
 
 def _print_list() -> None:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for header in ("attack", "description", "real data"):
-        table.add_column(header, overflow="fold", no_wrap=header == "attack")
-    with _require_extras():
-        for name, entry in ATTACKS.items():
-            table.add_row(*map(Text, (name, entry.summary, "yes" if entry.data.files else "")))
-    _console().print(table)
+    columns = (
+        Column("attack", no_wrap=True),
+        Column("description", overflow="fold"),
+        Column("real data", overflow="fold"),
+    )
+    with needing_extra("attacks", "attacks"):
+        rows = [(name, entry.summary, "yes" if entry.data.files else "") for name, entry in ATTACKS.items()]
+    _console().print(text_table(columns, rows, box=box.SIMPLE_HEAD, padding=(0, 1)))
     _console().print("Run one with: discreet attack NAME [--epsilon 1] [--data FOLDER] [--html report.html]")
 
 
@@ -172,26 +173,10 @@ def _print_section(section: ReportSection, *, all_details: bool) -> None:
 
 
 def _comparison_table(comparison: Comparison) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for index, header in enumerate(comparison.headers()):
-        table.add_column(header, no_wrap=index < 4)
-    for row in comparison.rows():
-        table.add_row(*map(Text, row))
-    return table
+    columns = (Column(header, no_wrap=index < 4) for index, header in enumerate(comparison.headers()))
+    return text_table(columns, comparison.rows(), box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
 
 
 def _console() -> Console:
     replace_unprintable()
     return Console(highlight=False)
-
-
-@contextmanager
-def _require_extras() -> Iterator[None]:
-    """Name the missing extra instead of printing a traceback."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in {"scipy", "sklearn", "matplotlib", "pandas"}:
-            raise
-        typer.echo(_MISSING_EXTRA, err=True)
-        raise typer.Exit(2) from None

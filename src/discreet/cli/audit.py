@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console, Group
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from discreet.audit.policy.result import COVERAGE, PolicyAudit, parse_arguments, write_report
@@ -16,6 +16,7 @@ from discreet.cli.terminal import (
     print_trimmed,
     replace_unprintable,
     run_policy_audit,
+    text_table,
     usage_error,
     writing,
 )
@@ -87,26 +88,19 @@ def _print_result(result: PolicyAudit, console: Console) -> None:
 
 
 def _findings_table(result: PolicyAudit) -> Table:
-    table = _borderless_table("audit", "claim", "lower bound", "cost used", "")
-    for line, finding in zip(result.summary_rows(), result.findings, strict=True):
-        *cells, verdict = map(make_printable, line)
-        table.add_row(*map(Text, cells), Text(verdict, "green" if finding.holds else "bold red"))
-    return table
+    columns = [Column("audit", max_width=_MAX_NAME_WIDTH, overflow="fold")]
+    columns += [Column(name, no_wrap=True) for name in ("claim", "lower bound", "cost used", "")]
+    rows = (
+        [*cells, Text(make_printable(verdict), "green" if finding.holds else "bold red")]
+        for (*cells, verdict), finding in zip(result.summary_rows(), result.findings, strict=True)
+    )
+    return text_table(columns, rows)
 
 
 def _checks_table(result: PolicyAudit) -> Table:
-    table = _borderless_table("deterministic check", "")
-    for check in result.checks:
-        name = check.name if check.holds else f"{check.name}: {check.coverage}"
-        table.add_row(
-            Text(make_printable(name)), Text("passed", "green") if check.holds else Text("FAILED", "bold red")
-        )
-    return table
-
-
-def _borderless_table(first: str, *others: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column(first, max_width=None if len(others) == 1 else _MAX_NAME_WIDTH, overflow="fold")
-    for name in others:
-        table.add_column(name, no_wrap=True)
-    return table
+    columns = Column("deterministic check", overflow="fold"), Column(no_wrap=True)
+    passed, failed = Text("passed", "green"), Text("FAILED", "bold red")
+    rows = (
+        [check.name, passed] if check.holds else [f"{check.name}: {check.coverage}", failed] for check in result.checks
+    )
+    return text_table(columns, rows)

@@ -16,6 +16,7 @@ from discreet.cli.terminal import (
     check_output_path,
     exit_on_error,
     log_for_owner,
+    needing_extra,
     parse_assignment,
     usage_error,
 )
@@ -91,9 +92,8 @@ def _create_model(name: str, settings: dict[str, Any]) -> Any:
     if name not in MODELS:
         usage_error(f"model {name!r} does not exist. Use one of {', '.join(MODELS)}.")
     try:
-        return getattr(import_module("discreet.learn"), MODELS[name])(**settings)
-    except ImportError as error:
-        usage_error(f"models need scikit-learn, which is not installed ({error.name}): pip install 'discreet[learn]'.")
+        with needing_extra("models", "learn"):
+            return getattr(import_module("discreet.learn"), MODELS[name])(**settings)
     except TypeError as error:
         usage_error(f"--set: {str(error).partition('() ')[2]}.")
 

@@ -17,11 +17,11 @@ from discreet.cli.terminal import (
     PolicyFile,
     exit_on_error,
     log_for_owner,
+    needing_extra,
     positive_number,
     usage_error,
 )
 from discreet.curator.data_stamp import path_beside_ledger
-from discreet.kernel.errors import PolicyError
 from discreet.kernel.event import OWNER
 from discreet.kernel.loss import Budget
 from discreet.policy import Policy
@@ -50,11 +50,9 @@ def serve(  # noqa: PLR0913, PLR0917 - options of a command
     if (tls_cert is None) != (tls_key is None):
         usage_error("--tls-cert, --tls-key: give both or neither.")
     with exit_on_error():
-        try:
+        with needing_extra("servers", "server"):
             from discreet.server.pages.start import start_page_in_preparation  # noqa: PLC0415 - an extra
             from discreet.server.run import ServeSettings, run  # noqa: PLC0415 - an extra
-        except ModuleNotFoundError as missing:
-            raise PolicyError(f"serve needs {missing.name}: pip install 'discreet[server]'") from None
         from discreet.server.service import Service  # noqa: PLC0415 - as above
         from discreet.server.tls import ListenAddress, TlsFiles  # noqa: PLC0415 - as above
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,9 +14,6 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from discreet.cli.terminal import usage_error
-
-_QUOTE, _EMPTY, _NO_FRACTION = (pa.scalar(text, pa.large_string()) for text in ('"', "", ".0"))
-_ROWS_AT_ONCE = 65_536  # rows formatted in memory at a time
 
 
 def write_csv(table: pa.Table, path: Path, delimiter: str) -> None:
@@ -30,27 +28,8 @@ def write_csv(table: pa.Table, path: Path, delimiter: str) -> None:
     02139,"cook, nurse",6000.0
     ,"",0.5
     """
-    with path.open("w", encoding="utf-8", newline="") as file:
-        file.write(delimiter.join(_quote_fields(pa.array(table.column_names), delimiter).to_pylist()) + "\n")
-        for batch in table.to_batches(_ROWS_AT_ONCE):
-            fields = [pc.fill_null(_quote_fields(_to_text(column), delimiter), "") for column in batch.columns]
-            lines = pc.binary_join_element_wise(*fields, pa.scalar(delimiter, pa.large_string()))
-            file.writelines(f"{line}\n" for line in lines.to_pylist())
-
-
-def _to_text(column: pa.Array) -> pa.Array:
-    texts = column.cast(pa.large_string())
-    if pa.types.is_floating(column.type):
-        is_bare = pc.match_substring_regex(texts, "^-?[0-9]+$")  # Arrow writes 6000.0 as 6000
-        texts = pc.if_else(is_bare, pc.binary_join_element_wise(texts, _NO_FRACTION, _EMPTY), texts)
-    return texts
-
-
-def _quote_fields(texts: pa.Array, delimiter: str) -> pa.Array:
-    texts = texts.cast(pa.large_string())
-    escaped = pc.replace_substring(texts, '"', '""')
-    needs_quotes = pc.match_substring_regex(texts, f'^$|["\r\n{delimiter}]')
-    return pc.if_else(needs_quotes, pc.binary_join_element_wise(_QUOTE, escaped, _QUOTE, _EMPTY), texts)
+    with duckdb.connect() as connection:
+        connection.from_arrow(table).write_csv(str(path), sep=delimiter)
 
 
 def restore_texts(table: pa.Table, texts: pa.Table, kept_rows: np.ndarray | None, quasi: Iterable[str]) -> pa.Table:
@@ -84,7 +63,6 @@ _PARQUET_SUFFIXES = (".parquet", ".pq")
 _READABLE = ".csv, .tsv (each also with .gz), .parquet or .pq"
 _DELIMITERS = (",", ";", "\t", "|")  # the first of equally frequent ones is used
 _HEADER_BYTES = 65_536
-_CHUNK_BYTES = 1 << 20
 WRITABLE_SUFFIXES = (*_DELIMITER_BY_SUFFIX, *_PARQUET_SUFFIXES)
 
 # Text is converted to a number or a time only if nothing is lost: 02139 remains text.
@@ -121,17 +99,13 @@ def is_text_file(path: Path) -> bool:
 
 def _guess_encoding(path: Path) -> str | None:
     """Guess the encoding of a file that is not UTF-8; None if it is UTF-8 or cannot be read."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
+    content = b""
     try:
         with pa.input_stream(path, compression="detect") as stream:
-            first = stream.read(_CHUNK_BYTES)
-            chunk = first
-            while chunk:
-                decoder.decode(chunk)
-                chunk = stream.read(_CHUNK_BYTES)
-            decoder.decode(b"", final=True)
+            content = stream.read()
+        content.decode()
     except UnicodeDecodeError:
-        return "UTF-16" if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "WINDOWS-1252"
+        return "UTF-16" if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "WINDOWS-1252"
     except (pa.ArrowException, OSError):
         return None
     return None
@@ -204,5 +178,5 @@ def write_table(table: pa.Table, path: Path, option: str = "--out") -> None:
             pa.parquet.write_table(table, path)
         else:
             write_csv(table, path, _DELIMITER_BY_SUFFIX[end])
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, duckdb.Error, OSError) as error:
         usage_error(f"{option}: cannot write {path} ({str(error).splitlines()[0]}). Choose another path.")

@@ -8,7 +8,7 @@ import re
 import stat
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
@@ -25,6 +25,7 @@ from discreet.progress import progress_bar, report_progress
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Column, Table
 
     from discreet.audit.policy.result import PolicyAudit
     from discreet.kernel.loss import Budget
@@ -213,6 +214,20 @@ def parse_assignment(text: str, option: str) -> tuple[str, Any]:
         return name, value
 
 
+def text_table(columns: "Iterable[Column]", rows: "Iterable[Iterable[Any]]", **style: Any) -> "Table":
+    """Return a table, without lines unless the style has them; what a terminal cannot show is replaced in texts."""
+    from rich.table import Table  # noqa: PLC0415 - not for `discreet --help`
+    from rich.text import Text  # noqa: PLC0415
+
+    from discreet.html_page import make_printable  # noqa: PLC0415
+
+    table = Table(*columns, **{"box": None, "pad_edge": False, "padding": (0, 2, 0, 0), **style})
+    table.show_header = any(column.header for column in table.columns)
+    for row in rows:
+        table.add_row(*(cell if isinstance(cell, Text) else Text(make_printable(cell)) for cell in row))
+    return table
+
+
 def print_trimmed(console: "Console", content: Any, indent: int = 0) -> None:
     """Print without trailing blanks."""
     with console.capture() as printed:
@@ -230,12 +245,21 @@ def replace_unprintable() -> None:
 
 def run_policy_audit(policy: "Policy", **settings: Any) -> "PolicyAudit":
     """Audit a policy with progress on stderr, or exit and name the package that is missing."""
-    try:
+    with needing_extra("audits", "attacks"):
         from discreet.audit.policy.audit import audit_policy  # noqa: PLC0415 - an extra
 
         return audit_policy(policy, track=report_progress, **settings)
-    except ImportError as error:
-        usage_error(f"audits need {error.name}, which is not installed: pip install 'discreet[attacks]'.")
+
+
+@contextmanager
+def needing_extra(what: str, extra: str) -> Iterator[None]:
+    """Exit and name a package that is missing, and the extra that installs it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if str(error.name).startswith("discreet"):
+            raise
+        usage_error(f"{what} need {error.name}, which is not installed: pip install 'discreet[{extra}]'.")
 
 
 LogOption = Annotated[

@@ -1,25 +1,15 @@
 """Column names and types of pandas, polars and Arrow tables, from their schemas alone."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from discreet.answer.frames import FrameKind
+from discreet.arrow_columns import type_name
 from discreet.kernel.errors import PolicyError
 
-_ARROW_TYPE_NAMES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
-    (pa.types.is_boolean, "boolean"),
-    (pa.types.is_integer, "integer"),
-    (pa.types.is_floating, "real"),
-    (pa.types.is_decimal, "decimal"),
-    (pa.types.is_string, "text"),
-    (pa.types.is_large_string, "text"),
-    (pa.types.is_string_view, "text"),
-    (pa.types.is_date, "date"),
-    (pa.types.is_timestamp, "timestamp"),
-)
 _PANDAS_TYPE_NAMES = {"b": "boolean", "i": "integer", "u": "integer", "f": "real", "M": "timestamp"}
 _PANDAS_TEXT_TYPES = ("object", "str", "string")  # objects are read as str(object)
 
@@ -56,34 +46,28 @@ def inspect_frame(table: str, rows: Any) -> InputFrame:
         if hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__"):
             arrow_table = pa.table(rows)  # a stream can be read only once
             return InputFrame(
-                arrow_table, FrameKind.ARROW, {field.name: _arrow_type_name(field.type) for field in arrow_table.schema}
+                arrow_table, FrameKind.ARROW, {field.name: type_name(field.type) for field in arrow_table.schema}
             )
     except Exception:  # noqa: BLE001 - a library's message may quote values of the table
         raise PolicyError(f"table {table}: the object cannot be read as a table.") from None
     raise PolicyError(f"table {table}: {type(rows).__name__} is not a table. Pass a pandas, polars or Arrow table.")
 
 
-def _arrow_type_name(dtype: pa.DataType) -> str | None:
-    if pa.types.is_dictionary(dtype):
-        return _arrow_type_name(dtype.value_type)
-    return next((type_name for check, type_name in _ARROW_TYPE_NAMES if check(dtype)), None)
-
-
 def _pandas_type_name(dtype: Any) -> str | None:
     if hasattr(dtype, "categories"):  # the categories themselves are private; only their type is used
         return None if dtype.categories is None else _pandas_type_name(dtype.categories.dtype)
     if hasattr(dtype, "pyarrow_dtype"):
-        return _arrow_type_name(dtype.pyarrow_dtype)
+        return type_name(dtype.pyarrow_dtype)
     return "text" if dtype.name in _PANDAS_TEXT_TYPES else _PANDAS_TYPE_NAMES.get(dtype.kind)
 
 
 def _polars_type_names(schema: Any) -> dict[str, str | None]:
     import polars as pl  # noqa: PLC0415 - optional, and installed if there is a polars frame
 
-    def type_name(dtype: Any) -> str | None:
+    def polars_type_name(dtype: Any) -> str | None:
         try:
-            return _arrow_type_name(pl.Series(dtype=dtype).to_arrow().type)
+            return type_name(pl.Series(dtype=dtype).to_arrow().type)
         except Exception:  # noqa: BLE001 - a type that Arrow does not have
             return None
 
-    return {name: type_name(dtype) for name, dtype in schema.items()}
+    return {name: polars_type_name(dtype) for name, dtype in schema.items()}

@@ -1,9 +1,10 @@
 """The type codes of columns and the constructors of PEP 249."""
 
 import datetime as dt
-from collections.abc import Callable
 
 import pyarrow as pa
+
+from discreet.arrow_columns import type_name
 
 
 class TypeGroup(frozenset[str]):
@@ -45,20 +46,10 @@ def TimestampFromTicks(ticks: float) -> dt.datetime:  # noqa: N802 - PEP 249's n
     return dt.datetime.fromtimestamp(ticks)  # noqa: DTZ006 - PEP 249 asks for local time
 
 
-_TYPE_CODES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
-    (pa.types.is_boolean, "boolean"),
-    (pa.types.is_integer, "integer"),
-    (pa.types.is_floating, "real"),
-    (pa.types.is_decimal, "decimal"),
-    (pa.types.is_date, "date"),
-    (pa.types.is_timestamp, "timestamp"),
-)
-
-
 def type_code(kind: pa.DataType) -> str:
     """Return the type code of a column: the name of its type in a policy.
 
     >>> type_code(pa.int64()), type_code(pa.string())
     ('integer', 'text')
     """
-    return next((code for check, code in _TYPE_CODES if check(kind)), "text")
+    return type_name(kind) or "text"

@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -263,11 +264,16 @@ def inline_text(entries: dict[str, str]) -> str:
 
 def _number_text(value: Fraction) -> str:
     """Format an exact decimal of up to 39 places, or else a quoted fraction, which policies parse exactly."""
-    if value.denominator == 1:
-        return str(value.numerator) if abs(value) < 1 << 62 else f'"{value}"'
-    digits = next((places for places in range(1, 40) if 10**places % value.denominator == 0), None)
-    if digits is None:
+    if 10**39 % value.denominator or (value.denominator == 1 and abs(value) >= 1 << 62):
         return f'"{value}"'
-    whole = abs(value.numerator) * 10**digits // value.denominator
-    text = f"{whole // 10**digits}.{whole % 10**digits:0{digits}d}"
-    return f"-{text}" if value < 0 else text
+    return decimal_text(value)
+
+
+def decimal_text(number: Fraction) -> str:
+    """Return a number with a finite decimal expansion as digits, without an exponent.
+
+    >>> decimal_text(Fraction(-1, 200)), decimal_text(Fraction(5000))
+    ('-0.005', '5000')
+    """
+    places = next(count for count in range(number.denominator.bit_length()) if 10**count % number.denominator == 0)
+    return f"{Decimal(f'{number.numerator * 10**places // number.denominator}e-{places}'):f}"

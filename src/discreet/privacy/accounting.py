@@ -29,6 +29,7 @@ from discreet.privacy.accounted_releases import (
     account_release,
     without_refined,
 )
+from discreet.privacy.bisection import lowest_integer
 from discreet.privacy.conversion import to_epsilon, zcdp_epsilon
 
 _FINE_INTERVAL, _COARSE_INTERVAL = 1e-4, 1e-3  # of the grid of losses; a coarser grid never gives a smaller epsilon
@@ -96,16 +97,10 @@ def declared_count(mechanism: Mechanism, sensitivity: SensitivityLike, epsilon: 
     limit, allowed = as_positive(epsilon, "epsilon"), as_nonnegative(delta, "delta")
     single = account_mechanism(mechanism, sensitivity)
 
-    def fits(count: int) -> bool:
-        return count * single.loss.delta <= allowed and _composed_epsilon(Counter({single: count}), allowed) <= limit
+    def exceeds(count: int) -> bool:
+        return count * single.loss.delta > allowed or _composed_epsilon(Counter({single: count}), allowed) > limit
 
-    low, high = 0, 1
-    while fits(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+    return lowest_integer(exceeds, 0, 1) - 1
 
 
 def _composed_epsilon(counted: Counter[AccountedRelease], allowed: Fraction) -> Fraction:

@@ -11,6 +11,7 @@ from discreet.kernel.numbers import Number, as_positive, check_type, round_up
 from discreet.kernel.partition_selection import Threshold, worst_block
 from discreet.kernel.reservation import CLIP_RADIUS, Noise, clipped_sum_sensitivity
 from discreet.number_arguments import as_probability
+from discreet.privacy.bisection import lowest_float, lowest_integer
 from discreet.privacy.conversion import exp_up
 from discreet.privacy.tail_enclosures import normal_tail_bounds, tail_bounds
 
@@ -127,12 +128,7 @@ def _continuous_sigma(sensitivity: Sensitivity, epsilon: Fraction, delta: Fracti
         a, b = (e * ratio - 0.5 / ratio) / math.sqrt(2), (e * ratio + 0.5 / ratio) / math.sqrt(2)
         return (math.erfc(a) - math.exp(min(e, 700.0)) * math.erfc(b)) / 2
 
-    low, high = 1e-9, 1.0
-    while approximate_delta(high) > d:
-        low, high = high, 2 * high
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if approximate_delta(middle) <= d else (middle, high)
+    approximate_ratio = lowest_float(lambda ratio: approximate_delta(ratio) <= d, 1e-9, 1.0, 1e-12)
     bits = 128 + delta.denominator.bit_length()
 
     def is_private(ratio: Fraction) -> bool:
@@ -141,7 +137,7 @@ def _continuous_sigma(sensitivity: Sensitivity, epsilon: Fraction, delta: Fracti
         return first - _exp_down(epsilon) * second <= delta * (1 << bits)
 
     step = Fraction(1, 10**10)
-    ratio = round_up(Fraction(high), 14) * (1 + step)
+    ratio = round_up(Fraction(approximate_ratio), 14) * (1 + step)
     while not is_private(ratio):  # the floats were off by more than 10^-10
         step *= 2
         ratio *= 1 + step
@@ -191,7 +187,7 @@ def threshold_for(noise: Laplace | Gaussian, *, groups: int, delta: Number, size
     threshold, block = Threshold(noise, 1, groups, size, most), (groups, groups)
     lowest = 0
     while True:
-        lowest = _bisect_lowest(
+        lowest = lowest_integer(
             lambda cut: replace(threshold, cut=cut).block_delta(block) <= allowed,  # noqa: B023 - called at once
             lowest,
             _approximate_cut(threshold, block, allowed),
@@ -200,18 +196,6 @@ def threshold_for(noise: Laplace | Gaussian, *, groups: int, delta: Number, size
         delta_there, block = worst_block(threshold)
         if delta_there <= allowed:
             return threshold
-
-
-def _bisect_lowest(fits: Callable[[int], bool], low: int, guess: int) -> int:
-    """Return the lowest integer above `low` that fits, if all larger ones fit; the search begins at `guess`."""
-    step, high = 1, max(low + 1, guess)
-    while not fits(high):
-        low, high, step = high, high + step, 2 * step
-    step = 1
-    while high - low > 1:
-        middle = max(high - step, (low + high) // 2) if step else (low + high) // 2
-        low, high, step = (low, middle, 2 * step) if fits(middle) else (middle, high, 0)
-    return high
 
 
 def _approximate_cut(threshold: Threshold, block: tuple[int, int], allowed: Fraction) -> int:
@@ -223,13 +207,8 @@ def _approximate_cut(threshold: Threshold, block: tuple[int, int], allowed: Frac
     target = -math.expm1(math.log1p(-float(allowed)) / last)  # per group
     if isinstance(threshold.noise, Laplace):
         return max(1, weight + round(-scale * math.log(target * (1 + math.exp(-1 / scale)))))
-    low, high = -10.0, 40.0
-    while high - low > 1e-15 * max(1.0, abs(high)):
-        middle = (low + high) / 2
-        if middle in (low, high):
-            break
-        low, high = (middle, high) if math.erfc(middle / math.sqrt(2)) / 2 > target else (low, middle)
-    return max(1, weight + round(high * scale + 0.5))
+    deviations = lowest_float(lambda x: math.erfc(x / math.sqrt(2)) / 2 <= target, -10.0, 40.0, 1e-15)
+    return max(1, weight + round(deviations * scale + 0.5))
 
 
 def reserved_noises(cost: Loss, shares: Sequence[Number], *, substitution: bool = False) -> list[Noise]:

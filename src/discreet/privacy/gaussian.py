@@ -9,6 +9,7 @@ import numpy as np
 from discreet.kernel.mechanism import Gaussian
 from discreet.kernel.numbers import Number, as_nonnegative, as_positive
 from discreet.number_arguments import as_probability
+from discreet.privacy.bisection import lowest_float
 from discreet.privacy.noise_distribution import pmf
 
 _BLOCK = 1 << 18
@@ -104,12 +105,4 @@ def analytic_gaussian_sigma(sensitivity: Number, epsilon: Number, delta: Number)
     """
     width, slack = float(as_positive(sensitivity, "sensitivity")), float(as_probability(delta, "delta"))
     as_positive(epsilon, "epsilon")
-    low = high = 1.0
-    while gaussian_delta(high, epsilon) > slack:
-        high *= 2
-    while gaussian_delta(low, epsilon) <= slack:
-        low /= 2
-    while high - low > 1e-14 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if gaussian_delta(middle, epsilon) <= slack else (middle, high)
-    return high * width
+    return width * lowest_float(lambda sigma: gaussian_delta(sigma, epsilon) <= slack, 0.0, 1.0, 1e-14)

@@ -6,6 +6,7 @@ from fractions import Fraction
 from discreet.kernel.mechanism import Gaussian, Laplace
 from discreet.kernel.numbers import Number, as_integer, power_down
 from discreet.number_arguments import as_probability
+from discreet.privacy.bisection import lowest_integer
 from discreet.privacy.tail_enclosures import tail_bounds
 
 _MAX_DISTANCE = 10**100  # beyond it, every probability is 0 as a float
@@ -47,11 +48,4 @@ def margin(noise: Laplace | Gaussian, confidence: Number, count: int = 1) -> int
         inside = max(0, (1 << bits) - outside)
         return Fraction(power_down(inside, draws, bits), 1 << bits) >= level
 
-    high = 1
-    while not is_sufficient(high):
-        high *= 2
-    low = -1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_sufficient(middle) else (middle, high)
-    return high
+    return lowest_integer(is_sufficient, -1, 1)

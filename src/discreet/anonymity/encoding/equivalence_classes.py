@@ -84,14 +84,10 @@ def contingency_table(classes: EquivalenceClasses, codes: np.ndarray) -> Conting
     >>> cells.classes.tolist(), cells.values.tolist(), cells.counts.tolist(), cells.starts.tolist()
     ([0, 0, 1], [0, 2, 2], [1, 2, 1], [0, 2])
     """
-    width = int(codes.max()) + 1
-    keys, counts = np.unique(classes.ids * width + codes, return_counts=True)
-    class_ids, values = np.divmod(keys, width)
-    starts = np.flatnonzero(np.diff(class_ids, prepend=-1))
-    return ContingencyTable(class_ids, values, counts, starts, classes.sizes, np.bincount(codes, minlength=width))
+    return weighted_contingency_table(classes, codes, np.bincount(codes), np.ones(len(codes), np.int64))
 
 
-_MAX_COUNTERS_PER_ROW = 4  # up to this many, counting all pairs is faster than sorting those that occur
+MAX_COUNTERS_PER_ROW = 4  # up to this many, counting all pairs is faster than sorting those that occur
 
 
 def weighted_contingency_table(
@@ -109,7 +105,7 @@ def weighted_contingency_table(
     """
     width, class_count = len(totals), len(classes.sizes)
     keys = classes.ids * width + codes
-    if class_count * width <= _MAX_COUNTERS_PER_ROW * len(keys):
+    if class_count * width <= MAX_COUNTERS_PER_ROW * len(keys):
         counts = np.bincount(keys, weights, class_count * width)  # as floats, exact up to 2^53 rows
         occurring_keys = np.flatnonzero(counts)
         counts = counts[occurring_keys].astype(np.int64)
@@ -131,9 +127,5 @@ def lookup_flags(cells: ContingencyTable, flags: np.ndarray, groups: np.ndarray,
     [True, False, True]
     """
     width = len(cells.totals)
-    cell_keys, row_keys = cells.classes * width + cells.values, groups * width + codes
-    if len(cells.sizes) * width <= _MAX_COUNTERS_PER_ROW * len(groups):
-        table = np.zeros(len(cells.sizes) * width, bool)
-        table[cell_keys] = flags
-        return np.asarray(table[row_keys])
-    return np.asarray(flags[np.searchsorted(cell_keys, row_keys)])
+    cells_of_rows = np.searchsorted(cells.classes * width + cells.values, groups * width + codes)
+    return np.asarray(flags[cells_of_rows])

@@ -6,14 +6,13 @@ NominalScale        all other columns: the share of the column's values that the
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from discreet.anonymity.encoding.encoded_table import EncodedColumn
-from discreet.anonymity.encoding.equivalence_classes import EquivalenceClasses, weighted_contingency_table
+from discreet.anonymity.encoding.equivalence_classes import MAX_COUNTERS_PER_ROW
 from discreet.anonymity.hierarchies.taxonomy_tree import TaxonomyTree
-from discreet.anonymity.metrics.attribute_risk import distinct_counts
 
 # Outside the interval from 0 to 1, and at least 1 away from everything else.
 _MINUS_INFINITY_POSITION, _PLUS_INFINITY_POSITION, _NULL_POSITION = -1.0, 2.0, 4.0
@@ -104,95 +103,30 @@ def _scale_to_unit_interval(positions: np.ndarray) -> np.ndarray:
     )
 
 
-_WORD_BITS = 64
-_MAX_WORDS = 16
-
-
-@dataclass(frozen=True, eq=False)
-class _BitField:
-    """The bits of a nominal column's values, as words with a mask for each."""
-
-    scale: NominalScale
-    masks: tuple[tuple[int, np.uint64], ...]
-
-
-@dataclass(frozen=True, eq=False)
-class EncodedRows:
-    """Rows as codes along each dimension, and as bit sets of the values of nominal columns.
-
-    A bitwise or over a group gives the values that occur in it. A column with too many values has no bit set, and its
-    distinct values are counted instead.
-    """
-
-    dimensions: tuple[Dimension, ...]
-    codes: tuple[np.ndarray, ...]
-    bitset_words: tuple[np.ndarray, ...]
-    bit_fields: tuple[_BitField | None, ...]
-
-    def take(self, row_indices: np.ndarray) -> "EncodedRows":
-        """Return the rows at these indices, in this order."""
-        codes, words = (tuple(array[row_indices] for array in arrays) for arrays in (self.codes, self.bitset_words))
-        return replace(self, codes=codes, bitset_words=words)
-
-    def losses(self, row_indices: np.ndarray, starts: np.ndarray) -> np.ndarray:
-        """Return the loss of each group; the groups of `row_indices` begin at `starts`."""
-        total = np.zeros(len(starts))
-        sets = [np.bitwise_or.reduceat(word[row_indices], starts) for word in self.bitset_words]
-        for dimension, codes, bit_field in zip(self.dimensions, self.codes, self.bit_fields, strict=True):
-            if bit_field is not None:
-                counts = [np.bitwise_count(sets[word] & mask) for word, mask in bit_field.masks]
-                total += bit_field.scale.loss(np.sum(counts, axis=0))
-            elif isinstance(dimension.scale, NominalScale):
-                total += dimension.scale.loss(_count_distinct(codes[row_indices], starts, dimension.totals))
-            else:
-                group_codes = codes[row_indices]
-                total += dimension.scale.loss(
-                    np.minimum.reduceat(group_codes, starts), np.maximum.reduceat(group_codes, starts)
-                )
-        return total
-
-
-def _count_distinct(codes: np.ndarray, starts: np.ndarray, totals: np.ndarray) -> np.ndarray:
-    sizes = np.diff(np.append(starts, len(codes)))
-    classes = EquivalenceClasses(np.repeat(np.arange(len(sizes)), sizes), sizes)
-    return distinct_counts(weighted_contingency_table(classes, codes, totals, np.ones_like(classes.ids)))
-
-
-def encode_rows(dimensions: Sequence[Dimension]) -> EncodedRows:
-    """Encode all rows of some dimensions.
+def total_losses(dimensions: Sequence[Dimension], codes: Sequence[np.ndarray], starts: np.ndarray) -> np.ndarray:
+    """Return the loss of each group of rows over all dimensions; the groups begin at `starts`.
 
     >>> ages = Dimension(np.array([0, 1, 2, 2]), np.array([1, 1, 2]), OrderedScale(np.array([0, 0.25, 1])))
     >>> jobs = Dimension(np.array([0, 1, 2, 1]), np.array([1, 2, 1]), NominalScale(3))
-    >>> encode_rows([ages, jobs]).losses(np.arange(4), np.array([0, 2])).tolist()
+    >>> total_losses([ages, jobs], [ages.codes, jobs.codes], np.array([0, 2])).tolist()
     [0.9166666666666666, 0.6666666666666666]
     """
-    words: list[np.ndarray] = []
-    bit_fields: list[_BitField | None] = []
-    bits_used = 0
-    for dimension in dimensions:
-        if (
-            not isinstance(dimension.scale, NominalScale)
-            or bits_used + dimension.scale.value_count > _WORD_BITS * _MAX_WORDS
-        ):
-            bit_fields.append(None)
-            continue
-        end = bits_used + dimension.scale.value_count
-        words += [np.zeros(len(dimension.codes), np.uint64)] * (-(-end // _WORD_BITS) - len(words))
-        masks = []
-        for word in range(bits_used // _WORD_BITS, len(words)):
-            words[word] = words[word] | _code_bits(dimension.codes, bits_used - word * _WORD_BITS)
-            masks.append((word, _word_mask(bits_used - word * _WORD_BITS, end - word * _WORD_BITS)))
-        bit_fields.append(_BitField(dimension.scale, tuple(masks)))
-        bits_used = end
-    codes = tuple(dimension.codes for dimension in dimensions)
-    return EncodedRows(tuple(dimensions), codes, tuple(words), tuple(bit_fields))
+    total = np.zeros(len(starts))
+    for dimension, group_codes in zip(dimensions, codes, strict=True):
+        if isinstance(dimension.scale, NominalScale):
+            total += dimension.scale.loss(_count_distinct(group_codes, starts, len(dimension.totals)))
+        else:
+            low, high = np.minimum.reduceat(group_codes, starts), np.maximum.reduceat(group_codes, starts)
+            total += dimension.scale.loss(low, high)
+    return total
 
 
-def _code_bits(codes: np.ndarray, shift: int) -> np.ndarray:
-    bit = codes.astype(np.int64) + shift
-    is_in_word = (bit >= 0) & (bit < _WORD_BITS)
-    return np.where(is_in_word, np.uint64(1) << np.where(is_in_word, bit, 0).astype(np.uint64), np.uint64(0))
-
-
-def _word_mask(low: int, high: int) -> np.uint64:
-    return np.uint64((1 << min(high, _WORD_BITS)) - (1 << max(low, 0)))
+def _count_distinct(codes: np.ndarray, starts: np.ndarray, width: int) -> np.ndarray:
+    """Return the number of distinct codes below `width` in each group."""
+    pairs = np.repeat(np.arange(len(starts)) * width, np.diff(starts, append=len(codes))) + codes
+    if len(starts) * width <= MAX_COUNTERS_PER_ROW * len(codes):
+        occurs = np.zeros((len(starts), width), bool)
+        occurs.reshape(-1)[pairs] = True
+        return np.asarray(np.count_nonzero(occurs, axis=1))
+    pairs.sort()  # every group keeps its rows
+    return np.asarray(np.add.reduceat(np.diff(pairs, prepend=-1) > 0, starts, dtype=np.int64))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.anonymity.encoding.equivalence_classes import EquivalenceClasses, weighted_contingency_table
-from discreet.anonymity.generalisation.dimensions import Dimension, EncodedRows, encode_rows
+from discreet.anonymity.generalisation.dimensions import Dimension, total_losses
 from discreet.anonymity.generalisation.privacy_criteria import PrivacyCriteria, satisfies_criteria
 from discreet.anonymity.generalisation.splits import IntervalSplit, SubsetSplit, best_splits
 
@@ -20,14 +20,14 @@ _MAX_TRIED_DIMENSIONS = 3  # for each partition; more improve the result only sl
 
 @dataclass(frozen=True, eq=False)
 class _Partitions:
-    """Rows sorted by partition, with the partition of each row and the loss of each partition.
+    """Rows sorted by partition, with their codes along each dimension, and the loss of each partition.
 
     The length of a partition counts the distinct rows, its size (in `classes`) the rows of the table.
     """
 
     rows: np.ndarray
     weights: np.ndarray
-    encoded_rows: EncodedRows
+    codes: tuple[np.ndarray, ...]
     lengths: np.ndarray
     classes: EquivalenceClasses
     losses: np.ndarray
@@ -83,11 +83,10 @@ def partition(dimensions: Sequence[Dimension], criteria: PrivacyCriteria, weight
 
 def _single_partition(dimensions: Sequence[Dimension], weights: np.ndarray) -> _Partitions:
     rows = np.arange(len(weights))
-    encoded_rows = encode_rows(dimensions)
+    codes = tuple(dimension.codes for dimension in dimensions)
     single_class = EquivalenceClasses(np.zeros_like(rows), np.array([weights.sum()]))
-    return _Partitions(
-        rows, weights, encoded_rows, np.array([len(rows)]), single_class, encoded_rows.losses(rows, np.array([0]))
-    )
+    losses = total_losses(dimensions, codes, np.array([0]))
+    return _Partitions(rows, weights, codes, np.array([len(rows)]), single_class, losses)
 
 
 def _divisible_partitions(
@@ -99,7 +98,7 @@ def _divisible_partitions(
     return _Partitions(
         rows=parts.rows[row_indices],
         weights=parts.weights[row_indices],
-        encoded_rows=parts.encoded_rows.take(row_indices),
+        codes=tuple(codes[row_indices] for codes in parts.codes),
         lengths=lengths,
         classes=EquivalenceClasses(np.repeat(np.arange(len(lengths)), lengths), halves.sizes[is_divisible]),
         losses=choice.losses[is_divisible],
@@ -114,7 +113,7 @@ def _choose_splits(parts: _Partitions, dimensions: Sequence[Dimension], criteria
             weighted_contingency_table(parts.classes, codes, dimension.totals, parts.weights),
             criteria.k,
         )
-        for dimension, codes in zip(dimensions, parts.encoded_rows.codes, strict=True)
+        for dimension, codes in zip(dimensions, parts.codes, strict=True)
     ]
     gains = np.stack([split.gain for split in splits])
     order = np.argsort(-gains, axis=0, kind="stable")
@@ -125,7 +124,7 @@ def _choose_splits(parts: _Partitions, dimensions: Sequence[Dimension], criteria
         if not is_tried.any():
             break
         evaluated = _evaluate_splits(
-            parts, _assign_sides(parts, splits, np.where(is_tried, axis, -1)), is_tried, criteria
+            parts, _assign_sides(parts, splits, np.where(is_tried, axis, -1)), is_tried, dimensions, criteria
         )
         is_better = evaluated.gain > best.gain
         best = _SplitChoice(
@@ -137,14 +136,19 @@ def _choose_splits(parts: _Partitions, dimensions: Sequence[Dimension], criteria
 
 
 def _evaluate_splits(
-    parts: _Partitions, is_right: np.ndarray, is_tried: np.ndarray, criteria: PrivacyCriteria
+    parts: _Partitions,
+    is_right: np.ndarray,
+    is_tried: np.ndarray,
+    dimensions: Sequence[Dimension],
+    criteria: PrivacyCriteria,
 ) -> _SplitChoice:
     """Return the gain of splitting some partitions over all dimensions; 0 if a half violates a criterion."""
     halves = _split_in_halves(parts, is_right)
     is_tried_half = np.tile(is_tried, 2)
     row_indices = halves.row_indices if is_tried.all() else halves.row_indices[np.repeat(is_tried_half, halves.lengths)]
     lengths, sizes = halves.lengths[is_tried_half], halves.sizes[is_tried_half]
-    half_losses = parts.encoded_rows.losses(row_indices, np.cumsum(lengths) - lengths)
+    half_codes = [codes[row_indices] for codes in parts.codes]
+    half_losses = total_losses(dimensions, half_codes, np.cumsum(lengths) - lengths)
     gain_of_tried = parts.classes.sizes[is_tried] * parts.losses[is_tried] - (sizes * half_losses).reshape(2, -1).sum(
         axis=0
     )
@@ -161,7 +165,7 @@ def _assign_sides(parts: _Partitions, splits: Sequence[IntervalSplit | SubsetSpl
     """Return which rows go right if each partition is split along its axis; with axis -1, all rows stay left."""
     is_right = np.zeros(len(parts.rows), bool)
     axis_of_row = axis.astype(np.int16)[parts.classes.ids]
-    for number, (split, codes) in enumerate(zip(splits, parts.encoded_rows.codes, strict=True)):
+    for number, (split, codes) in enumerate(zip(splits, parts.codes, strict=True)):
         row_indices = np.flatnonzero(axis_of_row == number)
         if len(row_indices):
             is_right[row_indices] = split.goes_right(parts.classes.ids[row_indices], codes[row_indices])

@@ -4,10 +4,11 @@ A copy has the policy's tables, columns and contribution bounds, and a budget th
 is 0.5: an event of probability 1e-9 cannot be observed, so thresholds are computed for a delta that can be.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -140,24 +141,17 @@ def exact_totals(curator: Curator, prepared: PairQuery) -> list[EngineTotals]:
     return [curator._engine.totals(request.question) for request in prepared.requests]  # noqa: SLF001 - as above
 
 
-class CachingEngine:
-    """An engine that computes the exact totals of each question once, so that repeated releases read little."""
+class EngineWithTotals:
+    """An engine that computes totals by another function."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._totals: dict[Question, EngineTotals] = {}
+    def __init__(self, engine: Engine, totals: Callable[[Question], EngineTotals]) -> None:
+        self._engine, self.totals = engine, totals
 
     @contextmanager
-    def prepare(self, usage: ColumnUsage) -> Iterator["CachingEngine"]:
+    def prepare(self, usage: ColumnUsage) -> Iterator["EngineWithTotals"]:
         """Prepare the engine, and read through this one."""
         with self._engine.prepare(usage):
             yield self
-
-    def totals(self, question: Question) -> EngineTotals:
-        """Return the exact totals of a question, which are computed once."""
-        if question not in self._totals:
-            self._totals[question] = self._engine.totals(question)
-        return self._totals[question]
 
     def close(self) -> None:
         """Leave the engine open for others."""
@@ -166,9 +160,14 @@ class CachingEngine:
         return getattr(self._engine, name)
 
 
+def caching_engine(engine: Engine) -> Any:
+    """Return the engine with totals that are computed once for each question, so that repeated releases read little."""
+    return EngineWithTotals(engine, cache(engine.totals))
+
+
 def repeat_release(curator: Curator, prepared: PairQuery, runs: int) -> Iterator[tuple[NoisyTotals, ...]]:
     """Release the answer to a query `runs` times, each charged and with fresh noise, as `Curator.ask` does."""
-    release_size, engine = len(prepared.requests), CachingEngine(curator._engine)  # noqa: SLF001 - as above
+    release_size, engine = len(prepared.requests), caching_engine(curator._engine)  # noqa: SLF001 - as above
     for start in range(0, runs, _RUNS_PER_CHARGE):
         with memory_ledger(name="audit", budget=_audit_budget(prepared.cost)) as ledger:
             parts = _release_many(curator, prepared, min(_RUNS_PER_CHARGE, runs - start), engine, ledger).parts

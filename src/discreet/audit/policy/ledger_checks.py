@@ -7,24 +7,24 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 
 from discreet import privacy
 from discreet.answer.model import Answer
 from discreet.audit.policy.answer_checks import ask_curator, check_result, format_query_count
-from discreet.audit.policy.curator_pairs import PairQuery, exact_totals, write_policy_copy
+from discreet.audit.policy.curator_pairs import EngineWithTotals, PairQuery, exact_totals, write_policy_copy
 from discreet.audit.policy.neighbouring_databases import NeighbouringDatabases, neighbouring_databases
 from discreet.audit.policy.query_suite import AuditQuery
 from discreet.audit.policy.result import CheckResult
 from discreet.curator.curator import Curator
 from discreet.curator.open import open_curator
-from discreet.engines.column_usage import ColumnUsage
-from discreet.engines.interface import Engine, PreparedReader
 from discreet.kernel.errors import FAILED, Failed, LedgerError, Refused
 from discreet.kernel.loss import Loss
 from discreet.kernel.numbers import as_fraction
+from discreet.kernel.question import Question
+from discreet.kernel.release import EngineTotals
 from discreet.ledger_admin.verify import verify_ledger
 from discreet.ledger_sqlite import memory_ledger, open_ledger
 from discreet.policy import BudgetEntry, Policy
@@ -37,25 +37,6 @@ _PLACEMENT_NAME = "too many groups, highest values"
 
 class SimulatedCrash(BaseException):
     """A simulated process crash; derived from BaseException, so that nothing catches it."""
-
-
-class _InterceptedEngine:
-    """An engine that calls a function before it reads totals."""
-
-    def __init__(self, engine: Engine | PreparedReader, before_read: Callable[[], None]) -> None:
-        self._engine, self._before_read = engine, before_read
-
-    @contextmanager
-    def prepare(self, usage: ColumnUsage) -> Iterator["_InterceptedEngine"]:
-        with cast("Engine", self._engine).prepare(usage) as reader:
-            yield _InterceptedEngine(reader, self._before_read)
-
-    def totals(self, question: Any) -> Any:
-        self._before_read()
-        return self._engine.totals(question)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._engine, name)
 
 
 def ledger_checks(
@@ -128,7 +109,7 @@ def _check_exhausted_budget(
     with open_curator(write_policy_copy(policy, data.present, folder)) as curator:
         small_policy = replace(curator.policy, budget_entry=_small_budget(policy.budget_entry, cost))
         with memory_ledger(name=curator.ledger.terms.name, budget=small_policy.budget) as ledger:
-            engine = cast("Engine", _InterceptedEngine(curator._engine, lambda: reads.append(1)))  # noqa: SLF001 - as below
+            engine = _call_before_reads(curator, lambda: reads.append(1))
             outcome: object = None
             while answers < _MAX_ASKS:  # a new data version prevents cached answers
                 version = small_policy.data.model_copy(update={"version": f"{answers}"})
@@ -182,8 +163,18 @@ def _sorted_totals(totals: Any) -> tuple[Any, ...]:
 
 
 def _intercept_reads(curator: Curator, before_read: Callable[[], None]) -> Curator:
-    engine = cast("Engine", _InterceptedEngine(curator._engine, before_read))  # noqa: SLF001 - no public interface
-    return Curator(curator.policy, engine, curator.ledger)
+    return Curator(curator.policy, _call_before_reads(curator, before_read), curator.ledger)
+
+
+def _call_before_reads(curator: Curator, before_read: Callable[[], None]) -> Any:
+    """Return the curator's engine, which calls a function before it reads totals."""
+    engine = curator._engine  # noqa: SLF001 - no public interface
+
+    def totals(question: Question) -> EngineTotals:
+        before_read()
+        return engine.totals(question)
+
+    return EngineWithTotals(engine, totals)
 
 
 def _small_budget(spending: BudgetEntry, cost: CostRequest) -> BudgetEntry:

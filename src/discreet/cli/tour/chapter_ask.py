@@ -7,7 +7,8 @@ from typing import Any
 import discreet as dc
 from discreet.answer.model import Answer
 from discreet.cli.tour.curator_copies import CuratorCopies
-from discreet.cli.tour.recorder import Cell, Recorder, TourContext, good, warn, yes_or_no
+from discreet.cli.tour.page import Cell
+from discreet.cli.tour.recorder import Recorder, TourContext, good, warn, yes_or_no
 from discreet.worlds.town import PEOPLE, Town
 
 EPSILON = "0.1"

@@ -18,7 +18,8 @@ from discreet.cli.tour.differencing_game import (
     tradeoff_figure,
     tradeoff_point,
 )
-from discreet.cli.tour.recorder import Cell, Recorder, StyledText, TourContext, good, warn
+from discreet.cli.tour.page import Cell
+from discreet.cli.tour.recorder import Recorder, TourContext, good, warn
 from discreet.worlds.town import ILLNESSES, SECRET_ILLNESS, Town
 
 EPSILONS = (Fraction(1, 10), Fraction(1), Fraction(3))
@@ -88,7 +89,7 @@ def _show_private(recorder: Recorder, results: list[GuessingResult], non_private
     )
 
 
-def _verdict(smallest: GuessingResult) -> StyledText:
+def _verdict(smallest: GuessingResult) -> Cell:
     """Say whether the attack at the smallest epsilon beat a random guess, by 1.96 or by four standard errors."""
     epsilon, excess = float(smallest.epsilon), (smallest.share - 0.5) / smallest.standard_error
     if excess <= 1.96:

@@ -12,7 +12,8 @@ from typing import Any
 
 import discreet as dc
 from discreet.cli.tour import crash_worker
-from discreet.cli.tour.recorder import Cell, Recorder, TourContext, good, warn
+from discreet.cli.tour.page import Cell
+from discreet.cli.tour.recorder import Recorder, TourContext, good, warn
 
 _KILLS = 4
 

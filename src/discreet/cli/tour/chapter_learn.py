@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from discreet.cli.tour.recorder import Cell, TourContext, good, warn
+from discreet.cli.tour.page import Cell
+from discreet.cli.tour.recorder import TourContext, good, warn
 from discreet.plotting import add_legend, panels
 from discreet.worlds.town import WARDS
 

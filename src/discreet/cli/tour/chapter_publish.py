@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import discreet as dc
-from discreet.cli.tour.recorder import Cell, Recorder, TourContext, good, warn, yes_or_no
+from discreet.cli.tour.page import Cell
+from discreet.cli.tour.recorder import Recorder, TourContext, good, warn, yes_or_no
 from discreet.pricing.remaining_budget import cost_in_budget
 from discreet.publish.publication import Release
 from discreet.worlds.town import POLICY, SECRET_ILLNESS, Town

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
-from discreet.audit.policy.curator_pairs import CachingEngine
+from discreet.audit.policy.curator_pairs import caching_engine
 from discreet.curator.curator import Curator
 from discreet.curator.query_releases import QueryReleases
 from discreet.engines.interface import Engine
@@ -42,7 +42,7 @@ class CuratorCopies:
         self.policy: Policy = curator.policy
         self._plans: dict[tuple[Any, ...], QueryPlan] = {}
         # A copy is the same engine with another ledger, which the curator's public interface does not offer.
-        self._engine = cast("Engine", CachingEngine(curator._engine))  # noqa: SLF001
+        self._engine: Engine = caching_engine(curator._engine)  # noqa: SLF001
 
     def open_copy(self) -> Curator:
         """Return a new copy, of whose budget nothing is spent."""

@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from html import escape
-from itertools import count
 from pathlib import Path
 
+from rich.text import Text
+
 import discreet
-from discreet.cli.tour.recorder import Block, Cell, CodeBlock, Paragraph, Picture, Section, StyledText, TableBlock, Tone
-from discreet.html_page import INLINE_IMAGES_ONLY, html_cell, html_document, html_table, write_page
+from discreet.html_page import INLINE_IMAGES_ONLY, html_document, write_page
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #222; --paper: #fff; --soft: #f3f4f6; --line: #d4d7dc;
@@ -33,7 +34,7 @@ th { vertical-align: bottom; font-size: .9rem; }
 th:first-child, td:first-child { text-align: left; }
 figure { margin: 1rem 0; overflow-x: auto; }
 figure svg { display: block; width: 100%; min-width: 34rem; height: auto; }
-figcaption, .quiet, footer { color: var(--quiet); font-size: .9rem; }
+figcaption, footer { color: var(--quiet); font-size: .9rem; }
 .good { color: var(--good); font-weight: 600; }
 .warn { color: var(--warn); font-weight: 600; }
 @media print { :root { --ink: #000; --paper: #fff; --soft: #f6f6f6; --good: #000; --warn: #000; --quiet: #444; }
@@ -43,6 +44,18 @@ figcaption, .quiet, footer { color: var(--quiet); font-size: .9rem; }
 """
 
 
+_CLASSES = {"green": "good", "yellow": "warn"}
+Cell = str | Text
+
+
+@dataclass
+class Section:
+    """A heading, and the HTML below it."""
+
+    title: str
+    html: list[str] = field(default_factory=list)
+
+
 def write_tour(path: Path, sections: Sequence[Section], seconds: float) -> Path:
     """Write the sections as a page and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,12 +63,9 @@ def write_tour(path: Path, sections: Sequence[Section], seconds: float) -> Path:
 
 
 def _page_html(sections: Sequence[Section], seconds: float) -> str:
-    pictures = count(1)
     contents = "".join(f'<li><a href="#s{n}">{escape(part.title)}</a></li>\n' for n, part in enumerate(sections, 1))
     body = "".join(
-        f'<section>\n<h2 id="s{n}">{n}. {escape(part.title)}</h2>\n'
-        + "".join(_block_html(block, pictures) for block in part.blocks)
-        + "</section>\n"
+        f'<section>\n<h2 id="s{n}">{n}. {escape(part.title)}</h2>\n{"".join(part.html)}</section>\n'
         for n, part in enumerate(sections, 1)
     )
     when = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
@@ -69,26 +79,11 @@ def _page_html(sections: Sequence[Section], seconds: float) -> str:
     )
 
 
-def _block_html(block: Block, pictures: "count[int]") -> str:
-    match block:
-        case Paragraph(pieces):
-            return f"<p>{''.join(map(_styled_html, pieces))}</p>\n" if pieces else ""
-        case CodeBlock(text):
-            kind = "sql" if text.startswith("SELECT") else "output"
-            return f'<pre class="{kind}">{escape(text)}</pre>\n'
-        case TableBlock(headers, rows):
-            cells = ((html_cell(_styled_html(cell)) for cell in row) for row in rows)
-            return f'<div class="wide">{html_table(headers, cells)}</div>\n'
-        case Picture(path, caption):
-            svg = inline_svg(path.read_text(encoding="utf-8"), f"i{next(pictures)}")
-            return f"<figure>\n{svg}\n<figcaption>{escape(caption)}</figcaption>\n</figure>\n"
-    raise TypeError(f"unknown block type {type(block).__name__}")
-
-
-def _styled_html(piece: Cell) -> str:
-    if isinstance(piece, StyledText) and piece.tone is not Tone.PLAIN:
-        return f'<span class="{piece.tone}">{escape(piece.text)}</span>'
-    return escape(str(piece))
+def styled_html(piece: Cell) -> str:
+    """Return a piece of a paragraph, or a cell, as escaped HTML."""
+    if isinstance(piece, Text):
+        return f'<span class="{_CLASSES[str(piece.style)]}">{escape(piece.plain)}</span>'
+    return escape(piece)
 
 
 def inline_svg(svg: str, prefix: str) -> str:

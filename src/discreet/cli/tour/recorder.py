@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass
+from html import escape
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +18,8 @@ from rich.table import Table
 from rich.text import Text
 
 from discreet.cli.terminal import print_trimmed
+from discreet.cli.tour.page import Cell, Section, inline_svg, styled_html
+from discreet.html_page import html_cell, html_table
 from discreet.plotting import save_figure
 from discreet.progress import progress_bar
 from discreet.worlds.town import Town
@@ -27,99 +29,28 @@ _INDENT = 3
 T = TypeVar("T")
 
 
-class Tone(StrEnum):
-    """Tone of a text, shown as a colour; the text must be clear without it."""
-
-    PLAIN = "plain"
-    GOOD = "good"
-    WARN = "warn"
-    QUIET = "quiet"
+def good(text: str) -> Text:
+    """Mark a result that is as promised; the text must be clear without its colour."""
+    return Text(text, "green")
 
 
-_STYLES = {Tone.PLAIN: "", Tone.GOOD: "green", Tone.WARN: "yellow", Tone.QUIET: "dim"}
-
-
-@dataclass(frozen=True)
-class StyledText:
-    """A piece of text with its tone."""
-
-    text: str
-    tone: Tone = Tone.PLAIN
-
-    def __str__(self) -> str:
-        return self.text
-
-
-Cell = str | StyledText
-
-
-def good(text: str) -> StyledText:
-    """Mark a result that is as promised."""
-    return StyledText(text, Tone.GOOD)
-
-
-def warn(text: str) -> StyledText:
+def warn(text: str) -> Text:
     """Mark a refusal, or a result that is not as promised."""
-    return StyledText(text, Tone.WARN)
+    return Text(text, "yellow")
 
 
-def quiet(text: str) -> StyledText:
-    """Mark text that may be skipped."""
-    return StyledText(text, Tone.QUIET)
-
-
-def yes_or_no(holds: object) -> StyledText:
+def yes_or_no(holds: object) -> Text:
     """Return a styled yes or no."""
     return good("yes") if holds else warn("no")
 
 
-@dataclass(frozen=True)
-class Paragraph:
-    """A few sentences."""
-
-    pieces: tuple[Cell, ...]
-
-
-@dataclass(frozen=True)
-class CodeBlock:
-    """Preformatted text: a query in SQL, or a printed answer."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class TableBlock:
-    """A table; all columns but the first are right-aligned."""
-
-    headers: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A saved picture with its caption."""
-
-    path: Path
-    caption: str
-
-
-Block = Paragraph | CodeBlock | TableBlock | Picture
-
-
-@dataclass
-class Section:
-    """A heading and the blocks below it."""
-
-    title: str
-    blocks: list[Block] = field(default_factory=list)
-
-
 class Recorder:
-    """Prints blocks and keeps them."""
+    """Prints what a chapter adds, and keeps it as HTML."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.sections: list[Section] = []
+        self._picture_count = 0
         self._out = Console(highlight=False)
         if self._out.width > _MAX_WIDTH:
             self._out = Console(highlight=False, width=_MAX_WIDTH)
@@ -131,32 +62,28 @@ class Recorder:
 
     def add_paragraph(self, *pieces: Cell) -> None:
         """Add a paragraph."""
-        self._record(Paragraph(pieces))
-        print_trimmed(self._out, Text.assemble(*map(_rich_text, pieces)), _INDENT)
+        self.sections[-1].html.append(f"<p>{''.join(map(styled_html, pieces))}</p>\n")
+        print_trimmed(self._out, Text.assemble(*pieces), _INDENT)
 
     def add_code(self, text: str) -> None:
-        """Add preformatted text."""
-        if self.sections[-1].blocks and isinstance(self.sections[-1].blocks[-1], CodeBlock):
+        """Add preformatted text: a query in SQL, or a printed answer."""
+        html = self.sections[-1].html
+        if html and html[-1].startswith("<pre"):
             print_trimmed(self._out, Text())
-        self._record(CodeBlock(text))
+        html.append(f'<pre class="{"sql" if text.startswith("SELECT") else "output"}">{escape(text)}</pre>\n')
         free_columns = self._out.width - max(map(len, text.splitlines()))
         print_trimmed(self._out, Text(text), _INDENT if free_columns < 0 else min(_INDENT, free_columns))
 
     def add_table(self, headers: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-        """Add a table."""
-        grid = TableBlock(tuple(headers), tuple(tuple(row) for row in rows))
-        self._record(grid)
-        table = Table(box=box.SIMPLE, pad_edge=False)
-        for index, header in enumerate(grid.headers):
+        """Add a table; all columns but the first are right-aligned."""
+        table, cells = Table(box=box.SIMPLE, pad_edge=False), []
+        for index, header in enumerate(headers):
             table.add_column(header, justify="right" if index else "left", vertical="bottom")
-        for row in grid.rows:
-            table.add_row(*map(_rich_text, row))
+        for row in rows:
+            cells.append([html_cell(styled_html(cell)) for cell in row])
+            table.add_row(*(Text.assemble(cell) for cell in row))
+        self.sections[-1].html.append(f'<div class="wide">{html_table(headers, cells)}</div>\n')
         print_trimmed(self._out, table, _INDENT)
-
-    def add_picture(self, path: Path, caption: str) -> None:
-        """Add a saved picture; the terminal shows its path."""
-        self._record(Picture(path, caption))
-        print_trimmed(self._out, Text.assemble(f"{caption} ", (str(path), "dim")), _INDENT)
 
     def draw_picture(self, draw: Callable[[], Any], name: str, caption: str) -> None:
         """Draw a figure, save it under this name and add it; without matplotlib, add a note instead."""
@@ -164,8 +91,12 @@ class Recorder:
             figure = draw()
         except ImportError:
             self.add_paragraph("No picture: drawing needs matplotlib (pip install 'discreet[pictures]').")
-        else:
-            self.add_picture(save_figure(figure, self.folder / name), caption)
+            return
+        path = save_figure(figure, self.folder / name)
+        self._picture_count += 1
+        svg = inline_svg(path.read_text(encoding="utf-8"), f"i{self._picture_count}")
+        self.sections[-1].html.append(f"<figure>\n{svg}\n<figcaption>{escape(caption)}</figcaption>\n</figure>\n")
+        print_trimmed(self._out, Text.assemble(f"{caption} ", (str(path), "dim")), _INDENT)
 
     def with_progress(self, items: Iterable[T], label: str, total: int) -> Iterator[T]:
         """Iterate with progress on stderr: a bar on a terminal, otherwise a plain line."""
@@ -185,13 +116,6 @@ class Recorder:
     def print_line(self, text: str) -> None:
         """Print a line that does not appear on the page."""
         self._out.print(text, markup=False, soft_wrap=True)
-
-    def _record(self, block: Block) -> None:
-        self.sections[-1].blocks.append(block)
-
-
-def _rich_text(piece: Cell) -> Text:
-    return Text(piece.text, _STYLES[piece.tone]) if isinstance(piece, StyledText) else Text(piece)
 
 
 _WORKERS = 2

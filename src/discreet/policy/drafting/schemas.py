@@ -18,6 +18,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from discreet.arrow_columns import type_name
 from discreet.kernel.errors import PolicyError
 from discreet.policy.drafting.sketch import ColumnSketch, TableSketch
 from discreet.policy.problems import did_you_mean, shorten
@@ -83,24 +84,8 @@ def _file_columns(file: Path) -> tuple[ColumnSketch, ...]:
 
 
 def _arrow_column(field: pa.Field) -> ColumnSketch:
-    return ColumnSketch(field.name, _arrow_type(field.type), str(field.type), nullable=field.nullable)
-
-
-def _arrow_type(dtype: pa.DataType) -> str | None:
-    if pa.types.is_dictionary(dtype):
-        return _arrow_type(dtype.value_type)
-    tests = (
-        (pa.types.is_boolean, "boolean"),
-        (pa.types.is_integer, "integer"),
-        (pa.types.is_floating, "real"),
-        (pa.types.is_decimal, "decimal"),
-        (pa.types.is_date, "date"),
-        (pa.types.is_timestamp, "timestamp"),
-        (pa.types.is_string, "text"),
-        (pa.types.is_large_string, "text"),
-        (pa.types.is_null, "text"),
-    )
-    return next((name for test, name in tests if test(dtype)), None)
+    kind = "text" if pa.types.is_null(field.type) else type_name(field.type)
+    return ColumnSketch(field.name, kind, str(field.type), nullable=field.nullable)
 
 
 def _csv_header(file: Path, delimiter: str) -> list[str]:
