@@ -262,4 +262,4 @@ def test_a_front_end_cannot_choose_another_unit(monkeypatch):
             curator.fit(StandardScaler(epsilon="1/2"), "SELECT cost FROM visits")
         assert curator.budget().spent.epsilon == 0
         monkeypatch.undo()
-        assert curator.ask("SELECT COUNT(*) AS n FROM visits", epsilon="1/2").paid.epsilon
+        assert curator.ask("SELECT COUNT(*) AS visits FROM visits", epsilon="1/2").paid.epsilon
