@@ -13,7 +13,13 @@ import numpy as np
 from discreet.learn.bounds import BoundArrays
 from discreet.learn.cell_sums import ArtificialPoints, CellSums, noisy_means
 from discreet.learn.cluster_candidates import best_centres, candidate_centres, select_centres
-from discreet.learn.cluster_tables import directions_of_axes, directions_of_columns, noisy_correlations, table_points
+from discreet.learn.cluster_tables import (
+    directions_of_axes,
+    directions_of_columns,
+    noisy_correlations,
+    scaled_coordinates,
+    table_points,
+)
 from discreet.learn.decomposition import PrincipalAxes, axes_of_columns
 from discreet.learn.fit_session import FitSession
 from discreet.learn.moments import ColumnSummary
@@ -95,13 +101,10 @@ def _grid_dimensions(deviations: np.ndarray, n_clusters: int) -> int:
 def _grid_cell(rows: np.ndarray, public: tuple[Any, ...]) -> np.ndarray:
     """Return each row's cell in the grid; rows outside count in the nearest cell."""
     mean, plane, low, step, cells = public
-    cell = np.zeros(len(rows))
-    for a in range(plane.shape[1]):
-        position = np.zeros(len(rows))
-        for j in np.flatnonzero(plane[:, a]):
-            position += (rows[:, j] - mean[j]) * plane[j, a]
-        cell = cell * cells + np.clip(np.floor((np.arcsinh(position) - low[a]) / step[a]), 0, cells - 1)
-    return cell.astype(np.int64)
+    cell = np.zeros(len(rows), np.int64)
+    for line, first, width in zip(scaled_coordinates(rows, mean, plane), low, step, strict=True):
+        cell = cell * cells + np.clip((line - first) / width, 0, cells - 1).astype(np.int64)
+    return cell
 
 
 # Per cluster and table, in noise scales of the release of correlations or, of axes, of tables: with fewer units, one

@@ -14,7 +14,7 @@ from discreet.learn.bounds import BoundArrays
 from discreet.learn.cell_sums import ArtificialPoints
 from discreet.learn.decomposition import PrincipalAxes
 from discreet.learn.fit_session import FitSession
-from discreet.learn.moments import ColumnSummary, fill_pair_products, shrinkage_factor, symmetric_from_upper
+from discreet.learn.moments import ColumnSummary, fill_pair_products, noise_norm, shrinkage_factor, symmetric_from_upper
 
 _MAX_TABLES = 16
 _MIN_DEVIATION = 0.1  # of a direction that has a table, relative to the largest
@@ -68,7 +68,7 @@ def noisy_correlations(session: FitSession, count: float, directions: TableDirec
     q = len(directions.deviations)
     first, second = np.triu_indices(q)
     usual = np.where(first == second, 1.0, 1.0 if session.is_gaussian else _USUAL_PRODUCT)
-    radius = float(np.linalg.norm(usual, ord=2 if session.is_gaussian else 1))
+    radius = noise_norm(session, usual)
     radius *= float(np.clip(_MAX_NOISE * count / session.sd(radius), 1, _MAX_RADIUS))  # a larger one clips fewer rows
     noise = session.sd(radius) / count
     products = session.sum(_coordinate_products, directions.public, size=len(first), radius=radius) / count
@@ -88,7 +88,7 @@ def table_points(
     step = 2 * largest / _CELLS
     # Minimises the sum of the noise in the variances, at a given norm.
     weight = (deviations / deviations[0]) ** (1 / 2 if session.is_gaussian else 2 / 3)
-    radius = float(np.linalg.norm(weight, ord=2 if session.is_gaussian else 1)) * _SLACK
+    radius = noise_norm(session, weight) * _SLACK
     sd = session.sd(radius) / weight
     public = *directions.public, -largest, step, weight
     counts = session.sparse_sum(_table_cells, public, size=q * _CELLS, radius=radius, combine=Combine.MEAN)
@@ -141,7 +141,7 @@ def _filled_cells(counts: np.ndarray, sd: float) -> np.ndarray:
     return masses
 
 
-def _coordinates(rows: np.ndarray, origin: np.ndarray, directions: np.ndarray) -> np.ndarray:
+def scaled_coordinates(rows: np.ndarray, origin: np.ndarray, directions: np.ndarray) -> np.ndarray:
     """Return each row's scaled coordinates, directions × rows."""
     coordinates = np.zeros((directions.shape[1], len(rows)))
     for a, j in np.argwhere(directions.T):  # one by one: the rounding of a product of matrices depends on other rows
@@ -150,7 +150,7 @@ def _coordinates(rows: np.ndarray, origin: np.ndarray, directions: np.ndarray) -
 
 
 def _coordinate_products(rows: np.ndarray, public: tuple[Any, ...]) -> np.ndarray:
-    coordinates = _coordinates(rows, *public)
+    coordinates = scaled_coordinates(rows, *public)
     out = np.empty((len(coordinates) * (len(coordinates) + 1) // 2, len(rows)))
     fill_pair_products(coordinates, out)
     return out.T
@@ -159,6 +159,6 @@ def _coordinate_products(rows: np.ndarray, public: tuple[Any, ...]) -> np.ndarra
 def _table_cells(rows: np.ndarray, public: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray]:
     """Return each row's cell in every table, and the weights of the tables."""
     origin, directions, low, step, weight = public
-    cells = (_coordinates(rows, origin, directions) - low[:, np.newaxis]) / step[:, np.newaxis]
+    cells = (scaled_coordinates(rows, origin, directions) - low[:, np.newaxis]) / step[:, np.newaxis]
     cells = np.clip(cells, 0, _CELLS - 1).astype(np.int64)
     return cells.T, np.broadcast_to(weight, (len(rows), len(weight)))
