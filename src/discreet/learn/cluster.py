@@ -58,7 +58,7 @@ def without_empty(sample: ArtificialPoints, centres: np.ndarray, empty: np.ndarr
 
 # Percent of the budget: means, deviations, products, tables, small cells, candidates; then all steps together. With
 # many columns, the products are those of principal axes, and need more.
-_SHARES, _SHARES_OF_MANY_COLUMNS = ((10, 4, 6, 20, 26, 4), 30), ((12, 6, 18, 18, 24, 4), 18)
+_SHARES, _SHARES_OF_MANY_COLUMNS = ((10, 4, 6, 20, 26, 4), 30), ((10, 6, 14, 16, 22, 2), 30)
 _MAX_CLUSTERS, _MAX_STEPS = 1000, 100
 
 
