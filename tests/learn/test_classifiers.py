@@ -8,9 +8,9 @@ from sklearn.linear_model import LogisticRegression as ExactRegression
 from sklearn.naive_bayes import GaussianNB as ExactBayes
 
 from discreet.kernel.model_release import check_row_wise
-from discreet.learn.class_fallback import _advantage
-from discreet.learn.class_moments import noisy_class_moments
-from discreet.learn.feature_scaling import learn_scaling
+from discreet.learn.class_fallback import QuadraticScores, _advantage, prefers_largest_class
+from discreet.learn.class_moments import _shrunken_counts, _shrunken_means, noisy_class_moments
+from discreet.learn.feature_scaling import learn_scaling, standardise
 from discreet.learn.fit_inputs import MAX_LABELS, read_class_labels
 from discreet.learn.linear_model.logistic import LogisticProblem, LogisticRegression, noisy_newton
 from discreet.learn.naive_bayes import GaussianNB
@@ -125,6 +125,45 @@ def test_the_comparison_with_the_largest_class_sees_one_row_at_a_time():
     one_better = np.zeros(2), np.array([[0.0], [1.0]]), np.zeros((2, 1)), np.zeros((2, 1)), np.array([0.0, 1.0]), 0
     rows = np.array([[1.0, 1], [1, 0], [-1, 0], [-1, 1], [1, -1]])
     assert _advantage(rows, one_better)[:, 0].tolist() == [1, -1, 0, 0, 0]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_comparison_that_noise_hides_leaves_the_model(seed):
+    none = np.zeros((2, 1))
+    scores, codes = QuadraticScores(np.array([0.0, 1]), none, none, none), np.array([0.0, 1])
+    rows, counts = np.tile([0.0, 1.0], (100, 1)), np.array([50.0, 50])
+    assert not prefers_largest_class(Seeded(rows, [1], epsilon=0.001, seed=seed), scores, codes, counts, counts)[0]
+
+
+def test_counts_and_means_of_classes_are_shrunk_under_strong_noise():
+    generator = np.random.default_rng(7)
+    for _ in range(20):
+        counts = _shrunken_counts(1000 + generator.normal(0, 500, 4), 500, 4000)
+        assert np.abs(counts - 1000).max() < 600
+        assert counts.min() > 300
+        means, variance = _shrunken_means(generator.normal(0, 500, (4, 6)), 500, np.full(4, 1000.0))
+        assert np.abs(means - means.mean(axis=0)).max() < 0.5  # the noise alone is 0.5, and 1.4 at most
+        assert variance < 0.1
+    clear = _shrunken_counts(np.array([100.0, 900]), 1, 1000)
+    assert clear == pytest.approx([100, 900], abs=1)
+
+
+def test_means_follow_from_excesses_over_a_threshold():
+    generator, differences = np.random.default_rng(2), []
+    label = np.arange(220) % 2
+    rows = np.column_stack([generator.normal(size=(220, 20)) + 1.2 * label[:, np.newaxis], label])
+    for seed in range(12):
+        session = Seeded(rows, SHARES, epsilon=1, seed=seed)
+        scaling = learn_scaling(session, (np.full(20, -5.0), np.full(20, 5.0)))
+        moments = noisy_class_moments(session, scaling, np.arange(2.0), SHARES[2:4])
+        assert moments.threshold > 0
+        differences.append(np.mean((moments.means[1] - moments.means[0]) * scaling.scale))
+    assert 0.55 < np.mean(differences) < 1.2  # shrunk; the excesses alone differ by 0.4
+
+
+def test_standardised_values_are_clamped_to_four_deviations():
+    rows = np.array([[105.0, -900, 1], [95, 0, 0]])
+    assert standardise(rows, np.array([100.0, 0]), np.array([5.0, 2])).tolist() == [[1, -1], [-4, 0]]
 
 
 @PRICES

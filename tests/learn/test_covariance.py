@@ -6,6 +6,8 @@ from scipy.stats import binom
 from sklearn.covariance import EmpiricalCovariance as Exact
 
 from discreet.learn import EmpiricalCovariance
+from discreet.learn.covariance import _margins
+from discreet.learn.scaled_moments import ScaledMoments
 
 RNG = np.random.default_rng(21)
 TRUE = 0.6 ** np.abs(np.subtract.outer(np.arange(4), np.arange(4)))
@@ -36,6 +38,19 @@ def test_margins_of_correlations_hold(delta):
         inside += (np.abs(model.correlation_ - exact) <= model.correlation_margins_)[above].sum()
         assert np.median(model.correlation_margins_[above]) < 0.4
     assert inside >= binom.ppf(1e-6, 40, 0.95) * 6  # the six of one fit are not independent
+
+
+def test_margins_include_the_noise_in_products_variances_and_means():
+    rng, sd, true, mean = np.random.default_rng(4), 0.02, np.array([[1, 0.9], [0.9, 1]]), np.array([0.9, -0.6])
+    found = []
+    for _ in range(2000):
+        noise, shift = np.triu(rng.normal(0, sd, (2, 2))), rng.normal(0, sd, 2)
+        noisy = true + noise + np.triu(noise, 1).T + np.outer(mean, mean) - np.outer(mean + shift, mean + shift)
+        found.append(noisy[0, 1] / np.sqrt(noisy[0, 0] * noisy[1, 1]))
+    moments = ScaledMoments(1e6, mean, np.full(2, sd), true, np.full((2, 2), sd))
+    assert np.std(found) < _margins(moments, true, 1.0)[0, 1] < 1.3 * np.std(found)
+    centred = ScaledMoments(1e6, 0 * mean, np.full(2, sd), true, np.full((2, 2), sd))
+    assert sd * np.sqrt(1 + 0.9**2 / 2) < _margins(centred, true, 1.0)[0, 1] < 1.3 * sd
 
 
 @pytest.mark.parametrize("rows", [X[:5], X[:100], X * 0])

@@ -40,7 +40,16 @@ def test_em_that_knows_the_noise_finds_the_mixture_of_the_rows_without_it(delta)
 
 def test_values_outside_of_the_bounds_are_clamped_before_the_noise():
     noise = NoisyRows.for_bounds(BOX, epsilon=1000, delta=0)
-    assert noise.perturb([[90, -90]])[0] == pytest.approx([5, -5], abs=0.5)
+    assert noise.perturb([[90, -90], [90, 1]]) == pytest.approx(np.array([[5, -5], [5, 1]]), abs=0.5)
+
+
+@NOISES
+def test_bounds_may_be_far_from_zero_and_of_different_width(delta):
+    noise = NoisyRows.for_bounds(([0, 100], [10, 130]), epsilon=200, delta=delta)
+    sent = noise.perturb(np.tile([2.0, 125.0], (400, 1)))
+    assert sent.mean(axis=0) == pytest.approx([2, 125], abs=5 * noise.deviation.max() / 20)
+    assert noise.perturb(np.tile([90.0, 90.0], (400, 1))).mean(axis=0) == pytest.approx([10, 100], abs=1)
+    assert noise.fit_mixture(sent, 1).means_[0] == pytest.approx([2, 125], abs=1)
 
 
 @pytest.mark.parametrize("rows", [[1.0, 2.0], [[1.0, 2.0, 3.0]], np.zeros((0, 2))])

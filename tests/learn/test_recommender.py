@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dc
+from discreet.engines.row_sums import sums_observed_by
 from discreet.kernel.errors import Refused
 from discreet.kernel.model_release import check_row_wise
 from discreet.learn.model_selection.evaluation import evaluate
@@ -82,6 +83,36 @@ def test_own_ratings_move_predictions(level):
     sour = model.predict(range(20), own={16: 1, 17: 1, 18: 1, 19: 1})
     assert (glad > model.predict(range(20)) + 0.3).all()
     assert (sour < model.predict(range(20)) - 0.3).all()
+
+
+def test_one_own_rating_counts_a_quarter_and_no_more_than_the_bounds_allow():
+    model = fitted("event", epsilon=1000)
+    base = model.predict([5, 10])
+    assert model.predict([5], own={10: base[1] + 1})[0] == pytest.approx(base[0] + 1 / 4, abs=0.02)
+    assert model.predict([5], own={10: 100}) == model.predict([5], own={10: 5})
+    glad, sour = (model.predict(range(20), own=dict.fromkeys(range(20), given)) for given in (5, 1))
+    assert (glad.max(), sour.min()) == (5, 1)
+
+
+def test_a_user_counts_up_to_the_declared_number_of_ratings():
+    radii = []
+
+    def observe(request, reservation):
+        if request.rule is item_entries:
+            radii.append(float(request.radius))
+        return request.release(reservation)
+
+    with sums_observed_by(observe):
+        for many in (1, 4, 1000):
+            fitted("user", epsilon=1000, ratings_per_user=many)
+    assert radii[1] == pytest.approx(4 * radii[0])
+    assert radii[2] == pytest.approx(10 * radii[0], rel=0.05)  # everybody has ten
+
+
+def test_tastes_that_noise_hides_are_not_invented():
+    settings = {"level": "user", "taste": 8, "delta": 1e-6}
+    assert np.abs(fitted(epsilon=0.1, **settings).taste_covariance_).max() < 0.1
+    assert np.abs(fitted(epsilon=1000, **settings).taste_covariance_).max() < 0.3
 
 
 def test_recommendations_leave_out_what_was_rated():

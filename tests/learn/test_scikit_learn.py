@@ -34,13 +34,16 @@ FAILING = {  # besides check_fit_idempotent, which fails for nearly all that pre
 
 def failing(estimator):
     predicts = any(hasattr(estimator, method) for method in ("predict", "transform"))
-    predicts &= name_of(estimator) != "GaussianMixture"  # with so little noise, rows stay in their components
+    # With so little noise, rows stay in their components; k-means is skipped below.
+    predicts &= name_of(estimator) not in ("GaussianMixture", "KMeans")
     return ({"check_fit_idempotent": ANEW} if predicts else {}) | FAILING.get(name_of(estimator), {})
 
 
 @pytest.mark.long
 @parametrize_with_checks(MODELS, expected_failed_checks=failing, xfail_strict=True)
 def test_scikit_learns_own_checks(estimator, check):
+    if (name_of(estimator), check.func.__name__) == ("KMeans", "check_fit_idempotent"):
+        pytest.skip("its rows are all clamped to one point, so that clusters agree or differ by chance")
     check(estimator)
 
 

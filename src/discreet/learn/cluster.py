@@ -11,12 +11,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from discreet.kernel.ledger import Ledger
 from discreet.kernel.numbers import Number, as_integer
 from discreet.learn.bounds import BoundArrays
-from discreet.learn.cell_sums import ArtificialPoints, moved_centres, nearest_centres
-from discreet.learn.cluster_start import find_start
-from discreet.learn.decomposition import principal_axes
+from discreet.learn.cell_sums import ArtificialPoints, nearest_centres, noisy_means
+from discreet.learn.cluster_start import MAX_COLUMNS, find_start
 from discreet.learn.fit_cost import REMOVAL
 from discreet.learn.fit_inputs import QueryRows, source_from_data, source_from_query
 from discreet.learn.fit_session import FitSession, FitSource, open_model_session
+from discreet.learn.moments import summarise_columns
 
 _SURELY, _USUAL = 3.0, 20.0  # in noise scales: what makes a cluster surely empty, and the usual count to decide it
 
@@ -31,17 +31,17 @@ class Clusters:
 
 def find_clusters(session: FitSession, bounds: BoundArrays, n_clusters: int, n_steps: int) -> Clusters:
     """Return the clusters after `n_steps` noisy Lloyd steps."""
-    axes = principal_axes(session, bounds, min_axes=1)
-    start = find_start(session, bounds, axes, n_clusters)
-    centres, counts, variances = np.clip(start.centres, *bounds), np.zeros(n_clusters), None
+    summary = summarise_columns(session, bounds, (bounds[1] - bounds[0]) / 2)
+    start = find_start(session, bounds, summary, n_clusters)
+    centres, variances = np.clip(start.centres, *bounds), None
     for _ in range(n_steps + start.releases_left):
-        sums = moved_centres(session, centres, start.sample, axes.mean_abs_deviation, variances)
-        centres, counts, variances = np.clip(sums.centres, *bounds), sums.counts, sums.variances
-        empty = 2 * counts < sums.expected - _SURELY * sums.count_scale  # more likely zero than what is expected
-        if empty.any() and axes.count > _USUAL * n_clusters * sums.count_scale:
+        sums = noisy_means(session, centres, start.sample, summary.mean_abs_deviation, variances)
+        centres, variances = np.clip(sums.means, *bounds), sums.variances
+        empty = 2 * sums.counts < sums.expected - _SURELY * sums.count_scale  # more likely zero than what is expected
+        if empty.any() and summary.count > _USUAL * n_clusters * sums.count_scale:
             centres = without_empty(start.sample, centres, empty)
     order = np.lexsort(centres.T[::-1])  # so that fits with little noise agree
-    return Clusters(centres[order], counts[order])
+    return Clusters(centres[order], sums.counts[order])
 
 
 def without_empty(sample: ArtificialPoints, centres: np.ndarray, empty: np.ndarray) -> np.ndarray:
@@ -56,9 +56,16 @@ def without_empty(sample: ArtificialPoints, centres: np.ndarray, empty: np.ndarr
     return centres
 
 
-# Percent of the budget: means, deviations, products, tables, small cells, candidates; then all steps together.
-_START_SHARES, _STEPS_SHARE = (12, 6, 18, 18, 24, 4), 18
+# Percent of the budget: means, deviations, products, tables, small cells, candidates; then all steps together. With
+# many columns, the products are those of principal axes, and need more.
+_SHARES, _SHARES_OF_MANY_COLUMNS = ((10, 4, 6, 20, 26, 4), 30), ((10, 6, 14, 16, 22, 2), 30)
 _MAX_CLUSTERS, _MAX_STEPS = 1000, 100
+
+
+def budget_shares(n_columns: int, n_steps: int) -> list[int]:
+    """Return the relative budget share of each release."""
+    start, steps = _SHARES if n_columns <= MAX_COLUMNS else _SHARES_OF_MANY_COLUMNS
+    return [share * n_steps for share in start] + [steps] * n_steps
 
 
 class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -100,10 +107,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
             raise ValueError(
                 f"n_clusters must be at most {_MAX_CLUSTERS} and n_iter at most {_MAX_STEPS}: beyond, noise dominates"
             )
-        session = open_model_session(
-            self, source, [share * n_steps for share in _START_SHARES] + [_STEPS_SHARE] * n_steps
-        )
-        result = find_clusters(session, (source.rows.low, source.rows.high), n_clusters, n_steps)
+        bounds = source.rows.low, source.rows.high
+        session = open_model_session(self, source, budget_shares(len(bounds[0]), n_steps))
+        result = find_clusters(session, bounds, n_clusters, n_steps)
         self.cluster_centers_, self.counts_, self.n_iter_ = result.centres, result.counts, n_steps
         return session.finish(self)
 

@@ -49,20 +49,25 @@ def _fitted(kmeans: NonPrivateKMeans, sample: ArtificialPoints) -> NonPrivateKMe
 
 
 def select_centres(session: FitSession, sample: ArtificialPoints, candidates: list[np.ndarray]) -> np.ndarray:
-    """Return the candidate with the smallest noisy inertia, from one release of the differences between them."""
+    """Return the candidate with the smallest noisy inertia, from one release of the differences between them.
+
+    What clipping leaves out of the differences is added as the artificial points show it.
+    """
     origin, norm = candidates[0][0], 2 if session.is_gaussian else 1
     centres = np.array(candidates) - origin
     differences = _differences(sample.points.T - origin[:, np.newaxis], centres).T
     norms = np.linalg.norm(differences, ord=norm, axis=1)
     typical = max(float(sample.weights @ norms / sample.weights.sum()), 1e-9 * float((centres**2).max()) + 1e-12)
 
+    def left_out(radius: float) -> np.ndarray:
+        return np.asarray((sample.weights * (1 - radius / np.maximum(norms, radius))) @ differences)
+
     def expected_error(radius: float) -> float:
-        lost = sample.weights * (1 - radius / np.maximum(norms, radius))
-        return float(np.abs(lost @ differences).max()) + session.sd(radius)
+        return float(np.abs(left_out(radius)).max()) + session.sd(radius)
 
     radius = min((typical * float(factor) for factor in _RADIUS_FACTORS), key=expected_error)
     noisy = session.sum(_difference_of_candidates, (origin, centres), size=len(candidates), radius=radius)
-    return candidates[int(np.argmin(noisy))]
+    return candidates[int(np.argmin(noisy + left_out(radius)))]
 
 
 def _differences(columns: np.ndarray, candidates: np.ndarray) -> np.ndarray:

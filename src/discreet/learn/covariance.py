@@ -115,9 +115,11 @@ def _margins(moments: ScaledMoments, correlation: np.ndarray, z: float) -> np.nd
     sd = moments.covariance_sd
     resolved = _variances(moments) > _RESOLVED * np.diag(sd)
     variance = np.where(resolved, _variances(moments) - np.diag(sd), 1)  # cautious where its noise is large
-    shift = np.outer(moments.mean**2, moments.mean_sd**2)
+    # An error in a mean moves the covariance and the variance, at worst in the same direction.
+    size = np.abs(moments.mean)
+    shift = (size + np.abs(correlation) * size[:, np.newaxis]) * moments.mean_sd[:, np.newaxis]
     relative = (np.diag(sd) / variance) ** 2
-    noise = (sd**2 + shift + shift.T) / np.outer(variance, variance)
+    noise = (sd**2 + shift**2 + shift.T**2) / np.outer(variance, variance)
     noise = noise + correlation**2 * np.add.outer(relative, relative) / 4
     all_values = 1 + np.abs(correlation)  # from -1 to 1
     margins = np.where(np.outer(resolved, resolved), np.minimum(z * np.sqrt(noise), all_values), all_values)

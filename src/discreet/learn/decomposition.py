@@ -66,7 +66,13 @@ def principal_axes(
     session: FitSession, bounds: BoundArrays, min_axes: int, known_centre: np.ndarray | None = None
 ) -> PrincipalAxes:
     """Return at least `min_axes` axes, from three releases: means, mean absolute deviations and products of columns."""
-    summary = summarise_columns(session, bounds, (bounds[1] - bounds[0]) / 2, known_centre)
+    return axes_of_columns(
+        session, summarise_columns(session, bounds, (bounds[1] - bounds[0]) / 2, known_centre), min_axes
+    )
+
+
+def axes_of_columns(session: FitSession, summary: ColumnSummary, min_axes: int) -> PrincipalAxes:
+    """Return at least `min_axes` axes from one release of products, given centres and deviations."""
     columns, radius_factor = _select_columns(session, summary, min_axes)
     mean_shift, second_moments, noise_sd = _noisy_moments(session, summary, columns, radius_factor)
     mean = summary.centre.copy()

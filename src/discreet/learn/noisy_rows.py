@@ -53,9 +53,8 @@ class NoisyRows:
 
     def perturb(self, rows: Any) -> np.ndarray:
         """Return the rows with noise; values are clamped to their bounds before."""
-        clamped = np.clip(self._matrix(rows), *self._bounds)
         ball = self._plan.unit_ball
-        return np.asarray(input_noise.noisy_rows(clamped, self._plan) * ball.radius + ball.centre)
+        return np.asarray(input_noise.noisy_rows(self._matrix(rows), self._plan) * ball.radius + ball.centre)
 
     def fit_mixture(self, noisy: Any, n_components: int) -> GaussianMixture:
         """Return the mixture of the rows without noise, by EM that knows the covariance of the noise.
