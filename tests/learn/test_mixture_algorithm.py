@@ -149,7 +149,7 @@ def test_rules_depend_on_one_row_at_a_time(d):
     low, high = np.full(d, -10.0), np.full(d, 10.0)
     check_row_wise(whitened_em.component_sums, _public(4, d, rng, in_l2=True), low, high)
     first, second = (_public(4, d, rng, in_l2=True)[:3] for _ in range(2))
-    check_row_wise(whitened_em.likelihood_gains, (first, second, 10.0), low, high)
+    check_row_wise(whitened_em.likelihood_gains, (*first, *second, 10.0), low, high)
     edges = np.sort(rng.uniform(-10, 10, (d, 17)))
     check_row_wise(marginal_cells, (edges, tuple((column,) for column in range(d))), low, high)
     check_row_wise(marginal_cells, (edges, marginals_of_columns(d)), low, high)
@@ -340,7 +340,7 @@ def test_a_gain_is_how_much_more_likely_a_row_is_up_to_a_limit():
     plan, rng = _plain_plan(), np.random.default_rng(33)
     first, second = (_in_the_cube([0.3, 0.7], rng.uniform(-5, 5, (2, 2)), sd) for sd in (1.0, 2.0))
     rows = np.asfortranarray(rng.uniform(-10, 10, (500, 2)))
-    public = [whitened_em._density_values(plan, mixture) for mixture in (first, second)]
+    public = [*whitened_em._density_values(plan, first), *whitened_em._density_values(plan, second)]
     gains = whitened_em.likelihood_gains(rows, (*public, 0.5))
     cube = (rows + 10) / 20
     exact = [np.logaddexp.reduce(log_densities(cube, *mixture), axis=1) for mixture in (first, second)]

@@ -151,8 +151,8 @@ def _better_with_background(
     trial = _constrain(add_background(merge_most_similar(mixture), MAX_SHARE), plan) if several else mixture
     sd = session.sd()
     public = (
-        _density_values(plan, mixture),
-        _density_values(plan, trial),
+        *_density_values(plan, mixture),
+        *_density_values(plan, trial),
         min(_MAX_GAIN, _GAIN_NOISE * tables.total / sd),
     )
     (gain,) = session.sum(likelihood_gains, public, size=1, radius=1)
@@ -202,10 +202,11 @@ def _density_values(plan: WhitenedPlan, mixture: GaussianMixtureParameters) -> P
 
 def likelihood_gains(rows: np.ndarray, public: PublicValues) -> np.ndarray:
     """Return how much more likely each row is under the second mixture, (n, 1): the logarithm, clipped to ±1 limit."""
-    *mixtures, limit = public
-    first, second = [
-        _responsibilities(log_peaks, _whitened_points(rows, means, white)[1])[1] for log_peaks, means, white in mixtures
-    ]
+    first, second = (
+        _responsibilities(log_peaks, _whitened_points(rows, means, white)[1])[1]
+        for log_peaks, means, white in (public[:3], public[3:6])
+    )
+    limit = public[6]
     return np.asarray(np.clip((second - first) / limit, -1, 1)[:, np.newaxis])
 
 
