@@ -13,6 +13,7 @@ from discreet.learn.fit_cost import cost_of
 from discreet.learn.fit_session import FitSource, open_session
 from discreet.learn.mixture import whitened_em
 from discreet.learn.mixture.artificial_points import artificial_points
+from discreet.learn.mixture.background import MAX_SHARE, add_background, hidden_share, merge_most_similar
 from discreet.learn.mixture.cell_moments import cell_moments
 from discreet.learn.mixture.composite_likelihood import (
     Mixtures,
@@ -21,6 +22,7 @@ from discreet.learn.mixture.composite_likelihood import (
     refine_mixtures,
 )
 from discreet.learn.mixture.density import log_densities
+from discreet.learn.mixture.dp_em import GaussianMixtureParameters
 from discreet.learn.mixture.initialisation import _initial_guesses, best_initial_mixture
 from discreet.learn.mixture.marginals import (
     MarginalTables,
@@ -146,6 +148,8 @@ def test_rules_depend_on_one_row_at_a_time(d):
     rng = np.random.default_rng(2)
     low, high = np.full(d, -10.0), np.full(d, 10.0)
     check_row_wise(whitened_em.component_sums, _public(4, d, rng, in_l2=True), low, high)
+    first, second = (_public(4, d, rng, in_l2=True)[:3] for _ in range(2))
+    check_row_wise(whitened_em.likelihood_gains, (*first, *second, 10.0), low, high)
     edges = np.sort(rng.uniform(-10, 10, (d, 17)))
     check_row_wise(marginal_cells, (edges, tuple((column,) for column in range(d))), low, high)
     check_row_wise(marginal_cells, (edges, marginals_of_columns(d)), low, high)
@@ -277,6 +281,123 @@ def test_points_beyond_the_radius_still_show_the_size_of_a_component_with_heavy_
     assert np.allclose(np.diagonal(growth) + 1, np.var(points), atol=0.15)
 
 
+def _moments_of(mixture):
+    weights, means, covariances = mixture
+    second = covariances + means[:, :, None] * means[:, None]
+    return weights.sum(), weights @ means, np.tensordot(weights, second, 1)
+
+
+def _random_mixture(components, d, rng):
+    halves = rng.normal(size=(components, d, d))
+    covariances = halves @ halves.transpose(0, 2, 1) + np.eye(d)
+    return GaussianMixtureParameters(
+        rng.dirichlet(np.ones(components)), 5 * rng.normal(size=(components, d)), covariances
+    )
+
+
+@pytest.mark.parametrize(("d", "spread"), [(1, 18), (2, 9), (30, 1)])
+def test_a_background_is_around_the_mean_of_all_and_at_least_as_wide_as_the_mixture(d, spread):
+    mixture = _random_mixture(3, d, np.random.default_rng(30))
+    _, mean, second = _moments_of(mixture)
+    weights, means, covariances = add_background(mixture, 0.1)
+    assert np.allclose(weights, [*mixture.weights * 0.9, 0.1])
+    assert np.allclose(means[-1], mean)
+    assert np.allclose(covariances[-1], spread * (second - np.outer(mean, mean)))
+
+
+def test_the_two_most_similar_components_are_merged_and_all_moments_stay():
+    pair = GaussianMixtureParameters(
+        np.array([0.3, 0.2, 0.4, 0.1]),
+        np.array([[0.0, 0.0], [5.0, 5.0], [0.2, 0.0], [0.0, 1.0]]),
+        np.array([1.0, 1.0, 1.2, 9.0])[:, None, None] * np.eye(2),
+    )
+    merged = merge_most_similar(pair)
+    assert np.allclose(merged.weights, [0.2, 0.1, 0.7])
+    assert np.array_equal(merged.means[:2], pair.means[[1, 3]])
+    for mixture in (pair, _random_mixture(5, 3, np.random.default_rng(31))):
+        before, after = _moments_of(mixture), _moments_of(merge_most_similar(mixture))
+        assert all(np.allclose(one, other) for one, other in zip(before, after, strict=True))
+
+
+def test_noise_can_hide_more_where_it_is_stronger_and_many_tables_hide_no_more_than_one():
+    rng = np.random.default_rng(32)
+    one, three = (_tables(_small(10_000, d, rng), 0.0, rng) for d in (2, 3))
+    assert math.isclose(hidden_share(replace(one, sd=20.0)), 0.002)
+    assert math.isclose(hidden_share(replace(three, sd=20.0 * math.sqrt(3))), 0.002)  # a unit is in all three tables
+    assert hidden_share(replace(one, sd=1e5)) == MAX_SHARE
+
+
+def _plain_plan(**settings):
+    return whitened_em.plan(2, np.full(2, -10.0), np.full(2, 10.0), **settings)
+
+
+def _in_the_cube(weights, means, sd):
+    means = (np.array(means) + 10) / 20
+    return GaussianMixtureParameters(np.array(weights), means, np.tile((sd / 20) ** 2 * np.eye(2), (len(means), 1, 1)))
+
+
+def test_a_gain_is_how_much_more_likely_a_row_is_up_to_a_limit():
+    plan, rng = _plain_plan(), np.random.default_rng(33)
+    first, second = (_in_the_cube([0.3, 0.7], rng.uniform(-5, 5, (2, 2)), sd) for sd in (1.0, 2.0))
+    rows = np.asfortranarray(rng.uniform(-10, 10, (500, 2)))
+    public = [*whitened_em._density_values(plan, first), *whitened_em._density_values(plan, second)]
+    gains = whitened_em.likelihood_gains(rows, (*public, 0.5))
+    cube = (rows + 10) / 20
+    exact = [np.logaddexp.reduce(log_densities(cube, *mixture), axis=1) for mixture in (first, second)]
+    assert np.allclose(gains[:, 0], np.clip((exact[1] - exact[0]) / 0.5, -1, 1))
+    assert gains.min() == -1
+    assert gains.max() == 1
+
+
+@pytest.mark.parametrize(("far", "epsilon", "most", "least"), [(800, "1", 9, 9), (0, "1", 0, 0), (0, "1/1000", 2, 0)])
+def test_a_background_is_chosen_if_units_far_from_all_components_show_through_the_noise(far, epsilon, most, least):
+    plan, rng = _plain_plan(), np.random.default_rng(34)
+    points = np.concatenate(
+        [rng.normal(centre, 0.5, (4600, 2)) for centre in (-3, 3)] + [rng.uniform(-10, 10, (far, 2))]
+    )
+    tables = _tables((points + 10) / 20, 5.0, rng)
+    start = _in_the_cube([0.4, 0.3, 0.3], [[-3, -3], [3, 3], [3, 3]], 0.5)
+    chosen = []
+    for seed in range(9):
+        session = _Seeded(points, plan, Fraction(epsilon), Fraction("1e-6"), seed)
+        del session._parts[:3]  # of the tables
+        found = whitened_em._better_with_background(session, plan, start, tables)
+        chosen += [found] if found is not start else []
+    assert least <= len(chosen) <= most
+    assert all(len(each.weights) == 3 for each in chosen)
+    assert all(
+        each.weights[0] * each.weights[1] > 0.2 for each in chosen
+    )  # what was at the same place is one component
+
+
+def test_a_single_gaussian_stays_single_when_backgrounds_are_compared():
+    plan, rng = _plain_plan(), np.random.default_rng(35)
+    points, start = _two(2000, 2), _in_the_cube([1.0], [[0, 0]], 0.5)
+    session = _Seeded(points, plan, Fraction(4), Fraction("1e-6"))
+    assert whitened_em._better_with_background(session, plan, start, _tables(points, 1.0, rng)) is start
+
+
+@pytest.mark.long
+def test_nobody_is_astronomically_far_from_a_mixture_if_a_component_can_be_spared():
+    rng = np.random.default_rng(36)
+    points = _drawn(rng, 3000, [0.5, 0.5], [[-1, 0], [1, 0]], [0.3, 0.3])
+    mixture = _fitted(points, 3, 1)
+    assert _mean_log_density(np.array([[9.0, 9.0]]), mixture) > -100  # -900 without a background
+    assert _mean_log_density(points, mixture) > -1.2
+    tied = _fitted(points, 3, 1, covariance_type="tied")  # a background cannot be wide
+    assert tied.weights.min() > 0.01 > mixture.weights.min()
+
+
+def test_a_wider_component_is_not_taken_for_one_with_heavy_tails():
+    d, rng = 5, np.random.default_rng(37)
+    clip = clip_at(math.sqrt(5), 12.0, d, in_l2=True)
+    public = np.zeros(1), np.zeros((1, d)), np.eye(d)[None], [(clip.radius, clip.outer_radius)], [clip.block_weights]
+    points = rng.normal(0, math.sqrt(1.1), (400_000, d))
+    sums = whitened_em.component_sums(np.asfortranarray(points), public).sum(axis=0)
+    growth = shrunken_update(component_moments(sums, d, clip), 0.0, clip)[1]
+    assert np.allclose(growth, 0.1 * np.eye(d), atol=0.02)
+
+
 def test_initial_components_are_no_narrower_than_the_cells():
     edges = np.array([[0.0, 0.1, 0.5, 1.0], [0.0, 0.6, 0.9, 1.0]])
     tables = MarginalTables(np.zeros((1, 9)), 1.0, edges, ((0, 1),))
@@ -403,9 +524,9 @@ def test_a_units_rows_count_as_one():
 def test_a_plan_is_known_before_any_data():
     plan = whitened_em.plan([3, 1, 3], np.zeros(2), np.ones(2), n_iter=4)
     assert plan.candidates == (1, 3)
-    assert plan.shares[:3] == (1, 1, 8)
-    assert sum(plan.shares) == 25
-    assert all(later / earlier == Fraction(3, 2) for earlier, later in pairwise(plan.shares[3:]))
+    assert plan.shares[:4] == (1, 1, 8, 1)
+    assert sum(plan.shares) == 26
+    assert all(later / earlier == Fraction(3, 2) for earlier, later in pairwise(plan.shares[4:]))
     many = whitened_em.plan(2, np.zeros(20), np.ones(20))
     assert (many.rounds, sum(many.shares)) == (3, 40)
 

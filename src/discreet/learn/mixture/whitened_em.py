@@ -1,6 +1,6 @@
 """The recommended private mixture: initialisation from noisy tables, then rounds of EM on noisy sums of clipped points.
 
-    column tables ─► cells ─► pair tables ─► best initial mixture (post-processing) ─► EM rounds
+    column tables ─► cells ─► pair tables ─► best initial mixture, perhaps with a background ─► EM rounds ─► background
 
 In a round, each row is whitened and clipped to a radius for each component; its responsibilities, first and second
 moments form one vector in the unit ball, and one noisy sum updates all components. The updates are shrunk according to
@@ -16,12 +16,18 @@ from functools import reduce
 import numpy as np
 
 from discreet.kernel.numbers import as_integer
+from discreet.learn.mixture.background import MAX_SHARE, add_background, hidden_share, merge_most_similar
 from discreet.learn.mixture.density import COVARIANCE_TYPES, to_covariance_type, to_full_covariances
 from discreet.learn.mixture.dp_em import GaussianMixtureParameters
 from discreet.learn.mixture.initialisation import best_initial_mixture
-from discreet.learn.mixture.marginals import MIN_VARIANCE, NoisySession, PublicValues, draw_marginal_tables
+from discreet.learn.mixture.marginals import (
+    MIN_VARIANCE,
+    MarginalTables,
+    NoisySession,
+    PublicValues,
+    draw_marginal_tables,
+)
 from discreet.learn.mixture.shrinkage import (
-    ClipEffect,
     clip_for_noise,
     component_moments,
     floor_eigenvalues,
@@ -32,8 +38,11 @@ from discreet.learn.mixture.shrinkage import (
 _MIN_ROUNDS, _MAX_DEFAULT_ROUNDS, _ROUNDS_BY_COLUMNS = 3, 5, 50  # fewer rounds if a round has many noisy numbers
 _TABLES_SHARES = (1, 1, 8)  # tables of single columns, twice, and of pairs
 _ROUNDS_SHARE, _ROUNDS_SHARE_OF_MANY_COLUMNS, _MANY_COLUMNS = 15, 30, 11  # of all rounds, beside those of the tables
+_COMPARISON_SHARE, _MAX_COMPARED_COLUMNS = 1, 8  # of comparing the initial mixture with one that has a background
+_MAX_GAIN, _GAIN_NOISE = 10.0, 0.05  # of a unit's log-likelihood; accepted deviation of the mean, if it can be reached
 _GROWTH = Fraction(3, 2)  # of the share of a round: the last ones decide the noise in the result
 _LONG_STEP, _WEAK_NOISE = 1.5, 0.03  # EM converges slowly; longer steps, where noise adds less squared error than this
+_SIGNIFICANT = 2.0  # noise deviations of the gain by a background
 _MIN_SIZE_TO_NOISE = 6.0  # minimum size of a component, in noise deviations, to be updated
 _MIN_WEIGHT = 1e-3
 _MAX_COMPONENTS, _MAX_ROUNDS = 256, 100
@@ -50,11 +59,17 @@ class WhitenedPlan:
     rounds: int
 
     @property
+    def compares_background(self) -> bool:
+        """Whether the initial mixture is compared with one that has a background; in more columns both are rough."""
+        return len(self.low) <= _MAX_COMPARED_COLUMNS
+
+    @property
     def shares(self) -> tuple[Fraction, ...]:
         """The budget shares of the releases, in order."""
         share = _ROUNDS_SHARE if len(self.low) < _MANY_COLUMNS else _ROUNDS_SHARE_OF_MANY_COLUMNS
         growth = [_GROWTH**index for index in range(self.rounds)]
-        return (*map(Fraction, _TABLES_SHARES), *(share * part / sum(growth) for part in growth))
+        before = (*_TABLES_SHARES, _COMPARISON_SHARE) if self.compares_background else _TABLES_SHARES
+        return (*map(Fraction, before), *(share * part / sum(growth) for part in growth))
 
 
 def plan(
@@ -68,7 +83,7 @@ def plan(
     """Return the plan of a fit; several numbers of components are compared on the released tables, at no extra cost.
 
     >>> len(plan([1, 2, 3], np.zeros(2), np.ones(2)).shares)
-    8
+    9
     """
     choices = tuple(n_components) if isinstance(n_components, Sequence | np.ndarray) else (n_components,)
     candidates = tuple(sorted({as_integer(choice, "n_components", minimum=1) for choice in choices}))
@@ -96,8 +111,12 @@ def fit(session: NoisySession, plan: WhitenedPlan) -> GaussianMixtureParameters:
     # One Gaussian is always a candidate: it beats several components that cannot be distinguished from noise.
     start = best_initial_mixture(tables, {1, *plan.candidates})
     mixture = _constrain(GaussianMixtureParameters(start.weights, start.means, start.covariances), plan)
+    if plan.compares_background:
+        mixture = _better_with_background(session, plan, mixture, tables)
     for rounds_left in reversed(range(plan.rounds)):
         mixture = _em_round(session, plan, mixture, tables.total, _LONG_STEP if rounds_left else 1.0)
+    if plan.covariance_type != "tied":  # a background as narrow as the other components would be none
+        mixture = _constrain(merge_most_similar(add_background(mixture, hidden_share(tables))), plan)
     return _to_data_units(
         mixture if len(mixture.weights) in plan.candidates else _repeat_component(mixture, min(plan.candidates)), plan
     )
@@ -124,6 +143,22 @@ def _constrain(mixture: GaussianMixtureParameters, plan: WhitenedPlan) -> Gaussi
     return GaussianMixtureParameters(weights, np.clip(means, 0, 1), floor_eigenvalues(constrained, MIN_VARIANCE))
 
 
+def _better_with_background(
+    session: NoisySession, plan: WhitenedPlan, mixture: GaussianMixtureParameters, tables: MarginalTables
+) -> GaussianMixtureParameters:
+    """Return the mixture, or the one with a background if a noisy sum shows that units are more likely under it."""
+    several = len(mixture.weights) > 1
+    trial = _constrain(add_background(merge_most_similar(mixture), MAX_SHARE), plan) if several else mixture
+    sd = session.sd()
+    public = (
+        *_density_values(plan, mixture),
+        *_density_values(plan, trial),
+        min(_MAX_GAIN, _GAIN_NOISE * tables.total / sd),
+    )
+    (gain,) = session.sum(likelihood_gains, public, size=1, radius=1)
+    return trial if gain > _SIGNIFICANT * sd else mixture
+
+
 def _em_round(
     session: NoisySession, plan: WhitenedPlan, mixture: GaussianMixtureParameters, total: float, step_length: float
 ) -> GaussianMixtureParameters:
@@ -132,7 +167,11 @@ def _em_round(
     factors = np.linalg.cholesky(mixture.covariances)
     n_entries, sd = _entries(d), session.sd()
     clips = [clip_for_noise(weight * total, sd, d, in_l2=session.is_gaussian) for weight in mixture.weights]
-    public = _public_values(plan, mixture, factors, clips)
+    public = (
+        *_density_values(plan, mixture),
+        [(clip.radius, clip.outer_radius) for clip in clips],
+        [clip.block_weights for clip in clips],
+    )
     sums = session.sum(component_sums, public, size=components * n_entries, radius=1).reshape(components, n_entries)
     means, covariances = mixture.means.copy(), mixture.covariances.copy()
     for k, clip in enumerate(clips):
@@ -153,20 +192,22 @@ def _limit_norm(shift: np.ndarray, max_norm: float) -> np.ndarray:
     return np.asarray(shift * min(1.0, max_norm / max(float(np.linalg.norm(shift)), 1e-300)))
 
 
-def _public_values(
-    plan: WhitenedPlan, mixture: GaussianMixtureParameters, factors: np.ndarray, clips: list[ClipEffect]
-) -> PublicValues:
-    """Return the parameters of `component_sums`, in data units, since it gets the rows unscaled."""
-    white = np.linalg.inv(factors)
+def _density_values(plan: WhitenedPlan, mixture: GaussianMixtureParameters) -> PublicValues:
+    """Return the parameters of the density of rows in data units, up to a constant that all mixtures share."""
+    white = np.linalg.inv(np.linalg.cholesky(mixture.covariances))
     log_peaks = np.log(mixture.weights) + np.log(np.diagonal(white, axis1=1, axis2=2)).sum(axis=1)
     length = plan.high - plan.low
-    return (
-        log_peaks,
-        plan.low + mixture.means * length,
-        white / length,
-        [(clip.radius, clip.outer_radius) for clip in clips],
-        [clip.block_weights for clip in clips],
+    return log_peaks, plan.low + mixture.means * length, white / length
+
+
+def likelihood_gains(rows: np.ndarray, public: PublicValues) -> np.ndarray:
+    """Return how much more likely each row is under the second mixture, (n, 1): the logarithm, clipped to ±1 limit."""
+    first, second = (
+        _responsibilities(log_peaks, _whitened_points(rows, means, white)[1])[1]
+        for log_peaks, means, white in (public[:3], public[3:6])
     )
+    limit = public[6]
+    return np.asarray(np.clip((second - first) / limit, -1, 1)[:, np.newaxis])
 
 
 def component_sums(rows: np.ndarray, public: PublicValues) -> np.ndarray:
@@ -179,9 +220,8 @@ def component_sums(rows: np.ndarray, public: PublicValues) -> np.ndarray:
     log_peaks, means, white, radii, block_weights = public
     components, d = means.shape
     n_entries = _entries(d)
-    points = [_whitened_columns(rows, means[k], white[k]) for k in range(components)]
-    squares = [reduce(np.add, [column * column for column in columns]) for columns in points]
-    shares = _responsibilities(log_peaks, squares)
+    points, squares = _whitened_points(rows, means, white)
+    shares, _ = _responsibilities(log_peaks, squares)
     out = np.empty((components * n_entries, len(rows)))
     for k, columns in enumerate(points):
         block = iter(out[k * n_entries : (k + 1) * n_entries])
@@ -206,17 +246,22 @@ def _entries(d: int) -> int:
     return 2 + d + d * (d + 1) // 2
 
 
-def _whitened_columns(rows: np.ndarray, mean: np.ndarray, white: np.ndarray) -> list[np.ndarray]:
-    """Return the columns of white·(x - mean), for a lower triangular white."""
-    deviations = [rows[:, j] - mean[j] for j in range(len(mean))]
-    return [reduce(np.add, [deviations[j] * white[i, j] for j in range(i + 1)]) for i in range(len(mean))]
+def _whitened_points(
+    rows: np.ndarray, means: np.ndarray, white: np.ndarray
+) -> tuple[list[list[np.ndarray]], list[np.ndarray]]:
+    """Return the columns of white·(x - mean) for each component, with a lower triangular white; and squared norms."""
+    points = []
+    for mean, matrix in zip(means, white, strict=True):
+        deviations = [rows[:, j] - mean[j] for j in range(len(mean))]
+        points.append([reduce(np.add, [deviations[j] * matrix[i, j] for j in range(i + 1)]) for i in range(len(mean))])
+    return points, [reduce(np.add, [column * column for column in columns]) for columns in points]
 
 
-def _responsibilities(log_peaks: np.ndarray, squares: list[np.ndarray]) -> np.ndarray:
-    """Return the responsibility of each component for each row: (K, n)."""
+def _responsibilities(log_peaks: np.ndarray, squares: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the responsibility of each component for each row, (K, n), and the log-density of each row."""
     logs = np.array([log_peak - square / 2 for log_peak, square in zip(log_peaks, squares, strict=True)])
-    logs -= logs.max(axis=0)
+    top = logs.max(axis=0)
+    logs -= top
     np.exp(logs, out=logs)
-    return np.asarray(
-        logs / reduce(np.add, logs)
-    )  # a fixed order of additions; that of .sum() may differ for a single row
+    total = reduce(np.add, logs)  # a fixed order of additions; that of .sum() may differ for a single row
+    return logs / total, top + np.log(total)
