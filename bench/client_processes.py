@@ -110,3 +110,16 @@ def show_bar(what, value, bar, *, at_least=False):
     is_met = value >= bar if at_least else value <= bar
     sign = "at least" if at_least else "at most"
     print(f"  {what}: {value:,.1f} ({sign} {bar:g}: {'met' if is_met else 'missed'})", flush=True)
+
+
+def show_overhead(alone, own):
+    """Say how much longer than in a curator, with its median and its CPU time, fresh answers took for one client.
+
+    Stored ones come from a cache, which the curator does not have. The CPU time is that of server and client: other
+    work on the machine disturbs medians.
+    """
+    own_median, own_cpu = own
+    more = statistics.median(alone.times) - own_median
+    cpu = (alone.server_cpu + alone.client_cpu) / len(alone.times) - own_cpu
+    show_bar(f"overhead over Curator.ask, fresh ({1e3 * own_median:.1f} ms), median ms", 1e3 * more, 5)
+    print(f"  the same as CPU time: {1e3 * cpu:.1f} ms, beside {1e3 * own_cpu:.1f} ms of Curator.ask", flush=True)

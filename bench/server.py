@@ -10,17 +10,19 @@ each request is told beside them, because other work on the machine disturbs the
 import os
 import re
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import discreet as dc
 from bench import postgres_clients
-from bench.client_processes import ask_together, show, show_bar
+from bench.client_processes import ask_together, show, show_bar, show_overhead
 from discreet.curator.ledger_location import open_or_create_ledger
 from discreet.policy import Policy
 from discreet.server.people import People, Role
@@ -34,16 +36,15 @@ tick = 0
 requests_per_minute = 100_000_000
 """
 GROUPED = {"sql": "SELECT ward, COUNT(*) AS n, AVG(age) AS a FROM people GROUP BY ward", "epsilon": "0.1"}
-
-
 FRESH = "SELECT COUNT(*) AS n FROM people WHERE income < {}"  # others than over PostgreSQL
 SOMETIMES_FRESH = FRESH.replace("income", "1 + income")
+FRESH_ALONE = FRESH.replace("<", ">=")  # as many people as over PostgreSQL and without a server
 CONNECT = """
 import http.client
 connection = http.client.HTTPConnection("127.0.0.1", arguments["port"], timeout=120)
 headers = {"Authorization": "Bearer " + arguments["token"]}
 def ask(number):
-    fresh = arguments["fresh"] == "always" or (arguments["fresh"] == "some" and number % 10 == 0)
+    fresh = arguments["fresh"] in ("always", "one client") or (arguments["fresh"] == "some" and number % 10 == 0)
     body = {"sql": arguments["sql"].format(number), "epsilon": "0.001"} if fresh else arguments["body"]
     if body is None:
         connection.request("GET", arguments["path"])
@@ -59,8 +60,10 @@ def main(clients="8", requests="2000", rounds="3"):
     with serving_town() as server:
         print(f"started in {server.seconds:.1f} s; {clients} clients, {rounds} rounds of {requests} requests")
         print(f"load of the machine: {os.getloadavg()[0]:.1f}", flush=True)
-        measure(server, int(clients), int(requests), int(rounds))
-        postgres_clients.measure(server, GROUPED["sql"], int(clients), int(requests), int(rounds))
+        load = int(clients), int(requests), int(rounds)
+        own = ask_curator(server.policy, int(requests) // 4)
+        measure(server, own, load)
+        postgres_clients.measure(server, own, GROUPED["sql"], load)
         print(f"memory {server.resident_bytes() / 1e6:.0f} MB; load of the machine: {os.getloadavg()[0]:.1f}")
 
 
@@ -100,11 +103,35 @@ def serving_town():
             process.send_signal(signal.SIGTERM)
 
 
-def measure(server, clients, requests, rounds):
-    """Print one line for each kind of request."""
+def ask_curator(path, requests):
+    """Return the median time, and the mean CPU time, of a fresh answer of a curator in this process; show its bars."""
+    policy = Policy.load(path)
+    policy = replace(policy, data=policy.data.model_copy(update={"ledger": "own.sqlite"}))
+
+    def ask(number):
+        start = time.perf_counter()
+        curator.ask(postgres_clients.FRESH.format(number), epsilon="0.1").with_margins()
+        return time.perf_counter() - start
+
+    with dc.open(policy) as curator:
+        first = ask(-3)
+        ask(-2)
+        cpu = time.process_time()
+        fresh = statistics.median(ask(number) for number in range(requests))
+        cpu = time.process_time() - cpu
+        repeated = statistics.median(ask(0) for _ in range(requests))
+    show_bar("Curator.ask, the first, ms", 1e3 * first, 150)
+    show_bar("Curator.ask, a trivial question, ms", 1e3 * fresh, 20)
+    show_bar("Curator.ask, the same again, ms", 1e3 * repeated, 5)
+    return fresh, cpu / requests
+
+
+def measure(server, own, load):
+    """Print one line for each kind of request, and the overhead over the curator."""
+    clients, requests, rounds = load
 
     def ask(path, body, number, count, fresh="never"):
-        sql = SOMETIMES_FRESH if fresh == "some" else FRESH
+        sql = {"some": SOMETIMES_FRESH, "one client": FRESH_ALONE}.get(fresh, FRESH)
         arguments = {"port": server.http, "token": server.token, "path": path, "body": body, "fresh": fresh, "sql": sql}
         return ask_together(server, CONNECT, arguments, number, count)
 
@@ -116,6 +143,9 @@ def measure(server, clients, requests, rounds):
     show_bar("99 % of them, ms", slow, 50)
     show("http, stored, one client", [ask("/api/v1/ask", GROUPED, 1, requests // 2) for _ in range(rounds)])
     show("http, fresh", [ask("/api/v1/ask", GROUPED, clients, requests // 4, "always")])
+    alone = ask("/api/v1/ask", GROUPED, 1, requests // 4, "one client")
+    show("http, fresh, one client", [alone])
+    show_overhead(alone, own)
     show("http, 9 stored, 1 fresh", [ask("/api/v1/ask", GROUPED, clients, requests // 4, "some")])
 
 

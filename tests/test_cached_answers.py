@@ -10,7 +10,9 @@ import pyarrow.parquet
 import pytest
 
 import discreet as dc
-from discreet.curator import query_releases
+from discreet.curator import plan_cache, query_releases
+from discreet.curator.plan_cache import PlanCache
+from discreet.engines.table_source import EngineError
 from discreet.kernel.loss import ZERO_LOSS
 from discreet.policy import Policy
 
@@ -447,21 +449,77 @@ user = { type = "integer" }
 PUBLIC_TABLE = '[tables.cities]\nsource = "cities"\npublic = true\n'
 
 
-@pytest.mark.parametrize(("more", "planned"), [("", 2), (PUBLIC_TABLE, 4)], ids=["private tables", "public tables"])
-def test_a_repeated_query_is_planned_once_unless_public_rows_may_have_changed(monkeypatch, more, planned):
-    frames = {"sales": pa.table({"user": [1, 2]}), "cities": pa.table({"city": ["a"]})}
-    policy = Policy.parse(TWO_TABLES + more)
-    with dc.open(policy, data={name: frame for name, frame in frames.items() if name in policy.tables}) as curator:
-        plans, plan_query = [], query_releases.plan_query
-        monkeypatch.setattr(query_releases, "plan_query", lambda *a, **k: plans.append(a) or plan_query(*a, **k))
-        answers = [curator.ask(COUNT, epsilon=1, rows=rows) for rows in (1, 2, 1, 2)]
-    assert len(plans) == planned
-    assert [bytes_of(answer) for answer in answers[2:]] == [bytes_of(answer) for answer in answers[:2]]
+CITY_COLUMN = 'city = { type = "text", references = "cities.city" }\n'
+PER_CITY = "SELECT city, COUNT(*) AS n FROM sales GROUP BY city"
+JOINED = "SELECT COUNT(*) AS n FROM sales JOIN cities ON sales.city = cities.city"
 
 
-def test_only_some_plans_are_kept(monkeypatch):
-    monkeypatch.setattr(query_releases, "_MAX_PLANS", 2)
+@pytest.fixture
+def planned(monkeypatch):
+    """Return the texts of all queries that are planned."""
+    texts, plan_query = [], query_releases.plan_query
+    monkeypatch.setattr(query_releases, "plan_query", lambda *a, **k: texts.append(a[0]) or plan_query(*a, **k))
+    return texts
+
+
+def opened_with_cities():
+    policy = Policy.parse(TWO_TABLES + CITY_COLUMN + PUBLIC_TABLE)
+    frames = {"sales": pa.table({"user": [1, 2], "city": ["a", "a"]}), "cities": pa.table({"city": ["a"]})}
+    return dc.open(policy, data=frames)
+
+
+def test_a_repeated_query_is_planned_once(planned):
+    with opened_with_cities() as curator:
+        answers = [curator.ask(sql, epsilon=1) for sql in (COUNT, PER_CITY, JOINED, COUNT, PER_CITY, JOINED)]
+        curator.explain(PER_CITY, epsilon=1)
+    assert planned == [COUNT, PER_CITY, JOINED]
+    assert [bytes_of(answer) for answer in answers[3:]] == [bytes_of(answer) for answer in answers[:3]]
+
+
+def test_a_query_is_planned_anew_if_public_rows_that_its_plan_depends_on_have_changed(planned, monkeypatch):
+    with opened_with_cities() as curator:
+        for sql in (COUNT, PER_CITY, JOINED):
+            curator.ask(sql, epsilon=1)
+        monkeypatch.setattr(curator._engine, "values", lambda *_: ["a", "b"])
+        for _ in range(2):
+            assert curator.ask(PER_CITY, epsilon=1).table["city"].to_pylist() == ["a", "b"]
+        monkeypatch.setattr(curator._engine, "fanout", lambda *_: 2)
+        for _ in range(2):
+            curator.ask(JOINED, epsilon=1)
+            curator.ask(COUNT, epsilon=1)
+    assert planned == [COUNT, PER_CITY, JOINED, PER_CITY, JOINED]
+
+
+def test_a_plan_made_while_public_rows_changed_is_not_kept():
+    cities, plans = [["a"], ["b"]], iter(range(9))
+
+    class Changing:
+        def values(self, *_):
+            return cities.pop(0) if len(cities) > 1 else cities[0]
+
+    def read_twice(tables):
+        tables.values("cities", "city")
+        tables.values("cities", "city")
+        return next(plans)
+
+    cache = PlanCache(Changing())
+    assert [cache.plan("request", read_twice) for _ in range(3)] == [0, 1, 1]
+
+
+def test_public_rows_that_cannot_be_read_any_more_refuse_a_kept_plan(monkeypatch):
+    def fail(*_):
+        raise EngineError("wards.csv was removed")
+
+    with opened_with_cities() as curator:
+        curator.explain(PER_CITY, epsilon=1)
+        monkeypatch.setattr(curator._engine, "values", fail)
+        with pytest.raises(dc.Refused, match="not available"):
+            curator.explain(PER_CITY, epsilon=1)
+
+
+def test_only_some_plans_are_kept(monkeypatch, planned):
+    monkeypatch.setattr(plan_cache, "_MAX_PLANS", 2)
     with dc.open(Policy.parse(TWO_TABLES), data={"sales": pa.table({"user": [1, 2]})}) as curator:
-        for rows in range(1, 8):
+        for rows in (1, 2, 2, 3, 1):
             curator.explain(COUNT, epsilon=1, rows=rows)
-            assert len(curator.releases._plans) <= 2
+    assert len(planned) == 4

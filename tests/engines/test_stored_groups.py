@@ -252,3 +252,30 @@ def test_arrays_are_no_larger_than_the_stored_groups_and_have_a_limit_for_all_to
             assert array_bits(engine) == 12
             if asked is not many:
                 assert comparable(totals)[("a",)] == [(9 if asked is small else 40_000) << 20]
+
+
+class Recorder:
+    """A connection that records what is executed."""
+
+    def __init__(self, connection):
+        self.connection, self.executed = connection, []
+
+    def execute(self, statement):
+        self.executed.append(getattr(statement, "query", statement))
+        return self.connection.execute(statement)
+
+    def __getattr__(self, name):
+        return getattr(self.connection, name)
+
+
+@pytest.mark.parametrize(("count", "settings"), [(40_000, 2), (40, 0)])
+def test_the_size_of_arrays_is_set_only_if_it_changes(count, settings):
+    visits = pa.table({"user": range(count), "place": ["a"] * count})
+    tables = {"visits": TableSource(visits, {"user": INT, "place": TEXT})}
+    question = replace(BY_PLACE, relation=Scan("visits", (USER, PLACE), UnitKey((USER,)), max_rows=10**6))
+    with DuckDB(tables, tuning=Tuning(threads=2, totals_cache=0)) as engine:
+        connection = engine._connection = Recorder(engine._connection)
+        with engine.prepare(usage_of_questions([question])) as reader:
+            reader.totals(question)
+        engine._connection = connection.connection
+    assert sum(text.startswith("SET ") for text in connection.executed) == settings

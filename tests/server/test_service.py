@@ -9,6 +9,7 @@ import pytest
 from served import COUNT, ask, break_engine, open_service, person, until
 
 import discreet as dc
+from discreet.curator import query_releases
 from discreet.curator.curator import Curator
 from discreet.publish import derived
 from discreet.server import fair_turns, rehearsal
@@ -28,6 +29,17 @@ def test_an_analyst_asks_in_their_own_name_and_the_owner_in_the_owners(served):
     ask(service, person(service))
     ask(service, person(service, "Dr. Vogel", Role.OWNER), "SELECT SUM(cost) AS s FROM visits")
     assert [event.by for event in service.ledger.events()] == ["ana", "owner"]
+
+
+def test_a_new_question_is_planned_once_for_the_look_up_and_the_execution(served, monkeypatch):
+    plans, plan_query = [], query_releases.plan_query
+    monkeypatch.setattr(query_releases, "plan_query", lambda *a, **k: plans.append(a[0]) or plan_query(*a, **k))
+    service = served()
+    ana = person(service)
+    joined = "SELECT SUM(beds) AS s FROM visits JOIN wards ON visits.ward = wards.ward"
+    for sql in (COUNT, joined, COUNT):
+        ask(service, ana, sql)
+    assert plans == [COUNT, joined]
 
 
 def test_an_auditor_reads_the_ledger_and_neither_asks_nor_sees_answers(served):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sqlglot import exp, parse_one
 
 from discreet import Refused
-from discreet.query.syntax.parse import PrivacyOptions, parse_query
+from discreet.query.syntax.parse import PrivacyOptions, parse_query, tokenise
 from discreet.query.syntax.syntax_tree import line_of, refuse
 
 
@@ -30,6 +30,12 @@ def test_a_query_is_parsed_into_its_clauses():
     parsed = parse_query("SELECT city, COUNT(*) FROM visits GROUP BY city")
     assert parsed.query.sql() == "SELECT city, COUNT(*) FROM visits GROUP BY city"
     assert (parsed.explain, parsed.options, parsed.within) == (False, PrivacyOptions(), None)
+
+
+def test_a_text_that_is_read_again_is_neither_tokenised_nor_parsed_again():
+    text = "SELECT city, COUNT(*) FROM visits WHERE city <> 'again' GROUP BY city"
+    assert tokenise(text) is tokenise(text)
+    assert parse_query(text) is parse_query(text)
 
 
 @pytest.mark.parametrize(

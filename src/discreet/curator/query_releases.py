@@ -10,6 +10,7 @@ from discreet import pricing
 from discreet.answer.model import Answer
 from discreet.curator import answer_builder
 from discreet.curator.circuit_breaker import CircuitBreaker
+from discreet.curator.plan_cache import PlanCache
 from discreet.engines.column_usage import usage_of_questions
 from discreet.engines.interface import Engine
 from discreet.engines.unsupported import check_supported, unsupported_reason
@@ -29,9 +30,9 @@ from discreet.pricing.allocation import largest_epsilon
 from discreet.pricing.automatic_bounds import Replan
 from discreet.pricing.remaining_budget import BudgetLimit, RemainingBudget, shortage_text
 from discreet.query.passes import plan_query
+from discreet.query.relations.bound_sources import PublicTables
 
 _LOG = logging.getLogger("discreet")
-_MAX_PLANS = 64  # that are kept for repeated queries
 
 
 class QueryReleases:
@@ -51,7 +52,7 @@ class QueryReleases:
         self._adjust_plan = adjust_plan
         self.catalog = catalog_of(policy, engine.columns, engine.location)
         self.circuit_breaker = CircuitBreaker(policy, ledger, engine.seconds)
-        self._plans: dict[tuple[object, ...], QueryPlan] = {}
+        self._plans = PlanCache(engine)
 
     def plan_query(
         self,
@@ -66,17 +67,14 @@ class QueryReleases:
         for name, bound in (("groups", groups), ("rows", rows)):
             if bound not in (None, AUTO) and (type(bound) is not int or not 1 <= bound <= 1 << 42):
                 raise Refused(f'{name}: the contribution bound must be an integer from 1 to 2^42, or "auto".')
-        request = (sql, by, groups, rows)
-        if not chosen_bounds and (cached := self._plans.get(request)) is not None:
-            return cached
-        plan = plan_query(sql, self.policy, self.engine, by=by, groups=groups, rows=rows, chosen_bounds=chosen_bounds)
-        plan = self._adjust_plan(self._without_unsupported_reports(plan))
-        # The rows of a public table may change; all else that a plan depends on stays the same.
-        if not chosen_bounds and not self.catalog.public:
-            if len(self._plans) >= _MAX_PLANS:
-                self._plans.clear()
-            self._plans[request] = plan
-        return plan
+
+        def make_plan(public_tables: PublicTables) -> QueryPlan:
+            plan = plan_query(
+                sql, self.policy, public_tables, by=by, groups=groups, rows=rows, chosen_bounds=chosen_bounds
+            )
+            return self._adjust_plan(self._without_unsupported_reports(plan))
+
+        return self._plans.plan((sql, by, groups, rows, *chosen_bounds.items()), make_plan)
 
     def _without_unsupported_reports(self, plan: QueryPlan) -> QueryPlan:
         """Refuse what the engine does not support; leave out histograms that would only report on clipping."""

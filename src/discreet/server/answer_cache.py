@@ -1,6 +1,6 @@
 """Stored answers that were built before, valid only while the ledger has not changed since.
 
-Building an answer again from its noisy totals takes tens of milliseconds, and dashboards ask the same over and over.
+Building an answer again from its noisy totals takes some milliseconds, and dashboards ask the same over and over.
 The ledger's last row decides: its hash depends on all rows, and it is read, and compared with the checkpoint, every
 time. The rows of answers that have not left do not count, or else how long a stored answer takes would show when they
 were ready. Answers from public tables, whose rows may change, are not kept.

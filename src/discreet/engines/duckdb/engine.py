@@ -4,6 +4,7 @@ import glob
 import itertools
 import os
 import threading
+import warnings
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -133,6 +134,7 @@ class DuckDB:
         self._release_count = 0
         self._stored_groups: list[StoredGroups] = []
         self._table_numbers = itertools.count()
+        self._array_bits = _DEFAULT_ARRAY_BITS
         self._pid = os.getpid()
         folder = make_spill_folder(tuning.folder)
         self._connection = duckdb.connect(":memory:", config={**_DISABLED_FEATURES, "temp_directory": folder.path})
@@ -194,9 +196,11 @@ class DuckDB:
 
         Nothing but speed depends on it. Where there are few rows, large arrays would take longer than the rows.
         """
+        bits = max(bits, _DEFAULT_ARRAY_BITS)
         with self._connection_lock:
-            if self._finalizer.alive and os.getpid() == self._pid:
-                self._connection.execute(f"SET {_ARRAY_BITS} = {max(bits, _DEFAULT_ARRAY_BITS)}")
+            if bits != self._array_bits and self._finalizer.alive and os.getpid() == self._pid:
+                self._connection.execute(f"SET {_ARRAY_BITS} = {bits}")
+                self._array_bits = bits
 
     @contextmanager
     def _keeping_groups(self) -> Iterator[None]:
@@ -316,7 +320,9 @@ class DuckDB:
             raise EngineError("the engine accepts only a single SELECT statement.")
         if begin:
             return pa.table({"rows": [self._connection.execute(begin + sql).fetchall()[0][0]]})
-        return self._connection.sql(statements[0]).to_arrow_table()
+        with warnings.catch_warnings():  # the copy of a million rows takes no time; another parse and bind would
+            warnings.filterwarnings("ignore", "Arrow output on a DB-API result")
+            return self._connection.execute(statements[0]).to_arrow_table()
 
     def _check_files(self, stamps_by_table: Mapping[str, tuple[FileStamp, ...]] | None = None) -> None:
         """Fail if a file is not the one that was opened, whose columns were checked: answers use one snapshot."""

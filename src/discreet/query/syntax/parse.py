@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 
 from sqlglot import Token, TokenType, exp
@@ -126,6 +127,7 @@ def _check_tree(query: exp.Expr) -> None:
 _MAX_CHARACTERS = 100_000
 _MAX_TOKENS = 10_000  # parsing takes about 30 µs per token
 _MAX_NESTING = 40  # sqlglot exhausts the stack soon after
+_RECENT_TEXTS = 4  # of which the tokens and the tree are kept; a tree takes up to 200 bytes for each character
 
 _OPENING_OF = {TokenType.R_PAREN: TokenType.L_PAREN, TokenType.R_BRACKET: TokenType.L_BRACKET}
 _OPENING_OF |= {TokenType.R_BRACE: TokenType.L_BRACE, TokenType.END: TokenType.CASE}
@@ -182,8 +184,9 @@ class ParsedQuery:
     described: exp.Table | None = None
 
 
+@lru_cache(maxsize=_RECENT_TEXTS)
 def parse_query(text: str) -> ParsedQuery:
-    """Parse a query; Refused if that is not possible.
+    """Parse a query; Refused if that is not possible. Nothing may change the tree, which later callers get too.
 
     >>> parsed = parse_query("EXPLAIN SELECT count(*) FROM visits WITHIN 50;")
     >>> parsed.query.sql(), parsed.explain, parsed.within
@@ -228,8 +231,9 @@ def check_text(text: str) -> None:
         ) from None
 
 
-def tokenise(text: str) -> list[Token]:
-    """Return the tokens of a text, without comments."""
+@lru_cache(maxsize=_RECENT_TEXTS)
+def tokenise(text: str) -> tuple[Token, ...]:
+    """Return the tokens of a text, without comments; who reads a text often asks for them again."""
     try:
         tokens = Postgres().tokenize(text)
     except TokenError as error:
@@ -244,7 +248,7 @@ def tokenise(text: str) -> list[Token]:
             code = next(f"U+{ord(letter):04X}" for letter in token.text if not letter.isprintable())
             where = _line_and_column(text, token.start)
             raise Refused(f'{where}: "{shorten(token.text)}" contains an invisible character ({code}). Delete it.')
-    return tokens
+    return tuple(tokens)
 
 
 def _unclosed_message(text: str, cause: str) -> str:

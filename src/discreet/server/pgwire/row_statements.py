@@ -50,7 +50,7 @@ def read_fetch(action: Action, text: str, offset: int) -> Statement:
     return Statement(action, text, offset, action.value, name=words[-1].text, count=count)
 
 
-def _tokens_after_first(text: str) -> list[Token]:
+def _tokens_after_first(text: str) -> tuple[Token, ...]:
     """Return the tokens after the first word, which would otherwise be one string."""
     first = tokenise(text)[0]
     end = text.upper().index(first.text.upper(), first.start) + len(first.text)
