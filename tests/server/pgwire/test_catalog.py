@@ -11,6 +11,7 @@ import discreet as dc
 from discreet.dbapi.parameters import bind_numbered
 from discreet.kernel.errors import Refused
 from discreet.query.syntax.parse import parse_query
+from discreet.server.pgwire.catalog import engine
 from discreet.server.pgwire.catalog.content import CatalogSource
 from discreet.server.pgwire.catalog.engine import CatalogEngine
 from discreet.server.pgwire.catalog.relations import relations
@@ -204,6 +205,13 @@ def test_with_queries_that_double_the_tables_read_are_refused_before_the_engine_
 def test_with_queries_that_are_read_often_but_not_too_often_are_answered(catalog):
     doubled = ", ".join(f"a{n + 1} AS (SELECT x.n FROM a{n}, a{n} x)" for n in range(6))
     assert catalog.rows(f"WITH a0 AS (SELECT 1 AS n FROM pg_am LIMIT 1), {doubled} SELECT count(*) FROM a6") == [(1,)]
+
+
+def test_a_result_of_few_rows_has_a_limit_too(monkeypatch, catalog):
+    monkeypatch.setattr(engine, "_MAX_BYTES", 100)
+    assert len(catalog.rows("SELECT oid FROM pg_type LIMIT 9")) == 9
+    with pytest.raises(Refused, match="too large"):
+        catalog.ask("SELECT array_agg(oid) FROM pg_type")
 
 
 def test_the_engine_itself_is_locked(catalog):
