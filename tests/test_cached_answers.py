@@ -4,6 +4,7 @@ import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -491,7 +492,7 @@ def test_a_query_is_planned_anew_if_public_rows_that_its_plan_depends_on_have_ch
 
 
 def test_a_plan_made_while_public_rows_changed_is_not_kept():
-    cities, plans = [["a"], ["b"]], iter(range(9))
+    cities, plans = [["a"], ["b"]], (SimpleNamespace(number=n, releases=(), catalog=None) for n in range(9))
 
     class Changing:
         def values(self, *_):
@@ -503,7 +504,7 @@ def test_a_plan_made_while_public_rows_changed_is_not_kept():
         return next(plans)
 
     cache = PlanCache(Changing())
-    assert [cache.plan("request", read_twice) for _ in range(3)] == [0, 1, 1]
+    assert [cache.plan("request", read_twice).number for _ in range(3)] == [0, 1, 1]
 
 
 def test_public_rows_that_cannot_be_read_any_more_refuse_a_kept_plan(monkeypatch):
@@ -522,4 +523,17 @@ def test_only_some_plans_are_kept(monkeypatch, planned):
     with dc.open(Policy.parse(TWO_TABLES), data={"sales": pa.table({"user": [1, 2]})}) as curator:
         for rows in (1, 2, 2, 3, 1):
             curator.explain(COUNT, epsilon=1, rows=rows)
+    assert len(planned) == 4
+
+
+@pytest.mark.parametrize(
+    "sql", ["SELECT city, COUNT(*) FROM sales GROUP BY city", "SELECT city FROM sales GROUP BY city"]
+)
+def test_only_some_listed_keys_are_kept(sql, monkeypatch, planned):
+    monkeypatch.setattr(plan_cache, "_MAX_KEYS", 5)  # three plans would list six
+    policy = Policy.parse(TWO_TABLES + 'city = { type = "text", in = ["a", "b"] }\n')
+    frame = pa.table({"user": [1, 2], "city": ["a", "b"]})
+    with dc.open(policy, data={"sales": frame}) as curator:
+        for rows in (1, 2, 2, 3, 1):
+            curator.explain(sql, epsilon=1, rows=rows)
     assert len(planned) == 4

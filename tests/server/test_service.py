@@ -492,6 +492,18 @@ def test_a_rehearsal_with_very_many_totals_is_refused_before_it_runs(served, mon
         service.rehearse(ana, request(WIDE_SQL))
 
 
+def test_the_ledger_of_rehearsals_does_not_grow_without_end(served, monkeypatch):
+    monkeypatch.setattr(rehearsal, "_MAX_STORED", 300)
+    service = served()
+    ana, sizes = person(service), []
+    for number in range(3):  # at a cost that never exhausts the budget of a rehearsal
+        sql = f"SELECT COUNT(*) AS n FROM visits WHERE cost = {number}"
+        service.rehearse(ana, request(sql, epsilon="1/1000000"))
+        service.shape(ana, sql)
+        sizes.append(len(service.rehearsal._curator.ledger.events()))
+    assert sizes == [2, 2, 2]
+
+
 @pytest.mark.parametrize(
     "sql",
     [

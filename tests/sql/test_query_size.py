@@ -10,6 +10,8 @@ from discreet.kernel.errors import Refused
 from discreet.query.aggregation.additive_aggregates import Aggregate
 from discreet.query.passes import plan_query
 from discreet.query.syntax.parse import parse_query
+from discreet.query.syntax.resolve import resolve_query
+from discreet.query.syntax.resolved_query import ResolvedTable
 from discreet.query.syntax.syntax_tree import MAX_AGGREGATES, MAX_COLUMNS, MAX_QUERIES, MAX_SOURCES, MAX_TERMS, sql_of
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -92,6 +94,19 @@ def test_stars_that_multiply_columns_are_refused_and_a_wide_table_is_not():
     stars = listed(400, lambda _: "*")
     assert "columns" in outcome(f"SELECT COUNT(*) FROM (SELECT {stars} FROM orders) AS t", SHOP)
     assert not isinstance(outcome("SELECT COUNT(*) FROM (SELECT * FROM orders) AS t", SHOP), str)
+
+
+@pytest.mark.parametrize("join", ["a{0}, a{0} AS x", "a{0} JOIN a{0} AS x USING (user)"])
+def test_with_queries_do_not_double_the_columns_of_a_star_for_ever(join):
+    doubled = listed(11, lambda n: f"a{n + 1} AS (SELECT * FROM {join.format(n)})")
+    sql = f"WITH a0 AS (SELECT * FROM orders), {doubled} SELECT COUNT(*) FROM a11"
+    assert "at most 500 columns" in outcome(sql, SHOP)
+
+
+def test_all_columns_of_wide_tables_are_allowed():
+    wide = ResolvedTable("t", tuple(f"c{number}" for number in range(MAX_COLUMNS)))
+    query = parse_query("SELECT * FROM (SELECT * FROM t, t AS u) AS v").query
+    assert len(resolve_query(query, lambda _: wide).names) == 2 * MAX_COLUMNS
 
 
 def test_aggregates_are_distinguished_by_their_hashes(monkeypatch):

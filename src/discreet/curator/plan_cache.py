@@ -8,10 +8,12 @@ from hashlib import sha256
 
 from discreet.estimate.planned_release import QueryPlan
 from discreet.kernel.expr import Type, Value
+from discreet.kernel.question import PublicGroups
 from discreet.query.passes import run_reader
 from discreet.query.relations.bound_sources import PublicTables
 
 _MAX_PLANS = 64
+_MAX_KEYS = 1_000_000  # in the lists of all plans together, about 100 MB
 
 
 class PlanCache:
@@ -20,6 +22,7 @@ class PlanCache:
     def __init__(self, tables: PublicTables) -> None:
         self._tables = tables
         self._plans: dict[Hashable, tuple[QueryPlan, _PublicReads]] = {}
+        self._keys_kept = 0
 
     def plan(self, request: Hashable, make_plan: Callable[[PublicTables], QueryPlan]) -> QueryPlan:
         """Return the plan of a request, which is made again if public rows that it depends on have changed."""
@@ -27,9 +30,11 @@ class PlanCache:
             return kept[0]
         reads = _PublicReads(self._tables)
         plan = make_plan(reads)
-        if len(self._plans) >= _MAX_PLANS:
-            self._plans.clear()
+        key_count = _listed_keys(plan)
+        if len(self._plans) >= _MAX_PLANS or self._keys_kept + key_count > _MAX_KEYS:
+            self._plans, self._keys_kept = {}, 0
         self._plans[request] = plan, reads
+        self._keys_kept += key_count
         return plan
 
 
@@ -62,6 +67,13 @@ class _PublicReads:
         return all(self._tables.fanout(table, columns) == fanout for table, columns, fanout in self._fanouts) and all(
             _digest(self._tables.values(table, column)) == digest for table, column, digest in self._values
         )
+
+
+def _listed_keys(plan: QueryPlan) -> int:
+    """Return how many keys of groups a plan lists; EXPLAIN is free, and makes a plan of any list that it names."""
+    groups = [release.question.groups for release in plan.releases]
+    domains = [domain for each in groups if isinstance(each, PublicGroups) for domain in each.domains]
+    return sum(map(len, [*domains, *(plan.catalog or {}).values()]))
 
 
 def _digest(values: list[Value]) -> bytes:

@@ -25,6 +25,8 @@ _EPSILON = Fraction(10**5)  # the budget of a rehearsal, which protects nobody
 _COST = Fraction(1)  # of a query that states none
 _MAX_SHAPES = 512
 _MAX_TOTALS = 100_000  # of a rehearsal, groups times aggregates, so that others do not wait for it
+_MAX_STORED = 2_000_000  # totals in the ledger of a rehearsal, which is in memory: about 50 MB
+_TOTALS_PER_CHARGE = 100  # as much memory as a charge takes
 _SHAPE_VALUES = 8  # of each key, which are enough for the columns of an answer
 
 
@@ -44,14 +46,14 @@ class Rehearsal:
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
         self._curator: Curator | None = None
-        self._lock = Lock()
+        self._lock, self._stored = Lock(), 0
         self._shapes: dict[tuple[str, str], pa.Schema] = {}
 
     def ask(self, request: QueryRequest, by: str) -> Answer:
         """Answer a query on dummy data, whatever it costs; the numbers mean nothing, and the answer says so."""
         with self._lock:
             curator = self._open_with_budget(by)
-            totals = _count_totals(curator.releases.plan_query(request.sql, by, request.groups, request.rows))
+            totals = self._count_stored(curator.releases, request, by)
             if totals > _MAX_TOTALS:
                 raise Refused(
                     f"rehearse: the query has {totals:,} totals (groups x aggregates); a rehearsal has at most "
@@ -82,16 +84,23 @@ class Rehearsal:
         with self._lock:
             curator = self._open_with_budget(by)
             releases = curator.releases
-            if _count_totals(releases.plan_query(request.sql, by, request.groups, request.rows)) > _MAX_TOTALS:
+            if self._count_stored(releases, request, by) > _MAX_TOTALS:
                 curator.releases = QueryReleases(releases.policy, releases.engine, releases.ledger, _plan_few_groups)
             try:
                 return _ask(curator, request, by)
             finally:
                 curator.releases = releases
 
+    def _count_stored(self, releases: QueryReleases, request: QueryRequest, by: str) -> int:
+        """Return the number of totals of a query, and add it to what the ledger stores, unless it is too large."""
+        totals = _count_totals(releases.plan_query(request.sql, by, request.groups, request.rows))
+        self._stored += _TOTALS_PER_CHARGE + (totals if totals <= _MAX_TOTALS else 0)
+        return totals
+
     def _open_with_budget(self, by: str) -> Curator:
         curator = self._open()
-        return self._open_again() if curator.budget(by).remaining.epsilon < 1000 else curator
+        is_full = self._stored > _MAX_STORED or curator.budget(by).remaining.epsilon < 1000
+        return self._open_again() if is_full else curator
 
     def _open(self) -> Curator:
         self._curator = self._curator or self._open_again()
@@ -100,7 +109,7 @@ class Rehearsal:
     def _open_again(self) -> Curator:
         if self._curator:
             self._curator.close()
-        policy = rehearsal_policy(self._policy)
+        policy, self._stored = rehearsal_policy(self._policy), 0
         self._curator = open_curator(policy, data=dummy(policy, _ROWS))
         return self._curator
 

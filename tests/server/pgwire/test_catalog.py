@@ -11,6 +11,7 @@ import discreet as dc
 from discreet.dbapi.parameters import bind_numbered
 from discreet.kernel.errors import Refused
 from discreet.query.syntax.parse import parse_query
+from discreet.server.pgwire.catalog import engine
 from discreet.server.pgwire.catalog.content import CatalogSource
 from discreet.server.pgwire.catalog.engine import CatalogEngine
 from discreet.server.pgwire.catalog.relations import relations
@@ -191,6 +192,26 @@ def test_a_query_that_fails_or_never_ends_says_nothing_of_the_engine(catalog, sq
     with pytest.raises(Refused) as refusal:
         catalog.ask(sql)
     assert not re.search("duckdb|conversion|binder|interrupt|memory", str(refusal.value), re.IGNORECASE)
+
+
+@pytest.mark.parametrize("columns", ["*", "x.oid", "(SELECT max(oid) FROM a{0}) AS oid"])
+def test_with_queries_that_double_the_tables_read_are_refused_before_the_engine_has_them(monkeypatch, catalog, columns):
+    monkeypatch.setattr(CatalogEngine, "run", lambda *_: pytest.fail("run"))
+    doubled = ", ".join(f"a{n + 1} AS (SELECT {columns.format(n)} FROM a{n}, a{n} x)" for n in range(30))
+    with pytest.raises(Refused, match="more than 100 tables"):
+        catalog.ask(f"WITH a0 AS (SELECT oid FROM pg_class), {doubled} SELECT count(*) FROM a30")
+
+
+def test_with_queries_that_are_read_often_but_not_too_often_are_answered(catalog):
+    doubled = ", ".join(f"a{n + 1} AS (SELECT x.n FROM a{n}, a{n} x)" for n in range(6))
+    assert catalog.rows(f"WITH a0 AS (SELECT 1 AS n FROM pg_am LIMIT 1), {doubled} SELECT count(*) FROM a6") == [(1,)]
+
+
+def test_a_result_of_few_rows_has_a_limit_too(monkeypatch, catalog):
+    monkeypatch.setattr(engine, "_MAX_BYTES", 100)
+    assert len(catalog.rows("SELECT oid FROM pg_type LIMIT 9")) == 9
+    with pytest.raises(Refused, match="too large"):
+        catalog.ask("SELECT array_agg(oid) FROM pg_type")
 
 
 def test_the_engine_itself_is_locked(catalog):

@@ -349,14 +349,14 @@ def _check_aliases(part: exp.Expr, clause: str, select: exp.Select, scope: Scope
 
 def _select_list(select: exp.Select, expressions: _Expressions) -> tuple[SelectItem, ...]:
     """Return the SELECT list with * expanded; names that the query did not write are distinct."""
-    scope = expressions.scope
-    limit = max(MAX_COLUMNS, sum(len(item.columns) for item in scope.items))  # SELECT * of a wide table is allowed
+    scope, limit = expressions.scope, _max_columns(expressions.scope)
     items: list[SelectItem] = []
     for node in select.expressions:
         if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
             if not scope.items:
                 raise refuse(node, "SELECT", "* needs a table in FROM", "Add FROM and a table of the policy.")
-            items += [SelectItem(column.name, column.value) for column in scope.expand_star(node)]
+            columns = scope.expand_star(node)[: limit + 1]
+            items += [SelectItem(column.name, column.value) for column in columns]
         else:
             inner = node.this if isinstance(node, exp.Alias) else node
             _check_aliases(inner, "SELECT", select, scope)
@@ -369,6 +369,15 @@ def _select_list(select: exp.Select, expressions: _Expressions) -> tuple[SelectI
     return tuple(
         item if own else replace(item, name=name) for item, own, name in zip(items, written, names, strict=True)
     )
+
+
+def _max_columns(scope: Scope) -> int:
+    """Return how many columns a SELECT list may have: all those of wide tables, or of the widest subquery.
+
+    Or else WITH queries that read another one twice would double the columns of * each time.
+    """
+    tables = sum(len(item.columns) for item in scope.items if isinstance(item.source, ResolvedTable))
+    return max([MAX_COLUMNS, tables, *(len(item.columns) for item in scope.items)])
 
 
 def _alias_of(column: exp.Column, items: Sequence[SelectItem]) -> SelectItem | None:

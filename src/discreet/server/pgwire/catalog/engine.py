@@ -27,6 +27,7 @@ _SETTINGS: Mapping[str, str | bool | int | float | list[str]] = {
 }
 _LOCK = "SET lock_configuration = true"
 _MAX_ROWS = 100_000
+_MAX_BYTES = 16 * 2**20  # a number takes 20 times as much memory once it is written as text
 _BATCH = 10_000
 _TEXTS = ("constraint_texts", "type_texts")
 _FAILED = "the query on the catalog cannot be answered. Simplify it."
@@ -91,9 +92,12 @@ class CatalogEngine:
 
 
 def _read_limited(reader: pa.RecordBatchReader) -> pa.Table:
-    names, batches, rows = [f"c{place}" for place in range(len(reader.schema))], [], 0
+    names, batches = [f"c{place}" for place in range(len(reader.schema))], []
+    rows = size = 0
     for batch in reader:
-        rows += batch.num_rows
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if size > _MAX_BYTES:
+            raise Refused("the result of the query on the catalog is too large. Aggregate less, or add LIMIT.")
         if rows > _MAX_ROWS:
             raise Refused(f"the query on the catalog returns more than {_MAX_ROWS:,} rows. Add LIMIT.")
         batches.append(batch)

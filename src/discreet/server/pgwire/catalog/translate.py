@@ -4,8 +4,12 @@ Every node must be of a kind that is listed, every function too, and every table
 is generated from the checked tree, so that no text of an analyst reaches an engine.
 """
 
+from collections.abc import Mapping
+
 from sqlglot import exp
 
+from discreet.kernel.errors import Refused
+from discreet.query.syntax.syntax_tree import MAX_SOURCES
 from discreet.server.pgwire.catalog.functions import (
     CONSTANTS,
     EMPTY_TABLES,
@@ -70,6 +74,8 @@ def translate(tree: exp.Expr, session: CatalogSession) -> str:
     """
     tree = tree.copy()
     _check_nodes(tree)
+    if _tables_read(tree, {}) > MAX_SOURCES:  # DuckDB binds each of them, which no limit on its time or memory ends
+        raise Refused(f"the query on the catalog reads more than {MAX_SOURCES} tables, with WITH queries. Simplify it.")
     for select in tree.find_all(exp.Select):
         select.set("expressions", [_titled(each) for each in select.expressions])
     local = frozenset(cte.alias.lower() for cte in tree.find_all(exp.CTE))
@@ -85,6 +91,16 @@ def _check_nodes(tree: exp.Expr) -> None:
         if isinstance(node, exp.ExplodingGenerateSeries | exp.GenerateSeries):
             for bound in (node.args.get("start"), node.args.get("end")):
                 _check_series_bound(bound)
+
+
+def _tables_read(node: exp.Expr, with_queries: Mapping[str, int]) -> int:
+    """Return how many tables are read, counting those of a WITH query each time that it is used."""
+    clause, count = node.args.get("with_"), 0
+    for cte in clause.expressions if clause else ():
+        with_queries = {**with_queries, cte.alias.lower(): _tables_read(cte.this, with_queries)}
+    if isinstance(node, exp.Table):
+        count = with_queries.get(node.name.lower(), 1)
+    return count + sum(_tables_read(child, with_queries) for child in node.iter_expressions() if child is not clause)
 
 
 def _check_series_bound(bound: exp.Expr | None) -> None:
