@@ -1,5 +1,6 @@
 """Bounds and an estimate of the clipping bias, and the choice of a radius, from a contribution histogram."""
 
+import bisect
 import math
 from statistics import NormalDist
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from discreet.answer.bias import Bias
+from discreet.engines.reference.evaluate import evaluate
 from discreet.estimate.contribution_buckets import (
     ContributionBuckets,
     RadiusGoal,
@@ -15,7 +17,10 @@ from discreet.estimate.contribution_buckets import (
     clipped_rows,
     forecast_bias,
 )
+from discreet.estimate.contribution_histogram import HALF_OCTAVE, OCTAVE, bucket_ends, octave_ends
+from discreet.kernel.ball import Norm
 from discreet.kernel.mechanism import Gaussian, Laplace
+from discreet.query.aggregation.contribution_histogram import _bucket_number
 
 LADDER = tuple(2 ** (place / 2) for place in range(41))
 NOISES = (Gaussian(22), Laplace(20))
@@ -210,3 +215,15 @@ def test_a_spike_of_noise_far_above_the_radius_does_not_count_in_the_estimate():
     plain = ContributionBuckets(lows, counts_below, Laplace(12))
     assert clipped_rows(spiked, 8).estimate == clipped_rows(plain, 8).estimate > 0
     assert clipped_rows(spiked, 64).estimate == 0
+
+
+@pytest.mark.parametrize("norm", Norm)
+@pytest.mark.parametrize("radius", [1, 2, 3, 4, 9, 16, 50, 144, 500, 12_345, 1 << 40])
+def test_the_number_of_a_bucket_follows_from_its_lower_end(norm, radius):
+    for ends, factor in ((octave_ends(norm, radius), OCTAVE), (bucket_ends(norm, radius, 1 << 62), HALF_OCTAVE)):
+        number = _bucket_number(ends, norm, factor)
+        assert evaluate(number, {"f0": None}) == len(ends) - 1  # it does not fit in 64 bits
+        for size in {0, 1, (1 << 63) - 1} | {end + step for end in ends for step in (-1, 0, 1) if end < 1 << 40}:
+            place = bisect.bisect_right(ends, size) - 1
+            assert evaluate(number, {"f0": size}) == (None if place < 0 else place)
+        assert all(evaluate(number, {"f0": end}) == place for place, end in enumerate(ends))

@@ -13,6 +13,7 @@ from discreet.kernel.ball import Norm
 from discreet.kernel.question import ContributionBounds, Question
 from discreet.kernel.totals import Count, CountUnits, Sum
 
+OCTAVE, HALF_OCTAVE = 4, 2  # by which the squared norms of buckets grow
 # The total that a histogram is about: of a unit's rows in each group, of the groups it is in, or of its sum in each.
 Measured = Count | CountUnits | Sum
 
@@ -29,8 +30,8 @@ class HistogramTarget:
 class ContributionHistogram:
     """What a release measures whose groups are the numbers of buckets.
 
-    Bucket j has units whose norm is at least `lows[j]` and below the next of them; the last bucket is open. The norm is
-    that of a unit's terms of the `measured` total, of a sum in steps. It has a fixed `share` of the cost of the query.
+    Bucket j has units whose norm is at least `lows[j]` and below the next of them, to thirteen digits; the last bucket
+    is open. The norm is that of a unit's terms of the `measured` total, of a sum in steps. It has a fixed `share` of the cost of the query.
     """
 
     measured: Measured
@@ -128,7 +129,7 @@ def bucket_ends(norm: Norm, radius: int, top: int) -> tuple[int, ...]:
     >>> bucket_ends(Norm.L2, 16, 100), bucket_ends(Norm.L1, 16, 100)
     ((17, 32, 64), (5, 6, 8))
     """
-    return _ends(norm, (radius + 1, *(radius << power for power in range(1, 128))), top)
+    return _ends(norm, (radius + 1, *(radius * HALF_OCTAVE**power for power in range(1, 128))), top)
 
 
 def octave_ends(norm: Norm, top: int) -> tuple[int, ...]:
@@ -137,7 +138,7 @@ def octave_ends(norm: Norm, top: int) -> tuple[int, ...]:
     >>> octave_ends(Norm.L2, 64), octave_ends(Norm.L1, 64)
     ((1, 4, 16, 64), (1, 2, 4, 8))
     """
-    return _ends(norm, (1 << 2 * power for power in range(64)), top)
+    return _ends(norm, (OCTAVE**power for power in range(64)), top)
 
 
 def _ends(norm: Norm, squares: Iterable[int], top: int) -> tuple[int, ...]:
@@ -145,6 +146,21 @@ def _ends(norm: Norm, squares: Iterable[int], top: int) -> tuple[int, ...]:
     kept = [first, *(square for square in others if first < square <= top)]
     ends = kept if norm is Norm.L2 else [isqrt(square - 1) + 1 for square in kept]
     return tuple(dict.fromkeys(ends))
+
+
+def start_of_buckets(ends: Sequence[int], norm: Norm, factor: int) -> int:
+    """Return the squared norm at which buckets begin that grow by this factor, and have these lower ends once rounded.
+
+    >>> start_of_buckets((17, 32, 64), Norm.L2, HALF_OCTAVE), start_of_buckets((3, 4, 6, 8), Norm.L1, HALF_OCTAVE)
+    (16, 8)
+    """
+    squares = ends if norm is Norm.L2 else [end * end for end in ends]
+    return min(int(square // factor**index) for index, square in enumerate(squares))
+
+
+def norm_unit(square: int, norm: Norm) -> float:
+    """Return what the lower ends of buckets are measured in, for a squared norm."""
+    return float(square) if norm is Norm.L2 else sqrt(square)
 
 
 def norm_of(end: int, norm: Norm) -> float:

@@ -5,8 +5,11 @@ from dataclasses import replace
 from datetime import date, timedelta
 from fractions import Fraction
 from functools import lru_cache
+from math import log
 
 from discreet.estimate.contribution_histogram import (
+    HALF_OCTAVE,
+    OCTAVE,
     ContributionHistogram,
     HistogramTarget,
     Measured,
@@ -16,8 +19,10 @@ from discreet.estimate.contribution_histogram import (
     limited_sums,
     merge_targets,
     norm_of,
+    norm_unit,
     octave_ends,
     squared_radius,
+    start_of_buckets,
 )
 from discreet.estimate.planned_release import PlannedRelease
 from discreet.kernel.ball import Norm
@@ -136,7 +141,7 @@ def _histogram_release(release: PlannedRelease, measured: Measured, share: Fract
         limit = min(limit, (MAX_SUM // question.relation.shape.max_rows) ** 2)
     top = min(limit, _max_squared_norm(release, measured))
     ends = octave_ends(norm, top) if release.automatic else bucket_ends(norm, squared_radius(bounds), top)
-    key = _bucket_number(ends)
+    key = _bucket_number(ends, norm, OCTAVE if release.automatic else HALF_OCTAVE)
     groups = PublicGroups((tuple(range(len(ends))),))
     units = _with_norm(relation, question, measured)
     counted = Question(units, (("bucket", key),), groups, ContributionBounds(1, 1), (Count(),))
@@ -234,12 +239,20 @@ def _square(number: Expr) -> Expr:
     return Call("multiply", (least, least))
 
 
+_SLACK = 1 - 2.0**-44  # so that a norm at the lower end of a bucket is in it, whatever the last bit of a logarithm
+
+
 @lru_cache(maxsize=64)
-def _bucket_number(ends: tuple[int, ...]) -> Expr:
-    """Return the number of a norm's bucket: NULL below the first, the last one if the norm does not fit in 64 bits."""
-    norm = Column(_NORM, Type.INTEGER)
-    branches: list[Expr] = []
-    for number, end in enumerate(ends):
-        below = Call("less", (norm, Constant(end, Type.INTEGER)))
-        branches += [below, Constant(number - 1 if number else None, Type.INTEGER)]
-    return Call("case", (*branches, Constant(len(ends) - 1, Type.INTEGER)))
+def _bucket_number(ends: tuple[int, ...], norm: Norm, factor: int) -> Expr:
+    """Return the number of a norm's bucket: NULL below the first, the last one if the norm does not fit in 64 bits.
+
+    It is a logarithm, because the squares of the lower ends grow by a factor, but for their rounding: a CASE of all of
+    them takes longer to plan than most queries take to run.
+    """
+    value, last = Column(_NORM, Type.INTEGER), Constant(len(ends) - 1, Type.INTEGER)
+    first = start_of_buckets(ends, norm, factor)
+    ratio = Call("divide", (Call("to_real", (value,)), Constant(norm_unit(first, norm) * _SLACK, Type.REAL)))
+    logarithm = Call("divide", (Call("ln", (ratio,)), Constant(log(norm_unit(factor, norm)), Type.REAL)))
+    number = Call("least", (Call("to_integer", (Call("floor", (logarithm,)),)), last))  # ignores NULL
+    below = Call("less", (value, Constant(ends[0], Type.INTEGER)))
+    return Call("case", (below, Constant(None, Type.INTEGER), number))
