@@ -356,7 +356,7 @@ def test_charges_outlive_the_session_and_are_asked_again_for_nothing(browser, se
         assert "Costs nothing." in page.locator("[data-forecast]").inner_text()
         page.get_by_role("button", name="Ask, and charge").click()
         answered(page)
-        assert "no charge" in page.locator("#answer").inner_text()
+        assert "No charge" in page.locator("#answer").inner_text()
         other = next(event.id for event in server.service.ledger.events() if "72" in event.question)
         page.goto(f"{server.address}/ask?again={other}")
         assert "72" not in page.get_by_label("Question in SQL").input_value()

@@ -11,12 +11,14 @@ from discreet.learn.mixture.dp_em import GaussianMixtureParameters
 from discreet.learn.mixture.marginals import MarginalTables
 
 MAX_SHARE = 0.05  # of all units
+_DEVIATIONS = 0.5  # of noise: with more, the background costs clearly separated clusters more than it protects others
 _SQUARED_DISTANCE = 18.0  # mean of the background's points from the mean of all, in overall deviations
 
 
 def hidden_share(tables: MarginalTables) -> float:
     """Return the share of units that noise can hide if they are far from all others, but in the same cells."""
-    return min(MAX_SHARE, tables.sd / (math.sqrt(len(tables.marginals)) * tables.total))  # a unit is in every table
+    sd = tables.sd / math.sqrt(len(tables.marginals))  # a unit is in every table
+    return min(MAX_SHARE, _DEVIATIONS * sd / tables.total)
 
 
 def add_background(mixture: GaussianMixtureParameters, share: float) -> GaussianMixtureParameters:
