@@ -31,8 +31,8 @@ class ContributionHistogram:
     """What a release measures whose groups are the numbers of buckets.
 
     Bucket j has units whose norm is at least `lows[j]` and below the next of them, to thirteen digits; the last bucket
-    is open. The norm is that of a unit's terms of the `measured` total, of a sum in steps. It has a fixed `share` of the
-    cost of the query.
+    is open. The norm is that of a unit's terms of the `measured` total, of a sum in steps. It has a fixed `share` of
+    the cost of the query.
     """
 
     measured: Measured
