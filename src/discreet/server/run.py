@@ -1,6 +1,7 @@
 """Start and stop a service with all of its interfaces, in one process and one event loop."""
 
 import asyncio
+import gc
 import signal
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -60,6 +61,7 @@ async def run(service: Service, settings: ServeSettings, on_start: Callable[[lis
         addresses = [listener.address for listener in listeners]
         log_event("start", addresses=addresses, dataset=service.policy.data.name)
         on_start(addresses)
+        gc.freeze()  # modules and tables stay until the end: looking for garbage among them delays every answer
         await stopping.wait()
     finally:
         log_event("stop", waiting=service.executions.turns.waiting)
