@@ -69,7 +69,7 @@ def demo(
         Path | None, typer.Option(help="Instead, write one interactive page: a question, its cost, and an attack.")
     ] = None,
 ) -> None:
-    """Show a tour of one to two minutes on simulated data, and save it as an HTML page."""
+    """Show a tour of about a minute on simulated data, and save it as an HTML page."""
     if page is not None:
         _write_interactive_page(page)
         return

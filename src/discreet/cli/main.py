@@ -60,7 +60,7 @@ _COMMANDS = {  # module:function, and the first sentence of the help text
         "Report who is protected, from what and how strongly, from policy and ledger; or verify a release.",
     ),
     "mcp": ("serve:mcp", "Let an AI agent ask over the Model Context Protocol, on standard input and output."),
-    "demo": ("demo:demo", "Show a tour of one to two minutes on simulated data, and save it as an HTML page."),
+    "demo": ("demo:demo", "Show a tour of about a minute on simulated data, and save it as an HTML page."),
     "analyst": ("analyst:app", "Issue and revoke tokens for a server, and approve requests."),
     "serve": ("serve:serve", "Serve analysts over HTTP and the PostgreSQL protocol, within their limits."),
     "ledger": ("ledger:app", "Show, verify and move a ledger."),

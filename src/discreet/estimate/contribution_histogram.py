@@ -150,7 +150,7 @@ def _ends(norm: Norm, squares: Iterable[int], top: int) -> tuple[int, ...]:
 
 
 def start_of_buckets(ends: Sequence[int], norm: Norm, factor: int) -> int:
-    """Return the squared norm at which buckets begin that grow by this factor, and have these lower ends once rounded.
+    """Return the squared norm from which the squared lower ends grow by this factor, before they are rounded up.
 
     >>> start_of_buckets((17, 32, 64), Norm.L2, HALF_OCTAVE), start_of_buckets((3, 4, 6, 8), Norm.L1, HALF_OCTAVE)
     (16, 8)
@@ -159,8 +159,8 @@ def start_of_buckets(ends: Sequence[int], norm: Norm, factor: int) -> int:
     return min(int(square // factor**index) for index, square in enumerate(squares))
 
 
-def norm_unit(square: int, norm: Norm) -> float:
-    """Return what the lower ends of buckets are measured in, for a squared norm."""
+def as_measured(square: int, norm: Norm) -> float:
+    """Return a squared norm as a histogram measures norms: an l2 norm stays squared, an l1 norm does not."""
     return float(square) if norm is Norm.L2 else sqrt(square)
 
 

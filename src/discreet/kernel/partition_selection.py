@@ -174,7 +174,7 @@ def partition_threshold(question: Question, noise: Laplace | Gaussian, cut: int)
         keys adds 0, and a key is shown only if its weight is above zero. Without clipping: its `max_rows_per_unit` rows
         are in at most that many groups, each with at most that many of them.
     Needs: select_key_weights, select_counts_and_sums, Threshold.loss, Question.max_selection_keys,
-        Question.fraction_bits.
+        Question.needs_clipping, Question.fraction_bits.
     Checked by: test_a_key_that_one_unit_owns_is_shown_with_probability_at_most_delta,
         test_a_row_of_its_own_is_shown_with_probability_at_most_delta
     """

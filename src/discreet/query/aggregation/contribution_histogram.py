@@ -14,12 +14,12 @@ from discreet.estimate.contribution_histogram import (
     HistogramTarget,
     Measured,
     PossibleContribution,
+    as_measured,
     bucket_ends,
     effective_bounds,
     limited_sums,
     merge_targets,
     norm_of,
-    norm_unit,
     octave_ends,
     squared_radius,
     start_of_buckets,
@@ -246,13 +246,13 @@ _SLACK = 1 - 2.0**-44  # so that a norm at the lower end of a bucket is in it, w
 def _bucket_number(ends: tuple[int, ...], norm: Norm, factor: int) -> Expr:
     """Return the number of a norm's bucket: NULL below the first, the last one if the norm does not fit in 64 bits.
 
-    It is a logarithm, because the squares of the lower ends grow by a factor, but for their rounding: a CASE of all of
-    them takes longer to plan than most queries take to run.
+    The squares of the lower ends grow by a factor, apart from rounding, so the number is a logarithm. A CASE with a
+    branch for each bucket would take longer to plan than most queries take to run.
     """
     value, last = Column(_NORM, Type.INTEGER), Constant(len(ends) - 1, Type.INTEGER)
     first = start_of_buckets(ends, norm, factor)
-    ratio = Call("divide", (Call("to_real", (value,)), Constant(norm_unit(first, norm) * _SLACK, Type.REAL)))
-    logarithm = Call("divide", (Call("ln", (ratio,)), Constant(log(norm_unit(factor, norm)), Type.REAL)))
+    ratio = Call("divide", (Call("to_real", (value,)), Constant(as_measured(first, norm) * _SLACK, Type.REAL)))
+    logarithm = Call("divide", (Call("ln", (ratio,)), Constant(log(as_measured(factor, norm)), Type.REAL)))
     number = Call("least", (Call("to_integer", (Call("floor", (logarithm,)),)), last))  # ignores NULL
     below = Call("less", (value, Constant(ends[0], Type.INTEGER)))
     return Call("case", (below, Constant(None, Type.INTEGER), number))
