@@ -27,7 +27,7 @@ public class Clinic {
             try (Statement statement = connection.createStatement()) {
                 print("wards", statement.executeQuery(BY_WARD), "ward");
                 SQLWarning warning = statement.getWarnings();
-                print("notice", warning.getMessage().contains("ost: epsilon 1"));
+                print("notice", warning.getMessage().contains("epsilon 1 "));
                 print("maximum", statement.execute("SHOW epsilon"));
             }
             try (PreparedStatement prepared =
