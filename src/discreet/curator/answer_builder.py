@@ -13,7 +13,7 @@ import pyarrow as pa
 from discreet import postprocess
 from discreet.answer.margins import combine_margins
 from discreet.answer.model import Answer, Cost, ExplainedColumn, Explanation
-from discreet.answer.text import plain_number
+from discreet.answer.text import NULL_NOTE, plain_number
 from discreet.estimate.clipping_report import clipping_report
 from discreet.estimate.estimators import VarianceStatistic, describe_noise
 from discreet.estimate.grouping_sets import ReleasedCells, assemble_subtotals
@@ -60,7 +60,6 @@ _HIDDEN_SELECTION_NOTE = (
 )
 _INTEGER_DIVISION_NOTE = "A margin of 0: integer division truncates. Write 1.0 * a / b for a ratio."
 _NEGATIVE_COUNT_NOTE = "Negative counts are noise around small counts; setting them to 0 would bias sums."
-_NULL_NOTE = "NULL: too few values in the group at this epsilon."
 _QUANTILE_MARGIN_TEXT = "the margin spans the values whose rank is within about {0} rows of the {1}"
 _EXTREMES = {Fraction(0): "minimum", Fraction(1): "maximum"}
 _SUBTOTAL_MARGIN_TEXT = "± {0} in a group (95 %), about √k times that in a subtotal over k groups"
@@ -272,7 +271,7 @@ def interpretation_notes(
         (_SELECTION_NOTE, rows_selected),
         (_INTEGER_DIVISION_NOTE, truncated),
         (_NEGATIVE_COUNT_NOTE, negative),
-        (_NULL_NOTE, missing),
+        (NULL_NOTE, missing),
     )
     return tuple(note for note, holds in conditions if holds)
 
