@@ -27,7 +27,6 @@ _MIDNIGHT = time()
 MARGIN_LEGEND = "± is the 95 % margin of error from privacy noise"
 UNRELIABLE_LEGEND = "~ unreliable: the margin exceeds 25 % of the value"
 UNRELIABLE_WITH_BIAS_LEGEND = "~ unreliable: margin and bias exceed 25 % of the value"
-NULL_NOTE = "NULL: too few values in the group at this epsilon."
 UNKNOWN_MARGIN_LEGEND = "± ?: margin unknown"
 
 
@@ -275,8 +274,8 @@ def summary_sentences(answer: "Answer", columns: Sequence[DisplayColumn]) -> lis
 
 
 def missing_sentences(answer: "Answer") -> list[str]:
-    """Say what is missing: numbers of groups with too few values, rows without a group, and clipped contributions."""
-    return [*([NULL_NOTE] if NULL_NOTE in answer.notes else []), *answer.left_out, *answer.clipping]
+    """Say what the numbers miss: rows without a group, values that are not shown, and clipped contributions."""
+    return [*answer.left_out, *answer.clipping]
 
 
 def details_text(answer: "Answer") -> str:
@@ -295,7 +294,7 @@ def detail_sentences(answer: "Answer") -> list[str]:
         f"Privacy cost: {cost}. Ledger entry: {escape_unprintable(answer.receipt.id) if answer.receipt else 'none'}."
     )
     parts = [*margin_part_sentences(answer), *bias_sentences(answer)]
-    return [*parts, *(note for note in answer.notes if note != NULL_NOTE), *answer.bounds, *noise, receipt]
+    return [*parts, *answer.notes, *answer.bounds, *noise, receipt]
 
 
 def bias_sentences(answer: "Answer") -> list[str]:

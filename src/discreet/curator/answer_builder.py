@@ -13,7 +13,7 @@ import pyarrow as pa
 from discreet import postprocess
 from discreet.answer.margins import combine_margins
 from discreet.answer.model import Answer, Cost, ExplainedColumn, Explanation
-from discreet.answer.text import NULL_NOTE, plain_number
+from discreet.answer.text import plain_number
 from discreet.estimate.clipping_report import clipping_report
 from discreet.estimate.estimators import VarianceStatistic, describe_noise
 from discreet.estimate.grouping_sets import ReleasedCells, assemble_subtotals
@@ -60,6 +60,7 @@ _HIDDEN_SELECTION_NOTE = (
 )
 _INTEGER_DIVISION_NOTE = "A margin of 0: integer division truncates. Write 1.0 * a / b for a ratio."
 _NEGATIVE_COUNT_NOTE = "Negative counts are noise around small counts; setting them to 0 would bias sums."
+_NULL_NOTE = "NULL: too few values in the group at this epsilon."
 _QUANTILE_MARGIN_TEXT = "the margin spans the values whose rank is within about {0} rows of the {1}"
 _EXTREMES = {Fraction(0): "minimum", Fraction(1): "maximum"}
 _SUBTOTAL_MARGIN_TEXT = "± {0} in a group (95 %), about √k times that in a subtotal over k groups"
@@ -118,7 +119,12 @@ def build_answer(
         noise={name: _noise_description(plan, noises, name) for name in result_margins},
         cost=cost_in_budget(total_cost(tables, noise_type_for(policy)), budget),
         receipt=Receipt(max((table.latest for table in tables), key=lambda draw: draw.order).receipt),
-        left_out=(*plan.left_out, *_selection_sentences(plan, tables, result_margins, policy)),
+        left_out=(
+            *plan.left_out,
+            *_selection_sentences(plan, tables, result_margins, policy),
+            *_extreme_sentences(plan, tables),
+            *null_notes(plan, released),
+        ),
         bounds=_bound_sentences(plan, tables),
         bias=clipping.bias,
         clipping=clipping.sentences,
@@ -266,14 +272,23 @@ def interpretation_notes(
     ]
     truncated = any(margin == 0 for name in computed for margin in margins.get(name, ()))
     negative = any(_has_negative_counts(part, tables[part.name]) for part in plan.answering) and not rows_selected
-    missing = any(_has_nulls(part, tables[part.name]) for part in plan.answering)
     conditions = (
         (_SELECTION_NOTE, rows_selected),
         (_INTEGER_DIVISION_NOTE, truncated),
         (_NEGATIVE_COUNT_NOTE, negative),
-        (NULL_NOTE, missing),
     )
     return tuple(note for note, holds in conditions if holds)
+
+
+def null_notes(plan: QueryPlan, tables: Mapping[str, pa.Table]) -> tuple[str, ...]:
+    """Say why numbers are missing, if any is."""
+    return (_NULL_NOTE,) * any(_has_nulls(part, tables[part.name]) for part in plan.answering)
+
+
+def _extreme_sentences(plan: QueryPlan, tables: Sequence[CombinedRelease]) -> list[str]:
+    """Say how many rows lie beyond each MIN and MAX."""
+    releases = zip(plan.releases, tables, strict=True)
+    return [text for part, table in releases for text in extreme_notes(part, table.pieces[0].noises)]
 
 
 def build_explanation(
@@ -434,7 +449,6 @@ def _selection_step(part: PlannedRelease) -> int:
 def _bound_sentences(plan: QueryPlan, tables: Sequence[CombinedRelease]) -> tuple[str, ...]:
     releases = list(zip(plan.releases, tables, strict=True))
     bound_texts = [sentence for part in plan.releases for sentence in part.bounds_notes]
-    bound_texts += [text for part, table in releases for text in extreme_notes(part, table.pieces[0].noises)]
     group_texts = [_groups_sentence(part, table.thresholds) for part, table in releases if table.thresholds]
     return (*plan.left_out, *dict.fromkeys([*bound_texts, *group_texts]))
 

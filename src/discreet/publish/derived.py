@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from discreet import postprocess
 from discreet.answer.model import Answer
-from discreet.curator.answer_builder import interpretation_notes
+from discreet.curator.answer_builder import interpretation_notes, null_notes
 from discreet.curator.curator import Curator
 from discreet.curator.prepared_queries import totals_planner
 from discreet.estimate.planned_release import QueryPlan, release_schema
@@ -194,7 +194,7 @@ def _answer(  # noqa: PLR0913, PLR0917 - a published table, and what was publish
         noise=dict.fromkeys(result.noise_margins, noise),
         cost=cost_in_budget(event.loss or ZERO_LOSS, curator.policy.budget),
         receipt=Receipt(event.id),
-        left_out=shown.notes,
+        left_out=(*shown.notes, *null_notes(table.plan, published)),
         notes=tuple(notes),
         origin=origin,
         paid=ZERO_LOSS,
