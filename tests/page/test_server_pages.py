@@ -299,6 +299,7 @@ def test_an_owner_publishes_a_plan_and_everybody_downloads_it(browser, server, t
         started.value.save_as(tmp_path / "by_ward.csv")
         assert pcsv.read_csv(tmp_path / "by_ward.csv").num_rows == 3
         page.get_by_role("link", name="Report: who is protected").click()
+        page.wait_for_load_state()
         assert "Wards" in page.title()
         page.go_back()
 
