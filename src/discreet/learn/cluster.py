@@ -18,7 +18,8 @@ from discreet.learn.fit_inputs import QueryRows, source_from_data, source_from_q
 from discreet.learn.fit_session import FitSession, FitSource, open_model_session
 from discreet.learn.moments import summarise_columns
 
-_SURELY, _USUAL = 3.0, 20.0  # in noise scales: what makes a cluster surely empty, and the usual count to decide it
+# The log-odds below which noise made a cluster of nobody, and the usual count to decide it, in noise scales.
+_EMPTY, _USUAL = 3.0, 20.0
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,9 @@ def find_clusters(session: FitSession, bounds: BoundArrays, n_clusters: int, n_s
     for _ in range(n_steps + start.releases_left):
         sums = noisy_means(session, centres, start.sample, summary.mean_abs_deviation, variances)
         centres, variances = np.clip(sums.means, *bounds), sums.variances
-        empty = 2 * sums.counts < sums.expected - _SURELY * sums.count_scale  # more likely zero than what is expected
+        # How much more likely noise made the count from what is expected than from nobody, and the expectation too.
+        odds = (2 * np.clip(sums.counts, 0, sums.expected) - sums.expected) / sums.count_scale
+        empty = sums.expected / start.count_scale + odds < _EMPTY
         if empty.any() and summary.count > _USUAL * n_clusters * sums.count_scale:
             centres = without_empty(start.sample, centres, empty)
     order = np.lexsort(centres.T[::-1])  # so that fits with little noise agree
