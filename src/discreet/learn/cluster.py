@@ -12,6 +12,7 @@ from discreet.kernel.ledger import Ledger
 from discreet.kernel.numbers import Number, as_integer
 from discreet.learn.bounds import BoundArrays
 from discreet.learn.cell_sums import ArtificialPoints, nearest_centres, noisy_means
+from discreet.learn.cluster_candidates import best_centres
 from discreet.learn.cluster_start import MAX_COLUMNS, find_start
 from discreet.learn.fit_cost import REMOVAL
 from discreet.learn.fit_inputs import QueryRows, source_from_data, source_from_query
@@ -48,14 +49,18 @@ def find_clusters(session: FitSession, bounds: BoundArrays, n_clusters: int, n_s
 
 
 def without_empty(sample: ArtificialPoints, centres: np.ndarray, empty: np.ndarray) -> np.ndarray:
-    """Return the centres, with each empty one moved to the point that is farthest from all, for its weight."""
+    """Return the centres, with each empty one moved to the far half of the cluster with the largest inertia."""
     centres = centres.copy()
     weights = np.where(empty[nearest_centres(sample.points, centres)], 0, sample.weights)
-    filled = [*centres[~empty]]
+    filled = [*np.flatnonzero(~empty)]
     for place in np.flatnonzero(empty):
-        distances = np.min([((sample.points - centre) ** 2).sum(axis=1) for centre in filled], axis=0)
-        centres[place] = sample.points[np.argmax(weights * distances)]
-        filled.append(centres[place])
+        cells = nearest_centres(sample.points, centres[filled])
+        distances = ((sample.points - centres[filled][cells]) ** 2).sum(axis=1)
+        widest = int(np.argmax(np.bincount(cells, weights * distances)))
+        part = (cells == widest) & (weights > 0)
+        halves = best_centres(ArtificialPoints(sample.points[part], weights[part]), 2, starts=1)
+        centres[place] = max(halves, key=lambda half: ((half - centres[filled[widest]]) ** 2).sum())
+        filled.append(place)
     return centres
 
 
