@@ -23,7 +23,7 @@ class Seeded:
         vectors = np.array(rule(self.rows, public))
         assert vectors.shape == (len(self.rows), size)
         norms = np.linalg.norm(vectors, ord=2 if self.is_gaussian else 1, axis=1)
-        vectors *= np.minimum(1, radius / np.maximum(norms, 1e-300))[:, np.newaxis]
+        vectors *= (radius / np.maximum(norms, radius))[:, np.newaxis]
         return vectors.sum(axis=0) + self._noise(radius, size)
 
     def sparse_sum(self, rule, public, *, size, radius, combine):
@@ -31,7 +31,7 @@ class Seeded:
         indices, numbers = (np.array(each) for each in rule(self.rows, public))
         block = size // indices.shape[1]
         norms = np.linalg.norm(numbers, ord=2 if self.is_gaussian else 1, axis=1)
-        numbers *= np.minimum(1, radius / np.maximum(norms, 1e-300))[:, np.newaxis]
+        numbers *= (radius / np.maximum(norms, radius))[:, np.newaxis]
         columns = zip(indices.T, numbers.T, strict=True)
         total = np.concatenate([np.bincount(*column, minlength=block) for column in columns])
         return total + self._noise(radius, size)

@@ -360,3 +360,20 @@ def test_a_feature_that_hardly_ever_varies_gets_no_large_weight(price, share):
         assert np.mean((scores > 0) == label) > 0.75
         weight.append(weights[0, 1] / spread.scale[1])
     assert np.sqrt(np.mean(np.square(weight))) < 2.2
+
+
+def test_a_rare_feature_that_decides_gets_no_extreme_weight():
+    """Where probabilities are near 0 and 1, the curvature says little about how far to go."""
+    rng = np.random.default_rng(11)
+    rare, x = rng.random(2000) < 0.02, rng.normal(size=2000)
+    label = rare | (x > 2.5)
+    for seed in range(4):
+        session = Seeded(np.column_stack([rare, x, label]), SHARES, epsilon=1_000_000, seed=seed)
+        spread = learn_scaling(session, (np.array([-1.0, -5]), np.array([1.0, 5])))
+        means = noisy_class_moments(session, spread, np.arange(2.0), SHARES[2:4])
+        weights, offsets = noisy_newton(
+            session, LogisticProblem(spread, means, np.arange(2.0), 1.0, fit_intercept=True)
+        )
+        scores = (np.column_stack([rare, x]) - spread.centre) / spread.scale @ weights[0] + offsets[0]
+        assert np.mean((scores > 0) == label) > 0.98
+        assert np.abs(weights).max() < 11  # three steps from at most 3

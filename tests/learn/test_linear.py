@@ -2,7 +2,13 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression as Exact
 
-from discreet.learn.linear_model.least_squares import _SHARES, LinearRegression, noisy_least_squares
+from discreet.learn.linear_model.least_squares import (
+    _SHARES,
+    LinearRegression,
+    _shrunken_coefficients,
+    noisy_least_squares,
+)
+from discreet.learn.scaled_moments import ScaledMoments
 from tests.learn.seeded import Seeded
 
 RNG = np.random.default_rng(3)
@@ -191,3 +197,14 @@ def test_standard_errors_grow_with_the_noise():
         for epsilon in (0.1, 1, 10, 1000)
     ]
     assert (np.diff([np.median(each) for each in errors]) < 0).all()
+
+
+@pytest.mark.parametrize(("noise", "largest", "smallest"), [(0.001, 0.31, 0.29), (0.3, 0.2, 0.0), (3, 0.02, 0.0)])
+def test_coefficients_are_shrunk_according_to_the_noise_and_not_enlarged_again(noise, largest, smallest):
+    """Predictions along noisy coefficients fit the same noise: to enlarge them to the best fit undoes the shrinkage."""
+    covariance = np.eye(4)
+    covariance[:3, 3] = covariance[3, :3] = 0.3, -0.3, 0.3
+    moments = ScaledMoments(10_000, np.zeros(4), np.full(4, 0.01), covariance, np.full((4, 4), noise))
+    weights = np.abs(_shrunken_coefficients(moments, np.ones(4), np.full(3, 0.5))[0])
+    assert weights.max() < largest
+    assert weights.min() > smallest

@@ -12,13 +12,15 @@ from discreet.kernel.ledger import Ledger
 from discreet.kernel.numbers import Number, as_integer
 from discreet.learn.bounds import BoundArrays
 from discreet.learn.cell_sums import ArtificialPoints, nearest_centres, noisy_means
+from discreet.learn.cluster_candidates import best_centres
 from discreet.learn.cluster_start import MAX_COLUMNS, find_start
 from discreet.learn.fit_cost import REMOVAL
 from discreet.learn.fit_inputs import QueryRows, source_from_data, source_from_query
 from discreet.learn.fit_session import FitSession, FitSource, open_model_session
 from discreet.learn.moments import summarise_columns
 
-_SURELY, _USUAL = 3.0, 20.0  # in noise scales: what makes a cluster surely empty, and the usual count to decide it
+# The log-odds below which noise made a cluster of nobody, and the usual count to decide it, in noise scales.
+_EMPTY, _USUAL = 3.0, 20.0
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,9 @@ def find_clusters(session: FitSession, bounds: BoundArrays, n_clusters: int, n_s
     for _ in range(n_steps + start.releases_left):
         sums = noisy_means(session, centres, start.sample, summary.mean_abs_deviation, variances)
         centres, variances = np.clip(sums.means, *bounds), sums.variances
-        empty = 2 * sums.counts < sums.expected - _SURELY * sums.count_scale  # more likely zero than what is expected
+        # How much more likely noise made the count from what is expected than from nobody, and the expectation too.
+        odds = (2 * np.clip(sums.counts, 0, sums.expected) - sums.expected) / sums.count_scale
+        empty = sums.expected / start.count_scale + odds < _EMPTY
         if empty.any() and summary.count > _USUAL * n_clusters * sums.count_scale:
             centres = without_empty(start.sample, centres, empty)
     order = np.lexsort(centres.T[::-1])  # so that fits with little noise agree
@@ -45,14 +49,18 @@ def find_clusters(session: FitSession, bounds: BoundArrays, n_clusters: int, n_s
 
 
 def without_empty(sample: ArtificialPoints, centres: np.ndarray, empty: np.ndarray) -> np.ndarray:
-    """Return the centres, with each empty one moved to the point that is farthest from all, for its weight."""
+    """Return the centres, with each empty one moved to the far half of the cluster with the largest inertia."""
     centres = centres.copy()
     weights = np.where(empty[nearest_centres(sample.points, centres)], 0, sample.weights)
-    filled = [*centres[~empty]]
+    filled = [*np.flatnonzero(~empty)]
     for place in np.flatnonzero(empty):
-        distances = np.min([((sample.points - centre) ** 2).sum(axis=1) for centre in filled], axis=0)
-        centres[place] = sample.points[np.argmax(weights * distances)]
-        filled.append(centres[place])
+        cells = nearest_centres(sample.points, centres[filled])
+        distances = ((sample.points - centres[filled][cells]) ** 2).sum(axis=1)
+        widest = int(np.argmax(np.bincount(cells, weights * distances)))
+        part = (cells == widest) & (weights > 0)
+        halves = best_centres(ArtificialPoints(sample.points[part], weights[part]), 2, starts=1)
+        centres[place] = max(halves, key=lambda half: ((half - centres[filled[widest]]) ** 2).sum())
+        filled.append(place)
     return centres
 
 

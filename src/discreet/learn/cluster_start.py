@@ -119,10 +119,14 @@ _USUAL_COUNT, _MIN_EXPECTED = 12, 4.5  # counts of small cells, in noise scales
 
 @dataclass(frozen=True)
 class ClusterStart:
-    """Initial centres, points that resemble the rows, and how many releases were left for further steps."""
+    """Initial centres, points that resemble the rows, and how many releases were left for further steps.
+
+    `count_scale` is the noise scale of the counts that the weights of the points follow.
+    """
 
     centres: np.ndarray
     sample: ArtificialPoints
+    count_scale: float
     releases_left: int
 
 
@@ -137,14 +141,15 @@ def find_start(session: FitSession, bounds: BoundArrays, summary: ColumnSummary,
         directions = directions_of_axes(axes)
         wanted = n_clusters + len(directions.deviations)
         if axes.count < _MIN_UNITS_OF_AXES * wanted * session.scale():
+            scale = session.scale()
             grid, sample = grid_on_axes(session, bounds, axes, n_clusters, _GRID_POINTS)
-            return ClusterStart(best_centres(grid, n_clusters, starts=4), sample, releases_left=2)
+            return ClusterStart(best_centres(grid, n_clusters, starts=4), sample, scale, releases_left=2)
     sample = table_points(session, bounds, summary.count, directions, correlations)
     sums = _sums_of_small_cells(session, summary, sample, n_clusters)
     sample = sums.correct(sample, bounds)
     cells = ArtificialPoints(np.clip(sums.means, *bounds)[sums.filled], sums.counts[sums.filled])
     candidates = candidate_centres(sample, cells, n_clusters)
-    return ClusterStart(select_centres(session, sample, candidates), sample, releases_left=0)
+    return ClusterStart(select_centres(session, sample, candidates), sample, sums.count_scale, releases_left=0)
 
 
 def _sums_of_small_cells(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.isotonic import isotonic_regression
 
 from discreet.kernel.model_release import Combine
 from discreet.learn.bounds import BoundArrays
@@ -17,10 +18,11 @@ from discreet.learn.fit_session import FitSession
 from discreet.learn.moments import ColumnSummary, fill_pair_products, noise_norm, shrinkage_factor, symmetric_from_upper
 
 _MAX_TABLES = 16
-_MIN_DEVIATION = 0.1  # of a direction that has a table, relative to the largest
+_MIN_DEVIATION = 0.02  # of a direction that has a table, relative to the largest
 _CELLS = 64  # of a table
 _POINTS = 4000
-_MIN_MERGED, _MIN_SINGLE = 1.2, 3.0  # noise deviations above which merged cells and single cells are not empty
+_FAR = 8.0  # in the largest typical deviation: a row that is so far out has its full weight in a table
+_CLEAR, _MIN_INSIDE = 5.0, 1.0  # noise deviations above which a count is no noise, and above which it is kept inside
 _USUAL_PRODUCT = 2 / np.pi  # of the absolute values of two normal coordinates
 _MAX_NOISE, _MAX_RADIUS = 0.03, 10.0  # in the mean products, and in usual norms
 _USUAL_CORRELATION = 0.3  # prior deviation
@@ -86,25 +88,34 @@ def table_points(
     deviations, q = directions.deviations, len(directions.deviations)
     largest = directions.largest(bounds)
     step = 2 * largest / _CELLS
-    # Minimises the sum of the noise in the variances, at a given norm.
-    weight = (deviations / deviations[0]) ** (1 / 2 if session.is_gaussian else 2 / 3)
-    radius = noise_norm(session, weight) * _SLACK
+    edges = -largest[:, np.newaxis] + step[:, np.newaxis] * np.arange(_CELLS + 1)
+    middles = (edges[:, 1:] + edges[:, :-1]) / 2
+    weight, radius = _cell_weights(session, deviations, middles)
     sd = session.sd(radius) / weight
     public = *directions.public, -largest, step, weight
     counts = session.sparse_sum(_table_cells, public, size=q * _CELLS, radius=radius, combine=Combine.MEAN)
-    tables = counts.reshape(q, -1) / weight[:, np.newaxis]
-    masses = np.array([_filled_cells(*each) for each in zip(tables, sd, strict=True)])
+    masses = np.array([_filled_cells(*each) for each in zip(counts.reshape(q, -1) / weight, sd, strict=True)])
     shares = masses / masses.sum(axis=1, keepdims=True)
-    edges = -largest[:, np.newaxis] + step[:, np.newaxis] * np.arange(_CELLS + 1)
-    correlations = (
-        np.eye(q) if products is None else _correlations(products, shares, (edges[:, 1:] + edges[:, :-1]) / 2)
-    )
+    correlations = np.eye(q) if products is None else _correlations(products, shares, middles)
     coordinates = np.empty((_POINTS, q))
     for a, scores in enumerate(_correlated_normals(correlations).T):
         ranks = (np.argsort(np.argsort(scores)) + 0.5) / _POINTS
         coordinates[:, a] = np.interp(ranks, np.append(0, np.cumsum(shares[a])), np.sinh(edges[a]))
     points = np.clip(directions.origin + coordinates * deviations @ directions.directions.T, *bounds)
     return ArtificialPoints(points, np.full(_POINTS, count / _POINTS))
+
+
+def _cell_weights(session: FitSession, deviations: np.ndarray, middles: np.ndarray) -> tuple[np.ndarray, float]:
+    """Return the weight of a row in each cell, tables × cells, and the radius.
+
+    Few rows are far out, but their squares matter, so that noise is least there. The radius is the norm of a row that
+    is far out in one direction, and near the middle in the others.
+    """
+    power = 1 / 2 if session.is_gaussian else 2 / 3  # minimises the sum of the noise in the variances, at a given norm
+    relative = deviations / deviations[0] / _FAR
+    distances = relative[:, np.newaxis] * np.maximum(np.abs(np.sinh(middles)), 1)
+    weight = np.minimum(distances, 1) ** power
+    return weight, _SLACK * noise_norm(session, np.append(relative[1:] ** power, weight.max()))
 
 
 def _correlations(products: np.ndarray, shares: np.ndarray, middles: np.ndarray) -> np.ndarray:
@@ -122,23 +133,25 @@ def _correlated_normals(correlations: np.ndarray) -> np.ndarray:
     return np.asarray(normals * np.sqrt(np.maximum(values, 0)) @ vectors.T)
 
 
-def _filled_cells(counts: np.ndarray, sd: float) -> np.ndarray:
-    """Return the counts above the noise; from both ends, cells are merged until they exceed it together."""
-    masses = np.zeros(len(counts))
-    middle = int(np.argmax(counts))
-    for order in (range(middle), range(len(counts) - 1, middle - 1, -1)):
-        merged: list[int] = []
-        for cell in order:
-            merged.append(cell)
-            total = counts[merged].sum()
-            if total > _MIN_MERGED * sd * np.sqrt(2 * len(merged)):
-                shown = np.where(counts[merged] > _MIN_MERGED * sd, counts[merged], 0)
-                shown += 0.0 if shown.any() else 1.0
-                masses[merged] = total * shown / shown.sum()
-                merged = []
-        masses[merged] = np.where(counts[merged] > _MIN_SINGLE * sd, counts[merged], 0)
-    masses[middle] = max(masses[middle], np.finfo(float).tiny)
+def _filled_cells(counts: np.ndarray, sd: np.ndarray) -> np.ndarray:
+    """Return the counts above the noise; beyond all clear ones, tails that do not increase outwards."""
+    clear = np.flatnonzero(counts > _CLEAR * sd)
+    first, last = (clear[0], clear[-1]) if len(clear) else (np.argmax(counts),) * 2
+    masses = np.where(counts > _MIN_INSIDE * sd, counts, 0)
+    masses[last + 1 :] = _tail(counts[last + 1 :], sd[last + 1 :])
+    masses[:first] = _tail(counts[:first][::-1], sd[:first][::-1])[::-1]
+    masses[first] = max(masses[first], np.finfo(float).tiny)
     return masses
+
+
+def _tail(counts: np.ndarray, sd: np.ndarray) -> np.ndarray:
+    """Return the decreasing counts that fit best, and zero where one standard error could explain them."""
+    if not len(counts):
+        return counts
+    fit = isotonic_regression(counts, sample_weight=sd**-2, increasing=False)
+    level = np.cumsum(np.diff(fit, prepend=fit[0]) != 0)
+    errors = np.bincount(level, sd**-2)[level] ** -0.5
+    return np.where(fit > errors, fit, 0)
 
 
 def scaled_coordinates(rows: np.ndarray, origin: np.ndarray, directions: np.ndarray) -> np.ndarray:
@@ -157,8 +170,8 @@ def _coordinate_products(rows: np.ndarray, public: tuple[Any, ...]) -> np.ndarra
 
 
 def _table_cells(rows: np.ndarray, public: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """Return each row's cell in every table, and the weights of the tables."""
+    """Return each row's cell in every table, and the weights of these cells."""
     origin, directions, low, step, weight = public
     cells = (scaled_coordinates(rows, origin, directions) - low[:, np.newaxis]) / step[:, np.newaxis]
     cells = np.clip(cells, 0, _CELLS - 1).astype(np.int64)
-    return cells.T, np.broadcast_to(weight, (len(rows), len(weight)))
+    return cells.T, np.take_along_axis(weight, cells, axis=1).T
