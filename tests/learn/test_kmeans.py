@@ -239,6 +239,20 @@ def test_a_centre_moves_to_many_people_not_to_one_far_point_that_may_be_noise():
     assert np.abs(moved[1]).max() < 5
 
 
+@pytest.mark.parametrize("empty", [[True, True], [True, False]])
+def test_centres_stay_where_no_cluster_can_be_divided(empty):
+    sample, centres = ArtificialPoints(np.array([[0.0, 0], [1, 1]]), np.ones(2)), np.array([[0.0, 0], [1, 1]])
+    assert np.array_equal(without_empty(sample, centres, np.array(empty)), centres)
+
+
+@pytest.mark.long
+def test_people_who_are_all_at_one_place_do_not_end_a_fit():
+    rows, ends = np.zeros((60_000, 2)), (np.full(2, -10.0), np.full(2, 10.0))
+    for seed in range(30):
+        session = Seeded(rows, budget_shares(2, 2), epsilon=1, seed=seed)
+        assert find_clusters(session, ends, 20, n_steps=2).centres.shape == (20, 2)
+
+
 def test_equal_distances_are_equal_whatever_the_other_rows():
     """What a row adds must not depend on the others, to the last bit, or a person would add more than the ball."""
     rng = np.random.default_rng(5)

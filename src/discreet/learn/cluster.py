@@ -49,15 +49,20 @@ def find_clusters(session: FitSession, bounds: BoundArrays, n_clusters: int, n_s
 
 
 def without_empty(sample: ArtificialPoints, centres: np.ndarray, empty: np.ndarray) -> np.ndarray:
-    """Return the centres, with each empty one moved to the far half of the cluster with the largest inertia."""
+    """Return the centres, with each empty one moved to the far half of the cluster with the largest inertia.
+
+    It stays where it is if that cluster is a single point, or if all are empty.
+    """
     centres = centres.copy()
     weights = np.where(empty[nearest_centres(sample.points, centres)], 0, sample.weights)
     filled = [*np.flatnonzero(~empty)]
-    for place in np.flatnonzero(empty):
+    for place in np.flatnonzero(empty) if filled else ():
         cells = nearest_centres(sample.points, centres[filled])
         distances = ((sample.points - centres[filled][cells]) ** 2).sum(axis=1)
         widest = int(np.argmax(np.bincount(cells, weights * distances)))
         part = (cells == widest) & (weights > 0)
+        if part.sum() < 2:
+            break
         halves = best_centres(ArtificialPoints(sample.points[part], weights[part]), 2, starts=1)
         centres[place] = max(halves, key=lambda half: ((half - centres[filled[widest]]) ** 2).sum())
         filled.append(place)
