@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dc
+from discreet.estimate.quantiles import numbers_per_group
 from discreet.policy import Policy
 
 POLICY = """
@@ -162,6 +163,75 @@ def test_an_empty_group_with_a_count_has_no_median(curator, count):
     answers = [curator.ask(f"{sql} AND code <> {number}", epsilon=1) for number in range(60)]
     assert {answer.table["m"][0].as_py() for answer in answers} == {None}
     assert all("NULL: too few values" in str(answer) for answer in answers)
+
+
+def test_frequent_values_of_nobody_are_null(curator):
+    columns = "MODE(ward) AS most, TOP_K(ward, 2) AS two"
+    (found,) = curator.ask(f"SELECT {columns} FROM visits WHERE age > 200", epsilon=1).table.to_pylist()
+    assert found == {"most": None, "two": None}
+    (found,) = curator.ask(f"SELECT {columns} FROM visits WHERE ward = 'B'", epsilon=100).table.to_pylist()
+    assert found == {"most": "B", "two": '["B"]'}
+
+
+@pytest.mark.parametrize(
+    "number", ["MAX(day) - MIN(day)", "MEDIAN(day) - DATE '2026-01-01'", "EXTRACT(EPOCH FROM MEDIAN(time)) / 86400"]
+)
+def test_numbers_from_noisy_dates_have_margins(curator, number):
+    answer = curator.ask(f"SELECT {number} AS n FROM visits WHERE code <> -7", epsilon=1)
+    assert 1 <= answer.margin <= 120
+
+
+def test_dates_from_noisy_dates_have_margins_in_days(curator):
+    sql = "SELECT MEDIAN(day) AS one, MEDIAN(day) + INTERVAL '1 day' AS two FROM visits WHERE code <> -8"
+    answer = curator.ask(sql, epsilon=1)
+    assert 0.5 * answer.margins["one"][0] <= answer.margins["two"][0] <= 1.5 * answer.margins["one"][0]
+    assert answer.margins["two"][0] >= 1
+
+
+def test_the_margin_of_a_timestamp_spans_the_day(curator):
+    answer = curator.ask("SELECT MEDIAN(time) AS m FROM visits", epsilon=SURE)
+    assert answer.value.time() == datetime.min.time()
+    middle = sorted(visits()["time"].to_pylist())[PEOPLE // 2]
+    assert timedelta() < abs(answer.value - middle) <= timedelta(days=answer.margin)
+
+
+def test_integer_division_is_mentioned_where_it_hides_the_noise(curator):
+    answer = curator.ask("SELECT COUNT(*) FILTER (WHERE ok) / COUNT(*) AS share FROM visits", epsilon=SURE)
+    assert (answer.value, answer.margin) == (0, 0)
+    assert "Write 1.0 * a / b for a ratio." in str(answer).replace("\n", " ")
+
+
+SUMS = ", ".join(f"SUM(CLIP(age, 0, {end})) AS a{end}" for end in range(1, 9))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ask", ["ask", "explain"])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT FLOOR(cost * 500) AS c, {SUMS} FROM visits GROUP BY 1",
+        "SELECT big / 40, MIN(age) FROM visits GROUP BY 1",
+    ],
+)
+def test_an_answer_that_cannot_be_stored_is_refused_before_the_charge(curator, ask, sql):
+    spent = curator.ledger.spent()
+    with pytest.raises(dc.Refused, match=r"MB in the ledger, which stores at most 67 MB"):
+        getattr(curator, ask)(sql, epsilon=1)
+    assert curator.ledger.spent() == spent
+
+
+@pytest.mark.parametrize(
+    "columns",
+    ["COUNT(*), SUM(cost)", "MIN(age), MEDIAN(age)", "MEDIAN(cost)", "MODE(ward)", "AVG(big), HISTOGRAM(age)"],
+)
+def test_an_answer_has_at_most_as_many_numbers_as_are_planned(curator, monkeypatch, columns):
+    sql, stored = f"SELECT big / 100000 AS b, {columns} FROM visits GROUP BY 1", []
+    settle = type(curator.ledger).settle
+    monkeypatch.setattr(type(curator.ledger), "settle", lambda *args: (stored.append(args[2]), settle(*args)))
+    curator.ask(sql, epsilon=Fraction(1, 10**9))
+    plan = curator.releases.plan_query(sql, "owner", None, None)
+    numbers = sum(part.question.groups.key_count * numbers_per_group(part) for part in plan.releases)
+    assert 5 * numbers < len(stored[0]) <= 22 * numbers
 
 
 def test_a_count_of_other_values_says_nothing_about_a_median(curator):

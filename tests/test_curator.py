@@ -196,12 +196,14 @@ def test_an_answer_without_groups_names_the_threshold_that_none_reached(approxim
     empty = approximate.ask(sql.format("WHERE street LIKE 'lane%'"), epsilon=1)
     assert len(empty) == 0
     (sentence,) = (each for each in empty.left_out if "threshold" in each)
-    assert sentence.startswith("No group reached the threshold of about 45 people, who count for less")
+    assert sentence.startswith("No group reached the threshold of about 45 people; people in several groups")
     assert any("or 44.27 in the second" in each for each in empty.bounds)
     once = "SELECT k, COUNT(*) FROM (SELECT customer, COUNT(*) AS k FROM sales GROUP BY customer) AS c GROUP BY k"
     (sentence,) = (each for each in approximate.ask(once, epsilon="1/100").left_out if "threshold" in each)
-    assert " people; more epsilon lowers it." in sentence
-    assert not any("threshold" in each for each in approximate.ask(sql.format(""), epsilon=1).left_out)
+    assert sentence.endswith(" people. More epsilon lowers it.")
+    shown = approximate.ask(sql.format(""), epsilon=1).left_out
+    assert any(each.startswith("Groups of fewer than about 45 people are left out, of totals too;") for each in shown)
+    assert not any("threshold" in each for each in shown)
 
 
 def test_rows_that_noisy_values_select_without_being_shown_are_marked_below_the_table(curator):

@@ -139,6 +139,8 @@ def test_missing_values_of_a_table_are_left_out_and_those_of_an_array_refused(qu
         ((0, [1, 2, 3]), "2 numbers"),
         (5, "must be .low, high."),
         ((float("nan"), 1), "finite"),
+        ((-1e90, 1e90), "Use another unit"),
+        ((0, [1, 1e-320]), "Use another unit"),
     ],
 )
 def test_bounds_are_declared(bounds, problem):

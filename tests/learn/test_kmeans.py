@@ -266,3 +266,13 @@ def test_equal_distances_are_equal_whatever_the_other_rows():
     directions = np.linalg.qr(rng.normal(size=(5, 3)))[0]
     check_row_wise(_coordinate_products, (low, directions), low, high)
     check_row_wise(_table_cells, (low, directions, np.full(3, -4.0), np.full(3, 0.125), rng.random((3, 64))), low, high)
+
+
+def test_a_row_without_a_number_is_in_some_cell():
+    rows, public = (
+        np.array([[np.nan, 1.0]]),
+        (np.zeros(2), np.eye(2), np.full(2, -1.0), np.full(2, 0.1), np.ones((2, 64))),
+    )
+    cells, weights = _table_cells(rows, public)
+    assert ((cells >= 0) & (cells < 64)).all()
+    assert np.isfinite(weights).all()

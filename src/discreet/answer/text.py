@@ -27,6 +27,7 @@ _MIDNIGHT = time()
 MARGIN_LEGEND = "± is the 95 % margin of error from privacy noise"
 UNRELIABLE_LEGEND = "~ unreliable: the margin exceeds 25 % of the value"
 UNRELIABLE_WITH_BIAS_LEGEND = "~ unreliable: margin and bias exceed 25 % of the value"
+INTEGER_DIVISION_NOTE = "A margin of 0: integer division truncates. Write 1.0 * a / b for a ratio."
 UNKNOWN_MARGIN_LEGEND = "± ?: margin unknown"
 
 
@@ -274,8 +275,9 @@ def summary_sentences(answer: "Answer", columns: Sequence[DisplayColumn]) -> lis
 
 
 def missing_sentences(answer: "Answer") -> list[str]:
-    """Say what the numbers miss: rows without a group, values that are not shown, and clipped contributions."""
-    return [*answer.left_out, *answer.clipping]
+    """Say what the numbers miss: digits, rows without a group, values that are not shown, clipped contributions."""
+    truncated = [note for note in answer.notes if note == INTEGER_DIVISION_NOTE]
+    return [*truncated, *answer.left_out, *answer.clipping]
 
 
 def details_text(answer: "Answer") -> str:

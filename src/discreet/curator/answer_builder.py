@@ -13,7 +13,7 @@ import pyarrow as pa
 from discreet import postprocess
 from discreet.answer.margins import combine_margins
 from discreet.answer.model import Answer, Cost, ExplainedColumn, Explanation
-from discreet.answer.text import plain_number
+from discreet.answer.text import INTEGER_DIVISION_NOTE, plain_number
 from discreet.estimate.clipping_report import clipping_report
 from discreet.estimate.estimators import VarianceStatistic, describe_noise
 from discreet.estimate.grouping_sets import ReleasedCells, assemble_subtotals
@@ -58,7 +58,6 @@ _SELECTION_NOTE = "Rows were selected by noisy values, so the values shown tend 
 _HIDDEN_SELECTION_NOTE = (
     "Rows were selected by noisy values that are not shown: rows near the limit may be missing, or shown by chance."
 )
-_INTEGER_DIVISION_NOTE = "A margin of 0: integer division truncates. Write 1.0 * a / b for a ratio."
 _NEGATIVE_COUNT_NOTE = "Negative counts are noise around small counts; setting them to 0 would bias sums."
 _NULL_NOTE = "NULL: too few values in the group at this epsilon."
 _QUANTILE_MARGIN_TEXT = "the margin spans the values whose rank is within about {0} rows of the {1}"
@@ -214,16 +213,17 @@ def _selection_sentences(
     """Yield how noise decided which rows are shown, where no number shows it."""
     if not margins and selects_by_noise(plan):
         yield _HIDDEN_SELECTION_NOTE
+    units = pluralise(protected_noun(policy))
     for part, table in zip(plan.releases, tables, strict=True):
-        if table.thresholds and not part.histogram and not any(len(piece.noisy.keys) for piece in table.pieces):
+        if table.thresholds and not part.histogram:
             lowest = min(cut for cuts in table.thresholds for cut in cuts) / _selection_step(part)
-            units = pluralise(protected_noun(policy))
-            groups = part.question.groups
+            crowd, groups = f"about {math.ceil(lowest):,} {units}", part.question.groups
             is_single = isinstance(groups, SelectedGroups) and groups.max_groups == 1
-            crowd = f"{math.ceil(lowest):,} {units}" + (
-                "" if is_single else ", who count for less if they are in several groups"
-            )
-            yield f"No group reached the threshold of about {crowd}; more epsilon lowers it."
+            weaker = "" if is_single else f"; {units} in several groups count for less"
+            if any(len(piece.noisy.keys) for piece in table.pieces):
+                yield f"Groups of fewer than {crowd} are left out, of totals too{weaker}."
+            else:
+                yield f"No group reached the threshold of {crowd}{weaker}. More epsilon lowers it."
 
 
 def _sampling_notes(
@@ -274,7 +274,7 @@ def interpretation_notes(
     negative = any(_has_negative_counts(part, tables[part.name]) for part in plan.answering) and not rows_selected
     conditions = (
         (_SELECTION_NOTE, rows_selected),
-        (_INTEGER_DIVISION_NOTE, truncated),
+        (INTEGER_DIVISION_NOTE, truncated),
         (_NEGATIVE_COUNT_NOTE, negative),
     )
     return tuple(note for note, holds in conditions if holds)
@@ -454,8 +454,8 @@ def _bound_sentences(plan: QueryPlan, tables: Sequence[CombinedRelease]) -> tupl
 
 
 def _has_nulls(part: PlannedRelease, table: pa.Table) -> bool:
-    """Whether a mean, a variance or a quantile is missing for some group."""
-    nullable = Mean | Variance | PairMeasure | Quantile
+    """Whether a mean, a variance, a quantile or a frequent value is missing for some group."""
+    nullable = Mean | Variance | PairMeasure | Quantile | Frequencies
     names = [measure.name for measure in part.measures if isinstance(measure.estimator, nullable)]
     return any(table.column(name).null_count for name in names)
 

@@ -1,7 +1,8 @@
 """Releases of queries: plans, charges, noisy totals and answers, for asking, publishing and advising alike."""
 
+import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
@@ -16,12 +17,16 @@ from discreet.engines.interface import Engine
 from discreet.engines.unsupported import check_supported, unsupported_reason
 from discreet.estimate.contribution_histogram import ChosenBounds
 from discreet.estimate.planned_release import PlannedRelease, QueryPlan
+from discreet.estimate.quantiles import numbers_per_group
 from discreet.kernel import release
 from discreet.kernel.errors import FAILED, Failed, LedgerError, Refused
 from discreet.kernel.event import OWNER, Receipt, bounded_text
+from discreet.kernel.expr import Value
 from discreet.kernel.ledger import Ledger
+from discreet.kernel.ledger.ledger import MAX_ANSWER_BYTES
 from discreet.kernel.ledger.terms import OverBudget
 from discreet.kernel.loss import Budget, Loss
+from discreet.kernel.question import PublicGroups
 from discreet.policy import Policy
 from discreet.policy.catalog import catalog_of
 from discreet.policy.declarations import AUTO, Bound
@@ -33,6 +38,7 @@ from discreet.query.passes import plan_query
 from discreet.query.relations.bound_sources import PublicTables
 
 _LOG = logging.getLogger("discreet")
+_NUMBER_BYTES = 22  # of a stored number: at most 20 characters, and what separates it from the next
 
 
 class QueryReleases:
@@ -72,6 +78,7 @@ class QueryReleases:
             plan = plan_query(
                 sql, self.policy, public_tables, by=by, groups=groups, rows=rows, chosen_bounds=chosen_bounds
             )
+            check_answer_size(plan)
             return self._adjust_plan(self._without_unsupported_reports(plan))
 
         return self._plans.plan((sql, by, groups, rows, *chosen_bounds.items()), make_plan)
@@ -232,3 +239,22 @@ def check_texts(**texts: str) -> None:
             bounded_text(text, name, max_length=1_000_000 if name == "sql" else 200)
         except (TypeError, ValueError) as error:
             raise Refused(f"{error}.") from None
+
+
+def check_answer_size(plan: QueryPlan) -> None:
+    """Refuse a query with declared groups whose answer the ledger might not store, before it is charged."""
+    size = 0.0
+    for part in plan.releases:
+        groups = part.question.groups
+        if isinstance(groups, PublicGroups):
+            texts = sum(_mean_text_length(domain) for domain in groups.domains)
+            size += groups.key_count * (_NUMBER_BYTES * numbers_per_group(part) + texts)
+    if size > MAX_ANSWER_BYTES:
+        raise Refused(
+            f"the answer could need {size / 1e6:,.0f} MB in the ledger, which stores at most "
+            f"{MAX_ANSWER_BYTES / 1e6:,.0f} MB. Group by fewer or coarser keys, or ask for fewer aggregates."
+        )
+
+
+def _mean_text_length(domain: Sequence[Value]) -> float:
+    return sum(len(json.dumps(value)) for value in domain if isinstance(value, str)) / len(domain)

@@ -16,7 +16,7 @@ from discreet.estimate.intervals import Noise
 from discreet.kernel.histogram_tree import NodeCounts, NodeQuery
 from discreet.kernel.mechanism import Gaussian, Laplace
 
-_WALKERS = 3  # for the value, the lower end and the upper end
+WALKERS = 3  # for the value, the lower end and the upper end
 # Standard deviations from the value to an end. The margin is the wider side, and so covers at 95 %.
 _INTERVAL_DEVIATIONS = {Laplace: 1.92, Gaussian: 1.85}
 _SIDES = np.array([0.0, 1.0, -1.0])
@@ -52,7 +52,7 @@ class QuantileWalk:
     def locate(self, looks: tuple[NodeCounts, ...], groups: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the cells of value, lower and upper end (groups × targets × 3), and the noisy rows per group."""
         if not groups:  # stored counts without groups have no shape
-            return np.zeros((0, len(self.targets), _WALKERS), np.int64), np.zeros(0)
+            return np.zeros((0, len(self.targets), WALKERS), np.int64), np.zeros(0)
         return self._walk(replay_walk(looks), groups)
 
     @property
@@ -72,19 +72,19 @@ class QuantileWalk:
             counts = reveal(state.nodes) * float(self.step)
             state.step_down(counts)
         size = len(self.targets)
-        return state.nodes.reshape(groups, size, _WALKERS), state.mean[:, 0, 2]
+        return state.nodes.reshape(groups, size, WALKERS), state.mean[:, 0, 2]
 
 
 class _WalkState:
     """The nodes of the walkers, with mean and covariance of the rows before, in the node, and in total."""
 
     def __init__(self, walk: QuantileWalk, groups: int) -> None:
-        walkers = _WALKERS * len(walk.targets)
+        walkers = WALKERS * len(walk.targets)
         self._walk = walk
         self._interval_deviations = _INTERVAL_DEVIATIONS[type(walk.noise)]
         self._sides = np.tile(_SIDES, len(walk.targets))
-        self._levels = np.repeat([float(target.level) for target in walk.targets], _WALKERS)
-        self._rows_set_aside = np.repeat([target.end_sign * walk.rows_set_aside for target in walk.targets], _WALKERS)
+        self._levels = np.repeat([float(target.level) for target in walk.targets], WALKERS)
+        self._rows_set_aside = np.repeat([target.end_sign * walk.rows_set_aside for target in walk.targets], WALKERS)
         self.nodes = np.zeros((groups, walkers), np.int64)
         self.mean = np.zeros((groups, walkers, 3))
         self._covariance = np.zeros((groups, walkers, 3, 3))

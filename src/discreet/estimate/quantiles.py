@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
-from datetime import datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from fractions import Fraction
 from typing import Any
 
@@ -13,7 +13,7 @@ from discreet import privacy
 from discreet.estimate.estimators import CONFIDENCE, ColumnEstimate
 from discreet.estimate.intervals import ReleaseNoise, additive
 from discreet.estimate.planned_release import Frequencies, FrequencyOutput, PlannedRelease, Quantile, QuantileMethod
-from discreet.estimate.quantile_walk import QuantileWalk
+from discreet.estimate.quantile_walk import WALKERS, QuantileWalk
 from discreet.kernel.expr import Type, Value
 from discreet.kernel.grid import Grid
 from discreet.kernel.histogram_tree import NodeCounts, NodeQuery, TreeWalk
@@ -34,6 +34,18 @@ def _quantiles_of(release: PlannedRelease, index: int) -> list[Quantile]:
     """Return the quantiles that are found in a total."""
     estimators = (measure.estimator for measure in release.measures)
     return [each for each in estimators if isinstance(each, Quantile) and each.total == index]
+
+
+def numbers_per_group(release: PlannedRelease) -> int:
+    """Return how many numbers are stored for each group of a release: key, totals, nodes, counts and selected cells."""
+    question = release.question
+    count = len(question.by) + len(question.totals)
+    count += sum(2 * len(selected_levels(release, index)) for index in range(len(question.totals)))
+    for index in _tree_indices(release):
+        total, targets = _tree_total(release, index), {estimator.target for estimator in _quantiles_of(release, index)}
+        visited = WALKERS * len(targets) * total.depth if isinstance(total.domain, Grid) else 1
+        count += visited * (total.branching + 1)
+    return count
 
 
 def quantile_selection(levels: Sequence[Fraction], cell_count: int, scale: Fraction) -> QuantileSelection:
@@ -88,9 +100,18 @@ def value_estimates(
 def redraw_estimate(estimate: ColumnEstimate, times: int, rng: np.random.Generator) -> ColumnEstimate:
     """Return an estimate repeated `times` times, with fresh noise as wide as its margins."""
     values, margins = np.tile(estimate.values, times), np.tile(estimate.margins, times)
+    moves = np.nan_to_num(margins) / _Z * rng.normal(size=len(values))
     if values.dtype == np.float64:
-        values = values + np.nan_to_num(margins) / _Z * rng.normal(size=len(values))
+        values = values + moves
+    elif isinstance(next(filter(None, values), None), date):
+        values = _object_array([day and _move(day, round(days)) for day, days in zip(values, moves, strict=True)])
     return ColumnEstimate(values, margins)
+
+
+def _move(day: date, days: int) -> date:
+    """Return a date or a timestamp moved by days, within the calendar."""
+    moved = date.fromordinal(min(max(day.toordinal() + days, 1), date.max.toordinal()))
+    return datetime.combine(moved, day.time()) if isinstance(day, datetime) else moved
 
 
 def extreme_notes(release: PlannedRelease, noises: tuple[ReleaseNoise, ...]) -> list[str]:
@@ -195,7 +216,9 @@ def _quantile_in_units(
     value, low, high = np.clip((cells + grid.index(float(grid.low))) * step, float(grid.low), float(grid.high))
     # An integer with step 1 equals its cell; any other value is within half a step of the middle of its cell.
     beside = 0.0 if total.expr.type is Type.INTEGER and grid.step == 1 else step / 2
-    low, high = np.minimum(low, value) - beside, np.maximum(high, value) + beside
+    # A timestamp is anywhere in the day of its cell.
+    day = 1.0 if estimator.kind is Type.TIMESTAMP else 0.0
+    low, high = np.minimum(low, value) - beside, np.maximum(high, value) + max(beside, day)
     margins = np.maximum(value - low, high - value)
     margins[missing] = np.nan
     if estimator.origin is not None:
@@ -220,10 +243,13 @@ def _estimate_frequencies(
     assert not isinstance(total.domain, Grid)
     counts = looks[0].counts[:, 0] if groups else np.zeros((0, total.cell_count), np.int64)
     order = np.argsort(-counts, axis=1, kind="stable")
+    lowest = privacy.margin(additive(noise), CONFIDENCE, count=total.cell_count)  # above it, values that somebody has
+    seen = [row[count[row] > lowest] for row, count in zip(order, counts, strict=True)]
     if estimator.function.output is FrequencyOutput.MODE:
-        return ColumnEstimate(_object_array([total.domain[row[0]] for row in order]), np.full(groups, np.nan))
+        modes = _object_array([total.domain[row[0]] if len(row) else None for row in seen])
+        return ColumnEstimate(modes, np.full(groups, np.nan))
     listed: list[Any] = [
-        [_json_value(total.domain[index]) for index in row[: estimator.function.length]] for row in order
+        [_json_value(total.domain[index]) for index in row[: estimator.function.length]] for row in seen
     ]
     margin = math.nan
     if estimator.function.output is FrequencyOutput.COUNTS:
@@ -231,7 +257,7 @@ def _estimate_frequencies(
         sizes = [[round(Fraction(int(count)) * step) for count in row] for row in counts]
         listed = [dict(zip(named, row, strict=True)) for row in sizes]
         margin = float(privacy.margin(additive(noise), CONFIDENCE) * step)
-    texts = _object_array([json.dumps(row, ensure_ascii=False) for row in listed])
+    texts = _object_array([json.dumps(row, ensure_ascii=False) if row else None for row in listed])
     return ColumnEstimate(texts, np.full(groups, margin))
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 BoundArrays = tuple[np.ndarray, np.ndarray]
+_SMALLEST, _LARGEST = 1e-60, 1e60  # of widths and of bounds: products of four numbers in between are finite doubles
 _ROUND_DIGITS = 3  # significant digits up to which a number counts as declared by hand
 
 
@@ -29,6 +30,10 @@ def parse_bounds(bounds: Any, n_columns: int, name: str = "bounds") -> BoundArra
         ) from None
     if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
         raise ValueError(f"{name}: all bounds must be finite, with low < high, {example}")
+    if np.maximum(-low, high).max(initial=0) > _LARGEST or (high - low).min(initial=1) < _SMALLEST:
+        raise ValueError(
+            f"{name}: bounds must be at most {_LARGEST:g} in size, and {_SMALLEST:g} apart. Use another unit, {example}"
+        )
     return low, high
 
 

@@ -173,5 +173,5 @@ def _table_cells(rows: np.ndarray, public: tuple[Any, ...]) -> tuple[np.ndarray,
     """Return each row's cell in every table, and the weights of these cells."""
     origin, directions, low, step, weight = public
     cells = (scaled_coordinates(rows, origin, directions) - low[:, np.newaxis]) / step[:, np.newaxis]
-    cells = np.clip(cells, 0, _CELLS - 1).astype(np.int64)
+    cells = np.clip(np.nan_to_num(cells), 0, _CELLS - 1).astype(np.int64)
     return cells.T, np.take_along_axis(weight, cells, axis=1).T

@@ -7,7 +7,7 @@ empty tables before anything is charged; it runs on the noisy tables after the r
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -313,11 +313,13 @@ def _propagated_margins(
 
 
 def _row_wise_columns(plan: PostprocessPlan, noisy: set[ReleasedColumn]) -> Iterator[tuple[int, RowWiseOrigin]]:
-    """Yield the numbers that are computed from noisy columns of one row."""
+    """Yield the numbers, and dates in days, that are computed from noisy columns of one row."""
     for index, (origin, kind) in enumerate(zip(plan.origins, plan.schema.types, strict=True)):
-        is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-        if is_number and isinstance(origin, RowWiseOrigin) and origin.reads & noisy:
-            yield index, origin
+        if isinstance(origin, RowWiseOrigin) and origin.reads & noisy:
+            if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+                yield index, origin
+            elif pa.types.is_temporal(kind):
+                yield index, replace(origin, sql=f"EPOCH({origin.sql}) / 86400")
 
 
 def _margins_of_rows(
